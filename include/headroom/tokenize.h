@@ -29,7 +29,7 @@ typedef struct {
 enum { HR_TOKENIZE_STAGES_MAX = 16, HR_TOKENIZE_AROUND_MAX = 16 };
 
 typedef struct {
-    /* "tokenizer.json", "vocab.json and merges.txt", "a file of ranks", "tokenizer.model" */
+    /* "tokenizer.json", "vocab.json and merges.txt", ".tiktoken", "tokenizer.model" */
     const char *form;
     const char *model; /* "byte-level BPE", "BPE of characters", "Unigram" */
     bool falls_back;   /* characters without a token become bytes; else an unknown token */

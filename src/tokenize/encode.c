@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenize/encode.c - a text window by window; where it can be parted, part by part on all threads.
+/* tokenize/encode.c - encodes a file window by window, or in parts on all threads.
  *
- * A parting is a place over which nothing reaches, so that the parts are encoded as if they were
- * texts: the ids are the same with one thread, which needs none. Whoever is free reads the next
- * part, and ids go on in the order of the parts. */
+ * Text is split only at positions that no token can cross, so parts are encoded like independent
+ * texts and the ids do not depend on the number of threads. Any free thread reads the next part.
+ * Ids are output in the order of the parts. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -19,35 +19,36 @@
 typedef struct {
     int file;
     const char *path;
-    int64_t bytes, read; /* bytes -1: not known */
+    int64_t bytes, read; /* bytes -1: unknown */
     bool over;
 } input;
 
-/* A text that all threads are at. */
-struct hr_encode_session_relay {
+/* The state that all threads share while they encode one text. */
+struct hr_encode_session_shared {
     hr_tokenize *session;
     input *in;
-    atomic_bool ended;              /* no part is read any more */
-    hr_ticket_lock reading, giving; /* what follows is for whose turn it is */
-    const uint8_t *rest;            /* [rest_bytes] read, and of no part yet */
+    atomic_bool ended;              /* no further part is read */
+    hr_ticket_lock reading, output; /* the fields below belong to the holder */
+    const uint8_t *rest;            /* [rest_bytes] read, not yet in a part */
     int64_t rest_bytes;
-    hr_status status; /* of the first part with which something is wrong */
+    hr_status status; /* of the first part that failed */
     hr_error err;
 };
 
-static void give(hr_tokenize *t, const uint32_t *ids, int64_t count)
+static void output_ids(hr_tokenize *t, const uint32_t *ids, int64_t count)
 {
     if (!count) return;
     t->result->ids += count;
     if (t->request->ids) t->request->ids(t->request->context, ids, count);
 }
 
-/* Waits for the turn of a part, and gives on what was held back. False: a part before it failed. */
+/* Waits until all earlier parts are output, then outputs the buffered ids. False: an earlier part
+ * failed. */
 static bool take_turn(hr_encode_session_part *part)
 {
-    if (part->holds) hr_ticket_lock_wait(&part->relay->giving, part->number);
-    if (part->relay->status != HR_OK) return false;
-    if (part->holds) give(part->session, part->ids, part->id_count);
+    if (part->holds) hr_ticket_lock_wait(&part->shared->output, part->number);
+    if (part->shared->status != HR_OK) return false;
+    if (part->holds) output_ids(part->session, part->ids, part->id_count);
     part->holds = false;
     return true;
 }
@@ -61,7 +62,7 @@ bool hr_encode_session_sink(void *context, const uint32_t *ids, int64_t count)
         memcpy(part->ids + part->id_count, ids, (size_t)count * sizeof *ids);
         part->id_count += count;
     } else {
-        give(part->session, ids, count);
+        output_ids(part->session, ids, count);
     }
     const volatile sig_atomic_t *interrupts = part->session->request->interrupts;
     return !interrupts || __atomic_load_n(interrupts, __ATOMIC_RELAXED) == 0;
@@ -73,7 +74,7 @@ hr_status hr_encode_session_room(void *context, hr_encoder_more what, int64_t by
     const hr_encode_session_part *part = context;
     hr_tokenize *t = part->session;
     hr_region *rooms = t->rooms[what];
-    HR_ASSERT(!part->relay); /* parts fit, however they are normalized */
+    HR_ASSERT(!part->shared); /* a part is small enough, even after normalization */
     hr_memory_region_close(&t->memory, &rooms[1]);
     rooms[1] = rooms[0];
     rooms[0] = (hr_region){ 0 };
@@ -83,7 +84,7 @@ hr_status hr_encode_session_room(void *context, hr_encoder_more what, int64_t by
     return status;
 }
 
-/* A window twice as long, with what is in it. */
+/* Doubles the window and keeps its content. */
 static hr_status grow_window(hr_tokenize *t, int64_t filled, hr_error *err)
 {
     hr_region larger;
@@ -107,7 +108,7 @@ static hr_status open_input(input *in, const char *path, hr_error *err)
     return strcmp(path, "-") ? hr_file_open(path, &in->file, &in->bytes, err) : HR_OK;
 }
 
-/* Fills the window behind what is left in it. */
+/* Fills the window after its first `filled` bytes. */
 static hr_status fill(input *in, uint8_t *window, int64_t *filled, int64_t room, hr_error *err)
 {
     while (*filled < room && !in->over) {
@@ -130,7 +131,7 @@ static hr_status fill(input *in, uint8_t *window, int64_t *filled, int64_t room,
     return HR_OK;
 }
 
-static void tell(const hr_tokenize *t, const input *in, int64_t done)
+static void report_progress(const hr_tokenize *t, const input *in, int64_t done)
 {
     if (t->request->told) t->request->told(t->request->context, done, in->bytes);
 }
@@ -143,30 +144,30 @@ static hr_status of_file(const input *in, hr_status status, hr_error *err)
                    strcmp(in->path, "-") ? in->path : "standard input", inner.message);
 }
 
-/* ---- one text, on all threads */
+/* ---- one text on all threads */
 
-/* The next part: up to the last place in the window where the text may be parted. False: there is
- * none. One that cannot be read is a part, so that it is told in its turn. */
-static bool read_part(struct hr_encode_session_relay *relay, hr_encode_session_part *part)
+/* Reads the next part: up to the last split point in the window. Returns false if there is none. A
+ * part with a read error counts as a part, so that the error is reported in order. */
+static bool read_part(struct hr_encode_session_shared *shared, hr_encode_session_part *part)
 {
-    input *in = relay->in;
-    int64_t filled = relay->rest_bytes, end = -1;
-    if (atomic_load(&relay->ended)) return false;
-    memmove(part->window, relay->rest, (size_t)filled);
+    input *in = shared->in;
+    int64_t filled = shared->rest_bytes, end = -1;
+    if (atomic_load(&shared->ended)) return false;
+    memmove(part->window, shared->rest, (size_t)filled);
     for (int64_t room = HR_ENCODE_SESSION_PART_BYTES;
          end < 0 && room <= HR_ENCODE_SESSION_PART_BYTES_MAX; room *= 2) {
         part->status = fill(in, part->window, &filled, room, &part->err);
         if (part->status != HR_OK) break;
-        /* The last places are not looked at: what stands behind them is not here yet. */
+        /* The last positions are excluded, because the text after them is not read yet. */
         end = in->over
                   ? filled
-                  : hr_tokenizer_parting(part->session->tokenizer, part->window, 0, filled - 8);
+                  : hr_tokenizer_split_point(part->session->tokenizer, part->window, 0, filled - 8);
     }
     part->bytes = hr_max(end, 0);
     part->position = in->read - filled;
-    relay->rest = part->window + part->bytes;
-    relay->rest_bytes = filled - part->bytes;
-    if (in->over || end < 0) atomic_store(&relay->ended, true);
+    shared->rest = part->window + part->bytes;
+    shared->rest_bytes = filled - part->bytes;
+    if (in->over || end < 0) atomic_store(&shared->ended, true);
     return end >= 0 || part->status != HR_OK;
 }
 
@@ -181,55 +182,57 @@ static void encode_part(hr_encode_session_part *part)
                                    &part->err);
 }
 
-/* What was wrong with a part in front is what is told, and nothing behind it is given on. */
-static void end_part(struct hr_encode_session_relay *relay, hr_encode_session_part *part)
+/* Reports the first error in text order. Outputs no ids after it. */
+static void end_part(struct hr_encode_session_shared *shared, hr_encode_session_part *part)
 {
     if (take_turn(part)) {
-        relay->status = part->status;
-        if (part->status == HR_OK) tell(part->session, relay->in, part->position + part->bytes);
-        else relay->err = part->err;
+        shared->status = part->status;
+        if (part->status == HR_OK)
+            report_progress(part->session, shared->in, part->position + part->bytes);
+        else shared->err = part->err;
     }
     part->holds = false;
-    if (relay->status != HR_OK) atomic_store(&relay->ended, true);
-    hr_ticket_lock_pass(&relay->giving);
+    if (shared->status != HR_OK) atomic_store(&shared->ended, true);
+    hr_ticket_lock_pass(&shared->output);
 }
 
 static void encode_parts(void *context, int32_t thread, int32_t threads)
 {
-    struct hr_encode_session_relay *relay = context;
-    hr_encode_session_part *part = &relay->session->parts[thread];
+    struct hr_encode_session_shared *shared = context;
+    hr_encode_session_part *part = &shared->session->parts[thread];
     (void)threads;
-    part->relay = relay;
+    part->shared = shared;
     for (;;) {
-        part->number = hr_ticket_lock_take(&relay->reading);
-        const bool some = read_part(relay, part);
-        hr_ticket_lock_pass(&relay->reading);
+        part->number = hr_ticket_lock_take(&shared->reading);
+        const bool some = read_part(shared, part);
+        hr_ticket_lock_pass(&shared->reading);
         if (!some) break;
         encode_part(part);
-        end_part(relay, part);
+        end_part(shared, part);
     }
-    part->relay = NULL;
+    part->shared = NULL;
 }
 
-/* Up to a stretch that is longer than a window and cannot be parted: that begins the session's. */
+/* Encodes parts until the end, or until a stretch longer than a window has no split point. The
+ * session's window then holds that stretch. */
 static hr_status encode_in_parts(hr_tokenize *t, input *in, int64_t *filled, hr_error *err)
 {
-    struct hr_encode_session_relay relay = { .session = t, .in = in, .rest = t->window };
-    hr_ticket_lock_open(&relay.reading);
-    hr_ticket_lock_open(&relay.giving);
-    hr_pool_run(&t->pool, encode_parts, &relay);
-    hr_ticket_lock_close(&relay.reading);
-    hr_ticket_lock_close(&relay.giving);
-    if (relay.status != HR_OK && err) *err = relay.err;
-    memcpy(t->window, relay.rest, (size_t)relay.rest_bytes);
-    *filled = relay.rest_bytes;
-    return relay.status;
+    struct hr_encode_session_shared shared = { .session = t, .in = in, .rest = t->window };
+    hr_ticket_lock_open(&shared.reading);
+    hr_ticket_lock_open(&shared.output);
+    hr_pool_run(&t->pool, encode_parts, &shared);
+    hr_ticket_lock_close(&shared.reading);
+    hr_ticket_lock_close(&shared.output);
+    if (shared.status != HR_OK && err) *err = shared.err;
+    memcpy(t->window, shared.rest, (size_t)shared.rest_bytes);
+    *filled = shared.rest_bytes;
+    return shared.status;
 }
 
-/* ---- on one */
+/* ---- one text on one thread */
 
-/* Without partings: one encoder takes the text as it comes. What is in the window is its
- * beginning. */
+/* Encodes the text as a stream with one encoder. The window already holds its first `filled`
+ * bytes. */
 static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_t position,
                                hr_error *err)
 {
@@ -247,7 +250,7 @@ static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_
                            (long long)(in->read - filled + at), HR_PRETOKENIZER_WINDOW_MAX);
         if (taken == at) status = grow_window(t, filled, err);
         if (status != HR_OK) return status;
-        tell(t, in, in->read - filled + taken);
+        report_progress(t, in, in->read - filled + taken);
         const int64_t kept = hr_min(taken, hr_encoder_before(part->encoder));
         memmove(t->window, t->window + taken - kept, (size_t)(filled - taken + kept));
         filled -= taken - kept;
@@ -265,17 +268,17 @@ static hr_status encode_text(hr_tokenize *t, input *in, hr_error *err)
 
 static void begin_text(hr_tokenize *t)
 {
-    if (t->request->around) give(t, t->tokenizer->first, t->tokenizer->first_count);
+    if (t->request->around) output_ids(t, t->tokenizer->first, t->tokenizer->first_count);
 }
 
 static void end_text(hr_tokenize *t)
 {
-    if (t->request->around) give(t, t->tokenizer->last, t->tokenizer->last_count);
+    if (t->request->around) output_ids(t, t->tokenizer->last, t->tokenizer->last_count);
     t->result->texts++;
     if (t->request->end) t->request->end(t->request->context);
 }
 
-/* ---- lines of JSON */
+/* ---- JSON lines */
 
 static hr_status read_line(char *line, int64_t bytes, const char **text, int64_t *text_bytes,
                            const char **why)
@@ -352,7 +355,7 @@ static hr_status encode_lines(hr_tokenize *t, input *in, hr_error *err)
                            (long long)number + 1, HR_PRETOKENIZER_WINDOW_MAX);
         if (full) status = grow_window(t, filled, err);
         if (status != HR_OK) return status;
-        tell(t, in, in->read - filled);
+        report_progress(t, in, in->read - filled);
     } while (!in->over || filled);
     return HR_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenize/tokenize.c - a tokenizer with the memory and the threads that it works with. */
+/* tokenize/tokenize.c - opens a tokenizer with its memory and threads; decodes. */
 #include "tokenize/encode_session.h"
 
 #include <string.h>
@@ -72,7 +72,8 @@ static hr_status open_tables(hr_tokenize *t, const hr_tokenize_setting *setting,
     return status;
 }
 
-/* A window, and for each thread an encoder; with more than one also a window and ids of its own. */
+/* Opens a window, and an encoder per thread; with several threads also a window and an id buffer
+ * per thread. */
 static hr_status open_work(hr_tokenize *t, hr_error *err)
 {
     const int64_t encoder = hr_encoder_bytes(t->tokenizer, HR_ENCODE_SESSION_WINDOW_BYTES);
@@ -136,7 +137,7 @@ void hr_tokenize_close(hr_tokenize **tokenize)
 {
     if (!*tokenize) return;
     hr_pool_close(&(*tokenize)->pool);
-    hr_memory memory = (*tokenize)->memory; /* it goes with what it holds */
+    hr_memory memory = (*tokenize)->memory; /* copied, because it owns the memory of *tokenize */
     *tokenize = NULL;
     hr_memory_close(&memory);
 }
@@ -146,7 +147,7 @@ const hr_tokenize_info *hr_tokenize_view(const hr_tokenize *tokenize)
     return &tokenize->info;
 }
 
-/* ---- back */
+/* ---- decoding */
 
 int64_t hr_tokenize_decode(hr_tokenize *tokenize, const uint32_t *ids, int64_t count,
                            bool skips_special, char *text, int64_t room, int64_t *used)

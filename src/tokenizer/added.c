@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/added.c - leftmost, then longest; and what lies beside a match. */
+/* tokenizer/added.c - matches the leftmost added token, the longest at a position, and applies
+ * single_word, lstrip and rstrip. */
 #include "tokenizer/added.h"
 
 #include <emmintrin.h>
@@ -8,7 +9,7 @@
 #include "base/checked.h"
 #include "tokenizer/unicode.h"
 
-/* By first byte, then longer first: insertion by shells, there are few. */
+/* Sort order: first byte, then longer first. Shell sort suffices, because there are few tokens. */
 static bool comes_before(const hr_added_token *a, const hr_added_token *b)
 {
     if (a->text[0] != b->text[0]) return a->text[0] < b->text[0];
@@ -44,7 +45,7 @@ void hr_added_over(hr_added *added, hr_added_token *tokens, int32_t count)
     }
 }
 
-/* The next byte at or behind p that a token begins with. */
+/* The first position at or after p whose byte starts a token. */
 static int64_t next_first(const hr_added *added, const uint8_t *text, int64_t p, int64_t bytes)
 {
     if (!added->count) return bytes;
@@ -65,7 +66,7 @@ static int64_t next_first(const hr_added *added, const uint8_t *text, int64_t p,
     return p;
 }
 
-/* The longest token at p, null: none; `more`: a longer one may be there, its beginning is. */
+/* The longest token at p; null: none. `more`: out, the text ends inside a possible longer token. */
 static const hr_added_token *token_at(const hr_added *added, const uint8_t *text, int64_t p,
                                       int64_t bytes, bool *more)
 {
@@ -121,7 +122,8 @@ static int64_t blanks_behind(const hr_added *added, const uint8_t *text, int64_t
     return p;
 }
 
-/* Up to `end` nothing is known to stand. A later token may take the blanks before it. */
+/* No token starts before `end`. A later token with lstrip may still take the white space before
+ * `end`, so that white space is left out unless the text is whole. */
 static hr_added_part plain(const hr_added *added, const uint8_t *text, int64_t at, int64_t end,
                            int64_t search, int64_t bytes, bool whole)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/added.h - added tokens: texts that are cut out before anything else is done. */
+/* tokenizer/added.h - added tokens: texts that are matched before normalization or
+ * pre-tokenization, and map to one id each. */
 #ifndef HR_TOKENIZER_ADDED_H
 #define HR_TOKENIZER_ADDED_H
 
@@ -10,44 +11,44 @@ typedef struct {
     const uint8_t *text; /* [bytes], not empty */
     int32_t bytes;
     uint32_t id;
-    bool single_word;    /* no character of a word beside it */
-    bool lstrip, rstrip; /* white space before and behind it belongs to it */
-    bool normalized;     /* found in the normalized text */
+    bool single_word;    /* matches only where no word character (\w) is next to it */
+    bool lstrip, rstrip; /* the match includes the white space before it, after it */
+    bool normalized;     /* matched in the normalized text; false: in the raw text */
     bool special;
 } hr_added_token;
 
-/* Those of one kind, ordered by first byte, longer ones first. */
+/* A matching table of added tokens, sorted by first byte, longer tokens first. */
 typedef struct {
     const hr_added_token *tokens;
     int32_t count, longest_bytes;
-    int32_t begin[257];        /* by first byte */
-    bool strips_left, careful; /* some lstrip; some look at what is beside them */
+    int32_t begin[257];        /* [first byte] index of its first token; begin[256] is the count */
+    bool strips_left, careful; /* some token has lstrip; some token looks at its neighbors */
     uint8_t firsts[4];
-    int32_t first_count; /* 5: more */
-    bool spaces_stay;    /* in this text a space stands for U+2581, which is no white space */
+    int32_t first_count; /* distinct first bytes; 5: more than four */
+    bool spaces_stay;    /* a space stands for U+2581 in this text and is not white space */
 } hr_added;
 
-/* Orders tokens [count] and makes the table over them. */
+/* Sorts tokens [count] in place and builds the table over them. The table borrows `tokens`. */
 void hr_added_over(hr_added *added, hr_added_token *tokens, int32_t count);
 
 typedef struct {
-    /* [at, begin) is plain, and nothing that comes can change that. */
+    /* [at, begin) contains no added token, whatever text follows. */
     int64_t begin;
-    const hr_added_token *token; /* that stands behind; null: none, or it is not known yet */
-    int64_t end;                 /* of the token and what it strips */
-    int64_t search;              /* where the search goes on; no longer before `begin` */
+    const hr_added_token *token; /* the token after it; null: none, or more text is needed */
+    int64_t end;                 /* of the token, with the white space that it strips */
+    int64_t search;              /* resume the search here; it may be after `begin` */
 } hr_added_part;
 
-/* What is plain from `at` on, and the token behind it.
+/* Finds the next added token at or after `at`.
  *
- *   text    [bytes]; up to four bytes in front of `at` are looked at where `at` > 0
- *   search  hr_added_part.search of the part before, or `at`
- *   whole   the text ends with `bytes` */
+ *   text    [bytes]; up to four bytes before `at` are read where `at` > 0
+ *   search  hr_added_part.search of the previous part, or `at`
+ *   whole   the text ends at `bytes`; otherwise more text follows */
 hr_added_part hr_added_next(const hr_added *added, const uint8_t *text, int64_t at, int64_t search,
                             int64_t bytes, bool whole);
 
-/* Whether a text may be cut between these two bytes, letters, digits or a line's end, without any
- * of the tokens noticing. */
+/* Whether the text may be split between these two bytes (letters, digits or a line break) without
+ * changing the match of any token. */
 bool hr_added_allows_cut(const hr_added *added, uint8_t left, uint8_t right);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/bpe.c - the tables: pairs, where tokens come from, the tree of their texts. */
+/* tokenizer/bpe.c - construction of the BPE tables: pairs, origins of tokens, and the radix tree of
+ * token texts. */
 #include "tokenizer/bpe.h"
 
 #include <string.h>
@@ -11,12 +12,12 @@
 enum {
     ID_BITS = 21,
     RANK_BITS = 22,
-    LABELS = 16, /* of a node that holds them itself */
+    LABELS = 16, /* children of a node that stores their labels itself */
     STARTS = 65536,
-    FILTER_MORE_BITS = 3 /* eight to sixteen bits for a slot of pairs */
+    FILTER_MORE_BITS = 3 /* 8 to 16 bits of the Bloom filter per slot of the pair table */
 };
 
-/* Slots for `count` keys, at most 5/8 of them full. */
+/* log2 of the slots for `count` keys at a load factor of at most 5/8. */
 static int32_t bits_for(int64_t count)
 {
     int32_t bits = 4;
@@ -35,8 +36,8 @@ int64_t hr_bpe_bytes(hr_bpe_size size)
            (nodes / LABELS + 1) * (int64_t)sizeof(hr_bpe_set) + 12 * aligned;
 }
 
-/* Where tokens come from: pairs in order. Then, in the same place, sorting: two rows of ids and of
- * the first eight bytes; and the tree: where the tokens of each of its nodes begin and end. */
+/* Scratch has two uses in turn. Finding origins: pairs in rank order. Then sorting: two rows of ids
+ * and of the first eight bytes of tokens; and the tree: the span of tokens below each node. */
 int64_t hr_bpe_scratch_bytes(hr_bpe_size size)
 {
     const int64_t ids = size.ids + 1;
@@ -65,7 +66,7 @@ hr_status hr_bpe_place(hr_bpe *bpe, hr_region *region, hr_bpe_size size, hr_erro
     bpe->starts = hr_region_take(region, STARTS, 4);
     bpe->sets = hr_region_take_raw(region, 2 * ids / LABELS + 1, sizeof *bpe->sets);
     if (!bpe->sets)
-        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: %lld bytes needed, there are %lld",
+        return hr_fail(err, HR_NO_FIT, "tokenizer tables: need %lld bytes, the region has %lld",
                        (long long)hr_bpe_bytes(size), (long long)region->bytes);
     return HR_OK;
 }
@@ -78,7 +79,8 @@ static uint64_t mix(uint64_t key)
     return key ^ key >> 32;
 }
 
-/* Left and right, and behind them room for the rank. A used slot is never 0: its lowest bit is. */
+/* Left and right id in the high bits, with room for the rank below. A used slot is never 0, because
+ * its lowest bit is set. */
 static uint64_t pair_key(uint32_t left, uint32_t right)
 {
     return (uint64_t)left << (ID_BITS + RANK_BITS) | (uint64_t)right << RANK_BITS;
@@ -119,13 +121,14 @@ int32_t hr_bpe_rank(const hr_bpe *bpe, uint32_t left, uint32_t right)
     return HR_BPE_NONE;
 }
 
-/* ---- where tokens come from */
+/* ---- origins of tokens */
 
-/* Undoes, last first, the merges that made both, and looks at each moment whether what then stood
- * side by side would have been merged before what was: of equal ranks the left one comes first. */
-bool hr_bpe_stays(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limit)
+/* Undoes the merges that made both tokens, the latest first. At each point it checks whether the
+ * tokens then adjacent at the border would have merged before that merge. Among equal ranks the
+ * left merge comes first. */
+bool hr_bpe_is_stable(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limit)
 {
-    int32_t left_next = limit, right_next = limit - 1; /* ranks of what they went into */
+    int32_t left_next = limit, right_next = limit - 1; /* rank of the merge that used x, y */
     for (;;) {
         const int32_t rank = hr_bpe_rank(bpe, left, right);
         if (rank >= 0 && rank < left_next && rank <= right_next) return false;
@@ -142,9 +145,10 @@ bool hr_bpe_stays(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limi
     }
 }
 
-/* `late` [ids] is the lowest rank of a merge that had to be passed over for want of a half: if that
- * does come to be, the merge belongs into a time before its own half. A merge whose result comes
- * to be in another way is never done, so it does not matter when. */
+/* late [ids]: lowest rank of a merge that was skipped because one of its halves could not be made
+ * yet. If a later merge makes that half, the skipped merge has a lower rank than its half, so the
+ * table is not orderly. A merge whose result is made by another merge is never applied, so its rank
+ * does not matter. */
 static void note_late(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank,
                       uint32_t result, int32_t *late)
 {
@@ -153,8 +157,8 @@ static void note_late(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t 
     if (bpe->origins[right].rank == HR_BPE_NEVER && rank < late[right]) late[right] = rank;
 }
 
-/* A token is made by a merge if both halves are by then, and nothing in its text is merged across
- * them before. */
+/* A merge is the origin of its result if both halves can be made by then, and no merge of a lower
+ * rank joins across their border first. */
 static void add_origin(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank, uint32_t result,
                        const int32_t *late)
 {
@@ -162,7 +166,7 @@ static void add_origin(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank,
     if (bpe->origins[left].rank == HR_BPE_NEVER || bpe->origins[right].rank == HR_BPE_NEVER ||
         origin->rank != HR_BPE_NEVER)
         return;
-    /* The pair itself has this rank, which is not before its own. */
+    /* The pair itself has this rank, which is not lower than its own. */
     int32_t left_next = rank, right_next = rank - 1;
     uint32_t x = left, y = right;
     for (;;) {
@@ -183,8 +187,8 @@ static void add_origin(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank,
     if (late[result] <= rank) bpe->orderly = false;
 }
 
-/* Every way to halve a token is a merge. */
-static void each_half(hr_bpe *bpe, int32_t id, int32_t rank, int32_t *late, bool notes)
+/* Treats every way to split a token in two tokens as a merge. */
+static void add_splits(hr_bpe *bpe, int32_t id, int32_t rank, int32_t *late, bool notes)
 {
     const uint8_t *text = bpe->text + bpe->text_at[id];
     const int64_t bytes = hr_bpe_token_bytes(bpe, (uint32_t)id);
@@ -198,7 +202,8 @@ static void each_half(hr_bpe *bpe, int32_t id, int32_t rank, int32_t *late, bool
     }
 }
 
-/* What is not made of other tokens: bytes, single characters, or, in a tree alone, all. */
+/* Marks the tokens that consist of no other tokens: single bytes or characters; in HR_BPE_TREE all
+ * tokens. */
 static void find_units(hr_bpe *bpe)
 {
     if (bpe->kind <= HR_BPE_RANKS) {
@@ -229,19 +234,19 @@ static void find_origins(hr_bpe *bpe, uint64_t *in_order, int32_t *late)
     if (bpe->kind == HR_BPE_TREE) return;
     if (bpe->kind == HR_BPE_RANKS) {
         for (int32_t id = 0; id < bpe->size.ids; id++) {
-            each_half(bpe, id, id, late, false);
-            each_half(bpe, id, id, late, true);
+            add_splits(bpe, id, id, late, false);
+            add_splits(bpe, id, id, late, true);
         }
         return;
     }
     if (bpe->kind == HR_BPE_SCORES) {
         for (int32_t i = 0; i < bpe->scored; i++) {
-            each_half(bpe, bpe->by_score[i], bpe->score_ranks[i], late, false);
-            each_half(bpe, bpe->by_score[i], bpe->score_ranks[i], late, true);
+            add_splits(bpe, bpe->by_score[i], bpe->score_ranks[i], late, false);
+            add_splits(bpe, bpe->by_score[i], bpe->score_ranks[i], late, true);
         }
         return;
     }
-    /* in_order [pairs + 1]: 0, or left and right of that rank. */
+    /* in_order [pairs + 1]: left and right of the merge with that rank; 0: none. */
     const int64_t slots = INT64_C(1) << bpe->pair_bits;
     memset(in_order, 0, (size_t)(bpe->size.pairs + 1) * sizeof *in_order);
     for (int64_t slot = 0; slot < slots; slot++) {
@@ -306,7 +311,8 @@ static void fill_slots(hr_bpe *bpe)
 
 typedef struct {
     const hr_bpe *bpe;
-    uint64_t *first; /* [ids] the first eight bytes, as a number that sorts as they do */
+    /* [ids] the first eight bytes as a big-endian number, which sorts like the bytes */
+    uint64_t *first;
 } sorting;
 
 static bool before(const sorting *sort, uint32_t a, uint32_t b)
@@ -319,7 +325,7 @@ static bool before(const sorting *sort, uint32_t a, uint32_t b)
     return order ? order < 0 : a_bytes < b_bytes;
 }
 
-/* Merge sort from the bottom; returns which of the two rows has the result. */
+/* Bottom-up merge sort. Returns whichever of the two rows holds the result. */
 static uint32_t *sort_ids(const sorting *sort, uint32_t *ids, uint32_t *other, int64_t count)
 {
     for (int64_t width = 1; width < count; width *= 2) {
@@ -341,10 +347,10 @@ static uint32_t *sort_ids(const sorting *sort, uint32_t *ids, uint32_t *other, i
 }
 
 typedef struct {
-    uint32_t begin, end; /* of the sorted tokens below a node */
+    uint32_t begin, end; /* range of sorted tokens below a node */
 } span;
 
-/* Bytes that the first and the last of a span, and so all of it, begin with. */
+/* Length of the longest common prefix of a span, from its first and last token. */
 static int64_t common(const hr_bpe *bpe, const uint32_t *sorted, span of, int64_t from)
 {
     const uint32_t first = sorted[of.begin], last = sorted[of.end - 1];
@@ -368,8 +374,8 @@ static void add_label(hr_bpe *bpe, hr_bpe_node *node, uint8_t label)
     node->count++;
 }
 
-/* Breadth first: the children of a node lie side by side. `best` [nodes] is the token that ends at
- * or above a node. */
+/* Builds the tree breadth first, so the children of a node are contiguous. best [nodes]: the
+ * longest token that ends at a node or above it. */
 static void build_tree(hr_bpe *bpe, const uint32_t *sorted, int64_t count, span *spans,
                        int32_t *best)
 {
@@ -381,7 +387,7 @@ static void build_tree(hr_bpe *bpe, const uint32_t *sorted, int64_t count, span 
         hr_bpe_node *node = &bpe->nodes[at];
         uint32_t next = spans[at].begin;
         const uint32_t end = spans[at].end;
-        if (node->token >= 0) next++; /* the shortest of them comes first */
+        if (node->token >= 0) next++; /* the token of this node sorts first */
         node->children = (uint32_t)bpe->node_count;
         while (next < end) {
             const int64_t depth = node->depth;
@@ -405,7 +411,7 @@ static void build_tree(hr_bpe *bpe, const uint32_t *sorted, int64_t count, span 
     }
 }
 
-/* Where the first two bytes of a text lead. */
+/* Fills the node to continue at for each pair of first bytes. */
 static void fill_starts(hr_bpe *bpe)
 {
     for (int32_t i = 0; i < STARTS; i++) {
@@ -417,8 +423,9 @@ static void fill_starts(hr_bpe *bpe)
     }
 }
 
-/* Where words come together. A merge makes nothing of which an earlier one is made (the tables are
- * orderly), so all merges before this rank are done before the first behind it, word by word. */
+/* Finds the lowest rank that makes a token of several words. No merge uses a token made by a higher
+ * rank (the tables are orderly), so all merges below this rank can be applied first, word by
+ * word. */
 static void find_words_rank(hr_bpe *bpe)
 {
     bpe->words_rank = INT32_MAX;
@@ -429,7 +436,7 @@ static void find_words_rank(hr_bpe *bpe)
         if (rank < 0 || rank == HR_BPE_NEVER) continue;
         if (rank > last) last = rank;
         for (int64_t i = 1; i < bpe->tokens[id].bytes && rank < bpe->words_rank; i++)
-            if (hr_bpe_parts(text[i - 1], text[i])) bpe->words_rank = rank;
+            if (hr_bpe_ends_word(text[i - 1], text[i])) bpe->words_rank = rank;
     }
     bpe->by_words = bpe->kind <= HR_BPE_RANKS && bpe->orderly && bpe->words_rank <= last &&
                     bpe->words_rank > last / 8;
@@ -446,7 +453,7 @@ hr_status hr_bpe_finish(hr_bpe *bpe, hr_bpe_kind kind, hr_region scratch, hr_err
         bpe->tokens[id] = (hr_bpe_token){ HR_BPE_NONE, (int32_t)bytes };
         if (bpe->present[id] != HR_BPE_PLAIN) continue;
         if (bytes > HR_BPE_TOKEN_BYTES_MAX)
-            return hr_fail(err, HR_CORRUPT, "token %d has %lld bytes; the most is %d", id,
+            return hr_fail(err, HR_CORRUPT, "token %d has %lld bytes; the limit is %d", id,
                            (long long)bytes, HR_BPE_TOKEN_BYTES_MAX);
         if (bytes > bpe->longest_bytes) bpe->longest_bytes = (int32_t)bytes;
         if (bytes == 1) bpe->byte_id[bpe->text[bpe->text_at[id]]] = id;
@@ -461,7 +468,7 @@ hr_status hr_bpe_finish(hr_bpe *bpe, hr_bpe_kind kind, hr_region scratch, hr_err
     span *spans = hr_region_take_raw(&scratch, 2 * ids, sizeof *spans);
     int32_t *best = hr_region_take_raw(&scratch, 2 * ids, 4);
     if (!best || !late || !in_order)
-        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: %lld bytes of scratch needed",
+        return hr_fail(err, HR_NO_FIT, "tokenizer tables: need %lld bytes of scratch",
                        (long long)hr_bpe_scratch_bytes(bpe->size));
     find_origins(bpe, in_order, late);
     int64_t count = 0;

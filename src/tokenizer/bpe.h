@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/bpe.h - byte pair encoding: tokens, merges, and the tokens of a piece.
+/* tokenizer/bpe.h - byte pair encoding: tokens, merges, and encoding of a piece.
  *
- * The encoding of a piece is what merging the pair of lowest rank, leftmost first, ends in. It has
- * two properties that make it fast: a sequence of tokens is the encoding of its text if and only if
- * every two neighbours are that of theirs, and so the encoding of a text begins with that of each
- * of its beginnings that ends where a token does. Tokens are therefore found from left to right:
- * the longest that may follow, else a shorter one, else a step back; no position is looked at
- * twice. */
+ * BPE merges the adjacent pair with the lowest rank, the leftmost first, until no pair can merge.
+ * Two properties make encoding fast. A token sequence is the encoding of its text if and only if
+ * every two adjacent tokens are the encoding of their text. Therefore the encoding of a text starts
+ * with the encoding of each of its prefixes that ends at a token boundary. So tokens are found from
+ * left to right: the longest that may follow, else a shorter one, else one step back. No position
+ * is tried twice. */
 #ifndef HR_TOKENIZER_BPE_H
 #define HR_TOKENIZER_BPE_H
 
@@ -18,32 +18,33 @@
 #include "headroom/status.h"
 
 enum {
-    HR_BPE_IDS_MAX = 1 << 21,   /* an id has 21 bits in a key, */
-    HR_BPE_RANKS_MAX = 1 << 22, /* a rank 22 */
+    HR_BPE_IDS_MAX = 1 << 21,   /* a pair key stores ids in 21 bits */
+    HR_BPE_RANKS_MAX = 1 << 22, /* and ranks in 22 bits */
     HR_BPE_NONE = -1,
     HR_BPE_TOKEN_BYTES_MAX = 65535,
-    HR_BPE_SCORED_BYTES_MAX = 8192 /* SentencePiece takes fewer than 8,000 */
+    HR_BPE_SCORED_BYTES_MAX = 8192 /* SentencePiece allows fewer than 8,000 */
 };
 
-/* How a token comes to be: the last merge of its own text. */
+/* The last merge that makes a token from its own text. */
 typedef struct {
-    int32_t rank; /* HR_BPE_BYTE: a byte, of which nothing is merged; HR_BPE_NEVER: does not */
+    /* HR_BPE_BYTE: a single unit, made by no merge; HR_BPE_NEVER: no merge sequence makes it */
+    int32_t rank;
     uint32_t left, right;
 } hr_bpe_origin;
 
 enum { HR_BPE_BYTE = -1, HR_BPE_NEVER = INT32_MAX };
 
-/* A place in the tree of tokens: a text that begins some, up to where they part. What a step looks
- * at is in half a line of the cache. */
+/* A node of the radix tree of token texts: a common prefix of some tokens. The fields that a search
+ * step reads fit in half a cache line. */
 typedef struct {
-    uint32_t children; /* index of the first; they lie side by side, ordered by their first bytes */
-    int32_t token;     /* whose text ends here; HR_BPE_NONE */
-    uint32_t text;     /* an example of the text, in the table of texts */
-    uint16_t depth;    /* bytes of it */
-    uint16_t count;    /* of children */
+    uint32_t children; /* index of the first child; children are contiguous, sorted by first byte */
+    int32_t token;     /* token whose text ends here; HR_BPE_NONE: none */
+    uint32_t text;     /* offset of an example of the text in hr_bpe.text */
+    uint16_t depth;    /* length of the text in bytes */
+    uint16_t count;    /* number of children */
     union {
-        uint8_t labels[16]; /* the first bytes of up to 16 children; */
-        uint32_t set;       /* of more: index of the set of them */
+        uint8_t labels[16]; /* count <= 16: the first bytes of the children */
+        uint32_t set;       /* count > 16: index of their set in hr_bpe.sets */
     };
 } hr_bpe_node;
 
@@ -51,93 +52,96 @@ typedef struct {
     uint64_t bits[4];
 } hr_bpe_set;
 
-/* The longest token that begins another, and the bytes of that other. */
+/* The longest token that is a proper prefix of this one, and the bytes of this one. */
 typedef struct {
-    int32_t shorter; /* HR_BPE_NONE: it is a byte, or never comes to be */
+    int32_t shorter; /* HR_BPE_NONE: no shorter token */
     int32_t bytes;
 } hr_bpe_token;
 
 typedef struct {
-    int64_t ids, pairs, text_bytes; /* most of them */
-    bool whole_first;               /* what is a token as a whole is not merged: ignore_merges */
+    int64_t ids, pairs, text_bytes; /* upper limits */
+    bool whole_first;               /* ignore_merges: a piece that is a token is not merged */
 } hr_bpe_size;
 
-/* What tokens are made of, and how. */
+/* The units that tokens consist of, and the source of the merges. */
 typedef enum {
-    HR_BPE_BYTES,      /* of bytes, by merges */
-    HR_BPE_RANKS,      /* of bytes; ids are ranks, and any two tokens that are one behind the other
-                          merge */
-    HR_BPE_CHARACTERS, /* of characters, by merges */
-    HR_BPE_SCORES,     /* of characters, as SentencePiece has it: any two, by score */
-    HR_BPE_TREE        /* not at all: there is only the tree of all tokens (Unigram) */
+    HR_BPE_BYTES, /* bytes; merges from a list */
+    /* bytes; ids are ranks, and any two adjacent tokens whose text is a token merge */
+    HR_BPE_RANKS,
+    HR_BPE_CHARACTERS, /* characters; merges from a list */
+    HR_BPE_SCORES,     /* characters; SentencePiece: any two adjacent pieces may merge, by score */
+    HR_BPE_TREE        /* no merges: only the tree of all tokens (Unigram) */
 } hr_bpe_kind;
 
 typedef struct {
     hr_bpe_size size;
     hr_bpe_kind kind;
-    /* A character without a token: its bytes have, or `unknown` stands for it. */
+    /* falls_back: a character without a token becomes the tokens of its bytes; otherwise it becomes
+     * `unknown`. */
     bool falls_back, whole_first;
     int32_t unknown, fallback[256];
-    /* HR_BPE_SCORES, while tables are made: ids by falling score and their ranks; equal scores have
-     * one rank, and then a merge is found by its text. */
+    /* HR_BPE_SCORES, during construction: ids by descending score and their ranks. Equal scores
+     * share one rank; then the result of a merge is looked up by its text. */
     const int32_t *by_score, *score_ranks;
     int32_t scored;
     bool ties;
-    bool orderly;          /* every token is made of such as come before it: what the walk needs */
-    int32_t words_rank;    /* no merge before it makes a token of more than one word */
-    bool by_words;         /* and there are many before it, and some behind */
-    bool bytes_missing;    /* of some bytes there is no token: they are passed over */
-    int32_t longest_bytes; /* of a token */
-    int32_t byte_id[256];  /* HR_BPE_NONE: there is none */
-    uint32_t *text_at;     /* [ids + 1] */
+    /* every token is made only of tokens with lower ranks; left-to-right encoding needs this */
+    bool orderly;
+    int32_t words_rank; /* no merge of a lower rank makes a token of more than one word */
+    bool by_words; /* encode word by word first: many merges are below words_rank, some are above */
+    bool bytes_missing;    /* some bytes have no token; encoding skips them */
+    int32_t longest_bytes; /* of any token */
+    int32_t byte_id[256];  /* HR_BPE_NONE: no token */
+    uint32_t *text_at;     /* [ids + 1] offsets in text */
     uint8_t *text;
-    uint8_t *present; /* [ids]: HR_BPE_... */
+    uint8_t *present; /* [ids] HR_BPE_ABSENT, HR_BPE_PLAIN or HR_BPE_OTHER */
     hr_bpe_origin *origins;
     hr_bpe_token *tokens; /* [ids] */
-    uint64_t *pairs;      /* [1 << pair_bits] left, right, rank; 0: free */
-    uint64_t *maybe;      /* [1 << filter_bits] bits: no pair whose bit is 0 is merged */
-    uint32_t *results;    /* [pairs] by rank: what a merge makes */
-    int32_t *slots;       /* [1 << slot_bits] size.whole_first: ids by their texts */
+    uint64_t *pairs;      /* [1 << pair_bits] hash table of left, right, rank; 0: free */
+    uint64_t *maybe;      /* [1 << filter_bits] Bloom filter: a pair whose bit is 0 is not merged */
+    uint32_t *results;    /* [pairs] by rank: the token that the merge makes */
+    int32_t *slots;       /* [1 << slot_bits] size.whole_first: hash table of ids by text */
     hr_bpe_node *nodes;
     hr_bpe_set *sets;
-    int32_t *starts; /* [65536] by the first two bytes: where the tree goes on; 0: nowhere */
+    int32_t *starts; /* [65536] by the first two bytes: the node to continue at; 0: none */
     int32_t pair_bits, filter_bits, slot_bits, node_count, set_count;
 } hr_bpe;
 
-/* Bytes that tables of such a size need, and bytes of scratch that building needs more. Pure. */
+/* Bytes of the tables for a size, and bytes of scratch that construction needs in addition.
+ * Pure. */
 int64_t hr_bpe_bytes(hr_bpe_size size);
 int64_t hr_bpe_scratch_bytes(hr_bpe_size size);
 
-/* Empty tables. Errors NO_FIT. */
+/* Places empty tables. Errors NO_FIT. */
 HR_MUST_CHECK hr_status hr_bpe_place(hr_bpe *bpe, hr_region *region, hr_bpe_size size,
                                      hr_error *err);
 
-/* The texts of ids have been put into text and text_at by the caller, and `present` says which of
- * them are made of bytes: HR_BPE_PLAIN. */
+/* The caller writes the texts of all ids to text and text_at, and marks in `present` the ids that
+ * merges can make: HR_BPE_PLAIN. */
 enum { HR_BPE_ABSENT, HR_BPE_PLAIN, HR_BPE_OTHER };
 
-/* A merge; a later one of the same pair takes the place of the earlier. false: there is no room. */
+/* Adds a merge. A later merge of the same pair replaces the earlier one. Returns false when the
+ * table is full. */
 bool hr_bpe_add_merge(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank, uint32_t result);
 
-/* Builds all that is derived. Errors NO_FIT. */
+/* Builds all derived tables. Errors NO_FIT. */
 HR_MUST_CHECK hr_status hr_bpe_finish(hr_bpe *bpe, hr_bpe_kind kind, hr_region scratch,
                                       hr_error *err);
 
-/* Rank of a pair, HR_BPE_NONE: it is not merged. */
+/* Rank of a pair; HR_BPE_NONE: not merged. */
 int32_t hr_bpe_rank(const hr_bpe *bpe, uint32_t left, uint32_t right);
 
-/* Whether `right` behind `left` stay what they are, of merges before rank `limit`. Orderly tables
- * only. */
-bool hr_bpe_stays(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limit);
+/* Whether tokens `left` and `right` stay separate when their joined text is encoded with the merges
+ * of rank below `limit`. Needs orderly tables. */
+bool hr_bpe_is_stable(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limit);
 
-/* Whether two bytes are the end of a word and the beginning of another: a space behind a visible
- * character of ASCII. */
-static inline bool hr_bpe_parts(uint8_t left, uint8_t right)
+/* Whether a word ends between these two bytes: a space after a visible ASCII character. */
+static inline bool hr_bpe_ends_word(uint8_t left, uint8_t right)
 {
     return right == ' ' && left > ' ' && left < 0x7f;
 }
 
-/* The id whose text is this, HR_BPE_NONE: none. Needs whole_first. */
+/* The id with this text; HR_BPE_NONE: none. Needs whole_first. */
 int32_t hr_bpe_find(const hr_bpe *bpe, const uint8_t *text, int64_t bytes);
 
 static inline int64_t hr_bpe_token_bytes(const hr_bpe *bpe, uint32_t id)
@@ -145,7 +149,7 @@ static inline int64_t hr_bpe_token_bytes(const hr_bpe *bpe, uint32_t id)
     return (int64_t)bpe->text_at[id + 1] - bpe->text_at[id];
 }
 
-/* Which child of a node begins with a byte; 0: none. */
+/* The child of a node that starts with `label`; 0: none. */
 static inline int32_t hr_bpe_child(const hr_bpe *bpe, const hr_bpe_node *node, uint8_t label)
 {
     if (node->count <= 16) {
@@ -165,26 +169,30 @@ static inline int32_t hr_bpe_child(const hr_bpe *bpe, const hr_bpe_node *node, u
 
 /* ---- encoding */
 
-typedef struct hr_bpe_walk hr_bpe_walk;
+typedef struct hr_bpe_workspace hr_bpe_workspace;
 
-/* What one thread needs for pieces of up to piece_bytes. */
-int64_t hr_bpe_walk_bytes(const hr_bpe *bpe, int64_t piece_bytes);
-HR_MUST_CHECK hr_status hr_bpe_walk_place(hr_bpe_walk **walk, hr_region *region, const hr_bpe *bpe,
-                                          int64_t piece_bytes, hr_error *err);
+/* Bytes of workspace for one thread and pieces of up to piece_bytes. */
+int64_t hr_bpe_workspace_bytes(const hr_bpe *bpe, int64_t piece_bytes);
+HR_MUST_CHECK hr_status hr_bpe_workspace_place(hr_bpe_workspace **work, hr_region *region,
+                                               const hr_bpe *bpe, int64_t piece_bytes,
+                                               hr_error *err);
 
-/* The tokens of a piece.
+/* Encodes a piece.
  *
- *   text  piece [bytes]; 1 <= bytes <= what hr_bpe_piece_bytes says
- *   room  bytes that can be read, bytes or more: 16 are read at once where they are there
- *   ids   out; the walk's own, until the next piece. Their number is returned. */
-int64_t hr_bpe_encode(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int64_t room,
+ *   text  [bytes]; 1 <= bytes <= hr_bpe_piece_bytes
+ *   room  readable bytes at text, at least `bytes`; 16 are loaded at once where possible
+ *   ids   out; owned by the workspace, valid until the next piece
+ *
+ * Returns the number of ids. */
+int64_t hr_bpe_encode(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes, int64_t room,
                       const uint32_t **ids);
 
-/* The same by merging pairs as they are defined, for tables that are not orderly and for tests. */
-int64_t hr_bpe_encode_ref(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
+/* Encodes by merging pairs as BPE defines it. For tables that are not orderly, and for tests. */
+int64_t hr_bpe_encode_ref(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes,
                           const uint32_t **ids);
 
-/* The longest piece that a walk for `piece_bytes` takes: fewer where tables are not orderly. */
+/* The longest piece that a workspace for `piece_bytes` accepts: shorter if tables are not
+ * orderly. */
 int64_t hr_bpe_piece_bytes(const hr_bpe *bpe, int64_t piece_bytes);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/charsmap.c - steps through the trie; every index is checked, since a file may lie. */
+/* tokenizer/charsmap.c - searches the trie. Every index is checked, because the file may be
+ * invalid. */
 #include "tokenizer/charsmap.h"
 
 #include <string.h>
@@ -32,15 +33,15 @@ const char *hr_charsmap_place(hr_charsmap *map, hr_region *region, const uint8_t
     memcpy(&trie_bytes, blob, UNIT_BYTES);
     if ((int64_t)trie_bytes >= bytes - UNIT_BYTES || trie_bytes < BLOCK_BYTES ||
         trie_bytes % BLOCK_BYTES)
-        return "the size of its trie is wrong";
+        return "the size of its trie is invalid";
     const int64_t rest = bytes - UNIT_BYTES - (int64_t)trie_bytes;
     uint32_t *units = hr_region_take_raw(region, trie_bytes / UNIT_BYTES, UNIT_BYTES);
     uint8_t *texts = hr_region_take_raw(region, rest, 1);
-    if (!units || !texts) return "there is no memory for it";
+    if (!units || !texts) return "out of memory";
     memcpy(units, blob + UNIT_BYTES, trie_bytes);
     memcpy(texts, blob + UNIT_BYTES + trie_bytes, (size_t)rest);
-    if (texts[rest - 1]) return "its last text does not end";
-    if (!is_utf8(texts, rest)) return "its texts are not UTF-8";
+    if (texts[rest - 1]) return "its last replacement is not terminated";
+    if (!is_utf8(texts, rest)) return "its replacements are not UTF-8";
     *map = (hr_charsmap){ units, trie_bytes / UNIT_BYTES, texts, rest };
     return NULL;
 }
@@ -50,7 +51,8 @@ static inline uint64_t offset_of(uint32_t unit)
     return (uint64_t)(unit >> 10) << ((unit & (1u << 9)) >> 6);
 }
 
-/* A step: true where a key ends, and then its value. *at: -1 where no key goes on. */
+/* Follows the edge of a byte. Returns true if a key ends there, and its value. *at: -1 if no key
+ * continues. */
 static inline bool step(const hr_charsmap *map, int64_t *at, uint8_t byte, uint32_t *value)
 {
     const uint64_t next = (uint64_t)*at ^ byte;

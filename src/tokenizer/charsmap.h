@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokenizer/charsmap.h - SentencePiece's precompiled_charsmap: a double-array trie (Darts) of
- * texts, each with the text that replaces it. */
+ * source texts, each with its replacement. */
 #ifndef HR_TOKENIZER_CHARSMAP_H
 #define HR_TOKENIZER_CHARSMAP_H
 
@@ -12,29 +12,29 @@
 typedef struct {
     const uint32_t *units; /* [count] */
     int64_t count;
-    const uint8_t *texts; /* [bytes] each ends with a null; UTF-8 */
+    const uint8_t *texts; /* [bytes] zero-terminated UTF-8 replacements */
     int64_t bytes;
 } hr_charsmap;
 
 /* Bytes that a map of `bytes` bytes needs in a region. Pure. */
 int64_t hr_charsmap_bytes(int64_t bytes);
 
-/* Copies a map out of `blob` [bytes]. Returns null, or what is wrong with it. */
+/* Copies a map from `blob` [bytes]. Returns null, or what is wrong with it. */
 const char *hr_charsmap_place(hr_charsmap *map, hr_region *region, const uint8_t *blob,
                               int64_t bytes);
 
 typedef struct {
     int64_t taken;       /* bytes of the key that matched; 0: none */
-    const uint8_t *text; /* [bytes] what replaces them */
+    const uint8_t *text; /* [bytes] its replacement */
     int64_t bytes;
 } hr_charsmap_match;
 
-enum { HR_CHARSMAP_KEY_MAX = 256 }; /* no more bytes of a text are looked at */
+enum { HR_CHARSMAP_KEY_MAX = 256 }; /* at most this many bytes of a text are matched */
 
-/* The shortest prefix of text [bytes] in the map, or the longest of the first 32. A null byte ends
- * the search for the shortest, as it does in the reference.
+/* Finds a prefix of text [bytes] in the map: the shortest, or the longest of the first 32 matches.
+ * A zero byte ends the search for the shortest, as in the reference.
  *
- *   more  out: the text ended before the search did */
+ *   more  out: the text ended before the search did, so more text could change the result */
 hr_charsmap_match hr_charsmap_shortest(const hr_charsmap *map, const uint8_t *text, int64_t bytes);
 hr_charsmap_match hr_charsmap_longest(const hr_charsmap *map, const uint8_t *text, int64_t bytes,
                                       bool *more);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/decoder.c - bytes of tokens, and a look at whether they are UTF-8. */
+/* tokenizer/decoder.c - decodes ids to bytes and replaces invalid UTF-8. */
 #include <string.h>
 
 #include "tokenizer/encoder.h"
@@ -13,8 +13,8 @@ static uint8_t *replace(uint8_t *out)
     return out + REPLACED;
 }
 
-/* How many of these bytes, which are no character, become one U+FFFD: the beginning of a character
- * that they might have been, at least one. `more`: what follows may still make them one. */
+/* The number of bytes at an invalid sequence that become one U+FFFD: the longest prefix of a valid
+ * character, at least one. `more`: out, following bytes may still complete the character. */
 static int64_t subpart(const uint8_t *text, int64_t bytes, bool *more)
 {
     const uint8_t c = text[0];
@@ -36,7 +36,7 @@ static int64_t subpart(const uint8_t *text, int64_t bytes, bool *more)
     return count;
 }
 
-/* Text behind what is held, made UTF-8. */
+/* Appends bytes to the incomplete character that is held, and writes valid UTF-8. */
 static uint8_t *add(hr_decoder *decoder, const uint8_t *text, int64_t bytes, uint8_t *out)
 {
     while (bytes || decoder->held_bytes) {
@@ -71,7 +71,7 @@ static uint8_t *add(hr_decoder *decoder, const uint8_t *text, int64_t bytes, uin
             }
             out = replace(out);
         }
-        /* What was held is a beginning, so all of it is taken. */
+        /* What was held is a prefix of a character, so it is consumed completely. */
         decoder->held_bytes = 0;
         text += taken - had;
         bytes -= taken - had;
@@ -91,7 +91,7 @@ static bool is_utf8(const uint8_t *text, int64_t bytes)
     return true;
 }
 
-/* Text behind the spaces that are stripped at the beginning. */
+/* Writes text after removing the leading spaces that the decoder Strip removes. */
 static uint8_t *put(hr_decoder *d, const uint8_t *text, int64_t bytes, uint8_t *out)
 {
     for (; bytes && !d->written && *text == ' ' && d->stripped < d->tokenizer->decoding.strips;
@@ -103,7 +103,7 @@ static uint8_t *put(hr_decoder *d, const uint8_t *text, int64_t bytes, uint8_t *
     return out + bytes;
 }
 
-/* The end of a run of bytes. */
+/* Writes the pending run of byte tokens. */
 static uint8_t *end_run(hr_decoder *d, uint8_t *out)
 {
     if (!d->run_bytes) return out;
@@ -116,7 +116,7 @@ static uint8_t *end_run(hr_decoder *d, uint8_t *out)
     return out;
 }
 
-/* A token's text; `spaces`: those of a token of the model stand for U+2581. */
+/* Writes the text of a token. `spaces`: a space in it stands for U+2581. */
 static uint8_t *put_token(hr_decoder *d, const uint8_t *text, int64_t bytes, bool spaces,
                           uint8_t *out)
 {
@@ -134,7 +134,7 @@ static uint8_t *put_token(hr_decoder *d, const uint8_t *text, int64_t bytes, boo
     return out;
 }
 
-/* As the package tokenizers decodes. */
+/* Decodes like the package tokenizers. */
 static uint8_t *add_piece(hr_decoder *d, const uint8_t *text, int64_t bytes, bool spaces,
                           uint8_t *out)
 {
@@ -145,8 +145,8 @@ static uint8_t *add_piece(hr_decoder *d, const uint8_t *text, int64_t bytes, boo
     return out;
 }
 
-/* Puts what is held: characters, and U+FFFD for each byte that is in none. Without `all` what may
- * be the beginning of a character stays. */
+/* Writes the bytes that are held: characters, and U+FFFD for each invalid byte. Without `all`, a
+ * possible prefix of a character stays. */
 static uint8_t *put_held(hr_decoder *d, bool all, uint8_t *out)
 {
     while (d->held_bytes) {
@@ -161,7 +161,7 @@ static uint8_t *put_held(hr_decoder *d, bool all, uint8_t *out)
     return out;
 }
 
-/* As SentencePiece decodes. */
+/* Decodes like SentencePiece. */
 static uint8_t *add_sentencepiece(hr_decoder *d, uint32_t id, const uint8_t *text, int64_t bytes,
                                   bool spaces, uint8_t *out)
 {
@@ -214,7 +214,8 @@ int64_t hr_decoder_add(hr_decoder *decoder, const uint32_t *ids, int64_t count, 
     for (; i < count; i++) {
         const uint32_t id = ids[i];
         if (id >= (uint64_t)tokenizer->ids || bpe->present[id] == HR_BPE_ABSENT) continue;
-        /* A special token whose text is normalized is not known as one, as in the reference. */
+        /* Like the reference, does not treat a special token as special if normalization changes
+         * its text. */
         const uint8_t special = tokenizer->marks[id] &
                                 (HR_TOKENIZER_SPECIAL | HR_TOKENIZER_RENAMED);
         if (decoder->skips_special && special == HR_TOKENIZER_SPECIAL) continue;

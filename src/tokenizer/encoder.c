@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/encoder.c - added tokens, form C, added tokens again, pieces, ids: each stage does
- * what is certain in what it is given, and says how far that is. */
+/* tokenizer/encoder.c - the encoding pipeline: added tokens in raw text, normalization, added
+ * tokens in normalized text, pieces, ids. Each stage processes the part of its input that later
+ * text cannot change, and reports how far it got. */
 #include "base/assert.h"
 #include "base/checked.h"
 #include "tokenizer/encoding.h"
@@ -8,13 +9,14 @@
 
 enum { BESIDE = 4, NORMAL_SLACK = 64, LEAD_BYTES = 1 << 12 };
 
-/* Byte-level tokenizers normalize to form C, or not at all. */
+/* Whether text goes through the normalization buffer. Byte-level tokenizers have NFC or no
+ * normalizer. */
 static bool normalizes(const hr_tokenizer *tokenizer)
 {
     return tokenizer->nfc || hr_normalizer_acts(&tokenizer->normalizer);
 }
 
-/* Pieces that get a space in front, or spaces for U+2581, are put together here. */
+/* Bytes of the buffer for pieces that get a leading space, or a space for each U+2581. */
 static int64_t lead_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 {
     if (tokenizer->kind != HR_BYTE_LEVEL_BPE)
@@ -22,18 +24,19 @@ static int64_t lead_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
     return tokenizer->prefix_space ? LEAD_BYTES : 0;
 }
 
-static int64_t walk_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)
+static int64_t workspace_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 {
-    return tokenizer->kind == HR_UNIGRAM ? hr_unigram_walk_bytes(&tokenizer->unigram, piece_bytes)
-                                         : hr_bpe_walk_bytes(&tokenizer->bpe, piece_bytes);
+    return tokenizer->kind == HR_UNIGRAM
+               ? hr_unigram_workspace_bytes(&tokenizer->unigram, piece_bytes)
+               : hr_bpe_workspace_bytes(&tokenizer->bpe, piece_bytes);
 }
 
 static hr_status place_walk(hr_encoder *e, hr_region *region, int64_t piece_bytes, hr_error *err)
 {
     return e->tokenizer->kind == HR_UNIGRAM
-               ? hr_unigram_walk_place(&e->unigram, region, &e->tokenizer->unigram, piece_bytes,
-                                       err)
-               : hr_bpe_walk_place(&e->walk, region, &e->tokenizer->bpe, piece_bytes, err);
+               ? hr_unigram_workspace_place(&e->unigram, region, &e->tokenizer->unigram,
+                                            piece_bytes, err)
+               : hr_bpe_workspace_place(&e->bpe, region, &e->tokenizer->bpe, piece_bytes, err);
 }
 
 static int64_t normal_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
@@ -44,7 +47,7 @@ static int64_t normal_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 
 int64_t hr_encoder_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 {
-    return (int64_t)sizeof(hr_encoder) + walk_bytes(tokenizer, piece_bytes) +
+    return (int64_t)sizeof(hr_encoder) + workspace_bytes(tokenizer, piece_bytes) +
            hr_pretokenizer_cursor_bytes(tokenizer->pretokenizer) +
            normal_room(tokenizer, piece_bytes) +
            (tokenizer->nfc ? (int64_t)sizeof(hr_nfc_scratch) : 0) +
@@ -57,7 +60,7 @@ hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region, const hr_tok
 {
     hr_encoder *made = hr_region_take(region, 1, sizeof *made);
     if (!made)
-        return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
+        return hr_fail(err, HR_NO_FIT, "encoding: needs %lld bytes",
                        (long long)hr_encoder_bytes(tokenizer, piece_bytes));
     made->tokenizer = tokenizer;
     made->sink = sink;
@@ -78,14 +81,14 @@ hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region, const hr_tok
         made->normal = hr_region_take_raw(region, made->normal_bytes, 1);
         if (tokenizer->nfc) made->form = hr_region_take_raw(region, 1, sizeof *made->form);
         if (!made->normal || (tokenizer->nfc && !made->form))
-            return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
+            return hr_fail(err, HR_NO_FIT, "encoding: needs %lld bytes",
                            (long long)hr_encoder_bytes(tokenizer, piece_bytes));
     }
     if (lead_room(tokenizer, piece_bytes)) {
         made->lead_bytes = lead_room(tokenizer, piece_bytes);
         made->lead = hr_region_take_raw(region, made->lead_bytes, 1);
         if (!made->lead)
-            return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
+            return hr_fail(err, HR_NO_FIT, "encoding: needs %lld bytes",
                            (long long)hr_encoder_bytes(tokenizer, piece_bytes));
     }
     *encoder = made;
@@ -131,19 +134,19 @@ void hr_encoder_begin(hr_encoder *encoder, int64_t position, bool around)
 
 static hr_status too_long(const hr_encoder *e, int64_t bytes, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT,
-                   "byte %lld: a piece of %lld bytes or more that the pre-tokenizer does not cut; "
-                   "the longest that can be encoded here is %lld",
-                   (long long)e->position, (long long)bytes, (long long)e->piece_bytes);
+    return hr_fail(
+        err, HR_CORRUPT,
+        "byte %lld: the pre-tokenizer finds no split in %lld bytes or more; the limit is %lld",
+        (long long)e->position, (long long)bytes, (long long)e->piece_bytes);
 }
 
-/* Bytes to have from now on, where so many are needed. */
+/* The new size of a buffer that needs `needed` bytes. */
 static int64_t grown(int64_t needed)
 {
     return hr_min(hr_round_up(needed + needed / 4, 4096), HR_PRETOKENIZER_WINDOW_MAX);
 }
 
-/* Room for a piece [bytes] that is longer than any before. */
+/* Grows the workspace for a piece [bytes] that is longer than all before. */
 hr_status hr_encoder_grow_pieces(hr_encoder *e, int64_t bytes, hr_error *err)
 {
     const hr_bpe *bpe = &e->tokenizer->bpe;
@@ -153,24 +156,24 @@ hr_status hr_encoder_grow_pieces(hr_encoder *e, int64_t bytes, hr_error *err)
     if (!e->room || most < bytes) return too_long(e, bytes, err);
     const int64_t more = grown(bytes);
     if (e->unigram) {
-        hr_unigram_walk *longer;
-        hr_status made = e->room(e->context, HR_ENCODER_PIECE, hr_unigram_walk_bytes(unigram, more),
-                                 &region, err);
-        if (made == HR_OK) made = hr_unigram_walk_place(&longer, &region, unigram, more, err);
+        hr_unigram_workspace *longer;
+        hr_status made = e->room(e->context, HR_ENCODER_PIECE,
+                                 hr_unigram_workspace_bytes(unigram, more), &region, err);
+        if (made == HR_OK) made = hr_unigram_workspace_place(&longer, &region, unigram, more, err);
         if (made != HR_OK) return made;
-        hr_unigram_go_on(longer, e->unigram);
+        hr_unigram_continue(longer, e->unigram);
         e->unigram = longer;
         e->piece_bytes = more;
         return HR_OK;
     }
-    hr_status status = e->room(e->context, HR_ENCODER_PIECE, hr_bpe_walk_bytes(bpe, more), &region,
-                               err);
-    if (status == HR_OK) status = hr_bpe_walk_place(&e->walk, &region, bpe, more, err);
+    hr_status status = e->room(e->context, HR_ENCODER_PIECE, hr_bpe_workspace_bytes(bpe, more),
+                               &region, err);
+    if (status == HR_OK) status = hr_bpe_workspace_place(&e->bpe, &region, bpe, more, err);
     if (status == HR_OK) e->piece_bytes = more;
     return status;
 }
 
-/* A buffer twice as long, with the first `kept` bytes of the last. */
+/* Doubles a buffer and keeps its first `kept` bytes. */
 hr_status hr_encoder_grow_buffer(hr_encoder *e, hr_encoder_more what, uint8_t **buffer,
                                  int64_t *bytes, int64_t kept, hr_error *err)
 {
@@ -192,14 +195,14 @@ static inline hr_status put_piece(hr_encoder *e, const uint8_t *text, int64_t by
     const uint32_t *ids;
     const hr_status status = bytes > e->piece_bytes ? hr_encoder_grow_pieces(e, bytes, err) : HR_OK;
     if (status != HR_OK) return status;
-    const int64_t count = hr_bpe_encode(e->walk, text, bytes, readable, &ids);
+    const int64_t count = hr_bpe_encode(e->bpe, text, bytes, readable, &ids);
     hr_encoder_put_ids(e, ids, count);
     return HR_OK;
 }
 
-/* The first piece of a segment, with a space in front that the text has not. What stands behind a
- * piece is cut as if nothing had been before it: no pattern looks back here. *taken: at, if where
- * the piece ends is not certain yet. */
+/* Encodes the first piece of a segment with an added space. The text after it is split as a new
+ * text, because no pattern that is used with this option looks back here. *taken is `at` if more
+ * text is needed to find the end of the piece. */
 static hr_status take_lead(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes, bool ends,
                            int64_t *taken, hr_error *err)
 {
@@ -228,7 +231,7 @@ static hr_status take_lead(hr_encoder *e, const uint8_t *text, int64_t at, int64
     }
 }
 
-/* The pieces of text [at, bytes), a segment or, without `ends`, the beginning of what is left of
+/* Encodes the pieces of text [at, bytes): a segment or, without `ends`, the start of the rest of
  * one. */
 static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                              int64_t readable, bool ends, int64_t *taken, hr_error *err)
@@ -280,7 +283,7 @@ static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int
     return HR_OK;
 }
 
-/* A segment as the only split. */
+/* Encodes a segment as one split, without a pre-tokenizer. */
 static hr_status take_segment(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                               int64_t readable, bool ends, int64_t *taken, hr_error *err)
 {
@@ -297,7 +300,7 @@ static hr_status take_segment(hr_encoder *e, const uint8_t *text, int64_t at, in
 typedef hr_status stretch(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                           int64_t readable, bool ends, int64_t *taken, hr_error *err);
 
-/* Cuts added tokens out of text [at, bytes) and gives what is between them to the next stage. */
+/* Matches added tokens in text [at, bytes) and passes the text between them to the next stage. */
 static hr_status split(hr_encoder *e, hr_encoder_splitter *s, stretch *next, const uint8_t *text,
                        int64_t at, int64_t bytes, int64_t readable, bool ends, int64_t *taken,
                        hr_error *err)
@@ -327,7 +330,7 @@ static hr_status split(hr_encoder *e, hr_encoder_splitter *s, stretch *next, con
 static hr_status take_normalized(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                                  int64_t readable, bool ends, int64_t *taken, hr_error *err)
 {
-    /* To these tokens the text begins here, whatever stands before it. */
+    /* For these tokens the text begins after the last raw added token. */
     const int64_t before = hr_min(e->level_before, at), base = at - before;
     int64_t done = before;
     stretch *const next = e->tokenizer->kind == HR_BYTE_LEVEL_BPE ||
@@ -342,7 +345,8 @@ static hr_status take_normalized(hr_encoder *e, const uint8_t *text, int64_t at,
     return HR_OK;
 }
 
-/* Makes room in the buffer of normalized text: what is before `normal_at` goes, but for some. */
+/* Removes consumed text from the buffer of normalized text, except the context that patterns
+ * need. */
 static void compact(hr_encoder *e)
 {
     const int64_t kept = hr_min(e->normal_at, hr_encoder_before(e));
@@ -352,7 +356,7 @@ static void compact(hr_encoder *e)
     e->normal_end -= begin;
 }
 
-/* Text goes through the normalizer into the buffer. */
+/* Passes text through the normalizer into the buffer. */
 static hr_status take_changed(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                               bool ends, int64_t *taken, hr_error *err)
 {
@@ -388,7 +392,7 @@ static hr_status take_changed(hr_encoder *e, const uint8_t *text, int64_t at, in
     return HR_OK;
 }
 
-/* Text that could change goes through the buffer; other text is taken where it lies. */
+/* Copies text that NFC may change into the buffer. Encodes other text in place. */
 static hr_status take_raw(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                           int64_t readable, bool ends, int64_t *taken, hr_error *err)
 {
@@ -403,7 +407,7 @@ static hr_status take_raw(hr_encoder *e, const uint8_t *text, int64_t at, int64_
         int64_t read, written, done;
         if (!hr_nfc_compose(text + at, bytes - at, ends, e->normal + e->normal_end,
                             e->normal_bytes - e->normal_end, e->form, &read, &written))
-            return hr_fail(err, HR_CORRUPT, "byte %lld: more than %d characters that join one",
+            return hr_fail(err, HR_CORRUPT, "byte %lld: more than %d combining characters in a row",
                            (long long)e->position, HR_NFC_RUN_MAX);
         at += read;
         e->normal_end += written;
@@ -427,8 +431,8 @@ static hr_status take_raw(hr_encoder *e, const uint8_t *text, int64_t at, int64_
 
 /* ---- UTF-8 */
 
-/* Bytes of text that are UTF-8, up to the last whole character; the rest may be the beginning of
- * another one, or is none: then `wrong`. */
+/* The end of the valid UTF-8 from `at` on, at a character boundary. The rest is an incomplete
+ * character, or invalid: then `wrong` is true. */
 static int64_t valid(const uint8_t *text, int64_t at, int64_t bytes, bool whole, bool *wrong)
 {
     *wrong = false;
@@ -471,12 +475,12 @@ hr_status hr_encoder_take(hr_encoder *encoder, const uint8_t *text, int64_t at, 
     return encoder->stopped ? hr_fail(err, HR_INTERRUPTED, "interrupted while encoding") : HR_OK;
 }
 
-int64_t hr_tokenizer_parting(const hr_tokenizer *tokenizer, const uint8_t *text, int64_t least,
-                             int64_t most)
+int64_t hr_tokenizer_split_point(const hr_tokenizer *tokenizer, const uint8_t *text, int64_t least,
+                                 int64_t most)
 {
     const bool never = tokenizer->prefix_space || tokenizer->kind != HR_BYTE_LEVEL_BPE;
     for (int64_t p = never ? least : most; p > least; p--)
-        if (hr_pretokenizer_parts(tokenizer->pretokenizer, text + p) &&
+        if (hr_pretokenizer_splits_at(tokenizer->pretokenizer, text + p) &&
             hr_added_allows_cut(&tokenizer->raw, text[p - 1], text[p]) &&
             hr_added_allows_cut(&tokenizer->normalized, text[p - 1], text[p]))
             return p;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/encoder_units.c - units of text: they end before a space over which no token reaches,
- * so that a text of any length is encoded piece by piece. */
+/* tokenizer/encoder_units.c - splits text with U+2581 before spaces that no token crosses, so that
+ * a text of any length is encoded unit by unit. */
 #include "base/checked.h"
 #include "tokenizer/encoding.h"
 
-/* Ids of a unit. Characters without a token that follow each other have one together. */
+/* Outputs the ids of a unit. With fuse_unk, consecutive characters without a token become one
+ * unknown token. */
 static void put_unit_ids(hr_encoder *e, const uint32_t *ids, int64_t count)
 {
     const hr_tokenizer *t = e->tokenizer;
@@ -29,12 +30,12 @@ static hr_status encode_unit(hr_encoder *e, const uint8_t *text, int64_t bytes, 
     const hr_status status = bytes > e->piece_bytes ? hr_encoder_grow_pieces(e, bytes, err) : HR_OK;
     if (status != HR_OK) return status;
     const int64_t count = e->unigram ? hr_unigram_encode(e->unigram, text, bytes, &ids)
-                                     : hr_bpe_encode(e->walk, text, bytes, readable, &ids);
+                                     : hr_bpe_encode(e->bpe, text, bytes, readable, &ids);
     put_unit_ids(e, ids, count);
     return HR_OK;
 }
 
-/* A unit, with a space in front if it leads and has none, and a space for each U+2581. */
+/* Encodes a unit, with a leading space if needed and a space for each U+2581. */
 static hr_status put_unit(hr_encoder *e, const uint8_t *text, int64_t bytes, int64_t readable,
                           hr_error *err)
 {
@@ -63,8 +64,8 @@ static inline bool is_space(const uint8_t *text, int64_t at, int64_t bytes)
     return text[at] == ' ' || (text[at] == 0xe2 && bytes - at >= 3 && hr_is_metaspace(text + at));
 }
 
-/* Where the unit at `at` ends, at the earliest at `search`: before a space over which no token
- * reaches. -1: not in this text. */
+/* The end of the unit at `at`, not before `search`: the next space that no token crosses. -1: not
+ * in this text. */
 static int64_t unit_end(const hr_tokenizer *t, const uint8_t *text, int64_t at, int64_t search,
                         int64_t bytes)
 {
@@ -77,7 +78,7 @@ static int64_t unit_end(const hr_tokenizer *t, const uint8_t *text, int64_t at, 
     return -1;
 }
 
-/* Begins what is tokenized apart from all else. `first`: the text begins there. */
+/* Begins an independent split. `first`: it is at the start of the text. */
 void hr_encoder_begin_split(hr_encoder *e, const uint8_t *text, int64_t bytes, bool first)
 {
     const hr_tokenizer *t = e->tokenizer;
@@ -89,20 +90,20 @@ void hr_encoder_begin_split(hr_encoder *e, const uint8_t *text, int64_t bytes, b
     if (e->unigram) hr_unigram_begin(e->unigram);
 }
 
-/* Where Metaspace splits, every unit is tokenized apart. */
+/* With the Metaspace option split, every unit is independent. */
 static void begin_unit(hr_encoder *e)
 {
     e->after_unknown = false;
     if (e->unigram) hr_unigram_begin(e->unigram);
 }
 
-/* The units of text [at, bytes), which ends there or, without `ends`, goes on. */
+/* Encodes the units of text [at, bytes). `ends`: the split ends there. */
 hr_status hr_encoder_take_units(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                                 int64_t readable, bool ends, int64_t *taken, hr_error *err)
 {
     int64_t search = at + e->unit_search;
     while (at < bytes) {
-        /* What may be the beginning of U+2581 comes whole: windows end with a character. */
+        /* An incomplete U+2581 cannot occur, because windows end at a character boundary. */
         int64_t end = unit_end(e->tokenizer, text, at, search, bytes);
         if (end < 0 && !ends) break;
         if (end < 0) end = bytes;

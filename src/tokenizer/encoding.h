@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/encoding.h - the state of an encoder, for its own files. */
+/* tokenizer/encoding.h - the state of an encoder, private to its source files. */
 #ifndef HR_TOKENIZER_ENCODING_H
 #define HR_TOKENIZER_ENCODING_H
 
@@ -10,47 +10,48 @@
 
 enum { HR_ENCODER_IDS = 4096, HR_ENCODER_PIECES = 256, HR_ENCODER_BEHIND = 16 };
 
-/* One level of added tokens. */
+/* Matching state for one table of added tokens. */
 typedef struct {
     const hr_added *added;
-    int64_t search; /* the search goes on so many bytes behind what is taken; may be below 0 */
+    int64_t search; /* resume the search this many bytes after the consumed text; may be negative */
 } hr_encoder_splitter;
 
 struct hr_encoder {
     const hr_tokenizer *tokenizer;
     hr_encoder_sink *sink;
-    hr_encoder_room *room; /* null: there is no more */
+    hr_encoder_room *room; /* null: buffers cannot grow */
     void *context;
-    hr_bpe_walk *walk;        /* null: Unigram, */
-    hr_unigram_walk *unigram; /* which has this */
-    hr_normalizing *norm;     /* null: text is not normalized, or is brought into form C */
+    hr_bpe_workspace *bpe;         /* BPE; null for Unigram */
+    hr_unigram_workspace *unigram; /* Unigram; null for BPE */
+    hr_normalizing *norm;          /* null: no normalizer, or only NFC */
     hr_pretokenizer_cursor *cut;
     hr_nfc_scratch *form;
-    uint8_t *normal; /* [normal_bytes] text in form C: before, taken, and not taken yet */
+    uint8_t *normal; /* [normal_bytes] normalized text: context, consumed, not yet consumed */
     int64_t normal_bytes, normal_at, normal_end;
     int64_t piece_bytes;
-    uint8_t *lead; /* [lead_bytes] a space and the first piece behind it */
+    uint8_t *lead; /* [lead_bytes] an added space and the first piece */
     int64_t lead_bytes;
     hr_encoder_splitter raw, normalized;
-    bool in_segment;        /* the cutter is in the middle of one */
-    int64_t segment_before; /* bytes of it that are done */
-    bool starts;            /* nothing of the text was taken yet */
-    bool leads;             /* the next unit gets a space in front */
-    int64_t unit_search;    /* where a unit may end is looked for so far behind what is taken */
-    bool after_unknown;     /* the last id stands for characters without a token */
-    int64_t level_before;   /* bytes that are done of what lies between two raw added tokens */
-    int64_t position;       /* of the text: bytes taken */
+    bool in_segment;        /* the pre-tokenizer is inside a segment */
+    int64_t segment_before; /* bytes of the segment that are done */
+    bool starts;            /* nothing of the text is consumed yet */
+    bool leads;             /* the next unit gets a leading space */
+    /* resume the search for the end of a unit this many bytes after the consumed text */
+    int64_t unit_search;
+    bool after_unknown;   /* the last id is the unknown token */
+    int64_t level_before; /* bytes done since the last raw added token */
+    int64_t position;     /* bytes of the text that are consumed */
     bool around, stopped;
     int32_t id_count;
     uint32_t ids[HR_ENCODER_IDS];
     hr_piece pieces[HR_ENCODER_PIECES];
 };
 
-/* Gives what is held to the sink. */
+/* Passes buffered ids to the sink. */
 void hr_encoder_flush(hr_encoder *encoder);
 
-/* Room for pieces of so many bytes, and a buffer twice as long with the first `kept` bytes of the
- * last. Errors CORRUPT, NO_FIT. */
+/* Grows the workspace for pieces of `bytes`; doubles a buffer and keeps its first `kept` bytes.
+ * Errors CORRUPT, NO_FIT. */
 HR_MUST_CHECK hr_status hr_encoder_grow_pieces(hr_encoder *encoder, int64_t bytes, hr_error *err);
 HR_MUST_CHECK hr_status hr_encoder_grow_buffer(hr_encoder *encoder, hr_encoder_more what,
                                                uint8_t **buffer, int64_t *bytes, int64_t kept,
@@ -69,9 +70,9 @@ static inline void hr_encoder_put_ids(hr_encoder *e, const uint32_t *ids, int64_
     e->id_count += (int32_t)count;
 }
 
-/* Units, of text in which U+2581 takes the place of spaces: what is tokenized apart begins with
- * hr_encoder_begin_split, text [bytes] of it; `first`: the text does, too. Then units of text
- * [at, bytes) are taken, which ends there or, without `ends`, goes on. */
+/* Units of text in which U+2581 replaces spaces. hr_encoder_begin_split begins an independent split
+ * with its text [bytes]; `first`: it is at the start of the text. hr_encoder_take_units then
+ * encodes the units of text [at, bytes); `ends`: the split ends there. */
 void hr_encoder_begin_split(hr_encoder *encoder, const uint8_t *text, int64_t bytes, bool first);
 HR_MUST_CHECK hr_status hr_encoder_take_units(hr_encoder *encoder, const uint8_t *text, int64_t at,
                                               int64_t bytes, int64_t readable, bool ends,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/graphemes.h - where extended grapheme clusters of UAX #29 (Unicode 17) end.
+/* tokenizer/graphemes.h - boundaries of extended grapheme clusters: UAX #29, Unicode 17.
  *
- * Regional indicators have no class: their pairs have eight bytes, and only clusters of up to five
- * bytes make a difference to who asks. */
+ * Regional indicators have no class: a pair of them has eight bytes, and the caller only uses
+ * clusters of up to five bytes. */
 #ifndef HR_TOKENIZER_GRAPHEMES_H
 #define HR_TOKENIZER_GRAPHEMES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The low four bits of a class; the rest are Indic_Conjunct_Break. */
+/* Grapheme_Cluster_Break in the low four bits of a class. The high bits are
+ * Indic_Conjunct_Break. */
 enum {
     HR_GRAPHEME_OTHER,
     HR_GRAPHEME_CR,
@@ -38,12 +39,12 @@ static inline uint8_t hr_grapheme_class_of(uint32_t point)
     return hr_grapheme_class[hr_grapheme_page[point >> 7] << 7 | (point & 127)];
 }
 
-/* What precedes a character; zero at the start of a text. */
+/* State before a character; all zero at the start of a text. */
 typedef struct {
     bool any;
-    uint8_t before;   /* break class of the last character */
-    uint8_t pictures; /* 1: Extended_Pictographic Extend*; 2: a ZWJ follows that */
-    uint8_t linked;   /* 1: a consonant and what extends it; 2: with a linker */
+    uint8_t before;   /* break class of the previous character */
+    uint8_t pictures; /* 1: after Extended_Pictographic Extend*; 2: after that and a ZWJ */
+    uint8_t linked;   /* 1: after a consonant and its extenders; 2: with a linker among them */
 } hr_grapheme;
 
 /* Whether a cluster ends before a character of this class. */
@@ -66,7 +67,7 @@ static inline bool hr_grapheme_breaks(const hr_grapheme *g, uint8_t class)
     return !(g->pictures == 2 && b == HR_GRAPHEME_PICTOGRAPH);
 }
 
-/* Moves behind a character of this class. */
+/* Advances the state past a character of this class. */
 static inline void hr_grapheme_next(hr_grapheme *g, uint8_t class)
 {
     const uint8_t b = class & 15;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/json_index.c - a small machine over bytes: depth, keys of the upper two levels, counts.
- */
+/* tokenizer/json_index.c - a state machine over bytes: nesting depth, keys of the upper two levels,
+ * counts. */
 #include "tokenizer/json_index.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct {
     hr_json_index *outline;
     const char *path;
     bool bare;
-    int64_t at; /* in the file */
+    int64_t at; /* offset in the file */
     int32_t depth;
     char open[DEPTH_MAX];
     bool in_string, escaped, is_key, expects_key, key_too_long, in_number;
@@ -71,7 +71,7 @@ static void number_ends(scan *s)
         s->outline->id_most = s->number;
 }
 
-/* The value of a member ends in front of the byte at hand. */
+/* The value of a member ends before the current byte. */
 static void value_ends(scan *s)
 {
     number_ends(s);
@@ -91,11 +91,11 @@ static hr_status colon(scan *s, hr_error *err)
     int32_t *count = model ? &outline->model_count : &outline->top_count;
     s->key[s->key_bytes] = 0;
     if (s->key_too_long || *count == HR_JSON_INDEX_MEMBERS_MAX || find(members, *count, s->key))
-        return hr_fail(err, HR_CORRUPT, "%s: no tokenizer: the key \"%s\" at byte %lld is %s",
+        return hr_fail(err, HR_CORRUPT, "%s: not a tokenizer: the key \"%s\" at byte %lld %s",
                        s->path, s->key, (long long)s->at,
-                       s->key_too_long                       ? "no key of one"
-                       : *count == HR_JSON_INDEX_MEMBERS_MAX ? "one of too many"
-                                                             : "there twice");
+                       s->key_too_long                       ? "is too long"
+                       : *count == HR_JSON_INDEX_MEMBERS_MAX ? "is one too many"
+                                                             : "occurs twice");
     hr_json_index_member *member = &members[(*count)++];
     memcpy(member->key, s->key, sizeof member->key);
     member->at = s->at + 1;
@@ -112,7 +112,7 @@ static hr_status opens(scan *s, char c, hr_error *err)
     }
     if (in_added(s, 2) && c == '{') s->outline->added_count++;
     if (s->depth == DEPTH_MAX)
-        return hr_fail(err, HR_CORRUPT, "%s: no tokenizer: nested more than %d deep", s->path,
+        return hr_fail(err, HR_CORRUPT, "%s: not a tokenizer: nested more than %d deep", s->path,
                        DEPTH_MAX);
     s->open[s->depth++] = c;
     s->expects_key = c == '{';
@@ -151,8 +151,7 @@ static hr_status byte(scan *s, char c, hr_error *err)
     case ']':
         value_ends(s);
         if (s->depth == 0)
-            return hr_fail(err, HR_CORRUPT, "%s: no tokenizer: more brackets close than open",
-                           s->path);
+            return hr_fail(err, HR_CORRUPT, "%s: invalid JSON: unmatched closing bracket", s->path);
         s->depth--;
         s->expects_key = false;
         return HR_OK;
@@ -184,7 +183,7 @@ hr_status hr_json_index_read(hr_json_index *outline, const char *path, bool bare
     hr_file_close(&file);
     if (status != HR_OK) return status;
     if (s.depth || s.in_string)
-        return hr_fail(err, HR_CORRUPT, "%s: no tokenizer: its JSON ends in the middle", path);
+        return hr_fail(err, HR_CORRUPT, "%s: invalid JSON: unexpected end of file", path);
     const hr_json_index_member *vocab = hr_json_index_model(outline, "vocab");
     const hr_json_index_member *added = hr_json_index_top(outline, "added_tokens");
     outline->vocab_bytes = bare ? outline->bytes : vocab ? vocab->bytes : 0;

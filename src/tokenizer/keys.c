@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/keys.c - tokens as files write them: found by their texts, and as bytes. */
+/* tokenizer/keys.c - the hash table of tokens by text, and the characters that stand for bytes. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -59,8 +59,8 @@ int32_t hr_keys_find(const hr_keys *keys, const char *text, int64_t bytes, const
 
 const char *hr_keys_add(hr_keys *keys, const char *text, int64_t bytes, int64_t id)
 {
-    if (id < 0 || id >= keys->ids) return "its id is out of range";
-    if (keys->bytes[id] >= 0) return "its id belongs to another token too";
+    if (id < 0 || id >= keys->ids) return "the id is out of range";
+    if (keys->bytes[id] >= 0) return "another token has the same id";
     const int64_t slot = slot_of(keys, text, bytes, "", 0);
     if (keys->slots[slot] >= 0) return "it occurs twice";
     keys->slots[slot] = (int32_t)id;
@@ -85,7 +85,7 @@ int32_t hr_byte_piece(const uint8_t *text, int64_t bytes)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/* 33 to 126, 161 to 172 and 174 to 255 are themselves; the others follow from U+0100 on. */
+/* Bytes 33 to 126, 161 to 172 and 174 to 255 map to themselves, the others to U+0100 and up. */
 static bool is_itself(uint32_t byte)
 {
     return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) ||

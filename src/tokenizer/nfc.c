@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/nfc.c - what is stable is copied; a character and all that may join it, the run, is
- * decomposed, ordered and composed.
+/* tokenizer/nfc.c - copies stable text. Decomposes, reorders and composes each run: a starter and
+ * all characters that may combine with it.
  *
  * Source   The Unicode Standard, 3.11 (canonical ordering, composition) and 3.12 (Hangul). */
 #include "tokenizer/nfc.h"
@@ -42,7 +42,7 @@ static uint32_t pair_of(uint32_t first, uint32_t second)
     return 0;
 }
 
-/* Adds the decomposition of a point; false: no room. */
+/* Appends the decomposition of a code point; false: no room. */
 static bool add_parts(hr_nfc_scratch *scratch, int32_t *count, uint32_t point)
 {
     if (*count + 8 > HR_NFC_RUN_MAX) return false;
@@ -53,22 +53,22 @@ static bool add_parts(hr_nfc_scratch *scratch, int32_t *count, uint32_t point)
         if (syllable % TRAILINGS) scratch->points[(*count)++] = TRAILING + syllable % TRAILINGS;
         return true;
     }
-    const hr_layer_schema *form = hr_layer_schema_of(point);
+    const hr_nfc_form *form = hr_nfc_form_of(point);
     if (!form->count) scratch->points[(*count)++] = point;
     for (int32_t i = 0; i < form->count; i++)
         scratch->points[(*count)++] = hr_nfc_points[form->points + i];
     return true;
 }
 
-/* Marks between two characters of order 0 by their orders, equal ones as they stood. */
+/* Stable sort of the marks between two starters by combining class. */
 static void order_marks(hr_nfc_scratch *scratch, int32_t begin, int32_t end)
 {
     int32_t starts[256] = { 0 };
     bool sorted = true;
     for (int32_t i = begin; i < end; i++) {
-        starts[hr_layer_schema_of(scratch->points[i])->order]++;
-        if (i > begin && hr_layer_schema_of(scratch->points[i])->order <
-                             hr_layer_schema_of(scratch->points[i - 1])->order)
+        starts[hr_nfc_form_of(scratch->points[i])->order]++;
+        if (i > begin && hr_nfc_form_of(scratch->points[i])->order <
+                             hr_nfc_form_of(scratch->points[i - 1])->order)
             sorted = false;
     }
     if (sorted) return;
@@ -78,8 +78,7 @@ static void order_marks(hr_nfc_scratch *scratch, int32_t begin, int32_t end)
         at += count;
     }
     for (int32_t i = begin; i < end; i++)
-        scratch->sorted[starts[hr_layer_schema_of(scratch->points[i])->order]++] =
-            scratch->points[i];
+        scratch->sorted[starts[hr_nfc_form_of(scratch->points[i])->order]++] = scratch->points[i];
     memcpy(scratch->points + begin, scratch->sorted + begin,
            (size_t)(end - begin) * sizeof *scratch->points);
 }
@@ -89,7 +88,7 @@ static int32_t compose(hr_nfc_scratch *scratch, int32_t count)
     uint32_t *points = scratch->points;
     int32_t starter = -1, kept = 0, last_order = 0;
     for (int32_t i = 0; i < count; i++) {
-        const int32_t order = hr_layer_schema_of(points[i])->order;
+        const int32_t order = hr_nfc_form_of(points[i])->order;
         const bool adjacent = starter == kept - 1;
         const bool blocked = !adjacent && (last_order >= order || last_order == 0);
         const uint32_t composed = starter >= 0 && !blocked ? pair_of(points[starter], points[i])
@@ -125,7 +124,7 @@ static uint8_t *put(uint8_t *out, uint32_t point)
     return out;
 }
 
-/* The end of the stable characters from `at` on, and where the last of them begins. */
+/* The end of the stable characters from `at` on. *last: where the last of them begins. */
 static int64_t stable_end(const uint8_t *text, int64_t at, int64_t bytes, int64_t *last)
 {
     uint32_t point;
@@ -137,7 +136,7 @@ static int64_t stable_end(const uint8_t *text, int64_t at, int64_t bytes, int64_
             continue;
         }
         taken = hr_utf8_take(text + p, bytes - p, &point);
-        if (point >= STABLE_BELOW && hr_layer_schema_of(point)->unstable) return p;
+        if (point >= STABLE_BELOW && hr_nfc_form_of(point)->unstable) return p;
         *last = p;
     }
     return bytes;
@@ -170,13 +169,13 @@ bool hr_nfc_compose(const uint8_t *text, int64_t bytes, bool whole, uint8_t *out
         int64_t p = at;
         for (bool first = true; p < bytes; first = false) {
             const int64_t next = p + hr_utf8_take(text + p, bytes - p, &point);
-            if (!first && !hr_layer_schema_of(point)->unstable) break;
+            if (!first && !hr_nfc_form_of(point)->unstable) break;
             if (!add_parts(scratch, &count, point)) return false;
             p = next;
         }
         if (p == bytes && !whole) return true;
         for (int32_t begin = 0, i = 0; i <= count; i++) {
-            if (i < count && hr_layer_schema_of(scratch->points[i])->order) continue;
+            if (i < count && hr_nfc_form_of(scratch->points[i])->order) continue;
             order_marks(scratch, begin, i);
             begin = i + 1;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/normalizer.c - a queue of characters before each operation and one at the end; each
- * operation takes what its queue has while there is room behind it. */
+/* tokenizer/normalizer.c - a queue of characters before each operation and one after the last. Each
+ * operation consumes its input queue while its output queue has room. */
 #include "tokenizer/normalizer.h"
 
 #include <string.h>
@@ -64,14 +64,14 @@ hr_status hr_normalizing_place(hr_normalizing **work, hr_region *region,
     hr_normalize_composing *composing = NULL;
     if (normalizer->composes) composing = hr_region_take_raw(region, 1, sizeof *composing);
     if (!made || (normalizer->composes && !composing))
-        return hr_fail(err, HR_NO_FIT, "normalizing: %lld bytes needed",
+        return hr_fail(err, HR_NO_FIT, "normalization: needs %lld bytes",
                        (long long)hr_normalizing_bytes(normalizer));
     for (int32_t i = 0; i < normalizer->count; i++) {
         hr_normalize_stage *s = &made->stages[i];
         if (normalizer->ops[i].kind != HR_NORMALIZE_STRIP) continue;
         s->runs = hr_region_take_raw(region, HR_NORMALIZE_RUNS, sizeof *s->runs);
         if (!s->runs)
-            return hr_fail(err, HR_NO_FIT, "normalizing: %lld bytes needed",
+            return hr_fail(err, HR_NO_FIT, "normalization: needs %lld bytes",
                            (long long)hr_normalizing_bytes(normalizer));
     }
     made->normalizer = normalizer;
@@ -88,8 +88,8 @@ void hr_normalizing_begin(hr_normalizing *w)
         s->at = s->count = s->matched = s->run_at = s->run_count = s->todo_at = s->todo_count = 0;
         s->ended = s->begun = s->clustered = false;
         s->blanks = 0;
-        s->told = NULL;
-        s->told_count = 0;
+        s->pending = NULL;
+        s->pending_count = 0;
         s->text = NULL;
         s->text_bytes = 0;
         s->cluster_count = s->cluster_bytes = 0;
@@ -103,12 +103,12 @@ void hr_normalizing_begin(hr_normalizing *w)
 
 /* ---- queues */
 
-/* Puts what a stage has still to tell; false: the queue is full. */
-static bool tell(hr_normalize_stage *s, hr_normalize_stage *to)
+/* Moves the pending output of a stage to the next queue; false: the queue is full. */
+static bool flush_pending(hr_normalize_stage *s, hr_normalize_stage *to)
 {
-    while (s->told_count && to->count < HR_NORMALIZE_QUEUE) {
-        to->queue[to->count++] = *s->told++;
-        s->told_count--;
+    while (s->pending_count && to->count < HR_NORMALIZE_QUEUE) {
+        to->queue[to->count++] = *s->pending++;
+        s->pending_count--;
     }
     while (s->text_bytes && to->count < HR_NORMALIZE_QUEUE) {
         const int64_t taken = hr_utf8_take(s->text, s->text_bytes, &to->queue[to->count++]);
@@ -118,10 +118,10 @@ static bool tell(hr_normalize_stage *s, hr_normalize_stage *to)
     return to->count < HR_NORMALIZE_QUEUE;
 }
 
-static void tell_points(hr_normalize_stage *s, const uint32_t *points, int32_t count)
+static void add_pending(hr_normalize_stage *s, const uint32_t *points, int32_t count)
 {
-    s->told = points;
-    s->told_count = count;
+    s->pending = points;
+    s->pending_count = count;
 }
 
 static bool is_space(uint32_t point)
@@ -129,15 +129,15 @@ static bool is_space(uint32_t point)
     return hr_unicode_class_of(point) & HR_SPACE;
 }
 
-/* ---- operations: each looks at the next character, and takes it or tells something first. With
- * `end` there is none any more; false: nothing is left to tell. */
+/* ---- operations: a step consumes the next character or adds pending output. With `end` no
+ * character is left; the step returns false when no output is left. */
 
 static bool step_replace(const hr_normalize_op *op, hr_normalize_stage *s, hr_normalize_stage *to,
                          bool end)
 {
     if (end) {
         const int32_t held = s->matched;
-        tell_points(s, op->pattern, held);
+        add_pending(s, op->pattern, held);
         s->matched = 0;
         return held > 0;
     }
@@ -146,10 +146,10 @@ static bool step_replace(const hr_normalize_op *op, hr_normalize_stage *s, hr_no
         s->at++;
         if (++s->matched < op->pattern_count) return true;
         s->matched = 0;
-        tell_points(s, op->content, op->content_count);
+        add_pending(s, op->content, op->content_count);
     } else if (s->matched) {
         const int32_t kept = op->fallback[s->matched - 1];
-        tell_points(s, op->pattern, s->matched - kept);
+        add_pending(s, op->pattern, s->matched - kept);
         s->matched = kept;
     } else {
         s->at++;
@@ -167,8 +167,8 @@ static bool step_spaces(const hr_normalize_op *op, hr_normalize_stage *s, hr_nor
         s->at++;
         s->blanks++;
     } else if (s->blanks) {
-        if (s->blanks == 1) tell_points(s, &space, 1);
-        else tell_points(s, op->content, op->content_count);
+        if (s->blanks == 1) add_pending(s, &space, 1);
+        else add_pending(s, op->content, op->content_count);
         s->blanks = 0;
     } else if (!end) {
         s->at++;
@@ -179,7 +179,7 @@ static bool step_spaces(const hr_normalize_op *op, hr_normalize_stage *s, hr_nor
     return true;
 }
 
-/* White space is held back, in runs of one character, until something else follows. */
+/* Holds white space back, as runs of one character, until other text follows. */
 static bool step_strip(hr_normalizing *w, const hr_normalize_op *op, hr_normalize_stage *s,
                        hr_normalize_stage *to, bool end)
 {
@@ -197,7 +197,7 @@ static bool step_strip(hr_normalizing *w, const hr_normalize_op *op, hr_normaliz
             s->runs[s->run_count++] = (hr_normalize_run){ point, 1 };
         else
             w->problem =
-                "white space that changes more than 65536 times, before the normalizer Strip";
+                "white space that changes more than 65536 times, the limit of the normalizer Strip";
     } else if (s->run_at < s->run_count) {
         hr_normalize_run *run = &s->runs[s->run_at];
         to->queue[to->count++] = run->point;
@@ -232,7 +232,7 @@ static int64_t put_utf8(uint8_t *out, uint32_t point)
     return 4;
 }
 
-/* A cluster of up to five bytes is replaced as a whole if the map has a prefix of it. */
+/* Replaces a cluster of up to five bytes as a whole if the map contains a prefix of it. */
 static void close_cluster(const hr_normalize_op *op, hr_normalize_stage *s)
 {
     uint8_t text[8 * 4];
@@ -271,7 +271,7 @@ static bool step_charsmap(const hr_normalize_op *op, hr_normalize_stage *s, hr_n
     const uint32_t point = s->queue[s->at];
     const uint8_t class = hr_grapheme_class_of(point);
     if (hr_grapheme_breaks(&s->grapheme, class)) {
-        s->clustered = false; /* the last cluster had more than five bytes */
+        s->clustered = false; /* the previous cluster had more than five bytes */
         if (s->cluster_count) return close_cluster(op, s), true;
     }
     uint8_t text[4];
@@ -294,12 +294,12 @@ static bool step_compatible(hr_normalize_stage *s, hr_normalize_stage *to, bool 
     if (end) return false;
     const uint32_t point = s->queue[s->at++];
     const hr_compatible *parts = point < 0xa0 ? NULL : hr_compatible_of(point);
-    if (parts) tell_points(s, hr_compatible_points + parts->points, parts->count);
+    if (parts) add_pending(s, hr_compatible_points + parts->points, parts->count);
     else to->queue[to->count++] = point;
     return true;
 }
 
-/* Collects characters as UTF-8 and composes what is complete of them. */
+/* Collects characters as UTF-8 and composes the complete runs. */
 static bool step_compose(hr_normalizing *w, hr_normalize_stage *s, hr_normalize_stage *to, bool end)
 {
     hr_normalize_composing *c = w->composing;
@@ -314,7 +314,7 @@ static bool step_compose(hr_normalizing *w, hr_normalize_stage *s, hr_normalize_
     if (!hr_nfc_compose(c->text, c->bytes, end, c->out, sizeof c->out, &c->form, &taken,
                         &written) ||
         (!taken && c->bytes + 4 > (int64_t)sizeof c->text)) {
-        w->problem = "too many characters that join one";
+        w->problem = "too many combining characters in a row";
         return true;
     }
     memmove(c->text, c->text + taken, (size_t)(c->bytes - taken));
@@ -332,7 +332,7 @@ static bool step(hr_normalizing *w, int32_t i, bool end)
     case HR_NORMALIZE_PREPEND:
         if (end) return false;
         if (s->begun) to->queue[to->count++] = s->queue[s->at++];
-        else tell_points(s, op->content, op->content_count);
+        else add_pending(s, op->content, op->content_count);
         s->begun = true;
         return true;
     case HR_NORMALIZE_REPLACE: return step_replace(op, s, to, end);
@@ -345,7 +345,7 @@ static bool step(hr_normalizing *w, int32_t i, bool end)
     return step_compose(w, s, to, end);
 }
 
-/* Runs one operation as far as it goes; true: something moved. */
+/* Runs one operation as far as possible. Returns whether anything changed. */
 static bool run(hr_normalizing *w, int32_t i)
 {
     hr_normalize_stage *s = &w->stages[i], *to = &w->stages[i + 1];
@@ -353,11 +353,11 @@ static bool run(hr_normalizing *w, int32_t i)
     if (to->at == to->count) to->at = to->count = 0;
     const int32_t count = to->count;
     const bool ended = to->ended;
-    while (!w->problem && tell(s, to)) {
+    while (!w->problem && flush_pending(s, to)) {
         if (s->at < s->count) {
             step(w, i, false);
         } else if (s->ended && !to->ended) {
-            if (!step(w, i, true) && !s->told_count && !s->text_bytes) to->ended = true;
+            if (!step(w, i, true) && !s->pending_count && !s->text_bytes) to->ended = true;
         } else {
             break;
         }
@@ -365,7 +365,7 @@ static bool run(hr_normalizing *w, int32_t i)
     return s->at != at || to->count != count || to->ended != ended;
 }
 
-/* ---- in and out */
+/* ---- input and output */
 
 static void feed(hr_normalize_stage *s, const uint8_t *text, int64_t bytes, bool whole,
                  int64_t *taken)
@@ -387,7 +387,7 @@ static void drain(const hr_normalizer *n, hr_normalize_stage *s, uint8_t *out, i
     }
 }
 
-/* A prefix, and each U+2581 as a space: whole stretches are copied. */
+/* The fast path for an optional prefix and U+2581 to space: copies the text in between. */
 static void normalize_plain(hr_normalizing *w, const uint8_t *text, int64_t bytes, bool whole,
                             uint8_t *out, int64_t room, hr_normalized *result)
 {

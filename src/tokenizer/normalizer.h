@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/normalizer.h - what is done to text before it is split: the normalizers of
- * tokenizer.json one behind the other, or the normalizer_spec of a SentencePiece model.
+/* tokenizer/normalizer.h - normalization of text before pre-tokenization: a sequence of
+ * tokenizer.json normalizers, or the normalizer_spec of a SentencePiece model.
  *
- * Text streams through: where the windows of input and output end changes nothing. */
+ * Text is streamed: boundaries of the input and output windows do not change the result. */
 #ifndef HR_TOKENIZER_NORMALIZER_H
 #define HR_TOKENIZER_NORMALIZER_H
 
@@ -17,17 +17,17 @@
 enum {
     HR_NORMALIZER_OPS_MAX = 12,
     HR_NORMALIZER_STRIPS_MAX = 2,
-    HR_NORMALIZER_TEXT_MAX = 64, /* characters of a pattern or of what replaces it */
+    HR_NORMALIZER_TEXT_MAX = 64, /* characters of a pattern or its replacement */
     HR_METASPACE = 0x2581
 };
 
 typedef enum {
-    HR_NORMALIZE_PREPEND,    /* content before a text that is not empty */
-    HR_NORMALIZE_REPLACE,    /* every pattern by content */
-    HR_NORMALIZE_SPACES,     /* two or more spaces by content */
-    HR_NORMALIZE_STRIP,      /* white space at the left, at the right */
-    HR_NORMALIZE_CHARSMAP,   /* the charsmap as the package tokenizers applies it: by cluster */
-    HR_NORMALIZE_COMPATIBLE, /* compatibility decompositions; NFC behind it makes NFKC */
+    HR_NORMALIZE_PREPEND,    /* insert content before a text that is not empty */
+    HR_NORMALIZE_REPLACE,    /* replace every pattern with content */
+    HR_NORMALIZE_SPACES,     /* replace two or more spaces with content */
+    HR_NORMALIZE_STRIP,      /* remove white space at the left end, the right end */
+    HR_NORMALIZE_CHARSMAP,   /* the charsmap by grapheme cluster, as in the package tokenizers */
+    HR_NORMALIZE_COMPATIBLE, /* compatibility decomposition; NFKC is this followed by NFC */
     HR_NORMALIZE_NFC
 } hr_normalize_kind;
 
@@ -35,34 +35,34 @@ typedef struct {
     hr_normalize_kind kind;
     uint32_t pattern[HR_NORMALIZER_TEXT_MAX], content[HR_NORMALIZER_TEXT_MAX];
     int32_t pattern_count, content_count;
-    uint8_t fallback[HR_NORMALIZER_TEXT_MAX]; /* of REPLACE: Knuth, Morris and Pratt's */
+    uint8_t fallback[HR_NORMALIZER_TEXT_MAX]; /* REPLACE: failure function of Knuth-Morris-Pratt */
     bool left, right;
     const hr_charsmap *map;
 } hr_normalize_op;
 
 /* A SentencePiece normalizer_spec. */
 typedef struct {
-    hr_charsmap map; /* count 0: there is none */
+    hr_charsmap map; /* count 0: none */
     bool dummy_prefix, remove_extra;
-    const hr_added *user_defined; /* symbols that are left as they are */
+    const hr_added *user_defined; /* symbols that are not normalized */
 } hr_normalize_sentencepiece;
 
 typedef struct {
     hr_normalize_op ops[HR_NORMALIZER_OPS_MAX];
     int32_t count;
-    /* Text leaves with a space for each U+2581: the last operation has replaced all spaces. */
+    /* The output has a space for each U+2581: the last operation has replaced all spaces. */
     bool spaces_back;
-    bool plain; /* a prefix at most, and spaces become U+2581 and come back */
+    bool plain; /* only an optional prefix and the replacement of spaces by U+2581 and back */
     bool composes;
-    int32_t strips;     /* operations that strip */
-    bool sentencepiece; /* and no ops */
+    int32_t strips;     /* number of STRIP operations */
+    bool sentencepiece; /* use spec; there are no ops */
     hr_normalize_sentencepiece spec;
 } hr_normalizer;
 
-/* Completes ops[0, count): fallbacks, and what can be done at once. */
+/* Completes ops[0, count): computes the failure functions and the flags. */
 void hr_normalizer_finish(hr_normalizer *normalizer);
 
-/* Whether every space becomes U+2581. */
+/* Whether the operation replaces every space with U+2581. */
 bool hr_normalizer_replaces_spaces(const hr_normalize_op *op);
 
 bool hr_normalizer_acts(const hr_normalizer *normalizer);
@@ -80,21 +80,21 @@ void hr_normalizing_begin(hr_normalizing *work);
 
 typedef struct {
     int64_t taken, written;
-    bool done; /* nothing is held back for want of room */
+    bool done; /* all input is consumed and no output is waiting for room */
 } hr_normalized;
 
-enum { HR_NORMALIZING_ROOM = 1024 }; /* bytes of room that always let it go on */
+enum { HR_NORMALIZING_ROOM = 1024 }; /* bytes of output room that always allow progress */
 
 /* Normalizes text [bytes], UTF-8 of whole characters.
  *
- *   whole  the text ends there; `done` then means that all of it is written
+ *   whole  the text ends there; `done` then means that all output is written
  *   out    [room]
  *
- * Returns null, or why it cannot go on. */
+ * Returns null, or why the text cannot be normalized. */
 const char *hr_normalize(hr_normalizing *work, const uint8_t *text, int64_t bytes, bool whole,
                          uint8_t *out, int64_t room, hr_normalized *result);
 
-/* The whole of a short text. Returns its bytes, -1: it does not fit. */
+/* Normalizes a complete short text. Returns its bytes; -1: it does not fit. */
 int64_t hr_normalize_short(hr_normalizing *work, const uint8_t *text, int64_t bytes, uint8_t *out,
                            int64_t room);
 

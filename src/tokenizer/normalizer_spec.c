@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/normalizer_spec.c - SentencePiece's normalizer: the longest rule at each place, spaces
- * as the spec has it. Leaves a space for each U+2581. */
+/* tokenizer/normalizer_spec.c - SentencePiece's normalizer: the longest charsmap rule at each
+ * position, and spaces as in normalizer_spec. Outputs a space for each U+2581. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "tokenizer/normalizing.h"
 #include "tokenizer/unicode.h"
 
-/* What the text begins with becomes `text` [bytes]. */
+/* The replacement `text` [bytes] for the first `taken` bytes of the input. */
 typedef struct {
     const uint8_t *text;
     int64_t bytes, taken;
 } prefix;
 
-/* The longest user-defined symbol that text [bytes] begins with; 0: none. */
+/* The length of the longest user-defined symbol at text [bytes]; 0: none. `more`: out, more text
+ * could make a longer match. */
 static int64_t symbol_at(const hr_added *symbols, const uint8_t *text, int64_t bytes, bool *more)
 {
     if (!symbols->count) return 0;
@@ -27,7 +28,7 @@ static int64_t symbol_at(const hr_added *symbols, const uint8_t *text, int64_t b
     return 0;
 }
 
-/* False: more text could change it. */
+/* Finds the next replacement. Returns false if more text could change it. */
 static bool next_prefix(const hr_normalize_sentencepiece *spec, const uint8_t *text, int64_t bytes,
                         bool whole, prefix *p)
 {
@@ -46,7 +47,7 @@ static bool next_prefix(const hr_normalize_sentencepiece *spec, const uint8_t *t
     return true;
 }
 
-/* Writes what stands for a prefix; spaces at what may be the end are held back. */
+/* Writes a replacement. Holds spaces back, because the text may end after them. */
 static void write(hr_normalizing *w, const prefix *p, uint8_t *out, int64_t *written)
 {
     for (int64_t i = 0; i < p->bytes;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/normalizing.h - the state of a normalizer at work, for its own files. */
+/* tokenizer/normalizing.h - the state of a running normalizer, private to its source files. */
 #ifndef HR_TOKENIZER_NORMALIZING_H
 #define HR_TOKENIZER_NORMALIZING_H
 
@@ -13,21 +13,21 @@ typedef struct {
     uint32_t point, count;
 } hr_normalize_run;
 
-/* An operation, and the queue in front of it. */
+/* An operation and its input queue. */
 typedef struct {
     uint32_t queue[HR_NORMALIZE_QUEUE];
     int32_t at, count;
-    bool ended;           /* nothing comes behind the queue */
-    bool begun;           /* PREPEND, STRIP: something was there */
-    const uint32_t *told; /* [told_count] to be put behind */
-    int32_t told_count;
-    const uint8_t *text; /* [text_bytes] the same as UTF-8 */
+    bool ended;              /* no input follows the queue */
+    bool begun;              /* PREPEND, STRIP: some text was seen */
+    const uint32_t *pending; /* [pending_count] pending output characters */
+    int32_t pending_count;
+    const uint8_t *text; /* [text_bytes] pending output as UTF-8 */
     int64_t text_bytes;
-    int32_t matched;        /* REPLACE: characters of the pattern */
-    int64_t blanks;         /* SPACES */
-    hr_normalize_run *runs; /* STRIP: [HR_NORMALIZE_RUNS] */
+    int32_t matched;        /* REPLACE: characters of the pattern that matched */
+    int64_t blanks;         /* SPACES: pending spaces */
+    hr_normalize_run *runs; /* STRIP: [HR_NORMALIZE_RUNS] pending white space */
     int32_t run_at, run_count;
-    /* CHARSMAP: a cluster that may become longer, and characters to be mapped one by one. */
+    /* CHARSMAP: a cluster that may continue, and characters to map one by one. */
     uint32_t cluster[8], todo[8];
     int32_t cluster_count, cluster_bytes, todo_at, todo_count;
     bool clustered;
@@ -44,14 +44,14 @@ struct hr_normalizing {
     const hr_normalizer *normalizer;
     hr_normalize_composing *composing;
     const char *problem;
-    /* plain, and SentencePiece: something was there; the last character was a space; spaces held
-     * back at what may be the end. */
+    /* plain and SentencePiece: some text was seen; the last character was a space; number of spaces
+     * held back because the text may end after them. */
     bool begun, space_before;
     int64_t spaces;
     hr_normalize_stage stages[HR_NORMALIZER_OPS_MAX + 1];
 };
 
-/* normalizer_spec, of normalizer_spec.c. */
+/* Implements normalizer_spec (normalizer_spec.c). */
 const char *hr_normalize_sentencepiece_text(hr_normalizing *work, const uint8_t *text,
                                             int64_t bytes, bool whole, uint8_t *out, int64_t room,
                                             hr_normalized *result);

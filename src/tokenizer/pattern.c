@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/pattern.c - PCRE2 without a heap of its own, with an end to every search. */
+/* tokenizer/pattern.c - PCRE2 with memory from a fixed pool and a limit on the steps of each
+ * search. */
 #include "tokenizer/pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -9,14 +10,14 @@
 #include "base/checked.h"
 
 enum {
-    /* Steps of one search. The longest that a pattern of the field takes for a match is about
-     * three a byte; this many take about a tenth of a second. */
+    /* Steps of one search. The longest match of a common pattern takes about three steps per byte.
+     * This many take about a tenth of a second. */
     STEPS_MOST = 20 * 1000 * 1000,
-    /* It doubles while old and new are both there. */
-    HEAP_KIB_MOST = (HR_PATTERN_WALK_BYTES >> 10) / 4
+    /* PCRE2 doubles its buffer, and the old and the new one exist at the same time. */
+    HEAP_KIB_MOST = (HR_PATTERN_WORKSPACE_BYTES >> 10) / 4
 };
 
-/* Memory that PCRE2 asks for. Nothing is taken back singly. */
+/* A pool for allocations of PCRE2. Single allocations are never freed. */
 typedef struct {
     uint8_t *base;
     int64_t bytes, used;
@@ -28,9 +29,9 @@ struct hr_pattern {
     int64_t before;
 };
 
-struct hr_pattern_walk {
+struct hr_pattern_workspace {
     pool memory;
-    int64_t kept; /* what a match takes is free again when it is over */
+    int64_t kept; /* pool use before a match; matching resets to it */
     const hr_pattern *pattern;
     pcre2_match_data *data;
     pcre2_match_context *context;
@@ -57,10 +58,10 @@ int64_t hr_pattern_bytes(int64_t pattern_bytes)
     return hr_round_up((int64_t)sizeof(hr_pattern), 64) + 16384 + 64 * pattern_bytes;
 }
 
-/* What Oniguruma and PCRE2 read differently, or null. */
+/* Names syntax that Oniguruma and PCRE2 interpret differently; null: none. */
 static const char *differs(const char *text, int64_t bytes)
 {
-    bool inside = false; /* a class */
+    bool inside = false; /* inside a character class */
     int64_t opened = 0;
     for (int64_t i = 0; i < bytes; i++) {
         const char c = text[i], next = i + 1 < bytes ? text[i + 1] : 0;
@@ -71,8 +72,8 @@ static const char *differs(const char *text, int64_t bytes)
                 while (i < bytes && text[i] != '}') i++;
         } else if (inside) {
             if (c == ']' && i > opened) inside = false;
-            if (c == '[' && next != ':') return "a class inside a class";
-            if (c == '&' && next == '&') return "an intersection of classes, &&";
+            if (c == '[' && next != ':') return "a nested class";
+            if (c == '&' && next == '&') return "a class intersection, &&";
         } else if (c == '[') {
             inside = true;
             opened = i + 1 + (next == '^');
@@ -99,16 +100,16 @@ static hr_status compile(hr_pattern *pattern, const char *text, int64_t bytes, h
     pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
     if (context) {
         pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-        /* ^ and $ are those of lines in Oniguruma's Ruby syntax. */
+        /* ^ and $ match at line breaks in Oniguruma's Ruby syntax. */
         pattern->code = pcre2_compile(
             (PCRE2_SPTR)text, (PCRE2_SIZE)bytes,
             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
     }
     if (pattern->code) return HR_OK;
-    char why[128] = "it needs more memory than a pattern of its length may";
+    char why[128] = "it needs more memory than its length allows";
     if (context && code != PCRE2_ERROR_HEAP_FAILED)
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
-    return hr_fail(err, HR_CORRUPT, "the pattern \"%.*s\" is refused by PCRE2 at byte %lld: %s",
+    return hr_fail(err, HR_CORRUPT, "pattern \"%.*s\": PCRE2 error at byte %lld: %s",
                    (int)hr_min(bytes, 200), text, (long long)at, why);
 }
 
@@ -117,19 +118,20 @@ hr_status hr_pattern_place(hr_pattern **pattern, hr_region *region, const char *
 {
     const int64_t room = hr_pattern_bytes(bytes);
     hr_pattern *made = hr_region_take(region, room, 1);
-    if (!made) return hr_fail(err, HR_NO_FIT, "a pattern: needs %lld bytes more", (long long)room);
+    if (!made) return hr_fail(err, HR_NO_FIT, "pattern: needs %lld more bytes", (long long)room);
     const char *why = differs(text, bytes);
     if (why)
         return hr_fail(err, HR_CORRUPT,
-                       "the pattern \"%.*s\" has %s, which PCRE2 and Oniguruma, for which "
-                       "it was written, understand differently",
+                       "pattern \"%.*s\": %s is not supported, because PCRE2 and Oniguruma "
+                       "interpret it differently",
                        (int)hr_min(bytes, 200), text, why);
     const int64_t own = hr_round_up((int64_t)sizeof *made, 64);
     made->memory = (pool){ (uint8_t *)made + own, room - own, 0 };
     if (compile(made, text, bytes, err) != HR_OK) return err ? err->status : HR_CORRUPT;
     uint32_t characters = 0;
     pcre2_pattern_info(made->code, PCRE2_INFO_MAXLOOKBEHIND, &characters);
-    made->before = 4 * ((int64_t)characters + 1); /* one more: the text has begun before it */
+    made->before = 4 *
+                   ((int64_t)characters + 1); /* one more, to know that the text begins earlier */
     *pattern = made;
     return HR_OK;
 }
@@ -139,15 +141,17 @@ int64_t hr_pattern_before(const hr_pattern *pattern)
     return pattern->before;
 }
 
-hr_status hr_pattern_walk_place(hr_pattern_walk **walk, hr_region *region,
-                                const hr_pattern *pattern, hr_error *err)
+hr_status hr_pattern_workspace_place(hr_pattern_workspace **work, hr_region *region,
+                                     const hr_pattern *pattern, hr_error *err)
 {
-    hr_pattern_walk *made = hr_region_take_raw(region, HR_PATTERN_WALK_BYTES, 1);
+    hr_pattern_workspace *made = hr_region_take_raw(region, HR_PATTERN_WORKSPACE_BYTES, 1);
     if (!made)
-        return hr_fail(err, HR_NO_FIT, "a pattern: needs %d bytes a thread", HR_PATTERN_WALK_BYTES);
+        return hr_fail(err, HR_NO_FIT, "pattern: needs %d bytes per thread",
+                       HR_PATTERN_WORKSPACE_BYTES);
     const int64_t own = hr_round_up((int64_t)sizeof *made, 64);
-    *made = (hr_pattern_walk){ .pattern = pattern,
-                               .memory = { (uint8_t *)made + own, HR_PATTERN_WALK_BYTES - own } };
+    *made = (hr_pattern_workspace){
+        .pattern = pattern, .memory = { (uint8_t *)made + own, HR_PATTERN_WORKSPACE_BYTES - own }
+    };
     pcre2_general_context *general = pcre2_general_context_create(pool_take, pool_ignore,
                                                                   &made->memory);
     if (general) {
@@ -155,28 +159,29 @@ hr_status hr_pattern_walk_place(hr_pattern_walk **walk, hr_region *region,
         made->context = pcre2_match_context_create(general);
     }
     if (!made->data || !made->context)
-        return hr_fail(err, HR_NO_FIT, "a pattern: its groups do not fit into %d bytes",
-                       HR_PATTERN_WALK_BYTES);
+        return hr_fail(err, HR_NO_FIT, "pattern: its groups do not fit in %d bytes",
+                       HR_PATTERN_WORKSPACE_BYTES);
     pcre2_set_match_limit(made->context, STEPS_MOST);
     pcre2_set_heap_limit(made->context, HEAP_KIB_MOST);
     made->kept = made->memory.used;
-    *walk = made;
+    *work = made;
     return HR_OK;
 }
 
-hr_found hr_pattern_search(hr_pattern_walk *walk, const uint8_t *text, int64_t from, int64_t bytes,
-                           bool begins, bool whole, hr_piece *match)
+hr_found hr_pattern_search(hr_pattern_workspace *work, const uint8_t *text, int64_t from,
+                           int64_t bytes, bool begins, bool whole, hr_piece *match)
 {
     const uint32_t options = PCRE2_NO_UTF_CHECK | (begins ? 0 : PCRE2_NOTBOL) |
                              (whole ? 0 : PCRE2_PARTIAL_HARD);
-    walk->memory.used = walk->kept;
-    const int found = pcre2_match(walk->pattern->code, text, (PCRE2_SIZE)bytes, (PCRE2_SIZE)from,
-                                  options, walk->data, walk->context);
+    work->memory.used = work->kept;
+    const int found = pcre2_match(work->pattern->code, text, (PCRE2_SIZE)bytes, (PCRE2_SIZE)from,
+                                  options, work->data, work->context);
     if (found == PCRE2_ERROR_PARTIAL) return HR_FOUND_MORE;
     if (found == PCRE2_ERROR_NOMATCH) return whole ? HR_FOUND_NONE : HR_FOUND_MORE;
     if (found < 0) return HR_FOUND_WRONG;
-    const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(walk->data);
-    if (ends[0] > ends[1]) return HR_FOUND_WRONG; /* a look-ahead may set the end before */
+    const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(work->data);
+    if (ends[0] > ends[1])
+        return HR_FOUND_WRONG; /* \K in a look-ahead may set the start after the end */
     *match = (hr_piece){ (uint32_t)ends[0], (uint32_t)ends[1] };
     return HR_FOUND;
 }

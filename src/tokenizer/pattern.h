@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/pattern.h - patterns that have no scanner here: PCRE2 in memory that was set aside.
+/* tokenizer/pattern.h - PCRE2 in a fixed memory region, for patterns without a built-in scanner.
  *
- * The field's reference writes its patterns for Oniguruma. What the two engines understand
- * differently is refused by name; what they do not differ in but in their tables of Unicode (PCRE2
- * 10.42 has 14, and takes U+180E for white space) cannot be seen from the pattern, and is why
- * `inspect` says which engine a file gets. */
+ * Tokenizers write their patterns for Oniguruma. Syntax that the two engines interpret differently
+ * is refused by name. Their Unicode tables also differ (PCRE2 10.42 has Unicode 14 and treats
+ * U+180E as white space). That cannot be detected from the pattern, so `inspect` names the
+ * engine. */
 #ifndef HR_TOKENIZER_PATTERN_H
 #define HR_TOKENIZER_PATTERN_H
 
 #include "tokenizer/scanner.h"
 
 typedef struct hr_pattern hr_pattern;
-typedef struct hr_pattern_walk hr_pattern_walk;
+typedef struct hr_pattern_workspace hr_pattern_workspace;
 
 int64_t hr_pattern_bytes(int64_t pattern_bytes);
 
@@ -19,17 +19,17 @@ int64_t hr_pattern_bytes(int64_t pattern_bytes);
 HR_MUST_CHECK hr_status hr_pattern_place(hr_pattern **pattern, hr_region *region, const char *text,
                                          int64_t bytes, hr_error *err);
 
-/* What one thread needs to match it. */
-enum { HR_PATTERN_WALK_BYTES = 5 << 20 };
-HR_MUST_CHECK hr_status hr_pattern_walk_place(hr_pattern_walk **walk, hr_region *region,
-                                              const hr_pattern *pattern, hr_error *err);
+/* Bytes of workspace for matching, per thread. */
+enum { HR_PATTERN_WORKSPACE_BYTES = 5 << 20 };
+HR_MUST_CHECK hr_status hr_pattern_workspace_place(hr_pattern_workspace **work, hr_region *region,
+                                                   const hr_pattern *pattern, hr_error *err);
 
-/* Bytes in front of a place that a match there may look at. */
+/* Bytes before a position that a match there may read. */
 int64_t hr_pattern_before(const hr_pattern *pattern);
 
-/* The first match at or behind `from` in text [bytes], valid UTF-8. `begins`: text is the beginning
- * of what is cut. HR_FOUND_WRONG: more than so many steps, or more memory than was set aside. */
-hr_found hr_pattern_search(hr_pattern_walk *walk, const uint8_t *text, int64_t from, int64_t bytes,
-                           bool begins, bool whole, hr_piece *match);
+/* Finds the first match at or after `from` in text [bytes], valid UTF-8. `begins`: text starts at
+ * the beginning of what is split. HR_FOUND_WRONG: the limit of steps or of memory is exceeded. */
+hr_found hr_pattern_search(hr_pattern_workspace *work, const uint8_t *text, int64_t from,
+                           int64_t bytes, bool begins, bool whole, hr_piece *match);
 
 #endif

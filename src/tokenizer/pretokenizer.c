@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/pretokenizer.c - stages one behind the other, each asked for its next piece.
+/* tokenizer/pretokenizer.c - a chain of stages; each stage pulls pieces from the previous one.
  *
- * Only the first stage meets the end of a window: it gives a piece to the second once the piece has
- * its end, so that all others see whole texts. A single stage that leaves no gaps, which is what
- * most tokenizers have, is a loop over its scanner. */
+ * Only the first stage handles the end of a window. It passes a piece on once its end is certain,
+ * so all other stages see complete texts. The common case, a single stage without gaps, is a loop
+ * over its scanner. */
 #define _GNU_SOURCE /* memmem */
 #include "tokenizer/pretokenizer.h"
 
@@ -57,8 +57,8 @@ static const struct {
 
 typedef struct {
     const char *how;
-    hr_scanner *scanner;   /* one of these three, */
-    hr_searcher *searcher; /* or the text to be found */
+    hr_scanner *scanner;   /* one of scanner, searcher, pattern is set, */
+    hr_searcher *searcher; /* or string [string_bytes], the text to match */
     hr_pattern *pattern;
     const char *string;
     int64_t string_bytes;
@@ -69,36 +69,36 @@ typedef struct {
 struct hr_pretokenizer {
     stage stages[HR_PRETOKENIZER_STAGES_MAX];
     int32_t count;
-    bool plain; /* one scanner that leaves no gaps, and every match is a piece */
+    bool plain; /* one scanner without gaps, and each match is a piece */
     int64_t before;
 };
 
-/* A stage at work on one stretch, [begin, end) of the window. */
+/* The state of a stage for one input piece, [begin, end) of the window. */
 typedef struct {
     int64_t begin, end;
-    int64_t at;               /* search goes on here */
+    int64_t at;               /* the search continues here */
     int64_t last;             /* end of the last match, where a gap may begin */
-    bool matched;             /* there was a match that ended at `last` */
-    bool over;                /* nothing is found any more */
-    bool queued;              /* a match stands behind the gap that was told last */
-    bool held, held_is_match; /* a piece that what follows may make longer */
+    bool matched;             /* a match ended at `last` */
+    bool over;                /* no further match */
+    bool queued;              /* `queue` holds the match after the gap that was returned last */
+    bool held, held_is_match; /* `hold` is a piece that the next span may extend */
     bool previous_match;
     hr_piece queue, hold;
     hr_scanner_run run;
-    hr_pattern_walk *walk;
+    hr_pattern_workspace *work;
 } level;
 
 struct hr_pretokenizer_cursor {
     const hr_pretokenizer *pretokenizer;
     const uint8_t *text;
-    int64_t bytes, from; /* the window; up to where its pieces are told */
-    bool whole, begins;  /* the text begins where the window does */
-    bool usable;         /* for PCRE2: UTF-8 */
-    int32_t depth;       /* the stage that is asked next; those behind it are at their ends */
+    int64_t bytes, from; /* the window; return pieces from this offset on */
+    bool whole, begins;  /* begins: the window starts at the start of the text */
+    bool usable;         /* PCRE2 may read the window: it is UTF-8 */
+    int32_t depth; /* the stage to pull from next; all later stages are at the end of their input */
     level levels[HR_PRETOKENIZER_STAGES_MAX];
 };
 
-/* ---- making */
+/* ---- construction */
 
 static bool has_pattern(const hr_pretokenizer_stage *described)
 {
@@ -140,7 +140,7 @@ static hr_status place_stage(stage *made, hr_region *region, const hr_pretokeniz
     }
     if (described->kind == HR_PRETOKENIZER_STRING) {
         char *copy = hr_region_take_raw(region, described->pattern_bytes, 1);
-        if (!copy) return hr_fail(err, HR_NO_FIT, "a cutter: its region is too small");
+        if (!copy) return hr_fail(err, HR_NO_FIT, "pre-tokenizer: the region is too small");
         made->how = "text";
         made->string = memcpy(copy, described->pattern, (size_t)described->pattern_bytes);
         made->string_bytes = described->pattern_bytes;
@@ -167,7 +167,7 @@ hr_status hr_pretokenizer_place(hr_pretokenizer **pretokenizer, hr_region *regio
     HR_ASSERT(desc->stage_count >= 0 && desc->stage_count <= HR_PRETOKENIZER_STAGES_MAX);
     hr_pretokenizer *made = hr_region_take(region, 1, sizeof *made);
     if (!made)
-        return hr_fail(err, HR_NO_FIT, "a cutter: needs %lld bytes, its region has %lld",
+        return hr_fail(err, HR_NO_FIT, "pre-tokenizer: needs %lld bytes, the region has %lld",
                        (long long)hr_pretokenizer_bytes(desc), (long long)region->bytes);
     for (int32_t i = 0; i < desc->stage_count; i++) {
         const hr_status status = place_stage(&made->stages[i], region, &desc->stages[i], err);
@@ -198,7 +198,7 @@ static bool is_digit(uint8_t c)
     return c >= '0' && c <= '9';
 }
 
-bool hr_pretokenizer_parts(const hr_pretokenizer *pretokenizer, const uint8_t *text)
+bool hr_pretokenizer_splits_at(const hr_pretokenizer *pretokenizer, const uint8_t *text)
 {
     const stage *first = &pretokenizer->stages[0];
     const bool kept = first->behaviour == HR_PRETOKENIZER_ISOLATED ||
@@ -209,7 +209,7 @@ bool hr_pretokenizer_parts(const hr_pretokenizer *pretokenizer, const uint8_t *t
     if (!pretokenizer->count || !kept) return false;
     if (first->searcher == hr_searcher_super_two) return is_letter(left) && is_digit(here);
     if (!first->scanner) return false;
-    /* Lines that begin with a letter or a digit; words behind words. */
+    /* Between lines, if the next line begins with a letter or digit; between words. */
     return left == '\n' ? is_letter(here) || is_digit(here)
                         : is_letter(left) && here == ' ' && is_letter(text[1]);
 }
@@ -218,7 +218,7 @@ int64_t hr_pretokenizer_cursor_bytes(const hr_pretokenizer *pretokenizer)
 {
     int64_t bytes = hr_round_up((int64_t)sizeof(hr_pretokenizer_cursor), 64);
     for (int32_t i = 0; i < pretokenizer->count; i++)
-        if (pretokenizer->stages[i].pattern) bytes += HR_PATTERN_WALK_BYTES;
+        if (pretokenizer->stages[i].pattern) bytes += HR_PATTERN_WORKSPACE_BYTES;
     return bytes;
 }
 
@@ -227,13 +227,13 @@ hr_status hr_pretokenizer_cursor_place(hr_pretokenizer_cursor **cut, hr_region *
 {
     hr_pretokenizer_cursor *made = hr_region_take(region, 1, sizeof *made);
     if (!made)
-        return hr_fail(err, HR_NO_FIT, "a walk: needs %lld bytes",
+        return hr_fail(err, HR_NO_FIT, "pre-tokenizer cursor: needs %lld bytes",
                        (long long)hr_pretokenizer_cursor_bytes(pretokenizer));
     made->pretokenizer = pretokenizer;
     for (int32_t i = 0; i < pretokenizer->count; i++) {
         if (!pretokenizer->stages[i].pattern) continue;
-        const hr_status status = hr_pattern_walk_place(&made->levels[i].walk, region,
-                                                       pretokenizer->stages[i].pattern, err);
+        const hr_status status = hr_pattern_workspace_place(&made->levels[i].work, region,
+                                                            pretokenizer->stages[i].pattern, err);
         if (status != HR_OK) return status;
     }
     hr_pretokenizer_cursor_begin(made);
@@ -245,7 +245,7 @@ hr_status hr_pretokenizer_cursor_place(hr_pretokenizer_cursor **cut, hr_region *
 
 static void level_over(level *here, int64_t begin, int64_t end)
 {
-    *here = (level){ .begin = begin, .end = end, .at = begin, .last = begin, .walk = here->walk };
+    *here = (level){ .begin = begin, .end = end, .at = begin, .last = begin, .work = here->work };
 }
 
 void hr_pretokenizer_cursor_begin(hr_pretokenizer_cursor *cut)
@@ -258,7 +258,7 @@ void hr_pretokenizer_cursor_begin(hr_pretokenizer_cursor *cut)
     cut->depth = 0;
 }
 
-/* The first byte that a later window has to have. */
+/* The first byte that the next window must contain. */
 static int64_t level_done(const level *here)
 {
     if (here->held) return here->hold.begin;
@@ -296,7 +296,7 @@ void hr_pretokenizer_cursor_window(hr_pretokenizer_cursor *cut, const uint8_t *t
     cut->text = text;
     cut->from = at;
     cut->whole = whole;
-    /* A character of which a part is here comes with the next window. */
+    /* An incomplete character is left to the next window. */
     for (int32_t i = 0; i < 3 && !whole && bytes > at && (text[bytes - 1] & 0xc0) == 0x80; i++)
         bytes--;
     if (!whole && bytes > at && text[bytes - 1] >= 0xc0) bytes--;
@@ -319,7 +319,7 @@ int64_t hr_pretokenizer_cursor_before(const hr_pretokenizer_cursor *cut)
     return cut->pretokenizer->before;
 }
 
-/* ---- a stage */
+/* ---- one stage */
 
 static hr_found find_string(const stage *sought, const uint8_t *text, int64_t from, int64_t bytes,
                             bool whole, hr_piece *match)
@@ -335,7 +335,7 @@ static hr_found find_string(const stage *sought, const uint8_t *text, int64_t fr
     return HR_FOUND;
 }
 
-/* The first match at or behind `from` in [begin, end) of the window. */
+/* Finds the first match at or after `from` in [begin, end) of the window. */
 static hr_found find(hr_pretokenizer_cursor *cut, int32_t depth, int64_t from, hr_piece *match)
 {
     const stage *sought = &cut->pretokenizer->stages[depth];
@@ -349,15 +349,15 @@ static hr_found find(hr_pretokenizer_cursor *cut, int32_t depth, int64_t from, h
     if (sought->searcher) return sought->searcher(text, from, here->end, whole, &here->run, match);
     if (sought->string) return find_string(sought, text, from, here->end, whole, match);
     const int64_t base = here->begin;
-    const hr_found found = hr_pattern_search(here->walk, text + base, from - base, here->end - base,
+    const hr_found found = hr_pattern_search(here->work, text + base, from - base, here->end - base,
                                              depth > 0 || cut->begins, whole, match);
     match->begin += (uint32_t)base;
     match->end += (uint32_t)base;
     return found;
 }
 
-/* The next match of a stage, or what lies before it, as Oniguruma's iterator gives them: an empty
- * match right behind a match is none, and the search goes on one character behind. */
+/* Returns the next match of a stage, or the gap before it, in the order of Oniguruma's iterator: an
+ * empty match directly after a match is skipped and the search continues one character later. */
 static hr_found next_span(hr_pretokenizer_cursor *cut, int32_t depth, hr_piece *span,
                           bool *is_match)
 {
@@ -401,7 +401,7 @@ static hr_found next_span(hr_pretokenizer_cursor *cut, int32_t depth, hr_piece *
     return HR_FOUND_NONE;
 }
 
-/* Whether a span is joined to the one that is held. */
+/* Whether a span is appended to the held piece. */
 static bool joins(const level *here, hr_pretokenizer_behaviour behaviour, bool is_match)
 {
     if (!here->held) return false;
@@ -410,7 +410,7 @@ static bool joins(const level *here, hr_pretokenizer_behaviour behaviour, bool i
     return behaviour == HR_PRETOKENIZER_MERGED_WITH_NEXT && !is_match && here->held_is_match;
 }
 
-/* The next piece of a stage. */
+/* Returns the next piece of a stage. */
 static hr_found next_piece(hr_pretokenizer_cursor *cut, int32_t depth, hr_piece *piece)
 {
     const stage *cutting = &cut->pretokenizer->stages[depth];
@@ -449,10 +449,10 @@ static hr_found next_piece(hr_pretokenizer_cursor *cut, int32_t depth, hr_piece 
 
 static hr_status gave_up(const hr_pretokenizer_cursor *cut, int32_t depth, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT,
-                   "pattern %d of the pre-tokenizer gave up on a stretch of %lld bytes: it "
-                   "backtracks too long, or needs too much memory",
-                   depth + 1, (long long)(cut->levels[depth].end - cut->levels[depth].at));
+    return hr_fail(
+        err, HR_CORRUPT,
+        "pattern %d of the pre-tokenizer exceeds the step or memory limit on %lld bytes of text",
+        depth + 1, (long long)(cut->levels[depth].end - cut->levels[depth].at));
 }
 
 static int64_t next_whole(hr_pretokenizer_cursor *cut, hr_piece *pieces)
@@ -468,7 +468,7 @@ hr_status hr_pretokenizer_cursor_next(hr_pretokenizer_cursor *cut, hr_piece *pie
 {
     const hr_pretokenizer *pretokenizer = cut->pretokenizer;
     if (!cut->usable)
-        return hr_fail(err, HR_CORRUPT, "text that is not UTF-8 before a pattern of PCRE2");
+        return hr_fail(err, HR_CORRUPT, "the text is not UTF-8, which PCRE2 patterns need");
     if (pretokenizer->count == 0) {
         *count = next_whole(cut, pieces);
         return HR_OK;
@@ -479,8 +479,8 @@ hr_status hr_pretokenizer_cursor_next(hr_pretokenizer_cursor *cut, hr_piece *pie
         if (*count) cut->from = pieces[*count - 1].end;
         return HR_OK;
     }
-    int64_t told = 0;
-    while (told < most) {
+    int64_t written = 0;
+    while (written < most) {
         hr_piece piece;
         const hr_found found = next_piece(cut, cut->depth, &piece);
         if (found == HR_FOUND_WRONG) return gave_up(cut, cut->depth, err);
@@ -491,9 +491,9 @@ hr_status hr_pretokenizer_cursor_next(hr_pretokenizer_cursor *cut, hr_piece *pie
             cut->depth++;
             level_over(&cut->levels[cut->depth], piece.begin, piece.end);
         } else {
-            pieces[told++] = piece;
+            pieces[written++] = piece;
         }
     }
-    *count = told;
+    *count = written;
     return HR_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/probe.c - which files make a tokenizer, and how much memory it will need. */
+/* tokenizer/probe.c - finds the files of a tokenizer and computes the memory that it needs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "tokenizer/reading.h"
 #include "tokenizer/sentencepiece.h"
 
-/* To normalize added tokens. */
+/* Scratch for the normalization of added tokens. */
 enum {
     NORMALIZING_BYTES = sizeof(hr_normalizing) + sizeof(hr_normalize_composing) + (1 << 16) +
                         HR_NORMALIZER_STRIPS_MAX * HR_NORMALIZE_RUNS * sizeof(hr_normalize_run)
@@ -22,7 +22,7 @@ static bool ends_in(const char *path, const char *end)
     return bytes >= end_bytes && !strcmp(path + bytes - end_bytes, end);
 }
 
-/* `folder`/`name` into path; false: too long, or not there. */
+/* Writes `folder`/`name` to path; false: too long, or no such file. */
 static bool beside(const char *folder, const char *name, char *path)
 {
     const int bytes = snprintf(path, HR_TOKENIZER_PATH_BYTES, "%s/%s", folder, name);
@@ -59,11 +59,10 @@ static hr_status find_files(hr_tokenizer_source *source, const char *path, hr_er
         source->form = HR_TOKENIZER_PAIR;
         return HR_OK;
     }
-    return hr_fail(
-        err, HR_USAGE,
-        "%.500s: no tokenizer: neither tokenizer.json nor vocab.json and merges.txt, nor "
-        "tokenizer.model",
-        folder);
+    return hr_fail(err, HR_USAGE,
+                   "%.500s: no tokenizer found: needs tokenizer.json, vocab.json with merges.txt, "
+                   "or tokenizer.model",
+                   folder);
 }
 
 static hr_status choose_pattern(hr_tokenizer_source *source, const char *pattern, hr_error *err)
@@ -83,15 +82,15 @@ static hr_status choose_pattern(hr_tokenizer_source *source, const char *pattern
         return HR_OK;
     }
     if (pattern)
-        return hr_fail(err, HR_USAGE, "--pattern: %.40s is none of gpt2, cl100k, o200k, qwen",
+        return hr_fail(err, HR_USAGE, "--pattern: %.40s is not one of gpt2, cl100k, o200k, qwen",
                        pattern);
     return hr_fail(err, HR_USAGE,
-                   "%.500s: a file of ranks does not say how text is cut; say it with "
+                   "%.500s: a .tiktoken file does not contain its split pattern; give it with "
                    "--pattern: gpt2, cl100k, o200k or qwen",
                    source->path);
 }
 
-/* Lines of a file, and ways to halve all of their tokens, at most. */
+/* Counts the bytes and lines of a file. */
 static hr_status count_lines(const char *path, int64_t *bytes, int64_t *lines, hr_error *err)
 {
     char buffer[1 << 16];
@@ -120,8 +119,8 @@ static hr_status count_ranks(hr_tokenizer_source *source, hr_error *err)
     return HR_OK;
 }
 
-/* Of texts of added tokens, where there is a normalizer: a character becomes 18 at most in the
- * charsmaps of the field, and a prefix has 64. */
+/* Bytes of normalized added tokens: the charsmaps in use expand a character to 18 at most, and a
+ * prefix has at most 64 characters. */
 static int64_t normalized_bytes(const hr_json_index *outline)
 {
     return hr_json_index_top(outline, "normalizer")
@@ -141,15 +140,15 @@ static hr_status count_json(hr_tokenizer_source *source, hr_error *err)
     const int64_t merges = pair ? lines : outline->merge_count;
     if (outline->id_most >= HR_BPE_IDS_MAX || merges >= HR_BPE_RANKS_MAX - 1)
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "%lld merges and ids up to %lld; the most are %d and %d",
+                       HR_OF_FILE "%lld merges and ids up to %lld; the limits are %d and %d",
                        source->path, (long long)merges, (long long)outline->id_most,
                        HR_BPE_RANKS_MAX - 2, HR_BPE_IDS_MAX - 1);
     source->size = (hr_bpe_size){ .ids = outline->id_most + 1,
                                   .pairs = merges,
-                                  /* Normalized added tokens may be longer than they are. */
+                                  /* Normalization may make added tokens longer. */
                                   .text_bytes = outline->vocab_bytes + outline->added_bytes +
                                                 normalized_bytes(outline),
-                                  /* Also where the file does not ask for it: nobody knows yet. */
+                                  /* Whether the file needs it is not known yet. */
                                   .whole_first = true };
     return HR_OK;
 }
@@ -162,7 +161,7 @@ hr_status hr_one_line(hr_status status, hr_error *err)
     return status;
 }
 
-/* What is looked at apart: the file without its vocabulary and merges. */
+/* Bytes of the file without its vocabulary and merges, which hr_read_check_json copies. */
 static int64_t checked_bytes(const hr_json_index *outline)
 {
     const hr_json_index_member *vocab = hr_json_index_model(outline, "vocab");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/read.c - vocabulary, merges and added tokens, and the tables over them. */
+/* tokenizer/read.c - loads a tokenizer: vocabulary, merges, added tokens, and the tables. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -14,12 +14,11 @@ typedef struct {
     hr_tokenizer *tokenizer;
     const hr_tokenizer_source *source;
     hr_region *tables;
-    char *text; /* the file */
+    char *text; /* the contents of the file */
     hr_keys keys;
     hr_added_token *added;
     int32_t added_count;
-    hr_added_token
-        *normal; /* [added_count] texts of normalized ones, where there is a normalizer */
+    hr_added_token *normal; /* [added_count] their normalized texts, if there is a normalizer */
     bool ignores_merges;
     hr_read_unknown_desc unknown;
 } reading;
@@ -35,7 +34,7 @@ static hr_status read_file(reading *r, const char *path, int64_t bytes, char *te
     int64_t now = 0;
     hr_status status = hr_file_open(path, &file, &now, err);
     if (status == HR_OK && now != bytes)
-        status = hr_fail(err, HR_CORRUPT, HR_OF_FILE "it changed while it was read", path);
+        status = hr_fail(err, HR_CORRUPT, HR_OF_FILE "the file changed while it was read", path);
     if (status == HR_OK) status = hr_file_read(file, path, 0, text, bytes, err);
     hr_file_close(&file);
     (void)r;
@@ -44,74 +43,16 @@ static hr_status read_file(reading *r, const char *path, int64_t bytes, char *te
 
 static hr_status no_room(hr_error *err)
 {
-    return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
-}
-
-/* What lies around the two long members, which are read once and looked at then: the rest of the
- * file with a number in the place of each. */
-typedef struct {
-    const hr_json_index_member *left_out[2]; /* in their order; null: there are no more */
-    char *text;
-    int64_t bytes;
-} frame;
-
-static void find_long(const hr_json_index *outline, frame *f)
-{
-    const hr_json_index_member *vocab = hr_json_index_model(outline, "vocab");
-    const hr_json_index_member *merges = hr_json_index_model(outline, "merges");
-    const bool merges_first = vocab && merges && merges->at < vocab->at;
-    f->left_out[0] = merges_first || !vocab ? merges : vocab;
-    f->left_out[1] = !vocab || !merges ? NULL : merges_first ? vocab : merges;
-    f->bytes = outline->bytes;
-    for (int32_t i = 0; i < 2; i++)
-        if (f->left_out[i]) f->bytes -= f->left_out[i]->bytes - 1;
-}
-
-static void fill_frame(const reading *r, frame *f)
-{
-    int64_t from = 0, to = 0;
-    for (int32_t i = 0; i < 2 && f->left_out[i]; i++) {
-        const int64_t bytes = f->left_out[i]->at - from;
-        memcpy(f->text + to, r->text + from, (size_t)bytes);
-        f->text[to + bytes] = '0';
-        from = f->left_out[i]->at + f->left_out[i]->bytes;
-        to += bytes + 1;
-    }
-    memcpy(f->text + to, r->text + from, (size_t)(f->bytes - to));
-}
-
-/* Where a byte of the frame lies in the file. */
-static int64_t place_in_file(const frame *f, int64_t at)
-{
-    for (int32_t i = 0; i < 2 && f->left_out[i] && at > f->left_out[i]->at; i++)
-        at += f->left_out[i]->bytes - 1;
-    return at;
-}
-
-/* That the file is JSON, but for its vocabulary and merges. */
-static hr_status check_json(reading *r, hr_region scratch, hr_error *err)
-{
-    frame f;
-    find_long(&r->source->outline, &f);
-    f.text = hr_region_take_raw(&scratch, f.bytes, 1);
-    if (!f.text) return no_room(err);
-    fill_frame(r, &f);
-    hr_json json = hr_json_over_file(f.text, f.bytes);
-    hr_json_kind kind = hr_json_next(&json);
-    while (kind != HR_JSON_WRONG && kind != HR_JSON_END) kind = hr_json_next(&json);
-    if (kind == HR_JSON_WRONG)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "no JSON at byte %lld: %s", r->source->path,
-                       (long long)place_in_file(&f, json.at), json.problem);
-    return HR_OK;
+    return hr_fail(err, HR_NO_FIT, "tokenizer tables: the region is too small");
 }
 
 static hr_status wrong(const reading *r, const hr_json *json, const char *what, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is not as a tokenizer has it (%s)",
-                   r->source->path, what, json->problem ? json->problem : "another kind of value");
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is invalid (%s)", r->source->path, what,
+                   json->problem ? json->problem : "unexpected type of value");
 }
 
-/* Nothing may stand behind a value. */
+/* Checks that nothing follows a value. */
 static hr_status ends(const reading *r, hr_json *json, const char *what, hr_error *err)
 {
     return hr_json_next(json) == HR_JSON_END ? HR_OK : wrong(r, json, what, err);
@@ -138,7 +79,8 @@ static hr_status read_vocab(reading *r, hr_json json, hr_error *err)
     }
 }
 
-/* A text as its bytes; false, and the text as it is, where it is not all characters of bytes. */
+/* Converts a byte-level text to its bytes. Returns false and copies the text unchanged if a
+ * character stands for no byte. */
 static bool as_bytes(const char *text, int64_t bytes, uint8_t *out, int64_t *count)
 {
     const uint8_t *at = (const uint8_t *)text;
@@ -157,7 +99,7 @@ static bool as_bytes(const char *text, int64_t bytes, uint8_t *out, int64_t *cou
     return bytes > 0;
 }
 
-/* Where text is normalized, so is a normalized token, also for who reads ids. */
+/* Normalizes the added tokens that match in normalized text, also for decoding. */
 static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
 {
     hr_bpe *bpe = &r->tokenizer->bpe;
@@ -174,8 +116,8 @@ static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
                             &taken, &written) ||
             taken < token->bytes || written > token->bytes)
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "added token \"%.*s\": longer in form C, which is not "
-                                      "supported",
+                           HR_OF_FILE
+                           "added token \"%.*s\": NFC makes it longer, which is not supported",
                            r->source->path, token->bytes, (const char *)token->text);
         if (written != token->bytes || memcmp(token->text, bpe->text, (size_t)written))
             r->tokenizer->marks[token->id] |= HR_TOKENIZER_RENAMED;
@@ -185,8 +127,8 @@ static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
     return HR_OK;
 }
 
-/* The text of a token of characters as the tables have it, with a space for each U+2581; false,
- * and the text as it is, where the model never makes it. */
+/* Writes the text of a token of characters as the tables store it, with a space for each U+2581.
+ * Returns false and copies the text unchanged if the model cannot output the token. */
 static bool as_characters(const reading *r, int64_t id, uint8_t *out, int64_t *count)
 {
     const uint8_t mark = r->tokenizer->marks[id];
@@ -204,8 +146,7 @@ static bool as_characters(const reading *r, int64_t id, uint8_t *out, int64_t *c
     return made;
 }
 
-/* Texts of all ids in their order: those of the vocabulary, and of added tokens that are not
- * there. */
+/* Writes the texts of all ids in id order: vocabulary and added tokens. */
 static void fill_texts(reading *r)
 {
     hr_bpe *bpe = &r->tokenizer->bpe;
@@ -232,7 +173,7 @@ static void fill_texts(reading *r)
 
 /* ---- merges */
 
-/* A token that stands for characters without one is not merged. */
+/* The tokens that stand for characters without a token do not take part in merges. */
 static bool is_fallback(const hr_tokenizer *tokenizer, int32_t id)
 {
     return tokenizer->kind != HR_BYTE_LEVEL_BPE &&
@@ -247,17 +188,16 @@ hr_status hr_read_merge(hr_tokenizer *tokenizer, const hr_tokenizer_source *sour
     const int32_t b = hr_keys_find(keys, right, right_bytes, "", 0);
     const int32_t both = hr_keys_find(keys, left, left_bytes, right, right_bytes);
     if (a < 0 || b < 0 || both < 0)
-        return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "merge %lld, \"%.*s %.*s\", names the token \"%.*s%.*s\", "
-                                  "which the vocabulary does not have",
-                       source->path, (long long)tokenizer->merges + 1, (int)hr_min(left_bytes, 60),
-                       left, (int)hr_min(right_bytes, 60), right,
-                       a < 0 || b >= 0 ? (int)hr_min(left_bytes, 60) : 0, left,
-                       a >= 0 ? (int)hr_min(right_bytes, 60) : 0, right);
+        return hr_fail(
+            err, HR_CORRUPT,
+            HR_OF_FILE "merge %lld, \"%.*s %.*s\": the token \"%.*s%.*s\" is not in the vocabulary",
+            source->path, (long long)tokenizer->merges + 1, (int)hr_min(left_bytes, 60), left,
+            (int)hr_min(right_bytes, 60), right, a < 0 || b >= 0 ? (int)hr_min(left_bytes, 60) : 0,
+            left, a >= 0 ? (int)hr_min(right_bytes, 60) : 0, right);
     if (is_fallback(tokenizer, a) || is_fallback(tokenizer, b) || is_fallback(tokenizer, both))
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "merge %lld is of the unknown token or a byte's token, which is "
-                                  "not supported",
+                       HR_OF_FILE
+                       "merge %lld uses the unknown token or a byte token, which is not supported",
                        source->path, (long long)tokenizer->merges + 1);
     if (!hr_bpe_add_merge(&tokenizer->bpe, (uint32_t)a, (uint32_t)b, (int32_t)tokenizer->merges,
                           (uint32_t)both))
@@ -278,7 +218,8 @@ static hr_status read_merges(reading *r, hr_json json, hr_error *err)
             const char *space = memchr(left, ' ', (size_t)left_bytes);
             if (!space || memchr(space + 1, ' ', (size_t)(left + left_bytes - space - 1)))
                 return hr_fail(err, HR_CORRUPT,
-                               HR_OF_FILE "merge %lld, \"%.*s\", is not two tokens",
+                               HR_OF_FILE
+                               "merge %lld, \"%.*s\", is not two tokens separated by a space",
                                r->source->path, (long long)r->tokenizer->merges + 1,
                                (int)hr_min(left_bytes, 80), left);
             right = space + 1;
@@ -300,13 +241,11 @@ static hr_status read_merges(reading *r, hr_json json, hr_error *err)
     }
 }
 
-/* ---- the model's other members */
+/* ---- other members of the model */
 
 static hr_status refuse(const reading *r, const char *key, const char *what, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT,
-                   HR_OF_FILE "model.%s is %s, which is not supported: byte-level BPE "
-                              "without it is",
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "model.%s is %s, which is not supported",
                    r->source->path, key, what);
 }
 
@@ -331,13 +270,12 @@ static hr_status read_model(reading *r, hr_error *err)
             const bool unigram = !strcmp(value, "Unigram");
             if (kind != HR_JSON_STRING || (strcmp(value, "BPE") && !unigram))
                 return hr_fail(err, HR_CORRUPT,
-                               HR_OF_FILE "a model of type %s; only BPE and Unigram are supported",
+                               HR_OF_FILE "model type %s is not supported; BPE and Unigram are",
                                r->source->path, value);
             if (unigram != outline->listed)
                 return hr_fail(err, HR_CORRUPT,
-                               HR_OF_FILE
-                               "a model of type %s whose vocabulary is %s list of scores",
-                               r->source->path, value, outline->listed ? "a" : "no");
+                               HR_OF_FILE "model type %s, but the vocabulary is %s list of scores",
+                               r->source->path, value, outline->listed ? "a" : "not a");
             typed = true;
         } else if (!strcmp(member->key, "ignore_merges")) {
             r->ignores_merges = kind == HR_JSON_TRUE;
@@ -365,19 +303,19 @@ static hr_status read_model(reading *r, hr_error *err)
     const hr_json_index_member *merges = hr_json_index_model(outline, "merges");
     if (vocab && outline->listed) {
         if (r->tokenizer->kind != HR_UNIGRAM)
-            return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "a Unigram model with ByteLevel is not supported",
+            return hr_fail(err, HR_CORRUPT, HR_OF_FILE "Unigram with ByteLevel is not supported",
                            r->source->path);
         r->tokenizer->fuses = true;
         return hr_read_listed(r->tokenizer, r->source, &r->keys, r->tables, over(r, vocab), err);
     }
     if (!vocab || !merges)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "its model has no %s%s", r->source->path,
-                       vocab ? "merges" : "vocab", typed ? "" : ", and no type");
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "the model has no %s%s", r->source->path,
+                       vocab ? "merges" : "vocab", typed ? "" : " and no type");
     return read_vocab(r, over(r, vocab), err);
 }
 
-/* An unknown character's token, or those of its bytes, are only asked for where a byte has none. */
+/* unk_token and byte_fallback matter to byte-level BPE only if some byte has no token. Then they
+ * are refused. */
 static hr_status check_unknown(reading *r, const char *key, hr_error *err)
 {
     const hr_json_index_member *member = hr_json_index_model(&r->source->outline, key);
@@ -390,8 +328,8 @@ static hr_status check_unknown(reading *r, const char *key, hr_error *err)
         const bool in_utf8 = byte != 0xc0 && byte != 0xc1 && byte < 0xf5;
         if (r->tokenizer->bpe.byte_id[byte] < 0 && in_utf8)
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "model.%s is set, and byte %d has no token: this is not "
-                                      "supported",
+                           HR_OF_FILE
+                           "model.%s is set but byte %d has no token, which is not supported",
                            r->source->path, key, byte);
     }
     return HR_OK;
@@ -423,7 +361,7 @@ static hr_status read_added_one(reading *r, hr_json *json, hr_error *err)
     }
     if (kind != HR_JSON_CLOSE || !token.text || id < 0)
         return wrong(r, json, "an added token", err);
-    if (!token.bytes) return HR_OK; /* never found, as the reference has it */
+    if (!token.bytes) return HR_OK; /* never matches, as in the reference */
     token.id = (uint32_t)id;
     const int32_t there = hr_keys_find(&r->keys, (const char *)token.text, token.bytes, "", 0);
     const char *why = NULL;
@@ -456,7 +394,7 @@ static hr_status read_added(reading *r, hr_error *err)
     return kind == HR_JSON_CLOSE ? HR_OK : wrong(r, &json, "an added token", err);
 }
 
-/* Two tables, by where tokens are found. */
+/* Builds the tables for raw and for normalized text. */
 static hr_status place_added(reading *r, hr_error *err)
 {
     hr_tokenizer *tokenizer = r->tokenizer;
@@ -479,7 +417,7 @@ static hr_status place_added(reading *r, hr_error *err)
         }
         if (r->source->form == HR_TOKENIZER_MODEL) symbols[symbol_count++] = *token;
         if (r->source->form == HR_TOKENIZER_MODEL && tokenizer->kind == HR_UNIGRAM)
-            continue; /* only the normalizer looks for them */
+            continue; /* only the normalizer matches them */
         if (token->normalized && found.bytes) normal[normal_count++] = found;
         else if (!token->normalized) raw[raw_count++] = found;
     }
@@ -507,7 +445,7 @@ int32_t hr_tokenizer_id_of(const hr_tokenizer *tokenizer, const char *text)
     return HR_BPE_NONE;
 }
 
-/* ---- all of it */
+/* ---- loading */
 
 static hr_status read_tokens(reading *r, hr_region *scratch, hr_error *err)
 {
@@ -565,7 +503,7 @@ static hr_status make(reading *r, hr_region scratch, const hr_pretokenizer_desc 
                              : r->source->form == HR_TOKENIZER_MODEL ? HR_BPE_SCORES
                                                                      : HR_BPE_CHARACTERS;
     if (status == HR_OK && kind >= HR_BPE_CHARACTERS && r->ignores_merges && !tokenizer->splits)
-        status = refuse(r, "ignore_merges", "true without a Metaspace that splits", err);
+        status = refuse(r, "ignore_merges", "true without a Metaspace with split", err);
     if (status == HR_OK) status = hr_bpe_finish(&tokenizer->bpe, kind, scratch, err);
     if (status == HR_OK) status = check_unknown(r, "unk_token", err);
     if (status == HR_OK) status = check_unknown(r, "byte_fallback", err);
@@ -580,8 +518,8 @@ static hr_status make(reading *r, hr_region scratch, const hr_pretokenizer_desc 
 static hr_status place(hr_tokenizer **tokenizer, hr_region *tables, hr_region scratch,
                        const hr_tokenizer_source *source, uint32_t cpu, hr_error *err)
 {
-    static const char *const forms[] = { "tokenizer.json", "vocab.json and merges.txt",
-                                         "a file of ranks", "tokenizer.model" };
+    static const char *const forms[] = { "tokenizer.json", "vocab.json and merges.txt", ".tiktoken",
+                                         "tokenizer.model" };
     hr_tokenizer *made = hr_region_take(tables, 1, sizeof *made);
     const int64_t text_bytes = source->outline.bytes + source->merges_bytes + 2;
     char *text = hr_region_take_raw(&scratch, text_bytes, 1);
@@ -590,7 +528,8 @@ static hr_status place(hr_tokenizer **tokenizer, hr_region *tables, hr_region sc
     hr_status status = hr_bpe_place(&made->bpe, tables, source->size, err);
     if (status != HR_OK) return status;
     status = read_file(&r, source->path, source->outline.bytes, text, err);
-    if (status == HR_OK && source->form == HR_TOKENIZER_JSON) status = check_json(&r, scratch, err);
+    if (status == HR_OK && source->form == HR_TOKENIZER_JSON)
+        status = hr_read_check_json(source, text, scratch, err);
     if (status == HR_OK && source->form == HR_TOKENIZER_PAIR)
         status = read_file(&r, source->merges, source->merges_bytes, text + source->outline.bytes,
                            err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/read_characters.c - what only tokenizers of characters have: scores, tokens of bytes
- * and the unknown token, normalized added tokens. */
+/* tokenizer/read_characters.c - reading specific to tokenizers of characters: scores, byte tokens,
+ * the unknown token, normalized added tokens. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,18 +8,18 @@
 #include "base/checked.h"
 #include "tokenizer/reading.h"
 
-enum { ADDED_BYTES_MAX = 1 << 15 /* of an added token's normalized text */ };
+enum { ADDED_BYTES_MAX = 1 << 15 /* limit of an added token's normalized text */ };
 
 static hr_status no_room(hr_error *err)
 {
-    return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+    return hr_fail(err, HR_NO_FIT, "tokenizer tables: the region is too small");
 }
 
 static hr_status wrong(const hr_tokenizer_source *source, const hr_json *json, const char *what,
                        hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is not as a tokenizer has it (%s)", source->path,
-                   what, json->problem ? json->problem : "another kind of value");
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is invalid (%s)", source->path, what,
+                   json->problem ? json->problem : "unexpected type of value");
 }
 
 int64_t hr_read_internal_text(const uint8_t *text, int64_t bytes, uint8_t *out)
@@ -33,7 +33,7 @@ int64_t hr_read_internal_text(const uint8_t *text, int64_t bytes, uint8_t *out)
     return count;
 }
 
-/* Unigram's: [["<unk>", 0.0], ["\u2581the", -3.2], ...]; ids are places. */
+/* Unigram: [["<unk>", 0.0], ["\u2581the", -3.2], ...]; ids are positions. */
 hr_status hr_read_listed(hr_tokenizer *tokenizer, const hr_tokenizer_source *source, hr_keys *keys,
                          hr_region *tables, hr_json json, hr_error *err)
 {
@@ -64,7 +64,9 @@ hr_status hr_read_listed(hr_tokenizer *tokenizer, const hr_tokenizer_source *sou
 
 /* ---- characters without a token */
 
-/* Every byte of UTF-8 that needs one has a token; -1: that byte has none, `some`: others have. */
+/* Finds the byte tokens. `some`: out, some byte has one. `missing`: out, the first byte that needs
+ * one and has none; -1: none. A byte needs one if UTF-8 contains it and it is no single-byte
+ * token. */
 static bool find_fallback(hr_tokenizer *tokenizer, const hr_keys *keys, bool *some,
                           int32_t *missing)
 {
@@ -98,29 +100,30 @@ hr_status hr_read_unknown(hr_tokenizer *t, const hr_tokenizer_source *source, co
     const bool all = find_fallback(t, keys, &some, &missing);
     t->bpe.falls_back = desc->falls_back && all;
     if (desc->falls_back && some && !all)
-        return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "model.byte_fallback is set, and byte %d has no token: this is "
-                                  "not supported",
-                       source->path, missing);
+        return hr_fail(
+            err, HR_CORRUPT,
+            HR_OF_FILE
+            "model.byte_fallback is set but byte %d has no token, which is not supported",
+            source->path, missing);
     if (t->bpe.falls_back && hr_keys_find(keys, "\xe2\x96\x81", 3, "", 0) < 0)
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "model.byte_fallback is set, and U+2581 has no token: this is "
-                                  "not supported",
+                       HR_OF_FILE
+                       "model.byte_fallback is set but U+2581 has no token, which is not supported",
                        source->path);
     const int32_t unknown = t->bpe.unknown;
     if (unknown < 0 || unknown >= source->size.ids || keys->bytes[unknown] < 0) {
         t->bpe.unknown = HR_BPE_NONE;
         if (!t->bpe.falls_back)
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "model.unk_%s names no token, and some characters have none: "
-                                      "this is not supported",
+                           HR_OF_FILE "model.unk_%s names no token and there is no byte "
+                                      "fallback, which is not supported",
                            source->path, t->kind == HR_UNIGRAM ? "id" : "token");
         return HR_OK;
     }
     if (t->kind == HR_UNIGRAM && t->bpe.falls_back && !(t->marks[unknown] & HR_TOKENIZER_ADDED))
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "a Unigram model with byte_fallback whose unknown token is no "
-                                  "added token: this is not supported",
+                       HR_OF_FILE "Unigram with byte_fallback is not supported if the unknown "
+                                  "token is not an added token",
                        source->path);
     return HR_OK;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/read_files.c - merges.txt and files of ranks: a line each. */
+/* tokenizer/read_files.c - reads the line-based files: merges.txt and .tiktoken. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "tokenizer/reading.h"
 
-/* The next line of text [bytes] from *at on, without its end; false: there is none. */
+/* The next line of text [bytes] from *at on, without its line break; false: none. */
 static bool next_line(const char *text, int64_t bytes, int64_t *at, const char **line,
                       int64_t *line_bytes)
 {
@@ -34,7 +34,8 @@ hr_status hr_read_merge_lines(hr_tokenizer *tokenizer, const hr_tokenizer_source
         const char *space = memchr(line, ' ', (size_t)bytes);
         const int64_t left = space ? space - line : 0, right = bytes - left - 1;
         if (!space || !left || right <= 0 || memchr(space + 1, ' ', (size_t)right))
-            return hr_fail(err, HR_CORRUPT, HR_OF_FILE "line %lld, \"%.*s\", is not two tokens",
+            return hr_fail(err, HR_CORRUPT,
+                           HR_OF_FILE "line %lld, \"%.*s\", is not two tokens separated by a space",
                            source->merges, (long long)number, (int)hr_min(bytes, 80), line);
         const hr_status status = hr_read_merge(tokenizer, source, keys, line, left, space + 1,
                                                right, err);
@@ -86,7 +87,7 @@ hr_status hr_read_ranks(const hr_tokenizer_source *source, hr_region *region, hr
         char *encoded = text + (line - text);
         const int64_t count = space ? hr_read_base64(encoded, space - line) : -1;
         if (count <= 0 || !digits || space + 1 + digits != line + bytes)
-            return hr_fail(err, HR_CORRUPT, HR_OF_FILE "line %lld is not base64 and a rank",
+            return hr_fail(err, HR_CORRUPT, HR_OF_FILE "line %lld is not a base64 token and a rank",
                            source->path, (long long)number);
         const char *why = hr_keys_add(keys, encoded, count, rank);
         if (why)
@@ -94,6 +95,7 @@ hr_status hr_read_ranks(const hr_tokenizer_source *source, hr_region *region, hr
                            (long long)number, (long long)rank, why);
     }
     if (!keys->count)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "no tokenizer: it has no lines", source->path);
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "not a tokenizer: it has no lines",
+                       source->path);
     return HR_OK;
 }

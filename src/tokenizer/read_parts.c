@@ -1,39 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/read_parts.c - normalizer, pre-tokenizer, post-processor, decoder.
+/* tokenizer/read_parts.c - reads normalizer, pre-tokenizer, post-processor and decoder.
  *
- * All are components: objects with a type, or a Sequence of such. They are read from the inside
- * out, each told when it closes, which is also the order in which a sequence works. */
-#include <stdio.h>
+ * Each is a tree of components: objects with a type, or a Sequence of objects. A component is
+ * processed when its object closes, so the components of a sequence are processed in their
+ * order. */
 #include <string.h>
 
 #include "base/checked.h"
+#include "tokenizer/component.h"
 #include "tokenizer/reading.h"
 #include "tokenizer/unicode.h"
 
-enum { NESTED_MAX = 8, TYPE_BYTES = 48, ITEMS_MAX = HR_TOKENIZER_AROUND_MAX, IDS_MAX = 4 };
-
-typedef struct {
-    char type[TYPE_BYTES];
-    const char *pattern;
-    int64_t pattern_bytes;
-    bool is_string, has_behavior, inverts, individual, adds_space, uses_regex, has_children;
-    hr_pretokenizer_behaviour behaviour;
-    char unknown_behaviour[32];
-    const char *items[ITEMS_MAX]; /* of a template: names of special tokens, null for the text */
-    int64_t item_bytes[ITEMS_MAX];
-    int32_t item_count;
-    bool item_wrong;
-    const char *names[ITEMS_MAX]; /* of its special tokens, and their ids */
-    int64_t name_bytes[ITEMS_MAX], ids[ITEMS_MAX][IDS_MAX];
-    int32_t id_counts[ITEMS_MAX], name_count;
-    int64_t sep, cls; /* of Roberta's and Bert's; -1 */
-    const char *content, *prepend, *replacement, *map;
-    int64_t content_bytes, prepend_bytes, replacement_bytes, map_bytes;
-    char scheme[16];        /* of Metaspace; "" where the file has none */
-    bool unprefixed, whole; /* add_prefix_space, split: they are false */
-    bool strip_left, strip_right;
-    int64_t start, stop;
-} component;
+enum { NESTED_MAX = 8 };
 
 typedef struct {
     hr_tokenizer *tokenizer;
@@ -42,12 +20,12 @@ typedef struct {
     hr_region *tables;
     const char *part; /* "normalizer", ... */
     bool bytes_seen;
-    bool fused; /* of the decoder: all tokens are one text from here on */
+    bool fused; /* decoder: from here on the text of all tokens is joined */
     int32_t decoders;
-    char *text; /* the part's own */
+    char *text; /* contents of the file */
 } parts;
 
-typedef hr_status closes(parts *p, const component *c, hr_error *err);
+typedef hr_status closes(parts *p, const hr_component *c, hr_error *err);
 
 static hr_status refuse(const parts *p, const char *what, const char *type, hr_error *err)
 {
@@ -55,179 +33,35 @@ static hr_status refuse(const parts *p, const char *what, const char *type, hr_e
                    p->part, type, what);
 }
 
-static void copy_text(const hr_json *json, char *out, int64_t room)
-{
-    const int64_t bytes = hr_min(json->value_bytes, room - 1);
-    memcpy(out, json->value, (size_t)bytes);
-    out[bytes] = 0;
-}
-
 static hr_status wrong(const parts *p, const hr_json *json, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "its %s is not as a tokenizer has it (%s)",
-                   p->source->path, p->part,
-                   json->problem ? json->problem : "another kind of value");
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is invalid (%s)", p->source->path, p->part,
+                   json->problem ? json->problem : "unexpected type of value");
 }
 
-/* {"Regex": "..."} or {"String": "..."}, its bracket read. */
-static bool read_pattern(hr_json *json, component *c)
-{
-    if (hr_json_next(json) != HR_JSON_KEY) return false;
-    c->is_string = hr_json_is(json, "String");
-    if (!c->is_string && !hr_json_is(json, "Regex")) return false;
-    if (hr_json_next(json) != HR_JSON_STRING) return false;
-    c->pattern = json->value;
-    c->pattern_bytes = json->value_bytes;
-    return hr_json_next(json) == HR_JSON_CLOSE;
-}
-
-static void read_behaviour(const hr_json *json, component *c)
-{
-    static const char *const names[] = { "Isolated", "Removed", "Contiguous", "MergedWithPrevious",
-                                         "MergedWithNext" };
-    copy_text(json, c->unknown_behaviour, sizeof c->unknown_behaviour);
-    for (int32_t i = 0; i < 5; i++) {
-        if (strcmp(names[i], c->unknown_behaviour)) continue;
-        c->behaviour = (hr_pretokenizer_behaviour)i;
-        c->has_behavior = true;
-    }
-}
-
-/* ["</s>", 2] of Bert's and Roberta's: the id. */
-static int64_t read_pair(hr_json *json)
-{
-    int64_t id = -1;
-    if (hr_json_next(json) != HR_JSON_STRING || hr_json_next(json) != HR_JSON_NUMBER ||
-        !hr_json_integer(json, &id) || hr_json_next(json) != HR_JSON_CLOSE)
-        return -1;
-    return id;
-}
-
-/* [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, ...] */
-static bool read_single(hr_json *json, component *c)
-{
-    hr_json_kind kind;
-    while ((kind = hr_json_next(json)) == HR_JSON_OBJECT) {
-        if (c->item_count == ITEMS_MAX || hr_json_next(json) != HR_JSON_KEY) return false;
-        const bool special = hr_json_is(json, "SpecialToken");
-        if (!special && !hr_json_is(json, "Sequence")) return false;
-        if (hr_json_next(json) != HR_JSON_OBJECT) return false;
-        const int32_t item = c->item_count++;
-        while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
-            const bool is_id = hr_json_is(json, "id");
-            kind = hr_json_next(json);
-            if (is_id && kind == HR_JSON_STRING) {
-                c->items[item] = special ? json->value : NULL;
-                c->item_bytes[item] = json->value_bytes;
-                if (!special && !hr_json_is(json, "A")) c->item_wrong = true;
-            } else if (!hr_json_skip(json, kind)) {
-                return false;
-            }
-        }
-        if (kind != HR_JSON_CLOSE || hr_json_next(json) != HR_JSON_CLOSE) return false;
-    }
-    return kind == HR_JSON_CLOSE;
-}
-
-/* {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}, ...} */
-static bool read_special(hr_json *json, component *c)
-{
-    hr_json_kind kind;
-    while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
-        if (c->name_count == ITEMS_MAX) return false;
-        const int32_t at = c->name_count++;
-        c->names[at] = json->value;
-        c->name_bytes[at] = json->value_bytes;
-        if (hr_json_next(json) != HR_JSON_OBJECT) return false;
-        while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
-            const bool ids = hr_json_is(json, "ids");
-            kind = hr_json_next(json);
-            if (!ids || kind != HR_JSON_ARRAY) {
-                if (!hr_json_skip(json, kind)) return false;
-                continue;
-            }
-            while ((kind = hr_json_next(json)) == HR_JSON_NUMBER) {
-                if (c->id_counts[at] == IDS_MAX ||
-                    !hr_json_integer(json, &c->ids[at][c->id_counts[at]]))
-                    return false;
-                c->id_counts[at]++;
-            }
-            if (kind != HR_JSON_CLOSE) return false;
-        }
-        if (kind != HR_JSON_CLOSE) return false;
-    }
-    return kind == HR_JSON_CLOSE;
-}
-
-static void keep_text(const hr_json *json, const char **text, int64_t *bytes)
-{
-    *text = json->value;
-    *bytes = json->value_bytes;
-}
-
-static bool read_member(hr_json *json, component *c, bool *children)
-{
-    char key[32];
-    copy_text(json, key, sizeof key);
-    hr_json_kind kind = hr_json_next(json);
-    const bool on = kind == HR_JSON_TRUE;
-    if (!strcmp(key, "type") && kind == HR_JSON_STRING) copy_text(json, c->type, TYPE_BYTES);
-    else if (!strcmp(key, "pattern") && kind == HR_JSON_OBJECT) return read_pattern(json, c);
-    else if (!strcmp(key, "behavior") && kind == HR_JSON_STRING) read_behaviour(json, c);
-    else if (!strcmp(key, "invert")) c->inverts = on;
-    else if (!strcmp(key, "individual_digits")) c->individual = on;
-    else if (!strcmp(key, "add_prefix_space")) c->adds_space = on, c->unprefixed = !on;
-    else if (!strcmp(key, "content") && kind == HR_JSON_STRING)
-        keep_text(json, &c->content, &c->content_bytes);
-    else if (!strcmp(key, "prepend") && kind == HR_JSON_STRING)
-        keep_text(json, &c->prepend, &c->prepend_bytes);
-    else if (!strcmp(key, "replacement") && kind == HR_JSON_STRING)
-        keep_text(json, &c->replacement, &c->replacement_bytes);
-    else if (!strcmp(key, "precompiled_charsmap") && kind == HR_JSON_STRING)
-        keep_text(json, &c->map, &c->map_bytes);
-    else if (!strcmp(key, "prepend_scheme") && kind == HR_JSON_STRING)
-        copy_text(json, c->scheme, sizeof c->scheme);
-    else if (!strcmp(key, "split")) c->whole = kind == HR_JSON_FALSE;
-    else if (!strcmp(key, "strip_left")) c->strip_left = on;
-    else if (!strcmp(key, "strip_right")) c->strip_right = on;
-    else if (!strcmp(key, "start") && kind == HR_JSON_NUMBER)
-        return hr_json_integer(json, &c->start);
-    else if (!strcmp(key, "stop") && kind == HR_JSON_NUMBER) return hr_json_integer(json, &c->stop);
-    else if (!strcmp(key, "use_regex")) c->uses_regex = on;
-    else if (!strcmp(key, "single") && kind == HR_JSON_ARRAY) return read_single(json, c);
-    else if (!strcmp(key, "special_tokens") && kind == HR_JSON_OBJECT) return read_special(json, c);
-    else if (!strcmp(key, "sep") && kind == HR_JSON_ARRAY) return (c->sep = read_pair(json)) >= 0;
-    else if (!strcmp(key, "cls") && kind == HR_JSON_ARRAY) return (c->cls = read_pair(json)) >= 0;
-    else if (kind == HR_JSON_ARRAY &&
-             (!strcmp(key, "pretokenizers") || !strcmp(key, "normalizers") ||
-              !strcmp(key, "decoders") || !strcmp(key, "processors")))
-        c->has_children = *children = true;
-    else return hr_json_skip(json, kind);
-    return true;
-}
-
-/* Reads a part; tells `close` each component but sequences. */
+/* Reads a part and calls `close` for each component except Sequence. */
 static hr_status read_part(parts *p, const char *name, closes *close, hr_error *err)
 {
     const hr_json_index_member *member = hr_json_index_top(&p->source->outline, name);
     p->part = name;
     if (!member) return HR_OK;
     hr_json json = hr_json_over(p->text + member->at, member->bytes);
-    component open[NESTED_MAX];
-    int32_t depth = 0; /* components open; an array of children is open below the last */
+    hr_component open[NESTED_MAX];
+    int32_t depth = 0; /* open components; an array of children may be open in the last */
     hr_json_kind kind = hr_json_next(&json);
     if (kind == HR_JSON_NULL) return HR_OK;
     for (;; kind = hr_json_next(&json)) {
         if (kind == HR_JSON_OBJECT && depth < NESTED_MAX) {
-            open[depth++] = (component){ .uses_regex = true, .sep = -1, .cls = -1 };
+            open[depth++] = (hr_component){ .uses_regex = true, .sep = -1, .cls = -1 };
         } else if (kind == HR_JSON_KEY && depth) {
             bool children = false;
-            if (!read_member(&json, &open[depth - 1], &children)) return wrong(p, &json, err);
+            if (!hr_component_read_member(&json, &open[depth - 1], &children))
+                return wrong(p, &json, err);
         } else if (kind == HR_JSON_CLOSE && depth) {
             if (json.depth && json.open[json.depth - 1] == '{' && open[depth - 1].has_children &&
                 json.depth == 2 * depth - 1)
-                continue; /* the array of children */
-            const component *c = &open[--depth];
+                continue; /* end of the array of children */
+            const hr_component *c = &open[--depth];
             const bool sequence = !strcmp(c->type, "Sequence");
             if (sequence != c->has_children) return wrong(p, &json, err);
             if (!sequence) {
@@ -242,9 +76,9 @@ static hr_status read_part(parts *p, const char *name, closes *close, hr_error *
     }
 }
 
-/* ---- the four */
+/* ---- the four parts */
 
-/* A text as characters; -1: it is too long, or there is none. */
+/* Decodes a text to characters. Returns -1 if it is too long or missing. */
 static int32_t points_of(const char *text, int64_t bytes, uint32_t *points)
 {
     int32_t count = 0;
@@ -261,7 +95,7 @@ static bool is_text(const char *text, int64_t bytes, const char *other)
     return text && bytes == (int64_t)strlen(other) && !memcmp(text, other, (size_t)bytes);
 }
 
-static hr_status close_replace(parts *p, const component *c, hr_normalize_op *op, hr_error *err)
+static hr_status close_replace(parts *p, const hr_component *c, hr_normalize_op *op, hr_error *err)
 {
     op->kind = HR_NORMALIZE_REPLACE;
     op->content_count = points_of(c->content, c->content_bytes, op->content);
@@ -272,30 +106,31 @@ static hr_status close_replace(parts *p, const component *c, hr_normalize_op *op
     }
     op->pattern_count = points_of(c->pattern, c->pattern_bytes, op->pattern);
     if (op->pattern_count > 0 && op->content_count >= 0) return HR_OK;
-    return refuse(p, " with no text, or one of more than 64 characters,", c->type, err);
+    return refuse(p, " with an empty text or more than 64 characters", c->type, err);
 }
 
-static hr_status close_precompiled(parts *p, const component *c, hr_normalize_op *op, hr_error *err)
+static hr_status close_precompiled(parts *p, const hr_component *c, hr_normalize_op *op,
+                                   hr_error *err)
 {
     hr_charsmap *map = &p->tokenizer->charsmap;
     char *text = p->text + (c->map ? c->map - p->text : 0);
     op->kind = HR_NORMALIZE_CHARSMAP;
     op->map = map;
-    if (!c->map || map->count) return refuse(p, " without a map, or twice,", c->type, err);
+    if (!c->map || map->count) return refuse(p, " without a map or more than once", c->type, err);
     const int64_t bytes = hr_read_base64(text, c->map_bytes);
     const char *why = bytes < 0 ? "it is not base64"
                                 : hr_charsmap_place(map, p->tables, (uint8_t *)text, bytes);
     if (!why) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "precompiled_charsmap of its normalizer: %s",
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "precompiled_charsmap of the normalizer: %s",
                    p->source->path, why);
 }
 
-static hr_status close_normalizer(parts *p, const component *c, hr_error *err)
+static hr_status close_normalizer(parts *p, const hr_component *c, hr_error *err)
 {
     hr_normalizer *normalizer = &p->tokenizer->normalizer;
     hr_normalize_op *op = &normalizer->ops[normalizer->count];
     if (normalizer->count + 2 > HR_NORMALIZER_OPS_MAX)
-        return refuse(p, " behind ten others", c->type, err);
+        return refuse(p, " after ten others", c->type, err);
     normalizer->count++;
     *op = (hr_normalize_op){ .kind = HR_NORMALIZE_NFC };
     if (!strcmp(c->type, "NFC")) return HR_OK;
@@ -309,12 +144,12 @@ static hr_status close_normalizer(parts *p, const component *c, hr_error *err)
         op->content_count = points_of(c->prepend, c->prepend_bytes, op->content);
         return op->content_count >= 0
                    ? HR_OK
-                   : refuse(p, " with no text, or one of more than 64 characters,", c->type, err);
+                   : refuse(p, " with an empty text or more than 64 characters", c->type, err);
     }
     if (!strcmp(c->type, "Strip")) {
         op->kind = HR_NORMALIZE_STRIP;
         if (++normalizer->strips > HR_NORMALIZER_STRIPS_MAX)
-            return refuse(p, " behind two others", c->type, err);
+            return refuse(p, " after two others", c->type, err);
         op->left = c->strip_left;
         op->right = c->strip_right;
         return HR_OK;
@@ -327,15 +162,15 @@ static hr_status close_normalizer(parts *p, const component *c, hr_error *err)
 static hr_status add_stage(parts *p, hr_pretokenizer_stage stage, hr_error *err)
 {
     if (p->desc->stage_count == HR_PRETOKENIZER_STAGES_MAX)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "its pre_tokenizer has more than %d stages",
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "pre_tokenizer has more than %d stages",
                        p->source->path, HR_PRETOKENIZER_STAGES_MAX);
     p->desc->stages[p->desc->stage_count++] = stage;
     return HR_OK;
 }
 
-/* {"replacement": "\u2581", "prepend_scheme": ..., "split": ...}; older files have add_prefix_space
- * in place of the scheme. */
-static hr_status close_metaspace(parts *p, const component *c, hr_error *err)
+/* {"replacement": "\u2581", "prepend_scheme": ..., "split": ...}. Older files have add_prefix_space
+ * instead of prepend_scheme. */
+static hr_status close_metaspace(parts *p, const hr_component *c, hr_error *err)
 {
     static const char *const schemes[] = { "never", "first", "always" };
     hr_tokenizer *t = p->tokenizer;
@@ -344,7 +179,7 @@ static hr_status close_metaspace(parts *p, const component *c, hr_error *err)
         if (!strcmp(c->scheme, schemes[i])) scheme = i;
     if (scheme < 0) return refuse(p, " with an unknown prepend_scheme", c->type, err);
     if (c->unprefixed && scheme != HR_METASPACE_NEVER)
-        return refuse(p, " whose add_prefix_space and prepend_scheme differ", c->type, err);
+        return refuse(p, " with contradictory add_prefix_space and prepend_scheme", c->type, err);
     if (!is_text(c->replacement, c->replacement_bytes, "\xe2\x96\x81"))
         return refuse(p, " with a replacement other than U+2581", c->type, err);
     t->metaspace = true;
@@ -353,10 +188,10 @@ static hr_status close_metaspace(parts *p, const component *c, hr_error *err)
     return HR_OK;
 }
 
-static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err)
+static hr_status close_pre_tokenizer(parts *p, const hr_component *c, hr_error *err)
 {
-    if (p->bytes_seen) return refuse(p, " behind ByteLevel", c->type, err);
-    if (p->tokenizer->metaspace) return refuse(p, " behind Metaspace", c->type, err);
+    if (p->bytes_seen) return refuse(p, " after ByteLevel", c->type, err);
+    if (p->tokenizer->metaspace) return refuse(p, " after Metaspace", c->type, err);
     if (!strcmp(c->type, "Metaspace")) return close_metaspace(p, c, err);
     if (!strcmp(c->type, "WhitespaceSplit"))
         return add_stage(p,
@@ -365,7 +200,7 @@ static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err
                          err);
     if (!strcmp(c->type, "ByteLevel")) {
         if (c->adds_space && p->desc->stage_count)
-            return refuse(p, " with add_prefix_space behind another", c->type, err);
+            return refuse(p, " with add_prefix_space after another", c->type, err);
         p->tokenizer->prefix_space = c->adds_space;
         p->bytes_seen = true;
         if (!c->uses_regex) return HR_OK;
@@ -385,11 +220,10 @@ static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err
                          err);
     if (strcmp(c->type, "Split")) return refuse(p, "", c->type, err);
     if (!c->has_behavior)
-        return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "pre_tokenizer Split: the behavior \"%s\" is unknown",
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "pre_tokenizer Split: unknown behavior \"%s\"",
                        p->source->path, c->unknown_behaviour);
     if (!c->pattern)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "pre_tokenizer Split: it has no pattern",
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "pre_tokenizer Split has no pattern",
                        p->source->path);
     return add_stage(p,
                      (hr_pretokenizer_stage){ .kind = c->is_string ? HR_PRETOKENIZER_STRING
@@ -406,16 +240,17 @@ static hr_status around(parts *p, bool in_front, uint32_t id, hr_error *err)
     hr_tokenizer *tokenizer = p->tokenizer;
     int32_t *count = in_front ? &tokenizer->first_count : &tokenizer->last_count;
     if (*count == HR_TOKENIZER_AROUND_MAX || id >= (uint64_t)p->source->size.ids)
-        return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "its post_processor puts too much around a text, or an id that "
-                                  "no token has",
-                       p->source->path);
+        return hr_fail(
+            err, HR_CORRUPT,
+            HR_OF_FILE
+            "post_processor adds more than %d ids to one end of a text, or an id without a token",
+            p->source->path, HR_TOKENIZER_AROUND_MAX);
     (in_front ? tokenizer->first : tokenizer->last)[(*count)++] = id;
     return HR_OK;
 }
 
-/* Which of the special tokens of a template an item names; -1: none. */
-static int32_t named(const component *c, int32_t item)
+/* Index of the special token that a template item names; -1: none. */
+static int32_t named(const hr_component *c, int32_t item)
 {
     for (int32_t i = 0; i < c->name_count; i++)
         if (c->name_bytes[i] == c->item_bytes[item] &&
@@ -424,11 +259,11 @@ static int32_t named(const component *c, int32_t item)
     return -1;
 }
 
-static hr_status close_post_processor(parts *p, const component *c, hr_error *err)
+static hr_status close_post_processor(parts *p, const hr_component *c, hr_error *err)
 {
-    if (!strcmp(c->type, "ByteLevel")) return HR_OK; /* moves offsets only */
+    if (!strcmp(c->type, "ByteLevel")) return HR_OK; /* changes offsets only */
     if (p->tokenizer->first_count || p->tokenizer->last_count)
-        return refuse(p, " behind another that adds tokens", c->type, err);
+        return refuse(p, " after another that adds tokens", c->type, err);
     if (!strcmp(c->type, "RobertaProcessing") || !strcmp(c->type, "BertProcessing")) {
         if (c->sep < 0 || c->cls < 0) return refuse(p, " without sep and cls", c->type, err);
         const hr_status status = around(p, true, (uint32_t)c->cls, err);
@@ -444,7 +279,8 @@ static hr_status close_post_processor(parts *p, const component *c, hr_error *er
         const int32_t at = named(c, i);
         if (at < 0)
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "its post_processor names the token \"%.*s\", which is none",
+                           HR_OF_FILE
+                           "post_processor uses \"%.*s\", which is not one of its special_tokens",
                            p->source->path, (int)hr_min(c->item_bytes[i], 80), c->items[i]);
         for (int32_t k = 0; k < c->id_counts[at]; k++) {
             const uint32_t id = (uint32_t)hr_max(0, hr_min(c->ids[at][k], UINT32_MAX));
@@ -453,13 +289,13 @@ static hr_status close_post_processor(parts *p, const component *c, hr_error *er
         }
     }
     if (texts != 1 || c->item_wrong)
-        return refuse(p, " whose single is not one text", c->type, err);
+        return refuse(p, " whose single template does not contain exactly one text", c->type, err);
     return HR_OK;
 }
 
-/* The decoders in the orders that files have them in: Replace, ByteFallback, Fuse, Strip; or
- * ByteFallback, Metaspace. */
-static hr_status close_decoder(parts *p, const component *c, hr_error *err)
+/* Accepts the sequences that files contain: Replace, ByteFallback, Fuse, Strip; or ByteFallback,
+ * Metaspace. */
+static hr_status close_decoder(parts *p, const hr_component *c, hr_error *err)
 {
     hr_decoding *d = &p->tokenizer->decoding;
     const bool first = p->decoders++ == 0;
@@ -469,28 +305,28 @@ static hr_status close_decoder(parts *p, const component *c, hr_error *err)
         return HR_OK;
     }
     if (bytes && !strcmp(c->type, "Fuse")) return HR_OK;
-    if (bytes) return refuse(p, " behind ByteLevel", c->type, err);
+    if (bytes) return refuse(p, " after ByteLevel", c->type, err);
     d->kind = HR_DECODING_PIECES;
     if (!strcmp(c->type, "Replace")) {
         if (!first || !c->is_string || !is_text(c->pattern, c->pattern_bytes, "\xe2\x96\x81") ||
             !is_text(c->content, c->content_bytes, " "))
-            return refuse(p, " that is not the first, or not of U+2581 by a space,", c->type, err);
+            return refuse(p, " that is not first or does not replace U+2581 with a space", c->type,
+                          err);
         d->spaces = true;
     } else if (!strcmp(c->type, "ByteFallback")) {
         if (d->falls_back || d->drops || p->fused || d->strips)
-            return refuse(p, " in this place", c->type, err);
+            return refuse(p, " at this position", c->type, err);
         d->falls_back = true;
     } else if (!strcmp(c->type, "Fuse")) {
         p->fused = true;
     } else if (!strcmp(c->type, "Strip")) {
         if (!p->fused || c->stop || c->start < 0 || c->start > 64 ||
             !is_text(c->content, c->content_bytes, " "))
-            return refuse(p, " of anything but spaces at the beginning of all of the text", c->type,
-                          err);
+            return refuse(p, " of anything but spaces at the start of the text", c->type, err);
         d->strips = (int32_t)c->start;
     } else if (!strcmp(c->type, "Metaspace")) {
         if (p->fused || d->spaces || !is_text(c->replacement, c->replacement_bytes, "\xe2\x96\x81"))
-            return refuse(p, " in this place, or with a replacement other than U+2581,", c->type,
+            return refuse(p, " at this position or with a replacement other than U+2581", c->type,
                           err);
         d->spaces = true;
         d->drops = c->scheme[0] ? strcmp(c->scheme, "never") != 0 : !c->unprefixed;
@@ -507,8 +343,7 @@ static hr_status check_absent(parts *p, const char *key, hr_error *err)
     hr_json json = hr_json_over(p->text + member->at, member->bytes);
     if (hr_json_next(&json) == HR_JSON_NULL) return HR_OK;
     return hr_fail(err, HR_CORRUPT,
-                   HR_OF_FILE
-                   "its %s is set, which is not supported: encodings would be cut or filled",
+                   HR_OF_FILE "%s is set, which is not supported: it truncates or pads encodings",
                    p->source->path, key);
 }
 
@@ -520,7 +355,8 @@ hr_status hr_read_normalizer(hr_tokenizer *tokenizer, const hr_tokenizer_source 
     return read_part(&p, "normalizer", close_normalizer, err);
 }
 
-/* Byte-level BPE has ByteLevel; all others are read only where U+2581 takes the place of spaces. */
+/* ByteLevel means byte-level BPE. Other tokenizers are supported only if they replace spaces with
+ * U+2581. */
 static hr_status decide_kind(parts *p, hr_error *err)
 {
     static const char *const names[] = { "Prepend",     "Replace", "Replace", "Strip",
@@ -541,17 +377,18 @@ static hr_status decide_kind(parts *p, hr_error *err)
     hr_normalizer_finish(n);
     for (int32_t i = 0; i + 1 < n->count; i++)
         if (hr_normalizer_replaces_spaces(&n->ops[i]))
-            return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "a normalizer behind Replace of spaces by U+2581 is not "
-                                      "supported",
-                           p->source->path);
+            return hr_fail(
+                err, HR_CORRUPT,
+                HR_OF_FILE
+                "a normalizer after one that replaces spaces with U+2581 is not supported",
+                p->source->path);
     if (!n->spaces_back && !t->metaspace)
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE
-                       "no ByteLevel in its pre_tokenizer, and neither Metaspace nor a "
-                       "normalizer that replaces spaces by U+2581: this is not supported",
+                       HR_OF_FILE "pre_tokenizer has neither ByteLevel nor Metaspace and no "
+                                  "normalizer replaces spaces with U+2581, which is not supported",
                        p->source->path);
-    /* The first split is where the reference's offset is 0, which these operations move. */
+    /* The reference applies scheme `first` to the split at offset 0. These operations change
+     * offsets. */
     bool shifts = n->count && p->desc->stage_count;
     for (int32_t i = 0; i < n->count; i++)
         shifts |= (n->ops[i].kind == HR_NORMALIZE_STRIP && n->ops[i].left) ||
@@ -559,22 +396,23 @@ static hr_status decide_kind(parts *p, hr_error *err)
     if (t->metaspace && t->scheme == HR_METASPACE_FIRST && shifts)
         return hr_fail(err, HR_CORRUPT,
                        HR_OF_FILE
-                       "Metaspace with prepend_scheme first is not supported behind a "
-                       "normalizer that removes text, or behind a normalizer and another "
-                       "pre_tokenizer",
+                       "Metaspace with prepend_scheme first is not supported after a normalizer "
+                       "that removes text, or after a normalizer and another pre_tokenizer",
                        p->source->path);
     t->kind = p->source->outline.listed ? HR_UNIGRAM : HR_CHARACTER_BPE;
     t->spaced = true;
-    /* No spaces are left where they are split at, as in Gemma's files. */
+    /* Splits at spaces have no effect, because no spaces are left. Gemma's files have such a
+     * stage. */
     if (n->spaces_back && p->desc->stage_count == 1 &&
         p->desc->stages[0].kind == HR_PRETOKENIZER_STRING && !p->desc->stages[0].invert &&
         p->desc->stages[0].pattern_bytes == 1 && p->desc->stages[0].pattern[0] == ' ')
         p->desc->stage_count = 0;
     if (n->spaces_back && p->desc->stage_count)
-        return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "a pre_tokenizer behind a normalizer that replaces spaces by "
-                                  "U+2581 is not supported",
-                       p->source->path);
+        return hr_fail(
+            err, HR_CORRUPT,
+            HR_OF_FILE
+            "a pre_tokenizer after a normalizer that replaces spaces with U+2581 is not supported",
+            p->source->path);
     return HR_OK;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/scanner.c - one character after the other, the alternatives of a pattern in their
- * order.
+/* tokenizer/scanner.c - matches one character at a time and tries the alternatives of a pattern in
+ * their order.
  *
- * Each `*_piece` says where the match that begins at `p` ends and, in `far`, how far it looked. A
- * window that is not the end of the text can be trusted up to MARGIN bytes before its end: nothing
- * looks further behind `far` than an apostrophe and two letters, or one character of four bytes. */
+ * Each `*_piece` returns the end of the match that begins at `p` and, in `far`, how far it read. In
+ * a window that is not the end of the text, results are valid up to MARGIN bytes before its end: no
+ * piece reads more than an apostrophe and two letters, or one character of four bytes, after
+ * `far`. */
 #include "tokenizer/scanner.h"
 
 #include "tokenizer/unicode.h"
@@ -16,12 +17,12 @@ typedef struct {
     int64_t end;
 } stretch;
 
-/* Class of the character at p < end, and where the next begins. */
+/* The class of the character at p < end; *next: the position after it. */
 static inline uint32_t class_at(stretch s, int64_t p, int64_t *next)
 {
     if (s.text[p] < 0x80) {
         *next = p + 1;
-        return hr_unicode_class[s.text[p]]; /* page 0 is the first */
+        return hr_unicode_class[s.text[p]]; /* the first page has index 0 */
     }
     uint32_t point;
     *next = p + hr_utf8_take(s.text + p, s.end - p, &point);
@@ -47,8 +48,8 @@ static inline bool is_newline(stretch s, int64_t p)
     return p < s.end && (s.text[p] == '\n' || s.text[p] == '\r');
 }
 
-/* Bytes of 's|'t|'re|'ve|'m|'ll|'d at an apostrophe, 0: none. Upper case and the long s, which
- * folds to s, only where case is no matter. */
+/* The length of 's|'t|'re|'ve|'m|'ll|'d at an apostrophe; 0: none. `any_case` also matches upper
+ * case and the long s, which case-folds to s. */
 static inline int64_t contraction(stretch s, int64_t p, bool any_case)
 {
     if (p + 1 >= s.end) return 0;
@@ -62,7 +63,7 @@ static inline int64_t contraction(stretch s, int64_t p, bool any_case)
     return first == 'l' && second == 'l' ? 3 : 0;
 }
 
-/* \s+(?!\S)|\s+ at white space, and before them \s*[\r\n]+ where `newlines`. */
+/* \s+(?!\S)|\s+ at white space; with `newlines`, \s*[\r\n]+ is tried first. */
 static inline int64_t blank_piece(stretch s, int64_t p, bool newlines, int64_t *far)
 {
     int64_t at = p, next, last = p, after_newline = p;
@@ -108,7 +109,7 @@ static inline int64_t other_piece(stretch s, int64_t p, bool slash)
     return p;
 }
 
-/* What o200k, cl100k and Qwen's share behind their words. */
+/* The alternatives that follow the words in o200k, cl100k and Qwen's pattern. */
 static inline int64_t rest_piece(stretch s, int64_t p, int32_t digits, bool slash, int64_t *far)
 {
     int64_t next, ignored;
@@ -140,8 +141,8 @@ static inline int64_t cl100k_piece(stretch s, int64_t p, int32_t digits, int64_t
 /* ---- U = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], L = [\p{Ll}\p{Lm}\p{Lo}\p{M}], C = the contractions:
  * [^\r\n\p{L}\p{N}]?U*L+C?|[^\r\n\p{L}\p{N}]?U+L*C?|... */
 
-/* U*L+ at p, else -1. U* takes all that it can, and gives back no more than L+ needs: up to and
- * with the last character that is in both. */
+/* The end of U*L+ at p; -1: no match. U* is greedy and gives back only as much as L+ needs: it
+ * backtracks to the last character that is in both sets. */
 static inline int64_t lower_word(stretch s, int64_t p, int64_t *upper_end)
 {
     int64_t at = p, next, both = -1;
@@ -174,7 +175,7 @@ static inline int64_t o200k_piece(stretch s, int64_t p, bool contractions, int64
     return end;
 }
 
-/* ---- scanners: a loop around a piece each */
+/* ---- scanners: a loop over the pieces of one pattern */
 #define SCANNER(name, piece) \
     int64_t hr_scanner_##name(const uint8_t *text, int64_t at, int64_t bytes, bool whole, \
                               hr_piece *pieces, int64_t most) \
@@ -200,7 +201,7 @@ SCANNER(super_one, o200k_piece(s, at, false, &far))
 
 /* ---- searchers */
 
-/* More text is needed: a run of decimals that reached the end of this is not known. */
+/* Returns HR_FOUND_MORE and forgets the run of digits: more text may extend it. */
 static hr_found more(hr_scanner_run *run)
 {
     run->count = 0;
@@ -239,7 +240,8 @@ hr_found hr_searcher_spaces(const uint8_t *text, int64_t from, int64_t bytes, bo
     return search_class(text, from, bytes, whole, HR_SPACE, match);
 }
 
-/* What is known of the run, at `p`: an empty match comes again one character behind it. */
+/* Adjusts the known run of digits to position `p`: after an empty match the search resumes one
+ * character later. */
 static void catch_up(stretch s, int64_t p, hr_scanner_run *run)
 {
     int64_t next;
@@ -249,8 +251,8 @@ static void catch_up(stretch s, int64_t p, hr_scanner_run *run)
     }
 }
 
-/* Where (?=(\d{3})+(?!\d)) is true: before decimals whose number is a multiple of three. Counts a
- * run of decimals once. */
+/* Whether (?=(\d{3})+(?!\d)) matches: before a run of digits whose length is a multiple of three.
+ * Counts each run once. */
 static bool groups_here(stretch s, int64_t p, hr_scanner_run *run, int64_t *far)
 {
     if (run->at != p || !run->count) {
@@ -262,7 +264,7 @@ static bool groups_here(stretch s, int64_t p, hr_scanner_run *run, int64_t *far)
     return run->count > 0 && run->count % 3 == 0;
 }
 
-/* One decimal further in the run. */
+/* Moves past one digit of the run. */
 static int64_t pass_decimal(stretch s, int64_t p, hr_scanner_run *run)
 {
     int64_t next;

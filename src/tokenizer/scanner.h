@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/scanner.h - the field's patterns by hand: what the regular expression would match.
+/* tokenizer/scanner.h - hand-written matchers of common pre-tokenizer patterns, equal to their
+ * regular expressions.
  *
- * A scanner of a pattern that matches everywhere cuts a text from end to end. The others, which
- * leave gaps, are searched for. */
+ * A scanner implements a pattern that matches everywhere, so it splits a text without gaps. A
+ * searcher implements a pattern that leaves gaps. */
 #ifndef HR_TOKENIZER_SCANNER_H
 #define HR_TOKENIZER_SCANNER_H
 
@@ -11,28 +12,28 @@
 
 #include "tokenizer/pretokenizer.h"
 
-/* Cuts text from `at` on into pieces that follow each other without gaps.
+/* Splits text from `at` on into adjacent pieces.
  *
  *   text    [bytes]
- *   whole   the text ends there; else only pieces are told that nothing behind could change
+ *   whole   the text ends there; otherwise only pieces that no following text can change
  *   pieces  out [most]
  *
- * Returns how many. */
+ * Returns the number of pieces. */
 typedef int64_t hr_scanner(const uint8_t *text, int64_t at, int64_t bytes, bool whole,
                            hr_piece *pieces, int64_t most);
 
 hr_scanner hr_scanner_gpt2, hr_scanner_cl100k, hr_scanner_qwen, hr_scanner_o200k,
     hr_scanner_super_one;
 
-/* What is left of a run of decimals, so that a search inside it need not count again. */
+/* The rest of a run of decimal digits, so that a search inside it does not count them again. */
 typedef struct {
-    int64_t at, count; /* there, so many more; count 0: nothing known */
+    int64_t at, count; /* position, digits from there to the end of the run; count 0: unknown */
 } hr_scanner_run;
 
 typedef enum { HR_FOUND, HR_FOUND_NONE, HR_FOUND_MORE, HR_FOUND_WRONG } hr_found;
 
-/* The first match at or behind `from` in text [bytes], which may be empty.
- * HR_FOUND_MORE: not whole, and more text could change the answer. */
+/* Finds the first match at or after `from` in text [bytes]; it may be empty. HR_FOUND_MORE: not
+ * whole, and more text could change the result. */
 typedef hr_found hr_searcher(const uint8_t *text, int64_t from, int64_t bytes, bool whole,
                              hr_scanner_run *run, hr_piece *match);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/sentencepiece.c - a reader of the fields of Protocol Buffers that checks every length,
- * and the pieces of a model in the order of their scores. */
+/* tokenizer/sentencepiece.c - a reader of Protocol Buffers fields that checks every length, and the
+ * order of pieces by score. */
 #include "tokenizer/sentencepiece.h"
 
 #include <math.h>
@@ -29,10 +29,10 @@ typedef struct {
 } cursor;
 
 typedef struct {
-    uint64_t number; /* of the field */
+    uint64_t number; /* field number */
     int32_t wire;
-    uint64_t value;      /* of a varint, or of four bytes */
-    const uint8_t *text; /* [bytes] of what has a length */
+    uint64_t value;      /* of a varint or a fixed32 */
+    const uint8_t *text; /* [bytes] of a length-delimited field */
     int64_t bytes;
 } field;
 
@@ -49,7 +49,7 @@ static uint64_t varint(cursor *c)
     return 0;
 }
 
-/* The next field; false: there is none, or it is wrong. */
+/* Reads the next field; false: none left, or invalid. */
 static bool next_field(cursor *c, field *f)
 {
     if (c->wrong || c->at == c->end) return false;
@@ -84,7 +84,7 @@ static cursor inside(const field *f)
 
 static hr_status damaged(const char *path, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "not a SentencePiece model: its fields are damaged",
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "not a SentencePiece model: its fields are corrupt",
                    path);
 }
 
@@ -114,7 +114,7 @@ static bool read_piece(const field *of, piece *p)
     return !c.wrong;
 }
 
-/* ---- a first look */
+/* ---- the first pass */
 
 bool hr_sentencepiece_is(const char *path)
 {
@@ -132,7 +132,7 @@ typedef struct {
     int64_t pieces, halves, longest;
 } counts;
 
-/* The head of a field at `offset` of the file, and a piece's message, if it is one. */
+/* Reads the header of a field at `offset` of the file and, for a piece, its message. */
 static hr_status count_field(const char *path, const cursor *all, cursor *c, counts *found,
                              bool *whole, int64_t *skipped, hr_error *err)
 {
@@ -153,7 +153,7 @@ static hr_status count_field(const char *path, const cursor *all, cursor *c, cou
     }
     found->pieces++;
     if (bytes > PIECE_BYTES_MAX + 64)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "piece %lld has %lld bytes; the most is %d",
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "piece %lld has %lld bytes; the limit is %d",
                        path, (long long)found->pieces - 1, (long long)bytes, PIECE_BYTES_MAX - 1);
     if ((int64_t)bytes > c->end - c->at) {
         c->at = begin;
@@ -179,7 +179,8 @@ hr_status hr_sentencepiece_count(hr_tokenizer_source *source, hr_error *err)
         cursor c = { buffer, buffer + count, false };
         bool whole = true;
         int64_t skipped = 0;
-        /* The last fields of a buffer come again, but for those of the file. */
+        /* The last fields of a buffer are read again with the next buffer, except at the end of the
+         * file. */
         while (status == HR_OK && whole && !skipped && c.at < c.end &&
                (c.end - c.at > 32 || at + count == bytes))
             status = count_field(source->path, &c, &c, &found, &whole, &skipped, err);
@@ -191,9 +192,8 @@ hr_status hr_sentencepiece_count(hr_tokenizer_source *source, hr_error *err)
     if (status != HR_OK) return status;
     if (!found.pieces || found.pieces > HR_BPE_IDS_MAX || bytes > INT32_MAX)
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "a SentencePiece model of %lld pieces in %lld bytes; the most "
-                                  "are %d pieces",
-                       source->path, (long long)found.pieces, (long long)bytes, HR_BPE_IDS_MAX);
+                       HR_OF_FILE "%lld pieces in %lld bytes; the limit is %d pieces", source->path,
+                       (long long)found.pieces, (long long)bytes, HR_BPE_IDS_MAX);
     source->outline.bytes = bytes;
     source->outline.added_count = found.pieces;
     source->size = (hr_bpe_size){ .ids = found.pieces,
@@ -293,14 +293,14 @@ static hr_status add_piece(reading *r, const field *of, hr_error *err)
     const char *why = NULL;
     if (!p.bytes) why = "it is empty";
     else if (p.bytes >= PIECE_BYTES_MAX) why = "it is too long";
-    else if (memchr(p.text, 0, (size_t)p.bytes)) why = "it has a null character";
+    else if (memchr(p.text, 0, (size_t)p.bytes)) why = "it contains a zero byte";
     else if (!is_utf8(p.text, p.bytes)) why = "it is not UTF-8";
-    else if (!isfinite(p.score)) why = "its score is not a number";
+    else if (!isfinite(p.score)) why = "its score is not finite";
     else if (p.type < NORMAL || p.type > BYTE) why = "its type is unknown";
     else if (p.type == UNKNOWN && r->unknown >= 0) why = "there are two pieces of type UNKNOWN";
     else why = hr_keys_add(r->keys, (const char *)p.text, p.bytes, id);
     const int32_t byte = hr_byte_piece(p.text, p.bytes);
-    if (!why && p.type == BYTE && byte < 0) why = "it is of type BYTE, and names none";
+    if (!why && p.type == BYTE && byte < 0) why = "it has type BYTE but is not of the form <0x41>";
     if (why)
         return hr_fail(err, HR_CORRUPT, HR_OF_FILE "piece %lld, \"%.*s\": %s", r->source->path,
                        (long long)id, (int)hr_min(p.bytes, 80), (const char *)p.text, why);
@@ -315,7 +315,7 @@ static hr_status add_piece(reading *r, const field *of, hr_error *err)
     return HR_OK;
 }
 
-/* Shell sort by falling score, then by id. */
+/* Shell sort by descending score, then by id. */
 static void sort_by_score(int32_t *ids, const float *scores, int32_t count)
 {
     for (int32_t gap = count / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
@@ -331,15 +331,14 @@ static void sort_by_score(int32_t *ids, const float *scores, int32_t count)
     }
 }
 
-/* The order in which pieces are merged. Equal scores have one rank. */
+/* Sorts pieces in merge order. Equal scores share one rank. */
 static hr_status rank_pieces(reading *r, hr_region *scratch, hr_error *err)
 {
     hr_bpe *bpe = &r->tokenizer->bpe;
     int32_t *ids = hr_region_take_raw(scratch, r->count + 1, 4);
     int32_t *ranks = hr_region_take_raw(scratch, r->count + 1, 4);
     int32_t count = 0;
-    if (!ids || !ranks)
-        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+    if (!ids || !ranks) return hr_fail(err, HR_NO_FIT, "tokenizer tables: the region is too small");
     for (int32_t id = 0; id < r->count; id++)
         if (r->types[id] == NORMAL) ids[count++] = id;
     sort_by_score(ids, r->scores, count);
@@ -353,7 +352,7 @@ static hr_status rank_pieces(reading *r, hr_region *scratch, hr_error *err)
     return HR_OK;
 }
 
-/* SentencePiece lets a character that is no piece merge; here it cannot. */
+/* SentencePiece merges characters that are not pieces. This implementation cannot. */
 static hr_status check_characters(const reading *r, hr_error *err)
 {
     uint32_t point;
@@ -366,8 +365,8 @@ static hr_status check_characters(const reading *r, hr_error *err)
             const int32_t one = hr_keys_find(r->keys, (const char *)text + p, taken, "", 0);
             if (one >= 0 && (r->types[one] == NORMAL || r->types[one] == USER_DEFINED)) continue;
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "piece %lld, \"%.*s\", has a character that is no piece, "
-                                      "which is not supported",
+                           HR_OF_FILE "piece %lld, \"%.*s\", contains a character that is not a "
+                                      "piece, which is not supported",
                            r->source->path, (long long)id, (int)hr_min(bytes, 80),
                            (const char *)text);
         }
@@ -381,7 +380,7 @@ static void set_scores(reading *r, double *scores)
     float least = 0;
     bool any = false;
     for (int64_t id = 0; id < r->count; id++) {
-        /* User-defined symbols are always chosen: SentencePiece gives them this by their bytes. */
+        /* SentencePiece gives user-defined symbols this score, so that they always win. */
         scores[id] = r->types[id] == USER_DEFINED ? (float)(0.1 * (r->keys->bytes[id] - 1))
                                                   : r->scores[id];
         if (r->types[id] != NORMAL) continue;
@@ -391,7 +390,7 @@ static void set_scores(reading *r, double *scores)
     *unigram = (hr_unigram){ &r->tokenizer->bpe, scores, least - 10.0f, true };
 }
 
-/* What kind of id each is, and what stands for characters without a piece. */
+/* Sets the flags of each id, and the encoding of characters without a piece. */
 static hr_status finish(reading *r, hr_region *tables, hr_region *scratch, hr_error *err)
 {
     hr_tokenizer *t = r->tokenizer;
@@ -402,12 +401,12 @@ static hr_status finish(reading *r, hr_region *tables, hr_region *scratch, hr_er
     bpe->unknown = r->unknown;
     bpe->falls_back = r->falls_back;
     if (r->unknown < 0 && !r->falls_back)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "it has no piece of type UNKNOWN",
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "there is no piece of type UNKNOWN",
                        r->source->path);
     for (int32_t byte = 0; r->falls_back && byte < 256; byte++)
         if (bpe->fallback[byte] < 0)
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "trainer_spec.byte_fallback is set, and byte %d has no piece",
+                           HR_OF_FILE "trainer_spec.byte_fallback is set but byte %d has no piece",
                            r->source->path, byte);
     for (int64_t id = 0; id < r->count; id++) {
         const uint8_t type = r->types[id];
@@ -421,8 +420,7 @@ static hr_status finish(reading *r, hr_region *tables, hr_region *scratch, hr_er
         return status == HR_OK ? rank_pieces(r, scratch, err) : status;
     }
     double *scores = hr_region_take_raw(tables, r->count, 8);
-    if (!scores)
-        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+    if (!scores) return hr_fail(err, HR_NO_FIT, "tokenizer tables: the region is too small");
     set_scores(r, scores);
     return HR_OK;
 }
@@ -443,7 +441,7 @@ hr_status hr_sentencepiece_read(hr_tokenizer *tokenizer, const hr_tokenizer_sour
                   .model = UNIGRAM,
                   .unknown = -1 };
     if (!r.scores || !r.types)
-        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+        return hr_fail(err, HR_NO_FIT, "tokenizer tables: the region is too small");
     tokenizer->normalizer.sentencepiece = true;
     tokenizer->normalizer.spec = (hr_normalize_sentencepiece){
         .dummy_prefix = true, .remove_extra = true, .user_defined = &tokenizer->symbols

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/tokenizer.h - a tokenizer as its files describe it, in memory that the caller gives.
+/* tokenizer/tokenizer.h - a tokenizer loaded from its files into memory of the caller.
  *
- * How much that is, is known from a first look at the files. What a tokenizer of the field may have
- * and this one does not know is refused by name, never approximated. */
+ * A first pass over the files determines the memory. Features that are not supported are refused by
+ * name, never approximated. */
 #ifndef HR_TOKENIZER_TOKENIZER_H
 #define HR_TOKENIZER_TOKENIZER_H
 
@@ -18,44 +18,44 @@ enum { HR_TOKENIZER_PATH_BYTES = 4096, HR_TOKENIZER_AROUND_MAX = 16 };
 typedef enum {
     HR_TOKENIZER_JSON,  /* tokenizer.json */
     HR_TOKENIZER_PAIR,  /* vocab.json and merges.txt */
-    HR_TOKENIZER_RANKS, /* lines of base64 and a rank */
+    HR_TOKENIZER_RANKS, /* .tiktoken: lines of base64 and a rank */
     HR_TOKENIZER_MODEL, /* tokenizer.model of SentencePiece */
 } hr_tokenizer_form;
 
-/* What was seen at a first look. */
+/* Result of the first pass over the files. */
 typedef struct {
     hr_tokenizer_form form;
-    char path[HR_TOKENIZER_PATH_BYTES];   /* the file; of a pair its vocabulary */
-    char merges[HR_TOKENIZER_PATH_BYTES]; /* of a pair */
-    const char *pattern;                  /* of a file of ranks */
+    char path[HR_TOKENIZER_PATH_BYTES];   /* the file; of a pair its vocab.json */
+    char merges[HR_TOKENIZER_PATH_BYTES]; /* of a pair: its merges.txt */
+    const char *pattern;                  /* of a .tiktoken file */
     hr_json_index outline;
     int64_t merges_bytes;
-    bool unigram; /* tokenizer.json whose vocabulary is a list of tokens and scores */
+    bool unigram; /* a tokenizer.json whose vocabulary is a list of tokens and scores */
     hr_bpe_size size;
     int64_t table_bytes, scratch_bytes;
 } hr_tokenizer_source;
 
-/* Looks at a file, or at a folder with tokenizer.json, vocab.json and merges.txt, or a .tiktoken.
+/* Examines a file, or a folder with tokenizer.json, vocab.json and merges.txt, or tokenizer.model.
  *
- *   pattern  a pattern's name (gpt2, cl100k, o200k, qwen) for a file of ranks, which has none;
- *            null: by the file's name
+ *   pattern  name of the split pattern (gpt2, cl100k, o200k, qwen) of a .tiktoken file, which does
+ *            not contain one; null: from the file name
  *
- * Errors   USAGE    missing, unreadable, or nothing of the kind in the folder; no such pattern
- *          CORRUPT  no tokenizer. */
+ * Errors   USAGE    missing, unreadable, no tokenizer in the folder, or an unknown pattern
+ *          CORRUPT  not a tokenizer. */
 HR_MUST_CHECK hr_status hr_tokenizer_probe(hr_tokenizer_source *source, const char *path,
                                            const char *pattern, hr_error *err);
 
 typedef struct hr_tokenizer hr_tokenizer;
 
-/* Makes a tokenizer.
+/* Loads a tokenizer.
  *
- *   tables   a region with source->table_bytes, that lives as long as the tokenizer
- *   scratch  [source->scratch_bytes], free again when this returns
+ *   tables   a region of source->table_bytes that lives as long as the tokenizer
+ *   scratch  [source->scratch_bytes], free again after the call
  *   cpu      from hr_cpu_detect
  *
- * Errors   CORRUPT  what is wrong with the file, or what it asks for and is not supported
+ * Errors   CORRUPT  an invalid file or an unsupported feature, by name
  *          USAGE, FAILURE, NO_FIT
- * Threads  one; the tokenizer itself any number. */
+ * Threads  one; any number may use the loaded tokenizer. */
 HR_MUST_CHECK hr_status hr_tokenizer_place(hr_tokenizer **tokenizer, hr_region *tables,
                                            hr_region scratch, const hr_tokenizer_source *source,
                                            uint32_t cpu, hr_error *err);
@@ -63,78 +63,78 @@ HR_MUST_CHECK hr_status hr_tokenizer_place(hr_tokenizer **tokenizer, hr_region *
 enum {
     HR_TOKENIZER_SPECIAL = 1,
     HR_TOKENIZER_ADDED = 2,
-    HR_TOKENIZER_OUTSIDE = 4,  /* the model never makes it */
-    HR_TOKENIZER_RENAMED = 8,  /* added, and its text is a normalized one */
-    HR_TOKENIZER_FALLBACK = 16 /* stands for a byte */
+    HR_TOKENIZER_OUTSIDE = 4,  /* the model never outputs it */
+    HR_TOKENIZER_RENAMED = 8,  /* an added token whose text is normalized */
+    HR_TOKENIZER_FALLBACK = 16 /* stands for a byte (<0x41>) */
 };
 
-/* What a model's tokens are made of. */
+/* The model. */
 typedef enum {
-    HR_BYTE_LEVEL_BPE, /* byte-level BPE */
-    HR_CHARACTER_BPE,  /* BPE of characters */
+    HR_BYTE_LEVEL_BPE, /* BPE over bytes */
+    HR_CHARACTER_BPE,  /* BPE over characters */
     HR_UNIGRAM
 } hr_tokenizer_model_kind;
 
-/* Which pieces get U+2581 in front: as the pre-tokenizer Metaspace has it. */
+/* prepend_scheme of the pre-tokenizer Metaspace: the pieces that get a leading U+2581. */
 typedef enum { HR_METASPACE_NEVER, HR_METASPACE_FIRST, HR_METASPACE_ALWAYS } hr_metaspace_scheme;
 
 typedef enum {
     HR_DECODING_BYTES,  /* ByteLevel */
-    HR_DECODING_JOINED, /* none: texts of tokens with spaces between them */
-    HR_DECODING_PIECES, /* texts of tokens, one behind the other */
+    HR_DECODING_JOINED, /* no decoder: token texts joined by spaces */
+    HR_DECODING_PIECES, /* token texts concatenated */
     HR_DECODING_SENTENCEPIECE
 } hr_decoding_kind;
 
 typedef struct {
     hr_decoding_kind kind;
-    bool spaces;     /* U+2581 becomes a space */
-    bool falls_back; /* <0x41> is a byte */
-    bool drops;      /* Metaspace: U+2581 of the first token becomes nothing */
-    int32_t strips;  /* spaces at the beginning of the text, at most */
+    bool spaces;     /* replace U+2581 with a space */
+    bool falls_back; /* decode <0x41> to a byte */
+    bool drops;      /* Metaspace: remove the U+2581 at the start of the first token */
+    int32_t strips;  /* most spaces to remove at the start of the text */
 } hr_decoding;
 
 struct hr_tokenizer {
     hr_bpe bpe;
     hr_pretokenizer *pretokenizer;
-    hr_added raw, normalized;    /* added tokens by where they are found */
-    const hr_added_token *added; /* [added_count] in the order of the file */
+    hr_added raw, normalized;    /* added tokens that match in raw text, in normalized text */
+    const hr_added_token *added; /* [added_count] in file order */
     int32_t added_count;
-    uint8_t *marks; /* [ids] HR_TOKENIZER_... */
+    uint8_t *marks; /* [ids] flags HR_TOKENIZER_... */
     hr_tokenizer_model_kind kind;
     hr_unigram unigram;
-    hr_normalizer normalizer; /* of CHARACTERS and UNIGRAM */
-    hr_charsmap charsmap;     /* of its Precompiled */
-    hr_added symbols;         /* user-defined pieces of SentencePiece, as written */
-    /* Tables have a space for each U+2581: no other space reaches the model. */
+    hr_normalizer normalizer; /* of HR_CHARACTER_BPE and HR_UNIGRAM */
+    hr_charsmap charsmap;     /* of the normalizer Precompiled */
+    hr_added symbols;         /* user-defined symbols of SentencePiece, as written */
+    /* The tables have a space for each U+2581. No other space reaches the model. */
     bool spaced;
-    bool metaspace, splits; /* the pre-tokenizer; it also parts before each U+2581 */
+    bool metaspace, splits; /* the pre-tokenizer is Metaspace; it also splits before each U+2581 */
     hr_metaspace_scheme scheme;
-    bool joins[256]; /* some token has a space behind a character that ends with this byte */
-    bool fuses;      /* characters without a token, one behind the other, have one together */
+    bool joins[256]; /* some token has a space after a character that ends with this byte */
+    bool fuses;      /* fuse_unk: consecutive characters without a token become one unknown token */
     hr_decoding decoding;
-    uint8_t unknown_text[32]; /* of SentencePiece, for decoding */
+    uint8_t unknown_text[32]; /* SentencePiece's unk_surface, for decoding */
     int32_t unknown_text_bytes;
     bool nfc;
     uint32_t first[HR_TOKENIZER_AROUND_MAX], last[HR_TOKENIZER_AROUND_MAX];
-    int32_t first_count, last_count; /* what the post-processor puts around a text */
-    int64_t ids;                     /* highest id + 1 */
+    int32_t first_count, last_count; /* ids that the post-processor adds before and after a text */
+    int64_t ids;                     /* largest id + 1 */
     int64_t tokens;                  /* ids that have a text */
     int64_t merges;
     int32_t pattern_count;
-    bool prefix_space; /* text between added tokens that does not begin with a space gets one */
-    const char *form;  /* "tokenizer.json", ... */
+    bool prefix_space; /* add_prefix_space: text between added tokens gets a leading space */
+    const char *form;  /* name of the file format: "tokenizer.json" and so on */
 };
 
-/* The id of an added token or of any other by its text; HR_BPE_NONE. Slow. */
+/* The id of an added token or other token by its text; HR_BPE_NONE: none. Slow: linear search. */
 int32_t hr_tokenizer_id_of(const hr_tokenizer *tokenizer, const char *text);
 
-/* The byte that a token such as <0x0A> stands for, -1: none. */
+/* The byte of a byte token such as <0x0A>; -1: not a byte token. */
 int32_t hr_byte_piece(const uint8_t *text, int64_t bytes);
 
-/* A byte as a character, as byte-level files write it. */
+/* The character that stands for a byte in byte-level files. */
 uint32_t hr_byte_character(uint8_t byte);
 
-/* The byte that a character stands for, -1: none. */
+/* The byte that a character stands for in byte-level files; -1: none. */
 int32_t hr_character_byte(uint32_t character);
 
 #endif

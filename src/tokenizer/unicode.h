@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/unicode.h - what a code point is, as patterns of tokenizers ask, and UTF-8. */
+/* tokenizer/unicode.h - character classes used by tokenizer patterns, and UTF-8 decoding. */
 #ifndef HR_TOKENIZER_UNICODE_H
 #define HR_TOKENIZER_UNICODE_H
 
 #include <stdint.h>
 
-/* Bits of a class; Unicode 16 but where it says otherwise. */
+/* Bits of a class; Unicode 16 unless noted. */
 enum {
     HR_LETTER = 1,   /* \p{L} */
     HR_NUMBER = 2,   /* \p{N} */
     HR_SPACE = 4,    /* \s: White_Space */
     HR_UPPER = 8,    /* [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] */
-    HR_LOWER = 16,   /* [\p{Ll}\p{Lm}\p{Lo}\p{M}]; \p{M} is in both and no letter */
+    HR_LOWER = 16,   /* [\p{Ll}\p{Lm}\p{Lo}\p{M}]; \p{M} has both bits and is not a letter */
     HR_DECIMAL = 32, /* \d: Nd */
-    HR_NUMERIC = 64, /* N of Unicode 17, which the pre-tokenizer Digits goes by */
-    HR_WORD = 128    /* \w: what beside an added token keeps it from being a word of its own */
+    HR_NUMERIC = 64, /* N of Unicode 17, used by the pre-tokenizer Digits */
+    HR_WORD = 128    /* \w: next to an added token with single_word, prevents its match */
 };
 
 extern const uint8_t hr_unicode_page[8704];
@@ -26,8 +26,8 @@ static inline uint8_t hr_unicode_class_of(uint32_t point)
     return hr_unicode_class[hr_unicode_page[point >> 7] << 7 | (point & 127)];
 }
 
-/* The character at text [bytes], bytes > 0: how many bytes it has. Of text that is not UTF-8 one
- * byte is taken and `point` is 0xfffd; nothing behind the end is read. */
+/* Decodes the character at text [bytes], bytes > 0, and returns its length. Invalid UTF-8 consumes
+ * one byte and yields 0xfffd. Reads at most `bytes`. */
 static inline int64_t hr_utf8_take(const uint8_t *text, int64_t bytes, uint32_t *point)
 {
     const uint32_t c = text[0];
@@ -54,8 +54,7 @@ static inline int64_t hr_utf8_take(const uint8_t *text, int64_t bytes, uint32_t 
     return 1;
 }
 
-/* Whether the character at text [bytes] may be the beginning of a longer one: UTF-8 so far, and the
- * end comes first. */
+/* Whether text [bytes] is a valid but incomplete UTF-8 character. */
 static inline int hr_utf8_cut(const uint8_t *text, int64_t bytes)
 {
     const uint32_t c = text[0];

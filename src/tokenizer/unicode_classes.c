@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/unicode_classes.c - classes of all code points, in pages of 128. Written by
- * tools/unicode-tables from the data of Unicode 16 and, for HR_NUMERIC, 17. */
+/* tokenizer/unicode_classes.c - character classes of all code points, in pages of 128. Unicode 16,
+ * except HR_NUMERIC: Unicode 17. Written by tools/unicode-tables. */
 #include "tokenizer/unicode.h"
 
 /* clang-format off */

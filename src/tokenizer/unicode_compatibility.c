@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/unicode_compatibility.c - compatibility decompositions in ascending order. Written by
- * tools/unicode-tables; of the characters that Unicode 9 has. */
+/* tokenizer/unicode_compatibility.c - compatibility decompositions of the characters of Unicode 9,
+ * sorted by code point. Written by tools/unicode-tables. */
 #include "tokenizer/nfc.h"
 
 const int32_t hr_compatible_count = 3678;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokenizer/unicode_graphemes.c - grapheme cluster classes of all code points, in pages of 128.
- * Written by tools/unicode-tables from the data of Unicode 17. */
+ * Unicode 17. Written by tools/unicode-tables. */
 #include "tokenizer/graphemes.h"
 
 /* clang-format off */

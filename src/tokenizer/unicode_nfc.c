@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/unicode_nfc.c - canonical decompositions, orders and pairs. Written by
- * tools/unicode-tables; of the characters that Unicode 9 has. */
+/* tokenizer/unicode_nfc.c - canonical decompositions, combining classes and composition
+ * pairs of the characters of Unicode 9. Written by tools/unicode-tables. */
 #include "tokenizer/nfc.h"
 
 /* clang-format off */
@@ -794,7 +794,7 @@ const uint16_t hr_nfc_record[13952] = {
     0, 0,
 };
 
-const hr_layer_schema hr_nfc_forms[2116] = {
+const hr_nfc_form hr_nfc_forms[2116] = {
     { 0, 0, 0, 0 }, { 0, 0, 2, 0 }, { 0, 0, 2, 2 }, { 0, 0, 2, 4 }, { 0, 0, 2, 6 }, { 0, 0, 2, 8 },
     { 0, 0, 2, 10 }, { 0, 0, 2, 12 }, { 0, 0, 2, 14 }, { 0, 0, 2, 16 }, { 0, 0, 2, 18 },
     { 0, 0, 2, 20 }, { 0, 0, 2, 22 }, { 0, 0, 2, 24 }, { 0, 0, 2, 26 }, { 0, 0, 2, 28 },

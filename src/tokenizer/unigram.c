@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/unigram.c - the best last token for each position; sums are kept for as many positions
- * as the longest token has bytes. */
+/* tokenizer/unigram.c - Viterbi: the best last token for each position. Sums are kept in a ring
+ * buffer for as many positions as the longest token has bytes. */
 #include "tokenizer/unigram.h"
 
 #include <string.h>
@@ -11,13 +11,13 @@
 
 enum { NOTHING = -1, UNKNOWN = -2 };
 
-struct hr_unigram_walk {
+struct hr_unigram_workspace {
     const hr_unigram *unigram;
-    double *sums; /* [mask + 1] of the best way to a position */
+    double *sums; /* [mask + 1] ring buffer: sum of the best path to a position */
     int64_t mask;
-    int32_t *ids; /* [piece_bytes + 2] the last token of the best way to a position */
+    int32_t *ids; /* [piece_bytes + 2] last token of the best path to a position */
     int64_t piece_bytes;
-    double sum; /* of all that came before */
+    double sum; /* of all previous parts */
 };
 
 static int64_t ring_of(const hr_unigram *unigram)
@@ -27,63 +27,65 @@ static int64_t ring_of(const hr_unigram *unigram)
     return ring;
 }
 
-int64_t hr_unigram_walk_bytes(const hr_unigram *unigram, int64_t piece_bytes)
+int64_t hr_unigram_workspace_bytes(const hr_unigram *unigram, int64_t piece_bytes)
 {
-    return (int64_t)sizeof(hr_unigram_walk) + ring_of(unigram) * 8 + (piece_bytes + 2) * 4 + 4 * 64;
+    return (int64_t)sizeof(hr_unigram_workspace) + ring_of(unigram) * 8 + (piece_bytes + 2) * 4 +
+           4 * 64;
 }
 
-hr_status hr_unigram_walk_place(hr_unigram_walk **walk, hr_region *region,
-                                const hr_unigram *unigram, int64_t piece_bytes, hr_error *err)
+hr_status hr_unigram_workspace_place(hr_unigram_workspace **work, hr_region *region,
+                                     const hr_unigram *unigram, int64_t piece_bytes, hr_error *err)
 {
-    hr_unigram_walk *made = hr_region_take(region, 1, sizeof *made);
+    hr_unigram_workspace *made = hr_region_take(region, 1, sizeof *made);
     double *sums = hr_region_take_raw(region, ring_of(unigram), 8);
     int32_t *ids = hr_region_take_raw(region, piece_bytes + 2, 4);
     if (!made || !sums || !ids)
-        return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed, there are %lld",
-                       (long long)hr_unigram_walk_bytes(unigram, piece_bytes),
+        return hr_fail(err, HR_NO_FIT, "encoding: needs %lld bytes, the region has %lld",
+                       (long long)hr_unigram_workspace_bytes(unigram, piece_bytes),
                        (long long)region->bytes);
-    *made = (hr_unigram_walk){ .unigram = unigram,
-                               .sums = sums,
-                               .mask = ring_of(unigram) - 1,
-                               .ids = ids,
-                               .piece_bytes = piece_bytes };
-    *walk = made;
+    *made = (hr_unigram_workspace){ .unigram = unigram,
+                                    .sums = sums,
+                                    .mask = ring_of(unigram) - 1,
+                                    .ids = ids,
+                                    .piece_bytes = piece_bytes };
+    *work = made;
     return HR_OK;
 }
 
-void hr_unigram_begin(hr_unigram_walk *walk)
+void hr_unigram_begin(hr_unigram_workspace *work)
 {
-    walk->sum = 0;
+    work->sum = 0;
 }
 
-void hr_unigram_go_on(hr_unigram_walk *walk, const hr_unigram_walk *before)
+void hr_unigram_continue(hr_unigram_workspace *work, const hr_unigram_workspace *before)
 {
-    walk->sum = before->sum;
+    work->sum = before->sum;
 }
 
-/* A way to `end` whose last token is `id`, if it is better than the one that is known. */
-static inline void offer(hr_unigram_walk *walk, int64_t *frontier, int64_t end, int32_t id,
+/* Records a path to `end` with last token `id` if it is better than the known one. */
+static inline void offer(hr_unigram_workspace *work, int64_t *frontier, int64_t end, int32_t id,
                          double before, double score)
 {
     double sum = before + score;
-    if (walk->unigram->single) sum = (float)before + (float)score;
-    while (*frontier < end) walk->ids[++*frontier] = NOTHING;
-    if (walk->ids[end] != NOTHING && !(sum > walk->sums[end & walk->mask])) return;
-    walk->ids[end] = id;
-    walk->sums[end & walk->mask] = walk->unigram->single ? (float)sum : sum;
+    if (work->unigram->single) sum = (float)before + (float)score;
+    while (*frontier < end) work->ids[++*frontier] = NOTHING;
+    if (work->ids[end] != NOTHING && !(sum > work->sums[end & work->mask])) return;
+    work->ids[end] = id;
+    work->sums[end & work->mask] = work->unigram->single ? (float)sum : sum;
 }
 
-/* All tokens that begin at `at`; returns whether its character alone is one of them. */
-static bool offer_tokens(hr_unigram_walk *walk, const uint8_t *text, int64_t at, int64_t bytes,
+/* Records all tokens that begin at `at`. Returns whether the single character at `at` is one of
+ * them. */
+static bool offer_tokens(hr_unigram_workspace *work, const uint8_t *text, int64_t at, int64_t bytes,
                          int64_t character, int64_t *frontier, double before)
 {
-    const hr_bpe *tree = walk->unigram->tree;
-    const double *scores = walk->unigram->scores;
+    const hr_bpe *tree = work->unigram->tree;
+    const double *scores = work->unigram->scores;
     const uint8_t *here = text + at;
     const int64_t most = bytes - at;
     bool alone = false;
     if (tree->byte_id[here[0]] >= 0) {
-        offer(walk, frontier, at + 1, tree->byte_id[here[0]], before,
+        offer(work, frontier, at + 1, tree->byte_id[here[0]], before,
               scores[tree->byte_id[here[0]]]);
         alone = character == 1;
     }
@@ -96,7 +98,7 @@ static bool offer_tokens(hr_unigram_walk *walk, const uint8_t *text, int64_t at,
         while (depth < node->depth && here[depth] == example[depth]) depth++;
         if (depth < node->depth) break;
         if (node->token >= 0) {
-            offer(walk, frontier, at + depth, node->token, before, scores[node->token]);
+            offer(work, frontier, at + depth, node->token, before, scores[node->token]);
             alone |= depth == character;
         }
         if (depth == most) break;
@@ -106,26 +108,26 @@ static bool offer_tokens(hr_unigram_walk *walk, const uint8_t *text, int64_t at,
     return alone;
 }
 
-/* Sums of floats that have become large begin again. */
-static void reset_sums(hr_unigram_walk *walk, int64_t at, int64_t frontier)
+/* Restarts float sums that have become large. */
+static void reset_sums(hr_unigram_workspace *work, int64_t at, int64_t frontier)
 {
-    const float sum = (float)walk->sums[at & walk->mask];
+    const float sum = (float)work->sums[at & work->mask];
     if (!(sum < -100000.0f) && !(sum > 100000.0f)) return;
     for (int64_t i = at; i <= frontier; i++)
-        if (i == at || walk->ids[i] != NOTHING)
-            walk->sums[i & walk->mask] = (float)walk->sums[i & walk->mask] - sum;
+        if (i == at || work->ids[i] != NOTHING)
+            work->sums[i & work->mask] = (float)work->sums[i & work->mask] - sum;
 }
 
-/* The tokens of the best way, from the end, into the end of the same row. Returns where they
- * begin. */
-static int64_t trace(hr_unigram_walk *walk, const uint8_t *text, int64_t bytes)
+/* Writes the tokens of the best path, from last to first, to the end of the same row. Returns the
+ * index of the first. */
+static int64_t trace(hr_unigram_workspace *work, const uint8_t *text, int64_t bytes)
 {
-    const hr_bpe *tree = walk->unigram->tree;
+    const hr_bpe *tree = work->unigram->tree;
     int64_t to = bytes + 1;
     for (int64_t at = bytes; at > 0;) {
-        const int32_t id = walk->ids[at];
+        const int32_t id = work->ids[at];
         HR_ASSERT(id != NOTHING);
-        walk->ids[to--] = id;
+        work->ids[to--] = id;
         if (id >= 0) {
             at -= tree->tokens[id].bytes;
             continue;
@@ -136,37 +138,37 @@ static int64_t trace(hr_unigram_walk *walk, const uint8_t *text, int64_t bytes)
     return to + 1;
 }
 
-int64_t hr_unigram_encode(hr_unigram_walk *walk, const uint8_t *text, int64_t bytes,
+int64_t hr_unigram_encode(hr_unigram_workspace *work, const uint8_t *text, int64_t bytes,
                           const uint32_t **ids)
 {
-    const hr_bpe *tree = walk->unigram->tree;
+    const hr_bpe *tree = work->unigram->tree;
     int64_t frontier = 0, count = 0, at = 0;
     uint32_t point;
-    HR_ASSERT(bytes <= walk->piece_bytes);
-    walk->ids[0] = 0;
-    walk->sums[0] = walk->sum;
+    HR_ASSERT(bytes <= work->piece_bytes);
+    work->ids[0] = 0;
+    work->sums[0] = work->sum;
     for (int64_t character; at < bytes; at += character) {
-        if (walk->unigram->single) reset_sums(walk, at, frontier);
+        if (work->unigram->single) reset_sums(work, at, frontier);
         character = hr_utf8_take(text + at, bytes - at, &point);
-        const double before = walk->sums[at & walk->mask];
-        if (!offer_tokens(walk, text, at, bytes, character, &frontier, before))
-            offer(walk, &frontier, at + character, UNKNOWN, before, walk->unigram->unknown_score);
+        const double before = work->sums[at & work->mask];
+        if (!offer_tokens(work, text, at, bytes, character, &frontier, before))
+            offer(work, &frontier, at + character, UNKNOWN, before, work->unigram->unknown_score);
     }
-    walk->sum = walk->sums[bytes & walk->mask];
+    work->sum = work->sums[bytes & work->mask];
     at = 0;
-    for (int64_t from = trace(walk, text, bytes); from <= bytes + 1; from++) {
-        const int32_t id = walk->ids[from];
+    for (int64_t from = trace(work, text, bytes); from <= bytes + 1; from++) {
+        const int32_t id = work->ids[from];
         if (id >= 0) {
-            walk->ids[count++] = id;
+            work->ids[count++] = id;
             at += tree->tokens[id].bytes;
             continue;
         }
         const int64_t taken = hr_utf8_take(text + at, bytes - at, &point);
         if (tree->falls_back)
-            for (int64_t i = 0; i < taken; i++) walk->ids[count++] = tree->fallback[text[at + i]];
-        else walk->ids[count++] = tree->unknown;
+            for (int64_t i = 0; i < taken; i++) work->ids[count++] = tree->fallback[text[at + i]];
+        else work->ids[count++] = tree->unknown;
         at += taken;
     }
-    *ids = (const uint32_t *)(const void *)walk->ids;
+    *ids = (const uint32_t *)(const void *)work->ids;
     return count;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/tokenizer/cases.h - a tokenizer in exactly the memory that it says it needs, and files of
- * {"text", "ids", "decoded"} a line. */
+/* tests/tokenizer/cases.h - opens a tokenizer in exactly the memory that it asks for, and reads
+ * files of cases: one {"text", "ids", "decoded"} per line. */
 #ifndef HR_TESTS_TOKENIZER_CASES_H
 #define HR_TESTS_TOKENIZER_CASES_H
 
@@ -63,8 +63,8 @@ static inline void close_subject(subject *s)
     free(s->work);
 }
 
-/* In windows of 1 to `window` bytes more each time; 0: at once. Every window is a copy of its own,
- * so that nothing outside it can be read unseen. */
+/* Encodes in windows that grow by 1 to `window` bytes each; 0: all at once. Each window is a
+ * separate copy, so that the sanitizer detects reads outside it. */
 static inline hr_status encode_all(subject *s, const uint8_t *text, int64_t bytes, int64_t window,
                                    hr_error *err)
 {
@@ -88,7 +88,7 @@ static inline hr_status encode_all(subject *s, const uint8_t *text, int64_t byte
     }
 }
 
-/* A line of a file of cases, in place. */
+/* A parsed line of a file of cases. */
 typedef struct {
     const char *text, *decoded;
     int64_t text_bytes, decoded_bytes;
@@ -125,7 +125,7 @@ static inline bool read_expected(char *line, int64_t bytes, expected *e)
     return kind == HR_JSON_CLOSE && e->text;
 }
 
-/* A whole file, and a null; null: there is none. */
+/* Reads a whole file and appends a zero byte; null: there is no such file. */
 static inline char *read_all(const char *path, int64_t *bytes)
 {
     FILE *file = fopen(path, "rb");
@@ -140,7 +140,7 @@ static inline char *read_all(const char *path, int64_t *bytes)
     return text;
 }
 
-/* ---- what tests hold; behind cmocka.h */
+/* ---- assertions; include cmocka.h first */
 
 static inline int64_t decode_all(const subject *of, const uint32_t *ids, int64_t count,
                                  uint8_t *out, int64_t bytes)
@@ -155,7 +155,7 @@ static inline int64_t decode_all(const subject *of, const uint32_t *ids, int64_t
     return written + hr_decoder_end(&decoder, out + written);
 }
 
-static inline void hold_line(subject *s, const expected *e, const char *name, int64_t number)
+static inline void expect_line(subject *s, const expected *e, const char *name, int64_t number)
 {
     static uint8_t out[1 << 22];
     static const int64_t windows[] = { 0, 1, 7, 60 };
@@ -173,7 +173,7 @@ static inline void hold_line(subject *s, const expected *e, const char *name, in
         fail_msg("%s line %lld: decoded as %.*s", name, (long long)number, (int)bytes, out);
 }
 
-static inline void hold_refused(subject *s, const char *file, const char *sentence)
+static inline void expect_refused(subject *s, const char *file, const char *sentence)
 {
     char path[] = "/tmp/tokenizer_testXXXXXX";
     hr_error err = { HR_OK, "" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sentencepiece_test.c - SentencePiece's models and the files they are converted to, beside what
- * the packages sentencepiece and tokenizers made of nasty texts; and files that are refused, each
- * with its sentence. tools/tokenizer-cases wrote the cases. */
+/* sentencepiece_test.c - SentencePiece models and the files converted from them, against the
+ * encodings of the packages sentencepiece and tokenizers for difficult texts; and the errors of
+ * refused files. tools/tokenizer-cases wrote the cases. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 static subject s;
 static expected e;
 
-static void hold_case(const char *name, const char *ending)
+static void expect_case(const char *name, const char *ending)
 {
     char path[4096];
     int64_t bytes, number = 0;
@@ -26,22 +26,22 @@ static void hold_case(const char *name, const char *ending)
     assert_non_null(text);
     for (char *at = text, *stop; (stop = strchr(at, '\n')); at = stop + 1, number++) {
         assert_true(read_expected(at, stop - at, &e));
-        hold_line(&s, &e, name, number);
+        expect_line(&s, &e, name, number);
     }
     assert_true(number > 80);
     free(text);
     close_subject(&s);
 }
 
-static void models_encode_and_decode_as_sentencepiece_does(void **state)
+static void models_encode_and_decode_like_sentencepiece(void **state)
 {
     static const char *const names[] = { "sp-bpe",     "sp-bpe-user",     "sp-bpe-cross",
                                          "sp-unigram", "sp-unigram-user", "sp-unigram-bytes" };
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) hold_case(names[i], "model");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) expect_case(names[i], "model");
 }
 
-static void converted_files_encode_and_decode_as_the_reference_does(void **state)
+static void converted_files_encode_and_decode_like_the_reference(void **state)
 {
     static const char *const names[] = {
         "sp-llama",           "sp-llama-first",   "sp-llama-bare",   "sp-metaspace",
@@ -49,11 +49,11 @@ static void converted_files_encode_and_decode_as_the_reference_does(void **state
         "sp-t5-old",          "sp-xlnet",         "sp-unigram-whole"
     };
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) hold_case(names[i], "json");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) expect_case(names[i], "json");
 }
 
-/* Sums of scores that are floats depend on all of the text before. */
-static void long_texts_need_no_more_room_than_their_words(void **state)
+/* With float scores, sums depend on all of the text before. */
+static void a_long_text_needs_no_more_room_than_its_words(void **state)
 {
     static const char *const names[] = { "sp-bpe.model", "sp-llama.json", "sp-unigram.model",
                                          "sp-t5.json" };
@@ -81,66 +81,67 @@ static void long_texts_need_no_more_room_than_their_words(void **state)
 #define BPE ",\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\"" WORDS "}}"
 #define SCORES ",\"vocab\":[[\"<unk>\",0.0],[\"a\",-1.5]]"
 
-static void what_a_file_asks_for_and_is_not_supported_is_refused_by_name(void **state)
+static void unsupported_features_of_files_are_refused_by_name(void **state)
 {
     (void)state;
-    hold_refused(&s, META ",\"model\":{\"type\":\"BPE\"" WORDS "}}", "model.unk_token names no");
-    hold_refused(&s,
-                 META ",\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"unk_token\":\"<unk>\","
-                      "\"vocab\":{\"<unk>\":0,\"<0x0A>\":1},\"merges\":[]}}",
-                 "model.byte_fallback is set, and byte 0 has no token");
-    hold_refused(&s,
-                 META
-                 ",\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"ignore_merges\":true,"
-                 "\"vocab\":{\"<unk>\":0,\"x\":1,\"<unk>x\":2},\"merges\":[[\"<unk>\",\"x\"]]}}",
-                 "merge 1 is of the unknown token");
-    hold_refused(&s, META ",\"normalizer\":{\"type\":\"Lowercase\"}" BPE,
-                 "normalizer of type Lowercase is not supported");
-    hold_refused(&s,
-                 META ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x+\"},"
-                      "\"content\":\"y\"}" BPE,
-                 "Replace with a regular expression other than \" {2,}\"");
-    hold_refused(&s,
-                 META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
-                      "\"AAAA\"}" BPE,
-                 "precompiled_charsmap of its normalizer: it is too short");
-    hold_refused(&s,
-                 META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
-                      "\"?\"}" BPE,
-                 "it is not base64");
-    hold_refused(&s, "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\"}" BPE,
-                 "a replacement other than U+2581");
-    hold_refused(&s,
-                 "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
-                 "\"prepend_scheme\":\"last\"}" BPE,
-                 "Metaspace with an unknown prepend_scheme");
-    hold_refused(&s,
-                 "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
-                 "\"prepend_scheme\":\"first\",\"add_prefix_space\":false}" BPE,
-                 "whose add_prefix_space and prepend_scheme differ");
-    hold_refused(&s,
-                 "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
-                 "\"prepend_scheme\":\"first\"},\"normalizer\":{\"type\":\"Strip\","
-                 "\"strip_left\":true,\"strip_right\":true}" BPE,
-                 "Metaspace with prepend_scheme first is not supported behind a normalizer");
-    hold_refused(&s, META ",\"decoder\":{\"type\":\"CTC\"}" BPE, "decoder of type CTC");
-    hold_refused(&s,
-                 META ",\"decoder\":{\"type\":\"Strip\",\"content\":\" \",\"start\":1,"
-                      "\"stop\":0}" BPE,
-                 "Strip of anything but spaces at the beginning of all of the text");
-    hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":5" SCORES "}}",
-                 "model.unk_id names no token");
-    hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0" WORDS "}}",
-                 "a model of type Unigram whose vocabulary is no list of scores");
-    hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1],[\"a\",1]]}}",
-                 "token 1, \"a\": it occurs twice");
-    hold_refused(&s,
-                 "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"Unigram\","
-                 "\"unk_id\":0" SCORES "}}",
-                 "a Unigram model with ByteLevel is not supported");
+    expect_refused(&s, META ",\"model\":{\"type\":\"BPE\"" WORDS "}}", "model.unk_token names no");
+    expect_refused(&s,
+                   META
+                   ",\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"unk_token\":\"<unk>\","
+                   "\"vocab\":{\"<unk>\":0,\"<0x0A>\":1},\"merges\":[]}}",
+                   "model.byte_fallback is set but byte 0 has no token");
+    expect_refused(&s,
+                   META
+                   ",\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"ignore_merges\":true,"
+                   "\"vocab\":{\"<unk>\":0,\"x\":1,\"<unk>x\":2},\"merges\":[[\"<unk>\",\"x\"]]}}",
+                   "merge 1 uses the unknown token");
+    expect_refused(&s, META ",\"normalizer\":{\"type\":\"Lowercase\"}" BPE,
+                   "normalizer of type Lowercase is not supported");
+    expect_refused(&s,
+                   META ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x+\"},"
+                        "\"content\":\"y\"}" BPE,
+                   "Replace with a regular expression other than \" {2,}\"");
+    expect_refused(&s,
+                   META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
+                        "\"AAAA\"}" BPE,
+                   "precompiled_charsmap of the normalizer: it is too short");
+    expect_refused(&s,
+                   META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
+                        "\"?\"}" BPE,
+                   "it is not base64");
+    expect_refused(&s, "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\"}" BPE,
+                   "a replacement other than U+2581");
+    expect_refused(&s,
+                   "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
+                   "\"prepend_scheme\":\"last\"}" BPE,
+                   "Metaspace with an unknown prepend_scheme");
+    expect_refused(&s,
+                   "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
+                   "\"prepend_scheme\":\"first\",\"add_prefix_space\":false}" BPE,
+                   "with contradictory add_prefix_space and prepend_scheme");
+    expect_refused(&s,
+                   "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
+                   "\"prepend_scheme\":\"first\"},\"normalizer\":{\"type\":\"Strip\","
+                   "\"strip_left\":true,\"strip_right\":true}" BPE,
+                   "Metaspace with prepend_scheme first is not supported after a normalizer");
+    expect_refused(&s, META ",\"decoder\":{\"type\":\"CTC\"}" BPE, "decoder of type CTC");
+    expect_refused(&s,
+                   META ",\"decoder\":{\"type\":\"Strip\",\"content\":\" \",\"start\":1,"
+                        "\"stop\":0}" BPE,
+                   "Strip of anything but spaces at the start of the text");
+    expect_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":5" SCORES "}}",
+                   "model.unk_id names no token");
+    expect_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0" WORDS "}}",
+                   "model type Unigram, but the vocabulary is not a list of scores");
+    expect_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1],[\"a\",1]]}}",
+                   "token 1, \"a\": it occurs twice");
+    expect_refused(&s,
+                   "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"Unigram\","
+                   "\"unk_id\":0" SCORES "}}",
+                   "Unigram with ByteLevel is not supported");
 }
 
-/* A message of SentencePiece in the making. */
+/* A SentencePiece message under construction. */
 typedef struct {
     uint8_t bytes[4096];
     int64_t count;
@@ -186,7 +187,7 @@ static message begun(void)
     return m;
 }
 
-/* A field inside a message. */
+/* A message with an embedded message. */
 static message with(int32_t field, const message *inner)
 {
     message m = begun();
@@ -206,7 +207,7 @@ static hr_status open_message(const message *m, hr_error *err)
     return status;
 }
 
-static void hold_model_refused(const message *m, const char *sentence)
+static void expect_model_refused(const message *m, const char *sentence)
 {
     hr_error err = { HR_OK, "" };
     const hr_status status = open_message(m, &err);
@@ -215,27 +216,27 @@ static void hold_model_refused(const message *m, const char *sentence)
         fail_msg("gave %d: %s\n not: %s", status, err.message, sentence);
 }
 
-static void a_model_that_lies_is_refused(void **state)
+static void invalid_models_are_refused(void **state)
 {
     (void)state;
     message m = begun();
     put_piece(&m, "a", -3, 1);
-    hold_model_refused(&m, "piece 3, \"a\": it occurs twice");
+    expect_model_refused(&m, "piece 3, \"a\": it occurs twice");
     m = begun();
     put_piece(&m, "", -3, 1);
-    hold_model_refused(&m, "it is empty");
+    expect_model_refused(&m, "it is empty");
     m = begun();
     put_piece(&m, "\xff", -3, 1);
-    hold_model_refused(&m, "it is not UTF-8");
+    expect_model_refused(&m, "it is not UTF-8");
     m = begun();
     put_piece(&m, "c", 1.0f / 0.0f, 1);
-    hold_model_refused(&m, "its score is not a number");
+    expect_model_refused(&m, "its score is not finite");
     m = begun();
     put_piece(&m, "c", 0, 7);
-    hold_model_refused(&m, "its type is unknown");
+    expect_model_refused(&m, "its type is unknown");
     m = begun();
     put_piece(&m, "<0xZZ>", 0, 6);
-    hold_model_refused(&m, "it is of type BYTE, and names none");
+    expect_model_refused(&m, "it has type BYTE but is not of the form");
     for (int64_t cut = begun().count - 1; cut > 3; cut -= 5) {
         m = begun();
         m.count = cut;
@@ -246,46 +247,47 @@ static void a_model_that_lies_is_refused(void **state)
     }
     m = (message){ .count = 0 };
     put_piece(&m, "a", -1, 1);
-    hold_model_refused(&m, "it has no piece of type UNKNOWN");
+    expect_model_refused(&m, "there is no piece of type UNKNOWN");
 }
 
-static void what_a_model_asks_for_and_is_not_supported_is_refused_by_name(void **state)
+static void unsupported_features_of_models_are_refused_by_name(void **state)
 {
     message trainer = { .count = 0 }, m;
     (void)state;
     put_number(&trainer, 3, 3);
     m = with(2, &trainer);
-    hold_model_refused(&m, "model_type is WORD, which is not supported");
+    expect_model_refused(&m, "model_type is WORD, which is not supported");
     trainer.count = 0;
     put_number(&trainer, 24, 1);
     m = with(2, &trainer);
-    hold_model_refused(&m, "trainer_spec.treat_whitespace_as_suffix is set");
+    expect_model_refused(&m, "trainer_spec.treat_whitespace_as_suffix is set");
     trainer.count = 0;
     put_number(&trainer, 35, 1);
     m = with(2, &trainer);
-    hold_model_refused(&m, "trainer_spec.byte_fallback is set, and byte 0 has no piece");
+    expect_model_refused(&m, "trainer_spec.byte_fallback is set but byte 0 has no piece");
     trainer.count = 0;
     put_number(&trainer, 5, 0);
     m = with(3, &trainer);
-    hold_model_refused(&m, "normalizer_spec.escape_whitespaces is false");
+    expect_model_refused(&m, "normalizer_spec.escape_whitespaces is false");
     trainer.count = 0;
     put_bytes(&trainer, 2, "abcdefgh", 8);
     m = with(3, &trainer);
-    hold_model_refused(&m, "normalizer_spec.precompiled_charsmap: the size of its trie is wrong");
+    expect_model_refused(&m,
+                         "normalizer_spec.precompiled_charsmap: the size of its trie is invalid");
     m = with(5, &trainer);
-    hold_model_refused(&m, "denormalizer_spec.precompiled_charsmap is set");
+    expect_model_refused(&m, "denormalizer_spec.precompiled_charsmap is set");
     trainer.count = 0;
     put_number(&trainer, 3, 2);
     m = with(2, &trainer);
     put_piece(&m, "ac", -3, 1);
-    hold_model_refused(&m, "piece 3, \"ac\", has a character that is no piece");
+    expect_model_refused(&m, "piece 3, \"ac\", contains a character that is not a piece");
     m = with(2, &trainer);
     put_piece(&m, "ab", -3, 5);
-    hold_model_refused(&m, "a BPE model with pieces of type UNUSED");
+    expect_model_refused(&m, "a BPE model with pieces of type UNUSED");
 }
 
 /* Of equal scores the leftmost pair is merged first. */
-static void pieces_of_equal_score_merge_from_the_left(void **state)
+static void pieces_of_equal_score_merge_leftmost_first(void **state)
 {
     static const char text[] = "aba";
     message trainer = { .count = 0 };
@@ -298,7 +300,7 @@ static void pieces_of_equal_score_merge_from_the_left(void **state)
     if (open_message(&m, &err) != HR_OK) fail_msg("%s", err.message);
     assert_false(s.tokenizer->bpe.orderly);
     assert_int_equal(encode_all(&s, (const uint8_t *)text, 3, 0, &err), HR_OK);
-    assert_int_equal(s.count, 3); /* the space in front is unknown */
+    assert_int_equal(s.count, 3); /* the added leading space is unknown */
     assert_int_equal(s.ids[0], 0);
     assert_int_equal(s.ids[1], 3);
     assert_int_equal(s.ids[2], 1);
@@ -309,13 +311,13 @@ int main(void)
 {
     srand(7);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_encode_and_decode_as_sentencepiece_does),
-        cmocka_unit_test(converted_files_encode_and_decode_as_the_reference_does),
-        cmocka_unit_test(long_texts_need_no_more_room_than_their_words),
-        cmocka_unit_test(what_a_file_asks_for_and_is_not_supported_is_refused_by_name),
-        cmocka_unit_test(a_model_that_lies_is_refused),
-        cmocka_unit_test(what_a_model_asks_for_and_is_not_supported_is_refused_by_name),
-        cmocka_unit_test(pieces_of_equal_score_merge_from_the_left),
+        cmocka_unit_test(models_encode_and_decode_like_sentencepiece),
+        cmocka_unit_test(converted_files_encode_and_decode_like_the_reference),
+        cmocka_unit_test(a_long_text_needs_no_more_room_than_its_words),
+        cmocka_unit_test(unsupported_features_of_files_are_refused_by_name),
+        cmocka_unit_test(invalid_models_are_refused),
+        cmocka_unit_test(unsupported_features_of_models_are_refused_by_name),
+        cmocka_unit_test(pieces_of_equal_score_merge_leftmost_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

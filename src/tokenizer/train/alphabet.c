@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/alphabet.c - characters counted, limited, and put in order. */
+/* tokenizer/train/alphabet.c - collects, limits and sorts the characters of the alphabet. */
 #include "tokenizer/train/alphabet.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ static hr_status add_initial(hr_alphabet *a, const char *initial, hr_error *err)
     return HR_OK;
 }
 
-/* Insertion: there are a few hundred. */
+/* Insertion sort, because there are only a few hundred characters. */
 static void order(hr_alphabet *a, bool by_count)
 {
     for (int64_t i = 1; i < a->count; i++) {

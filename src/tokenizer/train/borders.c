@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/borders.c - one counter for eight tokens of the text: most borders are rare, and
- * what falls together with a frequent one is kept for nothing, which costs its place and no more.
- */
+/* tokenizer/train/borders.c - one counter per eight tokens of the text. Most borders are rare. A
+ * rare border that shares the counter of a frequent one is kept needlessly, which only costs
+ * memory. */
 #include "tokenizer/train/borders.h"
 
 #include "base/assert.h"

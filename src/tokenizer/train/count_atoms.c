@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/count_atoms.c - stage 2: words are long and hardly any is there twice, but the
- * atoms that inherited merges stay inside are. They are counted and merged once each, and the text
- * is written down as their tokens. A long text is read twice more before that: to count the borders
- * between tokens, and to see what is left when it is cut where those are rare. */
+/* tokenizer/train/count_atoms.c - stage 2. Words are long and hardly ever recur, but their atoms
+ * do. Atoms are counted and merged once each, and the text is written as their tokens. A long text
+ * is read twice more before that: to count the borders between tokens, and to find the size of what
+ * is left when it is cut at rare borders. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -24,7 +24,7 @@ bool hr_stage_count_atoms(void *context, const uint8_t *word, int64_t bytes)
     return true;
 }
 
-/* Merges all atoms, and counts the tokens that the corpus begins with. */
+/* Merges all atoms, and counts the bytes and the tokens of the corpus. */
 static hr_status merge_atoms(hr_stage *s, int64_t counts[256], hr_error *err)
 {
     const hr_word_counts *atoms = &s->words;
@@ -60,7 +60,7 @@ static hr_status merge_atoms(hr_stage *s, int64_t counts[256], hr_error *err)
         for (int64_t t = 0; t < count; t++) totals[tokens[t]] += atom->count;
         for (uint32_t b = 0; b < atom->bytes; b++) counts[text[b]] += atom->count;
         if (i % 4096 == 0) {
-            status = hr_stage_tell(s, "applying inherited merges", i, atoms->word_count, err);
+            status = hr_stage_report(s, "applying inherited merges", i, atoms->word_count, err);
             if (status != HR_OK) return status;
         }
     }
@@ -76,22 +76,22 @@ static hr_status merge_atoms(hr_stage *s, int64_t counts[256], hr_error *err)
 
 /* ---- the text as tokens */
 
-/* The tokens of a word, in inherited ids. */
+/* Iterates over the tokens of a word, as inherited ids. */
 typedef struct {
     const hr_stage *stage;
-    hr_atom_place *places; /* of the thread */
+    hr_atom_place *places; /* cache of the thread */
     const uint8_t *word;
     int64_t bytes, at;
-    const uint32_t *token, *end; /* of the atom at work */
-    bool changed;                /* an atom is not there: the text is not what was counted */
-} walk;
+    const uint32_t *token, *end; /* rest of the current atom */
+    bool changed;                /* an atom is unknown: the text differs from what was counted */
+} token_iterator;
 
-static walk walk_of(const hr_stage_worker *w, const uint8_t *word, int64_t bytes)
+static token_iterator iterate_tokens(const hr_stage_worker *w, const uint8_t *word, int64_t bytes)
 {
-    return (walk){ .stage = w->stage, .places = w->places, .word = word, .bytes = bytes };
+    return (token_iterator){ .stage = w->stage, .places = w->places, .word = word, .bytes = bytes };
 }
 
-/* Looks an atom up in the table of all; false: it is not there. */
+/* Looks an atom up in the table of all atoms; false: not found. */
 static bool find_atom(const hr_stage *s, const uint8_t *text, int64_t bytes, hr_atom_place *place)
 {
     const int64_t atom = hr_word_counts_find(&s->words, text, bytes);
@@ -101,9 +101,8 @@ static bool find_atom(const hr_stage *s, const uint8_t *text, int64_t bytes, hr_
     return true;
 }
 
-/* The place of a short atom, which is mostly one that was there not long ago. HR_FEED_BEHIND bytes
- * behind a word may be read. */
-static const hr_atom_place *place_of(walk *w, const uint8_t *text, int64_t bytes)
+/* Looks a short atom up through the cache. Reads up to HR_FEED_BEHIND bytes after a word. */
+static const hr_atom_place *place_of(token_iterator *it, const uint8_t *text, int64_t bytes)
 {
     uint64_t key[2];
     memcpy(key, text, sizeof key);
@@ -112,34 +111,34 @@ static const hr_atom_place *place_of(walk *w, const uint8_t *text, int64_t bytes
     key[1] |= (uint64_t)bytes << 56;
     const uint64_t mixed = (key[0] ^ key[1] * UINT64_C(0xbf58476d1ce4e5b9)) *
                            UINT64_C(0x9e3779b97f4a7c15);
-    hr_atom_place *place = &w->places[mixed >> (64 - HR_ATOM_PLACE_BITS)];
+    hr_atom_place *place = &it->places[mixed >> (64 - HR_ATOM_PLACE_BITS)];
     if (place->key[0] == key[0] && place->key[1] == key[1]) return place;
-    if (!find_atom(w->stage, text, bytes, place)) return 0;
+    if (!find_atom(it->stage, text, bytes, place)) return 0;
     memcpy(place->key, key, sizeof key);
     return place;
 }
 
-static bool next_token(walk *w, uint32_t *token)
+static bool next_token(token_iterator *it, uint32_t *token)
 {
-    while (w->token == w->end) {
-        if (w->at == w->bytes) return false;
-        const uint8_t *text = w->word + w->at;
-        const int64_t bytes = hr_inherited_atom(&w->stage->inherited, text, w->bytes - w->at);
+    while (it->token == it->end) {
+        if (it->at == it->bytes) return false;
+        const uint8_t *text = it->word + it->at;
+        const int64_t bytes = hr_inherited_atom(&it->stage->inherited, text, it->bytes - it->at);
         hr_atom_place found;
         const hr_atom_place *place = &found;
-        if (bytes <= 15) place = place_of(w, text, bytes);
-        else if (!find_atom(w->stage, text, bytes, &found)) place = 0;
-        w->changed = !place;
-        if (w->changed) return false;
-        w->at += bytes;
-        w->token = w->stage->atom_tokens + place->start;
-        w->end = w->token + place->tokens;
+        if (bytes <= 15) place = place_of(it, text, bytes);
+        else if (!find_atom(it->stage, text, bytes, &found)) place = 0;
+        it->changed = !place;
+        if (it->changed) return false;
+        it->at += bytes;
+        it->token = it->stage->atom_tokens + place->start;
+        it->end = it->token + place->tokens;
     }
-    *token = *w->token++;
+    *token = *it->token++;
     return true;
 }
 
-/* What may never be merged, because a longer token with this in it is refused too. */
+/* Whether a pair can never be merged. A longer token that contains it would be refused too. */
 static bool is_refused(const hr_stage *s, uint32_t left, uint32_t right)
 {
     return hr_vocabulary_refuses(&s->inherited.vocabulary, left, right);
@@ -149,12 +148,12 @@ static bool count_borders(void *context, const uint8_t *word, int64_t bytes)
 {
     hr_stage_worker *w = context;
     hr_stage *s = w->stage;
-    walk walked = walk_of(w, word, bytes);
+    token_iterator it = iterate_tokens(w, word, bytes);
     uint32_t left, right;
-    if (next_token(&walked, &left))
-        for (; next_token(&walked, &right); left = right)
+    if (next_token(&it, &left))
+        for (; next_token(&it, &right); left = right)
             if (!is_refused(s, left, right)) hr_borders_add(&s->borders, left, right);
-    w->changed = walked.changed;
+    w->changed = it.changed;
     return !w->changed;
 }
 
@@ -172,42 +171,41 @@ static void put_slot(hr_stage_worker *w, uint32_t value)
     w->slot_at++;
 }
 
-/* Writes a word, in inherited ids. */
+/* Writes a word as inherited ids. */
 static bool write_whole(void *context, const uint8_t *word, int64_t bytes)
 {
     hr_stage_worker *w = context;
-    walk walked = walk_of(w, word, bytes);
+    token_iterator it = iterate_tokens(w, word, bytes);
     uint32_t token, first = HR_SLOT_FIRST;
-    for (; next_token(&walked, &token); first = 0) put_slot(w, token | first);
-    w->changed = w->changed || walked.changed;
+    for (; next_token(&it, &token); first = 0) put_slot(w, token | first);
+    w->changed = w->changed || it.changed;
     return !w->changed;
 }
 
-/* Writes what is left of a word: stretches of tokens between which no border is cut. A token alone
- * is never merged. While there is no corpus, slots are counted. */
+/* Writes the stretches of a word between cut borders. Drops single tokens, which never merge.
+ * Before the corpus is allocated, only counts slots. */
 static bool write_cut(void *context, const uint8_t *word, int64_t bytes)
 {
     hr_stage_worker *w = context;
     const hr_stage *s = w->stage;
-    walk walked = walk_of(w, word, bytes);
+    token_iterator it = iterate_tokens(w, word, bytes);
     uint32_t left, right;
     bool inside = false;
-    if (next_token(&walked, &left))
-        for (; next_token(&walked, &right); left = right) {
+    if (next_token(&it, &left))
+        for (; next_token(&it, &right); left = right) {
             const bool kept = is_kept(s, left, right);
             if (kept && !inside) put_slot(w, left | HR_SLOT_FIRST);
             if (kept) put_slot(w, right);
             inside = kept;
         }
-    w->changed = w->changed || walked.changed;
+    w->changed = w->changed || it.changed;
     return !w->changed;
 }
 
 /* ---- sizes */
 
-/* Borders that are kept, for each merge that is to be made: by how much fewer merges than borders
- * are as frequent as the least of them is a guess, and where it was too low a stage is done anew
- * with more (train.c). */
+/* Borders to keep per merge. How many merges are as frequent as the rarest kept border is a guess.
+ * If it is too low, train.c repeats the stage with more borders. */
 enum { BORDERS_A_MERGE = 4 };
 
 static hr_status choose_cut(hr_stage *s, int64_t merges, hr_error *err)
@@ -222,7 +220,7 @@ static hr_status choose_cut(hr_stage *s, int64_t merges, hr_error *err)
     return status;
 }
 
-/* Tokens of a thread's part. */
+/* Tokens of the part of a thread. */
 static int64_t tokens_of(const hr_stage *s, const hr_stage_worker *w)
 {
     int64_t tokens = 0;
@@ -250,7 +248,7 @@ static hr_status count_slots(hr_stage *s, int64_t merges, hr_error *err)
     return status;
 }
 
-/* Slots of every thread's part, and room for the pairs of all. */
+/* Computes the slots of each thread's part, and the room for all pairs. */
 static hr_status size_parts(hr_stage *s, int64_t merges, hr_error *err)
 {
     hr_engine_sizes *sizes = &s->sizes;
@@ -263,7 +261,7 @@ static hr_status size_parts(hr_stage *s, int64_t merges, hr_error *err)
         sizes->slots = w->slot_end = w->slot_at + slots;
         s->result->plan.words += w->words;
     }
-    sizes->slots++; /* the end */
+    sizes->slots++; /* the end mark */
     sizes->positions = sizes->slots / 2 + 6 * s->token_most + 65536;
     if (status == HR_OK && s->cut)
         sizes->positions = hr_max(sizes->slots / 2, s->token_most) + 65536 +
@@ -297,7 +295,7 @@ hr_status hr_stage_size_atoms(hr_stage *s, hr_error *err)
 
 /* ---- building */
 
-/* The inherited merges that were there to be made get their ids, in their order. */
+/* Assigns final ids, in rank order, to the inherited merges whose pair occurred. */
 static void inherit(hr_stage *s, const uint32_t bytes[256])
 {
     hr_engine *e = &s->engine;

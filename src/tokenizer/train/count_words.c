@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/count_words.c - stage 1: distinct words, and each word of the engine's corpus is
- * one. */
+/* tokenizer/train/count_words.c - stage 1: counts distinct words. Each is one word of the engine's
+ * corpus. */
 #include "base/checked.h"
 #include "tokenizer/train/stage.h"
 
@@ -11,8 +11,8 @@ bool hr_stage_count_word(void *context, const uint8_t *word, int64_t bytes)
     return !w->full;
 }
 
-/* Room for the pairs of so many symbols, and for those that one merge makes, two a token at most.
- * Pairs that do not fit are counted anew when it is their turn. */
+/* Room for the pairs of `slots` symbols, and for those that one merge adds, at most two per token.
+ * Pairs that do not fit are found later by a recount. */
 static int64_t pairs_for(int64_t slots, int64_t tokens)
 {
     return hr_min(4 * slots, slots / 8 + 32768) + 3 * tokens + 1024;
@@ -42,7 +42,7 @@ hr_status hr_stage_size_words(hr_stage *s, hr_error *err)
     return HR_OK;
 }
 
-/* In bytes: there is no vocabulary yet. */
+/* Writes bytes, because the vocabulary does not exist yet. */
 hr_status hr_stage_write_words(hr_stage *s, hr_error *err)
 {
     hr_engine *e = &s->engine;
@@ -62,7 +62,7 @@ hr_status hr_stage_write_words(hr_stage *s, hr_error *err)
     return HR_OK;
 }
 
-/* Bytes beyond the limit of the alphabet are left out, and what stood around them closes up. */
+/* Removes bytes that are not in a limited alphabet; their neighbors become adjacent. */
 hr_status hr_stage_build_words(hr_stage *s, hr_error *err)
 {
     uint32_t ids[256], first = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/engine.c - one merge: the list of the best pair is walked from left to right;
- * what its neighbours lose and gain is summed by neighbour; then each pair that changed is looked
- * up once. */
+/* tokenizer/train/engine.c - one merge: processes the position list of the best pair from left to
+ * right, sums the lost and gained occurrences per neighbor, then looks up each changed pair
+ * once. */
 #include "tokenizer/train/engine.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ void hr_engine_place(hr_engine *e, hr_region *region)
               e->touched[1] && e->merges);
 }
 
-/* The index of pairs. */
+/* Hash table of pairs. */
 
 static uint64_t place_of(const hr_engine *e, uint64_t key)
 {
@@ -103,7 +103,7 @@ uint32_t hr_engine_add_pair(hr_engine *e, uint64_t key, int64_t count, uint32_t 
     return pair;
 }
 
-/* The heap: eight children, the largest count first, then the smallest key. */
+/* Heap with eight children per node: largest count first, then smallest key. */
 
 static bool before(const hr_engine *e, const hr_engine_top *a, const hr_engine_top *b)
 {
@@ -151,11 +151,11 @@ void hr_engine_make_heap(hr_engine *e)
         if (e->heap_count > 1) sink(e, i);
 }
 
-/* Lists. */
+/* Position lists. */
 
 enum { NO_PAIR = UINT32_MAX };
 
-/* Lets go of a pair's list; its positions stay readable until the next tidying. */
+/* Frees a pair's list. Its positions stay readable until the next compaction. */
 static void drop_list(hr_engine *e, hr_engine_pair *pair)
 {
     if (pair->places) e->positions[pair->first - 2] = NO_PAIR;
@@ -168,7 +168,7 @@ static bool is_there(const hr_engine *e, uint32_t at, uint64_t key)
            e->slots[hr_slot_next(e->slots, at)] == (uint32_t)key;
 }
 
-/* Moves the lists to the front, without the positions where their pairs are no more. */
+/* Moves the lists to the front and removes positions that no longer match their pair. */
 static void tidy(hr_engine *e)
 {
     int64_t to = 0;
@@ -190,7 +190,7 @@ static void tidy(hr_engine *e)
     e->position_count = to;
 }
 
-/* Sums of one neighbour. */
+/* Sums per neighbor. */
 
 static hr_engine_side *side_of(hr_engine *e, int32_t which, uint32_t id)
 {
@@ -207,8 +207,8 @@ static void note(hr_engine *e, int64_t *events, int32_t which, uint32_t id, uint
     e->sides[which][id].events++;
 }
 
-/* Joins the tokens at `at` and `right` into one that ends before `end`. Of what was live, nothing
- * but its beginning is. */
+/* Joins the tokens at `at` and `right` into one that ends before `end`. Only its first slot stays
+ * live. */
 static void join_slots(uint32_t *slots, uint32_t at, uint32_t right, uint32_t end, uint32_t joined)
 {
     slots[at] = joined | (slots[at] & HR_SLOT_FIRST);
@@ -226,7 +226,7 @@ static bool may_grow(const hr_engine *e, const work *w, uint32_t id)
     return (int64_t)e->vocabulary.tokens[id].characters + w->characters < e->rules.characters_max;
 }
 
-/* One occurrence; the order of what is lost and gained is that of a walk from left to right. */
+/* Merges one occurrence. The sums are those of merging all occurrences from left to right. */
 static void merge_at(hr_engine *e, work *w, uint32_t at, uint32_t right)
 {
     uint32_t *slots = e->slots;
@@ -246,7 +246,7 @@ static void merge_at(hr_engine *e, work *w, uint32_t at, uint32_t right)
     if (!(after & HR_SLOT_FIRST)) {
         side_of(e, 1, after)->lost += count;
         if (may_grow(e, w, after)) {
-            /* The joined token beside itself is one pair, kept on the left. */
+            /* A pair of two joined tokens is recorded once, on the left. */
             const int32_t which = after != w->joined;
             side_of(e, which, after)->gained += count;
             note(e, &w->events, which, after, at);
@@ -270,8 +270,8 @@ static bool has_floor(const hr_engine *e)
     return e->floor_count > 1 || e->floor_key != UINT64_MAX;
 }
 
-/* A pair that came to be: it is as frequent as it will ever be. If that is enough it gets a
- * list. */
+/* Adds a new pair. Its count can only decrease from now on, so it is tracked only above the
+ * floor. */
 static void gain(hr_engine *e, uint64_t key, int64_t count, hr_engine_side *side)
 {
     side->at = NO_PAIR;
@@ -286,7 +286,7 @@ static void update_counts(hr_engine *e, const work *w)
 {
     const uint32_t a = w->a, b = w->b, c = w->joined;
     hr_engine_side *left = e->sides[0], *right = e->sides[1];
-    /* (c,a) and (b,c) may be lost and gained in one walk: what counts is the sum. */
+    /* (c,a) and (b,c) may be lost and gained by the same merge: the net change counts. */
     const int64_t lost_ca = left[c].lost, lost_bc = right[c].lost;
     const bool net_ca = right[a].events > 0, net_bc = left[b].events > 0;
     for (uint32_t i = 0; i < e->touched_count[0]; i++) {
@@ -309,7 +309,7 @@ static void update_counts(hr_engine *e, const work *w)
     }
 }
 
-/* Writes the events into the lists that their neighbours got. */
+/* Writes the events to the lists of their pairs. */
 static void fill_lists(hr_engine *e, const work *w)
 {
     for (int64_t i = 1; i <= w->events; i++) {
@@ -331,10 +331,10 @@ static bool has_room(const hr_engine *e, const hr_engine_pair *pair)
            e->pair_count + pairs <= e->sizes.pairs && e->heap_count + pairs <= e->sizes.pairs;
 }
 
-/* Merges a pair wherever it is. A token is only ever made by one pair: where its text stands and
- * nothing has been joined over its ends, the same merges were made in the same order as everywhere
- * else, because pairs are joined from left to right also where they overlap. So no pair ever comes
- * to be a second time, and what a merged pair's count was does not matter any more. */
+/* Merges all occurrences of a pair. A token is only ever made by one pair: wherever its text occurs
+ * and no merge crosses its ends, the same merges were applied in the same order, because pairs are
+ * joined from left to right even where they overlap. So a pair never appears a second time, and the
+ * final count of a merged pair is not needed. */
 static hr_status merge_pair(hr_engine *e, hr_engine_pair *pair, hr_error *err)
 {
     work w = { .a = (uint32_t)(pair->key >> 32), .b = (uint32_t)pair->key };
@@ -360,7 +360,8 @@ static hr_status merge_pair(hr_engine *e, hr_engine_pair *pair, hr_error *err)
     return HR_OK;
 }
 
-/* Makes room for merging a pair, or, *again, counts all pairs anew: then they have new numbers. */
+/* Makes room for merging a pair. If compaction is not enough, recounts all pairs: *again is true
+ * and pairs have new numbers. */
 static hr_status make_room(hr_engine *e, const hr_engine_pair *pair, bool *again, hr_error *err)
 {
     *again = false;
@@ -370,15 +371,15 @@ static hr_status make_room(hr_engine *e, const hr_engine_pair *pair, bool *again
     return hr_engine_count(e, e->floor_count, err);
 }
 
-/* Looks at the best pair until it is known to be that; null: there is none. Those that may not be
- * made are dropped. */
+/* Updates the top of the heap until the best pair is known; null: none. Drops pairs that the
+ * filters refuse. */
 static hr_status best(hr_engine *e, hr_engine_pair **found, hr_error *err)
 {
     for (*found = 0;;) {
         hr_engine_top *top = &e->heap[0];
         hr_engine_pair *pair = e->heap_count ? &e->pairs[top->pair] : 0;
         if (has_floor(e) && (!pair || !above_floor(e, top->count, pair->key))) {
-            /* Below the least count nothing is ever merged. */
+            /* Pairs below the minimum count are never merged. */
             if (e->floor_count <= e->rules.least && e->floor_key == UINT64_MAX) return HR_OK;
             hr_status status = hr_engine_count(e, 1, err);
             if (status || !e->heap_count) return status;

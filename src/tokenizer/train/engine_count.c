@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/engine_count.c - all pairs of the corpus counted, without a table of all pairs.
+/* tokenizer/train/engine_count.c - counts all pairs of the corpus without a table of all pairs.
  *
- * Right tokens are grouped by their left ones, as many left tokens at a time as there is room for;
- * in a group one counter for each right token is enough. A first round finds how many pairs there
- * are of each count, and with it the floor; a second keeps those above; a walk fills their
- * lists. */
+ * Right tokens are grouped by left token, as many left tokens at a time as fit. Within a group one
+ * counter per right token suffices. The first pass computes a histogram of the counts, which
+ * determines the floor. The second pass keeps the pairs above it. A last pass fills their lists. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -19,7 +18,7 @@ static int32_t level_of(int64_t count)
     return HR_LEVELS_EXACT + (shift - 4) * 64 + (int32_t)((count >> shift) - 64);
 }
 
-/* The least count of a level. */
+/* The smallest count of a level. */
 static int64_t level_least(int32_t level)
 {
     if (level < HR_LEVELS_EXACT) return level;
@@ -27,8 +26,8 @@ static int64_t level_least(int32_t level)
     return (int64_t)(64 + over % 64) << (over / 64 + 4);
 }
 
-/* Merges that would make too long a token are not counted, but for pairs of single characters,
- * which are counted before anything is merged. */
+/* Pairs that would make too long a token are not counted, except pairs of single characters, which
+ * the reference counts before anything is merged. */
 static bool is_counted(const hr_engine *e, uint32_t a, uint32_t b)
 {
     const int64_t left = e->vocabulary.tokens[a].characters;
@@ -37,7 +36,7 @@ static bool is_counted(const hr_engine *e, uint32_t a, uint32_t b)
     return !e->rules.filters || !hr_vocabulary_refuses(&e->vocabulary, a, b);
 }
 
-/* Occurrences of tokens as left ones: gained; and the most of any. */
+/* Counts the occurrences of each token as left token, in `gained`. Returns the largest. */
 static int64_t count_lefts(hr_engine *e, int64_t *all)
 {
     const uint32_t *slots = e->slots;
@@ -56,7 +55,7 @@ static int64_t count_lefts(hr_engine *e, int64_t *all)
     return most;
 }
 
-/* Left tokens from `first` on whose occurrences, `room` of them, fit: the end of the group. */
+/* The end of the group of left tokens from `first` whose occurrences fit in `room`. */
 static uint32_t group_end(const hr_engine *e, uint32_t first, int64_t room, int64_t *occurrences)
 {
     *occurrences = 0;
@@ -68,8 +67,8 @@ static uint32_t group_end(const hr_engine *e, uint32_t first, int64_t room, int6
     return first;
 }
 
-/* Writes the right tokens of left tokens [first, end) to `to`, those of one behind one another, and
- * where each stands among the words of the corpus if they have counts. */
+/* Writes the right tokens of left tokens [first, end) to `to`, contiguous per left token; if words
+ * have counts, each with the word that it occurs in. */
 static void group(hr_engine *e, uint32_t first, uint32_t end, uint32_t *to)
 {
     const uint32_t *slots = e->slots;
@@ -91,7 +90,7 @@ static void group(hr_engine *e, uint32_t first, uint32_t end, uint32_t *to)
     }
 }
 
-/* Counts right tokens of one left token: sides[1], and touched[1] says which. */
+/* Counts the right tokens of one left token in sides[1]; touched[1] lists them. */
 static void count_rights(hr_engine *e, const uint32_t *group, int64_t count)
 {
     hr_engine_side *right = e->sides[1];
@@ -125,12 +124,12 @@ static void add_levels(hr_engine *e, uint32_t a, int64_t *occurrences_most)
 }
 
 typedef struct {
-    int64_t pairs, positions; /* that may be kept */
-    int64_t floor;            /* least count that is */
-    bool partly;              /* of the floor's own level only as many as fit */
+    int64_t pairs, positions; /* limits */
+    int64_t floor;            /* minimum count to keep */
+    bool partly;              /* pairs with the floor's count are kept only as far as they fit */
 } choice;
 
-/* Lists take two words beside their positions. */
+/* A list takes two words besides its positions. */
 static void choose(const hr_engine *e, int64_t floor, choice *c)
 {
     int64_t pairs = 0, positions = 0;
@@ -153,9 +152,9 @@ static bool smaller(const void *table, int32_t a, int32_t b)
     return a < b;
 }
 
-/* Keeps the pairs of a left token that are above the floor, with room for their lists. Where not
- * all of the floor's own count fit, those with the smallest keys are kept, and the floor's key says
- * up to which. */
+/* Keeps the pairs of a left token that are above the floor and reserves their lists. If not all
+ * pairs with the floor's count fit, keeps those with the smallest keys; floor_key is the last of
+ * them. */
 static void keep(hr_engine *e, uint32_t a, choice *c)
 {
     hr_engine_side *right = e->sides[1];
@@ -169,11 +168,11 @@ static void keep(hr_engine *e, uint32_t a, choice *c)
             e->floor_key = hr_pair_key(a, b) - 1;
         if (e->floor_key != UINT64_MAX) break;
         hr_engine_add_pair(e, hr_pair_key(a, b), right[b].gained, right[b].events);
-        e->sides[0][a].events = 1; /* some pair of it is kept */
+        e->sides[0][a].events = 1; /* some pair of this left token is kept */
     }
 }
 
-/* Writes the lists of the pairs that are kept. */
+/* Fills the lists of the kept pairs. */
 static void fill(hr_engine *e)
 {
     const uint32_t *slots = e->slots;
@@ -190,11 +189,11 @@ static void fill(hr_engine *e)
     }
 }
 
-typedef void visit(hr_engine *e, uint32_t a, void *context);
+typedef void left_function(hr_engine *e, uint32_t a, void *context);
 
-/* Counts the pairs of each left token, in groups for which there is room, and visits it; `grouped`:
- * all of them still stand there from the time before. */
-static void for_lefts(hr_engine *e, bool grouped, visit *each, void *context)
+/* Counts the pairs of each left token, one group at a time, and calls `each`. `grouped`: the
+ * previous pass had one group, which is still in place. */
+static void for_each_left(hr_engine *e, bool grouped, left_function *each, void *context)
 {
     const int64_t step = e->owners ? 2 : 1;
     int64_t occurrences;
@@ -214,19 +213,19 @@ static void for_lefts(hr_engine *e, bool grouped, visit *each, void *context)
     }
 }
 
-static void visit_levels(hr_engine *e, uint32_t a, void *context)
+static void add_levels_of(hr_engine *e, uint32_t a, void *context)
 {
     add_levels(e, a, context);
 }
 
-static void visit_keep(hr_engine *e, uint32_t a, void *context)
+static void keep_of(hr_engine *e, uint32_t a, void *context)
 {
     keep(e, a, context);
 }
 
-/* Pairs that are worth keeping of a large corpus. Most are so rare that they will never be merged;
- * how many are not is a guess, and when it was too low more are counted. Of a small corpus all are
- * kept: there it costs nothing. */
+/* The number of pairs to keep for a large corpus. Most pairs are too rare to ever be merged. How
+ * many are frequent enough is a guess; each recount doubles it. For a small corpus all pairs are
+ * kept, at no cost. */
 enum { SMALL_SLOTS = 1 << 20, PAIRS_A_MERGE = 4 };
 
 static int64_t pairs_wanted(const hr_engine *e)
@@ -246,7 +245,7 @@ hr_status hr_engine_count(hr_engine *e, int64_t floor, hr_error *err)
     memset(e->levels, 0, HR_LEVELS * sizeof *e->levels);
     const int64_t most = count_lefts(e, &all);
     const bool fits = step * most <= e->sizes.positions;
-    if (fits) for_lefts(e, false, visit_levels, &most_pair);
+    if (fits) for_each_left(e, false, add_levels_of, &most_pair);
     const int64_t room = e->sizes.pairs - hr_engine_room_pairs(e, most_pair);
     choice c = { .pairs = hr_min(pairs_wanted(e), hr_min(e->sizes.pairs / 8 * 5, room)),
                  .positions = e->sizes.positions - hr_engine_room_positions(most_pair) };
@@ -261,7 +260,7 @@ hr_status hr_engine_count(hr_engine *e, int64_t floor, hr_error *err)
                        (long long)c.floor, (long long)e->sizes.pairs);
     e->floor_count = c.floor;
     e->floor_key = UINT64_MAX;
-    if (all > 0) for_lefts(e, step * all <= e->sizes.positions, visit_keep, &c);
+    if (all > 0) for_each_left(e, step * all <= e->sizes.positions, keep_of, &c);
     fill(e);
     for (uint32_t id = 0; id < e->vocabulary.count; id++) e->sides[0][id] = (hr_engine_side){ 0 };
     e->heap_count = e->pair_count;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/engine_parts.h - what counting anew and merging share. */
+/* tokenizer/train/engine_parts.h - functions shared by engine.c and engine_count.c. */
 #ifndef HR_TOKENIZER_TRAIN_ENGINE_PARTS_H
 #define HR_TOKENIZER_TRAIN_ENGINE_PARTS_H
 
 #include "tokenizer/train/engine.h"
 
-/* The id of a token, whether it is the first of its word or not. */
+/* The token id of a slot without the first-of-word mark. */
 static inline uint32_t hr_slot_token(uint32_t slot)
 {
     return slot & ~HR_SLOT_FIRST;
 }
 
-/* Where the token behind the token at `at` is, or the end. It has the plain id if it is of the same
- * word. */
+/* The slot of the token after the token at `at`, or the end. Its slot has no mark if it belongs to
+ * the same word. */
 static inline uint32_t hr_slot_next(const uint32_t *slots, uint32_t at)
 {
     const uint32_t next = slots[at + 1];
     return next & HR_SLOT_DEAD ? at + (next & ~HR_SLOT_DEAD) : at + 1;
 }
 
-/* The token before the token at `at`; there must be one. */
+/* The slot of the token before the token at `at`, which must exist. */
 static inline uint32_t hr_slot_previous(const uint32_t *slots, uint32_t at)
 {
     const uint32_t last = slots[at - 1];
@@ -33,11 +33,11 @@ static inline uint64_t hr_pair_key(uint32_t left, uint32_t right)
 
 hr_engine_pair *hr_engine_find(const hr_engine *engine, uint64_t key);
 
-/* Adds a pair that is not there yet, with room for a list of `places` positions behind all others,
- * of which nothing is written. Returns its number. */
+/* Adds a new pair and reserves an unwritten list of `places` positions after all others. Returns
+ * its number. */
 uint32_t hr_engine_add_pair(hr_engine *engine, uint64_t key, int64_t count, uint32_t places);
 
-/* Writes the two words before a pair's list: whose it is, and how long. */
+/* Writes the header of a pair's list: the pair and the length. */
 static inline void hr_engine_head_list(hr_engine *engine, uint32_t pair)
 {
     const hr_engine_pair *p = &engine->pairs[pair];
@@ -45,13 +45,14 @@ static inline void hr_engine_head_list(hr_engine *engine, uint32_t pair)
     engine->positions[p->first - 1] = p->places;
 }
 
-/* Orders heap [heap_count]. */
+/* Builds the heap from heap [heap_count]. */
 void hr_engine_make_heap(hr_engine *engine);
 
-/* Positions that merging a pair of so many occurrences may need beside its list; and pairs. */
+/* Upper bounds for the positions and pairs that merging a pair needs in addition to its list. */
 static inline int64_t hr_engine_room_positions(int64_t occurrences)
 {
-    /* Each: two events of two words, two positions, and two words before the list of each. */
+    /* Per occurrence: two events of two words, two positions, and the two-word header of each
+     * list. */
     return 10 * occurrences + 64;
 }
 static inline int64_t hr_engine_room_pairs(const hr_engine *engine, int64_t occurrences)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/feed.c - lines found in a buffer; a line longer than it goes through window by
- * window. */
+/* tokenizer/train/feed.c - finds lines in a buffer. A line longer than the buffer is split window
+ * by window. */
 #include "tokenizer/train/feed.h"
 
 #include <string.h>
@@ -10,15 +10,15 @@
 #include "base/random.h"
 #include "tokenizer/unicode.h"
 
-/* ---- the look at all files */
+/* ---- scanning all files */
 
 typedef struct {
     hr_feed_source *source;
     uint8_t *scratch;
-    int64_t bytes, line; /* line: bytes of the one that is not ended */
+    int64_t bytes, line; /* line: bytes of the unfinished line */
     hr_feed_stop *stop;
     void *context;
-} looking;
+} scanning;
 
 static uint64_t mix_text(uint64_t sum, const uint8_t *text, int64_t bytes)
 {
@@ -36,7 +36,7 @@ static uint64_t mix_text(uint64_t sum, const uint8_t *text, int64_t bytes)
     return sum;
 }
 
-static void look_at_lines(looking *l, const uint8_t *text, int64_t bytes)
+static void scan_lines(scanning *l, const uint8_t *text, int64_t bytes)
 {
     for (int64_t at = 0; at < bytes;) {
         const uint8_t *newline = memchr(text + at, '\n', (size_t)(bytes - at));
@@ -51,8 +51,8 @@ static void look_at_lines(looking *l, const uint8_t *text, int64_t bytes)
     }
 }
 
-/* Bytes of UTF-8 at the beginning of text [bytes]; all of them, but for what a cut at the end
- * leaves of a character. */
+/* Length of the valid UTF-8 at the start of text [bytes]; less than all if the end cuts a
+ * character. */
 static int64_t valid_bytes(const uint8_t *text, int64_t bytes)
 {
     int64_t at = 0;
@@ -70,7 +70,7 @@ static int64_t valid_bytes(const uint8_t *text, int64_t bytes)
     return at;
 }
 
-static hr_status look_at_file(looking *l, const hr_feed_file *file, hr_error *err)
+static hr_status scan_file(scanning *l, const hr_feed_file *file, hr_error *err)
 {
     int descriptor;
     int64_t bytes, kept = 0;
@@ -85,7 +85,7 @@ static hr_status look_at_file(looking *l, const hr_feed_file *file, hr_error *er
         if (valid < held && (whole || !hr_utf8_cut(l->scratch + valid, held - valid)))
             status = hr_fail(err, HR_CORRUPT, "%s: byte %lld is not UTF-8", file->path,
                              (long long)(at - kept + valid));
-        look_at_lines(l, l->scratch, valid);
+        scan_lines(l, l->scratch, valid);
         l->source->identity = mix_text(l->source->identity, l->scratch, valid);
         kept = held - valid;
         memmove(l->scratch, l->scratch + valid, (size_t)kept);
@@ -100,11 +100,11 @@ static hr_status look_at_file(looking *l, const hr_feed_file *file, hr_error *er
     return status;
 }
 
-hr_status hr_feed_look(hr_feed_source *source, const char *const *paths, int32_t count,
+hr_status hr_feed_scan(hr_feed_source *source, const char *const *paths, int32_t count,
                        uint8_t *scratch, int64_t bytes, hr_feed_stop *stop, void *context,
                        hr_error *err)
 {
-    looking l = { source, scratch, bytes, 0, stop, context };
+    scanning l = { source, scratch, bytes, 0, stop, context };
     HR_ASSERT(bytes >= HR_FEED_BYTES_LEAST);
     if (count < 1) return hr_fail(err, HR_USAGE, "no text: give at least one file to train on");
     if (count > HR_FEED_FILES_MAX)
@@ -124,15 +124,15 @@ hr_status hr_feed_look(hr_feed_source *source, const char *const *paths, int32_t
         return hr_fail(err, HR_CORRUPT, "%s: no text in %s", paths[0],
                        count == 1 ? "it" : "it or the other files");
     for (int32_t i = 0; i < count; i++) {
-        hr_status status = look_at_file(&l, &source->files[i], err);
+        hr_status status = scan_file(&l, &source->files[i], err);
         if (status != HR_OK) return status;
     }
     return HR_OK;
 }
 
-/* ---- the parts */
+/* ---- parts */
 
-enum { FRONT = 64 }; /* bytes kept free before what is read, for a space before a line */
+enum { FRONT = 64 }; /* reserved bytes before the data, for a space before a line */
 
 int64_t hr_feed_buffer_bytes(const hr_feed_source *source)
 {
@@ -147,13 +147,13 @@ static int64_t file_end(const hr_feed *f)
     return f->source->files[f->file].start + f->source->files[f->file].bytes;
 }
 
-/* Where what is not cut yet begins, among all bytes. */
+/* The offset of the first byte that is not split yet. */
 static int64_t first_place(const hr_feed *f)
 {
     return f->at - (f->held - f->first);
 }
 
-/* Reads more behind what is held, which moves to the front. */
+/* Moves what is held to the front and reads more after it. */
 static hr_status refill(hr_feed *f, hr_error *err)
 {
     const hr_feed_file *file = &f->source->files[f->file];
@@ -191,14 +191,14 @@ void hr_feed_begin(hr_feed *f, int32_t index, int32_t parts)
     f->begun = f->whole = f->finished = false;
     f->first = f->held = FRONT;
     while (f->file + 1 < f->source->file_count && file_end(f) <= start) f->file++;
-    /* A line that began before belongs to the part before: from the byte before on, it is read up
-     * to its end. */
+    /* A line that began earlier belongs to the previous part. Reading starts one byte early and
+     * skips to the end of that line. */
     const int64_t file_start = f->source->files[f->file].start;
     f->begun = start > file_start;
     f->at = f->begun ? start - 1 : file_start;
 }
 
-/* Passes over the end of a line that is another part's. */
+/* Skips the end of a line that belongs to the previous part. */
 static hr_status skip_line(hr_feed *f, hr_error *err)
 {
     while (f->begun) {
@@ -214,7 +214,7 @@ static hr_status skip_line(hr_feed *f, hr_error *err)
     return HR_OK;
 }
 
-/* Sets the next window: a line, or as much as there is of one; or finishes. */
+/* Sets the next window: a line, or as much of it as is in the buffer; or finishes the part. */
 static hr_status next_window(hr_feed *f, int64_t from, hr_error *err)
 {
     const uint8_t *newline = 0;
@@ -251,7 +251,7 @@ static hr_status next_window(hr_feed *f, int64_t from, hr_error *err)
     return HR_OK;
 }
 
-/* All pieces of a window are told. */
+/* Ends a window whose pieces are all passed on. */
 static hr_status end_window(hr_feed *f, hr_error *err)
 {
     if (f->whole) {

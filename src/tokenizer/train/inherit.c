@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/inherit.c - an atom goes through the ranks that are in it, in order, each from
- * left to right: short ones by looking at all pairs again, long ones by a heap of rank and place.
- */
+/* tokenizer/train/inherit.c - applies the ranks that occur in an atom in order, each from left to
+ * right. Short atoms rescan all pairs; long atoms use a heap of rank and position. */
 #include "tokenizer/train/inherit.h"
 
 #include <string.h>
@@ -40,7 +39,7 @@ static uint64_t key_of(uint32_t left, uint32_t right)
     return (uint64_t)left << 32 | right;
 }
 
-/* Slots are pairs of words: the key, the rank + 1. */
+/* A slot is two words: the key, and the rank + 1. */
 static uint64_t *rank_slot(const hr_inherited *in, uint64_t key)
 {
     const uint64_t mask = (UINT64_C(1) << in->rank_bits) - 1;
@@ -54,7 +53,7 @@ static uint32_t rank_of(const hr_inherited *in, uint32_t left, uint32_t right)
     return (uint32_t)rank_slot(in, key_of(left, right))[1] - 1;
 }
 
-/* A merge whose parts are tokens gets a rank and a token. */
+/* Adds the rank and the token of a merge whose parts are tokens. */
 static void add_merge(hr_inherited *in, int64_t rank)
 {
     hr_inherited_merge *merge = &in->merges[rank];
@@ -64,7 +63,7 @@ static void add_merge(hr_inherited *in, int64_t rank)
     if (characters >= in->characters_max && characters > 2) return;
     uint64_t *slot = rank_slot(in, key_of(merge->left, merge->right));
     if (slot[1]) {
-        merge->left = HR_NO_TOKEN; /* twice the same: the second finds nothing */
+        merge->left = HR_NO_TOKEN; /* a duplicate: its second rank never matches */
         return;
     }
     slot[0] = key_of(merge->left, merge->right);
@@ -120,7 +119,7 @@ hr_status hr_inherited_place(hr_inherited *in, hr_region *region, const char *pa
 
 /* ---- atoms */
 
-/* The least rank above `last` in tokens [count], marking all that are there; NO_RANK: none. */
+/* The lowest rank above `last` in tokens [count]; NO_RANK: none. Marks all merges that occur. */
 static uint32_t least_rank(const hr_inherited *in, uint8_t *there, const uint32_t *tokens,
                            int64_t count, int64_t last)
 {
@@ -155,7 +154,7 @@ static int64_t merge_short(const hr_inherited *in, uint8_t *there, uint32_t *tok
 }
 
 typedef struct {
-    uint64_t *heap; /* rank << 32 | place, the smallest first */
+    uint64_t *heap; /* rank << 32 | position, smallest first */
     uint32_t *next, *previous, *merged;
     int64_t heap_count;
 } long_work;
@@ -186,7 +185,7 @@ static uint64_t pop(long_work *w)
     return top;
 }
 
-/* Puts a pair into the heap if a later merge than `last` is of it. */
+/* Pushes a pair if its rank is above `last`. */
 static void offer(const hr_inherited *in, uint8_t *there, long_work *w, const uint32_t *tokens,
                   uint32_t at, int64_t last)
 {
@@ -208,7 +207,7 @@ static int64_t merge_long(const hr_inherited *in, uint8_t *there, void *scratch,
     HR_ASSERT(w.heap && w.merged);
     for (int64_t i = 0; i < count; i++) {
         w.next[i] = i + 1 < count ? (uint32_t)i + 1 : HR_NO_TOKEN;
-        w.previous[i] = (uint32_t)(i - 1); /* of the first: HR_NO_TOKEN */
+        w.previous[i] = (uint32_t)(i - 1); /* HR_NO_TOKEN for the first */
     }
     for (int64_t i = 0; i < count; i++) offer(in, there, &w, tokens, (uint32_t)i, -1);
     while (w.heap_count) {
@@ -225,8 +224,8 @@ static int64_t merge_long(const hr_inherited *in, uint8_t *there, void *scratch,
             if (w.next[at] != HR_NO_TOKEN) w.previous[w.next[at]] = at;
             w.merged[merged++] = at;
         }
-        /* Neighbours are looked at when all of a rank is done: what came and went in between was
-         * never there. A pair between two that were merged is offered by its left one. */
+        /* Neighbors are examined after all merges of a rank, because pairs that exist only in
+         * between do not count. A pair of two merged tokens is pushed once, by its left token. */
         for (int64_t i = 0; i < merged; i++) {
             const uint32_t at = w.merged[i], before = w.previous[at];
             if (before != HR_NO_TOKEN && tokens[before] != merge->joined)

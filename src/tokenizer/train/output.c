@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/output.c - text goes through one buffer; what goes wrong is remembered to the
+/* tokenizer/train/output.c - writes text through one buffer and reports the first error at the
  * end. */
 #include "tokenizer/train/output.h"
 
@@ -12,7 +12,7 @@ typedef struct {
     hr_file_out file;
     char *buffer;
     int64_t used;
-    bool escaped; /* what is put stands in a JSON string */
+    bool escaped; /* the output is inside a JSON string */
     hr_status status;
     hr_error *err;
 } sheet;
@@ -76,7 +76,7 @@ static void put_special(sheet *s, const hr_vocabulary *v, const char *const *spe
 {
     bool any = false;
     put(s, "  \"added_tokens\": [");
-    /* Each has the id of its text; a text that is given twice has one. */
+    /* Each special token has the id of its text; duplicates share one id. */
     for (uint32_t id = 0; id < v->count && (int32_t)id < count; id++) {
         if (v->tokens[id].left != HR_NO_TOKEN) break;
         bool is_special = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/output.h - the files of a trained tokenizer, byte for byte as the field's
- * reference writes them. */
+/* tokenizer/train/output.h - writes the files of a trained tokenizer, byte for byte like the
+ * reference. */
 #ifndef HR_TOKENIZER_TRAIN_OUTPUT_H
 #define HR_TOKENIZER_TRAIN_OUTPUT_H
 
@@ -9,16 +9,17 @@
 
 enum { HR_OUTPUT_BYTES = 1 << 16 };
 
-/* That tokenizer.json, vocab.json and merges.txt could be put into a folder, which need not be
- * there: what has these names begins as such a file does. Errors as hr_file_check_kind. */
+/* Checks that tokenizer.json, vocab.json and merges.txt may be written to a folder, which need not
+ * exist: existing files of these names must have the right kind of content. Errors as
+ * hr_file_check_kind. */
 HR_MUST_CHECK hr_status hr_output_check(const char *folder, hr_error *err);
 
-/* Writes tokenizer.json, vocab.json and merges.txt into a folder.
+/* Writes tokenizer.json, vocab.json and merges.txt to a folder.
  *
  *   special        [special_count] texts of the first ids
  *   buffer         [HR_OUTPUT_BYTES]
  *
- * Errors  FAILURE, USAGE  as files are begun. */
+ * Errors  FAILURE, USAGE  from creating and writing the files. */
 HR_MUST_CHECK hr_status hr_output_write(const char *folder, const hr_engine *engine,
                                         const hr_pipeline *pipeline, const char *const *special,
                                         int32_t special_count, char *buffer, hr_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/pipeline.c - sections are printed again as they are read, two blanks deeper a
- * level. */
+/* tokenizer/train/pipeline.c - reads a tokenizer.json and reprints its sections with two more
+ * spaces of indentation per level. */
 #include "tokenizer/train/pipeline.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ const char *const hr_pipeline_flag_names[HR_PIPELINE_FLAGS] = { "dropout", "unk_
 
 enum { PRE_TOKENIZER = 3 };
 
-/* Six bytes a character at most, and a level of depth in front of each of few lines. */
+/* At most six bytes per character, plus the indentation of each line. */
 int64_t hr_pipeline_bytes(int64_t text_bytes)
 {
     return 10 * text_bytes + (64 << 10);
@@ -46,14 +46,14 @@ void hr_json_quote(hr_writer *writer, const char *text, int64_t bytes)
     hr_put(writer, "\"");
 }
 
-/* ---- printing a value again */
+/* ---- reprinting a value */
 
 static void put_line(hr_writer *writer, int32_t depth)
 {
     hr_put(writer, "\n%*s", 2 * depth, "");
 }
 
-/* Prints the value that `kind` begins; `depth`: of the line that it stands in. */
+/* Prints the value that starts with `kind`. `depth`: indentation level of its line. */
 static bool reprint(hr_json *json, hr_json_kind kind, hr_writer *writer, int32_t depth)
 {
     const int32_t outside = json->depth - (kind == HR_JSON_OBJECT || kind == HR_JSON_ARRAY);
@@ -94,12 +94,12 @@ static bool reprint(hr_json *json, hr_json_kind kind, hr_writer *writer, int32_t
     }
 }
 
-/* ---- what a pre-tokenizer says */
+/* ---- reading a pre-tokenizer */
 
 typedef struct {
     hr_pipeline *pipeline;
     const char *path;
-    bool is_bytes; /* ByteLevel was there: nothing may follow */
+    bool is_bytes; /* ByteLevel was read: nothing may follow */
 } reading;
 
 typedef struct {
@@ -109,7 +109,7 @@ typedef struct {
     bool is_string, invert, individual, prefix_space, use_regex;
 } stage_text;
 
-/* A word may end up in a sentence: of one line, and of whole characters. */
+/* Copies a word that an error message may quote: printable ASCII only. */
 static void take_word(const hr_json *json, char word[32])
 {
     snprintf(word, 32, "%.*s", (int)json->value_bytes, json->value);
@@ -117,7 +117,8 @@ static void take_word(const hr_json *json, char word[32])
         if (*c < ' ' || *c > '~') *c = '?';
 }
 
-/* The fields of one pre-tokenizer behind its brace, up to its end or to a list of others. */
+/* Reads the fields of a pre-tokenizer after its opening brace, up to its end or to a list of
+ * pre-tokenizers. */
 static hr_status read_fields(reading *r, hr_json *json, stage_text *s, bool *has_list,
                              hr_error *err)
 {
@@ -197,8 +198,8 @@ static hr_status add_stage(reading *r, const stage_text *s, hr_error *err)
         stage.pattern = s->pattern;
         stage.pattern_bytes = s->pattern_bytes;
         if (!behaviour_of(s->behaviour, &stage.behaviour))
-            return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: Split is not %s", r->path,
-                           s->behaviour);
+            return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: unknown behavior %s of Split",
+                           r->path, s->behaviour);
     } else {
         return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: %s is not supported", r->path,
                        *s->type ? s->type : "one without a type");
@@ -210,7 +211,7 @@ static hr_status add_stage(reading *r, const stage_text *s, hr_error *err)
     return HR_OK;
 }
 
-/* `text` [bytes] is read where it lies, and patterns stay there. */
+/* Reads text [bytes] in place. The patterns keep pointing into it. */
 static hr_status read_stages(reading *r, char *text, int64_t bytes, hr_error *err)
 {
     hr_json json = hr_json_over(text, bytes);
@@ -237,7 +238,7 @@ static hr_status read_stages(reading *r, char *text, int64_t bytes, hr_error *er
 
 /* ---- the file */
 
-/* Into what the region has left; whoever takes so many bytes then has them. */
+/* Writes to the unused end of the region. The caller then takes the bytes used. */
 static hr_writer writer_in(const hr_region *region)
 {
     const int64_t used = hr_round_up(region->used, 64);
@@ -259,7 +260,7 @@ static const char **find_name(hr_json *json, const char *const *names, const cha
     return 0;
 }
 
-/* The flags of the model; what it has learned is passed over. */
+/* Reads the flags of the model and skips the vocabulary and merges. */
 static bool read_model(hr_pipeline *p, hr_json *json, hr_region *region)
 {
     if (hr_json_next(json) != HR_JSON_OBJECT) return false;
@@ -327,7 +328,7 @@ hr_status hr_pipeline_read(hr_pipeline *p, hr_region *region, const char *path, 
     return read_stages(&r, stages, cut_bytes, err);
 }
 
-/* ---- pipelines with a name */
+/* ---- named pipelines */
 
 static const char *pattern_of(const char *name, int32_t stage, bool *digits)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/stage.c - settings, the look at the text, counting by threads, and the plan. */
+/* tokenizer/train/stage.c - opens a stage, scans and counts the text with several threads, and
+ * plans the memory. */
 #include "tokenizer/train/stage.h"
 
 #include <string.h>
@@ -11,8 +12,8 @@
 #include "mem/limits.h"
 #include "tokenizer/train/output.h"
 
-hr_status hr_stage_tell(const hr_stage *s, const char *work, int64_t done, int64_t all,
-                        hr_error *err)
+hr_status hr_stage_report(const hr_stage *s, const char *work, int64_t done, int64_t all,
+                          hr_error *err)
 {
     const hr_tokenize_train_request *r = s->request;
     if (r->told) r->told(r->context, work, done, all);
@@ -20,7 +21,7 @@ hr_status hr_stage_tell(const hr_stage *s, const char *work, int64_t done, int64
     return hr_fail(err, HR_INTERRUPTED, "interrupted while %s", work);
 }
 
-/* What the process comes to with so many bytes more in regions, before there is a plan. */
+/* Process memory with `more` bytes in regions, before the plan exists. */
 static int64_t process_with(const hr_stage *s, int64_t more)
 {
     return s->memory.image_bytes + s->memory.main_stack_bytes + s->memory.stacks.bytes +
@@ -83,7 +84,7 @@ static hr_status open_inherited(hr_stage *s, hr_error *err)
     if (lines < asked && s->request->inherit)
         status = hr_fail(err, HR_USAGE, "--transition %lld: %s has only %lld lines of merges",
                          (long long)asked, s->merges_path, (long long)lines);
-    asked = hr_min(asked, lines); /* stage 1 of a small text may have ended before */
+    asked = hr_min(asked, lines); /* stage 1 of a small text may have made fewer */
     if (status == HR_OK)
         status = hr_stage_region(s, "inherited merges", hr_inherited_bytes(asked), &region, err);
     if (status == HR_OK)
@@ -94,20 +95,20 @@ static hr_status open_inherited(hr_stage *s, hr_error *err)
     return status;
 }
 
-static bool looking(void *context, const char *work, int64_t done, int64_t all)
+static bool scan_progress(void *context, const char *work, int64_t done, int64_t all)
 {
     hr_error ignored;
-    return hr_stage_tell(context, work, done, all, &ignored) != HR_OK;
+    return hr_stage_report(context, work, done, all, &ignored) != HR_OK;
 }
 
-static hr_status look(hr_stage *s, hr_error *err)
+static hr_status scan(hr_stage *s, hr_error *err)
 {
     hr_region scratch = { 0 };
     const int64_t begun = hr_clock_ns();
     hr_status status = hr_stage_region(s, "scanning the text", HR_FEED_BYTES_LEAST, &scratch, err);
     if (status == HR_OK)
-        status = hr_feed_look(s->source, s->request->files, s->request->file_count, scratch.base,
-                              HR_FEED_BYTES_LEAST, looking, s, err);
+        status = hr_feed_scan(s->source, s->request->files, s->request->file_count, scratch.base,
+                              HR_FEED_BYTES_LEAST, scan_progress, s, err);
     hr_memory_region_close(&s->memory, &scratch);
     s->result->plan.text_bytes = s->source->bytes;
     s->result->plan.lines = s->source->lines;
@@ -128,7 +129,7 @@ hr_status hr_stage_open(hr_stage *s, hr_error *err)
     if (!s->source || !s->output) return hr_fail(err, HR_NO_FIT, "out of memory for the settings");
     status = open_pipeline(s, err);
     if (status == HR_OK && s->number == 2) status = open_inherited(s, err);
-    if (status == HR_OK) status = look(s, err);
+    if (status == HR_OK) status = scan(s, err);
     return status;
 }
 
@@ -176,7 +177,7 @@ static hr_status open_reading(hr_stage *s, hr_error *err)
     return status;
 }
 
-/* A region for tables of these rooms, which the tables of `workers` move into. */
+/* Opens a region for tables of these capacities and moves the tables of `workers` to it. */
 static hr_status make_tables(hr_stage *s, const hr_word_room rooms[HR_POOL_THREADS_MAX],
                              hr_error *err)
 {
@@ -205,12 +206,12 @@ static hr_status grow_tables(hr_stage *s, hr_error *err)
         const hr_word_counts *counts = &s->workers[i].counts;
         if (s->workers[i].full && rooms[i].words == counts->room.words &&
             rooms[i].bytes == counts->room.bytes)
-            rooms[i].bytes *= 2; /* one word that is longer than what is left */
+            rooms[i].bytes *= 2; /* the next word alone does not fit */
     }
     return make_tables(s, rooms, err);
 }
 
-enum { FEED_BYTES = 2 << 20 }; /* by a thread, between looks at interrupts */
+enum { FEED_BYTES = 2 << 20 }; /* per thread, between checks for interrupts */
 
 static void feed_some(void *context, int32_t thread, int32_t threads)
 {
@@ -244,13 +245,13 @@ hr_status hr_stage_feed(hr_stage *s, const char *work,
             done += w->feed.done;
         }
         if (status == HR_OK && full) status = grow_tables(s, err);
-        if (status == HR_OK) status = hr_stage_tell(s, work, done, s->source->bytes, err);
+        if (status == HR_OK) status = hr_stage_report(s, work, done, s->source->bytes, err);
     }
     for (int32_t i = 0; i < s->threads; i++) hr_feed_end(&s->workers[i].feed);
     return status;
 }
 
-/* The words of all threads in one table. */
+/* Combines the words of all threads in one table. */
 static hr_status join_tables(hr_stage *s, hr_error *err)
 {
     hr_word_room room = { 0, 0 };
@@ -269,7 +270,7 @@ static hr_status join_tables(hr_stage *s, hr_error *err)
     hr_word_counts_place(&s->words, &s->merged, room);
     for (int32_t i = 0; i < s->threads; i++)
         hr_word_counts_add_all(&s->words, &s->workers[i].counts);
-    /* The text is the last in the region. */
+    /* The text is the last allocation in the region. */
     s->merged.used -= room.bytes - s->words.text_bytes;
     hr_memory_region_trim(&s->memory, &s->merged);
     return HR_OK;
@@ -317,7 +318,7 @@ hr_status hr_stage_alphabet(hr_stage *s, const int64_t counts[256], hr_error *er
 
 enum { WRITING_REGIONS = 6 };
 
-/* What is open only until the text is written. */
+/* The regions that are freed once the corpus is written. */
 static void writing_regions(hr_stage *s, hr_region *regions[WRITING_REGIONS])
 {
     hr_region *const list[WRITING_REGIONS] = { &s->cutting, &s->reading, &s->counting,
@@ -325,12 +326,13 @@ static void writing_regions(hr_stage *s, hr_region *regions[WRITING_REGIONS])
     memcpy(regions, list, sizeof list);
 }
 
-/* Before: everything that is open, and the corpus. Then: the corpus and the arena. */
+/* The plan covers two phases: first all open regions and the corpus, then the corpus and the
+ * arena. */
 static void make_plan(hr_stage *s, bool resumed)
 {
     hr_region *writing[WRITING_REGIONS];
     hr_plan *plan = &s->plan;
-    hr_tokenize_train_plan *told = &s->result->plan;
+    hr_tokenize_train_plan *report = &s->result->plan;
     const int64_t page = hr_page_bytes();
     const int64_t corpus = hr_round_up(hr_engine_corpus_bytes(&s->sizes), page);
     int64_t stay = s->memory.regions_bytes + corpus;
@@ -341,12 +343,12 @@ static void make_plan(hr_stage *s, bool resumed)
                        .page_bytes = page,
                        .arena_bytes = hr_engine_bytes(&s->sizes) };
     hr_memory_account(&s->memory, most, stay, plan);
-    told->stage = s->number;
-    told->slots = s->sizes.slots;
-    told->tables_bytes = most - s->memory.stacks.bytes;
-    told->engine_bytes = stay + plan->arena_bytes;
-    told->process_bytes_planned = plan->process_bytes;
-    told->resumed = resumed;
+    report->stage = s->number;
+    report->slots = s->sizes.slots;
+    report->tables_bytes = most - s->memory.stacks.bytes;
+    report->engine_bytes = stay + plan->arena_bytes;
+    report->process_bytes_planned = plan->process_bytes;
+    report->resumed = resumed;
 }
 
 static hr_status check_plan(const hr_stage *s, hr_error *err)
@@ -365,7 +367,7 @@ static hr_status check_plan(const hr_stage *s, hr_error *err)
                    s->number, hr_bytes_print(needed, wanted), hr_bytes_print(available, there));
 }
 
-/* The text as tokens, and nothing of what made it. */
+/* Allocates and writes the corpus, then frees the regions that only writing needs. */
 static hr_status write_corpus(hr_stage *s, bool resumed, hr_error *err)
 {
     hr_region corpus, *writing[WRITING_REGIONS];

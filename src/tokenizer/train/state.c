@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/state.c - a head, the engine's own fields, its arrays as far as they are used,
- * and behind everything a checksum. Files are of this build and machine: numbers as they are in
- * memory. */
+/* tokenizer/train/state.c - the file format: a head, the scalar fields of the engine, the used part
+ * of its arrays, and a checksum. A file is only valid for the same build and machine, because
+ * numbers are stored as in memory. */
 #include "tokenizer/train/state.h"
 
 #include <stddef.h>
@@ -18,7 +18,7 @@ static const char magic[8] = "HRMERGE1";
 
 typedef struct {
     char magic[8];
-    int64_t bytes; /* of this head, which a change of it changes */
+    int64_t bytes; /* size of this head, to detect other versions */
     hr_state_head head;
 } file_head;
 
@@ -31,7 +31,7 @@ typedef struct {
 
 enum { STRETCHES = 11 };
 
-/* The engine in stretches, as long as its counts say. */
+/* Lists the memory of the engine to save, with the lengths that its counts give. */
 static void stretches_of(const hr_engine *e, stretch all[STRETCHES])
 {
     const hr_vocabulary *v = &e->vocabulary;
@@ -73,7 +73,7 @@ static hr_status damaged(const char *path, hr_error *err)
                    path);
 }
 
-hr_status hr_state_look(const char *folder, hr_state_head *head, bool *found, hr_error *err)
+hr_status hr_state_read_head(const char *folder, hr_state_head *head, bool *found, hr_error *err)
 {
     char path[HR_PATH_BYTES];
     file_head there;
@@ -95,7 +95,7 @@ hr_status hr_state_look(const char *folder, hr_state_head *head, bool *found, hr
     return HR_OK;
 }
 
-/* One after the other; files take what a call may, not what an array has. */
+/* Appends memory in pieces, because one write has a limit. */
 static hr_status append(hr_file_out *out, const void *memory, int64_t bytes, uint64_t *sum,
                         hr_error *err)
 {
@@ -148,7 +148,7 @@ static void take(reader *r, void *memory, int64_t bytes)
     r->at += bytes;
 }
 
-/* Whether counts that a file says are within what there is room for. */
+/* Whether the counts in a file are within the capacities. */
 static bool fits(const hr_engine *e)
 {
     const hr_engine_sizes *s = &e->sizes;

@@ -51,10 +51,10 @@ void hr_vocabulary_place(hr_vocabulary *vocabulary, hr_region *region, int64_t t
     HR_ASSERT(vocabulary->tokens && vocabulary->stack && vocabulary->slots && vocabulary->leaves);
 }
 
-/* Leaves of a token that is about to be, or is: the walk of two such at once compares texts. */
+/* Iterates over the leaves of a token or of a pair. Two such iterators compare texts. */
 typedef struct {
     const hr_vocabulary *vocabulary;
-    uint32_t left, right; /* the token's parts; left HR_NO_TOKEN: a leaf that is `text` */
+    uint32_t left, right; /* the parts; left HR_NO_TOKEN: a leaf with text `text` */
     const uint8_t *text;
 } spelling;
 
@@ -94,7 +94,7 @@ static bool same(const hr_vocabulary *v, uint32_t id, const spelling *s, int64_t
     return true;
 }
 
-/* The slot of this text, or the free one where it belongs. */
+/* The slot of this text, or the free slot where it belongs. */
 static uint32_t *find(const hr_vocabulary *v, const spelling *s, uint64_t hash, int64_t bytes)
 {
     const uint64_t mask = (UINT64_C(1) << v->slot_bits) - 1;
@@ -167,7 +167,7 @@ uint32_t hr_vocabulary_join(hr_vocabulary *v, uint32_t left, uint32_t right)
                                                       .right = right,
                                                       .bytes = bytes };
     }
-    /* A special token may spell the same: from now on it stands in the text. */
+    /* A special token may have the same text. From now on it also occurs in the corpus. */
     hr_vocabulary_token *token = &v->tokens[*slot - 1];
     const int64_t characters = (int64_t)a->characters + b->characters;
     const int32_t words = a->words + b->words - (!a->ends_space && !b->starts_space);
@@ -208,7 +208,7 @@ void hr_vocabulary_spell(const hr_vocabulary *v, uint32_t id, hr_vocabulary_put 
 uint32_t hr_byte_point(uint8_t byte)
 {
     if ((byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174) return byte;
-    /* The others in ascending order: 0 to 32, 127 to 160, 173. */
+    /* The other bytes in ascending order: 0 to 32, 127 to 160, 173. */
     if (byte <= 32) return 256u + byte;
     return byte == 173 ? 256u + 67 : 256u + 33 + (byte - 127u);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/train.c - one stage after the other; what each does with interrupts and what it
- * leaves. */
+/* tokenizer/train/train.c - runs the stages, and saves and resumes interrupted trainings. */
 #include <string.h>
 #include <unistd.h>
 
@@ -17,7 +16,7 @@ void hr_tokenize_train_default(hr_tokenize_train_request *request)
     *request = (hr_tokenize_train_request){ .vocab_size = 30000, .cut_from = 16 << 20 };
 }
 
-/* ---- what may be asked */
+/* ---- checking the request */
 
 enum { VOCABULARY_MOST = 1 << 24 };
 
@@ -54,7 +53,7 @@ static hr_status check_request(const hr_tokenize_train_request *r, hr_error *err
     return HR_OK;
 }
 
-/* ---- identities */
+/* ---- hashes that identify a training */
 
 static uint64_t mix_text(uint64_t sum, const char *text)
 {
@@ -91,7 +90,7 @@ static hr_state_head head_of(const hr_stage *s)
                             .sizes = s->sizes };
 }
 
-/* ---- a stage */
+/* ---- one stage */
 
 static hr_status save(hr_stage *s, hr_error *err)
 {
@@ -99,8 +98,8 @@ static hr_status save(hr_stage *s, hr_error *err)
     return hr_state_save(s->request->out, &head, &s->engine, err);
 }
 
-enum { STEPS = 16 };                                      /* merges between looks at the clock */
-static const int64_t save_ns = INT64_C(300) * 1000000000; /* between saves of a long training */
+enum { STEPS = 16 };                                      /* merges between checks of the clock */
+static const int64_t save_ns = INT64_C(300) * 1000000000; /* interval of automatic saves */
 
 static hr_status merge(hr_stage *s, hr_error *err)
 {
@@ -112,8 +111,8 @@ static hr_status merge(hr_stage *s, hr_error *err)
         status = hr_engine_step(&s->engine, &made, err);
         if (i % STEPS != 0 || status != HR_OK) continue;
         hr_error interrupted;
-        status = hr_stage_tell(s, "merging", s->engine.vocabulary.count, s->request->vocab_size,
-                               &interrupted);
+        status = hr_stage_report(s, "merging", s->engine.vocabulary.count, s->request->vocab_size,
+                                 &interrupted);
         const int64_t now = hr_clock_ns();
         if (status == HR_OK && now - saved < save_ns) continue;
         const hr_status wrote = save(s, err);
@@ -131,10 +130,10 @@ static hr_status merge(hr_stage *s, hr_error *err)
     return status;
 }
 
-/* A state in the folder is taken up if it is of this training, and refused if of another. */
+/* Resumes from a state in the folder if it belongs to this training; refuses any other. */
 static hr_status find_state(hr_stage *s, hr_state_head *head, bool *found, hr_error *err)
 {
-    hr_status status = hr_state_look(s->request->out, head, found, err);
+    hr_status status = hr_state_read_head(s->request->out, head, found, err);
     if (status != HR_OK || !*found) return status;
     const bool same_text = head->text == s->source->identity;
     if (head->stage == s->number && same_text && !head->merging) {
@@ -181,7 +180,7 @@ static hr_status write_files(hr_stage *s, const char *folder, hr_error *err)
     return status;
 }
 
-/* After stage 1: a state that says so, for a stage 2 that is interrupted before it merges. */
+/* After stage 1, saves a state that says so, for a stage 2 that is interrupted before it merges. */
 static hr_status mark_stage_two(const hr_stage *s, hr_error *err)
 {
     hr_state_head head = head_of(s);
@@ -190,8 +189,8 @@ static hr_status mark_stage_two(const hr_stage *s, hr_error *err)
     return hr_state_save(s->request->out, &head, 0, err);
 }
 
-/* The count that a stage 2 has come down to though it wants more merges, when rarer text was cut
- * out; 0: it is done. */
+/* The count at which stage 2 stopped although more merges are needed, because rarer text was cut
+ * out; 0: stage 2 is complete. */
 static int64_t came_down_to(const hr_stage *s)
 {
     const hr_engine *e = &s->engine;
@@ -199,8 +198,8 @@ static int64_t came_down_to(const hr_stage *s)
     return !is_full && e->rules.least > hr_max(1, s->request->min_frequency) ? e->rules.least : 0;
 }
 
-/* `more`: there is a stage behind it. *down: it has to be done anew, with borders kept that are
- * rarer than so many; else 0. */
+/* `more`: another stage follows. *down: not 0 if the stage must be repeated with a cut below this
+ * count. */
 static hr_status run_stage(hr_stage *s, const char *folder, bool more, int64_t *down, hr_error *err)
 {
     *down = 0;
@@ -220,7 +219,7 @@ static hr_status run_stage(hr_stage *s, const char *folder, bool more, int64_t *
     return status;
 }
 
-enum { CUT_LOWER = 8 }; /* times lower is the text cut, where it was cut too high */
+enum { CUT_LOWER = 8 }; /* divisor of the cut count when a stage is repeated */
 
 hr_status hr_tokenize_train(const hr_tokenize_train_request *request,
                             hr_tokenize_train_result *result, hr_error *err)
@@ -233,7 +232,7 @@ hr_status hr_tokenize_train(const hr_tokenize_train_request *request,
     hr_status status = check_request(request, err);
     if (status == HR_OK) status = hr_output_check(request->out, err);
     if (status == HR_OK) status = hr_directory_make(request->out, err);
-    if (status == HR_OK) status = hr_state_look(request->out, &head, &found, err);
+    if (status == HR_OK) status = hr_state_read_head(request->out, &head, &found, err);
     if (status != HR_OK) return status;
     const bool two = request->transition > 0, own = two && !request->inherit;
     if (!two || (own && !(found && head.stage == 2))) {
@@ -245,7 +244,7 @@ hr_status hr_tokenize_train(const hr_tokenize_train_request *request,
         if (status != HR_OK || !two) return status;
     }
     status = hr_path_join(request->out, "stage-1/merges.txt", merges, sizeof merges, err);
-    result->saved = own; /* stage 1 is done, and need not be done again */
+    result->saved = own; /* stage 1 is complete and will not be repeated */
     for (int64_t cut_most = 0; status == HR_OK; cut_most = hr_max(1, down / CUT_LOWER)) {
         hr_stage stage = { .request = request,
                            .result = result,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/word_counts.c - open addressing; slots hold half of the hash, so that most words
- * that are not the one in question are never looked at. */
+/* tokenizer/train/word_counts.c - open addressing. A slot holds half of the hash, so most
+ * mismatches are rejected without reading the word. */
 #include "tokenizer/train/word_counts.h"
 
 #include "base/assert.h"
@@ -28,7 +28,7 @@ void hr_word_counts_place(hr_word_counts *c, hr_region *region, hr_word_room roo
     HR_ASSERT(c->words && c->slots && c->text);
 }
 
-/* The slot of a word, or the free one where it belongs. */
+/* The slot of a word, or the free slot where it belongs. */
 static uint64_t *find(const hr_word_counts *c, const uint8_t *word, int64_t bytes, uint32_t hash)
 {
     const uint64_t mask = (UINT64_C(1) << c->slot_bits) - 1;

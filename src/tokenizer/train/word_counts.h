@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/word_counts.h - distinct words of bytes and how often each is there, in memory
- * that can be moved to a larger place when it is full. */
+/* tokenizer/train/word_counts.h - a hash table of distinct words and their counts, which can be
+ * moved to larger memory when it is full. */
 #ifndef HR_TOKENIZER_TRAIN_WORD_COUNTS_H
 #define HR_TOKENIZER_TRAIN_WORD_COUNTS_H
 
@@ -11,11 +11,11 @@
 #include "base/region.h"
 
 typedef struct {
-    int64_t words, bytes; /* that there is room for */
+    int64_t words, bytes; /* capacity */
 } hr_word_room;
 
 typedef struct {
-    uint64_t text; /* where its bytes begin */
+    uint64_t text; /* offset of its bytes */
     int64_t count;
     uint32_t bytes, hash;
 } hr_counted_word;
@@ -34,11 +34,11 @@ typedef struct {
 int64_t hr_word_counts_bytes(hr_word_room room);
 void hr_word_counts_place(hr_word_counts *counts, hr_region *region, hr_word_room room);
 
-/* Puts all words of `from` into `counts`, which has room for those that are new: an empty one, to
- * move a table, or one of another thread. */
+/* Adds all words of `from` to `counts`, which must have room for the new ones. Moves a table into
+ * an empty one, or combines the tables of two threads. */
 void hr_word_counts_add_all(hr_word_counts *counts, const hr_word_counts *from);
 
-/* Room that `counts` needs to hold more than it does. */
+/* The capacity to grow `counts` to. */
 hr_word_room hr_word_counts_more(const hr_word_counts *counts);
 
 static inline uint64_t hr_word_hash(const uint8_t *word, int64_t bytes)
@@ -55,10 +55,10 @@ static inline uint64_t hr_word_hash(const uint8_t *word, int64_t bytes)
     return hash ^ hash >> 32;
 }
 
-/* Counts a word `count` times more; false: it is new and there is no room. */
+/* Adds `count` to a word; false: the word is new and there is no room. */
 bool hr_word_counts_add(hr_word_counts *counts, const uint8_t *word, int64_t bytes, int64_t count);
 
-/* The index of a word; -1: it is not there. */
+/* The index of a word; -1: none. */
 int64_t hr_word_counts_find(const hr_word_counts *counts, const uint8_t *word, int64_t bytes);
 
 #endif

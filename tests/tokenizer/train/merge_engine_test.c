@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge_engine_test.c - the engine and inherited merges against a trainer that counts everything
- * anew for every merge, over random words of few letters, where pairs overlap. */
+/* merge_engine_test.c - the engine and inherited merges against a trainer that recounts everything
+ * for every merge, over random words of few letters, in which pairs overlap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,11 +16,11 @@
 
 enum { WORDS = 24, LETTERS = 40, TOKENS = 64, ENTRIES = 4096, MERGES = 256, PAIRS = 128 };
 
-/* ---- the slow one: words as lists of ids, texts of tokens as strings */
+/* ---- the slow trainer: words as lists of ids, texts of tokens as strings */
 
 typedef struct {
     int a, b;
-    int64_t count; /* when it was last looked at */
+    int64_t count; /* at the last recount */
     bool words[WORDS];
     bool gone;
 } entry;
@@ -30,10 +30,10 @@ typedef struct {
     int64_t counts[WORDS];
     int word_count, token_count, entry_count, merge_count;
     char names[TOKENS + 1][512];
-    int64_t kept[PAIRS][PAIRS]; /* what merges of a pair left in its count */
+    int64_t kept[PAIRS][PAIRS]; /* what merging a pair left of its count */
     entry entries[ENTRIES];
     int merges[MERGES][2];
-    int64_t longest; /* characters that a token has fewer of */
+    int64_t longest; /* tokens have fewer characters */
 } slow;
 
 static int64_t count_pair(const slow *s, int a, int b)
@@ -73,13 +73,13 @@ static bool may_grow(const slow *s, int a, int b)
 
 static void merge_slowly(slow *s, const entry *e, bool replaces)
 {
-    static bool gained[2][PAIRS][WORDS]; /* before the new token, and behind it */
+    static bool gained[2][PAIRS][WORDS]; /* on the left of the new token, and on the right */
     char name[1024];
     const int a = e->a, b = e->b, before = s->token_count;
     snprintf(name, sizeof name, "%s%s", s->names[a], s->names[b]);
     assert_true(strlen(name) < 512);
     const int joined = token_of(s, name);
-    assert_true(joined == before); /* no token is ever made twice: what the engine stands on */
+    assert_true(joined == before); /* no token is made twice: the engine relies on this */
     memset(gained, 0, sizeof gained);
     assert_true(s->merge_count < MERGES);
     s->merges[s->merge_count][0] = a;
@@ -167,7 +167,7 @@ static bool inherit_slowly(slow *s, const char *left, const char *right)
     return false;
 }
 
-/* ---- the engine over the same words */
+/* ---- the engine on the same words */
 
 typedef struct {
     hr_engine engine;
@@ -247,7 +247,7 @@ static void draw_words(slow *s, int letter_count)
     for (int w = 0; w < s->word_count; w++) {
         s->counts[w] = 1 + draw(draw(4) ? 3 : 50);
         s->lengths[w] = draw(LETTERS + 1);
-        const int run = 1 + draw(6); /* runs of one letter are where pairs overlap */
+        const int run = 1 + draw(6); /* pairs overlap in runs of one letter */
         for (int i = 0; i < s->lengths[w]; i++)
             s->words[w][i] = i && draw(run) ? s->words[w][i - 1] : draw(letter_count);
     }
@@ -255,10 +255,10 @@ static void draw_words(slow *s, int letter_count)
 
 static slow *one, *two;
 
-static void merges_are_those_of_counting_anew(void **state)
+static void merges_equal_those_of_recounting_each_time(void **state)
 {
     (void)state;
-    for (int turn = 0; turn < 1500; turn++) {
+    for (int round = 0; round < 1500; round++) {
         const int letter_count = 1 + draw(4);
         fast f;
         draw_words(one, letter_count);
@@ -277,7 +277,7 @@ static void merges_are_those_of_counting_anew(void **state)
     }
 }
 
-/* merges.txt of what was trained slowly; returns its bytes. */
+/* Writes the merges of the slow trainer as merges.txt; returns its bytes. */
 static int64_t spell_merges(const slow *s, char *text)
 {
     int64_t bytes = sprintf(text, "#version: 0.2\n");
@@ -299,19 +299,20 @@ static void expect_token(const slow *s, int expected, const hr_inherited *in, ui
     assert_int_equal(hr_vocabulary_find(&in->vocabulary, text, bytes), id);
 }
 
-static void inherited_merges_are_those_of_replaying_one_by_one(void **state)
+static void inherited_merges_equal_a_replay_one_by_one(void **state)
 {
     (void)state;
     int dropped = 0, cuts = 0;
     char *text = malloc(1 << 20);
-    for (int turn = 0; turn < 1000; turn++) {
+    for (int round = 0; round < 1000; round++) {
         const int letter_count = 2 + draw(3);
         uint8_t there[MERGES] = { 0 };
         draw_words(one, letter_count);
         *two = *one;
         begin_slowly(one);
         train_slowly(one, letter_count + draw(40), 0, false);
-        if (draw(2)) draw_words(two, letter_count); /* another text: some merges are not there */
+        if (draw(2))
+            draw_words(two, letter_count); /* another text, in which some merges do not occur */
         const slow words = *two;
         begin_slowly(two);
         const int64_t bytes = spell_merges(one, text);
@@ -355,8 +356,8 @@ static void inherited_merges_are_those_of_replaying_one_by_one(void **state)
     assert_true(dropped > 100 && cuts > 100);
 }
 
-/* Long atoms go another way than short ones. */
-static void long_atoms_are_merged_as_short_ones(void **state)
+/* Long atoms use a different algorithm. */
+static void long_atoms_are_merged_like_short_ones(void **state)
 {
     (void)state;
     static const char merges[] = "#version: 0.2\na b\nb a\na a\nab ab\naa aa\nabab a\nba b\nb b\n";
@@ -367,7 +368,7 @@ static void long_atoms_are_merged_as_short_ones(void **state)
     assert_int_equal(hr_inherited_place(&in, &region, "merges.txt", merges, sizeof merges - 1,
                                         INT64_MAX, INT64_MAX, &err),
                      HR_OK);
-    for (int turn = 0; turn < 300; turn++) {
+    for (int round = 0; round < 300; round++) {
         uint8_t atom[600], there[16] = { 0 }, expected_there[16] = { 0 };
         uint32_t tokens[600], expected[600];
         int64_t count = 100 + draw(500);
@@ -399,7 +400,7 @@ static void long_atoms_are_merged_as_short_ones(void **state)
     free(region.base);
 }
 
-static void lines_that_are_no_merges_are_named(void **state)
+static void invalid_lines_of_merges_are_named(void **state)
 {
     (void)state;
     static const char *const wrong[] = { "#version: 0.2\na b\nab\n", "#version: 0.2\na b\nab c d\n",
@@ -417,18 +418,18 @@ static void lines_that_are_no_merges_are_named(void **state)
         region.used = 0;
         assert_int_equal(
             hr_inherited_place(&in, &region, "m.txt", wrong[i], bytes, 2, INT64_MAX, &err), HR_OK);
-        assert_int_equal(in.count, 1); /* the header is a line, as `head -n 2` counts */
+        assert_int_equal(in.count, 1); /* the header counts as a line, as for `head -n 2` */
         free(region.base);
     }
 }
 
-/* With room for few pairs the floor rises, and all are counted again and again. */
+/* With room for few pairs the floor rises and all pairs are recounted often. */
 static void too_little_room_changes_no_merge(void **state)
 {
     (void)state;
     int64_t recounts = 0;
     int floors = 0;
-    for (int turn = 0; turn < 600; turn++) {
+    for (int round = 0; round < 600; round++) {
         const int letter_count = 4 + draw(9);
         fast f;
         draw_words(one, letter_count);
@@ -448,7 +449,7 @@ static void too_little_room_changes_no_merge(void **state)
     assert_true(recounts > 100 && floors > 20);
 }
 
-static void what_cannot_fit_is_said(void **state)
+static void an_error_says_what_does_not_fit(void **state)
 {
     (void)state;
     fast f;
@@ -464,7 +465,7 @@ static void what_cannot_fit_is_said(void **state)
     free(f.memory);
 }
 
-static void texts_are_known_whoever_made_them(void **state)
+static void equal_texts_share_one_id(void **state)
 {
     (void)state;
     const int64_t bytes = hr_merge_vocabulary_bytes(16, 64);
@@ -488,8 +489,8 @@ static void texts_are_known_whoever_made_them(void **state)
     free(memory);
 }
 
-/* The 256 characters, as the standard's authors list them. */
-static void bytes_have_the_characters_of_the_field(void **state)
+/* The 256 characters in the order of GPT-2's bytes_to_unicode. */
+static void bytes_map_to_the_characters_of_gpt2(void **state)
 {
     (void)state;
     int others = 0;
@@ -515,14 +516,14 @@ int main(void)
     two = malloc(sizeof *two);
     printf("seed %llu\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(merges_are_those_of_counting_anew),
-        cmocka_unit_test(inherited_merges_are_those_of_replaying_one_by_one),
-        cmocka_unit_test(long_atoms_are_merged_as_short_ones),
-        cmocka_unit_test(lines_that_are_no_merges_are_named),
+        cmocka_unit_test(merges_equal_those_of_recounting_each_time),
+        cmocka_unit_test(inherited_merges_equal_a_replay_one_by_one),
+        cmocka_unit_test(long_atoms_are_merged_like_short_ones),
+        cmocka_unit_test(invalid_lines_of_merges_are_named),
         cmocka_unit_test(too_little_room_changes_no_merge),
-        cmocka_unit_test(what_cannot_fit_is_said),
-        cmocka_unit_test(texts_are_known_whoever_made_them),
-        cmocka_unit_test(bytes_have_the_characters_of_the_field),
+        cmocka_unit_test(an_error_says_what_does_not_fit),
+        cmocka_unit_test(equal_texts_share_one_id),
+        cmocka_unit_test(bytes_map_to_the_characters_of_gpt2),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     free(one);

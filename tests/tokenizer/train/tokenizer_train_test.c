@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge_train_test.c - trainings whole: the files, what stops and goes on, budgets, and what is
- * refused. tests/tokenizer/train/small holds a text and what the field's reference trainer writes
+/* tokenizer_train_test.c - complete trainings: the files, interrupts and resuming, budgets, and
+ * errors. tests/tokenizer/train/small has a text and the files that the reference trainer writes
  * for it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 static char folder[] = "/tmp/headroom-train-XXXXXX";
 static char text_path[128], other_path[128], even_path[128];
 
-/* Not of the heap, which a training plans. */
+/* Static, because a training plans the heap. */
 enum { FILE_MOST = 4 << 20 };
 static char contents[2][FILE_MOST];
 
@@ -66,11 +66,11 @@ static const char *out_named(const char *name)
     return out;
 }
 
-/* What a training tells, and when it is to be interrupted. */
+/* Records the progress of a training, and when to interrupt it. */
 typedef struct {
     volatile sig_atomic_t interrupts;
-    int64_t told, interrupt_at; /* -1: never */
-    const char *work;           /* that interrupts are counted in; null: in any */
+    int64_t reports, interrupt_at; /* -1: never */
+    const char *work;              /* count only progress of this work; null: any */
     hr_tokenize_train_plan plans[8];
     int32_t plan_count;
 } listener;
@@ -82,12 +82,12 @@ static void planned(void *context, const hr_tokenize_train_plan *plan)
     l->plans[l->plan_count++] = *plan;
 }
 
-static void told(void *context, const char *work, int64_t done, int64_t all)
+static void report(void *context, const char *work, int64_t done, int64_t all)
 {
     listener *l = context;
     assert_true(done >= 0 && done <= all);
     if (l->work && strcmp(work, l->work) != 0) return;
-    if (l->told++ == l->interrupt_at) l->interrupts = 1;
+    if (l->reports++ == l->interrupt_at) l->interrupts = 1;
 }
 
 static hr_tokenize_train_request request_for(const char *const *files, listener *l, const char *out)
@@ -101,7 +101,7 @@ static hr_tokenize_train_request request_for(const char *const *files, listener 
     request.threads = 2;
     request.interrupts = &l->interrupts;
     request.planned = planned;
-    request.told = told;
+    request.told = report;
     request.context = l;
     return request;
 }
@@ -124,7 +124,7 @@ static void train_well(const hr_tokenize_train_request *request)
     assert_int_equal(status, HR_OK);
 }
 
-static void files_are_those_of_the_reference(void **state)
+static void files_equal_those_of_the_reference(void **state)
 {
     (void)state;
     static const char *const files[] = { HR_SOURCE "/tests/tokenizer/train/small/text.txt" };
@@ -137,7 +137,7 @@ static void files_are_those_of_the_reference(void **state)
     request.special_count = 2;
     train_well(&request);
     expect_same(HR_SOURCE "/tests/tokenizer/train/small", request.out);
-    /* The same around the model, taken from that file; and a special token twice is one. */
+    /* The sections around the model come from that file; a duplicate special token counts once. */
     request.special_count = 3;
     request.out = out_named("small-again");
     train_well(&request);
@@ -152,7 +152,7 @@ static hr_tokenize_train_request superwords(const char *const *files, listener *
     return request;
 }
 
-static void threads_change_nothing(void **state)
+static void files_do_not_depend_on_the_number_of_threads(void **state)
 {
     (void)state;
     const char *const files[] = { text_path };
@@ -169,9 +169,9 @@ static void threads_change_nothing(void **state)
     }
 }
 
-/* Trains whole and cut: symbols that are left of so many, and how often stage 2 was done. */
-static void expect_the_same_when_cut(const char *text, int64_t vocab_size, int threads,
-                                     int64_t slots[2], int32_t *stages)
+/* Trains with and without cutting. slots: symbols of both; stages: how often stage 2 ran. */
+static void expect_cutting_changes_no_file(const char *text, int64_t vocab_size, int threads,
+                                           int64_t slots[2], int32_t *stages)
 {
     const char *const files[] = { text };
     for (int cut = 0; cut < 2; cut++) {
@@ -189,34 +189,34 @@ static void expect_the_same_when_cut(const char *text, int64_t vocab_size, int t
     expect_same(out_named("rare"), out_named("rare-cut"));
 }
 
-static void cutting_what_is_rare_out_changes_no_file(void **state)
+static void cutting_rare_text_changes_no_file(void **state)
 {
     (void)state;
     int64_t slots[2];
     int32_t stages;
     for (int threads = 1; threads <= 3; threads++) {
-        expect_the_same_when_cut(text_path, 300, threads, slots, &stages);
+        expect_cutting_changes_no_file(text_path, 300, threads, slots, &stages);
         assert_true(slots[1] < slots[0] / 2);
-        expect_the_same_when_cut(text_path, 4000, threads, slots, &stages);
+        expect_cutting_changes_no_file(text_path, 4000, threads, slots, &stages);
         assert_int_equal(slots[1], slots[0]);
     }
 }
 
-/* Of words that are all beside each other as often, each merge makes the others rarer. */
-static void merges_that_come_down_to_what_was_cut_out_are_made_anew(void **state)
+/* All words of this text are adjacent equally often, so each merge makes the others rarer. */
+static void stage_2_is_repeated_when_merges_reach_the_cut(void **state)
 {
     (void)state;
     int64_t slots[2];
     int32_t stages;
     for (int threads = 1; threads <= 3; threads++) {
-        expect_the_same_when_cut(even_path, 84, threads, slots, &stages);
+        expect_cutting_changes_no_file(even_path, 84, threads, slots, &stages);
         assert_true(slots[1] < slots[0]);
         assert_true(stages > 1);
     }
 }
 
-static void interrupted_ends_as_if_it_had_not_been(const char *text, int64_t vocab_size,
-                                                   int64_t cut_from, int32_t resumed_least)
+static void expect_resumed_equals_uninterrupted(const char *text, int64_t vocab_size,
+                                                int64_t cut_from, int32_t resumed_least)
 {
     const char *const files[] = { text };
     listener l;
@@ -224,7 +224,7 @@ static void interrupted_ends_as_if_it_had_not_been(const char *text, int64_t voc
     request.vocab_size = vocab_size;
     request.cut_from = cut_from;
     train_well(&request);
-    const int64_t all = l.told;
+    const int64_t all = l.reports;
     int32_t saved = 0, resumed = 0;
     for (int64_t at = 0; at < all; at += 1 + all / 23) {
         char name[32];
@@ -251,15 +251,15 @@ static void interrupted_ends_as_if_it_had_not_been(const char *text, int64_t voc
     assert_true(saved > 10 && resumed >= resumed_least);
 }
 
-static void what_was_interrupted_ends_as_if_it_had_not_been(void **state)
+static void a_resumed_training_writes_the_same_files(void **state)
 {
     (void)state;
-    interrupted_ends_as_if_it_had_not_been(even_path, 84, 1, 2);
-    interrupted_ends_as_if_it_had_not_been(text_path, 700, INT64_MAX, 6);
+    expect_resumed_equals_uninterrupted(even_path, 84, 1, 2);
+    expect_resumed_equals_uninterrupted(text_path, 700, INT64_MAX, 6);
 }
 
-/* Many times, each after a little more. */
-static void a_training_may_be_interrupted_again_and_again(void **state)
+/* Interrupts many times, each a little later. */
+static void a_training_can_be_interrupted_many_times(void **state)
 {
     (void)state;
     const char *const files[] = { text_path };
@@ -297,7 +297,7 @@ static void interrupt_while_merging(const char *out)
     assert_true(result.saved);
 }
 
-static void a_state_of_something_else_is_refused(void **state)
+static void the_state_of_another_training_is_refused(void **state)
 {
     (void)state;
     const char *const files[] = { text_path }, *const others[] = { other_path };
@@ -341,7 +341,7 @@ static void a_state_of_something_else_is_refused(void **state)
     train_well(&request);
 }
 
-static void the_plan_is_what_is_used_and_a_byte_less_is_refused(void **state)
+static void the_process_stays_within_the_plan_and_a_smaller_budget_is_refused(void **state)
 {
     (void)state;
     const char *const files[] = { text_path };
@@ -373,7 +373,7 @@ static void the_plan_is_what_is_used_and_a_byte_less_is_refused(void **state)
 static void less_room_for_pairs_changes_no_file(void **state)
 {
     (void)state;
-    /* A vocabulary that is larger plans more room; the merges that both have are the same. */
+    /* A larger vocabulary plans more room; the merges that both have are equal. */
     const char *const files[] = { text_path };
     long few_bytes, many_bytes;
     listener l;
@@ -393,13 +393,13 @@ typedef struct {
     const char *text;
     size_t bytes;
     hr_status status;
-    const char *said; /* behind the path */
-} wrong_text;
+    const char *said; /* the message after the path */
+} invalid_text;
 
-static void texts_that_cannot_be_are_refused(void **state)
+static void invalid_texts_are_refused(void **state)
 {
     (void)state;
-    static const wrong_text wrong[] = {
+    static const invalid_text wrong[] = {
         { "", 0, HR_CORRUPT, ": no text in it" },
         { "abc\xff\n", 5, HR_CORRUPT, ": byte 3 is not UTF-8" },
         { "ab\xe2\x82", 4, HR_CORRUPT, ": byte 2 is not UTF-8" },
@@ -432,7 +432,7 @@ static void expect_refused(const hr_tokenize_train_request *request, hr_status s
     assert_non_null(strstr(err.message, said));
 }
 
-static void settings_that_contradict_are_refused(void **state)
+static void invalid_settings_are_refused(void **state)
 {
     (void)state;
     const char *const files[] = { text_path }, *const none[] = { "/no/such/file" };
@@ -474,7 +474,7 @@ static void settings_that_contradict_are_refused(void **state)
     expect_refused(&r, HR_USAGE, "a special token is empty");
     r = fine;
     r.pattern = "(";
-    expect_refused(&r, HR_CORRUPT, "the pattern");
+    expect_refused(&r, HR_CORRUPT, "pattern \"(");
     r = fine;
     r.like = text_path;
     expect_refused(&r, HR_CORRUPT, "byte 0");
@@ -487,7 +487,7 @@ static void settings_that_contradict_are_refused(void **state)
     expect_refused(&r, HR_USAGE, "initial alphabet: byte 1 is not UTF-8");
 }
 
-static void pipelines_that_are_not_trained_are_named(void **state)
+static void unsupported_pipelines_are_refused_by_name(void **state)
 {
     (void)state;
     static const struct {
@@ -504,7 +504,7 @@ static void pipelines_that_are_not_trained_are_named(void **state)
           "has added tokens" },
         { "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":"
           "\"Odd\"}}",
-          "Split is not Odd" },
+          "unknown behavior Odd of Split" },
         { "[]", "not a tokenizer.json" },
     };
     const char *const files[] = { text_path };
@@ -519,8 +519,8 @@ static void pipelines_that_are_not_trained_are_named(void **state)
     }
 }
 
-/* A line that is longer than what is read at once, and words over its ends. */
-static void long_lines_and_files_without_an_end_are_read(void **state)
+/* A line longer than a read, and words across its ends. */
+static void long_lines_and_files_without_a_final_newline_are_read(void **state)
 {
     (void)state;
     char path[160];
@@ -578,19 +578,19 @@ int main(void)
     if (!mkdtemp(folder)) return 1;
     make_texts();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_are_those_of_the_reference),
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(cutting_what_is_rare_out_changes_no_file),
-        cmocka_unit_test(merges_that_come_down_to_what_was_cut_out_are_made_anew),
-        cmocka_unit_test(what_was_interrupted_ends_as_if_it_had_not_been),
-        cmocka_unit_test(a_training_may_be_interrupted_again_and_again),
-        cmocka_unit_test(a_state_of_something_else_is_refused),
-        cmocka_unit_test(the_plan_is_what_is_used_and_a_byte_less_is_refused),
+        cmocka_unit_test(files_equal_those_of_the_reference),
+        cmocka_unit_test(files_do_not_depend_on_the_number_of_threads),
+        cmocka_unit_test(cutting_rare_text_changes_no_file),
+        cmocka_unit_test(stage_2_is_repeated_when_merges_reach_the_cut),
+        cmocka_unit_test(a_resumed_training_writes_the_same_files),
+        cmocka_unit_test(a_training_can_be_interrupted_many_times),
+        cmocka_unit_test(the_state_of_another_training_is_refused),
+        cmocka_unit_test(the_process_stays_within_the_plan_and_a_smaller_budget_is_refused),
         cmocka_unit_test(less_room_for_pairs_changes_no_file),
-        cmocka_unit_test(texts_that_cannot_be_are_refused),
-        cmocka_unit_test(settings_that_contradict_are_refused),
-        cmocka_unit_test(pipelines_that_are_not_trained_are_named),
-        cmocka_unit_test(long_lines_and_files_without_an_end_are_read),
+        cmocka_unit_test(invalid_texts_are_refused),
+        cmocka_unit_test(invalid_settings_are_refused),
+        cmocka_unit_test(unsupported_pipelines_are_refused_by_name),
+        cmocka_unit_test(long_lines_and_files_without_a_final_newline_are_read),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relay_test.c - a text in parts on several threads is the text on one: the same ids in the same
- * order from a file and from a pipe, and of what is wrong with it the first. */
+/* parallel_test.c - encoding a text in parts on several threads equals encoding it on one thread:
+ * the same ids in the same order, from a file and from a pipe, and the same first error. */
 #include <fcntl.h>
 
 #include "headroom/tokenize.h"
@@ -52,14 +52,14 @@ static void words(FILE *file)
     put_words(file, 200000);
 }
 
-/* Every other place where it could be parted is none, for what stands behind it. */
+/* Every second possible split point is invalid because of the character after it. */
 static void blanks(FILE *file)
 {
     uint32_t seed = 5;
     for (int32_t i = 0; i < 1200000; i++) fputc("a\n "[draw(&seed, 3)], file);
 }
 
-/* Longer than what is read at once, and than what a thread has room for. */
+/* Words longer than one read, and longer than the part buffer of a thread. */
 static void long_words(FILE *file)
 {
     put_words(file, 40000);
@@ -69,7 +69,7 @@ static void long_words(FILE *file)
     put_words(file, 40000);
 }
 
-/* One of them is twelve bytes in form C: there are more ids than bytes. */
+/* Each character has twelve bytes in form C, so there are more ids than bytes. */
 static void notes(FILE *file)
 {
     for (int32_t i = 0; i < 5000; i++) {
@@ -78,7 +78,7 @@ static void notes(FILE *file)
     }
 }
 
-/* The same without a place to part it for as much as a thread has room for. */
+/* The same without a split point for the length of a thread's part buffer. */
 static void many_notes(FILE *file)
 {
     for (int32_t i = 0; i < 4; i++) {
@@ -97,7 +97,7 @@ static void make_text(const char *name, text_maker *make)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Makes standard input a pipe with that text, in pieces of any length. */
+/* Makes standard input a pipe that delivers the text in writes of random length. */
 static pid_t pipe_text(const char *name)
 {
     int ends[2];
@@ -120,21 +120,21 @@ static pid_t pipe_text(const char *name)
     return child;
 }
 
-/* ---- what comes of them */
+/* ---- results */
 
 typedef struct {
     uint32_t *ids; /* [IDS_MAX] */
     int64_t count, done;
-    int64_t interrupt_at; /* so many ids; 0: never */
-    const char *cut;      /* the file becomes empty when the first part is done; null: it stays */
+    int64_t interrupt_at; /* interrupt after this many ids; 0: never */
+    const char *cut;      /* truncate this file to zero after the first part; null: none */
     volatile sig_atomic_t interrupts;
     hr_status status;
     hr_error error;
-} told;
+} output;
 
 static void take_ids(void *context, const uint32_t *ids, int64_t count)
 {
-    told *to = context;
+    output *to = context;
     assert_true(to->count + count <= IDS_MAX);
     memcpy(to->ids + to->count, ids, (size_t)count * sizeof *ids);
     to->count += count;
@@ -144,13 +144,13 @@ static void take_ids(void *context, const uint32_t *ids, int64_t count)
 
 static void take_progress(void *context, int64_t done, int64_t all)
 {
-    told *to = context;
+    output *to = context;
     assert_true(done >= to->done && (all < 0 || done <= all));
     to->done = done;
     if (to->cut) assert_int_equal(truncate(to->cut, 0), 0);
 }
 
-static void encode(hr_tokenize *tokenize, const char *path, told *to)
+static void encode(hr_tokenize *tokenize, const char *path, output *to)
 {
     const hr_tokenize_request request = {
         .ids = take_ids, .told = take_progress, .context = to, .interrupts = &to->interrupts
@@ -162,7 +162,7 @@ static void encode(hr_tokenize *tokenize, const char *path, told *to)
     assert_int_equal(result.ids, to->count);
 }
 
-/* A text that lies in memory, whatever was encoded before. */
+/* Encodes a text in memory; must work after any earlier result. */
 static void encode_word(hr_tokenize *tokenize)
 {
     const hr_tokenize_request request = { .around = false };
@@ -183,10 +183,10 @@ static hr_tokenize *opened(const char *name, int32_t threads)
     return tokenize;
 }
 
-static told *room(int32_t which)
+static output *room(int32_t which)
 {
-    static told rooms[2];
-    told *to = &rooms[which];
+    static output rooms[2];
+    output *to = &rooms[which];
     if (!to->ids) to->ids = malloc(IDS_MAX * sizeof *to->ids);
     assert_non_null(to->ids);
     to->interrupt_at = 0;
@@ -194,25 +194,25 @@ static told *room(int32_t which)
     return to;
 }
 
-static void same(const told *to, const told *wanted)
+static void expect_same(const output *to, const output *wanted)
 {
     if (to->status != HR_OK) fail_msg("%s", to->error.message);
     assert_int_equal(to->count, wanted->count);
     assert_memory_equal(to->ids, wanted->ids, (size_t)to->count * sizeof *to->ids);
 }
 
-static void the_beginning(const told *to, const told *whole)
+static void expect_prefix(const output *to, const output *whole)
 {
     assert_true(to->count < whole->count);
     assert_memory_equal(to->ids, whole->ids, (size_t)to->count * sizeof *to->ids);
 }
 
-static void ids_are_those_of_one_thread(void **state)
+static void ids_do_not_depend_on_the_number_of_threads(void **state)
 {
     static const char *const names[] = { "gpt2", "nfc", "super-two", "prefix-nfc" };
     static text_maker *const texts[] = { nothing, a_word,     words,     blanks,
                                          notes,   many_notes, long_words };
-    told *wanted = room(0), *to = room(1);
+    output *wanted = room(0), *to = room(1);
     (void)state;
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
         make_text("text", texts[t]);
@@ -222,9 +222,9 @@ static void ids_are_those_of_one_thread(void **state)
                 const pid_t child = pipe_text("text");
                 hr_tokenize *tokenize = opened(names[n], threads_of[i]);
                 encode(tokenize, "text", i ? to : wanted);
-                same(i ? to : wanted, wanted);
+                expect_same(i ? to : wanted, wanted);
                 encode(tokenize, "-", to);
-                same(to, wanted);
+                expect_same(to, wanted);
                 hr_tokenize_close(&tokenize);
                 assert_int_equal(waitpid(child, &status, 0), child);
                 assert_int_equal(status, 0);
@@ -233,11 +233,12 @@ static void ids_are_those_of_one_thread(void **state)
     }
 }
 
-/* The second place is the nearer one to whoever reads behind it. */
-static void what_is_wrong_first_is_told_and_nothing_behind_it(void **state)
+/* There are two errors. A thread finds the second one earlier, because it is nearer to the start of
+ * its part. */
+static void the_first_error_is_reported_and_no_ids_follow_it(void **state)
 {
     enum { FIRST = 700000, SECOND = FIRST + 40000 };
-    told *good = room(0), *to = room(1);
+    output *good = room(0), *to = room(1);
     (void)state;
     make_text("good", words);
     make_text("bad", words);
@@ -256,16 +257,16 @@ static void what_is_wrong_first_is_told_and_nothing_behind_it(void **state)
             encode(tokenize, "bad", to);
             assert_int_equal(to->status, HR_CORRUPT);
             assert_string_equal(to->error.message, "bad: byte 700000: not UTF-8");
-            the_beginning(to, good);
+            expect_prefix(to, good);
             encode_word(tokenize);
         }
         hr_tokenize_close(&tokenize);
     }
 }
 
-static void what_cannot_be_read_is_told_in_its_turn(void **state)
+static void read_errors_are_reported_in_text_order(void **state)
 {
-    told *whole = room(0), *to = room(1);
+    output *whole = room(0), *to = room(1);
     (void)state;
     for (int32_t i = 0; i < COUNTS; i++) {
         hr_tokenize *tokenize = opened("gpt2", threads_of[i]);
@@ -273,11 +274,11 @@ static void what_cannot_be_read_is_told_in_its_turn(void **state)
         encode(tokenize, "text", whole);
         assert_int_equal(whole->status, HR_OK);
         to->cut = "text";
-        if (threads_of[i] > 1) { /* one has all of it in its window */
+        if (threads_of[i] > 1) { /* a single thread has the whole file in its window */
             encode(tokenize, "text", to);
             assert_int_equal(to->status, HR_CORRUPT);
             assert_true(to->count > 0);
-            the_beginning(to, whole);
+            expect_prefix(to, whole);
         }
         to->cut = NULL;
         const int folder = open(".", O_RDONLY);
@@ -291,21 +292,21 @@ static void what_cannot_be_read_is_told_in_its_turn(void **state)
     }
 }
 
-static void an_interrupt_ends_it(void **state)
+static void an_interrupt_stops_encoding(void **state)
 {
-    told *whole = room(0), *to = room(1);
+    output *whole = room(0), *to = room(1);
     (void)state;
     make_text("text", words);
     for (int32_t i = 0; i < COUNTS; i++) {
         hr_tokenize *tokenize = opened("gpt2", threads_of[i]);
         encode(tokenize, "text", whole);
-        to->interrupt_at = 1; /* there are more parts than threads, and some are not begun */
+        to->interrupt_at = 1; /* there are more parts than threads, so some are not started */
         encode(tokenize, "text", to);
         assert_int_equal(to->status, HR_INTERRUPTED);
-        the_beginning(to, whole);
+        expect_prefix(to, whole);
         to->interrupt_at = 0;
         encode(tokenize, "text", to);
-        same(to, whole);
+        expect_same(to, whole);
         hr_tokenize_close(&tokenize);
     }
 }
@@ -313,10 +314,10 @@ static void an_interrupt_ends_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(ids_are_those_of_one_thread),
-        IN_A_FOLDER(what_is_wrong_first_is_told_and_nothing_behind_it),
-        IN_A_FOLDER(what_cannot_be_read_is_told_in_its_turn),
-        IN_A_FOLDER(an_interrupt_ends_it),
+        IN_A_FOLDER(ids_do_not_depend_on_the_number_of_threads),
+        IN_A_FOLDER(the_first_error_is_reported_and_no_ids_follow_it),
+        IN_A_FOLDER(read_errors_are_reported_in_text_order),
+        IN_A_FOLDER(an_interrupt_stops_encoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
