@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arbitrary bytes as a tokenizer.model. The target of tokenizer.json distinguishes the two formats
  * by their first bytes; this one adds the first bytes of a model if they are missing. */
+#define _GNU_SOURCE /* memfd_create */
 #include <string.h>
 
 #define LLVMFuzzerTestOneInput hr_fuzz_tokenizer
