@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/consume.c - writes the steps of a program anew, updates among those of the backward pass.
+/* plan/consume.c - rebuilds the step list with updates inside the backward pass.
  *
- * What a step of the update is follows from its operands: it completes a gradient (of a weight that
- * is used twice), or it reads one and renews state, or it reads one and renews nothing (a share of
- * the norm), or it does none of these and stays behind. */
+ * The operands of an update step determine its kind. It completes a gradient (of a weight that is
+ * used twice); or it reads a gradient and updates state; or it reads one and updates none (a term
+ * of the norm); or it does none of these and stays in its section. */
 #include "plan/consume.h"
 
 #include <stdio.h>
@@ -16,16 +16,16 @@
 typedef struct {
     hr_program *program;
     int32_t section, update; /* loops */
-    int32_t begin, end;      /* of the update's steps: its first, its last */
-    int32_t *touched;        /* [tensor_max] of roots: the section's last step that does; HR_NONE */
-    bool *written;           /* [tensor_max] of roots: by the section, or what completes them */
-    bool *late;              /* [tensor_max] of roots: by what is no update in the update */
-    int32_t *copy;           /* [tensor_max] what stands for it in the norm; HR_NONE: not known */
-    int32_t *loop_copy;      /* [loop_max] likewise */
-    int32_t *first, *last;   /* [step_max] steps of the update that come after a step; HR_NONE */
-    int32_t *next;           /* [step_max] and after such a step */
-    int32_t *place;          /* [step_max] where an old step is in the new list */
-    hr_step *steps;          /* [step_max] the new list */
+    int32_t begin, end;      /* first and last step of the section "update" */
+    int32_t *touched; /* [tensor_max] by root: last step of the section that accesses it; HR_NONE */
+    bool *written;    /* [tensor_max] by root: written in the section or by a completing step */
+    bool *late;    /* [tensor_max] by root: written in "update" by a step that updates no state */
+    int32_t *copy; /* [tensor_max] its replacement in the norm; HR_NONE: not known yet */
+    int32_t *loop_copy;    /* [loop_max] the same for loops */
+    int32_t *first, *last; /* [step_max] list of update steps to insert after a step; HR_NONE */
+    int32_t *next;         /* [step_max] next update step of that list */
+    int32_t *place;        /* [step_max] new index of an old step */
+    hr_step *steps;        /* [step_max] the new step list */
     int32_t count;
     bool full;
 } consuming;
@@ -40,7 +40,7 @@ static int32_t root_of(const consuming *c, int32_t tensor)
     return hr_tensor_root(c->program, tensor);
 }
 
-/* ---- what the steps of the update are */
+/* ---- kinds of update steps */
 
 static bool is_gradient(const consuming *c, int32_t tensor)
 {
@@ -70,7 +70,7 @@ static bool renews(const consuming *c, int32_t s)
     return false;
 }
 
-/* The step needs a number that the update makes of all gradients. */
+/* Returns whether the step reads a value that "update" computes from all gradients. */
 static bool waits(const consuming *c, int32_t s)
 {
     const hr_step *step = &c->program->steps[s];
@@ -108,9 +108,9 @@ static void survey(consuming *c)
                                  : c->late)[root_of(c, program->steps[s].out[k])] = true;
 }
 
-/* ---- where they go */
+/* ---- insertion points */
 
-/* The step of the section after which all that step `s` touches is complete; HR_NONE: it touches
+/* The step of the section after which all operands of step `s` are complete; HR_NONE: it accesses
  * nothing there. */
 static int32_t complete_at(const consuming *c, int32_t s)
 {
@@ -140,11 +140,11 @@ static void hang(consuming *c, int32_t s)
             c->touched[root_of(c, c->program->steps[s].out[k])] = at;
 }
 
-/* Those of the update that are wanted in the section that is written next. */
+/* Kinds of update steps to insert into the section that is written next. */
 enum { REPORTS = 1, SHARES = 2, RENEWALS = 4 };
 
-/* What completes a gradient is wanted in each. Reports come before all updates that stand with
- * them. */
+/* Steps that complete a gradient are always inserted. Reports come before all updates at the same
+ * place. */
 static void hang_all(consuming *c, uint32_t wanted)
 {
     for (int32_t s = 0; s < c->program->step_count; s++) c->first[s] = HR_NONE;
@@ -155,7 +155,7 @@ static void hang_all(consuming *c, uint32_t wanted)
     for (int32_t s = c->begin; s <= c->end; s++)
         if (renews(c, s) ? wanted & RENEWALS
                          : wanted & SHARES && reads_gradient(c, s) && !completes(c, s))
-            hang(c, s); /* an average behind the weights that it is of */
+            hang(c, s); /* an average follows the update of its weight */
 }
 
 /* ---- copies */
@@ -165,7 +165,8 @@ static int32_t loop_in_norm(const consuming *c, int32_t loop)
     return loop == HR_NONE || c->loop_copy[loop] == HR_NONE ? loop : c->loop_copy[loop];
 }
 
-/* What stands for a tensor in the norm: itself unless the step writes it or moves it in a loop. */
+/* The replacement of a tensor in the norm: a copy if the step writes it or if it moves with a
+ * copied loop, else the tensor itself. */
 static int32_t in_norm(consuming *c, int32_t tensor)
 {
     hr_program *program = c->program;
@@ -185,12 +186,12 @@ static int32_t in_norm(consuming *c, int32_t tensor)
     program->tensors[made] = *from;
     program->tensors[made].view_of = of;
     program->tensors[made].view_loop = moves;
-    /* What the run kept for the update belongs to the norm alone. */
+    /* A gradient whose home was the run is needed only in the norm. */
     program->tensors[made].home = from->home == 0 ? c->update : loop_in_norm(c, from->home);
     return c->copy[tensor] = made;
 }
 
-/* Loops inside the step's section, once more; the update's own becomes that of the norm. */
+/* Copies the loops inside the section "step". The section "update" becomes the section "norm". */
 static void copy_loops(consuming *c)
 {
     hr_program *program = c->program;
@@ -213,7 +214,7 @@ static void copy_loops(consuming *c)
             program->loops[c->loop_copy[l]].parent = c->loop_copy[program->loops[l].parent];
 }
 
-/* ---- the new list */
+/* ---- new step list */
 
 static void append(consuming *c, hr_step step)
 {
@@ -229,7 +230,7 @@ static hr_step step_in_norm(consuming *c, hr_step step)
     return step;
 }
 
-/* Step `s` of the update as it stands after step `at`. */
+/* Step `s` of "update", adjusted to its place after step `at`. */
 static hr_step moved(const consuming *c, int32_t s, int32_t at)
 {
     const hr_step *before = &c->program->steps[at];
@@ -257,7 +258,7 @@ static void write_section(consuming *c, bool norm)
     }
 }
 
-/* What is left of the update: it has nothing to do with a gradient. */
+/* Appends the remaining steps of "update", which access no gradient. */
 static void write_rest(consuming *c, bool norm)
 {
     for (int32_t s = c->begin; s <= c->end; s++)

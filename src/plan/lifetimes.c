@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/lifetimes.c - derives lives, joins what may share bytes, lists buffers. */
+/* plan/lifetimes.c - derives lifetimes, joins storages and lists buffers. */
 #include "plan/lifetimes.h"
 
 #include "base/checked.h"
 #include "graph/op.h"
 
 typedef struct {
-    int32_t first, last; /* last < first: never touched */
+    int32_t first, last; /* last < first: never accessed */
 } life;
 
 typedef struct {
     const hr_program *program;
     hr_plan *plan;
-    life *lives;         /* [tensor_count] of roots */
-    life *storage_lives; /* [tensor_count] of roots, with those that take over their bytes */
-    int32_t *shares;     /* [tensor_count] root -> root whose bytes it takes over, or itself */
-    int32_t *roots;      /* [tensor_count] what owns the bytes: tensors are large, and far apart */
-    int32_t *homes;      /* [tensor_count] of roots */
+    life *lives;         /* [tensor_count] by root */
+    life *storage_lives; /* [tensor_count] by root, with the tensors that reuse its bytes */
+    int32_t *shares;     /* [tensor_count] by root: the root whose bytes it reuses, or itself */
+    int32_t *roots; /* [tensor_count] owner of the bytes; copied, as tensor records are large */
+    int32_t *homes; /* [tensor_count] by root */
 } deriving;
 
 static void widen(deriving *d, int32_t step, int32_t tensor)
@@ -43,7 +43,7 @@ static int32_t storage_root(const deriving *d, int32_t tensor)
     return root;
 }
 
-/* How many operands of a step lie in the storage of `root`. */
+/* The number of operands of a step that are in the storage of `root`. */
 static int32_t operands_in(const deriving *d, const hr_step *step, int32_t root)
 {
     int32_t count = 0;
@@ -54,10 +54,10 @@ static int32_t operands_in(const deriving *d, const hr_step *step, int32_t root)
     return count;
 }
 
-/* Output k may take over input j: both own their bytes, of equal size, in one loop, of which
- * this step runs once a turn (or its next turn would read what it has written over); the input
- * dies here, in every form it has, and no other operand of the step lies in it; the output is
- * born here. */
+/* Returns whether output `out` may reuse the bytes of input `in`. Both own equal sizes and have the
+ * same home. The step runs once per iteration of it, since a second run would read overwritten
+ * bytes. The storage of the input is last used here and by one operand, and the output starts
+ * here. */
 static bool may_share(const deriving *d, int32_t s, int32_t in, int32_t out)
 {
     const hr_program *program = d->program;
@@ -98,7 +98,7 @@ static hr_status rounded(int64_t bytes, const char *what, int64_t *out, hr_error
     return HR_OK;
 }
 
-/* The buffer of a tensor, made at its first appearance; its root's comes before it. */
+/* Lists the buffer of a tensor at its first use, after the buffer of its root. */
 static hr_status list_tensor(deriving *d, int32_t *storage_of, int32_t tensor, hr_error *err)
 {
     hr_plan *plan = d->plan;
