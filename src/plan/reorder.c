@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/reorder.c - looks around the peak for steps that are better done on its other side.
+/* plan/reorder.c - moves steps near the peak to its other side.
  *
- * A step before the peak may wait until after it, with all that need it; one after it may come
- * before, with all it needs. What either does to the bytes at the peak is seen from the accesses in
- * a window around it; lives are derived anew only for what looks like a gain. */
+ * A step before the peak may move behind it, together with all steps that depend on it; a step
+ * after the peak may move before it, together with all steps that it depends on. The accesses in a
+ * window around the peak give an estimate of the gain. Lifetimes are derived again only for
+ * promising moves. */
 #include "plan/reorder.h"
 
 #include <string.h>
@@ -13,29 +14,29 @@
 #include "plan/lifetimes.h"
 
 enum {
-    REACH = 24, /* steps to either side of the peak */
+    REACH = 24, /* steps on either side of the peak */
     WINDOW = 2 * REACH + 1,
     MOVES_MOST = 64,
     OPERANDS = HR_IN_MAX + HR_OUT_MAX
 };
 
-/* The most bytes alive, when first, and at how many steps. */
+/* The maximum of live bytes, its first step, and the number of steps that have it. */
 typedef struct {
     int64_t bytes;
     int32_t at, steps;
 } peak;
 
-/* Neighbours in one loop around a peak. */
+/* Adjacent steps in one loop around a peak. */
 typedef struct {
     hr_step steps[WINDOW];
-    int32_t first, count, peak; /* number of the first; the peak's place among them */
+    int32_t first, count, peak; /* index of the first step; index of the peak in the window */
 } window;
 
 typedef struct {
     hr_program *program;
     hr_region *region;
     int32_t threads;
-    hr_plan plan; /* lives of the program before the move that is being tried */
+    hr_plan plan; /* buffers and lifetimes before the move under test */
     window around;
 } reordering;
 
@@ -63,7 +64,7 @@ static bool lower(const peak *a, const peak *b)
     return a->bytes != b->bytes ? a->bytes < b->bytes : a->steps < b->steps;
 }
 
-/* Operand i of a step, inputs first; HR_NONE where there is none. */
+/* Operand i of a step, inputs first; HR_NONE: absent. */
 static int32_t operand(const hr_step *step, int32_t i)
 {
     return i < HR_IN_MAX ? step->in[i] : step->out[i - HR_IN_MAX];
@@ -77,7 +78,7 @@ static bool touches(const hr_program *program, const hr_step *step, int32_t root
     return false;
 }
 
-/* One writes what the other touches. */
+/* Returns whether one step writes a value that the other accesses. */
 static bool must_keep_order(const hr_program *program, const hr_step *a, const hr_step *b)
 {
     for (int32_t k = 0; k < HR_OUT_MAX; k++) {
@@ -89,7 +90,7 @@ static bool must_keep_order(const hr_program *program, const hr_step *a, const h
     return false;
 }
 
-/* Steps of the host read and write what no operand shows: nothing passes them. */
+/* Host steps have accesses that are not operands, so no step may move across them. */
 static bool movable(const hr_program *program, int32_t s, int32_t loop)
 {
     return s >= 0 && s < program->step_count && program->steps[s].loop == loop &&
@@ -110,7 +111,7 @@ static void look_around(reordering *r, int32_t at)
            (size_t)r->around.count * sizeof *r->around.steps);
 }
 
-/* Marks a step and all that must pass the peak with it; false: the peak itself would have to. */
+/* Marks a step and all steps that must move with it. False if the peak step is one of them. */
 static bool mark_company(const reordering *r, int32_t step, bool *goes)
 {
     const window *w = &r->around;
@@ -123,7 +124,8 @@ static bool mark_company(const reordering *r, int32_t step, bool *goes)
     return !goes[w->peak];
 }
 
-/* Whether a value lives no longer than from its first to its last access, in this loop. */
+/* Returns whether a value is live exactly from its first to its last access, for accesses in this
+ * loop. */
 static bool follows_accesses(const hr_program *program, int32_t root, int32_t loop)
 {
     const int32_t home = program->tensors[root].home;
@@ -132,7 +134,7 @@ static bool follows_accesses(const hr_program *program, int32_t root, int32_t lo
     return home != HR_NONE;
 }
 
-/* Bytes of a value at the peak after the move, less those before it. */
+/* Change of a value's live bytes at the peak by the move. */
 static int64_t change_of(const reordering *r, int32_t root, const bool *goes)
 {
     const window *w = &r->around;
@@ -152,7 +154,7 @@ static int64_t change_of(const reordering *r, int32_t root, const bool *goes)
     return ((before && after) - was_alive) * buffer->bytes;
 }
 
-/* The same, of all values that those who go touch. */
+/* Sum of the changes over all values that the moved steps access. */
 static int64_t change(const reordering *r, const bool *goes)
 {
     const window *w = &r->around;
@@ -171,7 +173,7 @@ static int64_t change(const reordering *r, const bool *goes)
     return sum;
 }
 
-/* Writes the window's steps into the program, those that go on the other side of the peak. */
+/* Writes the window's steps back to the program, the marked ones on the other side of the peak. */
 static void place(reordering *r, const bool *goes)
 {
     const window *w = &r->around;
@@ -187,7 +189,7 @@ static void place(reordering *r, const bool *goes)
         if (!goes[t]) *to++ = w->steps[t];
 }
 
-/* Tries to let a step pass the peak; leaves the program as it was where that gains nothing. */
+/* Tries to move a step across the peak; restores the program if the peak is not lower. */
 static hr_status try(reordering *r, const peak *now, int32_t step, bool *moved, hr_error *err)
 {
     static const bool none[WINDOW];
@@ -204,7 +206,7 @@ static hr_status try(reordering *r, const peak *now, int32_t step, bool *moved, 
     return status;
 }
 
-/* Moves the nearest step that lowers the peak. */
+/* Makes one move: that of the nearest step which lowers the peak. */
 static hr_status move_one(reordering *r, bool *moved, hr_error *err)
 {
     peak now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/strategy.c - brings a strategy into its canonical form and applies its passes. */
+/* plan/strategy.c - canonical form, legality and application of strategies. */
 #include "plan/strategy.h"
 
 #include <string.h>
@@ -14,13 +14,14 @@
 #include "plan/recompute.h"
 #include "plan/tile.h"
 
-/* Logits of so many tokens: large enough that adding the head's gradient once a chunk costs little,
- * small enough to be a minor part of any plan. */
+/* Default loss chunk in tokens: large enough that accumulating the head's gradient once per chunk
+ * costs little, small enough that the logits are a minor part of any plan. */
 enum { LOSS_CHUNK_TOKENS = 1024, BLOCK_TOKENS = 64 };
 
 static const hr_intermediates everything = (1u << HR_INTERMEDIATES) - 2;
 
-/* Norms cost a pass over memory to compute again; layers cost most of their forward pass. */
+/* Recomputing norms costs a pass over memory; recomputing layers costs most of their forward
+ * pass. */
 static hr_intermediates dropped_of(int32_t recompute)
 {
     switch (recompute) {
@@ -88,7 +89,7 @@ hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy
     return HR_OK;
 }
 
-/* ---- what is cut */
+/* ---- tiles */
 
 typedef struct {
     const hr_program *program;
@@ -102,7 +103,7 @@ static void add_cut(cutting *c, int32_t first, int32_t last, const char *name, i
     c->cuts[c->count++] = (hr_tile_cut){ first, last, name, rows };
 }
 
-/* The steps of the head in a section: neighbours, forward and backward. */
+/* Tiles the steps of the head in a section, which are adjacent: forward and backward. */
 static void cut_head(cutting *c, const char *section, const char *name, int64_t chunk)
 {
     const hr_program *program = c->program;
@@ -117,7 +118,7 @@ static void cut_head(cutting *c, const char *section, const char *name, int64_t 
     if (first != HR_NONE) add_cut(c, first, last, name, chunk);
 }
 
-/* The last step of the run that begins with step `s`: neighbours of one block of one layer. */
+/* Last step of the run that starts at step `s`: adjacent steps of one block of one layer. */
 static int32_t run_end(const hr_program *program, int32_t s, int32_t end)
 {
     const hr_step *first = &program->steps[s];
@@ -127,8 +128,8 @@ static int32_t run_end(const hr_program *program, int32_t s, int32_t end)
     return s;
 }
 
-/* Every run of a block in the step, forward, backward and clones that stand alone: each is a loop
- * of its own. */
+/* Tiles every run of a block in the step, each as its own loop: forward, backward, and separate
+ * clones. */
 static void cut_blocks(cutting *c, hr_block block, const char *name, int64_t rows)
 {
     const hr_program *program = c->program;
@@ -147,7 +148,7 @@ static bool drops_something(const hr_strategy *strategy)
     return false;
 }
 
-/* Clones of another block would break the run that is to be cut. */
+/* Tiled blocks must stay adjacent: clones of another block would split their runs. */
 static uint32_t whole_blocks(const hr_strategy *strategy)
 {
     return (strategy->mlp_tile ? 1u << HR_BLOCK_MLP : 0) |
