@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/evaluation.c - the sections of an evaluation.
+/* model/evaluation.c - builds the sections of an evaluation.
  *
- * Tables are as short as in model/generation.c: a row is rounded when it is read, whether the table
- * is rounded already or not, and where a position is added to it first the table stays long. */
+ * Tables have the dtype of activations as in model/generation.c: rows are rounded when read, so a
+ * rounded table gives equal values. A table to which positions are added first stays fp32. */
 #include "model/evaluation.h"
 
 #include "model/assemble.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/layer_schema.c - builds the forward pass of one layer and looks at its marks. */
+/* model/layer_schema.c - builds the forward pass of one layer and collects its marks. */
 #include "model/layer_schema.h"
 
 #include "base/assert.h"
 #include "model/family.h"
 #include "ops/list.h"
 
-/* Of one layer with the embedding and the last norm. */
+/* Limits for one layer with the embedding and the last norm. */
 enum { STEPS_MOST = 40, TENSORS_MOST = 100, LOOPS_MOST = 4, PARAMS_MOST = 32 };
 
 enum {
@@ -14,7 +14,7 @@ enum {
             LOOPS_MOST * sizeof(hr_loop) + PARAMS_MOST * sizeof(hr_param) + 8 * 64
 };
 
-/* Adds a set to disjoint ones: those that it meets become one with it. */
+/* Adds a set to disjoint sets and merges those that it intersects. */
 static int32_t add(hr_intermediates set, hr_intermediates *sets, int32_t count)
 {
     int32_t left = 0;

@@ -53,8 +53,8 @@ static bool sort_events(const hr_storage *storages, int32_t count, hr_region *sc
     return true;
 }
 
-/* Splits time into sections. A section ends at the first end of a lifetime after a start: the set of
- * live storages is maximal there. */
+/* Splits time into sections. A section ends at the first end of a lifetime after a start: the set
+ * of live storages is maximal there. */
 static void cut_time(packing *p, const hr_storage *storages, const hr_pack_key *events,
                      hr_pack_result *result)
 {

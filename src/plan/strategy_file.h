@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/strategy_file.h - a strategy as YAML, for people and for the key memory.strategy.
  *
- *     micro_batch: 8          # sequences, or whole
- *     loss_chunk: 1024        # tokens, or whole
- *     mlp_tile: 256           # tokens, or whole
- *     attention_tile: whole   # sequences, or whole
- *     order: dw_first         # or dx_first
- *     layers:                 # every layer once; values that are not kept are recomputed
+ *     micro_batch: 8                      # sequences, or full
+ *     loss_chunk: 1024                    # tokens, or full
+ *     mlp_tile: 256                       # tokens, or full
+ *     attention_tile: full                # sequences, or full
+ *     backward_order: weight_grad_first   # or input_grad_first
+ *     gradient_release: no
+ *     reorder: no
+ *     layers:                             # every layer once; values not kept are recomputed
  *       - layers: 0-5
- *         keep: [norm, q, k, v, attention, mid, up, activation]
+ *         keep: [norm, q, k, v, attention, mlp_input, up, activation]
  *       - layers: 6
  *         keep: []
  *
- * Defaults: a tile is whole, the order dw_first. Values that share a buffer are kept together: all
- * of q, k and v or none if one product computes them. */
+ * Defaults: tiles are full, the order is weight_grad_first, the rest no. Values that share a buffer
+ * are kept together: all of q, k and v or none if one product computes them. */
 #ifndef HR_PLAN_STRATEGY_FILE_H
 #define HR_PLAN_STRATEGY_FILE_H
 
