@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_read_test.c - recipes as files: good ones, and bad ones with the text of each refusal. */
+/* config_read_test.c - recipe files: valid ones, and invalid ones with the text of each error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +80,7 @@ static void assert_refused(const char *text, int64_t bytes, const char *message)
 }
 
 typedef struct {
-    const char *wrong, *right; /* a recipe, and what it is refused with or what it is equal to */
+    const char *wrong, *right; /* a recipe, and its error or an equal recipe */
 } pair;
 
 static void a_list_of_patterns_or_groups_is_the_text_of_its_entries(void **state)
@@ -107,7 +107,7 @@ static void a_list_of_patterns_or_groups_is_the_text_of_its_entries(void **state
     }
 }
 
-/* Entries of 9 letters with a blank between them: 102 of them are 1,019 bytes. */
+/* Entries of 9 letters separated by a blank: 102 of them are 1,019 bytes. */
 static void a_list_has_the_room_of_its_text_and_no_more(void **state)
 {
     (void)state;

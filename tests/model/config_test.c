@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of keys, sizes, and the checks. */
+/* config_test.c - the table of keys, sizes, and the checks. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,7 +109,7 @@ static void the_rows_cover_the_whole_struct_once(void **state)
         assert_int_equal(hr_config_row_find(row->key.name), i);
         assert_true(strlen(row->key.text) > 0 && strlen(row->key.text) < 80);
     }
-    /* What is left is padding: less than 8 bytes behind each narrower member. */
+    /* The rest is padding: less than 8 bytes after each narrower member. */
     assert_true((int64_t)sizeof(hr_config) - bytes < 8 * hr_config_row_count());
 }
 
@@ -208,8 +208,8 @@ static void a_key_that_no_key_resembles_is_refused_without_a_suggestion(void **s
     }
 }
 
-/* Of these words the first is what was typed and the others are in order of likelihood; those
- * behind the empty word are no suggestions. */
+/* The first word is the typed one, the others follow by likelihood. Words after the empty word are
+ * no suggestions. */
 static void similar_words_cost_less_and_different_ones_are_no_suggestion(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_test.c - which parameters train, with what rate and decay, and what is refused. */
+/* rules_test.c - which parameters train, with which learning rate and weight decay, and what is
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +25,7 @@ static hr_config recipe(const char *freeze, const char *groups)
     return config;
 }
 
-/* As the assembled program has it. */
+/* The rule in the assembled program. */
 static hr_param_rule rule_of(const hr_config *config, const char *name)
 {
     hr_error err;

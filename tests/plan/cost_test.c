@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cost_test.c - the price of a program is the sum of its calls, each at the rows it has. The
- * calls are walked here one by one, as the executor does, with short last turns and all. */
+/* cost_test.c - the cost of a program is the sum of its calls, each with its rows. This test
+ * enumerates the calls one by one, as the executor does, including short last iterations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void build(built *b, const hr_config *config, int64_t micro_batch)
         fail_msg("%s", err.message);
 }
 
-/* Any rates that are all different. */
+/* Random rates that all differ. */
 static void draw_rates(uint64_t turn, hr_rates *rates)
 {
     rates->threads = THREADS;
@@ -55,7 +55,8 @@ static void draw_rates(uint64_t turn, hr_rates *rates)
     }
 }
 
-/* Walks all turns of the loops around a step, outermost first, and prices each call. */
+/* Enumerates all iterations of the loops around a step, outermost first, and adds the cost of each
+ * call. */
 typedef struct {
     const hr_program *program;
     const hr_rates *rates;
@@ -173,7 +174,8 @@ static void sums_start_once_however_often_their_step_runs(void **state)
     free(cut.memory);
 }
 
-/* By hand: what each product packs, carries and cuts short, and what its call is not charged. */
+/* Computed by hand: the items that each product packs, carries and pads, and those it is not
+ * charged for. */
 static void products_count_what_their_blocks_do(void **state)
 {
     (void)state;
@@ -203,7 +205,7 @@ static void products_count_what_their_blocks_do(void **state)
     assert_int_equal(items[3], 2 * 600 * 1000);
 }
 
-/* LayerNorm takes a mean away, RMSNorm does not: bytes alone would price them alike. */
+/* LayerNorm subtracts a mean, RMSNorm does not: bytes alone would give them equal costs. */
 static void norms_count_what_they_centre(void **state)
 {
     (void)state;
@@ -218,7 +220,7 @@ static void norms_count_what_they_centre(void **state)
     }
 }
 
-/* Nothing that a step is charged for is negative, or less with more rows. */
+/* No term is negative, and none decreases with more rows. */
 static void more_rows_are_never_less_work(void **state)
 {
     (void)state;

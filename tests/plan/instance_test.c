@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing instances as files: what is read, what is refused and how, what is written. */
+/* instance_test.c - packing instances as files: reading, refusing, packing and writing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -156,7 +156,7 @@ static void a_row_too_many_is_refused(void **state)
     assert_non_null(strstr(err.message, "line 1048578: more than 1048576 rows, the limit"));
 }
 
-/* Seven rows that overlap by 5 bytes at most and need 6. */
+/* Seven rows with 5 bytes live at most that need 6. */
 static const char unreachable[] = HEADER
     "0,0,1,3\n1,0,4,1\n2,1,3,2\n3,2,5,2\n4,3,6,1\n5,4,5,2\n6,5,6,3\n";
 
@@ -212,7 +212,7 @@ static void without_time_the_answer_is_undecided_and_sound(void **state)
     assert_int_equal(access(out, F_OK), -1);
 }
 
-/* Whether two rows meet depends on which times come first, not on how far apart they lie. */
+/* Whether two rows overlap depends on the order of their times, not on the distances. */
 static void times_may_lie_as_far_apart_as_numbers_go(void **state)
 {
     (void)state;

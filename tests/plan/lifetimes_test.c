@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifetimes_test.c - how long values live, and whose bytes an output may take over: one small
+/* lifetimes_test.c - lifetimes of values, and reuse of an input's bytes by an output: one small
  * program for each rule. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void must(hr_status status, const hr_error *err)
     if (status != HR_OK) fail_msg("%s", err->message);
 }
 
-/* A program with one weight and, as every step needs something to read, a value of rows: step 0. */
+/* A program with one weight and a value with rows that other steps read: step 0. */
 static int32_t open_scene(scene *s)
 {
     s->region = hr_region_over(s->memory, sizeof s->memory);
@@ -55,7 +55,7 @@ static int32_t rows(scene *s, const char *name, int64_t width)
     return hr_build_rows(&s->builder, name, HR_F32, width);
 }
 
-/* made = dy W^T + addend: the output may take the bytes of addend or aux, never those of dy. */
+/* made = dy W^T + addend: the output may reuse the bytes of addend or aux, never those of dy. */
 static void product(scene *s, int32_t dy, int32_t addend, int32_t made)
 {
     const hr_linear_attr attr = { WIDTH, WIDTH, ROWS, HR_ACT_NONE };
@@ -66,7 +66,7 @@ static void product(scene *s, int32_t dy, int32_t addend, int32_t made)
     step->out[0] = made;
 }
 
-/* Reads a value and nothing else. */
+/* A step that only reads a value. */
 static void look(scene *s, int32_t value)
 {
     hr_build_step(&s->builder, HR_OP_sample, 0, 0)->in[0] = value;
@@ -126,8 +126,8 @@ static void a_value_from_outside_lives_through_a_loop_that_turns(void **state)
         hr_build_loop_close(&s.builder);
         hr_build_loop_close(&s.builder);
         derive(&s);
-        lives(&s, a, 0, count > 1 ? 5 : 3); /* the next turn reads it again */
-        lives(&s, own, 3, 4);               /* belongs to a turn */
+        lives(&s, a, 0, count > 1 ? 5 : 3); /* the next iteration reads it again */
+        lives(&s, own, 3, 4);               /* belongs to one iteration */
     }
 }
 
@@ -139,7 +139,7 @@ static void a_sum_is_there_from_the_first_turn_to_its_reader(void **state)
     const int32_t sum = hr_build_fixed(&s.builder, "sum", HR_ROLE_GRADIENT, HR_F32, HR_PANEL, WIDTH,
                                        WIDTH, 0);
     hr_build_loop_open(&s.builder, "turns", HR_MANY);
-    look(&s, a); /* step 1: the loop begins before the sum is first written */
+    look(&s, a); /* step 1: the loop starts before the first write of the sum */
     const hr_linear_attr attr = { WIDTH, WIDTH, ROWS, HR_ACT_NONE };
     hr_step *step = hr_build_step(&s.builder, HR_OP_linear_dw, &attr, sizeof attr); /* step 2 */
     step->in[0] = step->in[1] = a;
@@ -157,7 +157,7 @@ static void an_output_takes_the_bytes_of_an_addend_that_dies(void **state)
     (void)state;
     const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH), c = rows(&s, "c", WIDTH);
     product(&s, a, HR_NONE, b); /* 1 */
-    product(&s, a, b, c);       /* 2: b dies, c takes its bytes */
+    product(&s, a, b, c);       /* 2: the lifetime of b ends, c reuses its bytes */
     look(&s, a);
     look(&s, c); /* 4 */
     derive(&s);
@@ -181,7 +181,7 @@ static void bytes_that_are_read_again_are_not_taken(void **state)
     assert_false(share(&s, b, c));
 }
 
-/* made = dy W^T + dy: the product still reads dy where made would be written. */
+/* made = dy W^T + dy: the product still reads dy while it writes made. */
 static void an_operand_that_is_used_twice_in_a_step_is_not_written_over(void **state)
 {
     static scene s;
@@ -201,7 +201,7 @@ static void two_outputs_or_two_inputs_never_share(void **state)
     const int32_t made = rows(&s, "made", WIDTH);
     product(&s, a, HR_NONE, b);
     product(&s, a, HR_NONE, c);
-    product(&s, a, b, made); /* addend and aux both die: one of them is taken */
+    product(&s, a, b, made); /* the lifetimes of addend and aux both end: made reuses one of them */
     s.program.steps[3].in[AUX] = c;
     look(&s, made);
     derive(&s);
@@ -221,7 +221,8 @@ static void bytes_of_another_size_are_not_taken(void **state)
     assert_false(share(&s, b, c));
 }
 
-/* The addend belongs to the run, the output to a turn: the second turn needs the addend again. */
+/* The addend belongs to the run, the output to one iteration: the second iteration reads the addend
+ * again. */
 static void bytes_of_an_outer_loop_are_not_taken(void **state)
 {
     static scene s;
@@ -236,7 +237,7 @@ static void bytes_of_an_outer_loop_are_not_taken(void **state)
     assert_false(share(&s, b, c));
 }
 
-/* Both belong to the run; but the step that reads one and writes the other runs twice. */
+/* Both belong to the run, but the step that reads one and writes the other runs twice. */
 static void no_bytes_change_hands_in_a_step_that_is_repeated(void **state)
 {
     static scene s;
@@ -302,7 +303,7 @@ static void what_no_step_touches_takes_no_bytes(void **state)
     assert_int_equal(s.plan.storage_count, 1);
 }
 
-/* Steps 0 to 5 with a sum, a taker and a loop: what is alive is added up storage by storage. */
+/* Steps 0 to 5 with a sum, a reuse and a loop: the test adds the live bytes storage by storage. */
 static void bytes_alive_are_those_of_the_storages_alive_and_their_most_is_the_floor(void **state)
 {
     static scene s;
@@ -312,10 +313,10 @@ static void bytes_alive_are_those_of_the_storages_alive_and_their_most_is_the_fl
     const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH), c = rows(&s, "c", WIDTH);
     const int32_t odd = hr_build_fixed(&s.builder, "odd", HR_ROLE_SUM, HR_F32, HR_ROWS, 3, 0, 0);
     product(&s, a, HR_NONE, b); /* 1 */
-    product(&s, a, b, c);       /* 2: c takes the bytes of b, and a dies */
+    product(&s, a, b, c);       /* 2: c reuses the bytes of b, and the lifetime of a ends */
     hr_build_loop_open(&s.builder, "turns", 2);
     look(&s, c);   /* 3 */
-    look(&s, odd); /* 4: alive from 3, and counted as a whole line */
+    look(&s, odd); /* 4: live from 3; its size counts as a whole line */
     hr_build_loop_close(&s.builder);
     look(&s, odd); /* 5 */
     derive(&s);

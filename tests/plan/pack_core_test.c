@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cores: what is folded away comes back without an overlap, and what fits nowhere in a core fits
- * nowhere. Blocks of equals fall apart into their members. */
+/* pack_core_test.c - cores: folded items are placed without overlap, and if a core does not fit,
+ * the part does not. Blocks of items with equal lifetimes split into their members. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void set_loads(const hr_pack_part *part)
     }
 }
 
-/* Lives in the order of birth, many of one section, from some section on. */
+/* Random lifetimes sorted by start, many of one section. */
 static hr_pack_part random_part(int32_t sections)
 {
     hr_pack_part part = { .items = items, .first = draw(0, 3), .unit = 1 };
@@ -83,7 +83,8 @@ static hr_pack_part random_part(int32_t sections)
     return part;
 }
 
-/* No two that meet share a byte; negative offsets are not placed. */
+/* Asserts that overlapping lifetimes share no byte; negative offsets are not placed. Returns the
+ * height. */
 static int64_t height_of(const hr_pack_part *part, const int64_t *offsets)
 {
     int64_t height = 0;
@@ -192,7 +193,8 @@ static void blocks_of_equals_fall_apart_into_their_members(void **state)
     assert_true(glued_away > 0);
 }
 
-/* What lives through all of a part may lie at its bottom: glued or not, the answer is the same. */
+/* Items that live through all of a part fit at its bottom, so joining them does not change the
+ * answer. */
 static void what_is_glued_on_the_ground_loses_no_placement(void **state)
 {
     (void)state;
@@ -237,8 +239,8 @@ static void what_is_glued_on_the_ground_loses_no_placement(void **state)
     assert_true(answers[HR_PACK_FOUND] > 0 && answers[HR_PACK_IMPOSSIBLE] > 0);
 }
 
-/* Every ranking asks the same question, so short searches answer as one long one does, or give up;
- * also where they begin with what is known. */
+/* Every ranking answers the same question, so short searches give the answer of one long search or
+ * none, also when they start from a known placement. */
 static void many_short_searches_answer_as_one_long_one(void **state)
 {
     (void)state;

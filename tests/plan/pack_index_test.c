@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is taken when: every answer is that of a plain map of sections and addresses; with too few
- * runs it may be higher, and is still free. */
+/* pack_index_test.c - addresses in use over time: every answer equals that of a plain map of
+ * sections and addresses. With too few runs an answer may be higher, but is still free. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static void open_empty(int32_t sections, int32_t items)
     assert_true(scratch.used <= hr_pack_index_bytes(items < sections ? sections : items));
 }
 
-/* Some are placed where they find room, others wherever they are told to be. */
+/* Some are placed where they fit, others at given addresses. */
 static void take(int32_t first, int32_t last, int64_t low, int64_t bytes)
 {
     hr_pack_index_add(&tree, first, last, low, low + bytes);
@@ -122,7 +122,7 @@ static void with_too_few_runs_what_it_finds_is_free(void **state)
     assert_true(coarse > 0);
 }
 
-/* A list of many runs is not walked for each that is added: what is added lies near the last. */
+/* Adding to a list with many runs does not scan them: new runs are near the last one added. */
 static void stacks_grow_in_the_middle_of_many_holes(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void stacks_grow_in_the_middle_of_many_holes(void **state)
     assert_true(tree.looks - before < 16 * STACK + 4 * HOLES);
 }
 
-/* Half of the items lie with holes between them, and no hole holds one of the others. */
+/* Half of the items leave holes between them that are too small for the others. */
 static void first_fit_ends_where_holes_are_too_many(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing: never an overlap, never below the floor, at the floor where it can be reached. */
+/* pack_test.c - packing: no overlaps, never below the floor, at the floor if it is reachable. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -54,8 +54,7 @@ static void training_steps_pack_at_their_floor(void **state)
     assert_true(counts[HR_PACK_OPEN] * 200 <= 200 * HR_COUNT);
 }
 
-/* Orders alone; then as a plan is packed, with what mends and searches; and as what that leaves
- * open is packed again. */
+/* First by orders only, then with repair and search as for a plan, then again as for open plans. */
 static void two_stacks_that_meet_pack_at_their_floor(void **state)
 {
     (void)state;
@@ -81,7 +80,7 @@ static void two_stacks_that_meet_pack_at_their_floor(void **state)
     assert_true(counts[HR_PACK_OPEN] * 200 <= 100 * HR_COUNT);
 }
 
-/* What a packing knows stays, so a plan may be packed again with more work at any time. */
+/* A packing keeps the best placement so far, so a plan may be packed again with more work. */
 static void more_work_never_gives_a_larger_arena(void **state)
 {
     (void)state;
@@ -126,21 +125,21 @@ static void a_floor_that_cannot_be_reached_is_proven_so(void **state)
     assert_int_equal(result.proof, HR_PACK_PROVEN);
 }
 
-/* Plans of a terabyte have more units than 32 bits count. */
+/* Plans of a terabyte have more units than 32 bits can count. */
 static void an_arena_of_terabytes_is_searched_like_any_other(void **state)
 {
     (void)state;
     const int32_t count = make_unreachable();
     const int64_t times = (INT64_C(1) << 36) + 1;
     for (int32_t i = 0; i < count; i++) storages[i].bytes *= times;
-    storages[0].bytes -= HR_ARENA_ALIGN; /* so that they have no large unit */
+    storages[0].bytes -= HR_ARENA_ALIGN; /* so that the sizes have no large common unit */
     const hr_pack_result result = pack(count, HR_PACK_WORK_DEFAULT);
     check(count, &result);
     assert_int_equal(result.proof, HR_PACK_PROVEN);
     assert_true(result.nodes > 0 && result.arena_bytes > result.floor_bytes);
 }
 
-/* Random small plans never stand above their floor, so these are neighbours of one that does. */
+/* Small random plans always reach their floor, so these are variants of one that does not. */
 static void small_plans_are_as_low_as_the_best_of_all_orders(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack_within_test.c - packing within a capacity, and until it is stopped; public instances. */
+/* pack_within_test.c - packing within a capacity, and packing that is stopped; public instances. */
 #include "support/storages.h"
 
-/* Reads `id,lower,upper,size` with half-open lives. */
+/* Reads `id,lower,upper,size` with half-open lifetimes. */
 static int32_t read_instance(const char *name)
 {
     char path[512], line[128];

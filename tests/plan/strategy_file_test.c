@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* strategy_file_test.c - a strategy that is printed reads back as itself; every file that is not
- * one for the recipe is refused with one sentence that says where. */
+/* strategy_file_test.c - a printed strategy reads back equal; a file that is not a legal strategy
+ * for the recipe is refused with one sentence that has the line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -249,7 +249,7 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
     hr_folder_close(&folder);
 }
 
-/* Any bytes: an answer, and in time. */
+/* Random bytes: the reader always ends with an answer. */
 static void rubbish_gets_an_answer(void **state)
 {
     static const char seeds[] =

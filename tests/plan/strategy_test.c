@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* strategy_test.c - strategies: one plan whatever the order of the passes, which sets are
+/* strategy_test.c - strategies: one plan whatever the order of the passes, which sets give
  * different programs, what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@
 
 enum { SEED = 20250402, LAYERS_MOST = 4, SETS = 1 << (HR_INTERMEDIATES - 1) };
 
-/* The plan's file, as text; the judge has no objection. */
+/* The plan file as text, accepted by the verifier. */
 static char *written(const compiled *c)
 {
     const hr_folder folder = hr_folder_open();
@@ -96,7 +96,7 @@ static void add_head(cut_list *list, const hr_program *program, const char *sect
     if (rows) list->cuts[list->count++] = (hr_tile_cut){ first, last, name, rows };
 }
 
-/* The passes as the strategy names them, one cut at a time, in an order of the turn's own. */
+/* Applies the passes of a strategy one tile at a time, in a random order. */
 static void compile_in_some_order(compiled *c, const hr_config *config, hr_strategy strategy,
                                   uint64_t turn)
 {
@@ -111,10 +111,10 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
     open_region(c, hr_compile_bytes(config));
     must(hr_model_assemble(config, micro, &c->region, program, &err), &err);
     const int32_t section = hr_program_loop(program, "step");
-    /* Clones come after the order; where there are none, the order may come at any time. */
+    /* Clones must come after the backward order; without clones the order may come at any time. */
     const bool order_last = !drops && draw(SEED, turn, 80) % 2;
     if (!order_last) {
-        hr_order(program, section, !strategy.dw_first); /* whatever it was before */
+        hr_order(program, section, !strategy.dw_first); /* the opposite order first */
         hr_order(program, section, strategy.dw_first);
     }
     const uint32_t whole = (strategy.mlp_tile ? 1u << HR_BLOCK_MLP : 0) |
@@ -184,7 +184,7 @@ static void passes_in_any_order_give_one_plan_byte_for_byte(void **state)
     assert_true(all > 10);
 }
 
-/* ---- what the cuts do */
+/* ---- effects of tiles */
 
 static int64_t flops_of_step(const hr_program *program)
 {
@@ -210,7 +210,7 @@ static void no_cut_adds_work_and_no_clone_breaks_a_run(void **state)
         config.train.batch = 4 + 2 * (turn % 2);
         hr_intermediates recompute_set[LAYERS_MOST];
         hr_strategy cut = random_strategy(&config, SEED, turn, recompute_set), whole = cut;
-        /* cuts that divide: no turn is short */
+        /* tiles that divide evenly: no iteration is short */
         cut.micro_batch = cut.consume ? 0 : config.train.batch / 2;
         cut.loss_chunk = cut.mlp_tile = 64;
         cut.attention_tile = 1;
@@ -223,7 +223,7 @@ static void no_cut_adds_work_and_no_clone_breaks_a_run(void **state)
         int32_t loops = 0;
         for (int32_t l = 0; l < a.of.program.loop_count; l++)
             loops += !strcmp(a.of.program.loops[l].name, "mlp tile");
-        /* One forward, one backward, whatever is computed again; the norm's pass has them too. */
+        /* One forward and one backward, without recomputation; the norm section has them too. */
         const bool norm = hr_program_loop(&a.of.program, "norm") != HR_NONE;
         assert_int_equal(norm, cut.consume);
         const bool has_mlp = !(hr_family_of(&config)->traits & HR_HAS_STATES);
@@ -250,7 +250,7 @@ static int64_t rows_within(const compiled *c, const char *const *names, int32_t 
     return rows;
 }
 
-/* The trap of tiles: what only a turn touches must shrink to a turn's rows. */
+/* Tensors that only a tile accesses must shrink to the rows of one iteration. */
 static void nothing_of_a_tile_is_longer_than_its_turn(void **state)
 {
     static const char *const mlp[] = { "up",           "pre",        "d.up",
@@ -284,7 +284,7 @@ static void nothing_of_a_tile_is_longer_than_its_turn(void **state)
     }
 }
 
-/* ---- which sets are different programs */
+/* ---- which sets give different programs */
 
 static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
 {
@@ -311,7 +311,7 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
             const hr_strategy strategy = { .dw_first = true,
                                            .layer_count = 2,
                                            .recompute_set = recompute_set };
-            /* All that are closed, and a fifth of those that name what is not there. */
+            /* All closed sets, and a fifth of those that contain absent values. */
             if (closed != recompute_set[0] && set % 5) continue;
             compiled c;
             compile(&c, &config, &strategy);
@@ -322,7 +322,7 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
             for (int32_t other = 0; other < count; other++) {
                 const bool same = !strcmp(text[count], text[other]);
                 known |= same;
-                /* The same program exactly when the canonical forms are the same. */
+                /* Two sets give the same program exactly if their canonical forms are equal. */
                 assert_int_equal(same, closed == form_of_text[other]);
             }
             distinct += !known;
@@ -334,7 +334,7 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
     }
 }
 
-/* Where the product's input was kept and its output was not, no product is done twice. */
+/* If the product's input is saved and its output is not, no product is recomputed. */
 static void an_activation_is_made_again_without_its_product(void **state)
 {
     (void)state;
@@ -366,7 +366,7 @@ static void an_activation_is_made_again_without_its_product(void **state)
     assert_int_equal(alone[0] + alone[2] + alone[3], 0);
 }
 
-/* ---- what is refused, and canonical forms */
+/* ---- refusals and canonical forms */
 
 static void a_strategy_that_is_not_legal_is_refused_with_one_sentence(void **state)
 {
@@ -439,7 +439,7 @@ static void what_cuts_nothing_is_no_cut(void **state)
     assert_int_equal(strategy.attention_tile, 5);
 }
 
-/* Steps, tensors and loops have room in every strategy, of deep models too. */
+/* The limits of steps, tensors and loops suffice for every strategy, also of deep models. */
 static void every_strategy_has_room(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tile_test.c - what only a look from outside catches: a tile that forgets to shrink makes plans
- * fat while every number, every bit and every verdict stays right. */
+/* tile_test.c - checks of memory that tests of results cannot make: if a tile does not shrink a
+ * tensor, plans get larger while all values stay correct. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +82,7 @@ static void tile_batch(compiled *c, int64_t rows)
          &err);
 }
 
-/* Compiles with the cuts in one order or the other. */
+/* Compiles with the tiles made in one order or the other. */
 static void compile_in_order(compiled *c, const hr_config *config, hr_strategy cuts,
                              int64_t micro_batch, bool chunk_first)
 {
@@ -103,7 +103,7 @@ static void compile_in_order(compiled *c, const hr_config *config, hr_strategy c
     plan(c, 2);
 }
 
-/* The plan's file, as text. */
+/* The plan file as text. */
 static char *written(const compiled *c)
 {
     const hr_folder folder = hr_folder_open();
@@ -148,9 +148,9 @@ static void cutting_the_loss_first_or_the_batch_first_gives_one_plan_byte_for_by
     assert_true(both > 50);
 }
 
-/* ---- what no plan of a model may hold */
+/* ---- limits in plans of models */
 
-/* Most rows of any tensor of logits, or of their gradient, that a section's plan holds. */
+/* Maximum of rows of any tensor of logits or of their gradient in a section's plan. */
 static int64_t logit_rows(const compiled *c, const char *section)
 {
     const hr_loop *loop = &c->program.loops[hr_program_loop(&c->program, section)];
@@ -167,7 +167,7 @@ static int64_t logit_rows(const compiled *c, const char *section)
     return rows;
 }
 
-/* Floating-point operations of a section, every turn of every loop counted as a whole one. */
+/* Floating-point operations of a section, with every iteration counted at full size. */
 static int64_t flops_of(const compiled *c, const char *section)
 {
     const hr_program *program = &c->program;
@@ -236,7 +236,7 @@ static void a_cut_that_is_not_smaller_than_the_one_around_it_is_none(void **stat
     assert_int_equal(hr_strategy_of(&config, 32, recompute_set).loss_chunk, 900);
 }
 
-/* ---- floors worked out by hand
+/* ---- floors computed by hand
  *
  * 256 token rows (R) through table [96, 32], relu(h W1) with W1 [32, 64], logits = up W2 with
  * W2 [64, 96]; loss; a report that reads loss and gradients. fp32, no scratch. Bytes:
@@ -246,8 +246,8 @@ static void a_cut_that_is_not_smaller_than_the_one_around_it_is_none(void **stat
  *   rows       ids, targets 4 R, h and d.h 128 R, up and d.up 256 R, logits and d.logits 384 R
  *   small      1/tokens 64, learning rate 64 (batch only), loss sum 64
  *
- * Steps: 0 batch, 1 embed h, 2 up, 3 logits, 4 loss (d.logits over logits), 5 dW2, 6 d.up (over up,
- * which dies here), 7 dW1, 8 d.h, 9 embed_bwd, 10 report. */
+ * Steps: 0 batch, 1 embed h, 2 up, 3 logits, 4 loss (d.logits in place of logits), 5 dW2, 6 d.up
+ * (in place of up, whose lifetime ends here), 7 dW1, 8 d.h, 9 embed_bwd, 10 report. */
 
 enum { ROWS = 256, V = 96, D = 32, F = 64 };
 enum { WEIGHTS = 45056, W1_BYTES = 8192, W2_BYTES = 24576, TABLE_BYTES = 12288, LINE = 64 };
@@ -310,9 +310,9 @@ static void the_floor_of_a_whole_batch_is_what_paper_says(void **state)
     floor_is(&c, WEIGHTS + 4 * ROWS + LINE + (128 + 256 + 384) * ROWS + W2_BYTES);
 }
 
-/* Four turns of 64 rows. What the turns carry lives through all of them: gradients, loss, ids,
- * targets, 1/tokens: 2 * 45056 + 2 * 1024 + 2 * 64. Peak at step 5: 64 rows of h, up, d.logits:
- * 64 * 768. Together 141440. */
+/* Four iterations of 64 rows. Values that the iterations share live through all of them: gradients,
+ * loss, ids, targets, 1/tokens: 2 * 45056 + 2 * 1024 + 2 * 64. Peak at step 5: 64 rows of h, up,
+ * d.logits: 64 * 768. Together 141440. */
 static void the_floor_of_micro_batches_is_what_paper_says(void **state)
 {
     (void)state;
@@ -322,10 +322,10 @@ static void the_floor_of_micro_batches_is_what_paper_says(void **state)
     floor_is(&c, 2 * WEIGHTS + 2 * 4 * ROWS + 2 * LINE + 64 * (128 + 256 + 384));
 }
 
-/* Eight turns of 32 rows over steps 3 to 6: up and d.up are seen in slices and whole at once, so
- * d.up cannot take over up; the gradient of W2 lives through all turns, gradients of the rest
- * not yet. 45056 + ids, targets 2048 + 1/tokens, loss 128 + 256 * (128 + 256 + 256) + 32 * 384 +
- * 24576. */
+/* Eight iterations of 32 rows over steps 3 to 6. up and d.up are accessed in slices and are whole
+ * at the same time, so d.up cannot reuse up. The gradient of W2 lives through all iterations, the
+ * other gradients start later. 45056 + ids, targets 2048 + 1/tokens, loss 128 + 256 * (128 + 256 +
+ * 256) + 32 * 384 + 24576. */
 static void the_floor_of_loss_chunks_is_what_paper_says(void **state)
 {
     (void)state;
@@ -336,7 +336,8 @@ static void the_floor_of_loss_chunks_is_what_paper_says(void **state)
              WEIGHTS + 2 * 4 * ROWS + 2 * LINE + (128 + 256 + 256) * ROWS + 32 * 384 + W2_BYTES);
 }
 
-/* A last turn may be short: 48 rows a turn are six turns, and bytes are those of a whole one. */
+/* The last iteration may be short: 48 rows give six iterations, and the bytes are those of a full
+ * one. */
 static void the_floor_of_a_short_last_turn_is_that_of_a_whole_one(void **state)
 {
     (void)state;
@@ -362,8 +363,8 @@ static void the_floor_of_both_is_what_paper_says_in_either_order(void **state)
     }
 }
 
-/* Two inner tiles in a row: up is written through the views of one and read through those of the
- * other, and no step names it. It must shrink with the micro-batch all the same. */
+/* Two adjacent inner tiles: up is written through the views of one and read through those of the
+ * other, and no step accesses it directly. It must still shrink with the micro-batch. */
 static void what_is_touched_only_through_views_shrinks_too(void **state)
 {
     (void)state;
@@ -378,7 +379,7 @@ static void what_is_touched_only_through_views_shrinks_too(void **state)
     }
 }
 
-/* Three deep, from the inside out and from the outside in. */
+/* Three levels, from the inside out and from the outside in. */
 static void tiles_in_tiles_in_tiles_give_one_plan(void **state)
 {
     (void)state;
@@ -402,8 +403,8 @@ static void tiles_in_tiles_in_tiles_give_one_plan(void **state)
     for (int32_t order = 0; order < 3; order++) free(text[order]);
 }
 
-/* A chain of products, 200 loops over it in random order: one by one, and in another order all in
- * one call. Loops of one step lie in loops of two, those in loops of ten. */
+/* A chain of products with 200 loops over it in random order: one by one, and in another order all
+ * in one call. Loops of one step are inside loops of two, those inside loops of ten. */
 static void hundreds_of_cuts_give_one_plan_in_any_order_and_in_one_call(void **state)
 {
     enum { LINKS = 120, CUTS = LINKS + LINKS / 2 + LINKS / 10, SIZES = 3 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify_json_test.c - the judge's reader of JSON, beside another one. */
+/* verify_json_test.c - the verifier's JSON reader, compared with jansson. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge: a good plan passes; each lie that a plan file can tell is found, with its sentence. */
+/* verify_test.c - the verifier accepts a valid plan and finds every single error, with its
+ * sentence. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +42,7 @@ static int tear_down(void **state)
 static hr_status judge_bytes(const char *bytes, size_t count, hr_verify_report *report,
                              hr_error *err)
 {
-    unlink(path); /* a file that is cut and rewritten is flushed to disk when it is closed */
+    unlink(path); /* rewriting a truncated file would flush it to disk at close */
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, count, file), count);
@@ -61,7 +62,7 @@ static json_t *parse(const char *text)
     return value;
 }
 
-/* Sets the value at "buffers/3/offset"; "-" takes it away. */
+/* Sets the value at a path such as "buffers/3/offset"; "-" removes it. */
 static void set(json_t *root, const char *where, const char *value)
 {
     char parts[128], *part = parts, *slash;
@@ -131,7 +132,7 @@ typedef struct {
 } lie;
 
 static const lie lies[] = {
-    /* bytes that collide */
+    /* overlapping bytes */
     { "buffers/8/offset", "896", HR_BROKEN,
       "buffers 4 (y) and 8 (dy) are both in use at step 4 (loss) and share bytes: 832 to 960 and "
       "896 "
@@ -151,7 +152,7 @@ static const lie lies[] = {
     { "buffers/4/storage", "9", HR_BROKEN, "buffers 3 (x) and 4 (y) are both in use at step 3" },
     { "loops/3", "{'name':'micro-batch','parent':2,'step_first':2,'step_last':6,'repeats':4}",
       HR_CORRUPT, "step 6: loop is 2 (step), the innermost loop around it is 3 (micro-batch)" },
-    /* lives */
+    /* lifetimes */
     { "buffers/10/step_last", "5", HR_CORRUPT,
       "buffer 10 (dw): declared live from step 2 to 5, but its reads and writes "
       "span 2 to 6" },
@@ -171,7 +172,7 @@ static const lie lies[] = {
     { "buffers/5/home", "4", HR_CORRUPT, "step 3 uses it outside its home loop 4 (chunk)" },
     { "buffers/2/home", "3", HR_CORRUPT, "a view has the storage and home of its buffer 1 (ids)" },
     { "steps/6/reads", "[10]", HR_CORRUPT, "buffer 7 (loss): declared live from step 2 to 6" },
-    /* values that nobody wrote */
+    /* unwritten values */
     { "steps/1/writes", "[]", HR_CORRUPT,
       "buffer 2 (ids slice): step 2 (embed) reads it before any step" },
     { "steps/2/writes", "[]", HR_CORRUPT,
@@ -305,8 +306,8 @@ static void each_single_lie_is_found_with_its_sentence(void **state)
 static void a_plan_that_forgot_its_loops_is_refused(void **state)
 {
     (void)state;
-    /* Lives as if every loop turned once, and bytes used again accordingly: the labels die at
-     * step 2. */
+    /* Lifetimes as if every loop ran once, with bytes reused accordingly: the labels end at step
+     * 2. */
     json_t *root = good_plan();
     hr_verify_report report;
     hr_error err;
@@ -365,7 +366,7 @@ static void a_weight_that_is_read_after_its_update_is_refused(void **state)
 {
     (void)state;
     json_t *root = good_plan();
-    set(root, "loops/2/step_last", "7"); /* the save becomes a part of the step */
+    set(root, "loops/2/step_last", "7"); /* the save becomes part of the step */
     set(root, "loops/5", "-");
     set(root, "steps/7/loop", "2");
     refused(root, "buffer 0 (w): step 7 (save) reads it after step 6 (update) has updated it, in "
@@ -391,7 +392,7 @@ static void a_moment_that_is_not_updated_with_its_weight_is_refused(void **state
     refused(root, "buffers 0 (w) and 11 (m) belong to one parameter, but no step updates both");
 }
 
-/* The good plan with a moment, an average of w and one more step, 7, that renews it. */
+/* The valid plan with a moment, an average of w and one more step, 7, that updates it. */
 static json_t *averaged_plan(void)
 {
     json_t *root = good_plan();
@@ -420,7 +421,7 @@ static json_t *averaged_plan(void)
     return root;
 }
 
-/* Of each: what is set, and what the judge says. */
+/* Pairs of a change and the verifier's sentence. */
 static void an_average_follows_the_update_of_its_weight_alone(void **state)
 {
     (void)state;
@@ -465,7 +466,7 @@ static void an_average_follows_the_update_of_its_weight_alone(void **state)
         if (!strcmp(cases[i].where, "steps/7/loop")) set(root, "loops/5/step_first", "7");
         refused(root, cases[i].sentence ? cases[i].sentence : "");
     }
-    /* Before the update: the two change places. */
+    /* Exchanges the average and the update. */
     json_t *root = averaged_plan();
     set(root, "steps/6/reads", "[0]");
     set(root, "steps/6/writes", "[[12,'update']]");
@@ -474,14 +475,14 @@ static void an_average_follows_the_update_of_its_weight_alone(void **state)
     set(root, "buffers/7/step_last", "7");
     set(root, "buffers/10/step_last", "7");
     refused(root, no_step);
-    /* A loop that turns around it alone. */
+    /* Adds a repeating loop around the average. */
     root = averaged_plan();
     json_array_append_new(json_object_get(root, "loops"),
                           parse("{'name':'again','parent':2,'step_first':7,'step_last':7,"
                                 "'repeats':2}"));
     set(root, "steps/7/loop", "6");
     refused(root, no_step);
-    /* A second reader of the new weight, behind the average. */
+    /* Adds a second reader of the new weight, after the average. */
     root = averaged_plan();
     set(root, "steps/8/loop", "2");
     set(root, "loops/2/step_last", "8");
@@ -504,7 +505,7 @@ static void a_buffer_that_is_written_in_part_and_read_whole_is_refused(void **st
 {
     (void)state;
     json_t *root = good_plan();
-    set(root, "steps/1/writes", "[[2,'write']]"); /* 64 bytes of ids; step 2 reads just those */
+    set(root, "steps/1/writes", "[[2,'write']]"); /* 64 bytes of ids; step 2 reads only these */
     hr_verify_report report;
     hr_error err;
     assert_int_equal(judge(root, &report, &err), HR_OK);
@@ -582,7 +583,7 @@ static void flipped_bytes_never_crash_the_judge(void **state)
         memcpy(text, good, sizeof good);
         for (uint64_t k = 0; k <= i % 3; k++) {
             const uint64_t bits = hr_random_mix(SEED + 8 * i + k);
-            /* Half of the changes keep the file JSON: a digit for a digit. */
+            /* Half of the changes keep the file valid JSON: a digit replaces a digit. */
             const size_t at = bits % length;
             if (text[at] >= '0' && text[at] <= '9') text[at] = (char)('0' + (bits >> 40) % 10);
             else if (bits >> 63) text[at] = (char)(bits >> 32);
