@@ -78,7 +78,7 @@ static void key_is(const hr_config *config, const char *key, const char *expecte
 /* ---- accepted options */
 
 /* The same model with the spellings of two versions of transformers. */
-static void both_spellings_are_one_model(void **state)
+static void both_spellings_give_the_same_model(void **state)
 {
     (void)state;
     static const char *const names[] = { "gpt_neox", "llama_gqa", "qwen3_tied" };
@@ -117,7 +117,7 @@ static void both_spellings_are_one_model(void **state)
     }
 }
 
-static void what_is_left_out_is_what_the_other_software_takes(void **state)
+static void absent_options_have_the_defaults_of_transformers(void **state)
 {
     (void)state;
     hr_config config;
@@ -177,7 +177,7 @@ static void what_is_left_out_is_what_the_other_software_takes(void **state)
 
 /* Options that transformers 4.57 writes for every model, 5.23 for fewer, and others of published
  * folders. */
-static void what_has_no_effect_is_passed_over(void **state)
+static void options_without_effect_are_ignored(void **state)
 {
     (void)state;
     static const char *const texts[][2] = {
@@ -212,7 +212,7 @@ static void what_has_no_effect_is_passed_over(void **state)
 }
 
 /* Other software ends its texts with these ids; values that are no ids are dropped. */
-static void token_ids_are_kept_as_they_are(void **state)
+static void token_ids_are_kept(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -244,7 +244,7 @@ static void token_ids_are_kept_as_they_are(void **state)
 
 /* ---- refused options */
 
-static void what_is_not_known_is_named(void **state)
+static void unknown_options_are_named(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -390,7 +390,7 @@ static void keys_that_contradict_the_folder_are_named(void **state)
 
 /* ---- writing */
 
-static void what_is_written_is_read_back(void **state)
+static void a_written_config_reads_back_equal(void **state)
 {
     (void)state;
     static const char *const kinds[] = { "none", "linear", "llama3" };
@@ -483,7 +483,7 @@ static void a_llama_with_a_window_is_written_as_a_mistral(void **state)
     }
 }
 
-static void a_pattern_that_others_do_not_know_is_said(void **state)
+static void a_pattern_unknown_to_other_software_is_noted(void **state)
 {
     (void)state;
     hr_config config;
@@ -503,15 +503,15 @@ static void a_pattern_that_others_do_not_know_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_spellings_are_one_model),
-        cmocka_unit_test(what_is_left_out_is_what_the_other_software_takes),
-        cmocka_unit_test(what_has_no_effect_is_passed_over),
-        cmocka_unit_test(token_ids_are_kept_as_they_are),
-        cmocka_unit_test(what_is_not_known_is_named),
+        cmocka_unit_test(both_spellings_give_the_same_model),
+        cmocka_unit_test(absent_options_have_the_defaults_of_transformers),
+        cmocka_unit_test(options_without_effect_are_ignored),
+        cmocka_unit_test(token_ids_are_kept),
+        cmocka_unit_test(unknown_options_are_named),
         cmocka_unit_test(keys_that_contradict_the_folder_are_named),
-        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(a_written_config_reads_back_equal),
         cmocka_unit_test(a_llama_with_a_window_is_written_as_a_mistral),
-        cmocka_unit_test(a_pattern_that_others_do_not_know_is_said),
+        cmocka_unit_test(a_pattern_unknown_to_other_software_is_noted),
     };
     folder = hr_folder_open();
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -180,7 +180,7 @@ static void presets_pack_at_their_floor(void **state)
         }
 }
 
-static void the_presets_take_the_bytes_they_took(void **state)
+static void preset_plans_keep_their_size(void **state)
 {
     static const struct {
         const char *name;
@@ -218,7 +218,7 @@ static void the_presets_take_the_bytes_they_took(void **state)
     assert_int_equal(moved, 0);
 }
 
-static void random_plans_pass_the_judge_and_come_out_the_same_twice(void **state)
+static void random_plans_pass_the_verifier_and_are_reproducible(void **state)
 {
     (void)state;
     const hr_folder folder = hr_folder_open();
@@ -256,7 +256,7 @@ static void random_plans_pass_the_judge_and_come_out_the_same_twice(void **state
     hr_folder_close(&folder);
 }
 
-static void too_little_room_is_refused_wherever_it_ends(void **state)
+static void a_region_that_is_too_small_is_refused_at_every_size(void **state)
 {
     (void)state;
     const hr_config config = random_config(SEED, 3);
@@ -285,9 +285,9 @@ int main(void)
         cmocka_unit_test(gpt_neox_has_the_parameters_of_every_pythia),
         cmocka_unit_test(families_have_the_published_parameters),
         cmocka_unit_test(presets_pack_at_their_floor),
-        cmocka_unit_test(the_presets_take_the_bytes_they_took),
-        cmocka_unit_test(random_plans_pass_the_judge_and_come_out_the_same_twice),
-        cmocka_unit_test(too_little_room_is_refused_wherever_it_ends),
+        cmocka_unit_test(preset_plans_keep_their_size),
+        cmocka_unit_test(random_plans_pass_the_verifier_and_are_reproducible),
+        cmocka_unit_test(a_region_that_is_too_small_is_refused_at_every_size),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -148,7 +148,7 @@ static void judge_sections(const hr_program *program, bool clips)
             assert_true(is_in(program, s, clips ? "norm" : "step"));
 }
 
-static void updates_stand_where_their_gradient_is_complete(void **state)
+static void updates_follow_the_last_use_of_weight_and_gradient(void **state)
 {
     const hr_folder folder = hr_folder_open();
     hr_error err;
@@ -171,7 +171,7 @@ static void updates_stand_where_their_gradient_is_complete(void **state)
 }
 
 /* The norm section equals the step: the same operations in the same order and loops. */
-static void the_norm_is_the_step_over_again(void **state)
+static void the_norm_section_repeats_the_step(void **state)
 {
     (void)state;
     for (uint64_t turn = 0; turn < 40 * HR_COUNT; turn++) {
@@ -367,7 +367,7 @@ static void floor_is(double clip, hr_strategy strategy, int64_t bytes)
 
 /* With loss chunks of 64 tokens the head is small, and the peak is at dW1: x, d.up in place of up,
  * all gradients. The learning rate and the loss are live until the update. */
-static void the_floor_of_gradients_kept(void **state)
+static void without_release_the_floor_is_as_computed_by_hand(void **state)
 {
     const hr_strategy kept = { .loss_chunk = 64 };
     (void)state;
@@ -379,7 +379,7 @@ static void the_floor_of_gradients_kept(void **state)
  * together. At d.up: x, d.out, d.up in place of up, and the gradient of W2. This is less than in
  * the loop of the head: x, up, out, d.out and targets whole, the logits of one iteration, the
  * gradient of W3, 1/tokens, learning rate, loss. */
-static void the_floor_of_gradients_consumed(void **state)
+static void with_release_the_floor_is_as_computed_by_hand(void **state)
 {
     const hr_strategy consumed = { .loss_chunk = 64, .consume = true };
     const int64_t head = R * (3 * STREAM + WIDE + TARGETS) + 64 * LOGITS + G_W3;
@@ -393,11 +393,11 @@ static void the_floor_of_gradients_consumed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(updates_stand_where_their_gradient_is_complete),
-        cmocka_unit_test(the_norm_is_the_step_over_again),
+        cmocka_unit_test(updates_follow_the_last_use_of_weight_and_gradient),
+        cmocka_unit_test(the_norm_section_repeats_the_step),
         cmocka_unit_test(an_update_one_step_too_early_is_refused),
-        cmocka_unit_test(the_floor_of_gradients_kept),
-        cmocka_unit_test(the_floor_of_gradients_consumed),
+        cmocka_unit_test(without_release_the_floor_is_as_computed_by_hand),
+        cmocka_unit_test(with_release_the_floor_is_as_computed_by_hand),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -135,7 +135,7 @@ static hr_config small_config(void)
     return config;
 }
 
-static void layers_that_are_alike_cost_alike(void **state)
+static void equal_layers_cost_the_same(void **state)
 {
     (void)state;
     static hr_rates rates;
@@ -155,7 +155,7 @@ static void layers_that_are_alike_cost_alike(void **state)
     free(b.memory);
 }
 
-static void sums_start_once_however_often_their_step_runs(void **state)
+static void sums_start_once_per_iteration_of_their_home(void **state)
 {
     (void)state;
     static hr_rates rates;
@@ -176,7 +176,7 @@ static void sums_start_once_however_often_their_step_runs(void **state)
 
 /* Computed by hand: the items that each product packs, carries and pads, and those it is not
  * charged for. */
-static void products_count_what_their_blocks_do(void **state)
+static void products_count_the_work_of_their_blocks(void **state)
 {
     (void)state;
     hr_step step = { .out = { 0, HR_NONE, HR_NONE, HR_NONE, HR_NONE } };
@@ -206,7 +206,7 @@ static void products_count_what_their_blocks_do(void **state)
 }
 
 /* LayerNorm subtracts a mean, RMSNorm does not: bytes alone would give them equal costs. */
-static void norms_count_what_they_centre(void **state)
+static void norms_count_the_subtraction_of_the_mean(void **state)
 {
     (void)state;
     for (int32_t i = 0; i < 4; i++) {
@@ -245,7 +245,7 @@ static void more_rows_are_never_less_work(void **state)
     }
 }
 
-static void tables_are_not_charged_for_what_is_not_looked_up(void **state)
+static void tables_cost_only_the_rows_looked_up(void **state)
 {
     (void)state;
     hr_config config = small_config();
@@ -268,7 +268,7 @@ static void tables_are_not_charged_for_what_is_not_looked_up(void **state)
     free(many.memory);
 }
 
-static void what_is_too_large_to_be_timed_costs_the_most_there_is(void **state)
+static void costs_saturate(void **state)
 {
     (void)state;
     hr_rate rate = { .call_ps = HR_RATE_CALL_PS_MOST };
@@ -282,7 +282,7 @@ static void what_is_too_large_to_be_timed_costs_the_most_there_is(void **state)
     assert_int_equal(hr_cost_of(&rate, &work), 5); /* floor(1999999 x 3 / 10^6) */
 }
 
-static void a_guess_prices_every_kernel_and_a_higher_rung_never_more(void **state)
+static void every_kernel_has_an_estimate_and_a_higher_rung_never_costs_more(void **state)
 {
     (void)state;
     static const char *const rungs[] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
@@ -311,14 +311,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_costs_the_sum_of_its_calls),
-        cmocka_unit_test(layers_that_are_alike_cost_alike),
-        cmocka_unit_test(sums_start_once_however_often_their_step_runs),
-        cmocka_unit_test(products_count_what_their_blocks_do),
-        cmocka_unit_test(norms_count_what_they_centre),
+        cmocka_unit_test(equal_layers_cost_the_same),
+        cmocka_unit_test(sums_start_once_per_iteration_of_their_home),
+        cmocka_unit_test(products_count_the_work_of_their_blocks),
+        cmocka_unit_test(norms_count_the_subtraction_of_the_mean),
         cmocka_unit_test(more_rows_are_never_less_work),
-        cmocka_unit_test(tables_are_not_charged_for_what_is_not_looked_up),
-        cmocka_unit_test(what_is_too_large_to_be_timed_costs_the_most_there_is),
-        cmocka_unit_test(a_guess_prices_every_kernel_and_a_higher_rung_never_more),
+        cmocka_unit_test(tables_cost_only_the_rows_looked_up),
+        cmocka_unit_test(costs_saturate),
+        cmocka_unit_test(every_kernel_has_an_estimate_and_a_higher_rung_never_costs_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,14 +87,14 @@ static void floor_is(hr_act act, hr_strategy strategy, uint32_t recompute_set, i
 enum { ACT = 1u << HR_INTERMEDIATE_ACTIVATION, UP = 1u << HR_INTERMEDIATE_UP };
 
 /* At dW3: h and up for the layer's gradients, out, d.logits, the first gradient. */
-static void the_floor_of_everything_kept(void **state)
+static void saving_everything_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true }, 0,
              WEIGHTS + IDS + LINE + R * (STREAM + WIDE + STREAM + LOGITS) + G_TABLE);
 }
 
-static void the_floor_of_an_activation_dropped(void **state)
+static void recomputing_an_activation_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true }, ACT,
@@ -103,7 +103,7 @@ static void the_floor_of_an_activation_dropped(void **state)
 
 /* With loss chunks the head is small, and the peak is at dW1: h, d.out, d.up in place of the
  * recomputed activation, three gradients. */
-static void the_floor_of_an_activation_dropped_in_chunks(void **state)
+static void recomputing_with_loss_chunks_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64 }, ACT,
@@ -112,7 +112,7 @@ static void the_floor_of_an_activation_dropped_in_chunks(void **state)
 
 /* With tiles of 64 tokens h, d.out and d.h are whole, d.up has the rows of one iteration, and the
  * gradients live through all iterations. */
-static void the_floor_of_a_tiled_layer(void **state)
+static void a_tiled_layer_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64, .mlp_tile = 64 }, ACT,
@@ -120,7 +120,7 @@ static void the_floor_of_a_tiled_layer(void **state)
 }
 
 /* With dx first the activation is live until dW2, so d.up cannot reuse its memory. */
-static void the_floor_of_dx_first(void **state)
+static void input_gradient_first_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .loss_chunk = 64 }, ACT,
@@ -128,7 +128,7 @@ static void the_floor_of_dx_first(void **state)
 }
 
 /* GELU saves its input; the activation is recomputed from it for dW2. */
-static void the_floor_of_an_activation_made_from_what_came_before_it(void **state)
+static void an_activation_from_its_saved_input_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_GELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64 }, ACT,
@@ -143,7 +143,7 @@ static void the_floor_of_an_activation_made_from_what_came_before_it(void **stat
 
 /* With micro-batches of one sequence, tiles of the same size have no effect. Gradients, ids and
  * targets live through all iterations. Peak at the loss: h, out, logits. */
-static void the_floor_of_micro_batches(void **state)
+static void micro_batches_have_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true, .micro_batch = 1 }, ACT,
@@ -153,13 +153,13 @@ static void the_floor_of_micro_batches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_floor_of_everything_kept),
-        cmocka_unit_test(the_floor_of_an_activation_dropped),
-        cmocka_unit_test(the_floor_of_an_activation_dropped_in_chunks),
-        cmocka_unit_test(the_floor_of_a_tiled_layer),
-        cmocka_unit_test(the_floor_of_dx_first),
-        cmocka_unit_test(the_floor_of_an_activation_made_from_what_came_before_it),
-        cmocka_unit_test(the_floor_of_micro_batches),
+        cmocka_unit_test(saving_everything_has_the_floor_computed_by_hand),
+        cmocka_unit_test(recomputing_an_activation_has_the_floor_computed_by_hand),
+        cmocka_unit_test(recomputing_with_loss_chunks_has_the_floor_computed_by_hand),
+        cmocka_unit_test(a_tiled_layer_has_the_floor_computed_by_hand),
+        cmocka_unit_test(input_gradient_first_has_the_floor_computed_by_hand),
+        cmocka_unit_test(an_activation_from_its_saved_input_has_the_floor_computed_by_hand),
+        cmocka_unit_test(micro_batches_have_the_floor_computed_by_hand),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

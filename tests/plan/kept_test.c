@@ -50,7 +50,7 @@ static int64_t kept_bytes(const hr_compiled *c)
     return bytes;
 }
 
-static void a_token_leaves_in_a_layer_what_the_formula_says(void **state)
+static void saved_bytes_per_token_equal_the_formula(void **state)
 {
     static const struct {
         int32_t family, parallel;
@@ -108,7 +108,7 @@ static void a_token_leaves_in_a_layer_what_the_formula_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_leaves_in_a_layer_what_the_formula_says),
+        cmocka_unit_test(saved_bytes_per_token_equal_the_formula),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -109,7 +109,7 @@ static void a_value_lives_from_its_first_to_its_last_access(void **state)
     lives(&s, s.weight, 0, 3); /* outlives the run: every step */
 }
 
-static void a_value_from_outside_lives_through_a_loop_that_turns(void **state)
+static void an_outer_value_lives_through_a_repeating_loop(void **state)
 {
     static scene s;
     (void)state;
@@ -131,7 +131,7 @@ static void a_value_from_outside_lives_through_a_loop_that_turns(void **state)
     }
 }
 
-static void a_sum_is_there_from_the_first_turn_to_its_reader(void **state)
+static void a_sum_lives_from_the_first_iteration_to_its_reader(void **state)
 {
     static scene s;
     (void)state;
@@ -151,7 +151,7 @@ static void a_sum_is_there_from_the_first_turn_to_its_reader(void **state)
     lives(&s, sum, 1, 4);
 }
 
-static void an_output_takes_the_bytes_of_an_addend_that_dies(void **state)
+static void an_output_reuses_the_bytes_of_an_addend_in_its_last_read(void **state)
 {
     static scene s;
     (void)state;
@@ -168,7 +168,7 @@ static void an_output_takes_the_bytes_of_an_addend_that_dies(void **state)
     assert_int_equal(storage->step_last, 4);
 }
 
-static void bytes_that_are_read_again_are_not_taken(void **state)
+static void bytes_that_are_read_again_are_not_reused(void **state)
 {
     static scene s;
     (void)state;
@@ -182,7 +182,7 @@ static void bytes_that_are_read_again_are_not_taken(void **state)
 }
 
 /* made = dy W^T + dy: the product still reads dy while it writes made. */
-static void an_operand_that_is_used_twice_in_a_step_is_not_written_over(void **state)
+static void an_operand_used_twice_in_a_step_is_not_overwritten(void **state)
 {
     static scene s;
     (void)state;
@@ -209,7 +209,7 @@ static void two_outputs_or_two_inputs_never_share(void **state)
     assert_false(share(&s, b, c));
 }
 
-static void bytes_of_another_size_are_not_taken(void **state)
+static void bytes_of_another_size_are_not_reused(void **state)
 {
     static scene s;
     (void)state;
@@ -223,7 +223,7 @@ static void bytes_of_another_size_are_not_taken(void **state)
 
 /* The addend belongs to the run, the output to one iteration: the second iteration reads the addend
  * again. */
-static void bytes_of_an_outer_loop_are_not_taken(void **state)
+static void bytes_of_an_outer_loop_are_not_reused(void **state)
 {
     static scene s;
     (void)state;
@@ -238,7 +238,7 @@ static void bytes_of_an_outer_loop_are_not_taken(void **state)
 }
 
 /* Both belong to the run, but the step that reads one and writes the other runs twice. */
-static void no_bytes_change_hands_in_a_step_that_is_repeated(void **state)
+static void a_repeated_step_reuses_no_bytes(void **state)
 {
     static scene s;
     (void)state;
@@ -252,7 +252,7 @@ static void no_bytes_change_hands_in_a_step_that_is_repeated(void **state)
     assert_false(share(&s, b, c));
 }
 
-static void a_chain_of_takers_is_one_storage(void **state)
+static void a_chain_of_reuses_is_one_storage(void **state)
 {
     static scene s;
     (void)state;
@@ -291,7 +291,7 @@ static void scratch_lives_for_one_step_and_is_counted_in_lines(void **state)
     assert_int_equal(buffer->bytes % HR_ARENA_ALIGN, 0);
 }
 
-static void what_no_step_touches_takes_no_bytes(void **state)
+static void unused_tensors_take_no_bytes(void **state)
 {
     static scene s;
     (void)state;
@@ -304,7 +304,7 @@ static void what_no_step_touches_takes_no_bytes(void **state)
 }
 
 /* Steps 0 to 5 with a sum, a reuse and a loop: the test adds the live bytes storage by storage. */
-static void bytes_alive_are_those_of_the_storages_alive_and_their_most_is_the_floor(void **state)
+static void live_bytes_are_the_sum_of_live_storages_and_the_floor_their_maximum(void **state)
 {
     static scene s;
     int64_t alive[8];
@@ -344,19 +344,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_lives_from_its_first_to_its_last_access),
-        cmocka_unit_test(a_value_from_outside_lives_through_a_loop_that_turns),
-        cmocka_unit_test(a_sum_is_there_from_the_first_turn_to_its_reader),
-        cmocka_unit_test(an_output_takes_the_bytes_of_an_addend_that_dies),
-        cmocka_unit_test(bytes_that_are_read_again_are_not_taken),
-        cmocka_unit_test(an_operand_that_is_used_twice_in_a_step_is_not_written_over),
+        cmocka_unit_test(an_outer_value_lives_through_a_repeating_loop),
+        cmocka_unit_test(a_sum_lives_from_the_first_iteration_to_its_reader),
+        cmocka_unit_test(an_output_reuses_the_bytes_of_an_addend_in_its_last_read),
+        cmocka_unit_test(bytes_that_are_read_again_are_not_reused),
+        cmocka_unit_test(an_operand_used_twice_in_a_step_is_not_overwritten),
         cmocka_unit_test(two_outputs_or_two_inputs_never_share),
-        cmocka_unit_test(bytes_of_another_size_are_not_taken),
-        cmocka_unit_test(bytes_of_an_outer_loop_are_not_taken),
-        cmocka_unit_test(no_bytes_change_hands_in_a_step_that_is_repeated),
-        cmocka_unit_test(a_chain_of_takers_is_one_storage),
+        cmocka_unit_test(bytes_of_another_size_are_not_reused),
+        cmocka_unit_test(bytes_of_an_outer_loop_are_not_reused),
+        cmocka_unit_test(a_repeated_step_reuses_no_bytes),
+        cmocka_unit_test(a_chain_of_reuses_is_one_storage),
         cmocka_unit_test(scratch_lives_for_one_step_and_is_counted_in_lines),
-        cmocka_unit_test(what_no_step_touches_takes_no_bytes),
-        cmocka_unit_test(bytes_alive_are_those_of_the_storages_alive_and_their_most_is_the_floor),
+        cmocka_unit_test(unused_tensors_take_no_bytes),
+        cmocka_unit_test(live_bytes_are_the_sum_of_live_storages_and_the_floor_their_maximum),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

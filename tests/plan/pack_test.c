@@ -55,7 +55,7 @@ static void training_steps_pack_at_their_floor(void **state)
 }
 
 /* First by orders only, then with repair and search as for a plan, then again as for open plans. */
-static void two_stacks_that_meet_pack_at_their_floor(void **state)
+static void two_opposite_stacks_pack_at_their_floor(void **state)
 {
     (void)state;
     int32_t alone[3] = { 0 }, first[3] = { 0 }, counts[3] = { 0 }, hard = 0;
@@ -113,7 +113,7 @@ static void fifteen_thousand_storages_pack_at_their_floor(void **state)
     assert_int_equal(result.proof, HR_PACK_AT_FLOOR);
 }
 
-static void a_floor_that_cannot_be_reached_is_proven_so(void **state)
+static void an_unreachable_floor_is_proven_unreachable(void **state)
 {
     (void)state;
     const int32_t count = make_unreachable();
@@ -175,7 +175,7 @@ static void equal_input_gives_equal_output(void **state)
     }
 }
 
-static void storages_that_outlive_every_step_come_first_in_their_order(void **state)
+static void storages_live_at_every_step_come_first_in_their_order(void **state)
 {
     (void)state;
     int32_t count = 0;
@@ -199,7 +199,7 @@ static void no_storages_need_no_bytes(void **state)
     assert_int_equal(result.proof, HR_PACK_AT_FLOOR);
 }
 
-static void the_floor_alone_is_the_packer_s_floor(void **state)
+static void hr_pack_floor_equals_the_floor_of_hr_pack(void **state)
 {
     (void)state;
     for (int32_t i = 0; i < 100; i++) {
@@ -213,7 +213,7 @@ static void the_floor_alone_is_the_packer_s_floor(void **state)
     }
 }
 
-static void sizes_that_add_up_to_too_much_are_refused(void **state)
+static void sizes_that_overflow_are_refused(void **state)
 {
     (void)state;
     hr_region scratch = hr_region_over(memory, memory_bytes);
@@ -251,17 +251,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_storages_never_overlap),
         cmocka_unit_test(training_steps_pack_at_their_floor),
-        cmocka_unit_test(two_stacks_that_meet_pack_at_their_floor),
+        cmocka_unit_test(two_opposite_stacks_pack_at_their_floor),
         cmocka_unit_test(more_work_never_gives_a_larger_arena),
         cmocka_unit_test(fifteen_thousand_storages_pack_at_their_floor),
-        cmocka_unit_test(a_floor_that_cannot_be_reached_is_proven_so),
+        cmocka_unit_test(an_unreachable_floor_is_proven_unreachable),
         cmocka_unit_test(an_arena_of_terabytes_is_searched_like_any_other),
         cmocka_unit_test(small_plans_are_as_low_as_the_best_of_all_orders),
         cmocka_unit_test(equal_input_gives_equal_output),
-        cmocka_unit_test(storages_that_outlive_every_step_come_first_in_their_order),
+        cmocka_unit_test(storages_live_at_every_step_come_first_in_their_order),
         cmocka_unit_test(no_storages_need_no_bytes),
-        cmocka_unit_test(the_floor_alone_is_the_packer_s_floor),
-        cmocka_unit_test(sizes_that_add_up_to_too_much_are_refused),
+        cmocka_unit_test(hr_pack_floor_equals_the_floor_of_hr_pack),
+        cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(too_little_scratch_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -252,7 +252,7 @@ static void write_plan(const char *to, const hr_program *program, const hr_plan 
     assert_int_equal(hr_plan_file_write(to, program, plan, &err), HR_OK);
 }
 
-static void every_random_plan_is_accepted_by_the_judge(void **state)
+static void the_verifier_accepts_every_random_plan(void **state)
 {
     (void)state;
     int64_t steps = 0, shared = 0, gaps = 0;
@@ -326,7 +326,7 @@ static int32_t made(making *m, const char *name, int32_t layer)
     return tensor;
 }
 
-static void every_name_is_whole_and_there_once(void **state)
+static void every_name_is_complete_and_unique(void **state)
 {
     (void)state;
     static const char parameter[] = "transformer.a_name_of_eighty_characters.layers.3.attention."
@@ -380,7 +380,7 @@ static void every_name_is_whole_and_there_once(void **state)
     if (hr_verify_file(path, &report, &err)) fail_msg("%s", err.message);
 }
 
-static void plans_that_believe_no_loop_are_refused(void **state)
+static void plans_made_without_loops_are_refused(void **state)
 {
     (void)state;
     int32_t refused = 0, different = 0;
@@ -477,10 +477,10 @@ static void a_file_that_cannot_be_written_leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_random_plan_is_accepted_by_the_judge),
+        cmocka_unit_test(the_verifier_accepts_every_random_plan),
         cmocka_unit_test(a_plan_that_is_read_back_writes_the_same_bytes),
-        cmocka_unit_test(every_name_is_whole_and_there_once),
-        cmocka_unit_test(plans_that_believe_no_loop_are_refused),
+        cmocka_unit_test(every_name_is_complete_and_unique),
+        cmocka_unit_test(plans_made_without_loops_are_refused),
         cmocka_unit_test(plans_without_reuse_are_refused),
         cmocka_unit_test(the_plan_of_another_program_is_refused),
         cmocka_unit_test(a_file_that_cannot_be_written_leaves_nothing),

@@ -119,7 +119,7 @@ static void check_operands(const reordered *r, int32_t s)
     }
 }
 
-static void values_loops_and_the_host_are_as_they_were(void **state)
+static void values_loops_and_host_steps_are_unchanged(void **state)
 {
     (void)state;
     hr_intermediates recompute_set[LAYERS_MOST];
@@ -167,7 +167,7 @@ static void the_floor_never_grows_and_often_falls(void **state)
 /* With a large vocabulary, the gradient of the head is large. If it were computed first, it would
  * be live through the whole backward pass. Delaying it keeps only the gradient of the logits
  * live. */
-static void gradients_of_a_head_wait_where_that_is_less(void **state)
+static void the_head_gradient_is_delayed_if_that_lowers_the_floor(void **state)
 {
     (void)state;
     hr_intermediates recompute_set[LAYERS_MOST];
@@ -193,9 +193,9 @@ static void gradients_of_a_head_wait_where_that_is_less(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_loops_and_the_host_are_as_they_were),
+        cmocka_unit_test(values_loops_and_host_steps_are_unchanged),
         cmocka_unit_test(the_floor_never_grows_and_often_falls),
-        cmocka_unit_test(gradients_of_a_head_wait_where_that_is_less),
+        cmocka_unit_test(the_head_gradient_is_delayed_if_that_lowers_the_floor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

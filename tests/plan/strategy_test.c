@@ -201,7 +201,7 @@ static int64_t flops_of_step(const hr_program *program)
     return sum;
 }
 
-static void no_cut_adds_work_and_no_clone_breaks_a_run(void **state)
+static void no_tile_adds_work_and_no_clone_splits_a_run(void **state)
 {
     (void)state;
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
@@ -251,7 +251,7 @@ static int64_t rows_within(const compiled *c, const char *const *names, int32_t 
 }
 
 /* Tensors that only a tile accesses must shrink to the rows of one iteration. */
-static void nothing_of_a_tile_is_longer_than_its_turn(void **state)
+static void tensors_of_a_tile_have_the_rows_of_one_iteration(void **state)
 {
     static const char *const mlp[] = { "up",           "pre",        "d.up",
                                        "d.pre",        "again.up",   "again.pre",
@@ -286,7 +286,7 @@ static void nothing_of_a_tile_is_longer_than_its_turn(void **state)
 
 /* ---- which sets give different programs */
 
-static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
+static void every_closed_set_gives_a_different_program(void **state)
 {
     static const struct {
         int32_t family, parallel, distinct;
@@ -335,7 +335,7 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
 }
 
 /* If the product's input is saved and its output is not, no product is recomputed. */
-static void an_activation_is_made_again_without_its_product(void **state)
+static void an_activation_is_recomputed_without_its_product(void **state)
 {
     (void)state;
     hr_config config = random_config_of(HR_FAMILY_GPT_NEOX, SEED, 3);
@@ -368,7 +368,7 @@ static void an_activation_is_made_again_without_its_product(void **state)
 
 /* ---- refusals and canonical forms */
 
-static void a_strategy_that_is_not_legal_is_refused_with_one_sentence(void **state)
+static void an_illegal_strategy_is_refused_with_one_sentence(void **state)
 {
     (void)state;
     hr_config config = random_config(SEED, 0);
@@ -407,7 +407,7 @@ static void a_strategy_that_is_not_legal_is_refused_with_one_sentence(void **sta
     assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_OK);
 }
 
-static void what_cuts_nothing_is_no_cut(void **state)
+static void a_tile_without_effect_is_canonically_0(void **state)
 {
     (void)state;
     hr_config config = random_config_of(HR_FAMILY_NEEDLE, SEED, 0);
@@ -440,7 +440,7 @@ static void what_cuts_nothing_is_no_cut(void **state)
 }
 
 /* The limits of steps, tensors and loops suffice for every strategy, also of deep models. */
-static void every_strategy_has_room(void **state)
+static void the_limits_suffice_for_every_strategy(void **state)
 {
     (void)state;
     int64_t most[3] = { 0 };
@@ -473,13 +473,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes_in_any_order_give_one_plan_byte_for_byte),
-        cmocka_unit_test(no_cut_adds_work_and_no_clone_breaks_a_run),
-        cmocka_unit_test(nothing_of_a_tile_is_longer_than_its_turn),
-        cmocka_unit_test(every_set_of_what_a_family_has_is_a_program_of_its_own),
-        cmocka_unit_test(an_activation_is_made_again_without_its_product),
-        cmocka_unit_test(a_strategy_that_is_not_legal_is_refused_with_one_sentence),
-        cmocka_unit_test(what_cuts_nothing_is_no_cut),
-        cmocka_unit_test(every_strategy_has_room),
+        cmocka_unit_test(no_tile_adds_work_and_no_clone_splits_a_run),
+        cmocka_unit_test(tensors_of_a_tile_have_the_rows_of_one_iteration),
+        cmocka_unit_test(every_closed_set_gives_a_different_program),
+        cmocka_unit_test(an_activation_is_recomputed_without_its_product),
+        cmocka_unit_test(an_illegal_strategy_is_refused_with_one_sentence),
+        cmocka_unit_test(a_tile_without_effect_is_canonically_0),
+        cmocka_unit_test(the_limits_suffice_for_every_strategy),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

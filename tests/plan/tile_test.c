@@ -116,7 +116,7 @@ static char *written(const compiled *c)
     return text;
 }
 
-static void cutting_the_loss_first_or_the_batch_first_gives_one_plan_byte_for_byte(void **state)
+static void tiling_the_loss_or_the_batch_first_gives_equal_plans(void **state)
 {
     (void)state;
     int32_t both = 0;
@@ -184,7 +184,7 @@ static int64_t flops_of(const compiled *c, const char *section)
     return sum;
 }
 
-static void no_logits_are_longer_than_a_chunk_and_no_cut_adds_work(void **state)
+static void logits_have_the_rows_of_a_chunk_and_no_tile_adds_work(void **state)
 {
     (void)state;
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
@@ -210,7 +210,7 @@ static void no_logits_are_longer_than_a_chunk_and_no_cut_adds_work(void **state)
     }
 }
 
-static void a_cut_that_is_not_smaller_than_the_one_around_it_is_none(void **state)
+static void a_tile_not_smaller_than_its_enclosing_tile_has_no_effect(void **state)
 {
     (void)state;
     hr_config config = random_config(SEED, 0);
@@ -302,7 +302,7 @@ static void floor_is(compiled *c, int64_t bytes)
 
 /* Peak at step 5: weights, ids, loss, h, up, d.logits and the gradient of W2:
  * 45056 + 1024 + 64 + 256 * (128 + 256 + 384) + 24576 = 267328. */
-static void the_floor_of_a_whole_batch_is_what_paper_says(void **state)
+static void a_whole_batch_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     compiled c;
@@ -313,7 +313,7 @@ static void the_floor_of_a_whole_batch_is_what_paper_says(void **state)
 /* Four iterations of 64 rows. Values that the iterations share live through all of them: gradients,
  * loss, ids, targets, 1/tokens: 2 * 45056 + 2 * 1024 + 2 * 64. Peak at step 5: 64 rows of h, up,
  * d.logits: 64 * 768. Together 141440. */
-static void the_floor_of_micro_batches_is_what_paper_says(void **state)
+static void micro_batches_have_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     compiled c;
@@ -326,7 +326,7 @@ static void the_floor_of_micro_batches_is_what_paper_says(void **state)
  * at the same time, so d.up cannot reuse up. The gradient of W2 lives through all iterations, the
  * other gradients start later. 45056 + ids, targets 2048 + 1/tokens, loss 128 + 256 * (128 + 256 +
  * 256) + 32 * 384 + 24576. */
-static void the_floor_of_loss_chunks_is_what_paper_says(void **state)
+static void loss_chunks_have_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     compiled c;
@@ -338,7 +338,7 @@ static void the_floor_of_loss_chunks_is_what_paper_says(void **state)
 
 /* The last iteration may be short: 48 rows give six iterations, and the bytes are those of a full
  * one. */
-static void the_floor_of_a_short_last_turn_is_that_of_a_whole_one(void **state)
+static void a_short_last_iteration_does_not_change_the_floor(void **state)
 {
     (void)state;
     compiled c;
@@ -350,7 +350,7 @@ static void the_floor_of_a_short_last_turn_is_that_of_a_whole_one(void **state)
 }
 
 /* Both: 64 rows of h, up and d.up, 32 of logits. */
-static void the_floor_of_both_is_what_paper_says_in_either_order(void **state)
+static void both_have_the_floor_computed_by_hand_in_either_order(void **state)
 {
     (void)state;
     for (int32_t order = 0; order < 2; order++) {
@@ -365,7 +365,7 @@ static void the_floor_of_both_is_what_paper_says_in_either_order(void **state)
 
 /* Two adjacent inner tiles: up is written through the views of one and read through those of the
  * other, and no step accesses it directly. It must still shrink with the micro-batch. */
-static void what_is_touched_only_through_views_shrinks_too(void **state)
+static void tensors_accessed_only_through_views_shrink_too(void **state)
 {
     (void)state;
     for (int32_t order = 0; order < 2; order++) {
@@ -380,7 +380,7 @@ static void what_is_touched_only_through_views_shrinks_too(void **state)
 }
 
 /* Three levels, from the inside out and from the outside in. */
-static void tiles_in_tiles_in_tiles_give_one_plan(void **state)
+static void three_nested_tiles_give_one_plan_in_any_order(void **state)
 {
     (void)state;
     char *text[3];
@@ -405,7 +405,7 @@ static void tiles_in_tiles_in_tiles_give_one_plan(void **state)
 
 /* A chain of products with 200 loops over it in random order: one by one, and in another order all
  * in one call. Loops of one step are inside loops of two, those inside loops of ten. */
-static void hundreds_of_cuts_give_one_plan_in_any_order_and_in_one_call(void **state)
+static void hundreds_of_tiles_give_one_plan_in_any_order_and_in_one_call(void **state)
 {
     enum { LINKS = 120, CUTS = LINKS + LINKS / 2 + LINKS / 10, SIZES = 3 };
     static const int32_t steps_a_cut[SIZES] = { 10, 2, 1 };
@@ -462,7 +462,7 @@ static void hundreds_of_cuts_give_one_plan_in_any_order_and_in_one_call(void **s
     for (int32_t turn = 0; turn < 2; turn++) free(text[turn]);
 }
 
-static void what_has_no_room_is_refused(void **state)
+static void too_little_memory_is_refused(void **state)
 {
     (void)state;
     compiled c;
@@ -481,18 +481,18 @@ static void what_has_no_room_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cutting_the_loss_first_or_the_batch_first_gives_one_plan_byte_for_byte),
-        cmocka_unit_test(no_logits_are_longer_than_a_chunk_and_no_cut_adds_work),
-        cmocka_unit_test(a_cut_that_is_not_smaller_than_the_one_around_it_is_none),
-        cmocka_unit_test(the_floor_of_a_whole_batch_is_what_paper_says),
-        cmocka_unit_test(the_floor_of_micro_batches_is_what_paper_says),
-        cmocka_unit_test(the_floor_of_loss_chunks_is_what_paper_says),
-        cmocka_unit_test(the_floor_of_a_short_last_turn_is_that_of_a_whole_one),
-        cmocka_unit_test(the_floor_of_both_is_what_paper_says_in_either_order),
-        cmocka_unit_test(what_is_touched_only_through_views_shrinks_too),
-        cmocka_unit_test(tiles_in_tiles_in_tiles_give_one_plan),
-        cmocka_unit_test(hundreds_of_cuts_give_one_plan_in_any_order_and_in_one_call),
-        cmocka_unit_test(what_has_no_room_is_refused),
+        cmocka_unit_test(tiling_the_loss_or_the_batch_first_gives_equal_plans),
+        cmocka_unit_test(logits_have_the_rows_of_a_chunk_and_no_tile_adds_work),
+        cmocka_unit_test(a_tile_not_smaller_than_its_enclosing_tile_has_no_effect),
+        cmocka_unit_test(a_whole_batch_has_the_floor_computed_by_hand),
+        cmocka_unit_test(micro_batches_have_the_floor_computed_by_hand),
+        cmocka_unit_test(loss_chunks_have_the_floor_computed_by_hand),
+        cmocka_unit_test(a_short_last_iteration_does_not_change_the_floor),
+        cmocka_unit_test(both_have_the_floor_computed_by_hand_in_either_order),
+        cmocka_unit_test(tensors_accessed_only_through_views_shrink_too),
+        cmocka_unit_test(three_nested_tiles_give_one_plan_in_any_order),
+        cmocka_unit_test(hundreds_of_tiles_give_one_plan_in_any_order_and_in_one_call),
+        cmocka_unit_test(too_little_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

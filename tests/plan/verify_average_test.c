@@ -191,7 +191,7 @@ static const struct {
 enum { LIES = sizeof lies / sizeof *lies };
 
 /* Plans of all families, with and without gradient release. */
-static void an_average_that_does_not_follow_its_weight_is_refused_by_both(void **state)
+static void both_verifiers_refuse_an_average_that_does_not_follow_its_weight(void **state)
 {
     (void)state;
     tally told[LIES] = { { 0 } }, whole = { 0 };
@@ -225,7 +225,7 @@ static void an_average_that_does_not_follow_its_weight_is_refused_by_both(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_average_that_does_not_follow_its_weight_is_refused_by_both),
+        cmocka_unit_test(both_verifiers_refuse_an_average_that_does_not_follow_its_weight),
     };
     return cmocka_run_group_tests(tests, open_judges, close_judges);
 }

@@ -256,7 +256,7 @@ static const struct {
 
 enum { KINDS = sizeof mutations / sizeof *mutations };
 
-static void what_one_judge_refuses_the_other_refuses(void **state)
+static void both_verifiers_give_the_same_verdict(void **state)
 {
     (void)state;
     tally counts[KINDS] = { { 0 } }, whole = { 0 };
@@ -288,7 +288,7 @@ static void what_one_judge_refuses_the_other_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_one_judge_refuses_the_other_refuses),
+        cmocka_unit_test(both_verifiers_give_the_same_verdict),
     };
     return cmocka_run_group_tests(tests, open_judges, close_judges);
 }

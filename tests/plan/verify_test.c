@@ -101,7 +101,7 @@ static json_t *good_plan(void)
     return root;
 }
 
-static void a_good_plan_passes_with_its_report(void **state)
+static void a_valid_plan_passes_with_its_report(void **state)
 {
     (void)state;
     hr_verify_report report;
@@ -282,7 +282,7 @@ static const lie lies[] = {
     { "buffers/3/storage", "-", HR_CORRUPT, "buffer 3: storage must be" },
 };
 
-static void each_single_lie_is_found_with_its_sentence(void **state)
+static void each_single_error_is_found_with_its_sentence(void **state)
 {
     (void)state;
     int32_t missed = 0;
@@ -303,7 +303,7 @@ static void each_single_lie_is_found_with_its_sentence(void **state)
     printf("%zu lies found\n", sizeof lies / sizeof *lies);
 }
 
-static void a_plan_that_forgot_its_loops_is_refused(void **state)
+static void a_plan_made_without_loops_is_refused(void **state)
 {
     (void)state;
     /* Lifetimes as if every loop ran once, with bytes reused accordingly: the labels end at step
@@ -422,7 +422,7 @@ static json_t *averaged_plan(void)
 }
 
 /* Pairs of a change and the verifier's sentence. */
-static void an_average_follows_the_update_of_its_weight_alone(void **state)
+static void an_average_must_follow_the_update_of_its_weight(void **state)
 {
     (void)state;
     static const char no_step[] = "buffer 12 (average w): after the update of buffer 0 (w), in the "
@@ -501,7 +501,7 @@ static void a_gradient_that_is_read_before_it_is_complete_is_refused(void **stat
                   "the next turn of loop 3 (micro-batch)");
 }
 
-static void a_buffer_that_is_written_in_part_and_read_whole_is_refused(void **state)
+static void a_buffer_written_in_part_and_read_whole_is_refused(void **state)
 {
     (void)state;
     json_t *root = good_plan();
@@ -514,7 +514,7 @@ static void a_buffer_that_is_written_in_part_and_read_whole_is_refused(void **st
                   "loop 2 (step), writes all of it");
 }
 
-static void a_storage_that_nobody_holds_for_a_while_is_refused(void **state)
+static void a_gap_in_the_lifetime_of_a_storage_is_refused(void **state)
 {
     (void)state;
     json_t *root = good_plan();
@@ -527,7 +527,7 @@ static void a_storage_that_nobody_holds_for_a_while_is_refused(void **state)
                   "from step 0 to 3");
 }
 
-static void a_gap_above_the_floor_is_reported_and_no_error(void **state)
+static void a_gap_above_the_floor_is_reported_without_an_error(void **state)
 {
     (void)state;
     json_t *root = good_plan();
@@ -571,7 +571,7 @@ static void deep_nesting_is_refused(void **state)
     free(text);
 }
 
-static void flipped_bytes_never_crash_the_judge(void **state)
+static void flipped_bytes_never_crash_the_verifier(void **state)
 {
     (void)state;
     const size_t length = strlen(good);
@@ -600,20 +600,20 @@ static void flipped_bytes_never_crash_the_judge(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_good_plan_passes_with_its_report),
-        cmocka_unit_test(each_single_lie_is_found_with_its_sentence),
-        cmocka_unit_test(a_plan_that_forgot_its_loops_is_refused),
+        cmocka_unit_test(a_valid_plan_passes_with_its_report),
+        cmocka_unit_test(each_single_error_is_found_with_its_sentence),
+        cmocka_unit_test(a_plan_made_without_loops_is_refused),
         cmocka_unit_test(a_plan_without_reuse_is_refused),
         cmocka_unit_test(a_weight_that_is_read_after_its_update_is_refused),
         cmocka_unit_test(a_moment_that_is_not_updated_with_its_weight_is_refused),
-        cmocka_unit_test(an_average_follows_the_update_of_its_weight_alone),
+        cmocka_unit_test(an_average_must_follow_the_update_of_its_weight),
         cmocka_unit_test(a_gradient_that_is_read_before_it_is_complete_is_refused),
-        cmocka_unit_test(a_buffer_that_is_written_in_part_and_read_whole_is_refused),
-        cmocka_unit_test(a_storage_that_nobody_holds_for_a_while_is_refused),
-        cmocka_unit_test(a_gap_above_the_floor_is_reported_and_no_error),
+        cmocka_unit_test(a_buffer_written_in_part_and_read_whole_is_refused),
+        cmocka_unit_test(a_gap_in_the_lifetime_of_a_storage_is_refused),
+        cmocka_unit_test(a_gap_above_the_floor_is_reported_without_an_error),
         cmocka_unit_test(what_is_not_a_plan_file_is_refused),
         cmocka_unit_test(deep_nesting_is_refused),
-        cmocka_unit_test(flipped_bytes_never_crash_the_judge),
+        cmocka_unit_test(flipped_bytes_never_crash_the_verifier),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
