@@ -132,7 +132,7 @@ static void build_update(hr_assembly *a)
 
 /* Iterations of an evaluation. They cover the recipe's eval_batches, so that the text read does not
  * depend on the micro-batch. */
-static int64_t evaluation_turns(const hr_config *config, int64_t sequences)
+static int64_t evaluation_iterations(const hr_config *config, int64_t sequences)
 {
     int64_t turns = 0;
     const int64_t parts = hr_max(config->train.batch / sequences, 1);
@@ -145,7 +145,7 @@ static void build_evaluation(hr_assembly *a, int64_t sequences)
     hr_builder *builder = &a->builder;
     hr_assembly_section(a, "evaluation", sequences * a->config->train.seq_len, false);
     const int32_t loss_sum = scalar(a, "evaluation loss sum", HR_ROLE_SUM);
-    hr_build_loop_open(builder, "evaluation batch", evaluation_turns(a->config, sequences));
+    hr_build_loop_open(builder, "evaluation batch", evaluation_iterations(a->config, sequences));
     build_text(a, "evaluation ids", "evaluation targets", "evaluation begins");
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
     hr_assembly_head(a, hidden, a->targets, HR_NONE, loss_sum, 0);

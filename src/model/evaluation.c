@@ -9,7 +9,7 @@
 #include "model/assembly.h"
 #include "ops/list.h"
 
-static void build_turns(hr_assembly *a, int64_t sequences, int64_t emit_bytes)
+static void build_sequences(hr_assembly *a, int64_t sequences, int64_t emit_bytes)
 {
     hr_builder *builder = &a->builder;
     hr_assembly_section(a, "sequences", sequences * a->config->train.seq_len, false);
@@ -49,7 +49,7 @@ hr_status hr_model_assemble_evaluation(const hr_config *config, int64_t sequence
                        (long long)layers);
     a.family->params(&a.builder, config, &a.model);
     hr_assembly_load(&a);
-    build_turns(&a, sequences, emit_bytes);
+    build_sequences(&a, sequences, emit_bytes);
     region->used = kept;
     return hr_build_status(&a.builder);
 }

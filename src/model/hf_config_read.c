@@ -273,7 +273,7 @@ static hr_status find_architecture(reader *r, hr_config *config)
 }
 
 /* The table's name for a function with several names. */
-static const char *one_name(const char *function)
+static const char *canonical_name(const char *function)
 {
     static const char *const names[][2] = { { "swish", "silu" },
                                             { "gelu_python", "gelu" },
@@ -287,7 +287,7 @@ static const char *one_name(const char *function)
 static bool same_value(const char *a, const char *b)
 {
     double x, y;
-    return !strcmp(one_name(a), one_name(b)) ||
+    return !strcmp(canonical_name(a), canonical_name(b)) ||
            (hr_real_parse(a, &x) && hr_real_parse(b, &y) && x == y);
 }
 
@@ -343,7 +343,7 @@ static bool is_left_out(const hr_hf_option *row)
 }
 
 /* Checks an option that sets nothing: it must agree with the key that other options set. */
-static hr_status hold_row(const reader *r, const hr_hf_option *row, const hr_config *config)
+static hr_status check_row(const reader *r, const hr_hf_option *row, const hr_config *config)
 {
     char value[VALUE_BYTES], is[VALUE_BYTES];
     for (int32_t i = 0; i < r->option_count; i++) {
@@ -362,7 +362,7 @@ static hr_status hold_row(const reader *r, const hr_hf_option *row, const hr_con
 static hr_status take_row(reader *r, const hr_hf_option *row, hr_config *config)
 {
     if (!row->key && !row->value) return HR_OK;
-    if (*row->names == '=') return hold_row(r, row, config);
+    if (*row->names == '=') return check_row(r, row, config);
     char value[VALUE_BYTES] = "", other[VALUE_BYTES], name[VALUE_BYTES];
     const option *first = NULL;
     for (int32_t i = 0; i < r->option_count; i++) {

@@ -65,7 +65,7 @@ static hr_status read_setting(const char *text, hr_param_rule *rule, hr_error *e
 }
 
 /* Returns whether a pattern of the group, or of a key without groups, matches. */
-static bool means(const char *group, const char *name)
+static bool matches_any(const char *group, const char *name)
 {
     for (words w = { group }; next_word(&w);)
         if (!is_setting(w.text) && matches(w.text, name)) return true;
@@ -76,7 +76,7 @@ static void apply_groups(const char *groups, const char *name, hr_param_rule *ru
 {
     hr_error ignored;
     const char *group = groups;
-    while (group && !means(group, name)) group = next_group(group);
+    while (group && !matches_any(group, name)) group = next_group(group);
     if (!group) return;
     for (words w = { group }; next_word(&w);)
         if (is_setting(w.text)) (void)!read_setting(w.text, rule, &ignored);
@@ -87,7 +87,7 @@ static bool is_frozen(const hr_rules *rules, int16_t layer, int32_t index, const
     const hr_trained *trained = rules->trained;
     if (trained && layer != HR_NONE)
         return layer < trained->frozen_in_proxy || !(trained->layers >> index & 1);
-    return means(rules->config->train.freeze, name);
+    return matches_any(rules->config->train.freeze, name);
 }
 
 hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vector,

@@ -133,8 +133,8 @@ hr_status hr_compile_generation(const hr_config *config, int64_t rows, int64_t p
 
 /* Tiles the head and each MLP of a section. The head is the last block of its section; every layer
  * has an MLP. */
-static hr_status cut_turn(int64_t chunk, int64_t mlp_tile, int64_t rows, hr_program *program,
-                          hr_region *scratch, hr_error *err)
+static hr_status tile_evaluation(int64_t chunk, int64_t mlp_tile, int64_t rows, hr_program *program,
+                                 hr_region *scratch, hr_error *err)
 {
     const int64_t kept = scratch->used;
     const int32_t end = program->step_count - 1;
@@ -166,7 +166,8 @@ hr_status hr_compile_evaluation(const hr_config *config, int64_t sequences, int6
     hr_status status = hr_model_assemble_evaluation(config, sequences, emit_bytes, region, program,
                                                     err);
     if (status == HR_OK)
-        status = cut_turn(chunk, mlp_tile, sequences * config->train.seq_len, program, region, err);
+        status = tile_evaluation(chunk, mlp_tile, sequences * config->train.seq_len, program,
+                                 region, err);
     if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
     if (status != HR_OK) return status;
     return hr_compile_pack(region, HR_COMPILE_PACK_WORK, compiled, err);

@@ -61,7 +61,7 @@ static bool completes(const consuming *c, int32_t s)
     return false;
 }
 
-static bool renews(const consuming *c, int32_t s)
+static bool updates_state(const consuming *c, int32_t s)
 {
     const char *letters = op_of(c, s)->out;
     for (int32_t k = 0; letters[k]; k++)
@@ -71,7 +71,7 @@ static bool renews(const consuming *c, int32_t s)
 }
 
 /* Returns whether the step reads a value that "update" computes from all gradients. */
-static bool waits(const consuming *c, int32_t s)
+static bool depends_on_all(const consuming *c, int32_t s)
 {
     const hr_step *step = &c->program->steps[s];
     for (int32_t i = 0; i < HR_IN_MAX; i++)
@@ -82,7 +82,7 @@ static bool waits(const consuming *c, int32_t s)
 static bool needs_norm(const consuming *c)
 {
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (renews(c, s) && waits(c, s)) return true;
+        if (updates_state(c, s) && depends_on_all(c, s)) return true;
     return false;
 }
 
@@ -102,7 +102,7 @@ static void survey(consuming *c)
         }
     }
     for (int32_t s = c->begin; s <= c->end; s++)
-        for (int32_t k = 0; k < HR_OUT_MAX && !renews(c, s); k++)
+        for (int32_t k = 0; k < HR_OUT_MAX && !updates_state(c, s); k++)
             if (program->steps[s].out[k] != HR_NONE)
                 (completes(c, s) ? c->written
                                  : c->late)[root_of(c, program->steps[s].out[k])] = true;
@@ -127,7 +127,7 @@ static int32_t complete_at(const consuming *c, int32_t s)
     return at;
 }
 
-static void hang(consuming *c, int32_t s)
+static void insert(consuming *c, int32_t s)
 {
     const int32_t at = complete_at(c, s);
     if (at == HR_NONE) return;
@@ -135,27 +135,27 @@ static void hang(consuming *c, int32_t s)
     if (c->first[at] == HR_NONE) c->first[at] = s;
     else c->next[c->last[at]] = s;
     c->last[at] = s;
-    for (int32_t k = 0; k < HR_OUT_MAX && (completes(c, s) || renews(c, s)); k++)
+    for (int32_t k = 0; k < HR_OUT_MAX && (completes(c, s) || updates_state(c, s)); k++)
         if (c->program->steps[s].out[k] != HR_NONE)
             c->touched[root_of(c, c->program->steps[s].out[k])] = at;
 }
 
 /* Kinds of update steps to insert into the section that is written next. */
-enum { REPORTS = 1, SHARES = 2, RENEWALS = 4 };
+enum { REPORTS = 1, NORM_TERMS = 2, UPDATES = 4 };
 
 /* Steps that complete a gradient are always inserted. Reports come before all updates at the same
  * place. */
-static void hang_all(consuming *c, uint32_t wanted)
+static void insert_all(consuming *c, uint32_t wanted)
 {
     for (int32_t s = 0; s < c->program->step_count; s++) c->first[s] = HR_NONE;
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (completes(c, s)) hang(c, s);
+        if (completes(c, s)) insert(c, s);
     for (int32_t s = c->begin; s <= c->end && wanted & REPORTS; s++)
-        if (op_of(c, s)->host) hang(c, s);
+        if (op_of(c, s)->host) insert(c, s);
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (renews(c, s) ? wanted & RENEWALS
-                         : wanted & SHARES && reads_gradient(c, s) && !completes(c, s))
-            hang(c, s); /* an average follows the update of its weight */
+        if (updates_state(c, s) ? wanted & UPDATES
+                                : wanted & NORM_TERMS && reads_gradient(c, s) && !completes(c, s))
+            insert(c, s); /* an average follows the update of its weight */
 }
 
 /* ---- copies */
@@ -262,7 +262,7 @@ static void write_section(consuming *c, bool norm)
 static void write_rest(consuming *c, bool norm)
 {
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (!reads_gradient(c, s) && !completes(c, s) && !renews(c, s))
+        if (!reads_gradient(c, s) && !completes(c, s) && !updates_state(c, s))
             append(c, norm ? step_in_norm(c, c->program->steps[s]) : c->program->steps[s]);
 }
 
@@ -271,7 +271,7 @@ static void write_norm(consuming *c)
     hr_program *program = c->program;
     const int32_t begin = c->count;
     copy_loops(c);
-    hang_all(c, SHARES);
+    insert_all(c, NORM_TERMS);
     if (c->full) return;
     write_section(c, true);
     write_rest(c, true);
@@ -297,7 +297,7 @@ static void write_all(consuming *c)
     }
     if (norm) write_norm(c);
     const int32_t begin = c->count;
-    hang_all(c, norm ? RENEWALS : REPORTS | SHARES | RENEWALS);
+    insert_all(c, norm ? UPDATES : REPORTS | NORM_TERMS | UPDATES);
     write_section(c, false);
     const int32_t end = c->count;
     if (!norm) {

@@ -97,7 +97,7 @@ static bool movable(const hr_program *program, int32_t s, int32_t loop)
            !program->ops[program->steps[s].op]->host;
 }
 
-static void look_around(reordering *r, int32_t at)
+static void fill_window(reordering *r, int32_t at)
 {
     const hr_program *program = r->program;
     const int32_t loop = program->steps[at].loop;
@@ -112,16 +112,16 @@ static void look_around(reordering *r, int32_t at)
 }
 
 /* Marks a step and all steps that must move with it. False if the peak step is one of them. */
-static bool mark_company(const reordering *r, int32_t step, bool *goes)
+static bool mark_dependents(const reordering *r, int32_t step, bool *moves)
 {
     const window *w = &r->around;
     const int32_t towards = step < w->peak ? 1 : -1;
-    memset(goes, 0, WINDOW * sizeof *goes);
-    goes[step] = true;
+    memset(moves, 0, WINDOW * sizeof *moves);
+    moves[step] = true;
     for (int32_t t = step + towards; t != w->peak + towards; t += towards)
-        for (int32_t u = step; u != t && !goes[t]; u += towards)
-            goes[t] = goes[u] && must_keep_order(r->program, &w->steps[u], &w->steps[t]);
-    return !goes[w->peak];
+        for (int32_t u = step; u != t && !moves[t]; u += towards)
+            moves[t] = moves[u] && must_keep_order(r->program, &w->steps[u], &w->steps[t]);
+    return !moves[w->peak];
 }
 
 /* Returns whether a value is live exactly from its first to its last access, for accesses in this
@@ -135,7 +135,7 @@ static bool follows_accesses(const hr_program *program, int32_t root, int32_t lo
 }
 
 /* Change of a value's live bytes at the peak by the move. */
-static int64_t change_of(const reordering *r, int32_t root, const bool *goes)
+static int64_t change_of(const reordering *r, int32_t root, const bool *moves)
 {
     const window *w = &r->around;
     const hr_buffer *buffer = &r->plan.buffers[r->plan.buffer_of_tensor[root]];
@@ -144,7 +144,7 @@ static int64_t change_of(const reordering *r, int32_t root, const bool *goes)
     bool before = outside_before, after = outside_after;
     for (int32_t t = 0; t < w->count; t++) {
         if (!touches(r->program, &w->steps[t], root)) continue;
-        const bool was_before = t < w->peak, is_before = was_before != goes[t];
+        const bool was_before = t < w->peak, is_before = was_before != moves[t];
         if (t == w->peak) before = after = true;
         else if (is_before) before = true;
         else after = true;
@@ -155,50 +155,50 @@ static int64_t change_of(const reordering *r, int32_t root, const bool *goes)
 }
 
 /* Sum of the changes over all values that the moved steps access. */
-static int64_t change(const reordering *r, const bool *goes)
+static int64_t change(const reordering *r, const bool *moves)
 {
     const window *w = &r->around;
     int32_t seen[WINDOW * OPERANDS], count = 0;
     int64_t sum = 0;
     for (int32_t t = 0; t < w->count; t++)
-        for (int32_t i = 0; i < OPERANDS && goes[t]; i++) {
+        for (int32_t i = 0; i < OPERANDS && moves[t]; i++) {
             if (operand(&w->steps[t], i) == HR_NONE) continue;
             const int32_t root = hr_tensor_root(r->program, operand(&w->steps[t], i));
             bool known = !follows_accesses(r->program, root, w->steps[t].loop);
             for (int32_t k = 0; k < count && !known; k++) known = seen[k] == root;
             if (known) continue;
             seen[count++] = root;
-            sum += change_of(r, root, goes);
+            sum += change_of(r, root, moves);
         }
     return sum;
 }
 
 /* Writes the window's steps back to the program, the marked ones on the other side of the peak. */
-static void place(reordering *r, const bool *goes)
+static void place(reordering *r, const bool *moves)
 {
     const window *w = &r->around;
     hr_step *to = &r->program->steps[w->first];
     for (int32_t t = 0; t < w->peak; t++)
-        if (!goes[t]) *to++ = w->steps[t];
+        if (!moves[t]) *to++ = w->steps[t];
     for (int32_t t = w->peak + 1; t < w->count; t++)
-        if (goes[t]) *to++ = w->steps[t];
+        if (moves[t]) *to++ = w->steps[t];
     *to++ = w->steps[w->peak];
     for (int32_t t = 0; t < w->peak; t++)
-        if (goes[t]) *to++ = w->steps[t];
+        if (moves[t]) *to++ = w->steps[t];
     for (int32_t t = w->peak + 1; t < w->count; t++)
-        if (!goes[t]) *to++ = w->steps[t];
+        if (!moves[t]) *to++ = w->steps[t];
 }
 
 /* Tries to move a step across the peak; restores the program if the peak is not lower. */
 static hr_status try(reordering *r, const peak *now, int32_t step, bool *moved, hr_error *err)
 {
     static const bool none[WINDOW];
-    bool goes[WINDOW];
-    if (!mark_company(r, step, goes) || change(r, goes) >= 0) return HR_OK;
+    bool moves[WINDOW];
+    if (!mark_dependents(r, step, moves) || change(r, moves) >= 0) return HR_OK;
     const int64_t mark = r->region->used;
     hr_plan plan;
     peak then;
-    place(r, goes);
+    place(r, moves);
     const hr_status status = measure(r, &plan, &then, err);
     r->region->used = mark;
     *moved = status == HR_OK && lower(&then, now);
@@ -213,7 +213,7 @@ static hr_status move_one(reordering *r, bool *moved, hr_error *err)
     hr_status status = measure(r, &r->plan, &now, err);
     if (status != HR_OK) return status;
     if (r->program->ops[r->program->steps[now.at].op]->host) return HR_OK;
-    look_around(r, now.at);
+    fill_window(r, now.at);
     for (int32_t far = 1; far <= REACH; far++)
         for (int32_t side = -1; side <= 1; side += 2) {
             const int32_t step = r->around.peak + side * far;

@@ -97,14 +97,14 @@ typedef struct {
     int32_t count, most;
 } cutting;
 
-static void add_cut(cutting *c, int32_t first, int32_t last, const char *name, int64_t rows)
+static void add_tile(cutting *c, int32_t first, int32_t last, const char *name, int64_t rows)
 {
     HR_ASSERT(c->count < c->most);
     c->cuts[c->count++] = (hr_tile_cut){ first, last, name, rows };
 }
 
 /* Tiles the steps of the head in a section, which are adjacent: forward and backward. */
-static void cut_head(cutting *c, const char *section, const char *name, int64_t chunk)
+static void tile_head(cutting *c, const char *section, const char *name, int64_t chunk)
 {
     const hr_program *program = c->program;
     const int32_t l = hr_program_loop(program, section);
@@ -115,7 +115,7 @@ static void cut_head(cutting *c, const char *section, const char *name, int64_t 
         if (first == HR_NONE) first = s;
         last = s;
     }
-    if (first != HR_NONE) add_cut(c, first, last, name, chunk);
+    if (first != HR_NONE) add_tile(c, first, last, name, chunk);
 }
 
 /* Last step of the run that starts at step `s`: adjacent steps of one block of one layer. */
@@ -130,14 +130,14 @@ static int32_t run_end(const hr_program *program, int32_t s, int32_t end)
 
 /* Tiles every run of a block in the step, each as its own loop: forward, backward, and separate
  * clones. */
-static void cut_blocks(cutting *c, hr_block block, const char *name, int64_t rows)
+static void tile_blocks(cutting *c, hr_block block, const char *name, int64_t rows)
 {
     const hr_program *program = c->program;
     const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
     const int32_t end = section->step_last;
     for (int32_t s = section->step_first, last; s <= end; s = last + 1) {
         last = run_end(program, s, end);
-        if (program->steps[s].block == block) add_cut(c, s, last, name, rows);
+        if (program->steps[s].block == block) add_tile(c, s, last, name, rows);
     }
 }
 
@@ -172,14 +172,14 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     if (!c.cuts) return hr_fail(err, HR_FAILURE, "out of memory for %d tiles", c.most);
     const hr_loop *step = &program->loops[section];
     if (strategy->micro_batch)
-        add_cut(&c, step->step_first, step->step_last, "micro-batch", strategy->micro_batch * T);
+        add_tile(&c, step->step_first, step->step_last, "micro-batch", strategy->micro_batch * T);
     if (strategy->loss_chunk) {
-        cut_head(&c, "step", "loss chunk", strategy->loss_chunk);
-        cut_head(&c, "evaluation", "evaluation loss chunk", strategy->loss_chunk);
+        tile_head(&c, "step", "loss chunk", strategy->loss_chunk);
+        tile_head(&c, "evaluation", "evaluation loss chunk", strategy->loss_chunk);
     }
-    if (strategy->mlp_tile) cut_blocks(&c, HR_BLOCK_MLP, "mlp tile", strategy->mlp_tile);
+    if (strategy->mlp_tile) tile_blocks(&c, HR_BLOCK_MLP, "mlp tile", strategy->mlp_tile);
     if (strategy->attention_tile)
-        cut_blocks(&c, HR_BLOCK_ATTENTION, "attention tile", strategy->attention_tile * T);
+        tile_blocks(&c, HR_BLOCK_ATTENTION, "attention tile", strategy->attention_tile * T);
     status = hr_tile_many(program, c.cuts, c.count, scratch, err);
     scratch->used = kept;
     if (status == HR_OK && strategy->consume) status = hr_consume(program, scratch, err);

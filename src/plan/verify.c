@@ -47,7 +47,7 @@ static hr_status add_access(hr_judged_plan *plan, int32_t s, int32_t root)
     return HR_OK;
 }
 
-static hr_status derive_lives(hr_judged_plan *plan)
+static hr_status derive_lifetimes(hr_judged_plan *plan)
 {
     for (int32_t s = 0; s < plan->step_count; s++)
         for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
@@ -86,7 +86,8 @@ static hr_status check_declared_lives(const hr_judged_plan *plan)
 
 /* Returns whether a loop between step `s` and the home of a buffer iterates more than once. If so,
  * the next iteration needs the buffer too. */
-static bool turns_inside_home(const hr_judged_plan *plan, int32_t s, const hr_judged_buffer *buffer)
+static bool repeats_inside_home(const hr_judged_plan *plan, int32_t s,
+                                const hr_judged_buffer *buffer)
 {
     if (buffer->home == OUTLIVES_RUN) return true;
     for (int32_t loop = plan->steps[s].loop; loop != buffer->home; loop = plan->loops[loop].parent)
@@ -101,7 +102,7 @@ static bool hands_over(const hr_judged_plan *plan, int32_t from, int32_t to, int
     const hr_judged_buffer *old = &plan->buffers[from], *new = &plan->buffers[to];
     int32_t reads = 0, writes = 0, others = 0;
     if (old->storage != new->storage || old->last != s || new->first != s) return false;
-    if (turns_inside_home(plan, s, old) || turns_inside_home(plan, s, new)) return false;
+    if (repeats_inside_home(plan, s, old) || repeats_inside_home(plan, s, new)) return false;
     for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
         const hr_judged_access *access = &plan->accesses[k];
         const int32_t root = plan->buffers[access->buffer].root;
@@ -354,7 +355,7 @@ static void list_alive(const hr_judged_plan *plan, hr_verify_report *report)
 static hr_status judge(hr_judged_plan *plan, hr_verify_report *report)
 {
     int32_t peak_step = 0;
-    hr_status status = derive_lives(plan);
+    hr_status status = derive_lifetimes(plan);
     if (!status) status = check_collisions(plan);
     if (!status) status = check_views(plan);
     if (!status) status = hr_verify_values(plan);

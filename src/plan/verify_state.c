@@ -134,7 +134,7 @@ static bool is_state(const hr_judged_buffer *root)
 
 /* Returns whether the access writes a new value of a weight or its master, outside the load
  * section. */
-static bool renews(const hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
+static bool sets_weight(const hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const hr_judged_buffer *root = hr_judged_root(plan, access);
     if (access->kind == HR_JUDGED_READ || section_of(plan, s) == section_of(plan, 0)) return false;
@@ -142,7 +142,7 @@ static bool renews(const hr_judged_plan *plan, int32_t s, const hr_judged_access
 }
 
 /* The loop in whose iteration an update runs once: the home of the gradients that it reads. */
-static int32_t turn_of_update(const hr_judged_plan *plan, int32_t s)
+static int32_t loop_of_update(const hr_judged_plan *plan, int32_t s)
 {
     int32_t loop = section_of(plan, s);
     for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
@@ -155,7 +155,7 @@ static int32_t turn_of_update(const hr_judged_plan *plan, int32_t s)
 /* Checks that a section updates a weight once and does not use it afterwards: later results would
  * mix the weights of two training steps. Only the average reads the new weight. `by_buffer` has the
  * step that updated a root, or -1. */
-static hr_status check_renewed(const hr_judged_plan *plan, int32_t s, int32_t k)
+static hr_status check_weight_use(const hr_judged_plan *plan, int32_t s, int32_t k)
 {
     const hr_judged_access *access = &plan->accesses[k];
     const int32_t root = plan->buffers[access->buffer].root, before = plan->by_buffer[root];
@@ -168,8 +168,8 @@ static hr_status check_renewed(const hr_judged_plan *plan, int32_t s, int32_t k)
                        access->kind == HR_JUDGED_READ ? "reads" : "writes", before,
                        plan->steps[before].op, section_of(plan, s),
                        plan->loops[section_of(plan, s)].name);
-    const int32_t turning = renews(plan, s, access)
-                                ? hr_judged_turning(plan, s, turn_of_update(plan, s))
+    const int32_t turning = sets_weight(plan, s, access)
+                                ? hr_judged_turning(plan, s, loop_of_update(plan, s))
                                 : -1;
     if (turning < 0) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
@@ -183,12 +183,12 @@ static hr_status check_updates(hr_judged_plan *plan)
     for (int32_t s = 0; s < plan->step_count; s++) {
         const hr_judged_step *step = &plan->steps[s];
         for (int32_t k = step->access_first; k < step->access_end; k++) {
-            const hr_status status = check_renewed(plan, s, k);
+            const hr_status status = check_weight_use(plan, s, k);
             if (status) return status;
         }
         for (int32_t k = step->access_first; k < step->access_end; k++) {
             const int32_t b = plan->accesses[k].buffer, root = plan->buffers[b].root;
-            if (!renews(plan, s, &plan->accesses[k])) continue;
+            if (!sets_weight(plan, s, &plan->accesses[k])) continue;
             if (plan->by_buffer[root] == s)
                 return hr_fail(plan->err, HR_CORRUPT,
                                "buffer %d (%s): step %d (%s) updates it twice", b,
@@ -200,7 +200,7 @@ static hr_status check_updates(hr_judged_plan *plan)
 }
 
 /* Fills `by_buffer` with the step that updates each root of a parameter's state; -1: none. */
-static hr_status find_renewals(hr_judged_plan *plan)
+static hr_status find_updates(hr_judged_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_buffer[b] = -1;
     for (int32_t s = 0; s < plan->step_count; s++)
@@ -222,9 +222,9 @@ static hr_status find_renewals(hr_judged_plan *plan)
 
 /* Returns whether step `s` runs once, after the update at step `before` and in the same
  * iteration. */
-static bool same_turn(const hr_judged_plan *plan, int32_t before, int32_t s)
+static bool same_iteration(const hr_judged_plan *plan, int32_t before, int32_t s)
 {
-    const int32_t turn = turn_of_update(plan, before);
+    const int32_t turn = loop_of_update(plan, before);
     int32_t loop = plan->steps[s].loop;
     while (loop != turn && loop > 0) loop = plan->loops[loop].parent;
     return before < s && section_of(plan, before) == section_of(plan, s) && loop == turn &&
@@ -245,7 +245,7 @@ static hr_status check_averages(const hr_judged_plan *plan)
         if (before >= 0 && made.average < 0) without = made.of;
         if (made.average < 0 || (before < 0 && after < 0)) continue;
         if (before >= 0 && after >= 0 && follows(plan, after, made.of) &&
-            same_turn(plan, before, after))
+            same_iteration(plan, before, after))
             continue;
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): after the update of buffer %d (%s), in the same turn, no "
@@ -263,7 +263,7 @@ static hr_status check_averages(const hr_judged_plan *plan)
  * updated as one parameter: all of it by one step, or none at all. The average follows. */
 static hr_status check_parameters(hr_judged_plan *plan)
 {
-    hr_status status = find_renewals(plan);
+    hr_status status = find_updates(plan);
     if (!status) status = check_averages(plan);
     if (status) return status;
     for (int32_t s = 0; s < plan->step_count; s++) {

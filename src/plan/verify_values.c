@@ -252,7 +252,7 @@ static hr_status check_reads(hr_judged_plan *plan)
 
 /* ---- gradients and sums */
 
-/* Checks, in step order, that a gradient or other sum is complete before it is read. check_turns
+/* Checks, in step order, that a gradient or other sum is complete before it is read. check_iterations
  * handles sums inside loops, which are complete after the loop. `by_buffer` has the first read, or
  * -1. */
 static hr_status check_gradient(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
@@ -279,7 +279,7 @@ static hr_status check_gradient(hr_judged_plan *plan, int32_t s, const hr_judged
 }
 
 /* Checks for a gradient that is read and accumulated in iterations of one loop. */
-static hr_status check_turns(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
+static hr_status check_iterations(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const int32_t b = plan->buffers[access->buffer].root, read = plan->by_buffer[b];
     const int32_t turning = hr_judged_turning(plan, s, plan->buffers[b].home);
@@ -311,7 +311,7 @@ static hr_status check_gradients(hr_judged_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_buffer[b] = -1;
     hr_status status = for_sums(plan, check_gradient);
-    if (!status) status = for_sums(plan, check_turns);
+    if (!status) status = for_sums(plan, check_iterations);
     return status;
 }
 
