@@ -187,9 +187,9 @@ static void build_save(hr_assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
-hr_status hr_model_assemble_twin(const hr_config *config, const hr_trained *trained,
-                                 int64_t evaluation_sequences, hr_region *region,
-                                 hr_program *program, hr_error *err)
+hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *trained,
+                                  int64_t evaluation_sequences, hr_region *region,
+                                  hr_program *program, hr_error *err)
 {
     const hr_rules rules = { config, trained };
     const hr_model_limits limits = hr_model_limits_of(config);
@@ -229,7 +229,7 @@ hr_status hr_model_assemble_twin(const hr_config *config, const hr_trained *trai
 hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequences,
                             hr_region *region, hr_program *program, hr_error *err)
 {
-    return hr_model_assemble_twin(config, NULL, evaluation_sequences, region, program, err);
+    return hr_model_assemble_proxy(config, NULL, evaluation_sequences, region, program, err);
 }
 
 int32_t hr_program_loop(const hr_program *program, const char *name)

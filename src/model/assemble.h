@@ -29,9 +29,9 @@ HR_MUST_CHECK hr_status hr_model_assemble(const hr_config *config, int64_t evalu
 
 /* The same for a proxy model with fewer layers: `trained` replaces the patterns of train.freeze for
  * its layers. Null: apply the patterns. */
-HR_MUST_CHECK hr_status hr_model_assemble_twin(const hr_config *config, const hr_trained *trained,
-                                               int64_t evaluation_sequences, hr_region *region,
-                                               hr_program *program, hr_error *err);
+HR_MUST_CHECK hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *trained,
+                                                int64_t evaluation_sequences, hr_region *region,
+                                                hr_program *program, hr_error *err);
 
 /* Index of the loop with this name; HR_NONE: there is none. */
 int32_t hr_program_loop(const hr_program *program, const char *name);

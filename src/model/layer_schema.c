@@ -80,7 +80,7 @@ hr_layer_schema hr_layer_schema_of(const hr_config *config)
     return form;
 }
 
-hr_intermediates hr_nfc_within(const hr_layer_schema *form, hr_intermediates set)
+hr_intermediates hr_layer_schema_within(const hr_layer_schema *form, hr_intermediates set)
 {
     hr_intermediates closed = 0;
     for (int32_t i = 0; i < form->part_count; i++)

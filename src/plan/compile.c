@@ -25,7 +25,7 @@ int64_t hr_compile_kept_bytes(const hr_config *config)
     return config->model.n_layers * (int64_t)sizeof(hr_intermediates) + program + plan + alignment;
 }
 
-int64_t hr_compile_lives_bytes(const hr_config *config)
+int64_t hr_compile_unpacked_bytes(const hr_config *config)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
     const int64_t clones = limits.steps * (int64_t)(sizeof(hr_step) + sizeof(int32_t));
@@ -36,7 +36,7 @@ int64_t hr_compile_lives_bytes(const hr_config *config)
 int64_t hr_compile_bytes(const hr_config *config)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
-    return hr_compile_lives_bytes(config) + hr_pack_scratch_bytes(limits.tensors + limits.steps);
+    return hr_compile_unpacked_bytes(config) + hr_pack_scratch_bytes(limits.tensors + limits.steps);
 }
 
 /* Copies the offsets of storages to their buffers. A view adds its offset in the viewed buffer. */

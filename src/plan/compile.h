@@ -32,7 +32,7 @@ typedef struct {
 int64_t hr_compile_bytes(const hr_config *config);
 
 /* Upper bound of the region bytes that compiling takes without packing. */
-int64_t hr_compile_lives_bytes(const hr_config *config);
+int64_t hr_compile_unpacked_bytes(const hr_config *config);
 
 /* Upper bound of those bytes that the program and the plan keep. It is the same for every strategy,
  * so that the process size depends on the strategy only through the arena. */

@@ -110,7 +110,7 @@ HR_MUST_CHECK hr_status hr_verify_values(hr_judged_plan *plan);
 HR_MUST_CHECK hr_status hr_verify_state(hr_judged_plan *plan);
 
 /* The outermost loop around step `s`, inside `home`, that iterates more than once; -1: none. */
-int32_t hr_judged_turning(const hr_judged_plan *plan, int32_t s, int32_t home);
+int32_t hr_judged_repeating(const hr_judged_plan *plan, int32_t s, int32_t home);
 
 static inline const hr_judged_buffer *hr_judged_root(const hr_judged_plan *plan,
                                                      const hr_judged_access *access)

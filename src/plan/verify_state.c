@@ -168,13 +168,14 @@ static hr_status check_weight_use(const hr_judged_plan *plan, int32_t s, int32_t
                        access->kind == HR_JUDGED_READ ? "reads" : "writes", before,
                        plan->steps[before].op, section_of(plan, s),
                        plan->loops[section_of(plan, s)].name);
-    const int32_t turning = sets_weight(plan, s, access)
-                                ? hr_judged_turning(plan, s, loop_of_update(plan, s))
-                                : -1;
-    if (turning < 0) return HR_OK;
+    const int32_t repeating = sets_weight(plan, s, access)
+                                  ? hr_judged_repeating(plan, s, loop_of_update(plan, s))
+                                  : -1;
+    if (repeating < 0) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
                    "buffer %d (%s): step %d (%s) updates it in each turn of loop %d (%s)",
-                   access->buffer, name, s, plan->steps[s].op, turning, plan->loops[turning].name);
+                   access->buffer, name, s, plan->steps[s].op, repeating,
+                   plan->loops[repeating].name);
 }
 
 static hr_status check_updates(hr_judged_plan *plan)
@@ -228,7 +229,7 @@ static bool same_iteration(const hr_judged_plan *plan, int32_t before, int32_t s
     int32_t loop = plan->steps[s].loop;
     while (loop != turn && loop > 0) loop = plan->loops[loop].parent;
     return before < s && section_of(plan, before) == section_of(plan, s) && loop == turn &&
-           hr_judged_turning(plan, s, turn) < 0;
+           hr_judged_repeating(plan, s, turn) < 0;
 }
 
 /* Checks that the average follows each update of its weight, and that all weights have an average

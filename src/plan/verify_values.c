@@ -12,7 +12,7 @@
 
 enum { OUTLIVES_RUN = -1 };
 
-int32_t hr_judged_turning(const hr_judged_plan *plan, int32_t s, int32_t home)
+int32_t hr_judged_repeating(const hr_judged_plan *plan, int32_t s, int32_t home)
 {
     int32_t found = -1;
     for (int32_t loop = plan->steps[s].loop; loop > 0 && loop != home;
@@ -252,24 +252,23 @@ static hr_status check_reads(hr_judged_plan *plan)
 
 /* ---- gradients and sums */
 
-/* Checks, in step order, that a gradient or other sum is complete before it is read. check_iterations
- * handles sums inside loops, which are complete after the loop. `by_buffer` has the first read, or
- * -1. */
+/* Checks, in step order, that a gradient or other sum is complete before it is read. Sums inside
+ * loops are complete after the loop: see check_iterations. `by_buffer` has the first read, or -1. */
 static hr_status check_gradient(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const int32_t b = plan->buffers[access->buffer].root;
-    const int32_t turning = hr_judged_turning(plan, s, plan->buffers[b].home);
+    const int32_t repeating = hr_judged_repeating(plan, s, plan->buffers[b].home);
     const char *name = plan->buffers[access->buffer].name;
     if (access->kind == HR_JUDGED_READ) {
         if (plan->by_buffer[b] < 0) plan->by_buffer[b] = s;
         return HR_OK;
     }
-    if (access->kind != HR_JUDGED_ACCUMULATE && turning >= 0)
+    if (access->kind != HR_JUDGED_ACCUMULATE && repeating >= 0)
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): step %d (%s) writes over a %s in each turn of loop "
                        "%d (%s)",
                        access->buffer, name, s, plan->steps[s].op, plan->buffers[b].role_name,
-                       turning, plan->loops[turning].name);
+                       repeating, plan->loops[repeating].name);
     const int32_t read = plan->by_buffer[b];
     if (read < 0) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
@@ -282,15 +281,15 @@ static hr_status check_gradient(hr_judged_plan *plan, int32_t s, const hr_judged
 static hr_status check_iterations(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const int32_t b = plan->buffers[access->buffer].root, read = plan->by_buffer[b];
-    const int32_t turning = hr_judged_turning(plan, s, plan->buffers[b].home);
-    if (access->kind == HR_JUDGED_READ || turning < 0 || read < 0 ||
-        read > plan->loops[turning].last)
+    const int32_t repeating = hr_judged_repeating(plan, s, plan->buffers[b].home);
+    if (access->kind == HR_JUDGED_READ || repeating < 0 || read < 0 ||
+        read > plan->loops[repeating].last)
         return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
                    "buffer %d (%s): step %d (%s) reads a %s to which step %d (%s) adds in "
                    "the next turn of loop %d (%s)",
                    b, plan->buffers[b].name, read, plan->steps[read].op, plan->buffers[b].role_name,
-                   s, plan->steps[s].op, turning, plan->loops[turning].name);
+                   s, plan->steps[s].op, repeating, plan->loops[repeating].name);
 }
 
 typedef hr_status check_fn(hr_judged_plan *plan, int32_t s, const hr_judged_access *access);

@@ -307,7 +307,7 @@ static void every_closed_set_gives_a_different_program(void **state)
         const hr_layer_schema form = hr_layer_schema_of(&config);
         for (int32_t set = 0; set < SETS; set++) {
             hr_intermediates recompute_set[] = { (hr_intermediates)(2 * set), 0 };
-            const hr_intermediates closed = hr_nfc_within(&form, recompute_set[0]);
+            const hr_intermediates closed = hr_layer_schema_within(&form, recompute_set[0]);
             const hr_strategy strategy = { .dw_first = true,
                                            .layer_count = 2,
                                            .recompute_set = recompute_set };
