@@ -31,16 +31,16 @@ typedef struct {
     int64_t unit;        /* every size is a multiple of it */
 } hr_pack_part;
 
-/* Sort keys of the items for placement and search; the first key counts most. Life and area count
- * sections; steps, and steps times bytes, are the same in program steps. */
+/* Sort keys of the items for placement and search; the first key counts most. Lifetime and area are
+ * in sections; steps, and steps times bytes, are the same in program steps. */
 typedef enum {
-    HR_PACK_BY_LOAD,       /* load, life, area */
+    HR_PACK_BY_LOAD,       /* load, lifetime, area */
     HR_PACK_BY_LOAD_STEPS, /* load, steps, steps times bytes */
-    HR_PACK_BY_LOAD_AREA,  /* load, area, life */
+    HR_PACK_BY_LOAD_AREA,  /* load, area, lifetime */
     HR_PACK_BY_LOAD_CROWD, /* load, crowd, steps */
     HR_PACK_BY_SIZE,
     HR_PACK_BY_AREA,
-    HR_PACK_BY_LIFE,  /* life, area, load */
+    HR_PACK_BY_LIFE,  /* lifetime, area, load */
     HR_PACK_BY_CROWD, /* crowd, steps, load */
     HR_PACK_BY_BIRTH,
     HR_PACK_RANKINGS,                    /* the rankings before this one start searches */

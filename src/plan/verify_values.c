@@ -252,8 +252,8 @@ static hr_status check_reads(hr_judged_plan *plan)
 
 /* ---- gradients and sums */
 
-/* Checks, in step order, that a gradient or other sum is complete before it is read. Sums inside
- * loops are complete after the loop: see check_iterations. `by_buffer` has the first read, or -1. */
+/* Checks, in step order, that a gradient or other sum is complete before it is read. A sum inside a
+ * loop is complete after the loop: see check_iterations. `by_buffer` has the first read, or -1. */
 static hr_status check_gradient(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const int32_t b = plan->buffers[access->buffer].root;
