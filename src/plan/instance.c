@@ -127,7 +127,7 @@ static hr_status check_row(reader *r, const hr_instance_row *row)
                        r->line, row->bytes);
     if (row->upper <= row->lower)
         return hr_fail(r->err, HR_CORRUPT,
-                       "%s, line %d: a life that starts at %" PRId64 " has to end after that, not "
+                       "%s, line %d: a lifetime that starts at %" PRId64 " must end after it, not "
                        "at %" PRId64,
                        r->path, r->line, row->lower, row->upper);
     if (!hr_checked_add(r->bytes_sum, row->bytes, &r->bytes_sum))

@@ -46,7 +46,7 @@ static hr_status check_state(const hr_judged_plan *plan)
                 updates_master(plan, s))
                 continue;
             return hr_fail(plan->err, HR_CORRUPT,
-                           "buffer %d (%s): step %d (%s) writes it over, but it outlives the run: "
+                           "buffer %d (%s): step %d (%s) overwrites it, but it outlives the run: "
                            "after loop %d (%s) it may only be updated",
                            access->buffer, plan->buffers[access->buffer].name, s, plan->steps[s].op,
                            load, plan->loops[load].name);
@@ -163,7 +163,7 @@ static hr_status check_weight_use(const hr_judged_plan *plan, int32_t s, int32_t
     if (before >= 0 && section_of(plan, before) == section_of(plan, s) && !follows(plan, s, root))
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): step %d (%s) %s it after step %d (%s) has updated it, in "
-                       "one turn of loop %d (%s)",
+                       "one iteration of loop %d (%s)",
                        access->buffer, name, s, plan->steps[s].op,
                        access->kind == HR_JUDGED_READ ? "reads" : "writes", before,
                        plan->steps[before].op, section_of(plan, s),
@@ -173,7 +173,7 @@ static hr_status check_weight_use(const hr_judged_plan *plan, int32_t s, int32_t
                                   : -1;
     if (repeating < 0) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
-                   "buffer %d (%s): step %d (%s) updates it in each turn of loop %d (%s)",
+                   "buffer %d (%s): step %d (%s) updates it in each iteration of loop %d (%s)",
                    access->buffer, name, s, plan->steps[s].op, repeating,
                    plan->loops[repeating].name);
 }
@@ -249,8 +249,8 @@ static hr_status check_averages(const hr_judged_plan *plan)
             same_iteration(plan, before, after))
             continue;
         return hr_fail(plan->err, HR_CORRUPT,
-                       "buffer %d (%s): after the update of buffer %d (%s), in the same turn, no "
-                       "step renews this average from it and does no more",
+                       "buffer %d (%s): after the update of buffer %d (%s), no step in the same "
+                       "iteration reads it and updates only this average",
                        made.average, plan->buffers[made.average].name, made.of,
                        plan->buffers[made.of].name);
     }

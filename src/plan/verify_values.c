@@ -265,7 +265,7 @@ static hr_status check_gradient(hr_judged_plan *plan, int32_t s, const hr_judged
     }
     if (access->kind != HR_JUDGED_ACCUMULATE && repeating >= 0)
         return hr_fail(plan->err, HR_CORRUPT,
-                       "buffer %d (%s): step %d (%s) writes over a %s in each turn of loop "
+                       "buffer %d (%s): step %d (%s) overwrites a %s in each iteration of loop "
                        "%d (%s)",
                        access->buffer, name, s, plan->steps[s].op, plan->buffers[b].role_name,
                        repeating, plan->loops[repeating].name);
@@ -287,7 +287,7 @@ static hr_status check_iterations(hr_judged_plan *plan, int32_t s, const hr_judg
         return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
                    "buffer %d (%s): step %d (%s) reads a %s to which step %d (%s) adds in "
-                   "the next turn of loop %d (%s)",
+                   "the next iteration of loop %d (%s)",
                    b, plan->buffers[b].name, read, plan->steps[read].op, plan->buffers[b].role_name,
                    s, plan->steps[s].op, repeating, plan->loops[repeating].name);
 }

@@ -109,8 +109,8 @@ static void an_invalid_file_is_refused_with_its_line(void **state)
           "line 2: size \"9223372036854775808\" is not an integer below 2^63" },
         { HEADER "a,0,1,9223372036854775807\nb,5,6,1\n",
           "line 3: with size 1 all sizes add up to 2^63 bytes or more" },
-        { HEADER "a,5,4,3\n", "line 2: a life that starts at 5 has to end after that, not at 4" },
-        { HEADER "a,5,5,3\n", "line 2: a life that starts at 5 has to end after that, not at 5" },
+        { HEADER "a,5,4,3\n", "line 2: a lifetime that starts at 5 must end after it, not at 4" },
+        { HEADER "a,5,5,3\n", "line 2: a lifetime that starts at 5 must end after it, not at 5" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hr_pack_report report;

@@ -166,7 +166,8 @@ static const lie lies[] = {
       "buffer 10 (dw): step 6 uses it outside its home loop 3 (micro-batch)" },
     { "buffers/1/home", "0", HR_CORRUPT, "a view has the storage and home of its buffer 1 (ids)" },
     { "buffers/7/home", "0", HR_CORRUPT,
-      "buffer 7 (loss): step 6 (update) reads a sum to which step 4 (loss) adds in the next turn "
+      "buffer 7 (loss): step 6 (update) reads a sum to which step 4 (loss) adds in the next "
+      "iteration "
       "of loop 2 (step)" },
     { "buffers/5/home", "-1", HR_BROKEN, "buffers 5 (work) and 8 (dy) are both in use at step 4" },
     { "buffers/5/home", "4", HR_CORRUPT, "step 3 uses it outside its home loop 4 (chunk)" },
@@ -196,19 +197,20 @@ static const lie lies[] = {
       "buffer 5 (work): scratch is written by one step and read by none" },
     /* state, updates, gradients */
     { "steps/6/writes/0/1", "'write'", HR_CORRUPT,
-      "buffer 0 (w): step 6 (update) writes it over, but it outlives the run: after loop 1 (load) "
+      "buffer 0 (w): step 6 (update) overwrites it, but it outlives the run: after loop 1 (load) "
       "it may only be updated" },
     { "steps/5/writes", "[[10,'accumulate'],[0,'update']]", HR_CORRUPT,
-      "buffer 0 (w): step 5 (scale_backward) updates it in each turn of loop 3 (micro-batch)" },
+      "buffer 0 (w): step 5 (scale_backward) updates it in each iteration of loop 3 "
+      "(micro-batch)" },
     { "steps/6/writes", "[[0,'update'],[0,'update']]", HR_CORRUPT,
       "buffer 0 (w): step 6 (update) updates it twice" },
     { "steps/5/writes/0/1", "'write'", HR_CORRUPT,
-      "buffer 10 (dw): step 5 (scale_backward) writes over a gradient in each turn of loop 3 "
+      "buffer 10 (dw): step 5 (scale_backward) overwrites a gradient in each iteration of loop 3 "
       "(micro-batch)" },
     { "steps/6/writes", "[[0,'update'],[10,'accumulate']]", HR_CORRUPT,
       "buffer 10 (dw): step 6 (update) adds to a gradient that step 6 (update) has read" },
     { "steps/4/writes/0/1", "'write'", HR_CORRUPT,
-      "buffer 7 (loss): step 4 (loss) writes over a sum in each turn of loop 3 (micro-batch)" },
+      "buffer 7 (loss): step 4 (loss) overwrites a sum in each iteration of loop 3 (micro-batch)" },
     { "steps/7/writes", "[[0,'update']]", HR_CORRUPT,
       "buffer 0 (w): step 6 (update) updates it, and step 7 (save) too" },
     /* names */
@@ -370,7 +372,7 @@ static void a_weight_that_is_read_after_its_update_is_refused(void **state)
     set(root, "loops/5", "-");
     set(root, "steps/7/loop", "2");
     refused(root, "buffer 0 (w): step 7 (save) reads it after step 6 (update) has updated it, in "
-                  "one turn of loop 2 (step)");
+                  "one iteration of loop 2 (step)");
 }
 
 static void a_moment_that_is_not_updated_with_its_weight_is_refused(void **state)
@@ -425,8 +427,9 @@ static json_t *averaged_plan(void)
 static void an_average_must_follow_the_update_of_its_weight(void **state)
 {
     (void)state;
-    static const char no_step[] = "buffer 12 (average w): after the update of buffer 0 (w), in the "
-                                  "same turn, no step renews this average from it and does no more";
+    static const char no_step[] = "buffer 12 (average w): after the update of buffer 0 (w), no "
+                                  "step in the same iteration reads it and updates only this "
+                                  "average";
     static const struct {
         const char *where, *value, *where_too, *value_too, *sentence;
     } cases[] = {
@@ -498,7 +501,7 @@ static void a_gradient_that_is_read_before_it_is_complete_is_refused(void **stat
     set(root, "steps/3/reads", "[3,0,10]");
     set(root, "steps/5/writes", "[]");
     refused(root, "buffer 10 (dw): step 3 (scale) reads a gradient to which step 2 (embed) adds in "
-                  "the next turn of loop 3 (micro-batch)");
+                  "the next iteration of loop 3 (micro-batch)");
 }
 
 static void a_buffer_written_in_part_and_read_whole_is_refused(void **state)
