@@ -24,8 +24,8 @@ hr_step *hr_assembly_host(hr_assembly *a, int32_t op, int32_t param, int64_t sta
 /* Adds token ids or targets: rows of one int32. */
 int32_t hr_assembly_tokens(hr_assembly *a, const char *name, int32_t home);
 
-/* Bytes of the staging buffer for loading or saving a parameter: at least one row, at most the
- * parameter. */
+/* Bytes of the staging buffer for loading or saving a parameter: at most `most`, but at least one
+ * row. */
 int64_t hr_assembly_staging(const hr_param *param, int64_t most);
 
 /* Adds the section that loads weights without masters and computes the lookup tables. */
