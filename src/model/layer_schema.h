@@ -22,7 +22,7 @@ typedef struct {
 hr_layer_schema hr_layer_schema_of(const hr_config *config);
 
 /* The largest closed subset of `set`. */
-hr_intermediates hr_layer_schema_within(const hr_layer_schema *form, hr_intermediates set);
+hr_intermediates hr_layer_schema_within(const hr_layer_schema *schema, hr_intermediates set);
 
 /* The word for an intermediate in a strategy: "norm", "q". */
 const char *hr_intermediate_name(hr_intermediate intermediate);

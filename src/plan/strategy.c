@@ -53,7 +53,7 @@ void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
 {
     const int64_t T = config->train.seq_len, batch = config->train.batch;
     const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : batch;
-    const hr_layer_schema form = hr_layer_schema_of(config);
+    const hr_layer_schema schema = hr_layer_schema_of(config);
     if (sequences >= batch) strategy->micro_batch = 0;
     if (strategy->micro_batch) strategy->consume = false;
     if (strategy->loss_chunk >= sequences * T) strategy->loss_chunk = 0;
@@ -61,7 +61,7 @@ void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
     if (hr_family_of(config)->traits & HR_HAS_STATES) strategy->mlp_tile = 0;
     if (strategy->attention_tile >= sequences) strategy->attention_tile = 0;
     for (int32_t l = 0; l < strategy->layer_count; l++)
-        strategy->recompute_set[l] = hr_layer_schema_within(&form, strategy->recompute_set[l]);
+        strategy->recompute_set[l] = hr_layer_schema_within(&schema, strategy->recompute_set[l]);
 }
 
 hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy, hr_error *err)

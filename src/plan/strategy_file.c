@@ -42,7 +42,7 @@ static void put_layers(hr_writer *writer, int32_t first, int32_t last, uint32_t 
 
 void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_writer *writer)
 {
-    const hr_layer_schema form = hr_layer_schema_of(config);
+    const hr_layer_schema schema = hr_layer_schema_of(config);
     const hr_intermediates *recompute_set = strategy->recompute_set;
     put_cut(writer, "micro_batch", strategy->micro_batch);
     put_cut(writer, "loss_chunk", strategy->loss_chunk);
@@ -56,7 +56,7 @@ void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_
         for (last = first;
              last + 1 < strategy->layer_count && recompute_set[last + 1] == recompute_set[first];)
             last++;
-        put_layers(writer, first, last, form.present & ~(uint32_t)recompute_set[first]);
+        put_layers(writer, first, last, schema.present & ~(uint32_t)recompute_set[first]);
     }
 }
 
@@ -101,7 +101,7 @@ static const char *present_word(const char *word)
 
 typedef struct {
     const hr_config *config;
-    hr_layer_schema form;
+    hr_layer_schema schema;
     hr_strategy strategy;
     hr_error *err;
     const char *path;
@@ -213,7 +213,8 @@ static hr_status take_kept(reader *r, const char *word)
     if (!strcmp(word, "qkv")) return fail_at(r, "write q, k, v instead of qkv");
     for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
         if (strcmp(word, hr_intermediate_name((hr_intermediate)i))) continue;
-        if (!(r->form.present >> i & 1)) return fail_at(r, "a layer of this model has no %s", word);
+        if (!(r->schema.present >> i & 1))
+            return fail_at(r, "a layer of this model has no %s", word);
         if (r->kept >> i & 1) return fail_at(r, "%s is given twice", word);
         r->kept |= 1u << i;
         return HR_OK;
@@ -227,8 +228,8 @@ static hr_status take_kept(reader *r, const char *word)
 /* Checks that no buffer is kept in part. */
 static hr_status check_closed(const reader *r)
 {
-    for (int32_t p = 0; p < r->form.part_count; p++) {
-        const uint32_t part = r->form.parts[p], kept = r->kept & part;
+    for (int32_t p = 0; p < r->schema.part_count; p++) {
+        const uint32_t part = r->schema.parts[p], kept = r->kept & part;
         if (kept == 0 || kept == part) continue;
         char all[WORD_BYTES] = "";
         hr_writer writer = { all, sizeof all };
@@ -343,7 +344,7 @@ hr_status hr_strategy_read(const hr_config *config, const char *path, hr_strateg
                            hr_error *err)
 {
     reader r = { .config = config,
-                 .form = hr_layer_schema_of(config),
+                 .schema = hr_layer_schema_of(config),
                  .err = err,
                  .path = path,
                  .key = HR_NONE };
