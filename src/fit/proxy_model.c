@@ -36,7 +36,8 @@ int64_t hr_proxy_bytes(const hr_config *config)
     const hr_config small = small_of(config);
     const hr_model_limits limits = hr_model_limits_of(&small);
     const int64_t buffers = limits.tensors + limits.steps;
-    const int64_t proxies = hr_compile_lives_bytes(&small) + HR_PROXY_DEPTHS * model_bytes(&small) +
+    const int64_t proxies = hr_compile_unpacked_bytes(&small) +
+                            HR_PROXY_DEPTHS * model_bytes(&small) +
                             buffers * (int64_t)sizeof(int32_t) + 64;
     return config->train.freeze[0] ? hr_max(proxies, model_bytes(config)) : proxies;
 }
@@ -134,8 +135,8 @@ static hr_status begin(hr_proxy_model *proxy, const hr_config *config, int64_t s
     if (model->sequences != sequences) {
         model->region.used = 0;
         model->sequences = 0;
-        status = hr_model_assemble_twin(config, &proxy->trained, sequences, &model->region,
-                                        &model->program, err);
+        status = hr_model_assemble_proxy(config, &proxy->trained, sequences, &model->region,
+                                         &model->program, err);
         if (status != HR_OK) return status;
         model->sequences = sequences;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/assemble.c - writes the sections of a run, one function each. */
+/* model/assemble.c - builds the sections of a run, one function each. */
 #include "model/assemble.h"
 
 #include <string.h>
@@ -15,11 +15,11 @@
 
 hr_model_limits hr_model_limits_of(const hr_config *config)
 {
-    /* A layer has at most 16 parameters; each has a step in load, in save and three in update. The
-     * passes over it: forward three times (training, evaluation, sample) at most 15 steps,
-     * backward 23; both once more where the norm of gradients has a pass of its own. Tiles make a
-     * loop of each run of attention and of the feed-forward part: forward, backward and at most
-     * four of clones, in each of the two. */
+    /* A layer has at most 16 parameters. Each has a step in load, one in save and three in update.
+     * A layer has at most 15 steps forward, in each of three passes (training, evaluation, sample),
+     * and 23 backward; forward and backward repeat if the gradient norm has its own pass. Tiles
+     * make a loop for each run of attention and of the MLP: forward, backward and at most four of
+     * clones, in each of the two. */
     const int32_t layers = (int32_t)config->model.n_layers;
     return (hr_model_limits){ .steps = 200 * layers + 200,
                               .tensors = 300 * layers + 300,
@@ -32,7 +32,7 @@ static int32_t scalar(hr_assembly *a, const char *name, hr_role role)
     return hr_build_fixed(&a->builder, name, role, HR_F64, HR_ROWS, 1, 0, 0);
 }
 
-/* A new run and one that goes on are the same program: either may read. */
+/* New and continued runs share one program: either may read a file here. */
 static void build_load(hr_assembly *a)
 {
     hr_program *program = a->builder.program;
@@ -44,7 +44,7 @@ static void build_load(hr_assembly *a)
         a->builder.layer = master->layer;
         hr_step *step = hr_assembly_host(a, HR_OP_initialise, p,
                                          hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
-        step->out[master->dtype == HR_BF16] = param->master; /* or a weight without one */
+        step->out[master->dtype == HR_BF16] = param->master; /* or a weight without master */
         if (param->weight != param->master) step->out[1] = param->weight;
         for (int32_t m = 0; m < moments && !param->rule.frozen; m++)
             step->out[2 + m] = param->moment[m] = hr_build_state(
@@ -52,14 +52,15 @@ static void build_load(hr_assembly *a)
         if (a->config->train.ema_decay > 0 && !param->rule.frozen)
             step->out[4] = param->average = hr_build_state(&a->builder, p, "average",
                                                            HR_ROLE_MOMENT, HR_NONE);
-        else if (a->config->train.ema_decay > 0) param->average = param->master; /* it stays so */
+        else if (a->config->train.ema_decay > 0) param->average = param->master; /* frozen */
     }
     a->builder.layer = HR_NONE;
     if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
     hr_build_loop_close(&a->builder);
 }
 
-/* What all micro-batches share is known before the first; each reads its own text. */
+/* Values that all micro-batches share are known before the first; each micro-batch reads its own
+ * text. */
 static void build_fetch(hr_assembly *a)
 {
     hr_assembly_section(a, "fetch", 0, false);
@@ -115,12 +116,11 @@ static void build_update(hr_assembly *a)
     hr_build_late_steps(&a->builder);
     hr_build_merges(&a->builder);
     const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip);
-    /* The report comes before the first update, so that a loss which is not finite changes
-     * nothing. */
+    /* The report precedes the first update, so that a loss that is not finite changes no weight. */
     hr_step *step = hr_assembly_host(a, HR_OP_report, HR_NONE, 0);
     step->in[0] = a->loss_sum;
     step->in[1] = norm_scale;
-    /* Without a limit no update waits for the norm. */
+    /* Without clipping, no update depends on the norm. */
     const int32_t scale = a->config->train.optimizer.clip > 0 ? norm_scale : HR_NONE;
     for (int32_t p = 0; p < program->param_count; p++)
         hr_build_update(&a->builder, p, rule, scale, a->lr);
@@ -130,8 +130,9 @@ static void build_update(hr_assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
-/* Turns of an evaluation: of the recipe's batches, that another micro-batch reads no other text. */
-static int64_t evaluation_turns(const hr_config *config, int64_t sequences)
+/* Iterations of an evaluation. They cover the recipe's eval_batches, so that the text read does not
+ * depend on the micro-batch. */
+static int64_t evaluation_iterations(const hr_config *config, int64_t sequences)
 {
     int64_t turns = 0;
     const int64_t parts = hr_max(config->train.batch / sequences, 1);
@@ -144,7 +145,7 @@ static void build_evaluation(hr_assembly *a, int64_t sequences)
     hr_builder *builder = &a->builder;
     hr_assembly_section(a, "evaluation", sequences * a->config->train.seq_len, false);
     const int32_t loss_sum = scalar(a, "evaluation loss sum", HR_ROLE_SUM);
-    hr_build_loop_open(builder, "evaluation batch", evaluation_turns(a->config, sequences));
+    hr_build_loop_open(builder, "evaluation batch", evaluation_iterations(a->config, sequences));
     build_text(a, "evaluation ids", "evaluation targets", "evaluation begins");
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
     hr_assembly_head(a, hidden, a->targets, HR_NONE, loss_sum, 0);
@@ -168,8 +169,8 @@ static void build_sample(hr_assembly *a)
     hr_build_loop_close(builder);
 }
 
-/* The gradient of a parameter had as many bytes as its staging, so that saving is never the peak,
- * and a run that saves nothing uses its arena too. */
+/* The staging buffer of a parameter has the size of its gradient, so saving is never the peak, and
+ * a run without saving has the same arena. */
 static void build_save(hr_assembly *a)
 {
     const hr_program *program = a->builder.program;
@@ -186,9 +187,9 @@ static void build_save(hr_assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
-hr_status hr_model_assemble_twin(const hr_config *config, const hr_trained *trained,
-                                 int64_t evaluation_sequences, hr_region *region,
-                                 hr_program *program, hr_error *err)
+hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *trained,
+                                  int64_t evaluation_sequences, hr_region *region,
+                                  hr_program *program, hr_error *err)
 {
     const hr_rules rules = { config, trained };
     const hr_model_limits limits = hr_model_limits_of(config);
@@ -228,7 +229,7 @@ hr_status hr_model_assemble_twin(const hr_config *config, const hr_trained *trai
 hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequences,
                             hr_region *region, hr_program *program, hr_error *err)
 {
-    return hr_model_assemble_twin(config, NULL, evaluation_sequences, region, program, err);
+    return hr_model_assemble_proxy(config, NULL, evaluation_sequences, region, program, err);
 }
 
 int32_t hr_program_loop(const hr_program *program, const char *name)

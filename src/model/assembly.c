@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/assembly.c - the pieces of sections. */
+/* model/assembly.c - shared building blocks of sections. */
 #include "model/assembly.h"
 
 #include "base/checked.h"
@@ -49,7 +49,7 @@ void hr_assembly_load(hr_assembly *a)
         a->builder.layer = weight->layer;
         hr_step *step = hr_assembly_host(a, HR_OP_initialise, p,
                                          hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
-        step->out[weight->dtype == HR_BF16] = param->weight; /* master, or weight alone */
+        step->out[weight->dtype == HR_BF16] = param->weight; /* output 1 is the bf16 weight */
     }
     a->builder.layer = HR_NONE;
     if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/assembly.h - what the programs of a run (assemble.c) and of a generation (generation.c) are
- * put together from. */
+/* model/assembly.h - shared building blocks of the programs for a run (assemble.c), generation
+ * (generation.c) and evaluation (evaluation.c). */
 #ifndef HR_MODEL_ASSEMBLY_H
 #define HR_MODEL_ASSEMBLY_H
 
@@ -11,31 +11,31 @@ typedef struct {
     const hr_config *config;
     const hr_family_spec *family;
     hr_model model;
-    int32_t ids, targets, loss_scale, lr; /* of the batch */
+    int32_t ids, targets, loss_scale, lr; /* tensors of the batch */
     int32_t loss_sum;
 } hr_assembly;
 
-/* Opens a section whose values have so many rows. */
+/* Opens a section whose activations have `rows` rows. */
 void hr_assembly_section(hr_assembly *a, const char *name, int64_t rows, bool training);
 
-/* A step of the host. `param` HR_NONE: of no parameter. */
+/* Adds a host step. `param` HR_NONE: it handles no parameter. */
 hr_step *hr_assembly_host(hr_assembly *a, int32_t op, int32_t param, int64_t staging_bytes);
 
-/* Token ids or targets: rows of one int32. */
+/* Adds token ids or targets: rows of one int32. */
 int32_t hr_assembly_tokens(hr_assembly *a, const char *name, int32_t home);
 
-/* A parameter is read and written by pieces of a row at least, through no more bytes than it has
- * itself. */
+/* Bytes of the staging buffer for loading or saving a parameter: at most `most`, but at least one
+ * row. */
 int64_t hr_assembly_staging(const hr_param *param, int64_t most);
 
-/* The section that loads weights alone, and computes what tables there are. */
+/* Adds the section that loads weights without masters and computes the lookup tables. */
 void hr_assembly_load(hr_assembly *a);
 
-/* Logits of hidden rows; the builder stays in the head. */
+/* Adds the logits of hidden rows. The builder stays in the head block. */
 int32_t hr_assembly_logits(hr_assembly *a, int32_t hidden);
 
-/* Logits of hidden rows, and their loss; without a sum of losses a token is picked, through
- * `sampling_bytes` of scratch. */
+/* Adds the logits of hidden rows and their loss. Without a loss sum (HR_NONE) it adds a host step
+ * instead that samples a token, with `sampling_bytes` of scratch. */
 void hr_assembly_head(hr_assembly *a, int32_t hidden, int32_t targets, int32_t scale,
                       int32_t loss_sum, int64_t sampling_bytes);
 

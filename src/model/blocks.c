@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/blocks.c - pieces that families share. */
+/* model/blocks.c - layers and branches that model families share. */
 #include "model/blocks.h"
 
 #include <math.h>

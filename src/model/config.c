@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/config.c - one key at a time: from text into hr_config and back, by the table's row. */
+/* model/config.c - converts one key at a time between text and hr_config, using its table row. */
 #include "headroom/config.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 _Static_assert(HR_CONFIG_ROWS_MAX <= 64 * HR_CONFIG_GIVEN_WORDS, "a bit for every key");
 
-/* Every member of hr_config that a key can name starts where this does. */
+/* Every member of hr_config that a key can name has one of these types. */
 typedef union {
     int64_t integer; /* HR_KEY_INTEGER, HR_KEY_BYTES */
     double real;
@@ -22,7 +22,7 @@ typedef union {
     char text[HR_PATH_BYTES];
 } member;
 
-/* Index of a word among words separated by one space, -1 when it is none of them. */
+/* Index of a word among words separated by one space; -1: not among them. */
 static int32_t choice_index(const char *choices, const char *word)
 {
     const size_t bytes = strlen(word);
@@ -59,7 +59,7 @@ static bool parse_number(const hr_key *key, const char *text, member *value)
     return read && in_range(key, (double)value->integer);
 }
 
-/* The first one, or null: paths go into recipes and reports, a line each. */
+/* The first control character or null: paths are printed in recipes and reports, one per line. */
 static const char *control_character(const char *text)
 {
     while (*text && (unsigned char)*text >= ' ') text++;

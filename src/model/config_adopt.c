@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/config_adopt.c - the model's keys from a folder, beside those that a person gave. */
+/* model/config_adopt.c - takes the model's keys from a folder and checks the given ones against
+ * it. */
 #include "headroom/config.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@
 
 static const char section[] = "model.";
 
-/* Keys of the model that a folder says nothing about. */
+/* Returns whether a folder does not determine a key. */
 static bool is_free(const char *name)
 {
     return strncmp(name, section, sizeof section - 1) != 0 || !strcmp(name, "model.from") ||
@@ -23,17 +24,17 @@ static bool bit(const uint64_t *bits, const char *name)
     return bits[row / 64] >> row % 64 & 1;
 }
 
-/* Whether a key counts as given beside model.from: a recipe's key gives way to a folder that was
- * named outside of it, on the command line. */
+/* Returns whether a key counts as given beside model.from. If the command line names the folder,
+ * keys from the recipe are overridden and do not count. */
 static bool is_given(const hr_config *config, const char *name)
 {
     const bool named_outside = !bit(config->from_recipe, "model.from");
     return bit(config->given, name) && !(named_outside && bit(config->from_recipe, name));
 }
 
-/* Text is read as the model reads it, unless the recipe names another tokenizer. A vocabulary of
- * words is its training text's: one counted anew would give the model's rows to other words, so
- * data.tokenizer=words means the folder's too. */
+/* Uses the folder's tokenizer, unless the recipe names another. With data.tokenizer=words the
+ * folder's vocabulary applies too: a vocabulary counted from other training text would assign other
+ * words to the model's rows. */
 static void adopt_tokenizer(hr_config *config)
 {
     const hr_config_data data = hr_config_data_of(config);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/config_check.c - what no key can check alone.
+/* model/config_check.c - checks that involve several keys.
  *
- * After this check the compiler may multiply and add sizes freely: every product it forms of these
- * numbers stays below 2^62, with room to add a hundred of them. */
+ * After this check the compiler may multiply and add sizes freely: every product that it computes
+ * from these numbers stays below 2^62, with room to add a hundred of them. */
 #include "headroom/config.h"
 
 #include <stddef.h>
@@ -16,14 +16,14 @@
 #include "ops/rope/rope.h"
 
 enum {
-    HEAD_WIDTH_MAX = 256, /* kernels keep a row of a head in registers */
+    HEAD_WIDTH_MAX = 256, /* kernels hold a row of a head in registers */
     BYTE_IDS = 256,
     WORDS_LEAST = 5, /* <pad> <unk> <sos> <eos> and one word */
-    STATE_BYTES = 16 /* fp32 weight, gradient and two moments: the most a parameter takes */
+    STATE_BYTES = 16 /* fp32 weight, gradient and two moments: the maximum per parameter */
 };
 
-/* The divisor of `whole` nearest to `wanted`; of two as near the smaller. Divisors come in pairs:
- * as many turns as the root of `whole`, and none where nobody will read of it. */
+/* The divisor of `whole` nearest to `wanted`; the smaller of two. Divisors come in pairs, so the
+ * loop ends at the square root of `whole`. Without an error to fill, the result is not needed. */
 static int64_t nearest_divisor(int64_t whole, int64_t wanted, const hr_error *reader)
 {
     int64_t nearest = 1;
@@ -38,7 +38,7 @@ static int64_t nearest_divisor(int64_t whole, int64_t wanted, const hr_error *re
     return nearest;
 }
 
-/* Keys that would change the shapes of a family which does not read them. */
+/* Checks keys that change shapes against the features of the family. */
 static hr_status check_family(const hr_config *config, hr_error *err)
 {
     const struct {
@@ -80,7 +80,7 @@ static hr_status check_positions(const hr_config *config, hr_error *err)
     const int64_t T = config->train.seq_len, positions = config->model.positions;
     const bool learned = hr_family_of(config)->traits & HR_LEARNS_POSITIONS;
     if (!learned || !positions || T <= positions) return HR_OK;
-    char more[64] = ""; /* a model that is read has as many as it has */
+    char more[64] = ""; /* a loaded model has a fixed number */
     if (!config->model.from[0])
         snprintf(more, sizeof more, " or model.positions=%lld", (long long)T);
     return hr_fail(err, HR_USAGE,
@@ -145,7 +145,7 @@ static hr_status check_scaling(const hr_config *config, hr_error *err)
                    high);
 }
 
-/* A window in tokens and a pattern of blocks would be two answers to one question. */
+/* A sliding window in tokens and a pattern of blocks exclude each other. */
 static hr_status check_window(const hr_config *config, hr_error *err)
 {
     if (!config->model.attention.sliding_window || !config->model.attention.pattern) return HR_OK;
@@ -154,7 +154,7 @@ static hr_status check_window(const hr_config *config, hr_error *err)
                    (long long)config->model.attention.sliding_window);
 }
 
-/* Rows are ids already: then nothing but a text for validation is tokenized. */
+/* Rows are token ids; with them, only text for validation is tokenized. */
 static hr_status check_vocabulary(const hr_config *config, hr_error *err)
 {
     const hr_config_data data = hr_config_data_of(config);
@@ -236,19 +236,19 @@ static hr_status check_product(const product *p, hr_error *err)
     return HR_OK;
 }
 
-/* Bytes are bounded by 2^56 (72 petabytes), so that a hundred buffers of that size can be added;
- * floating-point operations of one update by 2^62. */
+/* Limits bytes to 2^56 (72 petabytes), so that a hundred buffers of that size can be added, and
+ * floating-point operations of one update to 2^62. */
 static hr_status check_products(const hr_config *config, hr_error *err)
 {
     const int64_t bytes_most = INT64_C(1) << 56, flops_most = INT64_C(1) << 62;
     const int64_t V = config->model.vocab_size, D = config->model.d_model, F = config->model.d_ff;
     const int64_t L = config->model.n_layers, H = config->model.n_heads;
-    const int64_t A = hr_max(D, H * hr_config_head_dim(config)); /* width of attention */
+    const int64_t A = hr_max(D, H * hr_config_head_dim(config)); /* attention width */
     const int64_t B = config->train.batch, T = config->train.seq_len;
     const bool expands = hr_family_of(config)->traits & HR_READS_EXPANSION;
-    const int64_t X = expands ? hr_config_expansion(config) : 1; /* what the decoder reads, ... */
-    const int64_t R = hr_max(config->model.decoder_rank, 1);     /* ... and between its factors */
-    const int64_t passes = 8; /* two FLOP an element, forward and twice backward, and some again */
+    const int64_t X = expands ? hr_config_expansion(config) : 1; /* input width of the decoder */
+    const int64_t R = hr_max(config->model.decoder_rank, 1);     /* width between its factors */
+    const int64_t passes = 8; /* two FLOP per element, forward, twice backward, recomputed */
     const product products[] = {
         { "model.vocab_size x model.d_model x 16 bytes", bytes_most, { V, D, STATE_BYTES } },
         { "model.n_layers x model.d_model x model.d_ff x 48 bytes",
@@ -314,7 +314,7 @@ static hr_status check_products(const hr_config *config, hr_error *err)
     return HR_OK;
 }
 
-/* Dropout numbers the scores of a row, head after head, with 32 bits. */
+/* Dropout indexes the scores of a row, head after head, with 32 bits. */
 static hr_status check_dropout(const hr_config *config, hr_error *err)
 {
     const int64_t H = config->model.n_heads, T = config->train.seq_len;

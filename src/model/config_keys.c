@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/config_keys.c - the one table of everything a person can choose.
+/* model/config_keys.c - the table of all keys.
  *
- * The recipe, overrides, help, completion and docs/recipe.md all come from these rows. A key's name
- * is the path of its member in hr_config, so the two cannot part. */
+ * The recipe, overrides, help, completion and docs/recipe.md all use these rows. The name of a key
+ * is the path of its member in hr_config, so the two cannot differ. */
 #include "model/config_keys.h"
 
 #include <stddef.h>
@@ -33,17 +33,18 @@
     { { #path, HR_KEY_TEXT, "", "", NULL, NULL, 0, 0, false, text }, MEMBER(path), between }
 /* clang-format on */
 
-/* Upper ends of ranges. They keep indices inside the 32 bits that kernels use for them and products
- * of two inside 64; products of more are checked one by one (config_check.c). */
+/* Upper limits of ranges. They keep indices within the 32 bits that kernels use, and products of
+ * two within 64; config_check.c checks larger products. */
 #define WIDTH_MAX 1048576.0           /* 2^20 */
 #define TOKENS_MAX 16777216.0         /* 2^24: positions are exact in fp32 up to here */
 #define WORDS_MAX 1073741824.0        /* 2^30 */
 #define COUNTED_WORDS_MAX 134217728.0 /* 2^27: their text is addressed with 32 bits */
 #define STEPS_MAX 1099511627776.0     /* 2^40 */
-#define EXACT_MAX 9007199254740992.0  /* 2^53: whole numbers a double holds */
+#define EXACT_MAX 9007199254740992.0  /* 2^53: integers exact in a double */
 
-/* What is kept is multiplied by 1 / (1 - p), here a thousand at most. Kernels have p in fp32, whose
- * step below 1 is 2^-24: up to here 1 - p is good to 6e-5, and beyond 1 - 2^-25 it would be 0. */
+/* Kept values are multiplied by 1 / (1 - p), a thousand at most. Kernels have p in fp32, whose step
+ * below 1 is 2^-24: up to this limit 1 - p is accurate to 6e-5, and beyond 1 - 2^-25 it would be
+ * 0. */
 #define DROPOUT_MAX 0.999
 
 static const hr_config_row rows[] = {
@@ -221,8 +222,8 @@ const hr_key *hr_config_key(int32_t index)
     return index >= 0 && index < ROW_COUNT ? &rows[index].key : NULL;
 }
 
-/* Keys whose names have changed. The old name is accepted for one version, in recipes, checkpoints
- * and on the command line, and means the same run. */
+/* Renamed keys. The old name is accepted for one version in recipes, checkpoints and on the command
+ * line, with the same meaning. */
 static const hr_renamed_key renamed[] = {
     { "train.average", "train.ema_decay" },
     { "train.format", "train.dtype" },
@@ -260,7 +261,7 @@ const char *hr_config_name(const char *name)
     return row >= 0 ? rows[row].key.name : NULL;
 }
 
-/* Restricted Damerau-Levenshtein distance, three rows of the table at a time. */
+/* Restricted Damerau-Levenshtein distance with three rows of the table. */
 int32_t hr_word_distance(const char *a, const char *b)
 {
     int32_t line[3][HR_WORD_LETTERS_MAX + 1];
@@ -288,7 +289,7 @@ static const char *last_word(const char *name)
     return dot ? dot + 1 : name;
 }
 
-/* Whether `word` is a run of whole parts of `known`: "size" of "vocab-size". */
+/* Returns whether `word` is a sequence of whole parts of `known`: "size" of "vocab-size". */
 static bool is_part(const char *word, const char *known)
 {
     const size_t length = strlen(word);
@@ -313,9 +314,9 @@ int32_t hr_word_cost(const char *word, const char *known)
     return cost == INT32_MAX ? cost : (HR_WORD_LETTERS_MAX + 1) * cost + edits;
 }
 
-/* People forget or mistake the section more often than the word, so the last words are compared,
- * and of equally similar ones the whole name decides. In another section only the same word, or one
- * with a single edit, is meant: not model.decoder_rank by lora.rank. */
+/* Users omit or mistake the section more often than the last word, so last words are compared
+ * first, and whole names decide ties. In another section only the same word or one edit counts:
+ * model.decoder_rank is no suggestion for lora.rank. */
 int32_t hr_config_distance(const char *wanted, const char *known)
 {
     const int32_t cost = hr_word_cost(last_word(wanted), last_word(known));
@@ -327,7 +328,7 @@ int32_t hr_config_distance(const char *wanted, const char *known)
     return (HR_WORD_LETTERS_MAX + 1) * cost + hr_word_distance(wanted, known);
 }
 
-/* What other software calls it: transformers, nanoGPT, Megatron-LM. */
+/* Names of other software: transformers, nanoGPT, Megatron-LM. */
 static const char *const elsewhere[][2] = {
     { "hidden_size", "model.d_model" },
     { "n_embd", "model.d_model" },
@@ -402,7 +403,7 @@ const char *hr_config_nearest(const char *key)
     return nearest;
 }
 
-/* Words of a list of choices with commas between them. */
+/* Lists choices, separated by commas. */
 static void list_choices(const char *choices, char *text, int32_t bytes)
 {
     int32_t length = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/config_read.c - a recipe: YAML events to dotted keys.
+/* model/config_read.c - reads a recipe: YAML events to dotted keys.
  *
- * libyaml gives events with their lines; the table of keys is the only schema, so none is written
- * for libcyaml. All of YAML but mappings of single values, and lists of them for the few keys that
- * take a list, is refused by its name. */
+ * libyaml gives events with line numbers. The table of keys is the only schema. Of YAML, only
+ * mappings of single values are accepted, and lists of them for the few keys that take a list; the
+ * error names anything else. */
 #include "headroom/config.h"
 
 #include <stdio.h>
@@ -14,24 +14,24 @@
 
 enum {
     KEY_BYTES = 128,
-    DEPTH_MAX = 8, /* known sections are three deep; unknown ones are refused before */
-    LIST_BYTES = HR_PATH_BYTES + 1 /* one more than a text may have: the key refuses it */
+    DEPTH_MAX = 8, /* known sections have at most three levels; unknown ones are refused first */
+    LIST_BYTES = HR_PATH_BYTES + 1 /* one more than a value may have, so that the key refuses it */
 };
 
 typedef struct {
     hr_config config;
     hr_error *err;
     const char *path;
-    char key[KEY_BYTES]; /* dotted; the part in [0, length[depth]) is the section */
+    char key[KEY_BYTES]; /* dotted; [0, length[depth]) is the section */
     int32_t length[DEPTH_MAX];
-    int32_t depth;   /* open mappings; 0: the root has not begun */
-    bool value_next; /* a key was read, its value comes */
+    int32_t depth;   /* open mappings; 0: before the root */
+    bool value_next; /* a key was read, its value is next */
     int32_t documents;
-    int64_t list_line;                        /* where the open list begins, 0: none is open */
-    char list[LIST_BYTES];                    /* its entries so far, as one text */
-    int64_t line;                             /* of the event at hand */
-    int64_t key_line[HR_CONFIG_ROWS_MAX];     /* where a key was set, 0: not yet */
-    int64_t section_line[HR_CONFIG_ROWS_MAX]; /* by the section's first row */
+    int64_t list_line;                        /* first line of the open list; 0: none is open */
+    char list[LIST_BYTES];                    /* entries so far, joined to one text */
+    int64_t line;                             /* of the current event */
+    int64_t key_line[HR_CONFIG_ROWS_MAX];     /* line of the key, 0: not set */
+    int64_t section_line[HR_CONFIG_ROWS_MAX]; /* the same, by the section's first row */
 } reader;
 
 static hr_status fail_at(const reader *r, const char *sentence)
@@ -82,7 +82,7 @@ static hr_status fail_repeated(const reader *r, int64_t line_before)
     return fail_at(r, inner.message);
 }
 
-/* First row whose name begins with "<section>.", -1 when there is none. */
+/* First row whose name starts with "<section>."; -1: there is none. */
 static int32_t section_row(const char *section)
 {
     const size_t length = strlen(section);
@@ -93,7 +93,7 @@ static int32_t section_row(const char *section)
     return -1;
 }
 
-/* What stands at a key or a section is something else than it takes. */
+/* Error for a value of another kind than the key or section takes. */
 static hr_status fail_kind(const reader *r, const char *given)
 {
     const bool section = hr_config_row_find(r->key) < 0;
@@ -127,7 +127,7 @@ static void drop_key(reader *r)
     r->value_next = false;
 }
 
-/* YAML's words for no value. */
+/* Returns whether a value is one of YAML's forms of null. */
 static bool is_nothing(const char *value, bool plain)
 {
     return plain && (!*value || !strcmp(value, "~") || !strcmp(value, "null"));
@@ -140,7 +140,7 @@ static hr_status take_value(reader *r, const char *value, bool plain)
     if (row < 0) {
         if (section_row(r->key) < 0) return fail_unknown_key(r);
         if (!nothing) return fail_kind(r, "a value");
-        drop_key(r); /* "data:" with nothing below it */
+        drop_key(r); /* "data:" without content */
         return HR_OK;
     }
     if (r->key_line[row]) return fail_repeated(r, r->key_line[row]);
@@ -152,7 +152,7 @@ static hr_status take_value(reader *r, const char *value, bool plain)
     return HR_OK;
 }
 
-/* An entry of a list. */
+/* Appends an entry of a list. */
 static hr_status take_entry(reader *r, const char *text, bool plain)
 {
     const size_t length = strlen(r->list);
@@ -215,7 +215,7 @@ static hr_status open_list(reader *r, const yaml_event_t *event)
     return HR_OK;
 }
 
-/* What is wrong with the whole list is said of the line where it begins. */
+/* Errors about a whole list have the line where it starts. */
 static hr_status close_list(reader *r)
 {
     r->line = r->list_line;
@@ -241,7 +241,7 @@ static hr_status take_event(void *context, const yaml_event_t *event, int64_t li
     }
 }
 
-/* What was read, with a bit for each key that this recipe set. */
+/* Copies the parsed config, with a bit for each key that the recipe set. */
 static void take_config(const reader *r, hr_config *config)
 {
     *config = r->config;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/evaluation.c - the sections of an evaluation.
+/* model/evaluation.c - builds the sections of an evaluation.
  *
- * Tables are as short as in model/generation.c: a row is rounded when it is read, whether the table
- * is rounded already or not, and where a position is added to it first the table stays long. */
+ * Tables have the dtype of activations as in model/generation.c: rows are rounded when read, so a
+ * rounded table gives equal values. A table to which positions are added first stays fp32. */
 #include "model/evaluation.h"
 
 #include "model/assemble.h"
 #include "model/assembly.h"
 #include "ops/list.h"
 
-static void build_turns(hr_assembly *a, int64_t sequences, int64_t emit_bytes)
+static void build_sequences(hr_assembly *a, int64_t sequences, int64_t emit_bytes)
 {
     hr_builder *builder = &a->builder;
     hr_assembly_section(a, "sequences", sequences * a->config->train.seq_len, false);
@@ -49,7 +49,7 @@ hr_status hr_model_assemble_evaluation(const hr_config *config, int64_t sequence
                        (long long)layers);
     a.family->params(&a.builder, config, &a.model);
     hr_assembly_load(&a);
-    build_turns(&a, sequences, emit_bytes);
+    build_sequences(&a, sequences, emit_bytes);
     region->used = kept;
     return hr_build_status(&a.builder);
 }

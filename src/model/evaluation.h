@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/evaluation.h - a config as the program that asks a model about whole sequences: load, and
- * turns of some sequences each.
+/* model/evaluation.h - builds the program that evaluates whole sequences: load, then iterations
+ * over some sequences each.
  *
- * Weights come without masters, in the type of activations; there is no cache. All logits of a turn
- * are handed over, as many rows at a time as the head is cut to. */
+ * Weights have the dtype of activations and no masters; there is no KV cache. A host step receives
+ * all logits, as many rows at a time as the head's tile has. */
 #ifndef HR_MODEL_EVALUATION_H
 #define HR_MODEL_EVALUATION_H
 
@@ -11,10 +11,10 @@
 #include "headroom/config.h"
 
 /* Builds the program into `region`. train.seq_len is the length of a sequence, train.dtype the
- * type.
+ * dtype.
  *
- *   sequences   of a turn, 1 at least
- *   emit_bytes  scratch of the step that hands logits over
+ *   sequences   per iteration, >= 1
+ *   emit_bytes  scratch of the host step that receives the logits
  *
  * Errors   FAILURE  the region is too small. */
 HR_MUST_CHECK hr_status hr_model_assemble_evaluation(const hr_config *config, int64_t sequences,

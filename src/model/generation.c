@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/generation.c - the sections of a generation. Families know nothing of it: what they build
- * is attention over a cache, at a position, because the builder has both.
+/* model/generation.c - builds the sections of a generation. Families need no code for it: the
+ * builder has a KV cache and a position, so their attention reads the cache.
  *
- * A row of a table is rounded when it is read, so a table that is rounded already gives the same;
- * but not where a position is added to it first. */
+ * Rows of a table are rounded when read, so a rounded table gives equal values, unless a position
+ * is added first. */
 #include "model/generation.h"
 
 #include "base/checked.h"
@@ -45,7 +45,7 @@ static void build_states(hr_assembly *a, int32_t (*caches)[2])
     hr_build_loop_close(&a->builder);
 }
 
-/* Some rows of the text, and the token that comes after them. */
+/* Builds a section that processes some rows of the text and samples the next token. */
 static void build_rows(hr_assembly *a, const char *section, const char *turn, int64_t rows,
                        int64_t sampling_bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/gpt2.c - GPT-2: learned positions, one product for q, k and v (all queries first), GELU's
- * tanh form, biases, and a head that is the table. Files hold its matrices as [in, out].
+ * tanh form, biases, tied embeddings. Files store its matrices as [in, out].
  *
  *     h = h + attention(LN_1(h)), then h = h + mlp(LN_2(h))
  *

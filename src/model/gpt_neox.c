@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/gpt_neox.c - GPT-NeoX as Pythia uses it: one product for q, k and v (head by head), rotary
- * on a share of each head, exact GELU, biases, an untied head without bias.
+/* model/gpt_neox.c - GPT-NeoX as in Pythia: one product for q, k and v (head by head), RoPE on a
+ * fraction of each head, exact GELU, biases, an untied head without bias.
  *
  *     parallel    h = h + attention(LN_1(h)) + mlp(LN_2(h))
  *     sequential  h = h + attention(LN_1(h)), then h = h + mlp(LN_2(h))
  *
  * Source   Black et al. 2022, arXiv:2204.06745; initialisation: Nguyen and Salazar 2019
- * (small_init),
- *          Wang and Komatsuzaki 2021 (wang_init). */
+ *          (small_init), Wang and Komatsuzaki 2021 (wang_init). */
 #include <math.h>
 
 #include "model/blocks.h"
@@ -66,7 +65,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
     hr_block_head(builder, config, model, small, "embed_out.weight");
 }
 
-/* Elements of a head that rotate: an even number. */
+/* Elements of a head with RoPE; even. */
 static int32_t rotary(const hr_config *config)
 {
     const int64_t head_width = config->model.d_model / config->model.n_heads;

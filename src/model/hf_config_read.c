@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/hf_config_read.c - a config.json into a list of its options, and that held against the
- * table. */
+/* model/hf_config_read.c - parses config.json to a list of options and applies the table to it. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,10 +21,10 @@ enum {
     NAME_SHOWN = 60
 };
 
-/* ---- one file into a list of its options */
+/* ---- parsing */
 
 typedef struct {
-    const char *section, *name, *value; /* section empty: of the file itself */
+    const char *section, *name, *value; /* section empty: top level */
     int64_t value_bytes;
     hr_json_kind kind;
 } option;
@@ -35,10 +34,10 @@ typedef struct {
     char text[FILE_BYTES];
     option options[OPTIONS_MAX];
     int32_t option_count;
-    int64_t layer_types;                                     /* entries; 0: it is left out */
-    hr_writer token_ids;                                     /* lines as a file has them */
-    char architecture[VALUE_BYTES], model_type[VALUE_BYTES]; /* empty: not there */
-    int32_t made_by;                                         /* row of `architectures` */
+    int64_t layer_types;                                     /* entries; 0: absent */
+    hr_writer token_ids;                                     /* lines in the format of the file */
+    char architecture[VALUE_BYTES], model_type[VALUE_BYTES]; /* empty: absent */
+    int32_t made_by;                                         /* row of hr_hf_architectures */
     hr_error *err;
 } reader;
 
@@ -53,7 +52,7 @@ static hr_status fail(const reader *r, const char *sentence)
     return hr_fail(r->err, HR_CORRUPT, "%s: %s", shown(r), sentence);
 }
 
-/* A name or a value for a sentence: one line, and not too long. */
+/* A name or value for an error message: one line, truncated. */
 static const char *quote(const char *value, int64_t bytes, char text[VALUE_BYTES])
 {
     int32_t length = 0;
@@ -101,13 +100,13 @@ static hr_status add_option(reader *r, const hr_json *json, const char *section,
     return HR_OK;
 }
 
-/* An option's name with its section. Returns its length, as snprintf. */
+/* The option's name with its section. Returns its length, as snprintf. */
 static int spell(const option *o, char name[NAME_BYTES])
 {
     return snprintf(name, NAME_BYTES, "%s%s%s", o->section, *o->section ? "." : "", o->name);
 }
 
-/* Whether `names` has the option's spelling. */
+/* Returns whether `names` contains the option's name. */
 static bool spells(const char *names, const option *o)
 {
     char name[NAME_BYTES];
@@ -122,7 +121,7 @@ static bool spells(const char *names, const option *o)
     return false;
 }
 
-/* All layers of one kind are that kind. */
+/* Reduces a list of equal entries to one value. */
 static hr_status read_layer_types(reader *r, hr_json *json, const char *name)
 {
     hr_json found = { .value = "of several kinds" };
@@ -163,7 +162,7 @@ static hr_status read_section(reader *r, hr_json *json, const char *section)
     return kind == HR_JSON_CLOSE ? HR_OK : not_json(r, json);
 }
 
-/* Of any architecture. */
+/* Returns whether any architecture has this option. */
 static bool is_option(const char *name)
 {
     const option o = { .section = "", .name = name };
@@ -178,7 +177,8 @@ static bool is_token_id(const char *name)
            !strcmp(name, "pad_token_id");
 }
 
-/* One id, several, or null, in one spelling. Anything else is left out: it changes nothing here. */
+/* Stores one id, a list of ids or null in a uniform format. Skips anything else: it has no
+ * effect. */
 static hr_status read_token_id(reader *r, hr_json *json)
 {
     static const char digits[] = "0123456789,[] \t\r\n";
@@ -221,7 +221,7 @@ static hr_status read_option(reader *r, hr_json *json)
     if (hr_hf_has_no_effect(name)) return hr_json_skip(json, kind) ? HR_OK : not_json(r, json);
     if (kind == HR_JSON_WRONG) return not_json(r, json);
     const bool several = kind == HR_JSON_OBJECT || kind == HR_JSON_ARRAY;
-    if (several && !strcmp(name, "pruned_heads")) { /* none of them */
+    if (several && !strcmp(name, "pruned_heads")) { /* an empty list is accepted */
         const hr_json_kind first = hr_json_next(json);
         if (first == HR_JSON_CLOSE) return HR_OK;
         if (first == HR_JSON_WRONG) return not_json(r, json);
@@ -247,9 +247,9 @@ static hr_status read_options(reader *r, int64_t bytes)
     return HR_OK;
 }
 
-/* ---- the list held against the table */
+/* ---- applying the table */
 
-/* The architecture decides; where it is left out, the kind of model. */
+/* Selects by "architectures" or, if absent, by "model_type". */
 static hr_status find_architecture(reader *r, hr_config *config)
 {
     r->made_by = -1;
@@ -272,8 +272,8 @@ static hr_status find_architecture(reader *r, hr_config *config)
     return hr_fail(r->err, HR_CORRUPT, "%s: architecture %s is not supported yet", shown(r), said);
 }
 
-/* The name that a table has for a function of several names. */
-static const char *one_name(const char *function)
+/* The table's name for a function with several names. */
+static const char *canonical_name(const char *function)
 {
     static const char *const names[][2] = { { "swish", "silu" },
                                             { "gelu_python", "gelu" },
@@ -287,11 +287,12 @@ static const char *one_name(const char *function)
 static bool same_value(const char *a, const char *b)
 {
     double x, y;
-    return !strcmp(one_name(a), one_name(b)) ||
+    return !strcmp(canonical_name(a), canonical_name(b)) ||
            (hr_real_parse(a, &x) && hr_real_parse(b, &y) && x == y);
 }
 
-/* An option's text as a key takes it. What is null is none or false where there is such a thing. */
+/* Converts an option's text to the form of the key. null becomes none or false if the key has
+ * it. */
 static hr_status read_value(const reader *r, const option *o, const hr_hf_option *row,
                             char value[VALUE_BYTES])
 {
@@ -334,15 +335,15 @@ static hr_status take_value(const reader *r, const hr_hf_option *row, const char
                    value, row->value);
 }
 
-/* Whether null is as if the option were not there. */
+/* Returns whether null means that the option is absent. */
 static bool is_left_out(const hr_hf_option *row)
 {
     double number;
     return row->key ? !row->value : hr_real_parse(row->value, &number);
 }
 
-/* What does not count, or counts as nothing that is known here: nobody shall think otherwise. */
-static hr_status hold_row(const reader *r, const hr_hf_option *row, const hr_config *config)
+/* Checks an option that sets nothing: it must agree with the key that other options set. */
+static hr_status check_row(const reader *r, const hr_hf_option *row, const hr_config *config)
 {
     char value[VALUE_BYTES], is[VALUE_BYTES];
     for (int32_t i = 0; i < r->option_count; i++) {
@@ -361,7 +362,7 @@ static hr_status hold_row(const reader *r, const hr_hf_option *row, const hr_con
 static hr_status take_row(reader *r, const hr_hf_option *row, hr_config *config)
 {
     if (!row->key && !row->value) return HR_OK;
-    if (*row->names == '=') return hold_row(r, row, config);
+    if (*row->names == '=') return check_row(r, row, config);
     char value[VALUE_BYTES] = "", other[VALUE_BYTES], name[VALUE_BYTES];
     const option *first = NULL;
     for (int32_t i = 0; i < r->option_count; i++) {
@@ -404,7 +405,7 @@ static hr_status check_all_known(const reader *r)
     return HR_OK;
 }
 
-/* A kind of scaling comes with its numbers. */
+/* Checks that a kind of scaling has all its numbers. */
 static hr_status check_scaling(const reader *r, const hr_config *config)
 {
     static const char *const names[] = { "factor", "low_freq_factor", "high_freq_factor",
@@ -437,7 +438,8 @@ static bool is_in(const reader *r, const char *section, const char *name)
     return false;
 }
 
-/* Of two sections other software takes one whole, and not always the same. */
+/* Checks that two sections have the same options: other software uses only one of them, and
+ * versions differ in which. */
 static hr_status check_sections(const reader *r)
 {
     static const char *const sections[] = { "rope_scaling", "rope_parameters" };
@@ -481,7 +483,7 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
     r.token_ids = (hr_writer){ .text = fresh.token_ids, .bytes = sizeof fresh.token_ids };
     r.architecture[0] = r.model_type[0] = 0;
     r.err = err;
-    fresh.model.d_ff = 0; /* derived, where a family leaves it out */
+    fresh.model.d_ff = 0; /* a family that does not read it derives it */
     hr_status status = read_file(&r, directory, &bytes);
     if (status == HR_OK) status = read_options(&r, bytes);
     if (status == HR_OK) status = find_architecture(&r, &fresh);

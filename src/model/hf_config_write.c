@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/hf_config_write.c - a config as other software reads it, row by row of the table. */
+/* model/hf_config_write.c - writes config.json for other software, row by row of the table. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,11 +16,11 @@ typedef struct {
     hr_writer *out;
     const hr_config *config;
     int32_t made_by;
-    const char *scaling; /* kind */
+    const char *scaling; /* kind of scaling */
 } writing;
 
-/* Whether a row has a place in the file: what other software reads at its default is left out,
- * unless headroom alone has it. */
+/* Returns whether a row is written. Defaults of other software are omitted, unless only headroom
+ * has the option. */
 static bool is_written(const writing *w, const hr_hf_option *row, const char *value)
 {
     const bool own = !hr_hf_architectures[w->made_by].architecture;
@@ -36,14 +36,14 @@ static bool is_written(const writing *w, const hr_hf_option *row, const char *va
     return !(row->value && !strcmp(row->value, "none") && !strcmp(value, "none"));
 }
 
-/* What a row says of a config; null: nothing. */
+/* The value of a row for a config; null: none. */
 static const char *value_of(const writing *w, const hr_hf_option *row, char text[HR_PATH_BYTES])
 {
     if (!strcmp(row->names, "use_sliding_window") && w->config->model.attention.sliding_window)
         return "true";
     if (!row->key || hr_config_row_find(row->key) < 0) return row->value;
     if (!strcmp(row->key, "model.attention.stride") && !w->config->model.attention.stride)
-        return NULL; /* the pattern's own */
+        return NULL; /* the pattern's default */
     if (!strcmp(row->key, "model.n_kv_heads"))
         snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_kv_heads(w->config));
     else if (!strcmp(row->key, "model.head_dim"))
@@ -97,7 +97,7 @@ static void put_rows(const writing *w)
     if (inside) hr_put(w->out, " },\n");
 }
 
-/* Not taken back: dropout is the recipe's. */
+/* Writes options that hr_hf_config_read ignores; dropout comes from the recipe. */
 static void put_rest(const writing *w)
 {
     static const struct {
@@ -116,8 +116,8 @@ static void put_rest(const writing *w)
                (long long)w->config->model.attention.sliding_window);
 }
 
-/* A row of the architectures. A llama with a window is what other software calls a mistral: it
- * knows no window of a llama. */
+/* The row of architectures. A llama with a sliding window becomes a mistral, because other software
+ * has no window for llama. */
 static int32_t architecture_of(const hr_config *config)
 {
     const bool slides = config->model.attention.sliding_window > 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/hf_table.c - which option stands for which key. */
+/* model/hf_table.c - the table of options and keys. */
 #include "model/hf_table.h"
 
 #include <stddef.h>
@@ -21,10 +21,10 @@ const hr_hf_architecture hr_hf_architectures[] = {
 _Static_assert(sizeof hr_hf_architectures / sizeof *hr_hf_architectures == HR_HF_ARCHITECTURES,
                "the table is as long as it is said to be");
 
-/* What an option that the file leaves out, or has as null, stands for. */
-#define NEEDED ""    /* nothing: it has to be there */
-#define DERIVED NULL /* what the key's own default makes of the others */
-#define ANY NULL     /* where there is no key: nothing that matters */
+/* Defaults of an option that is absent or null. */
+#define NEEDED ""    /* none: it is required */
+#define DERIVED NULL /* the key's own default, derived from other keys */
+#define ANY NULL     /* without a key: any value */
 
 const hr_hf_option hr_hf_options[] = {
     { "nlomq3yew", "hidden_size", "model.d_model", NEEDED },
@@ -102,7 +102,7 @@ const hr_hf_option hr_hf_options[] = {
     { "nlgomq3ye", "attention_window", "model.attention.window", "1" },
     { "nlgomq3ye", "attention_stride", "model.attention.stride", "auto" },
 
-    /* from HR_HF_WRITTEN on: at their one value they say nothing, and are not written */
+    /* From HR_HF_WRITTEN on: accepted with one value that has no effect, not written. */
     { "l", "is_llama_config", NULL, "true" },
     { "l", "rope_interleaved", NULL, "false" },
     { "q3", "use_mrope", NULL, "false" },
@@ -120,9 +120,9 @@ const hr_hf_option hr_hf_options[] = {
 _Static_assert(sizeof hr_hf_options / sizeof *hr_hf_options == HR_HF_OPTIONS,
                "the table is as long as it is said to be");
 
-/* They say who made the file, how the model was first trained, what a tokenizer needs, or how other
- * software draws its answers; not what the model computes. Dropout is the recipe's. What begins
- * with an underscore is the other software's own. */
+/* Options about the origin of the file, the original training, tokenizers or sampling, which do not
+ * change what the model computes. Dropout comes from the recipe. Names with a leading underscore
+ * are internal to transformers. */
 static const char *const without_effect[] = {
     "transformers_version",
     "torch_dtype",

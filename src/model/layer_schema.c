@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/layer_schema.c - builds the forward pass of one layer and looks at its marks. */
+/* model/layer_schema.c - builds the forward pass of one layer and collects its marks. */
 #include "model/layer_schema.h"
 
 #include "base/assert.h"
 #include "model/family.h"
 #include "ops/list.h"
 
-/* Of one layer with the embedding and the last norm. */
+/* Limits for one layer with the embedding and the last norm. */
 enum { STEPS_MOST = 40, TENSORS_MOST = 100, LOOPS_MOST = 4, PARAMS_MOST = 32 };
 
 enum {
@@ -14,7 +14,7 @@ enum {
             LOOPS_MOST * sizeof(hr_loop) + PARAMS_MOST * sizeof(hr_param) + 8 * 64
 };
 
-/* Adds a set to disjoint ones: those that it meets become one with it. */
+/* Adds a set to disjoint sets and merges those that it intersects. */
 static int32_t add(hr_intermediates set, hr_intermediates *sets, int32_t count)
 {
     int32_t left = 0;
@@ -59,13 +59,13 @@ hr_layer_schema hr_layer_schema_of(const hr_config *config)
     _Alignas(64) unsigned char memory[BYTES];
     hr_region region = hr_region_over(memory, sizeof memory);
     hr_program program;
-    hr_layer_schema form = { .present = 0 };
+    hr_layer_schema schema = { .present = 0 };
     hr_intermediates together[HR_INTERMEDIATES];
     int32_t count = 0;
     build(config, &region, &program);
     for (int32_t t = 0; t < program.tensor_count; t++) {
-        form.part_count = add(program.tensors[t].intermediates, form.parts, form.part_count);
-        form.present |= program.tensors[t].intermediates;
+        schema.part_count = add(program.tensors[t].intermediates, schema.parts, schema.part_count);
+        schema.present |= program.tensors[t].intermediates;
     }
     for (int32_t s = 0; s < program.step_count; s++) {
         hr_intermediates made = 0;
@@ -74,17 +74,17 @@ hr_layer_schema hr_layer_schema_of(const hr_config *config)
                 made |= program.tensors[program.steps[s].out[k]].intermediates;
         count = add(made, together, count);
     }
-    for (int32_t i = 0; i < form.part_count; i++)
+    for (int32_t i = 0; i < schema.part_count; i++)
         for (int32_t j = 0; j < count; j++)
-            if (together[j] & form.parts[i]) form.made[i] = together[j];
-    return form;
+            if (together[j] & schema.parts[i]) schema.made[i] = together[j];
+    return schema;
 }
 
-hr_intermediates hr_nfc_within(const hr_layer_schema *form, hr_intermediates set)
+hr_intermediates hr_layer_schema_within(const hr_layer_schema *schema, hr_intermediates set)
 {
     hr_intermediates closed = 0;
-    for (int32_t i = 0; i < form->part_count; i++)
-        if ((form->parts[i] & ~set) == 0) closed |= form->parts[i];
+    for (int32_t i = 0; i < schema->part_count; i++)
+        if ((schema->parts[i] & ~set) == 0) closed |= schema->parts[i];
     return closed;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/llama.c - Llama: RMSNorm, rotary on whole heads, several queries to a key, a gated MLP, no
- * bias, a head of its own or the table.
+/* model/llama.c - Llama: RMSNorm, RoPE on whole heads, grouped queries, a gated MLP, no biases, a
+ * tied or untied head.
  *
  * Source   Touvron et al. 2023, arXiv:2302.13971; grouped queries: Ainslie et al. 2023,
  *          arXiv:2305.13245. */
@@ -79,7 +79,7 @@ static int32_t rotate(hr_builder *builder, const char *name, int32_t x, const hr
     return hr_build_mark(builder, hr_build_rope(builder, name, x, model->rope_table, attr), mark);
 }
 
-/* Queries or keys of a family that normalises each head. */
+/* The norm of each head of queries or keys, in families that have it. */
 static int32_t norm_heads(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
                           int32_t gain, hr_intermediate mark)
 {

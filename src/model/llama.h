@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/llama.h - the decoder that Llama made common, for all that differ from it in a line.
+/* model/llama.h - the decoder of Llama, shared by families with small differences.
  *
  *     q, k, v = rope(n_q(RMS_1(h) wq + bq)), rope(n_k(RMS_1(h) wk + bk)), RMS_1(h) wv + bv
  *     h = h + attention(q, k, v) wo
  *     h = h + (silu(RMS_2(h) wgate) o (RMS_2(h) wup)) wdown
  *
- * Several queries share a key; biases, and RMS norms n_q and n_k of each head, where the family has
- * them: a weight that a layer has not is HR_NONE. */
+ * Several queries share a key. The biases, and the RMS norms n_q and n_k of each head, are
+ * optional; an absent weight is HR_NONE. */
 #ifndef HR_MODEL_LLAMA_H
 #define HR_MODEL_LLAMA_H
 
 #include "model/blocks.h"
 
-/* A layer's weights; a family that names them itself fills such a table. */
+/* Weights of a layer. A family with its own names fills such a table. */
 enum {
     HR_LLAMA_WQ,
     HR_LLAMA_WK,
@@ -35,18 +35,18 @@ typedef struct {
     bool qkv_bias, head_norms;
 } hr_llama_form;
 
-/* All parameters, by the names of Hugging Face. */
+/* Declares all parameters with the names of Hugging Face. */
 void hr_llama_params(hr_builder *builder, const hr_config *config, hr_model *model,
                      hr_llama_form form);
 
-/* The table of angles. */
+/* Adds the table of RoPE angles. */
 void hr_llama_tables(hr_builder *builder, const hr_config *config, hr_model *model);
 
 /* From embedded rows to rows after the last norm. */
 int32_t hr_llama_layers(hr_builder *builder, const hr_config *config, const hr_model *model,
                         int32_t h);
 
-/* The same from token ids. */
+/* From token ids to rows after the last norm. */
 int32_t hr_llama_forward(hr_builder *builder, const hr_config *config, const hr_model *model,
                          int32_t ids);
 

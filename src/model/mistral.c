@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/mistral.c - Mistral: Llama whose queries may see a window of keys only.
+/* model/mistral.c - Mistral: Llama with an optional sliding window of keys.
  *
  * Source   Jiang et al. 2023, arXiv:2310.06825. */
 #include "model/llama.h"

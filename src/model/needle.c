@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/needle.c - the decoder of "Pythia-70M on a home-made framework": learned positions, a norm
- * of its own before each of q, k and v, sequential residuals, ReLU, an untied head without bias.
+/* model/needle.c - the decoder of "Pythia-70M on a home-made framework": learned positions, a
+ * separate norm before each of q, k and v, sequential residuals, ReLU, an untied head without bias.
  *
  *     h = h + (attention(LN_q(h) wq, LN_k(h) wk, LN_v(h) wv)) wo
  *     h = h + relu(LN_mlp(h) w1 + b1) w2 + b2 */

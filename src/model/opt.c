@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/opt.c - OPT, the sizes that normalise before each branch: learned positions whose table has
- * two rows before the first, ReLU, biases, and a head that is the table.
+/* model/opt.c - OPT, in the sizes with pre-norm: learned positions whose table has two extra rows
+ * at the start, ReLU, biases, tied embeddings.
  *
  *     h = h + attention(LN_1(h)), then h = h + relu(LN_2(h) w1 + b1) w2 + b2
  *

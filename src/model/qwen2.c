@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/qwen2.c - Qwen 2: Llama with biases on queries, keys and values.
+/* model/qwen2.c - Qwen 2: Llama with biases for queries, keys and values.
  *
  * Source   Yang et al. 2024, arXiv:2407.10671. */
 #include "model/llama.h"

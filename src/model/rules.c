@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/rules.c - reads the two keys word by word, each time that it is asked. */
+/* model/rules.c - parses the two keys at each query. */
 #include "model/rules.h"
 
 #include <fnmatch.h>
@@ -13,13 +13,14 @@
 
 enum { WORD_BYTES = 128 };
 
-/* The words from `at` on, up to the end of a group. */
+/* The words from `at` to the end of a group. */
 typedef struct {
-    const char *at; /* what follows the word */
+    const char *at; /* text after the word */
     char text[WORD_BYTES];
 } words;
 
-/* False: the group has no more. A word that is too long is cut; hr_rules_check refuses it. */
+/* Reads the next word. False at the end of the group. Truncates a word that is too long;
+ * hr_rules_check refuses it. */
 static bool next_word(words *w)
 {
     w->at += strspn(w->at, BETWEEN);
@@ -29,7 +30,7 @@ static bool next_word(words *w)
     return length > 0;
 }
 
-/* The group after the one that begins at `group`; null: that was the last. */
+/* The group after the one that starts at `group`; null: there is none. */
 static const char *next_group(const char *group)
 {
     const char *end = strchr(group, ';');
@@ -46,7 +47,7 @@ static bool is_setting(const char *text)
     return strchr(text, '=') != NULL;
 }
 
-/* lr=X or decay=X. */
+/* Parses lr=X or decay=X. */
 static hr_status read_setting(const char *text, hr_param_rule *rule, hr_error *err)
 {
     enum { FACTOR_MOST = 1000 };
@@ -63,8 +64,8 @@ static hr_status read_setting(const char *text, hr_param_rule *rule, hr_error *e
                    FACTOR_MOST);
 }
 
-/* A pattern of the group, or of all of a key without groups. */
-static bool means(const char *group, const char *name)
+/* Returns whether a pattern of the group, or of a key without groups, matches. */
+static bool matches_any(const char *group, const char *name)
 {
     for (words w = { group }; next_word(&w);)
         if (!is_setting(w.text) && matches(w.text, name)) return true;
@@ -75,7 +76,7 @@ static void apply_groups(const char *groups, const char *name, hr_param_rule *ru
 {
     hr_error ignored;
     const char *group = groups;
-    while (group && !means(group, name)) group = next_group(group);
+    while (group && !matches_any(group, name)) group = next_group(group);
     if (!group) return;
     for (words w = { group }; next_word(&w);)
         if (is_setting(w.text)) (void)!read_setting(w.text, rule, &ignored);
@@ -86,7 +87,7 @@ static bool is_frozen(const hr_rules *rules, int16_t layer, int32_t index, const
     const hr_trained *trained = rules->trained;
     if (trained && layer != HR_NONE)
         return layer < trained->frozen_in_proxy || !(trained->layers >> index & 1);
-    return means(rules->config->train.freeze, name);
+    return matches_any(rules->config->train.freeze, name);
 }
 
 hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vector,
@@ -169,7 +170,7 @@ hr_status hr_rules_check_names(const hr_config *config, const hr_program *progra
     return hr_fail(err, HR_USAGE, "train.freeze freezes all %d parameters", program->param_count);
 }
 
-/* ---- what trains ---- */
+/* ---- trained parameters ---- */
 
 static int32_t first_trained_layer(const hr_program *program, int32_t layers)
 {
@@ -191,7 +192,7 @@ hr_trained hr_trained_of(const hr_program *program, int32_t layers)
         const int32_t layer = program->tensors[program->params[p].weight].layer;
         const bool goes_on = p + 1 < program->param_count &&
                              program->tensors[program->params[p + 1].weight].layer == layer;
-        if (layer < trained.frozen) continue; /* or in none */
+        if (layer < trained.frozen) continue; /* or not in a layer */
         if (!program->params[p].rule.frozen) here |= UINT64_C(1) << index;
         index++;
         if (goes_on) continue;

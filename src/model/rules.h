@@ -1,44 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/rules.h - what training does to each parameter, by patterns of names.
+/* model/rules.h - training rules of each parameter, selected by name patterns.
  *
  *     train.freeze  patterns of frozen parameters
  *     train.param_groups  groups separated by `;`, each of patterns and of lr=X (a factor of the
  *                   learning rate), decay=X (weight decay, of vectors too) or both; the first group
  *                   with a matching pattern applies
  *
- * Words stand apart by blanks or commas. A pattern is a name with * for any letters, ? for one and
- * [abc] for one of these. */
+ * Words are separated by blanks or commas. In a pattern, * matches any letters, ? matches one and
+ * [abc] one of these. */
 #ifndef HR_MODEL_RULES_H
 #define HR_MODEL_RULES_H
 
 #include "graph/program.h"
 #include "headroom/config.h"
 
-/* What trains of a model, for one with fewer layers that stands in for it. */
+/* What a model trains, for a proxy model with fewer layers. */
 typedef struct {
-    int32_t frozen; /* layers from the first on that no gradient reaches, but for the last layer */
-    int32_t frozen_in_proxy; /* as many of them the proxy model has */
-    uint64_t layers; /* bit i: parameter i of a layer that is not still trains, in one of them */
-    bool alike;      /* in all of them or in none */
+    int32_t frozen;          /* leading layers that no gradient reaches, without the last layer */
+    int32_t frozen_in_proxy; /* the number of them in the proxy model */
+    uint64_t layers;         /* bit i: parameter i is trained in one of the layers after these */
+    bool alike;              /* all such layers train the same parameters */
 } hr_trained;
 
 /* For hr_builder.rule. */
 typedef struct {
     const hr_config *config;
-    const hr_trained *trained; /* null: names decide in layers, too */
+    const hr_trained *trained; /* null: name patterns apply in layers, too */
 } hr_rules;
 
 hr_param_rule hr_rules_of(const void *rules, int16_t layer, int32_t index, bool vector,
                           const char *name);
 
-/* Errors   USAGE  a group without a pattern, an unknown setting, a number out of range. */
+/* Checks the syntax of both keys.
+ *
+ * Errors   USAGE  a group without a pattern, an unknown setting, a number out of range. */
 HR_MUST_CHECK hr_status hr_rules_check(const hr_config *config, hr_error *err);
 
-/* Errors   USAGE  a pattern that matches no parameter of the program, nothing left to train. */
+/* Checks the patterns against the parameters.
+ *
+ * Errors   USAGE  a pattern that matches no parameter of the program, nothing left to train. */
 HR_MUST_CHECK hr_status hr_rules_check_names(const hr_config *config, const hr_program *program,
                                              hr_error *err);
 
-/* What trains of an assembled program. */
+/* Derives what an assembled program trains. */
 hr_trained hr_trained_of(const hr_program *program, int32_t layers);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/wide.c - NeuroGen's shape with a trunk that is trained: a recurrence in place of attention,
- * and a decoder as wide as one likes behind a wide expansion. No norms, no positions.
+/* model/wide.c - the shape of NeuroGen with a trained trunk: a recurrence instead of attention, and
+ * a decoder of any width behind a wide expansion. No norms, no positions.
  *
  *     x = tok_emb[ids];   for each layer: s[t] = a s[t-1] + (1 - a) x[t] w_in,
  *                         a = 1 / (1 + exp(-alpha)),   x = x + max(s, 0)
  *     logits = max(x w_expand + b_expand, 0) decoder,  or ... decoder.a decoder.b
  *
- * The expansion is a step of the head: of z, tokens by D_out, only what a loss chunk works on
- * exists, like the logits, and a sample widens the one row that it needs. */
+ * The expansion is a step of the head. Of its output, tokens by D_out, only the rows of a loss
+ * chunk exist at a time, as of the logits, and sampling expands the one row that it needs. */
 #include <math.h>
 #include <stddef.h>
 
@@ -20,11 +20,11 @@ enum { W_IN, ALPHA, WEIGHTS };
 
 #define LAYER "layers.%lld."
 
-/* Gates from forgetting within a token or two to remembering for fifty: alpha is drawn, not set, so
+/* Gates range from forgetting within a token or two to remembering for fifty: alpha is random, so
  * that channels differ. */
 #define ALPHA_STD 2.0
 
-/* What makes logits is drawn smaller, so that the first of them say little. */
+/* The output matrix starts smaller, so that the first predictions are close to uniform. */
 #define FIRST_LOGITS 0.25
 
 static void params(hr_builder *builder, const hr_config *config, hr_model *model)
@@ -53,7 +53,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         R ? "decoder.b" : "decoder");
 }
 
-/* A layer mixes tokens, so it is cut where attention would be: between sequences. */
+/* A layer mixes tokens, so tiles split it as they split attention: between sequences. */
 static int32_t mix(hr_builder *builder, const hr_config *config, const hr_model *model,
                    const int32_t *w, int32_t x)
 {

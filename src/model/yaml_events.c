@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/yaml_events.c - libyaml over a file that is read by pieces. */
+/* model/yaml_events.c - runs libyaml over a file that is read in pieces. */
 #include "model/yaml_events.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static hr_status fail_parsing(const source *s, const yaml_parser_t *parser, hr_e
 static hr_status take_all(const source *s, yaml_parser_t *parser, hr_yaml_take *take, void *context,
                           hr_error *err)
 {
-    /* A byte of YAML makes two events at most: "{a}" is a key and its empty value. */
+    /* A byte of YAML yields two events at most: "{a}" is a key and its empty value. */
     for (int64_t events = 0; events < 2 * BYTES_MAX; events++) {
         yaml_event_t event;
         if (!yaml_parser_parse(parser, &event)) return fail_parsing(s, parser, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/yaml_events.h - a YAML file as events, one after the other: bounded, and every failure one
- * sentence. What the events mean is their taker's. */
+/* model/yaml_events.h - reads a YAML file as a bounded sequence of events. Every failure is one
+ * sentence. The caller's function interprets the events. */
 #ifndef HR_MODEL_YAML_EVENTS_H
 #define HR_MODEL_YAML_EVENTS_H
 
@@ -9,23 +9,23 @@
 
 #include "headroom/status.h"
 
-/* Takes an event of line `line`; anything but OK ends the reading. */
+/* Handles an event of line `line`. Any status but OK ends the reading. */
 typedef hr_status hr_yaml_take(void *context, const yaml_event_t *event, int64_t line);
 
 /* Reads a file of up to 1 MiB.
  *
- *   what  "recipe", "strategy": what the file should be, in sentences
+ *   what  "recipe", "strategy": the kind of file, for error sentences
  *
- * Errors   USAGE    cannot be opened or read, a directory, too large, not YAML; what `take` says.
- *          FAILURE  no memory left for libyaml. */
+ * Errors   USAGE    cannot be opened or read, a directory, too large, not YAML; errors of `take`.
+ *          FAILURE  out of memory in libyaml. */
 HR_MUST_CHECK hr_status hr_yaml_read(const char *path, const char *what, hr_yaml_take *take,
                                      void *context, hr_error *err);
 
-/* The same of a file that is open at its beginning, and stays open. */
+/* The same for an open file at its start, which stays open. */
 HR_MUST_CHECK hr_status hr_yaml_read_open(int file, const char *path, const char *what,
                                           hr_yaml_take *take, void *context, hr_error *err);
 
-/* "path:line: sentence", USAGE; of a long path the end is what tells. */
+/* Error "path:line: sentence", USAGE. A long path is cut at the front. */
 hr_status hr_yaml_fail(const char *path, int64_t line, const char *sentence, hr_error *err);
 
 #endif

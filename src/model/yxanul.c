@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/yxanul.c - Yxanul: Llama's decoder between a factorised table and its transpose.
+/* model/yxanul.c - Yxanul: Llama's decoder between a factorised embedding and its transpose.
  *
  *     h = E[ids] P^T ... logits = (RMS(h) P) E^T
  *
- * E is [V, r] and P is [d, r]; each is used twice, and its gradients add. Where the head is not the
- * table it is a matrix of its own, logits = RMS(h) W, and E and P are used once. */
+ * E is [V, r] and P is [d, r]; each is used twice, and its gradients add. With an untied head,
+ * logits = RMS(h) W, and E and P are used once. */
 #include <math.h>
 
 #include "model/llama.h"
@@ -20,9 +20,9 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
     const int64_t head_dim = hr_config_head_dim(config), R = hr_config_embedding_rank(config);
     const int64_t Q = config->model.n_heads * head_dim, K = hr_config_kv_heads(config) * head_dim;
     const double out = STD / sqrt(2.0 * (double)config->model.n_layers);
-    /* x = E[ids] P^T sums r products: with this factor it has the deviation of E, as a table that
-     * is not factorised has it. With 0.02 for both it were 0.02^2 sqrt(r), 0.002 at r = 32, and a
-     * gradient as small reached the layers. */
+    /* x = E[ids] P^T sums r products. With this factor it has the deviation of E, like an embedding
+     * that is not factorised. With 0.02 for both it would be 0.02^2 sqrt(r), 0.002 at r = 32, and
+     * so would be the scale of the gradient that reaches the layers. */
     const double factor = 1 / sqrt((double)R);
     const hr_param_shape one = { HR_PARAM_VECTOR, D, 0, 1, true, false };
     const hr_layer_weight weights[HR_LLAMA_WEIGHTS] = {

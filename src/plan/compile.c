@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/compile.c - the stages of the compiler, one after the other. */
+/* plan/compile.c - runs the stages of the compiler in order. */
 #include "plan/compile.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ int64_t hr_compile_kept_bytes(const hr_config *config)
     return config->model.n_layers * (int64_t)sizeof(hr_intermediates) + program + plan + alignment;
 }
 
-int64_t hr_compile_lives_bytes(const hr_config *config)
+int64_t hr_compile_unpacked_bytes(const hr_config *config)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
     const int64_t clones = limits.steps * (int64_t)(sizeof(hr_step) + sizeof(int32_t));
@@ -36,10 +36,10 @@ int64_t hr_compile_lives_bytes(const hr_config *config)
 int64_t hr_compile_bytes(const hr_config *config)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
-    return hr_compile_lives_bytes(config) + hr_pack_scratch_bytes(limits.tensors + limits.steps);
+    return hr_compile_unpacked_bytes(config) + hr_pack_scratch_bytes(limits.tensors + limits.steps);
 }
 
-/* Storages got their offsets; buffers take them over, views from where they show their root. */
+/* Copies the offsets of storages to their buffers. A view adds its offset in the viewed buffer. */
 static void place_buffers(const hr_program *program, hr_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) {
@@ -68,7 +68,7 @@ static hr_status copy_strategy(const hr_config *config, const hr_strategy *from,
     return HR_OK;
 }
 
-/* Lives, buffers and the floor of the program that is there. */
+/* Derives buffers, lifetimes and the floor of the assembled program. */
 static hr_status derive_plan(int32_t threads, hr_region *region, hr_compiled *compiled,
                              hr_error *err)
 {
@@ -131,9 +131,10 @@ hr_status hr_compile_generation(const hr_config *config, int64_t rows, int64_t p
     return hr_compile_pack(region, HR_COMPILE_PACK_WORK, compiled, err);
 }
 
-/* The head is the last block of its section; every layer has a feed-forward part. */
-static hr_status cut_turn(int64_t chunk, int64_t mlp_tile, int64_t rows, hr_program *program,
-                          hr_region *scratch, hr_error *err)
+/* Tiles the head and each MLP of a section. The head is the last block of its section; every layer
+ * has an MLP. */
+static hr_status tile_evaluation(int64_t chunk, int64_t mlp_tile, int64_t rows, hr_program *program,
+                                 hr_region *scratch, hr_error *err)
 {
     const int64_t kept = scratch->used;
     const int32_t end = program->step_count - 1;
@@ -165,7 +166,8 @@ hr_status hr_compile_evaluation(const hr_config *config, int64_t sequences, int6
     hr_status status = hr_model_assemble_evaluation(config, sequences, emit_bytes, region, program,
                                                     err);
     if (status == HR_OK)
-        status = cut_turn(chunk, mlp_tile, sequences * config->train.seq_len, program, region, err);
+        status = tile_evaluation(chunk, mlp_tile, sequences * config->train.seq_len, program,
+                                 region, err);
     if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
     if (status != HR_OK) return status;
     return hr_compile_pack(region, HR_COMPILE_PACK_WORK, compiled, err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/consume.c - writes the steps of a program anew, updates among those of the backward pass.
+/* plan/consume.c - rebuilds the step list with updates inside the backward pass.
  *
- * What a step of the update is follows from its operands: it completes a gradient (of a weight that
- * is used twice), or it reads one and renews state, or it reads one and renews nothing (a share of
- * the norm), or it does none of these and stays behind. */
+ * The operands of an update step determine its kind. It completes a gradient (of a weight that is
+ * used twice); or it reads a gradient and updates state; or it reads one and updates none (a term
+ * of the norm); or it does none of these and stays in its section. */
 #include "plan/consume.h"
 
 #include <stdio.h>
@@ -16,16 +16,16 @@
 typedef struct {
     hr_program *program;
     int32_t section, update; /* loops */
-    int32_t begin, end;      /* of the update's steps: its first, its last */
-    int32_t *touched;        /* [tensor_max] of roots: the section's last step that does; HR_NONE */
-    bool *written;           /* [tensor_max] of roots: by the section, or what completes them */
-    bool *late;              /* [tensor_max] of roots: by what is no update in the update */
-    int32_t *copy;           /* [tensor_max] what stands for it in the norm; HR_NONE: not known */
-    int32_t *loop_copy;      /* [loop_max] likewise */
-    int32_t *first, *last;   /* [step_max] steps of the update that come after a step; HR_NONE */
-    int32_t *next;           /* [step_max] and after such a step */
-    int32_t *place;          /* [step_max] where an old step is in the new list */
-    hr_step *steps;          /* [step_max] the new list */
+    int32_t begin, end;      /* first and last step of the section "update" */
+    int32_t *touched; /* [tensor_max] by root: last step of the section that accesses it; HR_NONE */
+    bool *written;    /* [tensor_max] by root: written in the section or by a completing step */
+    bool *late;    /* [tensor_max] by root: written in "update" by a step that updates no state */
+    int32_t *copy; /* [tensor_max] its replacement in the norm; HR_NONE: not known yet */
+    int32_t *loop_copy;    /* [loop_max] the same for loops */
+    int32_t *first, *last; /* [step_max] list of update steps to insert after a step; HR_NONE */
+    int32_t *next;         /* [step_max] next update step of that list */
+    int32_t *place;        /* [step_max] new index of an old step */
+    hr_step *steps;        /* [step_max] the new step list */
     int32_t count;
     bool full;
 } consuming;
@@ -40,7 +40,7 @@ static int32_t root_of(const consuming *c, int32_t tensor)
     return hr_tensor_root(c->program, tensor);
 }
 
-/* ---- what the steps of the update are */
+/* ---- kinds of update steps */
 
 static bool is_gradient(const consuming *c, int32_t tensor)
 {
@@ -61,7 +61,7 @@ static bool completes(const consuming *c, int32_t s)
     return false;
 }
 
-static bool renews(const consuming *c, int32_t s)
+static bool updates_state(const consuming *c, int32_t s)
 {
     const char *letters = op_of(c, s)->out;
     for (int32_t k = 0; letters[k]; k++)
@@ -70,8 +70,8 @@ static bool renews(const consuming *c, int32_t s)
     return false;
 }
 
-/* The step needs a number that the update makes of all gradients. */
-static bool waits(const consuming *c, int32_t s)
+/* Returns whether the step reads a value that "update" computes from all gradients. */
+static bool depends_on_all(const consuming *c, int32_t s)
 {
     const hr_step *step = &c->program->steps[s];
     for (int32_t i = 0; i < HR_IN_MAX; i++)
@@ -82,7 +82,7 @@ static bool waits(const consuming *c, int32_t s)
 static bool needs_norm(const consuming *c)
 {
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (renews(c, s) && waits(c, s)) return true;
+        if (updates_state(c, s) && depends_on_all(c, s)) return true;
     return false;
 }
 
@@ -102,15 +102,15 @@ static void survey(consuming *c)
         }
     }
     for (int32_t s = c->begin; s <= c->end; s++)
-        for (int32_t k = 0; k < HR_OUT_MAX && !renews(c, s); k++)
+        for (int32_t k = 0; k < HR_OUT_MAX && !updates_state(c, s); k++)
             if (program->steps[s].out[k] != HR_NONE)
                 (completes(c, s) ? c->written
                                  : c->late)[root_of(c, program->steps[s].out[k])] = true;
 }
 
-/* ---- where they go */
+/* ---- insertion points */
 
-/* The step of the section after which all that step `s` touches is complete; HR_NONE: it touches
+/* The step of the section after which all operands of step `s` are complete; HR_NONE: it accesses
  * nothing there. */
 static int32_t complete_at(const consuming *c, int32_t s)
 {
@@ -127,7 +127,7 @@ static int32_t complete_at(const consuming *c, int32_t s)
     return at;
 }
 
-static void hang(consuming *c, int32_t s)
+static void insert(consuming *c, int32_t s)
 {
     const int32_t at = complete_at(c, s);
     if (at == HR_NONE) return;
@@ -135,27 +135,27 @@ static void hang(consuming *c, int32_t s)
     if (c->first[at] == HR_NONE) c->first[at] = s;
     else c->next[c->last[at]] = s;
     c->last[at] = s;
-    for (int32_t k = 0; k < HR_OUT_MAX && (completes(c, s) || renews(c, s)); k++)
+    for (int32_t k = 0; k < HR_OUT_MAX && (completes(c, s) || updates_state(c, s)); k++)
         if (c->program->steps[s].out[k] != HR_NONE)
             c->touched[root_of(c, c->program->steps[s].out[k])] = at;
 }
 
-/* Those of the update that are wanted in the section that is written next. */
-enum { REPORTS = 1, SHARES = 2, RENEWALS = 4 };
+/* Kinds of update steps to insert into the section that is written next. */
+enum { REPORTS = 1, NORM_TERMS = 2, UPDATES = 4 };
 
-/* What completes a gradient is wanted in each. Reports come before all updates that stand with
- * them. */
-static void hang_all(consuming *c, uint32_t wanted)
+/* Steps that complete a gradient are always inserted. Reports come before all updates at the same
+ * place. */
+static void insert_all(consuming *c, uint32_t wanted)
 {
     for (int32_t s = 0; s < c->program->step_count; s++) c->first[s] = HR_NONE;
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (completes(c, s)) hang(c, s);
+        if (completes(c, s)) insert(c, s);
     for (int32_t s = c->begin; s <= c->end && wanted & REPORTS; s++)
-        if (op_of(c, s)->host) hang(c, s);
+        if (op_of(c, s)->host) insert(c, s);
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (renews(c, s) ? wanted & RENEWALS
-                         : wanted & SHARES && reads_gradient(c, s) && !completes(c, s))
-            hang(c, s); /* an average behind the weights that it is of */
+        if (updates_state(c, s) ? wanted & UPDATES
+                                : wanted & NORM_TERMS && reads_gradient(c, s) && !completes(c, s))
+            insert(c, s); /* an average follows the update of its weight */
 }
 
 /* ---- copies */
@@ -165,7 +165,8 @@ static int32_t loop_in_norm(const consuming *c, int32_t loop)
     return loop == HR_NONE || c->loop_copy[loop] == HR_NONE ? loop : c->loop_copy[loop];
 }
 
-/* What stands for a tensor in the norm: itself unless the step writes it or moves it in a loop. */
+/* The replacement of a tensor in the norm: a copy if the step writes it or if it moves with a
+ * copied loop, else the tensor itself. */
 static int32_t in_norm(consuming *c, int32_t tensor)
 {
     hr_program *program = c->program;
@@ -185,12 +186,12 @@ static int32_t in_norm(consuming *c, int32_t tensor)
     program->tensors[made] = *from;
     program->tensors[made].view_of = of;
     program->tensors[made].view_loop = moves;
-    /* What the run kept for the update belongs to the norm alone. */
+    /* A gradient whose home was the run is needed only in the norm. */
     program->tensors[made].home = from->home == 0 ? c->update : loop_in_norm(c, from->home);
     return c->copy[tensor] = made;
 }
 
-/* Loops inside the step's section, once more; the update's own becomes that of the norm. */
+/* Copies the loops inside the section "step". The section "update" becomes the section "norm". */
 static void copy_loops(consuming *c)
 {
     hr_program *program = c->program;
@@ -213,7 +214,7 @@ static void copy_loops(consuming *c)
             program->loops[c->loop_copy[l]].parent = c->loop_copy[program->loops[l].parent];
 }
 
-/* ---- the new list */
+/* ---- new step list */
 
 static void append(consuming *c, hr_step step)
 {
@@ -229,7 +230,7 @@ static hr_step step_in_norm(consuming *c, hr_step step)
     return step;
 }
 
-/* Step `s` of the update as it stands after step `at`. */
+/* Step `s` of "update", adjusted to its place after step `at`. */
 static hr_step moved(const consuming *c, int32_t s, int32_t at)
 {
     const hr_step *before = &c->program->steps[at];
@@ -257,11 +258,11 @@ static void write_section(consuming *c, bool norm)
     }
 }
 
-/* What is left of the update: it has nothing to do with a gradient. */
+/* Appends the remaining steps of "update", which access no gradient. */
 static void write_rest(consuming *c, bool norm)
 {
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (!reads_gradient(c, s) && !completes(c, s) && !renews(c, s))
+        if (!reads_gradient(c, s) && !completes(c, s) && !updates_state(c, s))
             append(c, norm ? step_in_norm(c, c->program->steps[s]) : c->program->steps[s]);
 }
 
@@ -270,7 +271,7 @@ static void write_norm(consuming *c)
     hr_program *program = c->program;
     const int32_t begin = c->count;
     copy_loops(c);
-    hang_all(c, SHARES);
+    insert_all(c, NORM_TERMS);
     if (c->full) return;
     write_section(c, true);
     write_rest(c, true);
@@ -296,7 +297,7 @@ static void write_all(consuming *c)
     }
     if (norm) write_norm(c);
     const int32_t begin = c->count;
-    hang_all(c, norm ? RENEWALS : REPORTS | SHARES | RENEWALS);
+    insert_all(c, norm ? UPDATES : REPORTS | NORM_TERMS | UPDATES);
     write_section(c, false);
     const int32_t end = c->count;
     if (!norm) {

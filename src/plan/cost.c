@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/cost.c - prices steps, and adds up.
+/* plan/cost.c - predicts the time of steps and programs.
  *
- * Everything saturates: a program too large to be timed costs INT64_MAX, never less than a smaller
+ * All sums saturate: a program too large for the range costs INT64_MAX, never less than a smaller
  * one. */
 #include "plan/cost.h"
 
@@ -36,14 +36,14 @@ int32_t hr_cost_dtype(const hr_program *program, int32_t step)
     return 0;
 }
 
-/* As the executor gives them: no more rows than the turn has. */
+/* Bytes that the executor passes: at most the rows of the iteration. */
 static int64_t bytes_shown(const hr_program *program, int32_t tensor, int64_t rows)
 {
     const hr_tensor *shown = &program->tensors[tensor];
     return hr_min(rows, shown->rows) * shown->row_bytes + shown->fixed_bytes;
 }
 
-/* Rows a step works on: those of its first operand that has any. */
+/* Rows that a step processes: those of its first operand that has any. */
 static int64_t rows_of(const hr_program *program, const hr_step *step, int64_t rows)
 {
     for (int32_t i = 0; i < HR_IN_MAX; i++)
@@ -55,7 +55,7 @@ static int64_t rows_of(const hr_program *program, const hr_step *step, int64_t r
     return 0;
 }
 
-/* The thread with the most pieces ends last. */
+/* Scales the work to that of the busiest thread, which ends last. */
 static void share(hr_work *work, int64_t pieces, int64_t threads)
 {
     if (pieces <= 0 || pieces % threads == 0) return;
@@ -90,7 +90,7 @@ hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool
     return work;
 }
 
-/* floor(amount x rate / 10^6): split, so that the product is exact in 64 bits or too large. */
+/* floor(amount x rate / 10^6). The product is split, so it is exact in 64 bits or saturates. */
 static int64_t picoseconds(int64_t amount, int64_t unit_as)
 {
     const int64_t whole = multiply(amount / AS_PER_PS, unit_as);
@@ -118,8 +118,8 @@ int64_t hr_cost_step(const hr_program *program, const hr_rates *rates, int32_t s
     return hr_cost_of(rate_of(program, rates, step), &work);
 }
 
-/* Turns of the same number of rows. Each loop on the way in turns any number of them into its own
- * rows, and leaves one rest of each, so there is one more kind for each loop at most. */
+/* Iterations with equal row counts form one kind. Each loop yields any number of full iterations
+ * and at most one short one, so each loop adds at most one kind. */
 enum { LOOPS_DEEP = 16, KINDS_MOST = LOOPS_DEEP + 1 };
 
 typedef struct {
@@ -179,7 +179,8 @@ int64_t hr_cost_turns(const hr_program *program, int32_t step)
     return turns;
 }
 
-/* Times the sums of a step start in a turn of its section: once a turn of their home. */
+/* How often the sums of a step start in one iteration of its section: once per iteration of their
+ * home. */
 static int64_t starts_of(const hr_program *program, int32_t step)
 {
     const hr_step *s = &program->steps[step];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/cost_guess.c - rates for a machine that nobody measured.
+/* plan/cost_guess.c - typical rates per instruction set, for machines without calibration.
  *
- * Products at what the kernels of a rung reach on the machines they were written on, a pass over
- * memory at what a core and its memory gave there. Good enough to rank plans, wrong by two or more
- * in seconds: `headroom calibrate` replaces it. */
+ * Matrix products have the speed of each rung's kernels on the machine they were developed on; a
+ * pass over memory has the speed of one core and its memory there. This ranks plans well enough,
+ * but absolute times may be wrong by a factor of two or more: `headroom calibrate` replaces these
+ * rates. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "plan/cost.h"
 
-/* Attoseconds for a FLOP of one thread: fp32 and bf16 products, and attention's. */
+/* Attoseconds per FLOP of one thread: fp32 and bf16 matrix products, and those of attention. */
 typedef struct {
     int64_t product_as[2], attention_as[2];
 } rung_rates;
@@ -27,14 +28,14 @@ static rung_rates rates_of_rung(uint32_t cpu_mask)
 }
 
 enum {
-    CALL_PS = 3000000,   /* three microseconds to wake the threads and wait for the last */
-    BYTE_AS = 100000000, /* of one thread: 10 GB/s is what a pass with a little work reaches */
-    MEMORY_THREADS = 8,  /* more do not make memory faster */
-    VECTOR_PASSES = 4    /* a pass without vectors takes so many times as long */
+    CALL_PS = 3000000,   /* three microseconds to wake all threads and wait for the last */
+    BYTE_AS = 100000000, /* of one thread: 10 GB/s, a pass over memory with little arithmetic */
+    MEMORY_THREADS = 8,  /* more threads do not add bandwidth */
+    VECTOR_PASSES = 4    /* slowdown of a pass without vector instructions */
 };
 
-/* Picoseconds of one thread for the kinds of items of operations whose names begin so; the first
- * that fits. */
+/* Picoseconds per item of one thread, for each kind of item, by prefix of the operation's name. The
+ * first match applies. */
 static const struct {
     const char *name;
     int64_t ps[HR_ITEMS_MAX];
@@ -42,9 +43,9 @@ static const struct {
     { "linear_dw", { 200, 150, 120, 200 } },
     { "linear", { 200, 400, 100, 100000 } },
     { "attention", { 200, 300, 4, 0 } },
-    { "embed", { 0 } },             /* with the rows that are written */
-    { "norm", { 0 } },              /* centred or not: a pass over memory */
-    { "", { 200, 200, 200, 200 } }, /* an exponential, a rotation's overhead */
+    { "embed", { 0 } },             /* included in the bytes written */
+    { "norm", { 0 } },              /* with or without mean: a pass over memory */
+    { "", { 200, 200, 200, 200 } }, /* an exponential, the overhead of a rotation */
 };
 
 static const int64_t *items_of(const hr_op *op)
@@ -54,7 +55,7 @@ static const int64_t *items_of(const hr_op *op)
     return items_guess[i].ps;
 }
 
-/* Items take `slower` times as long where there are no vectors. */
+/* Items take `slower` times as long without vector instructions. */
 static hr_rate guess(const hr_op *op, int64_t flop_as, int64_t byte_as, int64_t slower,
                      int64_t threads)
 {
@@ -80,7 +81,7 @@ void hr_rates_guess(const struct hr_op *const *ops, int32_t op_count, uint32_t c
     memset(rates, 0, sizeof *rates);
     rates->threads = (int32_t)hr_max(threads, 1);
     for (int32_t i = 0; i < op_count && i < HR_RATE_OPS_MOST; i++) {
-        if (ops[i]->host) continue; /* reads and reports are no work of the step's */
+        if (ops[i]->host) continue; /* host steps are not part of the step time */
         const bool attention = !strncmp(ops[i]->name, "attention", 9);
         for (int32_t dtype = 0; dtype < 2; dtype++) {
             const int64_t flop_as = attention ? rung.attention_as[dtype] : rung.product_as[dtype];

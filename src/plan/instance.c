@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/instance.c - reads and writes packing problems, over the whole file in memory. */
+/* plan/instance.c - reads and writes packing problems; the whole file is in memory. */
 #include "plan/instance.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ typedef enum { ID, LOWER, UPPER, BYTES, OFFSET, COLUMNS } column;
 
 static const char *const names[COLUMNS] = { "id", "lower", "upper", "size", "offset" };
 
-/* One value of a line, without the blanks around it. */
+/* One value of a line, without surrounding blanks. */
 typedef struct {
     const char *text;
     int32_t bytes;
@@ -27,15 +27,15 @@ typedef struct {
 typedef struct {
     const char *path;
     hr_instance *instance;
-    const char *at, *end;   /* what is not read yet */
-    int32_t line;           /* counted from 1 */
-    int32_t column_count;   /* of the header */
-    int32_t place[COLUMNS]; /* where in a line; -1: not there */
+    const char *at, *end;   /* the unread rest */
+    int32_t line;           /* 1-based */
+    int32_t column_count;   /* in the header */
+    int32_t place[COLUMNS]; /* column index; -1: absent */
     int64_t bytes_sum;
     hr_error *err;
 } reader;
 
-/* A value as a sentence may quote it: short, and nothing that a terminal would act upon. */
+/* A value for an error message: truncated, without control characters. */
 static const char *quote(value v, char text[48])
 {
     const int32_t bytes = v.bytes < 40 ? v.bytes : 40;
@@ -47,7 +47,8 @@ static const char *quote(value v, char text[48])
     return text;
 }
 
-/* The next value of the line that ends at `end`; *at goes behind its comma, or is null then. */
+/* The next value of the line that ends at `end`. *at moves behind its comma; null after the
+ * last. */
 static value next_value(const char **at, const char *end)
 {
     const char *from = *at, *comma = memchr(from, ',', (size_t)(end - from));
@@ -58,7 +59,7 @@ static value next_value(const char **at, const char *end)
     return (value){ from, (int32_t)(to - from) };
 }
 
-/* The next line that is not empty: *from up to *to. False: the file is at its end. */
+/* The next line that is not empty, [*from, *to). False at the end of the file. */
 static bool next_line(reader *r, const char **from, const char **to)
 {
     while (r->at < r->end) {
@@ -126,7 +127,7 @@ static hr_status check_row(reader *r, const hr_instance_row *row)
                        r->line, row->bytes);
     if (row->upper <= row->lower)
         return hr_fail(r->err, HR_CORRUPT,
-                       "%s, line %d: a life that starts at %" PRId64 " has to end after that, not "
+                       "%s, line %d: a lifetime that starts at %" PRId64 " must end after it, not "
                        "at %" PRId64,
                        r->path, r->line, row->lower, row->upper);
     if (!hr_checked_add(r->bytes_sum, row->bytes, &r->bytes_sum))
@@ -166,7 +167,7 @@ static hr_status out_of_memory(const char *path, hr_error *err)
     return hr_fail(err, HR_FAILURE, "%s: out of memory", path);
 }
 
-/* Rows grow by doubling; a line is two bytes at the least, so that the file bounds them. */
+/* The row array doubles when full. A line has at least two bytes, so the file size bounds it. */
 static hr_status read_rows(reader *r)
 {
     hr_instance *instance = r->instance;
@@ -200,7 +201,7 @@ static uint64_t hash_id(const char *text, int32_t bytes)
     return hash;
 }
 
-/* Finds an id that is there twice, by a table of rows that is never more than half full. */
+/* Finds duplicate ids with a hash table that is at most half full. */
 static hr_status check_ids(const char *path, const hr_instance *instance, hr_error *err)
 {
     int64_t slots = 2;

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/lifetimes.c - derives lives, joins what may share bytes, lists buffers. */
+/* plan/lifetimes.c - derives lifetimes, joins storages and lists buffers. */
 #include "plan/lifetimes.h"
 
 #include "base/checked.h"
 #include "graph/op.h"
 
 typedef struct {
-    int32_t first, last; /* last < first: never touched */
-} life;
+    int32_t first, last; /* last < first: never accessed */
+} lifetime;
 
 typedef struct {
     const hr_program *program;
     hr_plan *plan;
-    life *lives;         /* [tensor_count] of roots */
-    life *storage_lives; /* [tensor_count] of roots, with those that take over their bytes */
-    int32_t *shares;     /* [tensor_count] root -> root whose bytes it takes over, or itself */
-    int32_t *roots;      /* [tensor_count] what owns the bytes: tensors are large, and far apart */
-    int32_t *homes;      /* [tensor_count] of roots */
+    lifetime *lifetimes;         /* [tensor_count] by root */
+    lifetime *storage_lifetimes; /* [tensor_count] by root, with the tensors that reuse its bytes */
+    int32_t *shares; /* [tensor_count] by root: the root whose bytes it reuses, or itself */
+    int32_t *roots;  /* [tensor_count] owner of the bytes; copied, as tensor records are large */
+    int32_t *homes;  /* [tensor_count] by root */
 } deriving;
 
 static void widen(deriving *d, int32_t step, int32_t tensor)
 {
     const hr_program *program = d->program;
     const int32_t root = d->roots[tensor], home = d->homes[root];
-    life *l = &d->lives[root];
-    life access = { step, step };
-    if (home == HR_NONE) access = (life){ 0, program->step_count - 1 };
+    lifetime *l = &d->lifetimes[root];
+    lifetime access = { step, step };
+    if (home == HR_NONE) access = (lifetime){ 0, program->step_count - 1 };
     for (int32_t i = program->steps[step].loop; home != HR_NONE && i != HR_NONE && i != home;
          i = program->loops[i].parent)
         if (program->loops[i].count > 1)
-            access = (life){ (int32_t)hr_min(access.first, program->loops[i].step_first),
-                             (int32_t)hr_max(access.last, program->loops[i].step_last) };
+            access = (lifetime){ (int32_t)hr_min(access.first, program->loops[i].step_first),
+                                 (int32_t)hr_max(access.last, program->loops[i].step_last) };
     if (l->last < l->first) *l = access;
     l->first = (int32_t)hr_min(l->first, access.first);
     l->last = (int32_t)hr_max(l->last, access.last);
@@ -43,7 +43,7 @@ static int32_t storage_root(const deriving *d, int32_t tensor)
     return root;
 }
 
-/* How many operands of a step lie in the storage of `root`. */
+/* The number of operands of a step that are in the storage of `root`. */
 static int32_t operands_in(const deriving *d, const hr_step *step, int32_t root)
 {
     int32_t count = 0;
@@ -54,10 +54,10 @@ static int32_t operands_in(const deriving *d, const hr_step *step, int32_t root)
     return count;
 }
 
-/* Output k may take over input j: both own their bytes, of equal size, in one loop, of which
- * this step runs once a turn (or its next turn would read what it has written over); the input
- * dies here, in every form it has, and no other operand of the step lies in it; the output is
- * born here. */
+/* Returns whether output `out` may reuse the bytes of input `in`. Both own equal sizes and have the
+ * same home. The step runs once per iteration of it, since a second run would read overwritten
+ * bytes. The storage of the input is last used here and by one operand, and the output starts
+ * here. */
 static bool may_share(const deriving *d, int32_t s, int32_t in, int32_t out)
 {
     const hr_program *program = d->program;
@@ -68,8 +68,9 @@ static bool may_share(const deriving *d, int32_t s, int32_t in, int32_t out)
     for (int32_t l = program->steps[s].loop; l != from->home; l = program->loops[l].parent)
         if (program->loops[l].count > 1) return false;
     if (hr_tensor_bytes(from) != hr_tensor_bytes(to)) return false;
-    if (d->lives[out].first != s || d->shares[out] != out) return false;
-    return d->storage_lives[storage].last == s && operands_in(d, &program->steps[s], storage) == 1;
+    if (d->lifetimes[out].first != s || d->shares[out] != out) return false;
+    return d->storage_lifetimes[storage].last == s &&
+           operands_in(d, &program->steps[s], storage) == 1;
 }
 
 static void join(deriving *d)
@@ -84,7 +85,7 @@ static void join(deriving *d)
                 if (!may_share(d, s, step->in[j], step->out[k])) continue;
                 const int32_t storage = storage_root(d, step->in[j]);
                 d->shares[step->out[k]] = storage;
-                d->storage_lives[storage].last = d->lives[step->out[k]].last;
+                d->storage_lifetimes[storage].last = d->lifetimes[step->out[k]].last;
                 break;
             }
     }
@@ -98,7 +99,7 @@ static hr_status rounded(int64_t bytes, const char *what, int64_t *out, hr_error
     return HR_OK;
 }
 
-/* The buffer of a tensor, made at its first appearance; its root's comes before it. */
+/* Lists the buffer of a tensor at its first use, after the buffer of its root. */
 static hr_status list_tensor(deriving *d, int32_t *storage_of, int32_t tensor, hr_error *err)
 {
     hr_plan *plan = d->plan;
@@ -115,9 +116,9 @@ static hr_status list_tensor(deriving *d, int32_t *storage_of, int32_t tensor, h
         if (status != HR_OK) return status;
         if (storage_of[storage] == HR_NONE) {
             storage_of[storage] = plan->storage_count++;
-            plan->storages[storage_of[storage]] = (hr_storage){ bytes, 0,
-                                                                d->storage_lives[storage].first,
-                                                                d->storage_lives[storage].last };
+            plan->storages[storage_of[storage]] = (hr_storage){
+                bytes, 0, d->storage_lifetimes[storage].first, d->storage_lifetimes[storage].last
+            };
         }
         plan->buffer_of_tensor[t] = plan->buffer_count;
         const bool view = described->view_of != HR_NONE;
@@ -126,8 +127,8 @@ static hr_status list_tensor(deriving *d, int32_t *storage_of, int32_t tensor, h
             .storage = storage_of[storage],
             .view_of = view ? plan->buffer_of_tensor[described->view_of] : HR_NONE,
             .bytes = view ? hr_tensor_bytes(described) : bytes,
-            .step_first = d->lives[root].first,
-            .step_last = d->lives[root].last
+            .step_first = d->lifetimes[root].first,
+            .step_last = d->lifetimes[root].last
         };
     }
     return HR_OK;
@@ -191,20 +192,20 @@ hr_status hr_lifetimes(const hr_program *program, hr_region *region, hr_plan *pl
     plan->scratch_of_step = hr_region_take_raw(region, program->step_count,
                                                sizeof *plan->scratch_of_step);
     const int64_t kept = region->used;
-    d.lives = hr_region_take_raw(region, tensors, sizeof *d.lives);
-    d.storage_lives = hr_region_take_raw(region, tensors, sizeof *d.storage_lives);
+    d.lifetimes = hr_region_take_raw(region, tensors, sizeof *d.lifetimes);
+    d.storage_lifetimes = hr_region_take_raw(region, tensors, sizeof *d.storage_lifetimes);
     d.shares = hr_region_take_raw(region, tensors, sizeof *d.shares);
     d.roots = hr_region_take_raw(region, tensors, sizeof *d.roots);
     d.homes = hr_region_take_raw(region, tensors, sizeof *d.homes);
     int32_t *storage_of = hr_region_take_raw(region, tensors, sizeof *storage_of);
     if (!plan->buffers || !plan->storages || !plan->buffer_of_tensor || !plan->scratch_of_step ||
-        !d.lives || !d.storage_lives || !d.shares || !d.roots || !d.homes || !storage_of)
+        !d.lifetimes || !d.storage_lifetimes || !d.shares || !d.roots || !d.homes || !storage_of)
         return hr_fail(err, HR_FAILURE, "out of memory for a plan of %lld tensors",
                        (long long)tensors);
 
     plan->buffer_count = plan->storage_count = 0;
     for (int32_t t = 0; t < tensors; t++) {
-        d.lives[t] = (life){ 0, -1 };
+        d.lifetimes[t] = (lifetime){ 0, -1 };
         d.shares[t] = t;
         d.roots[t] = hr_tensor_root(program, t);
         d.homes[t] = program->tensors[t].home;
@@ -218,7 +219,7 @@ hr_status hr_lifetimes(const hr_program *program, hr_region *region, hr_plan *pl
         for (int32_t i = 0; i < HR_OUT_MAX; i++)
             if (step->out[i] != HR_NONE) widen(&d, s, step->out[i]);
     }
-    for (int32_t t = 0; t < tensors; t++) d.storage_lives[t] = d.lives[t];
+    for (int32_t t = 0; t < tensors; t++) d.storage_lifetimes[t] = d.lifetimes[t];
     join(&d);
     const hr_status status = list(&d, storage_of, err);
     region->used = kept;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/order.c - swaps neighbours that do not read each other. */
+/* plan/order.c - swaps adjacent steps that do not read each other's results. */
 #include "plan/order.h"
 
 #include "graph/op.h"
 
-/* A step that only sums over rows into carried values, as a weight's gradient does. */
+/* A step that only adds row sums to existing values, as a weight gradient does. */
 static bool only_sums(const hr_op *op)
 {
     for (int32_t k = 0; op->out[k]; k++)
@@ -19,8 +19,8 @@ static bool reads(const hr_step *step, int32_t tensor)
     return false;
 }
 
-/* `dw` and `dx` are the gradients of one product: both in one turn of the same loops, read one
- * gradient, and dx reads nothing that dw writes. */
+/* Returns whether `dw` and `dx` are the gradients of one product: both in the same loop, both read
+ * the same gradient, and neither reads a result of the other. */
 static bool is_pair(const hr_program *program, const hr_step *dw, const hr_step *dx)
 {
     const hr_op *sums = program->ops[dw->op], *rows = program->ops[dx->op];

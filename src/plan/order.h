@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/order.h - which comes first, a weight's gradient or its input's.
+/* plan/order.h - the order of the two gradients of a matrix product: weight or input first.
  *
- * Both read the gradient of the product's result, which dies with the second. The weight's lets the
- * product's input die and its own sum be born; which is the fatter moment depends on the shapes. */
+ * Both read the gradient of the product's result, whose lifetime ends with the second of them. The
+ * weight gradient ends the lifetime of the product's input and starts that of a new sum. Which
+ * order has the higher peak depends on the shapes. */
 #ifndef HR_PLAN_ORDER_H
 #define HR_PLAN_ORDER_H
 
 #include "graph/program.h"
 
-/* Where the two gradients of one product are neighbours in the section `loop`, puts that of the
- * weight first, or second. To be done before anything is computed again: clones would stand
- * between the two. Either order computes the same bits; the result depends on nothing but
- * `dw_first`. */
+/* Orders adjacent pairs of weight and input gradient of one product in the section `loop`. Call it
+ * before hr_recompute, whose clones separate the pairs. Both orders give identical bits. The result
+ * depends only on the program and `dw_first`. */
 void hr_order(hr_program *program, int32_t loop, bool dw_first);
 
 #endif

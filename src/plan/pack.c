@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack.c - from storages to offsets: cut time into sections and parts, try orders, search.
+/* plan/pack.c - from storages to offsets: split time into sections and parts, try orders, search.
  *
- * What is alive at every section lies at the bottom, where it is in nobody's way. The rest falls
- * apart at moments that nothing crosses, and each part has to stay below the highest of them. */
+ * Storages that are live at every section go to the bottom. The others form parts, separated by the
+ * steps that no lifetime crosses. The height of the arena is that of the highest part. */
 #include "plan/pack.h"
 
 #include <stddef.h>
@@ -14,20 +14,20 @@
 #include "plan/pack_sort.h"
 
 enum {
-    WORK_FIRST = 1 << 20, /* of the first stage */
-    WORK_AN_ITEM = 64,    /* of the first stage, where there are many: two orders */
-    TURN_BETWEEN = 1,     /* the first that mends and searches more than once */
-    SHARE_PROVEN = 4,     /* of the work left, for one capacity above a target that cannot be */
-    SHARE_OPEN = 8        /* and above one that may: seven halvings, the last with half as much */
+    WORK_FIRST = 1 << 20, /* in the first stage */
+    WORK_AN_ITEM = 64,    /* in the first stage of large problems: two orders */
+    TURN_BETWEEN = 1,     /* first turn that repairs and searches more than once */
+    SHARE_PROVEN = 4,     /* share of the remaining work per capacity above an impossible target */
+    SHARE_OPEN = 8        /* and above an open target: seven halvings, the last with half as much */
 };
 
-/* Everything between cutting and placing. */
+/* State between splitting time and writing offsets. */
 typedef struct {
-    hr_pack_item *items;    /* [count], by storage; later without the persistent, by birth */
-    int64_t *section_bytes; /* [section_count] alive */
+    hr_pack_item *items;    /* [count], by storage; later only the non-persistent, by start */
+    int64_t *section_bytes; /* [section_count] live bytes */
     int32_t count, section_count;
-    int64_t base; /* bytes of what is alive at every section */
-    bool content; /* with any placement within the capacity */
+    int64_t base; /* bytes that are live at every section */
+    bool content; /* stop at any placement within the capacity */
     hr_pack_effort effort;
 } packing;
 
@@ -37,7 +37,7 @@ static hr_status too_small(const hr_region *scratch, hr_error *err)
                    (long long)scratch->bytes);
 }
 
-/* Births and deaths in the order of time, deaths first. */
+/* Starts and ends of lifetimes in order of time, ends first. */
 static bool sort_events(const hr_storage *storages, int32_t count, hr_region *scratch,
                         hr_pack_key **out)
 {
@@ -53,8 +53,8 @@ static bool sort_events(const hr_storage *storages, int32_t count, hr_region *sc
     return true;
 }
 
-/* Cuts time into sections. A section ends where something dies after something was born: only there
- * can more be alive than before and after. */
+/* Splits time into sections. A section ends at the first end of a lifetime after a start: the set
+ * of live storages is maximal there. */
 static void cut_time(packing *p, const hr_storage *storages, const hr_pack_key *events,
                      hr_pack_result *result)
 {
@@ -86,7 +86,7 @@ static void cut_time(packing *p, const hr_storage *storages, const hr_pack_key *
     }
 }
 
-/* Takes the tables and cuts time; what it takes stays taken. */
+/* Allocates the tables and splits time. The memory stays allocated. */
 static hr_status prepare(packing *p, const hr_storage *storages, hr_pack_result *result,
                          hr_error *err)
 {
@@ -107,7 +107,7 @@ static hr_status prepare(packing *p, const hr_storage *storages, hr_pack_result 
     return HR_OK;
 }
 
-/* Lays what is alive at every section at the bottom and leaves the others in `items`. */
+/* Stacks storages that are live at every section at the bottom; the others stay in `items`. */
 static void place_persistent(packing *p, hr_storage *storages)
 {
     int32_t kept = 0;
@@ -124,7 +124,7 @@ static void place_persistent(packing *p, hr_storage *storages)
     for (int32_t i = 0; i < p->section_count; i++) p->section_bytes[i] -= p->base;
 }
 
-/* Writes each item's load, from a tree of maxima over the sections. */
+/* Computes the load of each item with a tree of maxima over the sections. */
 static void find_loads(packing *p)
 {
     const int64_t used = p->effort.scratch->used, n = p->section_count;
@@ -142,11 +142,12 @@ static void find_loads(packing *p)
     p->effort.scratch->used = used;
 }
 
-/* Writes each item's crowd: all items without those that died before it or were born after it. */
+/* Computes the crowd of each item: all items except those that end before its start or start after
+ * its end. */
 static void find_crowds(packing *p)
 {
     const int64_t used = p->effort.scratch->used, n = p->section_count;
-    int32_t *born = hr_pack_take(&p->effort, n + 1, sizeof *born); /* in sections before */
+    int32_t *born = hr_pack_take(&p->effort, n + 1, sizeof *born); /* in earlier sections */
     int32_t *dead = hr_pack_take(&p->effort, n + 1, sizeof *dead);
     for (int32_t k = 0; k < p->count; k++) {
         born[p->items[k].first + 1]++;
@@ -161,7 +162,7 @@ static void find_crowds(packing *p)
     p->effort.scratch->used = used;
 }
 
-/* Sorts the items by birth, so that a part's items lie together. */
+/* Sorts the items by start, so that the items of a part are adjacent. */
 static void sort_by_birth(packing *p)
 {
     const int64_t used = p->effort.scratch->used;
@@ -184,7 +185,7 @@ static int64_t common_unit(int64_t a, int64_t b)
     return a;
 }
 
-/* The part that starts at item `from`: up to the first moment that nothing crosses. */
+/* The part that starts at item `from` and ends before the first step that no lifetime crosses. */
 static hr_pack_part next_part(const packing *p, int32_t from)
 {
     hr_pack_part part = { .items = &p->items[from], .first = p->items[from].first };
@@ -200,12 +201,11 @@ static hr_pack_part next_part(const packing *p, int32_t from)
     return part;
 }
 
-/* Looks for a placement within the target with half of the work. After that, for as low a one as
- * may be: by all orders, and then by halving the distance between a capacity that failed and the
- * height that is known. A capacity that was given up on counts as failed here, but raises no
- * bound. Where nothing is proven, many capacities are asked for by early turns: mostly late ones
- * find nothing that these do not, and cost ten times as much. Returns a height that no placement is
- * below, as far as that was proven. */
+/* Searches for a placement within the target with half of the work. If that fails, lowers the known
+ * height: first by all orders, then by bisection between the height and the highest capacity that
+ * failed. A capacity whose search ran out of work counts as failed, but raises no bound. If nothing
+ * is proven, each capacity gets only early turns, so that more capacities are tried: late turns
+ * cost ten times as much and rarely find more. Returns the proven lower bound of the height. */
 static int64_t search_part(packing *p, hr_pack_attempt *a, int64_t target, int32_t stage)
 {
     const hr_pack_part *part = a->part;
@@ -233,7 +233,7 @@ static void write_offsets(const packing *p, const hr_pack_attempt *a, hr_storage
         storages[a->part->items[i].storage].offset = p->base + a->offsets[i];
 }
 
-/* Places a part by orders. */
+/* Places a part by orders only. */
 static int64_t order_part(packing *p, const hr_pack_part *part, int64_t target, int32_t ways,
                           hr_storage *storages)
 {
@@ -248,7 +248,7 @@ static int64_t order_part(packing *p, const hr_pack_part *part, int64_t target, 
     return a.height;
 }
 
-/* Searches for a lower placement of a part than the one that it has. */
+/* Searches for a placement of a part that is lower than its present one. */
 static void lower_part(packing *p, const hr_pack_part *part, int64_t target, int32_t stage,
                        hr_storage *storages, int64_t *bound)
 {
@@ -273,9 +273,9 @@ static int64_t height_of(const packing *p, const hr_pack_part *part, const hr_st
     return height;
 }
 
-/* The first stage is always begun, with what work there is; a later one only if all of it is there.
- * So more work is the same stages and perhaps others, and what was found stays: never a larger
- * arena. */
+/* Sets the work of a stage. The first stage always starts, with whatever work there is; a later one
+ * only with its full work. More work therefore repeats the same stages and perhaps adds some.
+ * Placements only improve, so the arena is never larger. */
 static bool begin_stage(packing *p, int32_t stage, int64_t *work)
 {
     const int64_t first = hr_max(WORK_FIRST, (int64_t)p->count * WORK_AN_ITEM);
@@ -285,8 +285,8 @@ static bool begin_stage(packing *p, int32_t stage, int64_t *work)
     return p->effort.work > 0 && !p->effort.stopped;
 }
 
-/* All parts that are above the target, again and again, each time with four times the work. Returns
- * the work used. */
+/* Lowers all parts above the target, in stages with four times the work each. Returns the work
+ * used. */
 static int64_t lower_parts(packing *p, int64_t target, int64_t work, hr_storage *storages,
                            int64_t *bound, int32_t *hard_count)
 {
@@ -312,9 +312,9 @@ static int64_t lower_parts(packing *p, int64_t target, int64_t work, hr_storage 
 
 int64_t hr_pack_scratch_bytes(int32_t count)
 {
-    /* Throughout: an item and a section. At first two events and their spares; then, for each
-     * part, the attempt; at a level what is known, a core and its attempt, and two ways to glue it;
-     * and beside those keys, or first fit, or repair, or the search. Each table is rounded up. */
+    /* Always: items and sections. Before the parts: events and their spare. For each part: the
+     * attempt; per level the known offsets, a core with its attempt, and two kinds of glued blocks;
+     * and one of sort keys, first fit, repair or search. Each table is rounded up. */
     const int64_t n = count, tables = 32 * 64, key = sizeof(hr_pack_key);
     const int64_t attempts = 4 * hr_pack_attempt_bytes(count) + 2 * hr_pack_core_bytes(count) +
                              n * (int64_t)(2 * sizeof(int64_t) + sizeof(int32_t));

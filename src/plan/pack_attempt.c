@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack_attempt.c - what can be done with one part as it is: orders, mending, the search.
+/* plan/pack_attempt.c - the methods for one part: orders, repair, search.
  *
- * All of them keep the lowest placement that was found. */
+ * Each keeps the lowest placement found so far. */
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/random.h"
@@ -9,19 +9,19 @@
 #include "plan/pack_sort.h"
 
 enum {
-    WORK_A_WAY = 32, /* an item: about the time that the search takes for so many */
-    STRIDE = 5,      /* each turn begins with another way */
-    PLAIN_ORDERS = 4 /* turns before the orders are shaken */
+    WORK_A_WAY = 32, /* per item: about equal to that much search time */
+    STRIDE = 5,      /* each turn starts with another way */
+    PLAIN_ORDERS = 4 /* turns before the orders are shuffled */
 };
 
-/* A way to place a part: an order, and what hangs. */
+/* A way to place a part: an order, and which items hang. */
 typedef struct {
     hr_pack_order by;
     hr_pack_hang hang;
 } way;
 
-/* The ways that reach the floor most often come first; none of them before the last is enough for
- * all that it and those before it were seen to solve. */
+/* Sorted by how often a way reaches the floor. Each one but the last solved instances that no other
+ * up to it solved. */
 static const way ways[HR_PACK_WAYS] = {
     { HR_PACK_BY_LOAD, HR_PACK_HANG_NOTHING },
     { HR_PACK_BY_DEATH, HR_PACK_HANG_NEW },
@@ -89,7 +89,7 @@ void hr_pack_attempt_keep(hr_pack_attempt *a)
     for (int32_t i = 0; i < a->part->count; i++) a->offsets[i] = a->trial[i];
 }
 
-/* A ranking near `order`: in each pass items change places with others a little behind them. */
+/* Shuffles `order` locally: in each pass every item swaps places with one a little behind it. */
 static void shake(const int32_t *order, int32_t count, int32_t tries, int32_t passes,
                   int32_t *ranking)
 {
@@ -106,7 +106,7 @@ static void shake(const int32_t *order, int32_t count, int32_t tries, int32_t pa
         }
 }
 
-/* An order, sorted when it is asked for the first time. */
+/* Returns an order, sorted at its first use. */
 static const int32_t *order_of(hr_pack_attempt *a, hr_pack_order by, hr_pack_effort *effort)
 {
     const uint32_t bit = 1u << by;
@@ -120,7 +120,8 @@ static const int32_t *order_of(hr_pack_attempt *a, hr_pack_order by, hr_pack_eff
     return a->orders[by];
 }
 
-/* Places the part one way, and mends what stands out; known items are moved then like others. */
+/* Places the part one way, then repairs items above the target. Repair may also move known
+ * items. */
 static void try_way(hr_pack_attempt *a, int64_t target, const int64_t *known, const way *how,
                     int32_t puts, hr_pack_effort *effort)
 {
@@ -144,9 +145,9 @@ void hr_pack_try(hr_pack_attempt *a, int64_t target, const int64_t *known, int32
     }
 }
 
-/* One ranking may need a thousand times what another does, so each try is short and the rankings
- * take turns: five times as they are, each time longer, and then shaken, each dozen of turns twice
- * as long as the one before. */
+/* One ranking may take a thousand times as long as another, so each try is short and the rankings
+ * alternate. The first five turns use the rankings unchanged, with growing limits. Later turns
+ * shuffle them, and every twelve turns the limit doubles. */
 hr_pack_answer hr_pack_ask(hr_pack_attempt *a, int64_t capacity, int64_t work,
                            hr_pack_effort *effort)
 {
@@ -175,7 +176,7 @@ hr_pack_answer hr_pack_ask(hr_pack_attempt *a, int64_t capacity, int64_t work,
     return HR_PACK_GAVE_UP;
 }
 
-/* Ranks items by where they are known to lie, the others before or behind. */
+/* Ranks items by known offset, and the others before or behind them. */
 static void rank_known(hr_pack_attempt *a, bool behind, hr_pack_effort *effort)
 {
     const int64_t used = effort->scratch->used;
@@ -192,9 +193,10 @@ static void rank_known(hr_pack_attempt *a, bool behind, hr_pack_effort *effort)
     effort->scratch->used = used;
 }
 
-/* Times to the floor are heavy-tailed: most rankings never get there and some do at once. So every
- * search is about as long as a way down without a turn, every second one twice as long, every
- * fourth one four times (Luby, Sinclair and Zuckerman 1993), and no two begin alike. */
+/* Search times are heavy-tailed: most rankings never reach the target, a few do at once. The limit
+ * is therefore about one descent without backtracking, doubled for every second round, times four
+ * for every fourth (Luby, Sinclair and Zuckerman 1993). No two searches start with the same
+ * ranking. */
 hr_pack_answer hr_pack_dive(hr_pack_attempt *a, int64_t capacity, int64_t work,
                             hr_pack_effort *effort)
 {

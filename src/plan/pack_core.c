@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack_core.c - smaller parts that stand for a part.
+/* plan/pack_core.c - reduces a part to a smaller one.
  *
- * Items that are never alive with nearly as much as the target find room later; what they leave is
- * the core, and where that does not fit, nothing does. */
+ * Items whose sections all have far fewer live bytes than the target can be placed later. The
+ * remaining items are the core; if the core does not fit, the part does not. */
 #include "plan/pack_part.h"
 
 #include "base/assert.h"
@@ -10,12 +10,12 @@
 
 enum { NOBODY = -1, ROUNDS_MOST = 8 };
 
-/* A section of a core that is being made. An item that lives in one section only is private there.
- * All others pass through. */
+/* A section of the core under construction. Items that live in this section only are its privates;
+ * all others continue into a neighbouring section. */
 typedef struct {
     int64_t private_bytes;
-    int32_t privates; /* the first of a list */
-    int32_t largest;  /* of the privates */
+    int32_t privates; /* head of a list */
+    int32_t largest;  /* largest private */
     int32_t births, deaths;
     bool gone;
 } section;
@@ -23,12 +23,13 @@ typedef struct {
 typedef struct {
     hr_pack_core *core;
     section *sections;
-    int32_t *next;  /* [items] in a list of privates */
-    int32_t *stack; /* [sections] those that stay, so far */
+    int32_t *next;  /* [items] next private in its list */
+    int32_t *stack; /* [sections] those kept so far */
     int32_t section_count, depth;
 } folding;
 
-/* Which sections are kept: `place` out [sections + 1], how many come before each. */
+/* Numbers the kept sections: `place` out [sections + 1], the number of kept sections before
+ * each. */
 static int32_t place_sections(const folding *f, int32_t *place)
 {
     int32_t kept = 0;
@@ -40,7 +41,7 @@ static int32_t place_sections(const folding *f, int32_t *place)
     return kept;
 }
 
-/* Counts lives in the places of sections that are left; who lived in none of them is dropped. */
+/* Renumbers lifetimes to kept sections; drops items that live in none of them. */
 static void renumber(hr_pack_part *part, const int32_t *place)
 {
     int32_t kept = 0;
@@ -73,14 +74,14 @@ static void list_sections(folding *f)
     }
 }
 
-/* Can the privates of `s` lie in the place of one private of `other`? */
+/* Returns whether the privates of `s` fit in the place of one private of `other`. */
 static bool holds(const hr_pack_part *part, const section *other, const section *s)
 {
     const int64_t room = other->largest == NOBODY ? 0 : part->items[other->largest].bytes;
     return s->private_bytes <= room;
 }
 
-/* Folds a section away: its privates go into the largest private of `into`. */
+/* Folds a section away: its privates go into the place of the largest private of `into`. */
 static void fold(folding *f, int32_t from, int32_t into)
 {
     hr_pack_part *part = &f->core->part;
@@ -95,8 +96,9 @@ static void fold(folding *f, int32_t from, int32_t into)
     s->gone = true;
 }
 
-/* Of two neighbours, one that holds nothing but privates that the other one does not hold, and less
- * of these than one of the other's, is folded into it. Returns whether any was. */
+/* Folds sections into neighbours. A section is folded if all its items but the privates are in the
+ * neighbour, and the privates fit in the place of one of the neighbour's. Returns whether any
+ * was. */
 static bool fold_sections(folding *f)
 {
     const hr_pack_part *part = &f->core->part;
@@ -122,7 +124,7 @@ static bool fold_sections(folding *f)
     return any;
 }
 
-/* The section with the most bytes. */
+/* The section with the most live bytes. */
 static int32_t find_peak(const hr_pack_part *part, hr_pack_effort *effort)
 {
     const int64_t used = effort->scratch->used;

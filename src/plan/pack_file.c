@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack_file.c - packs an instance: rows become storages, and the clock says when to stop.
+/* plan/pack_file.c - packs an instance file: converts rows to storages and limits the time.
  *
- * The clock is only asked here. What a plan's packing may do is counted, so that it is the same
- * everywhere; a person who waits counts seconds. */
+ * Only this file reads a clock. Packing inside plans counts work instead, for reproducible results;
+ * here the user gives a limit in seconds. */
 #include "headroom/pack.h"
 
 #include <inttypes.h>
@@ -15,14 +15,14 @@
 #include "plan/pack.h"
 #include "plan/pack_sort.h"
 
-/* What looking at one item takes at the least. With it the seconds become work, of which the search
- * spends halves; the clock ends what takes longer. */
+/* Upper bound of the items examined per second. It converts seconds to a work limit, of which the
+ * search spends fractions. The clock stops slower searches. */
 enum { ITEMS_A_SECOND = 150000000 };
 
-/* One instance between reading and writing. */
+/* State from reading an instance to writing it. */
 typedef struct {
     hr_instance instance;
-    hr_storage *storages; /* rows that have bytes, in their order; their times as steps */
+    hr_storage *storages; /* rows with bytes > 0, in file order; times as steps */
     int32_t count;
     void *memory;
     hr_region scratch;
@@ -35,7 +35,8 @@ static bool is_late(void *context)
     return hr_clock_ns() >= j->deadline_ns;
 }
 
-/* Times as steps from 0: shifted where they span few enough, so that lives keep their lengths. */
+/* Converts times to steps by a shift to 0, which keeps the lengths of lifetimes. False if the range
+ * is too large. */
 static bool shift_times(job *j)
 {
     int64_t first = INT64_MAX, last = INT64_MIN, span;
@@ -54,7 +55,7 @@ static bool shift_times(job *j)
     return true;
 }
 
-/* Times as steps otherwise: each is replaced by how many different ones come before it. */
+/* Otherwise replaces each time by its rank among the distinct times. */
 static void rank_times(job *j)
 {
     const int64_t used = j->scratch.used, count = j->count;
@@ -78,7 +79,7 @@ static void rank_times(job *j)
     j->scratch.used = used;
 }
 
-/* Everything the packing needs, from the heap. */
+/* Allocates all memory of the packing from the heap. */
 static hr_status take_memory(job *j, const char *path, hr_error *err)
 {
     for (int32_t i = 0; i < j->instance.count; i++) j->count += j->instance.rows[i].bytes > 0;
@@ -94,7 +95,8 @@ static hr_status take_memory(job *j, const char *path, hr_error *err)
     return HR_OK;
 }
 
-/* The time of the row that is born at the peak, and offsets from storages to rows. */
+/* Copies offsets from storages to rows. Returns the start time of the row that starts at the
+ * peak. */
 static int64_t take_over(job *j, int32_t peak_step)
 {
     int64_t peak_time = 0;
@@ -107,7 +109,7 @@ static int64_t take_over(job *j, int32_t peak_step)
     return peak_time;
 }
 
-/* What the answer is, in a sentence where it is not the one that was wanted. */
+/* Returns the status, with an error sentence if the requested result was not reached. */
 static hr_status judge(const hr_pack_request *request, const hr_pack_result *packed,
                        int64_t peak_time, hr_error *err)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack_index.c - a tree of stretches of time, lists of addresses for each.
+/* plan/pack_index.c - a segment tree over time with a list of used addresses per node.
  *
- * The tree lies in an array, section i at `sections` + i, the parent of k at k / 2; a life consists
- * of at most two stretches of each length. Where no run is left, the hole beside a new one is given
- * up: an offset found later may be higher than need be, and is still free. */
+ * The tree is an array: section i is node `sections` + i, the parent of k is k / 2. A lifetime
+ * consists of at most two nodes per level. If the runs are used up, a new run merges with its
+ * neighbour, and the hole between them counts as used. Offsets found later may be higher than
+ * necessary but remain free. */
 #include "plan/pack_index.h"
 
 #include "base/checked.h"
@@ -11,10 +12,11 @@
 enum {
     RUNS_AN_ITEM = 4, /* beside the first of each list */
     RUNS_OF_FEW = 1 << 16,
-    LISTS_MOST = 128 /* of one life: four of each length of stretches */
+    LISTS_MOST = 128 /* of one lifetime: four per level of the tree */
 };
 
-/* Few items may have as many as their stretches could ask for; of many, most lie in stacks. */
+/* Limit of runs. Few items could need one per node of each item; with many items most runs
+ * merge. */
 static int32_t runs_most(int32_t items, int32_t sections)
 {
     int32_t lengths = 1;
@@ -38,7 +40,7 @@ void hr_pack_index_open(hr_pack_index *index, int32_t sections, int32_t items,
     index->recent = hr_pack_take(effort, index->run_count, sizeof *index->recent);
 }
 
-/* A run that nobody uses; 0: there is none. */
+/* Returns an unused run; 0: there is none. */
 static int32_t new_run(hr_pack_index *index)
 {
     const int32_t run = index->unused;
@@ -47,7 +49,7 @@ static int32_t new_run(hr_pack_index *index)
     return run;
 }
 
-/* Puts a new run between run k of the list and the next one. Where there is none left, k grows. */
+/* Inserts a run between run k of the list and the next. If no run is unused, extends k instead. */
 static void put_behind(hr_pack_index *index, int32_t list, int32_t k, int64_t low, int64_t high)
 {
     hr_pack_run *runs = index->runs;
@@ -62,7 +64,7 @@ static void put_behind(hr_pack_index *index, int32_t list, int32_t k, int64_t lo
     runs[next ? next : list].before = run;
 }
 
-/* Puts a new run below all others of the list: the first one moves. */
+/* Inserts a run below all others of the list. The old first run moves. */
 static void put_below(hr_pack_index *index, int32_t list, int64_t low, int64_t high)
 {
     hr_pack_run *first = &index->runs[list];
@@ -76,7 +78,7 @@ static void put_below(hr_pack_index *index, int32_t list, int64_t low, int64_t h
     first->high = high;
 }
 
-/* Run k has grown upwards: it takes in those that it meets now. */
+/* Merges run k, which has grown upwards, with the runs that it now overlaps or touches. */
 static void take_in(hr_pack_index *index, int32_t list, int32_t k)
 {
     hr_pack_run *runs = index->runs;
@@ -90,8 +92,8 @@ static void take_in(hr_pack_index *index, int32_t list, int32_t k)
     }
 }
 
-/* The last run that begins at or below `high`, of which there is one. What is added lies near the
- * top, or near what was added before: a stack that grows, or one that hangs. */
+/* The last run that starts at or below `high`; one must exist. Starts at the run extended last and
+ * at the top, since stacks grow at these places. */
 static int32_t find_run(hr_pack_index *index, int32_t list, int64_t high)
 {
     const hr_pack_run *runs = index->runs;
@@ -106,7 +108,7 @@ static int32_t find_run(hr_pack_index *index, int32_t list, int64_t high)
     return k;
 }
 
-/* Adds addresses to a list. False: all of them were there. */
+/* Adds addresses to a list. False: all of them were in use. */
 static bool add(hr_pack_index *index, int32_t list, int64_t low, int64_t high)
 {
     hr_pack_run *runs = index->runs, *first = &runs[list];
@@ -140,7 +142,7 @@ void hr_pack_index_add(hr_pack_index *index, int32_t first, int32_t last, int64_
     const int32_t n = index->sections;
     int32_t around_left = n + first, around_right = n + last, left = n + first,
             right = n + last + 1;
-    bool more_left = true, more_right = true; /* those further around may not have it yet */
+    bool more_left = true, more_right = true; /* ancestors may not have it yet */
     while (around_right > 0) {
         for (int32_t side = 0; side < 2 && left < right; side++) {
             const bool is_whole = side ? right & 1 : left & 1;
@@ -165,7 +167,7 @@ void hr_pack_index_add(hr_pack_index *index, int32_t first, int32_t last, int64_
     }
 }
 
-/* The lists of what is taken during a life. */
+/* Collects the lists of the addresses in use during a lifetime. */
 static int32_t gather(const hr_pack_index *index, int32_t first, int32_t last, int32_t *lists)
 {
     const int32_t n = index->sections;
@@ -190,7 +192,7 @@ int64_t hr_pack_index_lowest(hr_pack_index *index, int32_t first, int32_t last, 
     const hr_pack_run *runs = index->runs;
     const int32_t count = gather(index, first, last, at);
     int64_t low = 0;
-    /* Each list in turn pushes the offset above what it holds there, until none does. */
+    /* Each list in turn raises the offset above its overlapping run, until no list changes it. */
     for (int32_t i = count - 1, quiet = 0; count > quiet; i = (i + count - 1) % count) {
         const hr_pack_run *run = &runs[at[i]];
         quiet++;

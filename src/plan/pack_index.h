@@ -1,48 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack_index.h - which addresses are taken during a stretch of time.
+/* plan/pack_index.h - finds the addresses in use during an interval of time.
  *
- * Time is halved again and again, and each stretch knows the union of what is taken in it. Two that
- * lie one on the other are one run of addresses there, and most of a training step is stacks. */
+ * A segment tree over time: each node knows the union of the addresses in use during its interval.
+ * Adjacent addresses merge to one run. Most storages of a training step form stacks, so runs are
+ * few. */
 #ifndef HR_PLAN_PACK_INDEX_H
 #define HR_PLAN_PACK_INDEX_H
 
 #include "plan/pack_part.h"
 
-/* Addresses that are taken, all of [low, high). */
+/* A run: every address of [low, high) is in use. */
 typedef struct {
-    int64_t low, high;    /* of a list's first run: high is 0 where nothing is taken */
-    int32_t next, before; /* upwards, 0: no more; and downwards, of the first run: the last one */
+    int64_t low, high;    /* of a list's first run: high is 0 if the list is empty */
+    int32_t next, before; /* next run upwards, 0: none; `before` of the first run is the last run */
 } hr_pack_run;
 
-/* Runs of a list neither meet nor touch. Stretch k has two lists: 2 k is what those take that live
- * through it or in a part of it, 2 k + 1 what those take that live through it but not through the
- * stretch that it is half of. So what is taken during a life is the first list of each of the few
- * stretches that it consists of, and the second list of those around them. */
+/* Runs of a list neither overlap nor touch. Node k has two lists. List 2 k has the addresses of
+ * items that are live during all or a part of its interval. List 2 k + 1 has those of items that
+ * are live during all of it, but not all of the parent's interval. The addresses in use during a
+ * lifetime are the union of list 2 k of the few nodes that cover it and list 2 k + 1 of their
+ * ancestors. */
 typedef struct {
     int32_t sections;
-    hr_pack_run *runs; /* the first of each list, and then the others */
-    int32_t *recent;   /* of each list: the run that was added to last */
+    hr_pack_run *runs; /* first runs of all lists, then the others */
+    int32_t *recent;   /* of each list: the run extended last */
     int32_t run_count, run_most, unused;
-    bool coarse;   /* there were too few: holes were given up */
-    int64_t looks; /* at runs */
+    bool coarse;   /* runs ran out: some holes count as used */
+    int64_t looks; /* runs examined */
 } hr_pack_index;
 
-/* For so many items in these sections, numbered from 0. What it takes stays taken. */
+/* Opens an empty index for `items` items in sections numbered from 0. Its memory stays taken. */
 void hr_pack_index_open(hr_pack_index *index, int32_t sections, int32_t items,
                         hr_pack_effort *effort);
 
-/* Takes [low, high) in sections first..last; some of it may be taken already. */
+/* Marks [low, high) as used in sections first..last. Parts of it may be in use already. */
 void hr_pack_index_add(hr_pack_index *index, int32_t first, int32_t last, int64_t low,
                        int64_t high);
 
-/* The lowest offset at which so many bytes are free in sections first..last. */
+/* The lowest offset with `bytes` free in all sections first..last. */
 int64_t hr_pack_index_lowest(hr_pack_index *index, int32_t first, int32_t last, int64_t bytes);
 
-/* The highest one that ends at or below the ceiling; negative: there is none. */
+/* The highest such offset that ends at or below the ceiling; negative: there is none. */
 int64_t hr_pack_index_highest(hr_pack_index *index, int32_t first, int32_t last, int64_t bytes,
                               int64_t ceiling);
 
-/* Bytes of scratch for so many items in as many sections at most. Pure. */
+/* Scratch bytes for `items` items in at most as many sections. Pure. */
 int64_t hr_pack_index_bytes(int32_t items);
 
 #endif

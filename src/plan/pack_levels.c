@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack_levels.c - from what is alive in the fullest sections to all.
+/* plan/pack_levels.c - places the fullest sections first, then adds the other items level by level.
  *
- * A level is a core; the next one holds more items. Mostly a placement of one level leaves room for
- * all that the next one adds, and finding it takes no search; where not, the level is small. */
+ * A level is a core; each next one has more items. A placement of one level usually leaves room for
+ * the items of the next, without search. Where it does not, the level is small. */
 #include <stddef.h>
 
 #include "base/checked.h"
 #include "plan/pack_part.h"
 
 enum {
-    LEVELS = 28, /* every second one looks twice as far below the target */
+    LEVELS = 28, /* the distance to the target doubles every second level */
     WORK_FIRST = 1 << 18,
-    GROUND_MOST = 2000, /* blocks; more cost more than they find */
-    PATIENCE_MOST = 30, /* work doubles each time, so this is for ever */
+    GROUND_MOST = 2000, /* blocks; above this the search costs more than it finds */
+    PATIENCE_MOST = 30, /* work doubles each time, so this is never reached */
     PUTS_GROW_FOR = 6,
-    WORK_A_CORE = 1, /* an item of the part */
-    SMALL = 256,     /* items of a part that the search may take as a whole first */
+    WORK_A_CORE = 1, /* per item of the part */
+    SMALL = 256,     /* items of a part that the search first tries as a whole */
     SMALL_WORK = 1 << 26
 };
 
-/* What the items of a level are alive with at least: 1/2, 3/8, 1/4, 3/16 ... below the target. */
+/* Load limit of a level: 1/2, 3/8, 1/4, 3/16 ... of the target below the target. */
 static int64_t least_load(int64_t target, int32_t level)
 {
     const int64_t octave = target >> (level / 2);
     return level == 0 ? 0 : target - octave / 4 * (level % 2 ? 3 : 4);
 }
 
-/* A level as blocks. */
+/* A level with its items joined to blocks. */
 typedef struct {
     hr_pack_attempt *whole;
     hr_pack_attempt glued;
     hr_pack_part blocks;
-    int32_t *order; /* members of blocks */
-    int64_t *known; /* by block; negative: its members do not lie together */
+    int32_t *order; /* members of the blocks */
+    int64_t *known; /* by block; negative: its members are not contiguous */
 } level_blocks;
 
-/* Where a block lies whose members are known to lie one on the other; negative: nowhere. */
+/* The offset of a block if its members have known, contiguous offsets; else negative. */
 static int64_t known_block(const level_blocks *l, int32_t block, const int64_t *known)
 {
     const hr_pack_part *part = l->whole->part;
@@ -65,7 +65,7 @@ static void open_level(level_blocks *l, hr_pack_attempt *whole, const int64_t *k
     l->glued.known = l->known;
 }
 
-/* Places blocks: by orders, mended, and by short searches. */
+/* Places the blocks: by orders, with repair, and by short searches. */
 static hr_pack_answer place_glued(level_blocks *l, int64_t target, int32_t puts, int64_t work,
                                   hr_pack_effort *effort)
 {
@@ -80,15 +80,15 @@ static hr_pack_answer place_glued(level_blocks *l, int64_t target, int32_t puts,
     return HR_PACK_FOUND;
 }
 
-/* Places one level: goes on from what is known, or starts anew, or searches; again and again, each
- * time with more patience. */
+/* Places one level: from the known placement, then from scratch, then by search; repeatedly, with
+ * doubled work. */
 static hr_pack_answer place_level(hr_pack_attempt *a, const int64_t *known, int64_t target,
                                   hr_pack_effort *effort)
 {
     const int32_t patience = (int32_t)hr_min(1 + (a->turn + 1) / 2, PATIENCE_MOST);
     if (known) hr_pack_try(a, target, known, 0, HR_PACK_WAYS_BEST, 0, effort);
     if (a->height <= target) return HR_PACK_FOUND;
-    level_blocks equals, ground; /* few blocks, and no proof; or many, and a proof */
+    level_blocks equals, ground; /* `equals`: fewer blocks, no proof; `ground`: more, with proof */
     open_level(&equals, a, known, false, effort);
     open_level(&ground, a, known, true, effort);
     for (int32_t k = 0; k <= patience; k++) {
@@ -103,7 +103,7 @@ static hr_pack_answer place_level(hr_pack_attempt *a, const int64_t *known, int6
     return HR_PACK_GAVE_UP;
 }
 
-/* Places the core with these loads, going on from what is `known`, in/out by item of the part. */
+/* Places a core, starting from `known` offsets, in/out by item of the part. */
 static hr_pack_answer place_core(const hr_pack_part *part, const hr_pack_core *core, int64_t target,
                                  int32_t turn, bool first, int64_t *known, hr_pack_effort *effort)
 {
@@ -117,7 +117,7 @@ static hr_pack_answer place_core(const hr_pack_part *part, const hr_pack_core *c
     return answer;
 }
 
-/* All levels once. */
+/* One pass over all levels. */
 static hr_pack_answer descend(hr_pack_attempt *a, int64_t target, int32_t turn,
                               hr_pack_effort *effort)
 {

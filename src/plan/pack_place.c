@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack_place.c - orders, places that are used again, and first fit. */
+/* plan/pack_place.c - sort orders, reuse of places, and first fit. */
 #include "base/checked.h"
 #include "plan/pack_index.h"
 #include "plan/pack_sort.h"
 
 enum {
     ITEMS_BETWEEN_STOPS = 64,
-    LOOKS_AN_ITEM = 16, /* of the index, of those that searches look at */
-    LOOKS_MOST = 1024,  /* for each item: where stacks are it is some dozens */
+    LOOKS_AN_ITEM = 16, /* runs examined that count as one item examined by the search */
+    LOOKS_MOST = 1024,  /* runs examined per item; with stacks, a few dozen suffice */
     LOOKS_OF_FEW = 1 << 24,
     SIZES_AN_OCTAVE = 8,
     SIZE_CLASSES = 64 * SIZES_AN_OCTAVE,
     NOBODY = -1
 };
 
-/* Orders as the product does, below 2^62. */
+/* An integer with the same order as the product; below 2^62. */
 static int64_t product_rank(int64_t a, int64_t b)
 {
     const double product = (double)a * (double)b;
@@ -51,7 +51,7 @@ void hr_pack_sort(const hr_pack_part *part, hr_pack_order by, hr_pack_effort *ef
     effort->scratch->used = used;
 }
 
-/* Classes of sizes, eight to an octave; `bytes` is positive. */
+/* Size classes, eight per power of two; `bytes` is positive. */
 static int32_t size_class(int64_t bytes)
 {
     const int32_t octave = 63 - __builtin_clzll((uint64_t)bytes);
@@ -59,11 +59,11 @@ static int32_t size_class(int64_t bytes)
     return octave * SIZES_AN_OCTAVE + (int32_t)(eighths & (SIZES_AN_OCTAVE - 1));
 }
 
-/* Places of one part, each known by the item that made it and as large as that one. */
+/* Places of one part. A place is named by the item that created it and has its size. */
 typedef struct {
     const hr_pack_part *part;
     int32_t *holds; /* [count] the place of each item */
-    int32_t *next;  /* [count] in the list of the dying, then, of a place, of the free */
+    int32_t *next;  /* [count] links of `dying` for items, of `free` for places */
     int32_t *dying; /* [sections] items whose last section this is */
     int32_t free[SIZE_CLASSES + 1];
 } places;
@@ -78,8 +78,8 @@ static void release(places *p, int32_t section)
     }
 }
 
-/* A free place for item `i`: the first of its own class, or of the next, where all are large
- * enough. NOBODY: there is none. */
+/* Takes a free place for item `i`: the first of its size class, or of the next, whose places are
+ * all large enough. NOBODY: there is none. */
 static int32_t take_place(places *p, int32_t i)
 {
     const int64_t bytes = p->part->items[i].bytes;
@@ -123,8 +123,8 @@ static void take(hr_pack_index *index, const hr_pack_part *part, const int64_t *
                       offsets[id] + item->bytes);
 }
 
-/* The lowest offset at which the item is free of all placed ones; with a ceiling, the highest one
- * that ends at or below it, if there is any. */
+/* The lowest offset free of all placed items. With a ceiling: the highest offset that ends at or
+ * below it, if there is one. */
 static int64_t find_gap(hr_pack_index *index, const hr_pack_part *part, const hr_pack_item *item,
                         int64_t ceiling)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack_repair.c - makes a placement that is nearly within the target fit.
+/* plan/pack_repair.c - repairs a placement in which few items exceed the target.
  *
- * What stands out is taken away and put back, one by one. Where no gap holds an item, it goes where
- * those in its way cost least, and they wait their turn. A price is bytes times life at first, for
- * what lives long is hard to place again, and rises each time an item finds no gap, so that no two
- * displace each other for ever (ejection chains, as Nagata and Braysy 2009 for routes). */
+ * Removes those items and places them again one by one. If no gap holds an item, it displaces the
+ * items with the least total price, which are placed again later. The price of an item starts at
+ * bytes times lifetime, since long-lived items are hard to place, and rises each time it finds no
+ * gap, so that two items cannot displace each other forever (ejection chains, as Nagata and Braysy
+ * 2009 for routes). */
 #include "base/checked.h"
 #include "base/random.h"
 #include "plan/pack_part.h"
 
 enum { PLACES_MOST = 128, WORK_AN_ITEM = 2, WORK_A_NEIGHBOUR = 6, OUTSIDE_MOST = 16 };
 
-/* A stretch of addresses that is taken during some life. */
+/* An address range in use during a lifetime. */
 typedef struct {
     int64_t low, high, price;
     int32_t id;
@@ -20,7 +21,7 @@ typedef struct {
 typedef struct {
     const hr_pack_part *part;
     int64_t target;
-    int64_t *offsets; /* [count]; negative: waits */
+    int64_t *offsets; /* [count]; negative: not placed */
     int32_t *waiting;
     int64_t *price;       /* [count] */
     taken *taken, *spare; /* [count] */
@@ -50,14 +51,14 @@ static void merge(const taken *from, taken *to, int32_t low, int32_t middle, int
     }
 }
 
-/* Lists what is placed during the life of `id`, by address. */
+/* Lists the placed items that overlap the lifetime of `id`, by address. */
 static void list_taken(repair *r, int32_t id)
 {
     const hr_pack_item *items = r->part->items;
     const int32_t first = items[id].first, last = items[id].last, count = r->part->count;
     int32_t n = 0;
     for (int32_t i = 0; i < count; i++) {
-        if (items[i].first > last) break; /* items lie in the order of birth */
+        if (items[i].first > last) break; /* items are sorted by start */
         if (items[i].last < first || r->offsets[i] < 0) continue;
         r->taken[n++] = (taken){ r->offsets[i], r->offsets[i] + items[i].bytes, r->price[i], i };
     }
@@ -75,7 +76,7 @@ static void list_taken(repair *r, int32_t id)
     r->spare = to;
 }
 
-/* The least gap that holds so many bytes below the target; negative: none. */
+/* The smallest gap below the target with at least `bytes`; negative: none. */
 static int64_t best_gap(const repair *r, int64_t bytes)
 {
     int64_t free_from = 0, best = -1, least = INT64_MAX;
@@ -90,7 +91,7 @@ static int64_t best_gap(const repair *r, int64_t bytes)
     return best;
 }
 
-/* Place k of those worth a try: on the ground, under the target, over and under each neighbour. */
+/* Candidate offset k: at the bottom, at the target, above and below each neighbour. */
 static int64_t place_of(const repair *r, int32_t k, int64_t bytes)
 {
     if (k == 0) return 0;
@@ -99,7 +100,7 @@ static int64_t place_of(const repair *r, int32_t k, int64_t bytes)
     return k % 2 ? neighbour->high : neighbour->low - bytes;
 }
 
-/* Where those in the way are cheapest; among many places, of some drawn at random. */
+/* The offset that displaces the least price. With too many candidates, tries a random sample. */
 static int64_t cheapest(repair *r, int64_t bytes)
 {
     const int32_t n = r->taken_count;
@@ -138,7 +139,7 @@ static void put(repair *r, int32_t id)
     r->offsets[id] = at;
 }
 
-/* Takes away what stands out. False: that is too much. */
+/* Removes the items above the target. False: they are too many. */
 static bool take_away(repair *r)
 {
     for (int32_t i = 0; i < r->part->count; i++) {
@@ -154,7 +155,7 @@ static bool take_away(repair *r)
     return true;
 }
 
-/* The largest that waits. */
+/* Takes the largest item that is not placed. */
 static int32_t next_waiting(repair *r)
 {
     const hr_pack_item *items = r->part->items;

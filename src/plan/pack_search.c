@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack_search.c - the exact search: is there a placement in so many bytes?
+/* plan/pack_search.c - the exact search: is there a placement within a capacity?
  *
- * Items are put down in the order of their offsets, each resting on what is below it: every
- * placement that cannot be pushed down has this form. After each step the part may fall apart in
- * time; the pieces are solved alone, so a failure in one never repeats the work of another. */
+ * Items are placed in the order of their offsets, each on top of those below it: every placement
+ * that cannot be pushed down has this form. After each placement the part may split in time. The
+ * pieces are solved separately, so a failure in one never repeats the work of another. */
 #include "plan/pack_part.h"
 
 #include "base/checked.h"
@@ -15,41 +15,41 @@ enum {
     LOOKS_AN_ITEM = 64
 };
 
-/* What an item's low was before it was raised. */
+/* The previous low of an item, for backtracking. */
 typedef struct {
     int64_t low;
     int32_t item;
 } undo;
 
-/* One decision: which of its items comes next. It owns list[begin, end), and behind a choice
- * list[end, left): the items that the choice left and that are not solved yet. */
+/* One decision: which of its items comes next. It owns list[begin, end). After a choice, list[end,
+ * left) has the remaining items that are not solved yet. */
 typedef struct {
     int32_t begin, end, left;
-    int32_t next; /* where in the list the choices not tried yet begin */
-    int32_t rank; /* the choice; before there is one, the choice that led here */
+    int32_t next; /* first choice in the list that is not tried yet */
+    int32_t rank; /* the choice; before the first, the choice of the parent decision */
     int64_t low;
-    int64_t roof;          /* a choice at or above this cannot end well */
-    int32_t trail, placed; /* what to take back before another choice */
+    int64_t roof;          /* choices at or above this cannot succeed */
+    int32_t trail, placed; /* state to restore before the next choice */
     bool chosen;
 } decision;
 
-/* Items are numbered by rank here; sizes and offsets are in units of the part. */
+/* Item numbers are ranks; sizes and offsets are in units of the part. */
 typedef struct {
     int32_t count, sections;
     int64_t capacity;
     int32_t *first, *last;
     int64_t *size;
-    int64_t *low;    /* where it would rest now, or rests */
-    int32_t *list;   /* items, in each decision's stretch by low, then by rank */
-    int32_t *placed; /* items in the order of placing */
+    int64_t *low;    /* offset of a placed item, or lowest possible offset */
+    int32_t *list;   /* items; in the range of each decision sorted by low, then rank */
+    int32_t *placed; /* items in order of placement */
     int32_t *spare;  /* [count] scratch */
-    int64_t *rest;   /* [sections] units still to place */
+    int64_t *rest;   /* [sections] units of the items not placed yet */
     int64_t *height; /* [sections] scratch */
     decision *stack;
     undo *trail;
     int32_t depth, placed_count, trail_count, trail_max, list_max;
-    int64_t looks; /* at sections */
-    bool failed;   /* the first decision ran out of choices */
+    int64_t looks; /* sections examined */
+    bool failed;   /* the first decision has no choice left */
 } search;
 
 static inline int64_t least(int64_t a, int64_t b)
@@ -88,7 +88,7 @@ static void take_tables(search *s, hr_pack_effort *effort)
     s->list = hr_pack_take(effort, s->list_max, sizeof *s->list);
 }
 
-/* Adds an item's size to what its sections still have to hold, or takes it away. */
+/* Adds an item's size to the rest of its sections, or subtracts it. */
 static void weigh(search *s, int32_t item, int64_t size)
 {
     for (int32_t i = s->first[item]; i <= s->last[item]; i++) s->rest[i] += size;
@@ -119,7 +119,7 @@ static void take_back(search *s, decision *d)
     d->chosen = false;
 }
 
-/* Merges spare[0, raised), which lie at `top` now, into list[begin, begin + kept). */
+/* Merges spare[0, raised), whose lows are now `top`, into list[begin, begin + kept). */
 static void merge(search *s, int32_t begin, int32_t kept, int32_t raised, int64_t top)
 {
     int32_t *list = &s->list[begin];
@@ -133,8 +133,9 @@ static void merge(search *s, int32_t begin, int32_t kept, int32_t raised, int64_
     }
 }
 
-/* Puts `item` down, lifts what has to be above it, and lists what is left behind the decision's
- * items. Few are lifted, so the list is sorted by merging. False when one no longer fits. */
+/* Places `item`, raises the items that must be above it, and lists the remaining items behind the
+ * decision's items. Few are raised, so a merge keeps the list sorted. False when one no longer
+ * fits. */
 static bool place(search *s, const decision *d, int32_t item)
 {
     const int32_t first = s->first[item], last = s->last[item];
@@ -160,9 +161,9 @@ static bool place(search *s, const decision *d, int32_t item)
     return true;
 }
 
-/* Can the items of list[begin, end) still be stacked in sections from..to, each section for itself?
- * A section's items, taken in the order of the lowest offset that each may have, need at least the
- * height that this loop builds. Nothing goes below `low` any more. */
+/* Returns whether each of the sections from..to can still stack its items of list[begin, end), each
+ * section by itself. Taken by lowest possible offset, the items of a section need at least the
+ * height computed here. Nothing can go below `low` any more. */
 static bool check(search *s, int32_t begin, int32_t end, int64_t low, int32_t from, int32_t to)
 {
     for (int32_t i = from; i <= to; i++) s->height[i] = low;
@@ -182,8 +183,8 @@ static bool check(search *s, int32_t begin, int32_t end, int64_t low, int32_t fr
     return true;
 }
 
-/* Checks the sections in which something moved. In all others only `low` rose, and of that the roof
- * took care. */
+/* Checks the sections in which an item was raised. In all others only `low` rose, which the roof
+ * accounts for. */
 static bool check_moved(search *s, const decision *d, int32_t item)
 {
     int32_t from = s->first[item], to = s->last[item];
@@ -194,8 +195,8 @@ static bool check_moved(search *s, const decision *d, int32_t item)
     return check(s, d->end, d->left, d->low, from, to);
 }
 
-/* Moves the first piece in time of list[begin, end) to the back; returns where it begins. A
- * section's height serves as the last section that an item born there reaches. */
+/* Moves the first piece in time of list[begin, end) to the back and returns its start. Uses
+ * `height` for the last section that an item starting in a section reaches. */
 static int32_t split(search *s, int32_t begin, int32_t end)
 {
     int64_t *reach = s->height;
@@ -221,10 +222,11 @@ static int32_t split(search *s, int32_t begin, int32_t end)
     return kept;
 }
 
-/* Opens a decision over list[begin, end), a piece; its choices come after (low, rank).
+/* Opens a decision over the piece list[begin, end); its choices come after (low, rank).
  *
- * A choice at or above the top that another item would have leaves a hole that this item fits; that
- * placement is found elsewhere. And all that a section still has to hold goes above the choice. */
+ * The roof excludes two kinds of choices. A choice at or above the possible top of another item
+ * leaves a hole that this item fits; that placement is found elsewhere. And everything that a
+ * section still has to hold goes above the choice. */
 static void open_decision(search *s, int32_t begin, int32_t end, int64_t low, int32_t rank)
 {
     int64_t roof = INT64_MAX, rest = 0;
@@ -246,7 +248,7 @@ static void open_decision(search *s, int32_t begin, int32_t end, int64_t low, in
                                        .placed = s->placed_count };
 }
 
-/* The next item to try: the least (low, rank) after the last one. Negative: no more. */
+/* The next item to try: the smallest (low, rank) after the last one. Negative: none left. */
 static int32_t next_choice(search *s, decision *d)
 {
     while (d->next < d->end) {
@@ -258,11 +260,11 @@ static int32_t next_choice(search *s, decision *d)
     return -1;
 }
 
-/* Goes on with what a choice left: the next piece, or back to the decision before. */
+/* Continues after a choice: with the next piece, or with the previous decision. */
 static void descend(search *s, decision *d)
 {
     if (d->left == d->end) {
-        s->depth--; /* solved: what it placed stays */
+        s->depth--; /* solved: its items stay placed */
         return;
     }
     const int32_t end = d->left;
@@ -270,7 +272,7 @@ static void descend(search *s, decision *d)
     open_decision(s, d->left, end, d->low, d->rank);
 }
 
-/* Tries the next choice of the decision on top, or gives up, also the choice that led here. */
+/* Tries the next choice of the top decision. If none is left, undoes the choice of its parent. */
 static void choose(search *s, decision *d)
 {
     const int32_t item = next_choice(s, d);

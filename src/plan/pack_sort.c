@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack_sort.c - merge sort from the bottom up. */
+/* plan/pack_sort.c - bottom-up merge sort. */
 #include "plan/pack_sort.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/pack_sort.h - a stable sort that asks nobody for memory, as the C library's may. */
+/* plan/pack_sort.h - a stable sort that allocates no memory, unlike qsort of the C library. */
 #ifndef HR_PLAN_PACK_SORT_H
 #define HR_PLAN_PACK_SORT_H
 
@@ -8,7 +8,7 @@
 /* Ascending by the first word, then the second, then the third. */
 typedef struct {
     int64_t word[3];
-    int32_t index; /* goes along */
+    int32_t index; /* moves with its key */
 } hr_pack_key;
 
 /* Sorts keys [count]; equal keys keep their order. `spare` [count] is scratch. */

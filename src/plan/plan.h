@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/plan.h - where every byte of a program lies, as a value.
+/* plan/plan.h - the memory layout of a program, as a value.
  *
- * A plan works on integers only. It is computed, printed and judged on any machine, also for a run
- * that this machine could never hold. */
+ * A plan contains only integers. Any machine can compute, print and verify it, even for a run that
+ * is too large for that machine. */
 #ifndef HR_PLAN_PLAN_H
 #define HR_PLAN_PLAN_H
 
 #include "graph/program.h"
 
-/* Every offset and every size of a buffer is a multiple of this: a cache line, an AMX tile row. */
+/* Alignment of every offset and buffer size: a cache line, an AMX tile row. */
 enum { HR_ARENA_ALIGN = 64 };
 
-/* What is placed: bytes that are alive from the first to the last step, both included. Tensors that
- * hold the same bytes in turn share one storage. */
+/* The unit of placement: bytes that are live from the first to the last step, inclusive. Tensors
+ * with consecutive lifetimes in the same bytes share one storage. */
 typedef struct {
-    int64_t bytes;  /* rounded up to HR_ARENA_ALIGN, > 0 */
-    int64_t offset; /* pack writes it */
+    int64_t bytes;  /* multiple of HR_ARENA_ALIGN, > 0 */
+    int64_t offset; /* set by packing */
     int32_t step_first, step_last;
 } hr_storage;
 
-/* A tensor, a view of one, or the scratch of a step. */
+/* A tensor, a view of a tensor, or the scratch of a step. */
 typedef struct {
     int32_t tensor; /* HR_NONE: scratch */
     int32_t storage;
-    int32_t view_of;       /* index of the buffer it shows a part of, or HR_NONE */
-    int64_t bytes, offset; /* of a view: its own bytes, and where they lie at turn 0 */
+    int32_t view_of;       /* index of the viewed buffer, or HR_NONE */
+    int64_t bytes, offset; /* of a view: its own size, and its offset in iteration 0 */
     int32_t step_first, step_last;
 } hr_buffer;
 
 enum { HR_PROCESS_LINES = 8 };
 
-/* A line of what the process uses. */
+/* One line of the process memory. */
 typedef struct {
     const char *name;
     int64_t bytes;
 } hr_process_line;
 
 typedef struct {
-    hr_buffer *buffers; /* in the order of first appearance, walking the steps */
+    hr_buffer *buffers; /* in order of first use by the steps */
     hr_storage *storages;
     int32_t *buffer_of_tensor; /* [tensor_count]; HR_NONE: never used */
     int32_t *scratch_of_step;  /* [step_count]; HR_NONE: no scratch */
     int32_t buffer_count, storage_count;
     int64_t arena_bytes, floor_bytes;
-    int32_t peak_step; /* first step at which floor_bytes are alive */
+    int32_t peak_step; /* first step with floor_bytes live */
     int32_t threads;
     int64_t page_bytes;
     const char *rung; /* name of the kernel rung */

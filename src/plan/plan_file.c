@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/plan_file.c - the plan's tables as JSON, one record a line, and back.
+/* plan/plan_file.c - writes the plan's tables as JSON, one record per line, and reads them back.
  *
- * Each record is built, printed and released alone; of those written only the names stay, so that
- * no two buffers have one. */
+ * Each record is built, printed and released before the next. Only the names used so far are kept,
+ * to make them unique. */
 #include "plan/plan_file.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@ static const char *const role_names[] = { "weight",     "master", "moment", "gra
 typedef struct {
     hr_file_out out;
     hr_error *err;
-    bool failed; /* and `err` says why, when it has a status */
-    bool first;  /* no record of the present list is written yet */
+    bool failed; /* with the reason in `err`, if that has a status */
+    bool first;  /* no record of the current list is written yet */
     int64_t held_bytes;
     char held[16384];
 } writer;
@@ -38,7 +38,7 @@ static void flush_held(writer *w)
     w->held_bytes = 0;
 }
 
-/* Text to write, as jansson gives it. */
+/* Callback of jansson for each piece of text. */
 static int take(const char *text, size_t bytes, void *context)
 {
     writer *w = context;
@@ -58,7 +58,7 @@ static void put_text(writer *w, const char *text)
     (void)take(text, strlen(text), w);
 }
 
-/* Prints one record and takes it over. */
+/* Prints a record and releases it. */
 static void put_record(writer *w, json_t *record)
 {
     if (!record || json_dump_callback(record, take, w, JSON_COMPACT)) w->failed = true;
@@ -106,10 +106,10 @@ static json_t *shape_of(const hr_tensor *tensor)
 
 /* ---- names */
 
-enum { NAME_BYTES = 128 }; /* as many as the judge reads */
+enum { NAME_BYTES = 128 }; /* limit of the verifier */
 
-/* The parameter that a tensor is, or is the master, a moment or the gradient of; HR_NONE: no
- * parameter's. Asked for tensors of four roles only, of which there are seven a parameter. */
+/* The parameter whose weight, master, moment, average or gradient the tensor is; HR_NONE: none.
+ * Called only for tensors of four roles, at most seven per parameter. */
 static int32_t param_of(const hr_program *program, int32_t tensor, const char **what)
 {
     for (int32_t p = 0; p < program->param_count; p++) {
@@ -127,15 +127,15 @@ static int32_t param_of(const hr_program *program, int32_t tensor, const char **
     return HR_NONE;
 }
 
-/* The child of the run in which a tensor's home lies; HR_NONE for what the sections share. */
+/* The section of a tensor's home; HR_NONE if the sections share it. */
 static int32_t section_of(const hr_program *program, int32_t home)
 {
     while (home > 0 && program->loops[home].parent > 0) home = program->loops[home].parent;
     return home > 0 ? home : HR_NONE;
 }
 
-/* A tensor's name where it stands among all others: "layers.3.up", "evaluation.layers.3.up",
- * "targets.slice". A parameter has its own, whole, as other software gives it. */
+/* A tensor's name: "layers.3.up", "evaluation.layers.3.up", "targets.slice". A tensor of a
+ * parameter has the parameter's external name, without a section. */
 static void name_tensor(const hr_program *program, int32_t index, char *name)
 {
     const hr_tensor *tensor = &program->tensors[index];
@@ -149,7 +149,8 @@ static void name_tensor(const hr_program *program, int32_t index, char *name)
             return;
         }
     }
-    /* Of the sections that compute with activations, training is the one that nobody names. */
+    /* Tensors of the training step have no prefix; those of other sections have the section's
+     * name. */
     if (section != HR_NONE && strcmp(program->loops[section].name, "step") != 0)
         prefix = program->loops[section].name;
     const size_t length = strlen(prefix);
@@ -160,8 +161,8 @@ static void name_tensor(const hr_program *program, int32_t index, char *name)
              tensor->view_loop != HR_NONE ? ".slice" : "");
 }
 
-/* Makes a name the only one of its kind: the second "stat" of a layer is "layers.0.stat.2". `names`
- * has, for each that was given, the number that a further one would get. */
+/* Makes a name unique: the second "stat" of a layer becomes "layers.0.stat.2". `names` maps each
+ * used name to the number for its next duplicate. */
 static bool make_unique(json_t *names, char *name)
 {
     char base[NAME_BYTES];
@@ -173,7 +174,7 @@ static bool make_unique(json_t *names, char *name)
            (!strcmp(base, name) || !json_object_set_new(names, name, json_integer(2)));
 }
 
-/* What a buffer holds, in words: the first half of its record. */
+/* First half of a buffer's record: its content. */
 static json_t *describe(const hr_program *program, const hr_buffer *buffer, json_t *names,
                         int32_t *home)
 {
@@ -225,7 +226,7 @@ static const char *access_name(char letter)
     }
 }
 
-/* Most token rows that a step works on in one turn. */
+/* The maximum of token rows that a step processes in one iteration. */
 static int64_t rows_of(const hr_program *program, const hr_step *step)
 {
     int64_t rows = 0;
@@ -263,7 +264,7 @@ static json_t *step_record(const hr_program *program, const hr_plan *plan, int32
     return 0;
 }
 
-static const char beginning[] = "{\n\"version\":"; /* of every plan, whatever its version */
+static const char beginning[] = "{\n\"version\":"; /* of plans of every version */
 
 static void put_all(writer *w, const hr_program *program, const hr_plan *plan)
 {
@@ -375,7 +376,8 @@ static hr_status read_head(reader *r, json_t *root)
     return HR_OK;
 }
 
-/* Which tensor each buffer is: the file has buffers, the program tensors; the steps join them. */
+/* Finds the tensor of each buffer. The file lists buffers and the program lists tensors; the
+ * accesses of the steps match the two. */
 static hr_status join_tensors(reader *r, json_t *steps)
 {
     hr_plan *plan = &r->plan;
@@ -440,7 +442,7 @@ static hr_status read_buffers(reader *r, json_t *buffers)
     return HR_OK;
 }
 
-/* A storage is as long-lived and as large as the buffers it holds in turn. */
+/* A storage has the union of the lifetimes of its buffers, and the size of the largest. */
 static void fill_storages(hr_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) {
@@ -458,7 +460,7 @@ static void fill_storages(hr_plan *plan)
     }
 }
 
-/* The first step at which the floor is alive. `change` [step_count + 1] is zero on entry. */
+/* The first step with the most live bytes. `change` [step_count + 1] is zero on entry. */
 static int32_t find_peak(const hr_plan *plan, int32_t step_count, int64_t *change)
 {
     for (int32_t i = 0; i < plan->storage_count; i++) {

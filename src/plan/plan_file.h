@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/plan_file.h - a plan as a JSON file that anyone can judge. docs/plan-file.md has the schema.
+/* plan/plan_file.h - a plan as a JSON file for independent verification.
  *
- * The file holds all that is needed to derive every life again: loops, homes, reads and writes. */
+ * docs/plan-file.md has the schema. The file has everything that determines lifetimes: loops,
+ * homes, reads and writes. */
 #ifndef HR_PLAN_PLAN_FILE_H
 #define HR_PLAN_PLAN_FILE_H
 
@@ -9,21 +10,22 @@
 
 enum { HR_PLAN_FILE_VERSION = 1 };
 
-/* That a plan could be put at `path`: nothing is there, or an earlier plan.
- * Errors   USAGE    the directory is missing, or something that is no plan has the name
+/* Checks that a plan can be written to `path`: the path is free or holds an earlier plan.
+ *
+ * Errors   USAGE    the directory is missing, or the file is not a plan.
  *          FAILURE  the directory cannot be written. */
 HR_MUST_CHECK hr_status hr_plan_file_check(const char *path, hr_error *err);
 
-/* Writes the plan of a program to `path`. The bytes are a function of the two alone.
+/* Writes the plan of a program to `path`. The bytes depend only on these two.
  *
  * Errors   USAGE    the directory is missing or cannot be written.
- *          FAILURE  the disk is full or failed. Nothing half-written is left under either name. */
+ *          FAILURE  the disk is full or failed. No partial file remains. */
 HR_MUST_CHECK hr_status hr_plan_file_write(const char *path, const hr_program *program,
                                            const hr_plan *plan, hr_error *err);
 
 /* Reads a plan back for the program that it was made from. Writing it again gives the same bytes.
  *
- *   region  holds the tables of the plan, its strings included
+ *   region  holds the tables and strings of the plan
  *   plan    out; untouched on error
  *
  * Errors   USAGE    no such file.

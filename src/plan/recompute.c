@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/recompute.c - writes the steps of a program anew, with clones between them. */
+/* plan/recompute.c - rebuilds the step list with clones for recomputed values. */
 #include "plan/recompute.h"
 
 #include <string.h>
 
 #include "graph/op.h"
 
-enum { DEPTH_MOST = 16 }; /* steps from a layer's input to anything in it */
+enum { DEPTH_MOST = 16 }; /* longest chain of recomputed values in a layer */
 
 typedef struct {
     hr_program *program;
     const hr_intermediates *recompute_set; /* [layers] */
-    uint32_t whole;                        /* bit b: block b stays together */
-    int32_t *producer; /* [tensor_max] forward step that wrote a dropped tensor; HR_NONE */
-    int32_t *clone;    /* [tensor_max] what stands for it in the backward pass; HR_NONE: not yet */
-    hr_step *steps;    /* [step_max] the new list */
+    uint32_t whole;                        /* bit b: steps of block b stay adjacent */
+    int32_t *producer; /* [tensor_max] forward step that writes a dropped tensor; HR_NONE */
+    int32_t *clone; /* [tensor_max] its replacement in the backward pass; HR_NONE: not cloned yet */
+    hr_step *steps; /* [step_max] the new step list */
     int32_t count;
-    int32_t *place; /* [step_max] where an old step is in the new list */
+    int32_t *place; /* [step_max] new index of an old step */
 } cloning;
 
 static bool is_dropped(const cloning *c, int32_t tensor)
@@ -52,7 +52,7 @@ static int32_t clone_tensor(cloning *c, int32_t tensor)
     return program->tensor_count++;
 }
 
-/* A dropped tensor of a list that has no clone yet; HR_NONE when all are there. */
+/* The first dropped tensor of a list without a clone; HR_NONE: all have one. */
 static int32_t missing(const cloning *c, const int32_t *tensors, int32_t count)
 {
     for (int32_t i = 0; i < count; i++)
@@ -62,7 +62,8 @@ static int32_t missing(const cloning *c, const int32_t *tensors, int32_t count)
     return HR_NONE;
 }
 
-/* `tensor` is the first output of its step, and the second, which was kept, is enough for it. */
+/* Returns whether `tensor` is the first output of its step and can be derived from the second,
+ * which is saved. */
 static bool is_remade(const cloning *c, int32_t tensor)
 {
     const hr_step *step = &c->program->steps[c->producer[tensor]];
@@ -72,7 +73,7 @@ static bool is_remade(const cloning *c, int32_t tensor)
     return c->producer[step->out[1]] == HR_NONE;
 }
 
-/* What must be there before `tensor` can be made, and is not. */
+/* A dropped tensor to clone before the clone of `tensor`; HR_NONE: no more. */
 static int32_t missing_for(const cloning *c, int32_t tensor)
 {
     if (is_remade(c, tensor)) return HR_NONE;
@@ -86,7 +87,7 @@ static void read_clones(const cloning *c, hr_step *step)
             step->in[i] = c->clone[step->in[i]];
 }
 
-/* Turns the copy of a step into one that writes clones of what was dropped, and nothing else. */
+/* Replaces the outputs of a copied step: dropped tensors by clones, all others by HR_NONE. */
 static bool write_clones(cloning *c, hr_step *step)
 {
     for (int32_t k = 0; k < HR_OUT_MAX; k++) {
@@ -100,7 +101,7 @@ static bool write_clones(cloning *c, hr_step *step)
     return true;
 }
 
-/* Appends the clone that makes `tensor`, whose inputs are there. */
+/* Appends the clone of the step that writes `tensor`. All its inputs exist. */
 static bool append_clone(cloning *c, int32_t tensor)
 {
     if (c->count == c->program->step_max) return false;
@@ -118,7 +119,7 @@ static bool append_clone(cloning *c, int32_t tensor)
     return true;
 }
 
-/* Clones what makes `tensor`, and before that whatever of its own inputs was dropped. */
+/* Appends clones that recompute `tensor`, preceded by those of its dropped inputs. */
 static bool emit_clone(cloning *c, int32_t tensor)
 {
     int32_t chain[DEPTH_MOST], depth = 0;
@@ -136,7 +137,7 @@ static bool emit_clone(cloning *c, int32_t tensor)
     return true;
 }
 
-/* Emits what `step` needs, itself or for clones in its own block, from other blocks. */
+/* Appends clones from other blocks that `step`, or the clones in its own block, will read. */
 static bool emit_from_outside(cloning *c, const hr_step *step)
 {
     const hr_program *program = c->program;
@@ -161,7 +162,8 @@ static bool same_run(const hr_step *a, const hr_step *b)
     return a->block == b->block && a->layer == b->layer && a->direction == b->direction;
 }
 
-/* Before the first step of a run that must stay together: the clones that would break it. */
+/* Before the first step of a run that must stay adjacent, appends all clones that would split
+ * it. */
 static bool begin_run(cloning *c, int32_t s)
 {
     const hr_program *program = c->program;
@@ -207,8 +209,8 @@ hr_status hr_recompute(hr_program *program, int32_t loop, const hr_intermediates
     if (!room)
         return hr_fail(err, HR_FAILURE, "the program has more than %d operations",
                        program->step_max);
-    /* A section begins with a forward step or with no clone before it: its first step keeps its
-     * place. */
+    /* A section starts with a forward step, or with a step that needs no clone before it, so the
+     * new index of its first step is the new start of the section. */
     for (int32_t l = 0; l < program->loop_count; l++) {
         program->loops[l].step_first = c.place[program->loops[l].step_first];
         program->loops[l].step_last = c.place[program->loops[l].step_last];

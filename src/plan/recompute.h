@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/recompute.h - computes a layer's intermediates again in the backward pass instead of keeping
- * them.
+/* plan/recompute.h - activation checkpointing: recomputes intermediates of a layer in the backward
+ * pass instead of saving them.
  *
- * What is dropped dies in the forward pass; a clone of the step that made it stands before the
- * first backward step that reads it. The clone has the same inputs and attributes, so the same
- * bits come out. Row statistics are always kept: a clone writes only what is read again. Where an
- * operation can make its first output from its second (hr_op.remade_by) and that was kept, the
- * clone is that operation. */
+ * The lifetime of a dropped value ends in the forward pass. A clone of the step that computes it is
+ * inserted before the first backward step that reads it. The clone has the same inputs and
+ * attributes, so it produces the same bits. Row statistics are always saved; a clone writes only
+ * values that backward reads. If an operation can derive its first output from its saved second one
+ * (hr_op.remade_by), the clone is that operation. */
 #ifndef HR_PLAN_RECOMPUTE_H
 #define HR_PLAN_RECOMPUTE_H
 
 #include "graph/program.h"
 
-/* Clones in the section `loop`, which no tile has cut yet.
+/* Inserts the clones into the section `loop`, before any tiling.
  *
- *   dropped  [layers] tensors of that layer that are nothing but these are not kept
- *   whole    bit b: the backward steps of block b of a layer stay neighbours; clones of steps of
- *            another block stand before the first of them, and not before the first reader
+ *   recompute_set  [layers] drops the layer's tensors whose marks are all in this set
+ *   whole          bit b: the backward steps of block b of a layer stay adjacent; clones of steps
+ *                  of other blocks go before the first of them, not before the first reader
  *
  * Errors   FAILURE  the program has no room for the clones; scratch too small. */
 HR_MUST_CHECK hr_status hr_recompute(hr_program *program, int32_t loop,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/reorder.c - looks around the peak for steps that are better done on its other side.
+/* plan/reorder.c - moves steps near the peak to its other side.
  *
- * A step before the peak may wait until after it, with all that need it; one after it may come
- * before, with all it needs. What either does to the bytes at the peak is seen from the accesses in
- * a window around it; lives are derived anew only for what looks like a gain. */
+ * A step before the peak may move behind it, together with all steps that depend on it; a step
+ * after the peak may move before it, together with all steps that it depends on. The accesses in a
+ * window around the peak give an estimate of the gain. Lifetimes are derived again only for
+ * promising moves. */
 #include "plan/reorder.h"
 
 #include <string.h>
@@ -13,29 +14,29 @@
 #include "plan/lifetimes.h"
 
 enum {
-    REACH = 24, /* steps to either side of the peak */
+    REACH = 24, /* steps on either side of the peak */
     WINDOW = 2 * REACH + 1,
     MOVES_MOST = 64,
     OPERANDS = HR_IN_MAX + HR_OUT_MAX
 };
 
-/* The most bytes alive, when first, and at how many steps. */
+/* The maximum of live bytes, its first step, and the number of steps that have it. */
 typedef struct {
     int64_t bytes;
     int32_t at, steps;
 } peak;
 
-/* Neighbours in one loop around a peak. */
+/* Adjacent steps in one loop around a peak. */
 typedef struct {
     hr_step steps[WINDOW];
-    int32_t first, count, peak; /* number of the first; the peak's place among them */
+    int32_t first, count, peak; /* index of the first step; index of the peak in the window */
 } window;
 
 typedef struct {
     hr_program *program;
     hr_region *region;
     int32_t threads;
-    hr_plan plan; /* lives of the program before the move that is being tried */
+    hr_plan plan; /* buffers and lifetimes before the move under test */
     window around;
 } reordering;
 
@@ -63,7 +64,7 @@ static bool lower(const peak *a, const peak *b)
     return a->bytes != b->bytes ? a->bytes < b->bytes : a->steps < b->steps;
 }
 
-/* Operand i of a step, inputs first; HR_NONE where there is none. */
+/* Operand i of a step, inputs first; HR_NONE: absent. */
 static int32_t operand(const hr_step *step, int32_t i)
 {
     return i < HR_IN_MAX ? step->in[i] : step->out[i - HR_IN_MAX];
@@ -77,7 +78,7 @@ static bool touches(const hr_program *program, const hr_step *step, int32_t root
     return false;
 }
 
-/* One writes what the other touches. */
+/* Returns whether one step writes a value that the other accesses. */
 static bool must_keep_order(const hr_program *program, const hr_step *a, const hr_step *b)
 {
     for (int32_t k = 0; k < HR_OUT_MAX; k++) {
@@ -89,14 +90,14 @@ static bool must_keep_order(const hr_program *program, const hr_step *a, const h
     return false;
 }
 
-/* Steps of the host read and write what no operand shows: nothing passes them. */
+/* Host steps have accesses that are not operands, so no step may move across them. */
 static bool movable(const hr_program *program, int32_t s, int32_t loop)
 {
     return s >= 0 && s < program->step_count && program->steps[s].loop == loop &&
            !program->ops[program->steps[s].op]->host;
 }
 
-static void look_around(reordering *r, int32_t at)
+static void fill_window(reordering *r, int32_t at)
 {
     const hr_program *program = r->program;
     const int32_t loop = program->steps[at].loop;
@@ -110,20 +111,21 @@ static void look_around(reordering *r, int32_t at)
            (size_t)r->around.count * sizeof *r->around.steps);
 }
 
-/* Marks a step and all that must pass the peak with it; false: the peak itself would have to. */
-static bool mark_company(const reordering *r, int32_t step, bool *goes)
+/* Marks a step and all steps that must move with it. False if the peak step is one of them. */
+static bool mark_dependents(const reordering *r, int32_t step, bool *moves)
 {
     const window *w = &r->around;
     const int32_t towards = step < w->peak ? 1 : -1;
-    memset(goes, 0, WINDOW * sizeof *goes);
-    goes[step] = true;
+    memset(moves, 0, WINDOW * sizeof *moves);
+    moves[step] = true;
     for (int32_t t = step + towards; t != w->peak + towards; t += towards)
-        for (int32_t u = step; u != t && !goes[t]; u += towards)
-            goes[t] = goes[u] && must_keep_order(r->program, &w->steps[u], &w->steps[t]);
-    return !goes[w->peak];
+        for (int32_t u = step; u != t && !moves[t]; u += towards)
+            moves[t] = moves[u] && must_keep_order(r->program, &w->steps[u], &w->steps[t]);
+    return !moves[w->peak];
 }
 
-/* Whether a value lives no longer than from its first to its last access, in this loop. */
+/* Returns whether a value is live exactly from its first to its last access, for accesses in this
+ * loop. */
 static bool follows_accesses(const hr_program *program, int32_t root, int32_t loop)
 {
     const int32_t home = program->tensors[root].home;
@@ -132,8 +134,8 @@ static bool follows_accesses(const hr_program *program, int32_t root, int32_t lo
     return home != HR_NONE;
 }
 
-/* Bytes of a value at the peak after the move, less those before it. */
-static int64_t change_of(const reordering *r, int32_t root, const bool *goes)
+/* Change of a value's live bytes at the peak by the move. */
+static int64_t change_of(const reordering *r, int32_t root, const bool *moves)
 {
     const window *w = &r->around;
     const hr_buffer *buffer = &r->plan.buffers[r->plan.buffer_of_tensor[root]];
@@ -142,7 +144,7 @@ static int64_t change_of(const reordering *r, int32_t root, const bool *goes)
     bool before = outside_before, after = outside_after;
     for (int32_t t = 0; t < w->count; t++) {
         if (!touches(r->program, &w->steps[t], root)) continue;
-        const bool was_before = t < w->peak, is_before = was_before != goes[t];
+        const bool was_before = t < w->peak, is_before = was_before != moves[t];
         if (t == w->peak) before = after = true;
         else if (is_before) before = true;
         else after = true;
@@ -152,51 +154,51 @@ static int64_t change_of(const reordering *r, int32_t root, const bool *goes)
     return ((before && after) - was_alive) * buffer->bytes;
 }
 
-/* The same, of all values that those who go touch. */
-static int64_t change(const reordering *r, const bool *goes)
+/* Sum of the changes over all values that the moved steps access. */
+static int64_t change(const reordering *r, const bool *moves)
 {
     const window *w = &r->around;
     int32_t seen[WINDOW * OPERANDS], count = 0;
     int64_t sum = 0;
     for (int32_t t = 0; t < w->count; t++)
-        for (int32_t i = 0; i < OPERANDS && goes[t]; i++) {
+        for (int32_t i = 0; i < OPERANDS && moves[t]; i++) {
             if (operand(&w->steps[t], i) == HR_NONE) continue;
             const int32_t root = hr_tensor_root(r->program, operand(&w->steps[t], i));
             bool known = !follows_accesses(r->program, root, w->steps[t].loop);
             for (int32_t k = 0; k < count && !known; k++) known = seen[k] == root;
             if (known) continue;
             seen[count++] = root;
-            sum += change_of(r, root, goes);
+            sum += change_of(r, root, moves);
         }
     return sum;
 }
 
-/* Writes the window's steps into the program, those that go on the other side of the peak. */
-static void place(reordering *r, const bool *goes)
+/* Writes the window's steps back to the program, the marked ones on the other side of the peak. */
+static void place(reordering *r, const bool *moves)
 {
     const window *w = &r->around;
     hr_step *to = &r->program->steps[w->first];
     for (int32_t t = 0; t < w->peak; t++)
-        if (!goes[t]) *to++ = w->steps[t];
+        if (!moves[t]) *to++ = w->steps[t];
     for (int32_t t = w->peak + 1; t < w->count; t++)
-        if (goes[t]) *to++ = w->steps[t];
+        if (moves[t]) *to++ = w->steps[t];
     *to++ = w->steps[w->peak];
     for (int32_t t = 0; t < w->peak; t++)
-        if (goes[t]) *to++ = w->steps[t];
+        if (moves[t]) *to++ = w->steps[t];
     for (int32_t t = w->peak + 1; t < w->count; t++)
-        if (!goes[t]) *to++ = w->steps[t];
+        if (!moves[t]) *to++ = w->steps[t];
 }
 
-/* Tries to let a step pass the peak; leaves the program as it was where that gains nothing. */
+/* Tries to move a step across the peak; restores the program if the peak is not lower. */
 static hr_status try(reordering *r, const peak *now, int32_t step, bool *moved, hr_error *err)
 {
     static const bool none[WINDOW];
-    bool goes[WINDOW];
-    if (!mark_company(r, step, goes) || change(r, goes) >= 0) return HR_OK;
+    bool moves[WINDOW];
+    if (!mark_dependents(r, step, moves) || change(r, moves) >= 0) return HR_OK;
     const int64_t mark = r->region->used;
     hr_plan plan;
     peak then;
-    place(r, goes);
+    place(r, moves);
     const hr_status status = measure(r, &plan, &then, err);
     r->region->used = mark;
     *moved = status == HR_OK && lower(&then, now);
@@ -204,14 +206,14 @@ static hr_status try(reordering *r, const peak *now, int32_t step, bool *moved, 
     return status;
 }
 
-/* Moves the nearest step that lowers the peak. */
+/* Makes one move: that of the nearest step which lowers the peak. */
 static hr_status move_one(reordering *r, bool *moved, hr_error *err)
 {
     peak now;
     hr_status status = measure(r, &r->plan, &now, err);
     if (status != HR_OK) return status;
     if (r->program->ops[r->program->steps[now.at].op]->host) return HR_OK;
-    look_around(r, now.at);
+    fill_window(r, now.at);
     for (int32_t far = 1; far <= REACH; far++)
         for (int32_t side = -1; side <= 1; side += 2) {
             const int32_t step = r->around.peak + side * far;

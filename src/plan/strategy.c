@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/strategy.c - brings a strategy into its canonical form and applies its passes. */
+/* plan/strategy.c - canonical form, legality and application of strategies. */
 #include "plan/strategy.h"
 
 #include <string.h>
@@ -14,13 +14,14 @@
 #include "plan/recompute.h"
 #include "plan/tile.h"
 
-/* Logits of so many tokens: large enough that adding the head's gradient once a chunk costs little,
- * small enough to be a minor part of any plan. */
+/* Default loss chunk in tokens: large enough that accumulating the head's gradient once per chunk
+ * costs little, small enough that the logits are a minor part of any plan. */
 enum { LOSS_CHUNK_TOKENS = 1024, BLOCK_TOKENS = 64 };
 
 static const hr_intermediates everything = (1u << HR_INTERMEDIATES) - 2;
 
-/* Norms cost a pass over memory to compute again; layers cost most of their forward pass. */
+/* Recomputing norms costs a pass over memory; recomputing layers costs most of their forward
+ * pass. */
 static hr_intermediates dropped_of(int32_t recompute)
 {
     switch (recompute) {
@@ -52,7 +53,7 @@ void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
 {
     const int64_t T = config->train.seq_len, batch = config->train.batch;
     const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : batch;
-    const hr_layer_schema form = hr_layer_schema_of(config);
+    const hr_layer_schema schema = hr_layer_schema_of(config);
     if (sequences >= batch) strategy->micro_batch = 0;
     if (strategy->micro_batch) strategy->consume = false;
     if (strategy->loss_chunk >= sequences * T) strategy->loss_chunk = 0;
@@ -60,7 +61,7 @@ void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
     if (hr_family_of(config)->traits & HR_HAS_STATES) strategy->mlp_tile = 0;
     if (strategy->attention_tile >= sequences) strategy->attention_tile = 0;
     for (int32_t l = 0; l < strategy->layer_count; l++)
-        strategy->recompute_set[l] = hr_nfc_within(&form, strategy->recompute_set[l]);
+        strategy->recompute_set[l] = hr_layer_schema_within(&schema, strategy->recompute_set[l]);
 }
 
 hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy, hr_error *err)
@@ -88,7 +89,7 @@ hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy
     return HR_OK;
 }
 
-/* ---- what is cut */
+/* ---- tiles */
 
 typedef struct {
     const hr_program *program;
@@ -96,14 +97,14 @@ typedef struct {
     int32_t count, most;
 } cutting;
 
-static void add_cut(cutting *c, int32_t first, int32_t last, const char *name, int64_t rows)
+static void add_tile(cutting *c, int32_t first, int32_t last, const char *name, int64_t rows)
 {
     HR_ASSERT(c->count < c->most);
     c->cuts[c->count++] = (hr_tile_cut){ first, last, name, rows };
 }
 
-/* The steps of the head in a section: neighbours, forward and backward. */
-static void cut_head(cutting *c, const char *section, const char *name, int64_t chunk)
+/* Tiles the steps of the head in a section, which are adjacent: forward and backward. */
+static void tile_head(cutting *c, const char *section, const char *name, int64_t chunk)
 {
     const hr_program *program = c->program;
     const int32_t l = hr_program_loop(program, section);
@@ -114,10 +115,10 @@ static void cut_head(cutting *c, const char *section, const char *name, int64_t 
         if (first == HR_NONE) first = s;
         last = s;
     }
-    if (first != HR_NONE) add_cut(c, first, last, name, chunk);
+    if (first != HR_NONE) add_tile(c, first, last, name, chunk);
 }
 
-/* The last step of the run that begins with step `s`: neighbours of one block of one layer. */
+/* Last step of the run that starts at step `s`: adjacent steps of one block of one layer. */
 static int32_t run_end(const hr_program *program, int32_t s, int32_t end)
 {
     const hr_step *first = &program->steps[s];
@@ -127,16 +128,16 @@ static int32_t run_end(const hr_program *program, int32_t s, int32_t end)
     return s;
 }
 
-/* Every run of a block in the step, forward, backward and clones that stand alone: each is a loop
- * of its own. */
-static void cut_blocks(cutting *c, hr_block block, const char *name, int64_t rows)
+/* Tiles every run of a block in the step, each as its own loop: forward, backward, and separate
+ * clones. */
+static void tile_blocks(cutting *c, hr_block block, const char *name, int64_t rows)
 {
     const hr_program *program = c->program;
     const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
     const int32_t end = section->step_last;
     for (int32_t s = section->step_first, last; s <= end; s = last + 1) {
         last = run_end(program, s, end);
-        if (program->steps[s].block == block) add_cut(c, s, last, name, rows);
+        if (program->steps[s].block == block) add_tile(c, s, last, name, rows);
     }
 }
 
@@ -147,7 +148,7 @@ static bool drops_something(const hr_strategy *strategy)
     return false;
 }
 
-/* Clones of another block would break the run that is to be cut. */
+/* Tiled blocks must stay adjacent: clones of another block would split their runs. */
 static uint32_t whole_blocks(const hr_strategy *strategy)
 {
     return (strategy->mlp_tile ? 1u << HR_BLOCK_MLP : 0) |
@@ -171,14 +172,14 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     if (!c.cuts) return hr_fail(err, HR_FAILURE, "out of memory for %d tiles", c.most);
     const hr_loop *step = &program->loops[section];
     if (strategy->micro_batch)
-        add_cut(&c, step->step_first, step->step_last, "micro-batch", strategy->micro_batch * T);
+        add_tile(&c, step->step_first, step->step_last, "micro-batch", strategy->micro_batch * T);
     if (strategy->loss_chunk) {
-        cut_head(&c, "step", "loss chunk", strategy->loss_chunk);
-        cut_head(&c, "evaluation", "evaluation loss chunk", strategy->loss_chunk);
+        tile_head(&c, "step", "loss chunk", strategy->loss_chunk);
+        tile_head(&c, "evaluation", "evaluation loss chunk", strategy->loss_chunk);
     }
-    if (strategy->mlp_tile) cut_blocks(&c, HR_BLOCK_MLP, "mlp tile", strategy->mlp_tile);
+    if (strategy->mlp_tile) tile_blocks(&c, HR_BLOCK_MLP, "mlp tile", strategy->mlp_tile);
     if (strategy->attention_tile)
-        cut_blocks(&c, HR_BLOCK_ATTENTION, "attention tile", strategy->attention_tile * T);
+        tile_blocks(&c, HR_BLOCK_ATTENTION, "attention tile", strategy->attention_tile * T);
     status = hr_tile_many(program, c.cuts, c.count, scratch, err);
     scratch->used = kept;
     if (status == HR_OK && strategy->consume) status = hr_consume(program, scratch, err);

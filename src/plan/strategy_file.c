@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/strategy_file.c - prints a strategy; reads one from the events of libyaml.
  *
- * The form is a mapping, a list in it, mappings in that, a list in each: four places, and an event
- * means something else in each of them. */
+ * A file is a mapping that contains a list of mappings that each contain a list. The reader is a
+ * state machine with one state per level. */
 #include "plan/strategy_file.h"
 
 #include <stdarg.h>
@@ -16,10 +16,10 @@
 
 enum { WORD_BYTES = 64 };
 
-/* Bit 0 of a set names nothing: while a file is read it says that the layer was there. */
+/* Bit 0 of a set stands for no value; while reading it marks a layer as listed. */
 enum { COVERED = 1u << HR_INTERMEDIATE_NONE };
 
-/* ---- out */
+/* ---- writing */
 
 static void put_cut(hr_writer *writer, const char *name, int64_t cut)
 {
@@ -42,7 +42,7 @@ static void put_layers(hr_writer *writer, int32_t first, int32_t last, uint32_t 
 
 void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_writer *writer)
 {
-    const hr_layer_schema form = hr_layer_schema_of(config);
+    const hr_layer_schema schema = hr_layer_schema_of(config);
     const hr_intermediates *recompute_set = strategy->recompute_set;
     put_cut(writer, "micro_batch", strategy->micro_batch);
     put_cut(writer, "loss_chunk", strategy->loss_chunk);
@@ -56,11 +56,11 @@ void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_
         for (last = first;
              last + 1 < strategy->layer_count && recompute_set[last + 1] == recompute_set[first];)
             last++;
-        put_layers(writer, first, last, form.present & ~(uint32_t)recompute_set[first]);
+        put_layers(writer, first, last, schema.present & ~(uint32_t)recompute_set[first]);
     }
 }
 
-/* ---- in */
+/* ---- reading */
 
 typedef enum { PLACE_BEFORE, PLACE_ROOT, PLACE_LIST, PLACE_ENTRY, PLACE_KEEP, PLACE_AFTER } place;
 
@@ -80,7 +80,7 @@ static const char *const keys[KEYS] = { "micro_batch",    "loss_chunk",     "mlp
                                         "attention_tile", "backward_order", "gradient_release",
                                         "reorder",        "layers" };
 
-/* Words of files that earlier versions wrote, and what they are called now. */
+/* Words of files from earlier versions, and their present forms. */
 static const char *const old_words[][2] = {
     { "order", "backward_order" },
     { "gradients", "gradient_release" },
@@ -101,20 +101,20 @@ static const char *present_word(const char *word)
 
 typedef struct {
     const hr_config *config;
-    hr_layer_schema form;
+    hr_layer_schema schema;
     hr_strategy strategy;
     hr_error *err;
     const char *path;
     int64_t line;
     place at;
-    int32_t key;    /* root_key, or in an entry KEY_LAYERS and KEYS (keep); HR_NONE: a key comes */
-    uint32_t given; /* root keys so far */
-    int64_t first, last; /* layers of the entry; last HR_NONE: not yet */
-    bool keeps;          /* the entry's list was there */
-    uint32_t kept;       /* of the entry */
+    int32_t key;    /* root_key, or in an entry KEY_LAYERS or KEYS (keep); HR_NONE: a key is next */
+    uint32_t given; /* root keys read so far */
+    int64_t first, last; /* layers of the entry; last HR_NONE: not read yet */
+    bool keeps;          /* the list of the entry was read */
+    uint32_t kept;       /* in the entry */
 } reader;
 
-/* "path:line: sentence"; of a long path the end is what tells. */
+/* Error "path:line: sentence". A long path is cut at the front. */
 static hr_status fail_at(const reader *r, const char *format, ...) HR_PRINTF(2, 3);
 static hr_status fail_at(const reader *r, const char *format, ...)
 {
@@ -193,7 +193,7 @@ static hr_status take_entry_key(reader *r, const char *word)
     return HR_OK;
 }
 
-/* "3" or "0-5". */
+/* Reads "3" or "0-5". */
 static hr_status take_range(reader *r, const char *word)
 {
     char first[WORD_BYTES];
@@ -213,7 +213,8 @@ static hr_status take_kept(reader *r, const char *word)
     if (!strcmp(word, "qkv")) return fail_at(r, "write q, k, v instead of qkv");
     for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
         if (strcmp(word, hr_intermediate_name((hr_intermediate)i))) continue;
-        if (!(r->form.present >> i & 1)) return fail_at(r, "a layer of this model has no %s", word);
+        if (!(r->schema.present >> i & 1))
+            return fail_at(r, "a layer of this model has no %s", word);
         if (r->kept >> i & 1) return fail_at(r, "%s is given twice", word);
         r->kept |= 1u << i;
         return HR_OK;
@@ -224,11 +225,11 @@ static hr_status take_kept(reader *r, const char *word)
                    word);
 }
 
-/* No buffer is kept in part. */
+/* Checks that no buffer is kept in part. */
 static hr_status check_closed(const reader *r)
 {
-    for (int32_t p = 0; p < r->form.part_count; p++) {
-        const uint32_t part = r->form.parts[p], kept = r->kept & part;
+    for (int32_t p = 0; p < r->schema.part_count; p++) {
+        const uint32_t part = r->schema.parts[p], kept = r->kept & part;
         if (kept == 0 || kept == part) continue;
         char all[WORD_BYTES] = "";
         hr_writer writer = { all, sizeof all };
@@ -323,7 +324,7 @@ static hr_status take_event(void *context, const yaml_event_t *event, int64_t li
     }
 }
 
-/* Every layer is there, and the recipe can have it so. */
+/* Checks that every layer is listed and that the strategy is legal for the recipe. */
 static hr_status finish(reader *r)
 {
     hr_strategy *s = &r->strategy;
@@ -343,7 +344,7 @@ hr_status hr_strategy_read(const hr_config *config, const char *path, hr_strateg
                            hr_error *err)
 {
     reader r = { .config = config,
-                 .form = hr_layer_schema_of(config),
+                 .schema = hr_layer_schema_of(config),
                  .err = err,
                  .path = path,
                  .key = HR_NONE };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/tile.c - wraps steps in a loop over rows.
  *
- * A tensor belongs to the range if every access of its bytes, through any view, lies in it. The
- * trap is a tensor that is touched only through the views of an inner tile: it must shrink all
- * the same, or the plan grows fat while everything still computes the right numbers. */
+ * A tensor belongs to the range if every access to its bytes, through any view, is in it. This
+ * includes a tensor that is only accessed through the views of an inner tile: it must shrink too,
+ * or the plan gets larger while all results remain correct. */
 #include "plan/tile.h"
 
 #include <stdio.h>
@@ -12,12 +12,12 @@
 #include "base/checked.h"
 #include "graph/op.h"
 
-/* The steps that touch a tensor's bytes. */
+/* First and last step that access a tensor's bytes. */
 typedef struct {
     int32_t first, last; /* last < first: none */
 } span;
 
-/* The view that stands for a tensor in the cut with this number. */
+/* The view of a tensor in one tile. */
 typedef struct {
     int32_t cut, view;
 } slice;
@@ -26,9 +26,9 @@ typedef struct {
     hr_program *program;
     int32_t first, last;
     int32_t outer, loop;
-    int32_t cut; /* number of the cut, from 1: slices of others do not count */
+    int32_t cut; /* number of the tile, from 1; older slices are ignored */
     int64_t rows;
-    span *touched; /* [tensor_max] of roots: no cut changes who touches a byte, nor when */
+    span *touched; /* [tensor_max] by root; tiling does not change it */
     slice *slices; /* [tensor_max] */
 } tiling;
 
@@ -62,7 +62,7 @@ static void survey(tiling *t)
     }
 }
 
-/* Is anything but the range's turns concerned with the bytes of this root? */
+/* Returns whether anything outside of the range uses the bytes of this root. */
 static bool is_outside(const tiling *t, int32_t root)
 {
     const span *touched = &t->touched[root];
@@ -76,7 +76,7 @@ static void shrink(tiling *t, hr_tensor *tensor)
     tensor->dims[0] = tensor->rows;
 }
 
-/* The view of `tensor` that shows one turn's rows. */
+/* The view of `tensor` with the rows of one iteration. */
 static int32_t slice_of(tiling *t, int32_t tensor)
 {
     hr_program *program = t->program;
@@ -95,7 +95,7 @@ static int32_t slice_of(tiling *t, int32_t tensor)
     return made;
 }
 
-/* A view that an inner tile made: it moves with a loop inside the range. */
+/* Returns whether `tensor` is a view of an inner tile: it moves with a loop inside the range. */
 static bool is_inner(const tiling *t, int32_t tensor)
 {
     const int32_t loop = t->program->tensors[tensor].view_loop;
@@ -103,7 +103,7 @@ static bool is_inner(const tiling *t, int32_t tensor)
            hr_loop_inside(t->program, loop, t->outer);
 }
 
-/* Puts one operand of a step in the range right; false when there is no room for a view. */
+/* Adapts one operand of a step in the range. False if there is no room for a view. */
 static bool cut_operand(tiling *t, int32_t *operand, char letter)
 {
     hr_program *program = t->program;
@@ -113,11 +113,10 @@ static bool cut_operand(tiling *t, int32_t *operand, char letter)
         hr_tensor *root = &program->tensors[owner];
         shrink(t, &program->tensors[*operand]);
         shrink(t, root);
-        if (root->home == t->outer) root->home = t->loop; /* else an inner loop's own */
+        if (root->home == t->outer) root->home = t->loop; /* else it belongs to an inner loop */
         return true;
     }
-    /* Views of inner tiles stay; what the outermost of them shows now moves inside this loop's
-     * view. */
+    /* Views of inner tiles remain. The outermost of them becomes a view of this loop's view. */
     int32_t *shown = operand;
     while (is_inner(t, *shown)) shown = &program->tensors[*shown].view_of;
     if (program->tensors[*shown].view_loop != t->loop) *shown = slice_of(t, *shown);
@@ -139,7 +138,7 @@ static void wrap(tiling *t)
         if (program->steps[s].loop == t->outer) program->steps[s].loop = t->loop;
 }
 
-/* Rows of an operand in one turn of the loop around the range, whatever cuts there are inside. */
+/* Rows of an operand per iteration of the enclosing loop, ignoring inner tiles. */
 static int64_t rows_of_operand(const tiling *t, int32_t operand, char letter)
 {
     const hr_program *program = t->program;
@@ -148,7 +147,7 @@ static int64_t rows_of_operand(const tiling *t, int32_t operand, char letter)
     return program->tensors[operand].rows;
 }
 
-/* Most rows that a step of the range works on. */
+/* The maximum of rows of the range's operands. */
 static int64_t rows_of_range(const tiling *t)
 {
     int64_t rows = 0;
@@ -163,7 +162,7 @@ static int64_t rows_of_range(const tiling *t)
     return rows;
 }
 
-/* Some operations work on whole sequences: they say what rows must be a multiple of. */
+/* Operations on whole sequences require rows in multiples of row_quantum. */
 static bool may_be_cut(const tiling *t)
 {
     for (int32_t s = t->first; s <= t->last; s++) {
@@ -174,7 +173,7 @@ static bool may_be_cut(const tiling *t)
     return true;
 }
 
-/* The innermost loop that holds the whole range. */
+/* The innermost loop that contains the whole range. */
 static int32_t loop_around(const hr_program *program, int32_t first, int32_t last)
 {
     int32_t loop = program->steps[first].loop;
@@ -251,8 +250,8 @@ hr_status hr_tile(hr_program *program, int32_t first, int32_t last, const char *
     return hr_tile_many(program, &whole, 1, scratch, err);
 }
 
-/* Numbers the loops around a step that have no number yet, outer before inner. Those that have are
- * the outermost of the chain. */
+/* Numbers the loops around a step that have no number yet, outer before inner. The outer loops of
+ * the chain are numbered first, so the unnumbered ones are the innermost. */
 static int32_t number_chain(hr_program *program, int32_t innermost, int32_t next)
 {
     int32_t fresh = 0;
@@ -265,7 +264,7 @@ static int32_t number_chain(hr_program *program, int32_t innermost, int32_t next
     return next;
 }
 
-/* The steps name the loops in the order that is wanted. */
+/* Numbers all loops in the order of the steps. */
 static void number_loops(hr_program *program)
 {
     int32_t next = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/verify.c - the judge: derives every life from reads, writes, loops and homes, then looks for
- * bytes that two buffers use at once, then for anything that the file says and that is not so.
+/* plan/verify.c - the verifier. Derives every lifetime from reads, writes, loops and homes, then
+ * looks for bytes that two buffers use at once, then checks every claim of the file.
  *
- * Collisions come first: whatever else is wrong with a file, its bytes are what would be used. */
+ * Overlaps come first: a run would use these bytes whatever else is wrong with the file. */
 #include "plan/verify.h"
 
 #include <stdio.h>
@@ -12,17 +12,17 @@
 
 enum { ALIGNMENT = 64, OUTLIVES_RUN = -1 };
 
-/* Is loop `inner` the loop `outer`, or inside it? */
+/* Returns whether loop `inner` is loop `outer` or inside it. */
 static bool inside(const hr_judged_plan *plan, int32_t inner, int32_t outer)
 {
     while (plan->loops[inner].depth > plan->loops[outer].depth) inner = plan->loops[inner].parent;
     return inner == outer;
 }
 
-/* ---- lives */
+/* ---- lifetimes */
 
-/* Stretches the life of the owner over one access at step `s`: over every loop inside the home that
- * turns more than once, because the value must be there in each of its turns. */
+/* Widens the lifetime of the owner by one access at step `s`: to all of every loop inside the home
+ * that iterates more than once, because each iteration needs the value. */
 static hr_status add_access(hr_judged_plan *plan, int32_t s, int32_t root)
 {
     hr_judged_buffer *buffer = &plan->buffers[root];
@@ -47,7 +47,7 @@ static hr_status add_access(hr_judged_plan *plan, int32_t s, int32_t root)
     return HR_OK;
 }
 
-static hr_status derive_lives(hr_judged_plan *plan)
+static hr_status derive_lifetimes(hr_judged_plan *plan)
 {
     for (int32_t s = 0; s < plan->step_count; s++)
         for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
@@ -82,11 +82,12 @@ static hr_status check_declared_lives(const hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* ---- collisions */
+/* ---- overlaps */
 
-/* Does a loop between step `s` and the home of a buffer turn more than once? Then the buffer is
- * needed again, or still, in the next turn. */
-static bool turns_inside_home(const hr_judged_plan *plan, int32_t s, const hr_judged_buffer *buffer)
+/* Returns whether a loop between step `s` and the home of a buffer iterates more than once. If so,
+ * the next iteration needs the buffer too. */
+static bool repeats_inside_home(const hr_judged_plan *plan, int32_t s,
+                                const hr_judged_buffer *buffer)
 {
     if (buffer->home == OUTLIVES_RUN) return true;
     for (int32_t loop = plan->steps[s].loop; loop != buffer->home; loop = plan->loops[loop].parent)
@@ -94,14 +95,14 @@ static bool turns_inside_home(const hr_judged_plan *plan, int32_t s, const hr_ju
     return false;
 }
 
-/* May the bytes go from buffer `from` to buffer `to` at step `s`? The step must read the one once,
- * write the other once, and touch the storage in no other way. */
+/* Returns whether buffer `to` may take over the bytes of buffer `from` at step `s`. The step must
+ * read the one once, write the other once, and access the storage in no other way. */
 static bool hands_over(const hr_judged_plan *plan, int32_t from, int32_t to, int32_t s)
 {
     const hr_judged_buffer *old = &plan->buffers[from], *new = &plan->buffers[to];
     int32_t reads = 0, writes = 0, others = 0;
     if (old->storage != new->storage || old->last != s || new->first != s) return false;
-    if (turns_inside_home(plan, s, old) || turns_inside_home(plan, s, new)) return false;
+    if (repeats_inside_home(plan, s, old) || repeats_inside_home(plan, s, new)) return false;
     for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
         const hr_judged_access *access = &plan->accesses[k];
         const int32_t root = plan->buffers[access->buffer].root;
@@ -132,9 +133,9 @@ static void drop(int32_t *active, int32_t *count, int32_t at)
     memmove(&active[at], &active[at + 1], (size_t)(--*count - at) * sizeof *active);
 }
 
-/* Enters buffer `b`, born at step `s`, into the list of active buffers, which is sorted by offset.
- * Those that are alive never overlap, so only the nearest living one on each side can collide. The
- * dead are dropped when they are met. */
+/* Inserts buffer `b`, whose lifetime starts at step `s`, into the list of active buffers, sorted by
+ * offset. Live buffers never overlap, so only the nearest live buffer on each side can. Removes the
+ * dead buffers that it finds. */
 static hr_status enter(hr_judged_plan *plan, int32_t *count, int32_t b, int32_t s)
 {
     const hr_judged_buffer *buffers = plan->buffers, *born = &buffers[b];
@@ -183,9 +184,9 @@ static hr_status check_collisions(hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* ---- places */
+/* ---- offsets and storages */
 
-/* A view lies inside the buffer that owns its bytes, and is in all else as that one. */
+/* Checks that a view is inside its root, with the same storage and home. */
 static hr_status check_views(const hr_judged_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) {
@@ -205,8 +206,8 @@ static hr_status check_views(const hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* Each buffer of a storage but the first is born at the step at which the one before it dies: then
- * their lives, which meet at no other step, add up to the life of the storage. */
+/* Checks that each buffer of a storage but the first starts at the step at which the one before it
+ * ends. Their lifetimes overlap at no other step, so they add up to the lifetime of the storage. */
 static hr_status check_chains(hr_judged_plan *plan)
 {
     for (int32_t i = 0; i < plan->buffer_count; i++) plan->by_buffer[i] = 0;
@@ -226,7 +227,8 @@ static hr_status check_chains(hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* Alignment, and that all buffers of a storage lie in one place. Fills the table of storages. */
+/* Checks the alignment, and that all buffers of a storage have one offset. Fills the table of
+ * storages. */
 static hr_status check_storages(hr_judged_plan *plan)
 {
     for (int32_t i = 0; i < plan->buffer_count; i++) plan->storages[i].buffer = -1;
@@ -310,7 +312,7 @@ static hr_status check_floor(hr_judged_plan *plan, int32_t *peak_step)
 
 /* ---- report */
 
-/* The buffer that a storage holds at a step. */
+/* The buffer that uses a storage at a step. */
 static int32_t holder(const hr_judged_plan *plan, int32_t storage, int32_t s)
 {
     for (int32_t b = plan->storages[storage].buffer; b < plan->buffer_count; b++) {
@@ -322,7 +324,7 @@ static int32_t holder(const hr_judged_plan *plan, int32_t storage, int32_t s)
     return plan->storages[storage].buffer;
 }
 
-/* Lists what is alive at the peak, the largest first. */
+/* Lists the live buffers at the peak, the largest first. */
 static void list_alive(const hr_judged_plan *plan, hr_verify_report *report)
 {
     int32_t listed[HR_VERIFY_ALIVE_MAX], count = 0;
@@ -353,7 +355,7 @@ static void list_alive(const hr_judged_plan *plan, hr_verify_report *report)
 static hr_status judge(hr_judged_plan *plan, hr_verify_report *report)
 {
     int32_t peak_step = 0;
-    hr_status status = derive_lives(plan);
+    hr_status status = derive_lifetimes(plan);
     if (!status) status = check_collisions(plan);
     if (!status) status = check_views(plan);
     if (!status) status = hr_verify_values(plan);

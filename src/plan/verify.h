@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/verify.h - the tables of the judge, as read from a plan file.
+/* plan/verify.h - the tables of the verifier, as read from a plan file.
  *
- * The judge shares nothing with what makes plans: no struct, no constant, no helper. */
+ * The verifier shares no struct, constant or function with the code that makes plans. */
 #ifndef HR_PLAN_VERIFY_H
 #define HR_PLAN_VERIFY_H
 
@@ -34,9 +34,9 @@ typedef struct {
     const char *name, *role_name;
     hr_judged_role role;
     int64_t bytes, offset;
-    int64_t shape_bytes; /* what the shape needs: padding is not read */
+    int64_t shape_bytes; /* bytes of the shape; padding is not read */
     int32_t declared_first, declared_last;
-    int32_t first, last; /* derived; of a view: as its root's */
+    int32_t first, last; /* derived; a view has those of its root */
     int32_t home, storage;
     int32_t view_of, root; /* view_of -1: the buffer is its own root */
     bool touched;
@@ -54,16 +54,16 @@ typedef struct {
     hr_judged_kind kind;
 } hr_judged_access;
 
-/* All buffers of one storage number, alive from the first step of any to the last of any. */
+/* All buffers with one storage number, live from the first step of any to the last of any. */
 typedef struct {
-    int32_t buffer; /* the first of them; -1: the number is not used */
+    int32_t buffer; /* the first of them; -1: the number is unused */
     int32_t first, last;
 } hr_judged_storage;
 
-/* Something that happens to bytes first to end of a root: written, read, seen whole by a view. */
+/* An access to the bytes [first, end) of a root, or the end of a loop: see verify_values.c. */
 typedef struct {
     int32_t root, step, kind, buffer;
-    int64_t first, end; /* from the root's first byte on */
+    int64_t first, end; /* offset from the root's first byte */
 } hr_judged_event;
 
 typedef struct {
@@ -76,7 +76,8 @@ typedef struct {
     hr_judged_json json; /* owns every string */
     int64_t arena_bytes, floor_bytes, process_bytes;
     int64_t page_bytes;
-    int64_t process_sum, arena_line_bytes; /* of the lines of process, and of those named "arena" */
+    int64_t process_sum,
+        arena_line_bytes; /* sums of all process lines and of those named "arena" */
     int32_t arena_lines;
     hr_judged_loop *loops;
     hr_judged_buffer *buffers;
@@ -88,7 +89,7 @@ typedef struct {
     int32_t *active;             /* [buffer_count + 1] scratch */
     int32_t *averages;           /* [buffer_count + 1] scratch */
     int64_t *change;             /* [steps + 1] scratch */
-    hr_judged_event *events;     /* scratch: one for each access, and of views for each loop too */
+    hr_judged_event *events;     /* scratch: one per access and per loop around a view */
     int64_t *cuts;               /* [2 * events] scratch */
     int32_t *next;               /* [2 * events] scratch */
     hr_judged_buffer **by_name;  /* [buffer_count + 1] scratch */
@@ -96,20 +97,20 @@ typedef struct {
     hr_error *err;
 } hr_judged_plan;
 
-/* Reads the file and checks all that needs no lives: types, ranges, the tree of loops.
- * The plan must be closed whatever the status. */
+/* Reads the file and checks everything that does not need lifetimes: types, ranges, the loop tree.
+ * Close the plan whatever the status. */
 HR_MUST_CHECK hr_status hr_verify_open(const char *path, hr_judged_plan *plan, hr_error *err);
 void hr_verify_close(hr_judged_plan *plan);
 
-/* Judges what the steps do with values, once lives and views are known to be sound: what is read
- * was written, gradients are complete, state is renewed as it must be. */
+/* Verifies the accesses to values, after lifetimes and views are verified: every byte read was
+ * written before, gradients are complete when read, state is updated correctly. */
 HR_MUST_CHECK hr_status hr_verify_values(hr_judged_plan *plan);
 
-/* The part of it that is about state: a weight is not read after its update, but by its average. */
+/* The part of hr_verify_values about state: after its update only the average reads a weight. */
 HR_MUST_CHECK hr_status hr_verify_state(hr_judged_plan *plan);
 
-/* The outermost loop around step `s`, inside `home`, that turns more than once; -1: none. */
-int32_t hr_judged_turning(const hr_judged_plan *plan, int32_t s, int32_t home);
+/* The outermost loop around step `s`, inside `home`, that iterates more than once; -1: none. */
+int32_t hr_judged_repeating(const hr_judged_plan *plan, int32_t s, int32_t home);
 
 static inline const hr_judged_buffer *hr_judged_root(const hr_judged_plan *plan,
                                                      const hr_judged_access *access)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/verify_json.c - reads JSON (RFC 8259), strictly: UTF-8, no zero in text, whole numbers of 64
- * bits. No recursion: what is open lies on a stack of its own. */
+/* plan/verify_json.c - a strict JSON reader (RFC 8259): valid UTF-8, no zero byte in text, integers
+ * of 64 bits. Uses an explicit stack instead of recursion. */
 #include "plan/verify_json.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ enum {
     DEPTH_MAX = 64,
     VALUES_FIRST = 1 << 12,
     FEW_NAMES = 16,
-    SMALL_DIGITS = 18 /* of numbers that are within 64 bits whatever they are */
+    SMALL_DIGITS = 18 /* of integers that always fit in 64 bits */
 };
 
 typedef struct {
@@ -22,7 +22,7 @@ typedef struct {
 
 /* ---- values */
 
-/* False: no memory, or more than there are indices. */
+/* False: out of memory or of indices. */
 static bool make_room(reader *r)
 {
     hr_judged_json *json = r->json;
@@ -37,7 +37,7 @@ static bool make_room(reader *r)
     return true;
 }
 
-/* Index of a new value; -1: there is no room. */
+/* Index of a new value; -1: no room. */
 static inline int32_t add(reader *r, hr_judged_type type)
 {
     hr_judged_json *json = r->json;
@@ -58,7 +58,7 @@ static bool same(const hr_judged_value *a, const char *name, size_t length)
     return (size_t)a->count == length && !memcmp(a->text, name, length);
 }
 
-/* Few names are compared each with each, if two begin and end alike. */
+/* Compares the names of a small object pairwise; different first or last bytes decide quickly. */
 static bool few_are_unique(const hr_judged_json *json, const hr_judged_value *object)
 {
     const hr_judged_value *names[FEW_NAMES];
@@ -99,7 +99,7 @@ static bool names_are_unique(reader *r, const hr_judged_value *object)
 
 /* ---- text */
 
-/* Bytes of the UTF-8 character at p, 0 if it is none. */
+/* Length of the UTF-8 character at p; 0: invalid. */
 static int32_t character(const unsigned char *p, const unsigned char *end)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -115,7 +115,7 @@ static int32_t character(const unsigned char *p, const unsigned char *end)
     return bytes;
 }
 
-/* Four hexadecimal digits; -1: they are none. */
+/* Value of four hexadecimal digits; -1: invalid. */
 static int32_t hexadecimal(const char *p, const char *end)
 {
     int32_t code = 0;
@@ -144,7 +144,7 @@ static char *put_character(char *to, uint32_t code)
     return to;
 }
 
-/* After a backslash; writes what it stands for, which is never longer. */
+/* Decodes an escape after its backslash. The result is never longer than the escape. */
 static bool escape(reader *r, char **to)
 {
     static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
@@ -171,8 +171,9 @@ static bool escape(reader *r, char **to)
     return true;
 }
 
-/* Skips what stands for itself, eight bytes at a time. What is a quote, a backslash or below a
- * space borrows from the byte behind it, so the first byte found is one of these, or no ASCII. */
+/* Skips plain characters, eight bytes at a time. A quote, a backslash, or a byte below a space sets
+ * its high bit by a borrow. A borrow may reach the byte behind it, so only the first byte found is
+ * certain: one of these, or not ASCII. */
 static void skip_plain(reader *r)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -191,15 +192,15 @@ static void skip_plain(reader *r)
     }
 }
 
-/* After the first quote. */
+/* Reads text after its first quote. */
 static bool read_text(reader *r)
 {
     const int32_t index = add(r, HR_JUDGED_TEXT);
-    char *const first = r->at, *to = NULL; /* from the first escape on, text moves */
+    char *const first = r->at, *to = NULL; /* text moves down after the first escape */
     if (index < 0) return false;
     while (r->at < r->end) {
         if (!to) skip_plain(r);
-        const unsigned char c = (unsigned char)*r->at; /* at the end of text a zero */
+        const unsigned char c = (unsigned char)*r->at; /* zero at the end of the text */
         if (c == '"') {
             char *last = to ? to : r->at;
             *last = 0;
@@ -285,7 +286,7 @@ static bool read_word(reader *r)
 
 static inline void skip_space(reader *r)
 {
-    if (*r->at > ' ') return; /* behind the text is a zero */
+    if (*r->at > ' ') return; /* a zero ends the text */
     for (; r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t');
          r->at++)
         r->line += *r->at == '\n';
@@ -299,18 +300,18 @@ static bool take(reader *r, char c)
     return true;
 }
 
-/* A name and its colon. */
+/* Reads a name and its colon. */
 static bool read_name(reader *r)
 {
     return take(r, '"') && read_text(r) && take(r, ':');
 }
 
-/* What is open, the innermost last. */
+/* Open lists and objects, the innermost last. */
 typedef struct {
     int32_t open[DEPTH_MAX], depth;
 } stack;
 
-/* Opens a list or an object that begins here. */
+/* Opens the list or object that starts here. */
 static bool open_one(reader *r, stack *s)
 {
     const bool object = *r->at++ == '{';
@@ -328,8 +329,8 @@ static bool close_one(reader *r, stack *s)
     return value->type != HR_JUDGED_OBJECT || names_are_unique(r, value);
 }
 
-/* Ends all that ends here, and counts what has ended. True: a value comes next, or the whole has
- * ended. */
+/* Closes everything that ends here and counts its members. True: a value is next, or the outermost
+ * has ended. */
 static bool go_on(reader *r, stack *s)
 {
     while (s->depth > 0) {
@@ -357,7 +358,7 @@ static bool read_all(reader *r)
             }
             if (!close_one(r, &s)) return false;
         } else if (s.depth == 0) {
-            return false; /* a file is no lone number or word */
+            return false; /* a file is not a single number or word */
         } else if (c == '"') {
             r->at++;
             if (!read_text(r)) return false;

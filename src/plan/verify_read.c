@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/verify_read.c - a plan file into the judge's tables. Every number has a range, every list a
- * limit, and every complaint names the record. */
+/* plan/verify_read.c - reads a plan file into the verifier's tables. Every number has a range,
+ * every list a limit, and every error names the record. */
 #include "plan/verify.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    VERSION = 1, /* of the file */
+    VERSION = 1, /* of the file format */
     RECORDS_MAX = 1 << 17,
     ACCESSES_MAX = 1 << 21,
     EVENTS_MAX = 1 << 22,
@@ -22,16 +22,16 @@ enum {
 
 #define FILE_BYTES_MAX (INT64_C(256) << 20)
 
-/* 32 TiB: the sizes of RECORDS_MAX buffers add up without overflow. */
+/* 32 TiB: the sum of RECORDS_MAX sizes does not overflow. */
 #define BYTES_MAX (INT64_C(1) << 45)
 
-/* One record of a list, for complaints. */
+/* One record of a list, for error messages. */
 typedef struct {
     const hr_judged_plan *plan;
     const hr_judged_value *object;
     const char *what;
     int32_t index;
-    const hr_judged_value *hint; /* the member that is likely to be asked next */
+    const hr_judged_value *hint; /* the member that is probably requested next */
 } record;
 
 static const hr_judged_value *member(record *r, const char *key)
@@ -44,7 +44,7 @@ static bool is(const hr_judged_value *value, hr_judged_type type)
     return value && value->type == type;
 }
 
-/* The first value of a list; the one after a value. */
+/* The first value of a list; the successor of a value. */
 static const hr_judged_value *first_of(const hr_judged_value *list)
 {
     return list + 1;
@@ -83,7 +83,7 @@ static hr_status index_of(record *r, const char *key, int64_t low, int64_t high,
     return status;
 }
 
-/* Text that fits on a line: complaints print it. */
+/* Reads text without control characters, since errors print it. */
 static hr_status text(record *r, const char *key, const char **out)
 {
     const hr_judged_value *value = member(r, key);
@@ -100,7 +100,7 @@ static record whole(const hr_judged_plan *plan)
     return (record){ plan, plan->json.values, "plan file", -1, NULL };
 }
 
-/* `first` is the first of its records, and the end where there is none. */
+/* Opens a list. `first` is its first record, or its end if it is empty. */
 static hr_status list(hr_judged_plan *plan, const char *key, int32_t low, int32_t *count,
                       const hr_judged_value **first)
 {
@@ -172,7 +172,7 @@ static hr_status read_head(hr_judged_plan *plan)
 
 /* ---- loops */
 
-/* Depth of every loop, by climbing: a loop that never reaches the run is part of a ring. */
+/* Computes the depth of every loop. A loop whose parents never reach loop 0 is part of a cycle. */
 static hr_status find_depths(hr_judged_plan *plan)
 {
     for (int32_t l = 0; l < plan->loop_count; l++) {
@@ -187,8 +187,8 @@ static hr_status find_depths(hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* Paints the steps with their innermost loop, outer loops first, so that two loops that cross or a
- * child that leaves its parent find the wrong colour below them. */
+/* Assigns steps to their innermost loop, outer loops first. Two overlapping loops, or a child
+ * outside of its parent, then find a wrong loop at their steps. */
 static hr_status nest_loops(hr_judged_plan *plan)
 {
     int32_t *colour = plan->by_step;
@@ -283,7 +283,7 @@ static hr_status read_buffer(const hr_judged_plan *plan, record *r, hr_judged_bu
     return read_shape(r, sizes[type], buffer->bytes, &buffer->shape_bytes);
 }
 
-/* Follows each view to the buffer that owns the bytes. */
+/* Finds the root of each view, the buffer that owns the bytes. */
 static hr_status find_roots(hr_judged_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) {
@@ -337,7 +337,7 @@ static hr_status read_write(const record *r, const hr_judged_value *pair, hr_jud
     return read_access(r, "writes", buffer, kinds[kind], access);
 }
 
-/* Reads and writes of a step; null: one is no list. */
+/* Lists the reads and writes of a step. False: one is not a list. */
 static bool accesses_of(record *r, const hr_judged_value **reads, const hr_judged_value **writes)
 {
     *reads = member(r, "reads");
@@ -415,8 +415,8 @@ static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
     return HR_OK;
 }
 
-/* Room for the events of all accesses: one each, and for what is written through a view one more
- * for every loop around it. */
+/* Allocates the events of all accesses: one each, and for writes through a view one more per
+ * enclosing loop. */
 static hr_status take_events(hr_judged_plan *plan)
 {
     size_t count = 1;
@@ -438,7 +438,7 @@ static hr_status take_events(hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* The content of a file that is open, and one byte more; null: err says why not. */
+/* Reads an open file and appends one byte; null: err has the reason. */
 static char *content(int descriptor, const char *path, int64_t bytes, int64_t *got, hr_error *err)
 {
     char *text = malloc((size_t)bytes + 1);
@@ -470,7 +470,7 @@ static hr_status parse(const char *path, char *text, int64_t bytes, hr_judged_pl
 static hr_status load(const char *path, hr_judged_plan *plan)
 {
     struct stat about;
-    /* Without O_NONBLOCK the opening of a named pipe would wait for a writer. */
+    /* Without O_NONBLOCK, opening a named pipe would wait for a writer. */
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     int64_t bytes = 0;
     char *text = NULL;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/verify_state.c - the judge of what outlives the run: it is made where the run loads and then
- * updated; after its update a weight is left alone, but for the average that follows it.
+/* plan/verify_state.c - verifies values that outlive the run. The load section creates them and
+ * later sections update them; after its update, only the average reads a weight.
  *
- * What one step of the first section makes is one parameter's. The file says no more of who belongs
- * to whom, and no more is needed. */
+ * All state that one step of the first section creates belongs to one parameter. The file does not
+ * say more about parameters, and the checks need no more. */
 #include <string.h>
 
 #include "plan/verify.h"
 
 enum { OUTLIVES_RUN = -1 };
 
-/* The child of the run around a step; the run itself where there is none. */
+/* The section of a step; loop 0 if it is in none. */
 static int32_t section_of(const hr_judged_plan *plan, int32_t s)
 {
     int32_t loop = plan->steps[s].loop;
@@ -20,7 +20,7 @@ static int32_t section_of(const hr_judged_plan *plan, int32_t s)
 
 /* ---- state */
 
-/* Does the step update a master? Then it may write the weight that follows it. */
+/* Returns whether the step updates a master weight. If so, it may write the derived weight. */
 static bool updates_master(const hr_judged_plan *plan, int32_t s)
 {
     for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++)
@@ -30,8 +30,8 @@ static bool updates_master(const hr_judged_plan *plan, int32_t s)
     return false;
 }
 
-/* What outlives the run is made in the first section, where the run loads. After that it is
- * updated; or, a weight, written by the step that updates its master. */
+/* Checks that state is created in the first section, which loads it. Later steps may only update
+ * it, or write a weight while they update its master. */
 static hr_status check_state(const hr_judged_plan *plan)
 {
     const int32_t load = section_of(plan, 0);
@@ -46,7 +46,7 @@ static hr_status check_state(const hr_judged_plan *plan)
                 updates_master(plan, s))
                 continue;
             return hr_fail(plan->err, HR_CORRUPT,
-                           "buffer %d (%s): step %d (%s) writes it over, but it outlives the run: "
+                           "buffer %d (%s): step %d (%s) overwrites it, but it outlives the run: "
                            "after loop %d (%s) it may only be updated",
                            access->buffer, plan->buffers[access->buffer].name, s, plan->steps[s].op,
                            load, plan->loops[load].name);
@@ -56,17 +56,17 @@ static hr_status check_state(const hr_judged_plan *plan)
 
 /* ---- averages */
 
-/* The average of a weight over its updates is a moment; what tells it from others is its name. */
+/* An average of a weight over its updates is a moment that is recognised by its name. */
 static bool is_average(const hr_judged_buffer *root)
 {
     return root->role == HR_JUDGED_MOMENT && !strncmp(root->name, "average ", strlen("average "));
 }
 
-/* What one step of the first section makes: an average, and what it is of, the one master, or the
- * one weight where there is no master. -1: none. */
+/* State that one step of the first section creates: an average, and its source, which is the master
+ * weight or, without one, the weight. -1: none. */
 typedef struct {
     int32_t average, of;
-    bool twice; /* there are two of these */
+    bool twice; /* the step creates two averages or two sources */
 } parameter_state;
 
 static parameter_state made_by(const hr_judged_plan *plan, int32_t s)
@@ -88,7 +88,7 @@ static parameter_state made_by(const hr_judged_plan *plan, int32_t s)
     return (parameter_state){ found[AVERAGE], found[of], twice[AVERAGE] || twice[of] };
 }
 
-/* Of each weight or master its average and of each average what it is of into `averages`, or -1. */
+/* Fills `averages`: for each weight or master its average, for each average its source, else -1. */
 static hr_status pair_averages(hr_judged_plan *plan)
 {
     int32_t *pairs = plan->averages;
@@ -114,7 +114,7 @@ static hr_status pair_averages(hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* Does the step do this alone: read the weight or master `of` and update the average of it? */
+/* Returns whether the step only reads the weight or master `of` and updates its average. */
 static bool follows(const hr_judged_plan *plan, int32_t s, int32_t of)
 {
     const hr_judged_step *step = &plan->steps[s];
@@ -132,16 +132,17 @@ static bool is_state(const hr_judged_buffer *root)
            root->role == HR_JUDGED_MOMENT;
 }
 
-/* Is this the new value of a weight or of its master, outside the section that makes them? */
-static bool renews(const hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
+/* Returns whether the access writes a new value of a weight or its master, outside the load
+ * section. */
+static bool sets_weight(const hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const hr_judged_buffer *root = hr_judged_root(plan, access);
     if (access->kind == HR_JUDGED_READ || section_of(plan, s) == section_of(plan, 0)) return false;
     return root->role == HR_JUDGED_WEIGHT || root->role == HR_JUDGED_MASTER;
 }
 
-/* The loop once in whose turn an update belongs: that of the gradients it consumes. */
-static int32_t turn_of_update(const hr_judged_plan *plan, int32_t s)
+/* The loop in whose iteration an update runs once: the home of the gradients that it reads. */
+static int32_t loop_of_update(const hr_judged_plan *plan, int32_t s)
 {
     int32_t loop = section_of(plan, s);
     for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
@@ -151,10 +152,10 @@ static int32_t turn_of_update(const hr_judged_plan *plan, int32_t s)
     return loop;
 }
 
-/* Within its section a weight is updated once and then left alone: what is computed from it after
- * that would mix the weights of two steps. Its average alone is of the new weight. `by_buffer` has
- * the step that renewed a root, or -1. */
-static hr_status check_renewed(const hr_judged_plan *plan, int32_t s, int32_t k)
+/* Checks that a section updates a weight once and does not use it afterwards: later results would
+ * mix the weights of two training steps. Only the average reads the new weight. `by_buffer` has the
+ * step that updated a root, or -1. */
+static hr_status check_weight_use(const hr_judged_plan *plan, int32_t s, int32_t k)
 {
     const hr_judged_access *access = &plan->accesses[k];
     const int32_t root = plan->buffers[access->buffer].root, before = plan->by_buffer[root];
@@ -162,18 +163,19 @@ static hr_status check_renewed(const hr_judged_plan *plan, int32_t s, int32_t k)
     if (before >= 0 && section_of(plan, before) == section_of(plan, s) && !follows(plan, s, root))
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): step %d (%s) %s it after step %d (%s) has updated it, in "
-                       "one turn of loop %d (%s)",
+                       "one iteration of loop %d (%s)",
                        access->buffer, name, s, plan->steps[s].op,
                        access->kind == HR_JUDGED_READ ? "reads" : "writes", before,
                        plan->steps[before].op, section_of(plan, s),
                        plan->loops[section_of(plan, s)].name);
-    const int32_t turning = renews(plan, s, access)
-                                ? hr_judged_turning(plan, s, turn_of_update(plan, s))
-                                : -1;
-    if (turning < 0) return HR_OK;
+    const int32_t repeating = sets_weight(plan, s, access)
+                                  ? hr_judged_repeating(plan, s, loop_of_update(plan, s))
+                                  : -1;
+    if (repeating < 0) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
-                   "buffer %d (%s): step %d (%s) updates it in each turn of loop %d (%s)",
-                   access->buffer, name, s, plan->steps[s].op, turning, plan->loops[turning].name);
+                   "buffer %d (%s): step %d (%s) updates it in each iteration of loop %d (%s)",
+                   access->buffer, name, s, plan->steps[s].op, repeating,
+                   plan->loops[repeating].name);
 }
 
 static hr_status check_updates(hr_judged_plan *plan)
@@ -182,12 +184,12 @@ static hr_status check_updates(hr_judged_plan *plan)
     for (int32_t s = 0; s < plan->step_count; s++) {
         const hr_judged_step *step = &plan->steps[s];
         for (int32_t k = step->access_first; k < step->access_end; k++) {
-            const hr_status status = check_renewed(plan, s, k);
+            const hr_status status = check_weight_use(plan, s, k);
             if (status) return status;
         }
         for (int32_t k = step->access_first; k < step->access_end; k++) {
             const int32_t b = plan->accesses[k].buffer, root = plan->buffers[b].root;
-            if (!renews(plan, s, &plan->accesses[k])) continue;
+            if (!sets_weight(plan, s, &plan->accesses[k])) continue;
             if (plan->by_buffer[root] == s)
                 return hr_fail(plan->err, HR_CORRUPT,
                                "buffer %d (%s): step %d (%s) updates it twice", b,
@@ -198,8 +200,8 @@ static hr_status check_updates(hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* The step that renews each root of a parameter's state into `by_buffer`; -1: none. */
-static hr_status find_renewals(hr_judged_plan *plan)
+/* Fills `by_buffer` with the step that updates each root of a parameter's state; -1: none. */
+static hr_status find_updates(hr_judged_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_buffer[b] = -1;
     for (int32_t s = 0; s < plan->step_count; s++)
@@ -219,18 +221,19 @@ static hr_status find_renewals(hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* Does step `s` come after the update at step `before`, in the same turn of it, and once? */
-static bool same_turn(const hr_judged_plan *plan, int32_t before, int32_t s)
+/* Returns whether step `s` runs once, after the update at step `before` and in the same
+ * iteration. */
+static bool same_iteration(const hr_judged_plan *plan, int32_t before, int32_t s)
 {
-    const int32_t turn = turn_of_update(plan, before);
+    const int32_t turn = loop_of_update(plan, before);
     int32_t loop = plan->steps[s].loop;
     while (loop != turn && loop > 0) loop = plan->loops[loop].parent;
     return before < s && section_of(plan, before) == section_of(plan, s) && loop == turn &&
-           hr_judged_turning(plan, s, turn) < 0;
+           hr_judged_repeating(plan, s, turn) < 0;
 }
 
-/* An average follows each update of its weight, and all weights have one, or none. `by_buffer` has
- * the step that renews a root, or -1. */
+/* Checks that the average follows each update of its weight, and that all weights have an average
+ * or none. `by_buffer` has the step that updates a root, or -1. */
 static hr_status check_averages(const hr_judged_plan *plan)
 {
     int32_t with = -1, without = -1;
@@ -243,11 +246,11 @@ static hr_status check_averages(const hr_judged_plan *plan)
         if (before >= 0 && made.average < 0) without = made.of;
         if (made.average < 0 || (before < 0 && after < 0)) continue;
         if (before >= 0 && after >= 0 && follows(plan, after, made.of) &&
-            same_turn(plan, before, after))
+            same_iteration(plan, before, after))
             continue;
         return hr_fail(plan->err, HR_CORRUPT,
-                       "buffer %d (%s): after the update of buffer %d (%s), in the same turn, no "
-                       "step renews this average from it and does no more",
+                       "buffer %d (%s): after the update of buffer %d (%s), no step in the same "
+                       "iteration reads it and updates only this average",
                        made.average, plan->buffers[made.average].name, made.of,
                        plan->buffers[made.of].name);
     }
@@ -257,11 +260,11 @@ static hr_status check_averages(const hr_judged_plan *plan)
                    without, plan->buffers[without].name, with, plan->buffers[with].name);
 }
 
-/* What one step of the first section makes is the state of one parameter: its weight, master and
- * moments. They are renewed by one step, all of them, or none ever is; then comes its average. */
+/* Checks that the state that one step of the first section creates (weight, master and moments) is
+ * updated as one parameter: all of it by one step, or none at all. The average follows. */
 static hr_status check_parameters(hr_judged_plan *plan)
 {
-    hr_status status = find_renewals(plan);
+    hr_status status = find_updates(plan);
     if (!status) status = check_averages(plan);
     if (status) return status;
     for (int32_t s = 0; s < plan->step_count; s++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/verify_values.c - the judge of values: nothing is read that was not written, byte for byte;
- * a gradient is complete when it is read.
+/* plan/verify_values.c - verifies that every byte is written before it is read, and that gradients
+ * are complete when they are read.
  *
- * The first turn of every loop decides what was written: later turns find at least as much. There,
- * views lie at the offsets that the file gives; when a loop is over, a view that moved with it has
- * shown as many times its bytes as the loop turned. */
+ * The first iteration of every loop decides: later ones find at least as much written. In the first
+ * iteration, views are at the offsets of the file. After a loop, a view that moves with it has
+ * covered its size times the number of iterations. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 enum { OUTLIVES_RUN = -1 };
 
-int32_t hr_judged_turning(const hr_judged_plan *plan, int32_t s, int32_t home)
+int32_t hr_judged_repeating(const hr_judged_plan *plan, int32_t s, int32_t home)
 {
     int32_t found = -1;
     for (int32_t loop = plan->steps[s].loop; loop > 0 && loop != home;
@@ -31,7 +31,7 @@ static int compare_names(const void *a, const void *b)
     return order ? order : one < two ? -1 : one > two;
 }
 
-/* On which of so many lists a name is: equal names are on one (FNV-1a). */
+/* Hash list of a name (FNV-1a). */
 static int32_t list_of(const char *name, int32_t lists)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
@@ -50,8 +50,8 @@ static hr_status check_list(const hr_judged_plan *plan, hr_judged_buffer **list,
     return HR_OK;
 }
 
-/* As many lists as buffers, so that most have a name or two; whatever the names, sorting them is
- * the worst that can be. `by_buffer` has where each list ends. */
+/* Checks that names are unique, with as many hash lists as buffers, so that most lists are short.
+ * The worst case, whatever the names, is one sort. `by_buffer` has the end of each list. */
 static hr_status check_names(hr_judged_plan *plan)
 {
     const int32_t count = plan->buffer_count;
@@ -67,10 +67,10 @@ static hr_status check_names(hr_judged_plan *plan)
     return status;
 }
 
-/* ---- nothing is read unwritten */
+/* ---- reads of unwritten bytes */
 
-/* Something that happens to the bytes of one root. Sorted by root, then step, then kind: the end
- * of a loop comes before the step after it, and a step reads before it writes. */
+/* Kinds of events on the bytes of one root. Events are sorted by root, then step, then kind: the
+ * end of a loop precedes the step after it, and a step reads before it writes. */
 enum { LOOP_ENDED, READ, WRITTEN };
 
 static int compare_events(const void *a, const void *b)
@@ -87,7 +87,7 @@ static int compare_bytes(const void *a, const void *b)
     return one < two ? -1 : one > two;
 }
 
-/* `by_buffer` has where the next event of each root goes. */
+/* `by_buffer` has the next free event of each root. */
 static void add_event(hr_judged_plan *plan, const hr_judged_access *access, int32_t step,
                       int32_t kind, int64_t bytes)
 {
@@ -99,7 +99,8 @@ static void add_event(hr_judged_plan *plan, const hr_judged_access *access, int3
                                                                        access->buffer, first, end };
 }
 
-/* What outlives the run begins no turn in which a sum could be cleared. */
+/* Accumulating counts as a read if the value outlives the run, because no iteration of a home loop
+ * can clear it. */
 static bool is_read(const hr_judged_plan *plan, const hr_judged_access *access)
 {
     return access->kind == HR_JUDGED_READ || access->kind == HR_JUDGED_UPDATE ||
@@ -107,7 +108,8 @@ static bool is_read(const hr_judged_plan *plan, const hr_judged_access *access)
             hr_judged_root(plan, access)->home == OUTLIVES_RUN);
 }
 
-/* A write through a view, once for its step and once for the end of each loop that turns. */
+/* Adds a write: one event for its step and, through a view, one for the end of each loop that
+ * iterates more than once. */
 static void add_writes(hr_judged_plan *plan, const hr_judged_access *access, int32_t s)
 {
     const hr_judged_buffer *buffer = &plan->buffers[access->buffer];
@@ -126,7 +128,7 @@ static void add_writes(hr_judged_plan *plan, const hr_judged_access *access, int
     }
 }
 
-/* Events of one access. */
+/* The number of events of one access. */
 static int32_t events_of(const hr_judged_plan *plan, const hr_judged_access *access, int32_t s)
 {
     const int32_t home = hr_judged_root(plan, access)->home;
@@ -138,7 +140,7 @@ static int32_t events_of(const hr_judged_plan *plan, const hr_judged_access *acc
     return count;
 }
 
-/* Events root by root, in the order of steps; `by_buffer`: one past each root's last. */
+/* Lists events by root in the order of steps. `by_buffer`: one past the last event of each root. */
 static void list_events(hr_judged_plan *plan)
 {
     for (int32_t b = 0; b <= plan->buffer_count; b++) plan->by_buffer[b] = 0;
@@ -157,7 +159,7 @@ static void list_events(hr_judged_plan *plan)
         }
 }
 
-/* They come in the order of steps but for the ends of loops. */
+/* Only ends of loops can be out of order. */
 static void sort_events(hr_judged_event *events, int64_t count)
 {
     int64_t i = 1;
@@ -176,7 +178,7 @@ static int32_t piece_at(const hr_judged_plan *plan, int32_t pieces, int64_t byte
     return low;
 }
 
-/* The first piece from `piece` on that nobody wrote; the way there is shortened for the next. */
+/* The first unwritten piece from `piece` on. Shortens the path for the next search. */
 static int32_t unwritten_from(int32_t *next, int32_t piece)
 {
     int32_t end = piece;
@@ -204,15 +206,15 @@ static hr_status unwritten(const hr_judged_plan *plan, const hr_judged_event *ev
                    plan->loops[home].name);
 }
 
-/* The events of one root, in order. Its bytes are cut into pieces at every end of an event; pieces
- * that are written join the next one that is not. */
+/* Checks the events of one root, in order. Splits its bytes into pieces at the bounds of all
+ * events. A written piece links to the next unwritten one. */
 static hr_status check_written(hr_judged_plan *plan, const hr_judged_event *events, int64_t count)
 {
     int32_t cuts = 0, pieces = 0;
     if (count == 0) return HR_OK;
     if (events->kind == WRITTEN && events->first == 0 &&
         events->end == plan->buffers[events->root].bytes)
-        return HR_OK; /* all of it, before all else */
+        return HR_OK; /* the first event writes all bytes */
     for (int64_t i = 0; i < count; i++) {
         plan->cuts[cuts++] = events[i].first;
         plan->cuts[cuts++] = events[i].end;
@@ -250,23 +252,23 @@ static hr_status check_reads(hr_judged_plan *plan)
 
 /* ---- gradients and sums */
 
-/* A gradient is summed, and then it is read; so is any sum. Here, in the order of steps; a sum
- * inside a loop is done when the loop is: check_turns. `by_buffer` has the first read, or -1. */
+/* Checks, in step order, that a gradient or other sum is complete before it is read. A sum inside a
+ * loop is complete after the loop: see check_iterations. `by_buffer` has the first read, or -1. */
 static hr_status check_gradient(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const int32_t b = plan->buffers[access->buffer].root;
-    const int32_t turning = hr_judged_turning(plan, s, plan->buffers[b].home);
+    const int32_t repeating = hr_judged_repeating(plan, s, plan->buffers[b].home);
     const char *name = plan->buffers[access->buffer].name;
     if (access->kind == HR_JUDGED_READ) {
         if (plan->by_buffer[b] < 0) plan->by_buffer[b] = s;
         return HR_OK;
     }
-    if (access->kind != HR_JUDGED_ACCUMULATE && turning >= 0)
+    if (access->kind != HR_JUDGED_ACCUMULATE && repeating >= 0)
         return hr_fail(plan->err, HR_CORRUPT,
-                       "buffer %d (%s): step %d (%s) writes over a %s in each turn of loop "
+                       "buffer %d (%s): step %d (%s) overwrites a %s in each iteration of loop "
                        "%d (%s)",
                        access->buffer, name, s, plan->steps[s].op, plan->buffers[b].role_name,
-                       turning, plan->loops[turning].name);
+                       repeating, plan->loops[repeating].name);
     const int32_t read = plan->by_buffer[b];
     if (read < 0) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
@@ -275,19 +277,19 @@ static hr_status check_gradient(hr_judged_plan *plan, int32_t s, const hr_judged
                    plan->steps[read].op);
 }
 
-/* A gradient that is read and added to in turns of one loop. */
-static hr_status check_turns(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
+/* Checks for a gradient that is read and accumulated in iterations of one loop. */
+static hr_status check_iterations(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const int32_t b = plan->buffers[access->buffer].root, read = plan->by_buffer[b];
-    const int32_t turning = hr_judged_turning(plan, s, plan->buffers[b].home);
-    if (access->kind == HR_JUDGED_READ || turning < 0 || read < 0 ||
-        read > plan->loops[turning].last)
+    const int32_t repeating = hr_judged_repeating(plan, s, plan->buffers[b].home);
+    if (access->kind == HR_JUDGED_READ || repeating < 0 || read < 0 ||
+        read > plan->loops[repeating].last)
         return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
                    "buffer %d (%s): step %d (%s) reads a %s to which step %d (%s) adds in "
-                   "the next turn of loop %d (%s)",
+                   "the next iteration of loop %d (%s)",
                    b, plan->buffers[b].name, read, plan->steps[read].op, plan->buffers[b].role_name,
-                   s, plan->steps[s].op, turning, plan->loops[turning].name);
+                   s, plan->steps[s].op, repeating, plan->loops[repeating].name);
 }
 
 typedef hr_status check_fn(hr_judged_plan *plan, int32_t s, const hr_judged_access *access);
@@ -308,13 +310,13 @@ static hr_status check_gradients(hr_judged_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_buffer[b] = -1;
     hr_status status = for_sums(plan, check_gradient);
-    if (!status) status = for_sums(plan, check_turns);
+    if (!status) status = for_sums(plan, check_iterations);
     return status;
 }
 
 /* ---- scratch */
 
-/* Scratch is one step's: written by it, once, and nobody's after. */
+/* Checks that only one step uses a scratch buffer and writes it once. */
 static hr_status check_scratch(const hr_judged_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_buffer[b] = 0;

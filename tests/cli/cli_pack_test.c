@@ -39,7 +39,7 @@ static void every_answer_has_its_exit_code(void **state)
         { HEADER "a,0,1,1\na,1,2,1\n", "", HR_CORRUPT,
           "line 3: id \"a\" is already used in line 2" },
         { HEADER "a,0,1,-1\n", "", HR_CORRUPT, "line 2: size -1 is negative" },
-        { HEADER "a,3,1,1\n", "", HR_CORRUPT, "line 2: a life that starts at 3 has to end" },
+        { HEADER "a,3,1,1\n", "", HR_CORRUPT, "line 2: a lifetime that starts at 3 must end" },
         { HEADER "a,0,1,9223372036854775807\n", "", HR_OK, "" },
         { HEADER "a,0,1,9223372036854775808\n", "", HR_CORRUPT, "integer below 2^63" },
         { HEADER "a,0,1,9223372036854775807\nb,1,2,1\n", "", HR_CORRUPT, "add up to 2^63" },

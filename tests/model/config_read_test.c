@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_read_test.c - recipes as files: good ones, and bad ones with the text of each refusal. */
+/* config_read_test.c - recipe files: valid ones, and invalid ones with the text of each error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,10 +80,10 @@ static void assert_refused(const char *text, int64_t bytes, const char *message)
 }
 
 typedef struct {
-    const char *wrong, *right; /* a recipe, and what it is refused with or what it is equal to */
+    const char *wrong, *right; /* a recipe, and its error or an equal recipe */
 } pair;
 
-static void a_list_of_patterns_or_groups_is_the_text_of_its_entries(void **state)
+static void a_list_of_patterns_equals_the_joined_text(void **state)
 {
     (void)state;
     static const pair cases[] = {
@@ -107,8 +107,8 @@ static void a_list_of_patterns_or_groups_is_the_text_of_its_entries(void **state
     }
 }
 
-/* Entries of 9 letters with a blank between them: 102 of them are 1,019 bytes. */
-static void a_list_has_the_room_of_its_text_and_no_more(void **state)
+/* Entries of 9 letters separated by a blank: 102 of them are 1,019 bytes. */
+static void a_list_may_be_as_long_as_its_text(void **state)
 {
     (void)state;
     char text[4096] = "train.freeze:\n";
@@ -244,7 +244,7 @@ static void a_key_of_any_length_is_refused_as_unknown(void **state)
                    "(headroom keys lists all)");
 }
 
-static void a_recipe_may_have_a_mebibyte_and_not_a_byte_more(void **state)
+static void a_recipe_may_have_at_most_1_MiB(void **state)
 {
     (void)state;
     enum { LIMIT = 1048576 };
@@ -328,13 +328,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recipe_nests_or_dots_its_keys),
-        cmocka_unit_test(a_list_of_patterns_or_groups_is_the_text_of_its_entries),
-        cmocka_unit_test(a_list_has_the_room_of_its_text_and_no_more),
+        cmocka_unit_test(a_list_of_patterns_equals_the_joined_text),
+        cmocka_unit_test(a_list_may_be_as_long_as_its_text),
         cmocka_unit_test(an_empty_recipe_is_the_defaults),
         cmocka_unit_test(a_bad_recipe_is_refused_with_file_and_line),
         cmocka_unit_test(deep_nesting_is_refused_where_it_begins),
         cmocka_unit_test(a_key_of_any_length_is_refused_as_unknown),
-        cmocka_unit_test(a_recipe_may_have_a_mebibyte_and_not_a_byte_more),
+        cmocka_unit_test(a_recipe_may_have_at_most_1_MiB),
         cmocka_unit_test(a_missing_recipe_and_a_directory_are_refused_by_name),
         cmocka_unit_test(random_bytes_never_break_the_reader),
         cmocka_unit_test(every_preset_reads_and_passes_the_check),

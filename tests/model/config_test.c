@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of keys, sizes, and the checks. */
+/* config_test.c - the table of keys, sizes, and the checks. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +73,7 @@ static void random_value(const hr_key *key, uint64_t *draw, char *text, size_t b
     }
 }
 
-static void what_get_writes_set_takes_back_for_every_key(void **state)
+static void set_accepts_the_text_of_get_for_every_key(void **state)
 {
     (void)state;
     const uint64_t seed = 20261121;
@@ -109,7 +109,7 @@ static void the_rows_cover_the_whole_struct_once(void **state)
         assert_int_equal(hr_config_row_find(row->key.name), i);
         assert_true(strlen(row->key.text) > 0 && strlen(row->key.text) < 80);
     }
-    /* What is left is padding: less than 8 bytes behind each narrower member. */
+    /* The rest is padding: less than 8 bytes after each narrower member. */
     assert_true((int64_t)sizeof(hr_config) - bytes < 8 * hr_config_row_count());
 }
 
@@ -189,7 +189,7 @@ static void an_unknown_key_names_the_nearest_known_one(void **state)
     assert_memory_equal(&config, &before, sizeof config);
 }
 
-static void a_key_that_no_key_resembles_is_refused_without_a_suggestion(void **state)
+static void an_unrelated_key_is_refused_without_a_suggestion(void **state)
 {
     (void)state;
     static const char *const far[] = { "lora.rank",   "model.width", "train.gpu", "memory.limit",
@@ -208,8 +208,8 @@ static void a_key_that_no_key_resembles_is_refused_without_a_suggestion(void **s
     }
 }
 
-/* Of these words the first is what was typed and the others are in order of likelihood; those
- * behind the empty word are no suggestions. */
+/* The first word is the typed one, the others follow by likelihood. Words after the empty word are
+ * no suggestions. */
 static void similar_words_cost_less_and_different_ones_are_no_suggestion(void **state)
 {
     (void)state;
@@ -492,7 +492,7 @@ static void the_check_names_both_numbers(void **state)
     }
 }
 
-static void the_documented_table_is_the_table(void **state)
+static void the_documented_table_equals_the_code(void **state)
 {
     (void)state;
     static char page[65536];
@@ -515,12 +515,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_default_is_what_its_row_prints),
         cmocka_unit_test(the_default_recipe_passes_its_own_check),
-        cmocka_unit_test(what_get_writes_set_takes_back_for_every_key),
+        cmocka_unit_test(set_accepts_the_text_of_get_for_every_key),
         cmocka_unit_test(the_rows_cover_the_whole_struct_once),
         cmocka_unit_test(the_old_name_of_a_key_sets_the_same_member_and_is_noted),
         cmocka_unit_test(get_says_how_many_bytes_its_text_needs),
         cmocka_unit_test(an_unknown_key_names_the_nearest_known_one),
-        cmocka_unit_test(a_key_that_no_key_resembles_is_refused_without_a_suggestion),
+        cmocka_unit_test(an_unrelated_key_is_refused_without_a_suggestion),
         cmocka_unit_test(similar_words_cost_less_and_different_ones_are_no_suggestion),
         cmocka_unit_test(word_distance_counts_single_edits),
         cmocka_unit_test(a_wrong_value_says_what_the_key_takes),
@@ -530,7 +530,7 @@ int main(void)
         cmocka_unit_test(sizes_are_printed_exactly_with_a_unit_that_suits_them),
         cmocka_unit_test(sizes_of_one_table_have_one_unit_and_none_is_shown_as_zero),
         cmocka_unit_test(the_check_names_both_numbers),
-        cmocka_unit_test(the_documented_table_is_the_table),
+        cmocka_unit_test(the_documented_table_equals_the_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

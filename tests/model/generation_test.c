@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generation_test.c - the program of generation in regions of any size. */
+/* generation_test.c - building the generation program in regions of any size. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 enum { BYTES = 1 << 20 };
 
-/* A table that was not taken would be written through null. */
+/* Each failed allocation must be noticed, because writing to its null table would crash. */
 static void a_region_that_is_too_small_is_refused_at_every_size(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hf_config_test.c - config.json of others into the keys of a recipe and back; what is not known is
- * named. */
+/* hf_config_test.c - config.json to the keys of a recipe and back; unknown options are named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,10 +75,10 @@ static void key_is(const hr_config *config, const char *key, const char *expecte
     assert_string_equal(text, expected);
 }
 
-/* ---- what is taken */
+/* ---- accepted options */
 
-/* The same model in the words of two versions of the other software. */
-static void both_spellings_are_one_model(void **state)
+/* The same model with the spellings of two versions of transformers. */
+static void both_spellings_give_the_same_model(void **state)
 {
     (void)state;
     static const char *const names[] = { "gpt_neox", "llama_gqa", "qwen3_tied" };
@@ -118,7 +117,7 @@ static void both_spellings_are_one_model(void **state)
     }
 }
 
-static void what_is_left_out_is_what_the_other_software_takes(void **state)
+static void absent_options_have_the_defaults_of_transformers(void **state)
 {
     (void)state;
     hr_config config;
@@ -176,9 +175,9 @@ static void what_is_left_out_is_what_the_other_software_takes(void **state)
     key_is(&config, "model.n_kv_heads", "32");
 }
 
-/* What transformers 4.57 writes of every model, which 5.23 does less of, and what else stands in
- * published folders. */
-static void what_has_no_effect_is_passed_over(void **state)
+/* Options that transformers 4.57 writes for every model, 5.23 for fewer, and others of published
+ * folders. */
+static void options_without_effect_are_ignored(void **state)
 {
     (void)state;
     static const char *const texts[][2] = {
@@ -212,8 +211,8 @@ static void what_has_no_effect_is_passed_over(void **state)
     }
 }
 
-/* Other software ends its texts by them; what is no id is not taken along. */
-static void token_ids_are_kept_as_they_are(void **state)
+/* Other software ends its texts with these ids; values that are no ids are dropped. */
+static void token_ids_are_kept(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -243,9 +242,9 @@ static void token_ids_are_kept_as_they_are(void **state)
     assert_string_equal(config.token_ids, "  \"pad_token_id\": 3,\n  \"bos_token_id\": 1,\n");
 }
 
-/* ---- what is refused */
+/* ---- refused options */
 
-static void what_is_not_known_is_named(void **state)
+static void unknown_options_are_named(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -360,7 +359,7 @@ static void what_is_not_known_is_named(void **state)
     assert_non_null(strstr(err.message, "config.json: no such file"));
 }
 
-/* ---- beside keys that were given */
+/* ---- with given keys */
 
 static void keys_that_contradict_the_folder_are_named(void **state)
 {
@@ -385,13 +384,13 @@ static void keys_that_contradict_the_folder_are_named(void **state)
         key_is(&config, "model.d_model", "40");
         key_is(&config, "model.from", folder.path);
         key_is(&config, "model.dropout", i == 3 ? "0.5" : "0");
-        assert_int_equal(hr_config_adopt(&config, &err), HR_OK); /* again: the same */
+        assert_int_equal(hr_config_adopt(&config, &err), HR_OK); /* a second call changes nothing */
     }
 }
 
-/* ---- the other way */
+/* ---- writing */
 
-static void what_is_written_is_read_back(void **state)
+static void a_written_config_reads_back_equal(void **state)
 {
     (void)state;
     static const char *const kinds[] = { "none", "linear", "llama3" };
@@ -412,7 +411,7 @@ static void what_is_written_is_read_back(void **state)
         config.model.vocab_size = 300;
         config.model.norm_eps = family == HR_FAMILY_OPT ? 1e-5 : 3e-7;
         config.model.attention.pattern = turn % 4;
-        config.model.attention.window = turn % 4 ? 3 : 1; /* of a dense model it says nothing */
+        config.model.attention.window = turn % 4 ? 3 : 1; /* no effect with a dense pattern */
         if (neox) config.model.rotary_fraction = 0.5;
         if (neox) config.model.parallel_residual = turn % 2;
         if (neox || traits & HR_READS_GROUPS) config.model.rope_theta = 12345.5;
@@ -432,7 +431,7 @@ static void what_is_written_is_read_back(void **state)
             config.model.attention.sliding_window = turn / 4 * 5;
         if (traits & HR_READS_EXPANSION) config.model.expansion = 123;
         if (traits & HR_READS_EXPANSION && turn % 2) config.model.decoder_rank = 9;
-        if (traits & HR_HAS_STATES) { /* neither heads nor norms nor a feed-forward */
+        if (traits & HR_HAS_STATES) { /* no heads, norms or MLP */
             config.model.n_heads = 4;
             config.model.d_ff = 4 * config.model.d_model;
             config.model.norm_eps = 1e-5;
@@ -452,7 +451,8 @@ static void what_is_written_is_read_back(void **state)
     }
 }
 
-/* Other software knows no window of a llama: with one it is a mistral, in all else the same. */
+/* Other software has no window for llama: with one, the model is a mistral and otherwise the
+ * same. */
 static void a_llama_with_a_window_is_written_as_a_mistral(void **state)
 {
     (void)state;
@@ -471,7 +471,7 @@ static void a_llama_with_a_window_is_written_as_a_mistral(void **state)
         config.model.rope_scaling.factor = 2.5;
         assert_int_equal(hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 3], &err),
                          HR_OK);
-        if (!(turn % 3)) config.model.rope_scaling.factor = 8; /* which says nothing */
+        if (!(turn % 3)) config.model.rope_scaling.factor = 8; /* no effect */
         config.model.attention.sliding_window = 5 + turn;
         hr_hf_config_write(&config, &writer);
         assert_non_null(strstr(text, "\"architectures\": [\"MistralForCausalLM\"]"));
@@ -483,7 +483,7 @@ static void a_llama_with_a_window_is_written_as_a_mistral(void **state)
     }
 }
 
-static void a_pattern_that_others_do_not_know_is_said(void **state)
+static void a_pattern_unknown_to_other_software_is_noted(void **state)
 {
     (void)state;
     hr_config config;
@@ -493,25 +493,25 @@ static void a_pattern_that_others_do_not_know_is_said(void **state)
     assert_null(hr_hf_config_note(&config));
     config.model.attention.pattern = 1;
     assert_non_null(strstr(hr_hf_config_note(&config), "other software will use dense attention"));
-    config.model.family = HR_FAMILY_NEEDLE; /* which they do not know at all */
+    config.model.family = HR_FAMILY_NEEDLE; /* unknown to other software */
     assert_null(hr_hf_config_note(&config));
     config.model.family = HR_FAMILY_LLAMA;
-    config.train.out[0] = 0; /* nothing is written */
+    config.train.out[0] = 0; /* no output */
     assert_null(hr_hf_config_note(&config));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_spellings_are_one_model),
-        cmocka_unit_test(what_is_left_out_is_what_the_other_software_takes),
-        cmocka_unit_test(what_has_no_effect_is_passed_over),
-        cmocka_unit_test(token_ids_are_kept_as_they_are),
-        cmocka_unit_test(what_is_not_known_is_named),
+        cmocka_unit_test(both_spellings_give_the_same_model),
+        cmocka_unit_test(absent_options_have_the_defaults_of_transformers),
+        cmocka_unit_test(options_without_effect_are_ignored),
+        cmocka_unit_test(token_ids_are_kept),
+        cmocka_unit_test(unknown_options_are_named),
         cmocka_unit_test(keys_that_contradict_the_folder_are_named),
-        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(a_written_config_reads_back_equal),
         cmocka_unit_test(a_llama_with_a_window_is_written_as_a_mistral),
-        cmocka_unit_test(a_pattern_that_others_do_not_know_is_said),
+        cmocka_unit_test(a_pattern_unknown_to_other_software_is_noted),
     };
     folder = hr_folder_open();
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_test.c - which parameters train, with what rate and decay, and what is refused. */
+/* rules_test.c - which parameters train, with which learning rate and weight decay, and what is
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +25,7 @@ static hr_config recipe(const char *freeze, const char *groups)
     return config;
 }
 
-/* As the assembled program has it. */
+/* The rule in the assembled program. */
 static hr_param_rule rule_of(const hr_config *config, const char *name)
 {
     hr_error err;
@@ -41,7 +42,7 @@ static hr_param_rule rule_of(const hr_config *config, const char *name)
     return rule;
 }
 
-static void freezing_is_by_any_pattern(void **state)
+static void any_matching_pattern_freezes(void **state)
 {
     const hr_config config = recipe("*.h.[01].mlp.*, *wpe*\n transformer.ln_f.bia?", "");
     (void)state;
@@ -92,7 +93,7 @@ static void assert_refused(const char *freeze, const char *groups, const char *s
     assert_string_equal(err.message, sentence);
 }
 
-static void what_means_nothing_is_refused(void **state)
+static void invalid_rules_are_refused(void **state)
 {
     (void)state;
     assert_refused("*.mpl.*", "",
@@ -126,9 +127,9 @@ static void what_means_nothing_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(freezing_is_by_any_pattern),
+        cmocka_unit_test(any_matching_pattern_freezes),
         cmocka_unit_test(the_first_group_that_matches_decides),
-        cmocka_unit_test(what_means_nothing_is_refused),
+        cmocka_unit_test(invalid_rules_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile_test.c - whole plans: sizes of published models, the floor, the judge, the same bytes
- * twice, and the bytes of the presets, which change only on purpose. */
+/* compile_test.c - whole plans: parameter counts of published models, the floor, the verifier,
+ * reproducibility, and the pinned sizes of the presets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void must(hr_status status, const hr_error *err)
     if (status != HR_OK) fail_msg("%s", err->message);
 }
 
-/* Compiles in memory that holds `rubbish`: no plan may depend on what was there. */
+/* Compiles in memory filled with `rubbish`: no plan may depend on the initial content. */
 static void compile(compiled *c, const hr_config *config, int64_t micro_batch, int32_t threads,
                     int rubbish)
 {
@@ -76,7 +76,7 @@ static int64_t parameters(const hr_config *config)
     return count;
 }
 
-/* ---- sizes of models */
+/* ---- parameter counts */
 
 static void needle_has_the_parameters_of_its_authors(void **state)
 {
@@ -90,8 +90,8 @@ static void needle_has_the_parameters_of_its_authors(void **state)
     assert_int_equal(parameters(&config), 70180864);
 }
 
-/* Table and head V D each; a layer: q, k, v and o 4 D^2 + 4 D, feed-forward 8 D^2 + 5 D, two norms
- * 4 D; the final norm 2 D. */
+/* Embedding and head have V D each. A layer: q, k, v and o 4 D^2 + 4 D, MLP 8 D^2 + 5 D, two norms
+ * 4 D. The final norm 2 D. */
 static int64_t pythia_parameters(int64_t V, int64_t L, int64_t D)
 {
     return 2 * V * D + L * (12 * D * D + 13 * D) + 2 * D;
@@ -124,9 +124,9 @@ static void gpt_neox_has_the_parameters_of_every_pythia(void **state)
     }
 }
 
-/* As published, or counted by hand: long-* are 2 V D + L (2 D^2 + 2 D K + 3 D F + 2 D) + D with 8
- * heads of keys of width D / H each in K; wide-* are V D + L (D^2 + D) + D X + X + X V with an
- * expansion of X. */
+/* Published numbers, or computed by hand: long-* have 2 V D + L (2 D^2 + 2 D K + 3 D F + 2 D) + D,
+ * where K is the width of 8 key-value heads of D / H each; wide-* have V D + L (D^2 + D) + D X + X
+ * + X V with an expansion of X. */
 static void families_have_the_published_parameters(void **state)
 {
     static const struct {
@@ -150,7 +150,7 @@ static void families_have_the_published_parameters(void **state)
     gpt2.model.n_heads = 25;
     gpt2.model.d_ff = 6400;
     assert_int_equal(parameters(&gpt2), 1557611200);
-    hr_config yxanul = preset("yxanul-197m"); /* as its authors trained it: a head of V D more */
+    hr_config yxanul = preset("yxanul-197m"); /* as published: an untied head of V D more */
     yxanul.model.tie_embeddings = HR_TIE_FALSE;
     assert_int_equal(parameters(&yxanul), 350002304);
 }
@@ -180,7 +180,7 @@ static void presets_pack_at_their_floor(void **state)
         }
 }
 
-static void the_presets_take_the_bytes_they_took(void **state)
+static void preset_plans_keep_their_size(void **state)
 {
     static const struct {
         const char *name;
@@ -218,7 +218,7 @@ static void the_presets_take_the_bytes_they_took(void **state)
     assert_int_equal(moved, 0);
 }
 
-static void random_plans_pass_the_judge_and_come_out_the_same_twice(void **state)
+static void random_plans_pass_the_verifier_and_are_reproducible(void **state)
 {
     (void)state;
     const hr_folder folder = hr_folder_open();
@@ -256,7 +256,7 @@ static void random_plans_pass_the_judge_and_come_out_the_same_twice(void **state
     hr_folder_close(&folder);
 }
 
-static void too_little_room_is_refused_wherever_it_ends(void **state)
+static void a_region_that_is_too_small_is_refused_at_every_size(void **state)
 {
     (void)state;
     const hr_config config = random_config(SEED, 3);
@@ -285,9 +285,9 @@ int main(void)
         cmocka_unit_test(gpt_neox_has_the_parameters_of_every_pythia),
         cmocka_unit_test(families_have_the_published_parameters),
         cmocka_unit_test(presets_pack_at_their_floor),
-        cmocka_unit_test(the_presets_take_the_bytes_they_took),
-        cmocka_unit_test(random_plans_pass_the_judge_and_come_out_the_same_twice),
-        cmocka_unit_test(too_little_room_is_refused_wherever_it_ends),
+        cmocka_unit_test(preset_plans_keep_their_size),
+        cmocka_unit_test(random_plans_pass_the_verifier_and_are_reproducible),
+        cmocka_unit_test(a_region_that_is_too_small_is_refused_at_every_size),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* consume_test.c - updates among the steps of the backward pass: where they stand, what that saves,
- * and that the judge refuses them one step earlier. */
+/* consume_test.c - gradient release: the places of the updates, the memory it saves, and that the
+ * verifier refuses an update one step earlier. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,11 +85,11 @@ static bool completes(const hr_program *program, int32_t s)
     return program->steps[s].op == HR_OP_merge || program->steps[s].op == HR_OP_embed_bwd;
 }
 
-/* ---- where they stand */
+/* ---- places */
 
-/* Every parameter is updated once, in the step, in no inner loop, behind the last that reads its
- * weight or adds to its gradient and before anything else of the model; so is its average, behind
- * the update. */
+/* Checks that every parameter is updated once, in the step and outside of inner loops, directly
+ * after the last step that reads its weight or adds to its gradient. Its average follows the
+ * update. */
 static void judge_places(const hr_program *program)
 {
     for (int32_t p = 0; p < program->param_count; p++) {
@@ -139,7 +139,7 @@ static void judge_sections(const hr_program *program, bool clips)
     assert_int_equal(hr_program_loop(program, "update") != HR_NONE, !clips);
     assert_true(report != HR_NONE);
     for (int32_t s = 0; s <= report; s++) assert_false(updates(program, s));
-    /* With the norm's pass the report knows both numbers, without it the loss. */
+    /* With a norm section the report has both numbers, otherwise only the loss. */
     assert_int_equal(program->steps[report].in[1] != HR_NONE, clips);
     assert_int_not_equal(program->steps[report].in[0], HR_NONE);
     assert_int_equal(first_of(program, HR_OP_clip, clips ? "step" : "norm"), HR_NONE);
@@ -148,7 +148,7 @@ static void judge_sections(const hr_program *program, bool clips)
             assert_true(is_in(program, s, clips ? "norm" : "step"));
 }
 
-static void updates_stand_where_their_gradient_is_complete(void **state)
+static void updates_follow_the_last_use_of_weight_and_gradient(void **state)
 {
     const hr_folder folder = hr_folder_open();
     hr_error err;
@@ -170,8 +170,8 @@ static void updates_stand_where_their_gradient_is_complete(void **state)
     hr_folder_close(&folder);
 }
 
-/* The norm's pass is the step's, step by step: the same operations in the same order and turns. */
-static void the_norm_is_the_step_over_again(void **state)
+/* The norm section equals the step: the same operations in the same order and loops. */
+static void the_norm_section_repeats_the_step(void **state)
 {
     (void)state;
     for (uint64_t turn = 0; turn < 40 * HR_COUNT; turn++) {
@@ -204,7 +204,8 @@ static void the_norm_is_the_step_over_again(void **state)
 
 /* ---- one step too early */
 
-/* The step reads or writes the gradient that the update reads, or what this renews. */
+/* Returns whether a step must precede the update: it accesses the gradient that the update reads,
+ * or state that it writes. */
 static bool holds_up(const hr_step *step, const hr_step *update)
 {
     for (int32_t i = 0; i < HR_IN_MAX; i++)
@@ -215,7 +216,7 @@ static bool holds_up(const hr_step *step, const hr_step *update)
     return false;
 }
 
-/* Takes update `s` before the last step of the model that it waits for, into its loop. */
+/* Moves update `s` before the last step of the model that must precede it, into its loop. */
 static void take_up(hr_program *program, int32_t s)
 {
     const int32_t section = hr_program_loop(program, "step");
@@ -272,22 +273,23 @@ static void an_update_one_step_too_early_is_refused(void **state)
     hr_folder_close(&folder);
 }
 
-/* ---- floors worked out by hand
+/* ---- floors computed by hand
  *
- * 256 token rows (R): x [32], made by the fetch; a layer of feed-forward alone, out = relu(x W1) W2
- * with W1 [32, 512], W2 [512, 32]; logits = out W3, W3 [32, 96]; loss. fp32, SGD with a moment, no
+ * 256 token rows (R): x [32] from the fetch; a layer with an MLP only, out = relu(x W1) W2 with
+ * W1 [32, 512], W2 [512, 32]; logits = out W3, W3 [32, 96]; loss. fp32, SGD with a moment, no
  * scratch. Bytes:
  *
- *   state    W1, W2 65536 each, W3 12288, a moment beside each: 286720
+ *   state    W1, W2 65536 each, W3 12288, and a moment of each: 286720
  *   rows     x, out and its gradient 128 R; targets 4 R; up, d.up 2048 R; logits and d.logits,
- *            which lies over them, 384 R
- *   lines    1/tokens, learning rate, loss sum, parts of the norm, norm and scale: 64 each
+ *            which share memory, 384 R
+ *   lines    1/tokens, learning rate, loss sum, terms of the norm, norm and scale: 64 each
  *
- * Steps: up, out; logits, loss, dW3, d.out; dW2, d.up, dW1; no d.x, since x has no maker. */
+ * Steps: up, out; logits, loss, dW3, d.out; dW2, d.up, dW1. There is no d.x, since x is an
+ * input. */
 
 enum { R = 256, V = 96, D = 32, F = 512, T = 64 };
 enum { STATE = 286720, G_W3 = 12288, G_W = 65536, LINE = 64, TARGETS = 4 };
-enum { STREAM = 128, WIDE = 2048, LOGITS = 384 }; /* bytes a row */
+enum { STREAM = 128, WIDE = 2048, LOGITS = 384 }; /* bytes per row */
 
 static int32_t matrix(hr_builder *b, int64_t K, int64_t N, const char *name)
 {
@@ -363,9 +365,9 @@ static void floor_is(double clip, hr_strategy strategy, int64_t bytes)
     free(c.memory);
 }
 
-/* In pieces of 64 tokens the head is small, and the peak is at dW1: x, d.up over up, all gradients;
- * the learning rate and the loss wait for the update. */
-static void the_floor_of_gradients_kept(void **state)
+/* With loss chunks of 64 tokens the head is small, and the peak is at dW1: x, d.up in place of up,
+ * all gradients. The learning rate and the loss are live until the update. */
+static void without_release_the_floor_is_as_computed_by_hand(void **state)
 {
     const hr_strategy kept = { .loss_chunk = 64 };
     (void)state;
@@ -373,29 +375,29 @@ static void the_floor_of_gradients_kept(void **state)
     floor_is(1, kept, STATE + R * (STREAM + WIDE) + G_W3 + 2 * G_W + 2 * LINE);
 }
 
-/* W3 is updated behind the head's loop, W2 behind d.up, so that no two gradients meet. At d.up are
- * x, d.out, d.up over up and the gradient of W2: fewer than in the turns of the head, with x, up,
- * out, d.out and targets whole, a turn's logits, the gradient of W3; 1/tokens, learning rate,
- * loss. */
-static void the_floor_of_gradients_consumed(void **state)
+/* W3 is updated after the loop of the head and W2 after d.up, so no two gradients are live
+ * together. At d.up: x, d.out, d.up in place of up, and the gradient of W2. This is less than in
+ * the loop of the head: x, up, out, d.out and targets whole, the logits of one iteration, the
+ * gradient of W3, 1/tokens, learning rate, loss. */
+static void with_release_the_floor_is_as_computed_by_hand(void **state)
 {
     const hr_strategy consumed = { .loss_chunk = 64, .consume = true };
     const int64_t head = R * (3 * STREAM + WIDE + TARGETS) + 64 * LOGITS + G_W3;
     (void)state;
     assert_true(R * (2 * STREAM + WIDE) + G_W < head);
     floor_is(0, consumed, STATE + head + 3 * LINE);
-    /* The second time there, the norm is known. */
+    /* The second pass has the norm already. */
     floor_is(1, consumed, STATE + head + 4 * LINE);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(updates_stand_where_their_gradient_is_complete),
-        cmocka_unit_test(the_norm_is_the_step_over_again),
+        cmocka_unit_test(updates_follow_the_last_use_of_weight_and_gradient),
+        cmocka_unit_test(the_norm_section_repeats_the_step),
         cmocka_unit_test(an_update_one_step_too_early_is_refused),
-        cmocka_unit_test(the_floor_of_gradients_kept),
-        cmocka_unit_test(the_floor_of_gradients_consumed),
+        cmocka_unit_test(without_release_the_floor_is_as_computed_by_hand),
+        cmocka_unit_test(with_release_the_floor_is_as_computed_by_hand),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

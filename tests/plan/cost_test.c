@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cost_test.c - the price of a program is the sum of its calls, each at the rows it has. The
- * calls are walked here one by one, as the executor does, with short last turns and all. */
+/* cost_test.c - the cost of a program is the sum of its calls, each with its rows. This test
+ * enumerates the calls one by one, as the executor does, including short last iterations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void build(built *b, const hr_config *config, int64_t micro_batch)
         fail_msg("%s", err.message);
 }
 
-/* Any rates that are all different. */
+/* Random rates that all differ. */
 static void draw_rates(uint64_t turn, hr_rates *rates)
 {
     rates->threads = THREADS;
@@ -55,7 +55,8 @@ static void draw_rates(uint64_t turn, hr_rates *rates)
     }
 }
 
-/* Walks all turns of the loops around a step, outermost first, and prices each call. */
+/* Enumerates all iterations of the loops around a step, outermost first, and adds the cost of each
+ * call. */
 typedef struct {
     const hr_program *program;
     const hr_rates *rates;
@@ -134,7 +135,7 @@ static hr_config small_config(void)
     return config;
 }
 
-static void layers_that_are_alike_cost_alike(void **state)
+static void equal_layers_cost_the_same(void **state)
 {
     (void)state;
     static hr_rates rates;
@@ -154,7 +155,7 @@ static void layers_that_are_alike_cost_alike(void **state)
     free(b.memory);
 }
 
-static void sums_start_once_however_often_their_step_runs(void **state)
+static void sums_start_once_per_iteration_of_their_home(void **state)
 {
     (void)state;
     static hr_rates rates;
@@ -173,8 +174,9 @@ static void sums_start_once_however_often_their_step_runs(void **state)
     free(cut.memory);
 }
 
-/* By hand: what each product packs, carries and cuts short, and what its call is not charged. */
-static void products_count_what_their_blocks_do(void **state)
+/* Computed by hand: the items that each product packs, carries and pads, and those it is not
+ * charged for. */
+static void products_count_the_work_of_their_blocks(void **state)
 {
     (void)state;
     hr_step step = { .out = { 0, HR_NONE, HR_NONE, HR_NONE, HR_NONE } };
@@ -203,8 +205,8 @@ static void products_count_what_their_blocks_do(void **state)
     assert_int_equal(items[3], 2 * 600 * 1000);
 }
 
-/* LayerNorm takes a mean away, RMSNorm does not: bytes alone would price them alike. */
-static void norms_count_what_they_centre(void **state)
+/* LayerNorm subtracts a mean, RMSNorm does not: bytes alone would give them equal costs. */
+static void norms_count_the_subtraction_of_the_mean(void **state)
 {
     (void)state;
     for (int32_t i = 0; i < 4; i++) {
@@ -218,7 +220,7 @@ static void norms_count_what_they_centre(void **state)
     }
 }
 
-/* Nothing that a step is charged for is negative, or less with more rows. */
+/* No term is negative, and none decreases with more rows. */
 static void more_rows_are_never_less_work(void **state)
 {
     (void)state;
@@ -243,7 +245,7 @@ static void more_rows_are_never_less_work(void **state)
     }
 }
 
-static void tables_are_not_charged_for_what_is_not_looked_up(void **state)
+static void tables_cost_only_the_rows_looked_up(void **state)
 {
     (void)state;
     hr_config config = small_config();
@@ -266,7 +268,7 @@ static void tables_are_not_charged_for_what_is_not_looked_up(void **state)
     free(many.memory);
 }
 
-static void what_is_too_large_to_be_timed_costs_the_most_there_is(void **state)
+static void costs_saturate(void **state)
 {
     (void)state;
     hr_rate rate = { .call_ps = HR_RATE_CALL_PS_MOST };
@@ -280,7 +282,7 @@ static void what_is_too_large_to_be_timed_costs_the_most_there_is(void **state)
     assert_int_equal(hr_cost_of(&rate, &work), 5); /* floor(1999999 x 3 / 10^6) */
 }
 
-static void a_guess_prices_every_kernel_and_a_higher_rung_never_more(void **state)
+static void every_kernel_has_an_estimate_and_a_higher_rung_never_costs_more(void **state)
 {
     (void)state;
     static const char *const rungs[] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
@@ -309,14 +311,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_costs_the_sum_of_its_calls),
-        cmocka_unit_test(layers_that_are_alike_cost_alike),
-        cmocka_unit_test(sums_start_once_however_often_their_step_runs),
-        cmocka_unit_test(products_count_what_their_blocks_do),
-        cmocka_unit_test(norms_count_what_they_centre),
+        cmocka_unit_test(equal_layers_cost_the_same),
+        cmocka_unit_test(sums_start_once_per_iteration_of_their_home),
+        cmocka_unit_test(products_count_the_work_of_their_blocks),
+        cmocka_unit_test(norms_count_the_subtraction_of_the_mean),
         cmocka_unit_test(more_rows_are_never_less_work),
-        cmocka_unit_test(tables_are_not_charged_for_what_is_not_looked_up),
-        cmocka_unit_test(what_is_too_large_to_be_timed_costs_the_most_there_is),
-        cmocka_unit_test(a_guess_prices_every_kernel_and_a_higher_rung_never_more),
+        cmocka_unit_test(tables_cost_only_the_rows_looked_up),
+        cmocka_unit_test(costs_saturate),
+        cmocka_unit_test(every_kernel_has_an_estimate_and_a_higher_rung_never_costs_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

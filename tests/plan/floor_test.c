@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* floor_test.c - strategies whose floor was worked out by hand. */
+/* floor_test.c - strategies whose floor was computed by hand. */
 #include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
@@ -8,20 +8,20 @@
 #include "support/by_hand.h"
 #include "support/compiled.h"
 
-/* 256 token rows (R): h from table [96, 32]; a layer of feed-forward alone, out = h + act(h W1) W2
- * with W1 [32, 64], W2 [64, 32]; logits = out W3, W3 [32, 96]; loss; a report that reads all
- * gradients. fp32, no scratch. Bytes:
+/* 256 token rows (R): h from table [96, 32]; a layer with an MLP only, out = h + act(h W1) W2 with
+ * W1 [32, 64], W2 [64, 32]; logits = out W3, W3 [32, 96]; loss; a report that reads all gradients.
+ * fp32, no scratch. Bytes:
  *
  *   weights  table, W3 12288 each, W1, W2 8192 each: 40960; gradients the same
  *   rows     ids, targets 4 R; h, out and their gradients 128 R; up, pre, d.up 256 R; logits and
- *            d.logits, which lies over them, 384 R
+ *            d.logits, which share memory, 384 R
  *   small    1/tokens 64, learning rate (fetch only), loss sum 64
  *
  * Steps: embed h, up, out; logits, loss, dW3, d.out; dW2, d.up, dW1, d.h; embed_bwd. */
 
 enum { R = 256, V = 96, D = 32, F = 64, T = 64 };
 enum { WEIGHTS = 40960, G_TABLE = 12288, G_W = 8192, LINE = 64, IDS = 4 * R };
-enum { STREAM = 128, WIDE = 256, LOGITS = 384 }; /* bytes a row */
+enum { STREAM = 128, WIDE = 256, LOGITS = 384 }; /* bytes per row */
 
 static void build_by_hand(compiled *c, hr_act act)
 {
@@ -87,62 +87,63 @@ static void floor_is(hr_act act, hr_strategy strategy, uint32_t recompute_set, i
 enum { ACT = 1u << HR_INTERMEDIATE_ACTIVATION, UP = 1u << HR_INTERMEDIATE_UP };
 
 /* At dW3: h and up for the layer's gradients, out, d.logits, the first gradient. */
-static void the_floor_of_everything_kept(void **state)
+static void saving_everything_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true }, 0,
              WEIGHTS + IDS + LINE + R * (STREAM + WIDE + STREAM + LOGITS) + G_TABLE);
 }
 
-static void the_floor_of_an_activation_dropped(void **state)
+static void recomputing_an_activation_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true }, ACT,
              WEIGHTS + IDS + LINE + R * (STREAM + STREAM + LOGITS) + G_TABLE);
 }
 
-/* Chunks make the head small; then the peak is at dW1: h, d.out, d.up over the activation made
- * again, three gradients. */
-static void the_floor_of_an_activation_dropped_in_chunks(void **state)
+/* With loss chunks the head is small, and the peak is at dW1: h, d.out, d.up in place of the
+ * recomputed activation, three gradients. */
+static void recomputing_with_loss_chunks_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64 }, ACT,
              WEIGHTS + IDS + LINE + R * (STREAM + STREAM + WIDE) + G_TABLE + 2 * G_W);
 }
 
-/* In tiles of 64 tokens h, d.out and d.h are there whole, d.up for a turn, and the gradients live
- * through all turns. */
-static void the_floor_of_a_tiled_layer(void **state)
+/* With tiles of 64 tokens h, d.out and d.h are whole, d.up has the rows of one iteration, and the
+ * gradients live through all iterations. */
+static void a_tiled_layer_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64, .mlp_tile = 64 }, ACT,
              WEIGHTS + IDS + LINE + R * 3 * STREAM + 64 * WIDE + G_TABLE + 2 * G_W);
 }
 
-/* dx first: the activation waits for dW2, so d.up cannot lie over it. */
-static void the_floor_of_dx_first(void **state)
+/* With dx first the activation is live until dW2, so d.up cannot reuse its memory. */
+static void input_gradient_first_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .loss_chunk = 64 }, ACT,
              WEIGHTS + IDS + LINE + R * (2 * STREAM + 2 * WIDE) + G_TABLE + G_W);
 }
 
-/* GELU keeps what came before it; the activation is made from that, for dW2. */
-static void the_floor_of_an_activation_made_from_what_came_before_it(void **state)
+/* GELU saves its input; the activation is recomputed from it for dW2. */
+static void an_activation_from_its_saved_input_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_GELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64 }, ACT,
              WEIGHTS + IDS + LINE + R * (2 * STREAM + 2 * WIDE) + G_TABLE + G_W);
     floor_is(HR_ACT_GELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64, .mlp_tile = 64 }, ACT,
              WEIGHTS + IDS + LINE + R * (3 * STREAM + WIDE) + 64 * WIDE + G_TABLE + 2 * G_W);
-    /* Neither kept: in a tile both are there for a turn, and d.up comes over one of them. */
+    /* Neither is saved: in a tile both exist for one iteration, and d.up reuses the memory of
+     * one. */
     floor_is(HR_ACT_GELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64, .mlp_tile = 64 },
              ACT | UP, WEIGHTS + IDS + LINE + R * 3 * STREAM + 2 * 64 * WIDE + G_TABLE + 2 * G_W);
 }
 
-/* Micro-batches of one sequence with tiles of a turn's own size are no tiles; gradients, ids and
- * targets live through all turns. Peak at the loss: h, out, logits. */
-static void the_floor_of_micro_batches(void **state)
+/* With micro-batches of one sequence, tiles of the same size have no effect. Gradients, ids and
+ * targets live through all iterations. Peak at the loss: h, out, logits. */
+static void micro_batches_have_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true, .micro_batch = 1 }, ACT,
@@ -152,13 +153,13 @@ static void the_floor_of_micro_batches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_floor_of_everything_kept),
-        cmocka_unit_test(the_floor_of_an_activation_dropped),
-        cmocka_unit_test(the_floor_of_an_activation_dropped_in_chunks),
-        cmocka_unit_test(the_floor_of_a_tiled_layer),
-        cmocka_unit_test(the_floor_of_dx_first),
-        cmocka_unit_test(the_floor_of_an_activation_made_from_what_came_before_it),
-        cmocka_unit_test(the_floor_of_micro_batches),
+        cmocka_unit_test(saving_everything_has_the_floor_computed_by_hand),
+        cmocka_unit_test(recomputing_an_activation_has_the_floor_computed_by_hand),
+        cmocka_unit_test(recomputing_with_loss_chunks_has_the_floor_computed_by_hand),
+        cmocka_unit_test(a_tiled_layer_has_the_floor_computed_by_hand),
+        cmocka_unit_test(input_gradient_first_has_the_floor_computed_by_hand),
+        cmocka_unit_test(an_activation_from_its_saved_input_has_the_floor_computed_by_hand),
+        cmocka_unit_test(micro_batches_have_the_floor_computed_by_hand),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing instances as files: what is read, what is refused and how, what is written. */
+/* instance_test.c - packing instances as files: reading, refusing, packing and writing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static hr_status pack(int64_t capacity, double seconds, hr_pack_report *report)
     return hr_pack_file(&request, report, &err);
 }
 
-static void columns_stand_in_any_order(void **state)
+static void columns_may_have_any_order(void **state)
 {
     (void)state;
     static const char text[] = "\xef\xbb\xbfsize, id ,offset,upper,lower\r\n"
@@ -87,7 +87,7 @@ static void columns_stand_in_any_order(void **state)
 
 #define HEADER "id,lower,upper,size\n"
 
-static void what_cannot_be_used_is_refused_with_its_line(void **state)
+static void an_invalid_file_is_refused_with_its_line(void **state)
 {
     (void)state;
     static const struct {
@@ -109,8 +109,8 @@ static void what_cannot_be_used_is_refused_with_its_line(void **state)
           "line 2: size \"9223372036854775808\" is not an integer below 2^63" },
         { HEADER "a,0,1,9223372036854775807\nb,5,6,1\n",
           "line 3: with size 1 all sizes add up to 2^63 bytes or more" },
-        { HEADER "a,5,4,3\n", "line 2: a life that starts at 5 has to end after that, not at 4" },
-        { HEADER "a,5,5,3\n", "line 2: a life that starts at 5 has to end after that, not at 5" },
+        { HEADER "a,5,4,3\n", "line 2: a lifetime that starts at 5 must end after it, not at 4" },
+        { HEADER "a,5,5,3\n", "line 2: a lifetime that starts at 5 must end after it, not at 5" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hr_pack_report report;
@@ -122,7 +122,7 @@ static void what_cannot_be_used_is_refused_with_its_line(void **state)
     }
 }
 
-static void bytes_that_are_no_text_are_refused(void **state)
+static void binary_data_is_refused(void **state)
 {
     (void)state;
     char noise[4096];
@@ -134,7 +134,7 @@ static void bytes_that_are_no_text_are_refused(void **state)
     assert_int_equal(pack(-1, 1, &report), HR_CORRUPT);
 }
 
-static void a_file_that_is_not_there_is_named(void **state)
+static void a_missing_file_is_named(void **state)
 {
     (void)state;
     const hr_pack_request request = { "nowhere.csv", NULL, -1, 1 };
@@ -143,7 +143,7 @@ static void a_file_that_is_not_there_is_named(void **state)
     assert_non_null(strstr(err.message, "nowhere.csv"));
 }
 
-static void a_row_too_many_is_refused(void **state)
+static void too_many_rows_are_refused(void **state)
 {
     (void)state;
     FILE *file = fopen(in, "w");
@@ -156,11 +156,11 @@ static void a_row_too_many_is_refused(void **state)
     assert_non_null(strstr(err.message, "line 1048578: more than 1048576 rows, the limit"));
 }
 
-/* Seven rows that overlap by 5 bytes at most and need 6. */
+/* Seven rows with 5 bytes live at most that need 6. */
 static const char unreachable[] = HEADER
     "0,0,1,3\n1,0,4,1\n2,1,3,2\n3,2,5,2\n4,3,6,1\n5,4,5,2\n6,5,6,3\n";
 
-static void a_capacity_below_what_is_alive_is_refused_by_that(void **state)
+static void a_capacity_below_the_live_bytes_is_refused(void **state)
 {
     (void)state;
     hr_pack_report report;
@@ -172,7 +172,7 @@ static void a_capacity_below_what_is_alive_is_refused_by_that(void **state)
     assert_int_equal(access(out, F_OK), -1);
 }
 
-static void a_capacity_that_no_placement_has_is_refused_by_trying_all(void **state)
+static void an_impossible_capacity_is_refuted_by_search(void **state)
 {
     (void)state;
     hr_pack_report report;
@@ -198,7 +198,7 @@ static void the_lowest_arena_is_written_with_its_proof(void **state)
     assert_int_equal(report.arena_bytes, 6);
 }
 
-static void without_time_the_answer_is_undecided_and_sound(void **state)
+static void without_time_the_answer_is_undecided_and_valid(void **state)
 {
     (void)state;
     hr_pack_report report;
@@ -212,8 +212,8 @@ static void without_time_the_answer_is_undecided_and_sound(void **state)
     assert_int_equal(access(out, F_OK), -1);
 }
 
-/* Whether two rows meet depends on which times come first, not on how far apart they lie. */
-static void times_may_lie_as_far_apart_as_numbers_go(void **state)
+/* Whether two rows overlap depends on the order of their times, not on the distances. */
+static void times_may_span_the_range_of_64_bits(void **state)
 {
     (void)state;
     static const char text[] = HEADER "a,-9223372036854775808,9223372036854775807,5\n"
@@ -237,7 +237,7 @@ static void no_rows_need_no_bytes(void **state)
     assert_string_equal(written(), "id,lower,upper,size,offset\n");
 }
 
-static void a_row_of_nearly_all_bytes_is_packed(void **state)
+static void a_row_of_nearly_2_63_bytes_is_packed(void **state)
 {
     (void)state;
     static const char text[] = HEADER "a,0,1,9223372036854775807\n";
@@ -247,7 +247,7 @@ static void a_row_of_nearly_all_bytes_is_packed(void **state)
     assert_int_equal(report.arena_bytes, INT64_MAX);
 }
 
-static void what_was_written_reads_back_the_same(void **state)
+static void a_written_file_reads_back_equal(void **state)
 {
     (void)state;
     char first[4096];
@@ -267,19 +267,19 @@ static void what_was_written_reads_back_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_stand_in_any_order),
-        cmocka_unit_test(what_cannot_be_used_is_refused_with_its_line),
-        cmocka_unit_test(bytes_that_are_no_text_are_refused),
-        cmocka_unit_test(a_file_that_is_not_there_is_named),
-        cmocka_unit_test(a_row_too_many_is_refused),
-        cmocka_unit_test(a_capacity_below_what_is_alive_is_refused_by_that),
-        cmocka_unit_test(a_capacity_that_no_placement_has_is_refused_by_trying_all),
+        cmocka_unit_test(columns_may_have_any_order),
+        cmocka_unit_test(an_invalid_file_is_refused_with_its_line),
+        cmocka_unit_test(binary_data_is_refused),
+        cmocka_unit_test(a_missing_file_is_named),
+        cmocka_unit_test(too_many_rows_are_refused),
+        cmocka_unit_test(a_capacity_below_the_live_bytes_is_refused),
+        cmocka_unit_test(an_impossible_capacity_is_refuted_by_search),
         cmocka_unit_test(the_lowest_arena_is_written_with_its_proof),
-        cmocka_unit_test(without_time_the_answer_is_undecided_and_sound),
-        cmocka_unit_test(times_may_lie_as_far_apart_as_numbers_go),
+        cmocka_unit_test(without_time_the_answer_is_undecided_and_valid),
+        cmocka_unit_test(times_may_span_the_range_of_64_bits),
         cmocka_unit_test(no_rows_need_no_bytes),
-        cmocka_unit_test(a_row_of_nearly_all_bytes_is_packed),
-        cmocka_unit_test(what_was_written_reads_back_the_same),
+        cmocka_unit_test(a_row_of_nearly_2_63_bytes_is_packed),
+        cmocka_unit_test(a_written_file_reads_back_equal),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kept_test.c - bytes that a token leaves in a layer for its backward pass when no product is done
- * twice, by counting on paper and on built programs (docs/fit.md). */
+/* kept_test.c - bytes per token that a layer saves for backward if no product is recomputed, by a
+ * formula and in built programs (docs/fit.md). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@
 
 enum { LAYERS = 3, T = 128, BATCH = 2, H = 4, D = 384, F = 4 * D, GATED = 8 * D / 3 };
 
-/* Everything but what a pass over memory makes again: norms, and activations from what they were
- * applied to. ReLU has no such value before it. */
+/* The values that a pass over memory recomputes: norms, and activations from their inputs. ReLU
+ * saves no input. */
 static hr_intermediates cheap(int32_t family)
 {
     const bool relu = family == HR_FAMILY_NEEDLE;
@@ -33,7 +33,7 @@ static int64_t flops_of_step(const hr_program *program)
     return flops;
 }
 
-/* Bytes of the middle layer's values that are there from its forward pass to the head. */
+/* Bytes of the middle layer's values that are live from its forward pass to the head. */
 static int64_t kept_bytes(const hr_compiled *c)
 {
     const hr_program *program = &c->program;
@@ -50,22 +50,22 @@ static int64_t kept_bytes(const hr_compiled *c)
     return bytes;
 }
 
-static void a_token_leaves_in_a_layer_what_the_formula_says(void **state)
+static void saved_bytes_per_token_equal_the_formula(void **state)
 {
     static const struct {
         int32_t family, parallel;
         int64_t kv_heads, d_ff;
         int64_t bytes; /* bf16 */
     } cases[] = {
-        /* its input, q k v, output of attention, up, log-sum-exps, statistics of two norms */
+        /* layer input, q k v, attention output, up, log-sum-exps, statistics of two norms */
         { HR_FAMILY_GPT_NEOX, 1, 0, F, 2 * D + 6 * D + 2 * D + 2 * F + 4 * H + 2 * 8 },
-        /* and the sum between the branches */
+        /* plus the sum between the branches */
         { HR_FAMILY_GPT_NEOX, 0, 0, F, 2 * D + 6 * D + 2 * D + 2 * D + 2 * F + 4 * H + 2 * 8 },
-        /* four norms; of ReLU its result */
+        /* four norms; for ReLU its result */
         { HR_FAMILY_NEEDLE, 0, 0, F, 2 * D + 6 * D + 2 * D + 2 * D + 2 * F + 4 * H + 4 * 8 },
-        /* gate and up, norms without means: 22.7 d + 4 H + 8 where F is 8/3 d */
+        /* gate and up, norms without means: 22.7 d + 4 H + 8 if F is 8/3 d */
         { HR_FAMILY_LLAMA, 0, 0, GATED, 2 * D + 6 * D + 2 * D + 2 * D + 4 * GATED + 4 * H + 2 * 4 },
-        /* half as many keys and values */
+        /* half as many key-value heads */
         { HR_FAMILY_LLAMA, 0, 2, GATED, 2 * D + 4 * D + 2 * D + 2 * D + 4 * GATED + 4 * H + 2 * 4 },
     };
     (void)state;
@@ -108,7 +108,7 @@ static void a_token_leaves_in_a_layer_what_the_formula_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_leaves_in_a_layer_what_the_formula_says),
+        cmocka_unit_test(saved_bytes_per_token_equal_the_formula),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

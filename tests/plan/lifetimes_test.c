@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifetimes_test.c - how long values live, and whose bytes an output may take over: one small
+/* lifetimes_test.c - lifetimes of values, and reuse of an input's bytes by an output: one small
  * program for each rule. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void must(hr_status status, const hr_error *err)
     if (status != HR_OK) fail_msg("%s", err->message);
 }
 
-/* A program with one weight and, as every step needs something to read, a value of rows: step 0. */
+/* A program with one weight and a value with rows that other steps read: step 0. */
 static int32_t open_scene(scene *s)
 {
     s->region = hr_region_over(s->memory, sizeof s->memory);
@@ -55,7 +55,7 @@ static int32_t rows(scene *s, const char *name, int64_t width)
     return hr_build_rows(&s->builder, name, HR_F32, width);
 }
 
-/* made = dy W^T + addend: the output may take the bytes of addend or aux, never those of dy. */
+/* made = dy W^T + addend: the output may reuse the bytes of addend or aux, never those of dy. */
 static void product(scene *s, int32_t dy, int32_t addend, int32_t made)
 {
     const hr_linear_attr attr = { WIDTH, WIDTH, ROWS, HR_ACT_NONE };
@@ -66,7 +66,7 @@ static void product(scene *s, int32_t dy, int32_t addend, int32_t made)
     step->out[0] = made;
 }
 
-/* Reads a value and nothing else. */
+/* A step that only reads a value. */
 static void look(scene *s, int32_t value)
 {
     hr_build_step(&s->builder, HR_OP_sample, 0, 0)->in[0] = value;
@@ -109,7 +109,7 @@ static void a_value_lives_from_its_first_to_its_last_access(void **state)
     lives(&s, s.weight, 0, 3); /* outlives the run: every step */
 }
 
-static void a_value_from_outside_lives_through_a_loop_that_turns(void **state)
+static void an_outer_value_lives_through_a_repeating_loop(void **state)
 {
     static scene s;
     (void)state;
@@ -126,12 +126,12 @@ static void a_value_from_outside_lives_through_a_loop_that_turns(void **state)
         hr_build_loop_close(&s.builder);
         hr_build_loop_close(&s.builder);
         derive(&s);
-        lives(&s, a, 0, count > 1 ? 5 : 3); /* the next turn reads it again */
-        lives(&s, own, 3, 4);               /* belongs to a turn */
+        lives(&s, a, 0, count > 1 ? 5 : 3); /* the next iteration reads it again */
+        lives(&s, own, 3, 4);               /* belongs to one iteration */
     }
 }
 
-static void a_sum_is_there_from_the_first_turn_to_its_reader(void **state)
+static void a_sum_lives_from_the_first_iteration_to_its_reader(void **state)
 {
     static scene s;
     (void)state;
@@ -139,7 +139,7 @@ static void a_sum_is_there_from_the_first_turn_to_its_reader(void **state)
     const int32_t sum = hr_build_fixed(&s.builder, "sum", HR_ROLE_GRADIENT, HR_F32, HR_PANEL, WIDTH,
                                        WIDTH, 0);
     hr_build_loop_open(&s.builder, "turns", HR_MANY);
-    look(&s, a); /* step 1: the loop begins before the sum is first written */
+    look(&s, a); /* step 1: the loop starts before the first write of the sum */
     const hr_linear_attr attr = { WIDTH, WIDTH, ROWS, HR_ACT_NONE };
     hr_step *step = hr_build_step(&s.builder, HR_OP_linear_dw, &attr, sizeof attr); /* step 2 */
     step->in[0] = step->in[1] = a;
@@ -151,13 +151,13 @@ static void a_sum_is_there_from_the_first_turn_to_its_reader(void **state)
     lives(&s, sum, 1, 4);
 }
 
-static void an_output_takes_the_bytes_of_an_addend_that_dies(void **state)
+static void an_output_reuses_the_bytes_of_an_addend_in_its_last_read(void **state)
 {
     static scene s;
     (void)state;
     const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH), c = rows(&s, "c", WIDTH);
     product(&s, a, HR_NONE, b); /* 1 */
-    product(&s, a, b, c);       /* 2: b dies, c takes its bytes */
+    product(&s, a, b, c);       /* 2: the lifetime of b ends, c reuses its bytes */
     look(&s, a);
     look(&s, c); /* 4 */
     derive(&s);
@@ -168,7 +168,7 @@ static void an_output_takes_the_bytes_of_an_addend_that_dies(void **state)
     assert_int_equal(storage->step_last, 4);
 }
 
-static void bytes_that_are_read_again_are_not_taken(void **state)
+static void bytes_that_are_read_again_are_not_reused(void **state)
 {
     static scene s;
     (void)state;
@@ -181,8 +181,8 @@ static void bytes_that_are_read_again_are_not_taken(void **state)
     assert_false(share(&s, b, c));
 }
 
-/* made = dy W^T + dy: the product still reads dy where made would be written. */
-static void an_operand_that_is_used_twice_in_a_step_is_not_written_over(void **state)
+/* made = dy W^T + dy: the product still reads dy while it writes made. */
+static void an_operand_used_twice_in_a_step_is_not_overwritten(void **state)
 {
     static scene s;
     (void)state;
@@ -201,7 +201,7 @@ static void two_outputs_or_two_inputs_never_share(void **state)
     const int32_t made = rows(&s, "made", WIDTH);
     product(&s, a, HR_NONE, b);
     product(&s, a, HR_NONE, c);
-    product(&s, a, b, made); /* addend and aux both die: one of them is taken */
+    product(&s, a, b, made); /* the lifetimes of addend and aux both end: made reuses one of them */
     s.program.steps[3].in[AUX] = c;
     look(&s, made);
     derive(&s);
@@ -209,7 +209,7 @@ static void two_outputs_or_two_inputs_never_share(void **state)
     assert_false(share(&s, b, c));
 }
 
-static void bytes_of_another_size_are_not_taken(void **state)
+static void bytes_of_another_size_are_not_reused(void **state)
 {
     static scene s;
     (void)state;
@@ -221,8 +221,9 @@ static void bytes_of_another_size_are_not_taken(void **state)
     assert_false(share(&s, b, c));
 }
 
-/* The addend belongs to the run, the output to a turn: the second turn needs the addend again. */
-static void bytes_of_an_outer_loop_are_not_taken(void **state)
+/* The addend belongs to the run, the output to one iteration: the second iteration reads the addend
+ * again. */
+static void bytes_of_an_outer_loop_are_not_reused(void **state)
 {
     static scene s;
     (void)state;
@@ -236,8 +237,8 @@ static void bytes_of_an_outer_loop_are_not_taken(void **state)
     assert_false(share(&s, b, c));
 }
 
-/* Both belong to the run; but the step that reads one and writes the other runs twice. */
-static void no_bytes_change_hands_in_a_step_that_is_repeated(void **state)
+/* Both belong to the run, but the step that reads one and writes the other runs twice. */
+static void a_repeated_step_reuses_no_bytes(void **state)
 {
     static scene s;
     (void)state;
@@ -251,7 +252,7 @@ static void no_bytes_change_hands_in_a_step_that_is_repeated(void **state)
     assert_false(share(&s, b, c));
 }
 
-static void a_chain_of_takers_is_one_storage(void **state)
+static void a_chain_of_reuses_is_one_storage(void **state)
 {
     static scene s;
     (void)state;
@@ -290,7 +291,7 @@ static void scratch_lives_for_one_step_and_is_counted_in_lines(void **state)
     assert_int_equal(buffer->bytes % HR_ARENA_ALIGN, 0);
 }
 
-static void what_no_step_touches_takes_no_bytes(void **state)
+static void unused_tensors_take_no_bytes(void **state)
 {
     static scene s;
     (void)state;
@@ -302,8 +303,8 @@ static void what_no_step_touches_takes_no_bytes(void **state)
     assert_int_equal(s.plan.storage_count, 1);
 }
 
-/* Steps 0 to 5 with a sum, a taker and a loop: what is alive is added up storage by storage. */
-static void bytes_alive_are_those_of_the_storages_alive_and_their_most_is_the_floor(void **state)
+/* Steps 0 to 5 with a sum, a reuse and a loop: the test adds the live bytes storage by storage. */
+static void live_bytes_are_the_sum_of_live_storages_and_the_floor_their_maximum(void **state)
 {
     static scene s;
     int64_t alive[8];
@@ -312,10 +313,10 @@ static void bytes_alive_are_those_of_the_storages_alive_and_their_most_is_the_fl
     const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH), c = rows(&s, "c", WIDTH);
     const int32_t odd = hr_build_fixed(&s.builder, "odd", HR_ROLE_SUM, HR_F32, HR_ROWS, 3, 0, 0);
     product(&s, a, HR_NONE, b); /* 1 */
-    product(&s, a, b, c);       /* 2: c takes the bytes of b, and a dies */
+    product(&s, a, b, c);       /* 2: c reuses the bytes of b, and the lifetime of a ends */
     hr_build_loop_open(&s.builder, "turns", 2);
     look(&s, c);   /* 3 */
-    look(&s, odd); /* 4: alive from 3, and counted as a whole line */
+    look(&s, odd); /* 4: live from 3; its size counts as a whole line */
     hr_build_loop_close(&s.builder);
     look(&s, odd); /* 5 */
     derive(&s);
@@ -343,19 +344,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_lives_from_its_first_to_its_last_access),
-        cmocka_unit_test(a_value_from_outside_lives_through_a_loop_that_turns),
-        cmocka_unit_test(a_sum_is_there_from_the_first_turn_to_its_reader),
-        cmocka_unit_test(an_output_takes_the_bytes_of_an_addend_that_dies),
-        cmocka_unit_test(bytes_that_are_read_again_are_not_taken),
-        cmocka_unit_test(an_operand_that_is_used_twice_in_a_step_is_not_written_over),
+        cmocka_unit_test(an_outer_value_lives_through_a_repeating_loop),
+        cmocka_unit_test(a_sum_lives_from_the_first_iteration_to_its_reader),
+        cmocka_unit_test(an_output_reuses_the_bytes_of_an_addend_in_its_last_read),
+        cmocka_unit_test(bytes_that_are_read_again_are_not_reused),
+        cmocka_unit_test(an_operand_used_twice_in_a_step_is_not_overwritten),
         cmocka_unit_test(two_outputs_or_two_inputs_never_share),
-        cmocka_unit_test(bytes_of_another_size_are_not_taken),
-        cmocka_unit_test(bytes_of_an_outer_loop_are_not_taken),
-        cmocka_unit_test(no_bytes_change_hands_in_a_step_that_is_repeated),
-        cmocka_unit_test(a_chain_of_takers_is_one_storage),
+        cmocka_unit_test(bytes_of_another_size_are_not_reused),
+        cmocka_unit_test(bytes_of_an_outer_loop_are_not_reused),
+        cmocka_unit_test(a_repeated_step_reuses_no_bytes),
+        cmocka_unit_test(a_chain_of_reuses_is_one_storage),
         cmocka_unit_test(scratch_lives_for_one_step_and_is_counted_in_lines),
-        cmocka_unit_test(what_no_step_touches_takes_no_bytes),
-        cmocka_unit_test(bytes_alive_are_those_of_the_storages_alive_and_their_most_is_the_floor),
+        cmocka_unit_test(unused_tensors_take_no_bytes),
+        cmocka_unit_test(live_bytes_are_the_sum_of_live_storages_and_the_floor_their_maximum),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cores: what is folded away comes back without an overlap, and what fits nowhere in a core fits
- * nowhere. Blocks of equals fall apart into their members. */
+/* pack_core_test.c - cores: folded items are placed without overlap, and if a core does not fit,
+ * the part does not. Blocks of items with equal lifetimes split into their members. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void set_loads(const hr_pack_part *part)
     }
 }
 
-/* Lives in the order of birth, many of one section, from some section on. */
+/* Random lifetimes sorted by start, many of one section. */
 static hr_pack_part random_part(int32_t sections)
 {
     hr_pack_part part = { .items = items, .first = draw(0, 3), .unit = 1 };
@@ -83,7 +83,8 @@ static hr_pack_part random_part(int32_t sections)
     return part;
 }
 
-/* No two that meet share a byte; negative offsets are not placed. */
+/* Asserts that overlapping lifetimes share no byte; negative offsets are not placed. Returns the
+ * height. */
 static int64_t height_of(const hr_pack_part *part, const int64_t *offsets)
 {
     int64_t height = 0;
@@ -107,7 +108,7 @@ static void place(const hr_pack_part *part, int64_t *offsets)
     hr_pack_first_fit(part, order, NULL, HR_PACK_HANG_NOTHING, 0, INT64_MAX, &effort, offsets);
 }
 
-static void a_placement_of_a_core_is_one_of_the_part(void **state)
+static void a_placement_of_a_core_extends_to_the_part(void **state)
 {
     (void)state;
     int64_t folded = 0;
@@ -129,7 +130,7 @@ static void a_placement_of_a_core_is_one_of_the_part(void **state)
     assert_true(folded > 0);
 }
 
-static void a_core_has_what_is_alive_with_the_most(void **state)
+static void a_core_has_the_items_with_the_largest_load(void **state)
 {
     (void)state;
     for (int32_t turn = 0; turn < 500 * HR_COUNT; turn++) {
@@ -153,7 +154,7 @@ static void a_core_has_what_is_alive_with_the_most(void **state)
     }
 }
 
-static void what_is_known_stays_where_it_is(void **state)
+static void known_offsets_are_kept(void **state)
 {
     (void)state;
     for (int32_t turn = 0; turn < 500 * HR_COUNT; turn++) {
@@ -173,7 +174,7 @@ static void what_is_known_stays_where_it_is(void **state)
     }
 }
 
-static void blocks_of_equals_fall_apart_into_their_members(void **state)
+static void blocks_of_equal_lifetimes_split_into_their_members(void **state)
 {
     (void)state;
     int64_t glued_away = 0;
@@ -192,8 +193,9 @@ static void blocks_of_equals_fall_apart_into_their_members(void **state)
     assert_true(glued_away > 0);
 }
 
-/* What lives through all of a part may lie at its bottom: glued or not, the answer is the same. */
-static void what_is_glued_on_the_ground_loses_no_placement(void **state)
+/* Items that live through all of a part fit at its bottom, so joining them does not change the
+ * answer. */
+static void gluing_at_the_bottom_loses_no_placement(void **state)
 {
     (void)state;
     int64_t answers[HR_PACK_TOO_LARGE + 1] = { 0 }, glued_away = 0;
@@ -237,9 +239,9 @@ static void what_is_glued_on_the_ground_loses_no_placement(void **state)
     assert_true(answers[HR_PACK_FOUND] > 0 && answers[HR_PACK_IMPOSSIBLE] > 0);
 }
 
-/* Every ranking asks the same question, so short searches answer as one long one does, or give up;
- * also where they begin with what is known. */
-static void many_short_searches_answer_as_one_long_one(void **state)
+/* Every ranking answers the same question, so short searches give the answer of one long search or
+ * none, also when they start from a known placement. */
+static void many_short_searches_agree_with_one_long_search(void **state)
 {
     (void)state;
     int64_t answers[HR_PACK_TOO_LARGE + 1] = { 0 };
@@ -274,12 +276,12 @@ static void many_short_searches_answer_as_one_long_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_placement_of_a_core_is_one_of_the_part),
-        cmocka_unit_test(a_core_has_what_is_alive_with_the_most),
-        cmocka_unit_test(what_is_known_stays_where_it_is),
-        cmocka_unit_test(blocks_of_equals_fall_apart_into_their_members),
-        cmocka_unit_test(what_is_glued_on_the_ground_loses_no_placement),
-        cmocka_unit_test(many_short_searches_answer_as_one_long_one),
+        cmocka_unit_test(a_placement_of_a_core_extends_to_the_part),
+        cmocka_unit_test(a_core_has_the_items_with_the_largest_load),
+        cmocka_unit_test(known_offsets_are_kept),
+        cmocka_unit_test(blocks_of_equal_lifetimes_split_into_their_members),
+        cmocka_unit_test(gluing_at_the_bottom_loses_no_placement),
+        cmocka_unit_test(many_short_searches_agree_with_one_long_search),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is taken when: every answer is that of a plain map of sections and addresses; with too few
- * runs it may be higher, and is still free. */
+/* pack_index_test.c - addresses in use over time: every answer equals that of a plain map of
+ * sections and addresses. With too few runs an answer may be higher, but is still free. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,14 +60,14 @@ static void open_empty(int32_t sections, int32_t items)
     assert_true(scratch.used <= hr_pack_index_bytes(items < sections ? sections : items));
 }
 
-/* Some are placed where they find room, others wherever they are told to be. */
+/* Some are placed where they fit, others at given addresses. */
 static void take(int32_t first, int32_t last, int64_t low, int64_t bytes)
 {
     hr_pack_index_add(&tree, first, last, low, low + bytes);
     for (int32_t s = first; s <= last; s++) memset(&map[s][low], true, (size_t)bytes);
 }
 
-static void answers_are_those_of_a_plain_map(void **state)
+static void answers_equal_those_of_a_plain_map(void **state)
 {
     (void)state;
     int64_t none = 0, found = 0;
@@ -97,7 +97,7 @@ static void answers_are_those_of_a_plain_map(void **state)
     assert_true(none > 0 && found > 0);
 }
 
-static void with_too_few_runs_what_it_finds_is_free(void **state)
+static void with_too_few_runs_the_offsets_found_are_free(void **state)
 {
     (void)state;
     int64_t coarse = 0;
@@ -122,8 +122,8 @@ static void with_too_few_runs_what_it_finds_is_free(void **state)
     assert_true(coarse > 0);
 }
 
-/* A list of many runs is not walked for each that is added: what is added lies near the last. */
-static void stacks_grow_in_the_middle_of_many_holes(void **state)
+/* Adding to a list with many runs does not scan them: new runs are near the last one added. */
+static void a_stack_among_many_holes_grows_without_a_scan(void **state)
 {
     (void)state;
     enum { HOLES = 10000, STACK = 2000, GAP = 3 * STACK };
@@ -145,8 +145,8 @@ static void stacks_grow_in_the_middle_of_many_holes(void **state)
     assert_true(tree.looks - before < 16 * STACK + 4 * HOLES);
 }
 
-/* Half of the items lie with holes between them, and no hole holds one of the others. */
-static void first_fit_ends_where_holes_are_too_many(void **state)
+/* Half of the items leave holes between them that are too small for the others. */
+static void first_fit_gives_up_with_too_many_holes(void **state)
 {
     (void)state;
     enum { ITEMS = 20000 };
@@ -175,10 +175,10 @@ static void first_fit_ends_where_holes_are_too_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_those_of_a_plain_map),
-        cmocka_unit_test(with_too_few_runs_what_it_finds_is_free),
-        cmocka_unit_test(stacks_grow_in_the_middle_of_many_holes),
-        cmocka_unit_test(first_fit_ends_where_holes_are_too_many),
+        cmocka_unit_test(answers_equal_those_of_a_plain_map),
+        cmocka_unit_test(with_too_few_runs_the_offsets_found_are_free),
+        cmocka_unit_test(a_stack_among_many_holes_grows_without_a_scan),
+        cmocka_unit_test(first_fit_gives_up_with_too_many_holes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack_open_test.c - a plan that stayed open is packed again with more work. */
+/* pack_open_test.c - packing again, with more work, a plan that was not proven optimal. */
 #include "plan/compile.h"
 #include "support/storages.h"
 
-/* A plan of these storages, as far as it is packed, without a program. */
+/* A plan of these storages in a given state of packing, without a program. */
 static hr_compiled compiled_of(int32_t count, hr_pack_result packing)
 {
     return (hr_compiled){ .plan = { .storages = storages,
@@ -13,7 +13,7 @@ static hr_compiled compiled_of(int32_t count, hr_pack_result packing)
                           .packing = packing };
 }
 
-/* Packed with one stage where a plan has three, so that many are open and soon no more. */
+/* The first packing has one stage instead of three, so that many plans stay open at first. */
 static void a_plan_that_is_packed_again_with_more_work_is_never_larger(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing: never an overlap, never below the floor, at the floor where it can be reached. */
+/* pack_test.c - packing: no overlaps, never below the floor, at the floor if it is reachable. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -54,9 +54,8 @@ static void training_steps_pack_at_their_floor(void **state)
     assert_true(counts[HR_PACK_OPEN] * 200 <= 200 * HR_COUNT);
 }
 
-/* Orders alone; then as a plan is packed, with what mends and searches; and as what that leaves
- * open is packed again. */
-static void two_stacks_that_meet_pack_at_their_floor(void **state)
+/* First by orders only, then with repair and search as for a plan, then again as for open plans. */
+static void two_opposite_stacks_pack_at_their_floor(void **state)
 {
     (void)state;
     int32_t alone[3] = { 0 }, first[3] = { 0 }, counts[3] = { 0 }, hard = 0;
@@ -81,7 +80,7 @@ static void two_stacks_that_meet_pack_at_their_floor(void **state)
     assert_true(counts[HR_PACK_OPEN] * 200 <= 100 * HR_COUNT);
 }
 
-/* What a packing knows stays, so a plan may be packed again with more work at any time. */
+/* A packing keeps the best placement so far, so a plan may be packed again with more work. */
 static void more_work_never_gives_a_larger_arena(void **state)
 {
     (void)state;
@@ -114,7 +113,7 @@ static void fifteen_thousand_storages_pack_at_their_floor(void **state)
     assert_int_equal(result.proof, HR_PACK_AT_FLOOR);
 }
 
-static void a_floor_that_cannot_be_reached_is_proven_so(void **state)
+static void an_unreachable_floor_is_proven_unreachable(void **state)
 {
     (void)state;
     const int32_t count = make_unreachable();
@@ -126,21 +125,21 @@ static void a_floor_that_cannot_be_reached_is_proven_so(void **state)
     assert_int_equal(result.proof, HR_PACK_PROVEN);
 }
 
-/* Plans of a terabyte have more units than 32 bits count. */
+/* Plans of a terabyte have more units than 32 bits can count. */
 static void an_arena_of_terabytes_is_searched_like_any_other(void **state)
 {
     (void)state;
     const int32_t count = make_unreachable();
     const int64_t times = (INT64_C(1) << 36) + 1;
     for (int32_t i = 0; i < count; i++) storages[i].bytes *= times;
-    storages[0].bytes -= HR_ARENA_ALIGN; /* so that they have no large unit */
+    storages[0].bytes -= HR_ARENA_ALIGN; /* so that the sizes have no large common unit */
     const hr_pack_result result = pack(count, HR_PACK_WORK_DEFAULT);
     check(count, &result);
     assert_int_equal(result.proof, HR_PACK_PROVEN);
     assert_true(result.nodes > 0 && result.arena_bytes > result.floor_bytes);
 }
 
-/* Random small plans never stand above their floor, so these are neighbours of one that does. */
+/* Small random plans always reach their floor, so these are variants of one that does not. */
 static void small_plans_are_as_low_as_the_best_of_all_orders(void **state)
 {
     (void)state;
@@ -176,7 +175,7 @@ static void equal_input_gives_equal_output(void **state)
     }
 }
 
-static void storages_that_outlive_every_step_come_first_in_their_order(void **state)
+static void storages_live_at_every_step_come_first_in_their_order(void **state)
 {
     (void)state;
     int32_t count = 0;
@@ -200,7 +199,7 @@ static void no_storages_need_no_bytes(void **state)
     assert_int_equal(result.proof, HR_PACK_AT_FLOOR);
 }
 
-static void the_floor_alone_is_the_packer_s_floor(void **state)
+static void hr_pack_floor_equals_the_floor_of_hr_pack(void **state)
 {
     (void)state;
     for (int32_t i = 0; i < 100; i++) {
@@ -214,7 +213,7 @@ static void the_floor_alone_is_the_packer_s_floor(void **state)
     }
 }
 
-static void sizes_that_add_up_to_too_much_are_refused(void **state)
+static void sizes_that_overflow_are_refused(void **state)
 {
     (void)state;
     hr_region scratch = hr_region_over(memory, memory_bytes);
@@ -252,17 +251,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_storages_never_overlap),
         cmocka_unit_test(training_steps_pack_at_their_floor),
-        cmocka_unit_test(two_stacks_that_meet_pack_at_their_floor),
+        cmocka_unit_test(two_opposite_stacks_pack_at_their_floor),
         cmocka_unit_test(more_work_never_gives_a_larger_arena),
         cmocka_unit_test(fifteen_thousand_storages_pack_at_their_floor),
-        cmocka_unit_test(a_floor_that_cannot_be_reached_is_proven_so),
+        cmocka_unit_test(an_unreachable_floor_is_proven_unreachable),
         cmocka_unit_test(an_arena_of_terabytes_is_searched_like_any_other),
         cmocka_unit_test(small_plans_are_as_low_as_the_best_of_all_orders),
         cmocka_unit_test(equal_input_gives_equal_output),
-        cmocka_unit_test(storages_that_outlive_every_step_come_first_in_their_order),
+        cmocka_unit_test(storages_live_at_every_step_come_first_in_their_order),
         cmocka_unit_test(no_storages_need_no_bytes),
-        cmocka_unit_test(the_floor_alone_is_the_packer_s_floor),
-        cmocka_unit_test(sizes_that_add_up_to_too_much_are_refused),
+        cmocka_unit_test(hr_pack_floor_equals_the_floor_of_hr_pack),
+        cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(too_little_scratch_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

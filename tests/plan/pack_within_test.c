@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack_within_test.c - packing within a capacity, and until it is stopped; public instances. */
+/* pack_within_test.c - packing within a capacity, and packing that is stopped; public instances. */
 #include "support/storages.h"
 
-/* Reads `id,lower,upper,size` with half-open lives. */
+/* Reads `id,lower,upper,size` with half-open lifetimes. */
 static int32_t read_instance(const char *name)
 {
     char path[512], line[128];
@@ -76,7 +76,7 @@ static bool count_down(void *context)
     return --*left < 0;
 }
 
-static void whenever_it_is_stopped_the_placement_is_sound(void **state)
+static void a_stopped_packing_has_a_valid_placement(void **state)
 {
     (void)state;
     for (int32_t asks = 0; asks < 60; asks++) {
@@ -92,7 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(public_instances_fit_their_capacity),
         cmocka_unit_test(a_capacity_is_reached_or_refuted),
-        cmocka_unit_test(whenever_it_is_stopped_the_placement_is_sound),
+        cmocka_unit_test(a_stopped_packing_has_a_valid_placement),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

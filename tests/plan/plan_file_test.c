@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random programs, planned and written: the judge accepts every file, reading and writing gives the
- * same bytes, and plans that believe no loop or no reuse are refused. */
+/* plan_file_test.c - random programs, planned and written: the verifier accepts every file, reading
+ * and writing gives the same bytes, and plans made without loops or without reuse are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,8 +81,8 @@ static const hr_op *const ops[] = { &op_source, &op_map, &op_sum, &op_update, &o
 
 typedef enum { SOURCE, MAP, SUM, UPDATE, REPORT } op_index;
 
-/* A program being made: the loops that are open, outermost first, and the tensors that hold
- * something that steps in the innermost one may read. */
+/* A program under construction: the open loops, outermost first, and the tensors with content that
+ * steps in the innermost loop may read. */
 typedef struct {
     hr_program program;
     int32_t open[DEPTH], depth;
@@ -124,7 +124,7 @@ static int32_t any_open_loop(making *m)
     return m->open[draw(0, m->depth - 1)];
 }
 
-/* Something that was written and whose home is still open. */
+/* A tensor that was written and whose home is still open. */
 static int32_t any_alive(making *m)
 {
     const int32_t tensor = m->alive[draw(0, m->alive_count - 1)];
@@ -199,7 +199,8 @@ static hr_program make_program(hr_region *region)
     assert_int_equal(hr_program_place(region, ops, 5, 2 * STEPS_MAX, 6 * STEPS_MAX, STEPS_MAX, 0,
                                       &m.program, &err),
                      HR_OK);
-    /* State that every step may read and update: a table, since a weight would be updated last. */
+    /* State that every step may read and update: a table, because a weight may not be read after
+     * its update. */
     const int32_t table = add_tensor(&m, HR_NONE);
     m.program.tensors[table].role = HR_ROLE_TABLE;
     add_step(&m, SOURCE)->out[0] = table;
@@ -251,7 +252,7 @@ static void write_plan(const char *to, const hr_program *program, const hr_plan 
     assert_int_equal(hr_plan_file_write(to, program, plan, &err), HR_OK);
 }
 
-static void every_random_plan_is_accepted_by_the_judge(void **state)
+static void the_verifier_accepts_every_random_plan(void **state)
 {
     (void)state;
     int64_t steps = 0, shared = 0, gaps = 0;
@@ -315,7 +316,7 @@ static void a_plan_that_is_read_back_writes_the_same_bytes(void **state)
     }
 }
 
-/* A tensor that the next step, of the innermost open loop, makes. */
+/* A tensor that the next step in the innermost open loop writes. */
 static int32_t made(making *m, const char *name, int32_t layer)
 {
     const int32_t tensor = add_tensor(m, m->open[m->depth - 1]);
@@ -325,7 +326,7 @@ static int32_t made(making *m, const char *name, int32_t layer)
     return tensor;
 }
 
-static void every_name_is_whole_and_there_once(void **state)
+static void every_name_is_complete_and_unique(void **state)
 {
     (void)state;
     static const char parameter[] = "transformer.a_name_of_eighty_characters.layers.3.attention."
@@ -379,7 +380,7 @@ static void every_name_is_whole_and_there_once(void **state)
     if (hr_verify_file(path, &report, &err)) fail_msg("%s", err.message);
 }
 
-static void plans_that_believe_no_loop_are_refused(void **state)
+static void plans_made_without_loops_are_refused(void **state)
 {
     (void)state;
     int32_t refused = 0, different = 0;
@@ -476,10 +477,10 @@ static void a_file_that_cannot_be_written_leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_random_plan_is_accepted_by_the_judge),
+        cmocka_unit_test(the_verifier_accepts_every_random_plan),
         cmocka_unit_test(a_plan_that_is_read_back_writes_the_same_bytes),
-        cmocka_unit_test(every_name_is_whole_and_there_once),
-        cmocka_unit_test(plans_that_believe_no_loop_are_refused),
+        cmocka_unit_test(every_name_is_complete_and_unique),
+        cmocka_unit_test(plans_made_without_loops_are_refused),
         cmocka_unit_test(plans_without_reuse_are_refused),
         cmocka_unit_test(the_plan_of_another_program_is_refused),
         cmocka_unit_test(a_file_that_cannot_be_written_leaves_nothing),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reorder_test.c - whatever moves, the program computes the same, in fewer bytes or as it was. */
+/* reorder_test.c - a reordered program computes the same values, in fewer bytes or unchanged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,8 +21,8 @@ enum { SEED = 20261121, CASES = 60 * HR_COUNT, LAYERS_MOST = 6, THREADS = 2 };
 typedef struct {
     hr_program program;
     hr_region region;
-    hr_step *before; /* the steps as the passes left them */
-    int32_t *was;    /* [step_count] place before of the step that is here now */
+    hr_step *before; /* the steps before reordering */
+    int32_t *was;    /* [step_count] the former index of each step */
 } reordered;
 
 static void must(hr_status status, const hr_error *err)
@@ -47,7 +47,7 @@ static int64_t floor_of(const hr_program *program, hr_region region)
     return most;
 }
 
-/* Steps that are equal byte for byte keep their order: either is the other. */
+/* Steps that are equal byte for byte keep their order, so either match is correct. */
 static void find_places(reordered *r)
 {
     const hr_program *program = &r->program;
@@ -92,7 +92,7 @@ static hr_config random_case(uint64_t turn, hr_intermediates *recompute_set, hr_
     return config;
 }
 
-/* The last step before `place` that wrote each operand: what its value is made of. */
+/* The last step before `place` that wrote each operand. */
 static int32_t writer_before(const hr_program *program, const hr_step *steps, int32_t place,
                              int32_t tensor)
 {
@@ -104,9 +104,9 @@ static int32_t writer_before(const hr_program *program, const hr_step *steps, in
     return HR_NONE;
 }
 
-/* ---- what may not change */
+/* ---- invariants */
 
-/* Every read and every sum finds the value that the same step made as before. */
+/* Checks that every read and every sum gets the value of the same step as before. */
 static void check_operands(const reordered *r, int32_t s)
 {
     const hr_step *step = &r->program.steps[s];
@@ -119,7 +119,7 @@ static void check_operands(const reordered *r, int32_t s)
     }
 }
 
-static void values_loops_and_the_host_are_as_they_were(void **state)
+static void values_loops_and_host_steps_are_unchanged(void **state)
 {
     (void)state;
     hr_intermediates recompute_set[LAYERS_MOST];
@@ -135,7 +135,7 @@ static void values_loops_and_the_host_are_as_they_were(void **state)
     }
 }
 
-/* ---- what may */
+/* ---- gains */
 
 static void the_floor_never_grows_and_often_falls(void **state)
 {
@@ -164,9 +164,10 @@ static void the_floor_never_grows_and_often_falls(void **state)
     assert_true(untouched >= CASES / 10);
 }
 
-/* A wide vocabulary: the gradient of the head would be born first and wait through the whole
- * backward pass beside what that frees. Nothing but the logits' gradient needs to wait instead. */
-static void gradients_of_a_head_wait_where_that_is_less(void **state)
+/* With a large vocabulary, the gradient of the head is large. If it were computed first, it would
+ * be live through the whole backward pass. Delaying it keeps only the gradient of the logits
+ * live. */
+static void the_head_gradient_is_delayed_if_that_lowers_the_floor(void **state)
 {
     (void)state;
     hr_intermediates recompute_set[LAYERS_MOST];
@@ -192,9 +193,9 @@ static void gradients_of_a_head_wait_where_that_is_less(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_loops_and_the_host_are_as_they_were),
+        cmocka_unit_test(values_loops_and_host_steps_are_unchanged),
         cmocka_unit_test(the_floor_never_grows_and_often_falls),
-        cmocka_unit_test(gradients_of_a_head_wait_where_that_is_less),
+        cmocka_unit_test(the_head_gradient_is_delayed_if_that_lowers_the_floor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* strategy_file_test.c - a strategy that is printed reads back as itself; every file that is not
- * one for the recipe is refused with one sentence that says where. */
+/* strategy_file_test.c - a printed strategy reads back equal; a file that is not a legal strategy
+ * for the recipe is refused with one sentence that has the line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void must(hr_status status, const hr_error *err)
     if (status != HR_OK) fail_msg("%s", err->message);
 }
 
-static void what_is_printed_reads_back_as_itself(void **state)
+static void a_printed_strategy_reads_back_equal(void **state)
 {
     (void)state;
     const hr_folder folder = hr_folder_open();
@@ -81,7 +81,7 @@ static hr_config recipe(int32_t family)
     return config;
 }
 
-static void neighbours_with_one_set_are_one_entry(void **state)
+static void adjacent_layers_with_one_set_share_an_entry(void **state)
 {
     (void)state;
     const hr_config config = recipe(HR_FAMILY_GPT_NEOX);
@@ -111,7 +111,7 @@ static void neighbours_with_one_set_are_one_entry(void **state)
 
 #define ALL "layers:\n - { layers: 0-3, keep: [] }\n"
 
-static void a_file_with_the_words_of_earlier_versions_is_the_same_strategy(void **state)
+static void words_of_earlier_versions_are_accepted(void **state)
 {
     (void)state;
     static const char old_text[] = "micro_batch: whole\norder: dx_first\ngradients: consumed\n"
@@ -138,7 +138,7 @@ static void a_file_with_the_words_of_earlier_versions_is_the_same_strategy(void 
     hr_folder_close(&folder);
 }
 
-static void what_is_left_out_is_whole(void **state)
+static void omitted_tiles_are_full(void **state)
 {
     (void)state;
     const hr_folder folder = hr_folder_open();
@@ -155,7 +155,7 @@ static void what_is_left_out_is_whole(void **state)
     hr_folder_close(&folder);
 }
 
-static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void **state)
+static void an_invalid_strategy_file_is_refused_with_one_sentence(void **state)
 {
     static const struct {
         const char *text, *says;
@@ -249,8 +249,8 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
     hr_folder_close(&folder);
 }
 
-/* Any bytes: an answer, and in time. */
-static void rubbish_gets_an_answer(void **state)
+/* Random bytes: the reader always ends with an answer. */
+static void random_bytes_never_break_the_reader(void **state)
 {
     static const char seeds[] =
         "micro_batch: 3\nlayers:\n  - layers: 0-3\n    keep: [norm, q, v]\n";
@@ -280,12 +280,12 @@ static void rubbish_gets_an_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_printed_reads_back_as_itself),
-        cmocka_unit_test(neighbours_with_one_set_are_one_entry),
-        cmocka_unit_test(a_file_with_the_words_of_earlier_versions_is_the_same_strategy),
-        cmocka_unit_test(what_is_left_out_is_whole),
-        cmocka_unit_test(what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence),
-        cmocka_unit_test(rubbish_gets_an_answer),
+        cmocka_unit_test(a_printed_strategy_reads_back_equal),
+        cmocka_unit_test(adjacent_layers_with_one_set_share_an_entry),
+        cmocka_unit_test(words_of_earlier_versions_are_accepted),
+        cmocka_unit_test(omitted_tiles_are_full),
+        cmocka_unit_test(an_invalid_strategy_file_is_refused_with_one_sentence),
+        cmocka_unit_test(random_bytes_never_break_the_reader),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* strategy_test.c - strategies: one plan whatever the order of the passes, which sets are
+/* strategy_test.c - strategies: one plan whatever the order of the passes, which sets give
  * different programs, what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@
 
 enum { SEED = 20250402, LAYERS_MOST = 4, SETS = 1 << (HR_INTERMEDIATES - 1) };
 
-/* The plan's file, as text; the judge has no objection. */
+/* The plan file as text, accepted by the verifier. */
 static char *written(const compiled *c)
 {
     const hr_folder folder = hr_folder_open();
@@ -96,7 +96,7 @@ static void add_head(cut_list *list, const hr_program *program, const char *sect
     if (rows) list->cuts[list->count++] = (hr_tile_cut){ first, last, name, rows };
 }
 
-/* The passes as the strategy names them, one cut at a time, in an order of the turn's own. */
+/* Applies the passes of a strategy one tile at a time, in a random order. */
 static void compile_in_some_order(compiled *c, const hr_config *config, hr_strategy strategy,
                                   uint64_t turn)
 {
@@ -111,10 +111,10 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
     open_region(c, hr_compile_bytes(config));
     must(hr_model_assemble(config, micro, &c->region, program, &err), &err);
     const int32_t section = hr_program_loop(program, "step");
-    /* Clones come after the order; where there are none, the order may come at any time. */
+    /* Clones must come after the backward order; without clones the order may come at any time. */
     const bool order_last = !drops && draw(SEED, turn, 80) % 2;
     if (!order_last) {
-        hr_order(program, section, !strategy.dw_first); /* whatever it was before */
+        hr_order(program, section, !strategy.dw_first); /* the opposite order first */
         hr_order(program, section, strategy.dw_first);
     }
     const uint32_t whole = (strategy.mlp_tile ? 1u << HR_BLOCK_MLP : 0) |
@@ -184,7 +184,7 @@ static void passes_in_any_order_give_one_plan_byte_for_byte(void **state)
     assert_true(all > 10);
 }
 
-/* ---- what the cuts do */
+/* ---- effects of tiles */
 
 static int64_t flops_of_step(const hr_program *program)
 {
@@ -201,7 +201,7 @@ static int64_t flops_of_step(const hr_program *program)
     return sum;
 }
 
-static void no_cut_adds_work_and_no_clone_breaks_a_run(void **state)
+static void no_tile_adds_work_and_no_clone_splits_a_run(void **state)
 {
     (void)state;
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
@@ -210,7 +210,7 @@ static void no_cut_adds_work_and_no_clone_breaks_a_run(void **state)
         config.train.batch = 4 + 2 * (turn % 2);
         hr_intermediates recompute_set[LAYERS_MOST];
         hr_strategy cut = random_strategy(&config, SEED, turn, recompute_set), whole = cut;
-        /* cuts that divide: no turn is short */
+        /* tiles that divide evenly: no iteration is short */
         cut.micro_batch = cut.consume ? 0 : config.train.batch / 2;
         cut.loss_chunk = cut.mlp_tile = 64;
         cut.attention_tile = 1;
@@ -223,7 +223,7 @@ static void no_cut_adds_work_and_no_clone_breaks_a_run(void **state)
         int32_t loops = 0;
         for (int32_t l = 0; l < a.of.program.loop_count; l++)
             loops += !strcmp(a.of.program.loops[l].name, "mlp tile");
-        /* One forward, one backward, whatever is computed again; the norm's pass has them too. */
+        /* One forward and one backward, without recomputation; the norm section has them too. */
         const bool norm = hr_program_loop(&a.of.program, "norm") != HR_NONE;
         assert_int_equal(norm, cut.consume);
         const bool has_mlp = !(hr_family_of(&config)->traits & HR_HAS_STATES);
@@ -250,8 +250,8 @@ static int64_t rows_within(const compiled *c, const char *const *names, int32_t 
     return rows;
 }
 
-/* The trap of tiles: what only a turn touches must shrink to a turn's rows. */
-static void nothing_of_a_tile_is_longer_than_its_turn(void **state)
+/* Tensors that only a tile accesses must shrink to the rows of one iteration. */
+static void tensors_of_a_tile_have_the_rows_of_one_iteration(void **state)
 {
     static const char *const mlp[] = { "up",           "pre",        "d.up",
                                        "d.pre",        "again.up",   "again.pre",
@@ -284,9 +284,9 @@ static void nothing_of_a_tile_is_longer_than_its_turn(void **state)
     }
 }
 
-/* ---- which sets are different programs */
+/* ---- which sets give different programs */
 
-static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
+static void every_closed_set_gives_a_different_program(void **state)
 {
     static const struct {
         int32_t family, parallel, distinct;
@@ -307,11 +307,11 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
         const hr_layer_schema form = hr_layer_schema_of(&config);
         for (int32_t set = 0; set < SETS; set++) {
             hr_intermediates recompute_set[] = { (hr_intermediates)(2 * set), 0 };
-            const hr_intermediates closed = hr_nfc_within(&form, recompute_set[0]);
+            const hr_intermediates closed = hr_layer_schema_within(&form, recompute_set[0]);
             const hr_strategy strategy = { .dw_first = true,
                                            .layer_count = 2,
                                            .recompute_set = recompute_set };
-            /* All that are closed, and a fifth of those that name what is not there. */
+            /* All closed sets, and a fifth of those that contain absent values. */
             if (closed != recompute_set[0] && set % 5) continue;
             compiled c;
             compile(&c, &config, &strategy);
@@ -322,7 +322,7 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
             for (int32_t other = 0; other < count; other++) {
                 const bool same = !strcmp(text[count], text[other]);
                 known |= same;
-                /* The same program exactly when the canonical forms are the same. */
+                /* Two sets give the same program exactly if their canonical forms are equal. */
                 assert_int_equal(same, closed == form_of_text[other]);
             }
             distinct += !known;
@@ -334,8 +334,8 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
     }
 }
 
-/* Where the product's input was kept and its output was not, no product is done twice. */
-static void an_activation_is_made_again_without_its_product(void **state)
+/* If the product's input is saved and its output is not, no product is recomputed. */
+static void an_activation_is_recomputed_without_its_product(void **state)
 {
     (void)state;
     hr_config config = random_config_of(HR_FAMILY_GPT_NEOX, SEED, 3);
@@ -366,9 +366,9 @@ static void an_activation_is_made_again_without_its_product(void **state)
     assert_int_equal(alone[0] + alone[2] + alone[3], 0);
 }
 
-/* ---- what is refused, and canonical forms */
+/* ---- refusals and canonical forms */
 
-static void a_strategy_that_is_not_legal_is_refused_with_one_sentence(void **state)
+static void an_illegal_strategy_is_refused_with_one_sentence(void **state)
 {
     (void)state;
     hr_config config = random_config(SEED, 0);
@@ -407,7 +407,7 @@ static void a_strategy_that_is_not_legal_is_refused_with_one_sentence(void **sta
     assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_OK);
 }
 
-static void what_cuts_nothing_is_no_cut(void **state)
+static void a_tile_without_effect_is_canonically_0(void **state)
 {
     (void)state;
     hr_config config = random_config_of(HR_FAMILY_NEEDLE, SEED, 0);
@@ -439,8 +439,8 @@ static void what_cuts_nothing_is_no_cut(void **state)
     assert_int_equal(strategy.attention_tile, 5);
 }
 
-/* Steps, tensors and loops have room in every strategy, of deep models too. */
-static void every_strategy_has_room(void **state)
+/* The limits of steps, tensors and loops suffice for every strategy, also of deep models. */
+static void the_limits_suffice_for_every_strategy(void **state)
 {
     (void)state;
     int64_t most[3] = { 0 };
@@ -473,13 +473,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes_in_any_order_give_one_plan_byte_for_byte),
-        cmocka_unit_test(no_cut_adds_work_and_no_clone_breaks_a_run),
-        cmocka_unit_test(nothing_of_a_tile_is_longer_than_its_turn),
-        cmocka_unit_test(every_set_of_what_a_family_has_is_a_program_of_its_own),
-        cmocka_unit_test(an_activation_is_made_again_without_its_product),
-        cmocka_unit_test(a_strategy_that_is_not_legal_is_refused_with_one_sentence),
-        cmocka_unit_test(what_cuts_nothing_is_no_cut),
-        cmocka_unit_test(every_strategy_has_room),
+        cmocka_unit_test(no_tile_adds_work_and_no_clone_splits_a_run),
+        cmocka_unit_test(tensors_of_a_tile_have_the_rows_of_one_iteration),
+        cmocka_unit_test(every_closed_set_gives_a_different_program),
+        cmocka_unit_test(an_activation_is_recomputed_without_its_product),
+        cmocka_unit_test(an_illegal_strategy_is_refused_with_one_sentence),
+        cmocka_unit_test(a_tile_without_effect_is_canonically_0),
+        cmocka_unit_test(the_limits_suffice_for_every_strategy),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

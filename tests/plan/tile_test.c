@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tile_test.c - what only a look from outside catches: a tile that forgets to shrink makes plans
- * fat while every number, every bit and every verdict stays right. */
+/* tile_test.c - checks of memory that tests of results cannot make: if a tile does not shrink a
+ * tensor, plans get larger while all values stay correct. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +82,7 @@ static void tile_batch(compiled *c, int64_t rows)
          &err);
 }
 
-/* Compiles with the cuts in one order or the other. */
+/* Compiles with the tiles made in one order or the other. */
 static void compile_in_order(compiled *c, const hr_config *config, hr_strategy cuts,
                              int64_t micro_batch, bool chunk_first)
 {
@@ -103,7 +103,7 @@ static void compile_in_order(compiled *c, const hr_config *config, hr_strategy c
     plan(c, 2);
 }
 
-/* The plan's file, as text. */
+/* The plan file as text. */
 static char *written(const compiled *c)
 {
     const hr_folder folder = hr_folder_open();
@@ -116,7 +116,7 @@ static char *written(const compiled *c)
     return text;
 }
 
-static void cutting_the_loss_first_or_the_batch_first_gives_one_plan_byte_for_byte(void **state)
+static void tiling_the_loss_or_the_batch_first_gives_equal_plans(void **state)
 {
     (void)state;
     int32_t both = 0;
@@ -148,9 +148,9 @@ static void cutting_the_loss_first_or_the_batch_first_gives_one_plan_byte_for_by
     assert_true(both > 50);
 }
 
-/* ---- what no plan of a model may hold */
+/* ---- limits in plans of models */
 
-/* Most rows of any tensor of logits, or of their gradient, that a section's plan holds. */
+/* Maximum of rows of any tensor of logits or of their gradient in a section's plan. */
 static int64_t logit_rows(const compiled *c, const char *section)
 {
     const hr_loop *loop = &c->program.loops[hr_program_loop(&c->program, section)];
@@ -167,7 +167,7 @@ static int64_t logit_rows(const compiled *c, const char *section)
     return rows;
 }
 
-/* Floating-point operations of a section, every turn of every loop counted as a whole one. */
+/* Floating-point operations of a section, with every iteration counted at full size. */
 static int64_t flops_of(const compiled *c, const char *section)
 {
     const hr_program *program = &c->program;
@@ -184,7 +184,7 @@ static int64_t flops_of(const compiled *c, const char *section)
     return sum;
 }
 
-static void no_logits_are_longer_than_a_chunk_and_no_cut_adds_work(void **state)
+static void logits_have_the_rows_of_a_chunk_and_no_tile_adds_work(void **state)
 {
     (void)state;
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
@@ -210,7 +210,7 @@ static void no_logits_are_longer_than_a_chunk_and_no_cut_adds_work(void **state)
     }
 }
 
-static void a_cut_that_is_not_smaller_than_the_one_around_it_is_none(void **state)
+static void a_tile_not_smaller_than_its_enclosing_tile_has_no_effect(void **state)
 {
     (void)state;
     hr_config config = random_config(SEED, 0);
@@ -236,7 +236,7 @@ static void a_cut_that_is_not_smaller_than_the_one_around_it_is_none(void **stat
     assert_int_equal(hr_strategy_of(&config, 32, recompute_set).loss_chunk, 900);
 }
 
-/* ---- floors worked out by hand
+/* ---- floors computed by hand
  *
  * 256 token rows (R) through table [96, 32], relu(h W1) with W1 [32, 64], logits = up W2 with
  * W2 [64, 96]; loss; a report that reads loss and gradients. fp32, no scratch. Bytes:
@@ -246,8 +246,8 @@ static void a_cut_that_is_not_smaller_than_the_one_around_it_is_none(void **stat
  *   rows       ids, targets 4 R, h and d.h 128 R, up and d.up 256 R, logits and d.logits 384 R
  *   small      1/tokens 64, learning rate 64 (batch only), loss sum 64
  *
- * Steps: 0 batch, 1 embed h, 2 up, 3 logits, 4 loss (d.logits over logits), 5 dW2, 6 d.up (over up,
- * which dies here), 7 dW1, 8 d.h, 9 embed_bwd, 10 report. */
+ * Steps: 0 batch, 1 embed h, 2 up, 3 logits, 4 loss (d.logits in place of logits), 5 dW2, 6 d.up
+ * (in place of up, whose lifetime ends here), 7 dW1, 8 d.h, 9 embed_bwd, 10 report. */
 
 enum { ROWS = 256, V = 96, D = 32, F = 64 };
 enum { WEIGHTS = 45056, W1_BYTES = 8192, W2_BYTES = 24576, TABLE_BYTES = 12288, LINE = 64 };
@@ -302,7 +302,7 @@ static void floor_is(compiled *c, int64_t bytes)
 
 /* Peak at step 5: weights, ids, loss, h, up, d.logits and the gradient of W2:
  * 45056 + 1024 + 64 + 256 * (128 + 256 + 384) + 24576 = 267328. */
-static void the_floor_of_a_whole_batch_is_what_paper_says(void **state)
+static void a_whole_batch_has_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     compiled c;
@@ -310,10 +310,10 @@ static void the_floor_of_a_whole_batch_is_what_paper_says(void **state)
     floor_is(&c, WEIGHTS + 4 * ROWS + LINE + (128 + 256 + 384) * ROWS + W2_BYTES);
 }
 
-/* Four turns of 64 rows. What the turns carry lives through all of them: gradients, loss, ids,
- * targets, 1/tokens: 2 * 45056 + 2 * 1024 + 2 * 64. Peak at step 5: 64 rows of h, up, d.logits:
- * 64 * 768. Together 141440. */
-static void the_floor_of_micro_batches_is_what_paper_says(void **state)
+/* Four iterations of 64 rows. Values that the iterations share live through all of them: gradients,
+ * loss, ids, targets, 1/tokens: 2 * 45056 + 2 * 1024 + 2 * 64. Peak at step 5: 64 rows of h, up,
+ * d.logits: 64 * 768. Together 141440. */
+static void micro_batches_have_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     compiled c;
@@ -322,11 +322,11 @@ static void the_floor_of_micro_batches_is_what_paper_says(void **state)
     floor_is(&c, 2 * WEIGHTS + 2 * 4 * ROWS + 2 * LINE + 64 * (128 + 256 + 384));
 }
 
-/* Eight turns of 32 rows over steps 3 to 6: up and d.up are seen in slices and whole at once, so
- * d.up cannot take over up; the gradient of W2 lives through all turns, gradients of the rest
- * not yet. 45056 + ids, targets 2048 + 1/tokens, loss 128 + 256 * (128 + 256 + 256) + 32 * 384 +
- * 24576. */
-static void the_floor_of_loss_chunks_is_what_paper_says(void **state)
+/* Eight iterations of 32 rows over steps 3 to 6. up and d.up are accessed in slices and are whole
+ * at the same time, so d.up cannot reuse up. The gradient of W2 lives through all iterations, the
+ * other gradients start later. 45056 + ids, targets 2048 + 1/tokens, loss 128 + 256 * (128 + 256 +
+ * 256) + 32 * 384 + 24576. */
+static void loss_chunks_have_the_floor_computed_by_hand(void **state)
 {
     (void)state;
     compiled c;
@@ -336,8 +336,9 @@ static void the_floor_of_loss_chunks_is_what_paper_says(void **state)
              WEIGHTS + 2 * 4 * ROWS + 2 * LINE + (128 + 256 + 256) * ROWS + 32 * 384 + W2_BYTES);
 }
 
-/* A last turn may be short: 48 rows a turn are six turns, and bytes are those of a whole one. */
-static void the_floor_of_a_short_last_turn_is_that_of_a_whole_one(void **state)
+/* The last iteration may be short: 48 rows give six iterations, and the bytes are those of a full
+ * one. */
+static void a_short_last_iteration_does_not_change_the_floor(void **state)
 {
     (void)state;
     compiled c;
@@ -349,7 +350,7 @@ static void the_floor_of_a_short_last_turn_is_that_of_a_whole_one(void **state)
 }
 
 /* Both: 64 rows of h, up and d.up, 32 of logits. */
-static void the_floor_of_both_is_what_paper_says_in_either_order(void **state)
+static void both_have_the_floor_computed_by_hand_in_either_order(void **state)
 {
     (void)state;
     for (int32_t order = 0; order < 2; order++) {
@@ -362,9 +363,9 @@ static void the_floor_of_both_is_what_paper_says_in_either_order(void **state)
     }
 }
 
-/* Two inner tiles in a row: up is written through the views of one and read through those of the
- * other, and no step names it. It must shrink with the micro-batch all the same. */
-static void what_is_touched_only_through_views_shrinks_too(void **state)
+/* Two adjacent inner tiles: up is written through the views of one and read through those of the
+ * other, and no step accesses it directly. It must still shrink with the micro-batch. */
+static void tensors_accessed_only_through_views_shrink_too(void **state)
 {
     (void)state;
     for (int32_t order = 0; order < 2; order++) {
@@ -378,8 +379,8 @@ static void what_is_touched_only_through_views_shrinks_too(void **state)
     }
 }
 
-/* Three deep, from the inside out and from the outside in. */
-static void tiles_in_tiles_in_tiles_give_one_plan(void **state)
+/* Three levels, from the inside out and from the outside in. */
+static void three_nested_tiles_give_one_plan_in_any_order(void **state)
 {
     (void)state;
     char *text[3];
@@ -402,9 +403,9 @@ static void tiles_in_tiles_in_tiles_give_one_plan(void **state)
     for (int32_t order = 0; order < 3; order++) free(text[order]);
 }
 
-/* A chain of products, 200 loops over it in random order: one by one, and in another order all in
- * one call. Loops of one step lie in loops of two, those in loops of ten. */
-static void hundreds_of_cuts_give_one_plan_in_any_order_and_in_one_call(void **state)
+/* A chain of products with 200 loops over it in random order: one by one, and in another order all
+ * in one call. Loops of one step are inside loops of two, those inside loops of ten. */
+static void hundreds_of_tiles_give_one_plan_in_any_order_and_in_one_call(void **state)
 {
     enum { LINKS = 120, CUTS = LINKS + LINKS / 2 + LINKS / 10, SIZES = 3 };
     static const int32_t steps_a_cut[SIZES] = { 10, 2, 1 };
@@ -461,7 +462,7 @@ static void hundreds_of_cuts_give_one_plan_in_any_order_and_in_one_call(void **s
     for (int32_t turn = 0; turn < 2; turn++) free(text[turn]);
 }
 
-static void what_has_no_room_is_refused(void **state)
+static void too_little_memory_is_refused(void **state)
 {
     (void)state;
     compiled c;
@@ -480,18 +481,18 @@ static void what_has_no_room_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cutting_the_loss_first_or_the_batch_first_gives_one_plan_byte_for_byte),
-        cmocka_unit_test(no_logits_are_longer_than_a_chunk_and_no_cut_adds_work),
-        cmocka_unit_test(a_cut_that_is_not_smaller_than_the_one_around_it_is_none),
-        cmocka_unit_test(the_floor_of_a_whole_batch_is_what_paper_says),
-        cmocka_unit_test(the_floor_of_micro_batches_is_what_paper_says),
-        cmocka_unit_test(the_floor_of_loss_chunks_is_what_paper_says),
-        cmocka_unit_test(the_floor_of_a_short_last_turn_is_that_of_a_whole_one),
-        cmocka_unit_test(the_floor_of_both_is_what_paper_says_in_either_order),
-        cmocka_unit_test(what_is_touched_only_through_views_shrinks_too),
-        cmocka_unit_test(tiles_in_tiles_in_tiles_give_one_plan),
-        cmocka_unit_test(hundreds_of_cuts_give_one_plan_in_any_order_and_in_one_call),
-        cmocka_unit_test(what_has_no_room_is_refused),
+        cmocka_unit_test(tiling_the_loss_or_the_batch_first_gives_equal_plans),
+        cmocka_unit_test(logits_have_the_rows_of_a_chunk_and_no_tile_adds_work),
+        cmocka_unit_test(a_tile_not_smaller_than_its_enclosing_tile_has_no_effect),
+        cmocka_unit_test(a_whole_batch_has_the_floor_computed_by_hand),
+        cmocka_unit_test(micro_batches_have_the_floor_computed_by_hand),
+        cmocka_unit_test(loss_chunks_have_the_floor_computed_by_hand),
+        cmocka_unit_test(a_short_last_iteration_does_not_change_the_floor),
+        cmocka_unit_test(both_have_the_floor_computed_by_hand_in_either_order),
+        cmocka_unit_test(tensors_accessed_only_through_views_shrink_too),
+        cmocka_unit_test(three_nested_tiles_give_one_plan_in_any_order),
+        cmocka_unit_test(hundreds_of_tiles_give_one_plan_in_any_order_and_in_one_call),
+        cmocka_unit_test(too_little_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

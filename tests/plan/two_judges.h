@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/plan/two_judges.h - plans of random small recipes, and both verdicts on what a test makes
- * of them: that of headroom verify and that of tools/soak, which has no line in common with it. */
+/* tests/plan/two_judges.h - plans of random small recipes, and the verdicts of two independent
+ * verifiers on modified plans: headroom verify and tools/soak, which share no code. */
 #ifndef HR_TESTS_PLAN_TWO_JUDGES_H
 #define HR_TESTS_PLAN_TWO_JUDGES_H
 
@@ -33,13 +33,13 @@ static inline int64_t draw(int64_t low, int64_t high)
     return low + (int64_t)(hr_random_mix(seeded + ++draws) % (uint64_t)(high - low + 1));
 }
 
-/* ---- the second judge, a process that answers line for line */
+/* ---- the second verifier, a process that answers line by line */
 
 static FILE *to_judge, *from_judge;
 static bool there_are_two;
 static pid_t judge_id;
 
-/* False where there is no python3. */
+/* False without python3. */
 static inline bool open_judge(void)
 {
     int in[2], out[2];
@@ -80,14 +80,14 @@ static inline void close_judge(void)
     waitpid(judge_id, &ended, 0);
 }
 
-/* What the group of tests begins and ends with. */
+/* Group setup and teardown. */
 static inline int open_judges(void **state)
 {
     (void)state;
     snprintf(path, sizeof path, "%s/headroom-mutation-XXXXXX", P_tmpdir);
     const int file = mkstemp(path);
     snprintf(strategy_path, sizeof strategy_path, "%s.yaml", path);
-    signal(SIGPIPE, SIG_IGN); /* a judge that did not start is noticed at its answer */
+    signal(SIGPIPE, SIG_IGN); /* a failed start is noticed by the missing answer */
     there_are_two = open_judge();
     return file < 0 || close(file);
 }
@@ -96,11 +96,11 @@ static inline int close_judges(void **state)
 {
     (void)state;
     close_judge();
-    unlink(strategy_path); /* where a plan needed one */
+    unlink(strategy_path); /* of plans that needed a strategy */
     return unlink(path);
 }
 
-/* A test begins: where there is no second judge it is skipped. */
+/* Starts a test, or skips it without the second verifier. */
 static inline void begin(uint64_t seed)
 {
     seeded = seed;
@@ -115,7 +115,7 @@ typedef struct {
     int32_t tried, refused, split;
 } tally;
 
-/* Both verdicts on one plan. */
+/* Runs both verifiers on one plan. */
 static inline void judge_twice(json_t *plan, const char *what, tally *counts)
 {
     hr_verify_report report;
@@ -145,7 +145,8 @@ enum { ANY = -1, FAMILIES = 10 };
 static const char *const families[FAMILIES] = { "needle",  "gpt_neox", "llama", "gpt2",   "opt",
                                                 "mistral", "qwen2",    "qwen3", "yxanul", "wide" };
 
-/* Where every layer recomputes what it can; gradients are kept until the update, or consumed. */
+/* Writes a strategy that recomputes everything possible in every layer, with or without gradient
+ * release. */
 static inline void write_strategy(bool consumed, int64_t layers)
 {
     FILE *file = fopen(strategy_path, "w");
@@ -155,8 +156,7 @@ static inline void write_strategy(bool consumed, int64_t layers)
     assert_int_equal(fclose(file), 0);
 }
 
-/* The plan that the program writes for a random small recipe: `averaged` and `consumed` are true,
- * false or ANY. */
+/* The plan of a random small recipe. `averaged` and `consumed` are true, false or ANY. */
 static inline json_t *random_plan(const char *family, int32_t averaged, int32_t consumed)
 {
     static const char *const formats[] = { "fp32", "bf16" };
@@ -189,7 +189,7 @@ static inline json_t *random_plan(const char *family, int32_t averaged, int32_t 
              : chunk == 1 ? "64"
                           : "10000",
              path);
-    unlink(path); /* what a test made of the plan before begins as none, and would be kept */
+    unlink(path); /* plan would not replace a file that is no plan */
     if (system(command)) fail_msg("%s", command);
     json_t *plan = json_load_file(path, 0, 0);
     assert_non_null(plan);
@@ -220,7 +220,7 @@ static inline json_t *at(json_t *plan, const char *list, int64_t index)
     return json_array_get(json_object_get(plan, list), (size_t)index);
 }
 
-/* Numbers and loops stay where they are: it is what the steps do that is swapped. */
+/* Exchanges what two steps do; their numbers and loops stay. */
 static inline void exchange(json_t *plan, int64_t a, int64_t b)
 {
     static const char *const keys[] = { "op", "reads", "writes", "layer", "flops" };

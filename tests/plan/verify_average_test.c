@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Averages of weights before both judges: plans of every family, gradients kept and consumed, are
- * good; each way in which an average does not follow its weight is refused by the one and the
- * other. */
+/* verify_average_test.c - averages of weights in both verifiers: plans of every family, with and
+ * without gradient release, are accepted. Each way in which an average does not follow its weight
+ * is refused by both. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 enum { SEED = 301, AVERAGES_MAX = 256 };
 
-/* The steps that renew averages into `steps`; how many. */
+/* The number of steps that update averages; their indices in `steps`. */
 static int64_t averages_of(json_t *plan, int64_t *steps)
 {
     int64_t found = 0;
@@ -48,7 +48,7 @@ static int64_t average_of(json_t *plan, int64_t step)
     return json_integer_value(json_array_get(write_of(plan, step), 0));
 }
 
-/* The step before `step` that renews what that reads. */
+/* The step before `step` that updates the weight or master that it reads. */
 static int64_t renewal_of(json_t *plan, int64_t step)
 {
     size_t k;
@@ -62,14 +62,14 @@ static int64_t renewal_of(json_t *plan, int64_t step)
     return 0;
 }
 
-/* Consumed gradients have averages among the steps of the backward pass. */
+/* With gradient release, averages are updated during the backward pass. */
 static void stands_in(json_t *plan, int64_t step, const char *section)
 {
     json_t *loop = at(plan, "loops", get(at(plan, "steps", step), "loop"));
     assert_string_equal(json_string_value(json_object_get(loop, "name")), section);
 }
 
-/* Each makes the average of step `s` wrong; `other` is the step of another. */
+/* Corrupts the average of step `s`; `other` is the step of another average. */
 typedef void lie(json_t *plan, int64_t s, int64_t other);
 
 static void stands_before_the_update(json_t *plan, int64_t s, int64_t other)
@@ -91,7 +91,7 @@ static void is_no_moment(json_t *plan, int64_t s, int64_t other)
     json_object_set_new(at(plan, "buffers", average_of(plan, s)), "role", json_string("table"));
 }
 
-/* What it was is kept and saved as something else. */
+/* The former average is kept and saved under another name. */
 static void is_missing_and_no_average(json_t *plan, int64_t s, int64_t other)
 {
     is_no_moment(plan, s, other);
@@ -190,8 +190,8 @@ static const struct {
 
 enum { LIES = sizeof lies / sizeof *lies };
 
-/* In plans of all families, gradients kept and consumed. */
-static void an_average_that_does_not_follow_its_weight_is_refused_by_both(void **state)
+/* Plans of all families, with and without gradient release. */
+static void both_verifiers_refuse_an_average_that_does_not_follow_its_weight(void **state)
 {
     (void)state;
     tally told[LIES] = { { 0 } }, whole = { 0 };
@@ -225,7 +225,7 @@ static void an_average_that_does_not_follow_its_weight_is_refused_by_both(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_average_that_does_not_follow_its_weight_is_refused_by_both),
+        cmocka_unit_test(both_verifiers_refuse_an_average_that_does_not_follow_its_weight),
     };
     return cmocka_run_group_tests(tests, open_judges, close_judges);
 }

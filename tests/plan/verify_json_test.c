@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify_json_test.c - the judge's reader of JSON, beside another one. */
+/* verify_json_test.c - the verifier's JSON reader, compared with jansson. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +80,7 @@ static const char sample[] =
     "\"numbers\":[-1,0,-0,1.5,10,9223372036854775807,-9223372036854775808,2E3],\n"
     "\"\\ud83d\\ude00\":{\"empty\":{},\"none\":[ ]},\"escapes\":\"\\\"\\\\\\/\\b\\f\\r\\t\"}\n";
 
-static void both_readers_take_and_refuse_the_same(void **state)
+static void both_readers_accept_and_refuse_the_same(void **state)
 {
     int32_t taken = 0;
     (void)state;
@@ -109,7 +109,7 @@ static void both_readers_take_and_refuse_the_same(void **state)
     assert_true(taken > CASES / 4 && taken < CASES);
 }
 
-static void a_name_may_be_there_once(void **state)
+static void a_duplicate_name_is_refused(void **state)
 {
     char text[4096] = "{";
     (void)state;
@@ -124,7 +124,7 @@ static void a_name_may_be_there_once(void **state)
     assert_false(is_json(text, strlen(text)));
 }
 
-static void what_is_no_json_has_its_line(void **state)
+static void invalid_json_is_refused_with_its_line(void **state)
 {
     static const char *const texts[] = { "",
                                          "1",
@@ -159,7 +159,7 @@ static void what_is_no_json_has_its_line(void **state)
     hr_judged_json_close(&json);
 }
 
-static void lists_nest_sixty_four_deep(void **state)
+static void lists_nest_at_most_64_deep(void **state)
 {
     char text[130];
     (void)state;
@@ -172,10 +172,10 @@ static void lists_nest_sixty_four_deep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_readers_take_and_refuse_the_same),
-        cmocka_unit_test(a_name_may_be_there_once),
-        cmocka_unit_test(what_is_no_json_has_its_line),
-        cmocka_unit_test(lists_nest_sixty_four_deep),
+        cmocka_unit_test(both_readers_accept_and_refuse_the_same),
+        cmocka_unit_test(a_duplicate_name_is_refused),
+        cmocka_unit_test(invalid_json_is_refused_with_its_line),
+        cmocka_unit_test(lists_nest_at_most_64_deep),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

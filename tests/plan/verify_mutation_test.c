@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two judges, one verdict: plans of random small recipes, each changed in one place at random, go
- * to headroom verify and to the judge in tools/soak, which has no line in common with it. What the
- * one refuses the other must refuse. */
+/* verify_mutation_test.c - random changes, one at a time, to plans of random small recipes.
+ * headroom verify and tools/soak, which share no code, must both accept or both refuse each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,7 +16,7 @@
 
 enum { SEED = 300, PLANS = 5, MUTATIONS = 100 };
 
-/* ---- mutations: each changes one thing, and says false where there was nothing to change */
+/* ---- mutations: each changes one thing; false if there was nothing to change */
 
 typedef bool mutation(json_t *plan);
 
@@ -27,7 +26,7 @@ static json_t *any(json_t *plan, const char *list)
     return json_array_get(records, (size_t)draw(0, (int64_t)json_array_size(records) - 1));
 }
 
-/* A buffer that is the same or another, for steps and storages. */
+/* Index of the same or of another record, for steps and storages. */
 static int64_t any_index(json_t *plan, const char *list)
 {
     return draw(0, count(plan, list) - 1);
@@ -136,7 +135,8 @@ static bool change_home(json_t *plan)
     return put(any(plan, "buffers"), "home", draw(-1, count(plan, "loops") - 1));
 }
 
-/* A home one loop further out, or a view's and its root's together: lies that hang together. */
+/* Widens a home to the next outer loop, or those of a view and its root together: consistent
+ * changes. */
 static bool widen_home(json_t *plan)
 {
     json_t *buffer = any(plan, "buffers"), *other;
@@ -169,7 +169,7 @@ static bool change_process(json_t *plan)
 {
     json_t *line = any(plan, "process"), *other = any(plan, "process");
     const int64_t by = 4096 * draw(0, 3);
-    if (draw(0, 1)) put(other, "bytes", get(other, "bytes") + by); /* the sum may stay */
+    if (draw(0, 1)) put(other, "bytes", get(other, "bytes") + by); /* the sum may stay equal */
     return put(line, "bytes", get(line, "bytes") - by);
 }
 
@@ -205,8 +205,8 @@ static bool change_role(json_t *plan)
     return !json_object_set_new(buffer, "role", json_string(to));
 }
 
-/* Takes an update up into the section before, as an early update would be: where the step reads
- * the weight, or adds to its gradient, later, that is wrong. */
+/* Moves an update into the section before, like a released gradient. This is wrong if the step
+ * reads the weight, or adds to its gradient, later. */
 static bool update_early(json_t *plan)
 {
     json_t *steps = json_object_get(plan, "steps"), *step, *pair;
@@ -256,7 +256,7 @@ static const struct {
 
 enum { KINDS = sizeof mutations / sizeof *mutations };
 
-static void what_one_judge_refuses_the_other_refuses(void **state)
+static void both_verifiers_give_the_same_verdict(void **state)
 {
     (void)state;
     tally counts[KINDS] = { { 0 } }, whole = { 0 };
@@ -288,7 +288,7 @@ static void what_one_judge_refuses_the_other_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_one_judge_refuses_the_other_refuses),
+        cmocka_unit_test(both_verifiers_give_the_same_verdict),
     };
     return cmocka_run_group_tests(tests, open_judges, close_judges);
 }

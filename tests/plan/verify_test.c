@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge: a good plan passes; each lie that a plan file can tell is found, with its sentence. */
+/* verify_test.c - the verifier accepts a valid plan and finds every single error, with its
+ * sentence. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +42,7 @@ static int tear_down(void **state)
 static hr_status judge_bytes(const char *bytes, size_t count, hr_verify_report *report,
                              hr_error *err)
 {
-    unlink(path); /* a file that is cut and rewritten is flushed to disk when it is closed */
+    unlink(path); /* rewriting a truncated file would flush it to disk at close */
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, count, file), count);
@@ -61,7 +62,7 @@ static json_t *parse(const char *text)
     return value;
 }
 
-/* Sets the value at "buffers/3/offset"; "-" takes it away. */
+/* Sets the value at a path such as "buffers/3/offset"; "-" removes it. */
 static void set(json_t *root, const char *where, const char *value)
 {
     char parts[128], *part = parts, *slash;
@@ -100,7 +101,7 @@ static json_t *good_plan(void)
     return root;
 }
 
-static void a_good_plan_passes_with_its_report(void **state)
+static void a_valid_plan_passes_with_its_report(void **state)
 {
     (void)state;
     hr_verify_report report;
@@ -131,7 +132,7 @@ typedef struct {
 } lie;
 
 static const lie lies[] = {
-    /* bytes that collide */
+    /* overlapping bytes */
     { "buffers/8/offset", "896", HR_BROKEN,
       "buffers 4 (y) and 8 (dy) are both in use at step 4 (loss) and share bytes: 832 to 960 and "
       "896 "
@@ -151,7 +152,7 @@ static const lie lies[] = {
     { "buffers/4/storage", "9", HR_BROKEN, "buffers 3 (x) and 4 (y) are both in use at step 3" },
     { "loops/3", "{'name':'micro-batch','parent':2,'step_first':2,'step_last':6,'repeats':4}",
       HR_CORRUPT, "step 6: loop is 2 (step), the innermost loop around it is 3 (micro-batch)" },
-    /* lives */
+    /* lifetimes */
     { "buffers/10/step_last", "5", HR_CORRUPT,
       "buffer 10 (dw): declared live from step 2 to 5, but its reads and writes "
       "span 2 to 6" },
@@ -165,13 +166,14 @@ static const lie lies[] = {
       "buffer 10 (dw): step 6 uses it outside its home loop 3 (micro-batch)" },
     { "buffers/1/home", "0", HR_CORRUPT, "a view has the storage and home of its buffer 1 (ids)" },
     { "buffers/7/home", "0", HR_CORRUPT,
-      "buffer 7 (loss): step 6 (update) reads a sum to which step 4 (loss) adds in the next turn "
+      "buffer 7 (loss): step 6 (update) reads a sum to which step 4 (loss) adds in the next "
+      "iteration "
       "of loop 2 (step)" },
     { "buffers/5/home", "-1", HR_BROKEN, "buffers 5 (work) and 8 (dy) are both in use at step 4" },
     { "buffers/5/home", "4", HR_CORRUPT, "step 3 uses it outside its home loop 4 (chunk)" },
     { "buffers/2/home", "3", HR_CORRUPT, "a view has the storage and home of its buffer 1 (ids)" },
     { "steps/6/reads", "[10]", HR_CORRUPT, "buffer 7 (loss): declared live from step 2 to 6" },
-    /* values that nobody wrote */
+    /* unwritten values */
     { "steps/1/writes", "[]", HR_CORRUPT,
       "buffer 2 (ids slice): step 2 (embed) reads it before any step" },
     { "steps/2/writes", "[]", HR_CORRUPT,
@@ -195,19 +197,20 @@ static const lie lies[] = {
       "buffer 5 (work): scratch is written by one step and read by none" },
     /* state, updates, gradients */
     { "steps/6/writes/0/1", "'write'", HR_CORRUPT,
-      "buffer 0 (w): step 6 (update) writes it over, but it outlives the run: after loop 1 (load) "
+      "buffer 0 (w): step 6 (update) overwrites it, but it outlives the run: after loop 1 (load) "
       "it may only be updated" },
     { "steps/5/writes", "[[10,'accumulate'],[0,'update']]", HR_CORRUPT,
-      "buffer 0 (w): step 5 (scale_backward) updates it in each turn of loop 3 (micro-batch)" },
+      "buffer 0 (w): step 5 (scale_backward) updates it in each iteration of loop 3 "
+      "(micro-batch)" },
     { "steps/6/writes", "[[0,'update'],[0,'update']]", HR_CORRUPT,
       "buffer 0 (w): step 6 (update) updates it twice" },
     { "steps/5/writes/0/1", "'write'", HR_CORRUPT,
-      "buffer 10 (dw): step 5 (scale_backward) writes over a gradient in each turn of loop 3 "
+      "buffer 10 (dw): step 5 (scale_backward) overwrites a gradient in each iteration of loop 3 "
       "(micro-batch)" },
     { "steps/6/writes", "[[0,'update'],[10,'accumulate']]", HR_CORRUPT,
       "buffer 10 (dw): step 6 (update) adds to a gradient that step 6 (update) has read" },
     { "steps/4/writes/0/1", "'write'", HR_CORRUPT,
-      "buffer 7 (loss): step 4 (loss) writes over a sum in each turn of loop 3 (micro-batch)" },
+      "buffer 7 (loss): step 4 (loss) overwrites a sum in each iteration of loop 3 (micro-batch)" },
     { "steps/7/writes", "[[0,'update']]", HR_CORRUPT,
       "buffer 0 (w): step 6 (update) updates it, and step 7 (save) too" },
     /* names */
@@ -281,7 +284,7 @@ static const lie lies[] = {
     { "buffers/3/storage", "-", HR_CORRUPT, "buffer 3: storage must be" },
 };
 
-static void each_single_lie_is_found_with_its_sentence(void **state)
+static void each_single_error_is_found_with_its_sentence(void **state)
 {
     (void)state;
     int32_t missed = 0;
@@ -302,11 +305,11 @@ static void each_single_lie_is_found_with_its_sentence(void **state)
     printf("%zu lies found\n", sizeof lies / sizeof *lies);
 }
 
-static void a_plan_that_forgot_its_loops_is_refused(void **state)
+static void a_plan_made_without_loops_is_refused(void **state)
 {
     (void)state;
-    /* Lives as if every loop turned once, and bytes used again accordingly: the labels die at
-     * step 2. */
+    /* Lifetimes as if every loop ran once, with bytes reused accordingly: the labels end at step
+     * 2. */
     json_t *root = good_plan();
     hr_verify_report report;
     hr_error err;
@@ -365,11 +368,11 @@ static void a_weight_that_is_read_after_its_update_is_refused(void **state)
 {
     (void)state;
     json_t *root = good_plan();
-    set(root, "loops/2/step_last", "7"); /* the save becomes a part of the step */
+    set(root, "loops/2/step_last", "7"); /* the save becomes part of the step */
     set(root, "loops/5", "-");
     set(root, "steps/7/loop", "2");
     refused(root, "buffer 0 (w): step 7 (save) reads it after step 6 (update) has updated it, in "
-                  "one turn of loop 2 (step)");
+                  "one iteration of loop 2 (step)");
 }
 
 static void a_moment_that_is_not_updated_with_its_weight_is_refused(void **state)
@@ -391,7 +394,7 @@ static void a_moment_that_is_not_updated_with_its_weight_is_refused(void **state
     refused(root, "buffers 0 (w) and 11 (m) belong to one parameter, but no step updates both");
 }
 
-/* The good plan with a moment, an average of w and one more step, 7, that renews it. */
+/* The valid plan with a moment, an average of w and one more step, 7, that updates it. */
 static json_t *averaged_plan(void)
 {
     json_t *root = good_plan();
@@ -420,12 +423,13 @@ static json_t *averaged_plan(void)
     return root;
 }
 
-/* Of each: what is set, and what the judge says. */
-static void an_average_follows_the_update_of_its_weight_alone(void **state)
+/* Pairs of a change and the verifier's sentence. */
+static void an_average_must_follow_the_update_of_its_weight(void **state)
 {
     (void)state;
-    static const char no_step[] = "buffer 12 (average w): after the update of buffer 0 (w), in the "
-                                  "same turn, no step renews this average from it and does no more";
+    static const char no_step[] = "buffer 12 (average w): after the update of buffer 0 (w), no "
+                                  "step in the same iteration reads it and updates only this "
+                                  "average";
     static const struct {
         const char *where, *value, *where_too, *value_too, *sentence;
     } cases[] = {
@@ -465,7 +469,7 @@ static void an_average_follows_the_update_of_its_weight_alone(void **state)
         if (!strcmp(cases[i].where, "steps/7/loop")) set(root, "loops/5/step_first", "7");
         refused(root, cases[i].sentence ? cases[i].sentence : "");
     }
-    /* Before the update: the two change places. */
+    /* Exchanges the average and the update. */
     json_t *root = averaged_plan();
     set(root, "steps/6/reads", "[0]");
     set(root, "steps/6/writes", "[[12,'update']]");
@@ -474,14 +478,14 @@ static void an_average_follows_the_update_of_its_weight_alone(void **state)
     set(root, "buffers/7/step_last", "7");
     set(root, "buffers/10/step_last", "7");
     refused(root, no_step);
-    /* A loop that turns around it alone. */
+    /* Adds a repeating loop around the average. */
     root = averaged_plan();
     json_array_append_new(json_object_get(root, "loops"),
                           parse("{'name':'again','parent':2,'step_first':7,'step_last':7,"
                                 "'repeats':2}"));
     set(root, "steps/7/loop", "6");
     refused(root, no_step);
-    /* A second reader of the new weight, behind the average. */
+    /* Adds a second reader of the new weight, after the average. */
     root = averaged_plan();
     set(root, "steps/8/loop", "2");
     set(root, "loops/2/step_last", "8");
@@ -497,14 +501,14 @@ static void a_gradient_that_is_read_before_it_is_complete_is_refused(void **stat
     set(root, "steps/3/reads", "[3,0,10]");
     set(root, "steps/5/writes", "[]");
     refused(root, "buffer 10 (dw): step 3 (scale) reads a gradient to which step 2 (embed) adds in "
-                  "the next turn of loop 3 (micro-batch)");
+                  "the next iteration of loop 3 (micro-batch)");
 }
 
-static void a_buffer_that_is_written_in_part_and_read_whole_is_refused(void **state)
+static void a_buffer_written_in_part_and_read_whole_is_refused(void **state)
 {
     (void)state;
     json_t *root = good_plan();
-    set(root, "steps/1/writes", "[[2,'write']]"); /* 64 bytes of ids; step 2 reads just those */
+    set(root, "steps/1/writes", "[[2,'write']]"); /* 64 bytes of ids; step 2 reads only these */
     hr_verify_report report;
     hr_error err;
     assert_int_equal(judge(root, &report, &err), HR_OK);
@@ -513,7 +517,7 @@ static void a_buffer_that_is_written_in_part_and_read_whole_is_refused(void **st
                   "loop 2 (step), writes all of it");
 }
 
-static void a_storage_that_nobody_holds_for_a_while_is_refused(void **state)
+static void a_gap_in_the_lifetime_of_a_storage_is_refused(void **state)
 {
     (void)state;
     json_t *root = good_plan();
@@ -526,7 +530,7 @@ static void a_storage_that_nobody_holds_for_a_while_is_refused(void **state)
                   "from step 0 to 3");
 }
 
-static void a_gap_above_the_floor_is_reported_and_no_error(void **state)
+static void a_gap_above_the_floor_is_reported_without_an_error(void **state)
 {
     (void)state;
     json_t *root = good_plan();
@@ -570,7 +574,7 @@ static void deep_nesting_is_refused(void **state)
     free(text);
 }
 
-static void flipped_bytes_never_crash_the_judge(void **state)
+static void flipped_bytes_never_crash_the_verifier(void **state)
 {
     (void)state;
     const size_t length = strlen(good);
@@ -582,7 +586,7 @@ static void flipped_bytes_never_crash_the_judge(void **state)
         memcpy(text, good, sizeof good);
         for (uint64_t k = 0; k <= i % 3; k++) {
             const uint64_t bits = hr_random_mix(SEED + 8 * i + k);
-            /* Half of the changes keep the file JSON: a digit for a digit. */
+            /* Half of the changes keep the file valid JSON: a digit replaces a digit. */
             const size_t at = bits % length;
             if (text[at] >= '0' && text[at] <= '9') text[at] = (char)('0' + (bits >> 40) % 10);
             else if (bits >> 63) text[at] = (char)(bits >> 32);
@@ -599,20 +603,20 @@ static void flipped_bytes_never_crash_the_judge(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_good_plan_passes_with_its_report),
-        cmocka_unit_test(each_single_lie_is_found_with_its_sentence),
-        cmocka_unit_test(a_plan_that_forgot_its_loops_is_refused),
+        cmocka_unit_test(a_valid_plan_passes_with_its_report),
+        cmocka_unit_test(each_single_error_is_found_with_its_sentence),
+        cmocka_unit_test(a_plan_made_without_loops_is_refused),
         cmocka_unit_test(a_plan_without_reuse_is_refused),
         cmocka_unit_test(a_weight_that_is_read_after_its_update_is_refused),
         cmocka_unit_test(a_moment_that_is_not_updated_with_its_weight_is_refused),
-        cmocka_unit_test(an_average_follows_the_update_of_its_weight_alone),
+        cmocka_unit_test(an_average_must_follow_the_update_of_its_weight),
         cmocka_unit_test(a_gradient_that_is_read_before_it_is_complete_is_refused),
-        cmocka_unit_test(a_buffer_that_is_written_in_part_and_read_whole_is_refused),
-        cmocka_unit_test(a_storage_that_nobody_holds_for_a_while_is_refused),
-        cmocka_unit_test(a_gap_above_the_floor_is_reported_and_no_error),
+        cmocka_unit_test(a_buffer_written_in_part_and_read_whole_is_refused),
+        cmocka_unit_test(a_gap_in_the_lifetime_of_a_storage_is_refused),
+        cmocka_unit_test(a_gap_above_the_floor_is_reported_without_an_error),
         cmocka_unit_test(what_is_not_a_plan_file_is_refused),
         cmocka_unit_test(deep_nesting_is_refused),
-        cmocka_unit_test(flipped_bytes_never_crash_the_judge),
+        cmocka_unit_test(flipped_bytes_never_crash_the_verifier),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/by_hand.h - programs written by hand, whose bytes can be added up on paper: fp32,
- * small, of operations that need no scratch. */
+/* tests/support/by_hand.h - helpers for small hand-written fp32 programs whose bytes can be added
+ * on paper. Their operations need no scratch. */
 #ifndef HR_TESTS_SUPPORT_BY_HAND_H
 #define HR_TESTS_SUPPORT_BY_HAND_H
 
@@ -21,7 +21,7 @@ static inline const hr_op *const *operations_without_scratch(void)
     return table;
 }
 
-/* An empty program of so many token rows, in training, and what writes it. */
+/* An empty training program of `rows` token rows, and its builder. */
 static inline hr_builder by_hand(hr_program *program, hr_region *region, int64_t rows, int64_t T,
                                  hr_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/child.h - a whole training run in a process of its own, and what came of it.
+/* tests/support/child.h - runs a whole training run in a child process and returns its outcome.
  *
- * The process is the test's own program, started anew, so that its heap holds nothing of the
- * test. Its main() hands over to child_main when it is given a word and a number. */
+ * The child is the test program itself, started again, so that its heap holds nothing of the test.
+ * Its main() calls child_main when it gets a word and a number as arguments. */
 #ifndef HR_TESTS_SUPPORT_CHILD_H
 #define HR_TESTS_SUPPORT_CHILD_H
 
@@ -21,14 +21,14 @@
 
 enum { CHILD_STEPS = 64, CHILD_SAMPLE_BYTES = 4096 };
 
-/* What the child does beside training. Zeros: nothing. */
+/* Options of the child. Zeros: plain training. */
 typedef struct {
     char metrics[512];
-    int64_t interrupt_after; /* steps; -1: before anything */
+    int64_t interrupt_after; /* steps; -1: before the start */
     int64_t file_bytes_most; /* RLIMIT_FSIZE */
-    int64_t preparing_ms;    /* it takes so much longer wherever it tells how far it is */
-    bool goes_on;            /* from checkpoints that lie there */
-    bool trapped;            /* run under the trap that HR_TRAP names; `said` is what it says */
+    int64_t preparing_ms;    /* delay at each progress report */
+    bool goes_on;            /* from existing checkpoints */
+    bool trapped;            /* run under the program named by HR_TRAP; `said` is its output */
 } child_wishes;
 
 /* Shared with the child. */
@@ -42,7 +42,7 @@ typedef struct {
     int32_t step_count, evaluated_count, saved_count;
     char sample[CHILD_SAMPLE_BYTES];
     int64_t sample_bytes;
-    char said[512]; /* on standard error */
+    char said[512]; /* standard error */
 } child_outcome;
 
 static child_outcome *child_told;
@@ -126,8 +126,8 @@ static inline int child_main(char **argv)
     return child_told->status;
 }
 
-/* Runs this program anew for one word of work; the outcome stays until the next call. A child
- * that was killed ends the test. */
+/* Runs this program again with one word of work. The outcome is valid until the next call. The test
+ * fails if the child is killed. */
 static inline const child_outcome *child_run_word(const char *word, const hr_config *config,
                                                   child_wishes wishes)
 {
@@ -175,7 +175,7 @@ static inline const child_outcome *child_run(const hr_config *config, child_wish
     return child_run_word("train", config, wishes);
 }
 
-/* What a process of its own plans. */
+/* Plans in a child process. */
 static inline const child_outcome *child_plan(const hr_config *config)
 {
     return child_run_word("plan", config, (child_wishes){ 0 });

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/compiled.h - a program and its plan, in memory of its own that holds rubbish. */
+/* tests/support/compiled.h - a program and its plan, in separate memory with random initial
+ * content. */
 #ifndef HR_TESTS_SUPPORT_COMPILED_H
 #define HR_TESTS_SUPPORT_COMPILED_H
 
@@ -32,7 +33,7 @@ static inline void open_region(compiled *c, int64_t bytes)
     c->region = hr_region_over(c->memory, bytes);
 }
 
-/* Packs what has lives, as a process that has nothing but its arena. */
+/* Packs a plan with lifetimes; its process consists of the arena only. */
 static inline void pack(compiled *c)
 {
     hr_error err;
@@ -45,7 +46,7 @@ static inline void pack(compiled *c)
     plan->process_count = 1;
 }
 
-/* For two threads. */
+/* Compiles for two threads. */
 static inline void compile(compiled *c, const hr_config *config, const hr_strategy *strategy)
 {
     hr_error err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* support/evaluating.h - models, tokens and answers of `headroom eval`. */
+/* tests/support/evaluating.h - models, tokens and results of `headroom eval`. */
 #ifndef HR_TESTS_SUPPORT_EVALUATING_H
 #define HR_TESTS_SUPPORT_EVALUATING_H
 
@@ -16,7 +16,7 @@ static __attribute__((unused)) double number(const json_t *object, const char *n
     return json_number_value(value);
 }
 
-/* The plan held, and the process had no more. */
+/* Asserts that the process memory stayed within the plan. */
 static __attribute__((unused)) json_t *kept_plan(void)
 {
     json_t *facts = out_json();
@@ -26,7 +26,7 @@ static __attribute__((unused)) json_t *kept_plan(void)
     return facts;
 }
 
-/* What `headroom eval <arguments> --json` says. */
+/* The output of `headroom eval <arguments> --json`. */
 static __attribute__((format(printf, 1, 2), unused)) json_t *evaluated(const char *format, ...)
 {
     char arguments[1024];
@@ -38,7 +38,7 @@ static __attribute__((format(printf, 1, 2), unused)) json_t *evaluated(const cha
     return kept_plan();
 }
 
-/* A trained model in `model`, and `text.txt`. */
+/* Writes a trained model to `model`, and `text.txt`. */
 static __attribute__((unused)) void put_model(const char *family, int32_t positions,
                                               const char *sizes)
 {
@@ -52,7 +52,7 @@ static __attribute__((unused)) void put_model(const char *family, int32_t positi
                      HR_OK);
 }
 
-/* Random ids [B, T], and no labels. */
+/* Writes random ids [B, T] without labels. */
 static __attribute__((unused)) void put_tokens(const char *name, int32_t B, int32_t T, int32_t V,
                                                bool wide)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/oracle.h - reads golden files: safetensors and JSON, with libraries of their
- * own. */
+/* tests/support/oracle.h - reads golden files, safetensors and JSON, with its own code and
+ * libraries. */
 #ifndef HR_TESTS_SUPPORT_ORACLE_H
 #define HR_TESTS_SUPPORT_ORACLE_H
 
@@ -39,7 +39,7 @@ static inline void oracle_close(oracle_file *file)
     free(file->bytes);
 }
 
-/* The bytes of a tensor, and how many; null when it is not there. */
+/* The bytes of a tensor and their number; null: there is no such tensor. */
 static inline const void *oracle_tensor(const oracle_file *file, const char *prefix,
                                         const char *name, int64_t *bytes)
 {
@@ -52,7 +52,7 @@ static inline const void *oracle_tensor(const oracle_file *file, const char *pre
     return file->bytes + file->data_offset + begin;
 }
 
-/* Puts one value into the first `count` floats of a tensor of a file. */
+/* Overwrites the first `count` floats of a tensor in a file with one value. */
 static inline void oracle_spoil(const char *path, const char *name, float value, int64_t count)
 {
     oracle_file file = { 0 };

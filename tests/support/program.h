@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/program.h - the program as people and scripts meet it: run with /bin/sh in a folder
- * of the test's own, its exit code and words read back; and run until a line of its output, at
- * which it is sent a signal. HEADROOM names the program; without it the tests are skipped. */
+/* tests/support/program.h - runs the headroom program with /bin/sh in a test folder, and reads its
+ * exit code and output. Can send it a signal at a line of its output. HEADROOM names the program;
+ * without it the tests are skipped. */
 #ifndef HR_TESTS_SUPPORT_PROGRAM_H
 #define HR_TESTS_SUPPORT_PROGRAM_H
 
@@ -27,7 +27,7 @@ enum { PROGRAM_TEXT_BYTES = 1 << 18, PROGRAM_COMMAND_BYTES = 4096 };
 static char program_folder[64];
 static char out[PROGRAM_TEXT_BYTES], err[PROGRAM_TEXT_BYTES]; /* of the last run */
 
-/* A model so small that a plan takes a millisecond and a run a blink. */
+/* A tiny model: a plan takes about a millisecond, a run little more. */
 static const char tiny[] = "model: {d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32}\n"
                            "train: {batch: 4, seq_len: 16, steps: 3, threads: 1}\n";
 
@@ -87,7 +87,7 @@ static inline __attribute__((format(printf, 1, 2))) int run(const char *format, 
     return WEXITSTATUS(status);
 }
 
-/* Puts the tiny recipe and a text of some thousand bytes into the folder. */
+/* Writes the tiny recipe and a text of some thousand bytes to the folder. */
 static inline void put_tiny_and_text(void)
 {
     put("tiny.yaml", tiny);
@@ -95,7 +95,7 @@ static inline void put_tiny_and_text(void)
     put("text.txt", out);
 }
 
-/* The same with a text that says one thing again and again, but for a stretch that says nothing. */
+/* The same with a repetitive text that has one random stretch. */
 static inline void put_tiny_and_blot(void)
 {
     put("tiny.yaml", tiny);
@@ -109,9 +109,9 @@ static inline void put_tiny_and_blot(void)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Runs it, and sends signals [count] at the first line that begins with `line`: several while it
- * stands still, so that it finds all of them. The program takes the shell's place, and so gets them
- * itself. */
+/* Runs the program and sends signals [count] at the first line that starts with `line`. For several
+ * signals the program is stopped first, so that all are pending. It replaces the shell, so that it
+ * gets the signals itself. */
 static inline int run_signalled(const char *arguments, const char *line, const int *signals,
                                 int32_t count)
 {
@@ -150,14 +150,14 @@ static inline int run_signalled(const char *arguments, const char *line, const i
     return WEXITSTATUS(status);
 }
 
-/* SIGINT alone, or with SIGTERM. */
+/* SIGINT alone, or followed by SIGTERM. */
 static inline int run_interrupted(const char *arguments, const char *line, bool twice)
 {
     static const int signals[] = { SIGINT, SIGTERM };
     return run_signalled(arguments, line, signals, twice ? 2 : 1);
 }
 
-/* That the last run said `sentence` on standard error, and nothing else. */
+/* Asserts that standard error of the last run is exactly `sentence`. */
 static inline void assert_said(const char *sentence)
 {
     char expected[1024];

@@ -9,7 +9,7 @@
 #include "headroom/config.h"
 #include "model/family.h"
 
-/* A number that `what` names, in case `turn`. */
+/* A random number for the choice `what` in case `turn`. */
 static inline uint32_t draw(uint64_t seed, uint64_t turn, uint32_t what)
 {
     const hr_random_row row = hr_random_row_of(hr_random_stream_of(seed, turn, 0, 0), 0, 0);
@@ -22,7 +22,8 @@ static inline int64_t between(uint64_t seed, uint64_t turn, uint32_t what, int64
     return low + draw(seed, turn, what) % (high - low + 1);
 }
 
-/* A small recipe of a family that passes hr_config_check: all patterns, formats, optimisers. */
+/* A small recipe of a family that passes hr_config_check, with random patterns, dtypes and
+ * optimizers. */
 static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t turn)
 {
     hr_config config;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/random_freeze.h - parameters that do not train, by (seed, turn): the same in every
- * layer, all up to some layer, or any. */
+/* tests/support/random_freeze.h - random frozen parameters by (seed, turn): the same in every
+ * layer, everything up to some layer, or any. */
 #ifndef HR_TESTS_SUPPORT_RANDOM_FREEZE_H
 #define HR_TESTS_SUPPORT_RANDOM_FREEZE_H
 
@@ -22,7 +22,7 @@ static inline void freeze_add(hr_config *config, const char *pattern)
              length ? " " : "", pattern);
 }
 
-/* The name with * for the layer's number. */
+/* Freezes the parameter in all layers, by * for the layer's number. */
 static inline void freeze_in_all_layers(hr_config *config, const hr_program *program, int32_t p)
 {
     const hr_param *param = &program->params[p];
@@ -37,7 +37,7 @@ static inline void freeze_in_all_layers(hr_config *config, const hr_program *pro
     freeze_add(config, pattern);
 }
 
-/* What stands before the layers, and layers up to `layer`, a digit. */
+/* Freezes everything before the layers, and the layers up to `layer`, a digit. */
 static inline void freeze_bottom(hr_config *config, const hr_program *program, int64_t layer)
 {
     char pattern[32];
@@ -47,7 +47,7 @@ static inline void freeze_bottom(hr_config *config, const hr_program *program, i
     if (layer >= 0) freeze_add(config, pattern);
 }
 
-/* Writes train.freeze; something is always left to train. */
+/* Writes train.freeze; at least one parameter is always trained. */
 static inline void random_freeze(hr_config *config, int32_t kind, uint64_t seed, uint64_t turn)
 {
     hr_error err;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/random_strategy.h - any strategy that keeps every bit, by (seed, turn). */
+/* tests/support/random_strategy.h - random legal strategies by (seed, turn). */
 #ifndef HR_TESTS_SUPPORT_RANDOM_STRATEGY_H
 #define HR_TESTS_SUPPORT_RANDOM_STRATEGY_H
 
 #include "plan/strategy.h"
 #include "support/random_config.h"
 
-/* 0, or tokens: a multiple of 64 where a sequence is one, else whole sequences; at most a
- * micro-batch and a unit more. */
+/* 0, or tokens: a multiple of 64 if a sequence is one, else whole sequences; up to one unit more
+ * than a micro-batch. */
 static inline int64_t random_tile(const hr_config *config, uint64_t seed, uint64_t turn,
                                   uint32_t what, int64_t sequences)
 {
@@ -15,7 +15,7 @@ static inline int64_t random_tile(const hr_config *config, uint64_t seed, uint64
     return unit * between(seed, turn, what, 0, sequences * T / unit + 1);
 }
 
-/* Canonical. `dropped` [n_layers] is the caller's: a set of its own for each layer. */
+/* Canonical. `recompute_set` [n_layers] is the caller's memory: each layer gets its own set. */
 static inline hr_strategy random_strategy(const hr_config *config, uint64_t seed, uint64_t turn,
                                           hr_intermediates *recompute_set)
 {

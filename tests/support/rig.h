@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/rig.h - a compiled run in ordinary memory, with batches and weights of the
- * test's own.
+/* tests/support/rig.h - a compiled run in ordinary memory, with batches and weights from the test.
  *
- * The program, plan, executor and kernels are those of the product; only the text and the sealed
- * memory are replaced. */
+ * Program, plan, executor and kernels are those of the product; only the text and the sealed memory
+ * are replaced. */
 #ifndef HR_TESTS_SUPPORT_RIG_H
 #define HR_TESTS_SUPPORT_RIG_H
 
@@ -25,7 +24,7 @@
 #include "train/initialise.h"
 #include "train/schedule.h"
 
-/* The arena begins at a huge page and asks for them, as the product's does. */
+/* The arena is aligned to huge pages and requests them, as in the product. */
 enum { RIG_HUGE_BYTES = 2 << 20 };
 
 typedef struct rig {
@@ -37,17 +36,15 @@ typedef struct rig {
     hr_pool pool;
     hr_kernels kernels;
     hr_executor executor;
-    int64_t rows;           /* of a batch: batch x seq_len */
+    int64_t rows;           /* per batch: batch x seq_len */
     int32_t *ids, *targets; /* [rows] the batch of every step and of evaluation */
     float *(*weights)(void *context,
-                      const char *name); /* null: initialised; file order, malloced */
+                      const char *name); /* null: random; else file order, malloced */
     void *context;
     double loss, norm, evaluation_loss;
-    double z_loss; /* of the last step; 0: the recipe asks for none */
-    float *logits; /* [rows, V] of the last evaluation */
-    double
-        *gradients; /* of the last step: every parameter in file order, one after another. As they
-                        * are when their update is done, which may be the end of their life */
+    double z_loss;     /* of the last step; 0: not in the recipe */
+    float *logits;     /* [rows, V] of the last evaluation */
+    double *gradients; /* of the last step, in file order; copied when the update has read them */
     int64_t gradient_count;
 } rig;
 
@@ -63,7 +60,7 @@ static inline int64_t rig_elements(const hr_param *param)
     return param->dims[0] * hr_max(param->dims[1], 1);
 }
 
-/* Where element i of the file's order lies in memory's. */
+/* Index in memory of element i in file order. */
 static inline int64_t rig_place(const rig *r, int32_t index, int64_t i)
 {
     const hr_param *param = &r->compiled.program.params[index];
@@ -95,7 +92,7 @@ static inline void rig_initialise(rig *r, int32_t step, const hr_call *call)
     free(values);
 }
 
-/* Documents of some tokens each, the same whatever the cuts between sequences. */
+/* Documents of some tokens each, independent of how sequences are split. */
 static inline void rig_begins(const rig *r, int64_t first, int64_t rows, int32_t *begins)
 {
     const int64_t T = r->config.train.seq_len;
@@ -110,7 +107,7 @@ static inline void rig_fetch(rig *r, const hr_executor *executor, int32_t step, 
 {
     const int32_t evaluation = hr_program_loop(&r->compiled.program, "evaluation batch");
     int64_t real = 0, first = call->row_first;
-    /* evaluation takes the batch a piece at a time */
+    /* evaluation processes the batch in parts */
     if (r->compiled.program.steps[step].loop == evaluation)
         first = executor->turn[evaluation] * call->rows;
     for (int64_t i = 0; call->out[0] && i < call->rows; i++) {
@@ -134,7 +131,7 @@ static inline void rig_report(rig *r, int32_t step, const hr_call *call)
         r->evaluation_loss = mean;
         return;
     }
-    if (!call->in[1]) return; /* the loss alone, before the first update */
+    if (!call->in[1]) return; /* loss only, before the first update */
     r->loss = mean;
     r->z_loss = r->config.train.z_loss > 0 ? ((const double *)call->in[0])[1] / (double)real : 0;
     r->norm = *(const double *)call->in[1];
@@ -149,7 +146,7 @@ static inline hr_status rig_host(void *context, hr_executor *executor, int32_t s
     case HR_OP_initialise: rig_initialise(r, step, call); break;
     case HR_OP_batch: rig_fetch(r, executor, step, call); break;
     case HR_OP_report: rig_report(r, step, call); break;
-    case HR_OP_prompt: /* of half a window: later steps work on fewer rows than planned */
+    case HR_OP_prompt: /* half a window: the later steps get fewer rows than planned */
         executor->rows_here = (r->config.train.seq_len + 1) / 2;
         memcpy(call->out[0], r->ids, (size_t)executor->rows_here * sizeof *r->ids);
         break;
@@ -163,7 +160,7 @@ static inline hr_status rig_host(void *context, hr_executor *executor, int32_t s
     return HR_OK;
 }
 
-/* Keeps the gradient that an update has read. */
+/* Keeps a copy of the gradient that an update has read. */
 static inline void rig_keep_gradient(rig *r, const hr_step *step)
 {
     int64_t at = 0;
@@ -178,7 +175,7 @@ static inline void rig_keep_gradient(rig *r, const hr_step *step)
     }
 }
 
-/* Keeps gradients, and the logits of evaluation, as they pass. */
+/* Keeps copies of gradients and of the logits of evaluation during the run. */
 static inline void rig_watch(void *context, const hr_executor *executor, int32_t s)
 {
     rig *r = context;
@@ -189,7 +186,7 @@ static inline void rig_watch(void *context, const hr_executor *executor, int32_t
     if (step->op != HR_OP_linear || step->block != HR_BLOCK_HEAD) return;
     if (s < section->step_first || s > section->step_last) return;
     const int64_t V = r->config.model.vocab_size, rows = program->tensors[step->out[0]].rows;
-    if (program->tensors[step->out[0]].dims[1] != V) return; /* what widens before the logits */
+    if (program->tensors[step->out[0]].dims[1] != V) return; /* the expansion before the logits */
     const int32_t chunk = hr_program_loop(program, "evaluation loss chunk");
     int64_t first = executor->turn[hr_program_loop(program, "evaluation batch")] *
                     r->compiled.strategy.micro_batch * r->config.train.seq_len;
@@ -201,8 +198,8 @@ static inline void rig_watch(void *context, const hr_executor *executor, int32_t
                                        : hr_bf16_to_f32(((const hr_bf16 *)logits)[i]);
 }
 
-/* Compiles, with a strategy or, where that is null, as the recipe asks; is ready to run the load
- * section. The arena is all NaN. The batch is random ids unless the test fills it before steps. */
+/* Compiles with a strategy, or with that of the recipe if null, ready for the load section. The
+ * arena is filled with NaN. The batch is random ids unless the test fills it before steps. */
 static inline void rig_build_with(rig *r, const hr_config *config, const hr_strategy *strategy,
                                   int32_t threads, uint32_t cpu_mask,
                                   float *(*weights)(void *, const char *), void *context)
@@ -239,7 +236,7 @@ static inline void rig_build_with(rig *r, const hr_config *config, const hr_stra
     const int64_t arena = r->compiled.plan.arena_bytes;
     if (posix_memalign(&r->arena_memory, RIG_HUGE_BYTES, (size_t)hr_round_up(arena, 4096))) abort();
     madvise(r->arena_memory, (size_t)hr_round_up(arena, 4096), MADV_HUGEPAGE);
-    memset(r->arena_memory, 0xff, (size_t)arena); /* NaN everywhere */
+    memset(r->arena_memory, 0xff, (size_t)arena); /* NaN */
     r->memory = (hr_memory){ .arena = r->arena_memory, .arena_bytes = arena };
     r->stacks = aligned_alloc(4096, (size_t)hr_round_up(hr_pool_bytes(threads) + 4096, 4096));
     rig_must(hr_pool_open(&r->pool, r->stacks, hr_pool_bytes(threads), threads, &err), &err);
@@ -270,7 +267,7 @@ static inline void rig_section(rig *r, const char *name)
              &err);
 }
 
-/* The same, with the load section done. */
+/* The same, then runs the load section. */
 static inline void rig_open(rig *r, const hr_config *config, int32_t threads, uint32_t cpu_mask,
                             float *(*weights)(void *, const char *), void *context)
 {
@@ -290,7 +287,7 @@ static inline void rig_close(rig *r)
     free(r->gradients);
 }
 
-/* One update; loss, norm and gradients (before clipping) are then in the rig. */
+/* Runs one training step. Loss, norm and gradients (before clipping) are then in the rig. */
 static inline void rig_step(rig *r)
 {
     static const char *const sections[] = { "fetch", "norm", "step", "update" };
@@ -300,7 +297,7 @@ static inline void rig_step(rig *r)
     r->executor.clock++;
 }
 
-/* Loss and logits of the batch as it is. */
+/* Evaluates loss and logits of the present batch. */
 static inline void rig_evaluate(rig *r)
 {
     const int64_t micro = r->compiled.strategy.micro_batch;
@@ -309,7 +306,7 @@ static inline void rig_evaluate(rig *r)
     rig_section(r, "evaluation");
 }
 
-/* Element i of a parameter's master, in the file's order. */
+/* Element i of a parameter's master, in file order. */
 static inline float rig_weight(const rig *r, int32_t index, int64_t i)
 {
     const int32_t tensor = r->compiled.program.params[index].master;

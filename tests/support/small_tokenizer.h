@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/small_tokenizer.h - a tokenizer.json of 260 ids, small enough to know by heart. */
+/* tests/support/small_tokenizer.h - a small tokenizer.json with 260 ids. */
 #ifndef HR_TESTS_SUPPORT_SMALL_TOKENIZER_H
 #define HR_TESTS_SUPPORT_SMALL_TOKENIZER_H
 
@@ -8,8 +8,8 @@
 
 enum { SMALL_TH = 256, SMALL_THE, SMALL_SPACE_THE, SMALL_ADDED, SMALL_IDS };
 
-/* The file's text: ids of bytes are the bytes, then "th", "the", " the" by three merges, and an
- * added special token. Valid until the next call. */
+/* The text of the file. The ids of bytes equal the bytes; then "th", "the", " the" by three merges,
+ * and an added special token. Valid until the next call. */
 static inline const char *small_tokenizer(const char *added)
 {
     static char text[16384];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/storages.h - lives to be packed, of the kinds that plans have and of some that they
- * have not, and a plain look at where they were put. */
+/* tests/support/storages.h - generates storages to pack, typical of plans and harder ones, and
+ * checks their placement by brute force. */
 #ifndef HR_TESTS_SUPPORT_STORAGES_H
 #define HR_TESTS_SUPPORT_STORAGES_H
 
@@ -19,7 +19,7 @@
 #include "plan/pack.h"
 
 enum { SEED = 20241, STORAGES_MAX = 20000 };
-enum { STAGE = 1 << 20 }; /* the first of the packer's, where there are few */
+enum { STAGE = 1 << 20 }; /* the packer's first stage for few items */
 
 static uint64_t draws;
 
@@ -59,7 +59,7 @@ static inline hr_pack_result pack(int32_t count, int64_t work)
     return result;
 }
 
-/* Every pair, every step: slow and plain. */
+/* Checks every pair of storages at every step: simple but slow. */
 static inline void check(int32_t count, const hr_pack_result *result)
 {
     int64_t end = 0, floor = 0;
@@ -92,7 +92,7 @@ static inline void add(int32_t *count, int64_t first, int64_t last, int64_t unit
                                          (int32_t)last };
 }
 
-/* Lives without any order: the hardest kind. */
+/* Unstructured lifetimes: the hardest kind. */
 static inline int32_t make_random(int32_t most)
 {
     const int32_t steps = (int32_t)draw(1, 40);
@@ -105,7 +105,7 @@ static inline int32_t make_random(int32_t most)
     return count;
 }
 
-/* A step of training: state that stays, values kept from forward to backward, brief ones. */
+/* A training step: persistent state, activations saved for backward, and temporaries. */
 static inline int32_t make_training(int32_t layers, int32_t loss_steps)
 {
     enum { FORWARD = 12, BACKWARD = 24, KEPT = 8 };
@@ -128,8 +128,8 @@ static inline int32_t make_training(int32_t layers, int32_t loss_steps)
     return count;
 }
 
-/* A step without micro-batches: activations fall in a stack while gradients, which wait for the
- * update, grow into another, and every product needs one wide stretch between the two. */
+/* A step without micro-batches: the stack of activations shrinks while gradients, which wait for
+ * the update, form another, and every product needs a wide temporary between the two. */
 static inline int32_t make_whole_batch(int32_t layers)
 {
     enum { FORWARD = 8, BACKWARD = 14, KEPT = 6, GRADIENTS = 4 };
@@ -156,7 +156,7 @@ static inline int32_t make_whole_batch(int32_t layers)
     return count;
 }
 
-/* Many lives of any size at any time: the search does not see the end of them soon. */
+/* Many lifetimes of random sizes and times: the search does not finish soon. */
 static inline int32_t make_crowded(void)
 {
     int32_t count = 0;
@@ -167,7 +167,7 @@ static inline int32_t make_crowded(void)
     return count;
 }
 
-/* Seven storages that overlap by 5 units at most and need 6. */
+/* Seven storages with 5 units live at most that need 6. */
 static inline int32_t make_unreachable(void)
 {
     static const int64_t lives[7][3] = { { 0, 0, 3 }, { 0, 3, 1 }, { 1, 2, 2 }, { 2, 4, 2 },
@@ -177,8 +177,8 @@ static inline int32_t make_unreachable(void)
     return count;
 }
 
-/* The least height over all orders in which storages can be put on top of each other. Every
- * placement that cannot be pushed down is one of these. */
+/* The minimum height over all orders of stacking the storages. Every placement that cannot be
+ * pushed down corresponds to an order. */
 static inline int64_t least_height(int32_t count)
 {
     int32_t order[8];

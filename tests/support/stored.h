@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/stored.h - writes safetensors files, whole or wrong, without the product's help. */
+/* tests/support/stored.h - writes safetensors files, valid or invalid, without code of the
+ * product. */
 #ifndef HR_TESTS_SUPPORT_STORED_H
 #define HR_TESTS_SUPPORT_STORED_H
 
@@ -25,7 +26,7 @@ static inline stored_file stored_begin(void)
     return file;
 }
 
-/* A tensor behind the others; `shape` as JSON writes it: "[2,3]". */
+/* Appends a tensor; `shape` as in JSON: "[2,3]". */
 static inline void stored_add(stored_file *file, const char *name, const char *dtype,
                               const char *shape, const void *data, int64_t bytes)
 {
@@ -39,7 +40,7 @@ static inline void stored_add(stored_file *file, const char *name, const char *d
     file->data_bytes += bytes;
 }
 
-/* Writes it and frees what was taken. */
+/* Writes the file and frees its memory. */
 static inline void stored_end(stored_file *file, const char *path)
 {
     file->header[file->header_bytes++] = '}';

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/wide_in_double.h - the loss of the family `wide` from its equations, in double, and
- * on which side of 0 each of its ReLUs was.
+/* tests/support/wide_in_double.h - the loss of the family `wide` computed from its equations in
+ * double, and the sign of the input of each of its ReLUs.
  *
  *     x = tok_emb[ids];  each layer: s[t] = a s[t-1] + (1 - a) x[t] w_in,  x = x + max(s, 0)
  *     logits = max(x w_expand + b_expand, 0) decoder, of full rank or decoder.a decoder.b
  *
- * Nothing of the product is used: between two points with the same sides the loss is smooth, so a
- * difference over a very small step has neither a kink nor fp32's rounding in it. */
+ * Uses no code of the product. Between two points with equal signs the loss is smooth, so a finite
+ * difference with a very small step has neither a kink nor the rounding of fp32. */
 #ifndef HR_TESTS_SUPPORT_WIDE_IN_DOUBLE_H
 #define HR_TESTS_SUPPORT_WIDE_IN_DOUBLE_H
 
 #include <math.h>
 #include <stdint.h>
 
-enum { WIDE_MOST = 64 }; /* values of a token at most: of D, D_out, rank, V */
+enum { WIDE_MOST = 64 }; /* maximum of D, D_out, rank and V */
 
 typedef struct {
     int64_t D, layers, expansion, rank, V; /* rank 0: the decoder is one matrix */
     int64_t sequences, T;
-    const int32_t *ids, *targets; /* [sequences, T]; a negative target does not count */
+    const int32_t *ids, *targets; /* [sequences, T]; a negative target is ignored */
     const double *tok_emb, *w_expand, *b_expand, *decoder, *decoder_a, *decoder_b;
     const double *w_in[WIDE_MOST], *alpha[WIDE_MOST]; /* [layers] */
 } wide_in_double;
 
-/* What a pass has seen: the sides are mixed into one number, in the order of the ReLUs. */
+/* Result of a pass. `sides` is a hash of the signs in the order of the ReLUs. */
 typedef struct {
     double loss;
     uint64_t sides;
@@ -44,7 +44,8 @@ static inline void wide_product(const double *x, const double *w, int64_t K, int
     }
 }
 
-/* A token through the trunk, in x; the states [layers, WIDE_MOST] are those of the token before. */
+/* Passes a token through the trunk, in x. `states` [layers, WIDE_MOST] are those of the previous
+ * token. */
 static inline void wide_trunk(const wide_in_double *m, double *x, double states[][WIDE_MOST],
                               wide_seen *seen)
 {
@@ -59,7 +60,7 @@ static inline void wide_trunk(const wide_in_double *m, double *x, double states[
     }
 }
 
-/* -log of the share that the target has. */
+/* Negative log-likelihood of the target. */
 static inline double wide_surprise(const wide_in_double *m, const double *x, int32_t target,
                                    wide_seen *seen)
 {
@@ -76,7 +77,7 @@ static inline double wide_surprise(const wide_in_double *m, const double *x, int
     return log(sum);
 }
 
-/* The mean over the targets that count. */
+/* The mean over the targets that are not ignored. */
 static inline wide_seen wide_loss(const wide_in_double *m)
 {
     wide_seen seen = { 0 };

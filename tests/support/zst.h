@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/zst.h - golden files that are stored compressed: a whole file.zst in memory. */
+/* tests/support/zst.h - reads a golden file that is stored compressed, a whole file.zst. */
 #ifndef HR_TESTS_SUPPORT_ZST_H
 #define HR_TESTS_SUPPORT_ZST_H
 
@@ -10,7 +10,7 @@
 
 #include "text/folder.h"
 
-/* The decompressed text and a null, to be freed. A file that cannot be read fails the test. */
+/* The decompressed text and a null; free it. The test fails if the file cannot be read. */
 static inline char *zst_read(const char *path, int64_t *bytes)
 {
     int64_t packed_bytes = 0;
