@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/activation/activation_scalar.h - the specification of the activations and their slopes, in
- * double. */
+/* ops/activation/activation_scalar.h - reference activations and their derivatives, in double. */
 #ifndef HR_OPS_ACTIVATION_ACTIVATION_SCALAR_H
 #define HR_OPS_ACTIVATION_ACTIVATION_SCALAR_H
 
@@ -20,7 +19,7 @@ static inline double hr_gelu_tanh_angle(double x)
 
 static inline double hr_activate(hr_act act, double z)
 {
-    if (act == HR_ACT_RELU) return z < 0 ? 0 : z; /* a NaN stays */
+    if (act == HR_ACT_RELU) return z < 0 ? 0 : z; /* keeps NaN */
     if (act == HR_ACT_GELU) return z * hr_normal_below(z);
     if (act == HR_ACT_GELU_TANH) return z * (1 + tanh(hr_gelu_tanh_angle(z))) / 2;
     return z;

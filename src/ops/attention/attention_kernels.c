@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_kernels.c - climbs the ladder. */
+/* ops/attention/attention_kernels.c - selects the kernels for a CPU feature mask. */
 #include "ops/attention/attention_kernels.h"
 
 #include "base/cpu.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/glu/glu_ref.c - the specification, element by element. */
+/* ops/glu/glu_ref.c - reference implementation, element by element. */
 #include <math.h>
 
 #include "ops/element.h"
 #include "ops/glu/glu_kernels.h"
 
-/* act and its slope in one place, since both are made of s(x). */
+/* act and its derivative; both use s(x). */
 typedef struct {
     double value, slope;
 } gated;

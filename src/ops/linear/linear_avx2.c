@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_avx2.c - matrix products on AVX2 and FMA, bf16 operands widened when packed.
+/* ops/linear/linear_avx2.c - matrix products with AVX2 and FMA; bf16 operands are widened when
+ * packed.
  *
- * Passes: a once per 512 columns, B once per 516 rows where it is packed, results once. Registers:
- * 6 rows x 16 columns are 12 accumulators; with 2 of B and 1 of A 15 of the 16. A word costs 12
- * products and 8 loads. Bound: FMA. AMD Zen 4, 2 threads, d = 512, a busy machine, 2026-11: fp32
- * forward and dx 87-90 % of it, 80-87 % where an epilogue reads two operands, dW 79-87 %. */
+ * Passes: a once per 512 columns, B once per 516 rows if packed, results once. Registers: 6 rows x
+ * 16 columns are 12 accumulators; with 2 of B and 1 of A, 15 of the 16. A word takes 12 products
+ * and 8 loads. Bound: FMA. AMD Zen 4, 2 threads, d = 512, a busy machine, 2026-11: fp32 forward and
+ * dx 87-90 % of it, 80-87 % if an epilogue reads two operands, dW 79-87 %. */
 #include "ops/simd/unroll.h"
 #include "ops/simd/vec_avx2.h"
 
@@ -76,7 +77,7 @@ static __attribute__((noinline)) void tile_of_columns(int64_t words, const uint3
     tile_any(words, a, 1, TILE_ROWS, b, panel_step, fresh, sums, ahead);
 }
 
-/* 8 x 8 words of lines 16 apart, at (line, column), to (column, line). */
+/* Transposes 8 x 8 words; lines are 16 words apart. */
 ALWAYS_INLINE void transpose_eight(const uint32_t *from, int64_t lines, uint32_t *to)
 {
     __m256 r[8], t[8];
@@ -109,8 +110,8 @@ ALWAYS_INLINE void transpose_words(const uint32_t *from, int64_t lines, uint32_t
             transpose_eight(from + line * 16 + column, lines - line, to + column * 16 + line);
 }
 
-/* 4 x 4 units of 64 bits: in a unit (k, n) (k+1, n) (k, n+1) (k+1, n+1) the middle two change
- * places. */
+/* Transposes 4 x 4 units of 64 bits and swaps the middle two elements of each unit (k, n) (k+1, n)
+ * (k, n+1) (k+1, n+1). */
 ALWAYS_INLINE void transpose_four(const uint32_t *from, int64_t lines, uint32_t *to)
 {
     const __m256i swap = _mm256_broadcastsi128_si256(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_kernels.c - climbs the ladder for matrix products. */
+/* ops/linear/linear_kernels.c - selects the kernels of matrix products for a CPU feature mask. */
 #include "ops/linear/linear_kernels.h"
 
 #include "base/cpu.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/loss/loss_ref.c - the specification of one row of cross-entropy. */
+/* ops/loss/loss_ref.c - reference implementation of one row of cross-entropy. */
 #include <math.h>
 
 #include "ops/element.h"

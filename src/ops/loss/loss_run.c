@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/loss/loss_run.c - shares rows among threads; one thread then adds their losses in order. */
+/* ops/loss/loss_run.c - splits the rows over threads; thread 0 then adds their losses in order. */
 #include <string.h>
 
 #include "ops/element.h"

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/loss/loss_template.h - one row of cross-entropy over the vectors of ops/simd. Passes:
- * the largest logit (it brings the row into the second-level cache, where the row before has asked
- * for it), the sum of exponentials, the gradient. Exponentials bound it: those of the first 8,192
- * logits are kept between the two, others are computed twice. One thread of Zen 4, 2026-11,
- * V = 50,304, with a dearer exponential and all of them twice: 0.49 ns a bf16 logit, 16 % of
- * read-modify-write; fp32 35 %. Two threads of an Intel Xeon with AMX, 2026-11, V = 10,000: 0.42 ns
- * a bf16 logit and thread, 0.48 with all of them twice. */
+/* ops/loss/loss_template.h - one row of cross-entropy over the vectors of ops/simd. Three passes:
+ * the largest logit (it loads the row into L2, prefetched by the previous row), the sum of
+ * exponentials, the gradient. Exponentials are the bound: the gradient pass reuses those of the
+ * first 8,192 logits and recomputes the rest. One thread of Zen 4, 2026-11, V = 50,304, with a
+ * slower exponential and without reuse: 0.49 ns per bf16 logit, 16 % of read-modify-write; fp32 35
+ * %. Two threads of an Intel Xeon with AMX, 2026-11, V = 10,000: 0.42 ns per bf16 logit and thread,
+ * 0.48 without reuse. */
 #include <math.h>
 
 #include "ops/element.h"
 #include "ops/loss/loss_kernels.h"
 
 enum {
-    SUM_ELEMENTS = 2048, /* sums in fp32 are added up in double every so many elements */
-    KEPT_ELEMENTS = 8192 /* whose exponentials are kept: 32 KiB of a thread's stack */
+    SUM_ELEMENTS = 2048, /* fp32 sums are added to a double after this many elements */
+    KEPT_ELEMENTS = 8192 /* elements whose exponentials are kept: 32 KiB of a thread's stack */
 };
 
 VEC_INLINE float row_max(const void *logits, int64_t V, hr_dtype dtype)
@@ -36,7 +36,7 @@ VEC_INLINE vec exponential(const void *logits, int64_t v, vec most, int64_t lane
     return vec_exp2(vec_mul(below, vec_set(1.44269504f)));
 }
 
-/* The sum of exponentials [first, last), which are also written to `kept` unless that is null. */
+/* Sum of the exponentials in [first, last); also written to `kept` unless it is null. */
 VEC_INLINE float run_sum(const void *logits, int64_t first, int64_t last, vec most, float *kept,
                          hr_dtype dtype)
 {
@@ -61,7 +61,7 @@ VEC_INLINE float run_sum(const void *logits, int64_t first, int64_t last, vec mo
     return vec_reduce_add(vec_add(even, odd));
 }
 
-/* The first of them from their exponentials; those come in whole vectors. */
+/* Gradient of the first `count` logits from their kept exponentials, a multiple of VEC_LANES. */
 VEC_INLINE void write_kept(const float *kept, int64_t count, const void *logits, void *dlogits,
                            int64_t V, vec factor, hr_dtype dtype)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/rope/rope_ref.c - the specification of a row's rotation. */
+/* ops/rope/rope_ref.c - reference implementation of a row's rotation. */
 #include "ops/element.h"
 #include "ops/rope/rope_kernels.h"
 

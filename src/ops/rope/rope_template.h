@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/rope/rope_template.h - a row's rotation over the vectors of ops/simd. One pass over what
- * turns; the table row stays in the first-level cache. Bound by memory: one thread of Zen 4,
- * 2026-11, heads of 64: 91 % (fp32) and 64 % (bf16) of read-modify-write. */
+/* ops/rope/rope_template.h - rotation of a row over the vectors of ops/simd. One pass over the
+ * rotated elements; the table row stays in L1. Bound by memory: one thread of Zen 4, 2026-11, heads
+ * of 64: 91 % (fp32) and 64 % (bf16) of read-modify-write. */
 #include "ops/rope/rope_kernels.h"
 
 VEC_INLINE void turn_step(void *row, int64_t at, const float *table, int64_t half, int64_t e,
@@ -25,8 +25,8 @@ VEC_INLINE void turn_head(void *row, int64_t at, const float *table, int64_t hal
 }
 
 #ifdef ROPE_SIXTEEN
-/* Heads of which 16 elements turn: both halves share one vector, where each would leave half of its
- * own empty. The products and sums of turn_step, in its order. */
+/* Heads with 16 rotated elements: both halves share one vector, which separate vectors would fill
+ * only half. Same products and sums as turn_step, in the same order. */
 VEC_INLINE void turn_sixteen(void *row, const float *table, const hr_rope_attr *attr, vec sign,
                              hr_dtype dtype)
 {
