@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention.c - what the compiler knows about attention. */
+/* ops/attention/attention.c - builder functions, derivative and properties of attention. */
 #include "ops/attention/attention.h"
 
 #include "base/checked.h"
 #include "ops/attention/attention_build.h"
 #include "ops/list.h"
 
-/* The same where a sequence goes on: new keys and values join the layer's cache. */
+/* hr_build_attention with a KV cache: appends the new keys and values to the layer's cache first.
+ */
 static int32_t go_on(hr_builder *builder, const char *name, int32_t q, int32_t k, int32_t v,
                      const hr_attention_attr *attr)
 {
@@ -124,8 +125,8 @@ static int64_t flops_backward(const void *attr, int64_t rows)
     return pair_flops(attr, rows, 10);
 }
 
-/* Scores, each with its exponential; those of them that dropout draws for; and for each what heads
- * lack to the 32 elements that the widest kernels multiply at once. */
+/* Cost items: scores, each with an exponential; scores that draw a random number for dropout; and
+ * per score the padding of a head to the 32 elements that the widest kernels multiply at once. */
 static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
     const hr_attention_attr *shape = (const hr_attention_attr *)step->attr;
@@ -136,7 +137,7 @@ static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR
     items[2] = items[0] * (hr_round_up(width, 32) - width);
 }
 
-/* As if the cache were full. */
+/* Assumes a full cache. */
 static int64_t pairs_cached(const hr_attention_cached_attr *shape, int64_t rows)
 {
     const bool slides = shape->mask.kind == HR_PATTERN_SLIDING;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_fwd.h - the forward pass of one head: the template of the vector rungs.
+/* ops/attention/attention_fwd.h - forward attention of one head: template of the vector kernels.
  *
- * A tile of queries goes through the kept keys in chunks. A strip of ROWS queries computes its
- * scores, their exponentials under a running maximum, and adds p V to its sums. Included after
- * attention_pack.h, multiply(), ROWS and REDUCE_STEP. */
+ * A tile of queries iterates over the unmasked keys in chunks. A strip of ROWS queries computes its
+ * scores and their exponentials with a running maximum, and adds p V to its sums. Include it after
+ * attention_pack.h and definitions of multiply(), ROWS and REDUCE_STEP. */
 #ifndef HR_OPS_ATTENTION_FWD_H
 #define HR_OPS_ATTENTION_FWD_H
 
@@ -13,36 +13,36 @@
 
 enum {
     PANELS = 2 * VEC_LANES,                          /* columns of a product */
-    SCORE_ROW = ATTENTION_KEY_CHUNK + ATTENTION_PAD, /* words from row to row */
+    SCORE_ROW = ATTENTION_KEY_CHUNK + ATTENTION_PAD, /* row stride in words */
     P_ROW = ATTENTION_KEY_CHUNK / PAIR + ATTENTION_PAD,
-    STRIP_STEP = (int)ROWS > (int)VEC_LANES ? (int)ROWS : (int)VEC_LANES, /* in whole vectors */
+    STRIP_STEP = (int)ROWS > (int)VEC_LANES ? (int)ROWS : (int)VEC_LANES, /* whole vectors */
     SPAN_STEP = (int)REDUCE_STEP > (int)VEC_LANES ? (int)REDUCE_STEP : (int)VEC_LANES
 };
 
-/* A maximum before any score; the score of a key that is not seen, whose power is an exact 0 even
- * beside it. */
+/* Initial running maximum; score of a masked key, whose exponential is exactly 0 even with the
+ * initial maximum. */
 static const float SCORE_NEVER = -1e30f, SCORE_UNSEEN = -INFINITY;
 static const float LOG2_E = 1.44269504f, LN_2 = 0.69314718f;
 
 typedef struct {
     const hr_attention_task *task;
     attention_scratch room;
-    int64_t width, words, panel; /* packed: elements and words of a row; words of a panel of V */
+    int64_t width, words, panel; /* packed: elements and words per row; words per panel of V */
     int64_t reach;               /* query i sees keys (i - reach, i] */
-    float factor;                /* turns a score into a power of two */
+    float factor;                /* converts a score to an exponent of 2 */
 } forward;
 
-/* A strip and the keys it sees. Rows past `rows` hold anything. */
+/* A strip and the keys it sees. Rows past `rows` are undefined. */
 typedef struct {
     int64_t row, rows, position[ROWS]; /* for dropout, row i is row + i */
-    bool again;                        /* not its first chunk of keys */
+    bool again;                        /* not the first chunk of keys */
     attention_keys keys[ATTENTION_KEYS_MAX];
     int64_t key_ranges;
     uint32_t *p;
     float *scores, *sums, *most, *total;
 } strip;
 
-/* multiply() for as many columns of c, a multiple of the lanes. */
+/* multiply() for `columns` columns of c, a multiple of the lanes. */
 VEC_INLINE void multiply_panels(const int rows, const bool add, const int64_t a_row,
                                 const int64_t a_word, int64_t words, const uint32_t *a,
                                 const uint32_t *b, int64_t b_panel, float *c, int64_t c_row,
@@ -54,8 +54,8 @@ VEC_INLINE void multiply_panels(const int rows, const bool add, const int64_t a_
     if (at < columns) multiply(rows, add, 1, a_row, a_word, words, a, b, b_panel, c + at, c_row);
 }
 
-/* Products are functions of their own: among the constants of vec_exp2, gcc spills their sums.
- * Strips of few rows are those of one token. */
+/* Not inlined: next to the constants of vec_exp2, gcc spills the sums. Strips of few rows occur
+ * when generating tokens. */
 NOINLINE void multiply_scores(int64_t rows, int64_t words, const uint32_t *q, const uint32_t *keys,
                               float *scores, int64_t columns)
 {
@@ -79,14 +79,13 @@ NOINLINE void add_values(int64_t rows, bool add, int64_t words, const uint32_t *
     else multiply_panels(ROWS, add, P_ROW, 1, words, p, values, panel, sums, width, width);
 }
 
-/* Columns of one range of keys that are computed. */
+/* Computed columns of one range of keys. */
 VEC_INLINE int64_t span_of(const attention_keys *keys)
 {
     return hr_round_up(keys->last - keys->base, SPAN_STEP);
 }
 
-/* Puts SCORE_UNSEEN outside [first, last) into scores [j, end); returns the larger of them and
- * `most`. */
+/* Sets scores [j, end) outside [first, last) to SCORE_UNSEEN; returns their maximum with `most`. */
 VEC_INLINE vec mask_scores(float *score, int64_t j, int64_t end, int64_t first, int64_t last,
                            vec most)
 {
@@ -99,7 +98,7 @@ VEC_INLINE vec mask_scores(float *score, int64_t j, int64_t end, int64_t first, 
     return most;
 }
 
-/* Puts SCORE_UNSEEN where row i does not see a key; returns its largest scores by lanes. */
+/* Masks row i; returns its largest scores by lane. */
 VEC_INLINE vec mask_row(const forward *f, const strip *s, int64_t i)
 {
     vec most = vec_set(SCORE_UNSEEN);
@@ -118,7 +117,8 @@ VEC_INLINE vec mask_row(const forward *f, const strip *s, int64_t i)
     return most;
 }
 
-/* Row i of p; returns the sums of exponentials by lanes. A masked score becomes an exact 0. */
+/* Computes row i of p; returns the sums of exponentials by lane. A masked score becomes exactly 0.
+ */
 VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, int64_t i)
 {
     const hr_attention_task *task = f->task;
@@ -152,7 +152,8 @@ VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, i
     return total;
 }
 
-/* In passes over all rows, so that the chains maximum, scale, sum of the rows overlap. */
+/* Separate passes over all rows overlap the dependent steps (maximum, scale, sum) of different
+ * rows. */
 VEC_INLINE void softmax(const bool drop, const forward *f, const strip *s)
 {
     float shrink[STRIP_STEP];
@@ -189,7 +190,7 @@ NOINLINE void softmax_dropped(const forward *f, const strip *s)
     softmax(true, f, s);
 }
 
-/* A strip, whose rows of Q are copied, against the keys it sees of a chunk. */
+/* Processes one strip, whose rows of Q are copied, with its unmasked keys of a chunk. */
 static void forward_strip(const forward *f, const strip *s)
 {
     for (int64_t r = 0; r < s->key_ranges; r++) {
@@ -207,7 +208,7 @@ static void forward_strip(const forward *f, const strip *s)
     }
 }
 
-/* The next keys of a walk, at most a chunk; returns their ranges, 0 at the end. */
+/* Collects the next ranges of keys, at most a chunk; returns their number, 0 at the end. */
 static int64_t next_chunk(attention_walk *walk, attention_keys chunk[ATTENTION_KEYS_MAX])
 {
     int64_t ranges = 0, column = 0;
@@ -228,7 +229,7 @@ static void open_tile(const forward *f)
     }
 }
 
-/* Strip `at` of a tile: its places, and the keys of a chunk that positions [first, last) see. */
+/* Strip `at` of a tile: its scratch, and the keys of a chunk that positions [first, last) see. */
 static strip strip_of(const forward *f, int64_t at, const attention_keys *chunk, int64_t ranges,
                       int64_t first, int64_t last)
 {
@@ -243,13 +244,13 @@ static strip strip_of(const forward *f, int64_t at, const attention_keys *chunk,
     return s;
 }
 
-/* Where row i of a tile has its maximum and its total. */
+/* Index of the maximum and the total of row i of a tile. */
 VEC_INLINE int64_t place_of(int64_t i)
 {
     return i / ROWS * STRIP_STEP + i % ROWS;
 }
 
-/* Makes maxima log-sum-exps, and totals what sums are multiplied by. */
+/* Converts maxima to log-sum-exps, and totals to the factors of the sums. */
 static void close_tile(const forward *f)
 {
     const attention_scratch *room = &f->room;

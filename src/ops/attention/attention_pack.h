@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_pack.h - operands of products, in the order they are read in.
+/* ops/attention/attention_pack.h - packs operands of products in the order of their use.
  *
- * Part of the template of the vector rungs: included after attention_words_*.h and a definition of
- * WIDTH_STEP, the elements that a packed head width is a multiple of, and transpose_words(). */
+ * Part of the vector kernel template. Include it after attention_words_*.h and definitions of
+ * transpose_words() and WIDTH_STEP; packed head widths are multiples of WIDTH_STEP elements. */
 #ifndef HR_OPS_ATTENTION_PACK_H
 #define HR_OPS_ATTENTION_PACK_H
 
@@ -20,8 +20,8 @@ VEC_INLINE void store_words(uint32_t *at, vec_bits value)
     store_floats((float *)at, (vec)value);
 }
 
-/* Rows are short and far apart: the hardware does not see them coming. Asks for what is used after
- * this row. */
+/* Prefetches the row that is used ahead_rows later. Rows are short and far apart, which defeats the
+ * hardware prefetcher. */
 VEC_INLINE void expect_row(const hr_attention_task *task, hr_attention_rows rows, int64_t row)
 {
     const char *at = row_of(rows, dtype_of(task), row + rows.ahead_rows);
@@ -30,8 +30,8 @@ VEC_INLINE void expect_row(const hr_attention_task *task, hr_attention_rows rows
     for (int64_t line = 0; line < bytes; line += 64) vec_expect_later(at + line);
 }
 
-/* Sums (or maxima) of as many rows as a vector has lanes: element i of the result is that of
- * parts[i]. Cheaper than one row after the other. */
+/* Sums (or maxima) over lanes for as many rows as a vector has lanes: element i of the result
+ * belongs to parts[i]. Faster than a reduction per row. */
 VEC_INLINE vec reduce_rows(const bool most, const vec parts[VEC_LANES])
 {
     vec_bits line[VEC_LANES];
@@ -43,7 +43,8 @@ VEC_INLINE vec reduce_rows(const bool most, const vec parts[VEC_LANES])
     return (vec)line[0];
 }
 
-/* Rows as columns: [length / lanes][width / PAIR][lanes] words; zeros past length and width. */
+/* Packs rows as columns: [length / lanes][width / PAIR][lanes] words; zeros past length and width.
+ */
 static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, int64_t length,
                          uint32_t *out)
 {
@@ -62,8 +63,8 @@ static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, 
     }
 }
 
-/* Rows as they are, in panels that lie `panel` words apart: [width / lanes][length / PAIR][lanes]
- * words; zeros past length and width. */
+/* Packs rows in panels that are `panel` words apart: [width / lanes][length / PAIR][lanes] words;
+ * zeros past length and width. */
 static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, int64_t length,
                       int64_t panel, uint32_t *out)
 {
@@ -77,7 +78,7 @@ static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, int
     }
 }
 
-/* `count` rows from `first` on, STRIP_ROW words apart; zeros past length and width. */
+/* Copies `count` rows from `first` on, STRIP_ROW words apart; zeros past length and width. */
 static void copy_rows(const hr_attention_task *task, hr_attention_rows rows, int64_t first,
                       int64_t count, uint32_t *out)
 {
@@ -92,7 +93,7 @@ static void copy_rows(const hr_attention_task *task, hr_attention_rows rows, int
     }
 }
 
-/* One row of sums, scaled and rounded once. */
+/* Stores one row of sums, scaled and rounded once. */
 VEC_INLINE void store_row(const hr_attention_task *task, hr_attention_rows rows, int64_t row,
                           const float *sums, float scale)
 {

@@ -9,11 +9,11 @@
  *
  *   ids    [rows] int32, 0 <= id < V; whoever reads the ids checks this, not the kernel
  *   E, dE  [V, D] row-major, fp32; frozen weights may be bf16. If the head shares the table: [D, V]
- *   in HR_PANEL (fp32) or HR_PANEL_PAIR (E bf16, dE fp32) layout; column v is the row of token v
+ *          in HR_PANEL (fp32) or HR_PANEL_PAIR (E bf16, dE fp32) layout; column v is row v of E
  *   P, dP  [positions, D] fp32
  *   start  [1] int32: position of the first row; omitted: each sequence starts at 0
  *   begins int32 [rows]: index, within its sequence of T, of the first row of the row's document,
- *   which has position 0; omitted: 0
+ *          which has position 0; omitted: 0
  *   y, dy  [rows, D] activations, fp32 or bf16
  *
  * Numerics y is rounded once; gradients are fp32 sums over the tokens in order.

@@ -13,8 +13,8 @@
  *        and dup are two arrays, each of which may be exactly dy, gate or up; otherwise disjoint
  *
  * Numerics computed in fp32 from the stored values, rounded once. Error of act: 4e-6 relative plus
- * 2e-36; of act': 5e-7. An infinite gate gives the limits: act(-inf) = 0, act(inf) = inf,
- * act'(-inf) = 0, act'(inf) = 1.
+ *          2e-36; of act': 5e-7. An infinite gate gives the limits: act(-inf) = 0, act(inf) = inf,
+ *          act'(-inf) = 0, act'(inf) = 1.
  * Repeat   elements are independent.
  * Source   Shazeer 2020, arXiv:2002.05202, eq. 5-6; SiLU: Elfwing et al. 2017, arXiv:1702.03118. */
 #ifndef HR_OPS_GLU_H

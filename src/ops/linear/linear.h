@@ -36,10 +36,11 @@ static inline bool hr_act_needs_pre(hr_act act)
  *   y     may be exactly residual; dx may be exactly addend or aux; otherwise disjoint
  *
  * Numerics one result element of forward and dx is one sequential sum over the reduction 0, 1, 2,
- * ... (fp32: fused multiply-adds; bf16: pairs, or 32 at a time on AMX), from zero, rounded once at
- * the end. dW adds the tokens to the old value in order; a group of tokens (a pair; 32 on AMX)
- * never spans two sequences: a short last group is padded with zeros. db: fp32 partial sums over 64
- * tokens counted from the start of each sequence, added in order.
+ *          ... (fp32: fused multiply-adds; bf16: pairs, or 32 at a time on AMX), from zero, rounded
+ *          once at the end. dW adds the tokens to the old value in order; a group of tokens (a
+ *          pair; 32 on AMX) never spans two sequences: a short last group is padded with zeros. db:
+ *          fp32 partial sums over 64 tokens counted from the start of each sequence, added in
+ *          order.
  * Repeat   a row of y or dx depends on no other row. dW and db do not depend on threads or on how
  *          the tokens are split, if every split is at a multiple of 64 within its sequence. AMX and
  *          vdpbf16ps treat denormals as zero. */

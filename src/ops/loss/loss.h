@@ -18,8 +18,8 @@
  *   loss_sum         [1] double, not scaled; with z above 0 [2]: cross-entropy, and z_sum
  *
  * Numerics the largest logit is subtracted first; exponentials have a relative error of 4e-6; row
- * sums are at least fp32 (double in the reference); rows are added in order in double. A row with a
- * NaN, or with no logit above -inf, has loss and gradient NaN.
+ *          sums are at least fp32 (double in the reference); rows are added in order in double. A
+ *          row with a NaN, or with no logit above -inf, has loss and gradient NaN.
  * Phases   2: rows (one loss per row into scratch); then thread 0 adds them in order.
  * Source   z-loss: Chowdhery et al., PaLM (2022), section 5, where z is 1e-4. */
 #ifndef HR_OPS_LOSS_H

@@ -21,9 +21,9 @@
  *   gain, bias, dgain, dbias  [D] fp32; RMSNorm has no bias and no dbias
  *
  * Numerics statistics of a group are at least fp32, centred ones in two passes; the sum of squares
- * must stay below 3e38. dgain and dbias: fp32 partial sums over blocks of 64 tokens counted from
- * the start of each sequence (length T), within a token by group, added in order to the accumulator
- * (double inside a block in the reference).
+ *          must stay below 3e38. dgain and dbias: fp32 partial sums over blocks of 64 tokens
+ *          counted from the start of each sequence (length T), within a token by group, added in
+ *          order to the accumulator (double inside a block in the reference).
  * Repeat   bit-identical for any number of threads and any split at multiples of 64 tokens within a
  *          sequence.
  * Phases   norm 1; norm_bwd 2 (rows with partial sums per block; then columns).

@@ -25,10 +25,10 @@
  * both passes agree on every sign, and s[t-1] - u[t] has no rounding error of a stored s.
  *
  * Numerics relative error of a and b 2e-6. s is rounded to fp32 once per token: a fused
- * multiply-add onto b u. y and du are rounded once. dalpha: fp32 partial sums over blocks of 64
- * tokens counted from the start of each sequence, within a block from its last token to its first,
- * added in token order to the accumulator (double inside a block in the reference). Forward keeps
- * NaN; backward treats a NaN state as above zero.
+ *          multiply-add onto b u. y and du are rounded once. dalpha: fp32 partial sums over blocks
+ *          of 64 tokens counted from the start of each sequence, within a block from its last token
+ *          to its first, added in token order to the accumulator (double inside a block in the
+ *          reference). Forward keeps NaN; backward treats a NaN state as above zero.
  * Repeat   sequences and channels are independent. Results are bit-identical for any number of
  *          threads and any split between sequences and, with a state, for any split.
  * Cost     memory: forward u, x and y once; backward dy and du once, u two or three times. Only the

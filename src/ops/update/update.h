@@ -27,8 +27,8 @@
  *   lr                      [1] double
  *
  * Numerics sumsq: double; partial sums over runs of 4,096 elements, each with 16 lanes added at its
- * end, the runs added in order. adamw in fp32, with coefficients computed in double and rounded
- * once.
+ *          end, the runs added in order. adamw in fp32, with coefficients computed in double and
+ *          rounded once.
  * Repeat   threads take whole runs of 4,096 elements, so the order of sums does not depend on them.
  * Phases   sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), others 1.
  * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a bf16
