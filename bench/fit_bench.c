@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search for a strategy, on one core: milliseconds over budgets from the least to plenty, with
- * building and packing the plan that it finds, and with judging its file, which is written to the
- * working directory and removed.
+/* The search for a strategy, on one core: milliseconds over budgets from the smallest to ample,
+ * including building and packing the plan, and verifying its file, which is written to the working
+ * directory and removed.
  *
  *     fit_bench [BUDGETS] [SHAPE] [FORM]
  *
- * Names are parts of those in the table. */
+ * SHAPE and FORM are parts of names in the table. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static const struct {
     { "405B", 16384, 53248, 128, 126, 128256, 8192, 64 },
 };
 
-/* By how many sets a layer has to choose from: 32, 64, 128 and 512. */
+/* Sorted by the number of recompute sets per layer: 32, 64, 128 and 512. */
 static const struct {
     const char *name;
     int32_t family;
@@ -56,7 +56,7 @@ static void *take(int64_t bytes)
     return memory;
 }
 
-/* Milliseconds that judging the plan takes, from its file; the process is the arena alone. */
+/* Milliseconds to verify the plan from its file; the process memory in it is the arena alone. */
 static hr_status judge(hr_compiled *compiled, double *ms, hr_error *err)
 {
     enum { PAGE = 4096 };
@@ -77,7 +77,7 @@ static hr_status judge(hr_compiled *compiled, double *ms, hr_error *err)
     return status;
 }
 
-/* One line of the table; false: something failed, and was said. */
+/* Prints one line of the table; false: an error was printed. */
 static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t budgets)
 {
     static double ms[BUDGETS_MOST], search_ms[BUDGETS_MOST], compile_ms[BUDGETS_MOST],

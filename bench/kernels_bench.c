@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/kernels_bench.c - every kernel variant beside the rung below it: the calls of
- * tests/kernels/table.h, compared with the reference first and then timed on one thread.
+/* bench/kernels_bench.c - compares every kernel variant with the next lower instruction set: the
+ * calls of tests/kernels/table.h, checked against the reference first and then timed on one thread.
  *
  *     kernels_bench [PART-OF-A-NAME [ROUNDS]]
  *
- * A variant that is slower than the rung below, or wrong, is named and makes the exit status 1.
+ * A variant that is wrong, or slower than the next lower one, is named and sets the exit status to
+ * 1.
  *
- * The rungs take turns in every round, on the same arrays. Times are processor time of the thread,
- * so other processes hardly count. A variant is slower when its shortest time is more than 1.05
- * times the shortest below it, and when it also lost, by as much, most of the rounds: on a busy
- * machine two copies of one function differed by up to 9 % in their shortest times. A variant that
- * looks slower is measured again, with twice as many rounds, up to three times. */
+ * Variants alternate in every round, on the same arrays. Times are CPU times of the thread, so
+ * other processes have little influence. A variant is slower if its shortest time is more than 1.05
+ * times that of the lower one, and if it was also slower by this factor in most rounds: on a busy
+ * machine the shortest times of two copies of one function differed by up to 9 %. A variant that
+ * looks slower is measured again with twice as many rounds, up to three times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,17 +22,18 @@
 enum { SEED = 20261125, ROUNDS = 7, ROUNDS_MOST = 1000, ATTEMPTS = 4, RUNGS = 5 };
 
 static const char *const rungs[RUNGS] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
-static const double call_seconds = 5e-4; /* of one sample: so many calls in a row */
+static const double call_seconds = 5e-4; /* target duration of a sample of repeated calls */
 static const double allowed = 1.05, reference_bar = 4;
 
 typedef struct {
-    const char *name; /* of its rung */
+    const char *name; /* of its instruction set */
     uint32_t mask;
     hr_kernels kernels;
-    double seconds; /* of one call, the shortest seen; 0: not measured */
-    double last;    /* of one call, in the last round */
+    double seconds; /* shortest time of a call; 0: not measured */
+    double last;    /* time of a call in the last round */
     int64_t turns;
-    int32_t rounds, lost; /* compared with the rung below; and slower than it */
+    /* comparisons with the lower variant, and those in which this one was slower */
+    int32_t rounds, lost;
 } variant;
 
 typedef struct {
@@ -54,8 +56,8 @@ static double sample(kernel_case *c, const variant *v, int64_t turns)
     return (thread_seconds() - start) / (double)turns;
 }
 
-/* The rungs that have code of their own for this case, from the reference up. In fp32 that ends
- * with AVX-512: the rungs above have instructions for bf16 only. */
+/* The instruction sets with their own code for this case, from the reference up. fp32 ends at
+ * AVX-512, because higher ones only add bf16 instructions. */
 static int32_t find_variants(const kernel_case *c, uint32_t here, variant found[RUNGS])
 {
     const int32_t last = c->call.dtype == HR_F32 ? RUNGS - 2 : RUNGS;
@@ -79,8 +81,8 @@ static void measure_one(kernel_case *c, variant *v)
     if (v->seconds == 0 || v->last < v->seconds) v->seconds = v->last;
 }
 
-/* Rounds in which all take turns, upwards and downwards. The reference is left out once it is far
- * behind. */
+/* Alternates all variants, in ascending and then descending order. Skips the reference once it is
+ * much slower. */
 static void measure(kernel_case *c, variant *variants, int32_t count, int32_t rounds)
 {
     for (int32_t round = 0; round < rounds; round++) {

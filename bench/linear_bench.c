@@ -59,7 +59,7 @@ static void *take(int64_t bytes)
     return array;
 }
 
-/* Small numbers, different bits: some machines are slower, or cooler, on zeros. */
+/* Small, varied numbers: some machines are slower, or cooler, on zeros. */
 static void *take_numbers(int64_t count, hr_dtype dtype)
 {
     void *array = take(count * hr_dtype_bytes(dtype));

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/pack_bench.c - what packing reaches on random plans, and in what processor time.
+/* bench/pack_bench.c - quality and CPU time of packing on random plans.
  *
  *     pack_bench [small | wide | fit] [count] [seed]
  *     pack_bench write small | wide | fit SEED TURN FILE.csv
  *
  * small: small models, random strategies. wide: models of all sizes, up to 126 layers. fit: models
- * of all sizes with what the search returns for a random budget. What orders alone did not solve is
- * listed by its turn, and judged; what stays open is packed again with all the work that a plan is
- * worth, as for a run. `write` makes an instance of one turn for `headroom pack`. */
+ * of all sizes with the strategy that the search returns for a random budget. Cases that the
+ * ordering heuristics alone do not solve are listed by their number and verified. Cases that stay
+ * open are packed again with the amount of work that a run uses. `write` writes the instance of one
+ * case for `headroom pack`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ typedef struct {
     hr_region region;
 } bench;
 
-/* A number of [1, 2^octaves), small ones as often as large ones. */
+/* A number in [1, 2^octaves), uniform on a logarithmic scale. */
 static int64_t any_size(uint64_t seed, uint64_t turn, uint32_t what, int32_t octaves)
 {
     const int64_t power = INT64_C(1) << between(seed, turn, what, 0, octaves - 1);
@@ -65,8 +66,8 @@ static hr_config wide_config(uint64_t seed, uint64_t turn)
     return config;
 }
 
-/* Half of them with one set of intermediates for all layers; of the others half with two, as the
- * search likes them, and half with one for each. */
+/* Half of them have one set of intermediates for all layers; a quarter has two, as the search
+ * prefers, and a quarter has one for each layer. */
 static void random_sets(uint64_t seed, uint64_t turn, hr_strategy *s)
 {
     const bool differ = draw(seed, turn, 38) % 2, two = draw(seed, turn, 28) % 2;
@@ -99,7 +100,7 @@ static hr_strategy random_strategy(bench *b, uint64_t turn)
     return s;
 }
 
-/* The fastest strategy for a budget from the least to plenty. */
+/* The fastest strategy for a random budget from the smallest to ample. */
 static hr_strategy found_strategy(bench *b, uint64_t turn)
 {
     static const uint32_t mask = 0;
@@ -116,7 +117,7 @@ static hr_strategy found_strategy(bench *b, uint64_t turn)
     return found.strategy;
 }
 
-/* Leaves the plan of a turn compiled, without its packing. */
+/* Compiles the plan of a case without packing it. */
 static void make(bench *b, uint64_t turn)
 {
     hr_error err;
@@ -134,7 +135,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Every pair, slow and plain. */
+/* Checks every pair of storages by brute force. */
 static void must_be_apart(const hr_plan *plan)
 {
     for (int32_t i = 0; i < plan->storage_count; i++)
@@ -156,7 +157,7 @@ static void describe(const bench *b, int32_t turn, double seconds, double gap)
     fflush(stdout);
 }
 
-/* Seconds of packing with so much work. */
+/* Seconds of packing with this limit of work. */
 static double pack(bench *b, int64_t work)
 {
     const hr_plan *plan = &b->compiled.plan;
@@ -201,7 +202,7 @@ static void random_plans(bench *b, int32_t count)
         again, longest);
 }
 
-/* Ids are numbers of storages, with the name of a tensor that lies there. */
+/* Writes the instance; an id is the number of a storage and the name of a tensor in it. */
 static void write_instance(bench *b, uint64_t turn, const char *path)
 {
     make(b, turn);
