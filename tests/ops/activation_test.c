@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An activation alone: what its definition says, and bit for bit what the product before it wrote,
- * on every rung: that is what it is for. */
+/* The stand-alone activation: it follows its definition, and is bit-identical to the activation of
+ * a product with every instruction set. */
 #include "ops/activation/activation.h"
 #include "ops/activation/activation_scalar.h"
 #include "ops/passes.h"
@@ -20,7 +20,7 @@ static void the_definition_holds(uint32_t mask)
             const hr_dtype dtype = activations[k / 4 % 2];
             const int64_t count = ROWS * attr.N, bytes = count * hr_dtype_bytes(dtype);
             void *pre = take_random(count, dtype, 6, &state), *before = take_copy(pre, bytes);
-            void *y = k < 8 ? take_poisoned(bytes) : pre; /* apart, in place */
+            void *y = k < 8 ? take_poisoned(bytes) : pre; /* separate, in place */
             hr_call call = { .in = { pre }, .out = { y }, .attr = &attr, .kernels = &kernels };
             call.rows = ROWS;
             call.dtype = dtype;
@@ -34,8 +34,8 @@ static void the_definition_holds(uint32_t mask)
         }
 }
 
-/* Products of few words whose results lie everywhere: where the activation bends, far out, at
- * zero, and so small that rungs differ in what they make of it. */
+/* Products with a short reduction, whose results cover all ranges: the curved part, large values,
+ * zero, and values so small that instruction sets treat them differently. */
 static void the_product_wrote_the_same_bits(uint32_t mask)
 {
     enum { K = 2, TALL = 77 };
@@ -62,7 +62,7 @@ static void the_product_wrote_the_same_bits(uint32_t mask)
                              .rows = TALL,
                              .dtype = dtype };
             run_threads(&call, hr_linear_run, 1, 1);
-            call.out[0] = alone; /* whether pre is written changes nothing */
+            call.out[0] = alone; /* whether pre is written must not change y */
             call.out[1] = NULL;
             run_threads(&call, hr_linear_run, 1, 1);
             assert_same_bits(alone, y, bytes);

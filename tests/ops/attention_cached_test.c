@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention over a cache: the bits of the whole sequence on every rung, however it is cut; what a
- * ring holds; how many rows it has. */
+/* Attention over a KV cache: the bits of the whole sequence with every instruction set and every
+ * split; the contents and the capacity of a ring buffer. */
 #include "attention_cached_cases.h"
 #include "ops/attention/attention_build.h"
 #include "plan/lifetimes.h"
@@ -13,7 +13,7 @@
 
 static const uint64_t seed = 20261122;
 
-/* Masks of the rungs that this machine has. */
+/* CPU feature masks of the instruction sets that this machine has. */
 static int rungs(uint32_t masks[5])
 {
     static const char *const names[] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
@@ -64,7 +64,7 @@ static void a_cache_has_the_rows_that_a_window_needs(void **state)
     assert_int_equal(hr_kv_cache_rows(1, 1, 1), 1);
 }
 
-/* A section that clears a cache and goes over pieces of a sequence. */
+/* A section that clears a cache and runs the pieces of a sequence. */
 static void a_program_keeps_its_cache_from_clearing_to_the_last_piece(void **state)
 {
     enum { REGION_BYTES = 1 << 20, H = 4, G = 2, WIDTH = 16, CAPACITY = 96, ROWS = 8 };
@@ -143,7 +143,7 @@ static void clearing_reaches_every_element_of_a_cache(void **state)
     }
 }
 
-/* Rows that join a ring replace those a capacity before them, head by head, and no others. */
+/* Appended rows replace those a capacity before them, head by head, and no others. */
 static void rows_join_a_ring_where_their_positions_are(void **state)
 {
     enum { CAPACITY = 32, ROWS = 7, FIRST = 93 }; /* slots 29, 30, 31, 0, ... */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention with vdpbf16ps and with AMX tiles, over the emulation of both: any machine with AVX-512
- * runs what it may lack. */
+/* Attention with emulated vdpbf16ps and AMX tiles, on any machine with AVX-512. */
 #include "attention_cases.h"
 #include "require.h"
 

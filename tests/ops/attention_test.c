@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention: every rung against the reference, the reference against differences of its own
- * definition, and what the contract promises about bits. */
+/* Attention: every instruction set against the reference, the reference against finite differences
+ * of the definition, and the bit-identity that the contract promises. */
 #include "attention_cases.h"
 #include "require.h"
 
@@ -10,7 +10,7 @@
 
 static const uint64_t seed = 20241121;
 
-/* Masks of the rungs above the reference that this machine has. */
+/* CPU feature masks of the instruction sets above the reference that this machine has. */
 static int rungs(uint32_t masks[4])
 {
     static const char *const names[] = { "avx2", "avx512", "avx512bf16", "amx" };
@@ -79,7 +79,7 @@ static void pairs_are_those_that_the_mask_keeps(void **state)
     }
 }
 
-/* sum(dO o O) of one head of one sequence, from the definition, in double. */
+/* sum(dO * O) of one head of one sequence, from the definition, in double. */
 static double definition(const attention_case *c, const double *x, const double *grad_o,
                          int64_t head)
 {
@@ -164,7 +164,7 @@ static void assert_rows_equal(const attention_case *c, const attention_tensors *
     assert_memory_equal(a->at[tensor], b->at[tensor], (size_t)(rows * row_bytes));
 }
 
-/* A few shapes on the reference and every rung, in both types. */
+/* Runs a check on a few shapes with the reference and every instruction set, in both dtypes. */
 static void with_shapes(void (*check)(const attention_case *c, uint32_t mask, case_random random))
 {
     case_random random = { .seed = seed + 4 };
@@ -220,7 +220,7 @@ static void cutting_the_batch_into_sequences_does_not_change_a_bit(void **state)
     with_shapes(check_cuts);
 }
 
-/* Tokens from `split` on are others in `b`; a sequence that ends there is a third run. */
+/* `b` has other tokens from `split` on; a third run is a sequence that ends there. */
 static void check_causality(const attention_case *c, uint32_t mask, case_random random)
 {
     attention_tensors a, b, ended;
@@ -257,7 +257,7 @@ static void later_tokens_do_not_change_a_bit_of_earlier_rows(void **state)
     with_shapes(check_causality);
 }
 
-/* NaN in keys that windows have left behind by 128 tokens: they are not computed at all. */
+/* Sets keys to NaN that are more than 128 tokens outside the window: they must not be read. */
 static void keys_far_behind_a_window_are_not_touched(void **state)
 {
     enum { T = 700, WINDOW = 100, LOST = 250, CLEAR = LOST + WINDOW + 128 };
@@ -290,7 +290,7 @@ static void keys_far_behind_a_window_are_not_touched(void **state)
     }
 }
 
-/* Without dropout a document has the bits that it has alone. */
+/* Without dropout a document has the same bits as it has alone. */
 static void check_documents(const attention_case *c, uint32_t mask, case_random random)
 {
     attention_case apart = *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout: the mask is the one its row of random numbers defines, on every rung, for every cut;
+/* Dropout: the mask follows its row of random numbers with every instruction set and every split;
  * kept elements are scaled; the gradient is the same operation. */
 #include "ops/dropout/dropout.h"
 #include "ops/passes.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The embedding: every rung gives the reference's bits; clearing clears whole tables; neither
- * threads nor cuts change a bit; the gradient is the adjoint of the forward pass. */
+/* The embedding: every instruction set gives the bits of the reference; clearing covers whole
+ * tables; threads and splits change no bit; the gradient is the adjoint of the forward pass. */
 #include "ops/embed/embed.h"
 #include "ops/passes.h"
 
@@ -47,7 +47,7 @@ static void forward_has_the_bits_of_the_reference(uint32_t mask)
                 compare_forward(&fast, &ref, rows, odd_sizes[s], activations[k & 1], k & 2);
 }
 
-/* Reference, one thread and one turn, against the rung with more threads and turns. */
+/* Reference with one thread and one call, against the variant with more threads and calls. */
 static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t D,
                              hr_dtype dtype, int64_t turn, int32_t threads, bool positions)
 {
@@ -91,7 +91,7 @@ static void backward_has_the_bits_of_the_reference_however_shared_and_cut(uint32
                                      7 * (threads - 1), threads, k & 2);
 }
 
-/* A table that the head shares: its rows are the columns of panels. */
+/* A table shared with the head: its rows are the columns of panels. */
 static void compare_panels(const hr_kernels *kernels, int64_t D, hr_dtype dtype, int32_t threads)
 {
     enum { ROWS = 29, WORDS = 37, T = 5 };
@@ -163,8 +163,8 @@ static void a_table_of_panels_gives_the_bits_of_one_in_rows(uint32_t mask)
             compare_panels(&kernels, odd_sizes[s], activations[k % 2], 1 + k / 2);
 }
 
-/* Where nothing trains a table it may have the type of activations: rows are rounded when they are
- * read from a long one, and were before in a short one. */
+/* A frozen table may have the dtype of activations: a long table is rounded when it is read, a
+ * short one was rounded before. */
 static void a_short_table_gives_the_bits_of_a_long_one(uint32_t mask)
 {
     enum { ROWS = 29, WORDS = 37, T = 5 };
@@ -197,7 +197,7 @@ static void a_short_table_gives_the_bits_of_a_long_one(uint32_t mask)
     }
 }
 
-/* Generation: the same rows wherever the text is cut. */
+/* Generation: rows do not depend on the split of the text. */
 static void rows_that_start_later_have_their_own_positions(void **unused)
 {
     (void)unused;
@@ -231,8 +231,8 @@ static void rows_that_start_later_have_their_own_positions(void **unused)
     release_all();
 }
 
-/* Every upper half of a float, with lower halves at and beside the ties; what is not a number
- * stays so. Then back: every bf16 is read as the float it is. */
+/* Every upper half of a float with lower halves at and next to ties; NaN stays NaN. Then back:
+ * every bf16 converts to its float. */
 static void every_bf16_is_rounded_to_and_read_as_in_the_reference(uint32_t mask)
 {
     enum { HALVES = 65536 };

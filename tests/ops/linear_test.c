@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products: every rung against the reference, the reference against finite differences, and
- * the same bits however tokens are cut and threads share. */
+/* Matrix products: every instruction set against the reference, the reference against finite
+ * differences, and the same bits for every split of tokens and number of threads. */
 #include <xmmintrin.h>
 
 #include "ops/linear/linear.h"
@@ -12,7 +12,8 @@ typedef struct {
     int64_t rows, K, N;
 } shape;
 
-/* Tails on every side, one element, no rows, several blocks of the reduction and of the columns. */
+/* Tails in every dimension, one element, no rows, several blocks of the reduction and of the
+ * columns. */
 static const shape odd_shapes[] = {
     { 1, 1, 1 },    { 0, 5, 7 },     { 13, 3, 17 },   { 5, 16, 16 },
     { 12, 64, 32 }, { 25, 33, 48 },  { 7, 700, 31 },  { 3, 20, 1090 },
@@ -42,7 +43,7 @@ static void *take_scratch(int64_t bytes)
     return take_poisoned(hr_round_up(bytes, 64));
 }
 
-/* What may differ: rounding of the result, and of sums of so many products of about one. */
+/* Tolerance: rounding of the result, and of a sum of `products` products of about one. */
 static void assert_product(const void *got, const void *expected, int64_t count, hr_dtype dtype,
                            int64_t products)
 {
@@ -50,7 +51,7 @@ static void assert_product(const void *got, const void *expected, int64_t count,
     assert_close(got, expected, count, dtype, rounding(dtype), dtype == HR_F32 ? size : size / 16);
 }
 
-/* One case of forward and one of dx. `options`: which operands are there, and what is in place. */
+/* One case of forward and one of dx. `options`: which operands exist, and which are in place. */
 typedef struct {
     shape size;
     hr_dtype dtype;
@@ -116,7 +117,7 @@ static void compare_dx(const hr_kernels *fast, const hr_kernels *ref, product_ca
     release_all();
 }
 
-/* Padding that is not zero, and gives up at the first. */
+/* Fails at the first nonzero element of the padding. */
 static void assert_padding_zero(const float *dw, int64_t K, int64_t N, hr_dtype dtype)
 {
     const hr_layout layout = hr_layout_for(dtype);
@@ -163,7 +164,7 @@ static void compare_dw(const hr_kernels *fast, const hr_kernels *ref, product_ca
     release_all();
 }
 
-/* Shapes of the list, then as many random ones: a third of them with a long side. */
+/* The listed shapes, then as many random ones: a third of them with one long side. */
 static product_case case_at(int64_t index, uint64_t *state)
 {
     static const int64_t sizes[3] = { 20, 50, 600 };
@@ -242,7 +243,7 @@ static void neither_threads_nor_cuts_change_a_bit_of_rows(uint32_t mask)
         uint64_t state = SEED;
         const hr_dtype dtype = activations[k & 1];
         const bool dx = k & 2;
-        const double size = k & 4 ? 1e-37 : 1; /* sums where numbers end, too */
+        const double size = k & 4 ? 1e-37 : 1; /* also sums near the smallest numbers */
         const hr_linear_attr attr = dx ? (hr_linear_attr){ N, K, 64, HR_ACT_NONE }
                                        : (hr_linear_attr){ K, N, 64, HR_ACT_GELU };
         hr_run_fn *run = dx ? hr_linear_dx_run : hr_linear_run;
@@ -268,7 +269,7 @@ static void neither_threads_nor_cuts_change_a_bit_of_rows(uint32_t mask)
     _mm_setcsr(modes);
 }
 
-/* Tokens of sequences of T cut at `cuts`: dW and db of all cuts in turn. */
+/* Sequences of T split at `cuts`: computes dW and db over the pieces in order. */
 static void check_token_cuts(const hr_kernels *kernels, hr_dtype dtype, int64_t T,
                              const int64_t *cuts, int32_t cut_count)
 {
@@ -284,7 +285,7 @@ static void check_token_cuts(const hr_kernels *kernels, hr_dtype dtype, int64_t 
     void *db[2] = { take_poisoned(N * 4), take_poisoned(N * 4) };
     hr_call call = { .attr = &attr, .kernels = kernels, .scratch = scratch, .dtype = dtype };
     for (int32_t threads = 0; threads <= 4; threads++) {
-        const int32_t parts = threads == 0 ? 1 : cut_count - 1; /* first: all at once, one thread */
+        const int32_t parts = threads == 0 ? 1 : cut_count - 1; /* first: one call, one thread */
         call.out[0] = dw[threads > 0];
         call.out[1] = db[threads > 0];
         for (int32_t i = 0; i < parts; i++) {
@@ -319,7 +320,7 @@ static void neither_threads_nor_token_cuts_change_a_bit_of_sums(uint32_t mask)
     }
 }
 
-/* What is summed beside dW, and what is summed where the weight is frozen. */
+/* db together with dW, and alone as for a frozen weight. */
 static void db_has_the_same_bits_alone_and_beside_dw(uint32_t mask)
 {
     static const int64_t lengths[] = { 1, 33, 64, 101, 128 };
@@ -420,7 +421,7 @@ typedef struct {
     hr_act act;
 } small_net;
 
-/* sum of dy o ((act(x W + b)) V) + sum of addend o act(x W + b) */
+/* sum of dy * ((act(x W + b)) V) + sum of addend * act(x W + b) */
 static double objective(const hr_kernels *ref, const small_net *net)
 {
     const hr_linear_attr up = { FD_D, FD_F, 2, net->act }, down = { FD_F, FD_N, 2, HR_ACT_NONE };
@@ -445,7 +446,7 @@ static double objective(const hr_kernels *ref, const small_net *net)
     return sum;
 }
 
-/* Central differences of the objective at one fp32 place. */
+/* Central difference of the objective with respect to one fp32 value. */
 static double slope_at(const hr_kernels *ref, const small_net *net, float *place)
 {
     const float step = 1.0f / 128, kept = *place;
@@ -501,7 +502,7 @@ static void check_gradients(const hr_kernels *ref, hr_act act)
                       .rows = FD_ROWS,
                       .clear = 3 };
     run_threads(&call, hr_linear_dw_run, 1, 1);
-    for (int64_t i = 0; i < FD_ROWS * FD_F; i++) /* central differences would straddle the kink */
+    for (int64_t i = 0; i < FD_ROWS * FD_F; i++) /* central differences must not cross the kink */
         if (act == HR_ACT_RELU) assert_true(fabsf(net.pre[i]) > 0.01f);
     for (int64_t i = 0; i < FD_ROWS * FD_D; i++)
         assert_slope(dx[i], slope_at(ref, &net, net.x + i), "dx", i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cross-entropy and its z-loss: every rung against the reference up to the largest vocabularies,
- * its exponentials, ignored targets, logits beyond all bounds; the reference against finite
+/* Cross-entropy and z-loss: every instruction set against the reference up to the largest
+ * vocabularies, exponentials, ignored targets, extreme logits; the reference against finite
  * differences. */
 #include "ops/loss/loss.h"
 #include "ops/passes.h"
@@ -15,8 +15,9 @@ static int32_t *take_targets(int64_t rows, int64_t V, uint64_t *state)
     return targets;
 }
 
-/* At its target a row holds share - 1, where a share near 1 leaves few digits: what is right there
- * to 1e-7 absolutely becomes equal, so that the comparison of the others can be strict. */
+/* At its target a row holds probability - 1, which has few digits if the probability is near 1.
+ * Values equal to 1e-7 absolute are made equal, so that the other elements can be compared
+ * strictly. */
 static void check_targets(void *got, const void *expected, const int32_t *targets, int64_t rows,
                           int64_t V, hr_dtype dtype)
 {
@@ -56,7 +57,7 @@ static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, int64_t
     call.clear = 0;
     run_threads(&call, hr_loss_run, 2, 2);
     assert_true(fabs(sums[0] - 5 - expected_sums[0]) <= 1e-5 * (fabs(expected_sums[0]) + 1));
-    if (z > 0) sums[1] -= 6; /* else the second number is nobody's */
+    if (z > 0) sums[1] -= 6; /* otherwise the second element is not part of the result */
     assert_true(fabs(sums[1] - expected_sums[1]) <= 1e-5 * fabs(expected_sums[1]));
     if (over != 2) {
         check_targets(got, expected, call.in[1], rows, V, dtype);
@@ -82,7 +83,7 @@ static void rows_agree_with_the_reference(uint32_t mask)
     }
 }
 
-/* With two logits 0 and -x the second's share is e^-x / (1 + e^-x). */
+/* With two logits 0 and -x the second probability is e^-x / (1 + e^-x). */
 static void exponentials_are_right_to_four_millionths(uint32_t mask)
 {
     hr_kernels kernels;
@@ -177,7 +178,7 @@ static void extreme_logits_give_what_they_must(uint32_t mask)
     }
 }
 
-/* Of the loss and what z adds to it. */
+/* The loss including the z-loss. */
 static double whole_of(hr_loss_row row, double z)
 {
     return row.loss + z * row.log_sum * row.log_sum;

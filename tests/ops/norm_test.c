@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LayerNorm and RMSNorm, of rows and of groups: every rung against the reference, the reference
- * against the equations in double and their finite differences, the same bits however tokens are
- * cut and threads share, and what the builder makes of it. */
+/* LayerNorm and RMSNorm of rows and of groups: every instruction set against the reference, the
+ * reference against the equations in double and their finite differences, the same bits for every
+ * split of tokens and number of threads, and the builder. */
 #include "graph/builder.h"
 #include "ops/list.h"
 #include "ops/norm/norm.h"
@@ -10,7 +10,7 @@
 
 enum { SEED = 101, SHAPE_COUNT = 4 };
 
-/* Of rows and of groups within them, centred and not. */
+/* Of rows and of groups within rows, centred and not. */
 static const struct {
     int64_t groups;
     bool centred;
@@ -46,7 +46,7 @@ static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, int64
     call.out[0] = got;
     call.out[1] = all_operands ? stat : NULL;
     run_threads(&call, hr_norm_run, 1, 2);
-    /* Elements that nearly agree lose digits in the subtraction of their mean. */
+    /* Nearly equal elements lose digits when their mean is subtracted. */
     for (int64_t r = 0; r < groups; r++)
         assert_close(hr_element_at(got, r * D, dtype), hr_element_at(expected, r * D, dtype), D,
                      dtype, rounding(dtype),
@@ -129,7 +129,7 @@ typedef struct {
     float *gain, *stat, *dgain, *dbias;
 } backward_arrays;
 
-/* One backward pass over all rows, in turns of so many. */
+/* One backward pass over all rows, in calls of `turn` rows. */
 static void run_turns(const hr_kernels *kernels, backward_arrays a, const hr_norm_attr *attr,
                       int64_t rows, int64_t turn, hr_dtype dtype, int32_t threads)
 {
@@ -197,8 +197,8 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
         }
 }
 
-/* Groups are rows of the forward pass: whoever takes which, and wherever a thread's share ends
- * within a row, they come out as if each were a row of its own. */
+/* Groups are rows of the forward pass: the result does not depend on which thread computes a group,
+ * even if a share ends within a row. */
 static void groups_are_normalised_as_rows_of_their_own(uint32_t mask)
 {
     enum { ROWS = 5, D = 12 };
@@ -231,7 +231,7 @@ static void groups_are_normalised_as_rows_of_their_own(uint32_t mask)
     }
 }
 
-/* Any cut may be asked for; the sums then agree up to rounding, and the scratch is enough. */
+/* Any split is allowed; the sums then agree up to rounding, and the scratch suffices. */
 static void any_cut_fits_in_its_scratch(void **unused)
 {
     (void)unused;
@@ -268,7 +268,7 @@ static void any_cut_fits_in_its_scratch(void **unused)
             }
 }
 
-/* Blocks of 64 tokens hold a sum of D, or two: groups add nothing. */
+/* A block of 64 tokens has one sum of D, or two, for any number of groups. */
 static void scratch_is_what_the_sums_of_the_blocks_need(void **unused)
 {
     (void)unused;
@@ -281,7 +281,7 @@ static void scratch_is_what_the_sums_of_the_blocks_need(void **unused)
 
 enum { ROWS = 5, WIDTH = 11, MOST = ROWS * WIDTH * 3 };
 
-/* Of the equations in norm.h, written down again in double. */
+/* The equations of norm.h in double. */
 typedef struct {
     double x[MOST], gain[WIDTH], bias[WIDTH], weight[MOST];
 } operands;
@@ -406,7 +406,7 @@ static void extreme_rows_give_what_they_must(uint32_t mask)
     }
 }
 
-/* A program of one norm of x [rows, width] by a gain of D. */
+/* A program with one norm of x [rows, width] with a gain of D. */
 typedef struct {
     _Alignas(64) char memory[1 << 16];
     hr_region region;

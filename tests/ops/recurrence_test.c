@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gated linear recurrence: the reference against the equations in long double, and its backward
- * half against differences of those; every rung against the reference, apart and in every place
- * that the contract allows; gates at their ends and what is no number; threads, cuts, and sequences
- * in pieces; and what the builder makes of it. */
+/* The gated linear recurrence: the reference against the equations in long double, its backward
+ * pass against finite differences; every instruction set against the reference, separate and in
+ * place wherever the contract allows it; extreme gates and NaN; threads, splits and continued
+ * sequences; and the builder. */
 #include <stdlib.h>
 
 #include "graph/builder.h"
@@ -19,7 +19,7 @@ enum { SEED = 1709 };
 
 enum { DY, U, X, ARRAYS };
 
-/* What a case works on: whole arrays, and where its results go. */
+/* The arrays of a case. */
 typedef struct {
     void *dy, *u, *x, *y, *du;
     float *alpha, *dalpha, *state;
@@ -30,7 +30,7 @@ static long double gate_at(float alpha)
     return 1 / (1 + expl(-(long double)alpha));
 }
 
-/* The states of one channel by the equations. */
+/* The states of one channel, from the equations. */
 static void states_of(float alpha, const void *u, int64_t c, int64_t C, int64_t tokens,
                       hr_dtype dtype, long double *s)
 {
@@ -39,7 +39,7 @@ static void states_of(float alpha, const void *u, int64_t c, int64_t C, int64_t 
         s[t] = a * (t ? s[t - 1] : 0) + b * (long double)hr_element_get(u, t * C + c, dtype);
 }
 
-/* Draws what a recurrence runs over, again wherever rounding could decide the sign of a state. */
+/* Draws u, and draws again wherever rounding could change the sign of a state. */
 static void *take_clear(const float *alpha, int64_t rows, int64_t C, int64_t T, hr_dtype dtype,
                         uint64_t *state)
 {
@@ -142,7 +142,7 @@ static void the_reference_is_the_equations_and_their_derivative(void **unused)
     release_all();
 }
 
-/* Where an output lies: apart, or in the bytes of an input. */
+/* Placement of an output: separate, or over an input. */
 enum { APART = ARRAYS };
 
 static void compare(const hr_kernels *fast, const hr_kernels *ref, const hr_recurrence_attr *attr,
@@ -194,8 +194,8 @@ static void rungs_agree_with_the_reference(uint32_t mask)
             }
 }
 
-/* A channel that forgets at once is max(u, 0), one that never takes anything 0; what is no number
- * stays in its channel and sequence. */
+/* A channel with a = 0 gives max(u, 0), one with a = 1 gives 0; NaN stays in its channel and
+ * sequence. */
 static void gates_at_their_ends_and_no_numbers(uint32_t mask)
 {
     enum { TOKENS = 5, ROWS = 2 * TOKENS, C = 8 };
@@ -240,7 +240,7 @@ static void gates_at_their_ends_and_no_numbers(uint32_t mask)
     }
 }
 
-/* From `whole` what a turn of so many rows from `first` on works on. */
+/* The arrays of a call that starts at element `at` of `whole`. */
 static arrays_of turn_of(arrays_of whole, int64_t at, hr_dtype dtype)
 {
     arrays_of turn = whole;
@@ -298,12 +298,13 @@ static void neither_threads_nor_micro_batches_change_a_bit(uint32_t mask)
         }
 }
 
-/* A sequence in pieces of any length, each from the state that the one before it left. */
+/* A sequence in pieces of any length, each continuing the state of the previous one. */
 static void a_state_carries_a_sequence_from_call_to_call(uint32_t mask)
 {
     enum { C = 150, TOKENS = 90 };
     static const int64_t ends[] = { 1, 2, 33, 33, 64, 90 };
-    const hr_recurrence_attr attr = { C, 16 }; /* shorter: what is there decides, not T */
+    /* shorter than the sequence: with a state the number of rows counts, not T */
+    const hr_recurrence_attr attr = { C, 16 };
     const hr_recurrence_attr whole_attr = { C, TOKENS };
     hr_kernels kernels;
     hr_recurrence_kernels_fill(&kernels.recurrence, mask);
@@ -329,7 +330,7 @@ static void a_state_carries_a_sequence_from_call_to_call(uint32_t mask)
     }
 }
 
-/* ---- what the builder makes of it */
+/* ---- the builder */
 
 enum { WIDTH = 16, LENGTH = 8, REGION_BYTES = 1 << 20 };
 
@@ -393,7 +394,7 @@ static hr_status derive(built *m)
     return status;
 }
 
-/* The one step of an operation in a direction; null: none. */
+/* The single step of an operation in a direction; null: none. */
 static const hr_step *only(const built *m, int32_t op, hr_direction direction)
 {
     const hr_step *found = NULL;
@@ -411,8 +412,8 @@ static int32_t storage_of(const hr_plan *plan, int32_t tensor)
     return plan->buffers[plan->buffer_of_tensor[tensor]].storage;
 }
 
-/* No state is kept; the gradient of u lies where u lay, and that of the stream is that of y until
- * the product adds to it. */
+/* No state is saved. The gradient of u reuses the storage of u, and the gradient of the stream that
+ * of y until the product adds to it. */
 static void nothing_is_kept_but_what_it_runs_over(void **unused)
 {
     (void)unused;

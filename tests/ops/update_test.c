@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The update: sums of squares are the same bits on every rung; AdamW, Adam and SGD against their
- * definitions in double, over several steps; padding stays zero. */
+/* The update: sums of squares are bit-identical with every instruction set; AdamW, Adam and SGD
+ * against their definitions in double, over several steps; padding stays zero. */
 #include "ops/passes.h"
 #include "ops/update/update.h"
 
@@ -124,7 +124,7 @@ static void step_in_double(const hr_update_attr *attr, double lr, double scale, 
          lr * (*m / (1 - pow(attr->beta1, t))) / (root + attr->eps);
 }
 
-/* `kind`: 0 AdamW, 1 Adam, 2 SGD. Gradients change sign and size from step to step. */
+/* `kind`: 0 AdamW, 1 Adam, 2 SGD. Gradients change sign and magnitude from step to step. */
 static void compare_definition(const hr_kernels *kernels, int64_t elements, int32_t kind,
                                bool with_copy, int32_t threads)
 {
@@ -165,7 +165,7 @@ static void updates_follow_their_definition(uint32_t mask)
     }
 }
 
-/* Threads 1 to 4, and at 1 also without a scale in place of a scale of 1. */
+/* 1 to 4 threads, and with 1 thread also no scale instead of a scale of 1. */
 static void neither_threads_nor_a_scale_of_one_change_a_bit(uint32_t mask)
 {
     enum { ELEMENTS = 5 * 4096 + 19 };
@@ -228,15 +228,15 @@ static void extreme_gradients_move_a_weight_by_the_rate_at_most(uint32_t mask)
     }
 }
 
-/* After n averages of one weight the distance to it is decay^n of what it was; a thread changes no
- * bit. */
+/* After n updates of the average, its distance to a constant weight is decay^n of the initial one;
+ * threads change no bit. */
 static void an_average_follows_the_weight(void **unused)
 {
     (void)unused;
     enum { ELEMENTS = 2 * 4096 + 31, TIMES = 20 };
     const hr_average_attr attr = { ELEMENTS, 0.9 };
     update_arrays whole = take_arrays(ELEMENTS), shared = take_arrays(ELEMENTS);
-    float *before = whole.v, *average = whole.m; /* as good as any */
+    float *before = whole.v, *average = whole.m; /* any initialised array */
     memcpy(before, average, ELEMENTS * 4);
     for (int32_t threads = 1; threads <= THREADS_MOST; threads++) {
         memcpy(shared.m, before, ELEMENTS * 4);
