@@ -9,7 +9,7 @@ enum { SEED = 707, ROWS = 5 };
 
 static const hr_act acts[] = { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_GELU, HR_ACT_GELU_TANH };
 
-static void the_definition_holds(uint32_t mask)
+static void results_match_the_definition(uint32_t mask)
 {
     hr_kernels kernels;
     hr_kernels_fill(&kernels, mask);
@@ -36,7 +36,7 @@ static void the_definition_holds(uint32_t mask)
 
 /* Products with a short reduction, whose results cover all ranges: the curved part, large values,
  * zero, and values so small that instruction sets treat them differently. */
-static void the_product_wrote_the_same_bits(uint32_t mask)
+static void a_product_writes_the_same_bits(uint32_t mask)
 {
     enum { K = 2, TALL = 77 };
     static const double scales[] = { 1, 3, 1e-3, 1e-19, 1e9 };
@@ -74,25 +74,25 @@ static void the_product_wrote_the_same_bits(uint32_t mask)
         }
 }
 
-static void the_product_wrote_the_same_bits_on_ref(void **state)
+static void a_product_writes_the_same_bits_on_ref(void **state)
 {
     (void)state;
-    the_product_wrote_the_same_bits((uint32_t)hr_cpu_mask_of("ref"));
+    a_product_writes_the_same_bits((uint32_t)hr_cpu_mask_of("ref"));
 }
 
-ON_RUNGS(the_definition_holds)
-ON_RUNG(the_product_wrote_the_same_bits, avx2)
-ON_RUNG(the_product_wrote_the_same_bits, avx512)
-ON_RUNG(the_product_wrote_the_same_bits, avx512bf16)
-ON_RUNG(the_product_wrote_the_same_bits, amx)
+ON_RUNGS(results_match_the_definition)
+ON_RUNG(a_product_writes_the_same_bits, avx2)
+ON_RUNG(a_product_writes_the_same_bits, avx512)
+ON_RUNG(a_product_writes_the_same_bits, avx512bf16)
+ON_RUNG(a_product_writes_the_same_bits, amx)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST_RUNGS(the_definition_holds),
-        TEST_RUNGS(the_product_wrote_the_same_bits),
-        cmocka_unit_test(the_product_wrote_the_same_bits_on_avx512bf16),
-        cmocka_unit_test(the_product_wrote_the_same_bits_on_amx),
+        TEST_RUNGS(results_match_the_definition),
+        TEST_RUNGS(a_product_writes_the_same_bits),
+        cmocka_unit_test(a_product_writes_the_same_bits_on_avx512bf16),
+        cmocka_unit_test(a_product_writes_the_same_bits_on_amx),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -20,7 +20,7 @@ static int rungs(uint32_t masks[4])
     return count;
 }
 
-static void every_rung_computes_what_the_reference_does(void **state)
+static void every_rung_agrees_with_the_reference(void **state)
 {
     static const int64_t lengths[] = { 1, 2, 7, 63, 64, 65, 130, 200 };
     static const int32_t widths[] = { 1, 8, 16, 24, 64, 80, 128, 256 };
@@ -35,7 +35,7 @@ static void every_rung_computes_what_the_reference_does(void **state)
                        random);
 }
 
-static void every_pattern_keeps_its_blocks_on_every_rung(void **state)
+static void every_pattern_is_computed_on_every_rung(void **state)
 {
     case_random random = { .seed = seed + 1 };
     uint32_t masks[4];
@@ -50,7 +50,7 @@ static void every_pattern_keeps_its_blocks_on_every_rung(void **state)
         }
 }
 
-static void a_window_of_any_length_slides_on_every_rung(void **state)
+static void a_sliding_window_of_any_length_works_on_every_rung(void **state)
 {
     case_random random = { .seed = seed + 6 };
     uint32_t masks[4];
@@ -64,7 +64,7 @@ static void a_window_of_any_length_slides_on_every_rung(void **state)
     }
 }
 
-static void pairs_are_those_that_the_mask_keeps(void **state)
+static void pairs_counts_the_unmasked_pairs(void **state)
 {
     case_random random = { .seed = seed + 2 };
     (void)state;
@@ -117,7 +117,7 @@ static double definition(const attention_case *c, const double *x, const double 
     return loss;
 }
 
-static void gradients_of_the_reference_are_the_slopes_of_its_definition(void **state)
+static void reference_gradients_match_finite_differences(void **state)
 {
     static const int32_t begins[21] = { 0, 0, 0, 3,  3,  3,  3,  3,  3,  3, 3,
                                         3, 3, 3, 14, 15, 15, 15, 15, 15, 15 };
@@ -193,7 +193,7 @@ static void check_threads(const attention_case *c, uint32_t mask, case_random ra
     case_close(&one);
 }
 
-static void threads_do_not_change_a_bit(void **state)
+static void threads_change_no_bit(void **state)
 {
     (void)state;
     with_shapes(check_threads);
@@ -214,7 +214,7 @@ static void check_cuts(const attention_case *c, uint32_t mask, case_random rando
     case_close(&cut);
 }
 
-static void cutting_the_batch_into_sequences_does_not_change_a_bit(void **state)
+static void splitting_the_batch_into_sequences_changes_no_bit(void **state)
 {
     (void)state;
     with_shapes(check_cuts);
@@ -251,14 +251,14 @@ static void check_causality(const attention_case *c, uint32_t mask, case_random 
     case_close(&ended);
 }
 
-static void later_tokens_do_not_change_a_bit_of_earlier_rows(void **state)
+static void later_tokens_change_no_bit_of_earlier_rows(void **state)
 {
     (void)state;
     with_shapes(check_causality);
 }
 
 /* Sets keys to NaN that are more than 128 tokens outside the window: they must not be read. */
-static void keys_far_behind_a_window_are_not_touched(void **state)
+static void keys_far_outside_a_window_are_not_read(void **state)
 {
     enum { T = 700, WINDOW = 100, LOST = 250, CLEAR = LOST + WINDOW + 128 };
     uint32_t masks[5] = { 0 };
@@ -321,7 +321,7 @@ static void check_documents(const attention_case *c, uint32_t mask, case_random 
     case_close(&alone);
 }
 
-static void documents_that_are_apart_have_the_bits_of_sequences(void **state)
+static void separate_documents_have_the_bits_of_sequences(void **state)
 {
     (void)state;
     with_shapes(check_documents);
@@ -347,7 +347,7 @@ static void large_scores_stay_finite(void **state)
         }
 }
 
-static void no_rows_are_no_work(void **state)
+static void a_call_without_rows_writes_nothing(void **state)
 {
     attention_case c = case_of(64, 2, 1, 16, false, 0);
     attention_tensors t;
@@ -362,18 +362,18 @@ static void no_rows_are_no_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_rung_computes_what_the_reference_does),
-        cmocka_unit_test(every_pattern_keeps_its_blocks_on_every_rung),
-        cmocka_unit_test(a_window_of_any_length_slides_on_every_rung),
-        cmocka_unit_test(pairs_are_those_that_the_mask_keeps),
-        cmocka_unit_test(gradients_of_the_reference_are_the_slopes_of_its_definition),
-        cmocka_unit_test(threads_do_not_change_a_bit),
-        cmocka_unit_test(cutting_the_batch_into_sequences_does_not_change_a_bit),
-        cmocka_unit_test(documents_that_are_apart_have_the_bits_of_sequences),
-        cmocka_unit_test(later_tokens_do_not_change_a_bit_of_earlier_rows),
-        cmocka_unit_test(keys_far_behind_a_window_are_not_touched),
+        cmocka_unit_test(every_rung_agrees_with_the_reference),
+        cmocka_unit_test(every_pattern_is_computed_on_every_rung),
+        cmocka_unit_test(a_sliding_window_of_any_length_works_on_every_rung),
+        cmocka_unit_test(pairs_counts_the_unmasked_pairs),
+        cmocka_unit_test(reference_gradients_match_finite_differences),
+        cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(splitting_the_batch_into_sequences_changes_no_bit),
+        cmocka_unit_test(separate_documents_have_the_bits_of_sequences),
+        cmocka_unit_test(later_tokens_change_no_bit_of_earlier_rows),
+        cmocka_unit_test(keys_far_outside_a_window_are_not_read),
         cmocka_unit_test(large_scores_stay_finite),
-        cmocka_unit_test(no_rows_are_no_work),
+        cmocka_unit_test(a_call_without_rows_writes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int6
     release_all();
 }
 
-static void backward_has_the_bits_of_the_reference_however_shared_and_cut(uint32_t mask)
+static void backward_has_the_bits_of_the_reference_for_any_split(uint32_t mask)
 {
     hr_kernels fast, ref;
     hr_embed_kernels_fill(&fast.embed, mask);
@@ -154,7 +154,7 @@ static void compare_panels(const hr_kernels *kernels, int64_t D, hr_dtype dtype,
     release_all();
 }
 
-static void a_table_of_panels_gives_the_bits_of_one_in_rows(uint32_t mask)
+static void a_table_in_panel_layout_gives_the_same_bits_as_in_rows(uint32_t mask)
 {
     hr_kernels kernels;
     hr_embed_kernels_fill(&kernels.embed, mask);
@@ -198,7 +198,7 @@ static void a_short_table_gives_the_bits_of_a_long_one(uint32_t mask)
 }
 
 /* Generation: rows do not depend on the split of the text. */
-static void rows_that_start_later_have_their_own_positions(void **unused)
+static void rows_that_start_later_have_their_positions(void **unused)
 {
     (void)unused;
     enum { ROWS = 11, D = 9, T = 16, CUT = 4 };
@@ -233,7 +233,7 @@ static void rows_that_start_later_have_their_own_positions(void **unused)
 
 /* Every upper half of a float with lower halves at and next to ties; NaN stays NaN. Then back:
  * every bf16 converts to its float. */
-static void every_bf16_is_rounded_to_and_read_as_in_the_reference(uint32_t mask)
+static void bf16_conversions_match_the_reference_for_every_value(uint32_t mask)
 {
     enum { HALVES = 65536 };
     static const uint32_t lower[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff };
@@ -303,7 +303,7 @@ static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
     adjoint(begins);
 }
 
-static void a_document_begins_at_position_0(void **unused)
+static void a_document_starts_at_position_0(void **unused)
 {
     (void)unused;
     enum { ROWS = 12, D = 5, T = 6 };
@@ -330,24 +330,24 @@ static void a_document_begins_at_position_0(void **unused)
     release_all();
 }
 
-ON_RUNGS(every_bf16_is_rounded_to_and_read_as_in_the_reference)
-ON_RUNGS(a_table_of_panels_gives_the_bits_of_one_in_rows)
+ON_RUNGS(bf16_conversions_match_the_reference_for_every_value)
+ON_RUNGS(a_table_in_panel_layout_gives_the_same_bits_as_in_rows)
 ON_RUNGS(a_short_table_gives_the_bits_of_a_long_one)
 ON_RUNGS(forward_has_the_bits_of_the_reference)
-ON_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut)
+ON_RUNGS(backward_has_the_bits_of_the_reference_for_any_split)
 
 int main(void)
 {
     print_message("seed %d\n", SEED);
     const struct CMUnitTest tests[] = {
         TEST_RUNGS(forward_has_the_bits_of_the_reference),
-        TEST_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut),
-        TEST_RUNGS(every_bf16_is_rounded_to_and_read_as_in_the_reference),
-        TEST_RUNGS(a_table_of_panels_gives_the_bits_of_one_in_rows),
+        TEST_RUNGS(backward_has_the_bits_of_the_reference_for_any_split),
+        TEST_RUNGS(bf16_conversions_match_the_reference_for_every_value),
+        TEST_RUNGS(a_table_in_panel_layout_gives_the_same_bits_as_in_rows),
         TEST_RUNGS(a_short_table_gives_the_bits_of_a_long_one),
-        cmocka_unit_test(rows_that_start_later_have_their_own_positions),
+        cmocka_unit_test(rows_that_start_later_have_their_positions),
         cmocka_unit_test(the_gradient_is_the_adjoint_of_the_forward_pass),
-        cmocka_unit_test(a_document_begins_at_position_0),
+        cmocka_unit_test(a_document_starts_at_position_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static bool near(long double got, long double expected, long double relative, lo
     return fabsl(got - expected) <= relative * fabsl(expected) + absolute;
 }
 
-static void the_reference_is_the_definition_and_its_derivative(void **unused)
+static void the_reference_matches_the_definition_and_its_derivative(void **unused)
 {
     enum { COUNT = 4001 };
     (void)unused;
@@ -122,7 +122,7 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, cons
     release_all();
 }
 
-static void every_place_gets_what_the_reference_says(uint32_t mask)
+static void every_placement_of_outputs_matches_the_reference(uint32_t mask)
 {
     hr_kernels fast, ref;
     hr_glu_kernels_fill(&fast.glu, mask);
@@ -144,7 +144,7 @@ static void every_place_gets_what_the_reference_says(uint32_t mask)
 
 /* With dy and up at 1, y and dup are act, and dgate is its derivative. The error of act is
  * relative, down to the smallest values. */
-static void act_is_right_relatively_and_its_slope_absolutely(uint32_t mask)
+static void act_has_a_small_relative_and_its_derivative_a_small_absolute_error(uint32_t mask)
 {
     enum { COUNT = 100003 };
     hr_kernels kernels, ref;
@@ -176,7 +176,7 @@ static void act_is_right_relatively_and_its_slope_absolutely(uint32_t mask)
 }
 
 /* Gates at which exp overflows or underflows, at the largest floats, infinite and NaN. */
-static void far_out_are_the_limits_and_no_number_stays_none(uint32_t mask)
+static void large_gates_give_the_limits_and_nan_stays_nan(uint32_t mask)
 {
     static const float gates[] = { 0,       -0.f,  1e-40f, -1e-40f,  16.5f,     -16.5f,   86.5f,
                                    -86.5f,  87.5f, -87.5f, 89,       -89,       128,      -128,
@@ -224,7 +224,7 @@ static void far_out_are_the_limits_and_no_number_stays_none(uint32_t mask)
     }
 }
 
-static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
+static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     enum { ROWS = 20, N = 45, COUNT = ROWS * N };
     hr_kernels kernels;
@@ -347,7 +347,7 @@ static int32_t storage_of(const hr_plan *plan, int32_t tensor)
     return plan->buffers[plan->buffer_of_tensor[tensor]].storage;
 }
 
-static void one_step_makes_both_gradients_in_the_bytes_of_what_dies(void **unused)
+static void one_step_writes_both_gradients_in_place(void **unused)
 {
     (void)unused;
     built m;
@@ -382,7 +382,7 @@ static void one_step_makes_both_gradients_in_the_bytes_of_what_dies(void **unuse
 }
 
 /* If y is not saved, it is recomputed from gate and up, without a product. */
-static void a_dropped_result_is_gated_again_from_what_was_kept(void **unused)
+static void a_dropped_output_is_recomputed_from_gate_and_up(void **unused)
 {
     (void)unused;
     built m;
@@ -409,7 +409,7 @@ static void a_dropped_result_is_gated_again_from_what_was_kept(void **unused)
     free(m.memory);
 }
 
-static void a_second_reader_is_refused_in_a_sentence(void **unused)
+static void a_second_reader_is_an_error_with_a_sentence(void **unused)
 {
     (void)unused;
     for (int32_t reader = 1; reader <= 2; reader++) {
@@ -422,23 +422,23 @@ static void a_second_reader_is_refused_in_a_sentence(void **unused)
     }
 }
 
-ON_RUNGS(every_place_gets_what_the_reference_says)
-ON_RUNGS(act_is_right_relatively_and_its_slope_absolutely)
-ON_RUNGS(far_out_are_the_limits_and_no_number_stays_none)
-ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
+ON_RUNGS(every_placement_of_outputs_matches_the_reference)
+ON_RUNGS(act_has_a_small_relative_and_its_derivative_a_small_absolute_error)
+ON_RUNGS(large_gates_give_the_limits_and_nan_stays_nan)
+ON_RUNGS(threads_and_splits_change_no_bit)
 
 int main(void)
 {
     print_message("seed %d\n", SEED);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reference_is_the_definition_and_its_derivative),
-        TEST_RUNGS(every_place_gets_what_the_reference_says),
-        TEST_RUNGS(act_is_right_relatively_and_its_slope_absolutely),
-        TEST_RUNGS(far_out_are_the_limits_and_no_number_stays_none),
-        TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
-        cmocka_unit_test(one_step_makes_both_gradients_in_the_bytes_of_what_dies),
-        cmocka_unit_test(a_dropped_result_is_gated_again_from_what_was_kept),
-        cmocka_unit_test(a_second_reader_is_refused_in_a_sentence),
+        cmocka_unit_test(the_reference_matches_the_definition_and_its_derivative),
+        TEST_RUNGS(every_placement_of_outputs_matches_the_reference),
+        TEST_RUNGS(act_has_a_small_relative_and_its_derivative_a_small_absolute_error),
+        TEST_RUNGS(large_gates_give_the_limits_and_nan_stays_nan),
+        TEST_RUNGS(threads_and_splits_change_no_bit),
+        cmocka_unit_test(one_step_writes_both_gradients_in_place),
+        cmocka_unit_test(a_dropped_output_is_recomputed_from_gate_and_up),
+        cmocka_unit_test(a_second_reader_is_an_error_with_a_sentence),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -231,7 +231,7 @@ static void run_rows(hr_call call, hr_run_fn *run, int64_t in_width, int64_t out
     run_threads(&call, run, 1, threads);
 }
 
-static void neither_threads_nor_cuts_change_a_bit_of_rows(uint32_t mask)
+static void threads_and_splits_change_no_bit_of_rows(uint32_t mask)
 {
     static const int64_t cuts[] = { 0, 1, 3, 6, 10, 17, 60, 61, 124, 200 };
     enum { CUTS = sizeof cuts / sizeof *cuts, ROWS = 200, K = 1031, N = 214 };
@@ -304,7 +304,7 @@ static void check_token_cuts(const hr_kernels *kernels, hr_dtype dtype, int64_t 
     release_all();
 }
 
-static void neither_threads_nor_token_cuts_change_a_bit_of_sums(uint32_t mask)
+static void threads_and_token_splits_change_no_bit_of_sums(uint32_t mask)
 {
     static const int64_t at_64[] = { 0, 64, 64, 320, 384, 640, 700 };
     static const int64_t in_long_sequence[] = { 0, 128, 192, 448 };
@@ -321,7 +321,7 @@ static void neither_threads_nor_token_cuts_change_a_bit_of_sums(uint32_t mask)
 }
 
 /* db together with dW, and alone as for a frozen weight. */
-static void db_has_the_same_bits_alone_and_beside_dw(uint32_t mask)
+static void db_has_the_same_bits_with_and_without_dw(uint32_t mask)
 {
     static const int64_t lengths[] = { 1, 33, 64, 101, 128 };
     enum { ROWS = 300, K = 70, N = 133 };
@@ -354,7 +354,7 @@ static void db_has_the_same_bits_alone_and_beside_dw(uint32_t mask)
 
 /* ---- extremes ---- */
 
-static void padding_stays_zero_beside_infinity(uint32_t mask)
+static void padding_stays_zero_next_to_infinity(uint32_t mask)
 {
     enum { ROWS = 5, K = 19, N = 21 };
     hr_kernels kernels;
@@ -379,7 +379,7 @@ static void padding_stays_zero_beside_infinity(uint32_t mask)
     }
 }
 
-static void activations_bear_extreme_values(uint32_t mask)
+static void activations_of_extreme_values_are_correct(uint32_t mask)
 {
     enum { COUNT = 10 };
     static const float values[COUNT] = { 0, -0.f, 1e30f, -1e30f, 40, -40, 1e-41f, -1e-41f, 5, -5 };
@@ -515,7 +515,7 @@ static void check_gradients(const hr_kernels *ref, hr_act act)
     release_all();
 }
 
-static void the_gradients_are_the_slopes_of_the_reference(void **state)
+static void the_gradients_match_finite_differences_of_the_reference(void **state)
 {
     (void)state;
     hr_kernels ref;
@@ -526,7 +526,7 @@ static void the_gradients_are_the_slopes_of_the_reference(void **state)
     check_gradients(&ref, HR_ACT_GELU_TANH);
 }
 
-static void scratch_never_shrinks_with_rows(void **state)
+static void scratch_is_monotone_in_rows(void **state)
 {
     (void)state;
     const hr_linear_attr attr = { 700, 90, 64, HR_ACT_NONE };
@@ -552,15 +552,15 @@ static void scratch_never_shrinks_with_rows(void **state)
 ON_ALL(forward_agrees_with_the_reference)
 ON_ALL(dx_agrees_with_the_reference)
 ON_ALL(dw_agrees_with_the_reference)
-ON_ALL(neither_threads_nor_cuts_change_a_bit_of_rows)
-ON_ALL(neither_threads_nor_token_cuts_change_a_bit_of_sums)
-ON_ALL(db_has_the_same_bits_alone_and_beside_dw)
-ON_ALL(padding_stays_zero_beside_infinity)
-ON_ALL(activations_bear_extreme_values)
-ON(neither_threads_nor_token_cuts_change_a_bit_of_sums, ref)
-ON(db_has_the_same_bits_alone_and_beside_dw, ref)
-ON(padding_stays_zero_beside_infinity, ref)
-ON(activations_bear_extreme_values, ref)
+ON_ALL(threads_and_splits_change_no_bit_of_rows)
+ON_ALL(threads_and_token_splits_change_no_bit_of_sums)
+ON_ALL(db_has_the_same_bits_with_and_without_dw)
+ON_ALL(padding_stays_zero_next_to_infinity)
+ON_ALL(activations_of_extreme_values_are_correct)
+ON(threads_and_token_splits_change_no_bit_of_sums, ref)
+ON(db_has_the_same_bits_with_and_without_dw, ref)
+ON(padding_stays_zero_next_to_infinity, ref)
+ON(activations_of_extreme_values_are_correct, ref)
 
 int main(void)
 {
@@ -569,17 +569,17 @@ int main(void)
         TEST_ALL(forward_agrees_with_the_reference),
         TEST_ALL(dx_agrees_with_the_reference),
         TEST_ALL(dw_agrees_with_the_reference),
-        TEST_ALL(neither_threads_nor_cuts_change_a_bit_of_rows),
-        TEST_ALL(neither_threads_nor_token_cuts_change_a_bit_of_sums),
-        TEST_ALL(db_has_the_same_bits_alone_and_beside_dw),
-        TEST_ALL(padding_stays_zero_beside_infinity),
-        TEST_ALL(activations_bear_extreme_values),
-        cmocka_unit_test(neither_threads_nor_token_cuts_change_a_bit_of_sums_on_ref),
-        cmocka_unit_test(db_has_the_same_bits_alone_and_beside_dw_on_ref),
-        cmocka_unit_test(padding_stays_zero_beside_infinity_on_ref),
-        cmocka_unit_test(activations_bear_extreme_values_on_ref),
-        cmocka_unit_test(the_gradients_are_the_slopes_of_the_reference),
-        cmocka_unit_test(scratch_never_shrinks_with_rows),
+        TEST_ALL(threads_and_splits_change_no_bit_of_rows),
+        TEST_ALL(threads_and_token_splits_change_no_bit_of_sums),
+        TEST_ALL(db_has_the_same_bits_with_and_without_dw),
+        TEST_ALL(padding_stays_zero_next_to_infinity),
+        TEST_ALL(activations_of_extreme_values_are_correct),
+        cmocka_unit_test(threads_and_token_splits_change_no_bit_of_sums_on_ref),
+        cmocka_unit_test(db_has_the_same_bits_with_and_without_dw_on_ref),
+        cmocka_unit_test(padding_stays_zero_next_to_infinity_on_ref),
+        cmocka_unit_test(activations_of_extreme_values_are_correct_on_ref),
+        cmocka_unit_test(the_gradients_match_finite_differences_of_the_reference),
+        cmocka_unit_test(scratch_is_monotone_in_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

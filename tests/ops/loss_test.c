@@ -84,7 +84,7 @@ static void rows_agree_with_the_reference(uint32_t mask)
 }
 
 /* With two logits 0 and -x the second probability is e^-x / (1 + e^-x). */
-static void exponentials_are_right_to_four_millionths(uint32_t mask)
+static void exponentials_have_a_relative_error_below_4e_6(uint32_t mask)
 {
     hr_kernels kernels;
     hr_loss_kernels_fill(&kernels.loss, mask);
@@ -120,7 +120,7 @@ static void an_ignored_target_costs_nothing_and_has_no_gradient(uint32_t mask)
     release_all();
 }
 
-static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
+static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     enum { ROWS = 37, V = 100 };
     hr_kernels kernels;
@@ -155,7 +155,7 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     release_all();
 }
 
-static void extreme_logits_give_what_they_must(uint32_t mask)
+static void extreme_logits_give_the_correct_loss(uint32_t mask)
 {
     enum { V = 37 };
     hr_kernels kernels;
@@ -184,7 +184,7 @@ static double whole_of(hr_loss_row row, double z)
     return row.loss + z * row.log_sum * row.log_sum;
 }
 
-static void the_gradient_is_the_slope_of_the_loss(uint32_t mask)
+static void the_gradient_matches_finite_differences_of_the_loss(uint32_t mask)
 {
     enum { V = 21 };
     hr_kernels kernels;
@@ -209,22 +209,22 @@ static void the_gradient_is_the_slope_of_the_loss(uint32_t mask)
 }
 
 ON_RUNGS(rows_agree_with_the_reference)
-ON_RUNGS(exponentials_are_right_to_four_millionths)
+ON_RUNGS(exponentials_have_a_relative_error_below_4e_6)
 ON_RUNGS(an_ignored_target_costs_nothing_and_has_no_gradient)
-ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
-ON_RUNGS(extreme_logits_give_what_they_must)
-ON_RUNGS(the_gradient_is_the_slope_of_the_loss)
+ON_RUNGS(threads_and_splits_change_no_bit)
+ON_RUNGS(extreme_logits_give_the_correct_loss)
+ON_RUNGS(the_gradient_matches_finite_differences_of_the_loss)
 
 int main(void)
 {
     print_message("seed %d\n", SEED);
     const struct CMUnitTest tests[] = {
         TEST_RUNGS(rows_agree_with_the_reference),
-        TEST_RUNGS(exponentials_are_right_to_four_millionths),
+        TEST_RUNGS(exponentials_have_a_relative_error_below_4e_6),
         TEST_RUNGS(an_ignored_target_costs_nothing_and_has_no_gradient),
-        TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
-        TEST_RUNGS(extreme_logits_give_what_they_must),
-        TEST_RUNGS(the_gradient_is_the_slope_of_the_loss),
+        TEST_RUNGS(threads_and_splits_change_no_bit),
+        TEST_RUNGS(extreme_logits_give_the_correct_loss),
+        TEST_RUNGS(the_gradient_matches_finite_differences_of_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,7 +181,7 @@ static void compare_cuts(const hr_kernels *kernels, int64_t rows, int64_t T, int
     release_all();
 }
 
-static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
+static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     hr_kernels kernels;
     hr_norm_kernels_fill(&kernels.norm, mask);
@@ -199,7 +199,7 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
 
 /* Groups are rows of the forward pass: the result does not depend on which thread computes a group,
  * even if a share ends within a row. */
-static void groups_are_normalised_as_rows_of_their_own(uint32_t mask)
+static void groups_are_normalised_as_separate_rows(uint32_t mask)
 {
     enum { ROWS = 5, D = 12 };
     hr_kernels kernels;
@@ -232,7 +232,7 @@ static void groups_are_normalised_as_rows_of_their_own(uint32_t mask)
 }
 
 /* Any split is allowed; the sums then agree up to rounding, and the scratch suffices. */
-static void any_cut_fits_in_its_scratch(void **unused)
+static void any_split_fits_in_its_scratch(void **unused)
 {
     (void)unused;
     hr_kernels kernels;
@@ -269,7 +269,7 @@ static void any_cut_fits_in_its_scratch(void **unused)
 }
 
 /* A block of 64 tokens has one sum of D, or two, for any number of groups. */
-static void scratch_is_what_the_sums_of_the_blocks_need(void **unused)
+static void scratch_has_the_size_of_the_block_sums(void **unused)
 {
     (void)unused;
     const int64_t D = 20, T = 130, rows = 2 * T + 65, blocks = 3 + 3 + 2 + 2;
@@ -363,13 +363,13 @@ static void gradient_of_shape(int32_t shape)
     release_all();
 }
 
-static void the_gradient_is_the_slope_of_the_equations(void **unused)
+static void the_gradient_matches_finite_differences_of_the_equations(void **unused)
 {
     (void)unused;
     for (int32_t shape = 0; shape < SHAPE_COUNT; shape++) gradient_of_shape(shape);
 }
 
-static void extreme_rows_give_what_they_must(uint32_t mask)
+static void extreme_rows_are_normalised_correctly(uint32_t mask)
 {
     enum { D = 33 };
     hr_kernels kernels;
@@ -435,7 +435,7 @@ static void open_scene(scene *s, int64_t width, int64_t D, bool training)
     s->x = hr_build_rows(&s->builder, "x", HR_BF16, width);
 }
 
-static void the_builder_counts_groups_and_keeps_what_backward_needs(void **unused)
+static void the_builder_counts_groups_and_saves_statistics(void **unused)
 {
     (void)unused;
     static const struct {
@@ -500,9 +500,9 @@ static void the_derivative_has_the_attributes_and_no_bias_without_one(void **unu
 
 ON_RUNGS(forward_agrees_with_the_reference)
 ON_RUNGS(backward_agrees_with_the_reference)
-ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
-ON_RUNGS(groups_are_normalised_as_rows_of_their_own)
-ON_RUNGS(extreme_rows_give_what_they_must)
+ON_RUNGS(threads_and_splits_change_no_bit)
+ON_RUNGS(groups_are_normalised_as_separate_rows)
+ON_RUNGS(extreme_rows_are_normalised_correctly)
 
 int main(void)
 {
@@ -510,13 +510,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_RUNGS(forward_agrees_with_the_reference),
         TEST_RUNGS(backward_agrees_with_the_reference),
-        TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
-        TEST_RUNGS(groups_are_normalised_as_rows_of_their_own),
-        TEST_RUNGS(extreme_rows_give_what_they_must),
-        cmocka_unit_test(any_cut_fits_in_its_scratch),
-        cmocka_unit_test(scratch_is_what_the_sums_of_the_blocks_need),
-        cmocka_unit_test(the_gradient_is_the_slope_of_the_equations),
-        cmocka_unit_test(the_builder_counts_groups_and_keeps_what_backward_needs),
+        TEST_RUNGS(threads_and_splits_change_no_bit),
+        TEST_RUNGS(groups_are_normalised_as_separate_rows),
+        TEST_RUNGS(extreme_rows_are_normalised_correctly),
+        cmocka_unit_test(any_split_fits_in_its_scratch),
+        cmocka_unit_test(scratch_has_the_size_of_the_block_sums),
+        cmocka_unit_test(the_gradient_matches_finite_differences_of_the_equations),
+        cmocka_unit_test(the_builder_counts_groups_and_saves_statistics),
         cmocka_unit_test(the_derivative_has_the_attributes_and_no_bias_without_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,7 +100,7 @@ static long double loss_of(float alpha, long double shift, const float *u, const
     return loss;
 }
 
-static void the_reference_is_the_equations_and_their_derivative(void **unused)
+static void the_reference_matches_the_equations_and_their_derivatives(void **unused)
 {
     enum { TOKENS = 70, C = 5, ROWS = 2 * TOKENS };
     (void)unused;
@@ -196,7 +196,7 @@ static void rungs_agree_with_the_reference(uint32_t mask)
 
 /* A channel with a = 0 gives max(u, 0), one with a = 1 gives 0; NaN stays in its channel and
  * sequence. */
-static void gates_at_their_ends_and_no_numbers(uint32_t mask)
+static void extreme_gates_are_correct_and_nan_stays_in_its_channel(uint32_t mask)
 {
     enum { TOKENS = 5, ROWS = 2 * TOKENS, C = 8 };
     static const float ends[C] = { -200, -INFINITY, 200, INFINITY, 0, 0, NAN, 0 };
@@ -285,7 +285,7 @@ static void compare_cuts(const hr_kernels *kernels, int64_t T, int64_t sequences
     release_all();
 }
 
-static void neither_threads_nor_micro_batches_change_a_bit(uint32_t mask)
+static void threads_and_micro_batches_change_no_bit(uint32_t mask)
 {
     hr_kernels kernels;
     hr_recurrence_kernels_fill(&kernels.recurrence, mask);
@@ -299,7 +299,7 @@ static void neither_threads_nor_micro_batches_change_a_bit(uint32_t mask)
 }
 
 /* A sequence in pieces of any length, each continuing the state of the previous one. */
-static void a_state_carries_a_sequence_from_call_to_call(uint32_t mask)
+static void a_state_continues_a_sequence_across_calls(uint32_t mask)
 {
     enum { C = 150, TOKENS = 90 };
     static const int64_t ends[] = { 1, 2, 33, 33, 64, 90 };
@@ -414,7 +414,7 @@ static int32_t storage_of(const hr_plan *plan, int32_t tensor)
 
 /* No state is saved. The gradient of u reuses the storage of u, and the gradient of the stream that
  * of y until the product adds to it. */
-static void nothing_is_kept_but_what_it_runs_over(void **unused)
+static void only_the_input_is_saved_for_backward(void **unused)
 {
     (void)unused;
     built m;
@@ -444,7 +444,7 @@ static void nothing_is_kept_but_what_it_runs_over(void **unused)
     free(m.memory);
 }
 
-static void what_it_runs_over_may_be_made_again(void **unused)
+static void the_input_may_be_recomputed(void **unused)
 {
     (void)unused;
     built m;
@@ -460,7 +460,7 @@ static void what_it_runs_over_may_be_made_again(void **unused)
     free(m.memory);
 }
 
-static void a_second_reader_is_refused_in_a_sentence(void **unused)
+static void a_second_reader_is_an_error_with_a_sentence(void **unused)
 {
     (void)unused;
     built m;
@@ -471,21 +471,21 @@ static void a_second_reader_is_refused_in_a_sentence(void **unused)
 }
 
 ON_RUNGS(rungs_agree_with_the_reference)
-ON_RUNGS(gates_at_their_ends_and_no_numbers)
-ON_RUNGS(neither_threads_nor_micro_batches_change_a_bit)
-ON_RUNGS(a_state_carries_a_sequence_from_call_to_call)
+ON_RUNGS(extreme_gates_are_correct_and_nan_stays_in_its_channel)
+ON_RUNGS(threads_and_micro_batches_change_no_bit)
+ON_RUNGS(a_state_continues_a_sequence_across_calls)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reference_is_the_equations_and_their_derivative),
+        cmocka_unit_test(the_reference_matches_the_equations_and_their_derivatives),
         TEST_RUNGS(rungs_agree_with_the_reference),
-        TEST_RUNGS(gates_at_their_ends_and_no_numbers),
-        TEST_RUNGS(neither_threads_nor_micro_batches_change_a_bit),
-        TEST_RUNGS(a_state_carries_a_sequence_from_call_to_call),
-        cmocka_unit_test(nothing_is_kept_but_what_it_runs_over),
-        cmocka_unit_test(what_it_runs_over_may_be_made_again),
-        cmocka_unit_test(a_second_reader_is_refused_in_a_sentence),
+        TEST_RUNGS(extreme_gates_are_correct_and_nan_stays_in_its_channel),
+        TEST_RUNGS(threads_and_micro_batches_change_no_bit),
+        TEST_RUNGS(a_state_continues_a_sequence_across_calls),
+        cmocka_unit_test(only_the_input_is_saved_for_backward),
+        cmocka_unit_test(the_input_may_be_recomputed),
+        cmocka_unit_test(a_second_reader_is_an_error_with_a_sentence),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
