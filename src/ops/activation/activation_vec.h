@@ -87,37 +87,37 @@ VEC_INLINE vec hr_gelu_slope(hr_dtype dtype, vec x)
 
 /* For larger |x| the tanh form is 0 or x and its derivative 0 or 1, to 1e-34. Within this range
  * exp(-z) and its inverse are normal numbers. */
-static const float gelu_tanh_reach = 9.9f;
+static const float gelu_tanh_range = 9.9f;
 
 /* Logistic function s(z) with z = sqrt(8 / pi) (x + 0.044715 x^3), because 1 + tanh(z / 2) = 2
  * s(z). Writes exp(-z) to *exp_neg. */
-VEC_INLINE vec hr_gelu_tanh_open(vec x, vec *shut_to_open)
+VEC_INLINE vec hr_gelu_tanh_logistic(vec x, vec *exp_neg)
 {
     const vec linear = vec_set(-1.59576912f * 1.44269504f);
     const vec cubic = vec_set(-0.0713548163f * 1.44269504f);
-    *shut_to_open = vec_exp2(vec_mul(x, vec_fma(vec_mul(x, x), cubic, linear)));
-    return vec_div(vec_set(1), vec_add(vec_set(1), *shut_to_open));
+    *exp_neg = vec_exp2(vec_mul(x, vec_fma(vec_mul(x, x), cubic, linear)));
+    return vec_div(vec_set(1), vec_add(vec_set(1), *exp_neg));
 }
 
 /* tanh form of GELU. Values below the range are clamped; above it exp(-z) is 0. The operand order
  * of vec_max keeps NaN. */
 VEC_INLINE vec hr_gelu_tanh(vec x)
 {
-    const vec inside = vec_max(vec_set(-gelu_tanh_reach), x);
-    vec shut_to_open;
-    return vec_mul(inside, hr_gelu_tanh_open(inside, &shut_to_open));
+    const vec inside = vec_max(vec_set(-gelu_tanh_range), x);
+    vec exp_neg;
+    return vec_mul(inside, hr_gelu_tanh_logistic(inside, &exp_neg));
 }
 
 /* Its derivative, s + s (1 - s) x dz/dx. 1 - s is computed as exp(-z) s to avoid cancellation. */
 VEC_INLINE vec hr_gelu_tanh_slope(vec x)
 {
-    const vec above = vec_max(vec_set(-gelu_tanh_reach), x);
-    const vec inside = hr_negative(vec_max(vec_set(-gelu_tanh_reach), hr_negative(above)));
+    const vec above = vec_max(vec_set(-gelu_tanh_range), x);
+    const vec inside = hr_negative(vec_max(vec_set(-gelu_tanh_range), hr_negative(above)));
     const vec linear = vec_set(1.59576912f), cubic3 = vec_set(0.214064449f);
-    const vec turn = vec_mul(inside, vec_fma(vec_mul(inside, inside), cubic3, linear));
-    vec shut_to_open;
-    const vec open = hr_gelu_tanh_open(inside, &shut_to_open);
-    return vec_fma(vec_mul(vec_mul(shut_to_open, open), open), turn, open);
+    const vec x_dz_dx = vec_mul(inside, vec_fma(vec_mul(inside, inside), cubic3, linear));
+    vec exp_neg;
+    const vec s = hr_gelu_tanh_logistic(inside, &exp_neg);
+    return vec_fma(vec_mul(vec_mul(exp_neg, s), s), x_dz_dx, s);
 }
 
 /* The value after a round trip through memory in `dtype`. */

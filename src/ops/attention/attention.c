@@ -8,8 +8,8 @@
 
 /* hr_build_attention with a KV cache: appends the new keys and values to the layer's cache first.
  */
-static int32_t go_on(hr_builder *builder, const char *name, int32_t q, int32_t k, int32_t v,
-                     const hr_attention_attr *attr)
+static int32_t build_over_cache(hr_builder *builder, const char *name, int32_t q, int32_t k,
+                                int32_t v, const hr_attention_attr *attr)
 {
     const int32_t *tensors = builder->caches[builder->layer];
     const hr_kv_cache cache = { tensors[0], tensors[1], attr->G, attr->head_width,
@@ -26,7 +26,7 @@ int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int
                            hr_attention_attr attr)
 {
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
-    if (builder->caches) return go_on(builder, name, q, k, v, &attr);
+    if (builder->caches) return build_over_cache(builder, name, q, k, v, &attr);
     const hr_tensor *tensors = builder->program->tensors;
     attr.T = builder->T;
     attr.q_width = tensors[q].dims[1];

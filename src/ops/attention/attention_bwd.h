@@ -50,9 +50,9 @@ NOINLINE void add_by_queries(bool add, int64_t words, const uint32_t *a, const u
                              int64_t panel, float *c, int64_t width)
 {
     uint32_t room[ROWS * ATTENTION_KEY_TILE / PAIR];
-    const left turned = left_of_columns(a, PAIRS_ROW, words, room);
-    multiply_panels(ROWS, add, turned.row, turned.word, words, turned.at, rows, panel, c, width,
-                    width);
+    const left transposed = left_of_columns(a, PAIRS_ROW, words, room);
+    multiply_panels(ROWS, add, transposed.row, transposed.word, words, transposed.at, rows, panel,
+                    c, width, width);
 }
 
 /* Computes P' and dS' of a strip of keys, from `row` of the tile on, against two panels of queries,

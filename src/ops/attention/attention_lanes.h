@@ -53,7 +53,7 @@ VEC_INLINE vec log_of(vec x)
     const vec whole = (vec)(((vec_lanes)x >> 9) | (vec_lanes)magic);
     const vec exponent = vec_fma(vec_sub(whole, magic), vec_set(0x1p-14f), vec_set(-126.957f));
     vec y = vec_mul(exponent, vec_set(0.69314718f));
-    UNROLL for (int turn = 0; turn < 3; turn++)
+    UNROLL for (int iteration = 0; iteration < 3; iteration++)
         y = vec_add(y, vec_sub(vec_mul(x, vec_exp2(vec_mul(y, vec_set(-1.44269504f)))), one));
     return y;
 }

@@ -47,22 +47,23 @@ static double keep(const hr_attention_task *task, int64_t i, int64_t j)
 static double forward_row(const hr_attention_task *task, int64_t row, int64_t i, int64_t ring)
 {
     double *sums = task->scratch; /* [head_width] */
-    double most = -INFINITY, total = 0;
+    double max_score = -INFINITY, total = 0;
     for (int64_t j = 0; j <= i; j++)
         if (seen(task, i, j))
-            most = fmax(most, (double)task->scale * dot(task, task->q, row, task->k, j % ring));
+            max_score = fmax(max_score,
+                             (double)task->scale * dot(task, task->q, row, task->k, j % ring));
     for (int64_t c = 0; c < task->head_width; c++) sums[c] = 0;
     for (int64_t j = 0; j <= i; j++) {
         if (!seen(task, i, j)) continue;
         const double score = (double)task->scale * dot(task, task->q, row, task->k, j % ring);
-        const double p = exp(score - most), kept = keep(task, i, j) * p;
+        const double p = exp(score - max_score), kept = keep(task, i, j) * p;
         total += p;
         for (int64_t c = 0; c < task->head_width; c++)
             sums[c] += kept * element(task, task->v, j % ring, c);
     }
     for (int64_t c = 0; c < task->head_width; c++)
         set_element(task, task->o, row, c, sums[c] / total);
-    return most + log(total);
+    return max_score + log(total);
 }
 
 void hr_attention_fwd_ref(const hr_attention_task *task)

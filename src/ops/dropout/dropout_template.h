@@ -10,9 +10,9 @@
 VEC_INLINE void drop_step(const void *x, const void *residual, void *y, int64_t c, vec_bits bits,
                           vec_bits threshold, vec scale, int64_t lanes, hr_dtype dtype)
 {
-    const vec onto = residual ? vec_load(residual, c, lanes, dtype) : vec_set(0);
+    const vec stream = residual ? vec_load(residual, c, lanes, dtype) : vec_set(0);
     const vec branch = vec_keep_from(vec_load(x, c, lanes, dtype), bits, threshold);
-    vec_store(y, c, vec_fma(branch, scale, onto), lanes, dtype);
+    vec_store(y, c, vec_fma(branch, scale, stream), lanes, dtype);
 }
 
 VEC_INLINE void drop_row(const void *x, const void *residual, void *y, int64_t D,

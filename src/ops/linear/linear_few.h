@@ -107,10 +107,11 @@ ALWAYS_INLINE void few_word(words_kind kind, int rows, int panels, vec *sum, con
 ALWAYS_INLINE void few_words(words_kind kind, int rows, int panels, vec *sum,
                              const char *const *row, const few_block *block, int64_t k, int64_t end)
 {
-    const int64_t step = block->panel_step, turn = hr_max(0, block->words - FEW_AHEAD);
+    const int64_t step = block->panel_step, last_ahead = hr_max(0, block->words - FEW_AHEAD);
     for (; k < end; k++) {
         const uint32_t *ahead = block->b + k * LINE +
-                                (k < turn ? FEW_AHEAD * LINE : panels * step - turn * LINE);
+                                (k < last_ahead ? FEW_AHEAD * LINE
+                                                : panels * step - last_ahead * LINE);
         UNROLL
         for (int p = 0; p < panels; p++) __builtin_prefetch(ahead + p * step);
         few_word(kind, rows, panels, sum, row, block, k, false);

@@ -89,7 +89,7 @@ static share share_of(side cut, int32_t part, int32_t parts)
 
 /* Number of parts for `down`, a divisor of threads, that minimises the work of the slowest thread.
  */
-static int32_t parts_down(side down, side across, int32_t threads)
+static int32_t row_parts(side down, side across, int32_t threads)
 {
     int32_t best = threads;
     int64_t best_cost = INT64_MAX;
@@ -117,7 +117,7 @@ static void run_mm(const hr_call *call, hr_linear_mm mm)
     const hr_linear_typed *kernels = &call->kernels->linear.of[call->dtype];
     const side down = { call->rows, kernels->tile_rows, 16 };
     const side across = { mm.N, TILE_COLUMNS, mm.transposed ? 24 : 6 };
-    const int32_t parts = parts_down(down, across, call->threads), columns = call->threads / parts;
+    const int32_t parts = row_parts(down, across, call->threads), columns = call->threads / parts;
     const share rows = share_of(down, call->thread / columns, parts);
     const share n = share_of(across, call->thread % columns, columns);
     if (rows.first >= rows.end || n.first >= n.end) return;
@@ -191,7 +191,7 @@ void hr_linear_dw_run(const hr_call *call)
     if (call->out[1] && !one_pass) run_db(call, position);
     if (!call->out[0]) return;
     const side down = { attr->K, kernels->tile_rows, 16 }, across = { attr->N, TILE_COLUMNS, 16 };
-    const int32_t parts = parts_down(down, across, call->threads), columns = call->threads / parts;
+    const int32_t parts = row_parts(down, across, call->threads), columns = call->threads / parts;
     const share k = share_of(down, call->thread / columns, parts);
     const share n = share_of(across, call->thread % columns, columns);
     const dw_layout layout = lay_out_dw(attr->K, attr->N);

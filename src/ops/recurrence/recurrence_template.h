@@ -97,12 +97,12 @@ VEC_INLINE void bwd_step(const gates *g, const void *dy, const void *u, void *du
                          int64_t c, int64_t lanes, hr_dtype dtype)
 {
     const vec least = vec_set(0x1p-149f); /* the smallest positive number */
-    const vec old = vec_load_f32(before + c, lanes), s = vec_load_f32(after + c, lanes);
-    const vec brought = vec_load(u, row + c, lanes, dtype);
-    const vec passed = vec_zero_below(vec_load(dy, row + c, lanes, dtype), s, least);
+    const vec previous = vec_load_f32(before + c, lanes), s = vec_load_f32(after + c, lanes);
+    const vec input = vec_load(u, row + c, lanes, dtype);
+    const vec relu_grad = vec_zero_below(vec_load(dy, row + c, lanes, dtype), s, least);
     const vec slope = vec_fma(vec_load_f32(g->a + c, lanes), vec_load_f32(back->slope + c, lanes),
-                              passed);
-    const vec sum = vec_fma(slope, vec_sub(old, brought), vec_load_f32(back->sum + c, lanes));
+                              relu_grad);
+    const vec sum = vec_fma(slope, vec_sub(previous, input), vec_load_f32(back->sum + c, lanes));
     vec_store_f32(back->slope + c, slope, lanes);
     vec_store_f32(back->sum + c, sum, lanes);
     vec_store(du, row + c, vec_mul(vec_load_f32(g->b + c, lanes), slope), lanes, dtype);
