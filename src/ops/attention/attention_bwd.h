@@ -209,7 +209,7 @@ static void row_statistics(const backward *b)
             const int64_t row = first + i, width = row < task->length ? task->head_width : 0;
             part[i] = vec_set(0);
             b->room.lse[row] = width ? task->lse[row * task->lse_stride] * LOG2_E : 0;
-            if (width) expect_row(task, task->o, row);
+            if (width) prefetch_row(task, task->o, row);
             for (int64_t at = 0; at < width; at += VEC_LANES)
                 part[i] = vec_fma(load_elements(row_of(task->o, dtype, row), dtype, at, width),
                                   load_elements(row_of(task->grad_o, dtype, row), dtype, at, width),
@@ -254,11 +254,11 @@ static void backward_head(const hr_attention_task *task)
         backward_tile(&b, first, last);
     }
     for (int64_t row = 0; row < task->length; row++) {
-        expect_row(task, task->dq, row);
+        prefetch_row(task, task->dq, row);
         store_row(task, task->dq, row, b.room.dq + row * b.width, task->scale);
         if (!task->last) continue;
-        expect_row(task, task->dk, row);
-        expect_row(task, task->dv, row);
+        prefetch_row(task, task->dk, row);
+        prefetch_row(task, task->dv, row);
         store_row(task, task->dk, row, b.room.dk + row * b.width, task->scale);
         store_row(task, task->dv, row, b.room.dv + row * b.width, task->keep_scale);
     }

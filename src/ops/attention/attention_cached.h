@@ -32,11 +32,12 @@ static void pack_range(const forward *f, const hr_attention_cached_task *task,
 
 /* Packs the next chunk with keys that the tile sees; returns its number of ranges, 0 at the end. */
 static int64_t next_packed(const forward *f, const hr_attention_cached_task *task,
-                           attention_walk *walk, attention_keys chunk[ATTENTION_KEYS_MAX])
+                           attention_key_iterator *iterator,
+                           attention_keys chunk[ATTENTION_KEYS_MAX])
 {
     const int64_t end = task->position + task->head.length;
     attention_keys all[ATTENTION_KEYS_MAX];
-    for (int64_t found; (found = next_chunk(walk, all)) > 0;) {
+    for (int64_t found; (found = next_chunk(iterator, all)) > 0;) {
         int64_t ranges = 0;
         for (int64_t r = 0; r < found; r++) {
             all[r].packed = all[r].column;
@@ -81,13 +82,14 @@ static void cached_heads(const hr_attention_cached_task *task)
                   .reach = attention_reach(&head->mask),
                   .factor = head->scale * LOG2_E };
     const int64_t position = task->position;
-    attention_walk walk = attention_walk_keys(&head->mask, position, position + head->length);
+    attention_key_iterator iterator = attention_iterate_keys(&head->mask, position,
+                                                             position + head->length);
     attention_keys chunk[ATTENTION_KEYS_MAX];
     bool begun[ATTENTION_QUERY_TILE / ROWS] = { false };
     attention_scratch_place(head->scratch, ATTENTION_KEY_CHUNK, head->head_width, &f.room);
     clear_rows(&f, hr_min(rows, ROWS));
     open_tile(&f);
-    for (int64_t ranges; (ranges = next_packed(&f, task, &walk, chunk)) > 0;)
+    for (int64_t ranges; (ranges = next_packed(&f, task, &iterator, chunk)) > 0;)
         for (int64_t row = 0, at = 0; row < rows; row += ROWS, at++) {
             const int64_t end = hr_min(row + ROWS, rows);
             strip s = strip_of(&f, at, chunk, ranges, position + row / heads,

@@ -209,10 +209,11 @@ static void forward_strip(const forward *f, const strip *s)
 }
 
 /* Collects the next ranges of keys, at most a chunk; returns their number, 0 at the end. */
-static int64_t next_chunk(attention_walk *walk, attention_keys chunk[ATTENTION_KEYS_MAX])
+static int64_t next_chunk(attention_key_iterator *iterator,
+                          attention_keys chunk[ATTENTION_KEYS_MAX])
 {
     int64_t ranges = 0, column = 0;
-    while (attention_walk_next(walk, ATTENTION_KEY_CHUNK - column, &chunk[ranges])) {
+    while (attention_next_keys(iterator, ATTENTION_KEY_CHUNK - column, &chunk[ranges])) {
         chunk[ranges].column = column;
         chunk[ranges].packed = chunk[ranges].base;
         column += attention_padded(chunk[ranges].last - chunk[ranges].base);
@@ -266,11 +267,11 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
 {
     const hr_attention_task *task = f->task;
     const attention_scratch *room = &f->room;
-    attention_walk walk = attention_walk_keys(&task->mask, first, last);
+    attention_key_iterator iterator = attention_iterate_keys(&task->mask, first, last);
     attention_keys chunk[ATTENTION_KEYS_MAX];
     bool begun[ATTENTION_QUERY_TILE / ROWS] = { false };
     open_tile(f);
-    for (int64_t ranges; (ranges = next_chunk(&walk, chunk)) > 0;)
+    for (int64_t ranges; (ranges = next_chunk(&iterator, chunk)) > 0;)
         for (int64_t row = first, at = 0; row < last; row += ROWS, at++) {
             const int64_t end = hr_min(row + ROWS, last);
             strip s = strip_of(f, at, chunk, ranges, row, end);
@@ -286,7 +287,7 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
     close_tile(f);
     for (int64_t row = first; row < last; row++) {
         const int64_t i = row - first, at = place_of(i);
-        expect_row(task, task->o, row);
+        prefetch_row(task, task->o, row);
         store_row(task, task->o, row, room->sums + i * f->width, room->total[at]);
         if (task->lse) task->lse[row * task->lse_stride] = room->most[at];
     }

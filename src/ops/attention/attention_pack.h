@@ -22,12 +22,12 @@ VEC_INLINE void store_words(uint32_t *at, vec_bits value)
 
 /* Prefetches the row that is used ahead_rows later. Rows are short and far apart, which defeats the
  * hardware prefetcher. */
-VEC_INLINE void expect_row(const hr_attention_task *task, hr_attention_rows rows, int64_t row)
+VEC_INLINE void prefetch_row(const hr_attention_task *task, hr_attention_rows rows, int64_t row)
 {
     const char *at = row_of(rows, dtype_of(task), row + rows.ahead_rows);
     const int64_t bytes = task->head_width * hr_dtype_bytes(dtype_of(task));
     at += rows.ahead_elements * hr_dtype_bytes(dtype_of(task));
-    for (int64_t line = 0; line < bytes; line += 64) vec_expect_later(at + line);
+    for (int64_t line = 0; line < bytes; line += 64) vec_prefetch_later(at + line);
 }
 
 /* Sums (or maxima) over lanes for as many rows as a vector has lanes: element i of the result
@@ -51,7 +51,7 @@ static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, 
     const hr_dtype dtype = dtype_of(task);
     const int64_t words = packed_width(task) / PAIR;
     for (int64_t row = 0; row < attention_padded(length); row += VEC_LANES) {
-        for (int64_t i = 0; i < VEC_LANES; i++) expect_row(task, rows, row + i);
+        for (int64_t i = 0; i < VEC_LANES; i++) prefetch_row(task, rows, row + i);
         for (int64_t at = 0; at < words; at += VEC_LANES) {
             vec_bits line[VEC_LANES];
             UNROLL for (int64_t i = 0; i < VEC_LANES; i++) line[i] = load_words(
@@ -71,7 +71,7 @@ static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, int
     const hr_dtype dtype = dtype_of(task);
     const int64_t width = packed_width(task), lines = attention_padded(length) / PAIR;
     for (int64_t line = 0; line < lines; line++) {
-        for (int64_t i = 0; i < PAIR; i++) expect_row(task, rows, PAIR * line + i);
+        for (int64_t i = 0; i < PAIR; i++) prefetch_row(task, rows, PAIR * line + i);
         for (int64_t column = 0; column < width; column += VEC_LANES)
             store_words(out + column / VEC_LANES * panel + line * VEC_LANES,
                         load_line(rows, dtype, length, line, column, task->head_width));
@@ -85,7 +85,7 @@ static void copy_rows(const hr_attention_task *task, hr_attention_rows rows, int
     const hr_dtype dtype = dtype_of(task);
     const int64_t words = packed_width(task) / PAIR;
     for (int64_t i = 0; i < count; i++) {
-        expect_row(task, rows, first + i);
+        prefetch_row(task, rows, first + i);
         for (int64_t at = 0; at < words; at += VEC_LANES)
             store_words(out + i * STRIP_ROW + at,
                         load_words(row_of(rows, dtype, first + i), dtype, at,

@@ -30,7 +30,7 @@ typedef struct {
     int64_t column, column_step; /* next single block, and the distance between blocks, in tokens */
     int64_t near, end;           /* the last range */
     int64_t block;
-} attention_walk;
+} attention_key_iterator;
 
 /* Start of the near range of a query. For a sliding window it is rounded down to a chunk of keys,
  * so that all queries have the same chunks. */
@@ -45,35 +45,36 @@ static inline int64_t attention_near(const hr_attention_mask *mask, int64_t quer
 
 /* Starts an iteration over the keys before `end`, for the queries of one block that starts at
  * `query`. */
-static inline attention_walk attention_walk_keys(const hr_attention_mask *mask, int64_t query,
-                                                 int64_t end)
+static inline attention_key_iterator attention_iterate_keys(const hr_attention_mask *mask,
+                                                            int64_t query, int64_t end)
 {
     const bool columns = mask->kind == HR_PATTERN_GLOBAL || mask->kind == HR_PATTERN_MIXED;
     const int64_t near = columns && mask->stride == 1 ? 0 : attention_near(mask, query);
-    return (attention_walk){ .at = -1,
-                             .stop = -1,
-                             .column = columns ? 0 : near,
-                             .column_step = (int64_t)mask->stride * mask->block,
-                             .near = near,
-                             .end = end,
-                             .block = mask->block };
+    return (attention_key_iterator){ .at = -1,
+                                     .stop = -1,
+                                     .column = columns ? 0 : near,
+                                     .column_step = (int64_t)mask->stride * mask->block,
+                                     .near = near,
+                                     .end = end,
+                                     .block = mask->block };
 }
 
 /* Writes the next range, at most `room` columns (a multiple of ATTENTION_ALIGN, possibly 0); false
  * at the end. */
-static inline bool attention_walk_next(attention_walk *walk, int64_t room, attention_keys *keys)
+static inline bool attention_next_keys(attention_key_iterator *iterator, int64_t room,
+                                       attention_keys *keys)
 {
     if (room == 0) return false;
-    if (walk->at == walk->stop) {
-        if (walk->at == walk->end) return false;
-        const bool single = walk->column < walk->near;
-        walk->at = single ? walk->column : walk->near;
-        walk->stop = single ? walk->at + walk->block : walk->end;
-        walk->column += walk->column_step;
+    if (iterator->at == iterator->stop) {
+        if (iterator->at == iterator->end) return false;
+        const bool single = iterator->column < iterator->near;
+        iterator->at = single ? iterator->column : iterator->near;
+        iterator->stop = single ? iterator->at + iterator->block : iterator->end;
+        iterator->column += iterator->column_step;
     }
-    keys->base = walk->at / ATTENTION_ALIGN * ATTENTION_ALIGN;
-    keys->first = walk->at;
-    keys->last = walk->at = hr_min(walk->stop, keys->base + room);
+    keys->base = iterator->at / ATTENTION_ALIGN * ATTENTION_ALIGN;
+    keys->first = iterator->at;
+    keys->last = iterator->at = hr_min(iterator->stop, keys->base + room);
     return true;
 }
 

@@ -19,10 +19,10 @@ int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length)
     const int64_t block = mask->block;
     for (int64_t first = 0; first < length; first += block) {
         const int64_t rows = hr_min(block, length - first);
-        const attention_walk walk = attention_walk_keys(mask, first, first);
-        int64_t before = first - walk.near;
-        if (walk.column < walk.near)
-            before += (walk.near + walk.column_step - 1) / walk.column_step * block;
+        const attention_key_iterator iterator = attention_iterate_keys(mask, first, first);
+        int64_t before = first - iterator.near;
+        if (iterator.column < iterator.near)
+            before += (iterator.near + iterator.column_step - 1) / iterator.column_step * block;
         pairs += rows * before + rows * (rows + 1) / 2;
     }
     return pairs;

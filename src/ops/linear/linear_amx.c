@@ -34,7 +34,7 @@ ALWAYS_INLINE void multiply_few(const tile_operands *operands, int64_t step)
 typedef struct {
     _Alignas(64) float sums[STRIP_ROWS * TILE_COLUMNS];
     linear_tile left;
-} waiting_tile;
+} pending_tile;
 
 /* finish_rows for all 32 columns: one store per line of bf16. */
 ALWAYS_INLINE void finish_lines(bool transposed, hr_act act, const hr_linear_mm *mm,
@@ -80,7 +80,7 @@ ALWAYS_INLINE void finish_whole_lines(const hr_linear_mm *mm, const linear_tile 
 /* Prefetches the operands of the next tile's epilogue for these rows: its lines are far apart, and
  * a store that misses stalls later stores. Output lines are prefetched to L2 only, because in L1
  * they would displace A. */
-ALWAYS_INLINE void expect_tile(const hr_linear_mm *mm, const linear_tile *now)
+ALWAYS_INLINE void prefetch_tile(const hr_linear_mm *mm, const linear_tile *now)
 {
     for (int64_t i = 0; i < now->rows; i++) {
         const int64_t index = (now->row + i) * mm->N + now->n + TILE_COLUMNS;
@@ -91,16 +91,16 @@ ALWAYS_INLINE void expect_tile(const hr_linear_mm *mm, const linear_tile *now)
     }
 }
 
-static void finish_some(const hr_linear_mm *mm, waiting_tile *waiting, int64_t rows)
+static void finish_some(const hr_linear_mm *mm, pending_tile *pending, int64_t rows)
 {
-    linear_tile now = waiting->left;
+    linear_tile now = pending->left;
     now.rows = hr_min(rows, now.rows);
-    if (now.n + 2 * TILE_COLUMNS <= mm->n_end) expect_tile(mm, &now);
+    if (now.n + 2 * TILE_COLUMNS <= mm->n_end) prefetch_tile(mm, &now);
     if (now.columns == TILE_COLUMNS) finish_whole_lines(mm, &now);
     else finish_tile(HR_BF16, mm, &now);
-    waiting->left.row += now.rows;
-    waiting->left.rows -= now.rows;
-    waiting->left.sums += now.rows * TILE_COLUMNS;
+    pending->left.row += now.rows;
+    pending->left.rows -= now.rows;
+    pending->left.sums += now.rows * TILE_COLUMNS;
 }
 
 /* Pads the block to whole steps with zero lines of B. */
@@ -148,21 +148,21 @@ static tile_operands place_strip(const hr_linear_mm *mm, const linear_block *blo
 typedef struct {
     const char *line;
     int64_t row_bytes, lines, done, rows; /* lines per row, lines prefetched, rows left */
-} coming_strip;
+} next_strip;
 
 /* Columns [first, end) of the next strip's rows of `width` elements; empty for a null array. */
-ALWAYS_INLINE coming_strip coming_after(const hr_linear_mm *mm, int64_t row, const void *array,
-                                        int64_t width, int64_t first, int64_t end)
+ALWAYS_INLINE next_strip strip_after(const hr_linear_mm *mm, int64_t row, const void *array,
+                                     int64_t width, int64_t first, int64_t end)
 {
     const int64_t next = hr_min(row + STRIP_ROWS, mm->rows);
-    if (!array) return (coming_strip){ 0 };
-    return (coming_strip){ .line = (const char *)((const hr_bf16 *)array + next * width + first),
-                           .row_bytes = width * (int64_t)sizeof(hr_bf16),
-                           .lines = divide_up(end - first, 2 * LINE),
-                           .rows = hr_min(STRIP_ROWS, mm->rows - next) };
+    if (!array) return (next_strip){ 0 };
+    return (next_strip){ .line = (const char *)((const hr_bf16 *)array + next * width + first),
+                         .row_bytes = width * (int64_t)sizeof(hr_bf16),
+                         .lines = divide_up(end - first, 2 * LINE),
+                         .rows = hr_min(STRIP_ROWS, mm->rows - next) };
 }
 
-ALWAYS_INLINE void expect_strip(coming_strip *next)
+ALWAYS_INLINE void prefetch_strip(next_strip *next)
 {
     for (int i = 0; i < COMING_LINES && next->rows > 0; i++) {
         __builtin_prefetch(next->line + next->done * LINE_BYTES, 0, 2);
@@ -175,20 +175,20 @@ ALWAYS_INLINE void expect_strip(coming_strip *next)
 
 /* Multiplies one strip with every column of the block. */
 static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, int64_t row,
-                           float *carried, waiting_tile *waiting)
+                           float *carried, pending_tile *pending)
 {
     const int64_t steps = block->words / STEP_WORDS, share = divide_up(STRIP_ROWS, steps);
     const bool carries = !block->first || !block->last, few = mm->rows <= STRIP_ROWS / 2;
     tile_operands operands = place_strip(mm, block, row);
-    coming_strip strip = coming_after(mm, row, mm->a, mm->K, 2 * block->word_first,
-                                      2 * (block->word_first + block->words));
+    next_strip strip = strip_after(mm, row, mm->a, mm->K, 2 * block->word_first,
+                                   2 * (block->word_first + block->words));
     /* Rows that lie in the block as a whole are contiguous in memory. */
     const bool stretch = block->last && block->n_end - block->n_first == mm->N;
-    coming_strip out = coming_after(mm, row, stretch ? mm->out : NULL, mm->N, 0, mm->N);
-    coming_strip residual = coming_after(mm, row, stretch ? mm->residual : NULL, mm->N, 0, mm->N);
+    next_strip out = strip_after(mm, row, stretch ? mm->out : NULL, mm->N, 0, mm->N);
+    next_strip residual = strip_after(mm, row, stretch ? mm->residual : NULL, mm->N, 0, mm->N);
     for (int64_t n = block->n_first; n < block->n_end; n += TILE_COLUMNS) {
         const int64_t columns = hr_min(TILE_COLUMNS, block->n_end - n);
-        const tile_results sums = { block->last ? waiting->sums : carried, TILE_COLUMNS,
+        const tile_results sums = { block->last ? pending->sums : carried, TILE_COLUMNS,
                                     TILE_WORDS * 2, LINE };
         const tile_results before = { carried, sums.row, sums.low, sums.right };
         const tile_results next = { carried + STRIP_ROWS * TILE_COLUMNS, sums.row, sums.low,
@@ -201,18 +201,18 @@ static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, in
         for (int64_t step = 0; step < steps; step++) {
             if (few) multiply_few(&operands, step);
             else multiply_step(&operands, step);
-            expect_strip(&strip);
+            prefetch_strip(&strip);
             if (stretch) {
-                expect_strip(&out);
-                expect_strip(&residual);
+                prefetch_strip(&out);
+                prefetch_strip(&residual);
             }
-            if (carries) expect_results(&next, step);
-            if (waiting->left.rows) finish_some(mm, waiting, share);
+            if (carries) prefetch_results(&next, step);
+            if (pending->left.rows) finish_some(mm, pending, share);
         }
         store_results(&sums);
         if (block->last)
-            waiting->left = (linear_tile){
-                row, hr_min(STRIP_ROWS, mm->rows - row), n, columns, waiting->sums, TILE_COLUMNS
+            pending->left = (linear_tile){
+                row, hr_min(STRIP_ROWS, mm->rows - row), n, columns, pending->sums, TILE_COLUMNS
             };
         carried += STRIP_ROWS * TILE_COLUMNS;
     }
@@ -229,8 +229,8 @@ void hr_linear_mm_bf16_amx(const hr_linear_mm *mm)
     const int64_t columns = equal_blocks(mm->n_end - mm->n_first, HR_LINEAR_COLUMNS, TILE_COLUMNS);
     const bool one_block = words <= block_words;
     const int64_t group = one_block ? mm->rows : equal_blocks(mm->rows, GROUP_ROWS, STRIP_ROWS);
-    waiting_tile waiting;
-    waiting.left.rows = 0;
+    pending_tile pending;
+    pending.left.rows = 0;
     hr_tile_config();
     for (int64_t n = mm->n_first; n < mm->n_end; n += columns)
         for (int64_t first = 0; first < mm->rows; first += group)
@@ -245,8 +245,8 @@ void hr_linear_mm_bf16_amx(const hr_linear_mm *mm)
                 pad_block(mm, &block);
                 const int64_t end = hr_min(first + group, mm->rows);
                 for (int64_t row = first; row < end; row += STRIP_ROWS)
-                    multiply_tiles(mm, &block, row, mm->sums + (row - first) * columns, &waiting);
+                    multiply_tiles(mm, &block, row, mm->sums + (row - first) * columns, &pending);
             }
     hr_tile_release();
-    if (waiting.left.rows) finish_some(mm, &waiting, STRIP_ROWS);
+    if (pending.left.rows) finish_some(mm, &pending, STRIP_ROWS);
 }

@@ -149,16 +149,16 @@ static void pack_dy(const hr_bf16 *from, int64_t row_elements, int64_t tokens, i
 typedef struct {
     _Alignas(64) float sums[HR_LINEAR_COLUMNS];
     float *db; /* db of the first of these columns; null: not requested */
-} waiting_db;
+} pending_db;
 
-static void flush_db(waiting_db *waiting, int64_t columns)
+static void flush_db(pending_db *pending, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j += 2 * LINE) {
         float line[2 * LINE];
-        join_pairs(waiting->sums + j, waiting->sums + j + LINE, line);
-        for (int64_t i = 0; i < hr_min(2 * LINE, columns - j); i++) waiting->db[j + i] += line[i];
+        join_pairs(pending->sums + j, pending->sums + j + LINE, line);
+        for (int64_t i = 0; i < hr_min(2 * LINE, columns - j); i++) pending->db[j + i] += line[i];
     }
-    memset(waiting->sums, 0, sizeof waiting->sums);
+    memset(pending->sums, 0, sizeof pending->sums);
 }
 
 /* Packs columns [first, end) of up to DW_STEPS groups of tokens, moves the cursor past them, and
@@ -178,9 +178,9 @@ static int64_t pack_x_groups(const hr_linear_dw *dw, int64_t first, int64_t end,
 
 /* The same for dy: tiles of B, panel by panel. */
 static int64_t pack_dy_groups(const hr_linear_dw *dw, int64_t first, int64_t end,
-                              linear_cursor *cursor, waiting_db *waiting)
+                              linear_cursor *cursor, pending_db *pending)
 {
-    float *sums = waiting->db ? waiting->sums : NULL;
+    float *sums = pending->db ? pending->sums : NULL;
     int64_t step = 0;
     for (; step < DW_STEPS && cursor->row < dw->rows; step++) {
         const hr_bf16 *row = (const hr_bf16 *)dw->dy + cursor->row * dw->N;
@@ -188,7 +188,7 @@ static int64_t pack_dy_groups(const hr_linear_dw *dw, int64_t first, int64_t end
                                                     &cursor->position);
         pack_dy(row + first, dw->N, tokens, end - first, step, dw->dy_block, sums);
         if (sums && (cursor->position % DB_TOKENS == 0 || cursor->row == dw->rows))
-            flush_db(waiting, end - first);
+            flush_db(pending, end - first);
     }
     return step;
 }
@@ -243,7 +243,7 @@ static void accumulate_tile(const hr_linear_dw *dw, const linear_dw_tile *tile,
     else load_results(&results);
     for (int64_t step = 0; step < steps; step++) {
         multiply_step(&here, step);
-        expect_results(&next, step);
+        prefetch_results(&next, step);
     }
     store_results(&results);
     for (int64_t p = 0; p < panels; p++) {
@@ -259,13 +259,13 @@ static void accumulate_tokens(const hr_linear_dw *dw, const linear_dw_tile *bloc
     const int64_t n_end = block->n + block->columns;
     linear_cursor cursor = { 0, dw->position };
     token_block tokens = { .first = true };
-    waiting_db waiting = { .db = dw->db && block->k == 0 ? dw->db + block->n : NULL };
-    if (waiting.db && dw->clear_db)
-        memset(waiting.db, 0, (size_t)block->columns * sizeof *waiting.db);
+    pending_db pending = { .db = dw->db && block->k == 0 ? dw->db + block->n : NULL };
+    if (pending.db && dw->clear_db)
+        memset(pending.db, 0, (size_t)block->columns * sizeof *pending.db);
     do {
         linear_cursor start = cursor;
         pack_x_groups(dw, block->k, block->k + block->rows, &start);
-        tokens.steps = pack_dy_groups(dw, block->n, n_end, &cursor, &waiting);
+        tokens.steps = pack_dy_groups(dw, block->n, n_end, &cursor, &pending);
         tokens.last = cursor.row == dw->rows;
         for (int64_t i = 0; i < block->rows; i += STRIP_ROWS)
             for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {

@@ -17,7 +17,7 @@
  * a[i * STRIP_WORDS + k] of a strip, a[k * TILE_ROWS + i] of columns; line k of panel p is
  * b[p * panel_step + k * 16].
  *     void tile_of_strip(int64_t words, const uint32_t *a, const uint32_t *b, int64_t panel_step,
- *                        bool fresh, float *sums, const linear_ahead *ahead);
+ *                        bool fresh, float *sums, const linear_prefetch *ahead);
  *     void tile_of_columns(the same);
  *
  * Transposes 16 lines of 16 words; only `lines` (1 .. 16) exist, the others are zero.
@@ -160,16 +160,16 @@ ALWAYS_INLINE void copy_strip(words_kind kind, const hr_linear_mm *mm, const lin
 }
 
 /* Prefetches the operands of the tile's epilogue. */
-ALWAYS_INLINE void look_at_operands(words_kind kind, const hr_linear_mm *mm, int64_t row,
-                                    int64_t rows, int64_t n, linear_ahead *ahead)
+ALWAYS_INLINE void queue_operands(words_kind kind, const hr_linear_mm *mm, int64_t row,
+                                  int64_t rows, int64_t n, linear_prefetch *ahead)
 {
     const void *const operands[2] = { mm->residual, mm->aux };
     const int64_t row_bytes = mm->N * (kind == WORDS_F32 ? 4 : 2);
     for (int k = 0; k < 2; k++) {
         if (!operands[k]) continue;
         const char *at = element(kind, operands[k], row * mm->N + n);
-        look_ahead(ahead, at, row_bytes, rows);
-        if (kind == WORDS_F32) look_ahead(ahead, at + 64, row_bytes, rows);
+        queue_lines(ahead, at, row_bytes, rows);
+        if (kind == WORDS_F32) queue_lines(ahead, at + 64, row_bytes, rows);
     }
 }
 
@@ -192,10 +192,10 @@ ALWAYS_INLINE void multiply_strip(words_kind kind, const hr_linear_mm *mm,
         const uint32_t *panels = block->panels + (n - block->n_first) / LINE * block->panel_step;
         const int64_t done = (n - block->n_first) / TILE_COLUMNS * 64;
         float *tile = carried ? sums : here;
-        linear_ahead ahead = { .count = 0 };
-        if (block->last) look_at_operands(kind, mm, row_first, rows, n, &ahead);
-        if (!block->first) look_ahead(&ahead, sums + TILE_ROWS * TILE_COLUMNS, 64, 2 * TILE_ROWS);
-        if (done < strip_bytes) look_ahead(&ahead, next + done, mm->K * element_bytes, next_rows);
+        linear_prefetch ahead = { .count = 0 };
+        if (block->last) queue_operands(kind, mm, row_first, rows, n, &ahead);
+        if (!block->first) queue_lines(&ahead, sums + TILE_ROWS * TILE_COLUMNS, 64, 2 * TILE_ROWS);
+        if (done < strip_bytes) queue_lines(&ahead, next + done, mm->K * element_bytes, next_rows);
         /* A single last panel is read twice; the second result is not stored. */
         tile_of_strip(block->words, strip, panels, columns > LINE ? block->panel_step : 0,
                       block->first, tile, &ahead);
@@ -321,54 +321,55 @@ ALWAYS_INLINE void clear_padding(const linear_dw_tile *tile, float *sums)
 typedef struct {
     const char *row;
     int64_t row_bytes, rows, bytes, done; /* done: prefetched bytes of the first row */
-} linear_coming;
+} linear_next_rows;
 
-ALWAYS_INLINE linear_coming rows_coming(words_kind kind, const hr_linear_dw *dw, const void *array,
-                                        int64_t row_elements, int64_t row, int64_t first,
-                                        int64_t end)
+ALWAYS_INLINE linear_next_rows upcoming_rows(words_kind kind, const hr_linear_dw *dw,
+                                             const void *array, int64_t row_elements, int64_t row,
+                                             int64_t first, int64_t end)
 {
     const int64_t rows = hr_min(HR_LINEAR_WORDS * tokens_of(kind), dw->rows - row);
     const int64_t bytes = kind == WORDS_F32 ? 4 : 2;
-    return (linear_coming){ element(kind, array, row * row_elements + first), row_elements * bytes,
-                            rows, (end - first) * bytes, 0 };
+    return (linear_next_rows){ element(kind, array, row * row_elements + first),
+                               row_elements * bytes, rows, (end - first) * bytes, 0 };
 }
 
-ALWAYS_INLINE int64_t lines_coming(const linear_coming *coming)
+ALWAYS_INLINE int64_t lines_left(const linear_next_rows *upcoming)
 {
-    return coming->rows * divide_up(coming->bytes, 64);
+    return upcoming->rows * divide_up(upcoming->bytes, 64);
 }
 
-ALWAYS_INLINE void look_at_coming(linear_coming *coming, int64_t lines, linear_ahead *ahead)
+ALWAYS_INLINE void queue_next_rows(linear_next_rows *upcoming, int64_t lines,
+                                   linear_prefetch *ahead)
 {
-    for (; lines > 0 && coming->rows > 0; lines--) {
-        look_ahead(ahead, coming->row + coming->done, 0, 1);
-        coming->done += 64;
-        if (coming->done < coming->bytes) continue;
-        coming->done = 0;
-        coming->row += coming->row_bytes;
-        coming->rows--;
+    for (; lines > 0 && upcoming->rows > 0; lines--) {
+        queue_lines(ahead, upcoming->row + upcoming->done, 0, 1);
+        upcoming->done += 64;
+        if (upcoming->done < upcoming->bytes) continue;
+        upcoming->done = 0;
+        upcoming->row += upcoming->row_bytes;
+        upcoming->rows--;
     }
 }
 
 /* Prefetches the next tile of dW. */
-ALWAYS_INLINE void look_at_next_tile(words_kind kind, const hr_linear_dw *dw,
-                                     const linear_dw_tile *tile, linear_ahead *ahead)
+ALWAYS_INLINE void queue_next_tile(words_kind kind, const hr_linear_dw *dw,
+                                   const linear_dw_tile *tile, linear_prefetch *ahead)
 {
     const int64_t n = tile->n + TILE_COLUMNS;
     for (int64_t panel = 0; panel < 2 && n + panel * LINE < dw->n_end; panel++)
-        look_ahead(ahead, dw_line(kind, dw, tile->k, n + panel * LINE), 64, TILE_ROWS);
+        queue_lines(ahead, dw_line(kind, dw, tile->k, n + panel * LINE), 64, TILE_ROWS);
 }
 
 /* Multiplies packed x [k .., tokens] with packed dy [tokens, n ..]. */
 ALWAYS_INLINE void accumulate_block(words_kind kind, const hr_linear_dw *dw, int64_t lines,
                                     const linear_dw_tile *block, bool fresh,
-                                    linear_coming coming[2])
+                                    linear_next_rows upcoming[2])
 {
     const uint32_t *x = dw->x_block;
     const int64_t strips = divide_up(block->rows, TILE_ROWS);
     const int64_t tiles = strips * divide_up(block->columns, TILE_COLUMNS);
-    const int64_t x_share = divide_up(lines_coming(&coming[0]), tiles);
-    const int64_t dy_share = divide_up(lines_coming(&coming[1]), tiles);
+    const int64_t x_share = divide_up(lines_left(&upcoming[0]), tiles);
+    const int64_t dy_share = divide_up(lines_left(&upcoming[1]), tiles);
     float sums[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64))) = { 0 };
     for (int64_t i = 0; i < block->rows; i += TILE_ROWS, x += COLUMNS_STEP)
         for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
@@ -376,10 +377,10 @@ ALWAYS_INLINE void accumulate_block(words_kind kind, const hr_linear_dw *dw, int
                                           hr_min(TILE_ROWS, block->rows - i),
                                           hr_min(TILE_COLUMNS, block->columns - j) };
             const uint32_t *dy = (const uint32_t *)dw->dy_block + j / LINE * PANEL_STEP;
-            linear_ahead ahead = { .count = 0 };
-            look_at_next_tile(kind, dw, &tile, &ahead);
-            look_at_coming(&coming[0], x_share, &ahead);
-            look_at_coming(&coming[1], dy_share, &ahead);
+            linear_prefetch ahead = { .count = 0 };
+            queue_next_tile(kind, dw, &tile, &ahead);
+            queue_next_rows(&upcoming[0], x_share, &ahead);
+            queue_next_rows(&upcoming[1], dy_share, &ahead);
             if (!fresh) load_tile(kind, dw, &tile, sums);
             tile_of_columns(lines, x, dy, tile.columns > LINE ? PANEL_STEP : 0, fresh, sums,
                             &ahead);
@@ -400,14 +401,15 @@ ALWAYS_INLINE void accumulate_rows(words_kind kind, const hr_linear_dw *dw, int6
         const linear_dw_tile block = { k, n, k_end - k, n_end - n };
         const bool last = k_end == dw->k_end;
         const int64_t k_next = last ? dw->k_first : k_end;
-        linear_coming coming[2] = { rows_coming(kind, dw, dw->x, dw->K, last ? row_next : start.row,
-                                                k_next, hr_min(k_next + rows, dw->k_end)),
-                                    rows_coming(kind, dw, dw->dy, dw->N, last ? row_next : dw->rows,
-                                                n, n_end) };
+        linear_next_rows upcoming[2] = {
+            upcoming_rows(kind, dw, dw->x, dw->K, last ? row_next : start.row, k_next,
+                          hr_min(k_next + rows, dw->k_end)),
+            upcoming_rows(kind, dw, dw->dy, dw->N, last ? row_next : dw->rows, n, n_end)
+        };
         linear_cursor cursor = start;
         pack_tokens(kind, dw, dw->x, dw->K, k, k_end, TILE_ROWS, COLUMNS_STEP, &cursor,
                     dw->x_block);
-        accumulate_block(kind, dw, lines, &block, fresh, coming);
+        accumulate_block(kind, dw, lines, &block, fresh, upcoming);
     }
 }
 

@@ -87,7 +87,7 @@ ALWAYS_INLINE void store_results(const tile_results *results)
 
 /* Prefetches two rows of the results that the next tile continues, so that they arrive from L2
  * during this tile. */
-ALWAYS_INLINE void expect_results(const tile_results *next, int64_t step)
+ALWAYS_INLINE void prefetch_results(const tile_results *next, int64_t step)
 {
     for (int64_t row = 2 * step; row < 2 * step + 2; row++) {
         __builtin_prefetch(next->at + row * next->row, 1);

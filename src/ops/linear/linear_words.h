@@ -17,18 +17,18 @@ typedef enum {
 typedef struct {
     int64_t count;
     const char *at[96];
-} linear_ahead;
+} linear_prefetch;
 
 /* Appends `rows` lines that are row_bytes apart; lines beyond the capacity are dropped. */
-ALWAYS_INLINE void look_ahead(linear_ahead *ahead, const void *from, int64_t row_bytes,
-                              int64_t rows)
+ALWAYS_INLINE void queue_lines(linear_prefetch *ahead, const void *from, int64_t row_bytes,
+                               int64_t rows)
 {
     const int64_t room = (int64_t)(sizeof ahead->at / sizeof *ahead->at) - ahead->count;
     for (int64_t i = 0; i < hr_min(rows, room); i++)
         ahead->at[ahead->count++] = (const char *)from + i * row_bytes;
 }
 
-ALWAYS_INLINE void ask_for(const linear_ahead *ahead, int64_t k)
+ALWAYS_INLINE void prefetch_line(const linear_prefetch *ahead, int64_t k)
 {
     __builtin_prefetch(ahead->at[k], 0, 2);
 }

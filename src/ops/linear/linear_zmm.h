@@ -41,9 +41,9 @@ ALWAYS_INLINE void multiply_line(__m512 sum[TILE_ROWS][2], const uint32_t *a, in
 
 ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, int64_t word_step,
                             const uint32_t *b, int64_t panel_step, bool fresh, float *sums,
-                            const linear_ahead *ahead)
+                            const linear_prefetch *ahead)
 {
-    const int64_t asking = hr_min(words, ahead->count);
+    const int64_t queued = hr_min(words, ahead->count);
     __m512 sum[TILE_ROWS][2];
     UNROLL
     for (int i = 0; i < TILE_ROWS; i++) sum[i][0] = sum[i][1] = _mm512_setzero_ps();
@@ -54,11 +54,11 @@ ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, 
             sum[i][1] = _mm512_loadu_ps(sums + i * 32 + 16);
         }
     }
-    for (int64_t k = 0; k < asking; k++, a += word_step, b += 16) {
-        ask_for(ahead, k);
+    for (int64_t k = 0; k < queued; k++, a += word_step, b += 16) {
+        prefetch_line(ahead, k);
         multiply_line(sum, a, row_step, b, panel_step);
     }
-    for (int64_t k = asking; k < words; k++, a += word_step, b += 16)
+    for (int64_t k = queued; k < words; k++, a += word_step, b += 16)
         multiply_line(sum, a, row_step, b, panel_step);
     UNROLL
     for (int i = 0; i < TILE_ROWS; i++) {
@@ -71,7 +71,7 @@ ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, 
 static __attribute__((noinline)) void tile_of_strip(int64_t words, const uint32_t *a,
                                                     const uint32_t *b, int64_t panel_step,
                                                     bool fresh, float *sums,
-                                                    const linear_ahead *ahead)
+                                                    const linear_prefetch *ahead)
 {
     tile_any(words, a, HR_LINEAR_STRIP_BYTES / 4, 1, b, panel_step, fresh, sums, ahead);
 }
@@ -79,7 +79,7 @@ static __attribute__((noinline)) void tile_of_strip(int64_t words, const uint32_
 static __attribute__((noinline)) void tile_of_columns(int64_t words, const uint32_t *a,
                                                       const uint32_t *b, int64_t panel_step,
                                                       bool fresh, float *sums,
-                                                      const linear_ahead *ahead)
+                                                      const linear_prefetch *ahead)
 {
     tile_any(words, a, 1, TILE_ROWS, b, panel_step, fresh, sums, ahead);
 }

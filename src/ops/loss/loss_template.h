@@ -67,7 +67,7 @@ VEC_INLINE void write_kept(const float *kept, int64_t count, const void *logits,
                            int64_t V, vec factor, hr_dtype dtype)
 {
     for (int64_t v = 0; v < count; v += VEC_LANES) {
-        vec_expect_later(hr_element_at(logits, V + v, dtype));
+        vec_prefetch_later(hr_element_at(logits, V + v, dtype));
         vec_store(dlogits, v, vec_mul(vec_load_f32(kept + v, VEC_LANES), factor), VEC_LANES, dtype);
     }
 }
@@ -78,7 +78,7 @@ VEC_INLINE void write_gradient(const void *logits, void *dlogits, int64_t first,
     int64_t v = first;
     for (; v + VEC_LANES <= V; v += VEC_LANES) {
         const vec e = exponential(logits, v, max_logit, VEC_LANES, dtype);
-        vec_expect_later(hr_element_at(logits, V + v, dtype));
+        vec_prefetch_later(hr_element_at(logits, V + v, dtype));
         vec_store(dlogits, v, vec_mul(e, factor), VEC_LANES, dtype);
     }
     if (v == V) return;

@@ -19,9 +19,9 @@
  * waits for memory. */
 enum { BYTES_AHEAD = 4096 };
 
-VEC_INLINE void expect_ahead(const void *x, int64_t at, hr_dtype dtype)
+VEC_INLINE void prefetch_ahead(const void *x, int64_t at, hr_dtype dtype)
 {
-    vec_expect((const char *)hr_element_at(x, at, dtype) + BYTES_AHEAD);
+    vec_prefetch((const char *)hr_element_at(x, at, dtype) + BYTES_AHEAD);
 }
 
 /* Two accumulators hide the latency of additions. */
@@ -77,7 +77,7 @@ VEC_INLINE void fwd_step(const void *x, const float *gain, const float *bias, vo
     const vec h = vec_mul(load_centred(x, at + c, mean, lanes, dtype, centred), rstd);
     const vec scale = vec_load_f32(gain + c, lanes);
     const vec shift = bias ? vec_load_f32(bias + c, lanes) : vec_set(0);
-    expect_ahead(x, at + c, dtype);
+    prefetch_ahead(x, at + c, dtype);
     vec_store(y, at + c, centred ? vec_fma(h, scale, shift) : vec_mul(h, scale), lanes, dtype);
 }
 
@@ -140,9 +140,9 @@ VEC_INLINE void bwd_step(const void *dy, const void *x, const float *gain, const
     const vec t = vec_mul(vec_load(dy, at + c, lanes, dtype), vec_load_f32(gain + c, lanes));
     const vec h = vec_mul(load_centred(x, at + c, mean, lanes, dtype, centred), rstd);
     const vec slope = centred ? vec_sub(t, vec_fma(h, mean_th, mean_t)) : vec_fnma(h, mean_th, t);
-    expect_ahead(dy, at + c, dtype);
-    expect_ahead(x, at + c, dtype);
-    if (addend) expect_ahead(addend, at + c, dtype);
+    prefetch_ahead(dy, at + c, dtype);
+    prefetch_ahead(x, at + c, dtype);
+    if (addend) prefetch_ahead(addend, at + c, dtype);
     const vec onto = addend ? vec_load(addend, at + c, lanes, dtype) : vec_set(0);
     vec_store(dx, at + c, vec_fma(slope, rstd, onto), lanes, dtype);
 }

@@ -21,13 +21,13 @@ VEC_INLINE void vec_store(void *base, int64_t index, vec value, int64_t lanes, h
 
 /* Prefetches the cache line at `at` for use soon; an address past the end of an array is allowed.
  */
-VEC_INLINE void vec_expect(const void *at)
+VEC_INLINE void vec_prefetch(const void *at)
 {
     _mm_prefetch(at, _MM_HINT_T0);
 }
 
 /* The same for later use, into L2 only. */
-VEC_INLINE void vec_expect_later(const void *at)
+VEC_INLINE void vec_prefetch_later(const void *at)
 {
     _mm_prefetch(at, _MM_HINT_T1);
 }
