@@ -109,9 +109,9 @@ typedef enum {
 } hr_ceiling;
 
 enum {
-    HR_CEILING_TURNS = 400000,
+    HR_CEILING_ITERATIONS = 400000,
     HR_CEILING_TILE_BYTES = 1024,
-    HR_CEILING_TURN_BYTES = 4 * HR_CEILING_TILE_BYTES, /* two tiles of each operand */
+    HR_CEILING_ITERATION_BYTES = 4 * HR_CEILING_TILE_BYTES, /* two tiles of each operand */
     HR_CEILING_STREAM_BYTES = 512 * 1024 /* ten times L1, a quarter of L2 on machines with AMX */
 };
 
@@ -121,7 +121,7 @@ __attribute__((target("avx2,fma"), noinline)) static void hr_ceiling_spin_256(vo
     __m256 sum[CHAINS], x = _mm256_setzero_ps();
     __asm__ volatile("" : "+x"(x));
     for (int i = 0; i < CHAINS; i++) sum[i] = x;
-    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+    for (int64_t iteration = 0; iteration < HR_CEILING_ITERATIONS; iteration++) {
 #pragma GCC unroll 12
         for (int i = 0; i < CHAINS; i++) sum[i] = _mm256_fmadd_ps(x, x, sum[i]);
         __asm__ volatile("" : "+x"(x));
@@ -135,7 +135,7 @@ __attribute__((target("avx512f"), noinline)) static void hr_ceiling_spin_512(voi
     __m512 sum[HR_CEILING_CHAINS], x = _mm512_setzero_ps();
     __asm__ volatile("" : "+v"(x));
     for (int i = 0; i < HR_CEILING_CHAINS; i++) sum[i] = x;
-    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+    for (int64_t iteration = 0; iteration < HR_CEILING_ITERATIONS; iteration++) {
 #pragma GCC unroll 24
         for (int i = 0; i < HR_CEILING_CHAINS; i++) sum[i] = _mm512_fmadd_ps(x, x, sum[i]);
         __asm__ volatile("" : "+v"(x));
@@ -149,7 +149,7 @@ __attribute__((target("avx512f,avx512bf16"), noinline)) static void hr_ceiling_s
     __m512 sum[HR_CEILING_CHAINS], x = _mm512_setzero_ps();
     __asm__ volatile("" : "+v"(x));
     for (int i = 0; i < HR_CEILING_CHAINS; i++) sum[i] = x;
-    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+    for (int64_t iteration = 0; iteration < HR_CEILING_ITERATIONS; iteration++) {
 #pragma GCC unroll 24
         for (int i = 0; i < HR_CEILING_CHAINS; i++)
             sum[i] = _mm512_dpbf16_ps(sum[i], (__m512bh)x, (__m512bh)x);
@@ -165,7 +165,7 @@ static __attribute__((noinline)) void hr_ceiling_stream_amx(const uint8_t *panel
 {
     int64_t at = 0;
     hr_tile_config();
-    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+    for (int64_t iteration = 0; iteration < HR_CEILING_ITERATIONS; iteration++) {
         const uint8_t *tiles = panels + at;
         hr_tile_load(4, tiles, 64);
         hr_tile_load(5, tiles + HR_CEILING_TILE_BYTES, 64);
@@ -175,7 +175,7 @@ static __attribute__((noinline)) void hr_ceiling_stream_amx(const uint8_t *panel
         hr_tile_dpbf16(1, 4, 7);
         hr_tile_dpbf16(2, 5, 6);
         hr_tile_dpbf16(3, 5, 7);
-        at = (at + HR_CEILING_TURN_BYTES) % HR_CEILING_STREAM_BYTES;
+        at = (at + HR_CEILING_ITERATION_BYTES) % HR_CEILING_STREAM_BYTES;
     }
     hr_tile_release();
 }
@@ -201,9 +201,9 @@ static inline void hr_ceiling_work(void *work, int32_t thread, int32_t threads)
 /* GFLOP/s of all threads together. The machine must have the instructions. */
 static inline double hr_ceiling_gflops(hr_ceiling kind, int32_t threads)
 {
-    static const int64_t flops_a_turn[HR_CEILING_KINDS] = { 12 * 8 * 2, HR_CEILING_CHAINS * 16 * 2,
-                                                            HR_CEILING_CHAINS * 16 * 4,
-                                                            4 * 16 * 16 * 32 * 2 };
+    static const int64_t flops_per_iteration[HR_CEILING_KINDS] = {
+        12 * 8 * 2, HR_CEILING_CHAINS * 16 * 2, HR_CEILING_CHAINS * 16 * 4, 4 * 16 * 16 * 32 * 2
+    };
     uint8_t *panels = NULL;
     if (kind == HR_CEILING_AMX) {
         panels = aligned_alloc(4096, HR_CEILING_STREAM_BYTES);
@@ -213,7 +213,7 @@ static inline double hr_ceiling_gflops(hr_ceiling kind, int32_t threads)
     hr_ceiling_probe probe = { kind, panels };
     const double seconds = hr_bench_seconds(threads, hr_ceiling_work, &probe);
     free(panels);
-    return 1e-9 * (double)(threads * flops_a_turn[kind]) * HR_CEILING_TURNS / seconds;
+    return 1e-9 * (double)(threads * flops_per_iteration[kind]) * HR_CEILING_ITERATIONS / seconds;
 }
 
 /* The ceiling for products with a CPU feature mask (base/cpu.h) and bf16 or fp32 activations. */

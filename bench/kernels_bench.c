@@ -31,7 +31,7 @@ typedef struct {
     hr_kernels kernels;
     double seconds; /* shortest time of a call; 0: not measured */
     double last;    /* time of a call in the last round */
-    int64_t turns;
+    int64_t calls;
     /* comparisons with the lower variant, and those in which this one was slower */
     int32_t rounds, lost;
 } variant;
@@ -49,11 +49,11 @@ static double thread_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static double sample(kernel_case *c, const variant *v, int64_t turns)
+static double sample(kernel_case *c, const variant *v, int64_t calls)
 {
     const double start = thread_seconds();
-    for (int64_t turn = 0; turn < turns; turn++) kernel_call(c, &v->kernels, v->mask, 1);
-    return (thread_seconds() - start) / (double)turns;
+    for (int64_t call = 0; call < calls; call++) kernel_call(c, &v->kernels, v->mask, 1);
+    return (thread_seconds() - start) / (double)calls;
 }
 
 /* The instruction sets with their own code for this case, from the reference up. fp32 ends at
@@ -76,8 +76,8 @@ static int32_t find_variants(const kernel_case *c, uint32_t here, variant found[
 
 static void measure_one(kernel_case *c, variant *v)
 {
-    if (v->turns == 0) v->turns = 1 + (int64_t)(call_seconds / (sample(c, v, 1) + 1e-9));
-    v->last = sample(c, v, v->turns);
+    if (v->calls == 0) v->calls = 1 + (int64_t)(call_seconds / (sample(c, v, 1) + 1e-9));
+    v->last = sample(c, v, v->calls);
     if (v->seconds == 0 || v->last < v->seconds) v->seconds = v->last;
 }
 
@@ -145,7 +145,7 @@ static void compare_all(kernel_case *c, const kernel_entry *entry, const variant
     }
 }
 
-static void judge(const kernel_entry *entry, hr_dtype dtype, tally *totals)
+static void check_case(const kernel_entry *entry, hr_dtype dtype, tally *totals)
 {
     kernel_case c;
     variant variants[RUNGS];
@@ -185,7 +185,7 @@ int main(int argc, char **argv)
         for (int32_t dtype = HR_F32; dtype <= (kernel_table[e].fp32_only ? HR_F32 : HR_BF16);
              dtype++)
             if (argc < 2 || strstr(kernel_table[e].name, argv[1]))
-                judge(&kernel_table[e], (hr_dtype)dtype, &totals);
+                check_case(&kernel_table[e], (hr_dtype)dtype, &totals);
     printf("%d variants: %d wrong, %d slower than the rung below\n", totals.compared, totals.wrong,
            totals.slower);
     return totals.wrong || totals.slower;
