@@ -30,7 +30,7 @@ static void pieces_have_the_bits_of_the_whole_sequence_on_every_rung(void **stat
     const int count = rungs(masks);
     (void)state;
     print_message("seed %llu\n", (unsigned long long)seed);
-    for (int turn = 0; turn < HR_COUNT; turn++) cached_check_all(masks, count, false, random);
+    for (int round = 0; round < HR_COUNT; round++) cached_check_all(masks, count, false, random);
 }
 
 static void any_shape_has_the_bits_of_the_whole_sequence(void **state)
@@ -39,7 +39,7 @@ static void any_shape_has_the_bits_of_the_whole_sequence(void **state)
     uint32_t masks[5];
     const int count = rungs(masks);
     (void)state;
-    for (int turn = 0; turn < 150 * HR_COUNT; turn++) {
+    for (int round = 0; round < 150 * HR_COUNT; round++) {
         static const int32_t widths[] = { 1, 7, 16, 24, 64, 80 };
         attention_case c = case_around(&random, 1 + case_below(&random, 150),
                                        widths[case_below(&random, 6)]);

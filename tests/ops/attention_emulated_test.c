@@ -18,7 +18,7 @@ static void emulated_rungs_agree_with_the_reference(void **state)
     (void)state;
     hr_test_require("avx512");
     print_message("seed %llu\n", (unsigned long long)seed);
-    for (int turn = 0; turn < HR_COUNT; turn++)
+    for (int round = 0; round < HR_COUNT; round++)
         for (int i = 0; i < 5; i++)
             for (int j = 0; j < 5; j++) {
                 const uint32_t masks[] = { (uint32_t)hr_cpu_mask_of(names[0]),

@@ -29,7 +29,7 @@ static void every_rung_agrees_with_the_reference(void **state)
     const int count = rungs(masks);
     (void)state;
     print_message("seed %llu\n", (unsigned long long)seed);
-    for (int turn = 0; turn < HR_COUNT; turn++)
+    for (int round = 0; round < HR_COUNT; round++)
         for (int i = 0; i < 64; i++)
             case_check(case_around(&random, lengths[i / 8], widths[i % 8]), masks, count, false,
                        random);
@@ -68,7 +68,7 @@ static void pairs_counts_the_unmasked_pairs(void **state)
 {
     case_random random = { .seed = seed + 2 };
     (void)state;
-    for (int turn = 0; turn < 200 * HR_COUNT; turn++) {
+    for (int round = 0; round < 200 * HR_COUNT; round++) {
         const int64_t length = case_below(&random, 150);
         hr_attention_mask mask = case_mask(&random, length);
         mask.block = 1 + (int32_t)case_below(&random, 20);
@@ -123,8 +123,8 @@ static void reference_gradients_match_finite_differences(void **state)
                                         3, 3, 3, 14, 15, 15, 15, 15, 15, 15 };
     const double step = 1e-4;
     (void)state;
-    for (int turn = 0; turn < 10; turn++) {
-        const int kind = turn % 5;
+    for (int round = 0; round < 10; round++) {
+        const int kind = round % 5;
         case_random random = { .seed = seed + 3 };
         attention_case c = case_of(21, 2, 2, 5, true, 0);
         attention_tensors t;
@@ -132,7 +132,7 @@ static void reference_gradients_match_finite_differences(void **state)
         c.attr.mask = (hr_attention_mask){ kind, 4, kind == HR_PATTERN_SLIDING ? 6 : 1, 3 };
         c.attr.dropout = 0.3f;
         c.row_first = 42;
-        c.begins = turn < 5 ? NULL : begins;
+        c.begins = round < 5 ? NULL : begins;
         case_open(&c, &t, random);
         case_run(&c, &t, 0, 1);
         for (int64_t i = 0; i < t.count[CASE_Q]; i++) x[i] = case_get(&c, &t, CASE_Q, i);

@@ -49,7 +49,7 @@ static void forward_has_the_bits_of_the_reference(uint32_t mask)
 
 /* Reference with one thread and one call, against the variant with more threads and calls. */
 static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t D,
-                             hr_dtype dtype, int64_t turn, int32_t threads, bool positions)
+                             hr_dtype dtype, int64_t call_rows, int32_t threads, bool positions)
 {
     uint64_t state = start(SEED + (uint64_t)D);
     const hr_embed_attr attr = { V, D, 5, 6, 1, HR_ROWS };
@@ -59,7 +59,7 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int6
     for (int32_t k = 0; k < 2; k++) {
         word[k] = take_poisoned(V * D * 4);
         position[k] = positions ? take_poisoned(6 * D * 4) : NULL;
-        const int64_t step = k == 0 || turn == 0 ? hr_max(rows, 1) : turn;
+        const int64_t step = k == 0 || call_rows == 0 ? hr_max(rows, 1) : call_rows;
         for (int64_t first = 0; first == 0 || first < rows; first += step) {
             hr_call call = { .in = { (void *)(ids + first), hr_element_at(dy, first * D, dtype) },
                              .out = { word[k], position[k] },
@@ -134,7 +134,7 @@ static void compare_panels(const hr_kernels *kernels, int64_t D, hr_dtype dtype,
                      .rows = ROWS,
                      .clear = 1,
                      .dtype = dtype };
-    for (int32_t turn = 0; turn < 2; turn++, back.clear = 0) {
+    for (int32_t round = 0; round < 2; round++, back.clear = 0) {
         back.attr = &in_rows;
         back.out[0] = rows_sum;
         run_threads(&back, hr_embed_bwd_run, 1, 1);

@@ -133,10 +133,10 @@ static void threads_and_splits_change_no_bit(uint32_t mask)
     double sums[THREADS_MOST + 1][2];
     void *dlogits[THREADS_MOST + 1];
     for (int32_t threads = 0; threads <= THREADS_MOST; threads++) {
-        const int64_t turn = threads == 0 ? ROWS : 5 * threads;
+        const int64_t call_rows = threads == 0 ? ROWS : 5 * threads;
         dlogits[threads] = take_poisoned(ROWS * V * 2);
-        for (int64_t first = 0; first < ROWS; first += turn) {
-            const int64_t rows = hr_min(turn, ROWS - first);
+        for (int64_t first = 0; first < ROWS; first += call_rows) {
+            const int64_t rows = hr_min(call_rows, ROWS - first);
             hr_call call = {
                 .in = { hr_element_at(logits, first * V, HR_BF16), targets + first, &scale },
                 .out = { sums[threads], hr_element_at(dlogits[threads], first * V, HR_BF16) },

@@ -129,12 +129,12 @@ typedef struct {
     float *gain, *stat, *dgain, *dbias;
 } backward_arrays;
 
-/* One backward pass over all rows, in calls of `turn` rows. */
-static void run_turns(const hr_kernels *kernels, backward_arrays a, const hr_norm_attr *attr,
-                      int64_t rows, int64_t turn, hr_dtype dtype, int32_t threads)
+/* One backward pass over all rows, in calls of `call_rows` rows. */
+static void run_calls(const hr_kernels *kernels, backward_arrays a, const hr_norm_attr *attr,
+                      int64_t rows, int64_t call_rows, hr_dtype dtype, int32_t threads)
 {
-    for (int64_t first = 0; first < rows; first += turn) {
-        const int64_t count = rows - first < turn ? rows - first : turn;
+    for (int64_t first = 0; first < rows; first += call_rows) {
+        const int64_t count = rows - first < call_rows ? rows - first : call_rows;
         const int64_t group = first * attr->groups, at = group * attr->D;
         hr_call call = { .in = { hr_element_at(a.dy, at, dtype), hr_element_at(a.x, at, dtype),
                                  a.stat + hr_norm_stats(attr) * group, a.gain,
@@ -151,8 +151,8 @@ static void run_turns(const hr_kernels *kernels, backward_arrays a, const hr_nor
     }
 }
 
-static void compare_cuts(const hr_kernels *kernels, int64_t rows, int64_t T, int64_t turn,
-                         int32_t shape, hr_dtype dtype, int32_t threads)
+static void compare_splits(const hr_kernels *kernels, int64_t rows, int64_t T, int64_t call_rows,
+                           int32_t shape, hr_dtype dtype, int32_t threads)
 {
     uint64_t state = start(SEED);
     const hr_norm_attr *attr = attr_of(37, shape, T);
@@ -172,8 +172,8 @@ static void compare_cuts(const hr_kernels *kernels, int64_t rows, int64_t T, int
     cut.dx = take_poisoned(bytes);
     cut.dgain = take_poisoned(D * 4);
     cut.dbias = attr->centred ? take_poisoned(D * 4) : NULL;
-    run_turns(kernels, whole, attr, rows, rows, dtype, 1);
-    run_turns(kernels, cut, attr, rows, turn, dtype, threads);
+    run_calls(kernels, whole, attr, rows, rows, dtype, 1);
+    run_calls(kernels, cut, attr, rows, call_rows, dtype, threads);
     assert_same_bits(cut.dx, whole.dx, bytes);
     assert_same_bits(cut.dgain, whole.dgain, D * 4);
     if (attr->centred) assert_same_bits(cut.dbias, whole.dbias, D * 4);
@@ -188,12 +188,12 @@ static void threads_and_splits_change_no_bit(uint32_t mask)
     for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
         for (int32_t k = 0; k < 2 * SHAPE_COUNT; k++) {
             const hr_dtype dtype = activations[k & 1];
-            compare_cuts(&kernels, 512, 256, 512, k / 2, dtype, threads);
-            compare_cuts(&kernels, 512, 256, 64, k / 2, dtype, threads);
-            compare_cuts(&kernels, 512, 256, 192, k / 2, dtype, threads);
-            compare_cuts(&kernels, 505, 101, 101, k / 2, dtype, threads);
-            compare_cuts(&kernels, 505, 101, 202, k / 2, dtype, threads);
-            compare_cuts(&kernels, 60, 5, 15, k / 2, dtype, threads);
+            compare_splits(&kernels, 512, 256, 512, k / 2, dtype, threads);
+            compare_splits(&kernels, 512, 256, 64, k / 2, dtype, threads);
+            compare_splits(&kernels, 512, 256, 192, k / 2, dtype, threads);
+            compare_splits(&kernels, 505, 101, 101, k / 2, dtype, threads);
+            compare_splits(&kernels, 505, 101, 202, k / 2, dtype, threads);
+            compare_splits(&kernels, 60, 5, 15, k / 2, dtype, threads);
         }
 }
 

@@ -241,19 +241,19 @@ static void extreme_gates_are_correct_and_nan_stays_in_its_channel(uint32_t mask
 }
 
 /* The arrays of a call that starts at element `at` of `whole`. */
-static arrays_of turn_of(arrays_of whole, int64_t at, hr_dtype dtype)
+static arrays_of part_at(arrays_of whole, int64_t at, hr_dtype dtype)
 {
-    arrays_of turn = whole;
-    turn.dy = hr_element_at(whole.dy, at, dtype);
-    turn.u = hr_element_at(whole.u, at, dtype);
-    turn.x = hr_element_at(whole.x, at, dtype);
-    turn.y = hr_element_at(whole.y, at, dtype);
-    turn.du = hr_element_at(whole.du, at, dtype);
-    return turn;
+    arrays_of part = whole;
+    part.dy = hr_element_at(whole.dy, at, dtype);
+    part.u = hr_element_at(whole.u, at, dtype);
+    part.x = hr_element_at(whole.x, at, dtype);
+    part.y = hr_element_at(whole.y, at, dtype);
+    part.du = hr_element_at(whole.du, at, dtype);
+    return part;
 }
 
-static void compare_cuts(const hr_kernels *kernels, int64_t T, int64_t sequences, int64_t turn,
-                         hr_dtype dtype, int32_t threads)
+static void compare_splits(const hr_kernels *kernels, int64_t T, int64_t sequences,
+                           int64_t call_sequences, hr_dtype dtype, int32_t threads)
 {
     enum { C = 273 };
     const hr_recurrence_attr attr = { C, T };
@@ -272,9 +272,9 @@ static void compare_cuts(const hr_kernels *kernels, int64_t T, int64_t sequences
     cut.dalpha = take_poisoned(C * 4);
     run_forward(kernels, &attr, rows, dtype, whole, 1);
     run_backward(kernels, &attr, rows, dtype, whole, true, 1);
-    for (int64_t first = 0; first < rows; first += turn * T) {
-        const int64_t count = hr_min(turn * T, rows - first);
-        const arrays_of a = turn_of(cut, first * C, dtype);
+    for (int64_t first = 0; first < rows; first += call_sequences * T) {
+        const int64_t count = hr_min(call_sequences * T, rows - first);
+        const arrays_of a = part_at(cut, first * C, dtype);
         run_forward(kernels, &attr, count, dtype, a, threads);
         run_backward(kernels, &attr, count, dtype, a, first == 0, threads);
     }
@@ -291,10 +291,10 @@ static void threads_and_micro_batches_change_no_bit(uint32_t mask)
     hr_recurrence_kernels_fill(&kernels.recurrence, mask);
     for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
         for (int32_t d = 0; d < 2; d++) {
-            compare_cuts(&kernels, 128, 4, 4, activations[d], threads);
-            compare_cuts(&kernels, 128, 4, 1, activations[d], threads);
-            compare_cuts(&kernels, 70, 5, 2, activations[d], threads);
-            compare_cuts(&kernels, 3, 7, 3, activations[d], threads);
+            compare_splits(&kernels, 128, 4, 4, activations[d], threads);
+            compare_splits(&kernels, 128, 4, 1, activations[d], threads);
+            compare_splits(&kernels, 70, 5, 2, activations[d], threads);
+            compare_splits(&kernels, 3, 7, 3, activations[d], threads);
         }
 }
 
@@ -324,7 +324,7 @@ static void a_state_continues_a_sequence_across_calls(uint32_t mask)
         hr_call clear = { .out = { cut.state }, .attr = &attr, .kernels = &kernels };
         run_threads(&clear, hr_recurrence_clear_run, 1, 2);
         for (size_t k = 0; k < sizeof ends / sizeof *ends; first = ends[k++])
-            run_forward(&kernels, &attr, ends[k] - first, dtype, turn_of(cut, first * C, dtype), 3);
+            run_forward(&kernels, &attr, ends[k] - first, dtype, part_at(cut, first * C, dtype), 3);
         assert_same_bits(cut.y, whole.y, bytes);
         release_all();
     }
