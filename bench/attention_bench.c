@@ -2,8 +2,8 @@
 /* attention_bench.c - forward and backward of attention: 4096 tokens, 8 heads of 64, fused as in
  * GPT-NeoX, compared with the ceiling of the instruction, measured between the repetitions.
  *
- * Counted work: unmasked pairs, 4 * width FLOP each forward, 10 backward. Usage: [threads] [rung].
- */
+ * Counted work: unmasked pairs, 4 * width FLOP each forward, 10 backward. Usage: [threads]
+ * [rung]. */
 #include <stdio.h>
 #include <string.h>
 
@@ -101,8 +101,8 @@ static hr_attention_attr attr_of(const shape *s)
                                 .dropout = s->dropout };
 }
 
-/* Prints one line. `dense` has the seconds of the last dense shape, or receives those of this one.
- */
+/* Prints one line. `dense` has the seconds of the last dense shape, or receives those of this
+ * one. */
 static void measure_shape(const machine *m, const shape *s, hr_call fwd, hr_call bwd,
                           double dense[2])
 {

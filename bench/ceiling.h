@@ -48,8 +48,8 @@ static inline void *hr_bench_thread_main(void *argument)
     return NULL;
 }
 
-/* Calls fn once on each of `threads` threads in parallel; returns the longest CPU time of a thread.
- */
+/* Calls fn once on each of `threads` threads in parallel; returns the longest CPU time of a
+ * thread. */
 static inline double hr_bench_seconds(int32_t threads, hr_bench_fn *fn, void *work)
 {
     pthread_t handles[HR_BENCH_THREADS_MOST];

@@ -277,8 +277,7 @@ HR_MUST_CHECK hr_status hr_config_adopt(hr_config *config, hr_error *err);
 /* If the data are rows of tokens: takes train.seq_len from the file, and train.batch from
  * data.fixed_batch. Call it after all keys are set and before hr_config_check. Without such a file
  * it only checks the syntax of the text keys (docs/corpora.md).
- * Errors   USAGE    no such file; an explicit key contradicts the file; a text key with invalid
- *                   syntax
+ * Errors   USAGE    no such file; an explicit key contradicts the file; invalid text syntax
  *          CORRUPT  not safetensors, or without input_ids and labels [rows, tokens].
  * `config` is then untouched. */
 HR_MUST_CHECK hr_status hr_config_adopt_data(hr_config *config, hr_error *err);
@@ -292,8 +291,7 @@ HR_MUST_CHECK hr_status hr_config_check(const hr_config *config, hr_error *err);
 /* The part of hr_config_check that depends only on the keys of `model`. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_config_check_model(const hr_config *config, hr_error *err);
 
-/* Parses "700MiB", "733MB", "1.5GiB" or plain bytes; fractions of a byte are dropped. Errors USAGE.
- */
+/* Parses "700MiB", "733MB", "1.5GiB" or plain bytes; drops fractions of a byte. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_bytes_parse(const char *text, int64_t *bytes, hr_error *err);
 
 /* Number formats for people. JSON, CSV and values that are parsed again have no thousands

@@ -33,8 +33,8 @@ typedef struct {
     bool reused;       /* the shard already existed */
 } hr_data_text;
 
-/* The beginning of a document, decoded. For a text that was token ids before, the ids as numbers.
- */
+/* The beginning of a document, decoded. For a text that was token ids before, the ids as
+ * numbers. */
 typedef struct {
     const char *name;          /* name of the text */
     int64_t token;             /* its position in the text, in tokens */

@@ -12,8 +12,7 @@ extern "C" {
 
 enum { HR_STRATEGY_TEXT_BYTES = 8192, HR_TIMES_TEXT_BYTES = 160 };
 
-/* Disk space of a run with train.out, in bytes, rounded up to 4 KiB blocks unless stated otherwise.
- */
+/* Disk space of a run with train.out: bytes, rounded up to 4 KiB blocks unless stated otherwise. */
 typedef struct {
     /* exact size of the weight, moment and average files of one checkpoint */
     int64_t tensor_bytes;
@@ -44,7 +43,7 @@ typedef struct {
     int64_t arena_bytes, floor_bytes;
     int64_t bound_bytes; /* proven lower limit of this plan's arena */
     hr_plan_disk disk;   /* set by hr_plan_make and hr_train */
-    /* page tables and other kernel memory that a cgroup counts beside the process */
+    /* page tables and other kernel memory that a cgroup counts in addition to the process */
     int64_t kernel_bytes;
     int64_t parameters, trained_parameters; /* number of elements */
     int64_t micro_batch;                    /* sequences */
@@ -80,16 +79,16 @@ enum {
  * tensor. */
 typedef struct {
     char name[HR_PLAN_NAME_BYTES];
-    char why[HR_PLAN_NAME_BYTES]; /* "kept for the backward pass"; may be empty */
+    char why[HR_PLAN_NAME_BYTES]; /* "saved for backward"; may be empty */
     int64_t bytes;
 } hr_plan_part;
 
 /* A change that was tried. Every number comes from a plan that was built. */
 typedef struct {
     /* The keys to set, "model.d_ff=256", separated by a space; for a removal, words such as
-     * "outputs of norms again in every layer". */
+     * "recompute outputs of norms in every layer". */
     char what[HR_PLAN_NAME_BYTES];
-    char price[HR_PLAN_NAME_BYTES]; /* what else changes beside the time; may be empty */
+    char price[HR_PLAN_NAME_BYTES]; /* costs other than time; may be empty */
     int64_t bytes;                  /* process memory with the change; for a refusal the smallest */
     int64_t gained_bytes;           /* saving compared with no change */
     /* predicted cost per step: of a removal compared with this plan, otherwise with the fastest
@@ -107,8 +106,8 @@ typedef struct {
     hr_plan_part parts[HR_PLAN_PARTS_MOST]; /* components at the peak; they sum to floor_bytes */
     /* largest tensors at the peak, in descending order */
     hr_plan_part largest[HR_PLAN_LARGEST_MOST];
-    /* for a refusal: a component that exceeds the available bytes alone, under any strategy; 0
-     * bytes: none */
+    /* for a refusal: a component that exceeds the available bytes alone, under any strategy; bytes
+     * 0: none */
     hr_plan_part alone;
     /* for a plan: what would save memory at a cost in time, cheapest per byte first */
     hr_plan_change removals[HR_PLAN_CHANGES_MOST];

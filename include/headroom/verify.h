@@ -2,8 +2,8 @@
 /* headroom/verify.h - verifies a plan file independently of the planner.
  *
  * Lifetimes are derived from reads, writes, loops and homes; the lifetimes, floor and sizes that
- * the file declares are only compared with them. docs/plan-file.md has the schema and every rule.
- */
+ * the file declares are only compared with them. docs/plan-file.md has the schema and every
+ * rule. */
 #ifndef HEADROOM_VERIFY_H
 #define HEADROOM_VERIFY_H
 

@@ -397,8 +397,8 @@ static inline void make_loss(kernel_case *c, kernel_sizes s, int32_t option)
         kernel_out(c, 1, dtype, s.rows * s.a, kernel_rounded(dtype, dtype == HR_BF16 ? 0 : 0.03));
 }
 
-/* ---- the recurrence: a channels. Every channel keeps its sign, so that rounding cannot change it.
- */
+/* ---- the recurrence: a channels. Every channel keeps its sign, so that rounding cannot change
+ * it. */
 
 static inline void make_recurrence(kernel_case *c, kernel_sizes s, int32_t option)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/activation/activation_kernels.h - inner loop of an activation: a contiguous run of elements.
- */
+/* ops/activation/activation_kernels.h - inner loop of an activation: a contiguous run of
+ * elements. */
 #ifndef HR_OPS_ACTIVATION_KERNELS_H
 #define HR_OPS_ACTIVATION_KERNELS_H
 

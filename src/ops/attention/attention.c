@@ -6,8 +6,8 @@
 #include "ops/attention/attention_build.h"
 #include "ops/list.h"
 
-/* hr_build_attention with a KV cache: appends the new keys and values to the layer's cache first.
- */
+/* hr_build_attention with a KV cache: appends the new keys and values to the layer's cache
+ * first. */
 static int32_t build_over_cache(hr_builder *builder, const char *name, int32_t q, int32_t k,
                                 int32_t v, const hr_attention_attr *attr)
 {

@@ -3,8 +3,8 @@
  *
  * Strips of 8 rows are two tiles of 4 x 2 vectors: 8 sums, 2 lines and a broadcast fit in 16
  * registers; b is read twice from L1. Of the fp32 ceiling, head width 64, causal work, 2 threads of
- * an AMD EPYC (Zen 4), 2026-11-21: T = 128 forward 47 %, backward 51 %; 512: 66, 67; 4096: 76, 73.
- */
+ * an AMD EPYC (Zen 4), 2026-11-21: T = 128 forward 47 %, backward 51 %; 512: 66, 67; 4096: 76,
+ * 73. */
 #include "ops/simd/vec_avx2.h"
 
 #include "ops/attention/attention_lanes.h"

@@ -120,8 +120,8 @@ NOINLINE void gradients_dropped(const backward *b, const key_tile *t, int64_t ro
     gradients(true, b, t, row, query, column);
 }
 
-/* Columns of a chunk, which starts at query `chunk`, that see no key from `key` on; in whole steps.
- */
+/* Columns of a chunk, which starts at query `chunk`, that see no key from `key` on; in whole
+ * steps. */
 VEC_INLINE int64_t unseen(int64_t key, int64_t chunk, int64_t step)
 {
     return hr_max(0, (key - chunk) / step * step);

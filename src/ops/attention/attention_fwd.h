@@ -117,8 +117,8 @@ VEC_INLINE vec mask_row(const forward *f, const strip *s, int64_t i)
     return most;
 }
 
-/* Computes row i of p; returns the sums of exponentials by lane. A masked score becomes exactly 0.
- */
+/* Computes row i of p; returns the sums of exponentials by lane. A masked score becomes exactly
+ * 0. */
 VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, int64_t i)
 {
     const hr_attention_task *task = f->task;

@@ -43,8 +43,8 @@ VEC_INLINE vec reduce_rows(const bool most, const vec parts[VEC_LANES])
     return (vec)line[0];
 }
 
-/* Packs rows as columns: [length / lanes][width / PAIR][lanes] words; zeros past length and width.
- */
+/* Packs rows as columns: [length / lanes][width / PAIR][lanes] words; zeros past length and
+ * width. */
 static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, int64_t length,
                          uint32_t *out)
 {

@@ -42,8 +42,8 @@ static double keep(const hr_attention_task *task, int64_t i, int64_t j)
     return bits < task->threshold ? 0 : (double)task->keep_scale;
 }
 
-/* Row `row` of q and o is query i; key j is row j mod `ring` of k and v. Returns the log-sum-exp.
- */
+/* Row `row` of q and o is query i; key j is row j mod `ring` of k and v. Returns the
+ * log-sum-exp. */
 static double forward_row(const hr_attention_task *task, int64_t row, int64_t i, int64_t ring)
 {
     double *sums = task->scratch; /* [head_width] */

@@ -5,8 +5,8 @@
 
 #include "ops/attention/attention_lanes.h"
 
-/* Transposes pairs of rows, then pairs of pairs, within 128-bit quarters; then swaps the quarters.
- */
+/* Transposes pairs of rows, then pairs of pairs, within 128-bit quarters; then swaps the
+ * quarters. */
 VEC_INLINE void transpose_words(vec_bits row[16])
 {
     vec_bits pair[16];

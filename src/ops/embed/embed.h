@@ -18,8 +18,8 @@
  *
  * Numerics y is rounded once; gradients are fp32 sums over the tokens in order.
  * Repeat   threads share the columns, so no sum is split.
- * Cost     in panel layout each token reads whole cache lines for one column: 16 times its bytes.
- */
+ * Cost     in panel layout each token reads whole cache lines for one column: 16 times its
+ *          bytes. */
 #ifndef HR_OPS_EMBED_H
 #define HR_OPS_EMBED_H
 

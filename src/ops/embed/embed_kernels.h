@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/embed/embed_kernels.h - inner loops of the embedding: one row, or a thread's columns of one.
- */
+/* ops/embed/embed_kernels.h - inner loops of the embedding: one row, or a thread's columns of
+ * one. */
 #ifndef HR_OPS_EMBED_KERNELS_H
 #define HR_OPS_EMBED_KERNELS_H
 

@@ -7,8 +7,8 @@
  *
  * Element-wise work on a result is fused as an epilogue. x, y, dy, dx are activations ([rows,
  * width], row-major, fp32 or bf16, one dtype per call). W is fp32 in HR_PANEL or bf16 in
- * HR_PANEL_PAIR layout (base/dtype.h); dW is fp32 in the layout of W; bias and db are fp32 vectors.
- */
+ * HR_PANEL_PAIR layout (base/dtype.h); dW is fp32 in the layout of W; bias and db are fp32
+ * vectors. */
 #ifndef HR_OPS_LINEAR_H
 #define HR_OPS_LINEAR_H
 
@@ -17,8 +17,8 @@
 #include "base/checked.h"
 #include "ops/call.h"
 
-/* GELU is x Phi(x), with erf; the tanh form is x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
- */
+/* GELU is x Phi(x), with erf; the tanh form is x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) /
+ * 2. */
 typedef enum { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_GELU, HR_ACT_GELU_TANH } hr_act;
 
 /* Whether the derivative needs the input of the activation, because its output does not suffice. */

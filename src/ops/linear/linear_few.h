@@ -9,8 +9,8 @@
  * that are then added. So each sum, and each bit, equals that of the product of many rows.
  *
  * A transposed weight is transposed in blocks that stay in L2. A kernel file includes this after it
- * has defined what linear_template.h needs, FEW_ROWS (most rows) and FEW_SUMS (registers for sums).
- */
+ * has defined what linear_template.h needs, FEW_ROWS (most rows) and FEW_SUMS (registers for
+ * sums). */
 #ifndef HR_OPS_LINEAR_LINEAR_FEW_H
 #define HR_OPS_LINEAR_LINEAR_FEW_H
 

@@ -11,8 +11,8 @@
 #include "ops/linear/linear.h"
 
 /* A *word* is the part of the reduction that one lane of a multiply-add takes: one fp32, or a pair
- * of bf16. In units of words PANEL and PANEL_PAIR are the same layout: [columns / 16][words][16].
- */
+ * of bf16. In units of words PANEL and PANEL_PAIR are the same layout: [columns /
+ * 16][words][16]. */
 enum {
     HR_LINEAR_WORDS = 256,       /* words of the reduction per block: 1 KiB of a row */
     HR_LINEAR_COLUMNS = 512,     /* columns per packed block: 512 KiB stay in L2 */

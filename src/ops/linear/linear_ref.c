@@ -69,8 +69,8 @@ static void mm_any(hr_dtype dtype, const hr_linear_mm *mm)
         }
 }
 
-/* carried[i][c] += the sum over tokens of x[., k + i] dy[., n + c], or of dy[., n + c] without x.
- */
+/* carried[i][c] += the sum over tokens of x[., k + i] dy[., n + c], or of dy[., n + c] without
+ * x. */
 static void sum_tokens(hr_dtype dtype, const hr_linear_dw *dw, int64_t k, int64_t rows, int64_t n,
                        int64_t columns, float carried[][COLUMNS])
 {

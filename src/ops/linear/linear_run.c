@@ -87,8 +87,8 @@ static share share_of(side cut, int32_t part, int32_t parts)
     return own;
 }
 
-/* Number of parts for `down`, a divisor of threads, that minimises the work of the slowest thread.
- */
+/* Number of parts for `down`, a divisor of threads, that minimises the work of the slowest
+ * thread. */
 static int32_t row_parts(side down, side across, int32_t threads)
 {
     int32_t best = threads;

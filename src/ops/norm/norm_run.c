@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/norm/norm_run.c - splits LayerNorm and RMSNorm over threads: forward by groups; backward by
- * blocks of 64 tokens with their sums in scratch, then by columns, which add the blocks in order.
- */
+ * blocks of 64 tokens with their sums in scratch, then by columns, which add the blocks in
+ * order. */
 #include <stdbool.h>
 #include <string.h>
 

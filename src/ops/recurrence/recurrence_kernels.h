@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/recurrence/recurrence_kernels.h - inner loops of a recurrence: some channels of one sequence.
- */
+/* ops/recurrence/recurrence_kernels.h - inner loops of a recurrence: some channels of one
+ * sequence. */
 #ifndef HR_OPS_RECURRENCE_KERNELS_H
 #define HR_OPS_RECURRENCE_KERNELS_H
 

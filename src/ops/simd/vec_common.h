@@ -19,8 +19,8 @@ VEC_INLINE void vec_store(void *base, int64_t index, vec value, int64_t lanes, h
     else vec_store_f32((float *)base + index, value, lanes);
 }
 
-/* Prefetches the cache line at `at` for use soon; an address past the end of an array is allowed.
- */
+/* Prefetches the cache line at `at` for use soon; an address past the end of an array is
+ * allowed. */
 VEC_INLINE void vec_prefetch(const void *at)
 {
     _mm_prefetch(at, _MM_HINT_T0);

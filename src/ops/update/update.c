@@ -26,8 +26,8 @@ void hr_build_merges(hr_builder *builder)
     }
 }
 
-/* An upper limit that is the same for every trained layer, so that each layer adds the same bytes.
- */
+/* An upper limit that is the same for every trained layer, so that each layer adds the same
+ * bytes. */
 static int64_t parts_most(const hr_program *program)
 {
     int64_t layers = 0;
