@@ -39,7 +39,7 @@ typedef struct {
     attention_keys keys[ATTENTION_KEYS_MAX];
     int64_t key_ranges;
     uint32_t *p;
-    float *scores, *sums, *most, *total;
+    float *scores, *sums, *max, *total;
 } strip;
 
 /* multiply() for `columns` columns of c, a multiple of the lanes. */
@@ -85,23 +85,23 @@ VEC_INLINE int64_t span_of(const attention_keys *keys)
     return hr_round_up(keys->last - keys->base, SPAN_STEP);
 }
 
-/* Sets scores [j, end) outside [first, last) to SCORE_UNSEEN; returns their maximum with `most`. */
+/* Sets scores [j, end) outside [first, last) to SCORE_UNSEEN; returns their maximum with `max`. */
 VEC_INLINE vec mask_scores(float *score, int64_t j, int64_t end, int64_t first, int64_t last,
-                           vec most)
+                           vec max)
 {
     for (; j < end; j += VEC_LANES) {
         const vec x = select_range(load_floats(score + j), vec_set(SCORE_UNSEEN), first - j,
                                    last - j);
         store_floats(score + j, x);
-        most = vec_max(most, x);
+        max = vec_max(max, x);
     }
-    return most;
+    return max;
 }
 
 /* Masks row i; returns its largest scores by lane. */
 VEC_INLINE vec mask_row(const forward *f, const strip *s, int64_t i)
 {
-    vec most = vec_set(SCORE_UNSEEN);
+    vec max = vec_set(SCORE_UNSEEN);
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];
         float *score = s->scores + i * SCORE_ROW + keys->column;
@@ -110,11 +110,11 @@ VEC_INLINE vec mask_row(const forward *f, const strip *s, int64_t i)
         const int64_t last = hr_min(keys->last, end) - keys->base;
         const int64_t whole = last / VEC_LANES * VEC_LANES;
         int64_t j = hr_min(hr_round_up(hr_max(first, 0), VEC_LANES), span);
-        most = mask_scores(score, 0, j, first, last, most);
-        for (; j < whole; j += VEC_LANES) most = vec_max(most, load_floats(score + j));
-        most = mask_scores(score, j, span, first, last, most);
+        max = mask_scores(score, 0, j, first, last, max);
+        for (; j < whole; j += VEC_LANES) max = vec_max(max, load_floats(score + j));
+        max = mask_scores(score, j, span, first, last, max);
     }
-    return most;
+    return max;
 }
 
 /* Computes row i of p; returns the sums of exponentials by lane. A masked score becomes exactly
@@ -123,7 +123,7 @@ VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, i
 {
     const hr_attention_task *task = f->task;
     const int64_t row = hr_min(s->row + i, task->length - 1);
-    const vec factor = vec_set(f->factor), most = vec_set(-s->most[i]);
+    const vec factor = vec_set(f->factor), max = vec_set(-s->max[i]);
     const vec_bits threshold = vec_bits_set(task->threshold);
     hr_random_row random = task->random;
     vec_bits bits[2] = { threshold, threshold };
@@ -140,7 +140,7 @@ VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, i
             {
                 const int64_t at = k * VEC_LANES;
                 const vec score = load_floats(s->scores + i * SCORE_ROW + column + at);
-                p[k] = vec_exp2(vec_fma(score, factor, most));
+                p[k] = vec_exp2(vec_fma(score, factor, max));
                 total = vec_add(total, p[k]);
                 if (drop) p[k] = vec_keep_from(p[k], bits[(key + at) / VEC_LANES % 2], threshold);
             }
@@ -161,9 +161,9 @@ VEC_INLINE void softmax(const bool drop, const forward *f, const strip *s)
         vec part[VEC_LANES];
         for (int64_t i = 0; i < VEC_LANES; i++)
             part[i] = first + i < s->rows ? mask_row(f, s, first + i) : vec_set(SCORE_UNSEEN);
-        const vec most = vec_mul(reduce_rows(true, part), vec_set(f->factor));
-        const vec old = load_floats(s->most + first), now = vec_max(old, most);
-        store_floats(s->most + first, now);
+        const vec max = vec_mul(reduce_rows(true, part), vec_set(f->factor));
+        const vec old = load_floats(s->max + first), now = vec_max(old, max);
+        store_floats(s->max + first, now);
         store_floats(shrink + first, vec_exp2(vec_sub(old, now)));
     }
     for (int64_t first = 0; first < s->rows; first += VEC_LANES) {
@@ -225,7 +225,7 @@ static int64_t next_chunk(attention_key_iterator *iterator,
 static void open_tile(const forward *f)
 {
     for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i++) {
-        f->room.most[i] = SCORE_NEVER;
+        f->room.max[i] = SCORE_NEVER;
         f->room.total[i] = 0;
     }
 }
@@ -237,7 +237,7 @@ static strip strip_of(const forward *f, int64_t at, const attention_keys *chunk,
     strip s = { .p = f->room.p,
                 .scores = f->room.scores,
                 .sums = f->room.sums + at * ROWS * f->width,
-                .most = f->room.most + at * STRIP_STEP,
+                .max = f->room.max + at * STRIP_STEP,
                 .total = f->room.total + at * STRIP_STEP };
     for (int64_t r = 0; r < ranges; r++)
         s.key_ranges += attention_clip(&chunk[r], first + 1 - f->reach, last,
@@ -256,8 +256,8 @@ static void close_tile(const forward *f)
 {
     const attention_scratch *room = &f->room;
     for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i += VEC_LANES) {
-        const vec total = load_floats(room->total + i), most = load_floats(room->most + i);
-        store_floats(room->most + i, vec_fma(most, vec_set(LN_2), log_of(total)));
+        const vec total = load_floats(room->total + i), max = load_floats(room->max + i);
+        store_floats(room->max + i, vec_fma(max, vec_set(LN_2), log_of(total)));
         store_floats(room->total + i, vec_div(vec_set(f->task->keep_scale), total));
     }
 }
@@ -289,7 +289,7 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
         const int64_t i = row - first, at = place_of(i);
         prefetch_row(task, task->o, row);
         store_row(task, task->o, row, room->sums + i * f->width, room->total[at]);
-        if (task->lse) task->lse[row * task->lse_stride] = room->most[at];
+        if (task->lse) task->lse[row * task->lse_stride] = room->max[at];
     }
 }
 

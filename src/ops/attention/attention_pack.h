@@ -32,14 +32,14 @@ VEC_INLINE void prefetch_row(const hr_attention_task *task, hr_attention_rows ro
 
 /* Sums (or maxima) over lanes for as many rows as a vector has lanes: element i of the result
  * belongs to parts[i]. Faster than a reduction per row. */
-VEC_INLINE vec reduce_rows(const bool most, const vec parts[VEC_LANES])
+VEC_INLINE vec reduce_rows(const bool is_max, const vec parts[VEC_LANES])
 {
     vec_bits line[VEC_LANES];
     UNROLL for (int i = 0; i < VEC_LANES; i++) line[i] = (vec_bits)parts[i];
     transpose_words(line);
     UNROLL for (int half = VEC_LANES / 2; half > 0; half /= 2) UNROLL for (int i = 0; i < half; i++)
-        line[i] = (vec_bits)(most ? vec_max((vec)line[i], (vec)line[i + half])
-                                  : vec_add((vec)line[i], (vec)line[i + half]));
+        line[i] = (vec_bits)(is_max ? vec_max((vec)line[i], (vec)line[i + half])
+                                    : vec_add((vec)line[i], (vec)line[i + half]));
     return (vec)line[0];
 }
 

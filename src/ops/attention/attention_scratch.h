@@ -26,13 +26,13 @@ enum {
 enum { ATTENTION_STRIP_WORDS = HR_ATTENTION_HEAD_MAX + ATTENTION_PAD };
 
 typedef struct {
-    uint32_t *keys;      /* K transposed: [length / lanes][width words][lanes] */
-    uint32_t *values;    /* V by rows: [width / lanes][length words][lanes] */
-    uint32_t *strip;     /* rows of Q */
-    float *scores;       /* [strip][KEY_CHUNK + PAD] */
-    uint32_t *p;         /* exponentials of the scores, as words along the keys; same rows */
-    float *sums;         /* o before division: [QUERY_TILE][width] */
-    float *most, *total; /* per row: running maximum, sum of exponentials; one part per strip */
+    uint32_t *keys;     /* K transposed: [length / lanes][width words][lanes] */
+    uint32_t *values;   /* V by rows: [width / lanes][length words][lanes] */
+    uint32_t *strip;    /* rows of Q */
+    float *scores;      /* [strip][KEY_CHUNK + PAD] */
+    uint32_t *p;        /* exponentials of the scores, as words along the keys; same rows */
+    float *sums;        /* o before division: [QUERY_TILE][width] */
+    float *max, *total; /* per row: running maximum, sum of exponentials; one part per strip */
 } attention_scratch;
 
 typedef struct {
@@ -72,7 +72,7 @@ static inline int64_t attention_scratch_place(uint8_t *base, int64_t length, int
     out->scores = attention_take(base, &at, ATTENTION_STRIP_MAX * row);
     out->p = attention_take(base, &at, ATTENTION_STRIP_MAX * row);
     out->sums = attention_take(base, &at, ATTENTION_QUERY_TILE * width);
-    out->most = attention_take(base, &at, 2 * ATTENTION_QUERY_TILE);
+    out->max = attention_take(base, &at, 2 * ATTENTION_QUERY_TILE);
     out->total = attention_take(base, &at, 2 * ATTENTION_QUERY_TILE);
     return at;
 }
