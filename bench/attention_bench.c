@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention_bench.c - forward and backward of attention: 4096 tokens, 8 heads of 64, fused as in
- * GPT-NeoX, beside the ceiling of the instruction measured between the repetitions.
+ * GPT-NeoX, compared with the ceiling of the instruction, measured between the repetitions.
  *
- * Work counted: kept pairs, 4 * width FLOP each forward, 10 backward. Usage: [threads] [rung]. */
+ * Counted work: unmasked pairs, 4 * width FLOP each forward, 10 backward. Usage: [threads]
+ * [rung]. */
 #include <stdio.h>
 #include <string.h>
 
@@ -100,7 +101,8 @@ static hr_attention_attr attr_of(const shape *s)
                                 .dropout = s->dropout };
 }
 
-/* Prints one line; `dense` holds the seconds of the dense shape before, or receives its own. */
+/* Prints one line. `dense` has the seconds of the last dense shape, or receives those of this
+ * one. */
 static void measure_shape(const machine *m, const shape *s, hr_call fwd, hr_call bwd,
                           double dense[2])
 {
@@ -110,7 +112,7 @@ static void measure_shape(const machine *m, const shape *s, hr_call fwd, hr_call
     fwd.attr = bwd.attr = &attr;
     fwd.scratch = bwd.scratch = scratch;
     job jobs[2] = { { fwd, hr_attention_run }, { bwd, hr_attention_bwd_run } };
-    for (int r = -1; r < REPEATS; r++) { /* the first warms up */
+    for (int r = -1; r < REPEATS; r++) { /* the first round warms up */
         const int at = r < 0 ? 0 : r;
         for (int i = 0; i < 2; i++) seconds[i][at] = hr_bench_seconds(m->threads, work, &jobs[i]);
         ceilings[at] = hr_ceiling_gflops(hr_ceiling_of(m->mask, fwd.dtype == HR_BF16), m->threads);

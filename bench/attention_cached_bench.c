@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_cached_bench.c - one token, and a piece of a prompt, over caches of 4096 tokens: layers
- * enough that no cache of the processor holds them, beside reading the same bytes once.
+/* attention_cached_bench.c - attention of one token, and of a piece of a prompt, over KV caches of
+ * 4096 tokens, in enough layers to exceed all CPU caches; compared with reading the same bytes
+ * once.
  *
  * Usage: [threads] [rung]. */
 #include <stdio.h>
@@ -37,7 +38,7 @@ typedef struct {
     hr_call call;
     hr_attention_cached_attr attr;
     uint8_t *caches;
-    int64_t layers, layer_bytes; /* of keys and values each */
+    int64_t layers, layer_bytes; /* of keys and of values */
 } job;
 
 static void attend(void *argument, int32_t thread, int32_t threads)
@@ -107,7 +108,7 @@ static void measure(const hr_kernels *kernels, const shape *s, hr_dtype dtype, i
     j.call.scratch = room(hr_attention_cached_scratch_bytes(&j.attr, s->rows, threads));
     double attended[REPEATS], read[REPEATS];
     hr_bench_reading reading = { .bytes = caches, .count = 2 * j.layers * j.layer_bytes };
-    for (int r = -1; r < REPEATS; r++) { /* the first warms up */
+    for (int r = -1; r < REPEATS; r++) { /* the first round warms up */
         attended[r < 0 ? 0 : r] = hr_bench_seconds(threads, attend, &j);
         read[r < 0 ? 0 : r] = hr_bench_seconds(threads, hr_bench_read, &reading);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ceiling.h - what the cores can do at most, measured in the same minute as what a kernel does.
+/* ceiling.h - the peak throughput of the cores, measured in the same minute as a kernel.
  *
- * Time is the longest CPU time of the threads and not wall time: on a shared machine the latter
- * says who else was there. A fraction of a ceiling is all that compares between two minutes. */
+ * Time is the longest CPU time of a thread, not wall time, which on a shared machine depends on
+ * other processes. Only fractions of a ceiling are comparable between runs. */
 #ifndef HR_BENCH_CEILING_H
 #define HR_BENCH_CEILING_H
 
@@ -48,7 +48,8 @@ static inline void *hr_bench_thread_main(void *argument)
     return NULL;
 }
 
-/* Calls fn once on each of `threads` threads at the same time; the longest CPU time of one. */
+/* Calls fn once on each of `threads` threads in parallel; returns the longest CPU time of a
+ * thread. */
 static inline double hr_bench_seconds(int32_t threads, hr_bench_fn *fn, void *work)
 {
     pthread_t handles[HR_BENCH_THREADS_MOST];
@@ -68,7 +69,7 @@ static inline double hr_bench_seconds(int32_t threads, hr_bench_fn *fn, void *wo
     return longest;
 }
 
-/* ---- reading memory */
+/* ---- memory reads */
 
 typedef struct {
     const void *bytes;
@@ -76,7 +77,8 @@ typedef struct {
     int32_t sums[HR_BENCH_THREADS_MOST];
 } hr_bench_reading;
 
-/* Eight places at once, a line of each in turn: memory gives more than to one. */
+/* Reads eight streams in parallel, one line of each at a time, which gives more bandwidth than one
+ * stream. */
 __attribute__((target("avx2"), unused)) static void hr_bench_read(void *work, int32_t thread,
                                                                   int32_t threads)
 {
@@ -96,21 +98,21 @@ __attribute__((target("avx2"), unused)) static void hr_bench_read(void *work, in
     all->sums[thread] = _mm256_extract_epi32(sum[0], 0) + _mm256_extract_epi32(sum[0], 7);
 }
 
-/* ---- ceilings: 24 independent chains in registers hide any latency ---- */
+/* ---- compute ceilings: 24 independent accumulators in registers hide any latency ---- */
 
 typedef enum {
     HR_CEILING_FMA_256,
     HR_CEILING_FMA_512,
     HR_CEILING_BF16, /* vdpbf16ps */
-    HR_CEILING_AMX,  /* both operands streaming from L2 */
+    HR_CEILING_AMX,  /* both operands streamed from L2 */
     HR_CEILING_KINDS
 } hr_ceiling;
 
 enum {
-    HR_CEILING_TURNS = 400000,
+    HR_CEILING_ITERATIONS = 400000,
     HR_CEILING_TILE_BYTES = 1024,
-    HR_CEILING_TURN_BYTES = 4 * HR_CEILING_TILE_BYTES, /* two tiles of each operand */
-    HR_CEILING_STREAM_BYTES = 512 * 1024 /* ten times an L1, a quarter of an L2 with AMX */
+    HR_CEILING_ITERATION_BYTES = 4 * HR_CEILING_TILE_BYTES, /* two tiles of each operand */
+    HR_CEILING_STREAM_BYTES = 512 * 1024 /* ten times L1, a quarter of L2 on machines with AMX */
 };
 
 __attribute__((target("avx2,fma"), noinline)) static void hr_ceiling_spin_256(void)
@@ -119,7 +121,7 @@ __attribute__((target("avx2,fma"), noinline)) static void hr_ceiling_spin_256(vo
     __m256 sum[CHAINS], x = _mm256_setzero_ps();
     __asm__ volatile("" : "+x"(x));
     for (int i = 0; i < CHAINS; i++) sum[i] = x;
-    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+    for (int64_t iteration = 0; iteration < HR_CEILING_ITERATIONS; iteration++) {
 #pragma GCC unroll 12
         for (int i = 0; i < CHAINS; i++) sum[i] = _mm256_fmadd_ps(x, x, sum[i]);
         __asm__ volatile("" : "+x"(x));
@@ -133,7 +135,7 @@ __attribute__((target("avx512f"), noinline)) static void hr_ceiling_spin_512(voi
     __m512 sum[HR_CEILING_CHAINS], x = _mm512_setzero_ps();
     __asm__ volatile("" : "+v"(x));
     for (int i = 0; i < HR_CEILING_CHAINS; i++) sum[i] = x;
-    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+    for (int64_t iteration = 0; iteration < HR_CEILING_ITERATIONS; iteration++) {
 #pragma GCC unroll 24
         for (int i = 0; i < HR_CEILING_CHAINS; i++) sum[i] = _mm512_fmadd_ps(x, x, sum[i]);
         __asm__ volatile("" : "+v"(x));
@@ -147,7 +149,7 @@ __attribute__((target("avx512f,avx512bf16"), noinline)) static void hr_ceiling_s
     __m512 sum[HR_CEILING_CHAINS], x = _mm512_setzero_ps();
     __asm__ volatile("" : "+v"(x));
     for (int i = 0; i < HR_CEILING_CHAINS; i++) sum[i] = x;
-    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+    for (int64_t iteration = 0; iteration < HR_CEILING_ITERATIONS; iteration++) {
 #pragma GCC unroll 24
         for (int i = 0; i < HR_CEILING_CHAINS; i++)
             sum[i] = _mm512_dpbf16_ps(sum[i], (__m512bh)x, (__m512bh)x);
@@ -157,14 +159,13 @@ __attribute__((target("avx512f,avx512bf16"), noinline)) static void hr_ceiling_s
     for (int i = 0; i < HR_CEILING_CHAINS; i++) __asm__ volatile("" ::"v"(sum[i]));
 }
 
-/* A block of 2 x 2 tiles, the most that eight tiles allow, fed as a product with nothing in L1
- * would be: four loads for four products. Assembly throughout, so no flags are needed to compile
- * it. */
+/* A block of 2 x 2 tiles, the most that eight tiles allow, with four loads for four products, like
+ * a product with nothing in L1. All of it is assembly, so compiling it needs no flags. */
 static __attribute__((noinline)) void hr_ceiling_stream_amx(const uint8_t *panels)
 {
     int64_t at = 0;
     hr_tile_config();
-    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+    for (int64_t iteration = 0; iteration < HR_CEILING_ITERATIONS; iteration++) {
         const uint8_t *tiles = panels + at;
         hr_tile_load(4, tiles, 64);
         hr_tile_load(5, tiles + HR_CEILING_TILE_BYTES, 64);
@@ -174,7 +175,7 @@ static __attribute__((noinline)) void hr_ceiling_stream_amx(const uint8_t *panel
         hr_tile_dpbf16(1, 4, 7);
         hr_tile_dpbf16(2, 5, 6);
         hr_tile_dpbf16(3, 5, 7);
-        at = (at + HR_CEILING_TURN_BYTES) % HR_CEILING_STREAM_BYTES;
+        at = (at + HR_CEILING_ITERATION_BYTES) % HR_CEILING_STREAM_BYTES;
     }
     hr_tile_release();
 }
@@ -200,22 +201,22 @@ static inline void hr_ceiling_work(void *work, int32_t thread, int32_t threads)
 /* GFLOP/s of all threads together. The machine must have the instructions. */
 static inline double hr_ceiling_gflops(hr_ceiling kind, int32_t threads)
 {
-    static const int64_t flops_a_turn[HR_CEILING_KINDS] = { 12 * 8 * 2, HR_CEILING_CHAINS * 16 * 2,
-                                                            HR_CEILING_CHAINS * 16 * 4,
-                                                            4 * 16 * 16 * 32 * 2 };
+    static const int64_t flops_per_iteration[HR_CEILING_KINDS] = {
+        12 * 8 * 2, HR_CEILING_CHAINS * 16 * 2, HR_CEILING_CHAINS * 16 * 4, 4 * 16 * 16 * 32 * 2
+    };
     uint8_t *panels = NULL;
     if (kind == HR_CEILING_AMX) {
         panels = aligned_alloc(4096, HR_CEILING_STREAM_BYTES);
         if (!panels) abort();
-        memset(panels, 0, HR_CEILING_STREAM_BYTES); /* pages never written are all one page */
+        memset(panels, 0, HR_CEILING_STREAM_BYTES); /* unwritten pages all map to one zero page */
     }
     hr_ceiling_probe probe = { kind, panels };
     const double seconds = hr_bench_seconds(threads, hr_ceiling_work, &probe);
     free(panels);
-    return 1e-9 * (double)(threads * flops_a_turn[kind]) * HR_CEILING_TURNS / seconds;
+    return 1e-9 * (double)(threads * flops_per_iteration[kind]) * HR_CEILING_ITERATIONS / seconds;
 }
 
-/* The ceiling that products of a rung stand under: bf16 or fp32 activations, mask of base/cpu.h. */
+/* The ceiling for products with a CPU feature mask (base/cpu.h) and bf16 or fp32 activations. */
 static inline hr_ceiling hr_ceiling_of(uint32_t cpu_mask, int bf16)
 {
     if (bf16 && (cpu_mask & HR_CPU_AMX)) return HR_CEILING_AMX;

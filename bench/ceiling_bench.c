@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The most that this machine's cores reach now, by kind of product, as one line of JSON:
+/* Peak throughput of this machine's cores, by kind of instruction, as one line of JSON:
  *
  *     ceiling_bench [SECONDS [THREADS]]
  *
- * The best of as many probes as fit in the time: what others do on the machine only takes away. */
+ * Prints the best of all probes in the given time, because other processes only reduce a probe. */
 #include <stdio.h>
 
 #include "ceiling.h"

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/decode_bench.c - what a token of an answer takes, batch 1, beside reading once what it
- * reads: on each rung that this machine has, in both formats.
+/* bench/decode_bench.c - time per generated token, batch 1, compared with reading the same bytes
+ * once: for each instruction set of this machine, in both formats.
  *
  *     decode_bench RECIPE [threads [rounds [rung]]]
  *
- * The model of the recipe, its weights random, is written to a folder in /tmp and answers as
- * `headroom generate` would. Time is CPU time: of a token, from one id to the next, that of the
- * thread that leads, which spins while it waits; of reading, in turn with it and by as many
- * threads, the longest of a thread. Each is the shortest of many samples, so that others on the
- * machine count little. A child writes and reads: generation must find its process as it planned
- * it. */
+ * Writes a model of the recipe with random weights to a folder in /tmp and generates as `headroom
+ * generate` does. Times are CPU times: per token, from one id to the next, of the leading thread,
+ * which spins while it waits; of reading, which alternates with it and uses as many threads, the
+ * longest of a thread. Each is the shortest of many samples to exclude other processes. A child
+ * process writes and reads, because generation must find the process memory that it planned. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +32,8 @@ static const char *const formats[] = { [HR_FORMAT_FP32] = "fp32", [HR_FORMAT_BF1
 
 /* ---- the child: writes the model, reads memory */
 
-/* Touched whole; in huge pages where the system grants them, as an arena is. */
+/* Allocates memory and touches all of it, in huge pages where the system grants them, like an
+ * arena. */
 static void *take(int64_t bytes)
 {
     enum { HUGE = 2 << 20 };
@@ -73,7 +73,7 @@ static void write_model(const hr_config *config, const char *folder)
     munmap(values, (size_t)most);
 }
 
-/* Of all weights that a token's steps read, tables aside. */
+/* Bytes of all weights that the operations of a token read, without tables. */
 static int64_t bytes_of_token(hr_config config, int32_t format)
 {
     hr_error err;
@@ -104,8 +104,8 @@ static void put(int to, const void *value, size_t bytes)
     if (write(to, value, bytes) != (ssize_t)bytes) abort();
 }
 
-/* Writes the folder; says what a token reads in each format; then, as often as it is asked for so
- * many bytes, the shortest time that reading them took. */
+/* Child loop: writes the folder, reports the bytes per token in each format; then, for each request
+ * of a number of bytes, replies with the shortest time to read them. */
 static void serve(const hr_config *config, const char *folder, int32_t threads, int from, int to)
 {
     int64_t asked, bytes[2];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search for a strategy, on one core: milliseconds over budgets from the least to plenty, with
- * building and packing the plan that it finds, and with judging its file, which is written to the
- * working directory and removed.
+/* The search for a strategy, on one core: milliseconds over budgets from the smallest to ample,
+ * including building and packing the plan, and verifying its file, which is written to the working
+ * directory and removed.
  *
  *     fit_bench [BUDGETS] [SHAPE] [FORM]
  *
- * Names are parts of those in the table. */
+ * SHAPE and FORM are parts of names in the table. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static const struct {
     { "405B", 16384, 53248, 128, 126, 128256, 8192, 64 },
 };
 
-/* By how many sets a layer has to choose from: 32, 64, 128 and 512. */
+/* Sorted by the number of recompute sets per layer: 32, 64, 128 and 512. */
 static const struct {
     const char *name;
     int32_t family;
@@ -56,8 +56,8 @@ static void *take(int64_t bytes)
     return memory;
 }
 
-/* Milliseconds that judging the plan takes, from its file; the process is the arena alone. */
-static hr_status judge(hr_compiled *compiled, double *ms, hr_error *err)
+/* Milliseconds to verify the plan from its file; the process memory in it is the arena alone. */
+static hr_status verify(hr_compiled *compiled, double *ms, hr_error *err)
 {
     enum { PAGE = 4096 };
     static const char path[] = "fit_bench.plan";
@@ -77,11 +77,11 @@ static hr_status judge(hr_compiled *compiled, double *ms, hr_error *err)
     return status;
 }
 
-/* One line of the table; false: something failed, and was said. */
+/* Prints one line of the table; false: an error was printed. */
 static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t budgets)
 {
     static double ms[BUDGETS_MOST], search_ms[BUDGETS_MOST], compile_ms[BUDGETS_MOST],
-        judge_ms[BUDGETS_MOST];
+        verify_ms[BUDGETS_MOST];
     static hr_intermediates recompute_set[LAYERS_MOST];
     hr_config config;
     hr_error err;
@@ -119,8 +119,8 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
             status = hr_compile(&config, &found.strategy, 2, &compile, &compiled, &err);
         search_ms[b] = 1e3 * (searched - start);
         compile_ms[b] = 1e3 * (now() - searched);
-        if (status == HR_OK) status = judge(&compiled, &judge_ms[b], &err);
-        ms[b] = search_ms[b] + compile_ms[b] + judge_ms[b];
+        if (status == HR_OK) status = verify(&compiled, &verify_ms[b], &err);
+        ms[b] = search_ms[b] + compile_ms[b] + verify_ms[b];
         proven += status == HR_OK && found.proven;
     }
     free(search.base);
@@ -132,11 +132,11 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
     qsort(ms, (size_t)budgets, sizeof *ms, ascending);
     qsort(search_ms, (size_t)budgets, sizeof *ms, ascending);
     qsort(compile_ms, (size_t)budgets, sizeof *ms, ascending);
-    qsort(judge_ms, (size_t)budgets, sizeof *ms, ascending);
+    qsort(verify_ms, (size_t)budgets, sizeof *ms, ascending);
     printf("%-5s %6lld %7.1f %7.1f %7.1f %7.1f %7.1f %7.1f %7.1f %7.1f %7.1f %7lld %7lld\n",
            shapes[shape].name, (long long)shapes[shape].L, least_ms, search_ms[budgets / 2],
            search_ms[budgets - 1], compile_ms[budgets / 2], compile_ms[budgets - 1],
-           judge_ms[budgets / 2], judge_ms[budgets - 1], ms[budgets / 2], ms[budgets - 1],
+           verify_ms[budgets / 2], verify_ms[budgets - 1], ms[budgets / 2], ms[budgets - 1],
            (long long)(fit.proxy.built - proxies) / budgets, (long long)proven);
     fflush(stdout);
     return true;
@@ -152,8 +152,8 @@ int main(int argc, char **argv)
     for (size_t form = 0; form < sizeof forms / sizeof *forms; form++) {
         if (!strstr(forms[form].name, only_form)) continue;
         printf("%s; ms, median and worst\n%-5s %6s %7s %15s %15s %15s %15s %7s %7s\n",
-               forms[form].name, "shape", "layers", "least", "search", "compile", "verify", "all",
-               "twins", "proven");
+               forms[form].name, "shape", "layers", "lowest", "search", "compile", "verify",
+               "total", "proxies", "proven");
         for (size_t shape = 0; shape < sizeof shapes / sizeof *shapes; shape++)
             if (strstr(shapes[shape].name, only_shape) && !measure(form, shape, &rates, budgets))
                 return 1;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/kernels_bench.c - every kernel variant beside the rung below it: the calls of
- * tests/kernels/table.h, compared with the reference first and then timed on one thread.
+/* bench/kernels_bench.c - compares every kernel variant with the next lower instruction set: the
+ * calls of tests/kernels/table.h, checked against the reference first and then timed on one thread.
  *
  *     kernels_bench [PART-OF-A-NAME [ROUNDS]]
  *
- * A variant that is slower than the rung below, or wrong, is named and makes the exit status 1.
+ * A variant that is wrong, or slower than the next lower one, is named and sets the exit status to
+ * 1.
  *
- * The rungs take turns in every round, on the same arrays. Times are processor time of the thread,
- * so other processes hardly count. A variant is slower when its shortest time is more than 1.05
- * times the shortest below it, and when it also lost, by as much, most of the rounds: on a busy
- * machine two copies of one function differed by up to 9 % in their shortest times. A variant that
- * looks slower is measured again, with twice as many rounds, up to three times. */
+ * Variants alternate in every round, on the same arrays. Times are CPU times of the thread, so
+ * other processes have little influence. A variant is slower if its shortest time is more than 1.05
+ * times that of the lower one, and if it was also slower by this factor in most rounds: on a busy
+ * machine the shortest times of two copies of one function differed by up to 9 %. A variant that
+ * looks slower is measured again with twice as many rounds, up to three times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,17 +22,18 @@
 enum { SEED = 20261125, ROUNDS = 7, ROUNDS_MOST = 1000, ATTEMPTS = 4, RUNGS = 5 };
 
 static const char *const rungs[RUNGS] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
-static const double call_seconds = 5e-4; /* of one sample: so many calls in a row */
+static const double call_seconds = 5e-4; /* target duration of a sample of repeated calls */
 static const double allowed = 1.05, reference_bar = 4;
 
 typedef struct {
-    const char *name; /* of its rung */
+    const char *name; /* of its instruction set */
     uint32_t mask;
     hr_kernels kernels;
-    double seconds; /* of one call, the shortest seen; 0: not measured */
-    double last;    /* of one call, in the last round */
-    int64_t turns;
-    int32_t rounds, lost; /* compared with the rung below; and slower than it */
+    double seconds; /* shortest time of a call; 0: not measured */
+    double last;    /* time of a call in the last round */
+    int64_t calls;
+    /* comparisons with the lower variant, and those in which this one was slower */
+    int32_t rounds, lost;
 } variant;
 
 typedef struct {
@@ -47,15 +49,15 @@ static double thread_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static double sample(kernel_case *c, const variant *v, int64_t turns)
+static double sample(kernel_case *c, const variant *v, int64_t calls)
 {
     const double start = thread_seconds();
-    for (int64_t turn = 0; turn < turns; turn++) kernel_call(c, &v->kernels, v->mask, 1);
-    return (thread_seconds() - start) / (double)turns;
+    for (int64_t call = 0; call < calls; call++) kernel_call(c, &v->kernels, v->mask, 1);
+    return (thread_seconds() - start) / (double)calls;
 }
 
-/* The rungs that have code of their own for this case, from the reference up. In fp32 that ends
- * with AVX-512: the rungs above have instructions for bf16 only. */
+/* The instruction sets with their own code for this case, from the reference up. fp32 ends at
+ * AVX-512, because higher ones only add bf16 instructions. */
 static int32_t find_variants(const kernel_case *c, uint32_t here, variant found[RUNGS])
 {
     const int32_t last = c->call.dtype == HR_F32 ? RUNGS - 2 : RUNGS;
@@ -74,13 +76,13 @@ static int32_t find_variants(const kernel_case *c, uint32_t here, variant found[
 
 static void measure_one(kernel_case *c, variant *v)
 {
-    if (v->turns == 0) v->turns = 1 + (int64_t)(call_seconds / (sample(c, v, 1) + 1e-9));
-    v->last = sample(c, v, v->turns);
+    if (v->calls == 0) v->calls = 1 + (int64_t)(call_seconds / (sample(c, v, 1) + 1e-9));
+    v->last = sample(c, v, v->calls);
     if (v->seconds == 0 || v->last < v->seconds) v->seconds = v->last;
 }
 
-/* Rounds in which all take turns, upwards and downwards. The reference is left out once it is far
- * behind. */
+/* Alternates all variants, in ascending and then descending order. Skips the reference once it is
+ * much slower. */
 static void measure(kernel_case *c, variant *variants, int32_t count, int32_t rounds)
 {
     for (int32_t round = 0; round < rounds; round++) {
@@ -143,7 +145,7 @@ static void compare_all(kernel_case *c, const kernel_entry *entry, const variant
     }
 }
 
-static void judge(const kernel_entry *entry, hr_dtype dtype, tally *totals)
+static void check_case(const kernel_entry *entry, hr_dtype dtype, tally *totals)
 {
     kernel_case c;
     variant variants[RUNGS];
@@ -183,7 +185,7 @@ int main(int argc, char **argv)
         for (int32_t dtype = HR_F32; dtype <= (kernel_table[e].fp32_only ? HR_F32 : HR_BF16);
              dtype++)
             if (argc < 2 || strstr(kernel_table[e].name, argv[1]))
-                judge(&kernel_table[e], (hr_dtype)dtype, &totals);
+                check_case(&kernel_table[e], (hr_dtype)dtype, &totals);
     printf("%d variants: %d wrong, %d slower than the rung below\n", totals.compared, totals.wrong,
            totals.slower);
     return totals.wrong || totals.slower;

@@ -39,7 +39,7 @@ static const int64_t shapes[][3] = {
 typedef struct {
     hr_call call;
     hr_run_fn *run;
-    int64_t turns;
+    int64_t calls;
 } job;
 
 static void run_job(void *work, int32_t thread, int32_t threads)
@@ -48,7 +48,7 @@ static void run_job(void *work, int32_t thread, int32_t threads)
     hr_call call = all->call;
     call.thread = thread;
     call.threads = threads;
-    for (int64_t turn = 0; turn < all->turns; turn++) all->run(&call);
+    for (int64_t i = 0; i < all->calls; i++) all->run(&call);
 }
 
 static void *take(int64_t bytes)
@@ -59,7 +59,7 @@ static void *take(int64_t bytes)
     return array;
 }
 
-/* Small numbers, different bits: some machines are slower, or cooler, on zeros. */
+/* Small, varied numbers: some machines are slower, or cooler, on zeros. */
 static void *take_numbers(int64_t count, hr_dtype dtype)
 {
     void *array = take(count * hr_dtype_bytes(dtype));
@@ -82,13 +82,13 @@ static void measure(job *work, const int64_t shape[3], const char *name, hr_ceil
 {
     double rates[ROUNDS_MOST], ratios[ROUNDS_MOST], top_most = 0;
     const double flops = 2.0 * (double)shape[0] * (double)shape[1] * (double)shape[2];
-    work->turns = 1 + (int64_t)(1e9 / flops);
+    work->calls = 1 + (int64_t)(1e9 / flops);
     hr_bench_seconds(threads, run_job, work);
     for (int32_t round = 0; round < rounds; round++) {
         const double top = hr_ceiling_gflops(ceiling, threads);
         top_most = top > top_most ? top : top_most;
         const double seconds = hr_bench_seconds(threads, run_job, work);
-        rates[round] = 1e-9 * flops * (double)work->turns / seconds;
+        rates[round] = 1e-9 * flops * (double)work->calls / seconds;
         ratios[round] = rates[round] / top;
     }
     qsort(rates, (size_t)rounds, sizeof *rates, by_value);

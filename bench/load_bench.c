@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/load_bench.c - a folder of about 1 GB into a model's weights, beside reading the same file
- * and keeping none of it: with the file in no cache, and in memory. Best of a few rounds in turn;
- * and the most that the process ever had, beside the weights.
+/* bench/load_bench.c - loads a folder of about 1 GB into a model's weights, compared with reading
+ * the same file and discarding it: with a cold and a warm page cache. Best of a few alternating
+ * rounds; also the peak memory of the process in addition to the weights.
  *
  *     load_bench [folder [threads [type [format [rounds]]]]]
  *
- *     type    of the file: f32, f16, bf16
- *     format  what of it is kept: fp32, bf16, or both (bf16 and its fp32 masters, as in training)
+ *     type    dtype of the file: f32, f16, bf16
+ *     format  what is kept: fp32, bf16, or both (bf16 and fp32 masters, as in training)
  *
- * The folder (/tmp) takes the file meanwhile. */
+ * The file is in the folder (/tmp) during the benchmark. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <math.h>
@@ -34,14 +34,15 @@ typedef struct {
     hr_pool pool;
     hr_weights_in in;
     void **weights;  /* [param_count] */
-    float **masters; /* [param_count], null: the weights are */
+    float **masters; /* [param_count], null: the weights are the masters */
     void *staging;
     int64_t weight_bytes, file_bytes;
     char path[512];
     const char *type, *format;
 } bench;
 
-/* Touched whole; weights in huge pages where the system grants them, as an arena is. */
+/* Allocates memory and touches all of it; weights in huge pages where the system grants them, like
+ * an arena. */
 static void *take(int64_t bytes)
 {
     enum { HUGE = 2 << 20 };
@@ -60,7 +61,7 @@ static void put(FILE *file, const void *bytes, int64_t count)
     if (fwrite(bytes, 1, (size_t)count, file) != (size_t)count) abort();
 }
 
-/* Random numbers near 1, so that none is anything special. */
+/* Random numbers near 1, to avoid special values. */
 static void write_model(bench *b)
 {
     static char header[1 << 20];
@@ -104,7 +105,7 @@ static void empty_cache(const bench *b)
     close(file);
 }
 
-/* Seconds on the wall, and of processor time. */
+/* Wall seconds and CPU seconds. */
 typedef struct {
     double wall, worked;
 } times;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/log_bench.c - what telling about a step costs: a line of metrics.jsonl, and an event for
+/* bench/log_bench.c - the cost of logging a step: a line of metrics.jsonl and an event for
  * TensorBoard. Best of a few rounds.
  *
  *     log_bench [folder [steps]]
  *
- * Leaves metrics.jsonl and tensorboard/ in the folder (/tmp/log-bench) as a run does that
- * ended at three quarters and went on from a half: for tools/tensorboard-check. */
+ * Leaves metrics.jsonl and tensorboard/ in the folder (/tmp/log-bench), as of a run that was killed
+ * at three quarters and resumed from a half: input for tools/tensorboard-check. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ typedef struct {
     hr_tensorboard board;
     char metrics_path[512], board_path[512];
     char line[HR_METRICS_BYTES], buffer[HR_TENSORBOARD_BYTES];
-    int64_t line_ns, event_ns; /* spent in each */
+    int64_t line_ns, event_ns; /* total time of each */
 } bench;
 
 static void good(hr_status status, const hr_error *err)
@@ -52,7 +52,7 @@ static void open_logs(bench *b, int64_t keep_bytes, int64_t first_step)
          &err);
 }
 
-/* Numbers as a run has them; of what is computed, the same for the same step. */
+/* Realistic numbers; those that are computed depend only on the step. */
 static hr_metrics_step step_of(int64_t step, double start)
 {
     const double noise = (double)(hr_random_mix((uint64_t)step) >> 11) * 0x1p-53;
@@ -87,7 +87,7 @@ static void write_steps(bench *b, int64_t first, int64_t last)
     }
 }
 
-/* A checkpoint at a half, and an end at three quarters that it knows nothing of. */
+/* A checkpoint at a half, and a kill at three quarters that the checkpoint does not include. */
 static void one_round(bench *b, int64_t steps)
 {
     hr_error err;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/pack_bench.c - what packing reaches on random plans, and in what processor time.
+/* bench/pack_bench.c - quality and CPU time of packing on random plans.
  *
  *     pack_bench [small | wide | fit] [count] [seed]
- *     pack_bench write small | wide | fit SEED TURN FILE.csv
+ *     pack_bench write small | wide | fit SEED INDEX FILE.csv
  *
  * small: small models, random strategies. wide: models of all sizes, up to 126 layers. fit: models
- * of all sizes with what the search returns for a random budget. What orders alone did not solve is
- * listed by its turn, and judged; what stays open is packed again with all the work that a plan is
- * worth, as for a run. `write` makes an instance of one turn for `headroom pack`. */
+ * of all sizes with the strategy that the search returns for a random budget. Cases that the
+ * ordering heuristics alone do not solve are listed by their number and verified. Cases that stay
+ * open are packed again with the amount of work that a run uses. `write` writes the instance of one
+ * case for `headroom pack`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,69 +39,70 @@ typedef struct {
     hr_region region;
 } bench;
 
-/* A number of [1, 2^octaves), small ones as often as large ones. */
-static int64_t any_size(uint64_t seed, uint64_t turn, uint32_t what, int32_t octaves)
+/* A number in [1, 2^octaves), uniform on a logarithmic scale. */
+static int64_t any_size(uint64_t seed, uint64_t index, uint32_t what, int32_t octaves)
 {
-    const int64_t power = INT64_C(1) << between(seed, turn, what, 0, octaves - 1);
-    return power + draw(seed, turn, what + 1) % power;
+    const int64_t power = INT64_C(1) << between(seed, index, what, 0, octaves - 1);
+    return power + draw(seed, index, what + 1) % power;
 }
 
 /* All families, tiny and large, sequences of any length. */
-static hr_config wide_config(uint64_t seed, uint64_t turn)
+static hr_config wide_config(uint64_t seed, uint64_t index)
 {
-    hr_config config = random_config(seed, turn);
-    const int64_t width = 8 * between(seed, turn, 100, 1, 16);
-    config.model.n_heads = any_size(seed, turn, 101, 7);
+    hr_config config = random_config(seed, index);
+    const int64_t width = 8 * between(seed, index, 100, 1, 16);
+    config.model.n_heads = any_size(seed, index, 101, 7);
     config.model.d_model = config.model.n_heads * width;
     if (config.model.n_heads % hr_max(config.model.n_kv_heads, 1)) config.model.n_kv_heads = 0;
-    config.model.n_layers = any_size(seed, turn, 103, 7);
+    config.model.n_layers = any_size(seed, index, 103, 7);
     config.model.n_layers = hr_min(config.model.n_layers, LAYERS_MOST);
-    config.model.d_ff = draw(seed, turn, 105) % 2 ? 4 * config.model.d_model
-                                                  : any_size(seed, turn, 106, 16);
-    config.model.vocab_size = 4 + any_size(seed, turn, 108, 18);
-    config.train.batch = any_size(seed, turn, 110, 7);
-    config.train.seq_len = 3 + any_size(seed, turn, 112, 13);
-    if (draw(seed, turn, 114) % 2) config.train.seq_len = hr_round_up(config.train.seq_len, 64);
+    config.model.d_ff = draw(seed, index, 105) % 2 ? 4 * config.model.d_model
+                                                   : any_size(seed, index, 106, 16);
+    config.model.vocab_size = 4 + any_size(seed, index, 108, 18);
+    config.train.batch = any_size(seed, index, 110, 7);
+    config.train.seq_len = 3 + any_size(seed, index, 112, 13);
+    if (draw(seed, index, 114) % 2) config.train.seq_len = hr_round_up(config.train.seq_len, 64);
     if (config.model.positions < config.train.seq_len) config.model.positions = 0;
     return config;
 }
 
-/* Half of them with one set of intermediates for all layers; of the others half with two, as the
- * search likes them, and half with one for each. */
-static void random_sets(uint64_t seed, uint64_t turn, hr_strategy *s)
+/* Half of them have one set of intermediates for all layers; a quarter has two, as the search
+ * prefers, and a quarter has one for each layer. */
+static void random_sets(uint64_t seed, uint64_t index, hr_strategy *s)
 {
-    const bool differ = draw(seed, turn, 38) % 2, two = draw(seed, turn, 28) % 2;
-    const int64_t border = between(seed, turn, 27, 0, s->layer_count);
+    const bool differ = draw(seed, index, 38) % 2, two = draw(seed, index, 28) % 2;
+    const int64_t border = between(seed, index, 27, 0, s->layer_count);
     for (int32_t l = 0; l < s->layer_count; l++) {
         const uint32_t what = !differ ? 39 : !two ? 200 + (uint32_t)l : l < border ? 40 : 41;
-        s->recompute_set[l] = (uint8_t)draw(seed, turn, what);
+        s->recompute_set[l] = (uint8_t)draw(seed, index, what);
     }
 }
 
-static hr_strategy random_strategy(bench *b, uint64_t turn)
+static hr_strategy random_strategy(bench *b, uint64_t index)
 {
     const hr_config *config = &b->config;
     const uint64_t seed = b->seed;
     const int64_t tokens = config->train.seq_len, batch = config->train.batch;
     const int64_t unit = tokens % 64 ? tokens : 64;
-    int64_t micro = between(seed, turn, 30, 1, batch);
+    int64_t micro = between(seed, index, 30, 1, batch);
     while (batch % micro) micro--;
     hr_strategy s = hr_strategy_of(config, micro, b->recompute_set);
-    s.loss_chunk = draw(seed, turn, 31) % 2
-                       ? unit * between(seed, turn, 32, 1, micro * tokens / unit)
+    s.loss_chunk = draw(seed, index, 31) % 2
+                       ? unit * between(seed, index, 32, 1, micro * tokens / unit)
                        : 0;
-    s.mlp_tile = draw(seed, turn, 33) % 2 ? unit * between(seed, turn, 34, 1, micro * tokens / unit)
-                                          : 0;
-    s.attention_tile = draw(seed, turn, 35) % 2 ? between(seed, turn, 36, 1, micro) : 0;
-    s.dw_first = draw(seed, turn, 37) % 2;
-    s.consume = micro == batch && draw(seed, turn, 26) % 2;
-    random_sets(seed, turn, &s);
+    s.mlp_tile = draw(seed, index, 33) % 2
+                     ? unit * between(seed, index, 34, 1, micro * tokens / unit)
+                     : 0;
+    s.attention_tile = draw(seed, index, 35) % 2 ? between(seed, index, 36, 1, micro) : 0;
+    s.dw_first = draw(seed, index, 37) % 2;
+    s.consume = micro == batch && draw(seed, index, 26) % 2;
+    random_sets(seed, index, &s);
     hr_strategy_canonical(config, &s);
     return s;
 }
 
-/* The fastest strategy for a budget from the least to plenty. */
-static hr_strategy found_strategy(bench *b, uint64_t turn)
+/* The fastest strategy for a random budget from the smallest to ample. */
+static hr_strategy found_strategy(bench *b, uint64_t index)
 {
     static const uint32_t mask = 0;
     hr_rates rates;
@@ -110,21 +112,22 @@ static hr_strategy found_strategy(bench *b, uint64_t turn)
     hr_rates_guess(hr_op_table, HR_OP_COUNT, mask, 2, &rates);
     must(hr_fit_open(&fit, &b->config, &rates, 2, &b->region, &err), &err);
     must(hr_fit_least(&fit, INT64_MAX, &found, &err), &err);
-    const double times = 1 + 3.0 * draw(b->seed, turn, 25) / 4294967296.0;
+    const double times = 1 + 3.0 * draw(b->seed, index, 25) / 4294967296.0;
     must(hr_fit_fastest(&fit, (int64_t)((double)found.floor_bytes * times), &found, &err), &err);
     b->region.used = 0;
     return found.strategy;
 }
 
-/* Leaves the plan of a turn compiled, without its packing. */
-static void make(bench *b, uint64_t turn)
+/* Compiles the plan of a case without packing it. */
+static void make(bench *b, uint64_t index)
 {
     hr_error err;
-    b->config = b->of == SMALL ? random_config(b->seed, turn) : wide_config(b->seed, turn);
-    if (b->of == SMALL) b->config.model.n_layers = between(b->seed, turn, 29, 1, SMALL_LAYERS);
+    b->config = b->of == SMALL ? random_config(b->seed, index) : wide_config(b->seed, index);
+    if (b->of == SMALL) b->config.model.n_layers = between(b->seed, index, 29, 1, SMALL_LAYERS);
     must(hr_config_check(&b->config, &err), &err);
     b->region.used = 0;
-    const hr_strategy strategy = b->of == FIT ? found_strategy(b, turn) : random_strategy(b, turn);
+    const hr_strategy strategy = b->of == FIT ? found_strategy(b, index)
+                                              : random_strategy(b, index);
     must(hr_compile_floor(&b->config, &strategy, 2, &b->region, &b->compiled, &err), &err);
 }
 
@@ -134,7 +137,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Every pair, slow and plain. */
+/* Checks every pair of storages by brute force. */
 static void must_be_apart(const hr_plan *plan)
 {
     for (int32_t i = 0; i < plan->storage_count; i++)
@@ -147,16 +150,16 @@ static void must_be_apart(const hr_plan *plan)
         }
 }
 
-static void describe(const bench *b, int32_t turn, double seconds, double gap)
+static void describe(const bench *b, int32_t index, double seconds, double gap)
 {
     const hr_pack_result *packed = &b->compiled.packing;
-    printf("  %d: %lld layers, %d storages, %.1f ms, %lld nodes, gap %.4f %%%s\n", turn,
+    printf("  %d: %lld layers, %d storages, %.1f ms, %lld nodes, gap %.4f %%%s\n", index,
            (long long)b->config.model.n_layers, b->compiled.plan.storage_count, 1e3 * seconds,
            (long long)packed->nodes, 100 * gap, packed->proof == HR_PACK_PROVEN ? ", proven" : "");
     fflush(stdout);
 }
 
-/* Seconds of packing with so much work. */
+/* Seconds of packing with this limit of work. */
 static double pack(bench *b, int64_t work)
 {
     const hr_plan *plan = &b->compiled.plan;
@@ -172,10 +175,10 @@ static void random_plans(bench *b, int32_t count)
     static double seconds[RANDOM_MOST];
     int32_t counts[HR_PACK_OPEN + 1] = { 0 }, hard = 0, again = 0;
     double worst = 0, longest = 0;
-    for (int32_t turn = 0; turn < count; turn++) {
-        make(b, (uint64_t)turn);
+    for (int32_t index = 0; index < count; index++) {
+        make(b, (uint64_t)index);
         const hr_pack_result *packed = &b->compiled.packing;
-        double took = seconds[turn] = pack(b, HR_COMPILE_PACK_WORK);
+        double took = seconds[index] = pack(b, HR_COMPILE_PACK_WORK);
         if (packed->proof == HR_PACK_OPEN) {
             again++;
             took += pack(b, HR_COMPILE_PACK_WORK_MOST);
@@ -188,7 +191,7 @@ static void random_plans(bench *b, int32_t count)
         worst = gap > worst ? gap : worst;
         if (packed->hard_count == 0) continue;
         must_be_apart(&b->compiled.plan);
-        describe(b, turn, took, gap);
+        describe(b, index, took, gap);
     }
     qsort(seconds, (size_t)count, sizeof *seconds, compare_doubles);
     printf(
@@ -201,10 +204,10 @@ static void random_plans(bench *b, int32_t count)
         again, longest);
 }
 
-/* Ids are numbers of storages, with the name of a tensor that lies there. */
-static void write_instance(bench *b, uint64_t turn, const char *path)
+/* Writes the instance; an id is the number of a storage and the name of a tensor in it. */
+static void write_instance(bench *b, uint64_t index, const char *path)
 {
-    make(b, turn);
+    make(b, index);
     const hr_plan *plan = &b->compiled.plan;
     FILE *file = fopen(path, "w");
     if (!file) exit(1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/passes_bench.c - bytes a second of the passes that are bound by memory, on every rung,
- * beside what as many threads get from reading, copying and modifying in the same rounds. Medians
- * of five rounds; on a busy machine they say little.
+/* bench/passes_bench.c - bytes per second of the memory-bound passes with every instruction set,
+ * compared with reading, copying and modifying memory with as many threads in the same rounds.
+ * Medians of five rounds; on a busy machine they say little.
  *
  *     passes_bench [threads] */
 #define _GNU_SOURCE
@@ -33,12 +33,12 @@ enum {
     HEAD = 128,
     V = 50304,
     LOSS_ROWS = ROWS * D / V,
-    ELEMENTS = ROWS * D, /* 64 MiB in fp32: twice the last cache of the machines we know */
+    ELEMENTS = ROWS * D, /* 64 MiB in fp32: twice the last-level cache of the machines used */
     PASSES_MOST = 32,
     THREADS_MOST = 64
 };
 
-/* What a pass does to most of its bytes: reads, writes elsewhere, writes where it has read. */
+/* Memory traffic of a pass: reads, writes elsewhere, or writes in place. */
 typedef enum { READ, COPY, MODIFY, BOUNDS } bound;
 
 typedef struct {
@@ -46,7 +46,7 @@ typedef struct {
     hr_run_fn *run;
     int32_t phases;
     hr_call call;
-    double bytes; /* read plus written, once each */
+    double bytes; /* read plus written bytes, each counted once */
     bound limit;
     double seconds[RUNGS][ROUNDS];
 } pass;
@@ -103,7 +103,7 @@ static void *allocate(int64_t bytes)
     return memory;
 }
 
-/* Values of a step's size: neither zeros nor denormals. */
+/* Values of a realistic magnitude, neither zeros nor denormals. */
 static void *fill(int64_t count, hr_dtype dtype)
 {
     void *array = allocate(count * hr_dtype_bytes(dtype));
@@ -146,7 +146,7 @@ static void modify_run(const hr_call *call)
         for (int64_t k = 0; k < 4; k++) x[i + k] *= 1.0001f;
 }
 
-/* The large arrays, shared by the passes: nothing of one is still cached when it runs again. */
+/* Large arrays, shared by the passes, so that a repeated pass finds nothing in cache. */
 typedef struct {
     void *rows[5]; /* [ROWS, D] fp32; also holds bf16 */
     float *gain, *bias, *stat, *table;
@@ -364,7 +364,7 @@ static arrays make_arrays(void)
     return a;
 }
 
-/* Before each round, so that neither type reads the other's bytes as denormals or NaN. */
+/* Before each round, so that no dtype reads the other's bytes as denormals or NaN. */
 static void refill(const arrays *a, hr_dtype dtype)
 {
     void *values = fill(ELEMENTS, dtype);
@@ -385,7 +385,7 @@ static void measure(pass *passes, int32_t count, const arrays *a, hr_dtype dtype
     for (int32_t round = 0; round < ROUNDS; round++)
         for (int32_t p = 0; p < count; p++)
             for (int32_t k = 0; k < rungs; k++)
-                if (k > 0 || round == 0 || rungs == 1) /* the reference is slow: once */
+                if (k > 0 || round == 0 || rungs == 1) /* the reference is slow: one round */
                     passes[p].seconds[k][round] = run_pass(&passes[p], &kernels[k], threads);
                 else passes[p].seconds[k][round] = passes[p].seconds[k][0];
 }

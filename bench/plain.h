@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/plain.h - for benches of one thread: the time it worked, an end where something fails. */
+/* bench/plain.h - for single-threaded benchmarks: CPU time, and exit on errors. */
 #ifndef HR_BENCH_PLAIN_H
 #define HR_BENCH_PLAIN_H
 
@@ -16,7 +16,7 @@ static inline void must(hr_status status, const hr_error *err)
     exit(1);
 }
 
-/* Seconds of processor time. */
+/* CPU seconds of the process. */
 static inline double now(void)
 {
     struct timespec time;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/plan_bench.c - milliseconds of processor time that each stage of one plan takes, by layers
- * and by how finely the step is cut. Best of so many rounds, one core, the same memory again.
+/* bench/plan_bench.c - CPU milliseconds of each planning stage, by number of layers and by tiling.
+ * Best of several rounds, one core, reusing the same memory.
  *
  *     plan_bench [rounds] [layers ...] */
 #include <stdio.h>
@@ -32,7 +32,7 @@ typedef struct {
     double last;
 } bench;
 
-/* Ends a stage; the next one starts. */
+/* Ends a stage and starts the next. */
 static void lap(bench *b, stage which)
 {
     const double time = now();
@@ -65,7 +65,8 @@ static hr_config deep(const char *layers)
     return config;
 }
 
-/* Norms are computed again from micro-batches on, in tiled layers all that can be. */
+/* Choices from micro-batches on recompute norms; those with tiled layers recompute everything
+ * possible. */
 static hr_strategy strategy_of(const hr_config *config, choice how, hr_intermediates *recompute_set)
 {
     hr_strategy s = hr_strategy_of(config, BATCH, recompute_set);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole steps of training: tokens a second, and the fraction of a ceiling measured in between.
+/* Whole training steps: tokens per second, and the fraction of a ceiling measured in between.
  *
  *     step_bench [--ops] [--paced] [--rounds N] [--rung NAME] [RECIPE] [key=value ...]
  *
- * Without a recipe: the shapes of docs/speed.md, which also says what is counted and why. Two
- * threads, unless train.threads says otherwise.
- * --paced takes a round for each line of standard input and prints it as JSON, so that another
- * may have its turn. */
+ * Without a recipe: the shapes of docs/speed.md, which also explains what is counted. Two threads,
+ * unless train.threads says otherwise. --paced runs one round per line of standard input and prints
+ * it as JSON, so that a script can alternate it with another program. */
 #include "ceiling.h"
 #include "support/rig.h"
 
@@ -17,7 +16,7 @@ typedef struct {
     hr_config config;
 } shape;
 
-/* One step, and what the cores could do before and after it. */
+/* One step, and the ceiling before and after it. */
 typedef struct {
     double cpu_seconds, wall_seconds, ceiling;
 } sample;
@@ -28,7 +27,7 @@ typedef struct {
     uint32_t mask;
     shape shapes[SHAPES_MOST];
     int32_t count;
-    rig rig;      /* of the shape whose turn it is */
+    rig rig;      /* of the current shape */
     double gflop; /* of a step */
     double op_seconds[HR_OP_COUNT], op_gflop[HR_OP_COUNT], last_seconds;
 } bench;
@@ -83,7 +82,7 @@ static void usual_shapes(bench *b)
     add_needle(b, "V=10,000 T=512 fp32", 10000, 512, HR_FORMAT_FP32);
 }
 
-/* As a plan counts: 6 x weights in products + attention of kept blocks, a token. */
+/* As a plan counts it, per token: 6 x weights in products + attention of unmasked blocks. */
 static double step_gflop(const rig *r)
 {
     const hr_program *program = &r->compiled.program;
@@ -100,7 +99,7 @@ static double step_gflop(const rig *r)
 
 static bench *watched;
 
-/* CPU seconds of each operation, by the thread that leads. */
+/* CPU seconds of each operation, on the leading thread. */
 static void watch(void *context, const hr_executor *executor, int32_t s)
 {
     const hr_step *step = &executor->program->steps[s];
@@ -160,7 +159,7 @@ static void take_paced_rounds(bench *b)
     }
 }
 
-/* The rig copies gradients when it reports; a bench of steps does without. */
+/* Replaces the host function of the rig, which copies gradients in its report step. */
 static hr_status host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
                       hr_error *err)
 {
@@ -197,7 +196,7 @@ static void measure(bench *b, const shape *s)
     rig_close(&b->rig);
 }
 
-/* Sets an option that takes a word. False: it is none of them. */
+/* Sets an option with an argument. False: unknown option. */
 static bool option(bench *b, const char *name, const char *word)
 {
     if (!strcmp(name, "--rounds")) b->rounds = atoi(word);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tools/random-streams.c - the random numbers of a run, as TestU01 wants them: a function that
- * returns the next 32 bits. Each stream goes through its coordinates in another order. */
+/* tools/random-streams.c - the random numbers of a run in the form that TestU01 needs: a function
+ * that returns the next 32 bits. Each stream iterates over its coordinates in another order. */
 #include <bbattery.h>
 #include <math.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 enum { ELEMENTS = 512, POSITIONS = 128, SITE = 5 };
 
-static uint64_t at; /* how many numbers were taken of the stream */
+static uint64_t at; /* numbers drawn from the stream so far */
 
 static uint32_t draw(uint64_t seed, uint64_t step, uint32_t site, uint32_t lane, uint32_t sequence,
                      uint32_t position, uint64_t element)
@@ -26,7 +26,7 @@ static uint32_t draw(uint64_t seed, uint64_t step, uint32_t site, uint32_t lane,
     return hr_random_element(&row, element);
 }
 
-/* ---- dropout: all of a step in its order, and each coordinate alone */
+/* ---- dropout: all elements of a step in order, and each coordinate alone */
 
 static uint32_t elements(void)
 {
@@ -97,7 +97,7 @@ static uint32_t parameters(void)
     return draw(0, 0, HR_SITE_WEIGHTS, (uint32_t)at++, 0, 0, 0);
 }
 
-/* Of 2^62 windows, so that no two of those drawn share their upper 32 bits more often than by
+/* Positions in an order of 2^62 windows, so that the upper 32 bits of two draws repeat only by
  * chance. */
 static uint32_t order(void)
 {
@@ -126,7 +126,7 @@ static uint32_t samples_of_seeds(void)
     return sampling(at++, 0);
 }
 
-/* What is wrong on purpose: the tests have to see it. */
+/* Generators that are broken on purpose: the tests must detect them. */
 static uint32_t counter(void)
 {
     return (uint32_t)at++ * 0x9e3779b9u;
@@ -157,8 +157,8 @@ static const struct {
 
 enum { STREAMS = sizeof streams / sizeof *streams };
 
-/* All orders of few windows, over successive epochs: chi-squared with n! - 1 degrees of freedom, as
- * deviations from its mean (Wilson and Hilferty 1931). */
+/* All orders of a few windows, over successive epochs: chi-squared with n! - 1 degrees of freedom,
+ * as deviations from its mean (Wilson and Hilferty 1931). */
 static void small_orders(int n)
 {
     enum { PLACES = 5040 };
@@ -195,7 +195,7 @@ static void test(int stream, const char *battery)
     swrite_Basic = FALSE;
     fflush(stdout);
     const int told = dup(STDOUT_FILENO);
-    if (!freopen("/dev/null", "w", stdout)) exit(1); /* the batteries print a summary of their own */
+    if (!freopen("/dev/null", "w", stdout)) exit(1); /* the batteries print their own summary */
     if (!strcmp(battery, "rabbit")) bbattery_Rabbit(gen, 1 << 28);
     else if (!strcmp(battery, "crush")) bbattery_Crush(gen);
     else bbattery_SmallCrush(gen);

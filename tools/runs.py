@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/runs.py - runs of headroom train that are stopped and started, and what they leave: what
-tools/trust and tools/rehearse share."""
+"""tools/runs.py - starts and stops runs of headroom train and reads what they leave. Shared by
+tools/trust and tools/rehearse."""
 import contextlib
 import hashlib
 import importlib.machinery
@@ -19,7 +19,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 DIVERGED, SAVED, KILLED = 6, 75, -signal.SIGKILL
 UNSAVED = (128 + signal.SIGTERM, 128 + signal.SIGINT)
-# A signal that comes before the program looks for it ends it as it would any other.
+# A signal that arrives before the program handles signals ends it in the default way.
 DEFAULT = (-signal.SIGTERM, -signal.SIGINT)
 
 
@@ -40,11 +40,11 @@ def load_soak():
     return module
 
 
-# ---- a run, its folder, what it leaves
+# ---- a run, its folder, its files
 
 
 class Run:
-    """One command with one --out, started as often as it takes."""
+    """One command with one --out, which may be started several times."""
 
     def __init__(self, program, words, out):
         self.program, self.words, self.out = str(program), [str(word) for word in words], out
@@ -59,7 +59,7 @@ class Run:
             stdout=self.said_file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
 
     def end(self):
-        """Waits; the code. What it said is there then."""
+        """Waits for the end and returns the exit code. The output is complete then."""
         code = self.code = self.process.wait(timeout=3600)
         self.said = self.saying()
         self.said_file.close()
@@ -82,7 +82,7 @@ class Run:
         demand(code == 0, f"ended with {code}: {self.said[-600:]}")
 
     def wait_for(self, is_so, seconds):
-        """Until that is so, the run is over, or so many seconds went by."""
+        """Waits until the condition holds, the run ends, or the time is over."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.is_there():
             if is_so():
@@ -91,7 +91,7 @@ class Run:
         return False
 
     def last_step(self):
-        """Of the log as it lies there; 0: none."""
+        """The last step in the log on disk; 0: none."""
         try:
             with open(self.log, "rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - 65536))
@@ -102,7 +102,7 @@ class Run:
         return max((int(step[1]) for step in steps if step), default=0)
 
     def steps(self):
-        """Of checkpoints with a name, the newest first."""
+        """Steps of the published checkpoints, the newest first."""
         names = os.listdir(self.shelf) if self.shelf.exists() else []
         return sorted((int(name[5:]) for name in names if name.startswith("step-")), reverse=True)
 
@@ -110,7 +110,7 @@ class Run:
         return self.shelf / f"step-{step:012}"
 
     def verify(self):
-        """{step: problem or None} as `headroom checkpoint verify` says; {} where there is none."""
+        """{step: problem or None} according to `headroom checkpoint verify`; {} without checkpoints."""
         done = subprocess.run([self.program, "checkpoint", "verify", str(self.out), "--json"],
                               capture_output=True, text=True, check=False)
         if not self.steps():
@@ -122,15 +122,15 @@ class Run:
         return found
 
     def check_age(self, newest, every):
-        """A kill costs one interval at most: small checkpoints, as these are, have their name
-        before the step behind them is told."""
+        """A kill costs at most one interval: a small checkpoint, as here, is published before the
+        step after it is reported."""
         step = self.last_step()
         demand(step - newest <= every, f"stopped after step {step}, a checkpoint every {every}, and "
                f"the newest is of {newest}")
         return step - newest
 
     def resumed_from(self):
-        """The step that the last start went on from; 0: it began."""
+        """The step from which the last start resumed; 0: it started fresh."""
         found = re.findall(r"^resume .*/step-(\d+)$", self.said, re.M)
         return int(found[-1]) if found else 0
 
@@ -145,7 +145,7 @@ class Run:
         return lines
 
     def files(self):
-        """Hashes of every tensor of the newest checkpoint and of the weights beside it."""
+        """Hashes of every tensor of the newest checkpoint and of the weights."""
         newest = self.place(self.steps()[0])
         paths = sorted(newest.glob("*.safetensors")) + [self.out / "model.safetensors"]
         paths += sorted((self.out / "average").glob("*.safetensors"))
@@ -157,7 +157,7 @@ class Run:
 
 
 def compare(undisturbed, run, log=True):
-    """The same files, and the same lines; log false: lines may lack, and none may differ."""
+    """Whether files and log lines are equal; log=False: lines may be missing, but none may differ."""
     files, same = undisturbed.files(), run.files()
     demand(files == same, f"files differ: {sorted(n for n in files if files[n] != same.get(n))}")
     lines, others = undisturbed.lines(), run.lines()
@@ -173,7 +173,7 @@ def compare(undisturbed, run, log=True):
 
 
 def flip(path, rng):
-    """One bit, in its place: what has another name of the file has it too."""
+    """Flips one bit in place, so that hard links of the file see it too."""
     with open(path, "r+b") as file:
         at = rng.randrange(file.seek(0, os.SEEK_END))
         file.seek(at)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps of the model of presets/needle-70m.yaml in PyTorch, as one would write it there:
-fused attention, fused AdamW, gradient clipping, bf16 by autocast. Prints one JSON object a step.
+"""Training steps of the model of presets/needle-70m.yaml in idiomatic PyTorch: fused attention, fused
+AdamW, gradient clipping, bf16 by autocast. Prints one JSON object per step.
 
-bench/run drives it with --paced, so that its steps alternate with headroom's. requirements.txt
-beside this file says how to install what it needs.
+bench/run drives it with --paced, so that its steps alternate with headroom's. requirements.txt in this
+folder says how to install the dependencies.
 """
 import argparse
 import json
@@ -19,7 +19,7 @@ WIDTH, LAYERS, HEADS, FEED_FORWARD = 512, 6, 8, 2048
 
 
 class Attention(nn.Module):
-    """Causal, with norms of their own before q, k and v; no bias."""
+    """Causal, with separate norms before q, k and v; no bias."""
 
     def __init__(self):
         super().__init__()
@@ -67,7 +67,7 @@ class Needle(nn.Module):
 
 
 def peak_bytes():
-    """The most memory that this process ever had, as Linux counts it."""
+    """Peak resident memory of this process according to Linux."""
     with open("/proc/self/status", encoding="ascii") as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 

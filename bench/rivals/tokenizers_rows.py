@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tokenizers_rows.py [--program P] [--rounds N] TEXT TOKENIZER... - megabytes of text a second, of the
-program with one and with two threads and of the Python package tokenizers with one, in the same minute:
-rounds in turn, the best of each. The reference is asked for what it is quickest at, a batch of lines
-without offsets, and for the whole text at once, which is what the program does."""
+"""tokenizers_rows.py [--program P] [--rounds N] TEXT TOKENIZER... - megabytes of text per second, of the
+program with one and with two threads and of the Python package tokenizers with one. The rounds alternate;
+prints the best of each. The reference runs its fastest case, a batch of lines without offsets, and the
+whole text at once, as the program does."""
 import argparse
 import json
 import os
@@ -14,7 +14,7 @@ import time
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["RAYON_NUM_THREADS"] = "1"
 
-from tokenizers import Tokenizer  # noqa: E402  the environment comes first
+from tokenizers import Tokenizer  # noqa: E402  the environment must be set first
 
 
 def program(path, words):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headroom/checkpoint.h - the checkpoints of a run's folder: which there are, whether they are
- * whole, and which may go. docs/checkpoints.md has what lies in them. */
+/* headroom/checkpoint.h - lists and prunes the checkpoints of a run's folder. docs/checkpoints.md
+ * describes their files. */
 #ifndef HEADROOM_CHECKPOINT_H
 #define HEADROOM_CHECKPOINT_H
 
@@ -15,13 +15,14 @@ extern "C" {
 #endif
 
 typedef struct {
-    int64_t step, steps;          /* done; of the whole run */
-    int64_t tokens;               /* real ones so far */
-    int64_t bytes;                /* of its files, as the manifest has them */
+    int64_t step, steps;          /* completed steps; steps of the run */
+    int64_t tokens;               /* real tokens (no padding) so far */
+    int64_t bytes;                /* size of its files according to the manifest */
     double last_loss, valid_loss; /* NaN: not evaluated */
-    bool is_best;                 /* of those that the run evaluated */
+    bool is_best;                 /* the best validation loss of the run */
     const char *kernels;
-    const char *problem; /* null: none was found; all else is then of the manifest */
+    /* what is wrong with it; null: no damage found. The other fields come from the manifest */
+    const char *problem;
 } hr_checkpoint;
 
 typedef struct {
@@ -31,24 +32,26 @@ typedef struct {
     void (*removed)(void *context, const char *name);                        /* may be null */
 } hr_checkpoint_events;
 
-/* Tells every checkpoint of a folder, the newest first.
+/* Reports every checkpoint of a folder, the newest first.
  *
- *   thorough  every file is read and held against its hash; else the manifests alone are
+ *   thorough  reads every file and compares its hash; otherwise only the manifests are read
  *
- * Errors   USAGE    there is no such folder, or it has no checkpoints
- *          CORRUPT  thorough, and one of them is damaged: the first one found. All are told.
+ * Errors   USAGE    no such folder, or it has no checkpoints
+ *          CORRUPT  with `thorough`: a checkpoint is damaged. The sentence names the first one; all
+ *                   checkpoints are still reported.
  *          INTERRUPTED, FAILURE. */
 HR_MUST_CHECK hr_status hr_checkpoint_list(const char *folder, bool thorough,
                                            const hr_checkpoint_events *events,
                                            const volatile sig_atomic_t *interrupts, hr_error *err);
 
-/* Removes what was never finished, what is damaged, and what train.keep_last, keep_every and
- * keep_best let go. At least one checkpoint is whole before any other goes.
+/* Removes unfinished and damaged checkpoints, and those that train.keep_last, keep_every and
+ * keep_best do not keep. Nothing is removed before one intact checkpoint is found.
  *
- *   overrides  [count] key=value, over the recipe of the run
+ *   overrides  [count] key=value, applied over the run's recipe
  *
- * Errors   USAGE    as above; another process trains into it; a key that is not known
- *          CORRUPT  none is whole, and nothing was removed. FAILURE. */
+ * Errors   USAGE    as above; another process trains in the folder; an unknown key
+ *          CORRUPT  no checkpoint is intact; nothing was removed
+ *          FAILURE  the system refused. */
 HR_MUST_CHECK hr_status hr_checkpoint_prune(const char *folder, char *const *overrides,
                                             int32_t count, const hr_checkpoint_events *events,
                                             const volatile sig_atomic_t *interrupts, hr_error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headroom/config.h - everything a person can choose, as one struct of plain values.
+/* headroom/config.h - all settings of a run, as one struct of plain values.
  *
  * A recipe (YAML) and `key=value` on the command line set the same keys through the same table
- * (hr_config_key), which also gives each key its type, default, unit and one line of text. */
+ * (hr_config_key), which gives each key its type, default, unit and one line of help. */
 #ifndef HEADROOM_CONFIG_H
 #define HEADROOM_CONFIG_H
 
@@ -30,17 +30,18 @@ typedef enum {
     HR_FAMILY_WIDE,
     HR_FAMILIES
 } hr_family;
-typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie; /* auto: as the family is known */
+/* auto: the default of the family */
+typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie;
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
 typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS, HR_TOKENIZER_FILE } hr_tokenizer_kind;
 typedef enum { HR_BAD_LINES_STOP, HR_BAD_LINES_SKIP } hr_bad_lines;
 typedef enum { HR_BAD_STEPS_STOP, HR_BAD_STEPS_SKIP, HR_BAD_STEPS_REWIND } hr_bad_steps;
 typedef enum { HR_DOCUMENTS_JOINED, HR_DOCUMENTS_SEPARATE } hr_documents_kind;
 typedef enum {
-    HR_RECOMPUTE_AUTO, /* norms, and layers where nothing else fits */
+    HR_RECOMPUTE_AUTO, /* norms; whole layers if nothing else fits */
     HR_RECOMPUTE_NONE,
     HR_RECOMPUTE_NORMS,
-    HR_RECOMPUTE_LAYERS /* all but the residual stream */
+    HR_RECOMPUTE_LAYERS /* everything but the residual stream */
 } hr_recompute_kind;
 typedef enum { HR_OPTIMIZER_ADAM, HR_OPTIMIZER_ADAMW, HR_OPTIMIZER_SGD } hr_optimizer_kind;
 typedef enum {
@@ -54,72 +55,75 @@ enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_IDS_BYTES = 256 
 
 typedef struct {
     struct {
-        char from[HR_PATH_BYTES]; /* folder of a model that is there already; empty: a new one */
+        char from[HR_PATH_BYTES]; /* folder of an existing model; empty: a new model */
         int32_t family;           /* hr_family */
         int64_t d_model, n_layers, n_heads, d_ff, vocab_size;
-        int64_t n_kv_heads;     /* llama and its kin; 0: n_heads */
-        int64_t head_dim;       /* llama and its kin; 0: d_model / n_heads */
-        int64_t positions;      /* that are learned, or were rotated; 0: seq_len */
-        int64_t embedding_rank; /* yxanul: width of the factorised table; 0: d_model / 4 */
-        int64_t expansion;      /* wide: elements that the decoder reads; 0: 4 d_model */
-        int64_t decoder_rank;   /* wide: of the decoder's two factors; 0: it is one matrix */
-        int32_t tie_embeddings; /* hr_tie: the head is the table */
+        int64_t n_kv_heads;     /* llama-like families; 0: n_heads */
+        int64_t head_dim;       /* llama-like families; 0: d_model / n_heads */
+        int64_t positions;      /* learned positions, or the trained range of RoPE; 0: seq_len */
+        int64_t embedding_rank; /* yxanul: rank of the factorised embedding; 0: d_model / 4 */
+        int64_t expansion;      /* wide: input width of the decoder; 0: 4 d_model */
+        int64_t decoder_rank;   /* wide: rank of the factorised decoder; 0: one full matrix */
+        int32_t tie_embeddings; /* hr_tie: the head shares the embedding table */
         double dropout;
         double norm_eps;
-        double rotary_fraction; /* gpt_neox: share of each head that rotates */
+        double rotary_fraction; /* gpt_neox: fraction of each head with RoPE */
         double rope_theta;
         bool parallel_residual; /* gpt_neox */
         struct {
             int32_t kind; /* hr_rope_scaling_kind of ops/rope: none, linear, llama3 */
             double factor, low_freq_factor, high_freq_factor;
-            int64_t original_positions; /* those that the model was trained with before */
+            int64_t original_positions; /* context length before scaling */
         } rope_scaling;                 /* llama */
         struct {
-            int32_t pattern; /* hr_pattern of ops/attention: dense, local, global, mixed */
-            int64_t window, stride, block; /* stride 0: the pattern's own */
-            int64_t sliding_window;        /* tokens; llama; 0: none */
+            /* hr_pattern of ops/attention: dense, local, global, mixed */
+            int32_t pattern;
+            int64_t window, stride, block; /* stride 0: the default of the pattern */
+            int64_t sliding_window;        /* llama-like: tokens; 0: none */
         } attention;
     } model;
     struct {
-        char train[HR_PATH_BYTES], valid[HR_PATH_BYTES]; /* as docs/corpora.md has them */
-        char text_field[HR_FIELD_BYTES];                 /* of an object a line: its text, or ... */
+        char train[HR_PATH_BYTES], valid[HR_PATH_BYTES]; /* see docs/corpora.md */
+        char text_field[HR_FIELD_BYTES];                 /* JSON lines: field of the text, or ... */
         char prompt_field[HR_FIELD_BYTES], completion_field[HR_FIELD_BYTES];
-        char document_end[HR_FIELD_BYTES]; /* id between documents, auto or none */
+        char document_end[HR_FIELD_BYTES]; /* id between documents, "auto" or "none" */
         int32_t bad_lines;                 /* hr_bad_lines */
         int32_t documents;                 /* hr_documents_kind */
-        char tokenizer[HR_PATH_BYTES];     /* bytes, words, or a path */
-        int64_t words_max;                 /* distinct words that counting has room for */
-        char cache[HR_PATH_BYTES];         /* directory of token shards; empty: inside train.out */
-        char fixed_batch[HR_PATH_BYTES];   /* safetensors: the batch of every step; empty: none */
+        char tokenizer[HR_PATH_BYTES];     /* "bytes", "words", or a path */
+        int64_t words_max;                 /* largest number of distinct words to count */
+        char cache[HR_PATH_BYTES];         /* directory of token shards; empty: in train.out */
+        /* safetensors with the batch of every step; empty: none */
+        char fixed_batch[HR_PATH_BYTES];
     } data;
     struct {
         int32_t dtype; /* hr_format */
-        int64_t batch; /* sequences an update */
+        int64_t batch; /* sequences per update */
         int64_t seq_len;
-        int64_t steps; /* updates; 0: as many as `epochs` gives */
+        int64_t steps; /* updates; 0: from `epochs` */
         int64_t epochs;
         int64_t seed;
-        int64_t threads;           /* 0: as affinity and cgroup quota allow */
-        int64_t eval_every;        /* steps; 0: at the end only */
-        int64_t eval_batches;      /* micro-batches an evaluation; 0: all of data.valid */
-        int64_t checkpoint_every;  /* steps; 0: at the end only */
-        int64_t keep_last;         /* checkpoints */
-        int64_t keep_every;        /* steps; 0: none but the last */
-        bool keep_best;            /* that of the least validation loss */
-        int64_t patience;          /* evaluations without a new best; 0: any number */
-        int64_t max_seconds;       /* 0: as long as it takes */
-        double ema_decay;          /* of the weights: decay; 0: none */
-        int32_t bad_steps;         /* hr_bad_steps */
-        int64_t bad_steps_max;     /* of a run */
-        bool detect_spikes;        /* make one too */
-        int64_t sample_every;      /* steps; 0: at the end only */
-        int64_t sample_tokens;     /* 0: no sample */
-        double sample_temperature; /* 0: the likeliest token */
-        double z_loss; /* times the mean of log(sum of exponentials)^2, added to the loss */
-        char freeze[HR_PATH_BYTES]; /* patterns of names (model/rules.h): what does not train */
-        char param_groups[HR_PATH_BYTES]; /* patterns with their own learning rate and decay */
-        char out[HR_PATH_BYTES];          /* directory for weights; empty: nothing is written */
-        char kernels[16];                 /* auto, or the highest rung to use: ref, avx2 ... */
+        int64_t threads;            /* 0: from CPU affinity and cgroup quota */
+        int64_t eval_every;         /* steps; 0: only at the end */
+        int64_t eval_batches;       /* micro-batches per evaluation; 0: all of data.valid */
+        int64_t checkpoint_every;   /* steps; 0: only at the end */
+        int64_t keep_last;          /* number of checkpoints */
+        int64_t keep_every;         /* steps; 0: off */
+        bool keep_best;             /* keep the checkpoint of the lowest validation loss */
+        int64_t patience;           /* evaluations without improvement; 0: unlimited */
+        int64_t max_seconds;        /* 0: unlimited */
+        double ema_decay;           /* decay of the weight average; 0: no average */
+        int32_t bad_steps;          /* hr_bad_steps */
+        int64_t bad_steps_max;      /* per run */
+        bool detect_spikes;         /* treat loss spikes as bad steps */
+        int64_t sample_every;       /* steps; 0: only at the end */
+        int64_t sample_tokens;      /* 0: no sample */
+        double sample_temperature;  /* 0: greedy */
+        double z_loss;              /* weight of mean(logsumexp^2) in the loss */
+        char freeze[HR_PATH_BYTES]; /* name patterns (model/rules.h) of frozen parameters */
+        /* name patterns with their own learning rate and weight decay */
+        char param_groups[HR_PATH_BYTES];
+        char out[HR_PATH_BYTES]; /* output directory; empty: write nothing */
+        char kernels[16];        /* auto, or the highest instruction set: ref, avx2 ... */
         struct {
             int32_t kind; /* hr_optimizer_kind */
             double lr, beta1, beta2, eps, weight_decay;
@@ -128,26 +132,25 @@ typedef struct {
         struct {
             int32_t kind; /* hr_schedule_kind */
             int64_t warmup_steps;
-            double final_fraction; /* of lr, that the schedule falls to */
-            double decay_fraction; /* wsd: the share of the steps that decays at the end */
+            double final_fraction; /* of lr, at the end of the schedule */
+            double decay_fraction; /* wsd: fraction of the steps in the final decay */
         } schedule;
     } train;
     struct {
-        int64_t budget;               /* bytes for the whole process; 0: unbounded */
+        int64_t budget;               /* memory limit of the whole process in bytes; 0: none */
         int64_t micro_batch;          /* sequences; 0: auto */
         int64_t loss_chunk;           /* tokens; 0: auto */
         int32_t recompute;            /* hr_recompute_kind */
-        char strategy[HR_PATH_BYTES]; /* file that says all of the above; empty: none */
+        char strategy[HR_PATH_BYTES]; /* file that sets all of the above; empty: none */
     } memory;
-    /* Which tokens begin, end and fill a text to other software, as config.json of model.from has
-     * them: lines of it. No keys: headroom asks the tokenizer. */
+    /* Begin, end and padding token ids for other software: lines copied from config.json of
+     * model.from. Not a key: headroom uses the ids of the tokenizer. */
     char token_ids[HR_TOKEN_IDS_BYTES];
-    /* Bit i: key i of the table was set since hr_config_default. hr_config_set keeps it, for
-     * hr_config_adopt. */
+    /* Bit i: key i was set after hr_config_default. hr_config_adopt uses it. */
     uint64_t given[HR_CONFIG_GIVEN_WORDS];
-    /* The same: key i was last set by hr_config_read. */
+    /* Bit i: hr_config_read was the last to set key i. */
     uint64_t from_recipe[HR_CONFIG_GIVEN_WORDS];
-    /* Bit i: old name i of a key (hr_config_renamed) was used since hr_config_default. */
+    /* Bit i: old key name i (hr_config_renamed) was used after hr_config_default. */
     uint64_t old_names;
 } hr_config;
 
@@ -160,17 +163,17 @@ typedef enum {
     HR_KEY_TEXT
 } hr_key_type;
 
-/* One row of the table of keys. Strings live as long as the program. */
+/* One row of the table of keys. Strings are valid for the life of the program. */
 typedef struct {
     const char *name; /* "train.optimizer.lr" */
     hr_key_type type;
     const char *default_text;
-    const char *unit;      /* "tokens", "sequences", "bytes"; empty: none */
-    const char *choices;   /* "fp32 bf16", in the order of the enum; null: not a choice */
-    const char *zero_word; /* a word that may be written for 0: "auto"; null: none */
-    double low, high;      /* legal range of numbers */
-    bool below_high;       /* `high` itself is refused */
-    const char *text;      /* one line for people */
+    const char *unit;      /* "tokens", "sequences", "bytes"; empty: no unit */
+    const char *choices;   /* "fp32 bf16", in enum order; null: not a choice */
+    const char *zero_word; /* word accepted for 0: "auto"; null: none */
+    double low, high;      /* legal range */
+    bool below_high;       /* `high` itself is not legal */
+    const char *text;      /* one line of help */
 } hr_key;
 
 enum { HR_TAKES_BYTES = 192 };
@@ -186,15 +189,13 @@ typedef struct {
 /* Row `index` of the table of old names, null past its end. At most 64 rows. Pure. */
 const hr_renamed_key *hr_config_renamed(int32_t index);
 
-/* The present name of a key that is written with its present or its old name; null: no such key.
- * Pure. */
+/* The current name of a key, given its current or old name; null: unknown key. Pure. */
 const char *hr_config_name(const char *name);
 
-/* What a key takes, for people: "integer from 0 to 1,024 threads, or auto".
- * Returns text. */
+/* The values that a key accepts: "integer from 0 to 1,024 threads, or auto". Returns text. */
 const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES]);
 
-/* The known key that is most similar to `key`; null where none is similar. Pure. */
+/* The known key most similar to `key`; null: none is similar. Pure. */
 const char *hr_config_nearest(const char *key);
 
 /* Damerau-Levenshtein distance: the letters that must be added, removed, replaced or swapped with
@@ -208,102 +209,100 @@ int32_t hr_word_distance(const char *a, const char *b);
  * of `known` ("size" of "vocab-size"); a beginning and a part have three letters or more. Pure. */
 int32_t hr_word_cost(const char *word, const char *known);
 
-/* Elements of a head, and heads that have keys and values of their own. Pure. */
+/* Head width, and number of key-value heads. Pure. */
 int64_t hr_config_head_dim(const hr_config *config);
 int64_t hr_config_kv_heads(const hr_config *config);
 
-/* Blocks from one that all see to the next, of the patterns that have such. Pure. */
+/* For patterns with global blocks: distance in blocks from one global block to the next. Pure. */
 int64_t hr_config_attention_stride(const hr_config *config);
 
-/* Positions of a model, learned or rotated, and the width of a factorised table. Pure. */
+/* Number of positions, learned or rotated, and rank of the factorised embedding. Pure. */
 int64_t hr_config_positions(const hr_config *config);
 int64_t hr_config_embedding_rank(const hr_config *config);
 
-/* What the decoder of a wide model reads. Pure. */
+/* Input width of the decoder of the `wide` family. Pure. */
 int64_t hr_config_expansion(const hr_config *config);
 
-/* What data.tokenizer says: a word, or the path of a file or folder. Pure. */
+/* Kind of tokenizer that data.tokenizer names. Pure. */
 hr_tokenizer_kind hr_config_tokenizer(const hr_config *config);
 
-/* What data.document_end says, beside an id. */
+/* Values of data.document_end other than an id. */
 enum { HR_DOCUMENT_END_NONE = -1, HR_DOCUMENT_END_AUTO = -2 };
 
-/* An id, or one of these; false: it is neither. Pure. */
+/* Parses data.document_end into an id or one of these; false: invalid. Pure. */
 bool hr_config_document_end(const hr_config *config, int64_t *id);
 
-/* What a run is trained and evaluated on: texts, or safetensors files of rows of tokens, which are
- * data.fixed_batch and every name that ends in .safetensors. Empty: there is none. */
+/* The data of a run: texts, or safetensors files with rows of tokens (data.fixed_batch, and every
+ * name that ends in .safetensors). Empty: none. */
 typedef struct {
-    const char *train_text, *train_rows; /* one of them at most */
+    const char *train_text, *train_rows; /* at most one of the two */
     const char *valid_text, *valid_rows;
 } hr_config_data;
 
-/* Paths stay those of the config. Pure. */
+/* The result points into `config`. Pure. */
 hr_config_data hr_config_data_of(const hr_config *config);
 
-/* All defaults. */
+/* Sets every key to its default. */
 void hr_config_default(hr_config *config);
 
 /* Sets one key from text.
- * Errors   USAGE  unknown key (names a known one that is near), wrong type, out of range: says what
- *                 the key takes. `config` is then untouched. */
+ * Errors   USAGE  unknown key (suggests a similar one), wrong type, or out of range: names the
+ *                 accepted values. `config` is then untouched. */
 HR_MUST_CHECK hr_status hr_config_set(hr_config *config, const char *key, const char *value,
                                       hr_error *err);
 
-/* The same from one word, "key=value". Errors USAGE. */
+/* The same from one argument, "key=value". Errors USAGE. */
 HR_MUST_CHECK hr_status hr_config_set_word(hr_config *config, const char *word, hr_error *err);
 
-/* The present value of a key as text that hr_config_set takes back. `text` [bytes] out. */
+/* Writes the value of a key in a form that hr_config_set accepts. `text` [bytes] out. */
 HR_MUST_CHECK hr_status hr_config_get(const hr_config *config, const char *key, char *text,
                                       int64_t bytes, hr_error *err);
 
-/* Reads a recipe over the values that are there: YAML, mappings of keys to single values, at most
- * 1 MiB. A key may be written nested or with its dots ("optimizer.lr: 1e-3" inside "train").
+/* Reads a recipe and overwrites the keys it sets: YAML, mappings of keys to scalars, at most 1 MiB.
+ * A key may be nested or dotted ("optimizer.lr: 1e-3" inside "train").
  * Errors   USAGE  missing or unreadable file, not YAML, unknown or repeated key, wrong type, list,
  *                 alias, anchor, tag, second document: names file and line. `config` is then
  *                 untouched. */
 HR_MUST_CHECK hr_status hr_config_read(hr_config *config, const char *path, hr_error *err);
 
-/* Where model.from names a folder: takes every key of `model` but dropout from its config.json.
- * Comes after all keys are set, and before the check; without model.from it does nothing. Where
- * model.from was set by hr_config_set and not by a recipe, it replaces the recipe's keys of
- * `model`, and data.tokenizer where the folder has a tokenizer.
- * Errors   USAGE    no such file; a key that was given, and not as the folder says
- *          CORRUPT  not JSON; an architecture, an option or a value that is not known: named.
+/* If model.from names a folder: takes every key of `model` except dropout from its config.json;
+ * otherwise does nothing. Call it after all keys are set and before hr_config_check. If
+ * hr_config_set, and not a recipe, set model.from, the folder replaces the recipe's keys of
+ * `model`, and data.tokenizer if the folder has a tokenizer.
+ * Errors   USAGE    no such file; an explicit key contradicts the folder
+ *          CORRUPT  not JSON; an unknown architecture, option or value, named.
  * `config` is then untouched. */
 HR_MUST_CHECK hr_status hr_config_adopt(hr_config *config, hr_error *err);
 
-/* Where data are rows of tokens: takes train.seq_len from the file, and train.batch from that of
- * data.fixed_batch. Comes after all keys are set, and before the check; without such a file it only
- * looks at how texts are named (docs/corpora.md).
- * Errors   USAGE    no such file; a key that was given, and not as the file has it; words about a
- *                   text that cannot be read
- *          CORRUPT  no safetensors, or without input_ids and labels [rows, tokens].
+/* If the data are rows of tokens: takes train.seq_len from the file, and train.batch from
+ * data.fixed_batch. Call it after all keys are set and before hr_config_check. Without such a file
+ * it only checks the syntax of the text keys (docs/corpora.md).
+ * Errors   USAGE    no such file; an explicit key contradicts the file; invalid text syntax
+ *          CORRUPT  not safetensors, or without input_ids and labels [rows, tokens].
  * `config` is then untouched. */
 HR_MUST_CHECK hr_status hr_config_adopt_data(hr_config *config, hr_error *err);
 
-/* Checks what no single key can: heads that do not divide the width, products that overflow, a
- * vocabulary too small for its tokenizer. One sentence with both numbers. Whether a text is longer
- * than a window is not known here; a window is never longer than the positions, since
- * train.seq_len is both.
+/* Checks conditions between keys: heads that do not divide the width, products that overflow, a
+ * vocabulary too small for its tokenizer. The sentence has both numbers. It does not compare the
+ * text with the window. A window never exceeds the positions, because train.seq_len sets both.
  * Errors   USAGE. */
 HR_MUST_CHECK hr_status hr_config_check(const hr_config *config, hr_error *err);
 
-/* The part of it that follows from the keys of `model` alone. Errors USAGE. */
+/* The part of hr_config_check that depends only on the keys of `model`. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_config_check_model(const hr_config *config, hr_error *err);
 
-/* Reads "700MiB", "733MB", "1.5GiB" or plain bytes; a broken byte is dropped. Errors USAGE. */
+/* Parses "700MiB", "733MB", "1.5GiB" or plain bytes; drops fractions of a byte. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_bytes_parse(const char *text, int64_t *bytes, hr_error *err);
 
-/* Numbers as people read them; JSON, CSV and values that are typed back have none of these commas.
- * Each returns its text. */
+/* Number formats for people. JSON, CSV and values that are parsed again have no thousands
+ * separators. Each function returns `text`. */
 enum { HR_COUNT_BYTES = 40 };
 
 /* "734,003,200". */
 const char *hr_count_print(int64_t count, char text[HR_COUNT_BYTES]);
 
-/* "700.0 MiB", in the unit that suits the largest size of its table: KiB, MiB from 1 MiB on, GiB
- * from 10 GiB on. */
+/* "700.0 MiB", in a unit chosen for `largest`, the largest size of the table: KiB, MiB from 1 MiB
+ * on, GiB from 10 GiB on. */
 const char *hr_size_print(int64_t bytes, int64_t largest, char text[HR_COUNT_BYTES]);
 
 /* "734,003,200 bytes (700.0 MiB)" into text [64]. */

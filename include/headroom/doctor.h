@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headroom/doctor.h - what this machine has, and what this process may use of it. */
+/* headroom/doctor.h - hardware and limits of this machine and process. */
 #ifndef HEADROOM_DOCTOR_H
 #define HEADROOM_DOCTOR_H
 
@@ -12,29 +12,32 @@
 extern "C" {
 #endif
 
-/* Sizes in bytes; -1: no bound, or not known. */
+/* Sizes are in bytes; -1: no limit, or unknown. */
 typedef struct {
-    char processor[96]; /* the name it gives itself; often masked on shared machines */
-    char kernel[96];    /* release of the operating system's kernel */
-    int32_t cores_online, cores_allowed; /* of the machine; by the affinity mask */
-    int64_t cpu_thousandths;             /* quota of the control group in thousandths of a core */
-    int32_t threads_default;             /* what train.threads auto means here */
-    bool avx2, avx512, avx512bf16, amx;  /* usable: the processor has it and the system allows it */
-    char rung[16]; /* highest rung of kernels: ref, avx2, avx512, avx512bf16, amx */
+    char processor[96];                  /* CPU model name; often masked on virtual machines */
+    char kernel[96];                     /* release of the operating system kernel */
+    int32_t cores_online, cores_allowed; /* of the machine; in the CPU affinity mask */
+    int64_t cpu_thousandths;             /* cgroup CPU quota in thousandths of a core */
+    int32_t threads_default;             /* value of train.threads=auto */
+    bool avx2, avx512, avx512bf16, amx;  /* supported by the CPU and enabled by the system */
+    /* highest usable instruction set: ref, avx2, avx512, avx512bf16, amx */
+    char rung[16];
     int64_t memory_bytes, memory_available_bytes, swap_bytes;
-    char huge_pages[16];         /* transparent huge pages: always, madvise, never, unknown */
-    int64_t cgroup_memory_bytes; /* memory.max of the control group and those above */
+    /* transparent huge pages: always, madvise, never, unknown */
+    char huge_pages[16];
+    /* smallest memory.max of the cgroup and its parents */
+    int64_t cgroup_memory_bytes;
     int64_t limit_address_bytes, limit_locked_bytes, limit_stack_bytes; /* ulimit -v -l -s */
     int64_t page_bytes;
 } hr_machine;
 
-/* Fills `machine`. What the system does not tell is -1 or "unknown". Asks the kernel for AMX: call
- * it once, before threads start. */
+/* Fills `machine`. Unknown values are -1 or "unknown". It requests AMX permission from the kernel:
+ * call it once, before threads start. */
 void hr_machine_read(hr_machine *machine);
 
-/* Checks that the stack of the main thread may grow as far as calls of this library need. Without
- * this, a smaller limit is met as SIGSEGV: call it first in a program.
- * Errors  NO_FIT  the limit (ulimit -s) is lower. */
+/* Checks that the stack limit of the main thread is large enough for this library. A smaller limit
+ * ends in SIGSEGV otherwise: call it first in a program.
+ * Errors  NO_FIT  the limit (ulimit -s) is too low. */
 HR_MUST_CHECK hr_status hr_machine_check_stack(hr_error *err);
 
 #ifdef __cplusplus

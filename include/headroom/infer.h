@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headroom/infer.h - what asking a model takes, whatever is asked (generate.h, evaluate.h). */
+/* headroom/infer.h - settings and results that generate.h and evaluate.h share. */
 #ifndef HEADROOM_INFER_H
 #define HEADROOM_INFER_H
 
@@ -12,17 +12,18 @@ extern "C" {
 #endif
 
 typedef struct {
-    const char *folder; /* of the model, as headroom and Hugging Face write it */
-    const char
-        *tokenizer;      /* bytes, or a tokenizer's file or folder; null: the model's own folder's,
-                              and where it has none, bytes for a vocabulary of 256 */
-    int32_t format;      /* hr_format of weights and arithmetic */
-    int64_t budget;      /* bytes of the process; 0: what the machine has */
-    int64_t threads;     /* 0: as affinity and cgroup quota allow */
-    const char *kernels; /* highest rung; null: auto */
-    const volatile sig_atomic_t *interrupts; /* above 0: to end; null: there are none */
-    /* Told how far the work is: planning, loading weights, evaluating. done of total in units of
-     * the work; total 0: not known. May be null; must not allocate. */
+    const char *folder; /* model folder that headroom or Hugging Face wrote */
+    /* "bytes", or a tokenizer file or folder; null: the tokenizer of the model folder, or bytes if
+     * it has none and a vocabulary of 256 */
+    const char *tokenizer;
+    int32_t format; /* hr_format of weights and arithmetic */
+    /* memory limit of the process in bytes; 0: the memory of the machine */
+    int64_t budget;
+    int64_t threads;                         /* 0: from CPU affinity and cgroup quota */
+    const char *kernels;                     /* highest instruction set; null: auto */
+    const volatile sig_atomic_t *interrupts; /* above 0: stop; null: none */
+    /* Progress of planning, loading weights and evaluating. `done` and `total` are in units of the
+     * work; total 0: not known. May be null; must not allocate. */
     void (*working)(void *context, const char *work, int64_t done, int64_t total);
     void *working_context;
 } hr_infer_request;

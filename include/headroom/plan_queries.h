@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headroom/plan_queries.h - what a person asks of all plans of a recipe, and not of one.
+/* headroom/plan_queries.h - questions about all plans of a recipe: the largest value of a key, the
+ * smallest budget, and memory against time.
  *
  * Every answer is a plan that was built, packed and accounted, as hr_plan_make does it. One call at
- * a time in a process: they measure the process. */
+ * a time per process, because a query measures the process. */
 #ifndef HEADROOM_PLAN_QUERIES_H
 #define HEADROOM_PLAN_QUERIES_H
 
@@ -14,66 +15,72 @@ extern "C" {
 
 enum { HR_POINTS_MOST = 30, HR_POINT_WORDS_BYTES = 240, HR_LARGEST_REASON_BYTES = HR_ERROR_BYTES };
 
-/* One plan, in short. */
+/* Summary of one plan. */
 typedef struct {
     int64_t process_bytes, arena_bytes, floor_bytes;
-    double step_seconds, bound_seconds; /* as of hr_plan_answer */
+    double step_seconds, bound_seconds; /* as in hr_plan_answer */
     double tokens_per_second;
     char packing[16];
-    char words[HR_POINT_WORDS_BYTES]; /* what it gives up against a plan that keeps everything */
+    /* its trade-offs against a plan that saves every activation */
+    char words[HR_POINT_WORDS_BYTES];
     char strategy[HR_STRATEGY_TEXT_BYTES];
 } hr_plan_point;
 
-/* How to answer. */
+/* Settings of a query. */
 typedef struct {
-    const char *calibrations; /* directory of calibrations; null: times are guessed */
-    char *text;               /* [text_bytes] out: the answer for people; null: none */
+    const char *calibrations; /* directory of calibrations; null: step times are estimated */
+    char *text;               /* [text_bytes] out: the answer as text; null: none */
     int64_t text_bytes;
-    int32_t columns; /* of the terminal, for plots; 0: 80 */
+    int32_t columns; /* terminal width for plots; 0: 80 */
 } hr_plan_query;
 
 /* ---- the largest value of a key */
 
 typedef enum {
-    HR_LARGEST_FOUND, /* `value` fits and the next legal one does not */
+    HR_LARGEST_FOUND, /* `value` fits and the next legal value does not */
     HR_LARGEST_END,   /* `value` fits and is the largest legal one */
-    HR_LARGEST_FREE,  /* the same, and from `free_from` on bytes do not depend on the key */
+    HR_LARGEST_FREE,  /* as END, and memory does not depend on the key from `free_from` on */
     HR_LARGEST_NONE   /* no legal value fits; `next` is the smallest */
 } hr_largest_outcome;
 
 typedef struct {
     hr_largest_outcome outcome;
     const hr_key *key;
-    int64_t value, next; /* -1: there is none */
-    int64_t value_bytes; /* process bytes of the smallest plan with `value` */
-    int64_t next_bytes;  /* and with `next`; -1: it cannot be planned on this machine */
-    int64_t beyond,
-        beyond_bytes; /* of train.seq_len: the next multiple of 64; -1: the same, none */
+    int64_t value, next; /* -1: none */
+    int64_t value_bytes; /* process memory of the smallest plan with `value` */
+    int64_t next_bytes;  /* the same with `next`; -1: it cannot be planned on this machine */
+    /* of train.seq_len: the next multiple of 64 and its process memory; -1: none */
+    int64_t beyond, beyond_bytes;
     int64_t free_from;
-    int64_t at_once; /* of train.batch, where bytes stop growing: the largest micro-batch */
-    int64_t
-        at_once_bytes; /* that fits without accumulation, and its bytes; -1: not asked, or none */
-    int64_t tokens_at_once; /* tokens of such a step */
-    bool cut;               /* the limit of work ended the search: `value` fits and may not be the
-                               largest; `below` does not fit, -1: not known */
+    /* of train.batch, if memory stops growing: the largest micro-batch that fits without gradient
+     * accumulation; -1: not computed, or none */
+    int64_t at_once;
+    int64_t at_once_bytes;  /* process memory with it; -1: as above */
+    int64_t tokens_at_once; /* tokens per step with it */
+    /* the search reached its limit of work: `value` fits but may not be the largest; `below` does
+     * not fit (-1: unknown) */
+    bool cut;
     int64_t below;
-    int64_t available_bytes; /* the budget, or what the machine has left for a process */
-    int32_t probes;          /* plans that were made */
-    char reason[HR_LARGEST_REASON_BYTES]; /* why `next` cannot be planned, or there is none */
-    hr_plan_point plan;                   /* the fastest with `value` in the bytes available */
+    int64_t available_bytes;              /* the budget, or the memory left for a process */
+    int32_t probes;                       /* number of plans made */
+    char reason[HR_LARGEST_REASON_BYTES]; /* why `next` cannot be planned; empty: it can */
+    /* the fastest plan with `value` within the available bytes */
+    hr_plan_point plan;
 } hr_largest;
 
-/* The largest legal value of an integer key with which a run fits. Legal is what hr_config_check
- * accepts, and with memory.strategy that file; values of more than 2^20 between one legal one and
- * the next are not looked for.
+/* Finds the largest legal value of an integer key with which a run fits. Legal values are those
+ * that hr_config_check and the file of memory.strategy accept. Gaps of more than 2^20 between legal
+ * values end the search.
  *
- * Bytes of the smallest plan are taken to rise with the key; of train.seq_len twice, for multiples
- * of 64, which can be cut finer, and for all others. Where a key has at most 64 legal values,
- * nothing is taken for granted. What is returned was tried, and so was its neighbour.
+ * The search assumes that the memory of the smallest plan grows with the key. For train.seq_len it
+ * assumes this separately for multiples of 64, which allow smaller tiles, and for all other values.
+ * With at most 64 legal values it assumes nothing. The returned value and its neighbour were both
+ * planned.
  *
- * Errors   USAGE    the key is unknown or no integer. NO_FIT  outcome NONE; answer and text are
- *                   written all the same. As hr_plan_make.
- * Cost     a few dozen plans, at most some ten seconds: counted work ends it (`cut`). */
+ * Errors   USAGE    the key is unknown or not an integer. As hr_plan_make.
+ *          NO_FIT   outcome NONE; answer and text are still written.
+ * Cost     a few dozen plans, about ten seconds at most. A limit on counted work ends the search
+ *          (`cut`). */
 HR_MUST_CHECK hr_status hr_plan_largest(const hr_config *config, const char *key,
                                         const hr_plan_query *question, hr_largest *answer,
                                         hr_error *err);
@@ -81,36 +88,37 @@ HR_MUST_CHECK hr_status hr_plan_largest(const hr_config *config, const char *key
 /* ---- the smallest budget */
 
 typedef struct {
-    bool named;            /* memory.strategy leaves nothing to search: all three are its plan */
-    double slowdown;       /* as asked */
-    hr_plan_point least;   /* what runs in the least budget of all: its process bytes are it */
-    hr_plan_point within;  /* in the least with a step at most so much slower than the fastest */
-    hr_plan_point fastest; /* without any budget */
+    bool named;            /* memory.strategy fixes the strategy: all three plans are the same */
+    double slowdown;       /* the requested limit */
+    hr_plan_point least;   /* with the smallest budget, which is its process_bytes */
+    hr_plan_point within;  /* with the smallest budget that keeps the slowdown within the limit */
+    hr_plan_point fastest; /* without a budget */
     char times[HR_TIMES_TEXT_BYTES];
 } hr_smallest;
 
-/* The least budget of all, and the least that is at most `slowdown` (0.1: a tenth) slower than the
- * fastest plan without a budget. A page less than either is not enough.
+/* Finds the smallest budget, and the smallest budget whose step is at most `slowdown` (0.1: 10 %)
+ * slower than the fastest plan without a budget. Both are minimal to the page.
  *
  * Errors   USAGE  slowdown is negative or not finite. As hr_plan_make. */
 HR_MUST_CHECK hr_status hr_plan_smallest(const hr_config *config, double slowdown,
                                          const hr_plan_query *question, hr_smallest *answer,
                                          hr_error *err);
 
-/* ---- bytes against time */
+/* ---- memory against time */
 
 typedef struct {
-    bool named;              /* memory.strategy leaves nothing to search: one point */
-    int64_t available_bytes; /* memory.budget, -1: none. Points beyond it are listed too */
+    bool named;              /* memory.strategy fixes the strategy: there is one point */
+    int64_t available_bytes; /* memory.budget; -1: none. Points above it are included */
     int32_t count;
     char times[HR_TIMES_TEXT_BYTES];
-    hr_plan_point points[HR_POINTS_MOST]; /* bytes and speed rise from each to the next */
+    hr_plan_point points[HR_POINTS_MOST]; /* memory and speed increase from point to point */
 } hr_frontier;
 
-/* The fastest plans from the smallest to what no budget binds, at budgets that are even on a scale
- * of ratios. No point is beaten in bytes and time by another, and no two are one plan.
+/* Finds the fastest plans between the smallest plan and the fastest plan without a budget, at
+ * budgets in geometric progression. No point is worse than another in both memory and time, and no
+ * plan occurs twice.
  *
- *   svg  a file to draw it in, which appears whole or not at all; null: none
+ *   svg  path for a plot, written atomically; null: none
  *
  * Errors   FAILURE  the file cannot be written. As hr_plan_make. */
 HR_MUST_CHECK hr_status hr_plan_frontier(const hr_config *config, const char *svg,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headroom/progress.h - one line on a terminal that is rewritten in place.
+/* headroom/progress.h - a progress line on a terminal, rewritten in place.
  *
- * On anything that is not a terminal nothing is written at all. Takes no memory from the system. */
+ * Writes nothing if the file descriptor is not a terminal. Allocates no memory. */
 #ifndef HEADROOM_PROGRESS_H
 #define HEADROOM_PROGRESS_H
 
@@ -15,43 +15,44 @@ extern "C" {
 typedef struct {
     int fd;
     bool terminal;
-    int32_t columns_shown; /* of the line that stands there, 0: none */
-    int64_t shown_ns;      /* when; 0: never */
+    int32_t columns_shown; /* width of the visible line, 0: none */
+    int64_t shown_ns;      /* time of the last write; 0: never */
 } hr_progress;
 
 typedef struct {
-    int64_t step, steps; /* done; in the run */
+    int64_t step, steps; /* completed; of the run */
     double loss;
     double tokens_per_second;
-    double seconds_left; /* negative: not known yet */
+    double seconds_left; /* negative: not known */
     int64_t used_bytes, planned_bytes;
-    bool no_targets; /* the step predicted no token, and has no loss */
+    bool no_targets; /* the step had no target tokens, hence no loss */
 } hr_progress_line;
 
 enum { HR_PROGRESS_BYTES = 192 };
 
-/* Terminal or not is decided here, once. */
+/* Determines whether `fd` is a terminal, once. */
 hr_progress hr_progress_begin(int fd);
 
-/* The line as text, without control characters. Returns its length. Pure. */
+/* Formats the line without control characters. Returns its length. Pure. */
 int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BYTES]);
 
-/* "evaluating: 45 %, 0:23 left", for work that began so many seconds ago and is done in part; total
- * 0: "planning". Returns its length. Pure. */
+/* Formats "evaluating: 45 %, 0:23 left" for work that started `seconds` ago; with total 0 only
+ * "planning". Returns its length. Pure. */
 int32_t hr_progress_work_print(const char *work, int64_t done, int64_t total, double seconds,
                                char text[HR_PROGRESS_BYTES]);
 
-/* Shows the line, cut to the terminal's width; at most five times a second by `now_ns`, a clock
- * that only moves forward, and always for the last step. A write that fails ends the showing. */
+/* Shows the line, cut to the terminal width. It writes at most five times a second according to
+ * `now_ns`, a monotonic clock, and always for the last step. A failed write disables the progress
+ * line. */
 void hr_progress_show(hr_progress *progress, const hr_progress_line *line, int64_t now_ns);
 
-/* The same for any text of one line, as for work before the first step. */
+/* The same for any one-line text, such as work before the first step. */
 void hr_progress_note(hr_progress *progress, const char *text, int64_t now_ns);
 
-/* Wipes the line, so that what is printed next starts in an empty one. */
+/* Clears the line, so that later output starts on an empty line. */
 void hr_progress_end(hr_progress *progress);
 
-/* Bytes of this process that are resident now, -1 when the system does not say. */
+/* Resident memory of this process in bytes, -1 if unknown. */
 int64_t hr_progress_resident_bytes(void);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headroom/train.h - train inside a plan. */
+/* headroom/train.h - trains a model inside a memory plan. */
 #ifndef HEADROOM_TRAIN_H
 #define HEADROOM_TRAIN_H
 
@@ -12,75 +12,79 @@
 extern "C" {
 #endif
 
-/* One update. */
+/* One optimizer step. */
 typedef struct {
-    int64_t step, steps;      /* from 1 */
-    double loss;              /* nats, mean over the real tokens of the batch, before the update;
-                                 cross-entropy alone */
-    double lr, grad_norm;     /* norm before clipping */
+    int64_t step, steps; /* step counts from 1 */
+    /* cross-entropy in nats before the update: mean over the real tokens of the batch */
+    double loss;
+    double lr, grad_norm;     /* grad_norm is before clipping */
     int64_t tokens;           /* real tokens so far */
     double seconds;           /* since the first step began */
     double tokens_per_second; /* of this step */
-    double seconds_left;      /* to the end of the run, with its evaluations, samples and saves */
-    int64_t
-        targets; /* tokens of this step that were predicted; 0: there is no loss, and it is NaN */
+    /* estimated to the end of the run, with evaluations, samples and saves */
+    double seconds_left;
+    int64_t targets; /* target tokens of this step; 0: none, and loss is NaN */
 } hr_train_step;
 
 typedef struct {
     hr_plan_answer plan;
     int64_t arena_bytes_planned, arena_bytes_used;
     int64_t process_bytes_planned, process_bytes_measured;
-    int64_t steps, tokens;        /* of the run, from its first step on */
-    double first_loss, last_loss; /* of steps that had targets; NaN: none had any */
+    int64_t steps, tokens;        /* of the whole run, including earlier sessions */
+    double first_loss, last_loss; /* over steps with targets; NaN: no such step */
     double valid_loss;            /* NaN: not evaluated */
     double seconds;
-    bool saved; /* weights were written, since the last update */
+    bool saved; /* weights were written after the last update */
 } hr_train_result;
 
-/* What the run tells as it goes. Called from the training thread; must not allocate. Any may be
+/* Callbacks of a run. They are called from the training thread and must not allocate. Any may be
  * null. */
 typedef struct {
     void *context;
     void (*preparing)(void *context, const char *work, int64_t bytes_done, int64_t bytes_total);
-    /* Work beside the steps: planning, loading weights, evaluating, sampling, saving. done of
-     * total in units of the work; total 0: not known. */
+    /* Work outside the steps: planning, loading weights, evaluating, sampling, saving. `done` and
+     * `total` are in units of the work; total 0: not known. */
     void (*working)(void *context, const char *work, int64_t done, int64_t total);
     void (*planned)(void *context, const hr_plan_answer *plan);
-    void (*text)(void *context, const char *line); /* a sentence about the data, the seal */
+    void (*text)(void *context, const char *line); /* a sentence about the data or the seal */
     void (*step)(void *context, const hr_train_step *step);
-    /* tokens 0: none was predicted, and loss is NaN */
+    /* tokens 0: no targets, and loss is NaN */
     void (*evaluated)(void *context, int64_t step, double loss, int64_t tokens);
-    void (*sample)(void *context, const char *text, int64_t bytes); /* as it comes */
+    void (*sample)(void *context, const char *text, int64_t bytes); /* UTF-8, as it is generated */
     void (*saved)(void *context, const char *path);
-    void (*trouble)(void *context, const char *line); /* what went wrong, and the run goes on */
-    /* A key that differs, for which the run is refused; `allowed` would let it differ. */
+    void (*trouble)(void *context, const char *line); /* a problem that does not end the run */
+    /* A key that differs from the run to resume and is the reason for the refusal; list it in
+     * `allowed` to resume anyway. */
     void (*refused)(void *context, const char *key);
 } hr_train_events;
 
 typedef struct {
     hr_train_events events;
-    const char *metrics;        /* JSON lines, one a step; null: none */
-    const char *calibrations;   /* directory of calibrations; null: times are guessed */
-    int64_t cache_limit_bytes;  /* of data.cache, as hr_cache_prune; 0: none */
-    bool fresh;                 /* start over: checkpoints that are there go */
-    const char *const *allowed; /* [allowed_count] keys that may differ from the run gone on with */
+    const char *metrics;        /* file of JSON lines, one per step; null: none */
+    const char *calibrations;   /* directory of calibrations; null: step times are estimated */
+    int64_t cache_limit_bytes;  /* size limit of data.cache, see hr_cache_prune; 0: none */
+    bool fresh;                 /* start over: existing checkpoints are removed */
+    const char *const *allowed; /* [allowed_count] keys that may differ from the run to resume */
     int32_t allowed_count;
-    const volatile sig_atomic_t
-        *interrupts; /* signals so far: 1 ends the run after saving; null: none */
-    const volatile sig_atomic_t *signal;          /* which of them came last, for the log */
-    const volatile sig_atomic_t *saves, *reports; /* each more asks for a checkpoint; for a report
-                                                     on memory. Null: nobody asks */
+    /* signals received so far: 1 ends the run after saving; null: none */
+    const volatile sig_atomic_t *interrupts;
+    const volatile sig_atomic_t *signal; /* number of the last signal, for the log */
+    /* each increment requests a checkpoint or a memory report; null: none */
+    const volatile sig_atomic_t *saves, *reports;
 } hr_train_options;
 
-/* Trains; where train.out has checkpoints, from the newest whole one on, as if the run had never
- * ended. The first interrupt drops the present step, unless it is in its update, saves and gives
- * INTERRUPTED; so does train.max_seconds.
+/* Trains a model. If train.out has checkpoints, training resumes from the newest intact one with
+ * bit-identical results. The first interrupt drops the current step unless it is in its update,
+ * saves, and returns INTERRUPTED; so does train.max_seconds.
  *
  *   result  out; written as far as the run got
  *
- * Errors   as hr_plan_make; USAGE text, output directory, or another recipe than that of the run it
- *          would go on with; CORRUPT text, checkpoints; DIVERGED a loss that is not finite; BROKEN
- *          measured above planned; INTERRUPTED; FAILURE the system. */
+ * Errors   as hr_plan_make; and
+ *          USAGE    the text, the output directory, or a recipe that differs from the run to resume
+ *          CORRUPT  the text or a checkpoint
+ *          DIVERGED a loss that is not finite
+ *          BROKEN   measured memory above the plan
+ *          INTERRUPTED, FAILURE. */
 HR_MUST_CHECK hr_status hr_train(const hr_config *config, const hr_train_options *options,
                                  hr_train_result *result, hr_error *err);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headroom/verify.h - judges a plan file, believing nothing that it can derive itself.
+/* headroom/verify.h - verifies a plan file independently of the planner.
  *
- * Lives come from reads, writes, loops and homes; the lives, floor and sizes that the file declares
- * are only compared with them. docs/plan-file.md has the schema and every rule. */
+ * Lifetimes are derived from reads, writes, loops and homes; the lifetimes, floor and sizes that
+ * the file declares are only compared with them. docs/plan-file.md has the schema and every
+ * rule. */
 #ifndef HEADROOM_VERIFY_H
 #define HEADROOM_VERIFY_H
 
@@ -16,7 +17,7 @@ extern "C" {
 
 enum { HR_VERIFY_ALIVE_MAX = 16 };
 
-/* Something that is alive at the peak. */
+/* A storage that is alive at the peak. */
 typedef struct {
     char name[128], role[16];
     int64_t bytes;
@@ -25,23 +26,25 @@ typedef struct {
 typedef struct {
     int32_t loop_count, buffer_count, storage_count, step_count;
     int64_t arena_bytes, process_bytes;
-    int64_t floor_bytes; /* derived */
+    int64_t floor_bytes; /* derived from the lifetimes */
     int64_t gap_bytes;   /* arena_bytes - floor_bytes */
-    int32_t peak_step;   /* the first at which floor_bytes are alive */
+    int32_t peak_step;   /* first step at which floor_bytes are alive */
     char peak_op[128];
-    int32_t alive_count; /* storages alive there, of which the largest follow */
+    int32_t alive_count; /* storages alive at peak_step; the largest are listed */
     int32_t alive_listed;
     hr_verify_alive alive[HR_VERIFY_ALIVE_MAX];
 } hr_verify_report;
 
-/* Reads and judges the file.
+/* Reads and verifies the file.
  *
  *   report  out; untouched on error
  *
- * Errors   BROKEN   two buffers use the same bytes at one step: both are named, with the step.
- *          CORRUPT  not a plan file, or one that contradicts itself: the sentence names the item.
- *          USAGE    missing or unreadable file. FAILURE  out of memory.
- * Cost     a few times the file in memory, given back; files above 256 MiB are refused.
+ * Errors   BROKEN   two buffers use the same bytes at one step: the sentence names both and the
+ *                   step.
+ *          CORRUPT  not a plan file, or an inconsistent one: the sentence names the item.
+ *          USAGE    missing or unreadable file.
+ *          FAILURE  out of memory.
+ * Cost     a few times the file size in memory, freed on return; files above 256 MiB are refused.
  * Threads  any. */
 HR_MUST_CHECK hr_status hr_verify_file(const char *path, hr_verify_report *report, hr_error *err);
 

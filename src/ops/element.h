@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/element.h - one element of an activation, fp32 or bf16: where it is, reading, writing. For
- * references and for what happens once a row; inner loops have vectors. */
+/* ops/element.h - address, load and store of one activation element, fp32 or bf16. For reference
+ * kernels and code that runs once per row; inner loops use vectors. */
 #ifndef HR_OPS_ELEMENT_H
 #define HR_OPS_ELEMENT_H
 

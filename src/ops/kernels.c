@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/kernels.c - climbs the ladder for every operation. */
+/* ops/kernels.c - selects the kernels of every operation for a CPU feature mask. */
 #include "ops/kernels.h"
 
 void hr_kernels_fill(hr_kernels *kernels, uint32_t cpu_mask)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/kernels.h - one table of function pointers: what each operation computes its inner work with.
+/* ops/kernels.h - the table of function pointers to the inner loops of each operation.
  *
- * A value, not a global; filled once from a mask of CPU features (ops/kernels.c). Each operation
- * declares its own part in its contract. */
+ * The table is a value, not a global. ops/kernels.c fills it once from a mask of CPU features. Each
+ * operation declares its own part in its contract. */
 #ifndef HR_OPS_KERNELS_H
 #define HR_OPS_KERNELS_H
 
@@ -34,8 +34,8 @@ typedef struct hr_kernels {
     hr_update_kernels update;
 } hr_kernels;
 
-/* Fills the table for a mask of base/cpu.h: from the reference up the ladder, to the first missing
- * rung. Any thread. */
+/* Fills the table for a CPU feature mask (base/cpu.h): starts with the reference kernels and adds
+ * each instruction set up to the first missing one. Any thread. */
 void hr_kernels_fill(hr_kernels *kernels, uint32_t cpu_mask);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/list.c - the compiler's table of operations. */
+/* ops/list.c - the table of operation properties, for the compiler. */
 #include "ops/list.h"
 
 #define DECLARE(name, phases) extern const hr_op hr_##name##_op;

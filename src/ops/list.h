@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/list.h - every operation, one line each: compiler half hr_<name>_op, kernel half
- * hr_<name>_run with its phases (0 phases: run by the host). */
+/* ops/list.h - the list of operations. Each has a compiler half hr_<name>_op and a kernel half
+ * hr_<name>_run with its number of phases (0: run by the host). */
 #ifndef HR_OPS_LIST_H
 #define HR_OPS_LIST_H
 
@@ -38,7 +38,7 @@
     X(sgd, 1) \
     X(average, 1)
 
-/* Run by the trainer: they read text, write files, hand numbers over. */
+/* Operations that the trainer runs: they read text, write files and report numbers. */
 #define HR_HOST_OP_LIST(X) \
     X(initialise) \
     X(batch) \
@@ -54,17 +54,17 @@ enum { HR_OP_LIST(HR_OP_ID) HR_HOST_OP_LIST(HR_HOST_OP_ID) HR_OP_COUNT };
 #undef HR_OP_ID
 #undef HR_HOST_OP_ID
 
-/* [HR_OP_COUNT] the compiler's table. */
+/* [HR_OP_COUNT] properties of each operation, for the compiler. */
 extern const hr_op *const hr_op_table[];
 
-/* What an operation runs: null and 0 phases for a host operation. */
+/* Kernel half of an operation: null and 0 phases for a host operation. */
 typedef struct {
     hr_run_fn *run;
     int32_t phases;
 } hr_op_run;
 
-/* [HR_OP_COUNT] the executor's table: in a file of its own, so that the compiler links no
- * kernel. */
+/* [HR_OP_COUNT] kernels, for the executor. They are in a separate file so that the compiler links
+ * no kernel. */
 extern const hr_op_run hr_op_run_table[];
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/run_table.c - the executor's table of operations. */
+/* ops/run_table.c - the table of operation kernels, for the executor. */
 #include "ops/list.h"
 
 #define DECLARE(name, phases) extern hr_run_fn hr_##name##_run;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emulate/amx.h - eight tiles in an array: what the AMX instructions compute, in plain C.
+/* emulate/amx.h - the AMX instructions in plain C, with eight tiles in an array.
  *
- * Included by ops/simd/amx.h when tests build the kernels with HR_EMULATE. What would be an invalid
- * instruction on the machine fails an assertion here. */
+ * ops/simd/amx.h includes it when tests build the kernels with HR_EMULATE. An invalid instruction
+ * on the machine is a failed assertion here. */
 #ifndef HR_EMULATE_AMX_H
 #define HR_EMULATE_AMX_H
 
@@ -28,7 +28,7 @@ typedef struct {
     bool configured;
 } hr_emulate_tiles;
 
-/* One set for each thread, and for each file that includes this: a kernel configures its own. */
+/* One set per thread and per including file: each kernel configures its own tiles. */
 static _Thread_local hr_emulate_tiles hr_emulate_state;
 
 static inline hr_emulate_tile *hr_emulate_tile_of(int tile)
@@ -75,8 +75,8 @@ static inline void hr_tile_store(int tile, void *to, int64_t stride)
 
 /* Intel's manual, volume 2, TDPBF16PS: the products of even elements and those of odd elements are
  * two chains of fused multiply-adds over the whole reduction, both from zero; their sum is added to
- * the tile. Not inlined: the caller's change of MXCSR must not move across it. Nothing is looked
- * for here: tiles are a thread's own. */
+ * the tile. Not inlined: the caller's change of MXCSR must not move across it. Excluded from
+ * ThreadSanitizer, because tiles are thread-local. */
 static __attribute__((noinline, unused, no_sanitize("thread"))) void hr_emulate_dpbf16(
     hr_emulate_tile *c, const hr_emulate_tile *a, const hr_emulate_tile *b)
 {
@@ -100,8 +100,8 @@ static __attribute__((noinline, unused, no_sanitize("thread"))) void hr_emulate_
     }
 }
 
-/* Denormal inputs count as zero, denormal results become zero, ties go to even, and MXCSR is
- * neither read nor written. A NaN gives a NaN; which of several is not promised. */
+/* Denormal inputs count as zero, denormal results become zero, ties round to even, and MXCSR is
+ * neither read nor written. A NaN input gives a NaN; which of several is unspecified. */
 static inline void hr_tile_dpbf16(int c, int a, int b)
 {
     const unsigned own = _mm_getcsr(), fixed = 0x9fc0;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emulate/bf16.h - what the AVX512-BF16 instructions compute, from AVX-512 F, BW, DQ and VL alone.
+/* emulate/bf16.h - the AVX512-BF16 instructions, built from AVX-512 F, BW, DQ and VL.
  *
- * Included by ops/simd/bf16.h when tests build the kernels with HR_EMULATE. Bit for bit, NaN and
- * denormals included; tests/base/emulate_test.c holds it against the instructions themselves. */
+ * ops/simd/bf16.h includes it when tests build the kernels with HR_EMULATE. Bit-identical,
+ * including NaN and denormals; tests/base/emulate_test.c compares it with the instructions
+ * themselves. */
 #ifndef HR_EMULATE_BF16_H
 #define HR_EMULATE_BF16_H
 
 #include <immintrin.h>
 
 /* Intel's manual, volume 2, VDPBF16PS: two fused multiply-adds, the odd element first; denormal
- * inputs count as zero, denormal results become zero, ties go to even, and MXCSR is neither read
- * nor written; Zen 4 was found to agree on every input tried. So the ordinary instructions do it,
- * under a control word of that meaning: all exceptions masked, FTZ, DAZ, nearest even. */
+ * inputs count as zero, denormal results become zero, ties round to even, and MXCSR is neither read
+ * nor written; Zen 4 agreed on every input tried. The ordinary instructions do the same under a
+ * matching control word: all exceptions masked, FTZ, DAZ, nearest even. */
 static inline __attribute__((always_inline)) __m512 hr_dpbf16(__m512 acc, __m512i a, __m512i b)
 {
     const __m512i odd = _mm512_set1_epi32((int)0xffff0000u);
@@ -28,8 +29,8 @@ static inline __attribute__((always_inline)) __m512 hr_dpbf16(__m512 acc, __m512
     return acc;
 }
 
-/* VCVTNEPS2BF16: nearest even in the integers, a NaN made quiet, a denormal made zero; the sign
- * always stays. In each 32-bit lane, the low half. */
+/* VCVTNEPS2BF16: nearest even in integer arithmetic, a NaN made quiet, a denormal made zero; the
+ * sign stays. The result is the low half of each 32-bit lane. */
 static inline __attribute__((always_inline)) __m512i hr_emulate_bf16_lanes(__m512 value)
 {
     const __m512i bits = (__m512i)value, high = _mm512_srli_epi32(bits, 16);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/kernels/harness.h - one call of an operation with arrays of its own, for two uses: it is
- * compared with the reference (kernels_test.c), and timed (bench/kernels_bench.c).
+/* tests/kernels/harness.h - one call of an operation with its own arrays, used to compare it with
+ * the reference (kernels_test.c) and to time it (bench/kernels_bench.c).
  *
- * Outputs and scratch are poisoned before each compared call. Every compared array ends at a page
- * that faults. Timed arrays do not: a masked access that reaches into such a page takes 0.3 us,
- * even with those lanes off. tests/kernels/table.h lists the operations. */
+ * Outputs and scratch are poisoned before each compared call. Compared arrays end at an
+ * inaccessible page. Timed arrays do not: a masked access that reaches into such a page takes 0.3
+ * us, even with those lanes off. tests/kernels/table.h lists the operations. */
 #ifndef HR_TESTS_KERNELS_HARNESS_H
 #define HR_TESTS_KERNELS_HARNESS_H
 
@@ -35,7 +35,7 @@
 
 enum { KERNEL_OPERANDS_MOST = 12, KERNEL_TEXT_BYTES = 256, KERNEL_SLACK_BYTES = 4096 };
 
-/* What an array holds before the call. */
+/* Contents of an array before the call. */
 typedef enum {
     KERNEL_POISON,   /* bytes of 0xff: NaN in every type */
     KERNEL_UNIFORM,  /* (-scale, scale) */
@@ -45,8 +45,8 @@ typedef enum {
     KERNEL_CONSTANT  /* scale */
 } kernel_fill;
 
-/* How a result is compared: every element, |got - want| <= tolerance (|want| + size); or all of
- * them in the 2-norm, |got - want| <= tolerance (|want| + size sqrt(count)). */
+/* Comparison of a result: per element, |got - want| <= tolerance (|want| + size); or in the 2-norm,
+ * |got - want| <= tolerance (|want| + size sqrt(count)). */
 typedef struct {
     bool norm;
     double tolerance, size;
@@ -61,9 +61,9 @@ typedef struct {
     bool output;
     kernel_bound bound;
     hr_guard guard;
-    void *at;       /* in the call */
-    void *before;   /* a copy of what an array that is read and written held; else null */
-    void *expected; /* of an output: what the reference wrote */
+    void *at;       /* the array of the call */
+    void *before;   /* initial contents of an array that is read and written; else null */
+    void *expected; /* for an output: the result of the reference */
     char name[8];   /* "in 2", "out 0" */
 } kernel_operand;
 
@@ -86,7 +86,8 @@ typedef struct {
         hr_update_attr update;
         hr_unpack unpack;
     } attr;
-    int64_t kernel_offset; /* of the function pointer in hr_kernels; < 0: chosen by the mask */
+    /* of the function pointer in hr_kernels; < 0: the mask selects the kernel */
+    int64_t kernel_offset;
     kernel_operand operands[KERNEL_OPERANDS_MOST];
     int32_t count;
     int64_t (*scratch_bytes)(const void *attr, int64_t rows, int32_t threads); /* null: none */
@@ -95,8 +96,8 @@ typedef struct {
     uint64_t drawn;
 } kernel_case;
 
-/* So many bytes before a page that faults. Timed: aligned bytes, with a page behind them that has
- * been written to. A masked access that reaches into an untouched page is as slow as a fault. */
+/* Allocates bytes before an inaccessible page. Timed: aligned bytes, followed by a page that has
+ * been written. A masked access that reaches into an untouched page is as slow as a fault. */
 static inline void *kernel_take(const kernel_case *c, hr_guard *guard, int64_t bytes)
 {
     const int64_t more = c->timed ? hr_round_up(bytes, 64) - bytes + KERNEL_SLACK_BYTES : 0;
@@ -188,7 +189,7 @@ static inline void kernel_both(kernel_case *c, int32_t slot, hr_dtype dtype, int
     o->before = kernel_copy(o->at, o->bytes);
 }
 
-/* A [K, N] matrix in the layout that products of this activation type read; its padding is 0. */
+/* A [K, N] matrix in the layout of product weights for this dtype; its padding is 0. */
 static inline void kernel_weight(kernel_case *c, int32_t slot, int64_t K, int64_t N)
 {
     const hr_layout layout = hr_layout_for(c->call.dtype);
@@ -211,7 +212,7 @@ static inline void kernel_close(kernel_case *c)
 
 /* ---- calling it */
 
-/* Poisoned outputs, the initial values of what is read and written, scratch for so many threads. */
+/* Poisons the outputs, restores arrays that are read and written, and allocates scratch. */
 static inline void kernel_reset(kernel_case *c, int32_t threads)
 {
     for (int32_t i = 0; i < c->count; i++) {
@@ -227,7 +228,7 @@ static inline void kernel_reset(kernel_case *c, int32_t threads)
     memset(c->call.scratch, 0xff, (size_t)bytes);
 }
 
-/* As a pool of so many threads would, one thread after the other. */
+/* Calls the operation as a pool of `threads` threads would, one thread after the other. */
 static inline void kernel_call(kernel_case *c, const hr_kernels *kernels, uint32_t mask,
                                int32_t threads)
 {
@@ -240,7 +241,7 @@ static inline void kernel_call(kernel_case *c, const hr_kernels *kernels, uint32
         for (call->thread = threads - 1; call->thread >= 0; call->thread--) c->run(call);
 }
 
-/* Computes what the outputs are compared with. */
+/* Computes the expected outputs with the reference. */
 static inline void kernel_expect(kernel_case *c)
 {
     hr_kernels reference;
@@ -274,8 +275,8 @@ static inline bool kernel_operand_agrees(const kernel_operand *o, char *why)
     return false;
 }
 
-/* Calls the kernels of a mask on poisoned outputs and compares all of them with the reference.
- * False with a reason of at most KERNEL_TEXT_BYTES. */
+/* Calls the kernels of a mask on poisoned outputs and compares all outputs with the reference.
+ * False: `why` [KERNEL_TEXT_BYTES] has the reason. */
 static inline bool kernel_agrees(kernel_case *c, const hr_kernels *kernels, uint32_t mask,
                                  int32_t threads, char *why)
 {
@@ -286,7 +287,7 @@ static inline bool kernel_agrees(kernel_case *c, const hr_kernels *kernels, uint
     return true;
 }
 
-/* Do two tables have one function for this case? */
+/* Whether two tables have the same function for this case. */
 static inline bool kernel_is_same(const kernel_case *c, const hr_kernels *a, uint32_t a_mask,
                                   const hr_kernels *b, uint32_t b_mask)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels_test.c - every variant in tests/kernels/table.h against the reference: odd sizes, both
- * types, one to three threads, arrays that end at a page that faults, poisoned outputs. */
+/* kernels_test.c - every variant of tests/kernels/table.h against the reference: odd sizes, both
+ * dtypes, one to three threads, arrays that end at an inaccessible page, poisoned outputs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static const char *const rungs[] = { "avx2", "avx512", "avx512bf16", "amx" };
 #endif
 enum { RUNGS = sizeof rungs / sizeof *rungs };
 
-/* Tails on every side, one element, no rows, more than one block of a reduction. */
+/* Tails in every dimension, one element, no rows, more than one block of a reduction. */
 static const kernel_sizes odd_sizes[] = {
     { 1, 1, 1 },    { 0, 5, 7 },    { 13, 3, 17 },    { 5, 16, 16 },
     { 12, 64, 32 }, { 25, 33, 48 }, { 7, 700, 31 },   { 3, 20, 530 },
@@ -64,7 +64,7 @@ static void every_variant_agrees_with_the_reference(void **state)
     if (!compared) hr_test_skip("avx512", "this machine has none of the rungs");
 }
 
-/* A comparison that cannot fail would hold nothing: one wrong element is found in every output. */
+/* Checks the comparison itself: one wrong element is found in every output. */
 static void a_wrong_element_is_found_in_every_output(void **state)
 {
     (void)state;

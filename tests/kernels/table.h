@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/kernels/table.h - every operation with kernel variants: how a case of it is built, its
- * bounds, and the sizes at which its variants are timed.
+/* tests/kernels/table.h - every operation with kernel variants: how to build a case, its error
+ * bounds, and the sizes for timing.
  *
- * The timed arrays stay in the caches, those of simple passes in L1: there a kernel's instructions
- * decide, not the memory that all variants share. */
+ * Timed arrays fit in the caches, those of simple passes in L1, so that the instructions of a
+ * kernel decide and not the memory bandwidth. */
 #ifndef HR_TESTS_KERNELS_TABLE_H
 #define HR_TESTS_KERNELS_TABLE_H
 
 #include "kernels/harness.h"
 
-/* `rows` tokens; what `a` and `b` are, each operation says: widths, mostly. */
+/* `rows` tokens; `a` and `b` are usually widths, as each operation documents. */
 typedef struct {
     int64_t rows, a, b;
 } kernel_sizes;
@@ -28,7 +28,7 @@ typedef struct {
      (int64_t)offsetof(hr_linear_typed, field))
 #define KERNEL_TYPED(c, field) (KERNEL_AT(field) + (int64_t)sizeof(void *) * (c)->call.dtype)
 
-/* One rounding to the type, after fp32 arithmetic on numbers of about `size`. */
+/* One rounding to the dtype, after fp32 arithmetic on numbers of magnitude `size`. */
 static inline kernel_bound kernel_rounded(hr_dtype dtype, double size)
 {
     return (kernel_bound){ .tolerance = dtype == HR_BF16 ? 1.0 / 128 : 4e-6, .size = size };
@@ -40,7 +40,7 @@ static const kernel_bound kernel_same_bits = { .tolerance = 0 };
 
 enum { LINEAR_PLAIN, LINEAR_RELU, LINEAR_GELU, LINEAR_GELU_TANH };
 
-/* What is rounded is a sum of `products` products of about one. */
+/* Rounding of a sum of `products` products of about one. */
 static inline kernel_bound kernel_product(hr_dtype dtype, int64_t products)
 {
     const double size = sqrt((double)products);
@@ -79,7 +79,7 @@ static inline void make_linear_dx(kernel_case *c, kernel_sizes s, int32_t option
     kernel_out(c, 0, dtype, s.rows * s.a, kernel_product(dtype, s.b));
 }
 
-/* option 1: db too */
+/* option 1: also db */
 static inline void make_linear_dw(kernel_case *c, kernel_sizes s, int32_t option)
 {
     const hr_dtype dtype = c->call.dtype;
@@ -95,7 +95,7 @@ static inline void make_linear_dw(kernel_case *c, kernel_sizes s, int32_t option
     if (option) kernel_out(c, 1, HR_F32, s.b, kernel_product(HR_F32, s.rows + 1));
 }
 
-/* K = 0 in the contract: the gradient of the bias alone, b wide. */
+/* K = 0: only the gradient of the bias, of width b. */
 static inline void make_linear_db(kernel_case *c, kernel_sizes s, int32_t option)
 {
     (void)option;
@@ -123,7 +123,7 @@ static inline hr_attention_mask kernel_mask(int32_t option, int64_t T)
     }
 }
 
-/* In the 2-norm: the elements of a gradient cancel, all of them in a row that reads one key. */
+/* In the 2-norm, because elements of a gradient cancel, completely in a row with one key. */
 static inline kernel_bound kernel_attended(hr_dtype dtype, double size)
 {
     return (kernel_bound){ true, dtype == HR_BF16 ? 6e-3 : 1e-5, size };
@@ -164,7 +164,7 @@ static inline void make_attention(kernel_case *c, kernel_sizes s, int32_t option
     kernel_out(c, 1, HR_F32, s.rows * ATTENTION_H, kernel_attended(dtype, 0.05));
 }
 
-/* The derivative is a function of any o and lse, so these need not be those of the forward pass. */
+/* The derivative is a function of any o and lse, so they need not come from the forward pass. */
 static inline void make_attention_bwd(kernel_case *c, kernel_sizes s, int32_t option)
 {
     const hr_dtype dtype = c->call.dtype;
@@ -225,7 +225,7 @@ static inline hr_norm_attr kernel_norm(kernel_sizes s, int32_t option)
                            .centred = option == NORM_LAYER };
 }
 
-/* The elements of a short group may nearly agree; their difference from the mean loses digits. */
+/* Elements of a short group may be nearly equal; subtracting the mean then loses digits. */
 static inline double kernel_spread(kernel_sizes s)
 {
     return s.a < 3 ? 80 : s.a < 32 ? 8 : 1;
@@ -317,7 +317,7 @@ static inline void make_dropout(kernel_case *c, kernel_sizes s, int32_t option)
     kernel_out(c, 0, dtype, s.rows * s.a, kernel_rounded(dtype, 0.01));
 }
 
-/* Two runs of two heads. Of the b elements of a head, or more, the first a turn. option 1: the
+/* Two runs of two heads with b elements or more, of which the first a are rotated. option 1: the
  * gradient, in place, as in a model. */
 static inline void make_rope(kernel_case *c, kernel_sizes s, int32_t option)
 {
@@ -397,7 +397,8 @@ static inline void make_loss(kernel_case *c, kernel_sizes s, int32_t option)
         kernel_out(c, 1, dtype, s.rows * s.a, kernel_rounded(dtype, dtype == HR_BF16 ? 0 : 0.03));
 }
 
-/* ---- the recurrence: a channels. Every channel keeps its sign, so that rounding decides none. */
+/* ---- the recurrence: a channels. Every channel keeps its sign, so that rounding cannot change
+ * it. */
 
 static inline void make_recurrence(kernel_case *c, kernel_sizes s, int32_t option)
 {
@@ -475,7 +476,7 @@ static inline void make_sgd(kernel_case *c, kernel_sizes s, int32_t option)
     if (option) kernel_out(c, 2, HR_BF16, count, kernel_rounded(HR_BF16, 1e-5));
 }
 
-/* ---- unpacking a stored matrix [a, b] into the order of products. option: hr_stored_kind */
+/* ---- unpacking a stored matrix [a, b] into the layout of products. option: hr_stored_kind */
 
 static inline void kernel_unpack_run(const hr_call *call)
 {
@@ -559,8 +560,8 @@ static const kernel_entry kernel_table[] = {
 
 enum { KERNEL_ENTRIES = sizeof kernel_table / sizeof *kernel_table };
 
-/* One entry in one type and one size, with what the reference computes; in memory for comparing or
- * for timing. Close it with kernel_close. */
+/* Opens one entry with one dtype and size, including the results of the reference, in memory for
+ * comparison or for timing. Close it with kernel_close. */
 static inline void kernel_open(kernel_case *c, const kernel_entry *entry, kernel_sizes sizes,
                                hr_dtype dtype, bool timed, uint64_t seed)
 {

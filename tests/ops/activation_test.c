@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An activation alone: what its definition says, and bit for bit what the product before it wrote,
- * on every rung: that is what it is for. */
+/* The stand-alone activation: it follows its definition, and is bit-identical to the activation of
+ * a product with every instruction set. */
 #include "ops/activation/activation.h"
 #include "ops/activation/activation_scalar.h"
 #include "ops/passes.h"
@@ -9,7 +9,7 @@ enum { SEED = 707, ROWS = 5 };
 
 static const hr_act acts[] = { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_GELU, HR_ACT_GELU_TANH };
 
-static void the_definition_holds(uint32_t mask)
+static void results_match_the_definition(uint32_t mask)
 {
     hr_kernels kernels;
     hr_kernels_fill(&kernels, mask);
@@ -20,7 +20,7 @@ static void the_definition_holds(uint32_t mask)
             const hr_dtype dtype = activations[k / 4 % 2];
             const int64_t count = ROWS * attr.N, bytes = count * hr_dtype_bytes(dtype);
             void *pre = take_random(count, dtype, 6, &state), *before = take_copy(pre, bytes);
-            void *y = k < 8 ? take_poisoned(bytes) : pre; /* apart, in place */
+            void *y = k < 8 ? take_poisoned(bytes) : pre; /* separate, in place */
             hr_call call = { .in = { pre }, .out = { y }, .attr = &attr, .kernels = &kernels };
             call.rows = ROWS;
             call.dtype = dtype;
@@ -34,9 +34,9 @@ static void the_definition_holds(uint32_t mask)
         }
 }
 
-/* Products of few words whose results lie everywhere: where the activation bends, far out, at
- * zero, and so small that rungs differ in what they make of it. */
-static void the_product_wrote_the_same_bits(uint32_t mask)
+/* Products with a short reduction, whose results cover all ranges: the curved part, large values,
+ * zero, and values so small that instruction sets treat them differently. */
+static void a_product_writes_the_same_bits(uint32_t mask)
 {
     enum { K = 2, TALL = 77 };
     static const double scales[] = { 1, 3, 1e-3, 1e-19, 1e9 };
@@ -62,7 +62,7 @@ static void the_product_wrote_the_same_bits(uint32_t mask)
                              .rows = TALL,
                              .dtype = dtype };
             run_threads(&call, hr_linear_run, 1, 1);
-            call.out[0] = alone; /* whether pre is written changes nothing */
+            call.out[0] = alone; /* whether pre is written must not change y */
             call.out[1] = NULL;
             run_threads(&call, hr_linear_run, 1, 1);
             assert_same_bits(alone, y, bytes);
@@ -74,25 +74,25 @@ static void the_product_wrote_the_same_bits(uint32_t mask)
         }
 }
 
-static void the_product_wrote_the_same_bits_on_ref(void **state)
+static void a_product_writes_the_same_bits_on_ref(void **state)
 {
     (void)state;
-    the_product_wrote_the_same_bits((uint32_t)hr_cpu_mask_of("ref"));
+    a_product_writes_the_same_bits((uint32_t)hr_cpu_mask_of("ref"));
 }
 
-ON_RUNGS(the_definition_holds)
-ON_RUNG(the_product_wrote_the_same_bits, avx2)
-ON_RUNG(the_product_wrote_the_same_bits, avx512)
-ON_RUNG(the_product_wrote_the_same_bits, avx512bf16)
-ON_RUNG(the_product_wrote_the_same_bits, amx)
+ON_RUNGS(results_match_the_definition)
+ON_RUNG(a_product_writes_the_same_bits, avx2)
+ON_RUNG(a_product_writes_the_same_bits, avx512)
+ON_RUNG(a_product_writes_the_same_bits, avx512bf16)
+ON_RUNG(a_product_writes_the_same_bits, amx)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST_RUNGS(the_definition_holds),
-        TEST_RUNGS(the_product_wrote_the_same_bits),
-        cmocka_unit_test(the_product_wrote_the_same_bits_on_avx512bf16),
-        cmocka_unit_test(the_product_wrote_the_same_bits_on_amx),
+        TEST_RUNGS(results_match_the_definition),
+        TEST_RUNGS(a_product_writes_the_same_bits),
+        cmocka_unit_test(a_product_writes_the_same_bits_on_avx512bf16),
+        cmocka_unit_test(a_product_writes_the_same_bits_on_amx),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_cached_cases.h - a sequence attended at once and piece by piece over a cache: the same
- * bits. The cache begins as NaN and ends at a page that faults. */
+/* attention_cached_cases.h - attention of a sequence in one call, and in pieces over a KV cache:
+ * the bits must agree. The cache is poisoned with NaN and ends at an inaccessible page. */
 #ifndef HR_TESTS_OPS_ATTENTION_CACHED_CASES_H
 #define HR_TESTS_OPS_ATTENTION_CACHED_CASES_H
 
@@ -14,7 +14,7 @@ typedef struct {
     hr_guard guard[2];
 } cached_room;
 
-/* A cache for pieces of `rows` at most. */
+/* A cache for pieces of at most `rows` rows. */
 static inline void cached_open(const attention_case *c, int64_t rows, cached_room *room)
 {
     const hr_attention_attr *a = &c->attr;
@@ -59,8 +59,8 @@ static inline void *case_rows(const attention_case *c, const attention_tensors *
     return (char *)t->at[tensor] + first * (t->count[tensor] / c->rows) * case_bytes(c, tensor);
 }
 
-/* Rows [first, first + rows) join the cache and are attended; `inside` of the position are the
- * step's, the rest the call's. */
+/* Appends rows [first, first + rows) to the cache and runs attention on them. `inside` of the
+ * position is in the row index of the call, the rest in the position operand. */
 static inline void cached_piece(const attention_case *c, attention_tensors *t, cached_room *room,
                                 uint32_t mask, int32_t threads, int64_t first, int64_t rows,
                                 int64_t inside)
@@ -95,7 +95,8 @@ static inline void cached_piece(const attention_case *c, attention_tensors *t, c
     hr_guard_close(&guard);
 }
 
-/* The whole sequence at once, and in pieces of 1 to `most` rows: half of them single ones. */
+/* Compares the whole sequence in one call with pieces of 1 to `most` rows, half of them single
+ * rows. */
 static inline void cached_check(const attention_case *c, uint32_t mask, int64_t most,
                                 case_random random)
 {
@@ -133,7 +134,7 @@ static inline void cached_check(const attention_case *c, uint32_t mask, int64_t 
     case_close(&pieces);
 }
 
-/* Shapes that cross chunks of 256 keys and blocks, in every pattern. */
+/* Shapes that cross blocks and chunks of 256 keys, in every pattern. */
 static inline void cached_check_all(const uint32_t *masks, int mask_count, bool bf16_only,
                                     case_random random)
 {

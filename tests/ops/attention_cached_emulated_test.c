@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention over a cache with vdpbf16ps and with AMX tiles, over the emulation of both. */
+/* Attention over a KV cache with emulated vdpbf16ps and AMX tiles. */
 #include "attention_cached_cases.h"
 #include "require.h"
 

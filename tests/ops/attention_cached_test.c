@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention over a cache: the bits of the whole sequence on every rung, however it is cut; what a
- * ring holds; how many rows it has. */
+/* Attention over a KV cache: the bits of the whole sequence with every instruction set and every
+ * split; the contents and the capacity of a ring buffer. */
 #include "attention_cached_cases.h"
 #include "ops/attention/attention_build.h"
 #include "plan/lifetimes.h"
@@ -13,7 +13,7 @@
 
 static const uint64_t seed = 20261122;
 
-/* Masks of the rungs that this machine has. */
+/* CPU feature masks of the instruction sets that this machine has. */
 static int rungs(uint32_t masks[5])
 {
     static const char *const names[] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
@@ -30,7 +30,7 @@ static void pieces_have_the_bits_of_the_whole_sequence_on_every_rung(void **stat
     const int count = rungs(masks);
     (void)state;
     print_message("seed %llu\n", (unsigned long long)seed);
-    for (int turn = 0; turn < HR_COUNT; turn++) cached_check_all(masks, count, false, random);
+    for (int round = 0; round < HR_COUNT; round++) cached_check_all(masks, count, false, random);
 }
 
 static void any_shape_has_the_bits_of_the_whole_sequence(void **state)
@@ -39,7 +39,7 @@ static void any_shape_has_the_bits_of_the_whole_sequence(void **state)
     uint32_t masks[5];
     const int count = rungs(masks);
     (void)state;
-    for (int turn = 0; turn < 150 * HR_COUNT; turn++) {
+    for (int round = 0; round < 150 * HR_COUNT; round++) {
         static const int32_t widths[] = { 1, 7, 16, 24, 64, 80 };
         attention_case c = case_around(&random, 1 + case_below(&random, 150),
                                        widths[case_below(&random, 6)]);
@@ -52,7 +52,7 @@ static void any_shape_has_the_bits_of_the_whole_sequence(void **state)
     }
 }
 
-static void a_cache_has_the_rows_that_a_window_needs(void **state)
+static void a_cache_is_large_enough_for_its_window(void **state)
 {
     (void)state;
     assert_int_equal(hr_kv_cache_rows(1000, 100, 0), 1000);
@@ -64,8 +64,8 @@ static void a_cache_has_the_rows_that_a_window_needs(void **state)
     assert_int_equal(hr_kv_cache_rows(1, 1, 1), 1);
 }
 
-/* A section that clears a cache and goes over pieces of a sequence. */
-static void a_program_keeps_its_cache_from_clearing_to_the_last_piece(void **state)
+/* A section that clears a cache and runs the pieces of a sequence. */
+static void a_cache_is_alive_from_clearing_to_the_last_piece(void **state)
 {
     enum { REGION_BYTES = 1 << 20, H = 4, G = 2, WIDTH = 16, CAPACITY = 96, ROWS = 8 };
     void *memory = malloc(REGION_BYTES);
@@ -125,7 +125,7 @@ static void a_program_keeps_its_cache_from_clearing_to_the_last_piece(void **sta
     free(memory);
 }
 
-static void clearing_reaches_every_element_of_a_cache(void **state)
+static void clearing_covers_every_element_of_a_cache(void **state)
 {
     (void)state;
     for (int32_t threads = 1; threads < 4; threads++) {
@@ -143,8 +143,8 @@ static void clearing_reaches_every_element_of_a_cache(void **state)
     }
 }
 
-/* Rows that join a ring replace those a capacity before them, head by head, and no others. */
-static void rows_join_a_ring_where_their_positions_are(void **state)
+/* Appended rows replace those a capacity before them, head by head, and no others. */
+static void rows_are_appended_to_a_ring_at_their_positions(void **state)
 {
     enum { CAPACITY = 32, ROWS = 7, FIRST = 93 }; /* slots 29, 30, 31, 0, ... */
     (void)state;
@@ -191,7 +191,7 @@ static void rows_join_a_ring_where_their_positions_are(void **state)
     }
 }
 
-static void no_rows_are_no_work(void **state)
+static void a_call_without_rows_writes_nothing(void **state)
 {
     attention_case c = case_of(40, 2, 1, 16, false, 0);
     attention_tensors t;
@@ -211,11 +211,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_have_the_bits_of_the_whole_sequence_on_every_rung),
         cmocka_unit_test(any_shape_has_the_bits_of_the_whole_sequence),
-        cmocka_unit_test(a_cache_has_the_rows_that_a_window_needs),
-        cmocka_unit_test(a_program_keeps_its_cache_from_clearing_to_the_last_piece),
-        cmocka_unit_test(clearing_reaches_every_element_of_a_cache),
-        cmocka_unit_test(rows_join_a_ring_where_their_positions_are),
-        cmocka_unit_test(no_rows_are_no_work),
+        cmocka_unit_test(a_cache_is_large_enough_for_its_window),
+        cmocka_unit_test(a_cache_is_alive_from_clearing_to_the_last_piece),
+        cmocka_unit_test(clearing_covers_every_element_of_a_cache),
+        cmocka_unit_test(rows_are_appended_to_a_ring_at_their_positions),
+        cmocka_unit_test(a_call_without_rows_writes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_cases.h - shapes of attention with their tensors, run through a table of kernels.
- * Every tensor and the scratch end at a page that faults; what is written is poisoned before. */
+/* attention_cases.h - shapes of attention with their tensors, run through a table of kernels. Every
+ * tensor and the scratch end at an inaccessible page; outputs are poisoned first. */
 #ifndef HR_TESTS_OPS_ATTENTION_CASES_H
 #define HR_TESTS_OPS_ATTENTION_CASES_H
 
@@ -22,7 +22,7 @@
 #include "ops/attention/attention.h"
 #include "ops/kernels.h"
 
-/* Random numbers of the tests: a counter, mixed. */
+/* Random numbers of the tests: a hashed counter. */
 typedef struct {
     uint64_t seed, drawn;
 } case_random;
@@ -63,7 +63,7 @@ typedef struct {
     hr_dtype dtype;
     int64_t rows, row_first;
     bool fused;
-    const int32_t *begins; /* of documents [rows]; null: sequences are one each */
+    const int32_t *begins; /* first row of each document [rows]; null: one document per sequence */
 } attention_case;
 
 typedef struct {
@@ -72,8 +72,9 @@ typedef struct {
     hr_guard guard[CASE_TENSORS];
 } attention_tensors;
 
-/* Separate tensors with heads side by side; or fused: per head q | k | v as in GPT-NeoX where every
- * head has its own keys, else all q, all k, all v. `gap` elements at the end of a row hold none. */
+/* Separate tensors with adjacent heads; or fused: per head q | k | v as in GPT-NeoX if every head
+ * has its own keys, otherwise all q, all k, all v. `gap` elements at the end of a row belong to no
+ * head. */
 static inline attention_case case_of(int64_t T, int32_t H, int32_t G, int32_t head_width,
                                      bool fused, int64_t gap)
 {
@@ -112,7 +113,7 @@ static inline void case_set(const attention_case *c, attention_tensors *t, int t
     else ((hr_bf16 *)t->at[tensor])[i] = hr_bf16_from_f32(value);
 }
 
-/* Tensors that a case has not stay null. Inputs are random, outputs NaN. */
+/* Tensors that a case does not have stay null. Inputs are random, outputs NaN. */
 static inline void case_open(const attention_case *c, attention_tensors *t, case_random random)
 {
     const hr_attention_attr *a = &c->attr;
@@ -137,7 +138,8 @@ static inline void case_close(attention_tensors *t)
         if (t->at[i]) hr_guard_close(&t->guard[i]);
 }
 
-/* One call of a run function, by `threads` threads in turn, over `rows` rows from `first` on. */
+/* Calls a run function with `threads` threads, one after the other, over `rows` rows from `first`
+ * on. */
 static inline void case_call(const attention_case *c, attention_tensors *t, bool backward,
                              uint32_t mask, int32_t threads, int64_t first, int64_t rows)
 {
@@ -199,9 +201,9 @@ static inline void case_print(const attention_case *c)
                   a->mask.stride, (double)a->dropout);
 }
 
-/* Every tensor of `got` within `tolerance` of `want`, in the 2-norm. Gradients of scores cancel, to
- * nothing in a row that sees one key: what they are small against is a share of dv. The terms of a
- * score cancel too: a log-sum-exp is as far off as they are rounded, however small it is. */
+/* Every tensor of `got` is within `tolerance` of `want` in the 2-norm. Gradients of scores cancel,
+ * completely in a row with one key, so their error is measured against dv. The terms of a score
+ * cancel too: the error of a log-sum-exp is that of its rounded terms, even if it is small. */
 static inline void case_close_to(const attention_case *c, const attention_tensors *got,
                                  const attention_tensors *want, double tolerance)
 {
@@ -224,7 +226,7 @@ static inline void case_close_to(const attention_case *c, const attention_tensor
     }
 }
 
-/* A mask of any kind for sequences of T. */
+/* A random mask for sequences of T. */
 static inline hr_attention_mask case_mask(case_random *random, int64_t T)
 {
     static const int32_t blocks[] = { 64, 8, 64, 5, 1, 48 };
@@ -236,7 +238,7 @@ static inline hr_attention_mask case_mask(case_random *random, int64_t T)
     return mask;
 }
 
-/* A shape around (T, head_width): one to three sequences, the last maybe short; all else drawn. */
+/* A random shape with given T and head_width: one to three sequences, the last may be short. */
 static inline attention_case case_around(case_random *random, int64_t T, int32_t head_width)
 {
     static const int32_t heads[][2] = { { 1, 1 }, { 2, 2 }, { 2, 1 }, { 4, 2 }, { 3, 1 } };
@@ -250,13 +252,13 @@ static inline attention_case case_around(case_random *random, int64_t T, int32_t
     return c;
 }
 
-/* Windows around the sizes in which kernels work, for T = 300. */
+/* Windows around the block sizes of the kernels, for T = 300. */
 static const int32_t case_windows[] = { 1,   2,   31,  32,  33,  63,  64, 65,
                                         100, 255, 256, 257, 299, 300, 512 };
 
 enum { CASE_WINDOWS = sizeof case_windows / sizeof *case_windows };
 
-/* Runs a case in both types on each mask and holds it against the reference. */
+/* Runs a case in both dtypes with each mask and compares it with the reference. */
 static inline void case_check(attention_case c, const uint32_t *masks, int mask_count,
                               bool bf16_only, case_random random)
 {

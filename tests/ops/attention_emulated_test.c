@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention with vdpbf16ps and with AMX tiles, over the emulation of both: any machine with AVX-512
- * runs what it may lack. */
+/* Attention with emulated vdpbf16ps and AMX tiles, on any machine with AVX-512. */
 #include "attention_cases.h"
 #include "require.h"
 
@@ -11,7 +10,7 @@
 static const uint64_t seed = 20241122;
 static const char *const names[] = { "avx512bf16", "amx" };
 
-static void emulated_rungs_compute_what_the_reference_does(void **state)
+static void emulated_rungs_agree_with_the_reference(void **state)
 {
     static const int64_t lengths[] = { 1, 7, 33, 64, 130 };
     static const int32_t widths[] = { 1, 16, 24, 80, 256 };
@@ -19,7 +18,7 @@ static void emulated_rungs_compute_what_the_reference_does(void **state)
     (void)state;
     hr_test_require("avx512");
     print_message("seed %llu\n", (unsigned long long)seed);
-    for (int turn = 0; turn < HR_COUNT; turn++)
+    for (int round = 0; round < HR_COUNT; round++)
         for (int i = 0; i < 5; i++)
             for (int j = 0; j < 5; j++) {
                 const uint32_t masks[] = { (uint32_t)hr_cpu_mask_of(names[0]),
@@ -43,7 +42,7 @@ static void emulated_rungs_compute_every_pattern(void **state)
     }
 }
 
-static void emulated_rungs_slide_a_window_of_any_length(void **state)
+static void emulated_rungs_compute_sliding_windows_of_any_length(void **state)
 {
     case_random random = { .seed = seed + 3 };
     (void)state;
@@ -58,7 +57,7 @@ static void emulated_rungs_slide_a_window_of_any_length(void **state)
     }
 }
 
-static void a_sequence_that_ends_early_has_the_bits_of_a_longer_one(void **state)
+static void a_shorter_sequence_has_the_bits_of_a_longer_one(void **state)
 {
     (void)state;
     hr_test_require("avx512");
@@ -87,10 +86,10 @@ static void a_sequence_that_ends_early_has_the_bits_of_a_longer_one(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(emulated_rungs_compute_what_the_reference_does),
+        cmocka_unit_test(emulated_rungs_agree_with_the_reference),
         cmocka_unit_test(emulated_rungs_compute_every_pattern),
-        cmocka_unit_test(emulated_rungs_slide_a_window_of_any_length),
-        cmocka_unit_test(a_sequence_that_ends_early_has_the_bits_of_a_longer_one),
+        cmocka_unit_test(emulated_rungs_compute_sliding_windows_of_any_length),
+        cmocka_unit_test(a_shorter_sequence_has_the_bits_of_a_longer_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention: every rung against the reference, the reference against differences of its own
- * definition, and what the contract promises about bits. */
+/* Attention: every instruction set against the reference, the reference against finite differences
+ * of the definition, and the bit-identity that the contract promises. */
 #include "attention_cases.h"
 #include "require.h"
 
@@ -10,7 +10,7 @@
 
 static const uint64_t seed = 20241121;
 
-/* Masks of the rungs above the reference that this machine has. */
+/* CPU feature masks of the instruction sets above the reference that this machine has. */
 static int rungs(uint32_t masks[4])
 {
     static const char *const names[] = { "avx2", "avx512", "avx512bf16", "amx" };
@@ -20,7 +20,7 @@ static int rungs(uint32_t masks[4])
     return count;
 }
 
-static void every_rung_computes_what_the_reference_does(void **state)
+static void every_rung_agrees_with_the_reference(void **state)
 {
     static const int64_t lengths[] = { 1, 2, 7, 63, 64, 65, 130, 200 };
     static const int32_t widths[] = { 1, 8, 16, 24, 64, 80, 128, 256 };
@@ -29,13 +29,13 @@ static void every_rung_computes_what_the_reference_does(void **state)
     const int count = rungs(masks);
     (void)state;
     print_message("seed %llu\n", (unsigned long long)seed);
-    for (int turn = 0; turn < HR_COUNT; turn++)
+    for (int round = 0; round < HR_COUNT; round++)
         for (int i = 0; i < 64; i++)
             case_check(case_around(&random, lengths[i / 8], widths[i % 8]), masks, count, false,
                        random);
 }
 
-static void every_pattern_keeps_its_blocks_on_every_rung(void **state)
+static void every_pattern_is_computed_on_every_rung(void **state)
 {
     case_random random = { .seed = seed + 1 };
     uint32_t masks[4];
@@ -50,7 +50,7 @@ static void every_pattern_keeps_its_blocks_on_every_rung(void **state)
         }
 }
 
-static void a_window_of_any_length_slides_on_every_rung(void **state)
+static void a_sliding_window_of_any_length_works_on_every_rung(void **state)
 {
     case_random random = { .seed = seed + 6 };
     uint32_t masks[4];
@@ -64,11 +64,11 @@ static void a_window_of_any_length_slides_on_every_rung(void **state)
     }
 }
 
-static void pairs_are_those_that_the_mask_keeps(void **state)
+static void pairs_counts_the_unmasked_pairs(void **state)
 {
     case_random random = { .seed = seed + 2 };
     (void)state;
-    for (int turn = 0; turn < 200 * HR_COUNT; turn++) {
+    for (int round = 0; round < 200 * HR_COUNT; round++) {
         const int64_t length = case_below(&random, 150);
         hr_attention_mask mask = case_mask(&random, length);
         mask.block = 1 + (int32_t)case_below(&random, 20);
@@ -79,7 +79,7 @@ static void pairs_are_those_that_the_mask_keeps(void **state)
     }
 }
 
-/* sum(dO o O) of one head of one sequence, from the definition, in double. */
+/* sum(dO * O) of one head of one sequence, from the definition, in double. */
 static double definition(const attention_case *c, const double *x, const double *grad_o,
                          int64_t head)
 {
@@ -117,14 +117,14 @@ static double definition(const attention_case *c, const double *x, const double 
     return loss;
 }
 
-static void gradients_of_the_reference_are_the_slopes_of_its_definition(void **state)
+static void reference_gradients_match_finite_differences(void **state)
 {
     static const int32_t begins[21] = { 0, 0, 0, 3,  3,  3,  3,  3,  3,  3, 3,
                                         3, 3, 3, 14, 15, 15, 15, 15, 15, 15 };
     const double step = 1e-4;
     (void)state;
-    for (int turn = 0; turn < 10; turn++) {
-        const int kind = turn % 5;
+    for (int round = 0; round < 10; round++) {
+        const int kind = round % 5;
         case_random random = { .seed = seed + 3 };
         attention_case c = case_of(21, 2, 2, 5, true, 0);
         attention_tensors t;
@@ -132,7 +132,7 @@ static void gradients_of_the_reference_are_the_slopes_of_its_definition(void **s
         c.attr.mask = (hr_attention_mask){ kind, 4, kind == HR_PATTERN_SLIDING ? 6 : 1, 3 };
         c.attr.dropout = 0.3f;
         c.row_first = 42;
-        c.begins = turn < 5 ? NULL : begins;
+        c.begins = round < 5 ? NULL : begins;
         case_open(&c, &t, random);
         case_run(&c, &t, 0, 1);
         for (int64_t i = 0; i < t.count[CASE_Q]; i++) x[i] = case_get(&c, &t, CASE_Q, i);
@@ -164,7 +164,7 @@ static void assert_rows_equal(const attention_case *c, const attention_tensors *
     assert_memory_equal(a->at[tensor], b->at[tensor], (size_t)(rows * row_bytes));
 }
 
-/* A few shapes on the reference and every rung, in both types. */
+/* Runs a check on a few shapes with the reference and every instruction set, in both dtypes. */
 static void with_shapes(void (*check)(const attention_case *c, uint32_t mask, case_random random))
 {
     case_random random = { .seed = seed + 4 };
@@ -193,7 +193,7 @@ static void check_threads(const attention_case *c, uint32_t mask, case_random ra
     case_close(&one);
 }
 
-static void threads_do_not_change_a_bit(void **state)
+static void threads_change_no_bit(void **state)
 {
     (void)state;
     with_shapes(check_threads);
@@ -214,13 +214,13 @@ static void check_cuts(const attention_case *c, uint32_t mask, case_random rando
     case_close(&cut);
 }
 
-static void cutting_the_batch_into_sequences_does_not_change_a_bit(void **state)
+static void splitting_the_batch_into_sequences_changes_no_bit(void **state)
 {
     (void)state;
     with_shapes(check_cuts);
 }
 
-/* Tokens from `split` on are others in `b`; a sequence that ends there is a third run. */
+/* `b` has other tokens from `split` on; a third run is a sequence that ends there. */
 static void check_causality(const attention_case *c, uint32_t mask, case_random random)
 {
     attention_tensors a, b, ended;
@@ -251,14 +251,14 @@ static void check_causality(const attention_case *c, uint32_t mask, case_random 
     case_close(&ended);
 }
 
-static void later_tokens_do_not_change_a_bit_of_earlier_rows(void **state)
+static void later_tokens_change_no_bit_of_earlier_rows(void **state)
 {
     (void)state;
     with_shapes(check_causality);
 }
 
-/* NaN in keys that windows have left behind by 128 tokens: they are not computed at all. */
-static void keys_far_behind_a_window_are_not_touched(void **state)
+/* Sets keys to NaN that are more than 128 tokens outside the window: they must not be read. */
+static void keys_far_outside_a_window_are_not_read(void **state)
 {
     enum { T = 700, WINDOW = 100, LOST = 250, CLEAR = LOST + WINDOW + 128 };
     uint32_t masks[5] = { 0 };
@@ -290,7 +290,7 @@ static void keys_far_behind_a_window_are_not_touched(void **state)
     }
 }
 
-/* Without dropout a document has the bits that it has alone. */
+/* Without dropout a document has the same bits as it has alone. */
 static void check_documents(const attention_case *c, uint32_t mask, case_random random)
 {
     attention_case apart = *c;
@@ -321,7 +321,7 @@ static void check_documents(const attention_case *c, uint32_t mask, case_random 
     case_close(&alone);
 }
 
-static void documents_that_are_apart_have_the_bits_of_sequences(void **state)
+static void separate_documents_have_the_bits_of_sequences(void **state)
 {
     (void)state;
     with_shapes(check_documents);
@@ -347,7 +347,7 @@ static void large_scores_stay_finite(void **state)
         }
 }
 
-static void no_rows_are_no_work(void **state)
+static void a_call_without_rows_writes_nothing(void **state)
 {
     attention_case c = case_of(64, 2, 1, 16, false, 0);
     attention_tensors t;
@@ -362,18 +362,18 @@ static void no_rows_are_no_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_rung_computes_what_the_reference_does),
-        cmocka_unit_test(every_pattern_keeps_its_blocks_on_every_rung),
-        cmocka_unit_test(a_window_of_any_length_slides_on_every_rung),
-        cmocka_unit_test(pairs_are_those_that_the_mask_keeps),
-        cmocka_unit_test(gradients_of_the_reference_are_the_slopes_of_its_definition),
-        cmocka_unit_test(threads_do_not_change_a_bit),
-        cmocka_unit_test(cutting_the_batch_into_sequences_does_not_change_a_bit),
-        cmocka_unit_test(documents_that_are_apart_have_the_bits_of_sequences),
-        cmocka_unit_test(later_tokens_do_not_change_a_bit_of_earlier_rows),
-        cmocka_unit_test(keys_far_behind_a_window_are_not_touched),
+        cmocka_unit_test(every_rung_agrees_with_the_reference),
+        cmocka_unit_test(every_pattern_is_computed_on_every_rung),
+        cmocka_unit_test(a_sliding_window_of_any_length_works_on_every_rung),
+        cmocka_unit_test(pairs_counts_the_unmasked_pairs),
+        cmocka_unit_test(reference_gradients_match_finite_differences),
+        cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(splitting_the_batch_into_sequences_changes_no_bit),
+        cmocka_unit_test(separate_documents_have_the_bits_of_sequences),
+        cmocka_unit_test(later_tokens_change_no_bit_of_earlier_rows),
+        cmocka_unit_test(keys_far_outside_a_window_are_not_read),
         cmocka_unit_test(large_scores_stay_finite),
-        cmocka_unit_test(no_rows_are_no_work),
+        cmocka_unit_test(a_call_without_rows_writes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

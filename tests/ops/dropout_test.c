@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout: the mask is the one its row of random numbers defines, on every rung, for every cut;
+/* Dropout: the mask follows its row of random numbers with every instruction set and every split;
  * kept elements are scaled; the gradient is the same operation. */
 #include "ops/dropout/dropout.h"
 #include "ops/passes.h"
@@ -69,7 +69,7 @@ static void elements_are_kept_and_scaled_as_defined(uint32_t mask)
                                    activations[k >> 2 & 1], k >> 3);
 }
 
-static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
+static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     enum { ROWS = 20, D = 45 };
     hr_kernels kernels;
@@ -139,7 +139,7 @@ static void the_share_of_dropped_elements_is_p(uint32_t mask)
 }
 
 ON_RUNGS(elements_are_kept_and_scaled_as_defined)
-ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
+ON_RUNGS(threads_and_splits_change_no_bit)
 ON_RUNGS(the_gradient_is_the_same_operation)
 ON_RUNGS(the_share_of_dropped_elements_is_p)
 
@@ -148,7 +148,7 @@ int main(void)
     print_message("seed %d\n", SEED);
     const struct CMUnitTest tests[] = {
         TEST_RUNGS(elements_are_kept_and_scaled_as_defined),
-        TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
+        TEST_RUNGS(threads_and_splits_change_no_bit),
         TEST_RUNGS(the_gradient_is_the_same_operation),
         TEST_RUNGS(the_share_of_dropped_elements_is_p),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The embedding: every rung gives the reference's bits; clearing clears whole tables; neither
- * threads nor cuts change a bit; the gradient is the adjoint of the forward pass. */
+/* The embedding: every instruction set gives the bits of the reference; clearing covers whole
+ * tables; threads and splits change no bit; the gradient is the adjoint of the forward pass. */
 #include "ops/embed/embed.h"
 #include "ops/passes.h"
 
@@ -47,9 +47,9 @@ static void forward_has_the_bits_of_the_reference(uint32_t mask)
                 compare_forward(&fast, &ref, rows, odd_sizes[s], activations[k & 1], k & 2);
 }
 
-/* Reference, one thread and one turn, against the rung with more threads and turns. */
+/* Reference with one thread and one call, against the variant with more threads and calls. */
 static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t D,
-                             hr_dtype dtype, int64_t turn, int32_t threads, bool positions)
+                             hr_dtype dtype, int64_t call_rows, int32_t threads, bool positions)
 {
     uint64_t state = start(SEED + (uint64_t)D);
     const hr_embed_attr attr = { V, D, 5, 6, 1, HR_ROWS };
@@ -59,7 +59,7 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int6
     for (int32_t k = 0; k < 2; k++) {
         word[k] = take_poisoned(V * D * 4);
         position[k] = positions ? take_poisoned(6 * D * 4) : NULL;
-        const int64_t step = k == 0 || turn == 0 ? hr_max(rows, 1) : turn;
+        const int64_t step = k == 0 || call_rows == 0 ? hr_max(rows, 1) : call_rows;
         for (int64_t first = 0; first == 0 || first < rows; first += step) {
             hr_call call = { .in = { (void *)(ids + first), hr_element_at(dy, first * D, dtype) },
                              .out = { word[k], position[k] },
@@ -78,7 +78,7 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int6
     release_all();
 }
 
-static void backward_has_the_bits_of_the_reference_however_shared_and_cut(uint32_t mask)
+static void backward_has_the_bits_of_the_reference_for_any_split(uint32_t mask)
 {
     hr_kernels fast, ref;
     hr_embed_kernels_fill(&fast.embed, mask);
@@ -91,7 +91,7 @@ static void backward_has_the_bits_of_the_reference_however_shared_and_cut(uint32
                                      7 * (threads - 1), threads, k & 2);
 }
 
-/* A table that the head shares: its rows are the columns of panels. */
+/* A table shared with the head: its rows are the columns of panels. */
 static void compare_panels(const hr_kernels *kernels, int64_t D, hr_dtype dtype, int32_t threads)
 {
     enum { ROWS = 29, WORDS = 37, T = 5 };
@@ -134,7 +134,7 @@ static void compare_panels(const hr_kernels *kernels, int64_t D, hr_dtype dtype,
                      .rows = ROWS,
                      .clear = 1,
                      .dtype = dtype };
-    for (int32_t turn = 0; turn < 2; turn++, back.clear = 0) {
+    for (int32_t round = 0; round < 2; round++, back.clear = 0) {
         back.attr = &in_rows;
         back.out[0] = rows_sum;
         run_threads(&back, hr_embed_bwd_run, 1, 1);
@@ -154,7 +154,7 @@ static void compare_panels(const hr_kernels *kernels, int64_t D, hr_dtype dtype,
     release_all();
 }
 
-static void a_table_of_panels_gives_the_bits_of_one_in_rows(uint32_t mask)
+static void a_table_in_panel_layout_gives_the_same_bits_as_in_rows(uint32_t mask)
 {
     hr_kernels kernels;
     hr_embed_kernels_fill(&kernels.embed, mask);
@@ -163,8 +163,8 @@ static void a_table_of_panels_gives_the_bits_of_one_in_rows(uint32_t mask)
             compare_panels(&kernels, odd_sizes[s], activations[k % 2], 1 + k / 2);
 }
 
-/* Where nothing trains a table it may have the type of activations: rows are rounded when they are
- * read from a long one, and were before in a short one. */
+/* A frozen table may have the dtype of activations: a long table is rounded when it is read, a
+ * short one was rounded before. */
 static void a_short_table_gives_the_bits_of_a_long_one(uint32_t mask)
 {
     enum { ROWS = 29, WORDS = 37, T = 5 };
@@ -197,8 +197,8 @@ static void a_short_table_gives_the_bits_of_a_long_one(uint32_t mask)
     }
 }
 
-/* Generation: the same rows wherever the text is cut. */
-static void rows_that_start_later_have_their_own_positions(void **unused)
+/* Generation: rows do not depend on the split of the text. */
+static void rows_that_start_later_have_their_positions(void **unused)
 {
     (void)unused;
     enum { ROWS = 11, D = 9, T = 16, CUT = 4 };
@@ -231,9 +231,9 @@ static void rows_that_start_later_have_their_own_positions(void **unused)
     release_all();
 }
 
-/* Every upper half of a float, with lower halves at and beside the ties; what is not a number
- * stays so. Then back: every bf16 is read as the float it is. */
-static void every_bf16_is_rounded_to_and_read_as_in_the_reference(uint32_t mask)
+/* Every upper half of a float with lower halves at and next to ties; NaN stays NaN. Then back:
+ * every bf16 converts to its float. */
+static void bf16_conversions_match_the_reference_for_every_value(uint32_t mask)
 {
     enum { HALVES = 65536 };
     static const uint32_t lower[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff };
@@ -303,7 +303,7 @@ static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
     adjoint(begins);
 }
 
-static void a_document_begins_at_position_0(void **unused)
+static void a_document_starts_at_position_0(void **unused)
 {
     (void)unused;
     enum { ROWS = 12, D = 5, T = 6 };
@@ -330,24 +330,24 @@ static void a_document_begins_at_position_0(void **unused)
     release_all();
 }
 
-ON_RUNGS(every_bf16_is_rounded_to_and_read_as_in_the_reference)
-ON_RUNGS(a_table_of_panels_gives_the_bits_of_one_in_rows)
+ON_RUNGS(bf16_conversions_match_the_reference_for_every_value)
+ON_RUNGS(a_table_in_panel_layout_gives_the_same_bits_as_in_rows)
 ON_RUNGS(a_short_table_gives_the_bits_of_a_long_one)
 ON_RUNGS(forward_has_the_bits_of_the_reference)
-ON_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut)
+ON_RUNGS(backward_has_the_bits_of_the_reference_for_any_split)
 
 int main(void)
 {
     print_message("seed %d\n", SEED);
     const struct CMUnitTest tests[] = {
         TEST_RUNGS(forward_has_the_bits_of_the_reference),
-        TEST_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut),
-        TEST_RUNGS(every_bf16_is_rounded_to_and_read_as_in_the_reference),
-        TEST_RUNGS(a_table_of_panels_gives_the_bits_of_one_in_rows),
+        TEST_RUNGS(backward_has_the_bits_of_the_reference_for_any_split),
+        TEST_RUNGS(bf16_conversions_match_the_reference_for_every_value),
+        TEST_RUNGS(a_table_in_panel_layout_gives_the_same_bits_as_in_rows),
         TEST_RUNGS(a_short_table_gives_the_bits_of_a_long_one),
-        cmocka_unit_test(rows_that_start_later_have_their_own_positions),
+        cmocka_unit_test(rows_that_start_later_have_their_positions),
         cmocka_unit_test(the_gradient_is_the_adjoint_of_the_forward_pass),
-        cmocka_unit_test(a_document_begins_at_position_0),
+        cmocka_unit_test(a_document_starts_at_position_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

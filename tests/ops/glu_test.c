@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gated activation: the reference against the definition in long double, and its backward half
- * against differences of that; every rung against the reference, apart and in every place that the
- * contract allows; far out and at what is no number; cuts; and what the builder makes of it. */
+/* The gated activation: the reference against the definition in long double, its backward pass
+ * against finite differences; every instruction set against the reference, separate and in place
+ * wherever the contract allows it; large gates, infinity and NaN; splits; and the builder. */
 #include <stdlib.h>
 
 #include "graph/builder.h"
@@ -50,7 +50,7 @@ static bool near(long double got, long double expected, long double relative, lo
     return fabsl(got - expected) <= relative * fabsl(expected) + absolute;
 }
 
-static void the_reference_is_the_definition_and_its_derivative(void **unused)
+static void the_reference_matches_the_definition_and_its_derivative(void **unused)
 {
     enum { COUNT = 4001 };
     (void)unused;
@@ -77,7 +77,7 @@ static void the_reference_is_the_definition_and_its_derivative(void **unused)
     release_all();
 }
 
-/* Where an output lies: apart, or in the bytes of an input. */
+/* Placement of an output: separate, or over an input. */
 enum { APART = ARRAYS, PLACES };
 
 static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, const hr_glu_attr *attr,
@@ -114,7 +114,7 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, cons
     run_threads(&call, hr_glu_bwd_run, 1, 1);
     call = backward_call(fast, attr, rows, dtype, in, to[0], to[1]);
     run_threads(&call, hr_glu_bwd_run, 1, 3);
-    /* A slope is a sum that goes through zero: what was summed are products of up to 36. */
+    /* A derivative is a sum that crosses zero, of products up to 36. */
     assert_close(to[0], expected[0], count, dtype, rounding(dtype), dtype == HR_BF16 ? 1e-3 : 10);
     assert_close(to[1], expected[1], count, dtype, rounding(dtype), 1e-3);
     for (int32_t k = 0; k < ARRAYS; k++)
@@ -122,7 +122,7 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, cons
     release_all();
 }
 
-static void every_place_gets_what_the_reference_says(uint32_t mask)
+static void every_placement_of_outputs_matches_the_reference(uint32_t mask)
 {
     hr_kernels fast, ref;
     hr_glu_kernels_fill(&fast.glu, mask);
@@ -142,9 +142,9 @@ static void every_place_gets_what_the_reference_says(uint32_t mask)
             }
 }
 
-/* With dy and up at 1, y and dup are act and dgate its slope. act relatively, all the way down to
- * where it ends. */
-static void act_is_right_relatively_and_its_slope_absolutely(uint32_t mask)
+/* With dy and up at 1, y and dup are act, and dgate is its derivative. The error of act is
+ * relative, down to the smallest values. */
+static void act_has_a_small_relative_and_its_derivative_a_small_absolute_error(uint32_t mask)
 {
     enum { COUNT = 100003 };
     hr_kernels kernels, ref;
@@ -175,8 +175,8 @@ static void act_is_right_relatively_and_its_slope_absolutely(uint32_t mask)
     release_all();
 }
 
-/* Gates where exp overflows or vanishes, at the end of the numbers, and no numbers at all. */
-static void far_out_are_the_limits_and_no_number_stays_none(uint32_t mask)
+/* Gates at which exp overflows or underflows, at the largest floats, infinite and NaN. */
+static void large_gates_give_the_limits_and_nan_stays_nan(uint32_t mask)
 {
     static const float gates[] = { 0,       -0.f,  1e-40f, -1e-40f,  16.5f,     -16.5f,   86.5f,
                                    -86.5f,  87.5f, -87.5f, 89,       -89,       128,      -128,
@@ -224,7 +224,7 @@ static void far_out_are_the_limits_and_no_number_stays_none(uint32_t mask)
     }
 }
 
-static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
+static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     enum { ROWS = 20, N = 45, COUNT = ROWS * N };
     hr_kernels kernels;
@@ -257,7 +257,7 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     }
 }
 
-/* ---- what the builder makes of it */
+/* ---- the builder */
 
 enum { WIDTH = 16, TOKENS = 8, REGION_BYTES = 1 << 20 };
 
@@ -281,8 +281,8 @@ static int32_t product(built *m, const char *name, int32_t x, int32_t w, int32_t
     return hr_build_linear(&m->builder, name, x, w, HR_NONE, HR_ACT_NONE, onto);
 }
 
-/* `second_reader`: what is added to the output, so that it is read twice; 0 nothing, 1 the gate,
- * 2 what it lets through. */
+/* `second_reader`: what is also added to the output, so that it has two readers: 0 nothing, 1 the
+ * gate, 2 up. */
 static void build(built *m, int32_t second_reader)
 {
     *m = (built){ .memory = malloc(REGION_BYTES) };
@@ -329,7 +329,7 @@ static hr_status derive(built *m)
     return status;
 }
 
-/* The one step of an operation in a direction; null: none. */
+/* The single step of an operation in a direction; null: none. */
 static const hr_step *only(const built *m, int32_t op, hr_direction direction)
 {
     const hr_step *found = NULL;
@@ -347,7 +347,7 @@ static int32_t storage_of(const hr_plan *plan, int32_t tensor)
     return plan->buffers[plan->buffer_of_tensor[tensor]].storage;
 }
 
-static void one_step_makes_both_gradients_in_the_bytes_of_what_dies(void **unused)
+static void one_step_writes_both_gradients_in_place(void **unused)
 {
     (void)unused;
     built m;
@@ -363,7 +363,7 @@ static void one_step_makes_both_gradients_in_the_bytes_of_what_dies(void **unuse
     assert_string_equal(m.program.tensors[bwd->out[1]].name, "d.up");
     const hr_glu_attr *attr = (const hr_glu_attr *)bwd->attr;
     assert_true(attr->N == WIDTH);
-    for (int32_t k = 0; k < 2; k++) { /* what the price counts: exponentials */
+    for (int32_t k = 0; k < 2; k++) { /* the cost model counts exponentials */
         int64_t items[HR_ITEMS_MAX] = { 0 };
         hr_op_table[k ? HR_OP_glu_bwd : HR_OP_glu]->items(bwd, true, 5, items);
         assert_true(items[0] == 5 * WIDTH && !items[1]);
@@ -381,8 +381,8 @@ static void one_step_makes_both_gradients_in_the_bytes_of_what_dies(void **unuse
     free(m.memory);
 }
 
-/* Not kept, y is made again from gate and up, without a product. */
-static void a_dropped_result_is_gated_again_from_what_was_kept(void **unused)
+/* If y is not saved, it is recomputed from gate and up, without a product. */
+static void a_dropped_output_is_recomputed_from_gate_and_up(void **unused)
 {
     (void)unused;
     built m;
@@ -405,11 +405,11 @@ static void a_dropped_result_is_gated_again_from_what_was_kept(void **unused)
                 readers += in[i] == again->out[0];
             }
         }
-    assert_int_equal(readers, 1); /* the gradient of the weight that y was multiplied by */
+    assert_int_equal(readers, 1); /* the gradient of the weight that y is multiplied with */
     free(m.memory);
 }
 
-static void a_second_reader_is_refused_in_a_sentence(void **unused)
+static void a_second_reader_is_an_error_with_a_sentence(void **unused)
 {
     (void)unused;
     for (int32_t reader = 1; reader <= 2; reader++) {
@@ -422,23 +422,23 @@ static void a_second_reader_is_refused_in_a_sentence(void **unused)
     }
 }
 
-ON_RUNGS(every_place_gets_what_the_reference_says)
-ON_RUNGS(act_is_right_relatively_and_its_slope_absolutely)
-ON_RUNGS(far_out_are_the_limits_and_no_number_stays_none)
-ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
+ON_RUNGS(every_placement_of_outputs_matches_the_reference)
+ON_RUNGS(act_has_a_small_relative_and_its_derivative_a_small_absolute_error)
+ON_RUNGS(large_gates_give_the_limits_and_nan_stays_nan)
+ON_RUNGS(threads_and_splits_change_no_bit)
 
 int main(void)
 {
     print_message("seed %d\n", SEED);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reference_is_the_definition_and_its_derivative),
-        TEST_RUNGS(every_place_gets_what_the_reference_says),
-        TEST_RUNGS(act_is_right_relatively_and_its_slope_absolutely),
-        TEST_RUNGS(far_out_are_the_limits_and_no_number_stays_none),
-        TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
-        cmocka_unit_test(one_step_makes_both_gradients_in_the_bytes_of_what_dies),
-        cmocka_unit_test(a_dropped_result_is_gated_again_from_what_was_kept),
-        cmocka_unit_test(a_second_reader_is_refused_in_a_sentence),
+        cmocka_unit_test(the_reference_matches_the_definition_and_its_derivative),
+        TEST_RUNGS(every_placement_of_outputs_matches_the_reference),
+        TEST_RUNGS(act_has_a_small_relative_and_its_derivative_a_small_absolute_error),
+        TEST_RUNGS(large_gates_give_the_limits_and_nan_stays_nan),
+        TEST_RUNGS(threads_and_splits_change_no_bit),
+        cmocka_unit_test(one_step_writes_both_gradients_in_place),
+        cmocka_unit_test(a_dropped_output_is_recomputed_from_gate_and_up),
+        cmocka_unit_test(a_second_reader_is_an_error_with_a_sentence),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

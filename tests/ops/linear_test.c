@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products: every rung against the reference, the reference against finite differences, and
- * the same bits however tokens are cut and threads share. */
+/* Matrix products: every instruction set against the reference, the reference against finite
+ * differences, and the same bits for every split of tokens and number of threads. */
 #include <xmmintrin.h>
 
 #include "ops/linear/linear.h"
@@ -12,7 +12,8 @@ typedef struct {
     int64_t rows, K, N;
 } shape;
 
-/* Tails on every side, one element, no rows, several blocks of the reduction and of the columns. */
+/* Tails in every dimension, one element, no rows, several blocks of the reduction and of the
+ * columns. */
 static const shape odd_shapes[] = {
     { 1, 1, 1 },    { 0, 5, 7 },     { 13, 3, 17 },   { 5, 16, 16 },
     { 12, 64, 32 }, { 25, 33, 48 },  { 7, 700, 31 },  { 3, 20, 1090 },
@@ -42,7 +43,7 @@ static void *take_scratch(int64_t bytes)
     return take_poisoned(hr_round_up(bytes, 64));
 }
 
-/* What may differ: rounding of the result, and of sums of so many products of about one. */
+/* Tolerance: rounding of the result, and of a sum of `products` products of about one. */
 static void assert_product(const void *got, const void *expected, int64_t count, hr_dtype dtype,
                            int64_t products)
 {
@@ -50,7 +51,7 @@ static void assert_product(const void *got, const void *expected, int64_t count,
     assert_close(got, expected, count, dtype, rounding(dtype), dtype == HR_F32 ? size : size / 16);
 }
 
-/* One case of forward and one of dx. `options`: which operands are there, and what is in place. */
+/* One case of forward and one of dx. `options`: which operands exist, and which are in place. */
 typedef struct {
     shape size;
     hr_dtype dtype;
@@ -116,7 +117,7 @@ static void compare_dx(const hr_kernels *fast, const hr_kernels *ref, product_ca
     release_all();
 }
 
-/* Padding that is not zero, and gives up at the first. */
+/* Fails at the first nonzero element of the padding. */
 static void assert_padding_zero(const float *dw, int64_t K, int64_t N, hr_dtype dtype)
 {
     const hr_layout layout = hr_layout_for(dtype);
@@ -163,7 +164,7 @@ static void compare_dw(const hr_kernels *fast, const hr_kernels *ref, product_ca
     release_all();
 }
 
-/* Shapes of the list, then as many random ones: a third of them with a long side. */
+/* The listed shapes, then as many random ones: a third of them with one long side. */
 static product_case case_at(int64_t index, uint64_t *state)
 {
     static const int64_t sizes[3] = { 20, 50, 600 };
@@ -230,7 +231,7 @@ static void run_rows(hr_call call, hr_run_fn *run, int64_t in_width, int64_t out
     run_threads(&call, run, 1, threads);
 }
 
-static void neither_threads_nor_cuts_change_a_bit_of_rows(uint32_t mask)
+static void threads_and_splits_change_no_bit_of_rows(uint32_t mask)
 {
     static const int64_t cuts[] = { 0, 1, 3, 6, 10, 17, 60, 61, 124, 200 };
     enum { CUTS = sizeof cuts / sizeof *cuts, ROWS = 200, K = 1031, N = 214 };
@@ -242,7 +243,7 @@ static void neither_threads_nor_cuts_change_a_bit_of_rows(uint32_t mask)
         uint64_t state = SEED;
         const hr_dtype dtype = activations[k & 1];
         const bool dx = k & 2;
-        const double size = k & 4 ? 1e-37 : 1; /* sums where numbers end, too */
+        const double size = k & 4 ? 1e-37 : 1; /* also sums near the smallest numbers */
         const hr_linear_attr attr = dx ? (hr_linear_attr){ N, K, 64, HR_ACT_NONE }
                                        : (hr_linear_attr){ K, N, 64, HR_ACT_GELU };
         hr_run_fn *run = dx ? hr_linear_dx_run : hr_linear_run;
@@ -268,7 +269,7 @@ static void neither_threads_nor_cuts_change_a_bit_of_rows(uint32_t mask)
     _mm_setcsr(modes);
 }
 
-/* Tokens of sequences of T cut at `cuts`: dW and db of all cuts in turn. */
+/* Sequences of T split at `cuts`: computes dW and db over the pieces in order. */
 static void check_token_cuts(const hr_kernels *kernels, hr_dtype dtype, int64_t T,
                              const int64_t *cuts, int32_t cut_count)
 {
@@ -284,7 +285,7 @@ static void check_token_cuts(const hr_kernels *kernels, hr_dtype dtype, int64_t 
     void *db[2] = { take_poisoned(N * 4), take_poisoned(N * 4) };
     hr_call call = { .attr = &attr, .kernels = kernels, .scratch = scratch, .dtype = dtype };
     for (int32_t threads = 0; threads <= 4; threads++) {
-        const int32_t parts = threads == 0 ? 1 : cut_count - 1; /* first: all at once, one thread */
+        const int32_t parts = threads == 0 ? 1 : cut_count - 1; /* first: one call, one thread */
         call.out[0] = dw[threads > 0];
         call.out[1] = db[threads > 0];
         for (int32_t i = 0; i < parts; i++) {
@@ -303,7 +304,7 @@ static void check_token_cuts(const hr_kernels *kernels, hr_dtype dtype, int64_t 
     release_all();
 }
 
-static void neither_threads_nor_token_cuts_change_a_bit_of_sums(uint32_t mask)
+static void threads_and_token_splits_change_no_bit_of_sums(uint32_t mask)
 {
     static const int64_t at_64[] = { 0, 64, 64, 320, 384, 640, 700 };
     static const int64_t in_long_sequence[] = { 0, 128, 192, 448 };
@@ -319,8 +320,8 @@ static void neither_threads_nor_token_cuts_change_a_bit_of_sums(uint32_t mask)
     }
 }
 
-/* What is summed beside dW, and what is summed where the weight is frozen. */
-static void db_has_the_same_bits_alone_and_beside_dw(uint32_t mask)
+/* db together with dW, and alone as for a frozen weight. */
+static void db_has_the_same_bits_with_and_without_dw(uint32_t mask)
 {
     static const int64_t lengths[] = { 1, 33, 64, 101, 128 };
     enum { ROWS = 300, K = 70, N = 133 };
@@ -353,7 +354,7 @@ static void db_has_the_same_bits_alone_and_beside_dw(uint32_t mask)
 
 /* ---- extremes ---- */
 
-static void padding_stays_zero_beside_infinity(uint32_t mask)
+static void padding_stays_zero_next_to_infinity(uint32_t mask)
 {
     enum { ROWS = 5, K = 19, N = 21 };
     hr_kernels kernels;
@@ -378,7 +379,7 @@ static void padding_stays_zero_beside_infinity(uint32_t mask)
     }
 }
 
-static void activations_bear_extreme_values(uint32_t mask)
+static void activations_of_extreme_values_are_correct(uint32_t mask)
 {
     enum { COUNT = 10 };
     static const float values[COUNT] = { 0, -0.f, 1e30f, -1e30f, 40, -40, 1e-41f, -1e-41f, 5, -5 };
@@ -420,7 +421,7 @@ typedef struct {
     hr_act act;
 } small_net;
 
-/* sum of dy o ((act(x W + b)) V) + sum of addend o act(x W + b) */
+/* sum of dy * ((act(x W + b)) V) + sum of addend * act(x W + b) */
 static double objective(const hr_kernels *ref, const small_net *net)
 {
     const hr_linear_attr up = { FD_D, FD_F, 2, net->act }, down = { FD_F, FD_N, 2, HR_ACT_NONE };
@@ -445,7 +446,7 @@ static double objective(const hr_kernels *ref, const small_net *net)
     return sum;
 }
 
-/* Central differences of the objective at one fp32 place. */
+/* Central difference of the objective with respect to one fp32 value. */
 static double slope_at(const hr_kernels *ref, const small_net *net, float *place)
 {
     const float step = 1.0f / 128, kept = *place;
@@ -501,7 +502,7 @@ static void check_gradients(const hr_kernels *ref, hr_act act)
                       .rows = FD_ROWS,
                       .clear = 3 };
     run_threads(&call, hr_linear_dw_run, 1, 1);
-    for (int64_t i = 0; i < FD_ROWS * FD_F; i++) /* central differences would straddle the kink */
+    for (int64_t i = 0; i < FD_ROWS * FD_F; i++) /* central differences must not cross the kink */
         if (act == HR_ACT_RELU) assert_true(fabsf(net.pre[i]) > 0.01f);
     for (int64_t i = 0; i < FD_ROWS * FD_D; i++)
         assert_slope(dx[i], slope_at(ref, &net, net.x + i), "dx", i);
@@ -514,7 +515,7 @@ static void check_gradients(const hr_kernels *ref, hr_act act)
     release_all();
 }
 
-static void the_gradients_are_the_slopes_of_the_reference(void **state)
+static void the_gradients_match_finite_differences_of_the_reference(void **state)
 {
     (void)state;
     hr_kernels ref;
@@ -525,7 +526,7 @@ static void the_gradients_are_the_slopes_of_the_reference(void **state)
     check_gradients(&ref, HR_ACT_GELU_TANH);
 }
 
-static void scratch_never_shrinks_with_rows(void **state)
+static void scratch_is_monotone_in_rows(void **state)
 {
     (void)state;
     const hr_linear_attr attr = { 700, 90, 64, HR_ACT_NONE };
@@ -551,15 +552,15 @@ static void scratch_never_shrinks_with_rows(void **state)
 ON_ALL(forward_agrees_with_the_reference)
 ON_ALL(dx_agrees_with_the_reference)
 ON_ALL(dw_agrees_with_the_reference)
-ON_ALL(neither_threads_nor_cuts_change_a_bit_of_rows)
-ON_ALL(neither_threads_nor_token_cuts_change_a_bit_of_sums)
-ON_ALL(db_has_the_same_bits_alone_and_beside_dw)
-ON_ALL(padding_stays_zero_beside_infinity)
-ON_ALL(activations_bear_extreme_values)
-ON(neither_threads_nor_token_cuts_change_a_bit_of_sums, ref)
-ON(db_has_the_same_bits_alone_and_beside_dw, ref)
-ON(padding_stays_zero_beside_infinity, ref)
-ON(activations_bear_extreme_values, ref)
+ON_ALL(threads_and_splits_change_no_bit_of_rows)
+ON_ALL(threads_and_token_splits_change_no_bit_of_sums)
+ON_ALL(db_has_the_same_bits_with_and_without_dw)
+ON_ALL(padding_stays_zero_next_to_infinity)
+ON_ALL(activations_of_extreme_values_are_correct)
+ON(threads_and_token_splits_change_no_bit_of_sums, ref)
+ON(db_has_the_same_bits_with_and_without_dw, ref)
+ON(padding_stays_zero_next_to_infinity, ref)
+ON(activations_of_extreme_values_are_correct, ref)
 
 int main(void)
 {
@@ -568,17 +569,17 @@ int main(void)
         TEST_ALL(forward_agrees_with_the_reference),
         TEST_ALL(dx_agrees_with_the_reference),
         TEST_ALL(dw_agrees_with_the_reference),
-        TEST_ALL(neither_threads_nor_cuts_change_a_bit_of_rows),
-        TEST_ALL(neither_threads_nor_token_cuts_change_a_bit_of_sums),
-        TEST_ALL(db_has_the_same_bits_alone_and_beside_dw),
-        TEST_ALL(padding_stays_zero_beside_infinity),
-        TEST_ALL(activations_bear_extreme_values),
-        cmocka_unit_test(neither_threads_nor_token_cuts_change_a_bit_of_sums_on_ref),
-        cmocka_unit_test(db_has_the_same_bits_alone_and_beside_dw_on_ref),
-        cmocka_unit_test(padding_stays_zero_beside_infinity_on_ref),
-        cmocka_unit_test(activations_bear_extreme_values_on_ref),
-        cmocka_unit_test(the_gradients_are_the_slopes_of_the_reference),
-        cmocka_unit_test(scratch_never_shrinks_with_rows),
+        TEST_ALL(threads_and_splits_change_no_bit_of_rows),
+        TEST_ALL(threads_and_token_splits_change_no_bit_of_sums),
+        TEST_ALL(db_has_the_same_bits_with_and_without_dw),
+        TEST_ALL(padding_stays_zero_next_to_infinity),
+        TEST_ALL(activations_of_extreme_values_are_correct),
+        cmocka_unit_test(threads_and_token_splits_change_no_bit_of_sums_on_ref),
+        cmocka_unit_test(db_has_the_same_bits_with_and_without_dw_on_ref),
+        cmocka_unit_test(padding_stays_zero_next_to_infinity_on_ref),
+        cmocka_unit_test(activations_of_extreme_values_are_correct_on_ref),
+        cmocka_unit_test(the_gradients_match_finite_differences_of_the_reference),
+        cmocka_unit_test(scratch_is_monotone_in_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

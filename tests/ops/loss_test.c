@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cross-entropy and its z-loss: every rung against the reference up to the largest vocabularies,
- * its exponentials, ignored targets, logits beyond all bounds; the reference against finite
+/* Cross-entropy and z-loss: every instruction set against the reference up to the largest
+ * vocabularies, exponentials, ignored targets, extreme logits; the reference against finite
  * differences. */
 #include "ops/loss/loss.h"
 #include "ops/passes.h"
@@ -15,8 +15,9 @@ static int32_t *take_targets(int64_t rows, int64_t V, uint64_t *state)
     return targets;
 }
 
-/* At its target a row holds share - 1, where a share near 1 leaves few digits: what is right there
- * to 1e-7 absolutely becomes equal, so that the comparison of the others can be strict. */
+/* At its target a row holds probability - 1, which has few digits if the probability is near 1.
+ * Values equal to 1e-7 absolute are made equal, so that the other elements can be compared
+ * strictly. */
 static void check_targets(void *got, const void *expected, const int32_t *targets, int64_t rows,
                           int64_t V, hr_dtype dtype)
 {
@@ -56,7 +57,7 @@ static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, int64_t
     call.clear = 0;
     run_threads(&call, hr_loss_run, 2, 2);
     assert_true(fabs(sums[0] - 5 - expected_sums[0]) <= 1e-5 * (fabs(expected_sums[0]) + 1));
-    if (z > 0) sums[1] -= 6; /* else the second number is nobody's */
+    if (z > 0) sums[1] -= 6; /* otherwise the second element is not part of the result */
     assert_true(fabs(sums[1] - expected_sums[1]) <= 1e-5 * fabs(expected_sums[1]));
     if (over != 2) {
         check_targets(got, expected, call.in[1], rows, V, dtype);
@@ -82,8 +83,8 @@ static void rows_agree_with_the_reference(uint32_t mask)
     }
 }
 
-/* With two logits 0 and -x the second's share is e^-x / (1 + e^-x). */
-static void exponentials_are_right_to_four_millionths(uint32_t mask)
+/* With two logits 0 and -x the second probability is e^-x / (1 + e^-x). */
+static void exponentials_have_a_relative_error_below_4e_6(uint32_t mask)
 {
     hr_kernels kernels;
     hr_loss_kernels_fill(&kernels.loss, mask);
@@ -119,7 +120,7 @@ static void an_ignored_target_costs_nothing_and_has_no_gradient(uint32_t mask)
     release_all();
 }
 
-static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
+static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     enum { ROWS = 37, V = 100 };
     hr_kernels kernels;
@@ -132,10 +133,10 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     double sums[THREADS_MOST + 1][2];
     void *dlogits[THREADS_MOST + 1];
     for (int32_t threads = 0; threads <= THREADS_MOST; threads++) {
-        const int64_t turn = threads == 0 ? ROWS : 5 * threads;
+        const int64_t call_rows = threads == 0 ? ROWS : 5 * threads;
         dlogits[threads] = take_poisoned(ROWS * V * 2);
-        for (int64_t first = 0; first < ROWS; first += turn) {
-            const int64_t rows = hr_min(turn, ROWS - first);
+        for (int64_t first = 0; first < ROWS; first += call_rows) {
+            const int64_t rows = hr_min(call_rows, ROWS - first);
             hr_call call = {
                 .in = { hr_element_at(logits, first * V, HR_BF16), targets + first, &scale },
                 .out = { sums[threads], hr_element_at(dlogits[threads], first * V, HR_BF16) },
@@ -154,7 +155,7 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     release_all();
 }
 
-static void extreme_logits_give_what_they_must(uint32_t mask)
+static void extreme_logits_give_the_correct_loss(uint32_t mask)
 {
     enum { V = 37 };
     hr_kernels kernels;
@@ -177,13 +178,13 @@ static void extreme_logits_give_what_they_must(uint32_t mask)
     }
 }
 
-/* Of the loss and what z adds to it. */
+/* The loss including the z-loss. */
 static double whole_of(hr_loss_row row, double z)
 {
     return row.loss + z * row.log_sum * row.log_sum;
 }
 
-static void the_gradient_is_the_slope_of_the_loss(uint32_t mask)
+static void the_gradient_matches_finite_differences_of_the_loss(uint32_t mask)
 {
     enum { V = 21 };
     hr_kernels kernels;
@@ -208,22 +209,22 @@ static void the_gradient_is_the_slope_of_the_loss(uint32_t mask)
 }
 
 ON_RUNGS(rows_agree_with_the_reference)
-ON_RUNGS(exponentials_are_right_to_four_millionths)
+ON_RUNGS(exponentials_have_a_relative_error_below_4e_6)
 ON_RUNGS(an_ignored_target_costs_nothing_and_has_no_gradient)
-ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
-ON_RUNGS(extreme_logits_give_what_they_must)
-ON_RUNGS(the_gradient_is_the_slope_of_the_loss)
+ON_RUNGS(threads_and_splits_change_no_bit)
+ON_RUNGS(extreme_logits_give_the_correct_loss)
+ON_RUNGS(the_gradient_matches_finite_differences_of_the_loss)
 
 int main(void)
 {
     print_message("seed %d\n", SEED);
     const struct CMUnitTest tests[] = {
         TEST_RUNGS(rows_agree_with_the_reference),
-        TEST_RUNGS(exponentials_are_right_to_four_millionths),
+        TEST_RUNGS(exponentials_have_a_relative_error_below_4e_6),
         TEST_RUNGS(an_ignored_target_costs_nothing_and_has_no_gradient),
-        TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
-        TEST_RUNGS(extreme_logits_give_what_they_must),
-        TEST_RUNGS(the_gradient_is_the_slope_of_the_loss),
+        TEST_RUNGS(threads_and_splits_change_no_bit),
+        TEST_RUNGS(extreme_logits_give_the_correct_loss),
+        TEST_RUNGS(the_gradient_matches_finite_differences_of_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

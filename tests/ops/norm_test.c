@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LayerNorm and RMSNorm, of rows and of groups: every rung against the reference, the reference
- * against the equations in double and their finite differences, the same bits however tokens are
- * cut and threads share, and what the builder makes of it. */
+/* LayerNorm and RMSNorm of rows and of groups: every instruction set against the reference, the
+ * reference against the equations in double and their finite differences, the same bits for every
+ * split of tokens and number of threads, and the builder. */
 #include "graph/builder.h"
 #include "ops/list.h"
 #include "ops/norm/norm.h"
@@ -10,7 +10,7 @@
 
 enum { SEED = 101, SHAPE_COUNT = 4 };
 
-/* Of rows and of groups within them, centred and not. */
+/* Of rows and of groups within rows, centred and not. */
 static const struct {
     int64_t groups;
     bool centred;
@@ -46,7 +46,7 @@ static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, int64
     call.out[0] = got;
     call.out[1] = all_operands ? stat : NULL;
     run_threads(&call, hr_norm_run, 1, 2);
-    /* Elements that nearly agree lose digits in the subtraction of their mean. */
+    /* Nearly equal elements lose digits when their mean is subtracted. */
     for (int64_t r = 0; r < groups; r++)
         assert_close(hr_element_at(got, r * D, dtype), hr_element_at(expected, r * D, dtype), D,
                      dtype, rounding(dtype),
@@ -129,12 +129,12 @@ typedef struct {
     float *gain, *stat, *dgain, *dbias;
 } backward_arrays;
 
-/* One backward pass over all rows, in turns of so many. */
-static void run_turns(const hr_kernels *kernels, backward_arrays a, const hr_norm_attr *attr,
-                      int64_t rows, int64_t turn, hr_dtype dtype, int32_t threads)
+/* One backward pass over all rows, in calls of `call_rows` rows. */
+static void run_calls(const hr_kernels *kernels, backward_arrays a, const hr_norm_attr *attr,
+                      int64_t rows, int64_t call_rows, hr_dtype dtype, int32_t threads)
 {
-    for (int64_t first = 0; first < rows; first += turn) {
-        const int64_t count = rows - first < turn ? rows - first : turn;
+    for (int64_t first = 0; first < rows; first += call_rows) {
+        const int64_t count = rows - first < call_rows ? rows - first : call_rows;
         const int64_t group = first * attr->groups, at = group * attr->D;
         hr_call call = { .in = { hr_element_at(a.dy, at, dtype), hr_element_at(a.x, at, dtype),
                                  a.stat + hr_norm_stats(attr) * group, a.gain,
@@ -151,8 +151,8 @@ static void run_turns(const hr_kernels *kernels, backward_arrays a, const hr_nor
     }
 }
 
-static void compare_cuts(const hr_kernels *kernels, int64_t rows, int64_t T, int64_t turn,
-                         int32_t shape, hr_dtype dtype, int32_t threads)
+static void compare_splits(const hr_kernels *kernels, int64_t rows, int64_t T, int64_t call_rows,
+                           int32_t shape, hr_dtype dtype, int32_t threads)
 {
     uint64_t state = start(SEED);
     const hr_norm_attr *attr = attr_of(37, shape, T);
@@ -172,8 +172,8 @@ static void compare_cuts(const hr_kernels *kernels, int64_t rows, int64_t T, int
     cut.dx = take_poisoned(bytes);
     cut.dgain = take_poisoned(D * 4);
     cut.dbias = attr->centred ? take_poisoned(D * 4) : NULL;
-    run_turns(kernels, whole, attr, rows, rows, dtype, 1);
-    run_turns(kernels, cut, attr, rows, turn, dtype, threads);
+    run_calls(kernels, whole, attr, rows, rows, dtype, 1);
+    run_calls(kernels, cut, attr, rows, call_rows, dtype, threads);
     assert_same_bits(cut.dx, whole.dx, bytes);
     assert_same_bits(cut.dgain, whole.dgain, D * 4);
     if (attr->centred) assert_same_bits(cut.dbias, whole.dbias, D * 4);
@@ -181,25 +181,25 @@ static void compare_cuts(const hr_kernels *kernels, int64_t rows, int64_t T, int
     release_all();
 }
 
-static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
+static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     hr_kernels kernels;
     hr_norm_kernels_fill(&kernels.norm, mask);
     for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
         for (int32_t k = 0; k < 2 * SHAPE_COUNT; k++) {
             const hr_dtype dtype = activations[k & 1];
-            compare_cuts(&kernels, 512, 256, 512, k / 2, dtype, threads);
-            compare_cuts(&kernels, 512, 256, 64, k / 2, dtype, threads);
-            compare_cuts(&kernels, 512, 256, 192, k / 2, dtype, threads);
-            compare_cuts(&kernels, 505, 101, 101, k / 2, dtype, threads);
-            compare_cuts(&kernels, 505, 101, 202, k / 2, dtype, threads);
-            compare_cuts(&kernels, 60, 5, 15, k / 2, dtype, threads);
+            compare_splits(&kernels, 512, 256, 512, k / 2, dtype, threads);
+            compare_splits(&kernels, 512, 256, 64, k / 2, dtype, threads);
+            compare_splits(&kernels, 512, 256, 192, k / 2, dtype, threads);
+            compare_splits(&kernels, 505, 101, 101, k / 2, dtype, threads);
+            compare_splits(&kernels, 505, 101, 202, k / 2, dtype, threads);
+            compare_splits(&kernels, 60, 5, 15, k / 2, dtype, threads);
         }
 }
 
-/* Groups are rows of the forward pass: whoever takes which, and wherever a thread's share ends
- * within a row, they come out as if each were a row of its own. */
-static void groups_are_normalised_as_rows_of_their_own(uint32_t mask)
+/* Groups are rows of the forward pass: the result does not depend on which thread computes a group,
+ * even if a share ends within a row. */
+static void groups_are_normalised_as_separate_rows(uint32_t mask)
 {
     enum { ROWS = 5, D = 12 };
     hr_kernels kernels;
@@ -231,8 +231,8 @@ static void groups_are_normalised_as_rows_of_their_own(uint32_t mask)
     }
 }
 
-/* Any cut may be asked for; the sums then agree up to rounding, and the scratch is enough. */
-static void any_cut_fits_in_its_scratch(void **unused)
+/* Any split is allowed; the sums then agree up to rounding, and the scratch suffices. */
+static void any_split_fits_in_its_scratch(void **unused)
 {
     (void)unused;
     hr_kernels kernels;
@@ -268,8 +268,8 @@ static void any_cut_fits_in_its_scratch(void **unused)
             }
 }
 
-/* Blocks of 64 tokens hold a sum of D, or two: groups add nothing. */
-static void scratch_is_what_the_sums_of_the_blocks_need(void **unused)
+/* A block of 64 tokens has one sum of D, or two, for any number of groups. */
+static void scratch_has_the_size_of_the_block_sums(void **unused)
 {
     (void)unused;
     const int64_t D = 20, T = 130, rows = 2 * T + 65, blocks = 3 + 3 + 2 + 2;
@@ -281,7 +281,7 @@ static void scratch_is_what_the_sums_of_the_blocks_need(void **unused)
 
 enum { ROWS = 5, WIDTH = 11, MOST = ROWS * WIDTH * 3 };
 
-/* Of the equations in norm.h, written down again in double. */
+/* The equations of norm.h in double. */
 typedef struct {
     double x[MOST], gain[WIDTH], bias[WIDTH], weight[MOST];
 } operands;
@@ -363,13 +363,13 @@ static void gradient_of_shape(int32_t shape)
     release_all();
 }
 
-static void the_gradient_is_the_slope_of_the_equations(void **unused)
+static void the_gradient_matches_finite_differences_of_the_equations(void **unused)
 {
     (void)unused;
     for (int32_t shape = 0; shape < SHAPE_COUNT; shape++) gradient_of_shape(shape);
 }
 
-static void extreme_rows_give_what_they_must(uint32_t mask)
+static void extreme_rows_are_normalised_correctly(uint32_t mask)
 {
     enum { D = 33 };
     hr_kernels kernels;
@@ -406,7 +406,7 @@ static void extreme_rows_give_what_they_must(uint32_t mask)
     }
 }
 
-/* A program of one norm of x [rows, width] by a gain of D. */
+/* A program with one norm of x [rows, width] with a gain of D. */
 typedef struct {
     _Alignas(64) char memory[1 << 16];
     hr_region region;
@@ -435,7 +435,7 @@ static void open_scene(scene *s, int64_t width, int64_t D, bool training)
     s->x = hr_build_rows(&s->builder, "x", HR_BF16, width);
 }
 
-static void the_builder_counts_groups_and_keeps_what_backward_needs(void **unused)
+static void the_builder_counts_groups_and_saves_statistics(void **unused)
 {
     (void)unused;
     static const struct {
@@ -500,9 +500,9 @@ static void the_derivative_has_the_attributes_and_no_bias_without_one(void **unu
 
 ON_RUNGS(forward_agrees_with_the_reference)
 ON_RUNGS(backward_agrees_with_the_reference)
-ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
-ON_RUNGS(groups_are_normalised_as_rows_of_their_own)
-ON_RUNGS(extreme_rows_give_what_they_must)
+ON_RUNGS(threads_and_splits_change_no_bit)
+ON_RUNGS(groups_are_normalised_as_separate_rows)
+ON_RUNGS(extreme_rows_are_normalised_correctly)
 
 int main(void)
 {
@@ -510,13 +510,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_RUNGS(forward_agrees_with_the_reference),
         TEST_RUNGS(backward_agrees_with_the_reference),
-        TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
-        TEST_RUNGS(groups_are_normalised_as_rows_of_their_own),
-        TEST_RUNGS(extreme_rows_give_what_they_must),
-        cmocka_unit_test(any_cut_fits_in_its_scratch),
-        cmocka_unit_test(scratch_is_what_the_sums_of_the_blocks_need),
-        cmocka_unit_test(the_gradient_is_the_slope_of_the_equations),
-        cmocka_unit_test(the_builder_counts_groups_and_keeps_what_backward_needs),
+        TEST_RUNGS(threads_and_splits_change_no_bit),
+        TEST_RUNGS(groups_are_normalised_as_separate_rows),
+        TEST_RUNGS(extreme_rows_are_normalised_correctly),
+        cmocka_unit_test(any_split_fits_in_its_scratch),
+        cmocka_unit_test(scratch_has_the_size_of_the_block_sums),
+        cmocka_unit_test(the_gradient_matches_finite_differences_of_the_equations),
+        cmocka_unit_test(the_builder_counts_groups_and_saves_statistics),
         cmocka_unit_test(the_derivative_has_the_attributes_and_no_bias_without_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* passes.h - what the tests of memory-bound passes share: rungs, random arrays at faulting pages,
- * a call as the executor would make it, comparison. */
+/* passes.h - shared parts of the tests of memory-bound passes: instruction sets, random arrays that
+ * end at an inaccessible page, calls as the executor makes them, comparison. */
 #ifndef HR_TESTS_OPS_PASSES_H
 #define HR_TESTS_OPS_PASSES_H
 
@@ -27,7 +27,7 @@ enum { SIZE_COUNT = 10, THREADS_MOST = 4, ARRAYS_MOST = 64 };
 static const int64_t odd_sizes[SIZE_COUNT] = { 1, 2, 15, 16, 17, 31, 33, 100, 512, 513 };
 static const hr_dtype activations[2] = { HR_F32, HR_BF16 };
 
-/* Arrays of one case; all given back together. */
+/* Arrays of one case; freed together. */
 static hr_guard arrays[ARRAYS_MOST];
 static int32_t array_count;
 
@@ -42,7 +42,7 @@ static inline void release_all(void)
     while (array_count > 0) hr_guard_close(&arrays[--array_count]);
 }
 
-/* Where the numbers of a case start; every round of HR_COUNT has others. */
+/* Seed of a case; every round of HR_COUNT has its own. */
 static int32_t test_round;
 
 static inline uint64_t start(uint64_t seed)
@@ -64,7 +64,7 @@ static inline void *take_random(int64_t count, hr_dtype dtype, double scale, uin
     return array;
 }
 
-/* All bits set: not a number in every type. */
+/* All bits set: NaN in every floating-point type. */
 static inline void *take_poisoned(int64_t bytes)
 {
     return memset(take(bytes), 0xff, (size_t)bytes);
@@ -77,7 +77,7 @@ static inline void *take_copy(const void *from, int64_t bytes)
     return array;
 }
 
-/* Runs an operation as a pool of so many threads would, one after the other. */
+/* Runs an operation as `threads` threads of a pool would, one after the other. */
 static inline void run_threads(hr_call *call, hr_run_fn *run, int32_t phases, int32_t threads)
 {
     call->threads = threads;
@@ -85,7 +85,7 @@ static inline void run_threads(hr_call *call, hr_run_fn *run, int32_t phases, in
         for (call->thread = threads - 1; call->thread >= 0; call->thread--) run(call);
 }
 
-/* |got - expected| <= relative * (|expected| + scale): `scale` is the size of what was summed. */
+/* |got - expected| <= relative * (|expected| + scale); `scale` is the magnitude of the summands. */
 static inline void assert_close(const void *got, const void *expected, int64_t count,
                                 hr_dtype dtype, double relative, double scale)
 {
@@ -102,13 +102,13 @@ static inline void assert_same_bits(const void *got, const void *expected, int64
     if (bytes > 0) assert_memory_equal(got, expected, (size_t)bytes);
 }
 
-/* What rounding to the type may change, relatively. */
+/* Relative error of rounding to the type. */
 static inline double rounding(hr_dtype dtype)
 {
     return dtype == HR_BF16 ? 1.0 / 128 : 4e-6;
 }
 
-/* A sentence for each rung: `NAME_on_avx2` and so on call NAME with its mask of CPU features,
+/* Defines a test per instruction set: `NAME_on_avx2` and so on call NAME with its CPU feature mask,
  * HR_COUNT times. */
 #define ON_RUNG(name, rung) \
     static void name##_on_##rung(void **state) \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gated linear recurrence: the reference against the equations in long double, and its backward
- * half against differences of those; every rung against the reference, apart and in every place
- * that the contract allows; gates at their ends and what is no number; threads, cuts, and sequences
- * in pieces; and what the builder makes of it. */
+/* The gated linear recurrence: the reference against the equations in long double, its backward
+ * pass against finite differences; every instruction set against the reference, separate and in
+ * place wherever the contract allows it; extreme gates and NaN; threads, splits and continued
+ * sequences; and the builder. */
 #include <stdlib.h>
 
 #include "graph/builder.h"
@@ -19,7 +19,7 @@ enum { SEED = 1709 };
 
 enum { DY, U, X, ARRAYS };
 
-/* What a case works on: whole arrays, and where its results go. */
+/* The arrays of a case. */
 typedef struct {
     void *dy, *u, *x, *y, *du;
     float *alpha, *dalpha, *state;
@@ -30,7 +30,7 @@ static long double gate_at(float alpha)
     return 1 / (1 + expl(-(long double)alpha));
 }
 
-/* The states of one channel by the equations. */
+/* The states of one channel, from the equations. */
 static void states_of(float alpha, const void *u, int64_t c, int64_t C, int64_t tokens,
                       hr_dtype dtype, long double *s)
 {
@@ -39,7 +39,7 @@ static void states_of(float alpha, const void *u, int64_t c, int64_t C, int64_t 
         s[t] = a * (t ? s[t - 1] : 0) + b * (long double)hr_element_get(u, t * C + c, dtype);
 }
 
-/* Draws what a recurrence runs over, again wherever rounding could decide the sign of a state. */
+/* Draws u, and draws again wherever rounding could change the sign of a state. */
 static void *take_clear(const float *alpha, int64_t rows, int64_t C, int64_t T, hr_dtype dtype,
                         uint64_t *state)
 {
@@ -100,7 +100,7 @@ static long double loss_of(float alpha, long double shift, const float *u, const
     return loss;
 }
 
-static void the_reference_is_the_equations_and_their_derivative(void **unused)
+static void the_reference_matches_the_equations_and_their_derivatives(void **unused)
 {
     enum { TOKENS = 70, C = 5, ROWS = 2 * TOKENS };
     (void)unused;
@@ -142,7 +142,7 @@ static void the_reference_is_the_equations_and_their_derivative(void **unused)
     release_all();
 }
 
-/* Where an output lies: apart, or in the bytes of an input. */
+/* Placement of an output: separate, or over an input. */
 enum { APART = ARRAYS };
 
 static void compare(const hr_kernels *fast, const hr_kernels *ref, const hr_recurrence_attr *attr,
@@ -194,9 +194,9 @@ static void rungs_agree_with_the_reference(uint32_t mask)
             }
 }
 
-/* A channel that forgets at once is max(u, 0), one that never takes anything 0; what is no number
- * stays in its channel and sequence. */
-static void gates_at_their_ends_and_no_numbers(uint32_t mask)
+/* A channel with a = 0 gives max(u, 0), one with a = 1 gives 0; NaN stays in its channel and
+ * sequence. */
+static void extreme_gates_are_correct_and_nan_stays_in_its_channel(uint32_t mask)
 {
     enum { TOKENS = 5, ROWS = 2 * TOKENS, C = 8 };
     static const float ends[C] = { -200, -INFINITY, 200, INFINITY, 0, 0, NAN, 0 };
@@ -240,20 +240,20 @@ static void gates_at_their_ends_and_no_numbers(uint32_t mask)
     }
 }
 
-/* From `whole` what a turn of so many rows from `first` on works on. */
-static arrays_of turn_of(arrays_of whole, int64_t at, hr_dtype dtype)
+/* The arrays of a call that starts at element `at` of `whole`. */
+static arrays_of part_at(arrays_of whole, int64_t at, hr_dtype dtype)
 {
-    arrays_of turn = whole;
-    turn.dy = hr_element_at(whole.dy, at, dtype);
-    turn.u = hr_element_at(whole.u, at, dtype);
-    turn.x = hr_element_at(whole.x, at, dtype);
-    turn.y = hr_element_at(whole.y, at, dtype);
-    turn.du = hr_element_at(whole.du, at, dtype);
-    return turn;
+    arrays_of part = whole;
+    part.dy = hr_element_at(whole.dy, at, dtype);
+    part.u = hr_element_at(whole.u, at, dtype);
+    part.x = hr_element_at(whole.x, at, dtype);
+    part.y = hr_element_at(whole.y, at, dtype);
+    part.du = hr_element_at(whole.du, at, dtype);
+    return part;
 }
 
-static void compare_cuts(const hr_kernels *kernels, int64_t T, int64_t sequences, int64_t turn,
-                         hr_dtype dtype, int32_t threads)
+static void compare_splits(const hr_kernels *kernels, int64_t T, int64_t sequences,
+                           int64_t call_sequences, hr_dtype dtype, int32_t threads)
 {
     enum { C = 273 };
     const hr_recurrence_attr attr = { C, T };
@@ -272,9 +272,9 @@ static void compare_cuts(const hr_kernels *kernels, int64_t T, int64_t sequences
     cut.dalpha = take_poisoned(C * 4);
     run_forward(kernels, &attr, rows, dtype, whole, 1);
     run_backward(kernels, &attr, rows, dtype, whole, true, 1);
-    for (int64_t first = 0; first < rows; first += turn * T) {
-        const int64_t count = hr_min(turn * T, rows - first);
-        const arrays_of a = turn_of(cut, first * C, dtype);
+    for (int64_t first = 0; first < rows; first += call_sequences * T) {
+        const int64_t count = hr_min(call_sequences * T, rows - first);
+        const arrays_of a = part_at(cut, first * C, dtype);
         run_forward(kernels, &attr, count, dtype, a, threads);
         run_backward(kernels, &attr, count, dtype, a, first == 0, threads);
     }
@@ -285,25 +285,26 @@ static void compare_cuts(const hr_kernels *kernels, int64_t T, int64_t sequences
     release_all();
 }
 
-static void neither_threads_nor_micro_batches_change_a_bit(uint32_t mask)
+static void threads_and_micro_batches_change_no_bit(uint32_t mask)
 {
     hr_kernels kernels;
     hr_recurrence_kernels_fill(&kernels.recurrence, mask);
     for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
         for (int32_t d = 0; d < 2; d++) {
-            compare_cuts(&kernels, 128, 4, 4, activations[d], threads);
-            compare_cuts(&kernels, 128, 4, 1, activations[d], threads);
-            compare_cuts(&kernels, 70, 5, 2, activations[d], threads);
-            compare_cuts(&kernels, 3, 7, 3, activations[d], threads);
+            compare_splits(&kernels, 128, 4, 4, activations[d], threads);
+            compare_splits(&kernels, 128, 4, 1, activations[d], threads);
+            compare_splits(&kernels, 70, 5, 2, activations[d], threads);
+            compare_splits(&kernels, 3, 7, 3, activations[d], threads);
         }
 }
 
-/* A sequence in pieces of any length, each from the state that the one before it left. */
-static void a_state_carries_a_sequence_from_call_to_call(uint32_t mask)
+/* A sequence in pieces of any length, each continuing the state of the previous one. */
+static void a_state_continues_a_sequence_across_calls(uint32_t mask)
 {
     enum { C = 150, TOKENS = 90 };
     static const int64_t ends[] = { 1, 2, 33, 33, 64, 90 };
-    const hr_recurrence_attr attr = { C, 16 }; /* shorter: what is there decides, not T */
+    /* shorter than the sequence: with a state the number of rows counts, not T */
+    const hr_recurrence_attr attr = { C, 16 };
     const hr_recurrence_attr whole_attr = { C, TOKENS };
     hr_kernels kernels;
     hr_recurrence_kernels_fill(&kernels.recurrence, mask);
@@ -323,13 +324,13 @@ static void a_state_carries_a_sequence_from_call_to_call(uint32_t mask)
         hr_call clear = { .out = { cut.state }, .attr = &attr, .kernels = &kernels };
         run_threads(&clear, hr_recurrence_clear_run, 1, 2);
         for (size_t k = 0; k < sizeof ends / sizeof *ends; first = ends[k++])
-            run_forward(&kernels, &attr, ends[k] - first, dtype, turn_of(cut, first * C, dtype), 3);
+            run_forward(&kernels, &attr, ends[k] - first, dtype, part_at(cut, first * C, dtype), 3);
         assert_same_bits(cut.y, whole.y, bytes);
         release_all();
     }
 }
 
-/* ---- what the builder makes of it */
+/* ---- the builder */
 
 enum { WIDTH = 16, LENGTH = 8, REGION_BYTES = 1 << 20 };
 
@@ -393,7 +394,7 @@ static hr_status derive(built *m)
     return status;
 }
 
-/* The one step of an operation in a direction; null: none. */
+/* The single step of an operation in a direction; null: none. */
 static const hr_step *only(const built *m, int32_t op, hr_direction direction)
 {
     const hr_step *found = NULL;
@@ -411,9 +412,9 @@ static int32_t storage_of(const hr_plan *plan, int32_t tensor)
     return plan->buffers[plan->buffer_of_tensor[tensor]].storage;
 }
 
-/* No state is kept; the gradient of u lies where u lay, and that of the stream is that of y until
- * the product adds to it. */
-static void nothing_is_kept_but_what_it_runs_over(void **unused)
+/* No state is saved. The gradient of u reuses the storage of u, and the gradient of the stream that
+ * of y until the product adds to it. */
+static void only_the_input_is_saved_for_backward(void **unused)
 {
     (void)unused;
     built m;
@@ -443,7 +444,7 @@ static void nothing_is_kept_but_what_it_runs_over(void **unused)
     free(m.memory);
 }
 
-static void what_it_runs_over_may_be_made_again(void **unused)
+static void the_input_may_be_recomputed(void **unused)
 {
     (void)unused;
     built m;
@@ -459,7 +460,7 @@ static void what_it_runs_over_may_be_made_again(void **unused)
     free(m.memory);
 }
 
-static void a_second_reader_is_refused_in_a_sentence(void **unused)
+static void a_second_reader_is_an_error_with_a_sentence(void **unused)
 {
     (void)unused;
     built m;
@@ -470,21 +471,21 @@ static void a_second_reader_is_refused_in_a_sentence(void **unused)
 }
 
 ON_RUNGS(rungs_agree_with_the_reference)
-ON_RUNGS(gates_at_their_ends_and_no_numbers)
-ON_RUNGS(neither_threads_nor_micro_batches_change_a_bit)
-ON_RUNGS(a_state_carries_a_sequence_from_call_to_call)
+ON_RUNGS(extreme_gates_are_correct_and_nan_stays_in_its_channel)
+ON_RUNGS(threads_and_micro_batches_change_no_bit)
+ON_RUNGS(a_state_continues_a_sequence_across_calls)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reference_is_the_equations_and_their_derivative),
+        cmocka_unit_test(the_reference_matches_the_equations_and_their_derivatives),
         TEST_RUNGS(rungs_agree_with_the_reference),
-        TEST_RUNGS(gates_at_their_ends_and_no_numbers),
-        TEST_RUNGS(neither_threads_nor_micro_batches_change_a_bit),
-        TEST_RUNGS(a_state_carries_a_sequence_from_call_to_call),
-        cmocka_unit_test(nothing_is_kept_but_what_it_runs_over),
-        cmocka_unit_test(what_it_runs_over_may_be_made_again),
-        cmocka_unit_test(a_second_reader_is_refused_in_a_sentence),
+        TEST_RUNGS(extreme_gates_are_correct_and_nan_stays_in_its_channel),
+        TEST_RUNGS(threads_and_micro_batches_change_no_bit),
+        TEST_RUNGS(a_state_continues_a_sequence_across_calls),
+        cmocka_unit_test(only_the_input_is_saved_for_backward),
+        cmocka_unit_test(the_input_may_be_recomputed),
+        cmocka_unit_test(a_second_reader_is_an_error_with_a_sentence),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotary positions: every rung against the reference, in place and copying; what does not turn is
- * copied; turning back undoes it; the table against its definition in long double. */
+/* RoPE: every instruction set against the reference, in place and copying; other elements are
+ * copied; the inverse undoes a rotation; the table against its definition in long double. */
 #include "ops/passes.h"
 #include "ops/rope/rope.h"
 
 enum { SEED = 303, T = 7 };
 
-/* Queries and keys of 3 heads side by side, with `rest` elements of each head that do not turn and
- * a few at the end of the row. */
+/* Queries and keys of 3 adjacent heads, with `rest` unrotated elements per head and a few at the
+ * end of the row. */
 static hr_rope_attr attr_of(int32_t rotary, int32_t rest, int32_t runs)
 {
     const int64_t stride = rotary + rest;
@@ -57,7 +57,7 @@ static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, hr_rope
     release_all();
 }
 
-static void every_head_turns_as_in_the_reference(uint32_t mask)
+static void every_head_is_rotated_as_in_the_reference(uint32_t mask)
 {
     hr_kernels fast, ref;
     hr_rope_kernels_fill(&fast.rope, mask);
@@ -73,7 +73,7 @@ static void every_head_turns_as_in_the_reference(uint32_t mask)
 }
 
 /* The inverse is also the gradient: <dy, R x> = <R' dy, x>. */
-static void the_inverse_turns_back_and_is_the_adjoint(uint32_t mask)
+static void the_inverse_undoes_the_rotation_and_is_the_adjoint(uint32_t mask)
 {
     enum { ROWS = 9 };
     hr_kernels kernels;
@@ -106,7 +106,7 @@ static void the_inverse_turns_back_and_is_the_adjoint(uint32_t mask)
     release_all();
 }
 
-static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
+static void threads_and_splits_change_no_bit(uint32_t mask)
 {
     enum { ROWS = 30 };
     hr_kernels kernels;
@@ -133,8 +133,8 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     release_all();
 }
 
-/* Rows that go on at a position turn as they do in the whole sequence. */
-static void a_sequence_goes_on_at_its_position(uint32_t mask)
+/* Rows that start at a position are rotated as in the whole sequence. */
+static void a_sequence_continues_at_its_position(uint32_t mask)
 {
     hr_kernels kernels;
     hr_rope_kernels_fill(&kernels.rope, mask);
@@ -150,7 +150,7 @@ static void a_sequence_goes_on_at_its_position(uint32_t mask)
                      .rows = T,
                      .dtype = HR_BF16 };
     run_threads(&call, hr_rope_run, 1, 1);
-    attr.T = 2; /* not asked: the table has all positions */
+    attr.T = 2; /* unused: the table has all positions */
     int32_t *position = take_poisoned(4);
     call.in[2] = position;
     for (int64_t first = 0; first < T; first += call.rows) {
@@ -165,7 +165,7 @@ static void a_sequence_goes_on_at_its_position(uint32_t mask)
     release_all();
 }
 
-static void a_document_begins_at_position_0(uint32_t mask)
+static void a_document_starts_at_position_0(uint32_t mask)
 {
     static const int32_t begins[2 * T] = { 0, 0, 0, 3, 3, 5, 6, 0, 1, 1, 1, 1, 1, 1 };
     hr_kernels kernels;
@@ -209,7 +209,7 @@ static long double frequency_of(const hr_rope_attr *attr, int64_t e, int32_t *pa
     return part ? f : f / scaling->factor;
 }
 
-/* The waves of llama3 lie below low, between low and high, and above high. */
+/* The llama3 frequencies are below low, between low and high, and above high. */
 static void the_table_holds_the_angles_of_its_definition(void **unused)
 {
     static const hr_rope_scaling scalings[] = { { .kind = HR_ROPE_NONE, .factor = 8 },
@@ -239,21 +239,21 @@ static void the_table_holds_the_angles_of_its_definition(void **unused)
     }
 }
 
-ON_RUNGS(every_head_turns_as_in_the_reference)
-ON_RUNGS(the_inverse_turns_back_and_is_the_adjoint)
-ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
-ON_RUNGS(a_sequence_goes_on_at_its_position)
-ON_RUNGS(a_document_begins_at_position_0)
+ON_RUNGS(every_head_is_rotated_as_in_the_reference)
+ON_RUNGS(the_inverse_undoes_the_rotation_and_is_the_adjoint)
+ON_RUNGS(threads_and_splits_change_no_bit)
+ON_RUNGS(a_sequence_continues_at_its_position)
+ON_RUNGS(a_document_starts_at_position_0)
 
 int main(void)
 {
     print_message("seed %d\n", SEED);
     const struct CMUnitTest tests[] = {
-        TEST_RUNGS(every_head_turns_as_in_the_reference),
-        TEST_RUNGS(the_inverse_turns_back_and_is_the_adjoint),
-        TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
-        TEST_RUNGS(a_sequence_goes_on_at_its_position),
-        TEST_RUNGS(a_document_begins_at_position_0),
+        TEST_RUNGS(every_head_is_rotated_as_in_the_reference),
+        TEST_RUNGS(the_inverse_undoes_the_rotation_and_is_the_adjoint),
+        TEST_RUNGS(threads_and_splits_change_no_bit),
+        TEST_RUNGS(a_sequence_continues_at_its_position),
+        TEST_RUNGS(a_document_starts_at_position_0),
         cmocka_unit_test(the_table_holds_the_angles_of_its_definition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The update: sums of squares are the same bits on every rung; AdamW, Adam and SGD against their
- * definitions in double, over several steps; padding stays zero. */
+/* The update: sums of squares are bit-identical with every instruction set; AdamW, Adam and SGD
+ * against their definitions in double, over several steps; padding stays zero. */
 #include "ops/passes.h"
 #include "ops/update/update.h"
 
@@ -42,7 +42,7 @@ static void sums_of_squares_have_the_bits_of_the_reference(uint32_t mask)
     }
 }
 
-static void sums_of_squares_survive_extreme_gradients(uint32_t mask)
+static void sums_of_squares_of_extreme_gradients_are_correct(uint32_t mask)
 {
     enum { ELEMENTS = 33 };
     hr_kernels kernels;
@@ -55,7 +55,7 @@ static void sums_of_squares_survive_extreme_gradients(uint32_t mask)
     release_all();
 }
 
-static void clipping_scales_to_the_limit_and_no_further(void **unused)
+static void clipping_scales_exactly_to_the_limit(void **unused)
 {
     (void)unused;
     const struct {
@@ -124,7 +124,7 @@ static void step_in_double(const hr_update_attr *attr, double lr, double scale, 
          lr * (*m / (1 - pow(attr->beta1, t))) / (root + attr->eps);
 }
 
-/* `kind`: 0 AdamW, 1 Adam, 2 SGD. Gradients change sign and size from step to step. */
+/* `kind`: 0 AdamW, 1 Adam, 2 SGD. Gradients change sign and magnitude from step to step. */
 static void compare_definition(const hr_kernels *kernels, int64_t elements, int32_t kind,
                                bool with_copy, int32_t threads)
 {
@@ -165,8 +165,8 @@ static void updates_follow_their_definition(uint32_t mask)
     }
 }
 
-/* Threads 1 to 4, and at 1 also without a scale in place of a scale of 1. */
-static void neither_threads_nor_a_scale_of_one_change_a_bit(uint32_t mask)
+/* 1 to 4 threads, and with 1 thread also no scale instead of a scale of 1. */
+static void threads_and_a_scale_of_one_change_no_bit(uint32_t mask)
 {
     enum { ELEMENTS = 5 * 4096 + 19 };
     hr_kernels kernels;
@@ -211,7 +211,7 @@ static void padding_stays_zero(uint32_t mask)
     }
 }
 
-static void extreme_gradients_move_a_weight_by_the_rate_at_most(uint32_t mask)
+static void extreme_gradients_move_a_weight_by_at_most_the_rate(uint32_t mask)
 {
     hr_kernels kernels;
     hr_update_kernels_fill(&kernels.update, mask);
@@ -228,15 +228,15 @@ static void extreme_gradients_move_a_weight_by_the_rate_at_most(uint32_t mask)
     }
 }
 
-/* After n averages of one weight the distance to it is decay^n of what it was; a thread changes no
- * bit. */
-static void an_average_follows_the_weight(void **unused)
+/* After n updates of the average, its distance to a constant weight is decay^n of the initial one;
+ * threads change no bit. */
+static void an_average_approaches_the_weight_by_its_decay(void **unused)
 {
     (void)unused;
     enum { ELEMENTS = 2 * 4096 + 31, TIMES = 20 };
     const hr_average_attr attr = { ELEMENTS, 0.9 };
     update_arrays whole = take_arrays(ELEMENTS), shared = take_arrays(ELEMENTS);
-    float *before = whole.v, *average = whole.m; /* as good as any */
+    float *before = whole.v, *average = whole.m; /* any initialised array */
     memcpy(before, average, ELEMENTS * 4);
     for (int32_t threads = 1; threads <= THREADS_MOST; threads++) {
         memcpy(shared.m, before, ELEMENTS * 4);
@@ -257,24 +257,24 @@ static void an_average_follows_the_weight(void **unused)
 }
 
 ON_RUNGS(sums_of_squares_have_the_bits_of_the_reference)
-ON_RUNGS(sums_of_squares_survive_extreme_gradients)
+ON_RUNGS(sums_of_squares_of_extreme_gradients_are_correct)
 ON_RUNGS(updates_follow_their_definition)
-ON_RUNGS(neither_threads_nor_a_scale_of_one_change_a_bit)
+ON_RUNGS(threads_and_a_scale_of_one_change_no_bit)
 ON_RUNGS(padding_stays_zero)
-ON_RUNGS(extreme_gradients_move_a_weight_by_the_rate_at_most)
+ON_RUNGS(extreme_gradients_move_a_weight_by_at_most_the_rate)
 
 int main(void)
 {
     print_message("seed %d\n", SEED);
     const struct CMUnitTest tests[] = {
         TEST_RUNGS(sums_of_squares_have_the_bits_of_the_reference),
-        TEST_RUNGS(sums_of_squares_survive_extreme_gradients),
+        TEST_RUNGS(sums_of_squares_of_extreme_gradients_are_correct),
         TEST_RUNGS(updates_follow_their_definition),
-        TEST_RUNGS(neither_threads_nor_a_scale_of_one_change_a_bit),
+        TEST_RUNGS(threads_and_a_scale_of_one_change_no_bit),
         TEST_RUNGS(padding_stays_zero),
-        TEST_RUNGS(extreme_gradients_move_a_weight_by_the_rate_at_most),
-        cmocka_unit_test(clipping_scales_to_the_limit_and_no_further),
-        cmocka_unit_test(an_average_follows_the_weight),
+        TEST_RUNGS(extreme_gradients_move_a_weight_by_at_most_the_rate),
+        cmocka_unit_test(clipping_scales_exactly_to_the_limit),
+        cmocka_unit_test(an_average_approaches_the_weight_by_its_decay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

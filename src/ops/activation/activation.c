@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/activation/activation.c - what the compiler knows about an activation alone. No family builds
- * one: it stands for a product in clones (graph/op.h, remade_by). */
+/* ops/activation/activation.c - properties of the stand-alone activation. Model families do not
+ * build it; recompute uses it in place of a product (graph/op.h, remade_by). */
 #include "ops/activation/activation.h"
 
 #include "ops/list.h"
 
-/* Errors of GELU. */
+/* Elements that need erf. */
 static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
     const hr_linear_attr *shape = (const hr_linear_attr *)step->attr;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/activation/activation.h - an activation computed once more from what it was applied to.
+/* ops/activation/activation.h - recomputes an activation from its input.
  *
  *     y[r,c] = act(pre[r,c])
  *
- * A product writes pre and act(pre) in one pass (ops/linear/linear.h); where only pre was kept,
- * this makes the other again, without the product.
+ * A product writes pre and act(pre) in one pass (ops/linear/linear.h). If only pre was saved, this
+ * operation recomputes act(pre) without the product.
  *
  * Operands. activation  in  pre r      out  y r
  *
- *   attr    the product's own hr_linear_attr: N is the width of a row
+ *   attr    the hr_linear_attr of the product; N is the row width
  *   pre, y  [rows, N] activations, fp32 or bf16; y may be exactly pre
  *
- * Repeat   the bits that the product wrote, on the same rung: both compute act from pre as it is
- *          stored, by the same code. */
+ * Repeat   bit-identical to the product's output with the same instruction set: both apply the same
+ *          code to the stored pre. */
 #ifndef HR_OPS_ACTIVATION_H
 #define HR_OPS_ACTIVATION_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/activation/activation_kernels.c - climbs the ladder. */
+/* ops/activation/activation_kernels.c - selects the kernels for a CPU feature mask. */
 #include "ops/activation/activation_kernels.h"
 
 #include "base/cpu.h"

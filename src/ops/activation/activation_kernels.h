@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/activation/activation_kernels.h - inner work of an activation: a stretch of elements. */
+/* ops/activation/activation_kernels.h - inner loop of an activation: a contiguous run of
+ * elements. */
 #ifndef HR_OPS_ACTIVATION_KERNELS_H
 #define HR_OPS_ACTIVATION_KERNELS_H
 
@@ -18,8 +19,8 @@ typedef struct {
 
 void hr_activation_kernels_fill(hr_activation_kernels *kernels, uint32_t cpu_mask);
 
-/* The rungs, each in a file of its own. With AVX512-BF16 products round in another way (denormals
- * become zero), so their activation does too. */
+/* One function per instruction set, each in its own file. Products with AVX512-BF16 round
+ * differently (denormals become zero), so the activation has that variant too. */
 void hr_activation_fill_ref(hr_activation_kernels *kernels);
 void hr_activation_fill_avx2(hr_activation_kernels *kernels);
 void hr_activation_fill_avx512(hr_activation_kernels *kernels);

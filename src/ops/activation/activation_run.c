@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/activation/activation_run.c - shares rows among threads. */
+/* ops/activation/activation_run.c - splits the rows over threads. */
 #include "ops/activation/activation.h"
 #include "ops/element.h"
 #include "ops/kernels.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/activation/activation_scalar.h - the specification of the activations and their slopes, in
- * double. */
+/* ops/activation/activation_scalar.h - reference activations and their derivatives, in double. */
 #ifndef HR_OPS_ACTIVATION_ACTIVATION_SCALAR_H
 #define HR_OPS_ACTIVATION_ACTIVATION_SCALAR_H
 
@@ -20,7 +19,7 @@ static inline double hr_gelu_tanh_angle(double x)
 
 static inline double hr_activate(hr_act act, double z)
 {
-    if (act == HR_ACT_RELU) return z < 0 ? 0 : z; /* a NaN stays */
+    if (act == HR_ACT_RELU) return z < 0 ? 0 : z; /* keeps NaN */
     if (act == HR_ACT_GELU) return z * hr_normal_below(z);
     if (act == HR_ACT_GELU_TANH) return z * (1 + tanh(hr_gelu_tanh_angle(z))) / 2;
     return z;
@@ -29,9 +28,9 @@ static inline double hr_activate(hr_act act, double z)
 /* d/dx [x (1 + tanh a) / 2] = (1 + tanh a) / 2 + x a' / (2 cosh^2 a) */
 static inline double hr_gelu_tanh_slope(double x)
 {
-    const double open = (1 + tanh(hr_gelu_tanh_angle(x))) / 2,
-                 shut = 1 / cosh(hr_gelu_tanh_angle(x));
-    return open + x / 2 * shut * shut * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+    const double logistic = (1 + tanh(hr_gelu_tanh_angle(x))) / 2,
+                 sech = 1 / cosh(hr_gelu_tanh_angle(x));
+    return logistic + x / 2 * sech * sech * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
 }
 
 /* d/dx [x Phi(x)] = Phi(x) + x phi(x), phi(x) = exp(-x^2 / 2) / sqrt(2 pi) */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/activation/activation_template.h - a stretch of an activation over the vectors of ops/simd.
- * One pass; bound by memory but for GELU in fp32, which divides. */
+/* ops/activation/activation_template.h - an activation over the vectors of ops/simd. One pass;
+ * bound by memory, except for GELU in fp32, which divides. */
 #include "ops/activation/activation_kernels.h"
 #include "ops/activation/activation_vec.h"
 

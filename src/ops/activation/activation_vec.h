@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/activation/activation_vec.h - activations and their slopes on vectors, and how a product's
- * results are rounded: one code for epilogues and for the activation alone, so that bits agree.
+/* ops/activation/activation_vec.h - vector activations, their derivatives, and the rounding of
+ * results. Products and the stand-alone activation share this code, so that their bits agree.
  *
- * The including file has chosen the width of vectors: simd/vec_avx2.h or simd/vec_avx512.h. One
- * that may use AVX512-BF16 defines ACTIVATION_AVX512BF16. */
+ * The including file selects the vector width: simd/vec_avx2.h or simd/vec_avx512.h. It defines
+ * ACTIVATION_AVX512BF16 if it may use AVX512-BF16. */
 #ifndef HR_OPS_ACTIVATION_ACTIVATION_VEC_H
 #define HR_OPS_ACTIVATION_ACTIVATION_VEC_H
 
@@ -34,7 +34,7 @@ VEC_INLINE vec hr_negative(vec x)
     return vec_sub(vec_set(0), x);
 }
 
-/* Phi(x); also phi(x) sqrt(2 pi) in *bell. 7.5e-8 absolute.
+/* Phi(x), and phi(x) sqrt(2 pi) in *bell. Absolute error 7.5e-8.
  * Source  Hastings; Abramowitz and Stegun 26.2.17. */
 VEC_INLINE vec hr_normal_below(vec x, vec *bell)
 {
@@ -51,7 +51,7 @@ VEC_INLINE vec hr_normal_below(vec x, vec *bell)
     return vec_add(outside, vec_zero_below(inside, x, vec_set(0))); /* x >= 0: 1 - outside */
 }
 
-/* 1/2 + an odd polynomial between -4.25 and 4.25; below 0, above 1. */
+/* 1/2 + an odd polynomial on [-4.25, 4.25]; 0 below, 1 above. */
 VEC_INLINE vec hr_odd_step(vec x, const float coefficients[9])
 {
     const vec square = vec_mul(x, x);
@@ -62,7 +62,7 @@ VEC_INLINE vec hr_odd_step(vec x, const float coefficients[9])
     return vec_zero_below(vec_sub(vec_set(1), above), x, vec_set(-4.25f));
 }
 
-/* x Phi(x). In bf16 Phi is a minimax fit, 1.1e-5 absolute. */
+/* x Phi(x). In bf16 Phi is a minimax polynomial with an absolute error of 1.1e-5. */
 VEC_INLINE vec hr_gelu(hr_dtype dtype, vec x)
 {
     static const float fit[9] = { 0.398938139f,    -0.0664121737f,   0.00985903104f,
@@ -72,7 +72,8 @@ VEC_INLINE vec hr_gelu(hr_dtype dtype, vec x)
     return vec_mul(x, dtype == HR_BF16 ? hr_odd_step(x, fit) : hr_normal_below(x, &bell));
 }
 
-/* Its derivative, Phi(x) + x phi(x). In bf16 a minimax fit, 1.9e-4 absolute. */
+/* Derivative of GELU, Phi(x) + x phi(x). In bf16 a minimax polynomial with an absolute error of
+ * 1.9e-4. */
 VEC_INLINE vec hr_gelu_slope(hr_dtype dtype, vec x)
 {
     static const float fit[9] = { 0.797013304f,    -0.262976678f,    0.0568099202f,
@@ -84,41 +85,42 @@ VEC_INLINE vec hr_gelu_slope(hr_dtype dtype, vec x)
     return vec_fma(vec_mul(x, vec_set(0.398942280f)), bell, below);
 }
 
-/* Beyond this size of x the tanh form is 0 or x, and its slope 0 or 1, to 1e-34. Inside, exp(-z)
- * and its inverse are normal numbers. */
-static const float gelu_tanh_reach = 9.9f;
+/* For larger |x| the tanh form is 0 or x and its derivative 0 or 1, to 1e-34. Within this range
+ * exp(-z) and its inverse are normal numbers. */
+static const float gelu_tanh_range = 9.9f;
 
-/* s(z) with z = sqrt(8 / pi) (x + 0.044715 x^3), for 1 + tanh(z / 2) = 2 s(z); also exp(-z). */
-VEC_INLINE vec hr_gelu_tanh_open(vec x, vec *shut_to_open)
+/* Logistic function s(z) with z = sqrt(8 / pi) (x + 0.044715 x^3), because 1 + tanh(z / 2) = 2
+ * s(z). Writes exp(-z) to *exp_neg. */
+VEC_INLINE vec hr_gelu_tanh_logistic(vec x, vec *exp_neg)
 {
     const vec linear = vec_set(-1.59576912f * 1.44269504f);
     const vec cubic = vec_set(-0.0713548163f * 1.44269504f);
-    *shut_to_open = vec_exp2(vec_mul(x, vec_fma(vec_mul(x, x), cubic, linear)));
-    return vec_div(vec_set(1), vec_add(vec_set(1), *shut_to_open));
+    *exp_neg = vec_exp2(vec_mul(x, vec_fma(vec_mul(x, x), cubic, linear)));
+    return vec_div(vec_set(1), vec_add(vec_set(1), *exp_neg));
 }
 
-/* The tanh form. Far below counts as the least; far above exp(-z) is 0. In this order NaN stays. */
+/* tanh form of GELU. Values below the range are clamped; above it exp(-z) is 0. The operand order
+ * of vec_max keeps NaN. */
 VEC_INLINE vec hr_gelu_tanh(vec x)
 {
-    const vec inside = vec_max(vec_set(-gelu_tanh_reach), x);
-    vec shut_to_open;
-    return vec_mul(inside, hr_gelu_tanh_open(inside, &shut_to_open));
+    const vec inside = vec_max(vec_set(-gelu_tanh_range), x);
+    vec exp_neg;
+    return vec_mul(inside, hr_gelu_tanh_logistic(inside, &exp_neg));
 }
 
-/* Its derivative: s + s (1 - s) x dz/dx, where 1 - s is exp(-z) s, so that it is not lost beside
- * 1. */
+/* Its derivative, s + s (1 - s) x dz/dx. 1 - s is computed as exp(-z) s to avoid cancellation. */
 VEC_INLINE vec hr_gelu_tanh_slope(vec x)
 {
-    const vec above = vec_max(vec_set(-gelu_tanh_reach), x);
-    const vec inside = hr_negative(vec_max(vec_set(-gelu_tanh_reach), hr_negative(above)));
+    const vec above = vec_max(vec_set(-gelu_tanh_range), x);
+    const vec inside = hr_negative(vec_max(vec_set(-gelu_tanh_range), hr_negative(above)));
     const vec linear = vec_set(1.59576912f), cubic3 = vec_set(0.214064449f);
-    const vec turn = vec_mul(inside, vec_fma(vec_mul(inside, inside), cubic3, linear));
-    vec shut_to_open;
-    const vec open = hr_gelu_tanh_open(inside, &shut_to_open);
-    return vec_fma(vec_mul(vec_mul(shut_to_open, open), open), turn, open);
+    const vec x_dz_dx = vec_mul(inside, vec_fma(vec_mul(inside, inside), cubic3, linear));
+    vec exp_neg;
+    const vec s = hr_gelu_tanh_logistic(inside, &exp_neg);
+    return vec_fma(vec_mul(vec_mul(exp_neg, s), s), x_dz_dx, s);
 }
 
-/* A value as it reads once it was stored. */
+/* The value after a round trip through memory in `dtype`. */
 VEC_INLINE vec hr_as_stored(hr_dtype dtype, vec value)
 {
     if (dtype == HR_F32) return value;
@@ -129,13 +131,13 @@ VEC_INLINE vec hr_as_stored(hr_dtype dtype, vec value)
 #endif
 }
 
-/* The slope of a GELU. */
+/* Derivative of either form of GELU. */
 VEC_INLINE vec hr_slope_vec(hr_dtype dtype, hr_act act, vec pre)
 {
     return act == HR_ACT_GELU_TANH ? hr_gelu_tanh_slope(pre) : hr_gelu_slope(dtype, pre);
 }
 
-/* act(pre), where pre is as it was stored. */
+/* act(pre); pre has the precision it is stored in. */
 VEC_INLINE vec hr_activate_vec(hr_dtype dtype, hr_act act, vec pre)
 {
     if (act == HR_ACT_RELU) return vec_zero_below(pre, pre, vec_set(0));

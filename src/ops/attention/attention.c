@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention.c - what the compiler knows about attention. */
+/* ops/attention/attention.c - builder functions, derivative and properties of attention. */
 #include "ops/attention/attention.h"
 
 #include "base/checked.h"
 #include "ops/attention/attention_build.h"
 #include "ops/list.h"
 
-/* The same where a sequence goes on: new keys and values join the layer's cache. */
-static int32_t go_on(hr_builder *builder, const char *name, int32_t q, int32_t k, int32_t v,
-                     const hr_attention_attr *attr)
+/* hr_build_attention with a KV cache: appends the new keys and values to the layer's cache
+ * first. */
+static int32_t build_over_cache(hr_builder *builder, const char *name, int32_t q, int32_t k,
+                                int32_t v, const hr_attention_attr *attr)
 {
     const int32_t *tensors = builder->caches[builder->layer];
     const hr_kv_cache cache = { tensors[0], tensors[1], attr->G, attr->head_width,
@@ -25,7 +26,7 @@ int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int
                            hr_attention_attr attr)
 {
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
-    if (builder->caches) return go_on(builder, name, q, k, v, &attr);
+    if (builder->caches) return build_over_cache(builder, name, q, k, v, &attr);
     const hr_tensor *tensors = builder->program->tensors;
     attr.T = builder->T;
     attr.q_width = tensors[q].dims[1];
@@ -124,8 +125,8 @@ static int64_t flops_backward(const void *attr, int64_t rows)
     return pair_flops(attr, rows, 10);
 }
 
-/* Scores, each with its exponential; those of them that dropout draws for; and for each what heads
- * lack to the 32 elements that the widest kernels multiply at once. */
+/* Cost items: scores, each with an exponential; scores that draw a random number for dropout; and
+ * per score the padding of a head to the 32 elements that the widest kernels multiply at once. */
 static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
     const hr_attention_attr *shape = (const hr_attention_attr *)step->attr;
@@ -136,7 +137,7 @@ static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR
     items[2] = items[0] * (hr_round_up(width, 32) - width);
 }
 
-/* As if the cache were full. */
+/* Assumes a full cache. */
 static int64_t pairs_cached(const hr_attention_cached_attr *shape, int64_t rows)
 {
     const bool slides = shape->mask.kind == HR_PATTERN_SLIDING;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_amx.c - attention with AMX tiles: strips of 32 rows, products of 2 x 2
- * tiles of 16 x 16 sums, two tiles of a and two of b. All else is as with vdpbf16ps, the rounding
- * of p included. Bound by exponentials, rounding and cold rows, less by the tiles. Two threads of
- * an Intel Xeon with AMX, 2026-11, 4,096 tokens, 8 heads of 64, as its neighbours allow: T = 128
- * forward 2.0 to 3.1 ms, backward 3.8 to 5.7. */
+ * tiles of 16 x 16 sums, two tiles of a and two of b. Everything else, including the rounding of p,
+ * is as in attention_avx512bf16.c. Bound by exponentials, rounding and cache misses of rows, less
+ * by the tiles. Two threads of a shared Intel Xeon with AMX, 2026-11, 4,096 tokens, 8 heads of 64:
+ * T = 128 forward 2.0 to 3.1 ms, backward 3.8 to 5.7. */
 #include "ops/simd/vec_avx512.h"
 
 #include "ops/attention/attention_transpose_avx512.h"
 #include "ops/attention/attention_words_bf16.h"
 #include "ops/simd/amx.h"
 
-/* Packed widths are multiples of WIDTH_STEP elements, reductions of REDUCE_STEP: of a tile of a. */
+/* Packed widths are multiples of WIDTH_STEP elements, reductions of REDUCE_STEP: the elements of a
+ * tile row of a. */
 enum { ROWS = 32, FEW_ROWS = 16, WIDTH_STEP = 32, REDUCE_STEP = 32, TILE = 16 };
 
 #include "ops/attention/attention_pack.h"
@@ -18,13 +19,13 @@ enum { ROWS = 32, FEW_ROWS = 16, WIDTH_STEP = 32, REDUCE_STEP = 32, TILE = 16 };
 /* Four tiles of sums, two of a, two of b. */
 enum { SUM_00, SUM_01, SUM_10, SUM_11, A_0, A_1, B_0, B_1 };
 
-/* The left operand of multiply(): word k of row i at i * row + k * word; word is 1. */
+/* Left operand of multiply(): word k of row i is at i * row + k * word; word is 1. */
 typedef struct {
     const uint32_t *at;
     int64_t row, word;
 } left;
 
-/* ROWS rows whose words lie `step` apart, side by side: turned into `room`, [ROWS][words]. */
+/* Transposes ROWS rows, adjacent and with words `step` apart, into `room`, [ROWS][words]. */
 VEC_INLINE left left_of_columns(const uint32_t *a, int64_t step, int64_t words, uint32_t *room)
 {
     for (int64_t row = 0; row < ROWS; row += TILE)
@@ -39,9 +40,9 @@ VEC_INLINE left left_of_columns(const uint32_t *a, int64_t step, int64_t words, 
     return (left){ room, words, 1 };
 }
 
-/* c (+)= a b for `rows` rows (1, FEW_ROWS or ROWS: a tile or two) and `panels` (1 or 2) panels.
- * Word k of row i of a is a[i * a_row + k], a_word is 1; line k of panel j of b is
- * b[j * b_panel + k * 16]. */
+/* c (+)= a b for `rows` rows (1, FEW_ROWS or ROWS: one tile or two) and `panels` (1 or 2) panels.
+ * Word k of row i of a is a[i * a_row + k]; a_word is 1. Line k of panel j of b is b[j * b_panel +
+ * k * 16]. */
 VEC_INLINE void multiply(const int rows, const bool add, const int panels, const int64_t a_row,
                          const int64_t a_word, int64_t words, const uint32_t *a, const uint32_t *b,
                          int64_t b_panel, float *c, int64_t c_row)

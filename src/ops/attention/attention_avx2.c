@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_avx2.c - attention in fp32 with vectors of 8; bf16 is widened.
  *
- * Strips of 8 rows as two tiles of 4 x 2 vectors: 8 sums, 2 lines and a broadcast fit 16 registers;
- * b is read twice from L1. Of the fp32 ceiling, head width 64, causal work, 2 threads of an AMD
- * EPYC (Zen 4), 2026-11-21: T = 128 forward 47 %, backward 51 %; 512: 66, 67; 4096: 76, 73. */
+ * Strips of 8 rows are two tiles of 4 x 2 vectors: 8 sums, 2 lines and a broadcast fit in 16
+ * registers; b is read twice from L1. Of the fp32 ceiling, head width 64, causal work, 2 threads of
+ * an AMD EPYC (Zen 4), 2026-11-21: T = 128 forward 47 %, backward 51 %; 512: 66, 67; 4096: 76,
+ * 73. */
 #include "ops/simd/vec_avx2.h"
 
 #include "ops/attention/attention_lanes.h"
@@ -12,7 +13,8 @@
 /* Packed widths are multiples of WIDTH_STEP elements, reductions of REDUCE_STEP. */
 enum { WIDTH_STEP = 16, TILE_ROWS = 4, REDUCE_STEP = 8 };
 
-/* 8 x 8 words: pairs of rows, then of pairs, inside 128-bit halves; then halves change places. */
+/* Transposes 8 x 8 words: pairs of rows, then pairs of pairs, within 128-bit halves; then swaps the
+ * halves. */
 VEC_INLINE void transpose_words(vec_bits row[8])
 {
     vec_bits pair[8];

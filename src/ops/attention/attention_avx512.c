@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_avx512.c - attention in fp32 with vectors of 16; bf16 is widened.
  *
- * Memory, registers and bounds as in attention_avx512bf16.c, with words twice as wide for the same
- * work. Of the fp32 ceiling, head width 64, causal work, 2 threads of an AMD EPYC (Zen 4),
+ * Memory, registers and bounds as in attention_avx512bf16.c, with words of twice the size for the
+ * same work. Of the fp32 ceiling, head width 64, causal work, 2 threads of an AMD EPYC (Zen 4),
  * 2026-11-21: T = 128 forward 47-50 %, backward 51-55 %; 512: 71-74, 75-79; 4096: 82-86, 83-89. */
 #include "ops/simd/vec_avx512.h"
 

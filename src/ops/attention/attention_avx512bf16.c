@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_avx512bf16.c - attention with vdpbf16ps: bf16 operands, fp32 sums.
  *
- * Reads rows of q, k, v (backward: o, dO too) once or twice from memory, writes results once. Of
- * 32 registers, 16 hold sums, 2 lines of b, 1 a word of a. Bound by the multiplier where sequences
- * are long (exponentials: 15 % of the forward, 7 % of the backward), by packing and cold rows else.
- * Of the vdpbf16ps ceiling, head width 64, causal work, 2 threads of an AMD EPYC (Zen 4),
+ * Reads rows of q, k, v (backward: o, dO too) once or twice from memory and writes results once. Of
+ * 32 registers, 16 hold sums, 2 lines of b, 1 a word of a. Bound by the multiplier for long
+ * sequences (exponentials: 15 % of forward, 7 % of backward), otherwise by packing and cache misses
+ * of rows. Of the vdpbf16ps ceiling, head width 64, causal work, 2 threads of an AMD EPYC (Zen 4),
  * 2026-11-21: T = 128 forward 37-45 %, backward 43-51 %; 512: 60-64, 67-72; 4096: 73-76, 79-83. */
 #include "ops/simd/vec_avx512.h"
 

@@ -7,15 +7,14 @@
 #include "ops/attention/attention.h"
 #include "ops/kv_cache/kv_cache_build.h"
 
-/* o = attention(q, k, v), over the layer's cache where a sequence goes on; k and v HR_NONE: all
- * three lie in q. Heads, offsets, strides, mask,
- * scale and dropout come in `attr`; widths, T and site are filled in here, dropout is 0 outside
- * training. Returns o. */
+/* o = attention(q, k, v), or over the layer's KV cache if the builder has caches. k and v HR_NONE:
+ * q holds all three. The caller sets heads, offsets, strides, mask, scale and dropout in `attr`;
+ * this function sets widths, T and site. Dropout is 0 outside training. Returns o. */
 int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int32_t k, int32_t v,
                            hr_attention_attr attr);
 
-/* o = attention of rows q, at `position` (int32 [1]) and after, over a cache that has their keys
- * and values. Heads, q's offset and stride, mask and scale come from `attr`. Returns o. */
+/* o = attention of rows q, from `position` (int32 [1]) on, over a cache that has their keys and
+ * values. Heads, offset and stride of q, mask and scale come from `attr`. Returns o. */
 int32_t hr_build_attention_cached(hr_builder *builder, const char *name, int32_t q,
                                   int32_t position, const hr_kv_cache *cache,
                                   const hr_attention_attr *attr);

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_bwd.h - the backward pass of one head: the template of the vector rungs.
+/* ops/attention/attention_bwd.h - backward attention of one head: template of the vector kernels.
  *
- *     p = exp(s - lse)   dp = keep o (dO V') / (1 - dropout)   delta = sum(dO o O)
- *     ds = p o (dp - delta)
- *     dQ = scale ds K   dK = scale ds' Q   dV = (keep o p)' dO / (1 - dropout)
+ *     p = exp(s - lse)   dp = keep * (dO V') / (1 - dropout)   delta = sum(dO * O)
+ *     ds = p * (dp - delta)
+ *     dQ = scale ds K   dK = scale ds' Q   dV = (keep * p)' dO / (1 - dropout)
  *
- * Scores are computed transposed, keys by queries: lse and delta are then vectors, and rows of p'
- * and ds' are ready as left operands. Included after attention_fwd.h. */
+ * Scores are computed transposed, keys by queries: then lse and delta are vectors, and rows of p'
+ * and ds' can be used directly as left operands. Include it after attention_fwd.h. */
 #ifndef HR_OPS_ATTENTION_BWD_H
 #define HR_OPS_ATTENTION_BWD_H
 
 enum {
-    GRADIENT_ROW = ATTENTION_QUERY_CHUNK / PAIR + ATTENTION_PAD, /* of P', dS' */
-    PAIRS_ROW = ATTENTION_QUERY_CHUNK + ATTENTION_PAD            /* of dS as pairs of keys */
+    GRADIENT_ROW = ATTENTION_QUERY_CHUNK / PAIR + ATTENTION_PAD, /* row stride of P' and dS' */
+    PAIRS_ROW = ATTENTION_QUERY_CHUNK + ATTENTION_PAD /* row stride of dS as pairs of keys */
 };
 
 typedef struct {
     const hr_attention_task *task;
     attention_bwd_scratch room;
-    int64_t width, words, lines; /* packed: elements and words of a row; lines of a panel of rows */
+    int64_t width, words, lines; /* packed: elements and words per row; lines per panel of rows */
     int64_t reach;               /* query i sees keys (i - reach, i] */
-    float factor;                /* turns a score into a power of two */
-    bool fresh; /* dense: the first tile of keys reaches all queries, the first chunk all its keys,
-                   and what they write needs no clearing */
+    float factor;                /* converts a score to an exponent of 2 */
+    /* dense: the first tile of keys covers all queries and the first chunk all its keys, so their
+     * outputs need no clearing */
+    bool fresh;
 } backward;
 
-/* Keys [first, last) against queries [query_first, query_last): the tile of keys begins at `base`,
- * and its rows [row_first, row_last), whole strips, are computed. */
+/* Keys [first, last) against queries [query_first, query_last). The tile of keys starts at `base`;
+ * its rows [row_first, row_last), whole strips, are computed. */
 typedef struct {
     int64_t base, first, last, row_first, row_last;
     int64_t query_first, query_last;
@@ -49,13 +50,13 @@ NOINLINE void add_by_queries(bool add, int64_t words, const uint32_t *a, const u
                              int64_t panel, float *c, int64_t width)
 {
     uint32_t room[ROWS * ATTENTION_KEY_TILE / PAIR];
-    const left turned = left_of_columns(a, PAIRS_ROW, words, room);
-    multiply_panels(ROWS, add, turned.row, turned.word, words, turned.at, rows, panel, c, width,
-                    width);
+    const left transposed = left_of_columns(a, PAIRS_ROW, words, room);
+    multiply_panels(ROWS, add, transposed.row, transposed.word, words, transposed.at, rows, panel,
+                    c, width, width);
 }
 
-/* P' and dS' of a strip of keys, from `row` of the tile on, against two panels of queries, from
- * `query` on, which is column `column` of the chunk. */
+/* Computes P' and dS' of a strip of keys, from `row` of the tile on, against two panels of queries,
+ * from `query` on, which is column `column` of the chunk. */
 VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t, int64_t row,
                           int64_t query, int64_t column)
 {
@@ -72,7 +73,8 @@ VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t,
         lse[j] = load_floats(b->room.lse + query + j * VEC_LANES);
         delta[j] = load_floats(b->room.delta + query + j * VEC_LANES);
     }
-    vec_bits bits[2][4]; /* of four keys: a tile begins at a multiple of 64, a strip at one of 8 */
+    /* of four keys: tiles start at multiples of 64, strips at multiples of 8 */
+    vec_bits bits[2][4];
     for (int64_t i = 0; i < ROWS; i += 2) {
         for (int64_t j = 0; drop && i % 4 == 0 && j < 2; j++)
             vec_random_rows(&task->random, (uint32_t)(query + j * VEC_LANES), (uint32_t)(key + i),
@@ -118,7 +120,8 @@ NOINLINE void gradients_dropped(const backward *b, const key_tile *t, int64_t ro
     gradients(true, b, t, row, query, column);
 }
 
-/* Columns of a chunk, from query `chunk` on, that see no key from `key` on; in whole steps. */
+/* Columns of a chunk, which starts at query `chunk`, that see no key from `key` on; in whole
+ * steps. */
 VEC_INLINE int64_t unseen(int64_t key, int64_t chunk, int64_t step)
 {
     return hr_max(0, (key - chunk) / step * step);
@@ -131,7 +134,7 @@ VEC_INLINE int64_t seen_end(const backward *b, int64_t key, int64_t chunk, int64
     return queries <= 0 ? 0 : hr_min(columns, hr_round_up(queries, PANELS));
 }
 
-/* One tile of keys against queries [chunk, chunk + columns). */
+/* Processes one tile of keys with queries [chunk, chunk + columns). */
 static void backward_chunk(const backward *b, const key_tile *t, int64_t chunk, int64_t columns)
 {
     const attention_bwd_scratch *room = &b->room;
@@ -160,7 +163,7 @@ static void backward_chunk(const backward *b, const key_tile *t, int64_t chunk, 
     }
     const uint32_t *by_queries = PAIR == 1 ? room->ds : room->ds_pairs;
     for (int64_t at = 0; at < columns; at += ROWS) {
-        const int64_t query = chunk + at - t->base; /* rows of the tile are counted from there */
+        const int64_t query = chunk + at - t->base; /* relative to the tile, like its rows */
         const int64_t from = hr_max(t->row_first, (query + 1 - b->reach) / ROWS * ROWS);
         const int64_t seen = hr_min(query + ROWS, t->row_last) - from;
         if (seen <= 0) continue;
@@ -171,7 +174,7 @@ static void backward_chunk(const backward *b, const key_tile *t, int64_t chunk, 
     }
 }
 
-/* Keys [first, last) of one block of the mask, inside one tile. */
+/* Processes keys [first, last) of one block of the mask, inside one tile. */
 static void backward_tile(const backward *b, int64_t first, int64_t last)
 {
     const hr_attention_task *task = b->task;
@@ -195,7 +198,7 @@ static void backward_tile(const backward *b, int64_t first, int64_t last)
         backward_chunk(b, &t, chunk, hr_min(ATTENTION_QUERY_CHUNK, end - chunk));
 }
 
-/* lse in powers of two and delta, side by side for vectors; zeros past the length. */
+/* Computes lse in base 2 and delta, contiguous for vector loads; zeros past the length. */
 static void row_statistics(const backward *b)
 {
     const hr_attention_task *task = b->task;
@@ -206,7 +209,7 @@ static void row_statistics(const backward *b)
             const int64_t row = first + i, width = row < task->length ? task->head_width : 0;
             part[i] = vec_set(0);
             b->room.lse[row] = width ? task->lse[row * task->lse_stride] * LOG2_E : 0;
-            if (width) expect_row(task, task->o, row);
+            if (width) prefetch_row(task, task->o, row);
             for (int64_t at = 0; at < width; at += VEC_LANES)
                 part[i] = vec_fma(load_elements(row_of(task->o, dtype, row), dtype, at, width),
                                   load_elements(row_of(task->grad_o, dtype, row), dtype, at, width),
@@ -251,11 +254,11 @@ static void backward_head(const hr_attention_task *task)
         backward_tile(&b, first, last);
     }
     for (int64_t row = 0; row < task->length; row++) {
-        expect_row(task, task->dq, row);
+        prefetch_row(task, task->dq, row);
         store_row(task, task->dq, row, b.room.dq + row * b.width, task->scale);
         if (!task->last) continue;
-        expect_row(task, task->dk, row);
-        expect_row(task, task->dv, row);
+        prefetch_row(task, task->dk, row);
+        prefetch_row(task, task->dv, row);
         store_row(task, task->dk, row, b.room.dk + row * b.width, task->scale);
         store_row(task, task->dv, row, b.room.dv + row * b.width, task->keep_scale);
     }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_cached.h - the forward pass over a cache, for the vector rungs.
+/* ops/attention/attention_cached.h - forward attention over a KV cache, for the vector kernels.
  *
- * One pass over the keys and values of a group: a chunk of them is packed where it stays in the
- * cache of the processor, and the strips of all its heads go over it. A strip is that of the
- * forward pass and chunks begin where they do there, so that rows have the same bits. Included
- * after attention_fwd.h. */
+ * One pass over the keys and values of a group. Each chunk of keys is packed into the CPU cache and
+ * used by the strips of all heads. Strips and chunk boundaries equal those of the forward pass, so
+ * rows have the same bits. Include it after attention_fwd.h. */
 #ifndef HR_OPS_ATTENTION_CACHED_H
 #define HR_OPS_ATTENTION_CACHED_H
 
-/* Row `row` of k or v as the first of its rows. */
+/* The rows of k or v that start at row `row`. */
 VEC_INLINE hr_attention_rows rows_from(const hr_attention_task *task, hr_attention_rows rows,
                                        int64_t row)
 {
@@ -16,8 +15,8 @@ VEC_INLINE hr_attention_rows rows_from(const hr_attention_task *task, hr_attenti
     return rows;
 }
 
-/* Packs keys and values of a range. In front of its first may be a later token's by now: its power
- * is 0 all the same. */
+/* Packs keys and values of a range. Rows before `first` may hold a later token of the ring buffer;
+ * their exponential is masked to 0. */
 static void pack_range(const forward *f, const hr_attention_cached_task *task,
                        const attention_keys *keys)
 {
@@ -31,13 +30,14 @@ static void pack_range(const forward *f, const hr_attention_cached_task *task,
     }
 }
 
-/* The next chunk that the tile sees any of, packed; returns its ranges, 0 at the end. */
+/* Packs the next chunk with keys that the tile sees; returns its number of ranges, 0 at the end. */
 static int64_t next_packed(const forward *f, const hr_attention_cached_task *task,
-                           attention_walk *walk, attention_keys chunk[ATTENTION_KEYS_MAX])
+                           attention_key_iterator *iterator,
+                           attention_keys chunk[ATTENTION_KEYS_MAX])
 {
     const int64_t end = task->position + task->head.length;
     attention_keys all[ATTENTION_KEYS_MAX];
-    for (int64_t found; (found = next_chunk(walk, all)) > 0;) {
+    for (int64_t found; (found = next_chunk(iterator, all)) > 0;) {
         int64_t ranges = 0;
         for (int64_t r = 0; r < found; r++) {
             all[r].packed = all[r].column;
@@ -50,7 +50,7 @@ static int64_t next_packed(const forward *f, const hr_attention_cached_task *tas
     return 0;
 }
 
-/* Rows [first, first + count) of Q: the heads of a position side by side. */
+/* Copies rows [first, first + count) of Q: the heads of a position are adjacent. */
 static void copy_heads(const hr_attention_cached_task *task, int64_t first, int64_t count,
                        uint32_t *out)
 {
@@ -62,7 +62,7 @@ static void copy_heads(const hr_attention_cached_task *task, int64_t first, int6
     }
 }
 
-/* Products go over whole strips: rows that a tile lacks are zeros. */
+/* Products cover whole strips, so missing rows of a tile must be zero. */
 static void clear_rows(const forward *f, int64_t rows)
 {
     for (int64_t i = rows; i < ROWS; i++) {
@@ -82,13 +82,14 @@ static void cached_heads(const hr_attention_cached_task *task)
                   .reach = attention_reach(&head->mask),
                   .factor = head->scale * LOG2_E };
     const int64_t position = task->position;
-    attention_walk walk = attention_walk_keys(&head->mask, position, position + head->length);
+    attention_key_iterator iterator = attention_iterate_keys(&head->mask, position,
+                                                             position + head->length);
     attention_keys chunk[ATTENTION_KEYS_MAX];
     bool begun[ATTENTION_QUERY_TILE / ROWS] = { false };
     attention_scratch_place(head->scratch, ATTENTION_KEY_CHUNK, head->head_width, &f.room);
     clear_rows(&f, hr_min(rows, ROWS));
     open_tile(&f);
-    for (int64_t ranges; (ranges = next_packed(&f, task, &walk, chunk)) > 0;)
+    for (int64_t ranges; (ranges = next_packed(&f, task, &iterator, chunk)) > 0;)
         for (int64_t row = 0, at = 0; row < rows; row += ROWS, at++) {
             const int64_t end = hr_min(row + ROWS, rows);
             strip s = strip_of(&f, at, chunk, ranges, position + row / heads,

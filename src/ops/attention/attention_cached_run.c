@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_cached_run.c - shares heads and positions over a cache among threads.
+/* ops/attention/attention_cached_run.c - splits heads and positions of attention_cached over
+ * threads.
  *
- * The unit is some heads of one group at some positions: as many as share a reading of the cache
- * well, and fewer where there would be less units than threads. A row's bits depend on neither. */
+ * A unit is a number of heads of one group at a number of positions: large enough to share reads of
+ * the cache, and smaller if there would be fewer units than threads. The bits of a row do not
+ * depend on the split. */
 #include "base/assert.h"
 #include "ops/attention/attention_scratch.h"
 #include "ops/element.h"
@@ -21,10 +23,10 @@ int64_t hr_attention_cached_scratch_bytes(const void *attr, int64_t rows, int32_
     return threads * thread_bytes(attr);
 }
 
-/* How a call is cut: units of `heads` heads and `rows` positions at most. */
+/* Split of a call: units of at most `heads` heads and `rows` positions. */
 typedef struct {
     int64_t heads, rows;
-    int64_t parts; /* units of heads in a group */
+    int64_t parts; /* units per group */
 } cut;
 
 static int64_t parts_of(int64_t count, int64_t each)
@@ -46,7 +48,7 @@ static cut cut_of(const hr_attention_cached_attr *attr, int64_t rows, int32_t th
     }
 }
 
-/* Positions [first, *last) of a unit: in one block of the mask. */
+/* End of the unit of positions that starts at `first`; it stays in one block of the mask. */
 static int64_t unit_end(const hr_attention_mask *mask, const cut *c, int64_t first, int64_t end)
 {
     return hr_min(hr_min(first + c->rows, end), (first / mask->block + 1) * mask->block);
@@ -56,7 +58,7 @@ typedef struct {
     const hr_call *call;
     const hr_attention_cached_attr *attr;
     hr_attention_mask mask;
-    int64_t position; /* of the call's first row */
+    int64_t position; /* position of the call's first row */
     uint8_t *scratch;
 } share;
 
@@ -97,7 +99,7 @@ static void run_unit(const share *s, int64_t head, int64_t heads, int64_t first,
     call->kernels->attention.cached[call->dtype](&task);
 }
 
-/* What a window leaves of a ring is whole: see hr_kv_cache_rows. */
+/* The ring buffer must hold the whole window: see hr_kv_cache_rows. */
 static void check(const share *s)
 {
     const hr_attention_cached_attr *attr = s->attr;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_fwd.h - the forward pass of one head: the template of the vector rungs.
+/* ops/attention/attention_fwd.h - forward attention of one head: template of the vector kernels.
  *
- * A tile of queries goes through the kept keys in chunks. A strip of ROWS queries computes its
- * scores, their exponentials under a running maximum, and adds p V to its sums. Included after
- * attention_pack.h, multiply(), ROWS and REDUCE_STEP. */
+ * A tile of queries iterates over the unmasked keys in chunks. A strip of ROWS queries computes its
+ * scores and their exponentials with a running maximum, and adds p V to its sums. Include it after
+ * attention_pack.h and definitions of multiply(), ROWS and REDUCE_STEP. */
 #ifndef HR_OPS_ATTENTION_FWD_H
 #define HR_OPS_ATTENTION_FWD_H
 
@@ -13,36 +13,36 @@
 
 enum {
     PANELS = 2 * VEC_LANES,                          /* columns of a product */
-    SCORE_ROW = ATTENTION_KEY_CHUNK + ATTENTION_PAD, /* words from row to row */
+    SCORE_ROW = ATTENTION_KEY_CHUNK + ATTENTION_PAD, /* row stride in words */
     P_ROW = ATTENTION_KEY_CHUNK / PAIR + ATTENTION_PAD,
-    STRIP_STEP = (int)ROWS > (int)VEC_LANES ? (int)ROWS : (int)VEC_LANES, /* in whole vectors */
+    STRIP_STEP = (int)ROWS > (int)VEC_LANES ? (int)ROWS : (int)VEC_LANES, /* whole vectors */
     SPAN_STEP = (int)REDUCE_STEP > (int)VEC_LANES ? (int)REDUCE_STEP : (int)VEC_LANES
 };
 
-/* A maximum before any score; the score of a key that is not seen, whose power is an exact 0 even
- * beside it. */
+/* Initial running maximum; score of a masked key, whose exponential is exactly 0 even with the
+ * initial maximum. */
 static const float SCORE_NEVER = -1e30f, SCORE_UNSEEN = -INFINITY;
 static const float LOG2_E = 1.44269504f, LN_2 = 0.69314718f;
 
 typedef struct {
     const hr_attention_task *task;
     attention_scratch room;
-    int64_t width, words, panel; /* packed: elements and words of a row; words of a panel of V */
+    int64_t width, words, panel; /* packed: elements and words per row; words per panel of V */
     int64_t reach;               /* query i sees keys (i - reach, i] */
-    float factor;                /* turns a score into a power of two */
+    float factor;                /* converts a score to an exponent of 2 */
 } forward;
 
-/* A strip and the keys it sees. Rows past `rows` hold anything. */
+/* A strip and the keys it sees. Rows past `rows` are undefined. */
 typedef struct {
     int64_t row, rows, position[ROWS]; /* for dropout, row i is row + i */
-    bool again;                        /* not its first chunk of keys */
+    bool again;                        /* not the first chunk of keys */
     attention_keys keys[ATTENTION_KEYS_MAX];
     int64_t key_ranges;
     uint32_t *p;
-    float *scores, *sums, *most, *total;
+    float *scores, *sums, *max, *total;
 } strip;
 
-/* multiply() for as many columns of c, a multiple of the lanes. */
+/* multiply() for `columns` columns of c, a multiple of the lanes. */
 VEC_INLINE void multiply_panels(const int rows, const bool add, const int64_t a_row,
                                 const int64_t a_word, int64_t words, const uint32_t *a,
                                 const uint32_t *b, int64_t b_panel, float *c, int64_t c_row,
@@ -54,8 +54,8 @@ VEC_INLINE void multiply_panels(const int rows, const bool add, const int64_t a_
     if (at < columns) multiply(rows, add, 1, a_row, a_word, words, a, b, b_panel, c + at, c_row);
 }
 
-/* Products are functions of their own: among the constants of vec_exp2, gcc spills their sums.
- * Strips of few rows are those of one token. */
+/* Not inlined: next to the constants of vec_exp2, gcc spills the sums. Strips of few rows occur
+ * when generating tokens. */
 NOINLINE void multiply_scores(int64_t rows, int64_t words, const uint32_t *q, const uint32_t *keys,
                               float *scores, int64_t columns)
 {
@@ -79,30 +79,29 @@ NOINLINE void add_values(int64_t rows, bool add, int64_t words, const uint32_t *
     else multiply_panels(ROWS, add, P_ROW, 1, words, p, values, panel, sums, width, width);
 }
 
-/* Columns of one range of keys that are computed. */
+/* Computed columns of one range of keys. */
 VEC_INLINE int64_t span_of(const attention_keys *keys)
 {
     return hr_round_up(keys->last - keys->base, SPAN_STEP);
 }
 
-/* Puts SCORE_UNSEEN outside [first, last) into scores [j, end); returns the larger of them and
- * `most`. */
+/* Sets scores [j, end) outside [first, last) to SCORE_UNSEEN; returns their maximum with `max`. */
 VEC_INLINE vec mask_scores(float *score, int64_t j, int64_t end, int64_t first, int64_t last,
-                           vec most)
+                           vec max)
 {
     for (; j < end; j += VEC_LANES) {
         const vec x = select_range(load_floats(score + j), vec_set(SCORE_UNSEEN), first - j,
                                    last - j);
         store_floats(score + j, x);
-        most = vec_max(most, x);
+        max = vec_max(max, x);
     }
-    return most;
+    return max;
 }
 
-/* Puts SCORE_UNSEEN where row i does not see a key; returns its largest scores by lanes. */
+/* Masks row i; returns its largest scores by lane. */
 VEC_INLINE vec mask_row(const forward *f, const strip *s, int64_t i)
 {
-    vec most = vec_set(SCORE_UNSEEN);
+    vec max = vec_set(SCORE_UNSEEN);
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];
         float *score = s->scores + i * SCORE_ROW + keys->column;
@@ -111,19 +110,20 @@ VEC_INLINE vec mask_row(const forward *f, const strip *s, int64_t i)
         const int64_t last = hr_min(keys->last, end) - keys->base;
         const int64_t whole = last / VEC_LANES * VEC_LANES;
         int64_t j = hr_min(hr_round_up(hr_max(first, 0), VEC_LANES), span);
-        most = mask_scores(score, 0, j, first, last, most);
-        for (; j < whole; j += VEC_LANES) most = vec_max(most, load_floats(score + j));
-        most = mask_scores(score, j, span, first, last, most);
+        max = mask_scores(score, 0, j, first, last, max);
+        for (; j < whole; j += VEC_LANES) max = vec_max(max, load_floats(score + j));
+        max = mask_scores(score, j, span, first, last, max);
     }
-    return most;
+    return max;
 }
 
-/* Row i of p; returns the sums of exponentials by lanes. A masked score becomes an exact 0. */
+/* Computes row i of p; returns the sums of exponentials by lane. A masked score becomes exactly
+ * 0. */
 VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, int64_t i)
 {
     const hr_attention_task *task = f->task;
     const int64_t row = hr_min(s->row + i, task->length - 1);
-    const vec factor = vec_set(f->factor), most = vec_set(-s->most[i]);
+    const vec factor = vec_set(f->factor), max = vec_set(-s->max[i]);
     const vec_bits threshold = vec_bits_set(task->threshold);
     hr_random_row random = task->random;
     vec_bits bits[2] = { threshold, threshold };
@@ -140,7 +140,7 @@ VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, i
             {
                 const int64_t at = k * VEC_LANES;
                 const vec score = load_floats(s->scores + i * SCORE_ROW + column + at);
-                p[k] = vec_exp2(vec_fma(score, factor, most));
+                p[k] = vec_exp2(vec_fma(score, factor, max));
                 total = vec_add(total, p[k]);
                 if (drop) p[k] = vec_keep_from(p[k], bits[(key + at) / VEC_LANES % 2], threshold);
             }
@@ -152,7 +152,8 @@ VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, i
     return total;
 }
 
-/* In passes over all rows, so that the chains maximum, scale, sum of the rows overlap. */
+/* Separate passes over all rows overlap the dependent steps (maximum, scale, sum) of different
+ * rows. */
 VEC_INLINE void softmax(const bool drop, const forward *f, const strip *s)
 {
     float shrink[STRIP_STEP];
@@ -160,9 +161,9 @@ VEC_INLINE void softmax(const bool drop, const forward *f, const strip *s)
         vec part[VEC_LANES];
         for (int64_t i = 0; i < VEC_LANES; i++)
             part[i] = first + i < s->rows ? mask_row(f, s, first + i) : vec_set(SCORE_UNSEEN);
-        const vec most = vec_mul(reduce_rows(true, part), vec_set(f->factor));
-        const vec old = load_floats(s->most + first), now = vec_max(old, most);
-        store_floats(s->most + first, now);
+        const vec max = vec_mul(reduce_rows(true, part), vec_set(f->factor));
+        const vec old = load_floats(s->max + first), now = vec_max(old, max);
+        store_floats(s->max + first, now);
         store_floats(shrink + first, vec_exp2(vec_sub(old, now)));
     }
     for (int64_t first = 0; first < s->rows; first += VEC_LANES) {
@@ -189,7 +190,7 @@ NOINLINE void softmax_dropped(const forward *f, const strip *s)
     softmax(true, f, s);
 }
 
-/* A strip, whose rows of Q are copied, against the keys it sees of a chunk. */
+/* Processes one strip, whose rows of Q are copied, with its unmasked keys of a chunk. */
 static void forward_strip(const forward *f, const strip *s)
 {
     for (int64_t r = 0; r < s->key_ranges; r++) {
@@ -207,11 +208,12 @@ static void forward_strip(const forward *f, const strip *s)
     }
 }
 
-/* The next keys of a walk, at most a chunk; returns their ranges, 0 at the end. */
-static int64_t next_chunk(attention_walk *walk, attention_keys chunk[ATTENTION_KEYS_MAX])
+/* Collects the next ranges of keys, at most a chunk; returns their number, 0 at the end. */
+static int64_t next_chunk(attention_key_iterator *iterator,
+                          attention_keys chunk[ATTENTION_KEYS_MAX])
 {
     int64_t ranges = 0, column = 0;
-    while (attention_walk_next(walk, ATTENTION_KEY_CHUNK - column, &chunk[ranges])) {
+    while (attention_next_keys(iterator, ATTENTION_KEY_CHUNK - column, &chunk[ranges])) {
         chunk[ranges].column = column;
         chunk[ranges].packed = chunk[ranges].base;
         column += attention_padded(chunk[ranges].last - chunk[ranges].base);
@@ -223,19 +225,19 @@ static int64_t next_chunk(attention_walk *walk, attention_keys chunk[ATTENTION_K
 static void open_tile(const forward *f)
 {
     for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i++) {
-        f->room.most[i] = SCORE_NEVER;
+        f->room.max[i] = SCORE_NEVER;
         f->room.total[i] = 0;
     }
 }
 
-/* Strip `at` of a tile: its places, and the keys of a chunk that positions [first, last) see. */
+/* Strip `at` of a tile: its scratch, and the keys of a chunk that positions [first, last) see. */
 static strip strip_of(const forward *f, int64_t at, const attention_keys *chunk, int64_t ranges,
                       int64_t first, int64_t last)
 {
     strip s = { .p = f->room.p,
                 .scores = f->room.scores,
                 .sums = f->room.sums + at * ROWS * f->width,
-                .most = f->room.most + at * STRIP_STEP,
+                .max = f->room.max + at * STRIP_STEP,
                 .total = f->room.total + at * STRIP_STEP };
     for (int64_t r = 0; r < ranges; r++)
         s.key_ranges += attention_clip(&chunk[r], first + 1 - f->reach, last,
@@ -243,19 +245,19 @@ static strip strip_of(const forward *f, int64_t at, const attention_keys *chunk,
     return s;
 }
 
-/* Where row i of a tile has its maximum and its total. */
+/* Index of the maximum and the total of row i of a tile. */
 VEC_INLINE int64_t place_of(int64_t i)
 {
     return i / ROWS * STRIP_STEP + i % ROWS;
 }
 
-/* Makes maxima log-sum-exps, and totals what sums are multiplied by. */
+/* Converts maxima to log-sum-exps, and totals to the factors of the sums. */
 static void close_tile(const forward *f)
 {
     const attention_scratch *room = &f->room;
     for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i += VEC_LANES) {
-        const vec total = load_floats(room->total + i), most = load_floats(room->most + i);
-        store_floats(room->most + i, vec_fma(most, vec_set(LN_2), log_of(total)));
+        const vec total = load_floats(room->total + i), max = load_floats(room->max + i);
+        store_floats(room->max + i, vec_fma(max, vec_set(LN_2), log_of(total)));
         store_floats(room->total + i, vec_div(vec_set(f->task->keep_scale), total));
     }
 }
@@ -265,11 +267,11 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
 {
     const hr_attention_task *task = f->task;
     const attention_scratch *room = &f->room;
-    attention_walk walk = attention_walk_keys(&task->mask, first, last);
+    attention_key_iterator iterator = attention_iterate_keys(&task->mask, first, last);
     attention_keys chunk[ATTENTION_KEYS_MAX];
     bool begun[ATTENTION_QUERY_TILE / ROWS] = { false };
     open_tile(f);
-    for (int64_t ranges; (ranges = next_chunk(&walk, chunk)) > 0;)
+    for (int64_t ranges; (ranges = next_chunk(&iterator, chunk)) > 0;)
         for (int64_t row = first, at = 0; row < last; row += ROWS, at++) {
             const int64_t end = hr_min(row + ROWS, last);
             strip s = strip_of(f, at, chunk, ranges, row, end);
@@ -285,9 +287,9 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
     close_tile(f);
     for (int64_t row = first; row < last; row++) {
         const int64_t i = row - first, at = place_of(i);
-        expect_row(task, task->o, row);
+        prefetch_row(task, task->o, row);
         store_row(task, task->o, row, room->sums + i * f->width, room->total[at]);
-        if (task->lse) task->lse[row * task->lse_stride] = room->most[at];
+        if (task->lse) task->lse[row * task->lse_stride] = room->max[at];
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_kernels.c - climbs the ladder. */
+/* ops/attention/attention_kernels.c - selects the kernels for a CPU feature mask. */
 #include "ops/attention/attention_kernels.h"
 
 #include "base/cpu.h"
@@ -20,7 +20,7 @@ void hr_attention_kernels_fill(hr_attention_kernels *kernels, uint32_t cpu_mask)
     fwd[HR_F32] = fwd[HR_BF16] = hr_attention_fwd_avx512;
     bwd[HR_F32] = bwd[HR_BF16] = hr_attention_bwd_avx512;
     cached[HR_F32] = cached[HR_BF16] = hr_attention_cached_avx512;
-    if (!(mask & HR_CPU_AVX512BF16)) return; /* AMX rounds p with it, too */
+    if (!(mask & HR_CPU_AVX512BF16)) return; /* the AMX kernels also round p with it */
     fwd[HR_BF16] = hr_attention_fwd_bf16_avx512bf16;
     bwd[HR_BF16] = hr_attention_bwd_bf16_avx512bf16;
     cached[HR_BF16] = hr_attention_cached_bf16_avx512bf16;

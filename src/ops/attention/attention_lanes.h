@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_lanes.h - what attention needs of a vector beyond ops/simd: ranges
- * of lanes, logarithms. Included after simd/vec_avx2.h or simd/vec_avx512.h. */
+/* ops/attention/attention_lanes.h - vector functions that only attention needs: lane ranges and
+ * logarithms. Include it after simd/vec_avx2.h or simd/vec_avx512.h. */
 #ifndef HR_OPS_ATTENTION_LANES_H
 #define HR_OPS_ATTENTION_LANES_H
 
@@ -22,7 +22,7 @@ VEC_INLINE const void *row_of(hr_attention_rows rows, hr_dtype dtype, int64_t ro
     return hr_element_at(rows.first, row * rows.stride, dtype);
 }
 
-/* Elements of a row of `width` from `at` on; zeros past it. */
+/* Loads elements of a row of `width` from `at` on; zeros past it. */
 VEC_INLINE vec load_elements(const void *row, hr_dtype dtype, int64_t at, int64_t width)
 {
     return vec_load(row, at, lanes_of(width - at), dtype);
@@ -38,22 +38,22 @@ VEC_INLINE void store_floats(float *at, vec value)
     vec_store_f32(at, value, VEC_LANES);
 }
 
-/* a in lanes [first, last), b in the others. */
+/* a in lanes [first, last), b in the other lanes. */
 VEC_INLINE vec select_range(vec a, vec b, int64_t first, int64_t last)
 {
     return vec_first(b, vec_first(a, b, lanes_of(last)), lanes_of(first));
 }
 
-/* ln x for x >= 1, absolutely to 3e-7 below 7 and to 1.4e-6 below a million: what rounds is the
- * argument of the power. The bits of a float are its binary logarithm to 0.09, and each turn of
+/* ln x for x >= 1; absolute error 3e-7 below 7 and 1.4e-6 below a million, from rounding the
+ * argument of the exponential. The bits of a float give log2 to 0.09, and each iteration of
  * Newton's method for e^y = x squares the error. */
 VEC_INLINE vec log_of(vec x)
 {
-    const vec magic = vec_set(8388608.f), one = vec_set(1); /* 2^23: its bits hold a whole number */
+    const vec magic = vec_set(8388608.f), one = vec_set(1); /* 2^23: the low bits hold an integer */
     const vec whole = (vec)(((vec_lanes)x >> 9) | (vec_lanes)magic);
     const vec exponent = vec_fma(vec_sub(whole, magic), vec_set(0x1p-14f), vec_set(-126.957f));
     vec y = vec_mul(exponent, vec_set(0.69314718f));
-    UNROLL for (int turn = 0; turn < 3; turn++)
+    UNROLL for (int iteration = 0; iteration < 3; iteration++)
         y = vec_add(y, vec_sub(vec_mul(x, vec_exp2(vec_mul(y, vec_set(-1.44269504f)))), one));
     return y;
 }

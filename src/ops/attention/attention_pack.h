@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_pack.h - operands of products, in the order they are read in.
+/* ops/attention/attention_pack.h - packs operands of products in the order of their use.
  *
- * Part of the template of the vector rungs: included after attention_words_*.h and a definition of
- * WIDTH_STEP, the elements that a packed head width is a multiple of, and transpose_words(). */
+ * Part of the vector kernel template. Include it after attention_words_*.h and definitions of
+ * transpose_words() and WIDTH_STEP; packed head widths are multiples of WIDTH_STEP elements. */
 #ifndef HR_OPS_ATTENTION_PACK_H
 #define HR_OPS_ATTENTION_PACK_H
 
@@ -20,37 +20,38 @@ VEC_INLINE void store_words(uint32_t *at, vec_bits value)
     store_floats((float *)at, (vec)value);
 }
 
-/* Rows are short and far apart: the hardware does not see them coming. Asks for what is used after
- * this row. */
-VEC_INLINE void expect_row(const hr_attention_task *task, hr_attention_rows rows, int64_t row)
+/* Prefetches the row that is used ahead_rows later. Rows are short and far apart, which defeats the
+ * hardware prefetcher. */
+VEC_INLINE void prefetch_row(const hr_attention_task *task, hr_attention_rows rows, int64_t row)
 {
     const char *at = row_of(rows, dtype_of(task), row + rows.ahead_rows);
     const int64_t bytes = task->head_width * hr_dtype_bytes(dtype_of(task));
     at += rows.ahead_elements * hr_dtype_bytes(dtype_of(task));
-    for (int64_t line = 0; line < bytes; line += 64) vec_expect_later(at + line);
+    for (int64_t line = 0; line < bytes; line += 64) vec_prefetch_later(at + line);
 }
 
-/* Sums (or maxima) of as many rows as a vector has lanes: element i of the result is that of
- * parts[i]. Cheaper than one row after the other. */
-VEC_INLINE vec reduce_rows(const bool most, const vec parts[VEC_LANES])
+/* Sums (or maxima) over lanes for as many rows as a vector has lanes: element i of the result
+ * belongs to parts[i]. Faster than a reduction per row. */
+VEC_INLINE vec reduce_rows(const bool is_max, const vec parts[VEC_LANES])
 {
     vec_bits line[VEC_LANES];
     UNROLL for (int i = 0; i < VEC_LANES; i++) line[i] = (vec_bits)parts[i];
     transpose_words(line);
     UNROLL for (int half = VEC_LANES / 2; half > 0; half /= 2) UNROLL for (int i = 0; i < half; i++)
-        line[i] = (vec_bits)(most ? vec_max((vec)line[i], (vec)line[i + half])
-                                  : vec_add((vec)line[i], (vec)line[i + half]));
+        line[i] = (vec_bits)(is_max ? vec_max((vec)line[i], (vec)line[i + half])
+                                    : vec_add((vec)line[i], (vec)line[i + half]));
     return (vec)line[0];
 }
 
-/* Rows as columns: [length / lanes][width / PAIR][lanes] words; zeros past length and width. */
+/* Packs rows as columns: [length / lanes][width / PAIR][lanes] words; zeros past length and
+ * width. */
 static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, int64_t length,
                          uint32_t *out)
 {
     const hr_dtype dtype = dtype_of(task);
     const int64_t words = packed_width(task) / PAIR;
     for (int64_t row = 0; row < attention_padded(length); row += VEC_LANES) {
-        for (int64_t i = 0; i < VEC_LANES; i++) expect_row(task, rows, row + i);
+        for (int64_t i = 0; i < VEC_LANES; i++) prefetch_row(task, rows, row + i);
         for (int64_t at = 0; at < words; at += VEC_LANES) {
             vec_bits line[VEC_LANES];
             UNROLL for (int64_t i = 0; i < VEC_LANES; i++) line[i] = load_words(
@@ -62,29 +63,29 @@ static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, 
     }
 }
 
-/* Rows as they are, in panels that lie `panel` words apart: [width / lanes][length / PAIR][lanes]
- * words; zeros past length and width. */
+/* Packs rows in panels that are `panel` words apart: [width / lanes][length / PAIR][lanes] words;
+ * zeros past length and width. */
 static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, int64_t length,
                       int64_t panel, uint32_t *out)
 {
     const hr_dtype dtype = dtype_of(task);
     const int64_t width = packed_width(task), lines = attention_padded(length) / PAIR;
     for (int64_t line = 0; line < lines; line++) {
-        for (int64_t i = 0; i < PAIR; i++) expect_row(task, rows, PAIR * line + i);
+        for (int64_t i = 0; i < PAIR; i++) prefetch_row(task, rows, PAIR * line + i);
         for (int64_t column = 0; column < width; column += VEC_LANES)
             store_words(out + column / VEC_LANES * panel + line * VEC_LANES,
                         load_line(rows, dtype, length, line, column, task->head_width));
     }
 }
 
-/* `count` rows from `first` on, STRIP_ROW words apart; zeros past length and width. */
+/* Copies `count` rows from `first` on, STRIP_ROW words apart; zeros past length and width. */
 static void copy_rows(const hr_attention_task *task, hr_attention_rows rows, int64_t first,
                       int64_t count, uint32_t *out)
 {
     const hr_dtype dtype = dtype_of(task);
     const int64_t words = packed_width(task) / PAIR;
     for (int64_t i = 0; i < count; i++) {
-        expect_row(task, rows, first + i);
+        prefetch_row(task, rows, first + i);
         for (int64_t at = 0; at < words; at += VEC_LANES)
             store_words(out + i * STRIP_ROW + at,
                         load_words(row_of(rows, dtype, first + i), dtype, at,
@@ -92,7 +93,7 @@ static void copy_rows(const hr_attention_task *task, hr_attention_rows rows, int
     }
 }
 
-/* One row of sums, scaled and rounded once. */
+/* Stores one row of sums, scaled and rounded once. */
 VEC_INLINE void store_row(const hr_attention_task *task, hr_attention_rows rows, int64_t row,
                           const float *sums, float scale)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_pattern.h - what a mask keeps, as ranges of tokens.
+/* ops/attention/attention_pattern.h - the unmasked keys and queries of a mask, as ranges of tokens.
  *
- * The keys of a query block are a near range that ends at the diagonal and, in front of it, single
+ * The keys of a query block are a near range that ends at the diagonal and, before it, single
  * blocks at equal distances. The queries of a key block are always one range. A sliding window is a
  * near range whose start moves with the query. */
 #ifndef HR_OPS_ATTENTION_PATTERN_H
@@ -10,30 +10,30 @@
 #include "base/checked.h"
 #include "ops/attention/attention_scratch.h"
 
-/* Keys [first, last), computed from `base` on, a multiple of ATTENTION_ALIGN; `column` is where
- * they begin in the rows of scores, `packed` among the keys that are packed. */
+/* Keys [first, last), computed from `base` on, a multiple of ATTENTION_ALIGN. `column` is their
+ * first column in the score rows, `packed` their position among the packed keys. */
 typedef struct {
     int64_t base, first, last, column, packed;
 } attention_keys;
 
 enum { ATTENTION_KEYS_MAX = ATTENTION_KEY_CHUNK / ATTENTION_ALIGN };
 
-/* Query i sees no key i - reach or before: more than any sequence has, where a mask has blocks. */
+/* Query i sees only keys above i - reach. For block masks reach exceeds every sequence length. */
 static inline int64_t attention_reach(const hr_attention_mask *mask)
 {
     return mask->kind == HR_PATTERN_SLIDING ? mask->window : INT64_C(1) << 40;
 }
 
-/* A walk over the keys that a query block keeps, in ascending order. */
+/* Iterator over the unmasked key ranges of a query block, in ascending order. */
 typedef struct {
-    int64_t at, stop;            /* what is left of the range begun; equal: none */
-    int64_t column, column_step; /* next single block, in tokens; how far apart they are */
+    int64_t at, stop;            /* rest of the current range; equal: none */
+    int64_t column, column_step; /* next single block, and the distance between blocks, in tokens */
     int64_t near, end;           /* the last range */
     int64_t block;
-} attention_walk;
+} attention_key_iterator;
 
-/* Where the near range of a query begins. Of a sliding window: the chunk of keys it is in, so that
- * chunks are the same for all queries. */
+/* Start of the near range of a query. For a sliding window it is rounded down to a chunk of keys,
+ * so that all queries have the same chunks. */
 static inline int64_t attention_near(const hr_attention_mask *mask, int64_t query)
 {
     const int64_t window = mask->kind == HR_PATTERN_GLOBAL ? 0 : mask->window;
@@ -43,41 +43,42 @@ static inline int64_t attention_near(const hr_attention_mask *mask, int64_t quer
     return hr_max(query - window + 1, 0) / ATTENTION_KEY_CHUNK * ATTENTION_KEY_CHUNK;
 }
 
-/* Keys in front of `end`, for queries of one block, the first of them `query`. */
-static inline attention_walk attention_walk_keys(const hr_attention_mask *mask, int64_t query,
-                                                 int64_t end)
+/* Starts an iteration over the keys before `end`, for the queries of one block that starts at
+ * `query`. */
+static inline attention_key_iterator attention_iterate_keys(const hr_attention_mask *mask,
+                                                            int64_t query, int64_t end)
 {
     const bool columns = mask->kind == HR_PATTERN_GLOBAL || mask->kind == HR_PATTERN_MIXED;
     const int64_t near = columns && mask->stride == 1 ? 0 : attention_near(mask, query);
-    return (attention_walk){ .at = -1,
-                             .stop = -1,
-                             .column = columns ? 0 : near,
-                             .column_step = (int64_t)mask->stride * mask->block,
-                             .near = near,
-                             .end = end,
-                             .block = mask->block };
+    return (attention_key_iterator){ .at = -1,
+                                     .stop = -1,
+                                     .column = columns ? 0 : near,
+                                     .column_step = (int64_t)mask->stride * mask->block,
+                                     .near = near,
+                                     .end = end,
+                                     .block = mask->block };
 }
 
-/* The next keys, in at most `room` columns (a multiple of ATTENTION_ALIGN, maybe 0); false when
- * there are none. */
-static inline bool attention_walk_next(attention_walk *walk, int64_t room, attention_keys *keys)
+/* Writes the next range, at most `room` columns (a multiple of ATTENTION_ALIGN, possibly 0); false
+ * at the end. */
+static inline bool attention_next_keys(attention_key_iterator *iterator, int64_t room,
+                                       attention_keys *keys)
 {
     if (room == 0) return false;
-    if (walk->at == walk->stop) {
-        if (walk->at == walk->end) return false;
-        const bool single = walk->column < walk->near;
-        walk->at = single ? walk->column : walk->near;
-        walk->stop = single ? walk->at + walk->block : walk->end;
-        walk->column += walk->column_step;
+    if (iterator->at == iterator->stop) {
+        if (iterator->at == iterator->end) return false;
+        const bool single = iterator->column < iterator->near;
+        iterator->at = single ? iterator->column : iterator->near;
+        iterator->stop = single ? iterator->at + iterator->block : iterator->end;
+        iterator->column += iterator->column_step;
     }
-    keys->base = walk->at / ATTENTION_ALIGN * ATTENTION_ALIGN;
-    keys->first = walk->at;
-    keys->last = walk->at = hr_min(walk->stop, keys->base + room);
+    keys->base = iterator->at / ATTENTION_ALIGN * ATTENTION_ALIGN;
+    keys->first = iterator->at;
+    keys->last = iterator->at = hr_min(iterator->stop, keys->base + room);
     return true;
 }
 
-/* The part of a range of keys that rows see which begin at key `from` and end before `end`, in
- * the same columns; false when that is none. */
+/* Clips a range to the keys [from, end) without moving its columns; false if nothing remains. */
 static inline bool attention_clip(const attention_keys *range, int64_t from, int64_t end,
                                   attention_keys *keys)
 {
@@ -89,7 +90,7 @@ static inline bool attention_clip(const attention_keys *range, int64_t from, int
     return keys->first < keys->last;
 }
 
-/* One past the last query that keeps any of the keys [first, last) of one block, in a sequence of
+/* One past the last query that sees any of the keys [first, last) of one block, in a sequence of
  * `length`. */
 static inline int64_t attention_queries_end(const hr_attention_mask *mask, int64_t first,
                                             int64_t last, int64_t length)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_product.h - the product that attention is made of, in registers.
+/* ops/attention/attention_product.h - the matrix product of attention in vector registers.
  *
- * Part of the template of the vector rungs: included after a definition of TILE_ROWS, the rows
- * whose sums the registers hold. 8 rows of two vectors are 16 chains, enough to hide the latency of
- * a multiply-add, and need 2 loads and 8 broadcasts for 16 of them. */
+ * Part of the vector kernel template. The including file defines TILE_ROWS, the rows whose sums fit
+ * in registers. 8 rows of two vectors are 16 independent sums, enough to hide the latency of a
+ * multiply-add; 16 multiply-adds need 2 loads and 8 broadcasts. */
 #ifndef HR_OPS_ATTENTION_PRODUCT_H
 #define HR_OPS_ATTENTION_PRODUCT_H
 
 enum { ROWS = 8, FEW_ROWS = 4 };
 
-/* The left operand of multiply(): word k of row i at i * row + k * word. */
+/* Left operand of multiply(): word k of row i is at i * row + k * word. */
 typedef struct {
     const uint32_t *at;
     int64_t row, word;
 } left;
 
-/* Rows whose words lie `step` apart, side by side: they are read as they are. */
+/* Left operand whose rows are adjacent and whose words are `step` apart, used in place. */
 VEC_INLINE left left_of_columns(const uint32_t *a, int64_t step, int64_t words, uint32_t *room)
 {
     (void)words;
@@ -24,8 +24,8 @@ VEC_INLINE left left_of_columns(const uint32_t *a, int64_t step, int64_t words, 
 }
 
 /* c (+)= a b for `rows` rows (1, FEW_ROWS or ROWS) and `panels` (1 or 2) panels. Word k of row i of
- * a is a[i * a_row + k * a_word]; line k of panel j of b is b[j * b_panel + k * lanes]. A sum has
- * the same bits whatever is beside it. */
+ * a is a[i * a_row + k * a_word]; line k of panel j of b is b[j * b_panel + k * lanes]. The bits of
+ * a sum do not depend on the other rows and panels. */
 VEC_INLINE void multiply(const int rows, const bool add, const int panels, const int64_t a_row,
                          const int64_t a_word, int64_t words, const uint32_t *a, const uint32_t *b,
                          int64_t b_panel, float *c, int64_t c_row)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_ref.c - the specification of attention: every sum in double, one row at a
- * time. */
+/* ops/attention/attention_ref.c - reference implementation of attention: every sum in double, one
+ * row at a time. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -32,7 +32,7 @@ static bool seen(const hr_attention_task *task, int64_t i, int64_t j)
     return hr_attention_keeps(&task->mask, i, j);
 }
 
-/* 0 where dropout drops p[i,j], else what p is multiplied by. */
+/* The factor of p[i,j] for dropout: 0 if dropped, otherwise keep_scale. */
 static double keep(const hr_attention_task *task, int64_t i, int64_t j)
 {
     if (!task->drops) return 1;
@@ -42,27 +42,28 @@ static double keep(const hr_attention_task *task, int64_t i, int64_t j)
     return bits < task->threshold ? 0 : (double)task->keep_scale;
 }
 
-/* Row `row` of q and o, which is query i; key j is row j mod `ring` of k and v. Returns the
+/* Row `row` of q and o is query i; key j is row j mod `ring` of k and v. Returns the
  * log-sum-exp. */
 static double forward_row(const hr_attention_task *task, int64_t row, int64_t i, int64_t ring)
 {
     double *sums = task->scratch; /* [head_width] */
-    double most = -INFINITY, total = 0;
+    double max_score = -INFINITY, total = 0;
     for (int64_t j = 0; j <= i; j++)
         if (seen(task, i, j))
-            most = fmax(most, (double)task->scale * dot(task, task->q, row, task->k, j % ring));
+            max_score = fmax(max_score,
+                             (double)task->scale * dot(task, task->q, row, task->k, j % ring));
     for (int64_t c = 0; c < task->head_width; c++) sums[c] = 0;
     for (int64_t j = 0; j <= i; j++) {
         if (!seen(task, i, j)) continue;
         const double score = (double)task->scale * dot(task, task->q, row, task->k, j % ring);
-        const double p = exp(score - most), kept = keep(task, i, j) * p;
+        const double p = exp(score - max_score), kept = keep(task, i, j) * p;
         total += p;
         for (int64_t c = 0; c < task->head_width; c++)
             sums[c] += kept * element(task, task->v, j % ring, c);
     }
     for (int64_t c = 0; c < task->head_width; c++)
         set_element(task, task->o, row, c, sums[c] / total);
-    return most + log(total);
+    return max_score + log(total);
 }
 
 void hr_attention_fwd_ref(const hr_attention_task *task)
@@ -84,7 +85,7 @@ void hr_attention_cached_ref(const hr_attention_cached_task *task)
     }
 }
 
-/* Adds to dk and dv what query i gives, and writes row i of dq. */
+/* Adds the contribution of query i to dk and dv, and writes row i of dq. */
 static void backward_row(const hr_attention_task *task, int64_t i, double *dq, double *dk,
                          double *dv)
 {
@@ -109,7 +110,8 @@ static void backward_row(const hr_attention_task *task, int64_t i, double *dq, d
 void hr_attention_bwd_ref(const hr_attention_task *task)
 {
     const int64_t count = task->length * task->head_width;
-    double *dk = task->scratch, *dv = dk + count, *dq = dv + count; /* carried through the group */
+    /* dk and dv accumulate over the group */
+    double *dk = task->scratch, *dv = dk + count, *dq = dv + count;
     for (int64_t i = 0; task->first && i < 2 * count; i++) dk[i] = 0;
     for (int64_t i = 0; i < task->length; i++) backward_row(task, i, dq, dk, dv);
     for (int64_t j = 0; task->last && j < task->length; j++)

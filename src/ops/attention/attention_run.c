@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_run.c - shares heads of sequences among threads.
+/* ops/attention/attention_run.c - splits heads of sequences over threads.
  *
- * The unit of the forward is a head; consecutive heads of one thread share packed keys. The unit
- * of the backward is a group of heads, whose dk and dv are one sum in head order. What a kernel
- * takes for a sequence is a document where those are apart. */
+ * The unit of forward is a head; consecutive heads of one thread share packed keys. The unit of
+ * backward is a group of heads, whose dk and dv are summed in head order. With separate documents,
+ * each document is a sequence for the kernels. */
 #include "base/assert.h"
 #include "ops/attention/attention_pattern.h"
 #include "ops/attention/attention_scratch.h"
@@ -19,16 +19,16 @@ int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length)
     const int64_t block = mask->block;
     for (int64_t first = 0; first < length; first += block) {
         const int64_t rows = hr_min(block, length - first);
-        const attention_walk walk = attention_walk_keys(mask, first, first);
-        int64_t before = first - walk.near;
-        if (walk.column < walk.near)
-            before += (walk.near + walk.column_step - 1) / walk.column_step * block;
+        const attention_key_iterator iterator = attention_iterate_keys(mask, first, first);
+        int64_t before = first - iterator.near;
+        if (iterator.column < iterator.near)
+            before += (iterator.near + iterator.column_step - 1) / iterator.column_step * block;
         pairs += rows * before + rows * (rows + 1) / 2;
     }
     return pairs;
 }
 
-/* Rows of the longest sequence of a call. */
+/* Length of the longest sequence of a call. */
 static int64_t longest(const hr_attention_attr *attr, int64_t rows)
 {
     return hr_min(attr->T, rows);
@@ -56,14 +56,14 @@ int64_t hr_attention_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t t
     return threads * thread_bytes_bwd(attr, longest(attr, rows));
 }
 
-/* One thread's part of a call. */
+/* One thread's share of a call. */
 typedef struct {
     const hr_call *call;
     const hr_attention_attr *attr;
-    bool fused; /* k and v lie in q */
+    bool fused; /* q holds k and v too */
     int64_t k_width, v_width;
     int64_t sequences;
-    uint8_t *scratch; /* of the inner function */
+    uint8_t *scratch; /* scratch of the kernel */
 } share;
 
 static share share_of(const hr_call *call, int64_t bytes)
@@ -83,27 +83,27 @@ static share share_of(const hr_call *call, int64_t bytes)
                     .scratch = (uint8_t *)call->scratch + call->thread * bytes };
 }
 
-/* Heads inside the rows of a tensor. */
+/* Position of the heads within the rows of a tensor. */
 typedef struct {
     int64_t offset, stride, count;
 } heads;
 
-/* What is asked for ahead of its turn: the next head where a sequence is short enough that it is
- * still there then, else some rows. */
+/* Prefetch distance: the next head for sequences short enough to stay in cache until then,
+ * otherwise some rows. */
 enum { AHEAD_LENGTH = 256, AHEAD_ROWS = 8 };
 
-/* Rows [first, last) of the call: a document, or the sequence where it is all one. */
+/* Rows [first, last) of the call: a document, or a whole sequence. */
 typedef struct {
     int64_t sequence, first, last;
 } document;
 
-/* What lies before the first document of a sequence. */
+/* Start of the iteration over the documents of a sequence. */
 static document no_document(const share *s, int64_t sequence)
 {
     return (document){ sequence, sequence * s->attr->T, sequence * s->attr->T };
 }
 
-/* Moves on to the next document of the sequence; false: there is none. */
+/* Advances to the next document of the sequence; false: no more. */
 static bool next_document(const share *s, const int32_t *begins, document *d)
 {
     const int64_t start = d->sequence * s->attr->T;
@@ -162,7 +162,7 @@ static void add_dropout(const share *s, hr_attention_task *task, const document 
     task->keep_scale = (float)(1 / (1 - dropout));
 }
 
-/* What forward and backward of one head of a document have in common. */
+/* Common part of forward and backward for one head of a document. */
 static hr_attention_task task_of(const share *s, const document *d, int64_t head, void *o,
                                  float *lse)
 {
@@ -219,7 +219,7 @@ static bool inside_heads(heads of, int64_t head_width, int64_t element)
     return at >= 0 && head < of.count && at - head * of.stride < head_width;
 }
 
-/* Zeros where rows of a gradient hold no head. */
+/* Writes zeros to elements of a gradient row that belong to no head. */
 static void clear_gaps(const share *s, void *tensor, int64_t width, int64_t sequence,
                        const heads *lists, int list_count)
 {

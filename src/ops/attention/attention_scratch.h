@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_scratch.h - how a thread's scratch is laid out.
+/* ops/attention/attention_scratch.h - layout of a thread's scratch.
  *
- * One layout for all rungs, sized for the widest (fp32 words, strips of 32 rows): the function that
- * counts the bytes is the one that hands out the pointers. Words are one fp32 or a pair of bf16;
- * packed operands are panels of as many columns as a vector has lanes. */
+ * One layout for all instruction sets, sized for the largest (fp32 words, strips of 32 rows). The
+ * same function counts the bytes and assigns the pointers. A word is one fp32 or a pair of bf16.
+ * Packed operands are panels with as many columns as a vector has lanes. */
 #ifndef HR_OPS_ATTENTION_SCRATCH_H
 #define HR_OPS_ATTENTION_SCRATCH_H
 
@@ -13,41 +13,40 @@
 #include "ops/attention/attention.h"
 
 enum {
-    ATTENTION_ALIGN = 32,        /* columns of a product; packed lengths are multiples of it */
-    ATTENTION_STRIP_MAX = 32,    /* most rows of a strip */
-    ATTENTION_QUERY_TILE = 128,  /* forward: queries whose sums are open together */
-    ATTENTION_KEY_CHUNK = 256,   /* forward: keys between two looks at the maximum */
-    ATTENTION_KEY_TILE = 64,     /* backward: keys whose gradients are open together */
-    ATTENTION_QUERY_CHUNK = 128, /* backward: queries against them */
-    ATTENTION_PAD = 16           /* words after a row: rows do not fall into the same cache sets */
+    ATTENTION_ALIGN = 32,        /* column multiple of products and packed lengths */
+    ATTENTION_STRIP_MAX = 32,    /* largest number of rows in a strip */
+    ATTENTION_QUERY_TILE = 128,  /* forward: queries per tile */
+    ATTENTION_KEY_CHUNK = 256,   /* forward: keys per update of the running maximum */
+    ATTENTION_KEY_TILE = 64,     /* backward: keys per tile */
+    ATTENTION_QUERY_CHUNK = 128, /* backward: queries per chunk */
+    ATTENTION_PAD = 16           /* words of padding per row, to avoid cache set conflicts */
 };
 
-/* Words from row to row of a strip copied from q, k or v, where an fp32 word is an element. */
+/* Row stride, in words, of a strip copied from q, k or v, with one element per fp32 word. */
 enum { ATTENTION_STRIP_WORDS = HR_ATTENTION_HEAD_MAX + ATTENTION_PAD };
 
 typedef struct {
-    uint32_t *keys;      /* K transposed: [length / lanes][width words][lanes] */
-    uint32_t *values;    /* V by rows: [width / lanes][length words][lanes] */
-    uint32_t *strip;     /* rows of Q */
-    float *scores;       /* [strip][KEY_CHUNK + PAD] */
-    uint32_t *p;         /* their exponentials, as words along the keys; the same rows */
-    float *sums;         /* o before division: [QUERY_TILE][width] */
-    float *most, *total; /* of each row: largest score, sum of exponentials; strips apart */
+    uint32_t *keys;     /* K transposed: [length / lanes][width words][lanes] */
+    uint32_t *values;   /* V by rows: [width / lanes][length words][lanes] */
+    uint32_t *strip;    /* rows of Q */
+    float *scores;      /* [strip][KEY_CHUNK + PAD] */
+    uint32_t *p;        /* exponentials of the scores, as words along the keys; same rows */
+    float *sums;        /* o before division: [QUERY_TILE][width] */
+    float *max, *total; /* per row: running maximum, sum of exponentials; one part per strip */
 } attention_scratch;
 
 typedef struct {
     uint32_t *q_columns, *g_columns;    /* Q, dO transposed */
     uint32_t *q_rows, *g_rows, *k_rows; /* Q, dO, K by rows */
     float *dq, *dk, *dv;                /* [length][width] */
-    float *lse, *delta;                 /* lse in powers of two; sum of dO o O */
+    float *lse, *delta;                 /* lse in base 2; sum of dO * O */
     uint32_t *k_strip, *v_strip;        /* [KEY_TILE] rows of K and V */
     float *score, *dp;                  /* one block: [strip][2 panels] */
     uint32_t *p, *ds;                   /* P', dS': [KEY_TILE] rows of words along the queries */
-    uint32_t *ds_pairs;                 /* dS' as pairs of keys, where words are pairs */
+    uint32_t *ds_pairs;                 /* dS' as pairs of keys, if words are pairs */
 } attention_bwd_scratch;
 
-/* Hands out `count` words of four bytes from *at on, and moves *at past them. With a null base only
- * the bytes are counted. */
+/* Takes `count` 4-byte words at *at and advances *at. With a null base it only counts. */
 static inline void *attention_take(uint8_t *base, int64_t *at, int64_t count)
 {
     void *taken = base ? base + *at : NULL;
@@ -60,7 +59,7 @@ static inline int64_t attention_padded(int64_t count)
     return hr_round_up(count, ATTENTION_ALIGN);
 }
 
-/* Lays the scratch of the forward out at `base` (64-aligned, or null); returns its bytes. */
+/* Lays out the forward scratch at `base` (64-byte aligned, or null); returns its size in bytes. */
 static inline int64_t attention_scratch_place(uint8_t *base, int64_t length, int64_t head_width,
                                               attention_scratch *out)
 {
@@ -73,12 +72,12 @@ static inline int64_t attention_scratch_place(uint8_t *base, int64_t length, int
     out->scores = attention_take(base, &at, ATTENTION_STRIP_MAX * row);
     out->p = attention_take(base, &at, ATTENTION_STRIP_MAX * row);
     out->sums = attention_take(base, &at, ATTENTION_QUERY_TILE * width);
-    out->most = attention_take(base, &at, 2 * ATTENTION_QUERY_TILE);
+    out->max = attention_take(base, &at, 2 * ATTENTION_QUERY_TILE);
     out->total = attention_take(base, &at, 2 * ATTENTION_QUERY_TILE);
     return at;
 }
 
-/* The same for the backward. */
+/* The same for backward. */
 static inline int64_t attention_bwd_scratch_place(uint8_t *base, int64_t length, int64_t head_width,
                                                   attention_bwd_scratch *out)
 {

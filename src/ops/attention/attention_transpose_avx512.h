@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_transpose_avx512.h - 16 x 16 words, transposed in registers. */
+/* ops/attention/attention_transpose_avx512.h - transposes 16 x 16 words in registers. */
 #ifndef HR_OPS_ATTENTION_TRANSPOSE_AVX512_H
 #define HR_OPS_ATTENTION_TRANSPOSE_AVX512_H
 
 #include "ops/attention/attention_lanes.h"
 
-/* Pairs of rows, then of pairs, inside 128-bit quarters; then the quarters change places. */
+/* Transposes pairs of rows, then pairs of pairs, within 128-bit quarters; then swaps the
+ * quarters. */
 VEC_INLINE void transpose_words(vec_bits row[16])
 {
     vec_bits pair[16];

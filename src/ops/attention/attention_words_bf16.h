@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_words_bf16.h - a word is a pair of bf16 that follow each other along the
- * reduction; 16 columns of them are a line of vdpbf16ps and of an AMX tile alike.
+/* ops/attention/attention_words_bf16.h - a word is a pair of bf16, adjacent along the reduction; 16
+ * columns of words are an operand line of vdpbf16ps and of an AMX tile.
  *
- * Part of the template of the rungs that multiply in bf16: included after simd/vec_avx512.h. */
+ * Part of the template of kernels that multiply in bf16. Include it after simd/vec_avx512.h. */
 #ifndef HR_OPS_ATTENTION_WORDS_BF16_H
 #define HR_OPS_ATTENTION_WORDS_BF16_H
 
@@ -11,7 +11,7 @@
 
 enum { PAIR = 2 };
 
-/* A constant, so that nothing asks for the type in a loop. */
+/* A constant, so that the loops do not branch on the dtype. */
 VEC_INLINE hr_dtype dtype_of(const hr_attention_task *task)
 {
     (void)task;
@@ -37,7 +37,7 @@ VEC_INLINE vec_bits load_words(const void *row, hr_dtype dtype, int64_t at, int6
     return _mm512_maskz_loadu_epi16((1u << hr_max(left, 0)) - 1, from);
 }
 
-/* Sixteen and sixteen elements as pairs. */
+/* Interleaves 16 and 16 elements to pairs. */
 VEC_INLINE vec_bits interleave(__m256i even, __m256i odd)
 {
     return _mm512_or_si512(_mm512_cvtepu16_epi32(even),
@@ -67,20 +67,20 @@ VEC_INLINE vec multiply_add(vec sum, vec_bits line, uint32_t word)
     return hr_dpbf16(sum, line, vec_bits_set(word));
 }
 
-/* Elements `at`, at + 1, ... of a row of words. */
+/* Stores elements `at`, at + 1, ... of a row of words. */
 VEC_INLINE void put_words(uint32_t *row, int64_t at, vec value)
 {
     _mm256_storeu_si256((void *)((uint16_t *)row + at), hr_to_bf16x16(value));
 }
 
-/* Two panels of elements to the start of a row of words. */
+/* Stores two panels of elements at the start of a row of words. */
 VEC_INLINE void put_panels(uint32_t *row, const vec value[2])
 {
     _mm512_storeu_si512(row, hr_to_bf16x32(value[0], value[1]));
 }
 
-/* dS' of two keys (rows of values) and 2 panels of queries: as pairs of queries to ds[key], for dK,
- * and as pairs of keys to `pairs`, for dQ. */
+/* Stores dS' of two keys (rows of `value`) and 2 panels of queries: as pairs of queries to ds[key]
+ * for dK, and as pairs of keys to `pairs` for dQ. */
 VEC_INLINE void put_gradients(uint32_t *ds, int64_t ds_row, uint32_t *pairs, const vec value[2][2])
 {
     const __m512i first = hr_to_bf16x32(value[0][0], value[0][1]);

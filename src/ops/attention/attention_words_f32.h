@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_words_f32.h - a word is one fp32; bf16 is widened where it is packed.
+/* ops/attention/attention_words_f32.h - a word is one fp32; bf16 is widened when packed.
  *
- * Part of the template of the rungs that multiply in fp32: included after simd/vec_*.h. */
+ * Part of the template of kernels that multiply in fp32. Include it after simd/vec_*.h. */
 #ifndef HR_OPS_ATTENTION_WORDS_F32_H
 #define HR_OPS_ATTENTION_WORDS_F32_H
 
@@ -37,21 +37,21 @@ VEC_INLINE vec multiply_add(vec sum, vec_bits line, uint32_t word)
     return vec_fma((vec)vec_bits_set(word), (vec)line, sum);
 }
 
-/* Elements `at`, at + 1, ... of a row of words. */
+/* Stores elements `at`, at + 1, ... of a row of words. */
 VEC_INLINE void put_words(uint32_t *row, int64_t at, vec value)
 {
     vec_store_f32((float *)row + at, value, VEC_LANES);
 }
 
-/* Two panels of elements to the start of a row of words. */
+/* Stores two panels of elements at the start of a row of words. */
 VEC_INLINE void put_panels(uint32_t *row, const vec value[2])
 {
     put_words(row, 0, value[0]);
     put_words(row, VEC_LANES, value[1]);
 }
 
-/* dS' of two keys (rows of values) and 2 panels of queries: to ds[key], for dK. It is also what dQ
- * multiplies: `pairs` is not used. */
+/* Stores dS' of two keys (rows of `value`) and 2 panels of queries to ds[key] for dK. dQ uses the
+ * same words, so `pairs` is unused. */
 VEC_INLINE void put_gradients(uint32_t *ds, int64_t ds_row, uint32_t *pairs, const vec value[2][2])
 {
     (void)pairs;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/dropout/dropout.c - what the compiler knows about dropout. */
+/* ops/dropout/dropout.c - builder function, derivative and properties of dropout. */
 #include "ops/dropout/dropout.h"
 
 #include "ops/dropout/dropout_build.h"
@@ -19,7 +19,7 @@ int32_t hr_build_dropout(hr_builder *builder, const char *name, int32_t x, int32
     return y;
 }
 
-/* The same elements of dy, scaled the same. */
+/* dx applies the same mask and scale to dy. */
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 {
     const hr_step step = derive->builder->program->steps[index];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/dropout/dropout.h - drops elements of a branch, then adds the residual stream.
+/* ops/dropout/dropout.h - applies dropout to a branch and adds the residual stream.
  *
  *     y[r,c] = residual[r,c] + (keep(r,c) ? x[r,c] / (1 - p) : 0)
- * An element is dropped when element c of row (sequence, position) of the stream (seed, clock,
+ * An element is dropped if element c of row (sequence, position) of the random stream (seed, clock,
  * site, 0) is below hr_random_threshold(p) (base/random.h). The gradient of the branch is the same
- * operation on dy without a residual; the residual's gradient is dy itself.
+ * operation on dy without a residual; the gradient of the residual is dy.
  *
  * Operands. dropout  in  x r, residual R      out  y r
  *
  *   x, residual, y  [rows, D] activations, fp32 or bf16; y may be exactly x or residual
  *
- * Repeat   the mask is a function of these: recomputation and any micro-batch see the same one. */
+ * Repeat   the mask depends only on these values, so recompute and every micro-batch size give the
+ *          same mask. */
 #ifndef HR_OPS_DROPOUT_H
 #define HR_OPS_DROPOUT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/dropout/dropout_kernels.c - climbs the ladder. */
+/* ops/dropout/dropout_kernels.c - selects the kernels for a CPU feature mask. */
 #include "ops/dropout/dropout_kernels.h"
 
 #include "base/cpu.h"

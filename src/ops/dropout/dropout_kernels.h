@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/dropout/dropout_kernels.h - inner work of dropout: one row. */
+/* ops/dropout/dropout_kernels.h - inner loop of dropout: one row. */
 #ifndef HR_OPS_DROPOUT_KERNELS_H
 #define HR_OPS_DROPOUT_KERNELS_H
 
@@ -19,7 +19,7 @@ typedef struct {
 
 void hr_dropout_kernels_fill(hr_dropout_kernels *kernels, uint32_t cpu_mask);
 
-/* The rungs, each in a file of its own. */
+/* One function per instruction set, each in its own file. */
 void hr_dropout_fill_ref(hr_dropout_kernels *kernels);
 void hr_dropout_fill_avx2(hr_dropout_kernels *kernels);
 void hr_dropout_fill_avx512(hr_dropout_kernels *kernels);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/dropout/dropout_ref.c - the specification of one row of dropout. */
+/* ops/dropout/dropout_ref.c - reference implementation of one row of dropout. */
 #include <stdbool.h>
 
 #include "ops/dropout/dropout_kernels.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/dropout/dropout_run.c - shares rows among threads. */
+/* ops/dropout/dropout_run.c - splits the rows over threads. */
 #include "ops/dropout/dropout.h"
 #include "ops/element.h"
 #include "ops/kernels.h"

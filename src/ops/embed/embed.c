@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/embed/embed.c - what the compiler knows about embeddings. */
+/* ops/embed/embed.c - builder function, derivative and properties of embeddings. */
 #include "ops/embed/embed.h"
 
 #include "base/checked.h"
@@ -32,8 +32,9 @@ int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32
     return y;
 }
 
-/* The accumulator of the head that shares the table, if the step's gradients by token are fewer
- * bytes than one for the embedding alone: these then wait for the update, which adds them to it. */
+/* Returns the gradient accumulator of a head that shares the table, if saving the gradients per
+ * token needs fewer bytes than a second accumulator. The step before the update then adds them to
+ * it. */
 static int32_t head_sum(const hr_derive *derive, int32_t table, int32_t dy)
 {
     const hr_tensor *tensors = derive->builder->program->tensors;
@@ -65,8 +66,8 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-/* Elements of the table that come from far: each row once, however many tokens take it. Of panels
- * each token gathers its own. */
+/* Table elements read from memory: each row once, for any number of tokens. In panel layout each
+ * token gathers its own elements. */
 static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
     const hr_embed_attr *attr = (const hr_embed_attr *)step->attr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/embed/embed_avx2.c - embed_template.h with AVX2: 8 floats a vector. */
+/* ops/embed/embed_avx2.c - embed_template.h with AVX2: 8 floats per vector. */
 #include "ops/simd/vec_avx2.h"
 
 #define FILL hr_embed_fill_avx2

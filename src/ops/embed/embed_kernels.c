@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/embed/embed_kernels.c - climbs the ladder. */
+/* ops/embed/embed_kernels.c - selects the kernels for a CPU feature mask. */
 #include "ops/embed/embed_kernels.h"
 
 #include "base/cpu.h"

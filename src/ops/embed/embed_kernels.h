@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/embed/embed_kernels.h - inner work of the embedding: one row, or a thread's part of one. */
+/* ops/embed/embed_kernels.h - inner loops of the embedding: one row, or a thread's columns of
+ * one. */
 #ifndef HR_OPS_EMBED_KERNELS_H
 #define HR_OPS_EMBED_KERNELS_H
 
@@ -21,7 +22,7 @@ typedef struct {
 
 void hr_embed_kernels_fill(hr_embed_kernels *kernels, uint32_t cpu_mask);
 
-/* The rungs, each in a file of its own. */
+/* One function per instruction set, each in its own file. */
 void hr_embed_fill_ref(hr_embed_kernels *kernels);
 void hr_embed_fill_avx2(hr_embed_kernels *kernels);
 void hr_embed_fill_avx512(hr_embed_kernels *kernels);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/embed/embed_ref.c - the specification of the embedding's rows. */
+/* ops/embed/embed_ref.c - reference implementation of the embedding rows. */
 #include "ops/element.h"
 #include "ops/embed/embed_kernels.h"
 

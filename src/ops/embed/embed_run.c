@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/embed/embed_run.c - shares the embedding among threads: rows forward, columns backward, so
- * that each sum over tokens is one thread's, in order. */
+/* ops/embed/embed_run.c - splits the embedding over threads: by rows forward, by columns backward,
+ * so that one thread computes each sum over tokens, in order. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -10,10 +10,11 @@
 
 enum {
     COLUMN_UNIT = 16, /* a cache line of sums */
-    GATHERED = 256    /* elements of a column of panels that are taken at a time */
+    GATHERED = 256    /* elements gathered at a time from a panel column */
 };
 
-/* `count` elements of a token's row from `first` on, in `gathered` where they lie apart. */
+/* `count` elements of a token's row from `first` on; copied to `gathered` if they are not
+ * contiguous fp32. */
 static const float *words_of(const hr_embed_attr *attr, const void *table, int64_t id,
                              int64_t first, int64_t count, float *gathered)
 {
@@ -58,14 +59,14 @@ void hr_embed_run(const hr_call *call)
     }
 }
 
-/* Columns [first, last) of each of so many rows; first is a multiple of COLUMN_UNIT. */
+/* Clears columns [first, last) of each row; first is a multiple of COLUMN_UNIT. */
 static void clear_columns(float *table, int64_t rows, int64_t D, int64_t first, int64_t last)
 {
     for (int64_t r = 0; r < rows; r++)
         memset(table + r * D + first, 0, (size_t)(last - first) * sizeof *table);
 }
 
-/* The same of a table whose rows are the columns of panels, with what pads it. */
+/* The same for a table in panel layout, including its padding. */
 static void clear_lines(float *table, const hr_embed_attr *attr, int64_t first, int64_t last)
 {
     const hr_layout layout = (hr_layout)attr->layout;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/embed/embed_template.h - the embedding's rows over the vectors of ops/simd. One pass; bound
- * by memory, by its latency where rows are short and the table is far. One thread of Zen 4,
- * 2026-11, random rows of 1,024: forward 65 % (fp32) and 61 % (bf16) of a copy, backward 67 % and
- * 61 % of read-modify-write. */
+/* ops/embed/embed_template.h - embedding rows over the vectors of ops/simd. One pass; bound by
+ * memory, by its latency for short rows of a large table. One thread of Zen 4, 2026-11, random rows
+ * of 1,024: forward 65 % (fp32) and 61 % (bf16) of a copy, backward 67 % and 61 % of
+ * read-modify-write. */
 #include <stddef.h>
 
 #include "ops/embed/embed_kernels.h"

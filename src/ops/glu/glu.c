@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/glu/glu.c - what the compiler knows about the gated activation. */
+/* ops/glu/glu.c - builder function, derivative and properties of the gated activation. */
 #include "ops/glu/glu.h"
 
 #include "ops/glu/glu_build.h"
@@ -18,7 +18,7 @@ int32_t hr_build_glu(hr_builder *builder, const char *name, int32_t gate, int32_
     return y;
 }
 
-/* One step for both: it reads dy once. */
+/* One step computes both gradients, because both read dy. */
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 {
     const hr_step step = derive->builder->program->steps[index];
@@ -40,7 +40,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-/* Exponentials. */
+/* Exponentials to compute. */
 static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
     (void)bf16;

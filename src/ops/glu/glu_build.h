@@ -6,7 +6,7 @@
 #include "graph/builder.h"
 #include "ops/glu/glu.h"
 
-/* y = act(gate) o up, marked as its layer's activation. Returns y. */
+/* y = act(gate) * up, marked as the activation of its layer. Returns y. */
 int32_t hr_build_glu(hr_builder *builder, const char *name, int32_t gate, int32_t up);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/glu/glu_kernels.c - climbs the ladder. */
+/* ops/glu/glu_kernels.c - selects the kernels for a CPU feature mask. */
 #include "ops/glu/glu_kernels.h"
 
 #include "base/cpu.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/glu/glu_kernels.h - inner work of a gated activation: a stretch of elements. */
+/* ops/glu/glu_kernels.h - inner loops of a gated activation: a contiguous run of elements. */
 #ifndef HR_OPS_GLU_KERNELS_H
 #define HR_OPS_GLU_KERNELS_H
 
@@ -23,7 +23,7 @@ typedef struct {
 
 void hr_glu_kernels_fill(hr_glu_kernels *kernels, uint32_t cpu_mask);
 
-/* The rungs, each in a file of its own. */
+/* One function per instruction set, each in its own file. */
 void hr_glu_fill_ref(hr_glu_kernels *kernels);
 void hr_glu_fill_avx2(hr_glu_kernels *kernels);
 void hr_glu_fill_avx512(hr_glu_kernels *kernels);

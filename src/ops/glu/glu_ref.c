@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/glu/glu_ref.c - the specification, element by element. */
+/* ops/glu/glu_ref.c - reference implementation, element by element. */
 #include <math.h>
 
 #include "ops/element.h"
 #include "ops/glu/glu_kernels.h"
 
-/* act and its slope in one place, since both are made of s(x). */
+/* act and its derivative; both use s(x). */
 typedef struct {
     double value, slope;
 } gated;
@@ -13,8 +13,8 @@ typedef struct {
 static gated gate_at(double x)
 {
     if (fabs(x) > 87) return x < 0 ? (gated){ 0, 0 } : (gated){ x, 1 }; /* the limits, to 1e-35 */
-    const double open = 1 / (1 + exp(-x)), shut = 1 / (1 + exp(x));
-    return (gated){ x * open, open + x * open * shut };
+    const double s = 1 / (1 + exp(-x)), one_minus_s = 1 / (1 + exp(x));
+    return (gated){ x * s, s + x * s * one_minus_s };
 }
 
 static void fwd(const void *gate, const void *up, void *y, int64_t count, hr_dtype dtype)
@@ -30,9 +30,9 @@ static void bwd(const void *dy, const void *gate, const void *up, void *dgate, v
 {
     for (int64_t i = 0; i < count; i++) {
         const gated g = gate_at(hr_element_get(gate, i, dtype));
-        const double through = hr_element_get(dy, i, dtype), wide = hr_element_get(up, i, dtype);
-        hr_element_set(dgate, i, dtype, (float)(through * wide * g.slope));
-        hr_element_set(dup, i, dtype, (float)(through * g.value));
+        const double grad = hr_element_get(dy, i, dtype), up_value = hr_element_get(up, i, dtype);
+        hr_element_set(dgate, i, dtype, (float)(grad * up_value * g.slope));
+        hr_element_set(dup, i, dtype, (float)(grad * g.value));
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/glu/glu_run.c - shares rows among threads. */
+/* ops/glu/glu_run.c - splits the rows over threads. */
 #include "ops/element.h"
 #include "ops/glu/glu.h"
 #include "ops/kernels.h"

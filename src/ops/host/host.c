@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/host/host.c - what the compiler knows about steps that the trainer runs. */
+/* ops/host/host.c - properties of the operations that the trainer runs. */
 #include "ops/host/host.h"
 
 static int64_t staging(const void *attr, int64_t rows, int32_t threads)

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/host/host.h - steps that the trainer runs itself, between kernels: they read text, write
- * files and hand numbers over. They are steps of the program, so that what they touch is planned.
+/* ops/host/host.h - operations that the trainer runs between kernels: they read text, write files
+ * and report numbers. They are part of the program, so their memory is planned.
  *
- *   initialise  out  master W, weight W, moment W, moment W,  first values of one parameter,
- *                    average W                                made up or read from files
- *   batch       out  ids R, targets R, scale W, lr W,         rows of the next batch of text; what
- *                    begins R                                 all its rows are scaled by, and lr;
- *                                                             where documents begin
- *   prompt      out  ids r, position W                        what a text goes on with, and where
- *   sample      in   logits r                                 choose the next token
- *   emit        in   logits r                                 into a file, or against what comes
- *                                                             next in a text
+ *   initialise  out  master W, weight W, moment W, moment W,  initial values of one parameter,
+ *                    average W                                generated or read from files
+ *   batch       out  ids R, targets R, scale W, lr W,         the next batch of text, the loss
+ *                    begins R                                 scale, the learning rate, and the
+ *                                                             starts of documents
+ *   prompt      out  ids r, position W                        the prompt and its position
+ *   sample      in   logits r                                 chooses the next token
+ *   emit        in   logits r                                 writes logits, or computes the loss
+ *                                                             against the next tokens of a text
  *   report      in   sums w ...                               numbers for the log
- *   save        in   master w, moment W, moment W, average W  one parameter into files, by pieces
+ *   save        in   master w, moment W, moment W, average W  writes one parameter in pieces
  *
- * save, sample, emit and initialise work through a scratch buffer of `staging_bytes`. */
+ * save, sample, emit and initialise use a scratch buffer of `staging_bytes`. */
 #ifndef HR_OPS_HOST_H
 #define HR_OPS_HOST_H
 
 #include "graph/builder.h"
 
 typedef struct {
-    int32_t param; /* row of the table of parameters, where the step belongs to one */
+    int32_t param; /* row of the parameter table, for steps of one parameter */
     int64_t staging_bytes;
 } hr_host_attr;
 

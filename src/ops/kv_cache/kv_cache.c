@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/kv_cache/kv_cache.c - what the compiler knows about a cache of keys and values. */
+/* ops/kv_cache/kv_cache.c - builder functions and properties of the KV cache operations. */
 #include "ops/kv_cache/kv_cache.h"
 
 #include "ops/kv_cache/kv_cache_build.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/kv_cache/kv_cache_run.c - copies, shared by rows. */
+/* ops/kv_cache/kv_cache_run.c - clears and copies cache rows; threads share the rows. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -16,7 +16,7 @@ void hr_cache_clear_run(const hr_call *call)
     for (int k = 0; k < 2; k++) memset(hr_element_at(call->out[k], first, call->dtype), 0, bytes);
 }
 
-/* Heads of one row to row `at` of each head of the cache. */
+/* Copies the heads of one row to row `at` of each head of the cache. */
 static void put_row(const hr_call *call, const void *row, int64_t offset, int64_t stride,
                     void *cache, int64_t at)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/last_row/last_row.c - what the compiler knows about taking the last row. */
+/* ops/last_row/last_row.c - builder function and properties of last_row. */
 #include "ops/last_row/last_row.h"
 
 #include "ops/last_row/last_row_build.h"

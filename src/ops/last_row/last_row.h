@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/last_row/last_row.h - the last row there is: all that the next token needs of a prompt.
+/* ops/last_row/last_row.h - selects the last row: the next token of a prompt needs only this row.
  *
  *     y[0] = x[rows - 1]
  *
  * Operands. last_row  in  x r      out  y w
  *
- *   x  [rows, D] activations, rows >= 1;  y  [1, D], disjoint from x */
+ *   x  [rows, D] activations, rows >= 1
+ *   y  [1, D], disjoint from x */
 #ifndef HR_OPS_LAST_ROW_H
 #define HR_OPS_LAST_ROW_H
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear.c - what the compiler knows about matrix products. */
+/* ops/linear/linear.c - builder functions, derivative and properties of matrix products. */
 #include "ops/linear/linear.h"
 
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
 
-enum { X, W, BIAS, RESIDUAL };        /* linear, in */
-enum { Y, PRE };                      /* linear, out */
-enum { DY = 0, ADDEND = 2, AUX = 3 }; /* linear_dx, in (W as above) */
+enum { X, W, BIAS, RESIDUAL };        /* inputs of linear */
+enum { Y, PRE };                      /* outputs of linear */
+enum { DY = 0, ADDEND = 2, AUX = 3 }; /* inputs of linear_dx (W as above) */
 
 int32_t hr_build_linear(hr_builder *builder, const char *name, int32_t x, int32_t weight,
                         int32_t bias, hr_act act, int32_t residual)
@@ -48,8 +48,8 @@ static const hr_linear_attr *attr_of(const hr_step *step)
     return (const hr_linear_attr *)step->attr;
 }
 
-/* The step that made x through an activation which the product's gradient can undo in its
- * epilogue. */
+/* The step that produced x, if it ends in an activation whose derivative fits into the epilogue of
+ * dx. */
 static const hr_step *activated(const hr_derive *derive, int32_t x)
 {
     if (!hr_derive_wants(derive, x)) return 0;
@@ -88,8 +88,8 @@ static void emit_dw(hr_derive *derive, const hr_step *step, int32_t dy)
     made->out[1] = db;
 }
 
-/* dx = dy W^T, dW = x^T dy. Where y went through an activation, its only reader was a product,
- * whose gradient already multiplied by act': then dy is the gradient before the activation. */
+/* dx = dy W^T, dW = x^T dy. If y is an activation, its only reader is a product whose dx already
+ * multiplied by act', so dy is the gradient before the activation. */
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 {
     const hr_step step = derive->builder->program->steps[index];
@@ -104,7 +104,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-/* Of y = x W^T: dx = dy W, dW = dy^T x. */
+/* For y = x W^T: dx = dy W, dW = dy^T x. */
 static hr_status derivative_back(hr_derive *derive, int32_t index, hr_error *err)
 {
     const hr_step step = derive->builder->program->steps[index];
@@ -130,7 +130,7 @@ static hr_status derivative_back(hr_derive *derive, int32_t index, hr_error *err
     return HR_OK;
 }
 
-/* Without y: the product up to its activation is a product without one. */
+/* Turns a clone that must only produce pre into a product without activation. */
 static void only_pre(hr_step *clone)
 {
     ((hr_linear_attr *)clone->attr)->act = HR_ACT_NONE;
@@ -145,7 +145,7 @@ static int64_t flops(const void *attr, int64_t rows)
     return 2 * rows * shape->K * shape->N;
 }
 
-/* Kernels walk a product in blocks of a KiB of the reduction by so many columns. */
+/* Block sizes of the kernels: a KiB of the reduction by this many columns. */
 enum { BLOCK_BYTES = 1024, BLOCK_COLUMNS = 512, TILE_COLUMNS = 32 };
 
 static int64_t blocks(int64_t length, int64_t block)
@@ -153,9 +153,9 @@ static int64_t blocks(int64_t length, int64_t block)
     return hr_max(1, (length + block - 1) / block);
 }
 
-/* Of a product with `reduced` columns on one side of the reduction and `columns` of result: errors
- * of GELU or its slope, sums that wait in memory between two blocks of the reduction, elements that
- * are copied for every block of columns, rows whose last tile is cut short. */
+/* Cost items of a product with `reduced` elements of reduction and `columns` of result: erf of GELU
+ * or its derivative; sums stored between blocks of the reduction; elements copied per block of
+ * columns; rows with a partial last tile. */
 static void items_mm(const hr_linear_attr *shape, bool bf16, int64_t rows, int64_t reduced,
                      int64_t columns, int64_t items[HR_ITEMS_MAX])
 {
@@ -177,8 +177,8 @@ static void items_dx(const hr_step *step, bool bf16, int64_t rows, int64_t items
     items_mm(shape, bf16, rows, shape->N, shape->K, items);
 }
 
-/* The pass for db; elements of x and of dy that are packed, once a block of the other's columns;
- * and sums that wait in memory between two blocks of tokens. */
+/* Cost items: the pass for db; elements of x and dy that are packed, once per block of the other's
+ * columns; sums stored between blocks of tokens. */
 static void items_dw(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
     const hr_linear_attr *shape = attr_of(step);

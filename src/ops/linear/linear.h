@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear.h - matrix products of a step: forward, gradient of the input, of the weight.
+/* ops/linear/linear.h - matrix products: forward, gradient of the input, gradient of the weight.
  *
- *     forward    pre = x W + bias;  y = act(pre) + residual, act of pre as it is stored
- *     linear_dx  dx  = act'(aux) o (dy W^T + addend)
+ *     forward    pre = x W + bias;  y = act(pre) + residual, act of pre as stored
+ *     linear_dx  dx  = act'(aux) * (dy W^T + addend)
  *     linear_dw  dW += x^T dy;  db += sum over rows of dy
  *
- * What follows a product and needs no second look at memory is its epilogue. x, y, dy, dx are
- * activations ([rows, width], row-major, fp32 or bf16, one type for the whole call); W is fp32 in
- * HR_PANEL or bf16 in HR_PANEL_PAIR order (base/dtype.h); dW is fp32 in the order of W; bias and db
- * are fp32 vectors. */
+ * Element-wise work on a result is fused as an epilogue. x, y, dy, dx are activations ([rows,
+ * width], row-major, fp32 or bf16, one dtype per call). W is fp32 in HR_PANEL or bf16 in
+ * HR_PANEL_PAIR layout (base/dtype.h); dW is fp32 in the layout of W; bias and db are fp32
+ * vectors. */
 #ifndef HR_OPS_LINEAR_H
 #define HR_OPS_LINEAR_H
 
@@ -17,10 +17,11 @@
 #include "base/checked.h"
 #include "ops/call.h"
 
-/* GELU is x Phi(x), by erf; its tanh form x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. */
+/* GELU is x Phi(x), with erf; the tanh form is x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) /
+ * 2. */
 typedef enum { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_GELU, HR_ACT_GELU_TANH } hr_act;
 
-/* The slope follows from what the activation was applied to, not from its result. */
+/* Whether the derivative needs the input of the activation, because its output does not suffice. */
 static inline bool hr_act_needs_pre(hr_act act)
 {
     return act == HR_ACT_GELU || act == HR_ACT_GELU_TANH;
@@ -30,31 +31,31 @@ static inline bool hr_act_needs_pre(hr_act act)
  *           linear_dx in  dy r, W w, addend R, aux R         out  dx r
  *           linear_dw in  x R, dy r                          out  dW A, db A
  *
- *   pre   written when it is there: the slopes of both GELUs need it
- *   aux   what act' is computed from: y for ReLU, pre for a GELU; absent with HR_ACT_NONE
- *   y     may be exactly residual; dx may be exactly addend or aux; else disjoint
+ *   pre   optional output; the derivative of both GELUs needs it
+ *   aux   input of act': y for ReLU, pre for a GELU; absent with HR_ACT_NONE
+ *   y     may be exactly residual; dx may be exactly addend or aux; otherwise disjoint
  *
- * Numerics one result element of forward and dx is one chain over the reduction 0, 1, 2, ... (fp32:
- *          fused multiply-adds; bf16: pairs, or 32 at a time on AMX), from zero, rounded once at
- *          the end. dW continues from the old value through the tokens in order; a group of tokens
- *          (a pair; 32 on AMX) never spans two sequences: a short last group is filled with zeros.
- *          db: fp32 partial sums over 64 tokens counted from the start of each sequence, added in
+ * Numerics one result element of forward and dx is one sequential sum over the reduction 0, 1, 2,
+ *          ... (fp32: fused multiply-adds; bf16: pairs, or 32 at a time on AMX), from zero, rounded
+ *          once at the end. dW adds the tokens to the old value in order; a group of tokens (a
+ *          pair; 32 on AMX) never spans two sequences: a short last group is padded with zeros. db:
+ *          fp32 partial sums over 64 tokens counted from the start of each sequence, added in
  *          order.
- * Repeat   a row of y or dx depends on no other row. dW and db depend neither on threads nor on how
- *          the tokens are cut, as long as every cut lies at a multiple of 64 within its sequence.
- *          On AMX and with vdpbf16ps, denormals count as zero. */
+ * Repeat   a row of y or dx depends on no other row. dW and db do not depend on threads or on how
+ *          the tokens are split, if every split is at a multiple of 64 within its sequence. AMX and
+ *          vdpbf16ps treat denormals as zero. */
 typedef struct {
-    int64_t K, N; /* W is [K, N]; linear_dw with K = 0: db alone, without x and dW */
-    int64_t T;    /* tokens of a sequence (linear_dw) */
+    int64_t K, N; /* W is [K, N]; linear_dw with K = 0: only db, without x and dW */
+    int64_t T;    /* tokens per sequence (linear_dw) */
     hr_act act;
 } hr_linear_attr;
 
-/* Scratch of all threads together, for any rung. */
+/* Scratch of all threads together, for any instruction set. */
 int64_t hr_linear_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
 int64_t hr_linear_dx_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
 int64_t hr_linear_dw_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
 
-/* Whole operations, as the executor calls them: ops/linear/linear_run.c. */
+/* The operations as the executor calls them: ops/linear/linear_run.c. */
 hr_run_fn hr_linear_run;
 hr_run_fn hr_linear_dx_run;
 hr_run_fn hr_linear_dw_run;

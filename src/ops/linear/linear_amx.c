@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/linear/linear_amx.c - bf16 products out = epilogue(a B) on AMX tiles.
  *
- * Tried and not faster: results stored past the caches; every second line of the next strip asked
- * for (as fast), every fourth (4 to 12 % slower). */
+ * Tried without gain: non-temporal stores of results; prefetching every second line of the next
+ * strip (equal), every fourth (4 to 12 % slower). */
 #include "ops/linear/linear_tiles.h"
 
 #include "ops/linear/linear_few.h"
 
 enum {
-    STEP_WORDS = 16, /* pairs of the reduction in a step: one tile */
-    COMING_LINES = 2 /* of the next strip, asked for in a step */
+    STEP_WORDS = 16, /* pairs of the reduction per step: one tile */
+    COMING_LINES = 2 /* lines of the next strip that each step prefetches */
 };
 
-/* The same where there are no rows for the lower tiles: B is used once, so what the next tile of
- * columns takes of it is asked for here. */
+/* multiply_step without lower tiles, for at most 16 rows. B is used only once, so this prefetches
+ * it for the next tile of columns. */
 ALWAYS_INLINE void multiply_few(const tile_operands *operands, int64_t step)
 {
     const uint32_t *a = operands->a + step * operands->a_step;
@@ -29,14 +29,14 @@ ALWAYS_INLINE void multiply_few(const tile_operands *operands, int64_t step)
     hr_tile_dpbf16(TOP_RIGHT, A_TOP, B_RIGHT);
 }
 
-/* Results that wait for their epilogue. It runs between the steps of the next ones: the vector
- * units work while the tiles do. */
+/* Results whose epilogue runs between the steps of the next tile: vector units and tiles work in
+ * parallel. */
 typedef struct {
     _Alignas(64) float sums[STRIP_ROWS * TILE_COLUMNS];
     linear_tile left;
-} waiting_tile;
+} pending_tile;
 
-/* finish_rows for all 32 columns: a line of bf16, stored as one. */
+/* finish_rows for all 32 columns: one store per line of bf16. */
 ALWAYS_INLINE void finish_lines(bool transposed, hr_act act, const hr_linear_mm *mm,
                                 const linear_tile *tile)
 {
@@ -77,10 +77,10 @@ ALWAYS_INLINE void finish_whole_lines(const hr_linear_mm *mm, const linear_tile 
     }
 }
 
-/* Asks for what the epilogue of the next tile will touch in these rows: its lines are far apart,
- * and a store that misses holds up all after it. Lines that are written come to L2 only: in L1 they
- * would take the room of A. */
-ALWAYS_INLINE void expect_tile(const hr_linear_mm *mm, const linear_tile *now)
+/* Prefetches the operands of the next tile's epilogue for these rows: its lines are far apart, and
+ * a store that misses stalls later stores. Output lines are prefetched to L2 only, because in L1
+ * they would displace A. */
+ALWAYS_INLINE void prefetch_tile(const hr_linear_mm *mm, const linear_tile *now)
 {
     for (int64_t i = 0; i < now->rows; i++) {
         const int64_t index = (now->row + i) * mm->N + now->n + TILE_COLUMNS;
@@ -91,19 +91,19 @@ ALWAYS_INLINE void expect_tile(const hr_linear_mm *mm, const linear_tile *now)
     }
 }
 
-static void finish_some(const hr_linear_mm *mm, waiting_tile *waiting, int64_t rows)
+static void finish_some(const hr_linear_mm *mm, pending_tile *pending, int64_t rows)
 {
-    linear_tile now = waiting->left;
+    linear_tile now = pending->left;
     now.rows = hr_min(rows, now.rows);
-    if (now.n + 2 * TILE_COLUMNS <= mm->n_end) expect_tile(mm, &now);
+    if (now.n + 2 * TILE_COLUMNS <= mm->n_end) prefetch_tile(mm, &now);
     if (now.columns == TILE_COLUMNS) finish_whole_lines(mm, &now);
     else finish_tile(HR_BF16, mm, &now);
-    waiting->left.row += now.rows;
-    waiting->left.rows -= now.rows;
-    waiting->left.sums += now.rows * TILE_COLUMNS;
+    pending->left.row += now.rows;
+    pending->left.rows -= now.rows;
+    pending->left.sums += now.rows * TILE_COLUMNS;
 }
 
-/* A whole number of steps: zeros after the lines of B that are there. */
+/* Pads the block to whole steps with zero lines of B. */
 static void pad_block(const hr_linear_mm *mm, linear_block *block)
 {
     const int64_t lines = hr_round_up(block->words, STEP_WORDS);
@@ -121,9 +121,8 @@ static void pad_block(const hr_linear_mm *mm, linear_block *block)
     block->words = lines;
 }
 
-/* A's part of the operands. Whole rows that are one block lie one after the other and are used
- * there; else they are copied, to a distance that does not meet itself in L1, with zeros where rows
- * or the reduction end. */
+/* Operands of A. Whole rows that form one block are used in place. Otherwise they are copied at a
+ * stride without L1 conflicts, padded with zeros. */
 static tile_operands place_strip(const hr_linear_mm *mm, const linear_block *block, int64_t row)
 {
     const int64_t rows = hr_min(STRIP_ROWS, mm->rows - row), k = 2 * block->word_first;
@@ -144,26 +143,26 @@ static tile_operands place_strip(const hr_linear_mm *mm, const linear_block *blo
                             .a_step = STEP_WORDS };
 }
 
-/* What the next strip takes of an array: asked for a few lines with each step, from end to end, so
- * that the hardware sees where they lead. */
+/* Prefetch position in an array of the next strip: a few lines per step in ascending order, which
+ * the hardware prefetcher recognises. */
 typedef struct {
     const char *line;
-    int64_t row_bytes, lines, done, rows; /* lines of a row, those asked for, rows that are left */
-} coming_strip;
+    int64_t row_bytes, lines, done, rows; /* lines per row, lines prefetched, rows left */
+} next_strip;
 
-/* Columns [first, end) of rows of `width`; nothing of a null array. */
-ALWAYS_INLINE coming_strip coming_after(const hr_linear_mm *mm, int64_t row, const void *array,
-                                        int64_t width, int64_t first, int64_t end)
+/* Columns [first, end) of the next strip's rows of `width` elements; empty for a null array. */
+ALWAYS_INLINE next_strip strip_after(const hr_linear_mm *mm, int64_t row, const void *array,
+                                     int64_t width, int64_t first, int64_t end)
 {
     const int64_t next = hr_min(row + STRIP_ROWS, mm->rows);
-    if (!array) return (coming_strip){ 0 };
-    return (coming_strip){ .line = (const char *)((const hr_bf16 *)array + next * width + first),
-                           .row_bytes = width * (int64_t)sizeof(hr_bf16),
-                           .lines = divide_up(end - first, 2 * LINE),
-                           .rows = hr_min(STRIP_ROWS, mm->rows - next) };
+    if (!array) return (next_strip){ 0 };
+    return (next_strip){ .line = (const char *)((const hr_bf16 *)array + next * width + first),
+                         .row_bytes = width * (int64_t)sizeof(hr_bf16),
+                         .lines = divide_up(end - first, 2 * LINE),
+                         .rows = hr_min(STRIP_ROWS, mm->rows - next) };
 }
 
-ALWAYS_INLINE void expect_strip(coming_strip *next)
+ALWAYS_INLINE void prefetch_strip(next_strip *next)
 {
     for (int i = 0; i < COMING_LINES && next->rows > 0; i++) {
         __builtin_prefetch(next->line + next->done * LINE_BYTES, 0, 2);
@@ -174,45 +173,46 @@ ALWAYS_INLINE void expect_strip(coming_strip *next)
     }
 }
 
-/* One strip against every column of the block. */
+/* Multiplies one strip with every column of the block. */
 static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, int64_t row,
-                           float *carried, waiting_tile *waiting)
+                           float *carried, pending_tile *pending)
 {
     const int64_t steps = block->words / STEP_WORDS, share = divide_up(STRIP_ROWS, steps);
     const bool carries = !block->first || !block->last, few = mm->rows <= STRIP_ROWS / 2;
     tile_operands operands = place_strip(mm, block, row);
-    coming_strip strip = coming_after(mm, row, mm->a, mm->K, 2 * block->word_first,
-                                      2 * (block->word_first + block->words));
-    /* Rows that the block has whole: end to end they are one stretch of memory. */
+    next_strip strip = strip_after(mm, row, mm->a, mm->K, 2 * block->word_first,
+                                   2 * (block->word_first + block->words));
+    /* Rows that lie in the block as a whole are contiguous in memory. */
     const bool stretch = block->last && block->n_end - block->n_first == mm->N;
-    coming_strip out = coming_after(mm, row, stretch ? mm->out : NULL, mm->N, 0, mm->N);
-    coming_strip residual = coming_after(mm, row, stretch ? mm->residual : NULL, mm->N, 0, mm->N);
+    next_strip out = strip_after(mm, row, stretch ? mm->out : NULL, mm->N, 0, mm->N);
+    next_strip residual = strip_after(mm, row, stretch ? mm->residual : NULL, mm->N, 0, mm->N);
     for (int64_t n = block->n_first; n < block->n_end; n += TILE_COLUMNS) {
         const int64_t columns = hr_min(TILE_COLUMNS, block->n_end - n);
-        const tile_results sums = { block->last ? waiting->sums : carried, TILE_COLUMNS,
+        const tile_results sums = { block->last ? pending->sums : carried, TILE_COLUMNS,
                                     TILE_WORDS * 2, LINE };
         const tile_results before = { carried, sums.row, sums.low, sums.right };
         const tile_results next = { carried + STRIP_ROWS * TILE_COLUMNS, sums.row, sums.low,
                                     sums.right };
         operands.b = block->panels + (n - block->n_first) / LINE * block->panel_step;
-        operands.b_right = columns > LINE ? block->panel_step : 0; /* a lone panel: twice */
+        /* 0: a single panel is used twice */
+        operands.b_right = columns > LINE ? block->panel_step : 0;
         if (block->first) zero_results();
         else load_results(&before);
         for (int64_t step = 0; step < steps; step++) {
             if (few) multiply_few(&operands, step);
             else multiply_step(&operands, step);
-            expect_strip(&strip);
+            prefetch_strip(&strip);
             if (stretch) {
-                expect_strip(&out);
-                expect_strip(&residual);
+                prefetch_strip(&out);
+                prefetch_strip(&residual);
             }
-            if (carries) expect_results(&next, step);
-            if (waiting->left.rows) finish_some(mm, waiting, share);
+            if (carries) prefetch_results(&next, step);
+            if (pending->left.rows) finish_some(mm, pending, share);
         }
         store_results(&sums);
         if (block->last)
-            waiting->left = (linear_tile){
-                row, hr_min(STRIP_ROWS, mm->rows - row), n, columns, waiting->sums, TILE_COLUMNS
+            pending->left = (linear_tile){
+                row, hr_min(STRIP_ROWS, mm->rows - row), n, columns, pending->sums, TILE_COLUMNS
             };
         carried += STRIP_ROWS * TILE_COLUMNS;
     }
@@ -229,8 +229,8 @@ void hr_linear_mm_bf16_amx(const hr_linear_mm *mm)
     const int64_t columns = equal_blocks(mm->n_end - mm->n_first, HR_LINEAR_COLUMNS, TILE_COLUMNS);
     const bool one_block = words <= block_words;
     const int64_t group = one_block ? mm->rows : equal_blocks(mm->rows, GROUP_ROWS, STRIP_ROWS);
-    waiting_tile waiting;
-    waiting.left.rows = 0;
+    pending_tile pending;
+    pending.left.rows = 0;
     hr_tile_config();
     for (int64_t n = mm->n_first; n < mm->n_end; n += columns)
         for (int64_t first = 0; first < mm->rows; first += group)
@@ -245,8 +245,8 @@ void hr_linear_mm_bf16_amx(const hr_linear_mm *mm)
                 pad_block(mm, &block);
                 const int64_t end = hr_min(first + group, mm->rows);
                 for (int64_t row = first; row < end; row += STRIP_ROWS)
-                    multiply_tiles(mm, &block, row, mm->sums + (row - first) * columns, &waiting);
+                    multiply_tiles(mm, &block, row, mm->sums + (row - first) * columns, &pending);
             }
     hr_tile_release();
-    if (waiting.left.rows) finish_some(mm, &waiting, STRIP_ROWS);
+    if (pending.left.rows) finish_some(mm, &pending, STRIP_ROWS);
 }

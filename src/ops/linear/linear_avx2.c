@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_avx2.c - matrix products on AVX2 and FMA, bf16 operands widened when packed.
+/* ops/linear/linear_avx2.c - matrix products with AVX2 and FMA; bf16 operands are widened when
+ * packed.
  *
- * Passes: a once per 512 columns, B once per 516 rows where it is packed, results once. Registers:
- * 6 rows x 16 columns are 12 accumulators; with 2 of B and 1 of A 15 of the 16. A word costs 12
- * products and 8 loads. Bound: FMA. AMD Zen 4, 2 threads, d = 512, a busy machine, 2026-11: fp32
- * forward and dx 87-90 % of it, 80-87 % where an epilogue reads two operands, dW 79-87 %. */
+ * Passes: a once per 512 columns, B once per 516 rows if packed, results once. Registers: 6 rows x
+ * 16 columns are 12 accumulators; with 2 of B and 1 of A, 15 of the 16. A word takes 12 products
+ * and 8 loads. Bound: FMA. AMD Zen 4, 2 threads, d = 512, a busy machine, 2026-11: fp32 forward and
+ * dx 87-90 % of it, 80-87 % if an epilogue reads two operands, dW 79-87 %. */
 #include "ops/simd/unroll.h"
 #include "ops/simd/vec_avx2.h"
 
@@ -26,8 +27,8 @@ ALWAYS_INLINE void multiply_line(__m256 sum[TILE_ROWS][2], const uint32_t *a, in
 }
 
 ALWAYS_INLINE void half_tile(int64_t words, const uint32_t *a, int64_t row_step, int64_t word_step,
-                             const uint32_t *b, bool fresh, float *sums, const linear_ahead *ahead,
-                             int64_t asking)
+                             const uint32_t *b, bool fresh, float *sums,
+                             const linear_prefetch *ahead, int64_t queued)
 {
     __m256 sum[TILE_ROWS][2];
     UNROLL
@@ -39,11 +40,11 @@ ALWAYS_INLINE void half_tile(int64_t words, const uint32_t *a, int64_t row_step,
             sum[i][1] = _mm256_loadu_ps(sums + i * 32 + 8);
         }
     }
-    for (int64_t k = 0; k < asking; k++, a += word_step, b += 16) {
-        ask_for(ahead, k);
+    for (int64_t k = 0; k < queued; k++, a += word_step, b += 16) {
+        prefetch_line(ahead, k);
         multiply_line(sum, a, row_step, b);
     }
-    for (int64_t k = asking; k < words; k++, a += word_step, b += 16)
+    for (int64_t k = queued; k < words; k++, a += word_step, b += 16)
         multiply_line(sum, a, row_step, b);
     UNROLL
     for (int i = 0; i < TILE_ROWS; i++) {
@@ -54,7 +55,7 @@ ALWAYS_INLINE void half_tile(int64_t words, const uint32_t *a, int64_t row_step,
 
 ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, int64_t word_step,
                             const uint32_t *b, int64_t panel_step, bool fresh, float *sums,
-                            const linear_ahead *ahead)
+                            const linear_prefetch *ahead)
 {
     half_tile(words, a, row_step, word_step, b, fresh, sums, ahead, hr_min(words, ahead->count));
     half_tile(words, a, row_step, word_step, b + panel_step, fresh, sums + 16, ahead, 0);
@@ -63,7 +64,7 @@ ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, 
 static __attribute__((noinline)) void tile_of_strip(int64_t words, const uint32_t *a,
                                                     const uint32_t *b, int64_t panel_step,
                                                     bool fresh, float *sums,
-                                                    const linear_ahead *ahead)
+                                                    const linear_prefetch *ahead)
 {
     tile_any(words, a, HR_LINEAR_STRIP_BYTES / 4, 1, b, panel_step, fresh, sums, ahead);
 }
@@ -71,12 +72,12 @@ static __attribute__((noinline)) void tile_of_strip(int64_t words, const uint32_
 static __attribute__((noinline)) void tile_of_columns(int64_t words, const uint32_t *a,
                                                       const uint32_t *b, int64_t panel_step,
                                                       bool fresh, float *sums,
-                                                      const linear_ahead *ahead)
+                                                      const linear_prefetch *ahead)
 {
     tile_any(words, a, 1, TILE_ROWS, b, panel_step, fresh, sums, ahead);
 }
 
-/* 8 x 8 words of lines 16 apart, at (line, column), to (column, line). */
+/* Transposes 8 x 8 words; lines are 16 words apart. */
 ALWAYS_INLINE void transpose_eight(const uint32_t *from, int64_t lines, uint32_t *to)
 {
     __m256 r[8], t[8];
@@ -109,8 +110,8 @@ ALWAYS_INLINE void transpose_words(const uint32_t *from, int64_t lines, uint32_t
             transpose_eight(from + line * 16 + column, lines - line, to + column * 16 + line);
 }
 
-/* 4 x 4 units of 64 bits: in a unit (k, n) (k+1, n) (k, n+1) (k+1, n+1) the middle two change
- * places. */
+/* Transposes 4 x 4 units of 64 bits and swaps the middle two elements of each unit (k, n) (k+1, n)
+ * (k, n+1) (k+1, n+1). */
 ALWAYS_INLINE void transpose_four(const uint32_t *from, int64_t lines, uint32_t *to)
 {
     const __m256i swap = _mm256_broadcastsi128_si256(

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_avx512.c - matrix products on AVX-512, bf16 operands widened when packed.
+/* ops/linear/linear_avx512.c - matrix products with AVX-512; bf16 operands are widened when packed.
  *
- * Passes: a once per 512 columns, B once per 516 rows where it is packed, results once. Registers:
+ * Passes: a once per 512 columns, B once per 516 rows if packed, results once. Registers:
  * linear_zmm.h. Bound: FMA. AMD Zen 4, 2 threads, d = 512, a busy machine, 2026-11: forward and dx
- * 87-92 % of it, 80-85 % where an epilogue reads two operands or computes GELU, dW 83-88 %. */
+ * 87-92 % of it, 80-85 % if an epilogue reads two operands or computes GELU, dW 83-88 %. */
 #include "ops/linear/linear_zmm.h"
 
 #include "ops/linear/linear_few.h"

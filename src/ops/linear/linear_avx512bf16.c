@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_avx512bf16.c - bf16 matrix products by vdpbf16ps, two products a lane.
+/* ops/linear/linear_avx512bf16.c - bf16 matrix products with vdpbf16ps, two products per lane.
  *
- * Passes: a once per 512 columns, B once per 516 rows where it is packed, results once. Registers:
+ * Passes: a once per 512 columns, B once per 516 rows if packed, results once. Registers:
  * linear_zmm.h. Bound: vdpbf16ps. AMD Zen 4, 2 threads, d = 512, a busy machine, 2026-11: forward
  * and dx 90-94 % of it, 86-92 % with GELU or two operands to read, dW 82-89 %. */
 #define LINEAR_AVX512BF16

@@ -10,7 +10,7 @@
 int32_t hr_build_linear(hr_builder *builder, const char *name, int32_t x, int32_t weight,
                         int32_t bias, hr_act act, int32_t residual);
 
-/* y = x W^T: what carries gradients back, as a product of its own. Returns y. */
+/* y = x W^T, the product of linear_dx, as a forward operation. Returns y. */
 int32_t hr_build_linear_back(hr_builder *builder, const char *name, int32_t x, int32_t weight);
 
 #endif

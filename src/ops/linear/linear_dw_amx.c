@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/linear/linear_dw_amx.c - dW (+)= x^T dy of bf16 on AMX tiles.
  *
- * dW of 512 x 512 over 4,096 tokens that are not in L2 takes 1.2 ms: tiles alone 0.57, sums that
- * wait 0.08, packing 0.4 (a core reads 25 GB/s there, so 0.25 at best); the rest is what these take
- * from each other.
+ * dW of 512 x 512 over 4,096 tokens that are not in L2 takes 1.2 ms: tiles alone 0.57, stored sums
+ * 0.08, packing 0.4 (a core reads 25 GB/s there, so at least 0.25); the rest is interference
+ * between these.
  *
- * Tried and not faster: asking for the next block's rows while tiles multiply, every line to
- * every eighth (as dear as the wait that it saves; B, which comes from L2, waits for the same
- * buffers); sums stored and loaded in turns, tile by tile; blocks of 256 or 352 columns; 256 or 384
- * tokens packed at once; rows asked for 8 to 64 ahead while others are packed (x comes at 12, dy at
- * 14 to 17 GB/s from memory, where a core reads 16). */
+ * Tried without gain: prefetching the next block's rows during tile products, every line to every
+ * eighth (it costs as much as it saves, because B from L2 uses the same miss buffers); interleaving
+ * stores and loads of sums tile by tile; blocks of 256 or 352 columns; packing 256 or 384 tokens at
+ * once; prefetching rows 8 to 64 ahead during packing (x arrives at 12, dy at 14 to 17 GB/s from
+ * memory; a core reads 16). */
 #include "ops/linear/linear_tiles.h"
 
 enum {
-    DW_TOKENS = 32,   /* of a step */
-    DW_STEPS = 16,    /* packed at once: 512 columns of 512 tokens of x and of dy are 1 MiB */
+    DW_TOKENS = 32,   /* tokens per step */
+    DW_STEPS = 16,    /* steps packed at once: 512 columns of 512 tokens of x and of dy are 1 MiB */
     DW_STRETCH = 128, /* columns of x that are transposed together */
-    DW_PANEL = DW_STEPS * TILE_WORDS + LINE /* 16 columns of them, at a distance of its own */
+    DW_PANEL = DW_STEPS * TILE_WORDS +
+               LINE /* stride of 16 packed columns; the extra line avoids cache conflicts */
 };
 
-/* 32 columns of a row, or what of them there is; zeros of a row that is not there. `whole`, a
- * constant: all are there. */
+/* Loads 32 columns of a row, with zeros for missing columns or rows. `whole`, a constant: nothing
+ * is missing. */
 ALWAYS_INLINE __m512i load_columns(bool whole, const hr_bf16 *row, bool there, int64_t columns)
 {
     if (whole) return _mm512_loadu_si512(row);
@@ -28,7 +29,7 @@ ALWAYS_INLINE __m512i load_columns(bool whole, const hr_bf16 *row, bool there, i
     return _mm512_maskz_loadu_epi16(mask, row);
 }
 
-/* Sums of 32 columns of dy: of the even ones, then of the odd ones. */
+/* Sums of 32 columns of dy: of the even columns, then of the odd columns. */
 typedef struct {
     __m512 even, odd;
 } pair_sums;
@@ -40,8 +41,8 @@ ALWAYS_INLINE pair_sums add_row(pair_sums sums, __m512i row)
                         _mm512_add_ps(sums.odd, (__m512)odd) };
 }
 
-/* Two tiles of B: 16 and 16 columns of up to 32 tokens, in pairs; zeros where there are none. With
- * `summed` their sums go on, token by token. */
+/* Packs two tiles of B: 16 and 16 columns of up to 32 tokens, in pairs, padded with zeros. Adds
+ * each token to `summed` unless it is null. */
 ALWAYS_INLINE void pack_pairs(bool whole, const hr_bf16 *from, int64_t row_elements, int64_t tokens,
                               int64_t columns, uint32_t *left, float *summed)
 {
@@ -64,7 +65,7 @@ ALWAYS_INLINE void pack_pairs(bool whole, const hr_bf16 *from, int64_t row_eleme
     _mm512_store_ps(summed + LINE, sums.odd);
 }
 
-/* Eight rows of 32 columns: in each quarter of a register, 8 x 8 transposed. */
+/* Transposes eight rows of 32 columns: each quarter of a register becomes an 8 x 8 transpose. */
 ALWAYS_INLINE void transpose_quarters(const __m512i row[8], __m512i to[8])
 {
     __m512i pairs[8], fours[8];
@@ -87,9 +88,9 @@ ALWAYS_INLINE void transpose_quarters(const __m512i row[8], __m512i to[8])
     }
 }
 
-/* Tiles of A: up to 128 columns of up to 32 tokens, transposed, two tiles for 32 columns. Rows are
- * read a stretch at a time, eight together, so that the hardware sees where they lead and all of
- * them find room in L1; quarters of four such eights make a line. */
+/* Packs tiles of A: up to 128 columns of up to 32 tokens, transposed, two tiles per 32 columns. It
+ * reads eight rows together, one stretch at a time, so that the hardware prefetcher recognises the
+ * streams and the rows fit in L1. Quarters of four such groups of eight rows form a line. */
 ALWAYS_INLINE void pack_columns(bool whole, const hr_bf16 *from, int64_t row_elements,
                                 int64_t tokens, int64_t columns, uint32_t *tiles)
 {
@@ -117,7 +118,7 @@ ALWAYS_INLINE void pack_columns(bool whole, const hr_bf16 *from, int64_t row_ele
     }
 }
 
-/* One group of tokens. Rows of a group that is short must not be touched past its end. */
+/* Packs one group of tokens. A short group must not be read past its end. */
 static void pack_x(const hr_bf16 *from, int64_t row_elements, int64_t tokens, int64_t columns,
                    int64_t step, uint32_t *to)
 {
@@ -144,24 +145,24 @@ static void pack_dy(const hr_bf16 *from, int64_t row_elements, int64_t tokens, i
     }
 }
 
-/* Where the sums over up to 64 tokens of a block's columns wait, as add_row has them. */
+/* Sums over up to 64 tokens of a block's columns, in the order of add_row. */
 typedef struct {
     _Alignas(64) float sums[HR_LINEAR_COLUMNS];
-    float *db; /* of the first of these columns; null: not wanted */
-} waiting_db;
+    float *db; /* db of the first of these columns; null: not requested */
+} pending_db;
 
-static void flush_db(waiting_db *waiting, int64_t columns)
+static void flush_db(pending_db *pending, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j += 2 * LINE) {
         float line[2 * LINE];
-        join_pairs(waiting->sums + j, waiting->sums + j + LINE, line);
-        for (int64_t i = 0; i < hr_min(2 * LINE, columns - j); i++) waiting->db[j + i] += line[i];
+        join_pairs(pending->sums + j, pending->sums + j + LINE, line);
+        for (int64_t i = 0; i < hr_min(2 * LINE, columns - j); i++) pending->db[j + i] += line[i];
     }
-    memset(waiting->sums, 0, sizeof waiting->sums);
+    memset(pending->sums, 0, sizeof pending->sums);
 }
 
-/* Packs columns [first, end) of up to DW_STEPS groups of tokens; moves the cursor past them;
- * returns the groups. x: tiles of A, 32 columns by 32 columns, two tiles a step. */
+/* Packs columns [first, end) of up to DW_STEPS groups of tokens, moves the cursor past them, and
+ * returns the number of groups. x becomes tiles of A, per 32 columns two tiles a step. */
 static int64_t pack_x_groups(const hr_linear_dw *dw, int64_t first, int64_t end,
                              linear_cursor *cursor)
 {
@@ -175,11 +176,11 @@ static int64_t pack_x_groups(const hr_linear_dw *dw, int64_t first, int64_t end,
     return step;
 }
 
-/* dy: tiles of B, panel by panel. */
+/* The same for dy: tiles of B, panel by panel. */
 static int64_t pack_dy_groups(const hr_linear_dw *dw, int64_t first, int64_t end,
-                              linear_cursor *cursor, waiting_db *waiting)
+                              linear_cursor *cursor, pending_db *pending)
 {
-    float *sums = waiting->db ? waiting->sums : NULL;
+    float *sums = pending->db ? pending->sums : NULL;
     int64_t step = 0;
     for (; step < DW_STEPS && cursor->row < dw->rows; step++) {
         const hr_bf16 *row = (const hr_bf16 *)dw->dy + cursor->row * dw->N;
@@ -187,20 +188,21 @@ static int64_t pack_dy_groups(const hr_linear_dw *dw, int64_t first, int64_t end
                                                     &cursor->position);
         pack_dy(row + first, dw->N, tokens, end - first, step, dw->dy_block, sums);
         if (sums && (cursor->position % DB_TOKENS == 0 || cursor->row == dw->rows))
-            flush_db(waiting, end - first);
+            flush_db(pending, end - first);
     }
     return step;
 }
 
-/* dW interleaves two rows in 32 floats, tiles take them one after the other. Between the first and
- * the last block of tokens a tile's part of dW holds rows; these two change it in place. */
+/* dW interleaves two rows in 32 floats; tiles need them separate. Between the first and the last
+ * block of tokens the part of dW under a tile holds separate rows. split_rows and join_rows convert
+ * it in place. */
 static void split_rows(float *lines, int64_t rows)
 {
     for (int64_t k = 0; k < rows; k += 2, lines += 2 * LINE)
         split_pairs(lines, lines, lines + LINE);
 }
 
-/* Also clears the padding: NaN in x or dy has made NaN of it. */
+/* Also clears the padding, which NaN in x or dy turns into NaN. */
 static void join_rows(float *lines, int64_t rows, int64_t columns)
 {
     for (int64_t k = 0; k < rows; k += 2, lines += 2 * LINE) {
@@ -210,14 +212,14 @@ static void join_rows(float *lines, int64_t rows, int64_t columns)
     }
 }
 
-/* A block of tokens: whether it is the first and the last of the call, and its steps. */
+/* A block of tokens: its position in the call, and its steps. */
 typedef struct {
     bool first, last;
     int64_t steps;
 } token_block;
 
-/* 32 x 32 of dW, or what of it there is. The last rows of a panel are followed by another panel:
- * they go through a copy. */
+/* Accumulates 32 x 32 of dW, or less at the edge. The last rows of a panel are followed by another
+ * panel, so they go through a copy. */
 static void accumulate_tile(const hr_linear_dw *dw, const linear_dw_tile *tile,
                             const tile_operands *operands, const token_block *tokens)
 {
@@ -241,7 +243,7 @@ static void accumulate_tile(const hr_linear_dw *dw, const linear_dw_tile *tile,
     else load_results(&results);
     for (int64_t step = 0; step < steps; step++) {
         multiply_step(&here, step);
-        expect_results(&next, step);
+        prefetch_results(&next, step);
     }
     store_results(&results);
     for (int64_t p = 0; p < panels; p++) {
@@ -251,19 +253,19 @@ static void accumulate_tile(const hr_linear_dw *dw, const linear_dw_tile *tile,
     }
 }
 
-/* Tokens go round inside a block of dW, which stays in L2. */
+/* The token loop is inside a block of dW, which stays in L2. */
 static void accumulate_tokens(const hr_linear_dw *dw, const linear_dw_tile *block)
 {
     const int64_t n_end = block->n + block->columns;
     linear_cursor cursor = { 0, dw->position };
     token_block tokens = { .first = true };
-    waiting_db waiting = { .db = dw->db && block->k == 0 ? dw->db + block->n : NULL };
-    if (waiting.db && dw->clear_db)
-        memset(waiting.db, 0, (size_t)block->columns * sizeof *waiting.db);
+    pending_db pending = { .db = dw->db && block->k == 0 ? dw->db + block->n : NULL };
+    if (pending.db && dw->clear_db)
+        memset(pending.db, 0, (size_t)block->columns * sizeof *pending.db);
     do {
         linear_cursor start = cursor;
         pack_x_groups(dw, block->k, block->k + block->rows, &start);
-        tokens.steps = pack_dy_groups(dw, block->n, n_end, &cursor, &waiting);
+        tokens.steps = pack_dy_groups(dw, block->n, n_end, &cursor, &pending);
         tokens.last = cursor.row == dw->rows;
         for (int64_t i = 0; i < block->rows; i += STRIP_ROWS)
             for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_epilogue.h - what follows a product while its sums are in L1.
+/* ops/linear/linear_epilogue.h - the epilogue of a product, applied while its sums are in L1.
  *
- * The including file has chosen the width of vectors: simd/vec_avx2.h or simd/vec_avx512.h. One
- * that may use AVX512-BF16 defines LINEAR_AVX512BF16. */
+ * The including file selects the vector width: simd/vec_avx2.h or simd/vec_avx512.h. It defines
+ * LINEAR_AVX512BF16 if it may use AVX512-BF16. */
 #ifndef HR_OPS_LINEAR_LINEAR_EPILOGUE_H
 #define HR_OPS_LINEAR_LINEAR_EPILOGUE_H
 
@@ -19,19 +19,20 @@
 
 enum { EPILOGUE_COLUMNS = 32 };
 
-/* Sums of a tile: those of row i are at sums + i * sums_step; at most 32 columns. */
+/* Sums of a tile: row i starts at sums + i * sums_step; at most 32 columns. */
 typedef struct {
     int64_t row, rows, n, columns;
     const float *sums;
     int64_t sums_step;
 } linear_tile;
 
-/* out from z = a B + bias. Forward, act comes before what is added; backward, act' after it. */
+/* Computes out from z = a B + bias. Forward, act comes before the residual; backward, act' after
+ * the addend. */
 ALWAYS_INLINE vec finish_value(hr_dtype dtype, bool transposed, hr_act act, const hr_linear_mm *mm,
                                vec z, int64_t index, int64_t lanes)
 {
     if (!transposed) {
-        /* From what was stored, or would be: so it can be made from that again. */
+        /* Round as stored, so that recompute gives the same bits. */
         if (act != HR_ACT_NONE) z = hr_as_stored(dtype, z);
         z = hr_activate_vec(dtype, act, z);
     }
@@ -71,7 +72,7 @@ ALWAYS_INLINE void finish_rows(hr_dtype dtype, bool transposed, hr_act act, cons
     }
 }
 
-/* The epilogue of a tile, chosen here, once, so that no k loop knows of it. */
+/* Selects the epilogue of a tile once, outside the inner loops. */
 ALWAYS_INLINE void finish_tile(hr_dtype dtype, const hr_linear_mm *mm, const linear_tile *tile)
 {
     if (!mm->transposed) {

@@ -1,42 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_few.h - products of few rows, as fast as memory gives the weights.
+/* ops/linear/linear_few.h - products of a few rows, bound by the memory bandwidth of the weights.
  *
- * A token that is generated reads every weight once, so all that counts is that memory never waits:
- * panels side by side, for as many chains as hide the latency of one; no row that is not there; x
- * as it lies; lines asked for ahead. Weights are used as they are stored, pairs of bf16 too: where
- * no instruction takes pairs, the two halves of a line are two steps of the chain. On AMX, whose
- * tiles are slow for so few, they do what a tile does: its even and its odd products are two chains
- * of 16, from zero, whose sum is added. So a chain is the same as in the product of many rows, and
- * so are its bits.
+ * Generating a token reads every weight once, so the kernel must never wait for memory: it
+ * multiplies several panels at once to hide latency, computes no missing rows, reads x in place,
+ * and prefetches. Weights are used in their stored layout. Without a pair instruction, the two
+ * halves of a bf16 pair are two steps of the sum. For AMX, whose tiles are slow for few rows,
+ * vector code reproduces a tile: the even and the odd products of 16 words are two sums from zero
+ * that are then added. So each sum, and each bit, equals that of the product of many rows.
  *
- * A transposed weight is turned in blocks that stay in L2. Included by a rung's file after it has
- * defined what linear_template.h asks for, FEW_ROWS, the most rows, and FEW_SUMS, registers for
- * sums. */
+ * A transposed weight is transposed in blocks that stay in L2. A kernel file includes this after it
+ * has defined what linear_template.h needs, FEW_ROWS (most rows) and FEW_SUMS (registers for
+ * sums). */
 #ifndef HR_OPS_LINEAR_LINEAR_FEW_H
 #define HR_OPS_LINEAR_LINEAR_FEW_H
 
 #include "ops/linear/linear_template.h"
 
 enum {
-    FEW_COLUMNS = 128, /* share their epilogue; of a transposed weight, are turned together */
-    FEW_AHEAD = 24,    /* lines of a panel that are asked for ahead */
-    FEW_STEP = 16,     /* words that a tile of AMX takes at once */
+    FEW_COLUMNS = 128, /* columns with one epilogue; of a transposed weight, transposed together */
+    FEW_AHEAD = 24,    /* prefetch distance in lines of a panel */
+    FEW_STEP = 16,     /* words that an AMX tile takes at once */
     LINE_VECTORS = LINE / VEC_LANES
 };
 
 typedef uint32_t few_lanes __attribute__((vector_size(VEC_LANES * 4)));
 
-/* Words of the reduction of neighbouring panels. */
+/* Words of the reduction of adjacent panels. */
 typedef struct {
     const char *a; /* first word of row 0 */
     int64_t row_bytes, rows;
     const uint32_t *b;
     int64_t panel_step, words;
-    bool half;  /* of a last word only the first element is there */
-    bool fresh; /* from zero, not from what is in sums */
+    bool half;  /* the last word has only its first element */
+    bool fresh; /* start from zero instead of the values in sums */
 } few_block;
 
-/* Panels that so many rows are multiplied with at once. */
+/* Panels to multiply with this many rows at once. */
 ALWAYS_INLINE int few_panels(words_kind kind, int rows)
 {
     const int sums = kind == WORDS_STEPS ? FEW_SUMS / 2 : FEW_SUMS;
@@ -44,7 +43,7 @@ ALWAYS_INLINE int few_panels(words_kind kind, int rows)
     return panels < 4 ? panels : 4;
 }
 
-/* Word `k` of a row; of a half word, the half. Rows may begin at any address. */
+/* Broadcasts word `k` of a row, or its lower half. Rows may start at any address. */
 ALWAYS_INLINE few_lanes spread_word(const char *row, int64_t k, bool half)
 {
     uint32_t word = 0;
@@ -63,7 +62,7 @@ ALWAYS_INLINE vec multiply_halves(vec sum, few_lanes a, few_lanes b, bool upper)
     return vec_fma((vec)a, (vec)b, sum);
 }
 
-/* sum += a b, both halves; with WORDS_STEPS sum[0] has the lower, sum[1] the upper ones. */
+/* sum += a b, both halves; with WORDS_STEPS sum[0] takes the lower and sum[1] the upper half. */
 ALWAYS_INLINE void few_multiply(words_kind kind, vec *sum, few_lanes a, few_lanes b, bool half)
 {
     switch (kind) {
@@ -82,7 +81,7 @@ ALWAYS_INLINE void few_multiply(words_kind kind, vec *sum, few_lanes a, few_lane
     }
 }
 
-/* One word against a line of each panel. */
+/* Multiplies one word with a line of each panel. */
 ALWAYS_INLINE void few_word(words_kind kind, int rows, int panels, vec *sum, const char *const *row,
                             const few_block *block, int64_t k, bool half)
 {
@@ -103,22 +102,23 @@ ALWAYS_INLINE void few_word(words_kind kind, int rows, int panels, vec *sum, con
     }
 }
 
-/* Words [k, end), and what is asked for with each: the same panels FEW_AHEAD lines on, or, at their
- * end, the first lines of those that come next. */
+/* Multiplies words [k, end). Each word prefetches the same panels FEW_AHEAD lines ahead or, near
+ * their end, the first lines of the next panels. */
 ALWAYS_INLINE void few_words(words_kind kind, int rows, int panels, vec *sum,
                              const char *const *row, const few_block *block, int64_t k, int64_t end)
 {
-    const int64_t step = block->panel_step, turn = hr_max(0, block->words - FEW_AHEAD);
+    const int64_t step = block->panel_step, last_ahead = hr_max(0, block->words - FEW_AHEAD);
     for (; k < end; k++) {
         const uint32_t *ahead = block->b + k * LINE +
-                                (k < turn ? FEW_AHEAD * LINE : panels * step - turn * LINE);
+                                (k < last_ahead ? FEW_AHEAD * LINE
+                                                : panels * step - last_ahead * LINE);
         UNROLL
         for (int p = 0; p < panels; p++) __builtin_prefetch(ahead + p * step);
         few_word(kind, rows, panels, sum, row, block, k, false);
     }
 }
 
-/* The same as a tile of AMX does it, which has the half word among its last 16. */
+/* The same in the order of an AMX tile; a half word belongs to the last 16. */
 ALWAYS_INLINE void few_steps(int rows, int panels, vec *sum, const char *const *row,
                              const few_block *block)
 {
@@ -138,8 +138,8 @@ ALWAYS_INLINE void few_steps(int rows, int panels, vec *sum, const char *const *
     }
 }
 
-/* sums (+)= words of `rows` rows and `panels` panels; a row of sums is FEW_COLUMNS long. Rows that
- * are not there are the last one again. */
+/* sums (+)= words of `rows` rows and `panels` panels; the row stride of sums is FEW_COLUMNS.
+ * Missing rows repeat the last one. */
 ALWAYS_INLINE void few_tile(words_kind kind, int rows, int panels, const few_block *block,
                             float *sums)
 {
@@ -166,7 +166,7 @@ ALWAYS_INLINE void few_tile(words_kind kind, int rows, int panels, const few_blo
                       VEC_LANES);
 }
 
-/* All columns of a block, as many panels at once as there are registers for, then one by one. */
+/* All columns of a block, with as many panels at once as there are registers, then one by one. */
 ALWAYS_INLINE void few_columns(words_kind kind, int rows, const few_block *block, int64_t columns,
                                float *sums)
 {
@@ -179,7 +179,7 @@ ALWAYS_INLINE void few_columns(words_kind kind, int rows, const few_block *block
         few_tile(kind, rows, 1, &here, sums + panel * LINE);
 }
 
-/* A row that is one of few depends on no other: three are computed as four. */
+/* Rows are independent, so three rows are computed as four. */
 ALWAYS_INLINE void multiply_block(words_kind kind, const few_block *block, int64_t columns,
                                   float *sums)
 {
@@ -188,7 +188,7 @@ ALWAYS_INLINE void multiply_block(words_kind kind, const few_block *block, int64
     else few_columns(kind, 4, block, columns, sums);
 }
 
-/* The product of up to FEW_ROWS rows. A weight that lies as it is needed is one block. */
+/* The product of up to FEW_ROWS rows. A weight that is not transposed is one block. */
 ALWAYS_INLINE void multiply_few_rows(words_kind kind, const hr_linear_mm *mm)
 {
     const words_kind stored = kind == WORDS_F32 ? WORDS_F32 : WORDS_PAIRS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_kernels.c - climbs the ladder for matrix products. */
+/* ops/linear/linear_kernels.c - selects the kernels of matrix products for a CPU feature mask. */
 #include "ops/linear/linear_kernels.h"
 
 #include "base/cpu.h"
@@ -21,8 +21,8 @@ void hr_linear_kernels_fill(hr_linear_kernels *kernels, uint32_t cpu_mask)
     *bf16 = (hr_linear_typed){ hr_linear_mm_bf16_avx512, hr_linear_dw_bf16_avx512,
                                hr_linear_db_bf16_avx512, 12 };
 
-    /* On Intel vdpbf16ps has half the throughput of fp32 products, so it is worth taking only where
-     * AMX is not: a machine with both goes on to AMX, whose file converts by AVX512-BF16. */
+    /* On Intel vdpbf16ps has half the throughput of fp32 products, so it is used only without AMX.
+     * The AMX kernels need AVX512-BF16 for conversions. */
     if (!(cpu_mask & HR_CPU_AVX512BF16)) return;
     bf16->mm = hr_linear_mm_bf16_avx512bf16;
     bf16->dw = hr_linear_dw_bf16_avx512bf16;

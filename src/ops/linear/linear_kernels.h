@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_kernels.h - what one thread computes of a matrix product, on each rung.
+/* ops/linear/linear_kernels.h - the share of a matrix product that one thread computes, per
+ * instruction set.
  *
- * Two inner functions: `mm` serves forward and the gradient of the input, `dw` the gradient of the
- * weight. linear_run.c cuts the work among threads and lays out their scratch; an inner function
- * blocks for the caches as it likes. */
+ * Two kernels: `mm` serves forward and the gradient of the input, `dw` the gradient of the weight.
+ * linear_run.c splits the work over threads and lays out their scratch; a kernel chooses its own
+ * cache blocking. */
 #ifndef HR_OPS_LINEAR_LINEAR_KERNELS_H
 #define HR_OPS_LINEAR_LINEAR_KERNELS_H
 
 #include "ops/linear/linear.h"
 
-/* A *word* is what one lane of a multiply-add takes of the reduction: one fp32, or a pair of bf16.
- * In words PANEL and PANEL_PAIR are one layout: [columns / 16][words][16]. */
+/* A *word* is the part of the reduction that one lane of a multiply-add takes: one fp32, or a pair
+ * of bf16. In units of words PANEL and PANEL_PAIR are the same layout: [columns /
+ * 16][words][16]. */
 enum {
-    HR_LINEAR_WORDS = 256,       /* of the reduction in a block: 1 KiB of a row */
-    HR_LINEAR_COLUMNS = 512,     /* of packed words in a block: 512 KiB stay in L2 */
-    HR_LINEAR_ROWS = 516,        /* that use a packed block before the next: 43 strips of 12 */
-    HR_LINEAR_STRIP_BYTES = 1088 /* from row to row of a copied strip: never a multiple of 4 KiB */
+    HR_LINEAR_WORDS = 256,       /* words of the reduction per block: 1 KiB of a row */
+    HR_LINEAR_COLUMNS = 512,     /* columns per packed block: 512 KiB stay in L2 */
+    HR_LINEAR_ROWS = 516,        /* rows that use a packed block: 43 strips of 12 */
+    HR_LINEAR_STRIP_BYTES = 1088 /* row stride of a copied strip: not a multiple of 4 KiB */
 };
 
 /* out = epilogue(a B): B [K, N] is W, or with `transposed` the transpose of W, [N, K].
  *
  *     forward      z = a B + bias;  pre = z;  out = act(z) + residual
- *     transposed   out = act'(aux) o (a B + residual)
+ *     transposed   out = act'(aux) * (a B + residual)
  *
- * Rows of a have K elements, rows of out, pre, residual and aux N; all of the activation's type. */
+ * Rows of a have K elements, rows of out, pre, residual and aux N; all have the dtype of
+ * activations. */
 typedef struct {
     const void *a, *w;
     int64_t rows, K, N;     /* rows of this thread: a, out, pre, residual, aux start there */
@@ -34,28 +37,28 @@ typedef struct {
     const void *residual, *aux;
     void *out, *pre; /* out may be residual or aux */
 
-    /* Scratch of this thread, 64-aligned. What it must hold: hr_linear_mm_bytes. */
+    /* Scratch of this thread, 64-byte aligned, laid out by linear_run.c. */
     void *block; /* packed block of B: [columns / 16][words][16] words */
-    float *sums; /* between blocks of the reduction: [rows, columns] of a block */
+    float *sums; /* sums between blocks of the reduction: [rows, columns] of a block */
     void *strip; /* 32 rows of HR_LINEAR_STRIP_BYTES */
 } hr_linear_mm;
 
-/* dW[k_first..k_end, n_first..n_end] (+)= x^T dy. Writes zeros where the padding of dW is: an odd
- * last row when k_end is K, columns past N when n_end is N. With no rows and `clear`, zeros. */
+/* dW[k_first..k_end, n_first..n_end] (+)= x^T dy. Writes zeros to the padding of dW: an odd last
+ * row if k_end is K, columns past N if n_end is N. With no rows and `clear`, writes zeros. */
 typedef struct {
     const void *x, *dy; /* [rows, K], [rows, N] */
     int64_t rows, K, N, T;
-    int64_t position;       /* of the first row in its sequence */
-    int64_t k_first, k_end; /* k_first a multiple of the rung's tile_rows; k_end that, or K */
-    int64_t n_first, n_end; /* n_first a multiple of 32; n_end that, or N */
-    bool clear;             /* start from zero, not from what dW holds */
+    int64_t position;       /* position of the first row in its sequence */
+    int64_t k_first, k_end; /* k_first: multiple of tile_rows; k_end: the same, or K */
+    int64_t n_first, n_end; /* n_first: multiple of 32; n_end: the same, or N */
+    bool clear;             /* start from zero instead of the values in dW */
     float *dw;              /* whole matrix, in the layout of W */
-    float *db;              /* [N]; null: not wanted. Only where the kernel can add it: adds_db */
+    float *db;              /* [N]; null: not requested. Only kernels with adds_db accept it */
     bool clear_db;
 
-    /* Scratch of this thread, 64-aligned. What it must hold: hr_linear_dw_bytes. */
-    void *x_block;  /* up to 516 columns of HR_LINEAR_WORDS words, and a line a strip */
-    void *dy_block; /* up to 512 columns of HR_LINEAR_WORDS words, and a line a panel */
+    /* Scratch of this thread, 64-byte aligned, laid out by linear_run.c. */
+    void *x_block;  /* up to 516 columns of HR_LINEAR_WORDS words, and one cache line per strip */
+    void *dy_block; /* up to 512 columns of HR_LINEAR_WORDS words, and one cache line per panel */
 } hr_linear_dw;
 
 /* db[n_first..n_end] (+)= sum over rows of dy. */
@@ -71,23 +74,23 @@ typedef void hr_linear_mm_fn(const hr_linear_mm *mm);
 typedef void hr_linear_dw_fn(const hr_linear_dw *dw);
 typedef void hr_linear_db_fn(const hr_linear_db *db);
 
-/* What one activation type is computed with. */
+/* Kernels for one dtype of activations. */
 typedef struct {
     hr_linear_mm_fn *mm;
     hr_linear_dw_fn *dw;
     hr_linear_db_fn *db;
-    int64_t tile_rows; /* rows of a tile; even; at most 32: work is cut at multiples of it */
-    bool adds_db;      /* dw adds db too, where the first position is a multiple of 64 */
+    int64_t tile_rows; /* rows of a tile; even; at most 32; work is split at multiples of it */
+    bool adds_db;      /* dw also computes db, if the first position is a multiple of 64 */
 } hr_linear_typed;
 
 typedef struct {
     hr_linear_typed of[2]; /* [HR_F32], [HR_BF16] */
 } hr_linear_kernels;
 
-/* Fills the table for a mask of base/cpu.h. Any thread. */
+/* Fills the table for a CPU feature mask (base/cpu.h). Any thread. */
 void hr_linear_kernels_fill(hr_linear_kernels *kernels, uint32_t cpu_mask);
 
-/* Tokens in the next group of at most `group` that does not leave its sequence; moves *row and
+/* Tokens in the next group of at most `group` that stays within its sequence; moves *row and
  * *position past it. Only the last group of a sequence is short. */
 static inline int64_t hr_linear_next_group(int64_t group, int64_t rows, int64_t T, int64_t *row,
                                            int64_t *position)

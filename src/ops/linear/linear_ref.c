@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_ref.c - what every rung of the matrix products is held against.
+/* ops/linear/linear_ref.c - reference implementation of the matrix products.
  *
- * One loop nest for both types. Sums of a result element are double from end to end, first product
- * first; those over tokens are double inside a block of 64 and are rounded where they meet the
- * carried sum. A strip of columns is summed at once: tests spend much of their time here. */
+ * One loop nest for both dtypes. Sums of a result element are double throughout, in order. Sums
+ * over tokens are double inside a block of 64 and rounded when added to the accumulator. A strip of
+ * columns is summed at once, because tests spend much of their time here. */
 #include "ops/linear/linear_kernels.h"
 
 #include "ops/activation/activation_scalar.h"
@@ -11,13 +11,13 @@
 
 enum { BLOCK_TOKENS = 64, COLUMNS = HR_PANEL_WIDTH, ROWS = 16, DEPTH = 64, STRIP = 8 };
 
-/* An activation reads what was stored, or would be: it can be made from that again. */
+/* The activation reads the stored precision, so that recompute gives the same bits. */
 static double as_stored(hr_dtype dtype, double z)
 {
     return dtype == HR_BF16 ? hr_bf16_to_f32(hr_bf16_from_f32((float)z)) : (float)z;
 }
 
-/* The sums of `columns` columns from `n` on, of `rows` rows. */
+/* Sums of `columns` columns from `n` on, of `rows` rows. */
 static void multiply(hr_dtype dtype, const hr_linear_mm *mm, int64_t row, int64_t rows, int64_t n,
                      int64_t columns, double z[ROWS][COLUMNS])
 {
@@ -69,8 +69,8 @@ static void mm_any(hr_dtype dtype, const hr_linear_mm *mm)
         }
 }
 
-/* Each carried[i][c] + the sum over tokens of x[., k + i] dy[., n + c], or of dy[., n + c] alone
- * without x. */
+/* carried[i][c] += the sum over tokens of x[., k + i] dy[., n + c], or of dy[., n + c] without
+ * x. */
 static void sum_tokens(hr_dtype dtype, const hr_linear_dw *dw, int64_t k, int64_t rows, int64_t n,
                        int64_t columns, float carried[][COLUMNS])
 {
@@ -94,7 +94,7 @@ static void sum_tokens(hr_dtype dtype, const hr_linear_dw *dw, int64_t k, int64_
     }
 }
 
-/* What is past N is stored too, and so is a row past K that pairs with one: zeros. */
+/* Also stores zeros past N, and in the row past an odd K. */
 static void dw_any(hr_dtype dtype, const hr_linear_dw *dw)
 {
     const hr_layout layout = hr_layout_for(dtype);

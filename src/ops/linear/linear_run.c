@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_run.c - cuts a matrix product among threads and gives each its scratch.
+/* ops/linear/linear_run.c - splits a matrix product over threads and lays out their scratch.
  *
- * Threads form a grid over the result. No thread waits for another: what two of them need packed,
- * both pack. */
+ * Threads form a grid over the result. Threads never wait for each other: if two of them need the
+ * same packed block, both pack it. */
 #include "ops/kernels.h"
 
 enum { TILE_COLUMNS = 32, ALIGN = 64, DB_TOKENS = 64 };
 
-/* ---- scratch of one thread: the same arithmetic sizes it and lays it out ---- */
+/* ---- scratch of one thread: one function gives both size and layout ---- */
 
 typedef struct {
     int64_t sums, strip, bytes; /* offsets; the block of B is at 0 */
@@ -17,7 +17,8 @@ static mm_layout lay_out_mm(int64_t rows, int64_t K, int64_t N)
 {
     const int64_t words = hr_min(HR_LINEAR_WORDS, hr_round_up(K, HR_PANEL_WIDTH));
     const int64_t columns = hr_min(HR_LINEAR_COLUMNS, hr_round_up(N, TILE_COLUMNS));
-    const int64_t sum_rows = hr_min(HR_LINEAR_ROWS, hr_round_up(rows, 96)); /* any strip's height */
+    /* a multiple of every strip height */
+    const int64_t sum_rows = hr_min(HR_LINEAR_ROWS, hr_round_up(rows, 96));
     mm_layout layout;
     layout.sums = words * columns * 4;
     layout.strip = layout.sums + (K > HR_LINEAR_WORDS ? sum_rows * columns * 4 : 0);
@@ -61,8 +62,8 @@ int64_t hr_linear_dw_scratch_bytes(const void *attr, int64_t rows, int32_t threa
 
 /* ---- the grid ---- */
 
-/* One side of a result: how long, cut at multiples of what, and what a line of it costs to pack, in
- * products of one line with one line of the other side. */
+/* One dimension of a result: its length, the unit of splits, and the cost of packing one line, in
+ * products of a line with a line of the other side. */
 typedef struct {
     int64_t length, unit, packing;
 } side;
@@ -86,9 +87,9 @@ static share share_of(side cut, int32_t part, int32_t parts)
     return own;
 }
 
-/* Parts that `down` is cut into, a divisor of threads: the grid whose slowest thread has least to
- * do. */
-static int32_t parts_down(side down, side across, int32_t threads)
+/* Number of parts for `down`, a divisor of threads, that minimises the work of the slowest
+ * thread. */
+static int32_t row_parts(side down, side across, int32_t threads)
 {
     int32_t best = threads;
     int64_t best_cost = INT64_MAX;
@@ -110,13 +111,13 @@ static const char *row(const hr_call *call, const void *array, int64_t index, in
     return array ? (const char *)array + index * width * hr_dtype_bytes(call->dtype) : NULL;
 }
 
-/* Finishes what forward and dx have in common: operands of `mm` are those of the whole call. */
+/* Common part of forward and dx. The operands of `mm` are those of the whole call. */
 static void run_mm(const hr_call *call, hr_linear_mm mm)
 {
     const hr_linear_typed *kernels = &call->kernels->linear.of[call->dtype];
     const side down = { call->rows, kernels->tile_rows, 16 };
     const side across = { mm.N, TILE_COLUMNS, mm.transposed ? 24 : 6 };
-    const int32_t parts = parts_down(down, across, call->threads), columns = call->threads / parts;
+    const int32_t parts = row_parts(down, across, call->threads), columns = call->threads / parts;
     const share rows = share_of(down, call->thread / columns, parts);
     const share n = share_of(across, call->thread % columns, columns);
     if (rows.first >= rows.end || n.first >= n.end) return;
@@ -190,7 +191,7 @@ void hr_linear_dw_run(const hr_call *call)
     if (call->out[1] && !one_pass) run_db(call, position);
     if (!call->out[0]) return;
     const side down = { attr->K, kernels->tile_rows, 16 }, across = { attr->N, TILE_COLUMNS, 16 };
-    const int32_t parts = parts_down(down, across, call->threads), columns = call->threads / parts;
+    const int32_t parts = row_parts(down, across, call->threads), columns = call->threads / parts;
     const share k = share_of(down, call->thread / columns, parts);
     const share n = share_of(across, call->thread % columns, columns);
     const dw_layout layout = lay_out_dw(attr->K, attr->N);

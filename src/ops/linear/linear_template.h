@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_template.h - the loops around the tile, the same on every rung but AMX.
+/* ops/linear/linear_template.h - the loops around the tile kernel, shared by all variants except
+ * AMX.
  *
- * Included once by each rung's file after it has defined TILE_ROWS and the functions named below
- * over its own registers. What a word is, is a constant in each instance: kind. */
+ * Each kernel file includes it once, after it has defined TILE_ROWS and the functions below for its
+ * registers. The kind of word is a compile-time constant at every call: `kind`. */
 #ifndef HR_OPS_LINEAR_LINEAR_TEMPLATE_H
 #define HR_OPS_LINEAR_LINEAR_TEMPLATE_H
 
@@ -10,24 +11,24 @@
 
 #include "ops/linear/linear_words.h"
 
-/* The rung's file has defined enum { TILE_ROWS } and:
+/* The including file defines enum { TILE_ROWS } and:
  *
  * sums [TILE_ROWS][32] (+)= words of the reduction; fresh: from zero. Word k of row i is
  * a[i * STRIP_WORDS + k] of a strip, a[k * TILE_ROWS + i] of columns; line k of panel p is
  * b[p * panel_step + k * 16].
  *     void tile_of_strip(int64_t words, const uint32_t *a, const uint32_t *b, int64_t panel_step,
- *                        bool fresh, float *sums, const linear_ahead *ahead);
+ *                        bool fresh, float *sums, const linear_prefetch *ahead);
  *     void tile_of_columns(the same);
  *
- * Sixteen lines of sixteen words, transposed; only `lines` (1 .. 16) are there, others are zero.
+ * Transposes 16 lines of 16 words; only `lines` (1 .. 16) exist, the others are zero.
  *     void transpose_words(const uint32_t *from, int64_t lines, uint32_t *to);
- * Eight lines of sixteen pairs: the 16 x 16 bf16 in them transposed, to pairs again.
+ * Transposes the 16 x 16 bf16 in eight lines of 16 pairs, to pairs again.
  *     void transpose_pairs(const uint32_t *from, int64_t lines, uint32_t *to);
- * `width` words (16 or TILE_ROWS) of one packed line: elements of row `even`, and in pairs of `odd`
- * above them; null: zeros. Only `columns` are there.
+ * Writes `width` words (16 or TILE_ROWS) of a packed line: elements of row `even`, and in pairs
+ * those of `odd` in the upper halves (null: zeros). Only `columns` exist.
  *     void pack_line(words_kind kind, const void *even, const void *odd, int64_t columns,
  *                    int64_t width, uint32_t *to);
- * Two rows of sixteen sums out of a line of PANEL_PAIR, and back.
+ * Splits a line of PANEL_PAIR into two rows of 16 sums, and back.
  *     void split_pairs(const float *line, float *even, float *odd);
  *     void join_pairs(const float *even, const float *odd, float *line); */
 
@@ -58,7 +59,7 @@ ALWAYS_INLINE int64_t divide_up(int64_t value, int64_t unit)
     return (value + unit - 1) / unit;
 }
 
-/* Size of equal blocks of at most `most`, in whole units. */
+/* Size of equal blocks of at most `most`, rounded up to whole units. */
 ALWAYS_INLINE int64_t equal_blocks(int64_t total, int64_t most, int64_t unit)
 {
     if (total <= most) return hr_round_up(total, unit);
@@ -67,13 +68,13 @@ ALWAYS_INLINE int64_t equal_blocks(int64_t total, int64_t most, int64_t unit)
 
 /* ---- out = epilogue(a B) ---- */
 
-/* Part of the product: a block of B, and where its panels lie. */
+/* Part of the product: a block of B, and the address of its panels. */
 typedef struct {
     int64_t word_first, words;
     int64_t n_first, n_end;
     const uint32_t *panels;
     int64_t panel_step;
-    bool first, last; /* of the reduction */
+    bool first, last; /* first or last block of the reduction */
 } linear_block;
 
 ALWAYS_INLINE void widen_lines(const uint32_t *from, int64_t lines, uint32_t *to)
@@ -85,7 +86,7 @@ ALWAYS_INLINE void widen_lines(const uint32_t *from, int64_t lines, uint32_t *to
         }
 }
 
-/* Words of B that lie as pairs, to fp32. */
+/* Packs words of B from bf16 pairs to fp32. */
 static void pack_widened(const hr_linear_mm *mm, const linear_block *block, uint32_t *to)
 {
     const int64_t pairs = divide_up(mm->K, 2), pair_first = block->word_first / 2;
@@ -95,8 +96,8 @@ static void pack_widened(const hr_linear_mm *mm, const linear_block *block, uint
         widen_lines(from + (n / LINE * pairs + pair_first) * LINE, count, to);
 }
 
-/* B = W^T out of W, which is [N, K] here: 16 columns of W are 16 lines of B. Panels of W are read
- * from end to end; each piece written is whole lines. */
+/* Packs B = W^T from W, which is [N, K] here: 16 columns of W become 16 lines of B. It reads panels
+ * of W sequentially and writes whole lines. */
 ALWAYS_INLINE void pack_transposed(words_kind kind, const hr_linear_mm *mm,
                                    const linear_block *block, uint32_t *to)
 {
@@ -135,8 +136,8 @@ ALWAYS_INLINE void place_block(words_kind kind, const hr_linear_mm *mm, linear_b
     else pack_widened(mm, block, mm->block);
 }
 
-/* Copies a block's part of TILE_ROWS rows to a fixed distance from each other: at the distance they
- * have in memory, often a multiple of 4 KiB, they would meet in one set of the L1 cache. */
+/* Copies a block's part of TILE_ROWS rows with a fixed stride. Their stride in memory is often a
+ * multiple of 4 KiB, which would map them to one set of the L1 cache. */
 ALWAYS_INLINE void copy_strip(words_kind kind, const hr_linear_mm *mm, const linear_block *block,
                               int64_t row_first, int64_t rows, uint32_t *strip)
 {
@@ -158,21 +159,21 @@ ALWAYS_INLINE void copy_strip(words_kind kind, const hr_linear_mm *mm, const lin
     }
 }
 
-/* What the epilogue of a tile will read. */
-ALWAYS_INLINE void look_at_operands(words_kind kind, const hr_linear_mm *mm, int64_t row,
-                                    int64_t rows, int64_t n, linear_ahead *ahead)
+/* Prefetches the operands of the tile's epilogue. */
+ALWAYS_INLINE void queue_operands(words_kind kind, const hr_linear_mm *mm, int64_t row,
+                                  int64_t rows, int64_t n, linear_prefetch *ahead)
 {
     const void *const operands[2] = { mm->residual, mm->aux };
     const int64_t row_bytes = mm->N * (kind == WORDS_F32 ? 4 : 2);
     for (int k = 0; k < 2; k++) {
         if (!operands[k]) continue;
         const char *at = element(kind, operands[k], row * mm->N + n);
-        look_ahead(ahead, at, row_bytes, rows);
-        if (kind == WORDS_F32) look_ahead(ahead, at + 64, row_bytes, rows);
+        queue_lines(ahead, at, row_bytes, rows);
+        if (kind == WORDS_F32) queue_lines(ahead, at + 64, row_bytes, rows);
     }
 }
 
-/* One strip against every column of the block. */
+/* Multiplies one strip with every column of the block. */
 ALWAYS_INLINE void multiply_strip(words_kind kind, const hr_linear_mm *mm,
                                   const linear_block *block, int64_t row_first, float *sums)
 {
@@ -191,11 +192,11 @@ ALWAYS_INLINE void multiply_strip(words_kind kind, const hr_linear_mm *mm,
         const uint32_t *panels = block->panels + (n - block->n_first) / LINE * block->panel_step;
         const int64_t done = (n - block->n_first) / TILE_COLUMNS * 64;
         float *tile = carried ? sums : here;
-        linear_ahead ahead = { .count = 0 };
-        if (block->last) look_at_operands(kind, mm, row_first, rows, n, &ahead);
-        if (!block->first) look_ahead(&ahead, sums + TILE_ROWS * TILE_COLUMNS, 64, 2 * TILE_ROWS);
-        if (done < strip_bytes) look_ahead(&ahead, next + done, mm->K * element_bytes, next_rows);
-        /* A lone last panel is read twice; its copy is not stored. */
+        linear_prefetch ahead = { .count = 0 };
+        if (block->last) queue_operands(kind, mm, row_first, rows, n, &ahead);
+        if (!block->first) queue_lines(&ahead, sums + TILE_ROWS * TILE_COLUMNS, 64, 2 * TILE_ROWS);
+        if (done < strip_bytes) queue_lines(&ahead, next + done, mm->K * element_bytes, next_rows);
+        /* A single last panel is read twice; the second result is not stored. */
         tile_of_strip(block->words, strip, panels, columns > LINE ? block->panel_step : 0,
                       block->first, tile, &ahead);
         if (block->last) {
@@ -206,8 +207,8 @@ ALWAYS_INLINE void multiply_strip(words_kind kind, const hr_linear_mm *mm,
     }
 }
 
-/* Rows that go through one block of B before the next: all when the reduction is one block, else as
- * many as there is room for their sums. */
+/* `group` is the number of rows that use one block of B before the next: all if the reduction is
+ * one block, otherwise as many as there is scratch for their sums. */
 ALWAYS_INLINE void multiply(words_kind kind, const hr_linear_mm *mm)
 {
     const int64_t words = divide_up(mm->K, tokens_of(kind));
@@ -235,18 +236,18 @@ ALWAYS_INLINE void multiply(words_kind kind, const hr_linear_mm *mm)
 /* ---- dW (+)= x^T dy ---- */
 
 enum {
-    /* A line more, or all panels would meet in one set of L1. */
+    /* The extra line avoids that all panels map to one set of L1. */
     PANEL_STEP = (HR_LINEAR_WORDS + 1) * LINE,
     COLUMNS_STEP = HR_LINEAR_WORDS * TILE_ROWS + LINE
 };
 
-/* Where a packing of tokens stands. */
+/* Position of the packing in the tokens. */
 typedef struct {
     int64_t row, position;
 } linear_cursor;
 
-/* Packs columns [first, end) of so many token rows, up to HR_LINEAR_WORDS lines, in panels of
- * `width`. Moves the cursor past them; returns the lines. */
+/* Packs columns [first, end) of the next token rows, up to HR_LINEAR_WORDS lines, in panels of
+ * `width`. Moves the cursor past them and returns the number of lines. */
 ALWAYS_INLINE int64_t pack_tokens(words_kind kind, const hr_linear_dw *dw, const void *array,
                                   int64_t row_elements, int64_t first, int64_t end, int64_t width,
                                   int64_t step, linear_cursor *cursor, uint32_t *to)
@@ -261,7 +262,7 @@ ALWAYS_INLINE int64_t pack_tokens(words_kind kind, const hr_linear_dw *dw, const
         uint32_t *piece = to + line * width;
         for (int64_t column = first; column < end; column += width, piece += step) {
             const int64_t at = (column - first) * (kind == WORDS_F32 ? 4 : 2);
-            /* Rows are short: by itself the hardware starts late. */
+            /* Rows are short: the hardware prefetcher alone would start late. */
             __builtin_prefetch(even + at + 8 * row_bytes);
             if (odd) __builtin_prefetch(odd + at + 8 * row_bytes);
             pack_line(kind, even + at, odd ? odd + at : NULL, hr_min(width, end - column), width,
@@ -271,7 +272,7 @@ ALWAYS_INLINE int64_t pack_tokens(words_kind kind, const hr_linear_dw *dw, const
     return line;
 }
 
-/* The tile of dW at (k, n): `rows` by `columns` of it lie inside this thread's part. */
+/* The tile of dW at (k, n): `rows` by `columns` of it are in this thread's part. */
 typedef struct {
     int64_t k, n, rows, columns;
 } linear_dw_tile;
@@ -282,7 +283,7 @@ ALWAYS_INLINE float *dw_line(words_kind kind, const hr_linear_dw *dw, int64_t k,
     return dw->dw + hr_layout_index(layout, dw->K, dw->N, k, n);
 }
 
-/* PANEL_PAIR keeps two rows in a line: one step takes both. */
+/* PANEL_PAIR keeps two rows in a line: one iteration takes both. */
 ALWAYS_INLINE void load_tile(words_kind kind, const hr_linear_dw *dw, const linear_dw_tile *tile,
                              float *sums)
 {
@@ -307,7 +308,7 @@ ALWAYS_INLINE void store_tile(words_kind kind, const hr_linear_dw *dw, const lin
         }
 }
 
-/* What lies beyond the matrix is zero, whatever an infinity in x has made of it. */
+/* Padding must stay zero; an infinity in x would turn it into NaN. */
 ALWAYS_INLINE void clear_padding(const linear_dw_tile *tile, float *sums)
 {
     for (int64_t i = 0; i < TILE_ROWS; i++)
@@ -315,59 +316,60 @@ ALWAYS_INLINE void clear_padding(const linear_dw_tile *tile, float *sums)
             sums[i * TILE_COLUMNS + j] = 0;
 }
 
-/* Rows of an operand that will be packed next: `bytes` of each. They are asked for a few lines with
- * each tile: read all at once they would come as slowly as memory does. */
+/* Rows of an operand that will be packed next: `bytes` of each. Each tile prefetches a few of their
+ * lines; reading all at once would run at memory speed. */
 typedef struct {
     const char *row;
-    int64_t row_bytes, rows, bytes, done; /* done: bytes of the first row that were asked for */
-} linear_coming;
+    int64_t row_bytes, rows, bytes, done; /* done: prefetched bytes of the first row */
+} linear_next_rows;
 
-ALWAYS_INLINE linear_coming rows_coming(words_kind kind, const hr_linear_dw *dw, const void *array,
-                                        int64_t row_elements, int64_t row, int64_t first,
-                                        int64_t end)
+ALWAYS_INLINE linear_next_rows upcoming_rows(words_kind kind, const hr_linear_dw *dw,
+                                             const void *array, int64_t row_elements, int64_t row,
+                                             int64_t first, int64_t end)
 {
     const int64_t rows = hr_min(HR_LINEAR_WORDS * tokens_of(kind), dw->rows - row);
     const int64_t bytes = kind == WORDS_F32 ? 4 : 2;
-    return (linear_coming){ element(kind, array, row * row_elements + first), row_elements * bytes,
-                            rows, (end - first) * bytes, 0 };
+    return (linear_next_rows){ element(kind, array, row * row_elements + first),
+                               row_elements * bytes, rows, (end - first) * bytes, 0 };
 }
 
-ALWAYS_INLINE int64_t lines_coming(const linear_coming *coming)
+ALWAYS_INLINE int64_t lines_left(const linear_next_rows *upcoming)
 {
-    return coming->rows * divide_up(coming->bytes, 64);
+    return upcoming->rows * divide_up(upcoming->bytes, 64);
 }
 
-ALWAYS_INLINE void look_at_coming(linear_coming *coming, int64_t lines, linear_ahead *ahead)
+ALWAYS_INLINE void queue_next_rows(linear_next_rows *upcoming, int64_t lines,
+                                   linear_prefetch *ahead)
 {
-    for (; lines > 0 && coming->rows > 0; lines--) {
-        look_ahead(ahead, coming->row + coming->done, 0, 1);
-        coming->done += 64;
-        if (coming->done < coming->bytes) continue;
-        coming->done = 0;
-        coming->row += coming->row_bytes;
-        coming->rows--;
+    for (; lines > 0 && upcoming->rows > 0; lines--) {
+        queue_lines(ahead, upcoming->row + upcoming->done, 0, 1);
+        upcoming->done += 64;
+        if (upcoming->done < upcoming->bytes) continue;
+        upcoming->done = 0;
+        upcoming->row += upcoming->row_bytes;
+        upcoming->rows--;
     }
 }
 
-/* The tile of dW after this one. */
-ALWAYS_INLINE void look_at_next_tile(words_kind kind, const hr_linear_dw *dw,
-                                     const linear_dw_tile *tile, linear_ahead *ahead)
+/* Prefetches the next tile of dW. */
+ALWAYS_INLINE void queue_next_tile(words_kind kind, const hr_linear_dw *dw,
+                                   const linear_dw_tile *tile, linear_prefetch *ahead)
 {
     const int64_t n = tile->n + TILE_COLUMNS;
     for (int64_t panel = 0; panel < 2 && n + panel * LINE < dw->n_end; panel++)
-        look_ahead(ahead, dw_line(kind, dw, tile->k, n + panel * LINE), 64, TILE_ROWS);
+        queue_lines(ahead, dw_line(kind, dw, tile->k, n + panel * LINE), 64, TILE_ROWS);
 }
 
-/* Packed x [k .., tokens] against packed dy [tokens, n ..]. */
+/* Multiplies packed x [k .., tokens] with packed dy [tokens, n ..]. */
 ALWAYS_INLINE void accumulate_block(words_kind kind, const hr_linear_dw *dw, int64_t lines,
                                     const linear_dw_tile *block, bool fresh,
-                                    linear_coming coming[2])
+                                    linear_next_rows upcoming[2])
 {
     const uint32_t *x = dw->x_block;
     const int64_t strips = divide_up(block->rows, TILE_ROWS);
     const int64_t tiles = strips * divide_up(block->columns, TILE_COLUMNS);
-    const int64_t x_share = divide_up(lines_coming(&coming[0]), tiles);
-    const int64_t dy_share = divide_up(lines_coming(&coming[1]), tiles);
+    const int64_t x_share = divide_up(lines_left(&upcoming[0]), tiles);
+    const int64_t dy_share = divide_up(lines_left(&upcoming[1]), tiles);
     float sums[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64))) = { 0 };
     for (int64_t i = 0; i < block->rows; i += TILE_ROWS, x += COLUMNS_STEP)
         for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
@@ -375,10 +377,10 @@ ALWAYS_INLINE void accumulate_block(words_kind kind, const hr_linear_dw *dw, int
                                           hr_min(TILE_ROWS, block->rows - i),
                                           hr_min(TILE_COLUMNS, block->columns - j) };
             const uint32_t *dy = (const uint32_t *)dw->dy_block + j / LINE * PANEL_STEP;
-            linear_ahead ahead = { .count = 0 };
-            look_at_next_tile(kind, dw, &tile, &ahead);
-            look_at_coming(&coming[0], x_share, &ahead);
-            look_at_coming(&coming[1], dy_share, &ahead);
+            linear_prefetch ahead = { .count = 0 };
+            queue_next_tile(kind, dw, &tile, &ahead);
+            queue_next_rows(&upcoming[0], x_share, &ahead);
+            queue_next_rows(&upcoming[1], dy_share, &ahead);
             if (!fresh) load_tile(kind, dw, &tile, sums);
             tile_of_columns(lines, x, dy, tile.columns > LINE ? PANEL_STEP : 0, fresh, sums,
                             &ahead);
@@ -387,7 +389,8 @@ ALWAYS_INLINE void accumulate_block(words_kind kind, const hr_linear_dw *dw, int
         }
 }
 
-/* Every row of x against a packed block of dy. Which rows of the operands come next is known. */
+/* Multiplies every row of x with a packed block of dy, and prefetches the next rows of the
+ * operands. */
 ALWAYS_INLINE void accumulate_rows(words_kind kind, const hr_linear_dw *dw, int64_t lines,
                                    linear_cursor start, int64_t row_next, int64_t n, int64_t n_end,
                                    bool fresh)
@@ -398,18 +401,19 @@ ALWAYS_INLINE void accumulate_rows(words_kind kind, const hr_linear_dw *dw, int6
         const linear_dw_tile block = { k, n, k_end - k, n_end - n };
         const bool last = k_end == dw->k_end;
         const int64_t k_next = last ? dw->k_first : k_end;
-        linear_coming coming[2] = { rows_coming(kind, dw, dw->x, dw->K, last ? row_next : start.row,
-                                                k_next, hr_min(k_next + rows, dw->k_end)),
-                                    rows_coming(kind, dw, dw->dy, dw->N, last ? row_next : dw->rows,
-                                                n, n_end) };
+        linear_next_rows upcoming[2] = {
+            upcoming_rows(kind, dw, dw->x, dw->K, last ? row_next : start.row, k_next,
+                          hr_min(k_next + rows, dw->k_end)),
+            upcoming_rows(kind, dw, dw->dy, dw->N, last ? row_next : dw->rows, n, n_end)
+        };
         linear_cursor cursor = start;
         pack_tokens(kind, dw, dw->x, dw->K, k, k_end, TILE_ROWS, COLUMNS_STEP, &cursor,
                     dw->x_block);
-        accumulate_block(kind, dw, lines, &block, fresh, coming);
+        accumulate_block(kind, dw, lines, &block, fresh, upcoming);
     }
 }
 
-/* Tokens go round inside a block of columns of dy, so dy is packed once, x once a block. */
+/* The token loop is inside a block of columns of dy: dy is packed once, x once per block. */
 ALWAYS_INLINE void accumulate(words_kind kind, const hr_linear_dw *dw)
 {
     if (dw->rows == 0 && !dw->clear) return;

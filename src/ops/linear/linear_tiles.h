@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_tiles.h - AMX tiles of a product: results are 32 x 32, in four of them.
+/* ops/linear/linear_tiles.h - AMX tiles of a product; a result block of 32 x 32 takes four tiles.
  *
- * A step of 32 along the reduction takes two tiles of A from L1 and two of B from L2 for four
- * products: 2 KiB of B in 64 cycles. What else moves between L1 and L2 comes on top of that and not
- * beside it: sums that wait, packing, lines of results.
+ * A step of 32 along the reduction loads two tiles of A from L1 and two of B from L2 for four
+ * products: 2 KiB of B in 64 cycles. Other traffic between L1 and L2 adds to this time instead of
+ * overlapping: stored sums, packing, result lines.
  *
- * Reached by two cores in steps of training: forward 2.4, dX 2.3, dW 1.7 TFLOP/s, against an
- * L2-fed ceiling of 4.2. The loop alone reaches 4.4 on numbers, 5.4 on zeros (AMX is slower where
- * bits change), 4.2 when it stores every 16 steps. */
+ * Throughput of two cores in training steps: forward 2.4, dX 2.3, dW 1.7 TFLOP/s; the ceiling with
+ * operands from L2 is 4.2. The loop alone reaches 4.4 on random data, 5.4 on zeros (AMX is slower
+ * when bits toggle), and 4.2 with a store every 16 steps. */
 #ifndef HR_OPS_LINEAR_TILES_H
 #define HR_OPS_LINEAR_TILES_H
 
@@ -27,23 +27,24 @@ enum {
     GROUP_ROWS = HR_LINEAR_ROWS / STRIP_ROWS * STRIP_ROWS
 };
 
-/* The tile registers: results, two of A, two of B. */
+/* Tile registers: four results, two of A, two of B. */
 enum { TOP_LEFT, TOP_RIGHT, LOW_LEFT, LOW_RIGHT, A_TOP, A_LOW, B_LEFT, B_RIGHT };
 
-/* Where a step finds its operands. */
+/* Operands of a step. */
 typedef struct {
     const uint32_t *a, *b;
-    int64_t a_row, a_low, a_step; /* words to the next row, to the lower tile, to the next step */
-    int64_t b_right;              /* to the right tile; the next step of B is TILE_WORDS on */
+    int64_t a_row, a_low, a_step; /* words to the next row, the lower tile, the next step */
+    /* words to the right tile; the next step of B is TILE_WORDS further */
+    int64_t b_right;
 } tile_operands;
 
-/* Where the results are between two blocks of the reduction. */
+/* Where the results are stored between two blocks of the reduction. */
 typedef struct {
     float *at;
-    int64_t row, low, right; /* floats to the next row, to the lower and to the right tile */
+    int64_t row, low, right; /* floats to the next row, the lower tile, the right tile */
 } tile_results;
 
-/* B is streamed, so that A stays in L1. */
+/* B uses streaming loads, so that A stays in L1. */
 ALWAYS_INLINE void multiply_step(const tile_operands *operands, int64_t step)
 {
     const uint32_t *a = operands->a + step * operands->a_step;
@@ -84,9 +85,9 @@ ALWAYS_INLINE void store_results(const tile_results *results)
     hr_tile_store(LOW_RIGHT, low + results->right, results->row * 4);
 }
 
-/* Asks for two rows of the results that the next tile goes on with: on their way from L2 while this
- * one multiplies. */
-ALWAYS_INLINE void expect_results(const tile_results *next, int64_t step)
+/* Prefetches two rows of the results that the next tile continues, so that they arrive from L2
+ * during this tile. */
+ALWAYS_INLINE void prefetch_results(const tile_results *next, int64_t step)
 {
     for (int64_t row = 2 * step; row < 2 * step + 2; row++) {
         __builtin_prefetch(next->at + row * next->row, 1);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_zmm.h - the tile and the packing in 512-bit registers, for both AVX-512 rungs.
+/* ops/linear/linear_zmm.h - tile and packing functions with 512-bit registers, for both AVX-512
+ * variants.
  *
  * The tile is 12 rows x 32 columns: 24 accumulators, 2 registers of B, 1 of A. A word of the
- * reduction costs 24 products, 2 loads and 12 broadcasts, so loads hide; 32 columns are whole lines
- * of bf16 output. A file that may use AVX512-BF16 defines LINEAR_AVX512BF16 first. */
+ * reduction takes 24 products, 2 loads and 12 broadcasts, so the loads are hidden; 32 columns are
+ * whole cache lines of bf16 output. A file that may use AVX512-BF16 defines LINEAR_AVX512BF16
+ * first. */
 #ifndef HR_OPS_LINEAR_LINEAR_ZMM_H
 #define HR_OPS_LINEAR_LINEAR_ZMM_H
 
@@ -39,9 +41,9 @@ ALWAYS_INLINE void multiply_line(__m512 sum[TILE_ROWS][2], const uint32_t *a, in
 
 ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, int64_t word_step,
                             const uint32_t *b, int64_t panel_step, bool fresh, float *sums,
-                            const linear_ahead *ahead)
+                            const linear_prefetch *ahead)
 {
-    const int64_t asking = hr_min(words, ahead->count);
+    const int64_t queued = hr_min(words, ahead->count);
     __m512 sum[TILE_ROWS][2];
     UNROLL
     for (int i = 0; i < TILE_ROWS; i++) sum[i][0] = sum[i][1] = _mm512_setzero_ps();
@@ -52,11 +54,11 @@ ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, 
             sum[i][1] = _mm512_loadu_ps(sums + i * 32 + 16);
         }
     }
-    for (int64_t k = 0; k < asking; k++, a += word_step, b += 16) {
-        ask_for(ahead, k);
+    for (int64_t k = 0; k < queued; k++, a += word_step, b += 16) {
+        prefetch_line(ahead, k);
         multiply_line(sum, a, row_step, b, panel_step);
     }
-    for (int64_t k = asking; k < words; k++, a += word_step, b += 16)
+    for (int64_t k = queued; k < words; k++, a += word_step, b += 16)
         multiply_line(sum, a, row_step, b, panel_step);
     UNROLL
     for (int i = 0; i < TILE_ROWS; i++) {
@@ -65,11 +67,11 @@ ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, 
     }
 }
 
-/* Not inlined: with the epilogue around it the accumulators would be spilled. */
+/* Not inlined: together with the epilogue the accumulators would spill. */
 static __attribute__((noinline)) void tile_of_strip(int64_t words, const uint32_t *a,
                                                     const uint32_t *b, int64_t panel_step,
                                                     bool fresh, float *sums,
-                                                    const linear_ahead *ahead)
+                                                    const linear_prefetch *ahead)
 {
     tile_any(words, a, HR_LINEAR_STRIP_BYTES / 4, 1, b, panel_step, fresh, sums, ahead);
 }
@@ -77,12 +79,12 @@ static __attribute__((noinline)) void tile_of_strip(int64_t words, const uint32_
 static __attribute__((noinline)) void tile_of_columns(int64_t words, const uint32_t *a,
                                                       const uint32_t *b, int64_t panel_step,
                                                       bool fresh, float *sums,
-                                                      const linear_ahead *ahead)
+                                                      const linear_prefetch *ahead)
 {
     tile_any(words, a, 1, TILE_ROWS, b, panel_step, fresh, sums, ahead);
 }
 
-/* Four rounds: units of 32, 64, 128 and 256 bits change places. */
+/* Four rounds that swap units of 32, 64, 128 and 256 bits. */
 ALWAYS_INLINE void transpose_words(const uint32_t *from, int64_t lines, uint32_t *to)
 {
     __m512i r[16], t[16];
@@ -115,8 +117,8 @@ ALWAYS_INLINE void transpose_words(const uint32_t *from, int64_t lines, uint32_t
     }
 }
 
-/* An 8 x 8 transpose of 64-bit units; in a unit (k, n) (k+1, n) (k, n+1) (k+1, n+1) the middle two
- * change places. */
+/* An 8 x 8 transpose of 64-bit units, with a swap of the middle two elements of each unit (k, n)
+ * (k+1, n) (k, n+1) (k+1, n+1). */
 ALWAYS_INLINE void transpose_pairs(const uint32_t *from, int64_t lines, uint32_t *to)
 {
     const __m512i swap = _mm512_broadcast_i32x4(

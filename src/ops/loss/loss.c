@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/loss/loss.c - what the compiler knows about the loss. Its gradient is written in the forward
- * step, so that forward and backward of the head are neighbours and one chunk holds both. */
+/* ops/loss/loss.c - builder function, derivative and properties of the loss. The forward step also
+ * writes the gradient, so that forward and backward of the head are adjacent and share a loss
+ * chunk. */
 #include "ops/loss/loss.h"
 
 #include "ops/list.h"

@@ -6,8 +6,8 @@
 #include "graph/builder.h"
 #include "ops/loss/loss.h"
 
-/* Adds the rows' losses to `loss_sum`, which has two elements where z is above 0. In training the
- * gradient of the logits is written beside, times `scale`; outside, scale may be HR_NONE. */
+/* Adds the losses of the rows to `loss_sum`, which has two elements if z is above 0. In training
+ * the step also writes the gradient of the logits times `scale`; otherwise scale may be HR_NONE. */
 void hr_build_loss(hr_builder *builder, int32_t logits, int32_t targets, int32_t scale, double z,
                    int32_t loss_sum);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/loss/loss_kernels.c - climbs the ladder. */
+/* ops/loss/loss_kernels.c - selects the kernels for a CPU feature mask. */
 #include "ops/loss/loss_kernels.h"
 
 #include "base/cpu.h"

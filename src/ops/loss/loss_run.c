@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/loss/loss_run.c - shares rows among threads; one thread then adds their losses in order. */
+/* ops/loss/loss_run.c - splits the rows over threads; thread 0 then adds their losses in order. */
 #include <string.h>
 
 #include "ops/element.h"
@@ -19,7 +19,7 @@ static void run_rows(const hr_call *call)
     const int64_t V = attr->V;
     const int32_t *targets = call->in[1];
     const double *scale = call->in[2];
-    double *loss = call->scratch, *pulled = attr->z > 0 ? loss + call->rows : NULL;
+    double *loss = call->scratch, *z_loss = attr->z > 0 ? loss + call->rows : NULL;
     int64_t first, last;
     hr_share(call->rows, call->thread, call->threads, &first, &last);
     for (int64_t r = first; r < last; r++) {
@@ -29,11 +29,11 @@ static void run_rows(const hr_call *call)
             const hr_loss_row row = call->kernels->loss.row(
                 logits, dlogits, V, targets[r], scale ? *scale : 1, attr->z, call->dtype);
             loss[r] = row.loss;
-            if (pulled) pulled[r] = attr->z * row.log_sum * row.log_sum;
+            if (z_loss) z_loss[r] = attr->z * row.log_sum * row.log_sum;
             continue;
         }
         loss[r] = 0;
-        if (pulled) pulled[r] = 0;
+        if (z_loss) z_loss[r] = 0;
         if (dlogits) memset(dlogits, 0, (size_t)(V * hr_dtype_bytes(call->dtype)));
     }
 }

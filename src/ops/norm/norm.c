@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm.c - what the compiler knows about LayerNorm and RMSNorm. */
+/* ops/norm/norm.c - builder functions, derivative and properties of LayerNorm and RMSNorm. */
 #include "ops/norm/norm.h"
 
 #include "base/assert.h"
@@ -12,7 +12,7 @@ static int32_t build(hr_builder *builder, const char *name, int32_t x, int32_t g
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
     const hr_tensor *tensors = builder->program->tensors;
     const int64_t width = tensors[x].dims[1], D = tensors[gain].dims[0];
-    HR_ASSERT(D > 0 && width % D == 0); /* families refuse other widths of heads */
+    HR_ASSERT(D > 0 && width % D == 0); /* families reject other head widths */
     const hr_norm_attr attr = { D, width / D, builder->T, (float)eps, centred };
     const int32_t y = hr_build_rows(builder, name, builder->dtype, width);
     if (attr.groups == 1) hr_build_mark(builder, y, HR_INTERMEDIATE_NORM);
@@ -62,7 +62,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-/* Elements that a mean is taken of and from: RMSNorm has one pass less. */
+/* Elements of the mean pass, which RMSNorm does not have. */
 static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
     const hr_norm_attr *attr = (const hr_norm_attr *)step->attr;

@@ -6,11 +6,11 @@
 #include "graph/builder.h"
 #include "ops/norm/norm.h"
 
-/* Both take rows whose width is a multiple of the gain's length, and normalise each group of that
- * length on its own. What is one group is marked as a norm's output; the norm of several groups is
- * a part of something else (q, k), and the caller marks it as that. */
+/* Both functions take rows whose width is a multiple of the gain's length, and normalise each group
+ * of that length on its own. An output with one group is marked as a norm output. An output with
+ * several groups is part of another value (q, k), and the caller marks it. */
 
-/* y = LayerNorm(x) gain + bias, bias HR_NONE: without. Returns y. */
+/* y = LayerNorm(x) gain + bias; bias may be HR_NONE. Returns y. */
 int32_t hr_build_norm(hr_builder *builder, const char *name, int32_t x, int32_t gain, int32_t bias,
                       double eps);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm_kernels.c - climbs the ladder. */
+/* ops/norm/norm_kernels.c - selects the kernels for a CPU feature mask. */
 #include "ops/norm/norm_kernels.h"
 
 #include "base/cpu.h"

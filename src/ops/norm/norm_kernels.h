@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm_kernels.h - inner work of LayerNorm and RMSNorm: runs of groups, one thread. Here
- * a row is one group of D, whichever token it is of. Shapes, aliasing and numerics are those of
- * norm.h; bias, stat and addend may be null. */
+/* ops/norm/norm_kernels.h - inner loops of LayerNorm and RMSNorm: runs of groups, one thread. Here
+ * a row is one group of D elements. Shapes, aliasing and numerics are those of norm.h; bias, stat
+ * and addend may be null. */
 #ifndef HR_OPS_NORM_KERNELS_H
 #define HR_OPS_NORM_KERNELS_H
 
@@ -15,8 +15,8 @@ enum { HR_NORM_BLOCK_TOKENS = 64 };
 typedef void hr_norm_fwd_fn(const void *x, const float *gain, const float *bias, void *y,
                             float *stat, int64_t rows, const hr_norm_attr *attr, hr_dtype dtype);
 
-/* Rows of one block, of at most HR_NORM_BLOCK_TOKENS tokens. Writes the block's sums: partial
- * [hr_norm_stats(attr), D], gain's and then, of LayerNorm, bias's. */
+/* Backward for the rows of one block of at most HR_NORM_BLOCK_TOKENS tokens. Writes the sums of the
+ * block to partial [hr_norm_stats(attr), D]: of the gain, then for LayerNorm of the bias. */
 typedef void hr_norm_bwd_fn(const void *dy, const void *x, const float *stat, const float *gain,
                             const void *addend, void *dx, float *partial, int64_t rows,
                             const hr_norm_attr *attr, hr_dtype dtype);
@@ -28,7 +28,7 @@ typedef struct {
 
 void hr_norm_kernels_fill(hr_norm_kernels *kernels, uint32_t cpu_mask);
 
-/* The rungs, each in a file of its own. */
+/* One function per instruction set, each in its own file. */
 void hr_norm_fill_ref(hr_norm_kernels *kernels);
 void hr_norm_fill_avx2(hr_norm_kernels *kernels);
 void hr_norm_fill_avx512(hr_norm_kernels *kernels);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm_ref.c - the specification of LayerNorm, RMSNorm and their gradients. */
+/* ops/norm/norm_ref.c - reference implementation of LayerNorm, RMSNorm and their gradients. */
 #include <math.h>
 
 #include "ops/element.h"
@@ -39,7 +39,7 @@ static double rstd_of(const float *stat, int64_t r, const hr_norm_attr *attr)
     return attr->centred ? stat[2 * r + 1] : stat[r];
 }
 
-/* Parameters' sums first: dx may lie over dy or x. */
+/* Parameter sums come first, because dx may overwrite dy or x. */
 static void bwd(const void *dy, const void *x, const float *stat, const float *gain,
                 const void *addend, void *dx, float *partial, int64_t rows,
                 const hr_norm_attr *attr, hr_dtype dtype)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm_run.c - shares LayerNorm and RMSNorm among threads: groups forward; backward blocks
- * of 64 tokens, whose sums wait in scratch, then columns, which add them block after block. */
+/* ops/norm/norm_run.c - splits LayerNorm and RMSNorm over threads: forward by groups; backward by
+ * blocks of 64 tokens with their sums in scratch, then by columns, which add the blocks in
+ * order. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ void hr_norm_run(const hr_call *call)
                             call->dtype);
 }
 
-/* Blocks are numbered through the whole batch; each sequence starts a new one. */
+/* Block numbers run through the whole batch; each sequence starts a new block. */
 static int64_t blocks_of_sequence(int64_t T)
 {
     return (T + BLOCK - 1) / BLOCK;
@@ -41,8 +42,8 @@ static int64_t block_first_row(int64_t block, int64_t T)
     return block / count * T + block % count * BLOCK;
 }
 
-/* Two more than whole sequences and whole blocks need: wherever the rows start, a block may be cut
- * at either end, and a short one may stand at the end of a sequence. */
+/* Two blocks more than whole sequences and whole blocks need: depending on the first row, a block
+ * may be split at either end, and the last block of a sequence may be short. */
 int64_t hr_norm_bwd_scratch_bytes(const void *attributes, int64_t rows, int32_t threads)
 {
     const hr_norm_attr *attr = attributes;

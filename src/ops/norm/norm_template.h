@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm_template.h - LayerNorm and RMSNorm over the vectors of ops/simd, one loop:
- * `centred` is a constant wherever it is asked. Forward reads x and writes y, backward reads dy, x
- * and addend and writes dx, once; later passes over a row find it in cache.
- * One thread of Zen 4, 2026-11, D = 1,024, before rows were asked for ahead: forward 73 % (fp32)
- * and 81 % (bf16) of a copy, bound by memory; backward 42 % and 34 % of read-modify-write, bound by
- * some 20 instructions a vector. Two threads of an Intel Xeon with AMX, 2026-11, 4,096 rows of 512
- * in bf16, from the last cache: 0.30 ms and 0.43 ms; 0.39 and 0.53 without asking ahead. One thread
- * of it, 262,144 elements in bf16, nanoseconds an element forward and backward: LayerNorm of 1,024
+/* ops/norm/norm_template.h - LayerNorm and RMSNorm over the vectors of ops/simd in one loop;
+ * `centred` is a compile-time constant at every call. Forward reads x and writes y once; backward
+ * reads dy, x and addend and writes dx once. Later passes over a row hit the cache.
+ * One thread of Zen 4, 2026-11, D = 1,024, without prefetch: forward 73 % (fp32) and 81 % (bf16) of
+ * a copy, bound by memory; backward 42 % and 34 % of read-modify-write, bound by about 20
+ * instructions per vector. Two threads of an Intel Xeon with AMX, 2026-11, 4,096 rows of 512 in
+ * bf16, from the last-level cache: 0.30 ms and 0.43 ms; 0.39 and 0.53 without prefetch. One thread
+ * of it, 262,144 elements in bf16, nanoseconds per element forward and backward: LayerNorm of 1,024
  * 0.245 and 0.318; RMSNorm of 1,024 0.159 and 0.268, of 128 0.214 and 0.312, of 64 0.228 and 0.345,
- * of 12 0.65 and 1.30: 4 to 12 nanoseconds a group beside its elements. */
+ * of 12 0.65 and 1.30: a cost of 4 to 12 nanoseconds per group in addition to its elements. */
 #include <math.h>
 #include <stddef.h>
 
 #include "ops/element.h"
 #include "ops/norm/norm_kernels.h"
 
-/* The last pass over a row asks for what comes so many bytes later: else the first pass over the
- * next rows waits for memory. */
+/* Prefetch distance. The last pass over a row prefetches the next rows; otherwise their first pass
+ * waits for memory. */
 enum { BYTES_AHEAD = 4096 };
 
-VEC_INLINE void expect_ahead(const void *x, int64_t at, hr_dtype dtype)
+VEC_INLINE void prefetch_ahead(const void *x, int64_t at, hr_dtype dtype)
 {
-    vec_expect((const char *)hr_element_at(x, at, dtype) + BYTES_AHEAD);
+    vec_prefetch((const char *)hr_element_at(x, at, dtype) + BYTES_AHEAD);
 }
 
-/* Two chains of additions hide their latency. */
+/* Two accumulators hide the latency of additions. */
 VEC_INLINE float row_mean(const void *x, int64_t at, int64_t D, hr_dtype dtype)
 {
     vec even = vec_set(0), odd = vec_set(0);
@@ -39,7 +39,7 @@ VEC_INLINE float row_mean(const void *x, int64_t at, int64_t D, hr_dtype dtype)
     return vec_reduce_add(vec_add(even, odd)) / (float)D;
 }
 
-/* x - mean, or x: of lanes that are missing -mean, or 0. */
+/* x - mean, or x. Lanes past the end hold -mean, or 0. */
 VEC_INLINE vec load_centred(const void *x, int64_t at, vec mean, int64_t lanes, hr_dtype dtype,
                             bool centred)
 {
@@ -77,7 +77,7 @@ VEC_INLINE void fwd_step(const void *x, const float *gain, const float *bias, vo
     const vec h = vec_mul(load_centred(x, at + c, mean, lanes, dtype, centred), rstd);
     const vec scale = vec_load_f32(gain + c, lanes);
     const vec shift = bias ? vec_load_f32(bias + c, lanes) : vec_set(0);
-    expect_ahead(x, at + c, dtype);
+    prefetch_ahead(x, at + c, dtype);
     vec_store(y, at + c, centred ? vec_fma(h, scale, shift) : vec_mul(h, scale), lanes, dtype);
 }
 
@@ -114,8 +114,7 @@ static void fwd(const void *x, const float *gain, const float *bias, void *y, fl
     else fwd_as(x, gain, bias, y, stat, rows, attr, HR_F32);
 }
 
-/* What the first pass over a row of the gradient adds up: t and t o h, with t = dy o gain; t only
- * where rows are centred. */
+/* Sums of the first backward pass over a row, with t = dy * gain: t (only LayerNorm) and t * h. */
 typedef struct {
     vec t, th;
 } row_sums;
@@ -141,9 +140,9 @@ VEC_INLINE void bwd_step(const void *dy, const void *x, const float *gain, const
     const vec t = vec_mul(vec_load(dy, at + c, lanes, dtype), vec_load_f32(gain + c, lanes));
     const vec h = vec_mul(load_centred(x, at + c, mean, lanes, dtype, centred), rstd);
     const vec slope = centred ? vec_sub(t, vec_fma(h, mean_th, mean_t)) : vec_fnma(h, mean_th, t);
-    expect_ahead(dy, at + c, dtype);
-    expect_ahead(x, at + c, dtype);
-    if (addend) expect_ahead(addend, at + c, dtype);
+    prefetch_ahead(dy, at + c, dtype);
+    prefetch_ahead(x, at + c, dtype);
+    if (addend) prefetch_ahead(addend, at + c, dtype);
     const vec onto = addend ? vec_load(addend, at + c, lanes, dtype) : vec_set(0);
     vec_store(dx, at + c, vec_fma(slope, rstd, onto), lanes, dtype);
 }

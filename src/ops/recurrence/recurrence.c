@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/recurrence/recurrence.c - what the compiler knows about the gated linear recurrence. */
+/* ops/recurrence/recurrence.c - builder functions, derivative and properties of the gated linear
+ * recurrence. */
 #include "ops/recurrence/recurrence.h"
 
 #include "ops/list.h"
 #include "ops/recurrence/recurrence_build.h"
 
-enum { U, X, ALPHA };        /* recurrence, in */
-enum { Y, STATE };           /* recurrence, out */
-enum { DY = 0 };             /* recurrence_bwd, in (U and ALPHA at 1 and 2) */
-enum { DU = 0, DALPHA = 1 }; /* recurrence_bwd, out */
+enum { U, X, ALPHA };        /* inputs of recurrence */
+enum { Y, STATE };           /* outputs of recurrence */
+enum { DY = 0 };             /* inputs of recurrence_bwd (U and ALPHA at 1 and 2) */
+enum { DU = 0, DALPHA = 1 }; /* outputs of recurrence_bwd */
 
 int32_t hr_build_recurrence(hr_builder *builder, const char *name, int32_t u, int32_t x,
                             int32_t alpha)
@@ -34,7 +35,7 @@ int32_t hr_build_recurrence_state(hr_builder *builder, int64_t C, int32_t home)
     return state;
 }
 
-/* The stream's gradient is that of y: only u and alpha have one of their own. */
+/* dx is dy, so only u and alpha need new gradients. */
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 {
     const hr_step step = derive->builder->program->steps[index];

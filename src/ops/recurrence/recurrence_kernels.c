@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/recurrence/recurrence_kernels.c - climbs the ladder. */
+/* ops/recurrence/recurrence_kernels.c - selects the kernels for a CPU feature mask. */
 #include "ops/recurrence/recurrence_kernels.h"
 
 #include "base/cpu.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/recurrence/recurrence_kernels.h - inner work of a recurrence: some channels of one
+/* ops/recurrence/recurrence_kernels.h - inner loops of a recurrence: some channels of one
  * sequence. */
 #ifndef HR_OPS_RECURRENCE_KERNELS_H
 #define HR_OPS_RECURRENCE_KERNELS_H
@@ -12,19 +12,19 @@ static inline int64_t hr_recurrence_blocks(int64_t tokens)
     return (tokens + HR_RECURRENCE_BLOCK - 1) / HR_RECURRENCE_BLOCK;
 }
 
-/* Arrays of rows begin at the first of these channels of the first token. */
+/* Arrays of rows start at the first of these channels of the first token. */
 typedef struct {
     const float *alpha;       /* [channels] */
     int64_t tokens, channels; /* channels <= HR_RECURRENCE_STRIPE */
-    int64_t stride;           /* elements from token to token */
+    int64_t stride;           /* elements between tokens */
     hr_dtype dtype;
 } hr_recurrence_part;
 
-/* y = x + max(s, 0); state [channels] in and out, or null: from zero. */
+/* y = x + max(s, 0); state [channels] is in and out, or null: starts at zero. */
 typedef void hr_recurrence_fwd_fn(const hr_recurrence_part *part, const void *u, const void *x,
                                   void *y, float *state);
 
-/* du, and what each block of tokens adds to dalpha.
+/* Writes du, and the contribution of each block of tokens to dalpha.
  *   sums    [blocks of the tokens, stride] out
  *   states  [HR_RECURRENCE_BLOCK, HR_RECURRENCE_STRIPE] scratch */
 typedef void hr_recurrence_bwd_fn(const hr_recurrence_part *part, const void *dy, const void *u,
@@ -37,7 +37,7 @@ typedef struct {
 
 void hr_recurrence_kernels_fill(hr_recurrence_kernels *kernels, uint32_t cpu_mask);
 
-/* The rungs, each in a file of its own. */
+/* One function per instruction set, each in its own file. */
 void hr_recurrence_fill_ref(hr_recurrence_kernels *kernels);
 void hr_recurrence_fill_avx2(hr_recurrence_kernels *kernels);
 void hr_recurrence_fill_avx512(hr_recurrence_kernels *kernels);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/recurrence/recurrence_ref.c - the specification, channel by channel. */
+/* ops/recurrence/recurrence_ref.c - reference implementation, channel by channel. */
 #include <math.h>
 
 #include "ops/element.h"
@@ -41,7 +41,7 @@ static void fwd(const hr_recurrence_part *part, const void *u, const void *x, vo
     }
 }
 
-/* Where a block of tokens begins, its sum holds the state until it is known. */
+/* Until its sum is known, sums[] of a block holds the state at the start of the block. */
 static void bwd(const hr_recurrence_part *part, const void *dy, const void *u, void *du,
                 float *sums, float *states)
 {

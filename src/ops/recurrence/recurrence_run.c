@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/recurrence/recurrence_run.c - shares stripes of sequences among threads; backward, the sums
- * of blocks of tokens wait in scratch, and then channels add them block after block. */
+/* ops/recurrence/recurrence_run.c - splits stripes of sequences over threads; backward keeps the
+ * sums of token blocks in scratch, then adds them per channel in block order. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -14,7 +14,7 @@ enum {
     COLUMN_UNIT = 16 /* a cache line of sums */
 };
 
-/* A sequence and a stripe of it. */
+/* A stripe of one sequence. */
 typedef struct {
     int64_t sequence, row, c; /* its first row and channel */
     hr_recurrence_part part;
@@ -61,7 +61,7 @@ void hr_recurrence_run(const hr_call *call)
     }
 }
 
-/* Rows are whole sequences but for the last. */
+/* Only the last sequence may be short. */
 static int64_t blocks_of(int64_t rows, int64_t T)
 {
     return rows / T * hr_recurrence_blocks(T) + hr_recurrence_blocks(rows % T);
@@ -72,7 +72,7 @@ static int64_t sums_bytes(const hr_recurrence_attr *attr, int64_t rows)
     return hr_round_up(blocks_of(rows, attr->T) * attr->C * (int64_t)sizeof(float), 64);
 }
 
-/* The states of each thread's block, then the sums of all blocks. */
+/* Scratch: one block of states per thread, then the sums of all blocks. */
 int64_t hr_recurrence_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
 {
     return threads * BLOCK_STATES * (int64_t)sizeof(float) + sums_bytes(attr, rows);

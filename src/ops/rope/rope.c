@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/rope/rope.c - what the compiler knows about rotary positions. */
+/* ops/rope/rope.c - builder functions, derivative and properties of RoPE. */
 #include "ops/rope/rope.h"
 
 #include "ops/list.h"
@@ -32,7 +32,7 @@ int32_t hr_build_rope(hr_builder *builder, const char *name, int32_t x, int32_t 
     return y;
 }
 
-/* A rotation's gradient is the rotation backwards. */
+/* The gradient of a rotation is the inverse rotation. */
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 {
     const hr_step step = derive->builder->program->steps[index];
@@ -54,7 +54,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-/* Heads are turned one by one. */
+/* Heads to rotate. */
 static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
     const hr_rope_attr *shape = (const hr_rope_attr *)step->attr;

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/rope/rope.h - rotary positions on the first `rotary` elements of some heads of a row.
+/* ops/rope/rope.h - rotary position embedding (RoPE) on the first `rotary` elements of some heads.
  *
  * With half = rotary / 2, c and s from the table row of the token's position, for e < half:
  *     y[e] = x[e] c[e] - x[e + half] s[e];   y[e + half] = x[e + half] c[e] + x[e] s[e]
- * and with the sine's sign turned for `inverse`, which is also the gradient. Elements of a row that
- * no rotation touches are copied.
+ * With `inverse`, which is also the gradient, s has the opposite sign. Other elements of a row are
+ * copied.
  *
  * Operands. rope        in  x r, table w, position W, begins R     out  y r
  *           rope_table  in  -                            out  table w
  *
  *   x, y   [rows, width] activations; y may be exactly x
- *   position  int32 [1], the position of the step's first row, where rows are those of one sequence
- *          that goes on; left out: whole sequences of T
- *   begins int32 [rows]: where in its sequence of T a row's document begins, which is position 0;
- *          left out: all begin at 0
+ *   position  int32 [1], position of the first row of one continued sequence; omitted: whole
+ *             sequences of T
+ *   begins int32 [rows]: index, within its sequence of T, of the first row of the row's document,
+ *          which has position 0; omitted: 0
  *   table  [T, rotary] fp32: half cosines, then half sines; angle = position * f(e), computed in
  *          double and rounded once; f(e) = theta^(-2e / rotary), scaled:
  *            linear  f / factor
- *            llama3  with w = original positions * f / (2 pi), the waves in them: f / factor where
- *                    w < low, f where w > high, between them the mean of both weighted by
+ *            llama3  with w = original positions * f / (2 pi), the number of periods: f / factor if
+ *                    w < low, f if w > high, otherwise a linear interpolation with weight
  *                    (w - low) / (high - low) for f
  *
- * Head h of run u starts at offset[u] + h * head_stride; runs are, say, the queries and the keys.
+ * Head h of run u starts at offset[u] + h * head_stride. Runs are, for example, the queries and the
+ * keys.
  * Source   Su et al. 2021, arXiv:2104.09864, eq. 34; halves split as in GPT-NeoX; llama3: the model
  *          card of Llama 3.1. */
 #ifndef HR_OPS_ROPE_H
@@ -42,7 +43,7 @@ typedef struct {
 typedef struct {
     int64_t width, T;
     int32_t rotary; /* even */
-    int32_t heads;  /* in each run */
+    int32_t heads;  /* heads per run */
     int32_t runs;   /* 1 or 2 */
     int64_t offset[2], head_stride;
     double theta;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/rope/rope_kernels.c - climbs the ladder. */
+/* ops/rope/rope_kernels.c - selects the kernels for a CPU feature mask. */
 #include "ops/rope/rope_kernels.h"
 
 #include "base/cpu.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/rope/rope_kernels.h - inner work of the rotary positions: one row, in place. */
+/* ops/rope/rope_kernels.h - inner loop of RoPE: one row, in place. */
 #ifndef HR_OPS_ROPE_KERNELS_H
 #define HR_OPS_ROPE_KERNELS_H
 
@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "ops/rope/rope.h"
 
-/* Turns the heads of one row by the angles of one table row. */
+/* Rotates the heads of one row by the angles of one table row. */
 typedef void hr_rope_rotate_fn(void *row, const float *table, const hr_rope_attr *attr,
                                hr_dtype dtype);
 
@@ -18,7 +18,7 @@ typedef struct {
 
 void hr_rope_kernels_fill(hr_rope_kernels *kernels, uint32_t cpu_mask);
 
-/* The rungs, each in a file of its own. */
+/* One function per instruction set, each in its own file. */
 void hr_rope_fill_ref(hr_rope_kernels *kernels);
 void hr_rope_fill_avx2(hr_rope_kernels *kernels);
 void hr_rope_fill_avx512(hr_rope_kernels *kernels);

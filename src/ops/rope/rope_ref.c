@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/rope/rope_ref.c - the specification of a row's rotation. */
+/* ops/rope/rope_ref.c - reference implementation of a row's rotation. */
 #include "ops/element.h"
 #include "ops/rope/rope_kernels.h"
 
-static void rotate_head(void *row, int64_t at, const float *table, int64_t half, double turn,
+static void rotate_head(void *row, int64_t at, const float *table, int64_t half, double sign,
                         hr_dtype dtype)
 {
     for (int64_t e = 0; e < half; e++) {
-        const double c = table[e], s = turn * table[half + e];
+        const double c = table[e], s = sign * table[half + e];
         const double low = hr_element_get(row, at + e, dtype);
         const double high = hr_element_get(row, at + half + e, dtype);
         hr_element_set(row, at + e, dtype, (float)(low * c - high * s));

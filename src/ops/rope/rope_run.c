@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/rope/rope_run.c - shares rows, or positions of the table, among threads. */
+/* ops/rope/rope_run.c - splits rows, or positions of the table, over threads. */
 #include <math.h>
 #include <string.h>
 

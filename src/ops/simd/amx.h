@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/simd/amx.h - AMX tiles under our own names, so that tests can compile the same kernels over
- * an emulation (tests/emulate/amx.h) on any machine.
+/* ops/simd/amx.h - wrappers for AMX tile instructions, so that tests can compile the same kernels
+ * over an emulation (tests/emulate/amx.h) on any machine.
  *
- * A thread has eight tiles of 16 rows of 64 bytes, numbered 0 to 7; a number must be a constant
- * where the function is called. Assembly and not the compiler's intrinsics: those of gcc 12 do not
- * say which memory they read and write, and stores before them vanish. */
+ * A thread has eight tiles of 16 rows of 64 bytes, numbered 0 to 7; tile numbers must be constants
+ * at the call. The wrappers use assembly because the intrinsics of gcc 12 do not declare which
+ * memory they read and write, so the compiler drops stores before them. */
 #ifndef HR_OPS_SIMD_AMX_H
 #define HR_OPS_SIMD_AMX_H
 
@@ -16,9 +16,9 @@
 
 #define HR_TILE_INLINE static inline __attribute__((always_inline))
 
-/* Gives the calling thread its eight full tiles, all zero. Before any other function here, in every
- * thread and every call of a kernel; hr_tile_release() ends it, so that a context switch has 8 KiB
- * less to save. The system's permission is asked at start (hr_cpu_detect). */
+/* Configures eight full tiles for the calling thread, all zero. Call it before any other function
+ * here, in every thread and every kernel call. hr_tile_release() ends it, which saves 8 KiB per
+ * context switch. hr_cpu_detect requests the system's permission at start. */
 HR_TILE_INLINE void hr_tile_config(void)
 {
     static const struct {
@@ -42,7 +42,7 @@ HR_TILE_INLINE void hr_tile_zero(const int tile)
     __asm__ volatile("tilezero %%tmm%c0" : : "i"(tile));
 }
 
-/* Row r of the tile is read from (or written to) `stride` bytes times r past the pointer. */
+/* Row r of the tile is at `stride` bytes times r past the pointer. */
 HR_TILE_INLINE void hr_tile_load(const int tile, const void *from, int64_t stride)
 {
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/simd/philox.h - the numbers of base/random.h, a vector at a time.
+/* ops/simd/philox.h - vectorised version of the random numbers of base/random.h.
  *
- * Each 64-bit lane holds one word of a counter of its own in its low half, because that is what the
- * instruction for 32 x 32 = 64 bits multiplies; high halves hold anything. Ten rounds are 20 such
- * products for 2 * VEC_LANES numbers. Included after simd/vec_avx2.h or simd/vec_avx512.h. */
+ * Each 64-bit lane holds one word of its own counter in the low half, because the 32 x 32 = 64 bit
+ * multiplication reads the low halves; the high halves are undefined. Ten rounds take 20 such
+ * products for 2 * VEC_LANES numbers. Include it after simd/vec_avx2.h or simd/vec_avx512.h. */
 #ifndef HR_OPS_SIMD_PHILOX_H
 #define HR_OPS_SIMD_PHILOX_H
 
@@ -44,8 +44,8 @@ VEC_INLINE void vec_random_elements(const hr_random_row *row, uint32_t first, ve
     bits[1] = vec_bits_unpack_odd(low, high);
 }
 
-/* bits[i]: element `first` + i of VEC_LANES rows, whose positions are that of `row` plus `after`,
- * `after` + 1, ...; `first` is a multiple of 4. */
+/* bits[i]: element `first` + i of VEC_LANES rows, at the positions of `row` plus `after`, `after` +
+ * 1, ...; `first` is a multiple of 4. */
 VEC_INLINE void vec_random_rows(const hr_random_row *row, uint32_t after, uint32_t first,
                                 vec_bits bits[4])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/simd/unroll.h - loops over registers must vanish: left as loops, accumulators live in
- * memory. The two compilers ask for it in their own words, and each ignores the other's. */
+/* ops/simd/unroll.h - UNROLL, a request to unroll the next loop fully. Loops over registers need
+ * it: otherwise the compiler keeps accumulators in memory. Each compiler has its own pragma. */
 #ifndef HR_OPS_SIMD_UNROLL_H
 #define HR_OPS_SIMD_UNROLL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/simd/vec_avx2.h - vectors of 8 floats. The same names and promises as simd/vec_avx512.h.
- * There are no masked 16-bit accesses here: a tail of bf16 goes through a small copy. */
+/* ops/simd/vec_avx2.h - vectors of 8 floats, with the same functions as simd/vec_avx512.h. AVX2 has
+ * no masked 16-bit accesses, so a tail of bf16 goes through a small copy. */
 #ifndef HR_OPS_SIMD_VEC_AVX2_H
 #define HR_OPS_SIMD_VEC_AVX2_H
 
@@ -62,13 +62,13 @@ VEC_INLINE vec vec_fnma(vec a, vec b, vec c)
     return _mm256_fnmadd_ps(a, b, c);
 }
 
-/* The larger; b where either is not a number. */
+/* Element-wise maximum; b if either is NaN. */
 VEC_INLINE vec vec_max(vec a, vec b)
 {
     return _mm256_max_ps(a, b);
 }
 
-/* The first `lanes` of a, the others of b. */
+/* The first `lanes` lanes of a, the other lanes of b. */
 VEC_INLINE vec vec_first(vec a, vec b, int64_t lanes)
 {
     return lanes == VEC_LANES ? a : _mm256_blendv_ps(b, a, _mm256_castsi256_ps(vec_mask(lanes)));
@@ -83,9 +83,9 @@ VEC_INLINE float vec_reduce_add(vec a)
 
 VEC_INLINE float vec_reduce_max(vec a)
 {
-    __m128 most = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    most = _mm_max_ps(most, _mm_movehl_ps(most, most));
-    return _mm_cvtss_f32(_mm_max_ss(most, _mm_movehdup_ps(most)));
+    __m128 max = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    max = _mm_max_ps(max, _mm_movehl_ps(max, max));
+    return _mm_cvtss_f32(_mm_max_ss(max, _mm_movehdup_ps(max)));
 }
 
 VEC_INLINE vec vec_load_f32(const float *at, int64_t lanes)
@@ -110,8 +110,8 @@ VEC_INLINE vec vec_load_bf16(const uint16_t *at, int64_t lanes)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 
-/* Nearest even, as hr_bf16_from_f32: add half of the last place, less one where it is even. The
- * upper half of each lane is the result. */
+/* Rounds to nearest even like hr_bf16_from_f32: adds half of the last place, minus one if the last
+ * place is even. The result is the upper half of each lane. */
 VEC_INLINE __m256i vec_bits_bf16(vec value)
 {
     const __m256i bits = _mm256_castps_si256(value);
@@ -142,7 +142,7 @@ VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
     for (int64_t i = 0; i < lanes; i++) at[i] = copy[i];
 }
 
-/* a 2^n for whole n in [-126, 127]; not a number where n is not. */
+/* a 2^n for integer n in [-126, 127]; NaN if n is NaN. */
 VEC_INLINE vec vec_scale_by_power(vec a, vec n)
 {
     const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
@@ -154,7 +154,7 @@ VEC_INLINE vec vec_round(vec a)
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* a where x is at least `least` or not a number, else zero. */
+/* a if x >= least or x is NaN, else zero. */
 VEC_INLINE vec vec_zero_below(vec a, vec x, vec least)
 {
     return _mm256_and_ps(_mm256_cmp_ps(x, least, _CMP_NLT_UQ), a);
@@ -191,25 +191,25 @@ VEC_INLINE vec_bits vec_bits_shift_right(vec_bits a, int places)
     return _mm256_srli_epi32(a, places);
 }
 
-/* A vector is also VEC_LANES / 2 lanes of 64 bits. Full products of their low halves. */
+/* Products of the low halves of 64-bit lanes; a vector is also VEC_LANES / 2 lanes of 64 bits. */
 VEC_INLINE vec_bits vec_bits_mul_wide(vec_bits a, vec_bits b)
 {
     return _mm256_mul_epu32(a, b);
 }
 
-/* The high halves of 64-bit lanes, moved to the low ones; zeros above. */
+/* The high halves of 64-bit lanes, moved to the low halves; the rest is zero. */
 VEC_INLINE vec_bits vec_bits_high(vec_bits a)
 {
     return _mm256_srli_epi64(a, 32);
 }
 
-/* The low halves of a below those of b. */
+/* 64-bit lanes with low halves from a and high halves from the low halves of b. */
 VEC_INLINE vec_bits vec_bits_join(vec_bits a, vec_bits b)
 {
     return _mm256_blend_epi32(a, _mm256_slli_epi64(b, 32), 0xaa);
 }
 
-/* Even 64-bit lanes of a and b by turns, and the odd ones. */
+/* Interleave the even, or the odd, 64-bit lanes of a and b. */
 VEC_INLINE vec_bits vec_bits_unpack_even(vec_bits a, vec_bits b)
 {
     return _mm256_unpacklo_epi64(a, b);
@@ -220,20 +220,20 @@ VEC_INLINE vec_bits vec_bits_unpack_odd(vec_bits a, vec_bits b)
     return _mm256_unpackhi_epi64(a, b);
 }
 
-/* 0, 1, ... in 64-bit lanes: even lanes have the first half of them, odd lanes the second. */
+/* 0, 1, ... in 64-bit lanes: the even lanes count first, then the odd lanes. */
 VEC_INLINE vec_bits vec_bits_count_wide(void)
 {
     return _mm256_setr_epi64x(0, 2, 1, 3);
 }
 
-/* a where bits >= least as unsigned numbers, else zero. */
+/* a if bits >= least (unsigned), else zero. */
 VEC_INLINE vec vec_keep_from(vec a, vec_bits bits, vec_bits least)
 {
     const __m256i keep = _mm256_cmpeq_epi32(_mm256_max_epu32(bits, least), bits);
     return _mm256_and_ps(_mm256_castsi256_ps(keep), a);
 }
 
-/* Sixteen sums in double. */
+/* 16 sums in double. */
 typedef struct {
     __m256d quarter[4];
 } vec_sums;
@@ -244,7 +244,7 @@ VEC_INLINE vec_sums vec_sums_zero(void)
     return (vec_sums){ { zero, zero, zero, zero } };
 }
 
-/* sums[i] += at[i]^2 for i < lanes <= 16: the product is exact. */
+/* sums[i] += at[i]^2 for i < lanes <= 16; the product is exact. */
 VEC_INLINE vec_sums vec_sums_add_squares(vec_sums sums, const float *at, int64_t lanes)
 {
     for (int64_t half = 0; half < 2; half++) {

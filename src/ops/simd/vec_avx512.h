@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/simd/vec_avx512.h - vectors of 16 floats. The same names as simd/vec_avx2.h, so that a kernel
- * is written once, as a template, and included with either.
+/* ops/simd/vec_avx512.h - vectors of 16 floats, with the same functions as simd/vec_avx2.h, so that
+ * a kernel is one template for both.
  *
- * Loads and stores take the number of lanes that exist. The loop over whole vectors passes
- * VEC_LANES, a constant, and pays nothing; the tail is one masked pass that touches no byte past
- * the end. Missing lanes load as zero. */
+ * Loads and stores take the number of valid lanes. Loops over whole vectors pass the constant
+ * VEC_LANES at no cost; the tail is one masked access that touches no byte past the end. Invalid
+ * lanes load as zero. */
 #ifndef HR_OPS_SIMD_VEC_AVX512_H
 #define HR_OPS_SIMD_VEC_AVX512_H
 
@@ -66,13 +66,13 @@ VEC_INLINE vec vec_fnma(vec a, vec b, vec c)
     return _mm512_fnmadd_ps(a, b, c);
 }
 
-/* The larger; b where either is not a number. */
+/* Element-wise maximum; b if either is NaN. */
 VEC_INLINE vec vec_max(vec a, vec b)
 {
     return _mm512_max_ps(a, b);
 }
 
-/* The first `lanes` of a, the others of b. */
+/* The first `lanes` lanes of a, the other lanes of b. */
 VEC_INLINE vec vec_first(vec a, vec b, int64_t lanes)
 {
     return lanes == VEC_LANES ? a : _mm512_mask_blend_ps(vec_mask(lanes), b, a);
@@ -93,13 +93,13 @@ VEC_INLINE vec vec_load_f32(const float *at, int64_t lanes)
     return lanes == VEC_LANES ? _mm512_loadu_ps(at) : _mm512_maskz_loadu_ps(vec_mask(lanes), at);
 }
 
-/* Eight floats, twice. */
+/* Eight floats, repeated in both halves. */
 VEC_INLINE vec vec_load_twice(const float *at)
 {
     return _mm512_broadcast_f32x8(_mm256_loadu_ps(at));
 }
 
-/* The lower eight lanes as the upper ones, and the upper as the lower. */
+/* Swaps the lower and the upper eight lanes. */
 VEC_INLINE vec vec_swap_halves(vec x)
 {
     return _mm512_shuffle_f32x4(x, x, 0x4e);
@@ -111,8 +111,8 @@ VEC_INLINE void vec_store_f32(float *at, vec value, int64_t lanes)
     else _mm512_mask_storeu_ps(at, vec_mask(lanes), value);
 }
 
-/* A bf16 is the upper half of a float: one permutation spreads sixteen of them over the odd halves
- * of a vector, and one gathers them again. */
+/* A bf16 is the upper half of a float: one permutation spreads 16 of them over the odd 16-bit lanes
+ * of a vector, and one packs them again. */
 VEC_INLINE vec vec_load_bf16(const uint16_t *at, int64_t lanes)
 {
     const __m512i places = _mm512_slli_epi32(
@@ -124,8 +124,8 @@ VEC_INLINE vec vec_load_bf16(const uint16_t *at, int64_t lanes)
         _mm512_maskz_permutexvar_epi16(odd_halves, places, _mm512_castsi256_si512(half)));
 }
 
-/* Nearest even, as hr_bf16_from_f32: add half of the last place, less one where it is even. The
- * upper half of each lane is the result. */
+/* Rounds to nearest even like hr_bf16_from_f32: adds half of the last place, minus one if the last
+ * place is even. The result is the upper half of each lane. */
 VEC_INLINE __m512i vec_bits_bf16(vec value)
 {
     const __m512i bits = _mm512_castps_si512(value);
@@ -142,7 +142,7 @@ VEC_INLINE vec vec_rounded_bf16(vec value)
     return _mm512_castsi512_ps(_mm512_and_si512(vec_bits_bf16(value), upper));
 }
 
-/* With AVX512-BF16, one instruction where there are six; the same bits but for denormals. */
+/* AVX512-BF16 needs one instruction instead of six; the bits are the same except for denormals. */
 VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
 {
 #ifdef __AVX512BF16__
@@ -157,7 +157,7 @@ VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
     else _mm256_mask_storeu_epi16(at, vec_mask(lanes), half);
 }
 
-/* a 2^n for whole n in [-126, 127]; not a number where n is not. */
+/* a 2^n for integer n in [-126, 127]; NaN if n is NaN. */
 VEC_INLINE vec vec_scale_by_power(vec a, vec n)
 {
     return _mm512_scalef_ps(a, n);
@@ -168,7 +168,7 @@ VEC_INLINE vec vec_round(vec a)
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* a where x is at least `least` or not a number, else zero. */
+/* a if x >= least or x is NaN, else zero. */
 VEC_INLINE vec vec_zero_below(vec a, vec x, vec least)
 {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, least, _CMP_NLT_UQ), a);
@@ -205,25 +205,25 @@ VEC_INLINE vec_bits vec_bits_shift_right(vec_bits a, int places)
     return _mm512_srli_epi32(a, (unsigned)places);
 }
 
-/* A vector is also VEC_LANES / 2 lanes of 64 bits. Full products of their low halves. */
+/* Products of the low halves of 64-bit lanes; a vector is also VEC_LANES / 2 lanes of 64 bits. */
 VEC_INLINE vec_bits vec_bits_mul_wide(vec_bits a, vec_bits b)
 {
     return _mm512_mul_epu32(a, b);
 }
 
-/* The high halves of 64-bit lanes, moved to the low ones; zeros above. */
+/* The high halves of 64-bit lanes, moved to the low halves; the rest is zero. */
 VEC_INLINE vec_bits vec_bits_high(vec_bits a)
 {
     return _mm512_srli_epi64(a, 32);
 }
 
-/* The low halves of a below those of b. */
+/* 64-bit lanes with low halves from a and high halves from the low halves of b. */
 VEC_INLINE vec_bits vec_bits_join(vec_bits a, vec_bits b)
 {
     return _mm512_mask_shuffle_epi32(a, 0xaaaa, b, _MM_PERM_CCAA);
 }
 
-/* Even 64-bit lanes of a and b by turns, and the odd ones. */
+/* Interleave the even, or the odd, 64-bit lanes of a and b. */
 VEC_INLINE vec_bits vec_bits_unpack_even(vec_bits a, vec_bits b)
 {
     return _mm512_unpacklo_epi64(a, b);
@@ -234,19 +234,19 @@ VEC_INLINE vec_bits vec_bits_unpack_odd(vec_bits a, vec_bits b)
     return _mm512_unpackhi_epi64(a, b);
 }
 
-/* 0, 1, ... in 64-bit lanes: even lanes have the first half of them, odd lanes the second. */
+/* 0, 1, ... in 64-bit lanes: the even lanes count first, then the odd lanes. */
 VEC_INLINE vec_bits vec_bits_count_wide(void)
 {
     return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
 }
 
-/* a where bits >= least as unsigned numbers, else zero. */
+/* a if bits >= least (unsigned), else zero. */
 VEC_INLINE vec vec_keep_from(vec a, vec_bits bits, vec_bits least)
 {
     return _mm512_maskz_mov_ps(_mm512_cmpge_epu32_mask(bits, least), a);
 }
 
-/* Sixteen sums in double. */
+/* 16 sums in double. */
 typedef struct {
     __m512d low, high;
 } vec_sums;
@@ -256,11 +256,11 @@ VEC_INLINE vec_sums vec_sums_zero(void)
     return (vec_sums){ _mm512_setzero_pd(), _mm512_setzero_pd() };
 }
 
-/* sums[i] += at[i]^2 for i < lanes <= 16: the product is exact. */
+/* sums[i] += at[i]^2 for i < lanes <= 16; the product is exact. */
 VEC_INLINE vec_sums vec_sums_add_squares(vec_sums sums, const float *at, int64_t lanes)
 {
     const vec x = vec_load_f32(at, lanes);
-    const bool all = lanes == VEC_LANES; /* two loads are cheaper than one and an extraction */
+    const bool all = lanes == VEC_LANES; /* two loads are cheaper than a load and an extraction */
     const __m512d low = _mm512_cvtps_pd(all ? _mm256_loadu_ps(at) : _mm512_castps512_ps256(x));
     const __m512d high = _mm512_cvtps_pd(all ? _mm256_loadu_ps(at + 8)
                                              : _mm512_extractf32x8_ps(x, 1));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/simd/vec_common.h - what both widths of vector have in common, built on their own names.
- * Included by them only. */
+/* ops/simd/vec_common.h - functions built on those of either vector width. Only vec_avx2.h and
+ * vec_avx512.h include it. */
 #ifndef HR_OPS_SIMD_VEC_COMMON_H
 #define HR_OPS_SIMD_VEC_COMMON_H
 
 #include "base/dtype.h"
 
-/* Loads `lanes` activations from base[index]. With a constant dtype the choice costs nothing. */
+/* Loads `lanes` activations from base[index]. A constant dtype makes the branch free. */
 VEC_INLINE vec vec_load(const void *base, int64_t index, int64_t lanes, hr_dtype dtype)
 {
     return dtype == HR_BF16 ? vec_load_bf16((const uint16_t *)base + index, lanes)
@@ -19,24 +19,24 @@ VEC_INLINE void vec_store(void *base, int64_t index, vec value, int64_t lanes, h
     else vec_store_f32((float *)base + index, value, lanes);
 }
 
-/* Asks for the cache line at an address that is read soon; beyond the end of an array it is no
- * fault. */
-VEC_INLINE void vec_expect(const void *at)
+/* Prefetches the cache line at `at` for use soon; an address past the end of an array is
+ * allowed. */
+VEC_INLINE void vec_prefetch(const void *at)
 {
     _mm_prefetch(at, _MM_HINT_T0);
 }
 
-/* The same for what is read later, after more than the first cache holds. */
-VEC_INLINE void vec_expect_later(const void *at)
+/* The same for later use, into L2 only. */
+VEC_INLINE void vec_prefetch_later(const void *at)
 {
     _mm_prefetch(at, _MM_HINT_T1);
 }
 
-/* exp(x) for x <= 88, to 6e-7 relative; zero below the smallest normal number; NaN stays NaN.
+/* exp(x) for x <= 88, relative error 6e-7; zero below the smallest normal number; keeps NaN.
  *
- * x = n ln 2 + r with |r| <= ln(2) / 2. The minimax polynomial of degree 5 for e^r is right to
- * 7.5e-8; its constant is set to 1 so that exp(0) is 1. ln 2 as one float is off by 1.9e-9, of
- * which n <= 126 makes 2.4e-7. */
+ * x = n ln 2 + r with |r| <= ln(2) / 2. The minimax polynomial of degree 5 for e^r has an error of
+ * 7.5e-8; its constant is set to 1 so that exp(0) is 1. ln 2 as one float is off by 1.9e-9, which
+ * contributes 2.4e-7 for n <= 126. */
 VEC_INLINE vec vec_exp(vec x)
 {
     const vec n = vec_round(vec_mul(x, vec_set(1.44269504f)));
@@ -50,19 +50,19 @@ VEC_INLINE vec vec_exp(vec x)
     return vec_zero_below(vec_scale_by_power(p, n), x, vec_set(-87.336544f));
 }
 
-/* The bits of a vector as whole numbers: + and << work on lanes of 32. */
+/* Integer view of a vector: + and << act on 32-bit lanes. */
 typedef uint32_t vec_lanes __attribute__((vector_size(4 * VEC_LANES)));
 
-/* 2^t for t < 128 to 2e-7 relative; below -126.5 exactly 0; 2^0 is 1; NaN stays NaN. Fewer
+/* 2^t for t < 128, relative error 2e-7; exactly 0 below -126.5; 2^0 is 1; keeps NaN. Fewer
  * instructions than vec_exp.
  *
- * Adding 1.5 * 2^23 rounds t to n + f, n whole and |f| <= 1/2, and leaves n in the low bits of the
- * sum; with 127 more those are the exponent of 2^n, or 0 for n = -127. The minimax polynomial of
- * degree 5 with constant 1 is right to 9.1e-8. */
+ * Adding 1.5 * 2^23 rounds t to n + f with integer n and |f| <= 1/2, and leaves n in the low bits
+ * of the sum. With another 127 those bits are the exponent of 2^n, or 0 for n = -127. The minimax
+ * polynomial of degree 5 with constant 1 has an error of 9.1e-8. */
 VEC_INLINE vec vec_exp2(vec t)
 {
     const vec big = vec_set(12583039.f); /* 1.5 * 2^23 + 127 */
-    t = vec_max(vec_set(-127.f), t);     /* in this order NaN stays */
+    t = vec_max(vec_set(-127.f), t);     /* this operand order keeps NaN */
     const vec sum = vec_add(t, big), f = vec_sub(t, vec_sub(sum, big));
     vec p = vec_set(1.32647e-3f);
     p = vec_fma(p, f, vec_set(9.67151e-3f));

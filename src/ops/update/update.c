@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/update/update.c - what the compiler knows about norms of gradients and updates of weights. */
+/* ops/update/update.c - builder functions and properties of gradient norms and weight updates. */
 #include "ops/update/update.h"
 
 #include "ops/list.h"
@@ -26,7 +26,8 @@ void hr_build_merges(hr_builder *builder)
     }
 }
 
-/* As many as there may be in the layers that train, so that each of them adds the same bytes. */
+/* An upper limit that is the same for every trained layer, so that each layer adds the same
+ * bytes. */
 static int64_t parts_most(const hr_program *program)
 {
     int64_t layers = 0;

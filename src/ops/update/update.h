@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/update/update.h - from complete gradients to new weights.
  *
- *     merge   gradient += gradient of the weight's other use
+ *     merge   gradient += gradient of the second use of the weight
  *     sumsq   part   = sum of squares of a gradient (double)
  *     clip    norm   = sqrt(sum of parts); scale = min(1, limit / (norm + 1e-6)), 1 without a limit
  *     adamw   g = scale * gradient
  *             m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
  *             w = w (1 - lr * decay) - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
- *             with t = clock + 1. Not decoupled ("adam"): g = scale * gradient + decay * w,
- *             no shrinking
- *             and lr_scale * lr for lr
+ *             with t = clock + 1. Not decoupled ("adam"): g = scale * gradient + decay * w, and no
+ *             factor (1 - lr * decay). lr is multiplied by lr_scale
  *     sgd     g = scale * gradient + decay * w;  m = momentum m + g;  w = w - lr * m
  *     average a = a + (1 - decay) (w - a), after the update
  *
@@ -20,19 +19,20 @@
  *           sgd    in  gradient w, norm_scale W, lr w  out  master u, m u, weight W
  *           average in  master w                       out  average u
  *
- *   gradient, master, m, v  [elements] fp32, one order for all, padding included (zeros stay zero,
- *                           eps > 0)
- *   weight                  [elements] bf16 copy of the new master, rounded once; left out in fp32
- *   parts                   [count] double;  norm_scale  [2] double: norm, scale; left out where
- *                           nothing is clipped;  lr  [1] double
+ *   gradient, master, m, v  [elements] fp32, all in one layout, padding included (zeros stay zero
+ *   because eps > 0)
+ *   weight                  [elements] bf16 copy of the new master, rounded once; omitted in fp32
+ *   parts                   [count] double
+ *   norm_scale              [2] double: norm, scale; omitted without clipping
+ *   lr                      [1] double
  *
- * Numerics sumsq: double; partial sums over runs of 4,096 elements, each as 16 lanes added at its
- *          end, the runs added in order. adamw in fp32, coefficients computed in double and rounded
- *          once.
- * Repeat   threads take whole runs of 4,096 elements; the order of sums does not depend on them.
+ * Numerics sumsq: double; partial sums over runs of 4,096 elements, each with 16 lanes added at its
+ *          end, the runs added in order. adamw in fp32, with coefficients computed in double and
+ *          rounded once.
+ * Repeat   threads take whole runs of 4,096 elements, so the order of sums does not depend on them.
  * Phases   sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), others 1.
- * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a
- *          bf16 copy.
+ * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a bf16
+ *          copy.
  * Source   Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2. */
 #ifndef HR_OPS_UPDATE_H
 #define HR_OPS_UPDATE_H
@@ -51,7 +51,7 @@ typedef struct {
 
 typedef struct {
     int64_t count;
-    double limit; /* <= 0: no clipping, the norm is still computed */
+    double limit; /* <= 0: no clipping; the norm is still computed */
 } hr_clip_attr;
 
 typedef struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/update/update_avx2.c - update_template.h with AVX2: 8 floats a vector. */
+/* ops/update/update_avx2.c - update_template.h with AVX2: 8 floats per vector. */
 #include "ops/simd/vec_avx2.h"
 
 #define FILL hr_update_fill_avx2

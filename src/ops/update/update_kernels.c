@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/update/update_kernels.c - climbs the ladder. */
+/* ops/update/update_kernels.c - selects the kernels for a CPU feature mask. */
 #include "ops/update/update_kernels.h"
 
 #include "base/cpu.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/update/update_kernels.h - inner work of the update: flat arrays, one thread. */
+/* ops/update/update_kernels.h - inner loops of the update: flat arrays, one thread. */
 #ifndef HR_OPS_UPDATE_KERNELS_H
 #define HR_OPS_UPDATE_KERNELS_H
 
@@ -20,9 +20,9 @@ typedef struct {
     float scale, pull, keep, rate;
 } hr_sgd_factors;
 
-/* Sums of squares of runs of HR_UPDATE_RUN_ELEMENTS, the last maybe shorter, to `runs`: element i
- * of a run goes to lane i % 16, and the lanes are added in order. A product of floats is exact in
- * double: all rungs give the same. */
+/* Writes the sum of squares of each run of HR_UPDATE_RUN_ELEMENTS (the last may be shorter) to
+ * `runs`: element i of a run goes to lane i % 16, and the lanes are added in order. A product of
+ * two floats is exact in double, so all variants are bit-identical. */
 typedef void hr_sumsq_fn(const float *gradient, int64_t count, double *runs);
 
 /* weight may be null. */
@@ -39,7 +39,7 @@ typedef struct {
 
 void hr_update_kernels_fill(hr_update_kernels *kernels, uint32_t cpu_mask);
 
-/* The rungs, each in a file of its own. */
+/* One function per instruction set, each in its own file. */
 void hr_update_fill_ref(hr_update_kernels *kernels);
 void hr_update_fill_avx2(hr_update_kernels *kernels);
 void hr_update_fill_avx512(hr_update_kernels *kernels);

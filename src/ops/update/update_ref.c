@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/update/update_ref.c - the specification of the update's passes, in fp32. */
+/* ops/update/update_ref.c - reference implementation of the update passes, in fp32. */
 #include <math.h>
 
 #include "ops/update/update_kernels.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/update/update_run.c - shares flat arrays among threads in runs of 4,096 elements; factors are
- * computed in double and rounded once. */
+/* ops/update/update_run.c - splits flat arrays over threads in runs of 4,096 elements; coefficients
+ * are computed in double and rounded once. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -30,7 +30,7 @@ int64_t hr_sumsq_scratch_bytes(const void *attributes, int64_t rows, int32_t thr
     return run_count(attr->elements) * (int64_t)sizeof(double);
 }
 
-/* Bound by memory: any machine's vectors wait for it. */
+/* Memory-bound, so compiler vectorisation suffices. */
 void hr_merge_run(const hr_call *call)
 {
     const float *other = call->in[0];
@@ -40,7 +40,7 @@ void hr_merge_run(const hr_call *call)
     for (int64_t i = first; i < last; i++) gradient[i] += other[i];
 }
 
-/* The same. */
+/* Memory-bound, so compiler vectorisation suffices. */
 void hr_average_run(const hr_call *call)
 {
     const hr_average_attr *attr = call->attr;
@@ -69,7 +69,7 @@ void hr_sumsq_run(const hr_call *call)
     *(double *)call->out[0] = sum;
 }
 
-/* A norm that is not a number makes the scale one too: nothing hides a broken gradient. */
+/* A NaN norm makes the scale NaN, so a broken gradient stays visible. */
 void hr_clip_run(const hr_call *call)
 {
     const hr_clip_attr *attr = call->attr;

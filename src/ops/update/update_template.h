@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/update/update_template.h - the update's passes over the vectors of ops/simd. One pass each,
+/* ops/update/update_template.h - the update passes over the vectors of ops/simd. One pass each,
  * bound by memory. One thread of Zen 4, 2026-11, of read-modify-write: adamw 84 %, with the bf16
- * copy 79 %, sgd 83 %. Stores of the copy past the cache gain nothing. Two threads of an Intel Xeon
- * with AMX, 2026-11, 25 M elements: adamw with the copy 52 GB/s; sumsq 29 GB/s, where one stream of
- * reads a thread got 18. */
+ * copy 79 %, sgd 83 %. Non-temporal stores of the copy gain nothing. Two threads of an Intel Xeon
+ * with AMX, 2026-11, 25 M elements: adamw with the copy 52 GB/s; sumsq 29 GB/s, 18 with one read
+ * stream per thread. */
 #include <stddef.h>
 
 #include "ops/simd/unroll.h"
 #include "ops/update/update_kernels.h"
 
-/* Whole runs that are read side by side: one stream of reads leaves memory waiting. */
+/* Runs read in parallel: a single read stream does not saturate memory. */
 enum { STREAMS = VEC_LANES / 4, RUN = HR_UPDATE_RUN_ELEMENTS };
 
 static double sum_lanes(vec_sums sums)
