@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/json.c - a small machine: what may come next, and the brackets that are open. */
+/* base/json.c - a JSON parser as a small state machine: the expected token and a stack of open
+ * brackets. */
 #include "base/json.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ static hr_json_kind wrong(hr_json *json, const char *problem)
     return HR_JSON_WRONG;
 }
 
-/* The byte at hand, 0 at the end: a zero byte in the text is as wrong as an end there. */
+/* The current byte; 0 at the end. A zero byte in the text is the same error as an early end. */
 static char here(const hr_json *json)
 {
     return json->at < json->bytes ? json->text[json->at] : 0;
@@ -61,7 +62,7 @@ int32_t hr_json_hex(const char digits[4])
     return value;
 }
 
-/* Those at `at`, if the text has them. */
+/* Parses four hexadecimal digits at `at`; -1 when the text ends before them. */
 static int32_t hex_four(const hr_json *json, int64_t at)
 {
     return at + 4 > json->bytes ? -1 : hr_json_hex(json->text + at);
@@ -91,7 +92,8 @@ int64_t hr_json_put_point(char out[4], int32_t point)
     return 4;
 }
 
-/* After a backslash. Writes at most as many bytes as it reads; 0 when it is wrong. */
+/* Decodes the escape after a backslash. Writes at most as many bytes as it reads; returns 0 when
+ * the escape is invalid. */
 static int64_t unescape(hr_json *json, char *out)
 {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
@@ -130,7 +132,7 @@ int64_t hr_json_character(const char *characters, int64_t there)
     return longer_than_needed || no_point ? 0 : bytes;
 }
 
-/* Returns its bytes; 0: the character needs none. */
+/* Returns the number of bytes of the escape; 0: the character needs none. */
 static int64_t escape(char out[6], char c)
 {
     static const char letters[] = "\"\\bfnrt", meant[] = "\"\\\b\f\n\r\t",
@@ -167,8 +169,8 @@ int64_t hr_json_escape(char *out, int64_t room, const char *text, int64_t bytes,
     return used;
 }
 
-/* What is decoded is never longer than what was read, and the quote at the end is room for the
- * null. */
+/* Decodes in place: the decoded text is never longer than its source, and the closing quote leaves
+ * room for the null byte. */
 static hr_json_kind take_string(hr_json *json, hr_json_kind kind)
 {
     char *const first = json->text + json->at + 1, *out = first;
@@ -245,7 +247,7 @@ static hr_json_kind take_word(hr_json *json)
     return wrong(json, json->at < json->bytes ? "no value" : "unexpected end");
 }
 
-/* ---- what may come next */
+/* ---- grammar */
 
 static hr_json_kind open_container(hr_json *json, char bracket)
 {
