@@ -34,7 +34,7 @@ int64_t hr_cpu_mask_of(const char *rung_name);
 
 /* Selects the mask to use: the one of this machine for "auto" or null, else the one of the named
  * rung. `typed` is the option that gave the name, such as "--kernels", for the error.
- * Errors  USAGE the name is unknown, or this machine lacks the rung. */
+ * Errors   USAGE  the name is unknown, or this machine lacks the rung. */
 HR_MUST_CHECK hr_status hr_cpu_choose(const char *typed, const char *rung_name, uint32_t *mask,
                                       hr_error *err);
 

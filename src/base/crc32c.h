@@ -13,7 +13,7 @@ bool hr_crc32c_has_instruction(void);
  *
  *   instruction  true: use the instruction, which the machine must have
  *
- * Threads  any. Source RFC 3720, section 12.1. */
+ * Threads  any. Source  RFC 3720, section 12.1. */
 uint32_t hr_crc32c(const void *memory, int64_t bytes, bool instruction);
 
 #endif

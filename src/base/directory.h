@@ -15,14 +15,14 @@ typedef bool hr_directory_fn(void *context, const char *name);
 /* Passes the names in a directory to `fn`, in the order of the file system, without "." and "..". A
  * missing directory counts as empty. Entries created or removed during the listing may be included
  * or not.
- * Errors  FAILURE a system call failed; USAGE the path is not a directory. */
+ * Errors   FAILURE  a system call failed; USAGE  the path is not a directory. */
 HR_MUST_CHECK hr_status hr_directory_list(const char *path, hr_directory_fn *fn, void *context,
                                           hr_error *err);
 
 /* Removes a directory and the files in it. The file `keystone` (may be null) is removed first, so
  * that an interrupted removal does not leave a directory that looks complete. Symbolic links are
  * removed, not followed. A missing directory is not an error.
- * Errors  FAILURE a system call failed, or the directory contains another directory. */
+ * Errors   FAILURE  a system call failed, or the directory contains another directory. */
 HR_MUST_CHECK hr_status hr_directory_remove(const char *path, const char *keystone, hr_error *err);
 
 /* Calls fsync on a directory, so that its names survive a crash. Errors FAILURE. */

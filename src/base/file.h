@@ -22,7 +22,7 @@ HR_MUST_CHECK hr_status hr_path_join(const char *directory, const char *name, ch
 
 /* Creates a directory and its missing parents, and flushes their names. An existing directory is
  * not an error.
- * Errors  USAGE another file has that name, or the path is too long
+ * Errors   USAGE    another file has that name, or the path is too long
  *          FAILURE  a system call failed. */
 HR_MUST_CHECK hr_status hr_directory_make(const char *path, hr_error *err);
 
@@ -48,14 +48,14 @@ bool hr_file_is_directory(const char *path);
  *   file   out; a descriptor, for hr_file_close
  *   bytes  out; its current length
  *
- * Errors  USAGE missing, unreadable, or not a regular file. */
+ * Errors   USAGE  missing, unreadable, or not a regular file. */
 HR_MUST_CHECK hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *err);
 
 /* Closes a descriptor and sets it to -1. Accepts -1. */
 void hr_file_close(int *file);
 
 /* Reads exactly memory [bytes] starting at `offset`. `path` is for the error.
- * Errors  FAILURE a system call failed
+ * Errors   FAILURE  a system call failed
  *          CORRUPT  the file is too short. */
 HR_MUST_CHECK hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
                                      int64_t bytes, hr_error *err);
@@ -74,7 +74,7 @@ typedef struct {
 /* Starts a new file. Only a regular file may be replaced, not a directory, device, pipe or symbolic
  * link.
  *
- * Errors  USAGE the directory is missing, the name is invalid, or it is not a regular file
+ * Errors   USAGE    the directory is missing, the name is invalid, or it is not a regular file
  *          FAILURE  the directory is not writable. */
 HR_MUST_CHECK hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *name,
                                       hr_error *err);
@@ -92,13 +92,13 @@ HR_MUST_CHECK hr_status hr_file_check_place(const char *path, hr_error *err);
  *   begin  the first bytes of every file of this kind; a short text
  *   kind   name of the kind for the error: "plan"
  *
- * Errors  as hr_file_check_place; USAGE also when the file starts differently or is unreadable. */
+ * Errors as hr_file_check_place; USAGE also when the file starts differently or is unreadable. */
 HR_MUST_CHECK hr_status hr_file_check_kind(const char *path, const char *begin, const char *kind,
                                            hr_error *err);
 
 /* Checks that a file, device or pipe of that name can be opened for writing, or that a file can be
  * created. Creates nothing and does not wait for the reader of a pipe.
- * Errors  USAGE its directory is missing, or the path is a directory
+ * Errors   USAGE    its directory is missing, or the path is a directory
  *          FAILURE  the open would fail. */
 HR_MUST_CHECK hr_status hr_file_check_open(const char *path, hr_error *err);
 
@@ -125,7 +125,7 @@ bool hr_file_is_one(const char *path, const char *other);
 
 /* Copies a file to a name in a directory, through buffer [bytes]. Copying a file onto itself does
  * nothing.
- * Errors  as hr_file_open, hr_file_begin and hr_file_append. */
+ * Errors as hr_file_open, hr_file_begin and hr_file_append. */
 HR_MUST_CHECK hr_status hr_file_copy(const char *from, const char *directory, const char *name,
                                      void *buffer, int64_t bytes, hr_error *err);
 

@@ -11,8 +11,8 @@
  * two elements share a word. Two streams of one seed coincide only where 96 bits of two different
  * Philox blocks are equal: for n streams with probability n^2 / 2^97.
  *
- * Range seed, step < 2^64; site, lane, sequence, position < 2^32; element < 2^34
- * Source  Salmon, Moraes, Dror, Shaw 2011, Parallel random numbers: as easy as 1, 2, 3. */
+ * Range    seed, step < 2^64; site, lane, sequence, position < 2^32; element < 2^34
+ * Source   Salmon, Moraes, Dror, Shaw 2011, Parallel random numbers: as easy as 1, 2, 3. */
 #ifndef HR_BASE_RANDOM_H
 #define HR_BASE_RANDOM_H
 

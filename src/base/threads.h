@@ -19,7 +19,7 @@ enum { HR_THREADS_MOST = 256 }; /* maximum of a pool */
 /* Default number of threads from the affinity mask and the cgroup quota, 1 to HR_THREADS_MOST. */
 int32_t hr_threads_default(void);
 
-/* Checks the value of --threads; 0: hr_threads_default. Errors USAGE not within 0 to
+/* Checks the value of --threads; 0: hr_threads_default. Errors USAGE  not within 0 to
  * HR_THREADS_MOST. */
 HR_MUST_CHECK hr_status hr_threads_choose(int64_t asked, int32_t *threads, hr_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/executor.c - the walk over steps and loops. */
+/* dev/executor.c - iterates over steps and loops. */
 #include "dev/executor.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ int64_t hr_executor_bytes(const hr_program *program)
            5 * 64;
 }
 
-/* Sums start at the first step that writes them, in the order of the program. */
+/* An accumulator is cleared by the first step that writes it, in program order. */
 static void find_first_writers(hr_executor *executor, uint8_t *written)
 {
     const hr_program *program = executor->program;
@@ -80,8 +80,9 @@ void *hr_executor_address(const hr_executor *executor, int32_t tensor)
     return executor->memory->arena + executor->plan->buffers[buffer].offset + offset;
 }
 
-/* Rows of the present turn of a loop, and the global index of the first. A last turn may be
- * short at every depth: it has what is left of the rows around it. */
+/* Returns the rows in the current iteration of a loop, and the global index of the first row. The
+ * last iteration can have fewer rows at every depth: it has the remaining rows of the loop around
+ * it. */
 static int64_t rows_of_loop(const hr_executor *executor, int32_t loop, int64_t *first)
 {
     enum { DEPTH_MOST = 16 };
@@ -112,8 +113,9 @@ static bool sums_start(const hr_executor *executor, int32_t step, int32_t tensor
     return true;
 }
 
-/* Where an operand lies. A step is given no more than its rows: a view of a short last turn
- * shows fewer than it was made for. Bytes count to the end of their line, as in the plan. */
+/* Returns the address of an operand and records its bytes as used. In a short last iteration a step
+ * gets only the rows that exist, although its view covers more. Bytes are rounded up to
+ * HR_ARENA_ALIGN, as in the plan. */
 static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
 {
     if (tensor == HR_NONE) return 0;
@@ -126,7 +128,8 @@ static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
     return address;
 }
 
-/* Rows a step works on: those of its first operand of rows, or fewer where the turn is short. */
+/* Returns the rows that a step processes: the rows of its first row operand, or fewer in a short
+ * last iteration. */
 static int64_t rows_of_step(const hr_program *program, const hr_step *step, int64_t rows)
 {
     const hr_op *op = program->ops[step->op];
@@ -153,7 +156,7 @@ static void run_phase(void *context, int32_t thread, int32_t threads)
     phase->run(&call);
 }
 
-/* In builds that watch memory: every byte outside what lives at this step is forbidden. */
+/* In builds with AddressSanitizer, poisons every arena byte that is not live at this step. */
 static void show_what_lives(const hr_executor *executor, int32_t step)
 {
 #ifdef HR_POISONS
@@ -215,7 +218,7 @@ static int64_t turns_of(const hr_executor *executor, int32_t loop)
     return (rows + described->rows - 1) / described->rows;
 }
 
-/* Opens the loops that the walk has just come into. */
+/* Opens the loops that this step is the first step of. */
 static void enter(hr_executor *executor, int32_t step)
 {
     const hr_program *program = executor->program;

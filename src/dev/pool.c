@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/pool.c - fork and join over two gates: `start` moves when there is work, `finish` when the
- * last worker is done with it.
+/* dev/pool.c - fork and join with two gates: `start` advances when there is work, `finish` when the
+ * last worker is done.
  *
- * A gate is a counter. Who waits looks at it for a while, then announces that it sleeps, looks
- * once more and sleeps; who moves it looks for announcements afterwards. Both orders are
- * sequentially consistent, so that one of the two sees the other and no wake-up is lost. */
+ * A gate is a counter. A waiting thread spins on it for a while, announces that it will sleep,
+ * checks once more and sleeps. The thread that advances the gate checks for announcements
+ * afterwards. Both sequences are sequentially consistent, so one thread always sees the other, and
+ * no wake-up is lost. */
 #define _GNU_SOURCE
 #include "dev/pool.h"
 
@@ -18,9 +19,9 @@
 #include "mem/process.h"
 
 enum {
-    /* A look costs 20 to 45 ns (PAUSE), so a worker gives up after 0.2 to 0.4 ms: longer than the
-     * gap between two steps, shorter than reading a batch. With fewer cores than threads a
-     * spinning thread holds up the one that it waits for. */
+    /* One check costs 20 to 45 ns (PAUSE), so a worker stops spinning after 0.2 to 0.4 ms: longer
+     * than the gap between two steps, shorter than reading a batch. With fewer cores than threads,
+     * a spinning thread delays the thread that it waits for. */
     SPINS = 8192,
     SPINS_CROWDED = 128,
     SPINS_PER_YIELD = 64
@@ -125,7 +126,7 @@ hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes, int32_t threa
 void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context)
 {
     HR_ASSERT(pool->threads > 0);
-    HR_ASSERT(!pool->running); /* `fn` ran the pool again */
+    HR_ASSERT(!pool->running); /* `fn` must not run the pool again */
     pool->running = true;
     if (pool->threads == 1) {
         call(pool, fn, context, 0);
