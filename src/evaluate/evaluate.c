@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/evaluate.c - from a folder and a file to logits or losses: plan, take the memory, seal,
- * load, go. */
+/* evaluate/evaluate.c - computes logits or losses from a model directory and a file: plans,
+ * allocates, seals, loads and runs. */
 #include "headroom/evaluate.h"
 
 #include <math.h>
@@ -16,8 +16,9 @@
 #include "model/assemble.h"
 #include "model/family.h"
 
-/* Tokens of a turn and of logits, where there is room; and how few are worth a pass over a weight.
- * Cuts at multiples of these keep every bit. */
+/* TURN_TOKENS and CHUNK_MOST: tokens per iteration and per chunk of logits, if memory allows;
+ * TOKENS_LEAST: fewer tokens are not worth a pass over a weight. Chunks of multiples of this size
+ * give bit-identical results. */
 enum { TURN_TOKENS = 4096, CHUNK_MOST = 1024, TOKENS_LEAST = 64, CONTEXT = 1024 };
 
 typedef struct {
@@ -25,9 +26,9 @@ typedef struct {
     hr_evaluate_result *result;
     hr_inference session;
     hr_sequences source;
-    int32_t turn;           /* loop */
-    int32_t *ids, *targets; /* [length]; [at_a_time x length] of the present turn */
-    int64_t first, here;    /* sequences of the present turn */
+    int32_t turn;           /* loop id */
+    int32_t *ids, *targets; /* [length]; [at_a_time x length] of the current iteration */
+    int64_t first, here;    /* sequences of the current iteration: first and count */
     double row_loss;
     int64_t row_tokens;
     hr_multiple_choice_best best;
@@ -35,9 +36,9 @@ typedef struct {
     hr_losses_out losses;
 } evaluation;
 
-/* ---- what is asked about */
+/* ---- input */
 
-/* A long text takes long to become ids. */
+/* Checks for interrupts, because tokenizing a long text takes time. */
 static hr_status add_ids(void *context, const uint32_t *ids, int64_t count, hr_error *err)
 {
     evaluation *e = context;
@@ -47,7 +48,7 @@ static hr_status add_ids(void *context, const uint32_t *ids, int64_t count, hr_e
     return hr_ids_file_add(&e->source.ids, ids, count, err);
 }
 
-/* The hr_text_progress of a text that is read. */
+/* Progress callback (hr_text_progress) while the text is read. Returns true to stop. */
 static bool is_stopped(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
 {
     const evaluation *e = context;
@@ -91,7 +92,7 @@ static hr_status open_tokens(evaluation *e, hr_error *err)
     return status;
 }
 
-/* What is written is none of the files that are read. */
+/* Checks that no output file is an input file. */
 static hr_status check_files(const evaluation *e, const hr_corpus *corpus, hr_error *err)
 {
     const hr_corpus_text *text = &hr_corpus_look(corpus)->valid;
@@ -226,8 +227,8 @@ static void begin_turns(hr_evaluate_result *result, int64_t sequences)
     result->chunk = hr_min(sequences * result->length, CHUNK_MOST);
 }
 
-/* First fewer logits at a time, then fewer sequences, then an MLP for fewer tokens: as few as need
- * be. None of it changes a bit. */
+/* Reduces memory for the next attempt: first the logits chunk, then the sequences per iteration,
+ * then the MLP tile. Returns false at the minimum. Results are bit-identical. */
 static bool is_less(hr_evaluate_result *result)
 {
     const int64_t tile = result->mlp_tile ? result->mlp_tile : result->length;
@@ -269,7 +270,7 @@ static hr_status plan(evaluation *e, hr_error *err)
 
 /* ---- the steps of the host */
 
-/* The sequences of a turn; the last may have fewer. */
+/* Provides the sequences of an iteration; the last one may have fewer. */
 static hr_status prompt(evaluation *e, hr_executor *executor, const hr_call *call, hr_error *err)
 {
     const int64_t length = e->source.length;
@@ -305,7 +306,7 @@ static void score_some(void *context, int32_t thread, int32_t threads)
                                .loss;
 }
 
-/* Sums run in the order of tokens, whatever cuts there are. */
+/* Adds a loss in token order, so that the sum does not depend on chunks. */
 static hr_status count_loss(evaluation *e, int64_t sequence, int64_t t, int32_t target, double loss,
                             hr_error *err)
 {
@@ -386,13 +387,13 @@ static void sum_up(evaluation *e)
     if (!result->tokens) return;
     result->loss = result->loss_sum / (double)result->tokens;
     result->perplexity = exp(result->loss);
-    if (e->request->text && e->source.text_bytes) /* of windows that ask for every target once */
+    if (e->request->text && e->source.text_bytes) /* windows predict every token of the text once */
         result->bits_per_byte = result->loss_sum / nats_of_a_bit / (double)e->source.text_bytes;
     else if (!e->request->tokens && !e->session.tokens)
         result->bits_per_byte = result->loss / nats_of_a_bit;
 }
 
-/* Files get their names when all that goes into them is there. */
+/* Output files get their names after all data is written. */
 static hr_status run(evaluation *e, hr_error *err)
 {
     const hr_evaluate_request *request = e->request;
@@ -415,7 +416,7 @@ static hr_status run(evaluation *e, hr_error *err)
     return status;
 }
 
-/* Not inlined: what lies on the stack when the memory is opened is in the plan. */
+/* Not inlined: the stack in use when the memory is opened is part of the plan. */
 static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
                                                        const hr_evaluate_request *request,
                                                        hr_evaluate_result *result, hr_error *err)

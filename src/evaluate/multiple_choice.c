@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/multiple_choice.c - JSON lines into two tables, in place: a context or choice is a
- * place in the text, decoded where it lies. */
+/* evaluate/multiple_choice.c - parses JSON Lines into two tables. Contexts and choices point into
+ * the text, which is decoded in place. */
 #include "evaluate/multiple_choice.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "base/json.h"
 
-/* A line has a question at most, and a string two quotation marks. */
+/* Upper bounds for the tables: one question per line, two quotation marks per string. */
 static void count(const char *text, int64_t bytes, int64_t *lines, int64_t *strings)
 {
     int64_t marks = 0;
@@ -41,7 +41,7 @@ static hr_status wrong(const hr_sequences *source, int64_t line, const char *wha
     return hr_fail(err, HR_CORRUPT, "%s, line %lld: %s", source->path, (long long)line, what);
 }
 
-/* The choices of the line; null, or what is wrong. */
+/* Reads the choices of a line. Returns null, or the problem. */
 static const char *read_choices(hr_sequences *source, hr_json *json)
 {
     hr_sequences_question *question = &source->questions[source->question_count];
@@ -72,12 +72,12 @@ static const char *read_answer(hr_sequences_question *question, hr_json *json)
     return "the answer is not the index of a choice";
 }
 
-/* Which of the keys were there. */
+/* Keys that were found. */
 typedef struct {
     bool choices, context, answer;
 } there;
 
-/* What stands behind the key just read; null, or what is wrong. */
+/* Reads the value of the current key. Returns null, or the problem. */
 static const char *read_value(hr_sequences *source, hr_json *json, there *t)
 {
     hr_sequences_question *question = &source->questions[source->question_count];
@@ -99,7 +99,7 @@ static const char *read_value(hr_sequences *source, hr_json *json, there *t)
     return hr_json_skip(json, hr_json_next(json)) ? NULL : json->problem;
 }
 
-/* What is wrong with the JSON itself says more than that it is no string. */
+/* A JSON syntax error is reported in preference to a wrong type. */
 static const char *read_line(hr_sequences *source, hr_json *json)
 {
     hr_sequences_question *question = &source->questions[source->question_count];
@@ -159,8 +159,9 @@ static hr_status add(hr_sequences *source, hr_tokens *tokens, const char *text, 
     return hr_tokens_add(tokens, (const uint8_t *)text, bytes, ends, source->path, 0, err);
 }
 
-/* Where context and choice are one token, nothing would stand before it: that which ends documents
- * does then, which lies in front of every choice for that. It stands before a text in training. */
+/* When context and choice are a single token, no token precedes it. The id that ends documents then
+ * goes before it, as before a text in training; it is stored before every choice for this
+ * purpose. */
 static hr_status begin_behind_end(hr_sequences *source, hr_sequences_choice *choice, hr_error *err)
 {
     if (source->document_end < 0)
@@ -174,8 +175,8 @@ static hr_status begin_behind_end(hr_sequences *source, hr_sequences_choice *cho
     return HR_OK;
 }
 
-/* A choice begins where its context ends, in tokens of the context alone: as many as that has do
- * not count, but the last of both together always does, and the first cannot. */
+/* A choice starts at the token count of the context tokenized alone. So as many tokens of context +
+ * choice are not scored; but the last token is always scored, and the first never. */
 hr_status hr_multiple_choice_encode(hr_sequences *source, hr_tokens *tokens, hr_error *err)
 {
     int64_t alone = 0;

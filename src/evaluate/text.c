@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/text.c - one pass over the documents, in pieces. */
+/* evaluate/text.c - tokenizes the documents in one pass, piece by piece. */
 #include "evaluate/text.h"
 
 #include <stddef.h>
@@ -38,7 +38,7 @@ bool hr_evaluate_is_plain(const char *text)
 typedef struct {
     hr_sequences *source;
     hr_tokens *tokens;
-    int64_t document_end; /* id; -1: none */
+    int64_t document_end; /* token id; -1: none */
     int64_t documents;
     hr_error *err;
 } reading;
@@ -62,8 +62,8 @@ static hr_status add_bytes(const reading *r, const hr_piece *piece)
     return status;
 }
 
-/* What a tokenizer puts around a text is put around the first segment alone: between documents
- * stands what ends them, as in training. */
+/* Special tokens that a tokenizer adds around a text are added only around the first segment.
+ * Between documents is the id that ends documents, as in training. */
 static hr_status add_piece(reading *r, const hr_piece *piece)
 {
     hr_sequences *source = r->source;
@@ -84,7 +84,7 @@ static hr_status add_piece(reading *r, const hr_piece *piece)
     return status;
 }
 
-/* The first token is never predicted, so its bytes are not asked for. */
+/* The first token is never predicted, so its bytes do not count. */
 static hr_status leave_out_first(const reading *r)
 {
     hr_sequences *source = r->source;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/memory.c - mappings, and nothing but mappings: the heap is left to the libraries. */
+/* mem/memory.c - allocates with mmap only; the heap is left to the libraries. */
 #define _GNU_SOURCE
 #include "mem/memory.h"
 
@@ -18,10 +18,10 @@
 
 enum {
     HUGE_BYTES = 2 << 20,
-    PIECE_BYTES = 64 << 20 /* made resident without a look at interrupts: some 0.1 s */
+    PIECE_BYTES = 64 << 20 /* populated between two checks for interrupts: about 0.1 s */
 };
 
-/* The one global of the library: that memory is sealed is a property of the process. */
+/* The only global variable of the library: the seal is a property of the process. */
 static atomic_int sealed_count;
 
 bool hr_memory_is_sealed(void)
@@ -29,7 +29,8 @@ bool hr_memory_is_sealed(void)
     return atomic_load(&sealed_count) > 0;
 }
 
-/* A budget is for the run: nothing else that is asked for gets smaller by it. */
+/* The error suggests a lower memory.budget only for the run itself: a budget does not reduce other
+ * regions. */
 static hr_status refuse(const char *name, int64_t needed, hr_room room, hr_error *err)
 {
     char needed_text[64], left_text[64], whole_text[64];
@@ -40,8 +41,8 @@ static hr_status refuse(const char *name, int64_t needed, hr_room room, hr_error
                    budgeted ? ", or lower memory.budget" : "; no budget reduces this");
 }
 
-/* Maps whole pages at a multiple of `align`, which is a multiple of a page: maps more and gives the
- * ends back. */
+/* Maps whole pages, aligned to `align` (a multiple of the page size): maps more and unmaps both
+ * ends. */
 static hr_status take(const char *name, int64_t bytes, int64_t align, int advice, void **base,
                       hr_error *err)
 {
@@ -59,7 +60,7 @@ static hr_status take(const char *name, int64_t bytes, int64_t align, int advice
     if (before > 0) munmap(first, (size_t)before);
     if (spare > before) munmap(first + before + bytes, (size_t)(spare - before));
     *base = first + before;
-    madvise(*base, (size_t)bytes, advice); /* refused only where there are no huge pages */
+    madvise(*base, (size_t)bytes, advice); /* fails only on systems without huge pages */
     return HR_OK;
 }
 
@@ -69,8 +70,8 @@ static hr_status make_resident(const hr_memory *memory, hr_error *err)
     return status ? status : hr_process_populate(err);
 }
 
-/* Everything is made resident here already, and not at the seal alone, so that the peak of planning
- * stands on the same ground as the run and the plan can take the larger of the two. */
+/* Populates all mappings now and not only at the seal, so that the peak of planning and the peak of
+ * the run include the same pages, and the plan can use the larger of the two. */
 hr_status hr_memory_open(hr_memory *memory, hr_error *err)
 {
     HR_ASSERT(!hr_memory_is_sealed());
@@ -168,8 +169,8 @@ hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks,
     return HR_OK;
 }
 
-/* What the run still has to take must be there before any of it is touched: past the limit of a
- * cgroup the kernel does not refuse, it kills. */
+/* Checks that the rest of the run fits before any page is touched: beyond a cgroup limit, the
+ * kernel does not return an error but kills the process. */
 static hr_status admit(const hr_plan *plan, hr_error *err)
 {
     const hr_room room = hr_room_memory();
@@ -215,7 +216,7 @@ hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan,
     return HR_OK;
 }
 
-/* What is mapped now, by our own count and the kernel's. */
+/* Bytes mapped now: the image from /proc, the rest from our own counters. */
 static hr_status mapped_bytes(const hr_memory *memory, int64_t *bytes, hr_error *err)
 {
     hr_span own[HR_MEMORY_REGIONS_MAX + 2];
