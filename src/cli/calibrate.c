@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/calibrate.c - headroom calibrate: measures this machine, or holds predictions against runs.
- * The file of prices appears whole, at the end. */
+/* cli/calibrate.c - headroom calibrate: measures this machine, or compares predictions with runs.
+ * The calibration file is written completely at the end. */
 #include "headroom/calibrate.h"
 
 #include <jansson.h>
@@ -13,7 +13,7 @@
 #include "cli.h"
 #include "headroom/progress.h"
 
-enum { SECONDS = 50 }; /* under a minute, writing included */
+enum { SECONDS = 50 }; /* the command takes under a minute in total */
 
 static hr_status read_integer(const char *text, const char *name, int32_t most, int32_t *value,
                               hr_error *err)
@@ -31,7 +31,7 @@ static hr_status read_integer(const char *text, const char *name, int32_t most, 
 
 typedef struct {
     hr_progress progress;
-    json_t *rows; /* null: a table */
+    json_t *rows; /* null: print a table */
     int32_t printed;
 } screen;
 
@@ -44,7 +44,8 @@ static void show_progress(void *context, int32_t done, int32_t all)
     if (done == all) hr_progress_end(&s->progress);
 }
 
-/* Why a row does not count: only a machine otherwise than at the calibration has a direction. */
+/* Says why a row does not count. "slower" and "faster" mean that the machine speed differed from
+ * the calibration by more than 10 %. */
 static const char *why_not(const hr_calibrate_row *row)
 {
     if (row->counts) return "";

@@ -12,7 +12,7 @@
 
 typedef struct {
     hr_progress progress;
-    json_t *all; /* null: people read it */
+    json_t *all; /* null: print text */
     bool thorough;
     int64_t told;
 } screen;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/convert.c - headroom convert: weights from one folder into another. */
+/* cli/convert.c - headroom convert: converts weights from one directory into another. */
 #include "headroom/convert.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/eval.c - headroom eval: the request out of options, the figures in words or as JSON. */
+/* cli/eval.c - headroom eval: builds the request from options, prints the results as text or
+ * JSON. */
 #include "headroom/evaluate.h"
 
 #include <stdio.h>

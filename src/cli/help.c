@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/help.c - headroom help: what people read first. */
+/* cli/help.c - headroom help. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

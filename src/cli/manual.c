@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/manual.c - the manual page and the shell completion, from the same tables as the parser. */
+/* cli/manual.c - prints the manual page and the shell completion from the tables of the parser. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 
-/* Text as roff takes it: backslashes and dashes escaped, no line that begins with a request. */
+/* Prints text escaped for roff: backslashes and dashes, and no line that begins with a request. */
 static void roff(const char *text)
 {
     for (const char *at = text; *at; at++) {
@@ -91,7 +91,7 @@ void hr_cli_print_manual(void)
 
 static void completion_options(const hr_cli_command *command)
 {
-    /* Of two words, the second is another part of the pattern. */
+    /* The second word of a command is a pattern of its own. */
     const char *space = strchr(command->name, ' ');
     if (space) printf("    '%s') options='", command->name);
     else printf("    %s' '*) options='", command->name);
@@ -100,7 +100,8 @@ static void completion_options(const hr_cli_command *command)
     printf("' keys=%s;;\n", command->keys ? "yes" : "");
 }
 
-/* "checkpoint) seconds='list verify prune ';;": commands that begin alike are neighbours. */
+/* Prints "checkpoint) seconds='list verify prune ';;" per group: commands of a group are neighbours
+ * in the table. */
 static void completion_seconds(void)
 {
     for (int32_t i = 0; hr_cli_command_at(i);) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/plan_queries.c - headroom plan with --largest, --smallest or --frontier: what is asked of all
- * plans of a recipe. Answers lie in the heap, whose line of a plan is fixed. */
+/* cli/plan_queries.c - headroom plan with --largest, --smallest or --frontier: queries over all
+ * plans of a recipe. Results are on the heap, which is a fixed part of the plan. */
 #include "headroom/plan_queries.h"
 
 #include <jansson.h>
@@ -15,7 +15,7 @@
 
 enum { TEXT_BYTES = 1 << 16 };
 
-/* Columns of the terminal that prints; 80 where there is none. */
+/* Width of the terminal in columns; 80 if there is none. */
 static int32_t columns(void)
 {
     struct winsize size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/table.c - every command and every option, once. */
+/* cli/table.c - the table of all commands and options. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

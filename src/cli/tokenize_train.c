@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/tokenize_train.c - headroom tokenize train: a tokenizer from text. After the seal nothing may
- * allocate: standard output has a buffer of its own (main.c). */
+/* cli/tokenize_train.c - headroom tokenize train: trains a tokenizer. Nothing may allocate after
+ * the seal, so standard output has a static buffer (main.c). */
 #include "headroom/tokenize_train.h"
 
 #include <stdio.h>
@@ -13,11 +13,11 @@
 typedef struct {
     hr_progress progress;
     bool json;
-    char work[64]; /* that is going on */
+    char work[64]; /* the current work */
     int64_t begun_ns, begun_done;
 } screen;
 
-/* What is left takes as long a piece as what is done of this work. */
+/* Estimates the remaining time from the average speed of the current work. */
 static void told(void *context, const char *work, int64_t done, int64_t all)
 {
     screen *s = context;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/details.c - counts what is alive, when, and whose it is.
+/* report/details.c - counts live bytes per step and by component.
  *
- * At a step the bytes of a storage belong to the buffer that was born in it last: those before have
- * died and handed it on. */
+ * At each step, the bytes of a storage belong to the buffer whose lifetime in it began last:
+ * earlier buffers have ended and passed it on. */
 #include "report/details.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "plan/lifetimes.h"
 #include "report/labels.h"
 
-/* Components: those of state and of sums by role, activations by what they are to their layer. */
+/* Components: persistent values and sums by role, activations by kind. */
 enum {
     PART_WEIGHTS,
     PART_MASTERS,
@@ -23,7 +23,7 @@ enum {
     PART_TABLES,
     PART_SCRATCH,
     PART_WORK,
-    PART_STREAM, /* kept, and in no layer */
+    PART_STREAM, /* saved, outside of the layers */
     PART_KEPT,   /* + hr_intermediate */
     PARTS = PART_KEPT + HR_INTERMEDIATES
 };
@@ -54,13 +54,13 @@ static const struct {
     [PART_KEPT + HR_INTERMEDIATE_ACTIVATION] = { "MLP activations", KEPT },
 };
 
-enum { USE_FORWARD = 1, USE_LATER = 2 }; /* written in the forward pass; read after it */
+enum { USE_FORWARD = 1, USE_LATER = 2 }; /* written in forward; read after forward */
 
 typedef struct {
     const hr_compiled *compiled;
-    int64_t *alive; /* [step_count] */
-    int32_t *owner; /* [storage_count] buffer that has it at the peak, or HR_NONE */
-    uint8_t *uses;  /* [buffer_count] of roots */
+    int64_t *alive; /* [step_count] live bytes */
+    int32_t *owner; /* [storage_count] buffer that uses it at the peak, or HR_NONE */
+    uint8_t *uses;  /* [buffer_count] for buffers of root tensors */
 } counting;
 
 /* ---- tables */
@@ -71,7 +71,7 @@ static int32_t root_of(const hr_plan *plan, int32_t buffer)
     return buffer;
 }
 
-/* Which values go from the forward to the backward pass of the training step. */
+/* Finds the values that the backward pass of the training step reads from the forward pass. */
 static void find_uses(const counting *c)
 {
     const hr_program *program = &c->compiled->program;
@@ -104,7 +104,7 @@ static void find_owners(const counting *c)
     }
 }
 
-/* Queries, keys and values have one line, be they one buffer or three. */
+/* Queries, keys and values share a line, in one buffer or three. */
 static int32_t kind_of(hr_intermediates set)
 {
     const hr_intermediates qkv = 1u << HR_INTERMEDIATE_Q | 1u << HR_INTERMEDIATE_K |
@@ -134,7 +134,7 @@ static int32_t part_of(const counting *c, int32_t b)
     return tensor->layer == HR_NONE ? PART_STREAM : PART_KEPT + kind_of(tensor->intermediates);
 }
 
-/* ---- what is said */
+/* ---- output */
 
 static void say(hr_plan_part *part, const char *name, const char *why, int64_t bytes)
 {
@@ -165,8 +165,8 @@ static void say_lines(const hr_plan *plan, hr_plan_details *details)
     }
 }
 
-/* Reading a batch, the step, what comes before an update and the update: a training step is all
- * that is no phase of its own. */
+/* Returns true for the sections of a training step: fetch, step, pre-update and update. The other
+ * sections are phases of their own. */
 static bool is_training(const char *section)
 {
     return strcmp(section, "load") && strcmp(section, "evaluation") && strcmp(section, "sample") &&
@@ -215,7 +215,7 @@ static void say_parts(const counting *c, hr_plan_details *details)
     }
 }
 
-/* Values of one name and size in several layers are one entry. */
+/* Values of the same name and size in several layers are combined. */
 static bool alike(const counting *c, int32_t a, int32_t b)
 {
     const hr_plan *plan = &c->compiled->plan;
@@ -248,7 +248,7 @@ static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
     for (int32_t i = 0; i < plan->storage_count; i++)
         count += c->owner[i] != HR_NONE && alike(c, b, c->owner[i]);
     if (tensor) hr_label_tensor(tensor, name);
-    if (count > 1) { /* of several layers: without the layer of this one */
+    if (count > 1) { /* several layers: omit the layer number of this one */
         hr_writer of_many = { name, sizeof name };
         hr_tensor any = *tensor;
         any.layer = HR_NONE;
@@ -257,7 +257,7 @@ static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
         hr_put(&of_many, " (%d layers)", count);
     }
     hr_put(&writer, "%s", parts[part_of(c, b)].name);
-    /* Of a long name the end says which it is; what it is stands beside it. */
+    /* Truncate a long name at its start, because the end identifies the value. */
     const size_t length = strlen(name);
     if (length > NAME_SHOWN) memmove(name, name + length - NAME_SHOWN, NAME_SHOWN + 1);
     say(part, name, why, count * buffer->bytes);
@@ -281,7 +281,7 @@ static void say_largest(const counting *c, hr_plan_details *details)
     details->largest_count = count;
 }
 
-/* A training step: a batch is read, forward, backward, update. */
+/* A training step: fetch, forward, backward, update. */
 static void say_curve(const counting *c, hr_plan_details *details)
 {
     const hr_program *program = &c->compiled->program;
