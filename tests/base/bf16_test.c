@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bf16 rounding, against the definition in double arithmetic: the nearest of all bf16 numbers, of
- * two equally near the one whose last bit is 0. */
+/* bf16_test.c - bf16 rounding against its definition in double arithmetic: nearest, ties to
+ * even. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +20,8 @@ static float float_of(uint32_t bits)
     return value;
 }
 
-/* The value of a finite or infinite pattern from its fields. Infinity counts as 2^128, the number
- * that would follow the largest finite one: that is what rounding compares with. */
+/* The value of a finite or infinite pattern, from its fields. Infinity counts as 2^128, the next
+ * number after the largest finite one, because rounding compares with that. */
 static double value_of(hr_bf16 half)
 {
     const int exponent = half >> 7 & 0xff, fraction = half & 0x7f;
@@ -46,7 +46,7 @@ static void every_pattern_survives_the_way_to_fp32_and_back(void **state)
     }
 }
 
-/* For every bf16 number, the fp32 numbers around it and around the middle to the next. */
+/* For every bf16 number: the fp32 numbers around it, and around the midpoint to the next one. */
 static void rounding_takes_the_nearest_and_of_two_the_even_one(void **state)
 {
     (void)state;
@@ -68,9 +68,12 @@ static void infinity_stays_and_a_nan_stays_a_quiet_nan(void **state)
     (void)state;
     assert_int_equal(hr_bf16_from_f32(float_of(0x7f800000)), 0x7f80);
     assert_int_equal(hr_bf16_from_f32(float_of(0xff800000)), 0xff80);
-    assert_int_equal(hr_bf16_from_f32(float_of(0x7f800001)), 0x7fc0); /* all of its bits are cut */
-    assert_int_equal(hr_bf16_from_f32(float_of(0xffffffff)), 0xffff); /* rounding would wrap */
-    assert_int_equal(hr_bf16_from_f32(float_of(0x7f7fffff)), 0x7f80); /* largest: to infinity */
+    assert_int_equal(hr_bf16_from_f32(float_of(0x7f800001)), 0x7fc0); /* all NaN payload bits are
+                                                                       * cut */
+    assert_int_equal(hr_bf16_from_f32(float_of(0xffffffff)), 0xffff); /* rounding would wrap
+                                                                       * around */
+    assert_int_equal(hr_bf16_from_f32(float_of(0x7f7fffff)), 0x7f80); /* largest finite: becomes
+                                                                       * infinity */
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes from outside: sums and products that do not fit are refused, and nothing is written. */
+/* checked_test.c - sums and products that overflow are refused, and nothing is written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ladder of kernel rungs: names, masks, and what a missing rung takes with it. */
+/* cpu_test.c - kernel rungs: names, masks, and the effect of a missing rung. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRC-32C against published values and against the definition, bit by bit. */
+/* crc32c_test.c - CRC-32C against published values and a bitwise implementation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

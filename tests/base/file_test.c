@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_test.c - files that are whole or not there, and sentences that name what is wrong. */
+/* file_test.c - files are complete or absent, and errors name the file and the reason. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -173,7 +173,7 @@ static void only_a_file_is_replaced(void **state)
     assert_int_equal(hr_folder_count(&folder, ""), 4);
 }
 
-/* As somebody who may not write there; root may write everywhere. */
+/* Runs the check as an unprivileged user; root can write everywhere. */
 static hr_status checked_by_another(hr_status (*check)(const char *, hr_error *), const char *path)
 {
     hr_error err;
@@ -251,7 +251,7 @@ static void places_are_checked_without_making_anything(void **state)
     assert_int_equal(hr_folder_count(&folder, ""), 2);
 }
 
-/* Writes until an error; there must be one. */
+/* Writes until an error; one must occur. */
 static void fill(const char *directory, hr_error *err)
 {
     enum { PART = 64 * 1024, PARTS = 64 };
@@ -280,7 +280,7 @@ static void a_file_past_its_limit_is_removed(void **state)
     assert_int_equal(hr_folder_count(&folder, ""), 0);
 }
 
-/* A file in the making as it is where a file system makes none without a name. */
+/* Gives the file its temporary name, as on file systems without unnamed files. */
 static void take_name(hr_file_out *out, const char *directory)
 {
     hr_error err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Philox against its published answers, draws against their definition, and bits that are fair and
- * do not follow their neighbours. */
+/* random_test.c - Philox against published values, draws against their definition, and statistics:
+ * bits are fair and independent of their neighbours. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static void philox_gives_the_known_answers_of_random123(void **state)
     assert_block(hr_philox(pi + 4, pi), 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1);
 }
 
-/* The mixer is SplitMix64's: mixed multiples of its constant are its outputs for seed 0. */
+/* The mixer is that of SplitMix64: mixed multiples of its constant are its outputs for seed 0. */
 static void the_mixer_gives_the_published_values_of_splitmix64(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void the_mixer_gives_the_published_values_of_splitmix64(void **state)
     assert_true(hr_random_mix(3 * golden) == UINT64_C(0x06c45d188009454f));
 }
 
-/* The definition at the head of base/random.h, from hr_philox alone. */
+/* The definition in the file head of base/random.h, using only hr_philox. */
 static void a_draw_is_the_word_that_its_coordinates_name(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void a_draw_is_the_word_that_its_coordinates_name(void **state)
                 ((uint64_t)drawn.word[3] << 32 | drawn.word[2]));
 }
 
-/* Computed apart from this code (Python), so that a run of today can be repeated tomorrow. */
+/* Computed independently (Python), so that later versions draw the same numbers. */
 static void elements_have_their_known_values(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void elements_have_their_known_values(void **state)
     assert_int_equal(hr_random_element(&some, (UINT64_C(1) << 34) - 1), 0x06606945);
 }
 
-/* One bit of one coordinate makes another block. */
+/* Changing one bit of one coordinate gives another block. */
 static void every_bit_of_every_coordinate_counts(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void units_and_bounds_cover_their_ranges(void **state)
     for (int i = 0; i < 6; i++) assert_in_range(counts[i], 10000 - 460, 10000 + 460); /* 5 sigma */
 }
 
-/* Each bit of what `draw` gives is 1 half of the time, within five standard deviations. */
+/* Each bit of `draw` is 1 half of the time, within five standard deviations. */
 static void assert_fair(uint32_t (*draw)(uint64_t position, uint32_t element))
 {
     int64_t ones[32] = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A region hands out its memory from the front, never past its end, and counts what it gave. */
+/* region_test.c - a region allocates from its start, never past its end, and counts the bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Affinity and quota: control groups of both versions are laid out as files in a folder. */
+/* threads_test.c - affinity and quota; cgroups of both versions are files in a directory. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <setjmp.h>
@@ -93,7 +93,7 @@ static void version_1_is_read_at_its_mounts(void **state)
     assert_int_equal(bounds.memory_max, 123456);
 }
 
-/* A stat file in the order of the kernel, after other lines. */
+/* A memory.stat file in the order of the kernel, after other lines. */
 static void what_a_group_has_left_counts_its_unmapped_page_cache(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void what_a_group_has_left_counts_its_unmapped_page_cache(void **state)
     assert_int_equal(bounds.memory_left, 470000);
     assert_int_equal(bounds.memory_left_of, 900000);
 
-    /* The group above is wider and fuller. */
+    /* The parent group has a higher limit and less left. */
     put("/sys/fs/cgroup/outer/memory.max", "2000000\n");
     put("/sys/fs/cgroup/outer/memory.current", "1900000\n");
     bounds = hr_cgroup_read(root);

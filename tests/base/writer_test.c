@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text appended to buffers of every size, with a guard byte behind. */
+/* writer_test.c - text appended to buffers of every size, followed by a guard byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

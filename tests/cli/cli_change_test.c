@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_change_test.c - a run that goes on with another recipe: what is the same run all the same,
- * what is refused with the command that goes on, and model.from beside a preset. */
+/* cli_change_test.c - resuming a run with a changed recipe: accepted changes, refused changes with
+ * the command that allows them, and model.from together with a preset. */
 #include "headroom/status.h"
 #include "support/program.h"
 
@@ -86,7 +86,7 @@ static void the_shares_of_a_mixture_are_no_path(void **state)
                      HR_OK);
 }
 
-/* The command is what follows, on a line of its own. */
+/* The error ends with the command on a line of its own. */
 static void a_refused_change_comes_with_the_whole_command(void **state)
 {
     (void)state;
@@ -120,13 +120,13 @@ static void a_model_from_the_command_line_replaces_the_preset_s(void **state)
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
     assert_int_equal(run("train preset.yaml model.from=run data.train=text.txt --out more"), HR_OK);
     assert_non_null(strstr(out, "plan   10448 parameters"));
-    /* What was typed beside it, or written in one recipe, still has to agree. */
+    /* Keys given beside it, or in the same recipe, must still agree. */
     assert_int_equal(run("plan preset.yaml model.from=run model.d_model=32"), HR_USAGE);
     assert_non_null(strstr(err, "model.d_model is given as 32, and the model in run has 16; leave "
                                 "the key out, or type model.from= to build a new model\n"));
     put("both.yaml", "model: {from: run, d_model: 32}\ntrain: {batch: 2, seq_len: 16, steps: 2}\n");
     assert_int_equal(run("plan both.yaml"), HR_USAGE);
-    /* And it can be unset. */
+    /* It can be unset. */
     assert_int_equal(run("plan both.yaml model.from= model.n_heads=2"), HR_OK);
     assert_int_equal(run("plan preset.yaml model.from=run model.from="), HR_OK);
     assert_null(strstr(out, "10448 parameters"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_convert_test.c - `headroom convert`: there and back byte for byte, rounding where it was
- * asked for, and folders that must not be written; and a run that starts from a folder. */
+/* cli_convert_test.c - `headroom convert`: byte-identical round trips, rounding on request,
+ * protected directories; and a run that starts from a converted directory. */
 #include <math.h>
 
 #include "base/bf16.h"
@@ -33,12 +33,12 @@ static void same_tensors(const char *path, const oracle_file *expected, int32_t 
     oracle_close(&file);
 }
 
-/* Types of every width, an empty one and one alone, names with what JSON has to escape. */
+/* Dtypes of every width, an empty one and a scalar, names that JSON must escape. */
 static void put_mixed(void)
 {
     uint8_t data[4096];
     for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)hr_random_mix(i);
-    for (size_t i = 1; i < sizeof data; i += 2) data[i] &= 0xbf; /* finite, as any type */
+    for (size_t i = 1; i < sizeof data; i += 2) data[i] &= 0xbf; /* finite in every dtype */
     for (size_t i = 0; i < sizeof data; i += 4) data[i + 3] = 0x3f;
     stored_file file = stored_begin();
     stored_add(&file, "model.a", "BF16", "[3,5]", data, 30);
@@ -144,7 +144,7 @@ static void rounding_is_asked_for(void **state)
         }
         oracle_close(&narrow);
     }
-    /* Back: what is exact stays. */
+    /* Back: exact values are unchanged. */
     assert_int_equal(run("convert narrow1 back --dtype f32"), HR_OK);
     assert_int_equal(run("convert back narrow --dtype f16"), HR_OK);
     oracle_file one = { 0 };
@@ -153,7 +153,7 @@ static void rounding_is_asked_for(void **state)
     oracle_close(&one);
 }
 
-/* Whatever the counts of elements are; and a config that has the type under both of its names. */
+/* Any number of elements; and a config that has the dtype under both of its names. */
 static void every_count_of_elements_is_converted(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void what_cannot_be_converted_is_refused(void **state)
     put("file", "");
     assert_int_equal(run("convert two.safetensors file"), HR_USAGE);
     assert_int_equal(system("test ! -e new"), 0);
-    /* A name that is forgotten is not the folder where one stands. */
+    /* An empty name is not the current directory. */
     assert_int_equal(run("convert mixed.safetensors ''"), HR_USAGE);
     assert_said("the destination path is empty; give a folder");
     assert_int_equal(access("model.safetensors", F_OK), -1);
@@ -285,7 +285,7 @@ static void a_config_that_is_no_json_is_refused(void **state)
     assert_string_equal(out, "{\"torch_dtype\":\"bfloat16\",\"dtype\":7,\"a\":[{}]}");
 }
 
-/* What was begun is removed, and what was there before stays. */
+/* Partial output is removed, and existing files stay. */
 static void a_conversion_that_fails_leaves_nothing(void **state)
 {
     (void)state;
@@ -328,7 +328,7 @@ static void a_conversion_that_is_interrupted_leaves_nothing(void **state)
     assert_int_equal(access("new", F_OK), -1);
 }
 
-/* Blanks of a header are read once, and that is all that they take. */
+/* Blanks in a header are skipped once and use no memory. */
 static void blanks_of_a_header_take_their_own_bytes_alone(void **state)
 {
     (void)state;
@@ -354,7 +354,7 @@ static void blanks_of_a_header_take_their_own_bytes_alone(void **state)
 
 /* ---- model.from, from the command line */
 
-/* The model of `words` is trained into a folder, read from it, and written again as it was. */
+/* The model of `words` is trained into a directory, loaded from it, and saved unchanged. */
 static void goes_on_from(const char *words, const char *folder)
 {
     char command[128], path[64];
@@ -410,7 +410,7 @@ static void a_folder_that_lies_ends_with_its_code(void **state)
     assert_int_equal(run("train tiny.yaml data.train=text.txt model.family=llama --out m"), HR_OK);
     put("from.yaml", "model: {from: m}\ndata: {train: text.txt}\n"
                      "train: {batch: 4, seq_len: 16, steps: 1, threads: 2}\n");
-    /* Not that it needs more memory than there is. */
+    /* The error is not that it needs more memory. */
     assert_int_equal(system("cp m/config.json kept; sed -i 's/\"intermediate_size\": [0-9]*/"
                             "\"intermediate_size\": 16777216/' m/config.json"),
                      0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_eval_text_test.c - eval --file reads what data.valid reads: kinds of files, packed ones,
+/* cli_eval_text_test.c - eval --file reads what data.valid reads: kinds of files, compressed ones,
  * patterns, and prompts that are no targets. */
 #include <math.h>
 
@@ -12,7 +12,7 @@ static void put_model(void)
     assert_int_equal(run("train tiny.yaml data.train=text.txt model.family=llama --out m"), HR_OK);
 }
 
-/* The ids that are predicted, as characters, and how many. */
+/* The predicted ids as characters, and their number. */
 static int64_t predicted(const char *file, char *letters)
 {
     static char lines[PROGRAM_TEXT_BYTES];
@@ -74,7 +74,7 @@ static void a_prompt_is_read_and_not_scored(void **state)
                              "prompt\n");
 }
 
-/* Between documents stands the tokenizer's own end of a text, which is a target, as in training. */
+/* The end-of-text id of the tokenizer separates documents and is a target, as in training. */
 static void documents_end_as_in_training(void **state)
 {
     (void)state;

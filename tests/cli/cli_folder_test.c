@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_folder_test.c - what is said of a model's folder that has no weights to read, by every
- * command that reads one. */
+/* cli_folder_test.c - errors for a model directory without readable weights, from every command
+ * that loads one. */
 #include <sys/stat.h>
 
 #include "headroom/status.h"
@@ -24,7 +24,7 @@ static void put_folder(void)
     put("m/config.json", config);
 }
 
-/* Every command gives this sentence, and nothing else. */
+/* Every command prints exactly this error. */
 static void is_refused(const char *sentence)
 {
     static const char *const words[] = { "generate m --prompt x --max-tokens 1",
@@ -82,7 +82,7 @@ static void a_pipe_is_refused_without_waiting_for_a_writer(void **state)
     is_refused("m/model.safetensors: is a device or pipe, and a file is needed");
 }
 
-/* Editors of Windows put one in front of JSON. */
+/* Windows editors write one before JSON. */
 static void a_byte_order_mark_is_passed_over(void **state)
 {
     (void)state;

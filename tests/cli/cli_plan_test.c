@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_plan_test.c - plans as the program prints and writes them, questions to the planner, and the
- * judge. */
+/* cli_plan_test.c - printed and written plans, planner queries, and the verifier. */
 #include <sys/stat.h>
 
 #include "headroom/status.h"
@@ -18,7 +17,7 @@ static int64_t plan_number(const char *arguments, const char *name)
     return value;
 }
 
-/* With a budget: without one a plan says what the machine has left. */
+/* With a budget: without one, the plan shows the available memory of the machine. */
 static void two_plans_of_one_recipe_are_the_same_bytes(void **state)
 {
     (void)state;
@@ -52,7 +51,7 @@ static void the_minimum_fits_and_a_page_less_does_not(void **state)
     json_decref(answer);
 }
 
-/* Arguments, and the members that their answer has beside the name of the question. */
+/* Arguments, and the members of the answer beside the name of the query. */
 static void questions_are_answered_in_words_and_in_json(void **state)
 {
     (void)state;
@@ -96,7 +95,7 @@ static void questions_are_answered_in_words_and_in_json(void **state)
     json_decref(answer);
 }
 
-/* Nothing wider than the table of the peak; below a question one column of sizes. */
+/* No line is wider than the table of the peak; queries have one column of sizes. */
 static void tables_are_aligned_and_within_104_columns(void **state)
 {
     (void)state;
@@ -129,7 +128,7 @@ static void tables_are_aligned_and_within_104_columns(void **state)
     }
 }
 
-/* Said once for each name, in the order of the table; the plan is that of the new name. */
+/* Warned once per name, in the order of the table; the plan is that of the new name. */
 static void an_old_name_of_a_key_is_accepted_and_said_to_be_deprecated(void **state)
 {
     (void)state;
@@ -178,8 +177,8 @@ static void a_plan_says_why_in_json(void **state)
     json_decref(answer);
 }
 
-/* Neither a path too long, nor a file in the place of a directory, nor a folder in the place of the
- * calibration stops a plan: it says that its times are a guess. */
+/* A path that is too long, a file in place of a directory, or a directory in place of the
+ * calibration does not stop a plan: it says that its times are estimates. */
 static void a_cache_that_cannot_be_read_does_not_stop_a_plan(void **state)
 {
     (void)state;
@@ -222,7 +221,7 @@ static void a_plan_file_is_judged_and_a_collision_is_exit_4(void **state)
     assert_int_equal(run("verify none.json"), HR_USAGE);
 }
 
-/* Told before anything is planned: with a budget that nothing fits the path is what is wrong. */
+/* Checked before planning: with an impossible budget, the path is still the error. */
 static void what_is_no_file_is_not_replaced_by_one(void **state)
 {
     (void)state;
@@ -267,9 +266,10 @@ static void what_is_no_file_is_not_replaced_by_one(void **state)
     }
 }
 
-/* With less address space than planning takes there is no plan to explain, and it still does not
- * fit. What sanitizers map is more than that. */
-/* What is read, weights, and somebody's text: nothing but an earlier file of the same kind goes. */
+/* With less address space than planning needs, there is no plan to explain, and the exit code is
+ * still "does not fit". Sanitizers map more than that. */
+/* Input files, weights and other texts are never overwritten, only an earlier file of the same
+ * kind. */
 static void what_is_something_else_is_not_replaced(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static void without_room_to_plan_it_does_not_fit(void **state)
     }
 }
 
-/* Whether a process answers a signal by itself; false too when it is not there. */
+/* Returns true when a process handles a signal; false also when it does not exist. */
 static bool catches(pid_t process, int number)
 {
     char path[64], line[256];
@@ -350,7 +350,7 @@ static bool catches(pid_t process, int number)
     return caught >> (number - 1) & 1;
 }
 
-/* Of a question that takes a second or more, with the signal at once after the beginning. */
+/* A query that takes at least a second, with a signal right after its start. */
 static void a_signal_ends_planning_with_its_code_and_nothing_written(void **state)
 {
     (void)state;

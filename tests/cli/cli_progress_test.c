@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_progress_test.c - what a person at a terminal sees while the program works: every kind of
- * work is named when it begins. */
+/* cli_progress_test.c - progress on a terminal: every kind of work is shown when it begins. */
 #include <pty.h>
 
 #include "headroom/status.h"
@@ -8,7 +7,7 @@
 
 static char shown[PROGRAM_TEXT_BYTES];
 
-/* Runs `headroom <arguments>` with a terminal as standard error; what it gets is in `shown`. */
+/* Runs `headroom <arguments>` with a terminal as standard error; its output is in `shown`. */
 static int run_on_terminal(const char *arguments)
 {
     char command[PROGRAM_COMMAND_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program under limits of its stack: a limit below what it needs is refused with the number,
- * and from that number on every command works. */
+/* cli_stack_test.c - the program with a limited stack: a limit that is too low is refused with the
+ * needed number, and from that number on every command works. */
 #include "headroom/status.h"
 #include "mem/sanitize.h"
 #include "support/program.h"
@@ -17,7 +17,7 @@ static void require_known_frames(void)
     hr_test_skip("no-sanitizer", "a sanitizer makes frames larger");
 }
 
-/* Runs the program under a limit, and with `padding` more bytes of environment. */
+/* Runs the program with a stack limit and `padding` more bytes of environment. */
 static int run_limited(int32_t limit_kib, int32_t padding, const char *arguments)
 {
     char command[PROGRAM_COMMAND_BYTES];
@@ -70,7 +70,7 @@ static void every_limit_is_enough_or_refused_with_the_number(void **state)
             needs(limits[LIMITS - 1 - i], 0, STACK_KIB, commands[c]);
 }
 
-/* The kernel counts arguments and environment against the limit. */
+/* The kernel counts arguments and environment towards the limit. */
 static void a_large_environment_needs_more(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_test.c - the words of the program: help, manual, completion, keys, doctor, and what it says
- * to a word that it does not know. */
+/* cli_test.c - help, manual, completion, keys, doctor, and errors for unknown words. */
 #include <sys/stat.h>
 
 #include "headroom/config.h"
@@ -106,8 +105,8 @@ static void manual_and_completion_have_what_every_help_lists(void **state)
     }
 }
 
-/* What the program prints, the manual page and docs/glossary.md say the same of every term, and a
- * name is a command or a term, not both. */
+/* The program, the manual page and docs/glossary.md have the same text for every term, and a name
+ * is a command or a term, not both. */
 static void every_term_is_explained_in_one_line_in_three_places(void **state)
 {
     (void)state;
@@ -135,7 +134,7 @@ static void every_term_is_explained_in_one_line_in_three_places(void **state)
         for (int32_t i = 0; i < COMMAND_COUNT; i++) assert_string_not_equal(name, commands[i]);
     }
     for (const char *at = page; (at = strstr(at, "\n| ")); at++) rows++;
-    assert_int_equal(rows, count + 2); /* the head of the table and the line below it */
+    assert_int_equal(rows, count + 2); /* table head and the line below it */
     assert_int_equal(run("help no such term"), HR_USAGE);
 }
 
@@ -166,7 +165,7 @@ static void the_completion_is_good_bash(void **state)
     assert_string_equal(err, "headroom: --completion takes bash; got \"fish\"\n");
 }
 
-/* Sets `out` to what the shell offers for the last of these words: its lines. */
+/* Sets `out` to the completions of the last of these words, one per line. */
 static void complete(const char *words)
 {
     put("complete.sh", "eval \"$(\"$HEADROOM\" help --completion bash)\"\n"
@@ -183,7 +182,7 @@ static void complete(const char *words)
     assert_string_equal(err, "");
 }
 
-/* A command whose usage has [key=value ...] is offered keys behind its operand, and no other is. */
+/* Commands with [key=value ...] in their usage complete keys after the operand; others do not. */
 static void the_completion_offers_what_a_command_takes(void **state)
 {
     (void)state;
@@ -308,7 +307,7 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
     put("tiny.yaml", tiny);
     put("bad.yaml", "train:\n  bacth: 4\n");
     assert_int_equal(mkfifo("pipe", 0600),
-                     0); /* nobody writes into it, and nobody waits for that */
+                     0); /* it has no writer, and the command does not wait for one */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char expected[HR_ERROR_BYTES + 16];
         snprintf(expected, sizeof expected, "headroom: %s\n", cases[i].sentence);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_tokenize_train_test.c - `headroom tokenize train` as scripts meet it: an exit code for every
- * kind of answer, and figures that hold. */
+/* cli_tokenize_train_test.c - `headroom tokenize train` in scripts: one exit code per kind of
+ * result, and correct figures. */
 #include "headroom/status.h"
 #include "support/program.h"
 
@@ -13,7 +13,7 @@ static void every_answer_has_its_exit_code(void **state)
     static const struct {
         const char *text, *options;
         int code;
-        const char *sentence; /* a part of what is said */
+        const char *sentence; /* a part of the output */
     } cases[] = {
         { text, "--out made --vocab-size 40", HR_OK, "" },
         { text, "--out made --vocab-size 40 --transition 10", HR_OK, "" },
@@ -84,7 +84,7 @@ static void the_answer_is_true(void **state)
     json_decref(file);
 }
 
-/* What --pattern-two writes, --like-two reads; another pattern gives another file. */
+/* --like-two reads what --pattern-two writes; another pattern gives another file. */
 static void a_second_stage_is_like_a_file(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void a_second_stage_is_like_a_file(void **state)
     assert_string_not_equal(named, other);
 }
 
-/* Wherever the signal finds it, the same command goes on to the same files. */
+/* The same command resumes after a signal at any time and gives the same files. */
 static void an_interrupted_training_goes_on(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_tokenizer_test.c - one tokenizer's file from training to answers: it lies beside the weights,
- * and text means the same ids to train, generate and eval. */
+/* cli_tokenizer_test.c - a tokenizer file from training to generation: it is saved beside the
+ * weights, and train, generate and eval give the same ids. */
 #include <math.h>
 
 #include "headroom/evaluate.h"
@@ -63,8 +63,8 @@ static void a_text_means_the_same_ids_everywhere(void **state)
     json_decref(answer);
 }
 
-/* Text is what the folder's tokenizer makes of it, unless bytes are asked for; what says how
- * answers are drawn goes along; and the folder itself is not written over. */
+/* The tokenizer of the directory is used unless bytes are requested; generation_config.json is
+ * copied; and the directory is not overwritten. */
 static void a_run_from_a_folder_takes_its_tokenizer(void **state)
 {
     static char told[PROGRAM_TEXT_BYTES], given[PROGRAM_TEXT_BYTES];
@@ -88,7 +88,7 @@ static void a_run_from_a_folder_takes_its_tokenizer(void **state)
          "overwritten");
 }
 
-/* Bits a byte are those of the losses of all tokens but the first, over the bytes of these. */
+/* Bits per byte are the losses of all tokens except the first, over the bytes of these. */
 static void windows_of_a_text_cost_what_their_tokens_do(void **state)
 {
     (void)state;
@@ -124,8 +124,8 @@ static double loss_of(const char *arguments)
     return loss;
 }
 
-/* "th" is one token, of which "t" is none: it stands behind the token that ends documents, where
- * the tokenizer has one, and is asked for whole; the other choice is as ever. */
+/* "th" is one token, of which "t" is none: it follows the id that ends documents, if the tokenizer
+ * has one, and is scored completely; the other choice is unaffected. */
 static void a_choice_that_is_one_token_with_its_context_can_be_measured(void **state)
 {
     static char list[PROGRAM_TEXT_BYTES];
@@ -152,7 +152,7 @@ static void a_choice_that_is_one_token_with_its_context_can_be_measured(void **s
                 "there is no context to score it with: write a longer context");
 }
 
-/* Ids past the bytes are U+FFFD each, where tokens are said to be bytes. */
+/* With byte tokens, each id above 255 is U+FFFD. */
 static void ids_that_are_no_bytes_are_no_text(void **state)
 {
     (void)state;
@@ -181,7 +181,7 @@ static void ids_that_are_no_bytes_are_no_text(void **state)
     assert_true(beyond > 0);
 }
 
-/* Long texts take long to become ids; nothing else was begun then. */
+/* Long texts take time to tokenize; nothing else has started then. */
 static void an_interrupt_is_heard_while_text_becomes_ids(void **state)
 {
     static const volatile sig_atomic_t interrupts = 1;
@@ -225,7 +225,7 @@ static void what_a_tokenizer_lacks_is_said(void **state)
     said("not UTF-8");
 }
 
-/* A megabyte without a place to cut is one piece, and more is too much. */
+/* A megabyte without a boundary is one piece; more is an error. */
 static void a_piece_is_a_mebibyte_at_most(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_train_test.c - runs of the program and how they end: done, refused, diverged, full,
+/* cli_train_test.c - runs of the program and how they end: completed, refused, diverged, disk full,
  * interrupted. */
 #include <errno.h>
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static void a_run_ends_with_metrics_weights_and_its_promise(void **state)
     assert_int_equal(lines, 4);
 }
 
-/* Without --out tokens go where calibrations go, and nothing else is kept. */
+/* Without --out, tokens are in the directory of calibrations, and nothing else is kept. */
 static void without_a_folder_the_tokens_are_in_the_cache(void **state)
 {
     (void)state;
@@ -57,8 +57,8 @@ static void without_a_folder_the_tokens_are_in_the_cache(void **state)
     assert_int_equal(system("test $(ls | wc -l) = 6"), 0); /* recipe, text, three outputs, cache */
 }
 
-/* Every path is looked at before anything is planned or made: with a budget that nothing fits it is
- * still the path that is wrong, and there is no `run`. */
+/* Every path is checked before planning: with an impossible budget, the path is still the error,
+ * and no `run` is created. */
 static void what_is_missing_is_told_before_a_plan_is_made(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
         { "data.train=text.txt",
           "no directory for the tokens of text.txt; use --out DIR or data.cache=DIR" },
     };
-    unsetenv("XDG_CACHE_HOME"); /* of this test's process alone */
+    unsetenv("XDG_CACHE_HOME"); /* in this test's process only */
     unsetenv("HOME");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(run("train tiny.yaml --fresh --budget 1 %s", cases[i].words), HR_USAGE);
@@ -116,7 +116,7 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
     assert_int_equal(access("made/deep/m.jsonl", F_OK), 0);
 }
 
-/* The prompt of samples is shorter than a window; what is said is of the window and the file. */
+/* The prompt of samples is shorter than a window; the error is about the window and the file. */
 static void a_short_text_is_named_with_what_to_type(void **state)
 {
     (void)state;
@@ -140,8 +140,7 @@ static void a_short_text_is_named_with_what_to_type(void **state)
     assert_non_null(strstr(err, " windows of train.seq_len=16, but one batch needs 100000: "));
 }
 
-/* What a plan takes for legal, counting has to take: the table of words in it is the largest there
- * is. */
+/* The largest word table that a plan accepts must also work for counting. */
 static void the_most_words_of_a_key_are_those_of_the_table(void **state)
 {
     (void)state;
@@ -160,8 +159,8 @@ static void the_most_words_of_a_key_are_those_of_the_table(void **state)
     assert_string_equal(out, "");
 }
 
-/* A directory that can only be read is of use when shards lie in it. Root may write anywhere but
- * into a file system that nobody may. */
+/* A read-only directory is usable if it has the shards. root can write everywhere except on a
+ * read-only file system. */
 static void a_cache_without_shards_has_to_be_writable(void **state)
 {
     (void)state;
@@ -193,7 +192,7 @@ static void a_cache_without_shards_has_to_be_writable(void **state)
     assert_int_equal(chmod("cache", 0755), 0);
 }
 
-/* Without a budget a run takes what its cgroup leaves, and what it holds already is part of that:
+/* Without a budget, a run uses what its cgroup leaves, including the memory that it already has:
  * the smallest plan fits in little more than itself. */
 static void a_run_takes_what_its_cgroup_leaves(void **state)
 {
@@ -236,7 +235,7 @@ static void a_run_takes_what_its_cgroup_leaves(void **state)
     hr_test_skip("cgroup", "no cgroup with a memory limit can be made");
 }
 
-/* The numbers of closed streams would be those of the first files that the run opens. */
+/* The numbers of closed streams would be used for the first files that the run opens. */
 static void closed_streams_are_not_mistaken_for_files(void **state)
 {
     (void)state;
@@ -245,7 +244,7 @@ static void closed_streams_are_not_mistaken_for_files(void **state)
     assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt --out run"), HR_OK);
     const int status = system("\"$HEADROOM\" train tiny.yaml --fresh data.train=text.txt --out run "
                               "--metrics m.jsonl <&- >&- 2>&-");
-    assert_int_equal(WEXITSTATUS(status), HR_FAILURE); /* what it printed did not arrive */
+    assert_int_equal(WEXITSTATUS(status), HR_FAILURE); /* its output was not written */
     get("m.jsonl", out);
     int32_t lines = 0;
     for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n"), lines++) {
@@ -256,7 +255,7 @@ static void closed_streams_are_not_mistaken_for_files(void **state)
     assert_int_equal(lines, 4);
 }
 
-/* After three steps a model of bytes generates any of them; what is printed is text. */
+/* After three steps a byte model generates arbitrary bytes; the output is valid text. */
 static void a_sample_is_printed_as_text(void **state)
 {
     (void)state;
@@ -274,7 +273,7 @@ static void a_sample_is_printed_as_text(void **state)
         assert_true(*at == '\n' || *at == '\t' || (unsigned char)*at >= ' ');
 }
 
-/* Metrics are written as they come, so what reads them as they come may have the name. */
+/* Metrics are written immediately, so the name can be a named pipe. */
 static void metrics_go_into_pipes_and_full_devices_are_a_failure(void **state)
 {
     (void)state;
@@ -299,7 +298,7 @@ static void metrics_go_into_pipes_and_full_devices_are_a_failure(void **state)
     assert_true(S_ISCHR(there.st_mode));
 }
 
-/* One that nobody reads ends the run, and not only when somebody kills it. */
+/* A pipe without a reader ends the run, without a kill. */
 static void metrics_do_not_wait_for_ever(void **state)
 {
     (void)state;
@@ -345,7 +344,7 @@ static void a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing(v
     assert_non_null(strstr(out, "\"valid_loss\":null}\n"));
     assert_int_equal(read_bytes("run/model.safetensors", after), bytes);
     assert_memory_equal(before, after, (size_t)bytes);
-    /* At the end of a run, too: its only evaluation. */
+    /* Also in the only evaluation, at the end of a run. */
     int64_t step = 0;
     assert_int_equal(sscanf(err, "headroom: step %" SCNd64, &step), 1);
     assert_int_equal(run("%s data.valid=text.txt train.steps=%" PRId64, diverging, step),
@@ -355,7 +354,7 @@ static void a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing(v
     assert_memory_equal(before, after, (size_t)bytes);
 }
 
-/* Checkpoints of a run that diverges hold finite numbers to the last. */
+/* Checkpoints of a run that diverges contain only finite numbers. */
 static void a_training_loss_that_is_no_number_ends_the_run(void **state)
 {
     (void)state;
@@ -378,7 +377,7 @@ static void a_training_loss_that_is_no_number_ends_the_run(void **state)
     }
 }
 
-/* Tokens, the logs and the lock are there; no weights, and no checkpoint that has its name. */
+/* There are tokens, logs and the lock, but no weights and no named checkpoint. */
 static void assert_nothing_is_saved(void)
 {
     assert_int_equal(system("ls -A run | grep -vE 'tokens$|^metrics.jsonl$|^lock$|^checkpoints$' "
@@ -387,7 +386,7 @@ static void assert_nothing_is_saved(void)
     assert_int_equal(system("ls run/checkpoints 2>none.txt | grep . >left.txt"), 256);
 }
 
-/* Past a limit of 40 blocks of 512 bytes (of 1,024 in some shells): the shard fits, the weights do
+/* With a limit of 40 blocks of 512 bytes (1,024 in some shells), the shard fits and the weights do
  * not. */
 static void a_file_too_large_for_ulimit_is_a_failure_and_leaves_nothing(void **state)
 {
@@ -409,8 +408,8 @@ static const char long_run[] =
     "train tiny.yaml --fresh data.train=text.txt data.valid=text.txt --out run "
     "train.steps=1000000000";
 
-/* After a step; while validation runs over many windows; while tokens are drawn, of which there are
- * more than any test waits for. */
+/* After a step; during validation over many windows; during sampling of more tokens than any test
+ * waits for. */
 static void an_interrupted_run_saves_and_is_exit_75(void **state)
 {
     (void)state;
@@ -430,7 +429,7 @@ static void an_interrupted_run_saves_and_is_exit_75(void **state)
     }
 }
 
-/* The validation loss of the last step is told, and then there is only the saving left. */
+/* The validation loss of the last step is printed, and only saving is left. */
 static void a_run_interrupted_at_its_end_is_saved_once(void **state)
 {
     (void)state;
@@ -459,8 +458,8 @@ static void a_second_interrupt_stops_at_once(void **state)
     assert_nothing_is_saved();
 }
 
-/* The signal comes when the text is ready, and then a large table is still to be initialised: so
- * almost surely before the first step. Then there is nothing to say of the memory. */
+/* The signal comes when the text is ready, before a large table is initialized: almost certainly
+ * before the first step. Then there is no memory to report. */
 static void a_run_that_was_interrupted_early_says_one_sentence(void **state)
 {
     (void)state;

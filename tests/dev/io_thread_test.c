@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* aside_test.c - one thread beside the others: what it is given runs once, in order, and both sides
- * see what the other wrote. */
+/* io_thread_test.c - the I/O thread runs each function once, in order, and both sides see each
+ * other's writes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +20,8 @@ typedef struct {
     int64_t given[TURNS], made[TURNS];
     int32_t done;
     pthread_t thread;
-    atomic_bool held;         /* it does not end before this is false, */
-    hr_io_thread *to_closing; /* nor before this one is being closed; null: whenever it likes */
+    atomic_bool held;         /* the function runs until this is false, */
+    hr_io_thread *to_closing; /* and until this thread is being closed; null: it does not wait */
 } work;
 
 static bool is_closing(hr_io_thread *io_thread)
@@ -71,8 +71,8 @@ static void it_runs_once_what_it_is_given(void **state)
     assert_false(pthread_equal(w.thread, pthread_self()));
     for (int32_t i = 0; i < TURNS; i++) assert_int_equal(w.made[i], 3 * (7 * i + 1));
     hr_io_thread_close(&io_thread);
-    hr_io_thread_close(&io_thread);                   /* closed already */
-    assert_int_equal(((volatile char *)stack)[0], 0); /* as it was given: readable from its start */
+    hr_io_thread_close(&io_thread);                   /* already closed */
+    assert_int_equal(((volatile char *)stack)[0], 0); /* restored: readable from its start */
     munmap(stack, HR_STACK_BYTES);
 }
 

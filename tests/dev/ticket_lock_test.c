@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turns_test.c - threads come one at a time and in the order of their numbers, and see what those
- * before them wrote. */
+/* ticket_lock_test.c - threads get the lock in the order of their tickets, and see the writes of
+ * earlier holders. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,10 +16,10 @@ enum { THREADS = 4, ROUNDS = 2000 };
 
 typedef struct {
     hr_ticket_lock turns;
-    int64_t told[THREADS * ROUNDS], count; /* without a lock: the turns are one */
+    int64_t told[THREADS * ROUNDS], count; /* protected only by the ticket lock */
 } listed;
 
-/* The last thread has the first number. */
+/* The last thread has the first ticket. */
 static void wait_backwards(void *context, int32_t thread, int32_t threads)
 {
     listed *l = context;

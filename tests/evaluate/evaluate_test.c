@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate_test.c - `headroom eval`: logits and losses beside PyTorch's, the same bits whatever the
- * budget; windows of a text. */
+/* evaluate_test.c - `headroom eval`: logits and losses compared with PyTorch, bit-identical for
+ * every budget; windows of a text. */
 #include <math.h>
 
 #include "headroom/config.h"
@@ -14,7 +14,7 @@ enum { FAMILIES = sizeof families / sizeof *families };
 #define LOGIT_TOLERANCE 2e-5
 #define ORACLE HR_ORACLES "/hf/%s"
 
-/* A line of --per-token; `at` goes on behind it. */
+/* A line of --per-token; `at` moves to the next line. */
 typedef struct {
     long long sequence, position;
     int id;
@@ -74,7 +74,7 @@ static void logits_are_those_of_others(void **state)
     }
 }
 
-/* -log softmax(logits)[target], another way round: from the sum of differences. */
+/* -log softmax(logits)[target], computed differently: from the sum of differences. */
 static double cost(const float *logits, int64_t count, int64_t target)
 {
     double sum = 0;
@@ -123,9 +123,9 @@ static void losses_are_those_of_others(void **state)
     }
 }
 
-/* ---- a model of bytes and a text */
+/* ---- a byte model and a text */
 
-/* Every budget and every number of threads, down to the least: the same bits. */
+/* Every budget down to the minimum and every number of threads give the same bits. */
 static void cuts_change_no_bit(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void cuts_change_no_bit(void **state)
     assert_int_not_equal(access("none", F_OK), 0);
 }
 
-/* A window by hand: its ids as tokens, logits of all of them, and the last `fresh` counted. */
+/* A window computed directly: its bytes as tokens, all logits, and the last `fresh` scored. */
 static double cost_of_window(const uint8_t *text, int64_t first, int64_t length, int64_t fresh)
 {
     int64_t *ids = malloc((size_t)length * sizeof *ids), bytes = 0;
@@ -243,7 +243,7 @@ static void windows_hold_every_byte_once(void **state)
     assert_non_null(strstr(out, "windows of 64 tokens, no overlap\n"));
 }
 
-/* The loss of a text is what the run that made the model said of it at its end. */
+/* The loss of a text equals the loss that training printed at its end. */
 static void every_family_says_what_its_run_said(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void every_family_says_what_its_run_said(void **state)
     char text[PROGRAM_TEXT_BYTES];
     put_tiny_and_text();
     get("text.txt", text);
-    text[8 * 64 + 1] = 0; /* eight batches, and what comes after */
+    text[8 * 64 + 1] = 0; /* eight batches, and the targets */
     put("valid.txt", text);
     for (int32_t k = 0; k < 2 * HR_FAMILIES; k++) {
         hr_config config;
@@ -278,7 +278,7 @@ static void every_family_says_what_its_run_said(void **state)
 
 /* ---- multiple choice */
 
-/* What the bytes of `answer` cost behind `context`. */
+/* Loss of the bytes of `answer` after `context`. */
 static double cost_of_answer(const char *context, const char *answer)
 {
     char whole[256];
@@ -297,7 +297,7 @@ static void answers_are_the_likeliest(void **state)
         { "model.d_", "model", "q", "eeeeeeeeeeee" },
         { "whole numb", "er", "rr", "e" },
     };
-    static const char *const plain[] = { "\xc3\xa4 \\\"", "\xc3\xbc" }; /* what it decodes to */
+    static const char *const plain[] = { "\xc3\xa4 \\\"", "\xc3\xbc" }; /* decoded text */
     enum { QUESTIONS = sizeof questions / sizeof *questions };
     put_model("gpt2", 64, "");
     FILE *file = fopen("q.jsonl", "w");
@@ -338,12 +338,12 @@ static void answers_are_the_likeliest(void **state)
     assert_true(fabs(number(facts, "loss_sum") - sum) <= 1e-4);
     json_decref(facts);
     print_message("%d right, %d by length\n", (int)right, (int)right_by_length);
-    assert_true(right != right_by_length); /* else the figures say little */
+    assert_true(right != right_by_length); /* otherwise the figures show little */
 }
 
-/* ---- what is refused */
+/* ---- refusals */
 
-/* Rounded when it is read or when it is loaded, a row of the table is the same. */
+/* A row of the table is the same whether it is rounded when it is read or when it is loaded. */
 static void weights_in_bf16_are_as_small_as_those_of_an_answer(void **state)
 {
     (void)state;
@@ -371,7 +371,7 @@ static void weights_in_bf16_are_as_small_as_those_of_an_answer(void **state)
     }
 }
 
-/* Nothing is asked for after the seal. */
+/* Nothing allocates after the seal. */
 static void the_seal_holds(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate_test.c - the program goes on with texts: as transformers does; as the model does without
- * a cache; the same whatever the chunks, threads and bytes; and what it says where it cannot. */
+/* generate_test.c - the program continues texts: like transformers; like the model without a cache;
+ * with the same result for all chunks, threads and budgets; and its errors. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,9 +24,9 @@
 enum { T = 64, PROMPT = 16, SAMPLE = 40, SAID_BYTES = 1 << 16 };
 
 static hr_folder folder;
-static char said[SAID_BYTES]; /* on both outputs */
+static char said[SAID_BYTES]; /* standard output and standard error */
 
-/* Runs the program in the folder; returns its exit code. */
+/* Runs the program in the directory; returns its exit code. */
 static int run(const char *arguments)
 {
     char command[4096];
@@ -38,7 +38,7 @@ static int run(const char *arguments)
     return WEXITSTATUS(pclose(out));
 }
 
-/* The answer and its facts; every run keeps its plan. */
+/* The answer and its figures; every run stays within its plan. */
 static json_t *answer_of(const char *arguments)
 {
     char all[3000];
@@ -65,7 +65,7 @@ static void ids_are(const json_t *answer, const json_t *want)
                          json_integer_value(json_array_get(want, i)));
 }
 
-/* ---- as transformers does */
+/* ---- compared with transformers */
 
 static void greedy_answers_are_those_of_transformers(void **state)
 {
@@ -94,10 +94,10 @@ static void greedy_answers_are_those_of_transformers(void **state)
     }
 }
 
-/* ---- as the model does without a cache */
+/* ---- compared with the model without a cache */
 
-/* A model of the family in folder/out, known for so many positions (0: those of a window), and the
- * sample that its run ended with, by whole windows. */
+/* Trains a model of the family in folder/out, with this limit of positions (0: the window), and
+ * returns the sample of its last step, computed from whole windows. */
 static const child_outcome *trained_for(int32_t family, int32_t format, int64_t positions,
                                         const char *text)
 {
@@ -166,7 +166,7 @@ static void the_cache_changes_no_token(void **state)
     }
 }
 
-/* ---- text, ends and bytes */
+/* ---- text, stops and bytes */
 
 static bool is_letter(char c)
 {
@@ -188,7 +188,7 @@ static void answers_are_text_that_ends_where_it_should(void **state)
     json_t *other = answer_of("out --prompt 'the red ' --seed 6 --max-tokens 60");
     assert_string_not_equal(json_string_value(json_object_get(other, "text")), text);
 
-    int32_t at = 5; /* three letters of it that a shell takes as they are */
+    int32_t at = 5; /* three letters of it without shell characters */
     while (at < 50 && !(is_letter(text[at]) && is_letter(text[at + 1]) && is_letter(text[at + 2])))
         at++;
     assert_true(at < 50);
@@ -208,7 +208,7 @@ static void answers_are_text_that_ends_where_it_should(void **state)
     assert_true(json_equal(json_object_get(same, "text"), json_object_get(cut, "text")));
     json_decref(same);
 
-    /* Without --json: the text, and beside it what it took. */
+    /* Without --json: the text on standard output, the figures on standard error. */
     assert_int_equal(run("out --prompt 'the red ' --seed 5 --max-tokens 60"), 0);
     assert_non_null(strstr(said, text));
     assert_non_null(strstr(said, "memory planned"));
@@ -218,7 +218,7 @@ static void answers_are_text_that_ends_where_it_should(void **state)
     json_decref(cut);
 }
 
-/* The least that it says it needs is enough, and gives the same text; a page less is not. */
+/* The minimum that the error names is enough and gives the same text; a page less is refused. */
 static void the_least_budget_is_enough(void **state)
 {
     (void)state;
@@ -295,8 +295,8 @@ static void what_cannot_be_is_told_in_one_sentence(void **state)
     drop_model();
 }
 
-/* Positions end, learned or rotated to; a text that has no room is refused, one that has some is
- * cut. */
+/* Positions are limited, learned or rotary. A prompt without room is refused, an answer beyond the
+ * limit is cut. */
 static void positions_end_where_the_model_is_known_for(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static void positions_end_where_the_model_is_known_for(void **state)
     }
 }
 
-/* A model that says one character of three bytes again and again, cut after one of them. */
+/* A model that repeats one character of three bytes, cut after one of them. */
 static void a_character_that_the_end_cuts_is_replaced(void **state)
 {
     (void)state;
@@ -356,7 +356,7 @@ static void what_is_not_finite_is_told_and_not_drawn(void **state)
 
 /* ---- signals */
 
-/* Starts the program in the folder, which a shell hands over to; its input and output are pipes. */
+/* Starts the program in the directory with exec, with pipes for input and output. */
 static pid_t begin(const char *arguments, int *in, int *out)
 {
     char command[1024];
@@ -379,7 +379,7 @@ static pid_t begin(const char *arguments, int *in, int *out)
     return child;
 }
 
-/* The exit code, once nothing more is said. */
+/* The exit code, after all output is read. */
 static int end(pid_t child, int in, int out)
 {
     int status;
@@ -391,7 +391,7 @@ static int end(pid_t child, int in, int out)
     return WEXITSTATUS(status);
 }
 
-/* What it said on standard error, begun by begin(). */
+/* Standard error of the program that begin() started. */
 static const char *said_beside(void)
 {
     char path[300];
@@ -403,13 +403,13 @@ static const char *said_beside(void)
     return said;
 }
 
-/* In the middle of an answer, and while it waits for a prompt that does not end. */
+/* A signal during an answer, and while it waits for the rest of a prompt. */
 static void a_signal_ends_it_with_its_code(void **state)
 {
     (void)state;
     static const int signals[] = { SIGINT, SIGTERM };
     trained_for(HR_FAMILY_LLAMA, 0, 1 << 20, "text");
-    alarm(120); /* instead of waiting for ever */
+    alarm(120); /* so that the test cannot wait forever */
     for (int32_t i = 0; i < 2; i++) {
         int in, out, left = 1;
         pid_t child = begin("out --prompt 'the red ' --max-tokens 100000", &in, &out);
@@ -428,8 +428,7 @@ static void a_signal_ends_it_with_its_code(void **state)
     alarm(0);
 }
 
-/* A million tokens are not made for nobody: neither for a reader that went away, nor for a full
- * disk. */
+/* Generation stops when its reader is gone or the disk is full. */
 static void an_answer_ends_with_its_reader(void **state)
 {
     (void)state;
@@ -461,7 +460,8 @@ static void an_answer_ends_with_its_reader(void **state)
     drop_model();
 }
 
-/* A recurrence has no last position; beyond what can be planned it is told in tokens. */
+/* A recurrent model has no position limit; a text that cannot be planned is refused with a number
+ * of tokens. */
 static void a_text_too_long_to_plan_is_told_in_tokens(void **state)
 {
     (void)state;
@@ -505,7 +505,7 @@ static void standard_input_is_a_prompt(void **state)
     drop_model();
 }
 
-/* Before there is anything to answer in, an interrupt is told to whoever called. */
+/* An interrupt before the result exists returns an error to the caller. */
 static void an_interrupt_before_the_memory_is_told(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampler_test.c - tokens out of logits: what is left to choose from, by a plain sort; how often
- * each is chosen; and that nothing but (seed, count, logits) decides. */
+/* sampler_test.c - sampling from logits: the remaining candidates against a plain sort, their
+ * frequencies, and that the token depends only on (seed, count, logits). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void make_logits(uint64_t turn)
         logits[v] = (float)(hr_random_mix(SEED + turn * V + (uint64_t)v) % 13) - 6;
 }
 
-/* All tokens, the likeliest first, and their probabilities: the definition, sorted by insertion. */
+/* All tokens, the likeliest first, and their probabilities: by definition, with insertion sort. */
 static int32_t left_of(const hr_sampling *s, int32_t order[V], double p[V])
 {
     double sum = 0, held = 0;
@@ -152,7 +152,7 @@ static void numbers_out_of_range_are_refused(void **state)
     assert_string_equal(err.message, "--top-p 1.0000001 is not above 0 and at most 1");
 }
 
-/* Divided by less than 1, or multiplied by more, a large logit leaves the floats. */
+/* Dividing by less than 1, or multiplying by more, can overflow a large logit. */
 static void what_the_penalty_makes_infinite_is_no_choice(void **state)
 {
     (void)state;

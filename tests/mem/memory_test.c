@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/mem/memory_test.c - what memory gives, what it refuses, and that it asks no more once
- * sealed. What ends or seals a process happens in a child. */
+/* memory_test.c - allocation, refusals, and no allocation after the seal. Cases that end or seal
+ * the process run in a child. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,15 +25,15 @@
 
 static const int64_t MiB = 1 << 20;
 
-/* What is shared with children. */
+/* Shared with child processes. */
 static struct {
     hr_error said;
     volatile sig_atomic_t interrupts;
 } * shared;
 
-static hr_error *said; /* the one there */
+static hr_error *said; /* the error in shared memory */
 
-/* How a child that runs `scene` ends: its status, or minus the signal. */
+/* Runs `scene` in a child; returns its exit status, or minus the signal. */
 static int in_child(hr_status (*scene)(void))
 {
     *said = (hr_error){ 0 };
@@ -143,8 +143,8 @@ static void an_arena_above_ulimit_is_refused_by_name(void **state)
     assert_non_null(strstr(said->message, "ulimit -v"));
 }
 
-/* Half a GiB takes 30 ms and more where memory is quick. Another process interrupts: signals come
- * late under ThreadSanitizer. */
+/* Populating half a GiB takes at least 30 ms. Another process sends the interrupt, because signals
+ * are delayed under ThreadSanitizer. */
 static hr_status interrupt_an_arena(void)
 {
     hr_plan plan;

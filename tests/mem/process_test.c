@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/mem/process_test.c - planned beside measured. Every measurement is a process of its own:
- * this program, run again with the bytes of its arena and its threads, does what a training run
- * does. */
+/* process_test.c - planned against measured memory. Every measurement is a process of its own: this
+ * program, started with the arena size and the number of threads, does what a training run does. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,7 +106,7 @@ static void expect_close(int64_t arena_bytes, int32_t threads, int64_t planning_
     const outcome found = run_apart(arena_bytes, threads, planning_bytes);
     if (!hr_process_is_exact()) return;
     const int64_t missing = found.planned_bytes - found.measured_bytes;
-    const int64_t files_bytes = 4 * MiB; /* the share of the kernel's line that is page cache */
+    const int64_t files_bytes = 4 * MiB; /* page cache part of the kernel memory */
     assert_true(missing >= 0);
     assert_true(missing <= (found.planned_bytes > 256 * MiB ? found.planned_bytes / 100 : 4 * MiB));
     assert_true(found.tables_bytes <=
@@ -154,8 +153,8 @@ static void the_lines_sum_to_the_process(void **state)
     assert_int_equal(plan.process[4].bytes, 38 * MiB - 2 * HR_STACK_BYTES - arena);
 }
 
-/* The thread comes from another processor and is left where the pages went, free to move as it was
- * before. Half of the times would be enough: the system may move it at any moment. */
+/* The thread starts on another processor, and ends on the one where the pages were freed, with its
+ * old affinity mask. Half of the attempts are enough: the system may move it at any time. */
 static void pages_are_given_back_on_one_processor(void **state)
 {
     (void)state;
@@ -185,11 +184,11 @@ static void pages_are_given_back_on_one_processor(void **state)
         assert_int_equal(mprotect(base, 65536, PROT_READ), -1); /* nothing is mapped there */
         assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
         assert_true(CPU_EQUAL(&allowed, &after));
-        hr_process_give_back(&span, first); /* accepts what is empty */
+        hr_process_give_back(&span, first); /* accepts an empty span */
     }
     print_message("%d of %d\n", there, TRIES);
     assert_true(there > TRIES / 2);
-    /* A processor that is not allowed is not gone to, and the pages go all the same. */
+    /* A processor outside the affinity mask is ignored, and the pages are freed anyway. */
     hr_span span = { mmap(0, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 65536 };
     const void *base = span.base;
     assert_int_equal(sched_setaffinity(0, sizeof other, &other), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the doctor says, held against what the system says elsewhere. */
+/* doctor_test.c - the output of doctor, compared with other sources on the system. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics read back with a JSON parser, bit for bit. */
+/* metrics_test.c - metrics are parsed again, bit for bit. */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -177,7 +177,7 @@ static void a_file_without_a_name_is_told(void **state)
     assert_non_null(strstr(err.message, path));
     assert_int_equal(hr_metrics_close(&metrics, &err), HR_OK);
     assert_int_equal(hr_metrics_check_name(&metrics, &err), HR_OK);
-    assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0); /* drop_path's */
+    assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0); /* removed by drop_path */
 }
 
 static void a_full_disk_is_a_failure(void **state)
@@ -194,7 +194,7 @@ static void a_full_disk_is_a_failure(void **state)
     assert_int_equal(hr_metrics_close(&metrics, NULL), HR_OK);
 }
 
-/* A limit on the size of files stands for a disk that is full in the middle of a line. */
+/* A file size limit simulates a disk that is full in the middle of a line. */
 static void half_a_line_is_taken_back(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The progress line on a pseudo-terminal, and its absence on a pipe. */
+/* progress_test.c - the progress line on a pseudo-terminal, and none on a pipe. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 
 static const hr_progress_line middle = { 40, 300, 3.25, 18400.7, 83.9, 62000000, 62914560 };
 
-/* A terminal of so many columns; what is written to *terminal is read from the result. Without
- * /dev/ptmx or /dev/pts, as in a bare chroot, there is none, and the test is skipped. */
+/* Opens a terminal of this width; output to *terminal is read from the returned descriptor. Skips
+ * the test when there is no /dev/ptmx or /dev/pts, as in a bare chroot. */
 static int open_terminal(int *terminal, unsigned short columns)
 {
     const int master = posix_openpt(O_RDWR | O_NOCTTY);
