@@ -35,7 +35,7 @@ static bool is_nan(hr_bf16 half)
     return (half & 0x7fff) > 0x7f80;
 }
 
-static void every_pattern_survives_the_way_to_fp32_and_back(void **state)
+static void every_pattern_converts_to_fp32_and_back_unchanged(void **state)
 {
     (void)state;
     for (uint32_t half = 0; half < 0x10000; half++) {
@@ -47,7 +47,7 @@ static void every_pattern_survives_the_way_to_fp32_and_back(void **state)
 }
 
 /* For every bf16 number: the fp32 numbers around it, and around the midpoint to the next one. */
-static void rounding_takes_the_nearest_and_of_two_the_even_one(void **state)
+static void rounding_is_to_nearest_with_ties_to_even(void **state)
 {
     (void)state;
     static const uint32_t offsets[] = { 0, 1, 0x4000, 0x7fff, 0x8000, 0x8001, 0xc000, 0xffff };
@@ -79,8 +79,8 @@ static void infinity_stays_and_a_nan_stays_a_quiet_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pattern_survives_the_way_to_fp32_and_back),
-        cmocka_unit_test(rounding_takes_the_nearest_and_of_two_the_even_one),
+        cmocka_unit_test(every_pattern_converts_to_fp32_and_back_unchanged),
+        cmocka_unit_test(rounding_is_to_nearest_with_ties_to_even),
         cmocka_unit_test(infinity_stays_and_a_nan_stays_a_quiet_nan),
     };
     return cmocka_run_group_tests(tests, 0, 0);

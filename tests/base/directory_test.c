@@ -35,7 +35,7 @@ static bool see(void *context, const char *name)
     return ++n->count < n->most;
 }
 
-static void every_name_is_told_once(void **state)
+static void every_name_is_listed_once(void **state)
 {
     (void)state;
     hr_error err;
@@ -58,7 +58,7 @@ static void every_name_is_told_once(void **state)
     hr_folder_close(&folder);
 }
 
-static void a_directory_goes_with_its_files_and_no_others(void **state)
+static void a_directory_is_removed_with_its_files_and_no_others(void **state)
 {
     (void)state;
     hr_error err;
@@ -95,8 +95,8 @@ static void a_directory_goes_with_its_files_and_no_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_name_is_told_once),
-        cmocka_unit_test(a_directory_goes_with_its_files_and_no_others),
+        cmocka_unit_test(every_name_is_listed_once),
+        cmocka_unit_test(a_directory_is_removed_with_its_files_and_no_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

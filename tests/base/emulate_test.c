@@ -97,7 +97,7 @@ static uint16_t draw_bf16(int kind, uint64_t index)
     return (uint16_t)((bits & 0x81ff) + (bits >> 31 ? 30 << 7 : 95 << 7));
 }
 
-static void products_of_pairs_are_those_of_the_instruction(void **state)
+static void emulated_pair_products_equal_the_instruction(void **state)
 {
     (void)state;
     hr_test_require("avx512bf16");
@@ -117,7 +117,7 @@ static void products_of_pairs_are_those_of_the_instruction(void **state)
     assert_int_equal(own, _mm_getcsr());
 }
 
-static void conversions_are_those_of_the_instruction(void **state)
+static void emulated_conversions_equal_the_instruction(void **state)
 {
     (void)state;
     hr_test_require("avx512bf16");
@@ -141,7 +141,7 @@ static void tiles_emulated(float c[16][16], const uint16_t a[16][32], const uint
     hr_tile_release();
 }
 
-static void products_of_tiles_are_those_of_the_instruction(void **state)
+static void emulated_tile_products_equal_the_instruction(void **state)
 {
     (void)state;
     hr_test_require("amx");
@@ -187,7 +187,7 @@ static void whole_numbers_multiply_as_matrices(void **state)
 
 /* 1, then 2^-24 three times. Added one by one, each is rounded away. Here the even chain, 1 +
  * 2^-24, is 1; the odd one is 2^-23, which is not rounded away. */
-static void even_and_odd_products_are_two_sums_until_the_end(void **state)
+static void even_and_odd_products_are_summed_separately(void **state)
 {
     (void)state;
     uint16_t a[16][32] = { { 0 } }, b[16][32] = { { 0 } };
@@ -200,7 +200,7 @@ static void even_and_odd_products_are_two_sums_until_the_end(void **state)
     assert_true(c[0][0] == 1 + 0x1p-23f);
 }
 
-static void tiles_take_denormals_for_zero(void **state)
+static void tiles_treat_denormals_as_zero(void **state)
 {
     (void)state;
     uint16_t a[16][32] = { { 0 } }, b[16][32] = { { 0 } };
@@ -217,12 +217,12 @@ static void tiles_take_denormals_for_zero(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_pairs_are_those_of_the_instruction),
-        cmocka_unit_test(conversions_are_those_of_the_instruction),
-        cmocka_unit_test(products_of_tiles_are_those_of_the_instruction),
+        cmocka_unit_test(emulated_pair_products_equal_the_instruction),
+        cmocka_unit_test(emulated_conversions_equal_the_instruction),
+        cmocka_unit_test(emulated_tile_products_equal_the_instruction),
         cmocka_unit_test(whole_numbers_multiply_as_matrices),
-        cmocka_unit_test(even_and_odd_products_are_two_sums_until_the_end),
-        cmocka_unit_test(tiles_take_denormals_for_zero),
+        cmocka_unit_test(even_and_odd_products_are_summed_separately),
+        cmocka_unit_test(tiles_treat_denormals_as_zero),
     };
     printf("seed %d\n", SEED);
     return cmocka_run_group_tests(tests, 0, 0);

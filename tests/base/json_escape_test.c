@@ -27,7 +27,7 @@ static int64_t escape(char *quoted, int64_t room, const char *text, int64_t byte
     return used;
 }
 
-static void what_json_cannot_hold_is_escaped(void **state)
+static void characters_that_json_forbids_are_escaped(void **state)
 {
     (void)state;
     static const struct {
@@ -58,7 +58,7 @@ static void what_json_cannot_hold_is_escaped(void **state)
 }
 
 /* Every byte that jansson would refuse becomes U+FFFD: counted independently. */
-static void any_bytes_are_a_string_and_whole_characters_stay(void **state)
+static void any_bytes_become_a_string_and_valid_characters_are_kept(void **state)
 {
     (void)state;
     uint64_t draw = 23;
@@ -100,8 +100,8 @@ static void any_bytes_are_a_string_and_whole_characters_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_json_cannot_hold_is_escaped),
-        cmocka_unit_test(any_bytes_are_a_string_and_whole_characters_stay),
+        cmocka_unit_test(characters_that_json_forbids_are_escaped),
+        cmocka_unit_test(any_bytes_become_a_string_and_valid_characters_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

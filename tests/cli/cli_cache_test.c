@@ -41,7 +41,7 @@ static bool is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-static void every_command_has_the_same_cache(void **state)
+static void every_command_uses_the_same_cache(void **state)
 {
     (void)state;
     require_program();
@@ -104,7 +104,7 @@ static void is_made_again(const char *recipe, const char *ending)
     assert_int_equal(run("cache clear"), HR_OK);
 }
 
-static void a_damaged_file_is_made_again(void **state)
+static void a_damaged_file_is_rebuilt(void **state)
 {
     (void)state;
     require_program();
@@ -119,7 +119,7 @@ static void a_damaged_file_is_made_again(void **state)
 }
 
 /* An empty text has no tokens; this is not reported as damage. */
-static void a_text_without_tokens_is_no_damage(void **state)
+static void a_text_without_tokens_is_not_damage(void **state)
 {
     (void)state;
     require_program();
@@ -132,7 +132,7 @@ static void a_text_without_tokens_is_no_damage(void **state)
     }
 }
 
-static void the_least_recently_used_go_first_and_those_in_use_stay(void **state)
+static void the_least_recently_used_are_removed_first_and_those_in_use_stay(void **state)
 {
     (void)state;
     require_program();
@@ -207,7 +207,7 @@ static void a_run_keeps_the_cache_within_its_limit(void **state)
                         "was given \"plenty\"\n");
 }
 
-static void a_run_goes_on_while_its_cache_is_cleared(void **state)
+static void a_run_continues_while_its_cache_is_cleared(void **state)
 {
     (void)state;
     require_program();
@@ -234,12 +234,12 @@ static void a_run_goes_on_while_its_cache_is_cleared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_A_CACHE(every_command_has_the_same_cache),
-        WITH_A_CACHE(a_damaged_file_is_made_again),
-        WITH_A_CACHE(a_text_without_tokens_is_no_damage),
-        WITH_A_CACHE(the_least_recently_used_go_first_and_those_in_use_stay),
+        WITH_A_CACHE(every_command_uses_the_same_cache),
+        WITH_A_CACHE(a_damaged_file_is_rebuilt),
+        WITH_A_CACHE(a_text_without_tokens_is_not_damage),
+        WITH_A_CACHE(the_least_recently_used_are_removed_first_and_those_in_use_stay),
         WITH_A_CACHE(a_run_keeps_the_cache_within_its_limit),
-        WITH_A_CACHE(a_run_goes_on_while_its_cache_is_cleared),
+        WITH_A_CACHE(a_run_continues_while_its_cache_is_cleared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static const char *steps_kept(void)
     return steps;
 }
 
-static void the_newest_the_best_and_those_of_every_so_many_steps_stay(void **state)
+static void the_newest_the_best_and_periodic_checkpoints_are_kept(void **state)
 {
     (void)state;
     require_program();
@@ -63,7 +63,7 @@ static void the_newest_the_best_and_those_of_every_so_many_steps_stay(void **sta
     json_decref(all);
 }
 
-static void patience_and_time_end_a_run(void **state)
+static void patience_and_time_limit_end_a_run(void **state)
 {
     (void)state;
     require_program();
@@ -101,7 +101,7 @@ static void patience_and_time_end_a_run(void **state)
     assert_int_equal(system("grep -q '\"signal\":\"time\"' run/metrics.jsonl"), 0);
 }
 
-static void signals_save_and_report_and_the_run_goes_on(void **state)
+static void signals_save_and_report_and_the_run_continues(void **state)
 {
     (void)state;
     require_program();
@@ -134,7 +134,7 @@ static const char *text_of_weights(char *text, int64_t *bytes)
     return text;
 }
 
-static void a_run_that_goes_on_is_the_run_that_never_stopped(void **state)
+static void a_resumed_run_equals_an_uninterrupted_run(void **state)
 {
     (void)state;
     require_program();
@@ -191,7 +191,7 @@ static void another_recipe_or_text_is_refused_unless_allowed(void **state)
 }
 
 /* The average starts from the current weights. A deprecated key name is no change. */
-static void an_average_may_be_asked_for_later(void **state)
+static void the_ema_can_be_enabled_later(void **state)
 {
     (void)state;
     require_program();
@@ -229,7 +229,7 @@ static void a_second_run_in_a_folder_is_refused(void **state)
     assert_int_equal(run("%s --fresh", run_words), HR_OK); /* the lock of a dead process is free */
 }
 
-static void a_step_that_goes_wrong_is_left_out_or_gone_back_from(void **state)
+static void a_bad_step_is_skipped_or_rolled_back(void **state)
 {
     (void)state;
     require_program();
@@ -258,7 +258,7 @@ static void a_step_that_goes_wrong_is_left_out_or_gone_back_from(void **state)
 }
 
 /* Damaged weights stay damaged: skipping steps and rolling back are limited. */
-static void a_run_that_only_goes_wrong_ends(void **state)
+static void a_run_with_only_bad_steps_ends(void **state)
 {
     (void)state;
     require_program();
@@ -302,7 +302,7 @@ static void put_ruined(int32_t checkpoint_every)
 }
 
 /* During a rollback, the weights in memory are of two steps and are not a checkpoint. */
-static void a_signal_while_it_goes_back_leaves_what_it_goes_back_to(void **state)
+static void a_signal_during_a_rollback_keeps_its_checkpoint(void **state)
 {
     (void)state;
     require_program();
@@ -325,7 +325,7 @@ static void a_signal_while_it_goes_back_leaves_what_it_goes_back_to(void **state
 }
 
 /* The run uses the directory that has the name: no other run can enter it, and the log is there. */
-static void a_folder_that_was_moved_away_is_made_again(void **state)
+static void a_directory_that_was_moved_away_is_created_again(void **state)
 {
     (void)state;
     require_program();
@@ -355,7 +355,7 @@ static void a_folder_that_was_moved_away_is_made_again(void **state)
 
 /* The newest of several checkpoints is damaged while the run is stopped, repeated until the damage
  * falls between its creation and the next rollback. */
-static void what_is_gone_back_to_is_whole(void **state)
+static void a_rollback_uses_an_undamaged_checkpoint(void **state)
 {
     (void)state;
     require_program();
@@ -382,7 +382,7 @@ static void what_is_gone_back_to_is_whole(void **state)
 }
 
 /* Like timeout(1): to the process, and to its group. */
-static void sigterm_that_comes_twice_is_one_request(void **state)
+static void two_sigterms_in_a_row_are_one_request(void **state)
 {
     (void)state;
     require_program();
@@ -397,7 +397,7 @@ static void sigterm_that_comes_twice_is_one_request(void **state)
             HR_INTERRUPTED);
 }
 
-static void what_cannot_be_removed_is_told_and_the_run_goes_on(void **state)
+static void a_failed_removal_is_reported_and_the_run_continues(void **state)
 {
     (void)state;
     require_program();
@@ -417,7 +417,7 @@ static void what_cannot_be_removed_is_told_and_the_run_goes_on(void **state)
 }
 
 /* Every line would be duplicated, and the length in checkpoints would be wrong. */
-static void lines_beside_the_log_go_into_another_file(void **state)
+static void a_second_metrics_file_must_differ_from_the_log(void **state)
 {
     (void)state;
     require_program();
@@ -434,21 +434,21 @@ static void lines_beside_the_log_go_into_another_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(the_newest_the_best_and_those_of_every_so_many_steps_stay),
-        IN_A_FOLDER(patience_and_time_end_a_run),
-        IN_A_FOLDER(signals_save_and_report_and_the_run_goes_on),
-        IN_A_FOLDER(a_run_that_goes_on_is_the_run_that_never_stopped),
+        IN_A_FOLDER(the_newest_the_best_and_periodic_checkpoints_are_kept),
+        IN_A_FOLDER(patience_and_time_limit_end_a_run),
+        IN_A_FOLDER(signals_save_and_report_and_the_run_continues),
+        IN_A_FOLDER(a_resumed_run_equals_an_uninterrupted_run),
         IN_A_FOLDER(another_recipe_or_text_is_refused_unless_allowed),
-        IN_A_FOLDER(an_average_may_be_asked_for_later),
+        IN_A_FOLDER(the_ema_can_be_enabled_later),
         IN_A_FOLDER(a_second_run_in_a_folder_is_refused),
-        IN_A_FOLDER(a_step_that_goes_wrong_is_left_out_or_gone_back_from),
-        IN_A_FOLDER(a_run_that_only_goes_wrong_ends),
-        IN_A_FOLDER(a_folder_that_was_moved_away_is_made_again),
-        IN_A_FOLDER(what_is_gone_back_to_is_whole),
-        IN_A_FOLDER(sigterm_that_comes_twice_is_one_request),
-        IN_A_FOLDER(what_cannot_be_removed_is_told_and_the_run_goes_on),
-        IN_A_FOLDER(lines_beside_the_log_go_into_another_file),
-        IN_A_FOLDER(a_signal_while_it_goes_back_leaves_what_it_goes_back_to),
+        IN_A_FOLDER(a_bad_step_is_skipped_or_rolled_back),
+        IN_A_FOLDER(a_run_with_only_bad_steps_ends),
+        IN_A_FOLDER(a_directory_that_was_moved_away_is_created_again),
+        IN_A_FOLDER(a_rollback_uses_an_undamaged_checkpoint),
+        IN_A_FOLDER(two_sigterms_in_a_row_are_one_request),
+        IN_A_FOLDER(a_failed_removal_is_reported_and_the_run_continues),
+        IN_A_FOLDER(a_second_metrics_file_must_differ_from_the_log),
+        IN_A_FOLDER(a_signal_during_a_rollback_keeps_its_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

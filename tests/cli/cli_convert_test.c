@@ -55,7 +55,7 @@ static void put_mixed(void)
     put("mixed/tokenizer.json", "{}\n");
 }
 
-static void there_and_back_is_the_same(void **state)
+static void a_round_trip_is_byte_identical(void **state)
 {
     (void)state;
     oracle_file whole = { 0 };
@@ -95,7 +95,7 @@ static void there_and_back_is_the_same(void **state)
     oracle_close(&whole);
 }
 
-static void rounding_is_asked_for(void **state)
+static void rounding_needs_an_option(void **state)
 {
     (void)state;
     static const float values[] = { 1,        -2.5f,   0,        -0.0f,    1.00390625f, 1.01171875f,
@@ -193,7 +193,7 @@ static void every_count_of_elements_is_converted(void **state)
     oracle_close(&whole);
 }
 
-static void what_cannot_be_converted_is_refused(void **state)
+static void invalid_conversions_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -264,7 +264,7 @@ static void put_folder(const char *folder, float value, const char *config)
     put(path, "#version: 0.2\n");
 }
 
-static void a_config_that_is_no_json_is_refused(void **state)
+static void a_config_with_invalid_json_is_refused(void **state)
 {
     (void)state;
     require_program();
@@ -329,7 +329,7 @@ static void a_conversion_that_is_interrupted_leaves_nothing(void **state)
 }
 
 /* Blanks in a header are skipped once and use no memory. */
-static void blanks_of_a_header_take_their_own_bytes_alone(void **state)
+static void blanks_in_a_header_need_no_memory(void **state)
 {
     (void)state;
     enum { BLANKS = 20 << 20 };
@@ -376,7 +376,7 @@ static void goes_on_from(const char *words, const char *folder)
     assert_non_null(strstr(err, "model.d_model is 24, but the model in"));
 }
 
-static void a_run_goes_on_from_its_own_folder(void **state)
+static void a_run_starts_from_the_directory_that_a_run_wrote(void **state)
 {
     (void)state;
     static const char *const families[] = { "needle",  "gpt_neox", "llama", "gpt2",   "opt",
@@ -402,7 +402,7 @@ static void a_run_goes_on_from_its_own_folder(void **state)
     assert_null(strstr(out, "initial values"));
 }
 
-static void a_folder_that_lies_ends_with_its_code(void **state)
+static void a_directory_with_a_wrong_config_has_its_exit_code(void **state)
 {
     (void)state;
     require_program();
@@ -435,16 +435,16 @@ static void a_folder_that_lies_ends_with_its_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(there_and_back_is_the_same),
-        IN_A_FOLDER(rounding_is_asked_for),
+        IN_A_FOLDER(a_round_trip_is_byte_identical),
+        IN_A_FOLDER(rounding_needs_an_option),
         IN_A_FOLDER(every_count_of_elements_is_converted),
-        IN_A_FOLDER(what_cannot_be_converted_is_refused),
-        IN_A_FOLDER(a_config_that_is_no_json_is_refused),
+        IN_A_FOLDER(invalid_conversions_are_refused),
+        IN_A_FOLDER(a_config_with_invalid_json_is_refused),
         IN_A_FOLDER(a_conversion_that_fails_leaves_nothing),
         IN_A_FOLDER(a_conversion_that_is_interrupted_leaves_nothing),
-        IN_A_FOLDER(blanks_of_a_header_take_their_own_bytes_alone),
-        IN_A_FOLDER(a_run_goes_on_from_its_own_folder),
-        IN_A_FOLDER(a_folder_that_lies_ends_with_its_code),
+        IN_A_FOLDER(blanks_in_a_header_need_no_memory),
+        IN_A_FOLDER(a_run_starts_from_the_directory_that_a_run_wrote),
+        IN_A_FOLDER(a_directory_with_a_wrong_config_has_its_exit_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

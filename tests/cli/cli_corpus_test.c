@@ -65,7 +65,7 @@ static void put_both(const char *lines, const char *rows)
     stored_end(&file, rows);
 }
 
-static void a_masked_prompt_is_a_label_that_is_ignored(void **state)
+static void a_masked_prompt_equals_ignored_labels(void **state)
 {
     (void)state;
     require_program();
@@ -91,7 +91,7 @@ static void a_masked_prompt_is_a_label_that_is_ignored(void **state)
 
 /* A directory, compressed files and a held-out share stay within the plan, and give the same losses
  * again from the cache with another micro-batch. */
-static void a_mixture_trains_inside_its_plan_and_again_from_its_cache(void **state)
+static void a_mixture_trains_within_its_plan_and_again_from_its_cache(void **state)
 {
     (void)state;
     require_program();
@@ -136,7 +136,7 @@ static int64_t number(const json_t *told, int32_t text, const char *key)
     return json_integer_value(json_object_get(json_array_get(texts, (size_t)text), key));
 }
 
-static void inspecting_says_what_there_is(void **state)
+static void inspect_shows_the_texts_of_a_recipe(void **state)
 {
     (void)state;
     require_program();
@@ -173,7 +173,7 @@ static int cached(const char *part)
 }
 
 /* A signal while a shard is written: the texts of its tokens are printed just before. */
-static void an_interrupted_look_leaves_nothing_behind(void **state)
+static void an_interrupted_inspect_leaves_nothing_behind(void **state)
 {
     (void)state;
     require_program();
@@ -205,7 +205,7 @@ static void an_interrupted_look_leaves_nothing_behind(void **state)
     assert_int_equal(run("data inspect recipe.yaml data.train=long.txt data.cache=cache"), HR_OK);
 }
 
-static void what_cannot_be_read_ends_with_its_code(void **state)
+static void unreadable_input_has_its_exit_code(void **state)
 {
     (void)state;
     require_program();
@@ -246,11 +246,11 @@ static void what_cannot_be_read_ends_with_its_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_masked_prompt_is_a_label_that_is_ignored),
-        IN_A_FOLDER(a_mixture_trains_inside_its_plan_and_again_from_its_cache),
-        IN_A_FOLDER(inspecting_says_what_there_is),
-        IN_A_FOLDER(an_interrupted_look_leaves_nothing_behind),
-        IN_A_FOLDER(what_cannot_be_read_ends_with_its_code),
+        IN_A_FOLDER(a_masked_prompt_equals_ignored_labels),
+        IN_A_FOLDER(a_mixture_trains_within_its_plan_and_again_from_its_cache),
+        IN_A_FOLDER(inspect_shows_the_texts_of_a_recipe),
+        IN_A_FOLDER(an_interrupted_inspect_leaves_nothing_behind),
+        IN_A_FOLDER(unreadable_input_has_its_exit_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

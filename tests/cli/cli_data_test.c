@@ -67,7 +67,7 @@ static double worst_loss(const char *family, const double losses[STEPS])
 
 /* Some rows have more ignored labels than others, so the mean of the micro-batch means would
  * differ. */
-static void a_fixed_batch_gives_the_losses_of_another_trainer_in_any_micro_batches(void **state)
+static void a_fixed_batch_gives_the_losses_of_pytorch_with_any_micro_batch(void **state)
 {
     static const char *const cuts[] = { "", "memory.micro_batch=1",
                                         "memory.micro_batch=1 "
@@ -95,7 +95,7 @@ static void a_fixed_batch_gives_the_losses_of_another_trainer_in_any_micro_batch
 }
 
 /* No step may allocate after the run has begun: the trap ends a run that does. */
-static void rows_are_read_without_asking_for_memory(void **state)
+static void rows_are_read_without_allocating(void **state)
 {
     (void)state;
     require_program();
@@ -133,7 +133,7 @@ static void put_rows(const char *name, const char *text, int64_t bytes)
 }
 
 /* Steps beyond an epoch and evaluations with a partial batch: bit-identical. */
-static void rows_are_what_the_windows_of_a_text_are(void **state)
+static void rows_train_like_the_windows_of_a_text(void **state)
 {
     static char text[PROGRAM_TEXT_BYTES];
     double of_text[STEPS], of_rows[STEPS];
@@ -170,7 +170,7 @@ static void rows_are_what_the_windows_of_a_text_are(void **state)
 }
 
 /* Validation on a text, training on rows; sampling works too. */
-static void a_text_may_stand_beside_rows(void **state)
+static void a_text_can_be_used_beside_rows(void **state)
 {
     static char text[PROGRAM_TEXT_BYTES];
     (void)state;
@@ -331,10 +331,10 @@ static void a_fixed_batch_of_other_rows_is_refused_by_its_key(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_fixed_batch_gives_the_losses_of_another_trainer_in_any_micro_batches),
-        IN_A_FOLDER(rows_are_read_without_asking_for_memory),
-        IN_A_FOLDER(rows_are_what_the_windows_of_a_text_are),
-        IN_A_FOLDER(a_text_may_stand_beside_rows),
+        IN_A_FOLDER(a_fixed_batch_gives_the_losses_of_pytorch_with_any_micro_batch),
+        IN_A_FOLDER(rows_are_read_without_allocating),
+        IN_A_FOLDER(rows_train_like_the_windows_of_a_text),
+        IN_A_FOLDER(a_text_can_be_used_beside_rows),
         IN_A_FOLDER(a_plan_has_the_shape_of_its_rows),
         IN_A_FOLDER(rows_that_do_not_fit_the_run_are_refused),
         IN_A_FOLDER(a_fixed_batch_of_other_rows_is_refused_by_its_key),

@@ -65,7 +65,7 @@ static int64_t folder_bytes(const char *folder)
     return bytes;
 }
 
-static void the_plan_knows_the_bytes_of_checkpoints_logs_and_shards(void **state)
+static void the_plan_includes_the_bytes_of_checkpoints_logs_and_shards(void **state)
 {
     static const struct {
         const char *words;
@@ -116,7 +116,7 @@ static void the_plan_knows_the_bytes_of_checkpoints_logs_and_shards(void **state
     assert_non_null(strstr(out, "a step, at most"));
 }
 
-static void a_run_without_room_on_the_disk_does_not_begin(void **state)
+static void a_run_without_enough_disk_space_is_refused(void **state)
 {
     static const char script[] = "\"$HEADROOM\" train recipe.yaml data.train=text.txt "
                                  "--out disk/run; code=$?; find disk -name '*.safetensors'; "
@@ -149,7 +149,7 @@ static void a_run_without_room_on_the_disk_does_not_begin(void **state)
 }
 
 /* The disk is filled after the first checkpoint, and emptied after a save has failed. */
-static void a_disk_that_fills_up_costs_checkpoints_and_not_the_run(void **state)
+static void a_disk_that_fills_up_loses_checkpoints_but_not_the_run(void **state)
 {
     (void)state;
     prepare();
@@ -179,9 +179,9 @@ static void a_disk_that_fills_up_costs_checkpoints_and_not_the_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(the_plan_knows_the_bytes_of_checkpoints_logs_and_shards),
-        IN_A_FOLDER(a_run_without_room_on_the_disk_does_not_begin),
-        IN_A_FOLDER(a_disk_that_fills_up_costs_checkpoints_and_not_the_run),
+        IN_A_FOLDER(the_plan_includes_the_bytes_of_checkpoints_logs_and_shards),
+        IN_A_FOLDER(a_run_without_enough_disk_space_is_refused),
+        IN_A_FOLDER(a_disk_that_fills_up_loses_checkpoints_but_not_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void the_text_of_every_kind_of_file_is_scored(void **state)
         are_predicted(files[i], "ne two three four five six seven");
 }
 
-static void a_prompt_is_read_and_not_scored(void **state)
+static void a_prompt_is_context_and_not_scored(void **state)
 {
     (void)state;
     require_program();
@@ -75,7 +75,7 @@ static void a_prompt_is_read_and_not_scored(void **state)
 }
 
 /* The end-of-text id of the tokenizer separates documents and is a target, as in training. */
-static void documents_end_as_in_training(void **state)
+static void documents_are_separated_as_in_training(void **state)
 {
     (void)state;
     require_program();
@@ -104,7 +104,7 @@ static void ids_of_other_programs_need_no_tokenizer(void **state)
     assert_non_null(strstr(err, "type ids=u16"));
 }
 
-static void what_cannot_be_read_is_refused_and_nothing_is_written_over(void **state)
+static void unreadable_input_is_refused_and_nothing_is_overwritten(void **state)
 {
     (void)state;
     require_program();
@@ -126,10 +126,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(the_text_of_every_kind_of_file_is_scored),
-        IN_A_FOLDER(a_prompt_is_read_and_not_scored),
-        IN_A_FOLDER(documents_end_as_in_training),
+        IN_A_FOLDER(a_prompt_is_context_and_not_scored),
+        IN_A_FOLDER(documents_are_separated_as_in_training),
         IN_A_FOLDER(ids_of_other_programs_need_no_tokenizer),
-        IN_A_FOLDER(what_cannot_be_read_is_refused_and_nothing_is_written_over),
+        IN_A_FOLDER(unreadable_input_is_refused_and_nothing_is_overwritten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ static void links_to_another_model_are_refused(void **state)
     shell("diff -r folder kept");
 }
 
-static void an_average_of_another_model_is_refused(void **state)
+static void the_ema_of_another_model_is_refused(void **state)
 {
     (void)state;
     require_program();
@@ -123,7 +123,7 @@ static void an_average_of_another_model_is_refused(void **state)
     assert_int_equal(run("%s folder", train), HR_OK);
 }
 
-static void texts_and_what_is_no_model_may_lie_in_the_folder(void **state)
+static void texts_and_other_files_are_allowed_in_the_directory(void **state)
 {
     (void)state;
     require_program();
@@ -134,7 +134,7 @@ static void texts_and_what_is_no_model_may_lie_in_the_folder(void **state)
 }
 
 /* The directory of a run, into which another model was copied later. */
-static void another_model_beside_checkpoints_is_not_lost(void **state)
+static void another_model_beside_checkpoints_is_not_deleted(void **state)
 {
     (void)state;
     require_program();
@@ -152,7 +152,7 @@ static void another_model_beside_checkpoints_is_not_lost(void **state)
 }
 
 /* The files after a kill before the first checkpoint: a lock and a log. */
-static void a_run_that_had_no_checkpoint_yet_begins_again(void **state)
+static void a_run_without_a_checkpoint_starts_again(void **state)
 {
     (void)state;
     require_program();
@@ -171,10 +171,10 @@ int main(void)
         IN_A_FOLDER(files_that_a_run_would_replace_are_refused),
         IN_A_FOLDER(files_that_a_run_would_mix_with_its_own_are_refused),
         IN_A_FOLDER(links_to_another_model_are_refused),
-        IN_A_FOLDER(an_average_of_another_model_is_refused),
-        IN_A_FOLDER(texts_and_what_is_no_model_may_lie_in_the_folder),
-        IN_A_FOLDER(another_model_beside_checkpoints_is_not_lost),
-        IN_A_FOLDER(a_run_that_had_no_checkpoint_yet_begins_again),
+        IN_A_FOLDER(the_ema_of_another_model_is_refused),
+        IN_A_FOLDER(texts_and_other_files_are_allowed_in_the_directory),
+        IN_A_FOLDER(another_model_beside_checkpoints_is_not_deleted),
+        IN_A_FOLDER(a_run_without_a_checkpoint_starts_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -394,7 +394,7 @@ static bool is_same(void)
     return system("cmp -s before.txt after.txt") == 0;
 }
 
-static void what_a_run_cannot_go_on_with_is_told_and_left_or_passed_over(void **state)
+static void unusable_checkpoints_are_reported_and_refused_or_skipped(void **state)
 {
     (void)state;
     prepare();
@@ -425,7 +425,7 @@ static void what_a_run_cannot_go_on_with_is_told_and_left_or_passed_over(void **
     assert_int_equal(wrong, 0);
 }
 
-static void a_log_that_is_missing_is_told_and_begins_anew(void **state)
+static void a_missing_log_is_reported_and_started_again(void **state)
 {
     (void)state;
     prepare();
@@ -438,7 +438,7 @@ static void a_log_that_is_missing_is_told_and_begins_anew(void **state)
 }
 
 /* A link that leads out of the directory and its target are unchanged. */
-static void what_a_link_leads_to_is_left_alone(void **state)
+static void the_target_of_a_link_is_unchanged(void **state)
 {
     (void)state;
     prepare();
@@ -461,7 +461,7 @@ static void what_a_link_leads_to_is_left_alone(void **state)
 }
 
 /* A path can be short enough itself but too long for the files in it. */
-static void a_path_that_is_too_long_is_told_before_anything_is_made(void **state)
+static void a_path_that_is_too_long_is_refused_before_anything_is_created(void **state)
 {
     (void)state;
     require_program();
@@ -487,7 +487,7 @@ static void a_path_that_is_too_long_is_told_before_anything_is_made(void **state
 }
 
 /* root drops its privileges for this. */
-static void a_folder_that_cannot_be_read_or_saved_into_is_refused_and_left(void **state)
+static void a_directory_without_permission_is_refused_and_unchanged(void **state)
 {
     (void)state;
     prepare();
@@ -525,11 +525,11 @@ static void a_folder_that_cannot_be_read_or_saved_into_is_refused_and_left(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(what_a_run_cannot_go_on_with_is_told_and_left_or_passed_over),
-        IN_A_FOLDER(a_log_that_is_missing_is_told_and_begins_anew),
-        IN_A_FOLDER(what_a_link_leads_to_is_left_alone),
-        IN_A_FOLDER(a_path_that_is_too_long_is_told_before_anything_is_made),
-        IN_A_FOLDER(a_folder_that_cannot_be_read_or_saved_into_is_refused_and_left),
+        IN_A_FOLDER(unusable_checkpoints_are_reported_and_refused_or_skipped),
+        IN_A_FOLDER(a_missing_log_is_reported_and_started_again),
+        IN_A_FOLDER(the_target_of_a_link_is_unchanged),
+        IN_A_FOLDER(a_path_that_is_too_long_is_refused_before_anything_is_created),
+        IN_A_FOLDER(a_directory_without_permission_is_refused_and_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void needs(int32_t limit_kib, int32_t padding, int32_t needed_kib, const 
     assert_string_equal(err, sentence);
 }
 
-static void every_limit_is_enough_or_refused_with_the_number(void **state)
+static void every_stack_limit_is_enough_or_refused_with_the_number(void **state)
 {
     static const char *const commands[] = {
         "version",
@@ -71,7 +71,7 @@ static void every_limit_is_enough_or_refused_with_the_number(void **state)
 }
 
 /* The kernel counts arguments and environment towards the limit. */
-static void a_large_environment_needs_more(void **state)
+static void a_large_environment_needs_a_larger_stack(void **state)
 {
     (void)state;
     require_known_frames();
@@ -84,8 +84,8 @@ static void a_large_environment_needs_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(every_limit_is_enough_or_refused_with_the_number),
-        IN_A_FOLDER(a_large_environment_needs_more),
+        IN_A_FOLDER(every_stack_limit_is_enough_or_refused_with_the_number),
+        IN_A_FOLDER(a_large_environment_needs_a_larger_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

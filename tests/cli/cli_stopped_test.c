@@ -11,7 +11,7 @@ static const char words[] = "train tiny.yaml data.train=text.txt data.valid=text
                             "train.sample_tokens=2000 train.sample_temperature=1";
 
 /* A run was killed or got a signal there, or was killed within its last line. */
-static void a_log_without_its_last_line_gets_it(void **state)
+static void a_missing_last_line_of_the_log_is_added(void **state)
 {
     (void)state;
     require_program();
@@ -44,7 +44,7 @@ static void a_log_without_its_last_line_gets_it(void **state)
 }
 
 /* Only the sample is left of the run, without another step. */
-static void a_sample_that_is_the_first_of_a_start_is_the_same(void **state)
+static void a_sample_right_after_resuming_is_the_same(void **state)
 {
     (void)state;
     require_program();
@@ -61,7 +61,7 @@ static void a_sample_that_is_the_first_of_a_start_is_the_same(void **state)
 }
 
 /* The checkpoint that the run rolled back from does not count as newer. */
-static void a_damaged_checkpoint_does_not_push_a_new_one_out(void **state)
+static void a_damaged_checkpoint_does_not_displace_a_new_one(void **state)
 {
     (void)state;
     require_program();
@@ -83,7 +83,7 @@ static void a_damaged_checkpoint_does_not_push_a_new_one_out(void **state)
 
 /* An evaluation reads the first windows of the validation text, independent of the micro-batch: the
  * best checkpoint and the end of patience are the same for every budget. */
-static void an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch(void **state)
+static void a_partial_evaluation_reads_the_same_windows_with_any_micro_batch(void **state)
 {
     (void)state;
     require_program();
@@ -105,7 +105,7 @@ static void an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch(void
 /* A step is bad after a checkpoint that a signal caused: the run rolls back to the one before that,
  * which was due, as it would without the signal. With this seed, such a step comes after step
  * 42. */
-static void where_a_run_was_stopped_is_not_where_it_goes_back_to(void **state)
+static void a_rollback_does_not_use_the_checkpoint_of_a_signal(void **state)
 {
     (void)state;
     require_program();
@@ -130,11 +130,11 @@ static void where_a_run_was_stopped_is_not_where_it_goes_back_to(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_log_without_its_last_line_gets_it),
-        IN_A_FOLDER(a_sample_that_is_the_first_of_a_start_is_the_same),
-        IN_A_FOLDER(a_damaged_checkpoint_does_not_push_a_new_one_out),
-        IN_A_FOLDER(where_a_run_was_stopped_is_not_where_it_goes_back_to),
-        IN_A_FOLDER(an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch),
+        IN_A_FOLDER(a_missing_last_line_of_the_log_is_added),
+        IN_A_FOLDER(a_sample_right_after_resuming_is_the_same),
+        IN_A_FOLDER(a_damaged_checkpoint_does_not_displace_a_new_one),
+        IN_A_FOLDER(a_rollback_does_not_use_the_checkpoint_of_a_signal),
+        IN_A_FOLDER(a_partial_evaluation_reads_the_same_windows_with_any_micro_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 static const char text[] = "the cat sat on the mat\nthe dog sat on the cat\nthe mat, the end\n";
 
-static void every_answer_has_its_exit_code(void **state)
+static void every_result_has_its_exit_code(void **state)
 {
     (void)state;
     require_program();
@@ -61,7 +61,7 @@ static int64_t number(const json_t *answer, const char *name)
     return json_integer_value(value);
 }
 
-static void the_answer_is_true(void **state)
+static void the_printed_figures_are_correct(void **state)
 {
     (void)state;
     require_program();
@@ -85,7 +85,7 @@ static void the_answer_is_true(void **state)
 }
 
 /* --like-two reads what --pattern-two writes; another pattern gives another file. */
-static void a_second_stage_is_like_a_file(void **state)
+static void like_two_uses_the_pattern_of_a_file(void **state)
 {
     (void)state;
     require_program();
@@ -103,7 +103,7 @@ static void a_second_stage_is_like_a_file(void **state)
 }
 
 /* The same command resumes after a signal at any time and gives the same files. */
-static void an_interrupted_training_goes_on(void **state)
+static void an_interrupted_training_resumes(void **state)
 {
     (void)state;
     require_program();
@@ -126,10 +126,10 @@ static void an_interrupted_training_goes_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(every_answer_has_its_exit_code),
-        IN_A_FOLDER(the_answer_is_true),
-        IN_A_FOLDER(a_second_stage_is_like_a_file),
-        IN_A_FOLDER(an_interrupted_training_goes_on),
+        IN_A_FOLDER(every_result_has_its_exit_code),
+        IN_A_FOLDER(the_printed_figures_are_correct),
+        IN_A_FOLDER(like_two_uses_the_pattern_of_a_file),
+        IN_A_FOLDER(an_interrupted_training_resumes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include "mem/sanitize.h"
 #include "support/program.h"
 
-static void a_run_ends_with_metrics_weights_and_its_promise(void **state)
+static void a_run_ends_with_metrics_weights_and_its_memory_figures(void **state)
 {
     (void)state;
     require_program();
@@ -41,7 +41,7 @@ static void a_run_ends_with_metrics_weights_and_its_promise(void **state)
 }
 
 /* Without --out, tokens are in the directory of calibrations, and nothing else is kept. */
-static void without_a_folder_the_tokens_are_in_the_cache(void **state)
+static void without_out_the_tokens_are_in_the_cache(void **state)
 {
     (void)state;
     require_program();
@@ -59,7 +59,7 @@ static void without_a_folder_the_tokens_are_in_the_cache(void **state)
 
 /* Every path is checked before planning: with an impossible budget, the path is still the error,
  * and no `run` is created. */
-static void what_is_missing_is_told_before_a_plan_is_made(void **state)
+static void a_missing_path_is_reported_before_planning(void **state)
 {
     (void)state;
     require_program();
@@ -117,7 +117,7 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
 }
 
 /* The prompt of samples is shorter than a window; the error is about the window and the file. */
-static void a_short_text_is_named_with_what_to_type(void **state)
+static void a_text_that_is_too_short_is_named_with_the_fix(void **state)
 {
     (void)state;
     require_program();
@@ -141,7 +141,7 @@ static void a_short_text_is_named_with_what_to_type(void **state)
 }
 
 /* The largest word table that a plan accepts must also work for counting. */
-static void the_most_words_of_a_key_are_those_of_the_table(void **state)
+static void the_largest_vocabulary_of_words_can_be_counted(void **state)
 {
     (void)state;
     require_program();
@@ -161,7 +161,7 @@ static void the_most_words_of_a_key_are_those_of_the_table(void **state)
 
 /* A read-only directory is usable if it has the shards. root can write everywhere except on a
  * read-only file system. */
-static void a_cache_without_shards_has_to_be_writable(void **state)
+static void a_cache_without_shards_must_be_writable(void **state)
 {
     (void)state;
     require_program();
@@ -194,7 +194,7 @@ static void a_cache_without_shards_has_to_be_writable(void **state)
 
 /* Without a budget, a run uses what its cgroup leaves, including the memory that it already has:
  * the smallest plan fits in little more than itself. */
-static void a_run_takes_what_its_cgroup_leaves(void **state)
+static void a_run_uses_the_memory_that_its_cgroup_leaves(void **state)
 {
     (void)state;
     require_program();
@@ -236,7 +236,7 @@ static void a_run_takes_what_its_cgroup_leaves(void **state)
 }
 
 /* The numbers of closed streams would be used for the first files that the run opens. */
-static void closed_streams_are_not_mistaken_for_files(void **state)
+static void closed_standard_streams_are_not_mistaken_for_files(void **state)
 {
     (void)state;
     require_program();
@@ -256,7 +256,7 @@ static void closed_streams_are_not_mistaken_for_files(void **state)
 }
 
 /* After three steps a byte model generates arbitrary bytes; the output is valid text. */
-static void a_sample_is_printed_as_text(void **state)
+static void a_sample_is_printed_as_valid_text(void **state)
 {
     (void)state;
     require_program();
@@ -274,7 +274,7 @@ static void a_sample_is_printed_as_text(void **state)
 }
 
 /* Metrics are written immediately, so the name can be a named pipe. */
-static void metrics_go_into_pipes_and_full_devices_are_a_failure(void **state)
+static void metrics_are_written_to_pipes_and_a_full_device_is_a_failure(void **state)
 {
     (void)state;
     require_program();
@@ -299,7 +299,7 @@ static void metrics_go_into_pipes_and_full_devices_are_a_failure(void **state)
 }
 
 /* A pipe without a reader ends the run, without a kill. */
-static void metrics_do_not_wait_for_ever(void **state)
+static void metrics_do_not_wait_forever(void **state)
 {
     (void)state;
     require_program();
@@ -326,7 +326,7 @@ static int64_t read_bytes(const char *name, char *text)
     return bytes;
 }
 
-static void a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing(void **state)
+static void a_non_finite_validation_loss_ends_the_run_and_saves_nothing(void **state)
 {
     (void)state;
     require_program();
@@ -355,7 +355,7 @@ static void a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing(v
 }
 
 /* Checkpoints of a run that diverges contain only finite numbers. */
-static void a_training_loss_that_is_no_number_ends_the_run(void **state)
+static void a_non_finite_training_loss_ends_the_run(void **state)
 {
     (void)state;
     require_program();
@@ -388,7 +388,7 @@ static void assert_nothing_is_saved(void)
 
 /* With a limit of 40 blocks of 512 bytes (1,024 in some shells), the shard fits and the weights do
  * not. */
-static void a_file_too_large_for_ulimit_is_a_failure_and_leaves_nothing(void **state)
+static void a_file_above_ulimit_is_a_failure_and_leaves_nothing(void **state)
 {
     (void)state;
     require_program();
@@ -446,7 +446,7 @@ static void a_run_interrupted_at_its_end_is_saved_once(void **state)
     assert_null(strstr(saved + 1, "saved  run\n"));
 }
 
-static void a_second_interrupt_stops_at_once(void **state)
+static void a_second_interrupt_ends_the_run_immediately(void **state)
 {
     (void)state;
     require_program();
@@ -460,7 +460,7 @@ static void a_second_interrupt_stops_at_once(void **state)
 
 /* The signal comes when the text is ready, before a large table is initialized: almost certainly
  * before the first step. Then there is no memory to report. */
-static void a_run_that_was_interrupted_early_says_one_sentence(void **state)
+static void a_run_interrupted_early_prints_one_sentence(void **state)
 {
     (void)state;
     require_program();
@@ -478,24 +478,24 @@ static void a_run_that_was_interrupted_early_says_one_sentence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_run_ends_with_metrics_weights_and_its_promise),
-        IN_A_FOLDER(what_is_missing_is_told_before_a_plan_is_made),
-        IN_A_FOLDER(without_a_folder_the_tokens_are_in_the_cache),
-        IN_A_FOLDER(a_short_text_is_named_with_what_to_type),
-        IN_A_FOLDER(the_most_words_of_a_key_are_those_of_the_table),
-        IN_A_FOLDER(a_cache_without_shards_has_to_be_writable),
-        IN_A_FOLDER(a_run_takes_what_its_cgroup_leaves),
-        IN_A_FOLDER(closed_streams_are_not_mistaken_for_files),
-        IN_A_FOLDER(a_sample_is_printed_as_text),
-        IN_A_FOLDER(metrics_do_not_wait_for_ever),
-        IN_A_FOLDER(metrics_go_into_pipes_and_full_devices_are_a_failure),
-        IN_A_FOLDER(a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing),
-        IN_A_FOLDER(a_training_loss_that_is_no_number_ends_the_run),
-        IN_A_FOLDER(a_file_too_large_for_ulimit_is_a_failure_and_leaves_nothing),
+        IN_A_FOLDER(a_run_ends_with_metrics_weights_and_its_memory_figures),
+        IN_A_FOLDER(a_missing_path_is_reported_before_planning),
+        IN_A_FOLDER(without_out_the_tokens_are_in_the_cache),
+        IN_A_FOLDER(a_text_that_is_too_short_is_named_with_the_fix),
+        IN_A_FOLDER(the_largest_vocabulary_of_words_can_be_counted),
+        IN_A_FOLDER(a_cache_without_shards_must_be_writable),
+        IN_A_FOLDER(a_run_uses_the_memory_that_its_cgroup_leaves),
+        IN_A_FOLDER(closed_standard_streams_are_not_mistaken_for_files),
+        IN_A_FOLDER(a_sample_is_printed_as_valid_text),
+        IN_A_FOLDER(metrics_do_not_wait_forever),
+        IN_A_FOLDER(metrics_are_written_to_pipes_and_a_full_device_is_a_failure),
+        IN_A_FOLDER(a_non_finite_validation_loss_ends_the_run_and_saves_nothing),
+        IN_A_FOLDER(a_non_finite_training_loss_ends_the_run),
+        IN_A_FOLDER(a_file_above_ulimit_is_a_failure_and_leaves_nothing),
         IN_A_FOLDER(an_interrupted_run_saves_and_is_exit_75),
         IN_A_FOLDER(a_run_interrupted_at_its_end_is_saved_once),
-        IN_A_FOLDER(a_second_interrupt_stops_at_once),
-        IN_A_FOLDER(a_run_that_was_interrupted_early_says_one_sentence),
+        IN_A_FOLDER(a_second_interrupt_ends_the_run_immediately),
+        IN_A_FOLDER(a_run_interrupted_early_prints_one_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

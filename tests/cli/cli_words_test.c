@@ -39,7 +39,7 @@ static void ids_are(const char *content, const char *wanted)
 }
 
 /* The HF tokenizers library (0.23.3) gave these ids for these texts with this file. */
-static void a_text_has_the_ids_that_the_shard_has(void **state)
+static void a_text_has_the_same_ids_as_in_the_shard(void **state)
 {
     (void)state;
     require_program();
@@ -99,7 +99,7 @@ static void rewrite(const char *member, const char *value)
     json_decref(root);
 }
 
-static void the_file_may_be_indented_and_says_nothing_else(void **state)
+static void the_vocabulary_file_can_be_indented_but_not_changed(void **state)
 {
     (void)state;
     require_program();
@@ -133,10 +133,10 @@ static void the_file_may_be_indented_and_says_nothing_else(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_text_has_the_ids_that_the_shard_has),
+        IN_A_FOLDER(a_text_has_the_same_ids_as_in_the_shard),
         IN_A_FOLDER(the_model_continues_a_text_in_words),
         IN_A_FOLDER(a_run_from_the_model_keeps_its_words),
-        IN_A_FOLDER(the_file_may_be_indented_and_says_nothing_else),
+        IN_A_FOLDER(the_vocabulary_file_can_be_indented_but_not_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void *take_stack(void)
     return stack;
 }
 
-static void it_runs_once_what_it_is_given(void **state)
+static void each_function_runs_once(void **state)
 {
     (void)state;
     hr_io_thread io_thread;
@@ -76,7 +76,7 @@ static void it_runs_once_what_it_is_given(void **state)
     munmap(stack, HR_STACK_BYTES);
 }
 
-static void closing_waits_for_what_runs(void **state)
+static void closing_waits_for_the_running_function(void **state)
 {
     (void)state;
     hr_io_thread io_thread;
@@ -91,7 +91,7 @@ static void closing_waits_for_what_runs(void **state)
     munmap(stack, HR_STACK_BYTES);
 }
 
-static void waiting_ends_with_the_work_or_at_its_time(void **state)
+static void waiting_ends_with_the_work_or_at_the_deadline(void **state)
 {
     (void)state;
     hr_io_thread io_thread;
@@ -113,7 +113,7 @@ static void waiting_ends_with_the_work_or_at_its_time(void **state)
     munmap(stack, HR_STACK_BYTES);
 }
 
-static void a_zeroed_one_has_nothing_to_do(void **state)
+static void a_zeroed_io_thread_is_idle(void **state)
 {
     (void)state;
     hr_io_thread io_thread = { 0 };
@@ -126,10 +126,10 @@ static void a_zeroed_one_has_nothing_to_do(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_runs_once_what_it_is_given),
-        cmocka_unit_test(closing_waits_for_what_runs),
-        cmocka_unit_test(waiting_ends_with_the_work_or_at_its_time),
-        cmocka_unit_test(a_zeroed_one_has_nothing_to_do),
+        cmocka_unit_test(each_function_runs_once),
+        cmocka_unit_test(closing_waits_for_the_running_function),
+        cmocka_unit_test(waiting_ends_with_the_work_or_at_the_deadline),
+        cmocka_unit_test(a_zeroed_io_thread_is_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void unshift(void *context, int32_t thread, int32_t threads)
         j->from[i] = j->to[i];
 }
 
-static void runs_follow_each_other_on_any_number_of_threads(void **state)
+static void runs_do_not_overlap_on_any_number_of_threads(void **state)
 {
     (void)state;
     static job j;
@@ -112,7 +112,7 @@ static void note_stack(void *context, int32_t thread, int32_t threads)
     places[thread] = __builtin_frame_address(0);
 }
 
-static void stacks_lie_in_the_memory_given(void **state)
+static void stacks_are_in_the_given_memory(void **state)
 {
     (void)state;
     void *places[3] = { 0 };
@@ -164,7 +164,7 @@ static void note_mask(void *context, int32_t thread, int32_t threads)
     ((int *)context)[thread] = sigismember(&mask, SIGINT);
 }
 
-static void signals_go_to_the_caller(void **state)
+static void signals_are_delivered_to_the_caller(void **state)
 {
     (void)state;
     int blocked[2] = { -1, -1 };
@@ -208,7 +208,7 @@ static void a_run_inside_a_run_is_a_programmer_error(void **state)
 }
 
 /* A second close has no effect, even when the stacks are unmapped; and the pool can be reopened. */
-static void a_closed_pool_may_be_closed_again(void **state)
+static void a_closed_pool_can_be_closed_again(void **state)
 {
     (void)state;
     static hr_pool closed;
@@ -227,7 +227,7 @@ static void a_closed_pool_may_be_closed_again(void **state)
     close_pool();
 }
 
-static void bytes_are_stacks_of_all_but_the_caller(void **state)
+static void pool_bytes_are_the_stacks_of_the_workers(void **state)
 {
     (void)state;
     assert_int_equal(hr_pool_bytes(1), 0);
@@ -246,7 +246,7 @@ static void work_a_while(void *context, int32_t thread, int32_t threads)
 }
 
 /* Waiting for the slowest thread is not counted. */
-static void only_the_work_of_a_thread_is_timed(void **state)
+static void time_waiting_for_other_threads_is_not_counted(void **state)
 {
     (void)state;
     enum { THREADS = 4 };
@@ -268,16 +268,16 @@ static void only_the_work_of_a_thread_is_timed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_follow_each_other_on_any_number_of_threads),
+        cmocka_unit_test(runs_do_not_overlap_on_any_number_of_threads),
         cmocka_unit_test(sleepers_are_woken_on_both_sides),
-        cmocka_unit_test(stacks_lie_in_the_memory_given),
+        cmocka_unit_test(stacks_are_in_the_given_memory),
         cmocka_unit_test(every_page_of_the_stacks_is_resident),
         cmocka_unit_test(denormals_are_flushed_on_every_thread),
-        cmocka_unit_test(signals_go_to_the_caller),
+        cmocka_unit_test(signals_are_delivered_to_the_caller),
         cmocka_unit_test(a_run_inside_a_run_is_a_programmer_error),
-        cmocka_unit_test(a_closed_pool_may_be_closed_again),
-        cmocka_unit_test(only_the_work_of_a_thread_is_timed),
-        cmocka_unit_test(bytes_are_stacks_of_all_but_the_caller),
+        cmocka_unit_test(a_closed_pool_can_be_closed_again),
+        cmocka_unit_test(time_waiting_for_other_threads_is_not_counted),
+        cmocka_unit_test(pool_bytes_are_the_stacks_of_the_workers),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -62,13 +62,13 @@ static void run_threads(hr_pool_fn *fn)
     for (int64_t i = 0; i < l.count; i++) assert_int_equal(l.told[i], i);
 }
 
-static void who_waits_comes_in_the_order_of_numbers(void **state)
+static void waiting_threads_get_the_lock_in_ticket_order(void **state)
 {
     (void)state;
     run_threads(wait_backwards);
 }
 
-static void who_takes_a_number_has_one_of_its_own(void **state)
+static void every_thread_takes_a_different_ticket(void **state)
 {
     (void)state;
     run_threads(take_any);
@@ -77,8 +77,8 @@ static void who_takes_a_number_has_one_of_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_waits_comes_in_the_order_of_numbers),
-        cmocka_unit_test(who_takes_a_number_has_one_of_its_own),
+        cmocka_unit_test(waiting_threads_get_the_lock_in_ticket_order),
+        cmocka_unit_test(every_thread_takes_a_different_ticket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

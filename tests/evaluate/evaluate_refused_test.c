@@ -23,7 +23,7 @@ static void put_one(const char *name, const char *dtype, const char *shape, cons
     stored_end(&file, name);
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void invalid_requests_are_refused(void **state)
 {
     (void)state;
     put_model("gpt2", 64, "");
@@ -133,7 +133,7 @@ static void what_cannot_be_is_refused(void **state)
 
 /* A sharded model and links to it, and every file name that a model or tokenizer loader looks for.
  * A refusal leaves each file unchanged. */
-static void nothing_of_the_model_is_written_over(void **state)
+static void no_file_of_the_model_is_overwritten(void **state)
 {
     (void)state;
     static const char *const outputs[][2] = {
@@ -179,7 +179,7 @@ static void nothing_of_the_model_is_written_over(void **state)
 }
 
 /* Windows are no longer than the positions that a rotary model supports, unless requested. */
-static void windows_are_those_that_the_model_is_known_for(void **state)
+static void windows_are_limited_to_the_positions_of_the_model(void **state)
 {
     (void)state;
     put_model("llama", 40, "");
@@ -236,9 +236,9 @@ static void an_interrupt_ends_a_pass_within_a_layer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(what_cannot_be_is_refused),
-        IN_A_FOLDER(nothing_of_the_model_is_written_over),
-        IN_A_FOLDER(windows_are_those_that_the_model_is_known_for),
+        IN_A_FOLDER(invalid_requests_are_refused),
+        IN_A_FOLDER(no_file_of_the_model_is_overwritten),
+        IN_A_FOLDER(windows_are_limited_to_the_positions_of_the_model),
         IN_A_FOLDER(text_needs_a_tokenizer),
         IN_A_FOLDER(an_interrupt_leaves_no_file),
         IN_A_FOLDER(an_interrupt_ends_a_pass_within_a_layer),

@@ -48,7 +48,7 @@ static void same_bytes(const char *path, const char *other)
     assert_int_equal(system(command), 0);
 }
 
-static void logits_are_those_of_others(void **state)
+static void logits_equal_those_of_pytorch(void **state)
 {
     (void)state;
     require_program();
@@ -82,7 +82,7 @@ static double cost(const float *logits, int64_t count, int64_t target)
     return log(sum);
 }
 
-static void losses_are_those_of_others(void **state)
+static void losses_equal_those_of_pytorch(void **state)
 {
     (void)state;
     require_program();
@@ -126,7 +126,7 @@ static void losses_are_those_of_others(void **state)
 /* ---- a byte model and a text */
 
 /* Every budget down to the minimum and every number of threads give the same bits. */
-static void cuts_change_no_bit(void **state)
+static void chunks_and_threads_change_no_bit(void **state)
 {
     (void)state;
     put_model("llama", 0, "model.d_model=128 model.d_ff=1024");
@@ -198,7 +198,7 @@ static double cost_of_window(const uint8_t *text, int64_t first, int64_t length,
     return sum;
 }
 
-static void windows_hold_every_byte_once(void **state)
+static void windows_predict_every_byte_once(void **state)
 {
     static const struct {
         int32_t bytes, context, stride;
@@ -244,7 +244,7 @@ static void windows_hold_every_byte_once(void **state)
 }
 
 /* The loss of a text equals the loss that training printed at its end. */
-static void every_family_says_what_its_run_said(void **state)
+static void the_loss_of_every_family_equals_that_of_its_run(void **state)
 {
     (void)state;
     require_program();
@@ -287,7 +287,7 @@ static double cost_of_answer(const char *context, const char *answer)
                           (int64_t)strlen(answer));
 }
 
-static void answers_are_the_likeliest(void **state)
+static void the_likeliest_choice_is_the_answer(void **state)
 {
     (void)state;
     static const char *const questions[][4] = {
@@ -344,7 +344,7 @@ static void answers_are_the_likeliest(void **state)
 /* ---- refusals */
 
 /* A row of the table is the same whether it is rounded when it is read or when it is loaded. */
-static void weights_in_bf16_are_as_small_as_those_of_an_answer(void **state)
+static void bf16_weights_take_the_same_bytes_as_in_generation(void **state)
 {
     (void)state;
     require_program();
@@ -372,7 +372,7 @@ static void weights_in_bf16_are_as_small_as_those_of_an_answer(void **state)
 }
 
 /* Nothing allocates after the seal. */
-static void the_seal_holds(void **state)
+static void nothing_allocates_after_the_seal(void **state)
 {
     (void)state;
     static const char *const what[] = { "--tokens ids --logits-out o --dtype bf16",
@@ -391,14 +391,14 @@ static void the_seal_holds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(logits_are_those_of_others),
-        IN_A_FOLDER(losses_are_those_of_others),
-        IN_A_FOLDER(cuts_change_no_bit),
-        IN_A_FOLDER(windows_hold_every_byte_once),
-        IN_A_FOLDER(every_family_says_what_its_run_said),
-        IN_A_FOLDER(answers_are_the_likeliest),
-        IN_A_FOLDER(the_seal_holds),
-        IN_A_FOLDER(weights_in_bf16_are_as_small_as_those_of_an_answer),
+        IN_A_FOLDER(logits_equal_those_of_pytorch),
+        IN_A_FOLDER(losses_equal_those_of_pytorch),
+        IN_A_FOLDER(chunks_and_threads_change_no_bit),
+        IN_A_FOLDER(windows_predict_every_byte_once),
+        IN_A_FOLDER(the_loss_of_every_family_equals_that_of_its_run),
+        IN_A_FOLDER(the_likeliest_choice_is_the_answer),
+        IN_A_FOLDER(nothing_allocates_after_the_seal),
+        IN_A_FOLDER(bf16_weights_take_the_same_bytes_as_in_generation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void ids_are(const json_t *answer, const json_t *want)
 
 /* ---- compared with transformers */
 
-static void greedy_answers_are_those_of_transformers(void **state)
+static void greedy_answers_equal_those_of_transformers(void **state)
 {
     static const char *const models[] = { "gpt_neox", "gpt2", "llama_gqa", "qwen3_tied" };
     static const char *const rungs[] = { "ref", "auto" };
@@ -242,7 +242,7 @@ static void the_least_budget_is_enough(void **state)
     json_decref(narrow);
 }
 
-static void what_cannot_be_is_told_in_one_sentence(void **state)
+static void every_invalid_request_is_one_error_sentence(void **state)
 {
     (void)state;
     static const struct {
@@ -297,7 +297,7 @@ static void what_cannot_be_is_told_in_one_sentence(void **state)
 
 /* Positions are limited, learned or rotary. A prompt without room is refused, an answer beyond the
  * limit is cut. */
-static void positions_end_where_the_model_is_known_for(void **state)
+static void positions_are_limited_to_those_the_model_supports(void **state)
 {
     (void)state;
     static const int32_t families[] = { HR_FAMILY_GPT2, HR_FAMILY_LLAMA, HR_FAMILY_GPT_NEOX };
@@ -321,7 +321,7 @@ static void positions_end_where_the_model_is_known_for(void **state)
 }
 
 /* A model that repeats one character of three bytes, cut after one of them. */
-static void a_character_that_the_end_cuts_is_replaced(void **state)
+static void a_character_cut_by_the_end_is_replaced(void **state)
 {
     (void)state;
     char euros[3000];
@@ -337,7 +337,7 @@ static void a_character_that_the_end_cuts_is_replaced(void **state)
     drop_model();
 }
 
-static void what_is_not_finite_is_told_and_not_drawn(void **state)
+static void non_finite_logits_are_reported_and_not_sampled(void **state)
 {
     (void)state;
     trained(HR_FAMILY_LLAMA, 0);
@@ -404,7 +404,7 @@ static const char *said_beside(void)
 }
 
 /* A signal during an answer, and while it waits for the rest of a prompt. */
-static void a_signal_ends_it_with_its_code(void **state)
+static void a_signal_ends_generation_with_its_exit_code(void **state)
 {
     (void)state;
     static const int signals[] = { SIGINT, SIGTERM };
@@ -429,7 +429,7 @@ static void a_signal_ends_it_with_its_code(void **state)
 }
 
 /* Generation stops when its reader is gone or the disk is full. */
-static void an_answer_ends_with_its_reader(void **state)
+static void generation_ends_when_its_reader_is_gone(void **state)
 {
     (void)state;
     static const char *const forms[] = { "", "--json", "--print-ids" };
@@ -462,7 +462,7 @@ static void an_answer_ends_with_its_reader(void **state)
 
 /* A recurrent model has no position limit; a text that cannot be planned is refused with a number
  * of tokens. */
-static void a_text_too_long_to_plan_is_told_in_tokens(void **state)
+static void a_text_too_long_to_plan_is_refused_with_a_number_of_tokens(void **state)
 {
     (void)state;
     long long asked, most;
@@ -486,7 +486,7 @@ static void a_text_too_long_to_plan_is_told_in_tokens(void **state)
     drop_model();
 }
 
-static void standard_input_is_a_prompt(void **state)
+static void standard_input_can_be_the_prompt(void **state)
 {
     (void)state;
     json_t *given = answer_of("out --prompt 'the red cat' --max-tokens 20");
@@ -506,7 +506,7 @@ static void standard_input_is_a_prompt(void **state)
 }
 
 /* An interrupt before the result exists returns an error to the caller. */
-static void an_interrupt_before_the_memory_is_told(void **state)
+static void an_interrupt_before_allocation_is_reported(void **state)
 {
     (void)state;
     static const volatile sig_atomic_t interrupts = 1;
@@ -548,19 +548,19 @@ int main(int argc, char **argv)
 {
     if (argc == 3) return child_main(argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(greedy_answers_are_those_of_transformers),
+        cmocka_unit_test(greedy_answers_equal_those_of_transformers),
         cmocka_unit_test(the_cache_changes_no_token),
         cmocka_unit_test(answers_are_text_that_ends_where_it_should),
         cmocka_unit_test(the_least_budget_is_enough),
-        cmocka_unit_test(what_cannot_be_is_told_in_one_sentence),
-        cmocka_unit_test(positions_end_where_the_model_is_known_for),
-        cmocka_unit_test(a_character_that_the_end_cuts_is_replaced),
-        cmocka_unit_test(what_is_not_finite_is_told_and_not_drawn),
-        cmocka_unit_test(a_signal_ends_it_with_its_code),
-        cmocka_unit_test(standard_input_is_a_prompt),
-        cmocka_unit_test(an_answer_ends_with_its_reader),
-        cmocka_unit_test(a_text_too_long_to_plan_is_told_in_tokens),
-        cmocka_unit_test(an_interrupt_before_the_memory_is_told),
+        cmocka_unit_test(every_invalid_request_is_one_error_sentence),
+        cmocka_unit_test(positions_are_limited_to_those_the_model_supports),
+        cmocka_unit_test(a_character_cut_by_the_end_is_replaced),
+        cmocka_unit_test(non_finite_logits_are_reported_and_not_sampled),
+        cmocka_unit_test(a_signal_ends_generation_with_its_exit_code),
+        cmocka_unit_test(standard_input_can_be_the_prompt),
+        cmocka_unit_test(generation_ends_when_its_reader_is_gone),
+        cmocka_unit_test(a_text_too_long_to_plan_is_refused_with_a_number_of_tokens),
+        cmocka_unit_test(an_interrupt_before_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, make_text, drop_text);
 }

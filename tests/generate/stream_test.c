@@ -43,7 +43,7 @@ static bool stream(const char *text, int64_t bytes, const char *const *stops, in
     return stopped;
 }
 
-static void characters_come_whole(void **state)
+static void only_complete_characters_are_output(void **state)
 {
     (void)state;
     static const char text[] = "a\xc3\xa9 \xe2\x82\xac\xf0\x9f\x98\x80z";
@@ -52,7 +52,7 @@ static void characters_come_whole(void **state)
     assert_int_equal(pieces, 6); /* six characters, each as soon as it is complete */
 }
 
-static void bytes_that_are_no_text_are_told_too(void **state)
+static void invalid_bytes_are_output_too(void **state)
 {
     (void)state;
     static const char text[] = "\x80\xff\xc3(\xe2\x82(\xf0\x9f(";
@@ -61,7 +61,7 @@ static void bytes_that_are_no_text_are_told_too(void **state)
 }
 
 /* Also after a possible start of a stop; an incomplete character becomes one U+FFFD. */
-static void a_character_that_the_end_cuts_is_replaced(void **state)
+static void a_character_cut_by_the_end_is_replaced(void **state)
 {
     (void)state;
     static const char *const stops[] = { "a\xe2\x82\xac!" };
@@ -77,7 +77,7 @@ static void a_character_that_the_end_cuts_is_replaced(void **state)
         }
 }
 
-static void a_stop_ends_the_answer_before_it_wherever_it_is_cut(void **state)
+static void the_answer_ends_before_a_stop_however_it_is_split(void **state)
 {
     (void)state;
     static const char *const stops[] = { "\n\n", "END", "aab" };
@@ -117,7 +117,7 @@ static int32_t end_of(const char *text, int32_t bytes, const char *const *stops,
 }
 
 /* Stops of two letters that begin with, end with and contain one another. */
-static void of_several_stops_the_first_that_is_whole_ends_it(void **state)
+static void the_first_complete_stop_ends_the_answer(void **state)
 {
     (void)state;
     for (uint64_t turn = 0; turn < 3000; turn++) {
@@ -158,11 +158,11 @@ static void the_longest_stop_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(characters_come_whole),
-        cmocka_unit_test(bytes_that_are_no_text_are_told_too),
-        cmocka_unit_test(a_character_that_the_end_cuts_is_replaced),
-        cmocka_unit_test(a_stop_ends_the_answer_before_it_wherever_it_is_cut),
-        cmocka_unit_test(of_several_stops_the_first_that_is_whole_ends_it),
+        cmocka_unit_test(only_complete_characters_are_output),
+        cmocka_unit_test(invalid_bytes_are_output_too),
+        cmocka_unit_test(a_character_cut_by_the_end_is_replaced),
+        cmocka_unit_test(the_answer_ends_before_a_stop_however_it_is_split),
+        cmocka_unit_test(the_first_complete_stop_ends_the_answer),
         cmocka_unit_test(the_longest_stop_fits),
     };
     return cmocka_run_group_tests(tests, 0, 0);

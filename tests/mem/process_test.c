@@ -125,13 +125,13 @@ static void a_process_uses_what_was_planned(void **state)
 #endif
 }
 
-static void planning_counts_where_it_is_larger_than_the_arena(void **state)
+static void planning_counts_when_it_is_larger_than_the_arena(void **state)
 {
     (void)state;
     expect_close(8 * MiB, 2, 100 * MiB);
 }
 
-static void eight_stacks_are_counted(void **state)
+static void the_stacks_of_eight_threads_are_counted(void **state)
 {
     (void)state;
     expect_close(4 * MiB, 8, MiB);
@@ -155,7 +155,7 @@ static void the_lines_sum_to_the_process(void **state)
 
 /* The thread starts on another processor, and ends on the one where the pages were freed, with its
  * old affinity mask. Half of the attempts are enough: the system may move it at any time. */
-static void pages_are_given_back_on_one_processor(void **state)
+static void pages_are_freed_on_one_processor(void **state)
 {
     (void)state;
     enum { TRIES = 100 };
@@ -231,10 +231,10 @@ int main(int argc, char **argv)
     if (argc == 4) return run_once(atoll(argv[1]), atoi(argv[2]), atoll(argv[3]));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_uses_what_was_planned),
-        cmocka_unit_test(planning_counts_where_it_is_larger_than_the_arena),
-        cmocka_unit_test(eight_stacks_are_counted),
+        cmocka_unit_test(planning_counts_when_it_is_larger_than_the_arena),
+        cmocka_unit_test(the_stacks_of_eight_threads_are_counted),
         cmocka_unit_test(the_lines_sum_to_the_process),
-        cmocka_unit_test(pages_are_given_back_on_one_processor),
+        cmocka_unit_test(pages_are_freed_on_one_processor),
         cmocka_unit_test(the_mappings_are_ordered_and_have_a_stack),
         cmocka_unit_test(the_machine_has_room),
     };

@@ -129,7 +129,7 @@ static int run_trapped(const char *name, char said[256])
     return status;
 }
 
-static void asking_after_the_seal_is_trapped(void **state)
+static void allocation_after_the_seal_is_trapped(void **state)
 {
     (void)state;
     for (int i = 0; i < SCENES; i++) {
@@ -150,7 +150,7 @@ static void asking_after_the_seal_is_trapped(void **state)
 int main(int argc, char **argv)
 {
     if (argc == 2) return play(argv[1]);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(asking_after_the_seal_is_trapped) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(allocation_after_the_seal_is_trapped) };
     return cmocka_run_group_tests(tests, 0, 0);
 }
 

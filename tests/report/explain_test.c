@@ -88,7 +88,7 @@ static int64_t sum_of(const hr_plan_part *parts, int32_t count)
     return sum;
 }
 
-static void components_phases_and_curve_are_those_of_the_storages(void **state)
+static void components_phases_and_curve_agree_with_the_storages(void **state)
 {
     (void)state;
     print_message("seed %d\n", SEED);
@@ -158,7 +158,7 @@ static void the_peak_is_marked_below_its_bar(void **state)
     free(e.memory);
 }
 
-static void colour_and_blocks_are_there_only_when_asked_for(void **state)
+static void colour_and_blocks_are_printed_only_on_request(void **state)
 {
     hr_intermediates recompute_set[8];
     hr_strategy strategy;
@@ -187,7 +187,7 @@ static void colour_and_blocks_are_there_only_when_asked_for(void **state)
     free(e.memory);
 }
 
-static void what_is_known_of_the_gap_is_said_with_its_bytes(void **state)
+static void the_proven_part_of_the_gap_is_printed_in_bytes(void **state)
 {
     static const struct {
         const char *packing, *sentence;
@@ -219,7 +219,7 @@ static void what_is_known_of_the_gap_is_said_with_its_bytes(void **state)
     free(e.memory);
 }
 
-static void a_model_of_126_layers_has_its_whole_table_in_the_page(void **state)
+static void the_table_of_a_126_layer_model_fits_the_buffer(void **state)
 {
     enum { LAYERS = 126 };
     hr_intermediates recompute_set[LAYERS];
@@ -343,7 +343,7 @@ static void a_listing_shows_loops_within_loops(void **state)
     free(e.memory);
 }
 
-static void the_longest_names_are_whole(void **state)
+static void the_longest_names_are_not_truncated(void **state)
 {
     hr_intermediates recompute_set[130];
     hr_strategy strategy;
@@ -362,14 +362,14 @@ static void the_longest_names_are_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(components_phases_and_curve_are_those_of_the_storages),
+        cmocka_unit_test(components_phases_and_curve_agree_with_the_storages),
         cmocka_unit_test(the_peak_is_marked_below_its_bar),
-        cmocka_unit_test(colour_and_blocks_are_there_only_when_asked_for),
-        cmocka_unit_test(what_is_known_of_the_gap_is_said_with_its_bytes),
-        cmocka_unit_test(a_model_of_126_layers_has_its_whole_table_in_the_page),
+        cmocka_unit_test(colour_and_blocks_are_printed_only_on_request),
+        cmocka_unit_test(the_proven_part_of_the_gap_is_printed_in_bytes),
+        cmocka_unit_test(the_table_of_a_126_layer_model_fits_the_buffer),
         cmocka_unit_test(steps_are_named_by_what_they_do),
         cmocka_unit_test(a_listing_shows_loops_within_loops),
-        cmocka_unit_test(the_longest_names_are_whole),
+        cmocka_unit_test(the_longest_names_are_not_truncated),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -117,7 +117,7 @@ static void every_event_is_a_line(void **state)
 }
 
 /* Texts whose bytes all need six-byte escapes, or none, with lengths around the limit. */
-static void a_text_without_room_is_cut_and_says_so(void **state)
+static void a_text_that_does_not_fit_is_truncated_and_marked(void **state)
 {
     (void)state;
     static char long_text[2 * HR_METRICS_BYTES];
@@ -154,7 +154,7 @@ static void a_text_without_room_is_cut_and_says_so(void **state)
 }
 
 /* Samples of an untrained model: arbitrary bytes that fill the buffer. */
-static void any_bytes_are_a_legal_line(void **state)
+static void any_bytes_give_a_valid_line(void **state)
 {
     (void)state;
     static char bytes[16 << 10];
@@ -179,7 +179,7 @@ static void any_bytes_are_a_legal_line(void **state)
 /* ---- continuing */
 
 /* The next line follows the kept bytes, whatever a kill left after them. */
-static void going_on_cuts_what_came_after_at_the_first_line(void **state)
+static void continuing_truncates_later_lines_at_the_first_write(void **state)
 {
     (void)state;
     hr_metrics metrics;
@@ -211,7 +211,7 @@ static void going_on_cuts_what_came_after_at_the_first_line(void **state)
     }
 }
 
-static void without_anything_kept_it_begins_again(void **state)
+static void continuing_without_kept_bytes_starts_the_file_again(void **state)
 {
     (void)state;
     static const char *const before[] = { "",
@@ -246,7 +246,7 @@ static void without_anything_kept_it_begins_again(void **state)
     assert_int_equal(hr_metrics_flush(&metrics, NULL), HR_OK);
 }
 
-static void what_cannot_be_gone_on_with_is_refused_and_untouched(void **state)
+static void a_file_that_cannot_be_continued_is_refused_and_unchanged(void **state)
 {
     (void)state;
     static const struct {
@@ -306,7 +306,7 @@ static void limit_files_to(int64_t bytes)
 }
 
 /* A file size limit simulates a disk that is full after any byte of a line. */
-static void a_disk_that_is_full_costs_only_the_lines_of_that_time(void **state)
+static void a_full_disk_loses_only_the_lines_written_meanwhile(void **state)
 {
     (void)state;
     hr_metrics metrics;
@@ -337,7 +337,7 @@ static void a_disk_that_is_full_costs_only_the_lines_of_that_time(void **state)
 }
 
 /* Bytes that another process appended are not overwritten. */
-static void lines_go_to_the_end_whoever_wrote_it(void **state)
+static void lines_are_appended_after_those_of_other_processes(void **state)
 {
     (void)state;
     hr_metrics metrics;
@@ -357,18 +357,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_event_is_a_line, make_path, drop_path),
-        cmocka_unit_test_setup_teardown(a_text_without_room_is_cut_and_says_so, make_path,
+        cmocka_unit_test_setup_teardown(a_text_that_does_not_fit_is_truncated_and_marked, make_path,
                                         drop_path),
-        cmocka_unit_test_setup_teardown(any_bytes_are_a_legal_line, make_path, drop_path),
-        cmocka_unit_test_setup_teardown(going_on_cuts_what_came_after_at_the_first_line, make_path,
-                                        drop_path),
-        cmocka_unit_test_setup_teardown(without_anything_kept_it_begins_again, make_path,
-                                        drop_path),
-        cmocka_unit_test_setup_teardown(what_cannot_be_gone_on_with_is_refused_and_untouched,
+        cmocka_unit_test_setup_teardown(any_bytes_give_a_valid_line, make_path, drop_path),
+        cmocka_unit_test_setup_teardown(continuing_truncates_later_lines_at_the_first_write,
                                         make_path, drop_path),
-        cmocka_unit_test_setup_teardown(a_disk_that_is_full_costs_only_the_lines_of_that_time,
+        cmocka_unit_test_setup_teardown(continuing_without_kept_bytes_starts_the_file_again,
                                         make_path, drop_path),
-        cmocka_unit_test_setup_teardown(lines_go_to_the_end_whoever_wrote_it, make_path, drop_path),
+        cmocka_unit_test_setup_teardown(a_file_that_cannot_be_continued_is_refused_and_unchanged,
+                                        make_path, drop_path),
+        cmocka_unit_test_setup_teardown(a_full_disk_loses_only_the_lines_written_meanwhile,
+                                        make_path, drop_path),
+        cmocka_unit_test_setup_teardown(lines_are_appended_after_those_of_other_processes,
+                                        make_path, drop_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static void nothing_is_written_to_a_pipe(void **state)
     close(ends[1]);
 }
 
-static void a_terminal_sees_one_line_that_is_wiped_at_the_end(void **state)
+static void a_terminal_shows_one_line_that_is_cleared_at_the_end(void **state)
 {
     (void)state;
     int terminal;
@@ -165,7 +165,7 @@ static void the_line_changes_five_times_a_second_and_at_the_last_step(void **sta
     close(master);
 }
 
-static void a_note_stands_where_the_line_will(void **state)
+static void a_note_replaces_the_progress_line(void **state)
 {
     (void)state;
     int terminal;
@@ -192,7 +192,7 @@ static void resident_bytes_grow_when_memory_is_touched(void **state)
     free(memory);
 }
 
-static void work_is_told_with_the_time_that_it_still_takes(void **state)
+static void work_is_shown_with_its_remaining_time(void **state)
 {
     static const struct {
         int64_t done, total;
@@ -222,13 +222,13 @@ int main(void)
         cmocka_unit_test(the_line_has_every_figure),
         cmocka_unit_test(extreme_figures_fit_the_line),
         cmocka_unit_test(nothing_is_written_to_a_pipe),
-        cmocka_unit_test(a_terminal_sees_one_line_that_is_wiped_at_the_end),
+        cmocka_unit_test(a_terminal_shows_one_line_that_is_cleared_at_the_end),
         cmocka_unit_test(a_shorter_line_covers_the_longer_one),
         cmocka_unit_test(a_narrow_terminal_gets_a_line_that_does_not_wrap),
         cmocka_unit_test(the_line_changes_five_times_a_second_and_at_the_last_step),
-        cmocka_unit_test(a_note_stands_where_the_line_will),
+        cmocka_unit_test(a_note_replaces_the_progress_line),
         cmocka_unit_test(resident_bytes_grow_when_memory_is_touched),
-        cmocka_unit_test(work_is_told_with_the_time_that_it_still_takes),
+        cmocka_unit_test(work_is_shown_with_its_remaining_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

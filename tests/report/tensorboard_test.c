@@ -228,7 +228,7 @@ static void same(float got, double wanted)
     assert_true(isnan(wanted) ? isnan(got) : got == narrow);
 }
 
-static void every_number_of_every_step_is_there(void **state)
+static void every_number_of_every_step_is_written(void **state)
 {
     (void)state;
     enum { STEPS = 600 };
@@ -300,7 +300,7 @@ static void a_step_without_targets_has_no_point_for_its_loss(void **state)
     same(get(&file.events[2], "lr"), 0.5);
 }
 
-static void every_start_is_a_file_behind_the_others_that_names_its_step(void **state)
+static void every_start_creates_a_file_that_sorts_last_and_has_its_step(void **state)
 {
     (void)state;
     static const char *const others[] = { "events.out.tfevents.1700000003.another.host",
@@ -336,7 +336,7 @@ static void every_start_is_a_file_behind_the_others_that_names_its_step(void **s
 
 /* Records are written after five seconds, when the clock goes back, when the buffer is full, on
  * request, and at no other time. */
-static void events_gather_until_they_are_due(void **state)
+static void events_are_buffered_until_they_are_due(void **state)
 {
     (void)state;
     hr_tensorboard board;
@@ -394,7 +394,7 @@ static void a_run_without_numbers_leaves_no_file(void **state)
 
 /* ---- refusals */
 
-static void a_directory_without_permission_is_one_sentence(void **state)
+static void a_directory_without_permission_is_one_error_sentence(void **state)
 {
     (void)state;
     hr_tensorboard board;
@@ -442,7 +442,7 @@ static void limit_files_to(int64_t bytes)
 
 /* A file size limit simulates a disk that is full after any byte of a record. The file stays
  * complete, and the buffered records are written when there is room. */
-static void a_full_disk_loses_nothing_that_the_buffer_holds(void **state)
+static void a_full_disk_loses_no_buffered_event(void **state)
 {
     (void)state;
     hr_tensorboard board;
@@ -476,7 +476,7 @@ static void a_full_disk_loses_nothing_that_the_buffer_holds(void **state)
 
 /* When the disk stays full for longer than the buffer lasts, later events are dropped, each with an
  * error. */
-static void a_disk_full_for_long_leaves_out_what_has_no_room(void **state)
+static void a_disk_full_for_long_drops_events_beyond_the_buffer(void **state)
 {
     (void)state;
     hr_tensorboard board;
@@ -503,22 +503,23 @@ static void a_disk_full_for_long_leaves_out_what_has_no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_number_of_every_step_is_there, make_folder,
+        cmocka_unit_test_setup_teardown(every_number_of_every_step_is_written, make_folder,
                                         drop_folder),
         cmocka_unit_test_setup_teardown(a_step_without_targets_has_no_point_for_its_loss,
                                         make_folder, drop_folder),
-        cmocka_unit_test_setup_teardown(every_start_is_a_file_behind_the_others_that_names_its_step,
+        cmocka_unit_test_setup_teardown(every_start_creates_a_file_that_sorts_last_and_has_its_step,
                                         make_folder, drop_folder),
-        cmocka_unit_test_setup_teardown(events_gather_until_they_are_due, make_folder, drop_folder),
+        cmocka_unit_test_setup_teardown(events_are_buffered_until_they_are_due, make_folder,
+                                        drop_folder),
         cmocka_unit_test_setup_teardown(a_run_without_numbers_leaves_no_file, make_folder,
                                         drop_folder),
-        cmocka_unit_test_setup_teardown(a_directory_without_permission_is_one_sentence, make_folder,
-                                        drop_folder),
+        cmocka_unit_test_setup_teardown(a_directory_without_permission_is_one_error_sentence,
+                                        make_folder, drop_folder),
         cmocka_unit_test_setup_teardown(a_file_in_place_of_the_directory_is_refused, make_folder,
                                         drop_folder),
-        cmocka_unit_test_setup_teardown(a_full_disk_loses_nothing_that_the_buffer_holds,
-                                        make_folder, drop_folder),
-        cmocka_unit_test_setup_teardown(a_disk_full_for_long_leaves_out_what_has_no_room,
+        cmocka_unit_test_setup_teardown(a_full_disk_loses_no_buffered_event, make_folder,
+                                        drop_folder),
+        cmocka_unit_test_setup_teardown(a_disk_full_for_long_drops_events_beyond_the_buffer,
                                         make_folder, drop_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
