@@ -72,7 +72,7 @@ hr_status hr_file_flush_name(const char *path, hr_error *err)
 
 /* Creates one directory. Its name must be flushed too: losing it in a crash loses everything below
  * it. */
-static hr_status make_one(const char *path, hr_error *err)
+static hr_status make_directory(const char *path, hr_error *err)
 {
     struct stat there;
     if (mkdir(path, 0777) == 0) return hr_file_flush_name(path, err);
@@ -92,7 +92,7 @@ hr_status hr_directory_make(const char *path, hr_error *err)
     for (char *slash = strchr(part + 1, '/'); slash && status == HR_OK;
          slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        status = make_one(part, err);
+        status = make_directory(part, err);
         *slash = '/';
     }
     return status;
@@ -119,7 +119,7 @@ static hr_status check_writable(const char *directory, hr_error *err)
 }
 
 /* Removes the slashes at the end of `path`. */
-static void cut_slashes(char *path, int64_t bytes)
+static void strip_slashes(char *path, int64_t bytes)
 {
     while (bytes > 1 && path[bytes - 1] == '/') bytes--;
     path[bytes] = 0;
@@ -132,11 +132,11 @@ hr_status hr_directory_check(const char *path, hr_error *err)
     struct stat there;
     const hr_status status = hr_path_join(path, "", part, sizeof part, err);
     if (status != HR_OK) return status;
-    cut_slashes(part, (int64_t)strlen(part));
+    strip_slashes(part, (int64_t)strlen(part));
     while (stat(part, &there) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
         const char *slash = strrchr(part, '/');
         if (!slash) return check_writable(".", err);
-        cut_slashes(part, slash - part + 1);
+        strip_slashes(part, slash - part + 1);
     }
     return check_writable(part, err);
 }
@@ -333,7 +333,7 @@ static const char *advice(const hr_file_out *out, int code, char text[PATH_MAX])
 
 /* Removes the partial file first, so that the reported free bytes include the bytes that it used.
  * `what` is the sentence up to the reason. */
-static hr_status remove_and_tell(hr_file_out *out, const char *what, int code, hr_error *err)
+static hr_status remove_and_report(hr_file_out *out, const char *what, int code, hr_error *err)
 {
     char text[PATH_MAX];
     hr_file_close(&out->file);
@@ -346,12 +346,12 @@ static hr_status remove_and_tell(hr_file_out *out, const char *what, int code, h
 }
 
 /* Reports a write, flush or rename that failed with `code`. */
-static hr_status give_up(hr_file_out *out, const char *what, int code, hr_error *err)
+static hr_status fail_and_close(hr_file_out *out, const char *what, int code, hr_error *err)
 {
     char text[96];
     snprintf(text, sizeof text, "cannot be %s after %lld bytes, and was removed", what,
              (long long)out->bytes);
-    return remove_and_tell(out, text, code, err);
+    return remove_and_report(out, text, code, err);
 }
 
 hr_status hr_file_reserve(hr_file_out *out, int64_t bytes, hr_error *err)
@@ -364,7 +364,7 @@ hr_status hr_file_reserve(hr_file_out *out, int64_t bytes, hr_error *err)
         return HR_OK; /* the file system does not
                                                                           * support it */
     snprintf(text, sizeof text, "needs %lld bytes", (long long)bytes);
-    return remove_and_tell(out, text, code, err);
+    return remove_and_report(out, text, code, err);
 }
 
 hr_status hr_file_rewrite(hr_file_out *out, int64_t offset, const void *memory, int64_t bytes,
@@ -376,7 +376,7 @@ hr_status hr_file_rewrite(hr_file_out *out, int64_t offset, const void *memory, 
         const ssize_t put = pwrite(out->file, (const char *)memory + done, (size_t)(bytes - done),
                                    (off_t)(offset + done));
         if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return give_up(out, "written", put < 0 ? errno : ENOSPC, err);
+        if (put <= 0) return fail_and_close(out, "written", put < 0 ? errno : ENOSPC, err);
         done += put;
         if (offset + done > out->bytes) out->bytes = offset + done;
     }
@@ -392,7 +392,7 @@ hr_status hr_file_cut(hr_file_out *out, int64_t bytes, hr_error *err)
 {
     HR_ASSERT(out->file >= 0 && bytes >= 0 && bytes <= out->bytes);
     while (ftruncate(out->file, (off_t)bytes) != 0)
-        if (errno != EINTR) return give_up(out, "cut", errno, err);
+        if (errno != EINTR) return fail_and_close(out, "cut", errno, err);
     out->bytes = bytes;
     return HR_OK;
 }
@@ -412,13 +412,13 @@ hr_status hr_file_commit(hr_file_out *out, hr_error *err)
 {
     HR_ASSERT(out->file >= 0);
     const int flushed = flush(out->file);
-    if (flushed) return give_up(out, "flushed", flushed, err);
-    if (!give_name(out)) return give_up(out, "named", errno, err);
+    if (flushed) return fail_and_close(out, "flushed", flushed, err);
+    if (!give_name(out)) return fail_and_close(out, "named", errno, err);
     const int file = out->file;
     out->file = -1;
-    if (close(file) != 0 && errno != EINTR) return give_up(out, "closed", errno, err);
+    if (close(file) != 0 && errno != EINTR) return fail_and_close(out, "closed", errno, err);
     if (renameat(out->directory, out->temporary, out->directory, out->name) != 0)
-        return give_up(out, "renamed", errno, err);
+        return fail_and_close(out, "renamed", errno, err);
     const int sync_error = flush(out->directory);
     hr_file_close(&out->directory);
     if (sync_error)

@@ -65,7 +65,7 @@ static int64_t unit_bytes(const char *name)
 }
 
 /* Parses a whole number of at most `digits_max` digits at *text and moves *text past it. */
-static bool take_digits(const char **text, int32_t digits_max, int64_t *value, int64_t *scale)
+static bool parse_digits(const char **text, int32_t digits_max, int64_t *value, int64_t *scale)
 {
     *value = 0;
     *scale = 1;
@@ -85,11 +85,11 @@ hr_status hr_bytes_parse(const char *text, int64_t *bytes, hr_error *err)
 {
     const char *at = text;
     int64_t whole = 0, decimals = 0, scale = 1, total = 0;
-    bool good = take_digits(&at, WHOLE_DIGITS_MAX, &whole, &scale);
+    bool good = parse_digits(&at, WHOLE_DIGITS_MAX, &whole, &scale);
     scale = 1;
     if (good && *at == '.') {
         at++;
-        good = take_digits(&at, DECIMALS_MAX, &decimals, &scale);
+        good = parse_digits(&at, DECIMALS_MAX, &decimals, &scale);
     }
     if (good && *at == ' ') at++;
     const int64_t unit = good ? unit_bytes(at) : 0;

@@ -46,7 +46,7 @@ static void show_progress(void *context, int32_t done, int32_t all)
 
 /* Says why a row does not count. "slower" and "faster" mean that the machine speed differed from
  * the calibration by more than 10 %. */
-static const char *why_not(const hr_calibrate_row *row)
+static const char *exclusion_reason(const hr_calibrate_row *row)
 {
     if (row->counts) return "";
     if (row->speed < 0.9) return " slower";
@@ -70,7 +70,7 @@ static void show_row(void *context, const hr_calibrate_row *row)
                "predicted", "measured", "wall time", "error", "speed");
     printf("%c %-64s %7.2f ms %7.2f ms %7.2f ms %+6.1f %% %5.2f%s\n", row->unseen ? '*' : ' ',
            row->recipe, 1e3 * row->predicted_seconds, 1e3 * row->measured_seconds,
-           1e3 * row->wall_seconds, 100 * row->error, row->speed, why_not(row));
+           1e3 * row->wall_seconds, 100 * row->error, row->speed, exclusion_reason(row));
 }
 
 static void print_json(json_t *object)

@@ -125,7 +125,7 @@ const hr_cli_command *hr_cli_command_at(int32_t index);
 const hr_cli_option *hr_cli_option_at(int32_t id);
 
 /* Returns "; up to 16 times" for a repeatable option, else an empty text, for the help. */
-const char *hr_cli_times(const hr_cli_option *option, char text[32]);
+const char *hr_cli_repeat_note(const hr_cli_option *option, char text[32]);
 
 /* Returns the text after the command's name: "RECIPE [key=value ...]". */
 enum { HR_CLI_OPERANDS_BYTES = 64 };
@@ -170,11 +170,11 @@ HR_MUST_CHECK hr_status hr_cli_check_file(const char *option, const char *path, 
  * are then made without calibration. */
 const char *hr_cli_calibrations(char *path, int64_t bytes);
 
-/* hr_cli_is_question: returns true for --largest, --smallest or --frontier. hr_cli_question:
+/* hr_cli_is_query: returns true for --largest, --smallest or --frontier. hr_cli_query:
  * computes and prints the answer. */
-bool hr_cli_is_question(const hr_cli_arguments *arguments);
-HR_MUST_CHECK hr_status hr_cli_question(const hr_cli_arguments *arguments, const hr_config *config,
-                                        const char *calibrations, hr_error *err);
+bool hr_cli_is_query(const hr_cli_arguments *arguments);
+HR_MUST_CHECK hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *config,
+                                     const char *calibrations, hr_error *err);
 
 /* The cache directory: $XDG_CACHE_HOME/headroom, or ~/.cache/headroom; empty if neither variable is
  * set. path [bytes] out. Errors USAGE  too long. */
@@ -199,7 +199,7 @@ HR_MUST_CHECK hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_o
 const volatile sig_atomic_t *hr_cli_catch_signals(void);
 
 /* Exit code for the last signal. */
-int hr_cli_signalled(void);
+int hr_cli_signal_code(void);
 
 /* Monotonic clock. */
 int64_t hr_cli_now_ns(void);

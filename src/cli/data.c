@@ -160,5 +160,5 @@ int hr_cli_data(const hr_cli_arguments *arguments)
     if (json && status == HR_OK) print_json(&s);
     if (status == HR_OK) return HR_OK;
     const int code = hr_cli_fail(&err);
-    return status == HR_INTERRUPTED ? hr_cli_signalled() : code;
+    return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
 }

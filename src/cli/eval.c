@@ -111,7 +111,7 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
     hr_progress_end(&s.progress);
     if (status != HR_OK) {
         const int code = hr_cli_fail(&err);
-        return status == HR_INTERRUPTED ? hr_cli_signalled() : code;
+        return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
     }
     if (arguments->values[HR_OPTION_JSON]) print_json(&request, &result);
     else print_words(&request, &result);

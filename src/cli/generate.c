@@ -128,10 +128,10 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
     fflush(stdout);
     if (status != HR_OK) {
         const int code = hr_cli_fail(&err);
-        return status == HR_INTERRUPTED ? hr_cli_signalled() : code;
+        return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
     }
     if (result.end == HR_END_INTERRUPT)
         fprintf(stderr, "headroom: interrupted after %lld tokens\n", (long long)result.tokens);
     if (!a.json) print_report(&result);
-    return result.end == HR_END_INTERRUPT ? hr_cli_signalled() : HR_OK;
+    return result.end == HR_END_INTERRUPT ? hr_cli_signal_code() : HR_OK;
 }

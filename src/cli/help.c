@@ -14,7 +14,7 @@ static void print_options(const hr_cli_command *command)
         char left[48], times[32];
         snprintf(left, sizeof left, "--%s%s%s", option->name, option->argument ? " " : "",
                  option->argument ? option->argument : "");
-        printf("  %-22s %s%s\n", left, option->text, hr_cli_times(option, times));
+        printf("  %-22s %s%s\n", left, option->text, hr_cli_repeat_note(option, times));
     }
 }
 

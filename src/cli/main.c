@@ -137,7 +137,7 @@ static bool output_arrived(void)
 /* If a standard stream is closed, the next opened file would get its number, and messages would be
  * written into it. So closed streams are replaced with descriptors that refuse writes, as closed
  * ones do. */
-static void keep_streams_apart(void)
+static void reserve_closed_streams(void)
 {
     int file = open("/dev/null", O_RDONLY);
     while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);
@@ -164,7 +164,7 @@ static void catch_signals(void)
 
 int main(int argc, char **argv)
 {
-    keep_streams_apart();
+    reserve_closed_streams();
     /* Part of the planned memory: stdio would allocate its buffer from the heap at the first
      * line. */
     static char buffer[16384];

@@ -194,7 +194,7 @@ int hr_cli_plan(const hr_cli_arguments *arguments)
     /* Without mmap in malloc: a mapping would count as part of the image, and this plan would
      * differ from the one that `train` makes. */
     mallopt(M_MMAP_MAX, 0);
-    status = hr_cli_is_question(arguments) ? hr_cli_question(arguments, &config, calibrations, &err)
-                                           : plan(arguments, &config, calibrations, &err);
+    status = hr_cli_is_query(arguments) ? hr_cli_query(arguments, &config, calibrations, &err)
+                                        : plan(arguments, &config, calibrations, &err);
     return status == HR_OK ? HR_OK : hr_cli_fail(&err);
 }

@@ -149,14 +149,14 @@ static hr_status frontier(const hr_cli_arguments *arguments, const hr_config *co
 
 /* ---- all of them */
 
-bool hr_cli_is_question(const hr_cli_arguments *arguments)
+bool hr_cli_is_query(const hr_cli_arguments *arguments)
 {
     return arguments->values[HR_OPTION_LARGEST] || arguments->values[HR_OPTION_SMALLEST] ||
            arguments->values[HR_OPTION_FRONTIER];
 }
 
-hr_status hr_cli_question(const hr_cli_arguments *arguments, const hr_config *config,
-                          const char *calibrations, hr_error *err)
+hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *config,
+                       const char *calibrations, hr_error *err)
 {
     union {
         hr_largest largest;

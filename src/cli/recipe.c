@@ -7,7 +7,7 @@
 #include "cli.h"
 
 /* Warns about deprecated key names in the recipe or on the command line. */
-static void tell_old_names(const hr_config *config)
+static void warn_deprecated_keys(const hr_config *config)
 {
     const hr_renamed_key *key;
     for (int32_t i = 0; (key = hr_config_renamed(i)); i++)
@@ -37,7 +37,7 @@ hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr
         const char *value = arguments->values[options[i].id];
         if (value) status = hr_config_set(config, options[i].key, value, err);
     }
-    tell_old_names(config);
+    warn_deprecated_keys(config);
     /* In a recipe, 0 means no budget; --budget 0 is taken literally. */
     const char *budget = arguments->values[HR_OPTION_BUDGET];
     if (status == HR_OK && budget && !config->memory.budget && strcmp(budget, "none"))

@@ -27,7 +27,7 @@ const volatile sig_atomic_t *hr_cli_catch_signals(void)
     return &interrupts;
 }
 
-int hr_cli_signalled(void)
+int hr_cli_signal_code(void)
 {
     return 128 + signalled;
 }

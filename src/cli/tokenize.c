@@ -129,7 +129,7 @@ static hr_status encode(const hr_cli_arguments *arguments, const char *path, con
 static int fail(const hr_error *err)
 {
     const int code = hr_cli_fail(err);
-    return err->status == HR_INTERRUPTED ? hr_cli_signalled() : code;
+    return err->status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
 }
 
 int hr_cli_tokenize_encode(const hr_cli_arguments *arguments)

@@ -18,7 +18,7 @@ typedef struct {
 } screen;
 
 /* Estimates the remaining time from the average speed of the current work. */
-static void told(void *context, const char *work, int64_t done, int64_t all)
+static void show_progress(void *context, const char *work, int64_t done, int64_t all)
 {
     screen *s = context;
     char line[HR_PROGRESS_BYTES], left[32] = "";
@@ -129,7 +129,7 @@ int hr_cli_tokenize_train(const hr_cli_arguments *a)
     request.like_two = a->values[HR_OPTION_LIKE_TWO];
     request.inherit = a->values[HR_OPTION_INHERIT];
     request.planned = planned;
-    request.told = told;
+    request.told = show_progress;
     request.context = &s;
     if (read_numbers(a, &request, &err) != HR_OK) return hr_cli_fail(&err);
     request.interrupts = hr_cli_catch_signals();
@@ -139,5 +139,5 @@ int hr_cli_tokenize_train(const hr_cli_arguments *a)
     else if (status == HR_OK) print_text(&request, &result);
     if (status == HR_OK) return HR_OK;
     const int code = hr_cli_fail(&err);
-    return status == HR_INTERRUPTED && !result.saved ? hr_cli_signalled() : code;
+    return status == HR_INTERRUPTED && !result.saved ? hr_cli_signal_code() : code;
 }

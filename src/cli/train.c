@@ -202,7 +202,7 @@ static void print_result(const hr_train_result *result)
 }
 
 /* Ignores write errors of standard output if the reader is gone: the run itself succeeded. */
-static void forgive_reader(void)
+static void ignore_closed_reader(void)
 {
     if (fflush(stdout) == 0 || (errno != EPIPE && errno != EIO)) return;
     __fpurge(stdout);
@@ -249,7 +249,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     const hr_status status = hr_train(&config, &options, &result, &err);
     hr_progress_end(&s.progress);
     print_result(&result);
-    forgive_reader();
+    ignore_closed_reader();
     if (status == HR_OK) return HR_OK;
     fflush(stdout);
     const int code = fail(&s, &err);

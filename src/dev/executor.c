@@ -157,7 +157,7 @@ static void run_phase(void *context, int32_t thread, int32_t threads)
 }
 
 /* In builds with AddressSanitizer, poisons every arena byte that is not live at this step. */
-static void show_what_lives(const hr_executor *executor, int32_t step)
+static void poison_dead_bytes(const hr_executor *executor, int32_t step)
 {
 #ifdef HR_POISONS
     const hr_plan *plan = executor->plan;
@@ -199,7 +199,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
     }
 
     hr_status status = HR_OK;
-    show_what_lives(executor, s);
+    poison_dead_bytes(executor, s);
     if (program->ops[step->op]->host)
         status = executor->host(executor->context, executor, s, &call, err);
     for (call.phase = 0; call.phase < run->phases; call.phase++)
@@ -208,7 +208,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
     return status;
 }
 
-static int64_t turns_of(const hr_executor *executor, int32_t loop)
+static int64_t iterations_of(const hr_executor *executor, int32_t loop)
 {
     const hr_loop *described = &executor->program->loops[loop];
     if (described->rows == 0) return executor->count[loop];
@@ -219,7 +219,7 @@ static int64_t turns_of(const hr_executor *executor, int32_t loop)
 }
 
 /* Opens the loops that this step is the first step of. */
-static void enter(hr_executor *executor, int32_t step)
+static void open_loops(hr_executor *executor, int32_t step)
 {
     const hr_program *program = executor->program;
     for (int32_t l = program->steps[step].loop; l != HR_NONE && !executor->open[l];
@@ -243,7 +243,7 @@ hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
     while (s <= section->step_last) {
         if (executor->stop && !executor->committed && executor->stop(executor->context))
             return hr_fail(err, HR_INTERRUPTED, "interrupted");
-        enter(executor, s);
+        open_loops(executor, s);
         executor->committed |= executor->commits[s];
         const hr_status status = run_step(executor, s, err);
         if (status != HR_OK) return status;
@@ -251,7 +251,7 @@ hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
         for (int32_t l = program->steps[s].loop;
              l != section->parent && program->loops[l].step_last == s;
              l = program->loops[l].parent) {
-            if (++executor->turn[l] < turns_of(executor, l)) {
+            if (++executor->turn[l] < iterations_of(executor, l)) {
                 next = program->loops[l].step_first;
                 break;
             }

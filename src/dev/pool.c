@@ -44,7 +44,7 @@ static void gate_wait(hr_pool *pool, hr_pool_gate *gate, unsigned seen)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-static void gate_move(hr_pool *pool, hr_pool_gate *gate)
+static void gate_advance(hr_pool *pool, hr_pool_gate *gate)
 {
     atomic_fetch_add(&gate->turn, 1);
     if (atomic_load(&gate->asleep) == 0) return;
@@ -80,7 +80,7 @@ static void *work(void *argument)
         gate_wait(pool, &pool->start, turn);
         if (pool->closing) return 0;
         call(pool, pool->fn, pool->context, worker->thread);
-        if (atomic_fetch_sub(&pool->unfinished, 1) == 1) gate_move(pool, &pool->finish);
+        if (atomic_fetch_sub(&pool->unfinished, 1) == 1) gate_advance(pool, &pool->finish);
     }
 }
 
@@ -135,7 +135,7 @@ void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context)
         pool->fn = fn;
         pool->context = context;
         atomic_store_explicit(&pool->unfinished, pool->threads - 1, memory_order_relaxed);
-        gate_move(pool, &pool->start);
+        gate_advance(pool, &pool->start);
         call(pool, fn, context, 0);
         gate_wait(pool, &pool->finish, turn);
     }
@@ -153,7 +153,7 @@ void hr_pool_close(hr_pool *pool)
     if (!pool || pool->threads == 0) return;
     HR_ASSERT(!pool->running);
     pool->closing = true;
-    gate_move(pool, &pool->start);
+    gate_advance(pool, &pool->start);
     for (int32_t thread = 1; thread < pool->threads; thread++)
         hr_thread_join(&pool->workers[thread].handle);
     pthread_cond_destroy(&pool->start.moved);

@@ -43,7 +43,7 @@ static hr_status add_ids(void *context, const uint32_t *ids, int64_t count, hr_e
 {
     evaluation *e = context;
     if (hr_inference_is_interrupted(&e->session)) return HR_INTERRUPTED;
-    hr_inference_tell(&e->session, "tokenizing", 0, 0);
+    hr_inference_report_progress(&e->session, "tokenizing", 0, 0);
     if (e->request->text) return hr_sequences_add(&e->source, ids, count, err);
     return hr_ids_file_add(&e->source.ids, ids, count, err);
 }
@@ -221,7 +221,7 @@ static int64_t half_of(int64_t tokens)
     return hr_max(hr_round_up(tokens / 2, TOKENS_LEAST), TOKENS_LEAST);
 }
 
-static void begin_turns(hr_evaluate_result *result, int64_t sequences)
+static void set_sequences_at_a_time(hr_evaluate_result *result, int64_t sequences)
 {
     result->at_a_time = sequences;
     result->chunk = hr_min(sequences * result->length, CHUNK_MOST);
@@ -229,11 +229,11 @@ static void begin_turns(hr_evaluate_result *result, int64_t sequences)
 
 /* Reduces memory for the next attempt: first the logits chunk, then the sequences per iteration,
  * then the MLP tile. Returns false at the minimum. Results are bit-identical. */
-static bool is_less(hr_evaluate_result *result)
+static bool reduce_memory(hr_evaluate_result *result)
 {
     const int64_t tile = result->mlp_tile ? result->mlp_tile : result->length;
     if (result->chunk > TOKENS_LEAST) result->chunk = half_of(result->chunk);
-    else if (result->at_a_time > 1) begin_turns(result, result->at_a_time / 2);
+    else if (result->at_a_time > 1) set_sequences_at_a_time(result, result->at_a_time / 2);
     else if (tile > TOKENS_LEAST) result->mlp_tile = half_of(tile);
     else return false;
     return true;
@@ -252,7 +252,8 @@ static hr_status plan(evaluation *e, hr_error *err)
     hr_inference *session = &e->session;
     const bool widens = request->logits_out && request->model.format == HR_FORMAT_BF16;
     hr_status status = hr_inference_plan(session, err);
-    begin_turns(result, hr_min(hr_max(TURN_TOKENS / result->length, 1), result->sequences));
+    set_sequences_at_a_time(result,
+                            hr_min(hr_max(TURN_TOKENS / result->length, 1), result->sequences));
     for (bool done = status != HR_OK; !done;) {
         const int64_t losses = result->chunk * (int64_t)sizeof(double);
         session->planning.used = 0;
@@ -263,7 +264,7 @@ static hr_status plan(evaluation *e, hr_error *err)
         if (status == HR_OK)
             status = hr_inference_fit(session, own_bytes(e), "tokens at a time",
                                       "shorter sequences", err);
-        done = status != HR_NO_FIT || !is_less(result);
+        done = status != HR_NO_FIT || !reduce_memory(result);
     }
     return status == HR_NO_FIT ? hr_inference_refuse(session, err) : status;
 }
@@ -276,7 +277,7 @@ static hr_status prompt(evaluation *e, hr_executor *executor, const hr_call *cal
     const int64_t length = e->source.length;
     int32_t *ids = call->out[0];
     e->first = executor->turn[e->turn] * e->result->at_a_time;
-    hr_inference_tell(&e->session, "evaluating", e->first, e->source.rows);
+    hr_inference_report_progress(&e->session, "evaluating", e->first, e->source.rows);
     e->here = hr_min(e->result->at_a_time, e->source.rows - e->first);
     executor->rows_here = e->here * length;
     for (int64_t i = 0; i < e->here; i++) {
@@ -327,8 +328,8 @@ static hr_status count_loss(evaluation *e, int64_t sequence, int64_t t, int32_t 
     e->result->loss_sum += e->row_loss;
     e->result->tokens += e->row_tokens;
     if (e->source.choices)
-        hr_multiple_choice_tell(&e->source, sequence, e->row_loss, e->row_tokens, &e->best,
-                                e->result);
+        hr_multiple_choice_record(&e->source, sequence, e->row_loss, e->row_tokens, &e->best,
+                                  e->result);
     e->row_loss = 0;
     e->row_tokens = 0;
     return HR_OK;
@@ -376,7 +377,7 @@ static hr_status open_run(evaluation *e, hr_error *err)
     e->losses.text = hr_region_take(tables, HR_LOSSES_TEXT_BYTES, 1);
     if (!e->losses.text) return hr_fail(err, HR_FAILURE, "out of memory for the tables of the run");
     e->turn = hr_program_loop(&e->session.compiled.program, "turn");
-    hr_inference_tell(&e->session, "checking the tokens", 0, 0);
+    hr_inference_report_progress(&e->session, "checking the tokens", 0, 0);
     return hr_sequences_check(&e->source, e->ids, e->targets, err);
 }
 
@@ -428,7 +429,7 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
                      .logits = { .directory = -1, .file = -1 },
                      .losses = { .file = { .directory = -1, .file = -1 } } };
     hr_status status = read_request(&e, err);
-    if (status == HR_OK) hr_inference_tell(&e.session, "planning", 0, 0);
+    if (status == HR_OK) hr_inference_report_progress(&e.session, "planning", 0, 0);
     if (status == HR_OK) status = plan(&e, err);
     if (status == HR_OK) status = open_run(&e, err);
     if (status == HR_OK) status = hr_inference_take(&e.session, host, &e, err);

@@ -36,7 +36,8 @@ static bool is_blank(const char *line, int64_t length)
     return true;
 }
 
-static hr_status wrong(const hr_sequences *source, int64_t line, const char *what, hr_error *err)
+static hr_status fail_line(const hr_sequences *source, int64_t line, const char *what,
+                           hr_error *err)
 {
     return hr_fail(err, HR_CORRUPT, "%s, line %lld: %s", source->path, (long long)line, what);
 }
@@ -139,7 +140,7 @@ hr_status hr_multiple_choice_open(hr_sequences *source, const char *path, char *
             hr_sequences_question *question = &source->questions[source->question_count];
             *question = (hr_sequences_question){ .first = source->rows, .line = line };
             const char *problem = read_line(source, &json);
-            if (problem) return wrong(source, line, problem, err);
+            if (problem) return fail_line(source, line, problem, err);
             source->question_count++;
             source->rows += question->count;
             for (int64_t c = 0; c < question->count; c++)
@@ -162,13 +163,15 @@ static hr_status add(hr_sequences *source, hr_tokens *tokens, const char *text, 
 /* When context and choice are a single token, no token precedes it. The id that ends documents then
  * goes before it, as before a text in training; it is stored before every choice for this
  * purpose. */
-static hr_status begin_behind_end(hr_sequences *source, hr_sequences_choice *choice, hr_error *err)
+static hr_status prepend_document_end(hr_sequences *source, hr_sequences_choice *choice,
+                                      hr_error *err)
 {
     if (source->document_end < 0)
-        return wrong(source, source->questions[choice->question].line,
-                     "context and choice are one token together, so there is no context to score "
-                     "it with: write a longer context",
-                     err);
+        return fail_line(
+            source, source->questions[choice->question].line,
+            "context and choice are one token together, so there is no context to score "
+            "it with: write a longer context",
+            err);
     choice->id_first--;
     choice->id_count++;
     choice->asked = 1;
@@ -201,7 +204,7 @@ hr_status hr_multiple_choice_encode(hr_sequences *source, hr_tokens *tokens, hr_
         if (status != HR_OK) return status;
         choice->id_count = source->ids.count - choice->id_first;
         choice->asked = hr_max(hr_min(alone, choice->id_count - 1), 1);
-        if (choice->id_count < 2) status = begin_behind_end(source, choice, err);
+        if (choice->id_count < 2) status = prepend_document_end(source, choice, err);
         if (status != HR_OK) return status;
         source->length = hr_max(source->length, choice->id_count - 1);
     }
@@ -250,8 +253,8 @@ hr_status hr_multiple_choice_read(const hr_sequences *source, int64_t row, int32
     return HR_OK;
 }
 
-void hr_multiple_choice_tell(const hr_sequences *source, int64_t row, double loss, int64_t tokens,
-                             hr_multiple_choice_best *best, hr_evaluate_result *result)
+void hr_multiple_choice_record(const hr_sequences *source, int64_t row, double loss, int64_t tokens,
+                               hr_multiple_choice_best *best, hr_evaluate_result *result)
 {
     const hr_sequences_question *question = &source->questions[source->choices[row].question];
     const int64_t choice = row - question->first;

@@ -38,7 +38,7 @@ typedef struct {
 
 /* Records the loss of choice `row` over `tokens`. Rows must come in order. A question is counted at
  * its last choice. On ties the first choice wins. */
-void hr_multiple_choice_tell(const hr_sequences *source, int64_t row, double loss, int64_t tokens,
-                             hr_multiple_choice_best *best, hr_evaluate_result *result);
+void hr_multiple_choice_record(const hr_sequences *source, int64_t row, double loss, int64_t tokens,
+                               hr_multiple_choice_best *best, hr_evaluate_result *result);
 
 #endif

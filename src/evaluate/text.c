@@ -85,7 +85,7 @@ static hr_status add_piece(reading *r, const hr_piece *piece)
 }
 
 /* The first token is never predicted, so its bytes do not count. */
-static hr_status leave_out_first(const reading *r)
+static hr_status exclude_first_token(const reading *r)
 {
     hr_sequences *source = r->source;
     int32_t first = 0;
@@ -125,7 +125,7 @@ hr_status hr_evaluate_read(hr_sequences *source, hr_corpus *corpus, hr_tokens *t
         return hr_fail(err, HR_USAGE,
                        "%s has %lld tokens; two at least are needed, one to come after another",
                        source->path, (long long)source->count);
-    status = leave_out_first(&r);
+    status = exclude_first_token(&r);
     if (status != HR_OK || source->targets > 0) return status;
     return hr_fail(err, HR_CORRUPT, "%s: has no target: every token of it is of a prompt",
                    source->path);

@@ -36,7 +36,7 @@ typedef struct {
     int64_t count;        /* prompt and generated ids so far */
     int64_t done;         /* ids whose keys and values are in the KV cache */
     hr_stream stream;
-    bool ended, untold; /* untold: the receiver refused the output */
+    bool ended, rejected; /* rejected: the receiver refused the output */
 } generation;
 
 /* ---- the prompt */
@@ -324,15 +324,15 @@ static hr_status prompt(generation *g, hr_executor *executor, int32_t loop, cons
 }
 
 /* Passes an id, or -1, to the receiver with the text that is now final. */
-static void tell_text(generation *g, int32_t id, const char *text, int64_t bytes)
+static void emit_text(generation *g, int32_t id, const char *text, int64_t bytes)
 {
     const hr_generate_request *request = g->request;
     for (int64_t i = 0; i < hr_max(bytes, 1) && !g->ended; i++) {
         bool stopped = false;
         const int32_t certain = bytes ? hr_stream_add(&g->stream, text[i], &stopped) : 0;
         if (request->told && (i == 0 || certain))
-            g->untold |= !request->told(request->context, i ? -1 : id, g->stream.held, certain);
-        g->ended |= g->untold;
+            g->rejected |= !request->told(request->context, i ? -1 : id, g->stream.held, certain);
+        g->ended |= g->rejected;
         hr_stream_drop(&g->stream, certain);
         if (!stopped) continue;
         g->result->end = HR_END_STOP;
@@ -342,7 +342,7 @@ static void tell_text(generation *g, int32_t id, const char *text, int64_t bytes
 }
 
 /* In a byte model with a larger vocabulary, ids above 255 have no text. */
-static void tell(generation *g, int32_t id)
+static void emit_token(generation *g, int32_t id)
 {
     const char byte = (char)id, *text = &byte;
     int64_t bytes = 1;
@@ -352,31 +352,31 @@ static void tell(generation *g, int32_t id)
         text = "\xef\xbf\xbd"; /* U+FFFD */
         bytes = 3;
     }
-    tell_text(g, id, text, bytes);
+    emit_text(g, id, text, bytes);
     if (g->ended || id != g->document_end) return;
     g->result->end = HR_END_DOCUMENT;
     g->ended = true;
 }
 
-static hr_status refuse_untold(hr_error *err)
+static hr_status fail_rejected(hr_error *err)
 {
     return hr_fail(err, HR_FAILURE, "the answer ends: its output is closed");
 }
 
 /* Passes the rest of the held text. */
-static hr_status tell_rest(generation *g, hr_error *err)
+static hr_status emit_rest(generation *g, hr_error *err)
 {
     const hr_generate_request *request = g->request;
     int64_t bytes;
     if (g->session.tokens && !request->wants_ids && g->result->end != HR_END_STOP) {
         const char *text = hr_tokens_decode(g->session.tokens, -1, &bytes);
         g->ended = false;
-        if (bytes) tell_text(g, -1, text, bytes);
+        if (bytes) emit_text(g, -1, text, bytes);
     }
     hr_stream_end(&g->stream);
-    if (request->told && !g->untold)
-        g->untold = !request->told(request->context, -1, g->stream.held, g->stream.held_bytes);
-    return g->untold ? refuse_untold(err) : HR_OK;
+    if (request->told && !g->rejected)
+        g->rejected = !request->told(request->context, -1, g->stream.held, g->stream.held_bytes);
+    return g->rejected ? fail_rejected(err) : HR_OK;
 }
 
 /* Only the last chunk of a prompt is followed by sampling. */
@@ -393,8 +393,8 @@ static hr_status sample_token(generation *g, hr_executor *executor, int32_t loop
                        request->model.folder, (long long)g->count + 1);
     g->ids[g->count++] = id;
     g->result->tokens++;
-    tell(g, id);
-    if (g->untold) return refuse_untold(err);
+    emit_token(g, id);
+    if (g->rejected) return fail_rejected(err);
     g->ended = g->ended || g->count == g->result->positions;
     if (g->ended && loop == g->token) executor->count[loop] = executor->turn[loop] + 1;
     return HR_OK;
@@ -445,7 +445,7 @@ static hr_status run(generation *g, hr_error *err)
         result->end = HR_END_INTERRUPT;
         status = HR_OK;
     }
-    return status == HR_OK ? tell_rest(g, err) : status;
+    return status == HR_OK ? emit_rest(g, err) : status;
 }
 
 /* Not inlined: the stack in use when the memory is opened is part of the plan. */
@@ -458,7 +458,7 @@ static __attribute__((noinline)) hr_status generate_in(hr_memory *memory,
                      .session = { &request->model, &result->run, memory },
                      .stream = { .stops = request->stops, .stop_count = request->stop_count } };
     hr_status status = read_request(&g, err);
-    if (status == HR_OK) hr_inference_tell(&g.session, "planning", 0, 0);
+    if (status == HR_OK) hr_inference_report_progress(&g.session, "planning", 0, 0);
     if (status == HR_OK) status = plan(&g, err);
     if (status == HR_OK) status = open_run(&g, err);
     if (status == HR_OK) status = hr_inference_take(&g.session, host, &g, err);

@@ -46,7 +46,7 @@ static bool is_likelier(hr_candidate a, hr_candidate b)
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-static void sink(hr_candidate *heap, int64_t count, int64_t at)
+static void sift_down(hr_candidate *heap, int64_t count, int64_t at)
 {
     const hr_candidate moved = heap[at];
     for (int64_t child; (child = 2 * at + 1) < count; at = child) {
@@ -59,16 +59,16 @@ static void sink(hr_candidate *heap, int64_t count, int64_t at)
 
 /* Removes the likeliest candidate from the heap and stores it behind the heap. So the end of the
  * array holds the removed candidates, the likeliest last. */
-static hr_candidate take(hr_candidate *heap, int64_t *count)
+static hr_candidate take_likeliest(hr_candidate *heap, int64_t *count)
 {
     const hr_candidate top = heap[0];
     heap[0] = heap[--*count];
-    if (*count > 0) sink(heap, *count, 0);
+    if (*count > 0) sift_down(heap, *count, 0);
     heap[*count] = top;
     return top;
 }
 
-static float penalised(const hr_sampling *s, float logit)
+static float penalized(const hr_sampling *s, float logit)
 {
     return (float)(logit > 0 ? logit / s->repetition_penalty : logit * s->repetition_penalty);
 }
@@ -87,10 +87,11 @@ static int64_t keep_likeliest(hr_candidate *all, int64_t V, const hr_sampling *s
     int64_t heap = V, kept = 0;
     double whole = 0, held = 0;
     for (int64_t v = 0; v < V && most == V; v++) whole += weight(all[v], top, s->temperature);
-    for (int64_t v = V / 2 - 1; v >= 0; v--) sink(all, V, v);
-    while (most < V && V - heap < most) whole += weight(take(all, &heap), top, s->temperature);
+    for (int64_t v = V / 2 - 1; v >= 0; v--) sift_down(all, V, v);
+    while (most < V && V - heap < most)
+        whole += weight(take_likeliest(all, &heap), top, s->temperature);
     for (; kept < most; kept++) {
-        if (V - heap == kept) (void)take(all, &heap);
+        if (V - heap == kept) (void)take_likeliest(all, &heap);
         const double w = weight(all[V - 1 - kept], top, s->temperature);
         if (kept > 0 && (held >= s->top_p * whole || w < s->min_p)) break;
         held += w;
@@ -100,7 +101,7 @@ static int64_t keep_likeliest(hr_candidate *all, int64_t V, const hr_sampling *s
 }
 
 /* Uniform in [0, 1), a function of the seed and the number of tokens so far. */
-static double share_drawn(const hr_sampling *s, int64_t count)
+static double uniform_of(const hr_sampling *s, int64_t count)
 {
     const hr_random_stream stream = hr_random_stream_of(s->seed, 0, HR_SITE_GENERATE, 0);
     const hr_random_row row = hr_random_row_of(stream, 0, (uint32_t)count);
@@ -118,14 +119,14 @@ static int32_t sample_truncated(const hr_sampling *s, const void *logits, hr_dty
     if (!finite) return -1;
     /* Penalizes each token once, however often it occurred. */
     for (int64_t i = 0; i < count && s->repetition_penalty != 1; i++) {
-        all[before[i]].logit = penalised(s, hr_element_get(logits, before[i], dtype));
+        all[before[i]].logit = penalized(s, hr_element_get(logits, before[i], dtype));
         if (!isfinite(all[before[i]].logit)) return -1;
     }
     float top = all[0].logit;
     for (int64_t v = 1; v < V; v++) top = all[v].logit > top ? all[v].logit : top;
     double sum = 0;
     const int64_t first = V - keep_likeliest(all, V, s, top, &sum);
-    double drawn = sum * share_drawn(s, count);
+    double drawn = sum * uniform_of(s, count);
     for (int64_t v = V - 1; v > first; v--) {
         drawn -= weight(all[v], top, s->temperature);
         if (drawn < 0) return all[v].id;
@@ -206,7 +207,7 @@ static int32_t sample_by_weight(const float *w, int64_t V, double share)
 }
 
 /* Returns the largest logit; NaN when any logit is not finite. */
-static float top_of(const float *w, int64_t V)
+static float largest_logit(const float *w, int64_t V)
 {
     four tops = spread(w[0]), wrong = spread(0);
     int64_t v = 0;
@@ -235,17 +236,17 @@ int32_t hr_sampler_sample(const hr_sampling *s, const void *logits, hr_dtype dty
     if (dtype == HR_F32) memcpy(w, logits, (size_t)V * sizeof *w);
     else
         for (int64_t v = 0; v < V; v++) w[v] = hr_bf16_to_f32(((const hr_bf16 *)logits)[v]);
-    float top = top_of(w, V);
+    float top = largest_logit(w, V);
     if (!isfinite(top)) return -1;
     if (s->repetition_penalty != 1) {
         for (int64_t i = 0; i < count; i++)
-            w[before[i]] = penalised(s, hr_element_get(logits, before[i], dtype));
-        top = top_of(w, V);
+            w[before[i]] = penalized(s, hr_element_get(logits, before[i], dtype));
+        top = largest_logit(w, V);
         if (!isfinite(top)) return -1;
     }
     if (s->temperature > 0) {
         weigh(w, V, top, fmaxf((float)s->temperature, FLT_MIN));
-        return sample_by_weight(w, V, share_drawn(s, count));
+        return sample_by_weight(w, V, uniform_of(s, count));
     }
     for (int32_t v = 0;; v++)
         if (w[v] == top) return v;

@@ -193,7 +193,8 @@ hr_status hr_inference_refuse(hr_inference *s, hr_error *err)
     return hr_fail(err, HR_CORRUPT, "%s", found.message);
 }
 
-void hr_inference_tell(const hr_inference *session, const char *work, int64_t done, int64_t total)
+void hr_inference_report_progress(const hr_inference *session, const char *work, int64_t done,
+                                  int64_t total)
 {
     const hr_infer_request *request = session->request;
     if (request->working) request->working(request->working_context, work, done, total);
@@ -202,7 +203,8 @@ void hr_inference_tell(const hr_inference *session, const char *work, int64_t do
 static hr_status load(hr_inference *s, const hr_call *call, hr_error *err)
 {
     const hr_host_attr *attr = call->attr;
-    hr_inference_tell(s, "loading weights", attr->param, s->compiled.program.param_count);
+    hr_inference_report_progress(s, "loading weights", attr->param,
+                                 s->compiled.program.param_count);
     const hr_status status = hr_load(&s->weights, attr->param, &s->pool, call->out[0], call->out[1],
                                      call->scratch, attr->staging_bytes, s->request->interrupts,
                                      err);
@@ -218,7 +220,7 @@ static hr_status dispatch(void *context, hr_executor *executor, int32_t step, co
     return s->host(s->context, executor, step, call, err);
 }
 
-static bool stops(void *context)
+static bool should_stop(void *context)
 {
     return hr_inference_is_interrupted(context);
 }
@@ -228,7 +230,7 @@ hr_status hr_inference_take(hr_inference *s, hr_host_fn *host, void *context, hr
     const hr_plan *plan = &s->compiled.plan;
     const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
     void *stacks;
-    hr_inference_tell(s, "allocating memory", 0, 0);
+    hr_inference_report_progress(s, "allocating memory", 0, 0);
     hr_status status = hr_memory_stacks_open(s->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&s->pool, stacks, stacks_bytes, plan->threads, err);
     if (status == HR_OK)
@@ -244,7 +246,7 @@ hr_status hr_inference_take(hr_inference *s, hr_host_fn *host, void *context, hr
     s->executor.kernels = &s->kernels;
     s->executor.dtype = s->config.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     s->executor.host = dispatch;
-    s->executor.stop = stops;
+    s->executor.stop = should_stop;
     s->executor.context = s;
     s->host = host;
     s->context = context;

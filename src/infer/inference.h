@@ -91,7 +91,8 @@ HR_MUST_CHECK hr_status hr_inference_open_text(hr_inference *session, const char
 void hr_inference_end_text(hr_inference *session);
 
 /* Reports progress of the work. */
-void hr_inference_tell(const hr_inference *session, const char *work, int64_t done, int64_t total);
+void hr_inference_report_progress(const hr_inference *session, const char *work, int64_t done,
+                                  int64_t total);
 
 static inline bool hr_inference_is_interrupted(const hr_inference *session)
 {

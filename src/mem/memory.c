@@ -43,8 +43,8 @@ static hr_status refuse(const char *name, int64_t needed, hr_room room, hr_error
 
 /* Maps whole pages, aligned to `align` (a multiple of the page size): maps more and unmaps both
  * ends. */
-static hr_status take(const char *name, int64_t bytes, int64_t align, int advice, void **base,
-                      hr_error *err)
+static hr_status map_pages(const char *name, int64_t bytes, int64_t align, int advice, void **base,
+                           hr_error *err)
 {
     const int64_t spare = align - hr_page_bytes();
     int64_t whole;
@@ -117,7 +117,7 @@ hr_status hr_memory_region_open(hr_memory *memory, const char *name, int64_t byt
     if (bytes > room.left_bytes || bytes > INT64_MAX - page) return refuse(name, bytes, room, err);
     const int64_t mapped = hr_max(page, hr_round_up(bytes, page));
     void *base;
-    hr_status status = take(name, mapped, page, MADV_NOHUGEPAGE, &base, err);
+    hr_status status = map_pages(name, mapped, page, MADV_NOHUGEPAGE, &base, err);
     if (status) return status;
     memory->regions[memory->region_count++] = (hr_span){ base, mapped };
     memory->regions_bytes += mapped;
@@ -141,7 +141,7 @@ void hr_memory_region_trim(hr_memory *memory, hr_region *region)
     const int64_t page = hr_page_bytes();
     const int64_t kept = hr_max(page, hr_round_up(region->used, page));
     hr_span rest = { region->base + kept, span->bytes - kept };
-    if (rest.bytes > 0) hr_process_give_back(&rest, memory->processor);
+    if (rest.bytes > 0) hr_process_unmap(&rest, memory->processor);
     memory->regions_bytes -= span->bytes - kept;
     span->bytes = region->bytes = kept;
 }
@@ -151,7 +151,7 @@ void hr_memory_region_close(hr_memory *memory, hr_region *region)
     if (!region->base) return;
     hr_span *span = span_of(memory, region);
     memory->regions_bytes -= span->bytes;
-    hr_process_give_back(span, memory->processor);
+    hr_process_unmap(span, memory->processor);
     *span = memory->regions[--memory->region_count];
     *region = (hr_region){ 0 };
 }
@@ -162,7 +162,8 @@ hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks,
     void *base = 0;
     const int64_t page = hr_page_bytes();
     HR_ASSERT(bytes % page == 0);
-    hr_status status = bytes ? take("stacks", bytes, page, MADV_NOHUGEPAGE, &base, err) : HR_OK;
+    hr_status status = bytes ? map_pages("stacks", bytes, page, MADV_NOHUGEPAGE, &base, err)
+                             : HR_OK;
     if (status) return status;
     memory->stacks = (hr_span){ base, bytes };
     *stacks = base;
@@ -171,7 +172,7 @@ hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks,
 
 /* Checks that the rest of the run fits before any page is touched: beyond a cgroup limit, the
  * kernel does not return an error but kills the process. */
-static hr_status admit(const hr_plan *plan, hr_error *err)
+static hr_status check_run_fits(const hr_plan *plan, hr_error *err)
 {
     const hr_room room = hr_room_memory();
     const int64_t own = room.own_bytes ? room.own_bytes : hr_max(0, hr_process_now_bytes());
@@ -202,8 +203,8 @@ hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan,
     HR_ASSERT(plan->arena_bytes > 0 && plan->process_count > 0);
     const int64_t mapped = hr_round_up(plan->arena_bytes, hr_page_bytes());
     void *base;
-    hr_status status = admit(plan, err);
-    if (!status) status = take("arena", mapped, HUGE_BYTES, MADV_HUGEPAGE, &base, err);
+    hr_status status = check_run_fits(plan, err);
+    if (!status) status = map_pages("arena", mapped, HUGE_BYTES, MADV_HUGEPAGE, &base, err);
     if (status) return status;
     status = populate(base, mapped, interrupts, err);
     if (status) {
@@ -274,9 +275,9 @@ void hr_memory_close(hr_memory *memory)
     if (!memory || memory->state == HR_MEMORY_CLOSED) return;
     if (memory->state == HR_MEMORY_SEALED) atomic_fetch_sub(&sealed_count, 1);
     for (int32_t i = 0; i < memory->region_count; i++)
-        hr_process_give_back(&memory->regions[i], memory->processor);
-    hr_process_give_back(&memory->stacks, memory->processor);
+        hr_process_unmap(&memory->regions[i], memory->processor);
+    hr_process_unmap(&memory->stacks, memory->processor);
     hr_span arena = { memory->arena, hr_round_up(memory->arena_bytes, hr_page_bytes()) };
-    hr_process_give_back(&arena, memory->processor);
+    hr_process_unmap(&arena, memory->processor);
     *memory = (hr_memory){ 0 };
 }

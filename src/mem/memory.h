@@ -20,7 +20,7 @@ typedef enum { HR_MEMORY_CLOSED, HR_MEMORY_OPEN, HR_MEMORY_SEALED } hr_memory_st
 /* Read-only for callers. */
 typedef struct {
     hr_memory_state state;
-    int32_t processor; /* processor on which pages are freed, see hr_process_give_back */
+    int32_t processor; /* processor on which pages are freed, see hr_process_unmap */
     int64_t image_bytes, main_stack_bytes;
     int64_t peak_bytes_before; /* VmHWM at hr_memory_open */
     hr_span regions[HR_MEMORY_REGIONS_MAX];

@@ -212,7 +212,7 @@ static bool move_to(int32_t processor, cpu_set_t before[PROCESSOR_SETS])
     return sched_setaffinity(0, bytes, there) == 0;
 }
 
-void hr_process_give_back(hr_span *span, int32_t processor)
+void hr_process_unmap(hr_span *span, int32_t processor)
 {
     cpu_set_t before[PROCESSOR_SETS];
     if (!span->base) return;
@@ -227,7 +227,7 @@ void hr_process_give_back(hr_span *span, int32_t processor)
  * max(32, 2 x processors online) pages per processor and counter (percpu_counter,
  * lib/percpu_counter.c; rss_stat of mm_struct); before, at most 64 per task (SPLIT_RSS_COUNTING,
  * mm/memory.c). Pending additions make the RSS too small; only pending removals make it too large.
- * Large numbers of pages are freed in one place only, hr_process_give_back, on one thread and one
+ * Large numbers of pages are freed in one place only, hr_process_unmap, on one thread and one
  * processor: that is one batch of anonymous pages, not one per processor. The second batch covers
  * file pages that were freed before: pages of data segments that were replaced by copies, and what
  * the loader unmapped, a few dozen in total. Offline processors are counted too, so that one that

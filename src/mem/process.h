@@ -65,16 +65,16 @@ int64_t hr_process_stack_bytes(void);
  *         NO_FIT  the stack limit is lower (hr_machine_check_stack). */
 HR_MUST_CHECK hr_status hr_process_stack_touch(int64_t bytes, hr_error *err);
 
-/* Processor that this thread currently runs on, for hr_process_give_back; -1: unknown. */
+/* Processor that this thread currently runs on, for hr_process_unmap; -1: unknown. */
 int32_t hr_process_processor(void);
 
 /* Unmaps and empties a span while running on that processor, if the affinity mask allows it.
  * Restores the affinity mask. Accepts an empty span. One processor keeps the error of the RSS
  * counters small: see hr_process_counter_bytes. */
-void hr_process_give_back(hr_span *span, int32_t processor);
+void hr_process_unmap(hr_span *span, int32_t processor);
 
 /* Maximum error of the RSS counters of Linux, for a process that frees pages only with
- * hr_process_give_back on one processor. The derivation is at the definition. */
+ * hr_process_unmap on one processor. The derivation is at the definition. */
 int64_t hr_process_counter_bytes(void);
 
 /* Kernel memory that a cgroup charges beside the process: page tables, kernel stacks of the

@@ -136,7 +136,7 @@ static int32_t part_of(const counting *c, int32_t b)
 
 /* ---- output */
 
-static void say(hr_plan_part *part, const char *name, const char *why, int64_t bytes)
+static void add_part(hr_plan_part *part, const char *name, const char *why, int64_t bytes)
 {
     hr_writer writer = { part->name, sizeof part->name };
     hr_put(&writer, "%s", name);
@@ -145,7 +145,7 @@ static void say(hr_plan_part *part, const char *name, const char *why, int64_t b
     part->bytes = bytes;
 }
 
-static void say_lines(const hr_plan *plan, hr_plan_details *details)
+static void add_lines(const hr_plan *plan, hr_plan_details *details)
 {
     static const char *const whys[][2] = {
         { "image", "program and shared libraries" },
@@ -161,7 +161,7 @@ static void say_lines(const hr_plan *plan, hr_plan_details *details)
         for (size_t k = 0; k < sizeof whys / sizeof *whys; k++)
             if (!strcmp(name, whys[k][0])) why = whys[k][1];
         if (plan->process[i].bytes)
-            say(&details->lines[details->line_count++], name, why, plan->process[i].bytes);
+            add_part(&details->lines[details->line_count++], name, why, plan->process[i].bytes);
     }
 }
 
@@ -173,7 +173,7 @@ static bool is_training(const char *section)
            strcmp(section, "save");
 }
 
-static void say_phases(const counting *c, bool reads, hr_plan_details *details)
+static void add_phases(const counting *c, bool reads, hr_plan_details *details)
 {
     static const char *const sections[] = {
         "load", "step", "step", "evaluation", "sample", "save"
@@ -195,11 +195,11 @@ static void say_phases(const counting *c, bool reads, hr_plan_details *details)
             if (is_training(section)) section = "step";
             if (!strcmp(section, sections[k])) most = hr_max(most, c->alive[s]);
         }
-        if (most) say(&details->phases[details->phase_count++], names[k], whys[k], most);
+        if (most) add_part(&details->phases[details->phase_count++], names[k], whys[k], most);
     }
 }
 
-static void say_parts(const counting *c, hr_plan_details *details)
+static void add_parts(const counting *c, hr_plan_details *details)
 {
     const hr_plan *plan = &c->compiled->plan;
     int64_t sums[PARTS] = { 0 };
@@ -210,13 +210,14 @@ static void say_parts(const counting *c, hr_plan_details *details)
         for (int32_t k = 1; k < PARTS; k++)
             if (sums[k] > sums[best]) best = k;
         if (sums[best] == 0) return;
-        say(&details->parts[details->part_count++], parts[best].name, parts[best].why, sums[best]);
+        add_part(&details->parts[details->part_count++], parts[best].name, parts[best].why,
+                 sums[best]);
         sums[best] = 0;
     }
 }
 
 /* Values of the same name and size in several layers are combined. */
-static bool alike(const counting *c, int32_t a, int32_t b)
+static bool is_same_value(const counting *c, int32_t a, int32_t b)
 {
     const hr_plan *plan = &c->compiled->plan;
     const hr_tensor *tensors = c->compiled->program.tensors;
@@ -226,16 +227,16 @@ static bool alike(const counting *c, int32_t a, int32_t b)
     return !strcmp(tensors[plan->buffers[a].tensor].name, tensors[plan->buffers[b].tensor].name);
 }
 
-static bool said(const counting *c, const int32_t *before, int32_t count, int32_t b)
+static bool already_added(const counting *c, const int32_t *before, int32_t count, int32_t b)
 {
     for (int32_t i = 0; i < count; i++)
-        if (alike(c, before[i], b)) return true;
+        if (is_same_value(c, before[i], b)) return true;
     return false;
 }
 
 enum { NAME_SHOWN = 42 };
 
-static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
+static void describe_tensor(const counting *c, int32_t b, hr_plan_part *part)
 {
     const hr_plan *plan = &c->compiled->plan;
     const hr_buffer *buffer = &plan->buffers[b];
@@ -246,7 +247,7 @@ static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
     hr_writer writer = { why, sizeof why };
     int32_t count = 0;
     for (int32_t i = 0; i < plan->storage_count; i++)
-        count += c->owner[i] != HR_NONE && alike(c, b, c->owner[i]);
+        count += c->owner[i] != HR_NONE && is_same_value(c, b, c->owner[i]);
     if (tensor) hr_label_tensor(tensor, name);
     if (count > 1) { /* several layers: omit the layer number of this one */
         hr_writer of_many = { name, sizeof name };
@@ -260,10 +261,10 @@ static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
     /* Truncate a long name at its start, because the end identifies the value. */
     const size_t length = strlen(name);
     if (length > NAME_SHOWN) memmove(name, name + length - NAME_SHOWN, NAME_SHOWN + 1);
-    say(part, name, why, count * buffer->bytes);
+    add_part(part, name, why, count * buffer->bytes);
 }
 
-static void say_largest(const counting *c, hr_plan_details *details)
+static void add_largest(const counting *c, hr_plan_details *details)
 {
     const hr_plan *plan = &c->compiled->plan;
     int32_t chosen[HR_PLAN_LARGEST_MOST], count = 0;
@@ -271,18 +272,18 @@ static void say_largest(const counting *c, hr_plan_details *details)
         int32_t best = HR_NONE;
         for (int32_t i = 0; i < plan->storage_count; i++) {
             const int32_t b = c->owner[i];
-            if (b == HR_NONE || said(c, chosen, count, b)) continue;
+            if (b == HR_NONE || already_added(c, chosen, count, b)) continue;
             if (best == HR_NONE || plan->buffers[b].bytes > plan->buffers[best].bytes) best = b;
         }
         if (best == HR_NONE) break;
         chosen[count] = best;
-        say_tensor(c, best, &details->largest[count++]);
+        describe_tensor(c, best, &details->largest[count++]);
     }
     details->largest_count = count;
 }
 
 /* A training step: fetch, forward, backward, update. */
-static void say_curve(const counting *c, hr_plan_details *details)
+static void add_curve(const counting *c, hr_plan_details *details)
 {
     const hr_program *program = &c->compiled->program;
     int32_t first = program->step_count, last = -1;
@@ -323,10 +324,10 @@ hr_status hr_details(const hr_compiled *compiled, bool reads, hr_region *scratch
     details->step_count = program->step_count;
     details->peak_step = plan->peak_step;
     hr_label_step(program, plan->peak_step, details->peak);
-    say_lines(plan, details);
-    say_phases(&c, reads, details);
-    say_parts(&c, details);
-    say_largest(&c, details);
-    say_curve(&c, details);
+    add_lines(plan, details);
+    add_phases(&c, reads, details);
+    add_parts(&c, details);
+    add_largest(&c, details);
+    add_curve(&c, details);
     return HR_OK;
 }

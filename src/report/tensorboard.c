@@ -100,7 +100,7 @@ static uint32_t checksum(const hr_tensorboard *board, const void *bytes, int64_t
     return (crc >> 15 | crc << 17) + 0xa282ead8;
 }
 
-static hr_status cannot(const hr_tensorboard *board, const char *what, int code, hr_error *err)
+static hr_status fail(const hr_tensorboard *board, const char *what, int code, hr_error *err)
 {
     return hr_fail(err, HR_FAILURE, "%.300s/%s: cannot be %s: %s", board->directory, board->name,
                    what, hr_reason(code));
@@ -127,7 +127,7 @@ hr_status hr_tensorboard_push(hr_tensorboard *board, hr_error *err)
         else code = count < 0 ? errno : ENOSPC;
         if (code) board->cut_due = !cut(board);
     }
-    if (code) return cannot(board, "written", code, err);
+    if (code) return fail(board, "written", code, err);
     board->bytes += board->used;
     board->used = 0;
     return HR_OK;
@@ -244,7 +244,7 @@ static hr_status make_file(hr_tensorboard *board, double wall_seconds, hr_error 
         if (board->fd >= 0) return HR_OK;
         if (errno != EEXIST) break;
     }
-    return cannot(board, "created", errno, err);
+    return fail(board, "created", errno, err);
 }
 
 static message session_at(double wall_seconds, int64_t first_step)
@@ -295,7 +295,7 @@ hr_status hr_tensorboard_open(hr_tensorboard *board, const char *directory, int6
 hr_status hr_tensorboard_flush(const hr_tensorboard *board, hr_error *err)
 {
     if (board->fd < 0 || fdatasync(board->fd) == 0) return HR_OK;
-    return cannot(board, "flushed", errno, err);
+    return fail(board, "flushed", errno, err);
 }
 
 hr_status hr_tensorboard_close(hr_tensorboard *board, hr_error *err)
@@ -309,5 +309,5 @@ hr_status hr_tensorboard_close(hr_tensorboard *board, hr_error *err)
         hr_path_join(board->directory, board->name, path, sizeof path, NULL) == HR_OK)
         unlink(path);
     if (status != HR_OK || !closed) return status;
-    return cannot(board, "closed", closed, err);
+    return fail(board, "closed", closed, err);
 }

@@ -178,13 +178,13 @@ static void pages_are_freed_on_one_processor(void **state)
         hr_span span = { base, 65536 };
         assert_int_equal(sched_setaffinity(0, sizeof other, &other), 0);
         assert_int_equal(sched_setaffinity(0, sizeof allowed, &allowed), 0);
-        hr_process_give_back(&span, first);
+        hr_process_unmap(&span, first);
         there += hr_process_processor() == first;
         assert_null(span.base);
         assert_int_equal(mprotect(base, 65536, PROT_READ), -1); /* nothing is mapped there */
         assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
         assert_true(CPU_EQUAL(&allowed, &after));
-        hr_process_give_back(&span, first); /* accepts an empty span */
+        hr_process_unmap(&span, first); /* accepts an empty span */
     }
     print_message("%d of %d\n", there, TRIES);
     assert_true(there > TRIES / 2);
@@ -192,7 +192,7 @@ static void pages_are_freed_on_one_processor(void **state)
     hr_span span = { mmap(0, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 65536 };
     const void *base = span.base;
     assert_int_equal(sched_setaffinity(0, sizeof other, &other), 0);
-    hr_process_give_back(&span, first);
+    hr_process_unmap(&span, first);
     assert_int_equal(hr_process_processor(), second);
     assert_int_equal(mprotect((void *)base, 65536, PROT_READ), -1);
     assert_int_equal(sched_setaffinity(0, sizeof allowed, &allowed), 0);
