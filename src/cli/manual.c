@@ -100,8 +100,8 @@ static void completion_options(const hr_cli_command *command)
     printf("' keys=%s;;\n", command->keys ? "yes" : "");
 }
 
-/* Prints "checkpoint) subcommands='list verify prune ';;" per group: commands of a group are neighbours
- * in the table. */
+/* Prints "checkpoint) subcommands='list verify prune ';;" per group: commands of a group are
+ * neighbours in the table. */
 static void completion_subcommands(void)
 {
     for (int32_t i = 0; hr_cli_command_at(i);) {
