@@ -25,8 +25,8 @@ static const hr_cli_term terms[] = {
                        "different tokenizers." },
     { "bound", "A proven lower limit: no plan is faster, or no arena is smaller, than this." },
     { "budget", "The memory limit of the whole process: --budget or memory.budget." },
-    { "cache", "The directory of tokenized data and calibrations: data.cache, or "
-               "~/.cache/headroom." },
+    { "cache directory", "The directory of tokenized data and calibrations: data.cache, or "
+                         "~/.cache/headroom." },
     { "calibration", "Measured kernel timings of this machine. With them step times are predicted; "
                      "without them they are estimated from the instruction set." },
     { "d_model", "The width of the residual stream (hidden size)." },

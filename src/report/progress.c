@@ -2,6 +2,7 @@
 /* report/progress.c - pads the line over the previous one, so that no escape codes are needed. */
 #include "headroom/progress.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -37,7 +38,8 @@ int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BY
     const double mebibyte = 1048576.0;
     char left[24], loss[48] = "no targets", rate[HR_COUNT_BYTES];
     print_duration(line->seconds_left, left);
-    if (!line->no_targets) snprintf(loss, sizeof loss, "loss %.4f", line->loss);
+    if (!line->no_targets)
+        snprintf(loss, sizeof loss, fabs(line->loss) < 1e9 ? "loss %.4f" : "loss %.4g", line->loss);
     const double tokens = line->tokens_per_second;
     const bool counted = tokens >= 0 && tokens < 1e15;
     hr_count_print(counted ? (int64_t)(tokens + 0.5) : 0, rate);

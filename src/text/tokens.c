@@ -141,6 +141,11 @@ hr_status hr_tokens_origin(const char *path, const char *name, char *origin, int
                            hr_error *err)
 {
     hr_tokenizer_source source;
+    hr_word_level_source words;
+    if (hr_word_level_probe(path, &words)) {
+        snprintf(origin, (size_t)bytes, "%s", strcmp(name, "tokenizer.json") ? "" : words.path);
+        return HR_OK;
+    }
     const hr_status status = hr_tokenizer_probe(&source, path, NULL, err);
     if (status != HR_OK) return status;
     const bool merges = source.form == HR_TOKENIZER_PAIR && !strcmp(name, merges_name);

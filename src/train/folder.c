@@ -121,12 +121,29 @@ static bool has_lock(const checking *c)
            hr_file_exists(lock);
 }
 
-/* Not inlined: paths are long, and the stack is planned. */
+/* Whether a file is part of the run's own tokenizer, which lies in the folder itself: files beside
+ * the one that the run reads, as `tokenize train --out` writes them, belong to it. Not inlined: paths
+ * are long, and the stack is planned. */
+static __attribute__((noinline)) bool is_own_tokenizer(const checking *c, const char *name)
+{
+    static const char *const sources[] = { "tokenizer.json", "vocab.json", "tokenizer.model" };
+    char path[PATH_MAX], origin[PATH_MAX];
+    hr_error ignored;
+    if (c->is_average || is_weights(name) || !strcmp(name, "generation_config.json")) return false;
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+        if (find_origin(c->config, sources[i], origin, &ignored) == HR_OK && *origin &&
+            hr_path_join(c->folder, sources[i], path, sizeof path, &ignored) == HR_OK &&
+            hr_file_is_one(path, origin))
+            return true;
+    return false;
+}
+
+/* Not inlined, as above. */
 static __attribute__((noinline)) void check_file(checking *c, const char *name)
 {
     char path[PATH_MAX], origin[PATH_MAX];
     c->status = hr_path_join(c->folder, name, path, sizeof path, c->err);
-    if (c->status != HR_OK || is_input(c->config, path)) return;
+    if (c->status != HR_OK || is_input(c->config, path) || is_own_tokenizer(c, name)) return;
     if (is_published(name)) {
         if (!c->is_run) note(c->replaced, name);
         return;

@@ -48,11 +48,11 @@ static void every_command_uses_the_same_cache(void **state)
     put_tiny_and_text();
     assert_int_equal(run("data inspect tiny.yaml data.train=text.txt"), HR_OK);
     assert_non_null(strstr(out, "/c/headroom/bytes-"));
-    assert_null(strstr(out, "(made before)"));
+    assert_null(strstr(out, "(cached)"));
     assert_int_equal(run("train tiny.yaml data.train=text.txt"), HR_OK);
-    assert_non_null(strstr(out, "(tokenized before)"));
+    assert_non_null(strstr(out, "(cached)"));
     assert_int_equal(run("data inspect tiny.yaml data.train=text.txt"), HR_OK);
-    assert_non_null(strstr(out, "(made before)"));
+    assert_non_null(strstr(out, "(cached)"));
     assert_int_equal(run("cache path"), HR_OK);
     char expected[128];
     snprintf(expected, sizeof expected, "%s/c/headroom\n", program_folder);

@@ -64,7 +64,7 @@ static void a_text_is_identified_by_its_content_and_not_by_its_path(void **state
     assert_int_equal(run("%s data.train=there/moved.txt data.valid=there/other.txt", words), HR_OK);
     assert_null(strstr(err, "data."));
     assert_int_equal(run("%s data.train=other.txt data.valid=text.txt", words), HR_USAGE);
-    assert_non_null(strstr(err, "data.train: is not the text that the run has read so far"));
+    assert_non_null(strstr(err, "data.train: the text has changed since the run began"));
     assert_non_null(strstr(err, "--allow-change data.valid --allow-change data.train\n"));
     assert_int_equal(run("%s data.train=text.txt", words), HR_USAGE);
     assert_non_null(strstr(err, "data.valid was \"there/other.txt\" and is \"\"\n"));
@@ -99,7 +99,7 @@ static void a_refused_change_prints_the_command_that_allows_it(void **state)
                          "train.optimizer.weight_decay=0.5",
                          quoted),
                      HR_USAGE);
-    assert_non_null(strstr(err, "2 keys differ; allow each with --allow-change, type --fresh to "
+    assert_non_null(strstr(err, "2 keys differ; allow each with --allow-change, use --fresh to "
                                 "start over, or give another --out\n"));
     const char *told = strstr(err, "headroom: to go on with these changes, type:\n  ");
     assert_non_null(told);
@@ -119,11 +119,11 @@ static void model_from_on_the_command_line_replaces_the_preset_model(void **stat
     put("preset.yaml", preset);
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
     assert_int_equal(run("train preset.yaml model.from=run data.train=text.txt --out more"), HR_OK);
-    assert_non_null(strstr(out, "plan   10448 parameters"));
+    assert_non_null(strstr(out, "plan   10,448 parameters"));
     /* Keys given beside it, or in the same recipe, must still agree. */
     assert_int_equal(run("plan preset.yaml model.from=run model.d_model=32"), HR_USAGE);
-    assert_non_null(strstr(err, "model.d_model is given as 32, and the model in run has 16; leave "
-                                "the key out, or type model.from= to build a new model\n"));
+    assert_non_null(strstr(err, "model.d_model is 32, but the model in run has 16; remove the key, "
+                                "or use model.from= to build a new model\n"));
     put("both.yaml", "model: {from: run, d_model: 32}\ntrain: {batch: 2, seq_len: 16, steps: 2}\n");
     assert_int_equal(run("plan both.yaml"), HR_USAGE);
     /* It can be unset. */

@@ -99,9 +99,9 @@ static void ids_of_other_programs_need_no_tokenizer(void **state)
     put_model();
     assert_int_equal(system("printf 'a\\000b\\000c\\000d\\000' >ids.bin"), 0);
     assert_int_equal(run("eval m --file 'ids.bin ids=u16'"), HR_OK);
-    assert_non_null(strstr(out, "\n3 tokens in 1 windows of 3"));
+    assert_non_null(strstr(out, "\n3 tokens in 1 window of 3 tokens"));
     assert_int_equal(run("eval m --file ids.bin"), HR_USAGE);
-    assert_non_null(strstr(err, "type ids=u16"));
+    assert_non_null(strstr(err, "add ids=u16"));
 }
 
 static void unreadable_input_is_refused_and_nothing_is_overwritten(void **state)
@@ -113,7 +113,7 @@ static void unreadable_input_is_refused_and_nothing_is_overwritten(void **state)
     assert_int_equal(run("eval m --file bad.jsonl"), HR_CORRUPT);
     assert_non_null(strstr(err, "bad.jsonl: line 2: "));
     assert_int_equal(run("eval m --file none.txt"), HR_USAGE);
-    assert_string_equal(err, "headroom: none.txt: there is no such file\n");
+    assert_string_equal(err, "headroom: none.txt: no such file\n");
     assert_int_equal(run("eval m --file '*.none'"), HR_USAGE);
     assert_int_equal(system("mkdir d; echo '{\"text\": \"some text\"}' >d/a.jsonl"), 0);
     assert_int_equal(run("eval m --file d/ --per-token d/a.jsonl"), HR_USAGE);

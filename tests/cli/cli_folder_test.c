@@ -79,7 +79,7 @@ static void a_pipe_is_refused_without_waiting_for_a_writer(void **state)
     require_program();
     put_folder();
     assert_int_equal(mkfifo("m/model.safetensors", 0600), 0);
-    is_refused("m/model.safetensors: is a device or pipe, and a file is needed");
+    is_refused("m/model.safetensors: is a device or pipe, a file is needed");
 }
 
 /* Windows editors write one before JSON. */

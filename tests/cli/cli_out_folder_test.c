@@ -95,8 +95,8 @@ static void links_to_another_model_are_refused(void **state)
         const char *command, *said;
     } cases[] = {
         { "echo >there && ln -s ../there folder/model.safetensors",
-          "folder/model.safetensors: there is a symbolic link" },
-        { "ln -s /nowhere folder/config.json", "folder/config.json: there is a symbolic link" },
+          "folder/model.safetensors: is a symbolic link" },
+        { "ln -s /nowhere folder/config.json", "folder/config.json: is a symbolic link" },
         { "ln -s /nowhere folder/tokenizer.json", "folder has tokenizer.json, which is not" },
         { "ln -s /nowhere folder/pytorch_model.bin", "folder has pytorch_model.bin, which is not" },
     };

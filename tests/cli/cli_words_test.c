@@ -66,7 +66,7 @@ static void the_model_continues_a_text_in_words(void **state)
     json_decref(answer);
     put("q.jsonl", "{\"context\": \"the\", \"choices\": [\" cat\", \" the\"], \"answer\": 1}\n");
     assert_int_equal(run("eval m --choices q.jsonl"), HR_OK);
-    assert_non_null(strstr(out, "1 questions: "));
+    assert_non_null(strstr(out, "1 question: "));
 }
 
 /* A run from the model keeps its vocabulary, whatever the frequent words of its own text are. */

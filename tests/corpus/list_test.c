@@ -200,7 +200,7 @@ static void a_name_that_exists_is_no_pattern(void **state)
     assert_listed("d[1]/*.txt", "d[1]/x.txt ");
     assert_listed("br[12].txt", "br1.txt ");
     assert_listed("d[12]/", "d1/x.txt d1/y.txt ");
-    assert_refused("d[1]", "is a directory, and a file is needed; with a slash behind it");
+    assert_refused("d[1]", "is a directory; add a slash to use the texts in it");
 }
 
 static void a_folder_that_cannot_be_read_is_named(void **state)

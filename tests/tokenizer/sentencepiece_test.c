@@ -133,7 +133,7 @@ static void what_a_file_asks_for_and_is_not_supported_is_refused_by_name(void **
     hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0" WORDS "}}",
                  "a model of type Unigram whose vocabulary is no list of scores");
     hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1],[\"a\",1]]}}",
-                 "token 1, \"a\": it is there twice");
+                 "token 1, \"a\": it occurs twice");
     hold_refused(&s,
                  "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"Unigram\","
                  "\"unk_id\":0" SCORES "}}",
@@ -220,7 +220,7 @@ static void a_model_that_lies_is_refused(void **state)
     (void)state;
     message m = begun();
     put_piece(&m, "a", -3, 1);
-    hold_model_refused(&m, "piece 3, \"a\": it is there twice");
+    hold_model_refused(&m, "piece 3, \"a\": it occurs twice");
     m = begun();
     put_piece(&m, "", -3, 1);
     hold_model_refused(&m, "it is empty");
