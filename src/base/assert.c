@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/assert.c - the end of a program that found itself wrong. Allocates nothing. */
+/* base/assert.c - reports a failed assertion and aborts. Allocates nothing. */
 #include "base/assert.h"
 
 #include <stdio.h>

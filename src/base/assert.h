@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/assert.h - programmer errors. They stay on in release; input is never asserted on. */
+/* base/assert.h - assertions against programmer errors. They stay on in release builds; never
+ * assert on input. */
 #ifndef HR_BASE_ASSERT_H
 #define HR_BASE_ASSERT_H
 
-/* Prints the place and the claim on standard error and aborts. */
+/* Prints the file, line and condition to standard error and aborts. */
 _Noreturn void hr_assert_failed(const char *file, int line, const char *claim);
 
 #define HR_ASSERT(claim) ((claim) ? (void)0 : hr_assert_failed(__FILE__, __LINE__, #claim))

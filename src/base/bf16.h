@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/bf16.h - the upper half of a float: 8 bits of exponent, 7 of fraction. */
+/* base/bf16.h - bfloat16: the upper half of a float, with 8 bits of exponent and 7 of fraction. */
 #ifndef HR_BASE_BF16_H
 #define HR_BASE_BF16_H
 
@@ -16,7 +16,7 @@ static inline float hr_bf16_to_f32(hr_bf16 half)
     return value;
 }
 
-/* Rounds to nearest, ties to even; a NaN stays a NaN (made quiet). */
+/* Rounds to nearest, ties to even. A NaN stays a (quiet) NaN. */
 static inline hr_bf16 hr_bf16_from_f32(float value)
 {
     uint32_t bits;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/cgroup.c - walks from the process's groups up to the roots of their hierarchies.
+/* base/cgroup.c - reads the limits from the cgroups of the process up to the root of each
+ * hierarchy.
  *
- * In a container the path that /proc names often starts above what is mounted; the parts of the
- * path that do not exist are passed over, and the mount itself is asked last. */
+ * In a container the path in /proc often starts above the mount point. Parts of the path that do
+ * not exist are skipped, and the mount point itself is read last. */
 #include "base/cgroup.h"
 
 #include <stdbool.h>
@@ -18,7 +19,7 @@
 
 enum { PATH_BYTES = 1024, LIST_BYTES = 8192, VALUE_BYTES = 64 };
 
-/* Names of version 1 and version 2. */
+/* File names and keys of cgroup version 1 and version 2. */
 static const char *const memory_max_files[2] = { "memory.limit_in_bytes", "memory.max" };
 static const char *const memory_used_files[2] = { "memory.usage_in_bytes", "memory.current" };
 static const char *const cache_keys[2][3] = {
@@ -27,12 +28,13 @@ static const char *const cache_keys[2][3] = {
 };
 static const char *const shared_keys[2] = { "total_shmem ", "shmem " };
 
-static void tighten(int64_t *bound, int64_t value)
+static void lower_limit(int64_t *bound, int64_t value)
 {
     if (*bound < 0 || value < *bound) *bound = value;
 }
 
-/* A group's file; false when there is none, it is empty, or its path is too long. */
+/* Reads a file of a group. Returns false when the file is missing or empty, or its path is too
+ * long. */
 static bool read_file(const char *group, const char *file, char *text, int64_t bytes)
 {
     char path[PATH_BYTES];
@@ -48,14 +50,15 @@ static bool read_number(const char *group, const char *file, int64_t *value)
     return hr_integer_parse(text, value);
 }
 
-/* Thousandths of a core, rounded up: 1 when the quota is smaller. */
-static void take_quota(hr_cgroup *bounds, int64_t quota, int64_t period)
+/* Converts the quota to thousandths of a core, rounded up, so that a tiny quota becomes 1 and not
+ * 0. */
+static void apply_quota(hr_cgroup *bounds, int64_t quota, int64_t period)
 {
     if (quota <= 0 || period <= 0 || quota > INT64_MAX / 2000) return;
-    tighten(&bounds->cpu_thousandths, (quota * 1000 + period - 1) / period);
+    lower_limit(&bounds->cpu_thousandths, (quota * 1000 + period - 1) / period);
 }
 
-/* No other process is in a group, nor any group below it. */
+/* Returns true when the group contains no other process and no child group. */
 static bool is_alone(const char *group)
 {
     struct stat there;
@@ -65,7 +68,7 @@ static bool is_alone(const char *group)
            read_file(group, "cgroup.procs", text, sizeof text) && !strcmp(text, own);
 }
 
-/* Page cache that is not mapped, and files in memory. */
+/* Reads the unmapped page cache and the shared memory (tmpfs) of a group. */
 static void read_stat(const char *group, bool v2, int64_t *cache, int64_t *shared)
 {
     char text[LIST_BYTES];
@@ -77,13 +80,13 @@ static void read_stat(const char *group, bool v2, int64_t *cache, int64_t *share
     *shared = hr_max(0, hr_small_file_number(text, shared_keys[v2]));
 }
 
-static void take_memory(const char *group, bool v2, hr_cgroup *bounds)
+static void apply_memory(const char *group, bool v2, hr_cgroup *bounds)
 {
     const int64_t unlimited = INT64_C(1) << 60; /* version 1 writes a number near 2^63 for "none" */
     int64_t bytes, used, cache, shared;
     if (!read_number(group, memory_max_files[v2], &bytes) || bytes < 0 || bytes >= unlimited)
         return;
-    tighten(&bounds->memory_max, bytes);
+    lower_limit(&bounds->memory_max, bytes);
     if (!read_number(group, memory_used_files[v2], &used) || used < 0) return;
     read_stat(group, v2, &cache, &shared);
     const int64_t left = hr_max(0, bytes - used + cache);
@@ -100,15 +103,15 @@ static void read_group(const char *group, bool v2, hr_cgroup *bounds)
     long long of_v2[2];
     if (v2 && read_file(group, "cpu.max", text, sizeof text) &&
         sscanf(text, "%lld %lld", &of_v2[0], &of_v2[1]) == 2)
-        take_quota(bounds, of_v2[0], of_v2[1]);
+        apply_quota(bounds, of_v2[0], of_v2[1]);
     if (!v2 && read_number(group, "cpu.cfs_quota_us", &quota) &&
         read_number(group, "cpu.cfs_period_us", &period))
-        take_quota(bounds, quota, period);
-    take_memory(group, v2, bounds);
+        apply_quota(bounds, quota, period);
+    apply_memory(group, v2, bounds);
 }
 
-/* The group at <mount><path> and every one above it, the mount included. */
-static void walk_up(const char *mount, const char *path, bool v2, hr_cgroup *bounds)
+/* Reads the group at <mount><path> and every group above it, including the mount point. */
+static void read_group_and_parents(const char *mount, const char *path, bool v2, hr_cgroup *bounds)
 {
     char group[PATH_BYTES];
     const int length = snprintf(group, sizeof group, "%s%s", mount, path);
@@ -121,7 +124,8 @@ static void walk_up(const char *mount, const char *path, bool v2, hr_cgroup *bou
     }
 }
 
-/* One line of /proc/self/cgroup, "4:cpu,cpuacct:/path"; version 2 has no controllers. */
+/* Parses one line of /proc/self/cgroup, such as "4:cpu,cpuacct:/path". Version 2 lists no
+ * controllers. */
 static void read_line(const char *root, char *line, hr_cgroup *bounds)
 {
     char *controllers = strchr(line, ':');
@@ -135,7 +139,7 @@ static void read_line(const char *root, char *line, hr_cgroup *bounds)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const int length = snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s%s", root,
                                     *names[i] ? "/" : "", names[i]);
-        if (length < (int)sizeof mount) walk_up(mount, path, v2, bounds);
+        if (length < (int)sizeof mount) read_group_and_parents(mount, path, v2, bounds);
     }
 }
 

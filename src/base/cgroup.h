@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/cgroup.h - what the control group of this process allows it, in version 1 and 2.
+/* base/cgroup.h - the limits that cgroups (version 1 and 2) set for this process.
  *
- * A group is bounded by its own files and by those of every group above it: the least counts. */
+ * The limits of a group and of every group above it apply: the smallest one counts. */
 #ifndef HR_BASE_CGROUP_H
 #define HR_BASE_CGROUP_H
 
 #include <stdint.h>
 
 typedef struct {
-    int64_t cpu_thousandths; /* of a core, -1: no quota */
-    int64_t memory_max;      /* bytes, -1: no bound */
-    int64_t memory_left;     /* bytes that can still be charged, -1: no bound. Page cache that is
-                              * not mapped counts as free: the kernel takes it back at need */
-    int64_t memory_left_of;  /* the bound of the group that has the least left */
-    int64_t memory_own;      /* of what that group is charged for, what this process is, tables and
-                              * all, where it is the only one in there; -1: it is not */
+    int64_t cpu_thousandths; /* CPU quota in thousandths of a core; -1: no quota */
+    int64_t memory_max;      /* bytes; -1: no limit */
+    int64_t memory_left;     /* bytes that can still be charged; -1: no limit. Unmapped page cache
+                              * counts as free, because the kernel reclaims it under pressure */
+    int64_t memory_left_of;  /* limit of the group with the least bytes left */
+    int64_t memory_own;      /* bytes that this process alone is charged for in that group, page
+                              * tables included; -1: the group contains other processes */
 } hr_cgroup;
 
-/* Reads <root>/proc/self/cgroup and the groups below <root>/sys/fs/cgroup. What cannot be read
- * bounds nothing.
+/* Reads <root>/proc/self/cgroup and the groups below <root>/sys/fs/cgroup. A file that cannot be
+ * read sets no limit.
  *
- *   root  "" for this machine; a test gives a folder
+ *   root  "" for this machine; tests pass a directory
  *
- * Threads  any; takes no memory from the system. */
+ * Threads  any; allocates nothing. */
 hr_cgroup hr_cgroup_read(const char *root);
 
 #endif

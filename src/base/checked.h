@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/checked.h - arithmetic on sizes that come from outside. Each returns false on overflow and
- * leaves *out as it was. */
+/* base/checked.h - checked arithmetic for sizes from untrusted input. The checked functions return
+ * false on overflow and leave *out unchanged. */
 #ifndef HR_BASE_CHECKED_H
 #define HR_BASE_CHECKED_H
 
@@ -23,7 +23,7 @@ static inline bool hr_checked_mul(int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
-/* `value` rounded up to a multiple of `unit` (> 0). Value must not be negative. */
+/* Rounds `value` (>= 0) up to a multiple of `unit` (> 0). */
 static inline int64_t hr_round_up(int64_t value, int64_t unit)
 {
     return (value + unit - 1) / unit * unit;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/clock.h - the time that only moves forward. For progress lines and figures: nothing that a
- * run computes depends on it. */
+/* base/clock.h - clocks for progress lines and measurements. No result of a run depends on them. */
 #ifndef HR_BASE_CLOCK_H
 #define HR_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds since some moment before the process began. Any thread. */
+/* Monotonic time in nanoseconds, from an arbitrary start. Any thread. */
 static inline int64_t hr_clock_ns(void)
 {
     struct timespec now;
@@ -15,8 +14,7 @@ static inline int64_t hr_clock_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Seconds since 1970, as far as this machine knows: to be shown, never reckoned with. Any
- * thread. */
+/* Wall-clock seconds since 1970. For display only: this clock can jump. Any thread. */
 static inline double hr_clock_wall_seconds(void)
 {
     struct timespec now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/cpu.c - CPUID feature bits, never the model number: that one is masked on shared
- * machines. */
+/* base/cpu.c - reads CPUID feature bits, never the model number, which virtual machines may
+ * hide. */
 #define _GNU_SOURCE
 #include "base/cpu.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/crc32c.c - by the processor's instruction eight bytes at a time, or half a byte at a time
- * by a table that can be looked through. */
+/* base/crc32c.c - computes CRC-32C eight bytes at a time with the SSE 4.2 instruction, or four bits
+ * at a time with a small table. */
 #include "base/crc32c.h"
 
 #include <cpuid.h>
 #include <string.h>
 
-/* What four zero bits do to a remainder i, with the polynomial's bits reversed: 0x82f63b78. */
+/* The remainder after shifting four zero bits into remainder i, with the bit-reversed polynomial
+ * 0x82f63b78. */
 static const uint32_t after_four[16] = { 0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1,
                                          0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
                                          0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,

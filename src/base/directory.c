@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/directory.c - getdents64, since opendir takes memory from the system. */
+/* base/directory.c - lists directories with getdents64, because opendir allocates. */
 #define _GNU_SOURCE
 #include "base/directory.h"
 
@@ -16,7 +16,7 @@
 
 enum { LIST_BYTES = 4096 };
 
-/* The kernel's own layout of an entry is that of struct dirent64. */
+/* struct dirent64 has the same layout as the kernel's directory entry. */
 static hr_status list_open(int directory, const char *path, hr_directory_fn *fn, void *context,
                            hr_error *err)
 {
@@ -67,7 +67,8 @@ static hr_status refuse(const char *path, const char *name, hr_error *err)
                    hr_reason(errno));
 }
 
-/* Listed anew after every removal: an order that changes meanwhile leaves nothing out. */
+/* Lists the directory again after every removal, so that no entry is missed when the order
+ * changes. */
 hr_status hr_directory_remove(const char *path, const char *keystone, hr_error *err)
 {
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/dtype.h - element types, and how a matrix lies in memory. */
+/* base/dtype.h - element types and memory layouts of matrices. */
 #ifndef HR_BASE_DTYPE_H
 #define HR_BASE_DTYPE_H
 
@@ -19,19 +19,20 @@ static inline const char *hr_dtype_name(hr_dtype dtype)
     return names[dtype];
 }
 
-/* How the elements of a [K, N] matrix follow each other.
+/* The element order of a [K, N] matrix.
  *
- * PANEL: columns in panels of 16; a panel is K lines of 16: element (k, n) at
+ * PANEL: panels of 16 columns; a panel is K lines of 16: element (k, n) is at
  *     (n / 16) * K * 16 + k * 16 + n % 16.
  * PANEL_PAIR: the same with two rows interleaved in a line, as vdpbf16ps and the AMX tiles read
- *     bf16: element (k, n) at ((n / 16) * ceil(K / 2) + k / 2) * 32 + (n % 16) * 2 + k % 2.
- * Columns past N and an odd last row are stored and hold zeros, always: weights, their gradients
- * and their optimiser state share one order, so that an update is a pass over flat arrays. */
+ *     bf16: element (k, n) is at ((n / 16) * ceil(K / 2) + k / 2) * 32 + (n % 16) * 2 + k % 2.
+ * Columns past N and an odd last row are stored and always hold zeros. Weights, their gradients and
+ * their optimizer states share one layout, so that an update is a pass over flat arrays. */
 typedef enum { HR_ROWS, HR_PANEL, HR_PANEL_PAIR } hr_layout;
 
 enum { HR_PANEL_WIDTH = 16 };
 
-/* Elements stored for a [K, N] matrix, the zeros included. Sizes must be checked before. */
+/* Number of stored elements of a [K, N] matrix, padding included. The caller must check the sizes
+ * for overflow first. */
 static inline int64_t hr_layout_elements(hr_layout layout, int64_t K, int64_t N)
 {
     if (layout == HR_ROWS) return K * N;
@@ -39,7 +40,7 @@ static inline int64_t hr_layout_elements(hr_layout layout, int64_t K, int64_t N)
     return (N + HR_PANEL_WIDTH - 1) / HR_PANEL_WIDTH * HR_PANEL_WIDTH * lines;
 }
 
-/* Where element (k, n) of a [K, N] matrix is stored. */
+/* Index of element (k, n) of a [K, N] matrix in memory. */
 static inline int64_t hr_layout_index(hr_layout layout, int64_t K, int64_t N, int64_t k, int64_t n)
 {
     const int64_t panel = n / HR_PANEL_WIDTH, column = n % HR_PANEL_WIDTH;
@@ -48,7 +49,7 @@ static inline int64_t hr_layout_index(hr_layout layout, int64_t K, int64_t N, in
     return (panel * ((K + 1) / 2) + k / 2) * 2 * HR_PANEL_WIDTH + column * 2 + k % 2;
 }
 
-/* The layout of a weight that matrix products of this activation type read. */
+/* The weight layout that matrix products with this activation dtype read. */
 static inline hr_layout hr_layout_for(hr_dtype activation)
 {
     return activation == HR_BF16 ? HR_PANEL_PAIR : HR_PANEL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/file.c - open, pread, pwrite and rename, with every answer of the system looked at. */
-#define _GNU_SOURCE /* strerrordesc_np: the words of strerror without its allocation */
+/* base/file.c - files with open, pread, pwrite and rename; the result of every system call is
+ * checked. */
+#define _GNU_SOURCE /* strerrordesc_np: the text of strerror without its allocation */
 #include "base/file.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 
-enum { KIND_BYTES = 64 }; /* that tell a kind of file, at most */
+enum { KIND_BYTES = 64 }; /* longest prefix that identifies a file kind */
 
 const char *hr_reason(int code)
 {
@@ -37,7 +38,8 @@ hr_status hr_path_join(const char *directory, const char *name, char *path, int6
     return HR_OK;
 }
 
-/* A directory without its last name: "." for a bare name, "/" for one under the root. */
+/* Splits a path into its directory and its last name. The directory of a bare name is ".", and of a
+ * name in the root "/". */
 static hr_status split(const char *path, char directory[PATH_MAX], const char **name, hr_error *err)
 {
     const char *slash = strrchr(path, '/');
@@ -48,7 +50,7 @@ static hr_status split(const char *path, char directory[PATH_MAX], const char **
     return HR_OK;
 }
 
-/* Some file systems do not flush directories and say EINVAL; there is no more to be had there. */
+/* Some file systems do not support fsync on directories and return EINVAL; this is not an error. */
 static int flush(int file)
 {
     return fsync(file) == 0 || errno == EINVAL ? 0 : errno;
@@ -68,8 +70,9 @@ hr_status hr_file_flush_name(const char *path, hr_error *err)
                    hr_reason(code));
 }
 
-/* What a crash takes of a name that was not flushed is all that lies below. */
-static hr_status make_one(const char *path, hr_error *err)
+/* Creates one directory. Its name must be flushed too: losing it in a crash loses everything below
+ * it. */
+static hr_status make_directory(const char *path, hr_error *err)
 {
     struct stat there;
     if (mkdir(path, 0777) == 0) return hr_file_flush_name(path, err);
@@ -89,13 +92,14 @@ hr_status hr_directory_make(const char *path, hr_error *err)
     for (char *slash = strchr(part + 1, '/'); slash && status == HR_OK;
          slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        status = make_one(part, err);
+        status = make_directory(part, err);
         *slash = '/';
     }
     return status;
 }
 
-/* What cannot be known this way (a full disk, a file system that makes no files) is met later. */
+/* Checks write permission. Other causes (a full disk, a file system without regular files) appear
+ * only when a file is written. */
 static hr_status check_writable(const char *directory, hr_error *err)
 {
     struct stat there;
@@ -114,25 +118,25 @@ static hr_status check_writable(const char *directory, hr_error *err)
                    directory, hr_reason(errno));
 }
 
-/* Cuts `path` before the slashes at its end. */
-static void cut_slashes(char *path, int64_t bytes)
+/* Removes the slashes at the end of `path`. */
+static void strip_slashes(char *path, int64_t bytes)
 {
     while (bytes > 1 && path[bytes - 1] == '/') bytes--;
     path[bytes] = 0;
 }
 
-/* The lowest part of the path that is there decides. */
+/* Only the deepest existing directory of the path is checked: the others would be created in it. */
 hr_status hr_directory_check(const char *path, hr_error *err)
 {
     char part[PATH_MAX];
     struct stat there;
     const hr_status status = hr_path_join(path, "", part, sizeof part, err);
     if (status != HR_OK) return status;
-    cut_slashes(part, (int64_t)strlen(part));
+    strip_slashes(part, (int64_t)strlen(part));
     while (stat(part, &there) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
         const char *slash = strrchr(part, '/');
         if (!slash) return check_writable(".", err);
-        cut_slashes(part, slash - part + 1);
+        strip_slashes(part, slash - part + 1);
     }
     return check_writable(part, err);
 }
@@ -161,7 +165,7 @@ bool hr_file_is_directory(const char *path)
 hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *err)
 {
     struct stat what;
-    /* Without O_NONBLOCK the opening of a named pipe would wait for a writer. */
+    /* Without O_NONBLOCK, opening a named pipe would wait for a writer. */
     int opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (opened < 0 && errno == ENOENT) return hr_fail(err, HR_USAGE, "%s: no such file", path);
     if (opened < 0) return hr_fail(err, HR_USAGE, "%s: cannot be read: %s", path, hr_reason(errno));
@@ -207,8 +211,8 @@ static hr_status check_name(const char *name, hr_error *err)
     return hr_fail(err, HR_USAGE, "\"%.80s\" is not a file name", name);
 }
 
-/* What a rename would put an end to. A link is not followed: /dev/stdout is one, and the file that
- * it leads to today is not what has that name. */
+/* Refuses targets that a rename would destroy. Symbolic links are not followed: /dev/stdout is one,
+ * and the rename would replace the link, not the file it points to. */
 static hr_status check_replaceable(int directory, const char *path, hr_error *err)
 {
     struct stat there;
@@ -310,7 +314,8 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
                    hr_reason(code));
 }
 
-/* What there is left where the file lies, and what to do, for a full disk; else an empty text. */
+/* Returns advice for a full disk, with the free bytes of the file system; for other errors an empty
+ * text. */
 static const char *advice(const hr_file_out *out, int code, char text[PATH_MAX])
 {
     char self[64], place[PATH_MAX] = "its directory";
@@ -326,9 +331,9 @@ static const char *advice(const hr_file_out *out, int code, char text[PATH_MAX])
     return text;
 }
 
-/* Nothing stays behind, and what it took is free again before free bytes are told. `what` is the
- * sentence up to the reason. */
-static hr_status remove_and_tell(hr_file_out *out, const char *what, int code, hr_error *err)
+/* Removes the partial file first, so that the reported free bytes include the bytes that it used.
+ * `what` is the sentence up to the reason. */
+static hr_status remove_and_report(hr_file_out *out, const char *what, int code, hr_error *err)
 {
     char text[PATH_MAX];
     hr_file_close(&out->file);
@@ -340,13 +345,13 @@ static hr_status remove_and_tell(hr_file_out *out, const char *what, int code, h
     return status;
 }
 
-/* The one sentence for a write, flush or rename that failed with `code`. */
-static hr_status give_up(hr_file_out *out, const char *what, int code, hr_error *err)
+/* Reports a write, flush or rename that failed with `code`. */
+static hr_status fail_and_close(hr_file_out *out, const char *what, int code, hr_error *err)
 {
     char text[96];
     snprintf(text, sizeof text, "cannot be %s after %lld bytes, and was removed", what,
              (long long)out->bytes);
-    return remove_and_tell(out, text, code, err);
+    return remove_and_report(out, text, code, err);
 }
 
 hr_status hr_file_reserve(hr_file_out *out, int64_t bytes, hr_error *err)
@@ -355,9 +360,11 @@ hr_status hr_file_reserve(hr_file_out *out, int64_t bytes, hr_error *err)
     HR_ASSERT(out->file >= 0 && bytes >= 0);
     if (bytes == 0 || fallocate(out->file, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0) return HR_OK;
     const int code = errno;
-    if (code != ENOSPC && code != EDQUOT && code != EFBIG) return HR_OK; /* it does not do that */
+    if (code != ENOSPC && code != EDQUOT && code != EFBIG)
+        return HR_OK; /* the file system does not
+                                                                          * support it */
     snprintf(text, sizeof text, "needs %lld bytes", (long long)bytes);
-    return remove_and_tell(out, text, code, err);
+    return remove_and_report(out, text, code, err);
 }
 
 hr_status hr_file_rewrite(hr_file_out *out, int64_t offset, const void *memory, int64_t bytes,
@@ -369,7 +376,7 @@ hr_status hr_file_rewrite(hr_file_out *out, int64_t offset, const void *memory, 
         const ssize_t put = pwrite(out->file, (const char *)memory + done, (size_t)(bytes - done),
                                    (off_t)(offset + done));
         if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return give_up(out, "written", put < 0 ? errno : ENOSPC, err);
+        if (put <= 0) return fail_and_close(out, "written", put < 0 ? errno : ENOSPC, err);
         done += put;
         if (offset + done > out->bytes) out->bytes = offset + done;
     }
@@ -385,12 +392,13 @@ hr_status hr_file_cut(hr_file_out *out, int64_t bytes, hr_error *err)
 {
     HR_ASSERT(out->file >= 0 && bytes >= 0 && bytes <= out->bytes);
     while (ftruncate(out->file, (off_t)bytes) != 0)
-        if (errno != EINTR) return give_up(out, "cut", errno, err);
+        if (errno != EINTR) return fail_and_close(out, "cut", errno, err);
     out->bytes = bytes;
     return HR_OK;
 }
 
-/* A file without a name cannot be renamed over another: it gets its temporary name for that. */
+/* Linux cannot rename an unnamed file over an existing one, so the file gets its temporary name
+ * first. */
 static bool give_name(hr_file_out *out)
 {
     char self[64];
@@ -404,13 +412,13 @@ hr_status hr_file_commit(hr_file_out *out, hr_error *err)
 {
     HR_ASSERT(out->file >= 0);
     const int flushed = flush(out->file);
-    if (flushed) return give_up(out, "flushed", flushed, err);
-    if (!give_name(out)) return give_up(out, "named", errno, err);
+    if (flushed) return fail_and_close(out, "flushed", flushed, err);
+    if (!give_name(out)) return fail_and_close(out, "named", errno, err);
     const int file = out->file;
     out->file = -1;
-    if (close(file) != 0 && errno != EINTR) return give_up(out, "closed", errno, err);
+    if (close(file) != 0 && errno != EINTR) return fail_and_close(out, "closed", errno, err);
     if (renameat(out->directory, out->temporary, out->directory, out->name) != 0)
-        return give_up(out, "renamed", errno, err);
+        return fail_and_close(out, "renamed", errno, err);
     const int sync_error = flush(out->directory);
     hr_file_close(&out->directory);
     if (sync_error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/file.h - files read whole or not at all, and files that appear whole or not at all.
+/* base/file.h - files that are read completely or not at all, and written completely or not at all.
  *
- * Only system calls on the caller's buffers: nothing here allocates, so all of it may run after the
- * memory is sealed. Calls that a signal cuts short are taken up again. */
+ * Uses only system calls on buffers of the caller and allocates nothing, so all functions may run
+ * after the seal. Calls that a signal interrupts are resumed. */
 #ifndef HR_BASE_FILE_H
 #define HR_BASE_FILE_H
 
@@ -11,124 +11,125 @@
 
 #include "headroom/status.h"
 
-enum { HR_NAME_BYTES = 256 }; /* a file's name inside its directory, the null included */
+enum { HR_NAME_BYTES = 256 }; /* a file name without its directory, including the null byte */
 
-/* What an error of the system means, in its words. Takes no memory, as strerror may. */
+/* Returns the text of an errno value. Allocates nothing, unlike strerror. */
 const char *hr_reason(int code);
 
-/* Writes `directory`/`name` into path [bytes]. Errors USAGE too long. */
+/* Writes `directory`/`name` into path [bytes]. Errors USAGE  the result is too long. */
 HR_MUST_CHECK hr_status hr_path_join(const char *directory, const char *name, char *path,
                                      int64_t bytes, hr_error *err);
 
-/* Makes a directory and those above it that are missing, and flushes their names; one that is there
- * already is fine.
- * Errors   USAGE    something else has that name; too long
- *          FAILURE  the system refused. */
+/* Creates a directory and its missing parents, and flushes their names. An existing directory is
+ * not an error.
+ * Errors   USAGE    another file has that name, or the path is too long
+ *          FAILURE  a system call failed. */
 HR_MUST_CHECK hr_status hr_directory_make(const char *path, hr_error *err);
 
-/* That hr_directory_make could make it, or that it is there, and that files can be put into it, as
- * far as can be known without making anything. Errors as hr_directory_make. */
+/* Checks, without creating anything, that hr_directory_make would succeed and that files can be
+ * created in the directory. Errors as hr_directory_make. */
 HR_MUST_CHECK hr_status hr_directory_check(const char *path, hr_error *err);
 
-/* Flushes the directory around a path, so that a name made there outlives a crash. Where nobody may
- * read that directory, nothing can be done. Errors FAILURE. */
+/* Flushes the directory that contains a path, so that a name created there survives a crash. Does
+ * nothing when the directory is not readable. Errors FAILURE. */
 HR_MUST_CHECK hr_status hr_file_flush_name(const char *path, hr_error *err);
 
-/* Whether something has that name. */
+/* Returns true when a file of any kind has that name. */
 bool hr_file_exists(const char *path);
 
-/* Bytes that may still be written to the file system of a path, -1 where it does not say. */
+/* Free bytes in the file system of a path; -1: unknown. */
 int64_t hr_file_free_bytes(const char *path);
 
-/* Whether a directory has that name, through links. */
+/* Returns true when the path is a directory or a link to one. */
 bool hr_file_is_directory(const char *path);
 
 /* Opens a regular file for reading.
  *
  *   file   out; a descriptor, for hr_file_close
- *   bytes  out; its length now
+ *   bytes  out; its current length
  *
- * Errors   USAGE  missing, unreadable, a directory or another thing that is no regular file. */
+ * Errors   USAGE  missing, unreadable, or not a regular file. */
 HR_MUST_CHECK hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *err);
 
-/* Closes a descriptor and makes it -1. Accepts -1. */
+/* Closes a descriptor and sets it to -1. Accepts -1. */
 void hr_file_close(int *file);
 
-/* Reads exactly memory [bytes] from `offset` on. `path` is for the sentence.
- * Errors   FAILURE  the system refused
- *          CORRUPT  the file ends before. */
+/* Reads exactly memory [bytes] starting at `offset`. `path` is for the error.
+ * Errors   FAILURE  a system call failed
+ *          CORRUPT  the file is too short. */
 HR_MUST_CHECK hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
                                      int64_t bytes, hr_error *err);
 
-/* A file in the making. Until it is committed it has no name, so that a process that is killed
- * leaves nothing behind; where a file system cannot do that, a temporary one beside its place.
- * After an error the temporary file is gone and the object is closed. One thread per object. */
+/* A file being written. It has no name before the commit, so that a killed process leaves nothing
+ * behind. On file systems without unnamed files it has a temporary name in the same directory.
+ * After an error the temporary file is removed and the object is closed. One thread per object. */
 typedef struct {
     int directory, file; /* -1: closed */
     int64_t bytes;       /* written so far */
-    bool named;          /* lies under its temporary name */
+    bool named;          /* it has its temporary name */
     char name[HR_NAME_BYTES];
     char temporary[HR_NAME_BYTES + 32];
 } hr_file_out;
 
-/* Only a regular file is ever replaced: not a directory, nor a device, a pipe or a link, behind
- * which there may be one.
+/* Starts a new file. Only a regular file may be replaced, not a directory, device, pipe or symbolic
+ * link.
  *
- * Errors   USAGE    the directory is missing, the name is no name, or what has it is no file
- *          FAILURE  the directory cannot be written. */
+ * Errors   USAGE    the directory is missing, the name is invalid, or it is not a regular file
+ *          FAILURE  the directory is not writable. */
 HR_MUST_CHECK hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *name,
                                       hr_error *err);
 
-/* The same for a whole path. Errors as hr_file_begin. */
+/* Same as hr_file_begin, for a complete path. Errors as hr_file_begin. */
 HR_MUST_CHECK hr_status hr_file_begin_path(hr_file_out *out, const char *path, hr_error *err);
 
-/* That hr_file_begin_path would begin, as far as can be known without making anything. Errors as
+/* Checks, without creating anything, that hr_file_begin_path would succeed. Errors as
  * hr_file_begin. */
 HR_MUST_CHECK hr_status hr_file_check_place(const char *path, hr_error *err);
 
-/* That hr_file_begin_path would begin, and that a file which is there may go: it is empty or begins
- * as every file of this kind does. Anything else is somebody's.
+/* Checks that hr_file_begin_path would succeed and that an existing file may be replaced: it must
+ * be empty or start with `begin`. This protects other files of the user.
  *
- *   begin  how a file of this kind begins; a short text
- *   kind   its name for the sentence: "plan"
+ *   begin  the first bytes of every file of this kind; a short text
+ *   kind   name of the kind for the error: "plan"
  *
- * Errors as hr_file_check_place; USAGE also where the file begins otherwise, or cannot be read. */
+ * Errors as hr_file_check_place; USAGE also when the file starts differently or is unreadable. */
 HR_MUST_CHECK hr_status hr_file_check_kind(const char *path, const char *begin, const char *kind,
                                            hr_error *err);
 
-/* That a file, device or pipe of that name can be opened for writing, or a file be made: again
- * without making, and without waiting for who reads a pipe.
- * Errors   USAGE    its directory is missing, or it is one itself
- *          FAILURE  the system would refuse. */
+/* Checks that a file, device or pipe of that name can be opened for writing, or that a file can be
+ * created. Creates nothing and does not wait for the reader of a pipe.
+ * Errors   USAGE    its directory is missing, or the path is a directory
+ *          FAILURE  the open would fail. */
 HR_MUST_CHECK hr_status hr_file_check_open(const char *path, hr_error *err);
 
-/* Has the file system set aside room for a file that will have so many bytes, where it can: what
- * does not fit is told before it is written. Errors FAILURE, and the file is closed and gone. */
+/* Reserves space for `bytes` in the file system where it supports this, so that a full disk is
+ * reported before writing. Errors FAILURE; the file is then closed and removed. */
 HR_MUST_CHECK hr_status hr_file_reserve(hr_file_out *out, int64_t bytes, hr_error *err);
 
-/* Adds memory [bytes] at the end. Errors FAILURE, a full disk among them. */
+/* Appends memory [bytes]. Errors FAILURE, which includes a full disk. */
 HR_MUST_CHECK hr_status hr_file_append(hr_file_out *out, const void *memory, int64_t bytes,
                                        hr_error *err);
 
-/* Writes memory [bytes] at `offset` <= out->bytes, over what is there. Errors FAILURE. */
+/* Overwrites the file from `offset` <= out->bytes with memory [bytes]. Errors FAILURE. */
 HR_MUST_CHECK hr_status hr_file_rewrite(hr_file_out *out, int64_t offset, const void *memory,
                                         int64_t bytes, hr_error *err);
 
-/* Makes it as short as `bytes` <= out->bytes again. Errors FAILURE. */
+/* Truncates the file to `bytes` <= out->bytes. Errors FAILURE. */
 HR_MUST_CHECK hr_status hr_file_cut(hr_file_out *out, int64_t bytes, hr_error *err);
 
-/* Flushes, renames over whatever has the name, flushes the directory, closes. */
+/* Flushes the file, renames it over an existing one, flushes the directory and closes. */
 HR_MUST_CHECK hr_status hr_file_commit(hr_file_out *out, hr_error *err);
 
-/* Whether two paths lead to one file or directory. */
+/* Returns true when both paths refer to the same file or directory. */
 bool hr_file_is_one(const char *path, const char *other);
 
-/* Copies a file under a name of a directory, through buffer [bytes]; onto itself it does nothing.
+/* Copies a file to a name in a directory, through buffer [bytes]. Copying a file onto itself does
+ * nothing.
  * Errors as hr_file_open, hr_file_begin and hr_file_append. */
 HR_MUST_CHECK hr_status hr_file_copy(const char *from, const char *directory, const char *name,
                                      void *buffer, int64_t bytes, hr_error *err);
 
-/* Removes the temporary file and closes. Does nothing to an object that is closed. */
+/* Removes the temporary file and closes. Does nothing when the object is closed. */
 void hr_file_abort(hr_file_out *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/json.c - a small machine: what may come next, and the brackets that are open. */
+/* base/json.c - a JSON parser as a small state machine: the expected token and a stack of open
+ * brackets. */
 #include "base/json.h"
 
 #include <string.h>
@@ -22,22 +23,23 @@ hr_json hr_json_over_file(char *text, int64_t bytes)
     return json;
 }
 
-static hr_json_kind wrong(hr_json *json, const char *problem)
+static hr_json_kind fail(hr_json *json, const char *problem)
 {
     if (!json->problem) json->problem = problem;
     json->expects = LOST;
     return HR_JSON_WRONG;
 }
 
-/* The byte at hand, 0 at the end: a zero byte in the text is as wrong as an end there. */
-static char here(const hr_json *json)
+/* The current byte; 0 at the end. A zero byte in the text is the same error as an early end. */
+static char current_byte(const hr_json *json)
 {
     return json->at < json->bytes ? json->text[json->at] : 0;
 }
 
-static void pass_blanks(hr_json *json)
+static void skip_blanks(hr_json *json)
 {
-    while (here(json) == ' ' || here(json) == '\t' || here(json) == '\n' || here(json) == '\r')
+    while (current_byte(json) == ' ' || current_byte(json) == '\t' || current_byte(json) == '\n' ||
+           current_byte(json) == '\r')
         json->at++;
 }
 
@@ -61,8 +63,8 @@ int32_t hr_json_hex(const char digits[4])
     return value;
 }
 
-/* Those at `at`, if the text has them. */
-static int32_t hex_four(const hr_json *json, int64_t at)
+/* Parses four hexadecimal digits at `at`; -1 when the text ends before them. */
+static int32_t parse_hex(const hr_json *json, int64_t at)
 {
     return at + 4 > json->bytes ? -1 : hr_json_hex(json->text + at);
 }
@@ -91,24 +93,25 @@ int64_t hr_json_put_point(char out[4], int32_t point)
     return 4;
 }
 
-/* After a backslash. Writes at most as many bytes as it reads; 0 when it is wrong. */
+/* Decodes the escape after a backslash. Writes at most as many bytes as it reads; returns 0 when
+ * the escape is invalid. */
 static int64_t unescape(hr_json *json, char *out)
 {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
-    const char *letter = here(json) ? strchr(letters, here(json)) : NULL;
+    const char *letter = current_byte(json) ? strchr(letters, current_byte(json)) : NULL;
     if (letter) {
         *out = meant[letter - letters];
         json->at++;
         return 1;
     }
-    if (here(json) != 'u') return 0;
-    int32_t point = hex_four(json, json->at + 1);
+    if (current_byte(json) != 'u') return 0;
+    int32_t point = parse_hex(json, json->at + 1);
     json->at += 5;
     if (point < !json->zeros || (point >= 0xdc00 && point < 0xe000)) return 0;
     if (point >= 0xd800 && point < 0xdc00) {
         const bool pair = json->at + 1 < json->bytes && json->text[json->at] == '\\' &&
                           json->text[json->at + 1] == 'u';
-        const int32_t low = pair ? hex_four(json, json->at + 2) : -1;
+        const int32_t low = pair ? parse_hex(json, json->at + 2) : -1;
         if (low < 0xdc00 || low >= 0xe000) return 0;
         json->at += 6;
         point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
@@ -130,7 +133,7 @@ int64_t hr_json_character(const char *characters, int64_t there)
     return longer_than_needed || no_point ? 0 : bytes;
 }
 
-/* Returns its bytes; 0: the character needs none. */
+/* Returns the number of bytes of the escape; 0: the character needs none. */
 static int64_t escape(char out[6], char c)
 {
     static const char letters[] = "\"\\bfnrt", meant[] = "\"\\\b\f\n\r\t",
@@ -167,24 +170,24 @@ int64_t hr_json_escape(char *out, int64_t room, const char *text, int64_t bytes,
     return used;
 }
 
-/* What is decoded is never longer than what was read, and the quote at the end is room for the
- * null. */
-static hr_json_kind take_string(hr_json *json, hr_json_kind kind)
+/* Decodes in place: the decoded text is never longer than its source, and the closing quote leaves
+ * room for the null byte. */
+static hr_json_kind parse_string(hr_json *json, hr_json_kind kind)
 {
     char *const first = json->text + json->at + 1, *out = first;
-    for (json->at++; here(json) != '"';) {
-        const uint8_t c = (uint8_t)here(json);
-        if (json->at >= json->bytes) return wrong(json, "a string without an end");
-        if (c < ' ') return wrong(json, "a control character in a string");
+    for (json->at++; current_byte(json) != '"';) {
+        const uint8_t c = (uint8_t)current_byte(json);
+        if (json->at >= json->bytes) return fail(json, "a string without an end");
+        if (c < ' ') return fail(json, "a control character in a string");
         if (c == '\\') {
             json->at++;
             const int64_t written = unescape(json, out);
-            if (!written) return wrong(json, "an unknown escape");
+            if (!written) return fail(json, "an unknown escape");
             out += written;
             continue;
         }
         const int64_t bytes = hr_json_character(json->text + json->at, json->bytes - json->at);
-        if (!bytes) return wrong(json, "bytes that are not UTF-8");
+        if (!bytes) return fail(json, "bytes that are not UTF-8");
         memmove(out, json->text + json->at, (size_t)bytes);
         out += bytes;
         json->at += bytes;
@@ -198,36 +201,36 @@ static hr_json_kind take_string(hr_json *json, hr_json_kind kind)
 
 /* ---- numbers and words */
 
-static bool take_digits(hr_json *json)
+static bool parse_digits(hr_json *json)
 {
     const int64_t first = json->at;
-    while (here(json) >= '0' && here(json) <= '9') json->at++;
+    while (current_byte(json) >= '0' && current_byte(json) <= '9') json->at++;
     return json->at > first;
 }
 
-static hr_json_kind take_number(hr_json *json)
+static hr_json_kind parse_number(hr_json *json)
 {
     const int64_t first = json->at;
-    if (here(json) == '-') json->at++;
+    if (current_byte(json) == '-') json->at++;
     const int64_t digits = json->at;
-    if (!take_digits(json)) return wrong(json, "a number without digits");
+    if (!parse_digits(json)) return fail(json, "a number without digits");
     if (json->text[digits] == '0' && json->at > digits + 1)
-        return wrong(json, "a number with a leading 0");
-    if (here(json) == '.') {
+        return fail(json, "a number with a leading 0");
+    if (current_byte(json) == '.') {
         json->at++;
-        if (!take_digits(json)) return wrong(json, "no digit after the decimal point");
+        if (!parse_digits(json)) return fail(json, "no digit after the decimal point");
     }
-    if (here(json) == 'e' || here(json) == 'E') {
+    if (current_byte(json) == 'e' || current_byte(json) == 'E') {
         json->at++;
-        if (here(json) == '+' || here(json) == '-') json->at++;
-        if (!take_digits(json)) return wrong(json, "an exponent without digits");
+        if (current_byte(json) == '+' || current_byte(json) == '-') json->at++;
+        if (!parse_digits(json)) return fail(json, "an exponent without digits");
     }
     json->value = json->text + first;
     json->value_bytes = json->at - first;
     return HR_JSON_NUMBER;
 }
 
-static hr_json_kind take_word(hr_json *json)
+static hr_json_kind parse_word(hr_json *json)
 {
     static const struct {
         const char *word;
@@ -242,14 +245,14 @@ static hr_json_kind take_word(hr_json *json)
         json->at += bytes;
         return words[i].kind;
     }
-    return wrong(json, json->at < json->bytes ? "no value" : "unexpected end");
+    return fail(json, json->at < json->bytes ? "no value" : "unexpected end");
 }
 
-/* ---- what may come next */
+/* ---- grammar */
 
 static hr_json_kind open_container(hr_json *json, char bracket)
 {
-    if (json->depth == HR_JSON_DEPTH_MAX) return wrong(json, "nested more than 32 deep");
+    if (json->depth == HR_JSON_DEPTH_MAX) return fail(json, "nested more than 32 deep");
     json->open[json->depth++] = bracket;
     json->at++;
     json->expects = bracket == '{' ? KEY_OR_CLOSE : VALUE_OR_CLOSE;
@@ -264,25 +267,25 @@ static hr_json_kind close_container(hr_json *json)
     return HR_JSON_CLOSE;
 }
 
-static hr_json_kind take_key(hr_json *json)
+static hr_json_kind parse_key(hr_json *json)
 {
-    if (here(json) != '"') return wrong(json, "no quoted key");
-    if (take_string(json, HR_JSON_KEY) == HR_JSON_WRONG) return HR_JSON_WRONG;
-    pass_blanks(json);
-    if (here(json) != ':') return wrong(json, "no colon after a key");
+    if (current_byte(json) != '"') return fail(json, "no quoted key");
+    if (parse_string(json, HR_JSON_KEY) == HR_JSON_WRONG) return HR_JSON_WRONG;
+    skip_blanks(json);
+    if (current_byte(json) != ':') return fail(json, "no colon after a key");
     json->at++;
     json->expects = VALUE;
     return HR_JSON_KEY;
 }
 
-static hr_json_kind take_value(hr_json *json)
+static hr_json_kind parse_value(hr_json *json)
 {
-    const char c = here(json);
+    const char c = current_byte(json);
     if (c == '{' || c == '[') return open_container(json, c);
     hr_json_kind kind;
-    if (c == '"') kind = take_string(json, HR_JSON_STRING);
-    else if (c == '-' || (c >= '0' && c <= '9')) kind = take_number(json);
-    else kind = take_word(json);
+    if (c == '"') kind = parse_string(json, HR_JSON_STRING);
+    else if (c == '-' || (c >= '0' && c <= '9')) kind = parse_number(json);
+    else kind = parse_word(json);
     if (kind != HR_JSON_WRONG) after_value(json);
     return kind;
 }
@@ -290,21 +293,21 @@ static hr_json_kind take_value(hr_json *json)
 hr_json_kind hr_json_next(hr_json *json)
 {
     if (json->expects == LOST) return HR_JSON_WRONG;
-    pass_blanks(json);
+    skip_blanks(json);
     if (json->expects == NOTHING)
-        return json->at == json->bytes ? HR_JSON_END : wrong(json, "more text after the value");
+        return json->at == json->bytes ? HR_JSON_END : fail(json, "more text after the value");
     const char close = json->depth && json->open[json->depth - 1] == '{' ? '}' : ']';
-    const bool closes = here(json) == close && json->depth;
+    const bool closes = current_byte(json) == close && json->depth;
     switch (json->expects) {
     case COMMA_OR_CLOSE:
         if (closes) return close_container(json);
-        if (here(json) != ',') return wrong(json, "neither a comma nor the closing bracket");
+        if (current_byte(json) != ',') return fail(json, "neither a comma nor the closing bracket");
         json->at++;
-        pass_blanks(json);
-        return close == '}' ? take_key(json) : take_value(json);
-    case KEY_OR_CLOSE: return closes ? close_container(json) : take_key(json);
-    case VALUE_OR_CLOSE: return closes ? close_container(json) : take_value(json);
-    default: return take_value(json);
+        skip_blanks(json);
+        return close == '}' ? parse_key(json) : parse_value(json);
+    case KEY_OR_CLOSE: return closes ? close_container(json) : parse_key(json);
+    case VALUE_OR_CLOSE: return closes ? close_container(json) : parse_value(json);
+    default: return parse_value(json);
     }
 }
 

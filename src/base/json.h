@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/json.h - JSON, one thing after the other, out of text that is in memory.
+/* base/json.h - a JSON pull parser over text in memory.
  *
- * For files of others that are read where nothing may be allocated: no tree is built, and strings
- * are decoded where they lie. RFC 8259 and no more; a text is whole only when HR_JSON_END comes. */
+ * It reads files from other software where nothing may be allocated: it builds no tree and decodes
+ * strings in place. It accepts exactly RFC 8259. The text is valid only when HR_JSON_END is
+ * reached. */
 #ifndef HR_BASE_JSON_H
 #define HR_BASE_JSON_H
 
@@ -12,8 +13,8 @@
 enum { HR_JSON_DEPTH_MAX = 32 };
 
 typedef enum {
-    HR_JSON_WRONG, /* `problem` says what at byte `at`; nothing else comes any more */
-    HR_JSON_END,   /* one value was there, and blanks behind it */
+    HR_JSON_WRONG, /* an error: `problem` describes it, `at` is its byte; no token follows */
+    HR_JSON_END,   /* the one value is complete, and only blanks follow */
     HR_JSON_OBJECT,
     HR_JSON_ARRAY,
     HR_JSON_CLOSE, /* of the innermost object or array */
@@ -25,55 +26,57 @@ typedef enum {
     HR_JSON_NULL
 } hr_json_kind;
 
-/* Start from hr_json_over. `value` is the text of a key, a string (decoded, a null behind it), a
- * number or a word (as written, no null behind it), until the text goes. */
+/* The parser; create it with hr_json_over. `value` is the text of a key or a string (decoded,
+ * followed by a null byte), or of a number or word (as written, no null byte). It stays valid as
+ * long as the text. */
 typedef struct {
     char *text;
     int64_t bytes, at;
     const char *value, *problem;
     int64_t value_bytes;
-    int32_t depth;                /* containers open */
+    int32_t depth;                /* number of open containers */
     char open[HR_JSON_DEPTH_MAX]; /* their brackets */
     uint8_t expects;
-    bool zeros; /* set it: \u0000 in a string is a zero byte of `value`, and not wrong */
+    bool zeros; /* option: accept \u0000 in strings, as a zero byte of `value` */
 } hr_json;
 
-/* text [bytes], written to: keys and strings are decoded in place. */
+/* Starts parsing text [bytes]. The text is modified: keys and strings are decoded in place. */
 hr_json hr_json_over(char *text, int64_t bytes);
 
-/* The same for a whole file of others: a byte order mark (U+FEFF) at its beginning is passed over,
- * as RFC 8259 allows a parser. */
+/* Same for the contents of a file: skips a byte order mark (U+FEFF) at the start, as RFC 8259
+ * allows. */
 hr_json hr_json_over_file(char *text, int64_t bytes);
 
-/* The next thing. Keys and strings are UTF-8, without a zero byte unless `zeros`; surrogates come
- * in pairs. */
+/* Returns the next token. Keys and strings are valid UTF-8 with paired surrogates, and have no zero
+ * byte unless `zeros` is set. */
 hr_json_kind hr_json_next(hr_json *json);
 
-/* Passes over the rest of the value of which `kind` was the beginning; false when it is wrong. */
+/* Skips the rest of the value that started with token `kind`. Returns false when it is invalid. */
 bool hr_json_skip(hr_json *json, hr_json_kind kind);
 
-/* Four hexadecimal digits, -1 where they are none; and a character as UTF-8: its bytes. */
+/* hr_json_hex: the value of four hexadecimal digits, -1 when they are invalid. hr_json_put_point:
+ * writes a code point as UTF-8 and returns its number of bytes. */
 int32_t hr_json_hex(const char digits[4]);
 int64_t hr_json_put_point(char out[4], int32_t point);
 
-/* Bytes of the UTF-8 character that text [bytes > 0] begins with; 0 where it begins with none. */
+/* Length in bytes of the UTF-8 character at the start of text [bytes > 0]; 0 when it is invalid. */
 int64_t hr_json_character(const char *text, int64_t bytes);
 
-/* Writes text [bytes] into out [room] as the inside of a JSON string: what it cannot hold is
- * escaped, and each byte that is no UTF-8 becomes U+FFFD. Ends before the first character that does
- * not fit. No null is put behind.
+/* Writes text [bytes] into out [room] as the inside of a JSON string, with escapes. An invalid
+ * UTF-8 byte becomes U+FFFD. Stops before the first character that does not fit. Writes no null
+ * byte.
  *
  *   taken  out; bytes of the text that were written: all, if there was room
  *
- * Returns the bytes written, at most six for one. */
+ * Returns the bytes written, at most six per input byte. */
 int64_t hr_json_escape(char *out, int64_t room, const char *text, int64_t bytes, int64_t *taken);
 
-/* A number that was just read as a whole number or any; false, and nothing written, when it is none
- * or out of range. */
+/* Converts the number just read to an integer or a real. Returns false and leaves *value unchanged
+ * when it is not one or is out of range. */
 bool hr_json_integer(const hr_json *json, int64_t *value);
 bool hr_json_real(const hr_json *json, double *value);
 
-/* Whether the key or string just read is this. */
+/* Returns true when the key or string just read equals `text`. */
 bool hr_json_is(const hr_json *json, const char *text);
 
 #endif

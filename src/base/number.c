@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/number.c - strict readers and exact writers of numbers, byte sizes among them. */
+/* base/number.c - strict parsers and exact printers of numbers and byte sizes. */
 #include "base/number.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ const char *hr_real_print(double value, char text[HR_REAL_BYTES])
 
 bool hr_real_parse(const char *text, double *value)
 {
-    /* strtod also takes blanks, hexadecimal, "inf" and "nan"; a recipe has no use for them. */
+    /* strtod also accepts blanks, hexadecimal, "inf" and "nan", which recipes do not allow. */
     if (!*text || text[strspn(text, "0123456789+-.eE")]) return false;
     char *end;
     const double number = strtod(text, &end);
@@ -64,8 +64,8 @@ static int64_t unit_bytes(const char *name)
     return 0;
 }
 
-/* Digits at *text as a whole number of at most `digits_max` digits; moves *text past them. */
-static bool take_digits(const char **text, int32_t digits_max, int64_t *value, int64_t *scale)
+/* Parses a whole number of at most `digits_max` digits at *text and moves *text past it. */
+static bool parse_digits(const char **text, int32_t digits_max, int64_t *value, int64_t *scale)
 {
     *value = 0;
     *scale = 1;
@@ -78,18 +78,18 @@ static bool take_digits(const char **text, int32_t digits_max, int64_t *value, i
     return digits > 0;
 }
 
-/* Six decimals times the largest unit stay below 2^60, and 18 digits of whole units below 2^63. */
+/* Six decimals of the largest unit stay below 2^60, and 18 digits of whole units below 2^63. */
 enum { WHOLE_DIGITS_MAX = 18, DECIMALS_MAX = 6 };
 
 hr_status hr_bytes_parse(const char *text, int64_t *bytes, hr_error *err)
 {
     const char *at = text;
     int64_t whole = 0, decimals = 0, scale = 1, total = 0;
-    bool good = take_digits(&at, WHOLE_DIGITS_MAX, &whole, &scale);
+    bool good = parse_digits(&at, WHOLE_DIGITS_MAX, &whole, &scale);
     scale = 1;
     if (good && *at == '.') {
         at++;
-        good = take_digits(&at, DECIMALS_MAX, &decimals, &scale);
+        good = parse_digits(&at, DECIMALS_MAX, &decimals, &scale);
     }
     if (good && *at == ' ') at++;
     const int64_t unit = good ? unit_bytes(at) : 0;
@@ -125,7 +125,7 @@ const char *hr_size_print(int64_t bytes, int64_t largest, char text[HR_COUNT_BYT
 {
     static const struct {
         const char *name;
-        int64_t bytes, least; /* of the largest size */
+        int64_t bytes, least; /* least: minimum of `largest` for which this unit is used */
     } sizes[] = { { "GiB", 1 << 30, INT64_C(10) << 30 },
                   { "MiB", 1 << 20, 1 << 20 },
                   { "KiB", 1 << 10, 0 } };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/number.h - numbers as text that reads back to the same bits. */
+/* base/number.h - numbers as text that parses back to the same bits. */
 #ifndef HR_BASE_NUMBER_H
 #define HR_BASE_NUMBER_H
 
@@ -8,15 +8,16 @@
 
 enum { HR_REAL_BYTES = 32 };
 
-/* The shortest of 15, 16 and 17 digits that reads back as the same double. Returns text.
- * Threads  any; takes no memory from the system. */
+/* Prints the shortest of 15, 16 and 17 digits that parses back to the same double. Returns text.
+ * Threads  any; allocates nothing. */
 const char *hr_real_print(double value, char text[HR_REAL_BYTES]);
 
-/* A finite decimal number ("3e-4", "-.5") that fills the whole text; false for anything else, with
- * *value as it was. */
+/* Parses a finite decimal number ("3e-4", "-.5") that is the whole text. Returns false for anything
+ * else and leaves *value unchanged. */
 bool hr_real_parse(const char *text, double *value);
 
-/* A decimal whole number that fills the whole text and an int64; false for anything else. */
+/* Parses a decimal integer that is the whole text and fits an int64. Returns false for anything
+ * else. */
 bool hr_integer_parse(const char *text, int64_t *value);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/random.h - random numbers as a function of where they are used: Philox4x32-10.
+/* base/random.h - counter-based random numbers (Philox4x32-10).
  *
- * Philox is a counter-based generator: a keyed bijection of 128-bit counters. There is no state, so
- * recomputed layers, micro-batches and any number of threads see the same numbers.
+ * Philox is a keyed bijection of 128-bit counters. It has no state, so recomputed layers,
+ * micro-batches and any number of threads see the same numbers.
  *
  *     stream  key, tag = words 0-1, word 2 of Philox(key = seed, counter = (step, site, lane))
  *     draw    word e % 4 of Philox(key, counter = (e / 4, position, sequence, tag))
  *
- * A stream belongs to one use at one step. Within a stream, counters are the coordinates, so no two
- * elements share a word. Two streams of one seed coincide only where 96 bits of two different
+ * A stream belongs to one site at one step. Within a stream, counters are the coordinates, so no
+ * two elements share a word. Two streams of one seed coincide only where 96 bits of two different
  * Philox blocks are equal: for n streams with probability n^2 / 2^97.
  *
  * Range    seed, step < 2^64; site, lane, sequence, position < 2^32; element < 2^34
@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-/* Sites that are not a random operation of a program. Those count from 0 and stay below. */
+/* Sites outside of a program. Random operations of a program use the sites from 0 up. */
 enum {
     HR_SITE_WEIGHTS = 1 << 30, /* initial weights; the lane is the parameter's index */
     HR_SITE_ORDER,             /* order of windows; the step is the epoch */
@@ -43,7 +43,7 @@ typedef struct {
     uint32_t key[2], tag;
 } hr_random_stream;
 
-/* One row of a stream. counter[0] is 0: a block's index goes there. */
+/* One row of a stream. counter[0] is 0: the block index is stored there. */
 typedef struct {
     uint32_t key[2], counter[4];
 } hr_random_row;
@@ -64,10 +64,10 @@ static inline hr_random_block hr_philox(const uint32_t key[2], const uint32_t co
     return (hr_random_block){ { c0, c1, c2, c3 } };
 }
 
-/* The stream of one use.
- *   step  optimiser step or epoch; 0 where there is none
+/* Returns the stream of one site.
+ *   step  optimizer step or epoch; 0 where there is none
  *   site  one number for each random operation of a program, or HR_SITE_*
- *   lane  tells apart what one site does several times: the head, the parameter, the file */
+ *   lane  separates several streams of one site: head, parameter or file index */
 static inline hr_random_stream hr_random_stream_of(uint64_t seed, uint64_t step, uint32_t site,
                                                    uint32_t lane)
 {
@@ -111,7 +111,8 @@ static inline double hr_random_unit(uint64_t bits)
     return (double)(bits >> 11) * 0x1p-53;
 }
 
-/* Uniform in [0, bound): the probability of each number is off by less than 2^-64. */
+/* Uniform in [0, bound): the probability of each number differs from 1 / bound by less than
+ * 2^-64. */
 static inline uint64_t hr_random_below(uint64_t bits, uint64_t bound)
 {
     return (uint64_t)((unsigned __int128)bits * bound >> 64);
@@ -123,8 +124,8 @@ static inline uint32_t hr_random_threshold(double p)
     return (uint32_t)(p * 4294967296.0);
 }
 
-/* A hash of 64 bits, and a bijection (Stafford's variant 13 of the MurmurHash3 finaliser). For hash
- * tables and checks; no number that a training run draws comes from it. */
+/* A 64-bit hash and bijection (Stafford's variant 13 of the MurmurHash3 finalizer). For hash tables
+ * and checks; training draws no numbers from it. */
 static inline uint64_t hr_random_mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/region.h - a bounded stretch of the caller's memory, handed out from the front.
+/* base/region.h - a bump allocator over a fixed block of the caller's memory.
  *
- * Set-up tables live here. Nothing is ever freed singly: a caller remembers `used` and puts it
- * back. */
+ * It holds tables that are built once. Blocks are not freed one by one: to free, the caller saves
+ * `used` and restores it. */
 #ifndef HR_BASE_REGION_H
 #define HR_BASE_REGION_H
 
@@ -10,9 +10,9 @@
 
 typedef struct {
     uint8_t *base;
-    int64_t bytes; /* in all */
+    int64_t bytes; /* total size */
     int64_t used;
-    int64_t used_most; /* the most that `used` has ever been */
+    int64_t used_most; /* largest value of `used` so far */
 } hr_region;
 
 static inline hr_region hr_region_over(void *memory, int64_t bytes)
@@ -20,12 +20,12 @@ static inline hr_region hr_region_over(void *memory, int64_t bytes)
     return (hr_region){ (uint8_t *)memory, bytes, 0, 0 };
 }
 
-/* `count` objects of `size` bytes each, zeroed, aligned to 64; null when the region is too small or
- * the product overflows. After that the region counts as full, until `used` is put back: of several
- * takes in a row, all succeeded if the last did. */
+/* Allocates `count` objects of `size` bytes each, zeroed, aligned to 64. Returns null when the
+ * region is too small or the product overflows; from then on the region counts as full until `used`
+ * is restored. So after several calls in a row only the last result needs a check. */
 void *hr_region_take(hr_region *region, int64_t count, int64_t size);
 
-/* The same, not zeroed: for who writes all of it that is read. */
+/* Same, but not zeroed: for callers that write before they read. */
 void *hr_region_take_raw(hr_region *region, int64_t count, int64_t size);
 
 #endif

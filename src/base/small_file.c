@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/small_file.c - files under /proc and /sys have no length: they are read until they end. */
+/* base/small_file.c - files in /proc and /sys report no size: they are read until their end. */
 #include "base/small_file.h"
 
 #include <ctype.h>

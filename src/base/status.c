@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/status.c - the one place where an error sentence is formatted. */
+/* base/status.c - formats error messages. */
 #include "headroom/status.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/threads.c - cores that are online but not ours are not counted. */
+/* base/threads.c - counts the cores of the affinity mask, not all cores that are online. */
 #define _GNU_SOURCE
 #include "base/threads.h"
 
@@ -10,7 +10,7 @@
 
 int32_t hr_threads_affinity(void)
 {
-    /* 8 sets of 1024: the call fails when the kernel knows more cores than the mask has bits. */
+    /* 8 sets of 1024: the call fails when the kernel supports more cores than the mask has bits. */
     cpu_set_t sets[8];
     CPU_ZERO_S(sizeof sets, sets);
     if (sched_getaffinity(0, sizeof sets, sets) != 0) return 1;

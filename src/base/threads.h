@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/threads.h - how many threads this process may keep busy. */
+/* base/threads.h - the number of threads to use. */
 #ifndef HR_BASE_THREADS_H
 #define HR_BASE_THREADS_H
 
@@ -7,19 +7,20 @@
 
 #include "headroom/status.h"
 
-/* Cores that the affinity mask of this thread allows, at least 1. */
+/* Number of cores in the affinity mask of this thread, at least 1. */
 int32_t hr_threads_affinity(void);
 
-/* The smaller of `cores` and a quota in thousandths of a core (-1: none) rounded up, at least 1.
- * Rounded up, because the part of a core that is left over is worth a thread. Pure. */
+/* Returns the smaller of `cores` and the quota in thousandths of a core (-1: none), at least 1. The
+ * quota is rounded up, because a remaining fraction of a core is worth a thread. Pure. */
 int32_t hr_threads_within(int32_t cores, int64_t cpu_thousandths);
 
-enum { HR_THREADS_MOST = 256 }; /* of a pool */
+enum { HR_THREADS_MOST = 256 }; /* maximum of a pool */
 
-/* What affinity and the quota of the control group allow, from 1 to HR_THREADS_MOST. */
+/* Default number of threads from the affinity mask and the cgroup quota, 1 to HR_THREADS_MOST. */
 int32_t hr_threads_default(void);
 
-/* What --threads asks for; 0: hr_threads_default. Errors USAGE  not from 0 to HR_THREADS_MOST. */
+/* Checks the value of --threads; 0: hr_threads_default. Errors USAGE  not within 0 to
+ * HR_THREADS_MOST. */
 HR_MUST_CHECK hr_status hr_threads_choose(int64_t asked, int32_t *threads, hr_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/writer.c - vsnprintf, and what it says it could not write. */
+/* base/writer.c - formats with vsnprintf and detects truncation. */
 #include "base/writer.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/writer.h - text that grows in a buffer of fixed size. What does not fit is cut, and that is
- * remembered: a report may end early, a file may not. */
+/* base/writer.h - text that is appended to a buffer of fixed size. Text that does not fit is
+ * truncated, and `cut` records it: a report may be truncated, a file may not. */
 #ifndef HR_BASE_WRITER_H
 #define HR_BASE_WRITER_H
 
@@ -10,12 +10,12 @@
 #include "headroom/status.h"
 
 typedef struct {
-    char *text;          /* [bytes], the caller's; ends in a null from the first hr_put on */
-    int64_t bytes, used; /* used: without the null, below bytes */
-    bool cut;            /* something did not fit; nothing is added any more */
+    char *text;          /* [bytes], owned by the caller; null-terminated after the first hr_put */
+    int64_t bytes, used; /* used: length without the null byte, below bytes */
+    bool cut;            /* the text was truncated; later calls append nothing */
 } hr_writer;
 
-/* Appends to the text. Takes no memory from the system. Start from { text, bytes }; bytes > 0. */
+/* Appends formatted text. Allocates nothing. Initialize with { text, bytes }; bytes > 0. */
 void hr_put(hr_writer *writer, const char *format, ...) HR_PRINTF(2, 3);
 
 #endif

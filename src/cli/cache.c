@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/cache.c - headroom cache, and the one place that decides where the cache is and how large. */
+/* cli/cache.c - headroom cache; selects the cache directory and its size limit. */
 #include "headroom/cache.h"
 
 #include <jansson.h>
@@ -13,13 +13,13 @@
 static const char limit_variable[] = "HEADROOM_CACHE_LIMIT";
 static const int64_t limit_default = (int64_t)16 << 30;
 
-/* ---- where, and how large */
+/* ---- directory and limit */
 
 hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int written = -1;
-    /* A relative path in XDG_CACHE_HOME is to be ignored, its specification says. */
+    /* The XDG specification says to ignore a relative path in XDG_CACHE_HOME. */
     if (cache && *cache == '/') written = snprintf(path, (size_t)bytes, "%s/headroom", cache);
     else if (home && *home) written = snprintf(path, (size_t)bytes, "%s/.cache/headroom", home);
     else *path = 0;
@@ -28,7 +28,7 @@ hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err)
                    written + 1, (long long)bytes);
 }
 
-/* A size, or none for 0, which is no limit. `name` is what gave it. */
+/* Parses a size; 0 means no limit. `name` is the source of the value, for the error. */
 static hr_status read_limit(const char *name, const char *text, int64_t *limit, hr_error *err)
 {
     *limit = limit_default;
@@ -54,7 +54,7 @@ hr_status hr_cli_take_cache(hr_config *config, int64_t *limit_bytes, hr_error *e
 
 /* ---- the commands */
 
-/* The directory, which has to be known. */
+/* Finds the directory; it is an error if none is set. */
 static hr_status find_directory(char *path, int64_t bytes, hr_error *err)
 {
     const hr_status status = hr_cli_cache_directory(path, bytes, err);
@@ -87,7 +87,7 @@ typedef struct {
     hr_cache_entry entry;
 } row;
 
-/* Grows as entries come; `lost` where there was no memory for one. */
+/* Grows with each entry; `lost`: out of memory. */
 typedef struct {
     row *rows;
     size_t count, room;
@@ -113,7 +113,7 @@ static void take_row(void *context, const hr_cache_entry *entry)
     strftime(r->used, sizeof r->used, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&used, &when));
 }
 
-/* The last used first. */
+/* Most recently used first. */
 static int compare(const void *a, const void *b)
 {
     const row *x = a, *y = b;
@@ -175,7 +175,7 @@ int hr_cli_cache_list(const hr_cli_arguments *arguments)
     return code;
 }
 
-/* Removes the least recently used down to `limit`, and prints what that was. */
+/* Removes the least recently used entries until `limit`, and prints them. */
 static int prune(const hr_cli_arguments *arguments, const char *directory, int64_t limit)
 {
     hr_cache_report report;

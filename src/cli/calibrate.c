@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/calibrate.c - headroom calibrate: measures this machine, or holds predictions against runs.
- * The file of prices appears whole, at the end. */
+/* cli/calibrate.c - headroom calibrate: measures this machine, or compares predictions with runs.
+ * The calibration file is written completely at the end. */
 #include "headroom/calibrate.h"
 
 #include <jansson.h>
@@ -13,7 +13,7 @@
 #include "cli.h"
 #include "headroom/progress.h"
 
-enum { SECONDS = 50 }; /* under a minute, writing included */
+enum { SECONDS = 50 }; /* the command takes under a minute in total */
 
 static hr_status read_integer(const char *text, const char *name, int32_t most, int32_t *value,
                               hr_error *err)
@@ -31,7 +31,7 @@ static hr_status read_integer(const char *text, const char *name, int32_t most, 
 
 typedef struct {
     hr_progress progress;
-    json_t *rows; /* null: a table */
+    json_t *rows; /* null: print a table */
     int32_t printed;
 } screen;
 
@@ -44,8 +44,9 @@ static void show_progress(void *context, int32_t done, int32_t all)
     if (done == all) hr_progress_end(&s->progress);
 }
 
-/* Why a row does not count: only a machine otherwise than at the calibration has a direction. */
-static const char *why_not(const hr_calibrate_row *row)
+/* Says why a row does not count. "slower" and "faster" mean that the machine speed differed from
+ * the calibration by more than 10 %. */
+static const char *exclusion_reason(const hr_calibrate_row *row)
 {
     if (row->counts) return "";
     if (row->speed < 0.9) return " slower";
@@ -69,7 +70,7 @@ static void show_row(void *context, const hr_calibrate_row *row)
                "predicted", "measured", "wall time", "error", "speed");
     printf("%c %-64s %7.2f ms %7.2f ms %7.2f ms %+6.1f %% %5.2f%s\n", row->unseen ? '*' : ' ',
            row->recipe, 1e3 * row->predicted_seconds, 1e3 * row->measured_seconds,
-           1e3 * row->wall_seconds, 100 * row->error, row->speed, why_not(row));
+           1e3 * row->wall_seconds, 100 * row->error, row->speed, exclusion_reason(row));
 }
 
 static void print_json(json_t *object)

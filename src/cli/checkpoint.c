@@ -12,7 +12,7 @@
 
 typedef struct {
     hr_progress progress;
-    json_t *all; /* null: people read it */
+    json_t *all; /* null: print text */
     bool thorough;
     int64_t told;
 } screen;
@@ -81,7 +81,7 @@ static void show_removed(void *context, const char *name)
 
 static int end(hr_status status, const hr_error *err)
 {
-    if (status == HR_INTERRUPTED) return hr_cli_signalled();
+    if (status == HR_INTERRUPTED) return hr_cli_signal_code();
     return status == HR_OK ? HR_OK : hr_cli_fail(err);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/cli.h - the command line: one table of commands and options drives the parser, the help, the
- * manual page and the completion. A file per command; all of them see include/headroom only. */
+/* cli/cli.h - the command line: one table of commands and options is the source of the parser, the
+ * help, the manual page and the completion. One file per command; all include only
+ * include/headroom. */
 #ifndef HR_CLI_CLI_H
 #define HR_CLI_CLI_H
 
@@ -85,22 +86,23 @@ typedef enum {
 
 enum { HR_CLI_REPEATS_MAX = 16 };
 
-/* A bit per hr_cli_option_id: there is room for 128. */
+/* One bit per hr_cli_option_id, 128 at most. */
 typedef unsigned __int128 hr_cli_options;
 
 typedef struct {
     const char *name;     /* without the dashes */
-    const char *argument; /* "SIZE"; null: takes none */
+    const char *argument; /* "SIZE"; null: no argument */
     const char *text;
-    int32_t most;         /* times that it may be given, HR_CLI_REPEATS_MAX at most; 0: once */
-    const char *old_name; /* that is accepted for one version; null: none */
+    int32_t most;         /* maximum repetitions, at most HR_CLI_REPEATS_MAX; 0: once */
+    const char *old_name; /* deprecated name, accepted for one version; null: none */
 } hr_cli_option;
 
 typedef struct {
-    const char *program; /* as it was typed */
+    const char *program; /* argv[0] */
     const struct hr_cli_command *command;
-    const char *values[HR_OPTION_COUNT]; /* null: not given; an empty text: given, takes none */
-    /* [repeated_count] of the one option that may be given several times, in their order */
+    const char *values[HR_OPTION_COUNT]; /* null: not given; empty text: given without an
+                                          * argument */
+    /* [repeated_count] values of the one repeatable option, in order */
     const char *repeated[HR_CLI_REPEATS_MAX];
     int32_t repeated_count;
     char **operands; /* [operand_count] of argv: the recipe, then key=value */
@@ -112,146 +114,146 @@ typedef struct hr_cli_command {
     const char *operands;                /* "RECIPE" */
     const char *text;                    /* one line */
     const char *more;                    /* a few lines */
-    hr_cli_options options;              /* that it takes */
-    int32_t operand_least, operand_most; /* most < 0: any number */
+    hr_cli_options options;              /* accepted options */
+    int32_t operand_least, operand_most; /* most < 0: unlimited */
     int (*run)(const hr_cli_arguments *arguments);
-    bool keys; /* any number of key=value may follow the operands */
+    bool keys; /* the operands may be followed by key=value */
 } hr_cli_command;
 
-/* Rows of the tables, null past their ends. */
+/* Rows of the tables; null after the last one. */
 const hr_cli_command *hr_cli_command_at(int32_t index);
 const hr_cli_option *hr_cli_option_at(int32_t id);
 
-/* "; up to 16 times", or an empty text: what the table says of an option beside its text. */
-const char *hr_cli_times(const hr_cli_option *option, char text[32]);
+/* Returns "; up to 16 times" for a repeatable option, else an empty text, for the help. */
+const char *hr_cli_repeat_note(const hr_cli_option *option, char text[32]);
 
-/* What stands behind the command's name: "RECIPE [key=value ...]". */
+/* Returns the text after the command's name: "RECIPE [key=value ...]". */
 enum { HR_CLI_OPERANDS_BYTES = 64 };
 const char *hr_cli_operands(const hr_cli_command *command, char text[HR_CLI_OPERANDS_BYTES]);
 
-/* The command of that name, or null. */
+/* Returns the command of that name, or null. */
 const hr_cli_command *hr_cli_command_find(const char *name);
 
-/* Whether a command belongs to a group: "tokenize train" to "tokenize". */
+/* Returns true when a command belongs to a group, such as "tokenize train" to "tokenize". */
 bool hr_cli_is_of_group(const hr_cli_command *command, const char *group);
 
-/* Whether commands of that group exist. */
+/* Returns true when a group of that name exists. */
 bool hr_cli_is_group(const char *name);
 
-/* Whether a command takes an option. */
+/* Returns true when a command accepts an option. */
 bool hr_cli_takes(const hr_cli_command *command, int32_t id);
 
-/* Splits the words behind the command's name. Sorts `words` [count]: operands come first.
- * Errors   USAGE  one sentence; the nearest option is named. */
+/* Parses the arguments after the command's name. Reorders `words` [count]: operands come first.
+ * Errors   USAGE  with the most similar option. */
 HR_MUST_CHECK hr_status hr_cli_parse(const hr_cli_command *command, char **words, int32_t count,
                                      hr_cli_arguments *arguments, hr_error *err);
 
-/* Prints the command that was typed, in quotes where a shell needs them, without the end of the
- * line. */
+/* Prints the command line with shell quotes where needed, without a newline. */
 void hr_cli_put_command(FILE *file, const hr_cli_arguments *arguments);
 
-/* Defaults, the recipe, key=value in their order, --budget and --out; and then the check. */
+/* Applies defaults, the recipe, key=value in order, --budget and --out, and checks the result. */
 HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config,
                                       hr_error *err);
 
-/* The present name of a key that an option was given, which may be its old name: then says so on
- * standard error. A word that is no key comes back as it is. */
+/* Returns the current name of a key that may be a deprecated one; prints a warning to standard
+ * error for those. Returns a word that is no key unchanged. */
 const char *hr_cli_key_name(const char *name);
 
-/* May a file be put where `path` says? What is there already must be a file: a device or a pipe
- * would be replaced, not written to. Null is fine. Errors USAGE. */
+/* Checks that `path` can be created or replaced as a file: a device or pipe would be replaced, not
+ * written to. Null is accepted. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_check_out(const char *path, hr_error *err);
 
-/* The same for a file that another option names. */
+/* Same for the file of another option. */
 HR_MUST_CHECK hr_status hr_cli_check_file(const char *option, const char *path, hr_error *err);
 
-/* Where calibrations are, as hr_cli_cache_directory says; null when it says nothing of use: a plan
- * is made without them. */
+/* Returns the directory of calibrations, as hr_cli_cache_directory; null if there is none: plans
+ * are then made without calibration. */
 const char *hr_cli_calibrations(char *path, int64_t bytes);
 
-/* Whether --largest, --smallest or --frontier is there; and the answer, printed. */
-bool hr_cli_is_question(const hr_cli_arguments *arguments);
-HR_MUST_CHECK hr_status hr_cli_question(const hr_cli_arguments *arguments, const hr_config *config,
-                                        const char *calibrations, hr_error *err);
+/* hr_cli_is_query: returns true for --largest, --smallest or --frontier. hr_cli_query:
+ * computes and prints the answer. */
+bool hr_cli_is_query(const hr_cli_arguments *arguments);
+HR_MUST_CHECK hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *config,
+                                     const char *calibrations, hr_error *err);
 
-/* The cache directory: $XDG_CACHE_HOME/headroom, or ~/.cache/headroom; empty when neither variable
- * is set. path [bytes] out. Errors USAGE too long. */
+/* The cache directory: $XDG_CACHE_HOME/headroom, or ~/.cache/headroom; empty if neither variable is
+ * set. path [bytes] out. Errors USAGE  too long. */
 HR_MUST_CHECK hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err);
 
-/* A recipe without train.out and data.cache keeps its token shards in the cache directory.
- *   limit_bytes  out; of that directory: $HEADROOM_CACHE_LIMIT, or 16 GiB. 0: no limit, or the
- *                shards lie elsewhere
+/* Sets the cache directory as the location of token shards, for recipes without train.out and
+ * data.cache.
+ *   limit_bytes  out; limit of the directory: $HEADROOM_CACHE_LIMIT, or 16 GiB. 0: no limit, or
+ *                the shards are elsewhere
  * Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_take_cache(hr_config *config, int64_t *limit_bytes, hr_error *err);
 
-/* The number that an option was given, any or a whole one from 0 on; `value` stays where it was not
- * given. Errors USAGE. */
+/* Parse the value of an option: any number, or an integer >= 0. `value` is unchanged if the option
+ * was not given. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_number(const hr_cli_arguments *arguments, hr_cli_option_id id,
                                       double *value, hr_error *err);
 HR_MUST_CHECK hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id,
                                      int64_t *value, hr_error *err);
 
-/* From here on SIGINT and SIGTERM count up what is returned, and the second ends the program at
- * once. */
+/* Installs handlers: SIGINT and SIGTERM increment the returned counter; the second signal ends the
+ * program immediately. */
 const volatile sig_atomic_t *hr_cli_catch_signals(void);
 
-/* The exit code that the last of the signals asks for. */
-int hr_cli_signalled(void);
+/* Exit code for the last signal. */
+int hr_cli_signal_code(void);
 
-/* Of a clock that only goes on. */
+/* Monotonic clock. */
 int64_t hr_cli_now_ns(void);
 
-/* Work whose progress is shown: which, and since when. Begin with { 0 }. */
+/* State of a progress line. Initialize with { 0 }. */
 typedef struct {
     char name[64];
     int64_t begun_ns;
 } hr_cli_work;
 
-/* Shows how far work is, with the time that it still takes. */
+/* Shows the progress of the work, with the remaining time. */
 void hr_cli_show_work(hr_progress *progress, hr_cli_work *shown, const char *work, int64_t done,
                       int64_t total);
 
-/* The folder, which is the operand, and what options say of how a model is asked. Signals are
- * caught from here on. Errors USAGE. */
+/* Fills a request from the model directory (the operand) and the common options. Installs the
+ * signal handlers. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *request,
                                      hr_error *err);
 
-/* What it took: in JSON up to the clock, which is left open; and in words. */
+/* Print time and memory of a run: as JSON members inside an open object, and as text. */
 void hr_cli_put_json_run(const hr_infer_result *result);
 void hr_cli_put_run(FILE *file, const hr_infer_result *result);
 
-/* Prints "headroom: sentence" on standard error; returns the exit code. */
+/* Prints "headroom: sentence" to standard error and returns the exit code. */
 int hr_cli_fail(const hr_error *err);
 
-/* The same for words that name no command: the group's name alone, a group with another word, or
- * an unknown word. `second` is the word behind it, or null. Names a similar command if there is
- * one. */
+/* Same for an unknown command: a group's name alone, a group with an unknown word, or an unknown
+ * word. `second` is the next word, or null. Suggests a similar command. */
 int hr_cli_fail_command(const char *name, const char *second);
 
-/* A count as people read it, "1,048,576", in one of eight places that are used in turn. */
+/* Formats a count as "1,048,576" in one of eight static buffers, used in rotation. */
 const char *hr_cli_count(int64_t count);
 
-/* "WORK: 1.2 MiB of 30.0 MiB", or the work alone where nothing says how many bytes there are. */
+/* Formats "WORK: 1.2 MiB of 30.0 MiB", or only the work if the total is unknown. */
 void hr_cli_progress_text(const char *work, int64_t bytes_done, int64_t bytes_total,
                           char text[HR_PROGRESS_BYTES]);
 
-/* Prints text of a model, which may be any bytes: "?" for what is no text or would drive a
- * terminal; or as the inside of a JSON string, U+FFFD for what is no text. */
+/* Print model output, which can be any bytes. hr_cli_put_text: "?" for invalid UTF-8 and control
+ * characters. hr_cli_put_json_text: the inside of a JSON string, U+FFFD for invalid UTF-8. */
 void hr_cli_put_text(const char *text, int64_t bytes);
 void hr_cli_put_json_text(const char *text, int64_t bytes);
 
-/* A word of the output, and what it means in one line. */
+/* A term of the output and its meaning in one line. */
 typedef struct {
     const char *name, *text;
 } hr_cli_term;
 
-/* Rows of the glossary in their order, null past its end; the one of that name in any case of its
- * letters, or null; all of them on standard output, "NAME: TEXT" each. */
+/* hr_cli_term_at: rows of the glossary in order, null after the last one. hr_cli_term_find: the
+ * term of that name, ignoring case, or null. hr_cli_print_terms: prints all as "NAME: TEXT". */
 const hr_cli_term *hr_cli_term_at(int32_t index);
 const hr_cli_term *hr_cli_term_find(const char *name);
 void hr_cli_print_terms(void);
 
-/* Help for one command, the overview for null, or the commands of a group; on standard output. */
+/* Prints the help of a command, the overview for null, or the commands of a group. */
 void hr_cli_print_help(const hr_cli_command *command);
 void hr_cli_print_group(const char *group);
 void hr_cli_print_manual(void);

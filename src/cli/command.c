@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/command.c - a command as a line that can be pasted into a shell. */
+/* cli/command.c - prints a command as a line that can be pasted into a shell. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 
-/* In single quotes unless every character stands for itself in every shell. */
+/* Prints a word, in single quotes unless no shell interprets any of its characters. */
 static void put_word(FILE *file, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

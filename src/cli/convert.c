@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/convert.c - headroom convert: weights from one folder into another. */
+/* cli/convert.c - headroom convert: converts weights from one directory into another. */
 #include "headroom/convert.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ int hr_cli_convert(const hr_cli_arguments *arguments)
     }
     if (hr_convert(&request, &report, &err) != HR_OK) {
         const int code = hr_cli_fail(&err);
-        return code == HR_INTERRUPTED ? hr_cli_signalled() : code;
+        return code == HR_INTERRUPTED ? hr_cli_signal_code() : code;
     }
     printf("%s: %d tensor%s in %d file%s, %s; dtype changed in %d\n", request.destination,
            report.tensors, report.tensors == 1 ? "" : "s", report.files,

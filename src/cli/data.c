@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/data.c - headroom data inspect: what the texts of a recipe are. */
+/* cli/data.c - headroom data inspect: summarizes the texts of a recipe. */
 #include "headroom/data.h"
 
 #include <jansson.h>
@@ -11,7 +11,7 @@
 
 typedef struct {
     hr_progress progress;
-    json_t *texts, *samples; /* null: text is printed as it comes */
+    json_t *texts, *samples; /* null: print text immediately */
     int32_t sample;
 } screen;
 
@@ -23,7 +23,7 @@ static void show_preparing(void *context, const char *work, int64_t bytes_done, 
     hr_progress_note(&s->progress, text, hr_cli_now_ns());
 }
 
-/* Beside what was asked for, which may be JSON. */
+/* Prints notes to standard error, because standard output may be JSON. */
 static void show_note(void *context, const char *line)
 {
     screen *s = context;
@@ -93,7 +93,7 @@ static void add_text(screen *s, const hr_data_text *text)
                   text->reused));
 }
 
-/* Text of a shard may be cut in the middle of a letter: what is no UTF-8 is left out of JSON. */
+/* Text of a shard can be cut inside a character: invalid UTF-8 is omitted from JSON. */
 static json_t *text_of(const char *text, int64_t bytes)
 {
     json_t *string = json_stringn(text, (size_t)bytes);
@@ -160,5 +160,5 @@ int hr_cli_data(const hr_cli_arguments *arguments)
     if (json && status == HR_OK) print_json(&s);
     if (status == HR_OK) return HR_OK;
     const int code = hr_cli_fail(&err);
-    return status == HR_INTERRUPTED ? hr_cli_signalled() : code;
+    return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
 }

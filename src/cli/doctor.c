@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/doctor.c - headroom doctor: this machine, and what a process may use of it. */
+/* cli/doctor.c - headroom doctor: describes this machine and the limits of a process. */
 #include "headroom/doctor.h"
 
 #include <jansson.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/eval.c - headroom eval: the request out of options, the figures in words or as JSON. */
+/* cli/eval.c - headroom eval: builds the request from options, prints the results as text or
+ * JSON. */
 #include "headroom/evaluate.h"
 
 #include <stdio.h>
@@ -110,7 +111,7 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
     hr_progress_end(&s.progress);
     if (status != HR_OK) {
         const int code = hr_cli_fail(&err);
-        return status == HR_INTERRUPTED ? hr_cli_signalled() : code;
+        return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
     }
     if (arguments->values[HR_OPTION_JSON]) print_json(&request, &result);
     else print_words(&request, &result);

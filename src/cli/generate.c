@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/generate.c - headroom generate: text as it comes. After the seal nothing may allocate:
- * standard output has a buffer of its own (main.c). */
+/* cli/generate.c - headroom generate: prints text while it is generated. Nothing may allocate after
+ * the seal, so standard output has a static buffer (main.c). */
 #include "headroom/generate.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 typedef struct {
     bool ids, json, terminal;
     int64_t told;
-    int lost; /* errno of the write that failed; 0: all arrived */
+    int lost; /* errno of a failed write; 0: none */
     hr_progress progress;
     hr_cli_work work;
 } answer;
@@ -24,7 +24,7 @@ static void show_working(void *context, const char *work, int64_t done, int64_t 
     hr_cli_show_work(&a->progress, &a->work, work, done, total);
 }
 
-/* A file or a program gets the bytes as they are, a terminal what it can show. */
+/* Writes the bytes unchanged to files and pipes, and only printable text to a terminal. */
 static bool told(void *context, int32_t id, const char *text, int64_t bytes)
 {
     answer *a = context;
@@ -79,7 +79,7 @@ static void print_json(const hr_generate_result *r)
            r->answer_seconds);
 }
 
-/* Beside the text, not in it. */
+/* Printed to standard error, separate from the text. */
 static void print_report(const hr_generate_result *r)
 {
     if (r->end == HR_END_POSITIONS)
@@ -116,7 +116,7 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
     request.model.working_context = &a;
     const hr_status status = hr_generate(&request, &result, &err);
     hr_progress_end(&a.progress);
-    if (a.lost) { /* main.c says what became of standard output, as of every command's */
+    if (a.lost) { /* main.c reports write errors on standard output, for all commands */
         errno = a.lost;
         return HR_FAILURE;
     }
@@ -128,10 +128,10 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
     fflush(stdout);
     if (status != HR_OK) {
         const int code = hr_cli_fail(&err);
-        return status == HR_INTERRUPTED ? hr_cli_signalled() : code;
+        return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
     }
     if (result.end == HR_END_INTERRUPT)
         fprintf(stderr, "headroom: interrupted after %lld tokens\n", (long long)result.tokens);
     if (!a.json) print_report(&result);
-    return result.end == HR_END_INTERRUPT ? hr_cli_signalled() : HR_OK;
+    return result.end == HR_END_INTERRUPT ? hr_cli_signal_code() : HR_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/glossary.c - the words of the output, one line each: `headroom help TERM`, the manual
- * page and docs/glossary.md: a test compares them. No term is the name of a command. */
+/* cli/glossary.c - the terms of the output, one line each, for `headroom help TERM`, the manual
+ * page and docs/glossary.md; a test compares them. No term is the name of a command. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

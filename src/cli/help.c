@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/help.c - headroom help: what people read first. */
+/* cli/help.c - headroom help. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static void print_options(const hr_cli_command *command)
         char left[48], times[32];
         snprintf(left, sizeof left, "--%s%s%s", option->name, option->argument ? " " : "",
                  option->argument ? option->argument : "");
-        printf("  %-22s %s%s\n", left, option->text, hr_cli_times(option, times));
+        printf("  %-22s %s%s\n", left, option->text, hr_cli_repeat_note(option, times));
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/keys.c - headroom keys: everything a recipe can say. */
+/* cli/keys.c - headroom keys: lists all keys of recipes. */
 #include <jansson.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/main.c - finds the command and sees that what it printed arrived. */
+/* cli/main.c - runs the command and checks that its output was written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ int hr_cli_fail(const hr_error *err)
     return err->status;
 }
 
-/* "encode, decode or train": the commands of a group, without its name. */
+/* Lists the commands of a group without its name: "encode, decode or train". */
 static const char *list_group(const char *group, char *text, size_t bytes)
 {
     const size_t name_bytes = strlen(group) + 1;
@@ -37,8 +37,8 @@ static const char *list_group(const char *group, char *text, size_t bytes)
     return text;
 }
 
-/* The name most similar to `word` of the commands of a group, without the group's name, or of all
- * commands and groups for null; an empty text when none is similar. */
+/* Finds the name most similar to `word` among the commands of a group (without the group's name),
+ * or among all commands and groups for null. Returns an empty text when none is similar. */
 static const char *similar_command(const char *word, const char *group, char name[64])
 {
     int32_t least = INT32_MAX;
@@ -98,7 +98,7 @@ static int run(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "help";
     if (is_help(name)) name = "help";
     if (!strcmp(name, "--version")) name = "version";
-    int32_t words = 1; /* of the command's name: "train", "tokenize train" */
+    int32_t words = 1; /* words in the command's name: "train", "tokenize train" */
     const hr_cli_command *command = NULL;
     if (argc > 2) {
         char two[64];
@@ -124,7 +124,7 @@ static int run(int argc, char **argv)
     return HR_OK;
 }
 
-/* A reader that went away (EPIPE) knows; everybody else is told. */
+/* Reports write errors on standard output, except EPIPE: the reader closed it on purpose. */
 static bool output_arrived(void)
 {
     const bool failed_before = ferror(stdout);
@@ -134,9 +134,10 @@ static bool output_arrived(void)
     return false;
 }
 
-/* Of standard streams that are closed the numbers would go to the next files opened, and lines
- * meant for people into those. What takes their places refuses to be written, as they do. */
-static void keep_streams_apart(void)
+/* If a standard stream is closed, the next opened file would get its number, and messages would be
+ * written into it. So closed streams are replaced with descriptors that refuse writes, as closed
+ * ones do. */
+static void reserve_closed_streams(void)
 {
     int file = open("/dev/null", O_RDONLY);
     while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);
@@ -150,10 +151,9 @@ static void interrupted(int number)
     _exit(128 + number);
 }
 
-/* What is written appears whole at its end, so a signal may end the process at any time; a run that
- * has something to save answers by itself (train.c). An interrupt that was ignored when the program
- * began is answered all the same: shells start what goes into the background so, and kill -INT has
- * to save it. */
+/* Commands write files completely at the end, so a signal may end the process at any time; train
+ * installs its own handlers (train.c). SIGINT is handled even if it was ignored at the start:
+ * shells ignore it for background jobs, and kill -INT must save the run. */
 static void catch_signals(void)
 {
     struct sigaction action = { .sa_handler = interrupted };
@@ -164,12 +164,14 @@ static void catch_signals(void)
 
 int main(int argc, char **argv)
 {
-    keep_streams_apart();
-    /* Planned memory: stdio would take its buffer from the heap at the first line. */
+    reserve_closed_streams();
+    /* Part of the planned memory: stdio would allocate its buffer from the heap at the first
+     * line. */
     static char buffer[16384];
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails, and is answered like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f then fails and is handled like a full
+                               * disk */
     catch_signals();
     hr_error err;
     if (hr_machine_check_stack(&err) != HR_OK) return hr_cli_fail(&err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/manual.c - the manual page and the shell completion, from the same tables as the parser. */
+/* cli/manual.c - prints the manual page and the shell completion from the tables of the parser. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 
-/* Text as roff takes it: backslashes and dashes escaped, no line that begins with a request. */
+/* Prints text escaped for roff: backslashes and dashes, and no line that begins with a request. */
 static void roff(const char *text)
 {
     for (const char *at = text; *at; at++) {
@@ -48,7 +48,7 @@ static void manual_command(const hr_cli_command *command)
         if (!hr_cli_takes(command, id)) continue;
         snprintf(name, sizeof name, "--%s", option->name);
         paragraph(name, option->argument ? option->argument : "", option->text,
-                  hr_cli_times(option, times));
+                  hr_cli_repeat_note(option, times));
     }
 }
 
@@ -91,7 +91,7 @@ void hr_cli_print_manual(void)
 
 static void completion_options(const hr_cli_command *command)
 {
-    /* Of two words, the second is another part of the pattern. */
+    /* The second word of a command is a pattern of its own. */
     const char *space = strchr(command->name, ' ');
     if (space) printf("    '%s') options='", command->name);
     else printf("    %s' '*) options='", command->name);
@@ -100,15 +100,16 @@ static void completion_options(const hr_cli_command *command)
     printf("' keys=%s;;\n", command->keys ? "yes" : "");
 }
 
-/* "checkpoint) seconds='list verify prune ';;": commands that begin alike are neighbours. */
-static void completion_seconds(void)
+/* Prints "checkpoint) subcommands='list verify prune ';;" per group: commands of a group are
+ * neighbours in the table. */
+static void completion_subcommands(void)
 {
     for (int32_t i = 0; hr_cli_command_at(i);) {
         const char *name = hr_cli_command_at(i)->name, *space = strchr(name, ' ');
         const size_t first = space ? (size_t)(space - name) + 1 : 0;
         if (!space) i++;
         if (!space) continue;
-        printf("    %.*s) seconds='", (int)first - 1, name);
+        printf("    %.*s) subcommands='", (int)first - 1, name);
         for (; hr_cli_command_at(i) && !strncmp(hr_cli_command_at(i)->name, name, first); i++)
             printf("%s ", hr_cli_command_at(i)->name + first);
         printf("';;\n");
@@ -119,7 +120,7 @@ void hr_cli_print_completion(void)
 {
     printf("# bash completion for headroom: source this file\n"
            "_headroom()\n{\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} options= keys= seconds=\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} options= keys= subcommands=\n"
            "    local commands='");
     const char *last = "";
     for (int32_t i = 0; hr_cli_command_at(i); i++) {
@@ -133,14 +134,14 @@ void hr_cli_print_completion(void)
     printf("'\n    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n");
     for (int32_t i = 0; hr_cli_command_at(i); i++) completion_options(hr_cli_command_at(i));
     printf("    esac\n    case \"${COMP_WORDS[1]}\" in\n");
-    completion_seconds();
+    completion_subcommands();
     printf("    esac\n"
            "    if [[ $COMP_CWORD -eq 1 || ${COMP_WORDS[1]} == help && $word != -* ]]; then\n"
            "        COMPREPLY=($(compgen -W \"$commands\" -- \"$word\"))\n"
            "        return\n"
            "    fi\n"
-           "    if [[ $COMP_CWORD -eq 2 && $seconds && $word != -* ]]; then\n"
-           "        COMPREPLY=($(compgen -W \"$seconds\" -- \"$word\"))\n"
+           "    if [[ $COMP_CWORD -eq 2 && $subcommands && $word != -* ]]; then\n"
+           "        COMPREPLY=($(compgen -W \"$subcommands\" -- \"$word\"))\n"
            "        return\n"
            "    fi\n"
            "    if [[ $word == -* ]]; then\n"

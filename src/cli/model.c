@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/model.c - what the commands share that ask a model of a folder: what options say of it, and
- * what it took. */
+/* cli/model.c - common code of the commands that run a model: options, and time and memory of the
+ * run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/pack.c - headroom pack: offsets for the rows of a public packing instance. */
+/* cli/pack.c - headroom pack: computes offsets for a public packing instance. */
 #include "headroom/pack.h"
 
 #include <jansson.h>

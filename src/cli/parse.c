@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/parse.c - words to options and operands, by the table. */
+/* cli/parse.c - parses options and operands according to the table. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 
-/* The option of the command that `name` is most similar to, or the only one that begins with it, as
- * with -o for --out; null: none. */
+/* Returns the option of the command that is most similar to `name`, or the only one that starts
+ * with it, such as --out for -o; null: none. */
 static const char *similar_option(const hr_cli_command *command, const char *name)
 {
     const char *similar = NULL, *begun = NULL;
@@ -37,7 +37,7 @@ static hr_status fail_option(const hr_cli_command *command, const char *word, in
                    similar ? similar : "", command->name);
 }
 
-/* The option that `word` [length, without what follows "="] names; -1 when there is none. */
+/* Returns the option that `word` [length, without "=VALUE"] names; -1: none. */
 static int32_t option_find(const hr_cli_command *command, const char *word, int32_t length)
 {
     if (length == 2 && !strncmp(word, "-h", 2)) return HR_OPTION_HELP;
@@ -58,8 +58,8 @@ static int32_t option_find(const hr_cli_command *command, const char *word, int3
     return -1;
 }
 
-/* Takes the option at words[0], with its value there or in the next word. Returns in *used how many
- * words that were. */
+/* Parses the option at words[0], with its value there or in the next word. *used out: number of
+ * words consumed. */
 static hr_status take_option(hr_cli_arguments *arguments, char **words, int32_t count,
                              int32_t *used, hr_error *err)
 {

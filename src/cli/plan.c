@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/plan.c - headroom plan: will it fit, what eats it, what to change. */
+/* cli/plan.c - headroom plan: shows whether a run fits, what uses the memory, and what to
+ * change. */
 #include "headroom/plan.h"
 
 #include <jansson.h>
@@ -117,7 +118,7 @@ static bool has_blocks(void)
     return false;
 }
 
-/* From the heap, whose line of the plan is fixed. */
+/* Uses the heap, which is a fixed part of the plan. */
 static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config,
                       const char *calibrations, hr_error *err)
 {
@@ -144,7 +145,7 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
         hr_progress_note(&progress, "planning", hr_cli_now_ns());
         status = hr_plan_make(config, &outputs, &answer, err);
         hr_progress_end(&progress);
-        /* Where there was no room to plan, there is nothing to show but that. */
+        /* If planning itself ran out of memory, only the error is shown. */
         const bool answered = status == HR_OK || (status == HR_NO_FIT && answer.minimum_bytes > 0);
         if (status == HR_NO_FIT && !answered && json) printf("{\n  \"fits\": false\n}\n");
         if (answered && json) print_json(&answer, details);
@@ -155,7 +156,7 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
     return status;
 }
 
-/* ---- what may stand together */
+/* ---- option combinations */
 
 static const hr_cli_option_id questions[] = { HR_OPTION_LARGEST, HR_OPTION_SMALLEST,
                                               HR_OPTION_FRONTIER, HR_OPTION_PROGRAM,
@@ -190,10 +191,10 @@ int hr_cli_plan(const hr_cli_arguments *arguments)
     if (status == HR_OK) status = hr_cli_check_out(arguments->values[HR_OPTION_PLAN_OUT], &err);
     if (status != HR_OK) return hr_cli_fail(&err);
     const char *calibrations = hr_cli_calibrations(directory, sizeof directory);
-    /* A mapping of its own would be counted with the image, and this plan would not be the one that
-     * `train` makes. */
+    /* Without mmap in malloc: a mapping would count as part of the image, and this plan would
+     * differ from the one that `train` makes. */
     mallopt(M_MMAP_MAX, 0);
-    status = hr_cli_is_question(arguments) ? hr_cli_question(arguments, &config, calibrations, &err)
-                                           : plan(arguments, &config, calibrations, &err);
+    status = hr_cli_is_query(arguments) ? hr_cli_query(arguments, &config, calibrations, &err)
+                                        : plan(arguments, &config, calibrations, &err);
     return status == HR_OK ? HR_OK : hr_cli_fail(&err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/plan_queries.c - headroom plan with --largest, --smallest or --frontier: what is asked of all
- * plans of a recipe. Answers lie in the heap, whose line of a plan is fixed. */
+/* cli/plan_queries.c - headroom plan with --largest, --smallest or --frontier: queries over all
+ * plans of a recipe. Results are on the heap, which is a fixed part of the plan. */
 #include "headroom/plan_queries.h"
 
 #include <jansson.h>
@@ -15,7 +15,7 @@
 
 enum { TEXT_BYTES = 1 << 16 };
 
-/* Columns of the terminal that prints; 80 where there is none. */
+/* Width of the terminal in columns; 80 if there is none. */
 static int32_t columns(void)
 {
     struct winsize size;
@@ -149,14 +149,14 @@ static hr_status frontier(const hr_cli_arguments *arguments, const hr_config *co
 
 /* ---- all of them */
 
-bool hr_cli_is_question(const hr_cli_arguments *arguments)
+bool hr_cli_is_query(const hr_cli_arguments *arguments)
 {
     return arguments->values[HR_OPTION_LARGEST] || arguments->values[HR_OPTION_SMALLEST] ||
            arguments->values[HR_OPTION_FRONTIER];
 }
 
-hr_status hr_cli_question(const hr_cli_arguments *arguments, const hr_config *config,
-                          const char *calibrations, hr_error *err)
+hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *config,
+                       const char *calibrations, hr_error *err)
 {
     union {
         hr_largest largest;

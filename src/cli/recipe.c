@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/recipe.c - what plan and train share: from the words of a command to a checked config. */
+/* cli/recipe.c - makes a checked config from the arguments of a command; shared by plan and
+ * train. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 
-/* Old names of keys that the recipe or the command line used. */
-static void tell_old_names(const hr_config *config)
+/* Warns about deprecated key names in the recipe or on the command line. */
+static void warn_deprecated_keys(const hr_config *config)
 {
     const hr_renamed_key *key;
     for (int32_t i = 0; (key = hr_config_renamed(i)); i++)
@@ -36,8 +37,8 @@ hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr
         const char *value = arguments->values[options[i].id];
         if (value) status = hr_config_set(config, options[i].key, value, err);
     }
-    tell_old_names(config);
-    /* In a recipe 0 stands for none, as everywhere; who types a budget of no bytes means it. */
+    warn_deprecated_keys(config);
+    /* In a recipe, 0 means no budget; --budget 0 is taken literally. */
     const char *budget = arguments->values[HR_OPTION_BUDGET];
     if (status == HR_OK && budget && !config->memory.budget && strcmp(budget, "none"))
         return hr_fail(err, HR_USAGE, "--budget %.40s is zero; give a size such as 700MiB, or none",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/signals.c - signals that end what a command does: the first lets it end in order. */
+/* cli/signals.c - signal handlers: the first signal ends a command in an orderly way. */
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 static volatile sig_atomic_t interrupts, signalled;
 
-/* The second does not wait. */
+/* The second signal ends the program immediately. */
 static void interrupted(int number)
 {
     signalled = number;
@@ -20,14 +20,14 @@ const volatile sig_atomic_t *hr_cli_catch_signals(void)
 {
     struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
     sigemptyset(&action.sa_mask);
-    sigaddset(&action.sa_mask, SIGINT); /* one after the other: they are counted */
+    sigaddset(&action.sa_mask, SIGINT); /* one at a time, because the handler counts them */
     sigaddset(&action.sa_mask, SIGTERM);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     return &interrupts;
 }
 
-int hr_cli_signalled(void)
+int hr_cli_signal_code(void)
 {
     return 128 + signalled;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/table.c - every command and every option, once. */
+/* cli/table.c - the table of all commands and options. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -303,7 +303,7 @@ const hr_cli_option *hr_cli_option_at(int32_t id)
     return id >= 0 && id < HR_OPTION_COUNT ? &options[id] : NULL;
 }
 
-const char *hr_cli_times(const hr_cli_option *option, char text[32])
+const char *hr_cli_repeat_note(const hr_cli_option *option, char text[32])
 {
     if (!option->most) return "";
     snprintf(text, 32, "; up to %d times", option->most);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/text.c - text that a model made, where others take it for UTF-8. */
+/* cli/text.c - prints model output as valid UTF-8. */
 #include <stdio.h>
 
 #include "cli.h"
 
-/* How many bytes at `text` [bytes > 0] are one character of UTF-8; 0: they are none. Neither longer
- * than need be nor a surrogate nor above U+10FFFF, as the second byte tells. */
+/* Returns the number of bytes of the UTF-8 character at `text` [bytes > 0]; 0: invalid. Refuses
+ * overlong encodings, surrogates and code points above U+10FFFF by the second byte. */
 static int64_t character(const unsigned char *text, int64_t bytes)
 {
     const unsigned char first = text[0];
@@ -23,7 +23,7 @@ static int64_t character(const unsigned char *text, int64_t bytes)
     return length;
 }
 
-/* A character that drives a terminal. */
+/* Returns true for characters that control a terminal. */
 static bool is_control(const unsigned char *at, int64_t length)
 {
     if (length == 1) return (*at < ' ' && *at != '\n' && *at != '\t') || *at == 127;

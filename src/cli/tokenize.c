@@ -16,7 +16,7 @@ enum { DECODED = 1024 };
 
 typedef struct {
     bool prints, json;
-    int64_t told; /* ids of this text */
+    int64_t told; /* ids printed of this text */
     hr_progress progress;
     int64_t begun_ns;
     char text[16384];
@@ -98,7 +98,7 @@ static const char *text_of(const hr_cli_arguments *arguments)
     return arguments->operand_count ? arguments->operands[0] : "-";
 }
 
-/* Opens, encodes a file and closes. */
+/* Opens the tokenizer, encodes a file and closes it. */
 static hr_status encode(const hr_cli_arguments *arguments, const char *path, const char *file,
                         screen *s, hr_tokenize_info *info, hr_tokenize_result *result,
                         double *seconds, hr_error *err)
@@ -129,7 +129,7 @@ static hr_status encode(const hr_cli_arguments *arguments, const char *path, con
 static int fail(const hr_error *err)
 {
     const int code = hr_cli_fail(err);
-    return err->status == HR_INTERRUPTED ? hr_cli_signalled() : code;
+    return err->status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
 }
 
 int hr_cli_tokenize_encode(const hr_cli_arguments *arguments)
@@ -280,7 +280,7 @@ int hr_cli_tokenize_inspect(const hr_cli_arguments *arguments)
     return HR_OK;
 }
 
-/* ---- back */
+/* ---- decode */
 
 typedef struct {
     hr_tokenize *tokenize;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/tokenize_train.c - headroom tokenize train: a tokenizer from text. After the seal nothing may
- * allocate: standard output has a buffer of its own (main.c). */
+/* cli/tokenize_train.c - headroom tokenize train: trains a tokenizer. Nothing may allocate after
+ * the seal, so standard output has a static buffer (main.c). */
 #include "headroom/tokenize_train.h"
 
 #include <stdio.h>
@@ -13,12 +13,12 @@
 typedef struct {
     hr_progress progress;
     bool json;
-    char work[64]; /* that is going on */
+    char work[64]; /* the current work */
     int64_t begun_ns, begun_done;
 } screen;
 
-/* What is left takes as long a piece as what is done of this work. */
-static void told(void *context, const char *work, int64_t done, int64_t all)
+/* Estimates the remaining time from the average speed of the current work. */
+static void show_progress(void *context, const char *work, int64_t done, int64_t all)
 {
     screen *s = context;
     char line[HR_PROGRESS_BYTES], left[32] = "";
@@ -129,7 +129,7 @@ int hr_cli_tokenize_train(const hr_cli_arguments *a)
     request.like_two = a->values[HR_OPTION_LIKE_TWO];
     request.inherit = a->values[HR_OPTION_INHERIT];
     request.planned = planned;
-    request.told = told;
+    request.told = show_progress;
     request.context = &s;
     if (read_numbers(a, &request, &err) != HR_OK) return hr_cli_fail(&err);
     request.interrupts = hr_cli_catch_signals();
@@ -139,5 +139,5 @@ int hr_cli_tokenize_train(const hr_cli_arguments *a)
     else if (status == HR_OK) print_text(&request, &result);
     if (status == HR_OK) return HR_OK;
     const int code = hr_cli_fail(&err);
-    return status == HR_INTERRUPTED && !result.saved ? hr_cli_signalled() : code;
+    return status == HR_INTERRUPTED && !result.saved ? hr_cli_signal_code() : code;
 }

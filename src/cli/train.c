@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/train.c - headroom train: prints what the run tells. After the seal nothing may allocate:
- * standard output has a buffer of its own (main.c), and the rest is system calls. */
+/* cli/train.c - headroom train: prints the messages of a run. Nothing may allocate after the seal,
+ * so standard output has a static buffer (main.c), and all else is system calls. */
 #include "headroom/train.h"
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 
 static volatile sig_atomic_t interrupts, last_signal, saves, reports;
 
-/* The first lets the run save and end; the second does not wait for that. What is half written has
- * no name yet. But timeout(1) and batch queues send SIGTERM to a process and once more to its
- * group: that is one request. */
+/* The first signal lets the run save and end; the second ends it immediately, which is safe because
+ * files get their names only when complete. timeout(1) and batch queues send SIGTERM twice, to the
+ * process and to its group: this counts as one request. */
 static void interrupted(int number)
 {
     static const char said[] =
@@ -37,7 +37,7 @@ static void asked(int number)
     else reports = reports + 1;
 }
 
-/* One after the other: they are counted. */
+/* One at a time, because the handler counts them. */
 static void catch_two(void (*handler)(int), int first, int second)
 {
     struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
@@ -48,7 +48,7 @@ static void catch_two(void (*handler)(int), int first, int second)
     sigaction(second, &action, NULL);
 }
 
-/* A terminal that goes away takes nothing with it. */
+/* A closed terminal must not end the run. */
 static void catch_requests(void)
 {
     catch_two(asked, SIGUSR1, SIGUSR2);
@@ -59,9 +59,9 @@ typedef struct {
     hr_progress progress;
     hr_cli_work work;
     int64_t process_bytes;
-    char trouble[HR_ERROR_BYTES];            /* told last */
-    const char *refused[HR_CLI_REPEATS_MAX]; /* [refused_count] keys, which outlive the run */
-    int32_t refused_count;                   /* may be more than there is room for */
+    char trouble[HR_ERROR_BYTES];            /* last reported problem */
+    const char *refused[HR_CLI_REPEATS_MAX]; /* [refused_count] keys; they must outlive the run */
+    int32_t refused_count;                   /* can exceed the capacity of `refused` */
 } screen;
 
 enum { LINES_A_RUN = 10 };
@@ -85,7 +85,8 @@ static void show_plan(void *context, const hr_plan_answer *plan)
     screen *s = context;
     char process[64], arena[64];
     hr_progress_end(&s->progress);
-    catch_two(interrupted, SIGINT, SIGTERM); /* until here nothing was begun: main.c answered */
+    catch_two(interrupted, SIGINT, SIGTERM); /* before this point nothing had started, and the
+                                              * handlers of main.c applied */
     s->process_bytes = plan->process_bytes;
     if (plan->trained_parameters != plan->parameters)
         printf("plan   %s of %s parameters are trained\n", hr_cli_count(plan->trained_parameters),
@@ -171,7 +172,7 @@ static void note_refused(void *context, const char *key)
     s->refused_count++;
 }
 
-/* The whole command that goes on all the same. */
+/* Prints the complete command that resumes the run with the refused changes. */
 static void print_command(const screen *s, const hr_cli_arguments *arguments)
 {
     const int32_t count = arguments->repeated_count + s->refused_count;
@@ -184,7 +185,7 @@ static void print_command(const screen *s, const hr_cli_arguments *arguments)
     fputc('\n', stderr);
 }
 
-/* What ended the run may have been told while it went on: once is enough. */
+/* Reports the error, unless the run has already reported it as a problem. */
 static int fail(const screen *s, const hr_error *err)
 {
     return strcmp(s->trouble, err->message) ? hr_cli_fail(err) : (int)err->status;
@@ -200,8 +201,8 @@ static void print_result(const hr_train_result *result)
            hr_cli_count(result->arena_bytes_planned), hr_cli_count(result->arena_bytes_used));
 }
 
-/* Nobody may be there any more to read how the run went, and it went all the same. */
-static void forgive_reader(void)
+/* Ignores write errors of standard output if the reader is gone: the run itself succeeded. */
+static void ignore_closed_reader(void)
 {
     if (fflush(stdout) == 0 || (errno != EPIPE && errno != EIO)) return;
     __fpurge(stdout);
@@ -221,7 +222,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
         hr_cli_take_cache(&config, &cache_limit_bytes, &err) != HR_OK)
         return hr_cli_fail(&err);
     for (int32_t i = 0; i < arguments->repeated_count; i++)
-        (void)hr_cli_key_name(arguments->repeated[i]); /* says what is an old name */
+        (void)hr_cli_key_name(arguments->repeated[i]); /* warns if the name is deprecated */
     const hr_train_options options = {
         .events = { .context = &s,
                     .preparing = show_preparing,
@@ -248,12 +249,12 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     const hr_status status = hr_train(&config, &options, &result, &err);
     hr_progress_end(&s.progress);
     print_result(&result);
-    forgive_reader();
+    ignore_closed_reader();
     if (status == HR_OK) return HR_OK;
     fflush(stdout);
     const int code = fail(&s, &err);
     print_command(&s, arguments);
-    /* Without a signal its time was over, which is as SIGTERM. */
+    /* Without a signal, the time limit ended the run; the exit code is that of SIGTERM. */
     return status == HR_INTERRUPTED && !result.saved
                ? 128 + (last_signal ? (int)last_signal : SIGTERM)
                : code;

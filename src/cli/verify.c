@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/verify.c - headroom verify: the judge's verdict on a plan file. */
+/* cli/verify.c - headroom verify: checks a plan file with the independent verifier. */
 #include "headroom/verify.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/work.c - the line that shows how far work is. */
+/* cli/work.c - the progress line. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ void hr_cli_show_work(hr_progress *progress, hr_cli_work *shown, const char *wor
         snprintf(shown->name, sizeof shown->name, "%s", work);
         shown->begun_ns = now_ns;
     }
-    /* Work that tells only its beginning is shown whatever was shown just before. */
+    /* Work that reports only its beginning is always shown, even just after another line. */
     if (begins) progress->shown_ns = 0;
     hr_progress_work_print(work, done, total, (double)(now_ns - shown->begun_ns) * 1e-9, text);
     hr_progress_note(progress, text, now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/executor.c - the walk over steps and loops. */
+/* dev/executor.c - iterates over steps and loops. */
 #include "dev/executor.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ int64_t hr_executor_bytes(const hr_program *program)
            5 * 64;
 }
 
-/* Sums start at the first step that writes them, in the order of the program. */
+/* An accumulator is cleared by the first step that writes it, in program order. */
 static void find_first_writers(hr_executor *executor, uint8_t *written)
 {
     const hr_program *program = executor->program;
@@ -80,8 +80,9 @@ void *hr_executor_address(const hr_executor *executor, int32_t tensor)
     return executor->memory->arena + executor->plan->buffers[buffer].offset + offset;
 }
 
-/* Rows of the present turn of a loop, and the global index of the first. A last turn may be
- * short at every depth: it has what is left of the rows around it. */
+/* Returns the rows in the current iteration of a loop, and the global index of the first row. The
+ * last iteration can have fewer rows at every depth: it has the remaining rows of the loop around
+ * it. */
 static int64_t rows_of_loop(const hr_executor *executor, int32_t loop, int64_t *first)
 {
     enum { DEPTH_MOST = 16 };
@@ -112,8 +113,9 @@ static bool sums_start(const hr_executor *executor, int32_t step, int32_t tensor
     return true;
 }
 
-/* Where an operand lies. A step is given no more than its rows: a view of a short last turn
- * shows fewer than it was made for. Bytes count to the end of their line, as in the plan. */
+/* Returns the address of an operand and records its bytes as used. In a short last iteration a step
+ * gets only the rows that exist, although its view covers more. Bytes are rounded up to
+ * HR_ARENA_ALIGN, as in the plan. */
 static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
 {
     if (tensor == HR_NONE) return 0;
@@ -126,7 +128,8 @@ static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
     return address;
 }
 
-/* Rows a step works on: those of its first operand of rows, or fewer where the turn is short. */
+/* Returns the rows that a step processes: the rows of its first row operand, or fewer in a short
+ * last iteration. */
 static int64_t rows_of_step(const hr_program *program, const hr_step *step, int64_t rows)
 {
     const hr_op *op = program->ops[step->op];
@@ -153,8 +156,8 @@ static void run_phase(void *context, int32_t thread, int32_t threads)
     phase->run(&call);
 }
 
-/* In builds that watch memory: every byte outside what lives at this step is forbidden. */
-static void show_what_lives(const hr_executor *executor, int32_t step)
+/* In builds with AddressSanitizer, poisons every arena byte that is not live at this step. */
+static void poison_dead_bytes(const hr_executor *executor, int32_t step)
 {
 #ifdef HR_POISONS
     const hr_plan *plan = executor->plan;
@@ -196,7 +199,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
     }
 
     hr_status status = HR_OK;
-    show_what_lives(executor, s);
+    poison_dead_bytes(executor, s);
     if (program->ops[step->op]->host)
         status = executor->host(executor->context, executor, s, &call, err);
     for (call.phase = 0; call.phase < run->phases; call.phase++)
@@ -205,7 +208,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
     return status;
 }
 
-static int64_t turns_of(const hr_executor *executor, int32_t loop)
+static int64_t iterations_of(const hr_executor *executor, int32_t loop)
 {
     const hr_loop *described = &executor->program->loops[loop];
     if (described->rows == 0) return executor->count[loop];
@@ -215,8 +218,8 @@ static int64_t turns_of(const hr_executor *executor, int32_t loop)
     return (rows + described->rows - 1) / described->rows;
 }
 
-/* Opens the loops that the walk has just come into. */
-static void enter(hr_executor *executor, int32_t step)
+/* Opens the loops that this step is the first step of. */
+static void open_loops(hr_executor *executor, int32_t step)
 {
     const hr_program *program = executor->program;
     for (int32_t l = program->steps[step].loop; l != HR_NONE && !executor->open[l];
@@ -240,7 +243,7 @@ hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
     while (s <= section->step_last) {
         if (executor->stop && !executor->committed && executor->stop(executor->context))
             return hr_fail(err, HR_INTERRUPTED, "interrupted");
-        enter(executor, s);
+        open_loops(executor, s);
         executor->committed |= executor->commits[s];
         const hr_status status = run_step(executor, s, err);
         if (status != HR_OK) return status;
@@ -248,7 +251,7 @@ hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
         for (int32_t l = program->steps[s].loop;
              l != section->parent && program->loops[l].step_last == s;
              l = program->loops[l].parent) {
-            if (++executor->turn[l] < turns_of(executor, l)) {
+            if (++executor->turn[l] < iterations_of(executor, l)) {
                 next = program->loops[l].step_first;
                 break;
             }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/io_thread.c - a mailbox of one function. */
+/* dev/io_thread.c - a mailbox that holds one function. */
 #define _GNU_SOURCE
 #include "dev/io_thread.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/pool.c - fork and join over two gates: `start` moves when there is work, `finish` when the
- * last worker is done with it.
+/* dev/pool.c - fork and join with two gates: `start` advances when there is work, `finish` when the
+ * last worker is done.
  *
- * A gate is a counter. Who waits looks at it for a while, then announces that it sleeps, looks
- * once more and sleeps; who moves it looks for announcements afterwards. Both orders are
- * sequentially consistent, so that one of the two sees the other and no wake-up is lost. */
+ * A gate is a counter. A waiting thread spins on it for a while, announces that it will sleep,
+ * checks once more and sleeps. The thread that advances the gate checks for announcements
+ * afterwards. Both sequences are sequentially consistent, so one thread always sees the other, and
+ * no wake-up is lost. */
 #define _GNU_SOURCE
 #include "dev/pool.h"
 
@@ -18,9 +19,9 @@
 #include "mem/process.h"
 
 enum {
-    /* A look costs 20 to 45 ns (PAUSE), so a worker gives up after 0.2 to 0.4 ms: longer than the
-     * gap between two steps, shorter than reading a batch. With fewer cores than threads a
-     * spinning thread holds up the one that it waits for. */
+    /* One check costs 20 to 45 ns (PAUSE), so a worker stops spinning after 0.2 to 0.4 ms: longer
+     * than the gap between two steps, shorter than reading a batch. With fewer cores than threads,
+     * a spinning thread delays the thread that it waits for. */
     SPINS = 8192,
     SPINS_CROWDED = 128,
     SPINS_PER_YIELD = 64
@@ -43,7 +44,7 @@ static void gate_wait(hr_pool *pool, hr_pool_gate *gate, unsigned seen)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-static void gate_move(hr_pool *pool, hr_pool_gate *gate)
+static void gate_advance(hr_pool *pool, hr_pool_gate *gate)
 {
     atomic_fetch_add(&gate->turn, 1);
     if (atomic_load(&gate->asleep) == 0) return;
@@ -79,7 +80,7 @@ static void *work(void *argument)
         gate_wait(pool, &pool->start, turn);
         if (pool->closing) return 0;
         call(pool, pool->fn, pool->context, worker->thread);
-        if (atomic_fetch_sub(&pool->unfinished, 1) == 1) gate_move(pool, &pool->finish);
+        if (atomic_fetch_sub(&pool->unfinished, 1) == 1) gate_advance(pool, &pool->finish);
     }
 }
 
@@ -125,7 +126,7 @@ hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes, int32_t threa
 void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context)
 {
     HR_ASSERT(pool->threads > 0);
-    HR_ASSERT(!pool->running); /* `fn` ran the pool again */
+    HR_ASSERT(!pool->running); /* `fn` must not run the pool again */
     pool->running = true;
     if (pool->threads == 1) {
         call(pool, fn, context, 0);
@@ -134,7 +135,7 @@ void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context)
         pool->fn = fn;
         pool->context = context;
         atomic_store_explicit(&pool->unfinished, pool->threads - 1, memory_order_relaxed);
-        gate_move(pool, &pool->start);
+        gate_advance(pool, &pool->start);
         call(pool, fn, context, 0);
         gate_wait(pool, &pool->finish, turn);
     }
@@ -152,7 +153,7 @@ void hr_pool_close(hr_pool *pool)
     if (!pool || pool->threads == 0) return;
     HR_ASSERT(!pool->running);
     pool->closing = true;
-    gate_move(pool, &pool->start);
+    gate_advance(pool, &pool->start);
     for (int32_t thread = 1; thread < pool->threads; thread++)
         hr_thread_join(&pool->workers[thread].handle);
     pthread_cond_destroy(&pool->start.moved);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/pool.h - a fixed number of threads that all run the same function, again and again.
+/* dev/pool.h - a fixed number of threads that run the same function.
  *
- * The stacks lie in the caller's memory, so that the plan has them. Between runs a thread spins a
- * little, because the next phase mostly comes within microseconds, and then sleeps. */
+ * The stacks are in the caller's memory, so the plan includes them. Between runs, threads spin for
+ * a short time, because the next phase usually starts within microseconds, and then sleep. */
 #ifndef HR_DEV_POOL_H
 #define HR_DEV_POOL_H
 
@@ -19,10 +19,10 @@ enum { HR_POOL_THREADS_MAX = HR_THREADS_MOST };
 
 typedef void hr_pool_fn(void *context, int32_t thread, int32_t threads);
 
-/* A counter that threads wait to see moved. */
+/* A counter that threads wait on. */
 typedef struct {
     _Alignas(64) atomic_uint turn;
-    atomic_int asleep; /* threads in, or on their way into, a wait on `moved` */
+    atomic_int asleep; /* threads that sleep, or are about to sleep, on `moved` */
     pthread_cond_t moved;
 } hr_pool_gate;
 
@@ -32,53 +32,55 @@ typedef struct {
     int32_t thread;
 } hr_pool_worker;
 
-/* Fields are the pool's own. */
+/* Private fields. */
 typedef struct hr_pool {
-    int32_t threads; /* the caller included; 0: closed */
-    int32_t spins;   /* looks at a gate before sleeping on it */
+    int32_t threads; /* including the caller; 0: closed */
+    int32_t spins;   /* checks of a gate before sleeping on it */
     bool running, closing;
     hr_pool_fn *fn;
     void *context;
-    int64_t *timed_ns; /* null: nobody asks */
+    int64_t *timed_ns; /* null: no timing */
     uint8_t *stacks;
     pthread_mutex_t mutex;
     hr_pool_gate start, finish;
     _Alignas(64) atomic_int unfinished;
-    hr_pool_worker workers[HR_POOL_THREADS_MAX]; /* [0] is the caller and is not used */
+    hr_pool_worker workers[HR_POOL_THREADS_MAX]; /* [0] is the caller and unused */
 } hr_pool;
 
-/* Bytes of memory a pool of `threads` needs: a stack with its guard page for all but the caller. */
+/* Bytes of memory for a pool of `threads`: a stack with its guard page for every thread except the
+ * caller. */
 int64_t hr_pool_bytes(int32_t threads);
 
-/* Starts threads - 1 workers and touches all of their stacks. Denormals are flushed on every thread
- * of the pool and on the caller. Signals go to the caller: workers block them.
+/* Starts threads - 1 workers and touches all of their stacks. Sets flush-to-zero on every thread of
+ * the pool, including the caller. Workers block all signals, so that the caller receives them.
  *
- *   pool     out; must stay where it is until it is closed
- *   memory   [hr_pool_bytes(threads)] the caller's, readable and writable, until the pool is closed
+ *   pool     out; must not move while it is open
+ *   memory   [hr_pool_bytes(threads)] owned by the caller, readable and writable until the pool is
+ *            closed
  *   threads  1 to HR_POOL_THREADS_MAX
  *
  * Align    memory to a page
- * Errors   FAILURE  the system refuses a thread; none is left behind
+ * Errors   FAILURE  a thread cannot be created; the started ones are ended
  * Threads  one thread per pool */
 HR_MUST_CHECK hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes, int32_t threads,
                                      hr_error *err);
 
-/* Calls fn(context, thread, threads) once on every thread, the caller being thread 0. Returns when
- * all have returned, and then sees all that they wrote. `fn` must not run the pool again.
+/* Calls fn(context, thread, threads) once on every thread; the caller is thread 0. Returns when all
+ * calls have returned; their writes are then visible to the caller. `fn` must not run the pool.
  *
- * Cost     about a microsecond while the workers spin, tens of them once they sleep
+ * Cost     about a microsecond while the workers spin, tens of microseconds once they sleep
  * Threads  the one that opened the pool */
 void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context);
 
-/* From now on each run adds to ns [threads] the nanoseconds of processor that fn takes of each
- * thread; null: no more. On a shared machine the clock on the wall says who else was there, and
- * what a thread has in all, how long it waited for others: who waits spins.
+/* From now on, each run adds the CPU time of fn per thread to ns [threads], in nanoseconds; null:
+ * stop timing. On a shared machine, wall time includes other processes, and the total CPU time of a
+ * thread includes spinning.
  *
- * Cost     a system call before and one after fn
- * Threads  the one that opened the pool; ns is read between runs */
+ * Cost     one system call before and one after fn
+ * Threads  the one that opened the pool; read ns only between runs */
 void hr_pool_time(hr_pool *pool, int64_t *ns);
 
-/* Ends the workers and leaves the memory as it was given. A closed or zeroed pool is accepted. */
+/* Ends the workers and restores access to the memory. Accepts a closed or zeroed pool. */
 void hr_pool_close(hr_pool *pool);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/thread.c - stacks with a guard page, and no signals. */
+/* dev/thread.c - threads on stacks with a guard page, with all signals blocked. */
 #define _GNU_SOURCE
 #include "dev/thread.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A stack overflow must fault, not write into what lies below. */
+/* A stack overflow must fault and not overwrite the memory below. */
 static int guard(uint8_t *stack, int protection)
 {
     return mprotect(stack, (size_t)hr_page_bytes(), protection) == 0 ? 0 : errno;

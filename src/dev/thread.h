@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/thread.h - a thread on a stack that the plan has. */
+/* dev/thread.h - a thread on a stack that the plan includes. */
 #ifndef HR_DEV_THREAD_H
 #define HR_DEV_THREAD_H
 
@@ -13,16 +13,16 @@ typedef struct {
     uint8_t *stack;
 } hr_thread;
 
-/* Starts a thread and touches all of its stack, whose first page guards the rest. Signals go to the
- * caller: the thread blocks them.
+/* Starts a thread and touches all pages of its stack; the first page is the guard page. The thread
+ * blocks all signals, so that the caller receives them.
  *
- *   stack  [HR_STACK_BYTES] the caller's, readable and writable, until hr_thread_join
+ *   stack  [HR_STACK_BYTES] owned by the caller, readable and writable until hr_thread_join
  *
  * Align    stack to a page
- * Returns  0, or what the system says it refused for; the stack is then as it was given. */
+ * Returns  0, or an errno value; the stack is then unchanged. */
 int hr_thread_start(hr_thread *thread, void *stack, void *(*fn)(void *), void *argument);
 
-/* Waits for its end, and leaves the stack as it was given. */
+/* Waits for the thread to end and makes its guard page accessible again. */
 void hr_thread_join(hr_thread *thread);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/ticket_lock.c - a number that threads wait to see. */
+/* dev/ticket_lock.c - a counter with a condition variable. */
 #include "dev/ticket_lock.h"
 
 void hr_ticket_lock_open(hr_ticket_lock *lock)

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/ticket_lock.h - threads that come one at a time, in the order of their numbers. */
+/* dev/ticket_lock.h - a lock that threads get in the order of their ticket numbers. */
 #ifndef HR_DEV_TICKET_LOCK_H
 #define HR_DEV_TICKET_LOCK_H
 
 #include <pthread.h>
 #include <stdint.h>
 
-/* Fields are its own. */
+/* Private fields. */
 typedef struct {
     pthread_mutex_t mutex;
     pthread_cond_t moved;
-    int64_t drawn, now; /* numbers drawn; the number whose turn it is */
+    int64_t drawn, now; /* tickets taken; the ticket that holds the lock */
 } hr_ticket_lock;
 
-/* It is the turn of number 0, which nobody has drawn. */
+/* Initializes the lock. Ticket 0 holds it; no thread has taken that ticket yet. */
 void hr_ticket_lock_open(hr_ticket_lock *lock);
 
-/* Returns when it is the turn of `number`, and then sees all that was written before the turns in
- * front were passed. Threads  any. */
+/* Waits until ticket `number` holds the lock. The caller then sees all writes of earlier holders.
+ * Threads  any. */
 void hr_ticket_lock_wait(hr_ticket_lock *lock, int64_t number);
 
-/* Draws the next number, and returns with it when it is its turn. Threads  any. */
+/* Takes the next ticket and waits until it holds the lock. Returns the ticket. Threads  any. */
 int64_t hr_ticket_lock_take(hr_ticket_lock *lock);
 
-/* It is the turn of the next number. Threads  the one whose turn it is. */
+/* Passes the lock to the next ticket. Threads  the one that holds the lock. */
 void hr_ticket_lock_pass(hr_ticket_lock *lock);
 
-/* Nobody waits any more. */
+/* No thread may be waiting. */
 void hr_ticket_lock_close(hr_ticket_lock *lock);
 
 #endif

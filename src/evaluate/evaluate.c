@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/evaluate.c - from a folder and a file to logits or losses: plan, take the memory, seal,
- * load, go. */
+/* evaluate/evaluate.c - computes logits or losses from a model directory and a file: plans,
+ * allocates, seals, loads and runs. */
 #include "headroom/evaluate.h"
 
 #include <math.h>
@@ -16,8 +16,9 @@
 #include "model/assemble.h"
 #include "model/family.h"
 
-/* Tokens of a turn and of logits, where there is room; and how few are worth a pass over a weight.
- * Cuts at multiples of these keep every bit. */
+/* TURN_TOKENS and CHUNK_MOST: tokens per iteration and per chunk of logits, if memory allows;
+ * TOKENS_LEAST: fewer tokens are not worth a pass over a weight. Chunks of multiples of this size
+ * give bit-identical results. */
 enum { TURN_TOKENS = 4096, CHUNK_MOST = 1024, TOKENS_LEAST = 64, CONTEXT = 1024 };
 
 typedef struct {
@@ -25,9 +26,9 @@ typedef struct {
     hr_evaluate_result *result;
     hr_inference session;
     hr_sequences source;
-    int32_t turn;           /* loop */
-    int32_t *ids, *targets; /* [length]; [at_a_time x length] of the present turn */
-    int64_t first, here;    /* sequences of the present turn */
+    int32_t turn;           /* loop id */
+    int32_t *ids, *targets; /* [length]; [at_a_time x length] of the current iteration */
+    int64_t first, here;    /* sequences of the current iteration: first and count */
     double row_loss;
     int64_t row_tokens;
     hr_multiple_choice_best best;
@@ -35,19 +36,19 @@ typedef struct {
     hr_losses_out losses;
 } evaluation;
 
-/* ---- what is asked about */
+/* ---- input */
 
-/* A long text takes long to become ids. */
+/* Checks for interrupts, because tokenizing a long text takes time. */
 static hr_status add_ids(void *context, const uint32_t *ids, int64_t count, hr_error *err)
 {
     evaluation *e = context;
     if (hr_inference_is_interrupted(&e->session)) return HR_INTERRUPTED;
-    hr_inference_tell(&e->session, "tokenizing", 0, 0);
+    hr_inference_report_progress(&e->session, "tokenizing", 0, 0);
     if (e->request->text) return hr_sequences_add(&e->source, ids, count, err);
     return hr_ids_file_add(&e->source.ids, ids, count, err);
 }
 
-/* The hr_text_progress of a text that is read. */
+/* Progress callback (hr_text_progress) while the text is read. Returns true to stop. */
 static bool is_stopped(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
 {
     const evaluation *e = context;
@@ -91,7 +92,7 @@ static hr_status open_tokens(evaluation *e, hr_error *err)
     return status;
 }
 
-/* What is written is none of the files that are read. */
+/* Checks that no output file is an input file. */
 static hr_status check_files(const evaluation *e, const hr_corpus *corpus, hr_error *err)
 {
     const hr_corpus_text *text = &hr_corpus_texts(corpus)->valid;
@@ -220,19 +221,19 @@ static int64_t half_of(int64_t tokens)
     return hr_max(hr_round_up(tokens / 2, TOKENS_LEAST), TOKENS_LEAST);
 }
 
-static void begin_turns(hr_evaluate_result *result, int64_t sequences)
+static void set_sequences_at_a_time(hr_evaluate_result *result, int64_t sequences)
 {
     result->at_a_time = sequences;
     result->chunk = hr_min(sequences * result->length, CHUNK_MOST);
 }
 
-/* First fewer logits at a time, then fewer sequences, then an MLP for fewer tokens: as few as need
- * be. None of it changes a bit. */
-static bool is_less(hr_evaluate_result *result)
+/* Reduces memory for the next attempt: first the logits chunk, then the sequences per iteration,
+ * then the MLP tile. Returns false at the minimum. Results are bit-identical. */
+static bool reduce_memory(hr_evaluate_result *result)
 {
     const int64_t tile = result->mlp_tile ? result->mlp_tile : result->length;
     if (result->chunk > TOKENS_LEAST) result->chunk = half_of(result->chunk);
-    else if (result->at_a_time > 1) begin_turns(result, result->at_a_time / 2);
+    else if (result->at_a_time > 1) set_sequences_at_a_time(result, result->at_a_time / 2);
     else if (tile > TOKENS_LEAST) result->mlp_tile = half_of(tile);
     else return false;
     return true;
@@ -251,7 +252,8 @@ static hr_status plan(evaluation *e, hr_error *err)
     hr_inference *session = &e->session;
     const bool widens = request->logits_out && request->model.format == HR_FORMAT_BF16;
     hr_status status = hr_inference_plan(session, err);
-    begin_turns(result, hr_min(hr_max(TURN_TOKENS / result->length, 1), result->sequences));
+    set_sequences_at_a_time(result,
+                            hr_min(hr_max(TURN_TOKENS / result->length, 1), result->sequences));
     for (bool done = status != HR_OK; !done;) {
         const int64_t losses = result->chunk * (int64_t)sizeof(double);
         session->planning.used = 0;
@@ -262,20 +264,20 @@ static hr_status plan(evaluation *e, hr_error *err)
         if (status == HR_OK)
             status = hr_inference_fit(session, own_bytes(e), "tokens at a time",
                                       "shorter sequences", err);
-        done = status != HR_NO_FIT || !is_less(result);
+        done = status != HR_NO_FIT || !reduce_memory(result);
     }
     return status == HR_NO_FIT ? hr_inference_refuse(session, err) : status;
 }
 
 /* ---- the steps of the host */
 
-/* The sequences of a turn; the last may have fewer. */
+/* Provides the sequences of an iteration; the last one may have fewer. */
 static hr_status prompt(evaluation *e, hr_executor *executor, const hr_call *call, hr_error *err)
 {
     const int64_t length = e->source.length;
     int32_t *ids = call->out[0];
     e->first = executor->turn[e->turn] * e->result->at_a_time;
-    hr_inference_tell(&e->session, "evaluating", e->first, e->source.rows);
+    hr_inference_report_progress(&e->session, "evaluating", e->first, e->source.rows);
     e->here = hr_min(e->result->at_a_time, e->source.rows - e->first);
     executor->rows_here = e->here * length;
     for (int64_t i = 0; i < e->here; i++) {
@@ -305,7 +307,7 @@ static void score_some(void *context, int32_t thread, int32_t threads)
                                .loss;
 }
 
-/* Sums run in the order of tokens, whatever cuts there are. */
+/* Adds a loss in token order, so that the sum does not depend on chunks. */
 static hr_status count_loss(evaluation *e, int64_t sequence, int64_t t, int32_t target, double loss,
                             hr_error *err)
 {
@@ -326,8 +328,8 @@ static hr_status count_loss(evaluation *e, int64_t sequence, int64_t t, int32_t 
     e->result->loss_sum += e->row_loss;
     e->result->tokens += e->row_tokens;
     if (e->source.choices)
-        hr_multiple_choice_tell(&e->source, sequence, e->row_loss, e->row_tokens, &e->best,
-                                e->result);
+        hr_multiple_choice_record(&e->source, sequence, e->row_loss, e->row_tokens, &e->best,
+                                  e->result);
     e->row_loss = 0;
     e->row_tokens = 0;
     return HR_OK;
@@ -375,7 +377,7 @@ static hr_status open_run(evaluation *e, hr_error *err)
     e->losses.text = hr_region_take(tables, HR_LOSSES_TEXT_BYTES, 1);
     if (!e->losses.text) return hr_fail(err, HR_FAILURE, "out of memory for the tables of the run");
     e->turn = hr_program_loop(&e->session.compiled.program, "turn");
-    hr_inference_tell(&e->session, "checking the tokens", 0, 0);
+    hr_inference_report_progress(&e->session, "checking the tokens", 0, 0);
     return hr_sequences_check(&e->source, e->ids, e->targets, err);
 }
 
@@ -386,13 +388,13 @@ static void sum_up(evaluation *e)
     if (!result->tokens) return;
     result->loss = result->loss_sum / (double)result->tokens;
     result->perplexity = exp(result->loss);
-    if (e->request->text && e->source.text_bytes) /* of windows that ask for every target once */
+    if (e->request->text && e->source.text_bytes) /* windows predict every token of the text once */
         result->bits_per_byte = result->loss_sum / nats_of_a_bit / (double)e->source.text_bytes;
     else if (!e->request->tokens && !e->session.tokens)
         result->bits_per_byte = result->loss / nats_of_a_bit;
 }
 
-/* Files get their names when all that goes into them is there. */
+/* Output files get their names after all data is written. */
 static hr_status run(evaluation *e, hr_error *err)
 {
     const hr_evaluate_request *request = e->request;
@@ -415,7 +417,7 @@ static hr_status run(evaluation *e, hr_error *err)
     return status;
 }
 
-/* Not inlined: what lies on the stack when the memory is opened is in the plan. */
+/* Not inlined: the stack in use when the memory is opened is part of the plan. */
 static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
                                                        const hr_evaluate_request *request,
                                                        hr_evaluate_result *result, hr_error *err)
@@ -427,7 +429,7 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
                      .logits = { .directory = -1, .file = -1 },
                      .losses = { .file = { .directory = -1, .file = -1 } } };
     hr_status status = read_request(&e, err);
-    if (status == HR_OK) hr_inference_tell(&e.session, "planning", 0, 0);
+    if (status == HR_OK) hr_inference_report_progress(&e.session, "planning", 0, 0);
     if (status == HR_OK) status = plan(&e, err);
     if (status == HR_OK) status = open_run(&e, err);
     if (status == HR_OK) status = hr_inference_take(&e.session, host, &e, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/ids_file.c - int32 after int32. */
+/* evaluate/ids_file.c - a file of int32 values. */
 #define _GNU_SOURCE /* mkostemp, strerrordesc_np */
 #include "evaluate/ids_file.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/multiple_choice.c - JSON lines into two tables, in place: a context or choice is a
- * place in the text, decoded where it lies. */
+/* evaluate/multiple_choice.c - parses JSON Lines into two tables. Contexts and choices point into
+ * the text, which is decoded in place. */
 #include "evaluate/multiple_choice.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "base/json.h"
 
-/* A line has a question at most, and a string two quotation marks. */
+/* Upper bounds for the tables: one question per line, two quotation marks per string. */
 static void count(const char *text, int64_t bytes, int64_t *lines, int64_t *strings)
 {
     int64_t marks = 0;
@@ -36,12 +36,13 @@ static bool is_blank(const char *line, int64_t length)
     return true;
 }
 
-static hr_status wrong(const hr_sequences *source, int64_t line, const char *what, hr_error *err)
+static hr_status fail_line(const hr_sequences *source, int64_t line, const char *what,
+                           hr_error *err)
 {
     return hr_fail(err, HR_CORRUPT, "%s, line %lld: %s", source->path, (long long)line, what);
 }
 
-/* The choices of the line; null, or what is wrong. */
+/* Reads the choices of a line. Returns null, or the problem. */
 static const char *read_choices(hr_sequences *source, hr_json *json)
 {
     hr_sequences_question *question = &source->questions[source->question_count];
@@ -72,12 +73,12 @@ static const char *read_answer(hr_sequences_question *question, hr_json *json)
     return "the answer is not the index of a choice";
 }
 
-/* Which of the keys were there. */
+/* Keys that were found. */
 typedef struct {
     bool choices, context, answer;
 } there;
 
-/* What stands behind the key just read; null, or what is wrong. */
+/* Reads the value of the current key. Returns null, or the problem. */
 static const char *read_value(hr_sequences *source, hr_json *json, there *t)
 {
     hr_sequences_question *question = &source->questions[source->question_count];
@@ -99,7 +100,7 @@ static const char *read_value(hr_sequences *source, hr_json *json, there *t)
     return hr_json_skip(json, hr_json_next(json)) ? NULL : json->problem;
 }
 
-/* What is wrong with the JSON itself says more than that it is no string. */
+/* A JSON syntax error is reported in preference to a wrong type. */
 static const char *read_line(hr_sequences *source, hr_json *json)
 {
     hr_sequences_question *question = &source->questions[source->question_count];
@@ -139,7 +140,7 @@ hr_status hr_multiple_choice_open(hr_sequences *source, const char *path, char *
             hr_sequences_question *question = &source->questions[source->question_count];
             *question = (hr_sequences_question){ .first = source->rows, .line = line };
             const char *problem = read_line(source, &json);
-            if (problem) return wrong(source, line, problem, err);
+            if (problem) return fail_line(source, line, problem, err);
             source->question_count++;
             source->rows += question->count;
             for (int64_t c = 0; c < question->count; c++)
@@ -159,23 +160,26 @@ static hr_status add(hr_sequences *source, hr_tokens *tokens, const char *text, 
     return hr_tokens_add(tokens, (const uint8_t *)text, bytes, ends, source->path, 0, err);
 }
 
-/* Where context and choice are one token, nothing would stand before it: that which ends documents
- * does then, which lies in front of every choice for that. It stands before a text in training. */
-static hr_status begin_behind_end(hr_sequences *source, hr_sequences_choice *choice, hr_error *err)
+/* When context and choice are a single token, no token precedes it. The id that ends documents then
+ * goes before it, as before a text in training; it is stored before every choice for this
+ * purpose. */
+static hr_status prepend_document_end(hr_sequences *source, hr_sequences_choice *choice,
+                                      hr_error *err)
 {
     if (source->document_end < 0)
-        return wrong(source, source->questions[choice->question].line,
-                     "context and choice are one token together, so there is no context to score "
-                     "it with: write a longer context",
-                     err);
+        return fail_line(
+            source, source->questions[choice->question].line,
+            "context and choice are one token together, so there is no context to score "
+            "it with: write a longer context",
+            err);
     choice->id_first--;
     choice->id_count++;
     choice->asked = 1;
     return HR_OK;
 }
 
-/* A choice begins where its context ends, in tokens of the context alone: as many as that has do
- * not count, but the last of both together always does, and the first cannot. */
+/* A choice starts at the token count of the context tokenized alone. So as many tokens of context +
+ * choice are not scored; but the last token is always scored, and the first never. */
 hr_status hr_multiple_choice_encode(hr_sequences *source, hr_tokens *tokens, hr_error *err)
 {
     int64_t alone = 0;
@@ -200,7 +204,7 @@ hr_status hr_multiple_choice_encode(hr_sequences *source, hr_tokens *tokens, hr_
         if (status != HR_OK) return status;
         choice->id_count = source->ids.count - choice->id_first;
         choice->asked = hr_max(hr_min(alone, choice->id_count - 1), 1);
-        if (choice->id_count < 2) status = begin_behind_end(source, choice, err);
+        if (choice->id_count < 2) status = prepend_document_end(source, choice, err);
         if (status != HR_OK) return status;
         source->length = hr_max(source->length, choice->id_count - 1);
     }
@@ -249,8 +253,8 @@ hr_status hr_multiple_choice_read(const hr_sequences *source, int64_t row, int32
     return HR_OK;
 }
 
-void hr_multiple_choice_tell(const hr_sequences *source, int64_t row, double loss, int64_t tokens,
-                             hr_multiple_choice_best *best, hr_evaluate_result *result)
+void hr_multiple_choice_record(const hr_sequences *source, int64_t row, double loss, int64_t tokens,
+                               hr_multiple_choice_best *best, hr_evaluate_result *result)
 {
     const hr_sequences_question *question = &source->questions[source->choices[row].question];
     const int64_t choice = row - question->first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/output.c - logits as they come, lines by the buffer. */
+/* evaluate/output.c - writes logits directly and loss lines through a buffer. */
 #include "evaluate/output.h"
 
 #include "base/assert.h"

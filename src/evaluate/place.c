@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/place.c - files are compared by what they are and not by their names: a path may lead to
- * one by links and by dots. */
+/* evaluate/place.c - compares files by identity, not by path: links and dots can make two paths
+ * refer to one file. */
 #include "evaluate/place.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ typedef struct {
 
 static const char is_read[] = "is an input";
 
-/* The folder that a path leads into; too long a path is refused by whoever opens it. */
+/* The directory of a path. Paths that are too long are refused when they are opened. */
 static void folder_of(const char *path, char folder[HR_PATH_BYTES])
 {
     const char *slash = strrchr(path, '/');
@@ -36,15 +36,15 @@ static hr_status check_apart(const place *p, const char *read, const char *what)
                    p->option, p->path, read, what);
 }
 
-/* Whether the word ends in this. */
+/* Returns true when `word` ends in `end`. */
 static bool ends_in(const char *word, const char *end)
 {
     const size_t bytes = strlen(word), end_bytes = strlen(end);
     return bytes >= end_bytes && !strcmp(word + bytes - end_bytes, end);
 }
 
-/* Names under which files of a model or of a tokenizer are looked for: whatever has them is taken
- * for a part of the model the next time, before the shards that are there. */
+/* Returns true for file names that model and tokenizer loaders look for: a file with such a name
+ * would be loaded as part of the model next time, in preference to its shards. */
 static bool is_read_by_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -52,7 +52,7 @@ static bool is_read_by_name(const char *path)
            !strcmp(name, hr_stored_index_name);
 }
 
-/* What an earlier evaluation wrote into the folder, and no model is made of. */
+/* Returns true for outputs of an earlier evaluation, which no model loads. */
 static bool is_output(const char *path)
 {
     return ends_in(path, ".jsonl") || hr_logits_are_in(path);
@@ -69,7 +69,7 @@ static bool compare(void *context, const char *name)
     return p->status == HR_OK;
 }
 
-/* Every file of a folder, since an index may call a shard what it likes. */
+/* Checks every file of a directory, because an index can give shards any name. */
 static hr_status check_folder(place *p, const char *folder)
 {
     char into[HR_PATH_BYTES];
@@ -83,7 +83,7 @@ static hr_status check_folder(place *p, const char *folder)
                    p->option, p->path, folder);
 }
 
-/* A file of words may have its merges beside it, which are read with it. */
+/* A vocabulary file may have a merges file beside it, which is loaded with it. */
 static hr_status check_tokenizer(place *p)
 {
     static const char *const pair[] = { "vocab.json", "merges.txt" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/sequences.c - tokens from safetensors, and the windows of a text. */
+/* evaluate/sequences.c - sequences from safetensors, and windows of a text. */
 #include "evaluate/sequences.h"
 
 #include "base/checked.h"
@@ -55,13 +55,13 @@ hr_status hr_sequences_add(hr_sequences *source, const uint32_t *ids, int64_t co
 
 void hr_sequences_cut(hr_sequences *source, int64_t context, int64_t stride)
 {
-    const int64_t asked = source->count - 1; /* nothing stands before the first token */
+    const int64_t asked = source->count - 1; /* the first token has no context */
     source->length = hr_min(context, asked);
     source->stride = hr_min(stride, source->length);
     source->rows = 1 + (asked - source->length + source->stride - 1) / source->stride;
 }
 
-/* Tokens [count] of a text from number `first` on. */
+/* Reads tokens [count] of a text, starting at index `first`. */
 static hr_status read_text(const hr_sequences *source, int64_t first, int64_t count, int32_t *out,
                            hr_error *err)
 {
@@ -84,7 +84,7 @@ static hr_status read_text(const hr_sequences *source, int64_t first, int64_t co
     return HR_OK;
 }
 
-/* A window of text, and the token after it. What an earlier window asked for is not asked again. */
+/* Reads a window of a text and the token after it. Targets of earlier windows are not repeated. */
 static hr_status read_window(const hr_sequences *source, int64_t row, int32_t *ids,
                              int32_t *targets, hr_error *err)
 {
@@ -117,7 +117,9 @@ hr_status hr_sequences_read(const hr_sequences *source, int64_t row, int32_t *id
 hr_status hr_sequences_check(const hr_sequences *source, int32_t *ids, int32_t *targets,
                              hr_error *err)
 {
-    if (source->ids.file >= 0 && source->is_text) return HR_OK; /* checked as they were read */
+    if (source->ids.file >= 0 && source->is_text)
+        return HR_OK; /* checked while they were
+                                                                 * written */
     if (source->is_text && source->vocabulary > UINT8_MAX) return HR_OK;
     for (int64_t row = 0; row < source->rows; row++) {
         const hr_status status = hr_sequences_read(source, row, ids, targets, err);

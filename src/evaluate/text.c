@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/text.c - one pass over the documents, in pieces. */
+/* evaluate/text.c - tokenizes the documents in one pass, piece by piece. */
 #include "evaluate/text.h"
 
 #include <stddef.h>
@@ -38,7 +38,7 @@ bool hr_evaluate_is_plain(const char *text)
 typedef struct {
     hr_sequences *source;
     hr_tokens *tokens;
-    int64_t document_end; /* id; -1: none */
+    int64_t document_end; /* token id; -1: none */
     int64_t documents;
     hr_error *err;
 } reading;
@@ -62,8 +62,8 @@ static hr_status add_bytes(const reading *r, const hr_piece *piece)
     return status;
 }
 
-/* What a tokenizer puts around a text is put around the first segment alone: between documents
- * stands what ends them, as in training. */
+/* Special tokens that a tokenizer adds around a text are added only around the first segment.
+ * Between documents is the id that ends documents, as in training. */
 static hr_status add_piece(reading *r, const hr_piece *piece)
 {
     hr_sequences *source = r->source;
@@ -84,8 +84,8 @@ static hr_status add_piece(reading *r, const hr_piece *piece)
     return status;
 }
 
-/* The first token is never predicted, so its bytes are not asked for. */
-static hr_status leave_out_first(const reading *r)
+/* The first token is never predicted, so its bytes do not count. */
+static hr_status exclude_first_token(const reading *r)
 {
     hr_sequences *source = r->source;
     int32_t first = 0;
@@ -125,7 +125,7 @@ hr_status hr_evaluate_read(hr_sequences *source, hr_corpus *corpus, hr_tokens *t
         return hr_fail(err, HR_USAGE,
                        "%s has %lld tokens; two at least are needed, one to come after another",
                        source->path, (long long)source->count);
-    status = leave_out_first(&r);
+    status = exclude_first_token(&r);
     if (status != HR_OK || source->targets > 0) return status;
     return hr_fail(err, HR_CORRUPT, "%s: has no target: every token of it is of a prompt",
                    source->path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate/generate.c - from a folder and a prompt to tokens: plan, take the memory, seal, load,
- * go. */
+/* generate/generate.c - generates tokens from a model directory and a prompt: plans, allocates,
+ * seals, loads and runs. */
 #include "headroom/generate.h"
 
 #include <errno.h>
@@ -24,26 +24,27 @@ typedef struct {
     const hr_generate_request *request;
     hr_generate_result *result;
     hr_inference session;
-    int32_t chunk, token; /* loops */
-    hr_span prompt_text;  /* of the request's ids, text or file */
+    int32_t chunk, token; /* loop ids */
+    hr_span prompt_text;  /* memory of the request's ids, text or file */
     hr_region prompt_region, id_region;
     int64_t prompt_count, id_room, id_count;
     int32_t
-        *prompt_ids; /* [id_room], id_count there, of a tokenizer's file; null: bytes, or a list */
-    int64_t document_end; /* id; -1: none */
+        *prompt_ids; /* [id_room], the first id_count valid, from the tokenizer; null: bytes, or a
+                      * list of ids */
+    int64_t document_end; /* token id; -1: none */
     int32_t *ids;         /* [positions] */
-    int64_t count;        /* ids so far */
-    int64_t done;         /* ids whose keys and values are in the caches */
+    int64_t count;        /* prompt and generated ids so far */
+    int64_t done;         /* ids whose keys and values are in the KV cache */
     hr_stream stream;
-    bool ended, untold; /* untold: nobody takes the answer any more */
+    bool ended, rejected; /* rejected: the receiver refused the output */
 } generation;
 
 /* ---- the prompt */
 
 enum { INPUT_BYTES = 1 << 20, WAIT_MS = 100 };
 
-/* Standard input tells no length: a region of the most there may be. Nor when it comes: a signal
- * ends the wait, and one just before the wait is seen when that is over. */
+/* Standard input has no known length, so its region has the maximum size. While waiting for input,
+ * a signal ends the wait; a signal just before a wait is noticed when that wait times out. */
 static hr_status read_input(generation *g, hr_error *err)
 {
     struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -86,7 +87,7 @@ static hr_status read_file(generation *g, hr_error *err)
     return status;
 }
 
-/* How many ids the list has; 0: it is none. */
+/* Returns the number of ids in the list; 0: it is not a list of ids. */
 static int64_t count_ids(const char *list)
 {
     int64_t count = 0;
@@ -112,7 +113,8 @@ static hr_status sink_ids(void *context, const uint32_t *ids, int64_t count, hr_
     return HR_OK;
 }
 
-/* A token has a byte at least, and what is put around a text is little. */
+/* Every token has at least one byte, and a tokenizer adds few tokens around a text; this bounds the
+ * number of ids. */
 static hr_status encode_prompt(generation *g, hr_error *err)
 {
     enum { AROUND = 64 };
@@ -122,7 +124,8 @@ static hr_status encode_prompt(generation *g, hr_error *err)
     hr_status status = hr_memory_region_open(g->session.memory, "the prompt's ids",
                                              g->id_room * width, &g->id_region, err);
     if (status != HR_OK) return status;
-    memset(g->id_region.base, 0, (size_t)g->id_region.bytes); /* touched whole, as accounted */
+    memset(g->id_region.base, 0, (size_t)g->id_region.bytes); /* touch all pages, because the plan
+                                                               * counts all of them */
     g->prompt_ids = (int32_t *)g->id_region.base;
     status = hr_tokens_add(g->session.tokens, g->prompt_text.base, g->prompt_text.bytes, true, name,
                            0, err);
@@ -132,7 +135,7 @@ static hr_status encode_prompt(generation *g, hr_error *err)
     return status;
 }
 
-/* Ids for a prompt, and text of an answer, need a tokenizer. */
+/* A text prompt and text output need a tokenizer. */
 static hr_status read_prompt(generation *g, hr_error *err)
 {
     const hr_generate_request *request = g->request;
@@ -204,8 +207,8 @@ static hr_status check_length(generation *g, int64_t positions, hr_error *err)
                    (long long)positions, held, held - prompt);
 }
 
-/* The whole text that is planned for. What the model's positions do not hold of the answer is cut:
- * those that it learned, or was rotated to and is known for. */
+/* Sets the number of planned positions. The answer is cut at the limit of the model: its learned
+ * positions, or the length its rotary embedding is known to support. */
 static hr_status find_positions(generation *g, hr_error *err)
 {
     const hr_generate_request *request = g->request;
@@ -246,7 +249,7 @@ static bool is_text(const char *text, int64_t bytes)
     return here > 0;
 }
 
-/* A stop that began inside a character would leave half of it behind. */
+/* A stop text that begins inside a character would leave half of that character in the output. */
 static hr_status check_stops(const hr_generate_request *request, hr_error *err)
 {
     if (request->stop_count < 0 || request->stop_count > HR_STOPS_MAX)
@@ -282,7 +285,7 @@ static void describe(generation *g)
             g->result->cache_bytes += hr_tensor_bytes(&program->tensors[program->steps[s].out[k]]);
 }
 
-/* As many rows of the prompt at a time as fit, and no more than it has. */
+/* Plans with the largest prompt chunk that fits, at most the prompt. */
 static hr_status plan(generation *g, hr_error *err)
 {
     hr_inference *session = &g->session;
@@ -308,7 +311,7 @@ static hr_status plan(generation *g, hr_error *err)
 
 /* ---- the steps of the host */
 
-/* The next rows: of the prompt, or the last token. */
+/* Provides the next rows: a chunk of the prompt, or the last token. */
 static hr_status prompt(generation *g, hr_executor *executor, int32_t loop, const hr_call *call)
 {
     const int64_t most = loop == g->chunk ? g->result->chunk : 1;
@@ -320,16 +323,16 @@ static hr_status prompt(generation *g, hr_executor *executor, int32_t loop, cons
     return HR_OK;
 }
 
-/* Tells an id, or -1, with what its text made certain. */
-static void tell_text(generation *g, int32_t id, const char *text, int64_t bytes)
+/* Passes an id, or -1, to the receiver with the text that is now final. */
+static void emit_text(generation *g, int32_t id, const char *text, int64_t bytes)
 {
     const hr_generate_request *request = g->request;
     for (int64_t i = 0; i < hr_max(bytes, 1) && !g->ended; i++) {
         bool stopped = false;
         const int32_t certain = bytes ? hr_stream_add(&g->stream, text[i], &stopped) : 0;
         if (request->told && (i == 0 || certain))
-            g->untold |= !request->told(request->context, i ? -1 : id, g->stream.held, certain);
-        g->ended |= g->untold;
+            g->rejected |= !request->told(request->context, i ? -1 : id, g->stream.held, certain);
+        g->ended |= g->rejected;
         hr_stream_drop(&g->stream, certain);
         if (!stopped) continue;
         g->result->end = HR_END_STOP;
@@ -338,8 +341,8 @@ static void tell_text(generation *g, int32_t id, const char *text, int64_t bytes
     }
 }
 
-/* Where tokens are bytes and a model has more of them, the others are no text. */
-static void tell(generation *g, int32_t id)
+/* In a byte model with a larger vocabulary, ids above 255 have no text. */
+static void emit_token(generation *g, int32_t id)
 {
     const char byte = (char)id, *text = &byte;
     int64_t bytes = 1;
@@ -349,34 +352,34 @@ static void tell(generation *g, int32_t id)
         text = "\xef\xbf\xbd"; /* U+FFFD */
         bytes = 3;
     }
-    tell_text(g, id, text, bytes);
+    emit_text(g, id, text, bytes);
     if (g->ended || id != g->document_end) return;
     g->result->end = HR_END_DOCUMENT;
     g->ended = true;
 }
 
-static hr_status refuse_untold(hr_error *err)
+static hr_status fail_rejected(hr_error *err)
 {
     return hr_fail(err, HR_FAILURE, "the answer ends: its output is closed");
 }
 
-/* What of the text waited for more. */
-static hr_status tell_rest(generation *g, hr_error *err)
+/* Passes the rest of the held text. */
+static hr_status emit_rest(generation *g, hr_error *err)
 {
     const hr_generate_request *request = g->request;
     int64_t bytes;
     if (g->session.tokens && !request->wants_ids && g->result->end != HR_END_STOP) {
         const char *text = hr_tokens_decode(g->session.tokens, -1, &bytes);
         g->ended = false;
-        if (bytes) tell_text(g, -1, text, bytes);
+        if (bytes) emit_text(g, -1, text, bytes);
     }
     hr_stream_end(&g->stream);
-    if (request->told && !g->untold)
-        g->untold = !request->told(request->context, -1, g->stream.held, g->stream.held_bytes);
-    return g->untold ? refuse_untold(err) : HR_OK;
+    if (request->told && !g->rejected)
+        g->rejected = !request->told(request->context, -1, g->stream.held, g->stream.held_bytes);
+    return g->rejected ? fail_rejected(err) : HR_OK;
 }
 
-/* Only the last chunk of a prompt is followed by a choice. */
+/* Only the last chunk of a prompt is followed by sampling. */
 static hr_status sample_token(generation *g, hr_executor *executor, int32_t loop,
                               const hr_call *call, hr_error *err)
 {
@@ -390,8 +393,8 @@ static hr_status sample_token(generation *g, hr_executor *executor, int32_t loop
                        request->model.folder, (long long)g->count + 1);
     g->ids[g->count++] = id;
     g->result->tokens++;
-    tell(g, id);
-    if (g->untold) return refuse_untold(err);
+    emit_token(g, id);
+    if (g->rejected) return fail_rejected(err);
     g->ended = g->ended || g->count == g->result->positions;
     if (g->ended && loop == g->token) executor->count[loop] = executor->turn[loop] + 1;
     return HR_OK;
@@ -442,10 +445,10 @@ static hr_status run(generation *g, hr_error *err)
         result->end = HR_END_INTERRUPT;
         status = HR_OK;
     }
-    return status == HR_OK ? tell_rest(g, err) : status;
+    return status == HR_OK ? emit_rest(g, err) : status;
 }
 
-/* Not inlined: what lies on the stack when the memory is opened is in the plan. */
+/* Not inlined: the stack in use when the memory is opened is part of the plan. */
 static __attribute__((noinline)) hr_status generate_in(hr_memory *memory,
                                                        const hr_generate_request *request,
                                                        hr_generate_result *result, hr_error *err)
@@ -455,7 +458,7 @@ static __attribute__((noinline)) hr_status generate_in(hr_memory *memory,
                      .session = { &request->model, &result->run, memory },
                      .stream = { .stops = request->stops, .stop_count = request->stop_count } };
     hr_status status = read_request(&g, err);
-    if (status == HR_OK) hr_inference_tell(&g.session, "planning", 0, 0);
+    if (status == HR_OK) hr_inference_report_progress(&g.session, "planning", 0, 0);
     if (status == HR_OK) status = plan(&g, err);
     if (status == HR_OK) status = open_run(&g, err);
     if (status == HR_OK) status = hr_inference_take(&g.session, host, &g, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate/sampler.c - where a cut is asked for, candidates as a heap, the likeliest on top: only
- * those that are left are ever in order. Where none is, logits become weights where they stand,
- * four at a time, and a token is found by sums of blocks: beside a model of 100 MB, an exp of libm
- * for each of 50,000 logits is an eighth of a thread's time. */
+/* generate/sampler.c - with top_k, top_p or min_p, candidates are in a heap, so that only the
+ * likeliest are sorted. Without them, the logits are turned into weights in place, four at a time,
+ * and the token is found by block sums: for a model of 100 MB, an exp of libm for each of 50,000
+ * logits takes an eighth of a thread's time. */
 #include "generate/sampler.h"
 
 #include <float.h>
@@ -20,7 +20,8 @@ int64_t hr_sampler_bytes(int64_t V)
     return V * (int64_t)sizeof(hr_candidate);
 }
 
-/* The number as it was given: a bound that it misses by little is not printed in its place. */
+/* Prints the number as it was given, so that a value just outside the range is not rounded into
+ * it. */
 static hr_status wrong(const char *option, double value, const char *range, hr_error *err)
 {
     char text[HR_REAL_BYTES];
@@ -45,7 +46,7 @@ static bool is_likelier(hr_candidate a, hr_candidate b)
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-static void sink(hr_candidate *heap, int64_t count, int64_t at)
+static void sift_down(hr_candidate *heap, int64_t count, int64_t at)
 {
     const hr_candidate moved = heap[at];
     for (int64_t child; (child = 2 * at + 1) < count; at = child) {
@@ -56,18 +57,18 @@ static void sink(hr_candidate *heap, int64_t count, int64_t at)
     heap[at] = moved;
 }
 
-/* Takes the likeliest off the heap and puts it behind: the last `taken` of the array are those that
- * were taken, the first one last. */
-static hr_candidate take(hr_candidate *heap, int64_t *count)
+/* Removes the likeliest candidate from the heap and stores it behind the heap. So the end of the
+ * array holds the removed candidates, the likeliest last. */
+static hr_candidate take_likeliest(hr_candidate *heap, int64_t *count)
 {
     const hr_candidate top = heap[0];
     heap[0] = heap[--*count];
-    if (*count > 0) sink(heap, *count, 0);
+    if (*count > 0) sift_down(heap, *count, 0);
     heap[*count] = top;
     return top;
 }
 
-static float penalised(const hr_sampling *s, float logit)
+static float penalized(const hr_sampling *s, float logit)
 {
     return (float)(logit > 0 ? logit / s->repetition_penalty : logit * s->repetition_penalty);
 }
@@ -77,8 +78,8 @@ static double weight(hr_candidate c, float top, double temperature)
     return exp((c.logit - top) / temperature);
 }
 
-/* Puts the likeliest that are left at the end of the array, the likeliest last, and returns how
- * many there are; *sum: of their weights. top_p is a share of what top_k leaves. */
+/* Sorts the candidates that remain to the end of the array, the likeliest last, and returns their
+ * number; *sum: the sum of their weights. top_p applies to the candidates that top_k keeps. */
 static int64_t keep_likeliest(hr_candidate *all, int64_t V, const hr_sampling *s, float top,
                               double *sum)
 {
@@ -86,10 +87,11 @@ static int64_t keep_likeliest(hr_candidate *all, int64_t V, const hr_sampling *s
     int64_t heap = V, kept = 0;
     double whole = 0, held = 0;
     for (int64_t v = 0; v < V && most == V; v++) whole += weight(all[v], top, s->temperature);
-    for (int64_t v = V / 2 - 1; v >= 0; v--) sink(all, V, v);
-    while (most < V && V - heap < most) whole += weight(take(all, &heap), top, s->temperature);
+    for (int64_t v = V / 2 - 1; v >= 0; v--) sift_down(all, V, v);
+    while (most < V && V - heap < most)
+        whole += weight(take_likeliest(all, &heap), top, s->temperature);
     for (; kept < most; kept++) {
-        if (V - heap == kept) (void)take(all, &heap);
+        if (V - heap == kept) (void)take_likeliest(all, &heap);
         const double w = weight(all[V - 1 - kept], top, s->temperature);
         if (kept > 0 && (held >= s->top_p * whole || w < s->min_p)) break;
         held += w;
@@ -98,8 +100,8 @@ static int64_t keep_likeliest(hr_candidate *all, int64_t V, const hr_sampling *s
     return kept;
 }
 
-/* In [0, 1), a function of the seed and the number of tokens so far. */
-static double share_drawn(const hr_sampling *s, int64_t count)
+/* Uniform in [0, 1), a function of the seed and the number of tokens so far. */
+static double uniform_of(const hr_sampling *s, int64_t count)
 {
     const hr_random_stream stream = hr_random_stream_of(s->seed, 0, HR_SITE_GENERATE, 0);
     const hr_random_row row = hr_random_row_of(stream, 0, (uint32_t)count);
@@ -115,16 +117,16 @@ static int32_t sample_truncated(const hr_sampling *s, const void *logits, hr_dty
         finite &= isfinite(all[v].logit);
     }
     if (!finite) return -1;
-    /* Each token once, however often it was there. */
+    /* Penalizes each token once, however often it occurred. */
     for (int64_t i = 0; i < count && s->repetition_penalty != 1; i++) {
-        all[before[i]].logit = penalised(s, hr_element_get(logits, before[i], dtype));
+        all[before[i]].logit = penalized(s, hr_element_get(logits, before[i], dtype));
         if (!isfinite(all[before[i]].logit)) return -1;
     }
     float top = all[0].logit;
     for (int64_t v = 1; v < V; v++) top = all[v].logit > top ? all[v].logit : top;
     double sum = 0;
     const int64_t first = V - keep_likeliest(all, V, s, top, &sum);
-    double drawn = sum * share_drawn(s, count);
+    double drawn = sum * uniform_of(s, count);
     for (int64_t v = V - 1; v > first; v--) {
         drawn -= weight(all[v], top, s->temperature);
         if (drawn < 0) return all[v].id;
@@ -151,8 +153,8 @@ static four load_four(const float *at)
     return x;
 }
 
-/* e^x for x <= 0: near 0 to 3e-7, at worst to 1e-5; zero below 2^-126. Adding 1.5 * 2^23 rounds,
- * and leaves the whole number in the low bits of the sum: the power of two. */
+/* e^x for x <= 0: relative error 3e-7 near 0, at most 1e-5; zero below 2^-126. Adding 1.5 * 2^23
+ * rounds x to an integer, in the low bits of the sum: the power of two. */
 static four exp_four(four x)
 {
     const four t = x * 1.44269504f, big = t + 12582912.0f, f = t - (big - 12582912.0f);
@@ -184,7 +186,8 @@ static double sum_of_block(const float *w, int64_t count)
     return ((double)sums[0] + sums[1]) + ((double)sums[2] + sums[3]);
 }
 
-/* The token at which what is drawn is used up, from the last one on. */
+/* Finds the token where the cumulative weight, counted from the last token, exceeds `share` of the
+ * sum. */
 static int32_t sample_by_weight(const float *w, int64_t V, double share)
 {
     int64_t first, chosen = 0;
@@ -203,8 +206,8 @@ static int32_t sample_by_weight(const float *w, int64_t V, double share)
     return (int32_t)chosen;
 }
 
-/* The largest; not a number where one is not finite. */
-static float top_of(const float *w, int64_t V)
+/* Returns the largest logit; NaN when any logit is not finite. */
+static float largest_logit(const float *w, int64_t V)
 {
     four tops = spread(w[0]), wrong = spread(0);
     int64_t v = 0;
@@ -233,17 +236,17 @@ int32_t hr_sampler_sample(const hr_sampling *s, const void *logits, hr_dtype dty
     if (dtype == HR_F32) memcpy(w, logits, (size_t)V * sizeof *w);
     else
         for (int64_t v = 0; v < V; v++) w[v] = hr_bf16_to_f32(((const hr_bf16 *)logits)[v]);
-    float top = top_of(w, V);
+    float top = largest_logit(w, V);
     if (!isfinite(top)) return -1;
     if (s->repetition_penalty != 1) {
         for (int64_t i = 0; i < count; i++)
-            w[before[i]] = penalised(s, hr_element_get(logits, before[i], dtype));
-        top = top_of(w, V);
+            w[before[i]] = penalized(s, hr_element_get(logits, before[i], dtype));
+        top = largest_logit(w, V);
         if (!isfinite(top)) return -1;
     }
     if (s->temperature > 0) {
         weigh(w, V, top, fmaxf((float)s->temperature, FLT_MIN));
-        return sample_by_weight(w, V, share_drawn(s, count));
+        return sample_by_weight(w, V, uniform_of(s, count));
     }
     for (int32_t v = 0;; v++)
         if (w[v] == top) return v;

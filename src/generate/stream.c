@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate/stream.c - what may be told of bytes that are still coming. */
+/* generate/stream.c - decides which of the received bytes are final. */
 #include "generate/stream.h"
 
 #include <string.h>
 
-/* Where a stop begins that the held bytes end in, whole: of several the one that begins first; or,
- * where none does, that they may end in the beginning of; else their end. */
+/* Returns the position of the first complete stop text in the held bytes. If there is none, returns
+ * the first position where a stop text may have begun, or the end of the held bytes. */
 static int32_t stop_at(const hr_stream *s, bool *whole)
 {
     int32_t begun = s->held_bytes;
@@ -24,7 +24,7 @@ static int32_t stop_at(const hr_stream *s, bool *whole)
     return begun;
 }
 
-/* Bytes of the character that begins with this one; 1 for what begins none. */
+/* Bytes of the UTF-8 character that starts with this byte; 1 for an invalid start. */
 static int32_t character_bytes(unsigned char first)
 {
     if (first >= 0xc2 && first < 0xe0) return 2;
@@ -32,8 +32,8 @@ static int32_t character_bytes(unsigned char first)
     return first >= 0xf0 && first < 0xf5 ? 4 : 1;
 }
 
-/* The longest front of `bytes` held ones that cuts no character. Bytes that are no text are told as
- * soon as that is known. */
+/* Returns the longest prefix of the held bytes that does not cut a character. Invalid UTF-8 is
+ * passed on as soon as it is known to be invalid. */
 static int32_t whole_characters(const hr_stream *s, int32_t bytes)
 {
     for (int32_t back = 1; back <= 3 && back <= bytes; back++) {

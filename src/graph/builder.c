@@ -131,7 +131,7 @@ int32_t hr_build_state(hr_builder *builder, int32_t index, const char *what, hr_
     char name[HR_TENSOR_NAME_BYTES];
     if (builder->status != HR_OK) return HR_NONE;
     const hr_tensor weight = builder->program->tensors[param->weight];
-    /* Of the longest name in a model of 4096 layers nothing is cut. */
+    /* Large enough for the longest parameter name of a model of 4096 layers. */
     snprintf(name, sizeof name, "%.8s %.54s", what, param->external_name);
     const int32_t made = hr_build_fixed(builder, name, role, HR_F32, (hr_layout)weight.layout,
                                         param->dims[0], param->dims[1], home);

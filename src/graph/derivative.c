@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graph/derivative.c - the backward steps of a range of forward steps, emitted in reverse.
  *
- * Gradients of rows are written once: a step that adds to what was collected before takes it as
- * its addend, and the plan decides whether the sum may lie in the same bytes. Where a value is
- * added to a stream unchanged, the stream's gradient is the value's: nothing is emitted, they
- * share. */
+ * Gradients of token rows are written once: a step that adds to a gradient collected earlier takes
+ * it as an addend, and the plan decides whether the sum may overwrite it. At a residual connection,
+ * the input shares the gradient of the sum, and no step is emitted. */
 #include <stdio.h>
 
 #include "base/assert.h"
@@ -16,15 +15,15 @@ static const hr_op *op_of(const hr_derive *derive, int32_t step)
     return program->ops[program->steps[step].op];
 }
 
-/* Row operand that the step adds to its output unchanged. */
+/* Returns the row operand that the step adds to its output unchanged (the residual). */
 static int32_t residual_of(const hr_derive *derive, int32_t step)
 {
     const uint8_t residual = op_of(derive, step)->residual;
     return residual ? derive->builder->program->steps[step].in[residual - 1] : HR_NONE;
 }
 
-/* Hands the gradient of a step's output to its residual, and on through residuals that are used
- * nowhere else, so that it is there as the addend of every step that follows. */
+/* Passes the gradient of a step's output to its residual, and further along residuals that have no
+ * other use, so that later steps find it as their addend. */
 static bool share(hr_derive *derive, int32_t step)
 {
     const hr_program *program = derive->builder->program;
@@ -40,8 +39,9 @@ static bool share(hr_derive *derive, int32_t step)
     return true;
 }
 
-/* A parameter that trains is read by the step or by one before it; or the step is of the lowest
- * layer with such a step: that has its whole backward pass, and is like the layers above it. */
+/* Returns true when the step needs backward steps: it depends on a trainable parameter, or it is in
+ * the lowest layer that has one. That layer gets its complete backward pass, so that it has the
+ * same steps as the layers above. */
 static bool is_reached(const hr_derive *derive, const hr_step *step)
 {
     const hr_param *params = derive->builder->program->params;
@@ -66,7 +66,7 @@ static void note_producers(hr_derive *derive, int32_t first, int32_t last)
     }
 }
 
-/* By what is reached while no layer is the lowest. */
+/* Finds the lowest layer that needs backward steps, before the rule about that layer applies. */
 static int32_t find_lowest(const hr_derive *derive, int32_t first, int32_t last)
 {
     const hr_program *program = derive->builder->program;
@@ -91,7 +91,7 @@ static void survey(hr_derive *derive, int32_t first, int32_t last)
     derive->lowest = HR_NONE;
     note_producers(derive, first, last);
     derive->lowest = find_lowest(derive, first, last);
-    note_producers(derive, first, last); /* and those of all its steps */
+    note_producers(derive, first, last); /* again: now with all steps of the lowest layer */
 }
 
 hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last, hr_region *scratch,
@@ -162,7 +162,7 @@ int32_t hr_derive_param(hr_derive *derive, int32_t weight)
 {
     if (weight == HR_NONE) return HR_NONE;
     const int32_t p = derive->param[weight];
-    HR_ASSERT(p != HR_NONE); /* a weight is a row of the table of parameters */
+    HR_ASSERT(p != HR_NONE); /* every weight is in the table of parameters */
     hr_param *param = &derive->builder->program->params[p];
     if (param->rule.frozen) return HR_NONE;
     const bool again = param->gradient != HR_NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph/program.c - an empty program, and questions that need only the program. */
+/* graph/program.c - creates an empty program, and queries that need only the program. */
 #include "graph/program.h"
 
 #include <string.h>

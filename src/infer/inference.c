@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* infer/inference.c - plan, take the memory, seal, load, go; nothing here knows what is asked. */
+/* infer/inference.c - plans, allocates, seals, loads and runs a model. Independent of the task. */
 #include "infer/inference.h"
 
 #include <string.h>
@@ -29,14 +29,14 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
     if (status == HR_OK) status = hr_weights_in_check(s->request->folder, err);
     config->train.dtype = s->request->format;
     config->train.batch = 1;
-    if (status == HR_OK) /* ids are given: any vocabulary will do */
+    if (status == HR_OK) /* the input is token ids, so any vocabulary is accepted */
         status = hr_config_set(config, "data.tokenizer", "words", err);
     return status;
 }
 
 /* ---- text */
 
-/* Its file or folder; null: bytes. */
+/* Finds the file or directory of the tokenizer; null: tokens are bytes. */
 static hr_status find_tokenizer(const hr_inference *s, const char *instead, const char **path,
                                 hr_error *err)
 {
@@ -62,7 +62,8 @@ hr_status hr_inference_open_text(hr_inference *s, const char *instead, hr_tokens
         status = hr_memory_region_open(s->memory, "the tokenizer", facts.bytes, &s->tokens_region,
                                        err);
     if (status != HR_OK) return status;
-    memset(s->tokens_region.base, 0, (size_t)facts.bytes); /* touched whole, as it is accounted */
+    memset(s->tokens_region.base, 0, (size_t)facts.bytes); /* touch all pages, because the plan
+                                                            * counts all of them */
     s->tokens_region.used = facts.kept;
     status = hr_tokens_open(&s->tokens, s->tokens_region.base, facts.bytes, path, true, sink,
                             context, err);
@@ -98,7 +99,8 @@ static bool is_planned(hr_config *config, int64_t tokens)
     return hr_config_check(config, NULL) == HR_OK;
 }
 
-/* What is wrong with one token already is not the length: hr_inference_plan says it. */
+/* If even one token cannot be planned, the length is not the problem: hr_inference_plan reports the
+ * error. */
 int64_t hr_inference_longest(hr_inference *s, int64_t tokens)
 {
     int64_t least = 1, most = tokens;
@@ -117,7 +119,8 @@ hr_status hr_inference_plan(hr_inference *s, hr_error *err)
         status = hr_memory_region_open(s->memory, "planning", hr_compile_bytes(&s->config),
                                        &s->planning, err);
     if (status != HR_OK) return status;
-    memset(s->planning.base, 0, (size_t)s->planning.bytes); /* touched whole, as it is accounted */
+    memset(s->planning.base, 0, (size_t)s->planning.bytes); /* touch all pages, because the plan
+                                                             * counts all of them */
     return HR_OK;
 }
 
@@ -190,7 +193,8 @@ hr_status hr_inference_refuse(hr_inference *s, hr_error *err)
     return hr_fail(err, HR_CORRUPT, "%s", found.message);
 }
 
-void hr_inference_tell(const hr_inference *session, const char *work, int64_t done, int64_t total)
+void hr_inference_report_progress(const hr_inference *session, const char *work, int64_t done,
+                                  int64_t total)
 {
     const hr_infer_request *request = session->request;
     if (request->working) request->working(request->working_context, work, done, total);
@@ -199,7 +203,8 @@ void hr_inference_tell(const hr_inference *session, const char *work, int64_t do
 static hr_status load(hr_inference *s, const hr_call *call, hr_error *err)
 {
     const hr_host_attr *attr = call->attr;
-    hr_inference_tell(s, "loading weights", attr->param, s->compiled.program.param_count);
+    hr_inference_report_progress(s, "loading weights", attr->param,
+                                 s->compiled.program.param_count);
     const hr_status status = hr_load(&s->weights, attr->param, &s->pool, call->out[0], call->out[1],
                                      call->scratch, attr->staging_bytes, s->request->interrupts,
                                      err);
@@ -215,7 +220,7 @@ static hr_status dispatch(void *context, hr_executor *executor, int32_t step, co
     return s->host(s->context, executor, step, call, err);
 }
 
-static bool stops(void *context)
+static bool should_stop(void *context)
 {
     return hr_inference_is_interrupted(context);
 }
@@ -225,7 +230,7 @@ hr_status hr_inference_take(hr_inference *s, hr_host_fn *host, void *context, hr
     const hr_plan *plan = &s->compiled.plan;
     const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
     void *stacks;
-    hr_inference_tell(s, "allocating memory", 0, 0);
+    hr_inference_report_progress(s, "allocating memory", 0, 0);
     hr_status status = hr_memory_stacks_open(s->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&s->pool, stacks, stacks_bytes, plan->threads, err);
     if (status == HR_OK)
@@ -241,7 +246,7 @@ hr_status hr_inference_take(hr_inference *s, hr_host_fn *host, void *context, hr
     s->executor.kernels = &s->kernels;
     s->executor.dtype = s->config.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     s->executor.host = dispatch;
-    s->executor.stop = stops;
+    s->executor.stop = should_stop;
     s->executor.context = s;
     s->host = host;
     s->context = context;

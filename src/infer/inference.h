@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* infer/inference.h - a model of a folder, from its config to its last section: what generation and
- * evaluation have in common.
+/* infer/inference.h - runs a model from a directory: the common part of generation and evaluation.
  *
- * In this order: begin; plan; compile and fit, with less and less at a time until it does; open;
- * take; run sections; settle. Whoever asks may open regions of its own before it plans, in the same
- * memory: they are accounted. */
+ * Call in this order: begin; plan; compile and fit, with smaller chunks until it fits; open; take;
+ * run sections; check the peak. The caller may open its own regions in the same memory before
+ * planning: the plan includes them. */
 #ifndef HR_INFER_INFERENCE_H
 #define HR_INFER_INFERENCE_H
 
@@ -14,82 +13,86 @@
 #include "plan/compile.h"
 #include "text/tokens.h"
 
-/* The first three are the caller's to set; all else is zero before. */
+/* The caller sets the first three fields; all others start as zero. */
 typedef struct {
     const hr_infer_request *request;
     hr_infer_result *result;
-    hr_memory *memory; /* open */
-    hr_config config;  /* of the folder, a sequence at a time; its length is the caller's */
+    hr_memory *memory; /* an open memory */
+    hr_config config;  /* config of the model, for one sequence at a time; the caller sets the
+                        * length */
     int32_t threads;
     uint32_t cpu_mask;
-    hr_region planning;   /* to compile in, from its beginning */
-    hr_compiled compiled; /* by the caller */
+    hr_region planning;   /* scratch for compiling, used from its start */
+    hr_compiled compiled; /* set by the caller */
     int64_t own_bytes;
-    hr_region tables; /* of the run; own_bytes of them are the caller's to take */
+    hr_region tables; /* tables of the run; the caller may take own_bytes of them */
     hr_pool pool;
     hr_kernels kernels;
     hr_weights_in weights;
     hr_executor executor;
-    hr_tokens *tokens; /* null: tokens are bytes, or nobody asked */
+    hr_tokens *tokens; /* null: tokens are bytes, or no text is needed */
     hr_region tokens_region;
     hr_host_fn *host;
-    void *context; /* of host */
+    void *context; /* argument of host */
 } hr_inference;
 
-/* Config, threads and kernels. Errors USAGE; CORRUPT as hr_config_adopt. */
+/* Reads the config and selects threads and kernels. Errors USAGE; CORRUPT as hr_config_adopt. */
 HR_MUST_CHECK hr_status hr_inference_begin(hr_inference *session, hr_error *err);
 
-/* The longest text of at most so many tokens that a plan is made of; beyond it hr_inference_plan
- * names keys of training, which nobody gave. The config's length is undefined after it. */
+/* Returns the longest text of at most `tokens` tokens that can be planned. For longer ones
+ * hr_inference_plan would report errors about training keys that the user did not set. The length
+ * in the config is undefined after the call. */
 int64_t hr_inference_longest(hr_inference *session, int64_t tokens);
 
 /* Checks the config and opens the region for compiling. Errors USAGE, NO_FIT. */
 HR_MUST_CHECK hr_status hr_inference_plan(hr_inference *session, hr_error *err);
 
-/* Accounts what was compiled, own_bytes of tables with it, and holds it against the budget or the
- * machine. What fits is described in the result.
+/* Adds up the process memory of the compiled program, with own_bytes for tables of the caller, and
+ * compares it with the budget or the machine. If it fits, fills in the result.
  *
- *   tokens   what the config's sequence length counts: "tokens"
- *   instead  what to type for less
+ *   tokens   what the sequence length of the config counts: "tokens"
+ *   instead  the option to suggest for less memory
  *
- * Errors   NO_FIT  with the bytes needed and available; there may be less to compile. */
+ * Errors   NO_FIT  with the bytes needed and available; a smaller program may still fit. */
 HR_MUST_CHECK hr_status hr_inference_fit(hr_inference *session, int64_t own_bytes,
                                          const char *tokens, const char *instead, hr_error *err);
 
-/* Opens the tables and finds all weights. Errors as hr_weights_in_open; NO_FIT. */
+/* Opens the tables and locates all weights. Errors as hr_weights_in_open; NO_FIT. */
 HR_MUST_CHECK hr_status hr_inference_open(hr_inference *session, hr_error *err);
 
-/* What does not fit, with `err` of hr_inference_fit: CORRUPT and another sentence where the tensors
- * contradict the sizes, which more memory would not help; else NO_FIT. */
+/* Returns the final error after hr_inference_fit failed with `err`: CORRUPT with a new message when
+ * the tensors contradict the sizes in the config, because more memory would not help; else
+ * NO_FIT. */
 HR_MUST_CHECK hr_status hr_inference_refuse(hr_inference *session, hr_error *err);
 
-/* Takes stacks, threads and the arena, and seals the memory. Steps of the host go to `host`, but
- * those that load. Errors NO_FIT, INTERRUPTED, BROKEN. */
+/* Allocates stacks, threads and the arena, and seals the memory. `host` runs all host steps except
+ * those that load weights. Errors NO_FIT, INTERRUPTED, BROKEN. */
 HR_MUST_CHECK hr_status hr_inference_take(hr_inference *session, hr_host_fn *host, void *context,
                                           hr_error *err);
 
-/* Runs a section; `seconds` out. An interrupt ends it before its next step.
- * Errors as hr_load and steps of the host; INTERRUPTED. */
+/* Runs a section; `seconds` out. An interrupt stops it before the next step.
+ * Errors as hr_load and the host steps; INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_inference_run(hr_inference *session, const char *section,
                                          double *seconds, hr_error *err);
 
-/* What was used, and whether that was planned. Errors BROKEN. */
+/* Compares the memory used with the plan. Errors BROKEN. */
 HR_MUST_CHECK hr_status hr_inference_check_peak(hr_inference *session, hr_error *err);
 
-/* Accepts what was never begun, and leaves the memory open. */
+/* Accepts a session that never began. Does not close the memory. */
 void hr_inference_close(hr_inference *session);
 
-/* Finds the tokenizer of the model, and opens it where it is a file: its ids go to the sink.
- * `instead` is what to give that is no text.
- * Errors   USAGE  there is none. CORRUPT  it cannot be used. NO_FIT. */
+/* Finds the tokenizer of the model and opens it if it is a file; its ids go to the sink. `instead`
+ * is the input to suggest in place of text.
+ * Errors   USAGE  the model has no tokenizer. CORRUPT  it is invalid. NO_FIT. */
 HR_MUST_CHECK hr_status hr_inference_open_text(hr_inference *session, const char *instead,
                                                hr_tokens_sink *sink, void *context, hr_error *err);
 
-/* Nothing becomes ids any more: gives back what only that needed. */
+/* Frees the memory that only tokenization needed. No text can be encoded after it. */
 void hr_inference_end_text(hr_inference *session);
 
-/* Tells how far the work is. */
-void hr_inference_tell(const hr_inference *session, const char *work, int64_t done, int64_t total);
+/* Reports progress of the work. */
+void hr_inference_report_progress(const hr_inference *session, const char *work, int64_t done,
+                                  int64_t total);
 
 static inline bool hr_inference_is_interrupted(const hr_inference *session)
 {

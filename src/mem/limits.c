@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/limits.c - machine, control groups and ulimit, side by side. */
+/* mem/limits.c - compares the limits of machine, cgroups and ulimit. */
 #include "mem/limits.h"
 
 #include <sys/resource.h>
@@ -31,7 +31,8 @@ hr_room hr_room_memory(void)
                                   hr_max(0, group.memory_own), "the memory limit of this cgroup" });
 }
 
-/* Pages of files are left out: others may have been charged for them, and then none come back. */
+/* Page cache is not added: the file pages of this process may be charged to other processes, and
+ * then freeing them returns nothing. */
 int64_t hr_room_process_bytes(void)
 {
     char text[TEXT_BYTES];

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/limits.h - what the system grants this process, asked before anything is taken.
+/* mem/limits.h - the memory limits of this process, queried before memory is allocated.
  *
- * A machine, a cgroup and ulimit each set a limit; the least of them holds, and has a name. */
+ * The machine, a cgroup and ulimit each set a limit; the smallest one applies, and has a name. */
 #ifndef HR_MEM_LIMITS_H
 #define HR_MEM_LIMITS_H
 
 #include <stdint.h>
 
 typedef struct {
-    int64_t left_bytes;  /* that can still be taken; INT64_MAX: no limit */
-    int64_t whole_bytes; /* of the limit itself */
-    int64_t own_bytes;   /* of what is taken already, this process's, with what the kernel keeps for
-                          * it; 0: not known, others are under the same limit */
-    const char *name;    /* "the memory of this machine"; lives as long as the program */
+    int64_t left_bytes;  /* bytes that can still be allocated; INT64_MAX: no limit */
+    int64_t whole_bytes; /* the limit itself */
+    int64_t own_bytes;   /* bytes that this process has already allocated, including kernel memory
+                          * for it; 0: unknown, because other processes share the limit */
+    const char *name;    /* "the memory of this machine"; a constant */
 } hr_room;
 
-/* Memory that can be touched without anything being killed: the least of MemAvailable and what
- * every cgroup above the process has left, page cache that is not mapped being counted as free. */
+/* Memory that can be touched without an out-of-memory kill: the smaller of MemAvailable and the
+ * bytes left in every cgroup above the process. Unmapped page cache counts as free. */
 hr_room hr_room_memory(void);
 
-/* What the whole process may come to: what it holds already and what it can still take. What the
- * kernel keeps beside it has to fit in there too. */
+/* Maximum size of the whole process: what it already uses plus what it can still allocate. Kernel
+ * memory for the process must fit into it too. */
 int64_t hr_room_process_bytes(void);
 
-/* Address space: the least that `ulimit -v` and `ulimit -d` leave. */
+/* Address space: the smaller of what `ulimit -v` and `ulimit -d` leave. */
 hr_room hr_room_address(void);
 
 #endif

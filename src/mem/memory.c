@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/memory.c - mappings, and nothing but mappings: the heap is left to the libraries. */
+/* mem/memory.c - allocates with mmap only; the heap is left to the libraries. */
 #define _GNU_SOURCE
 #include "mem/memory.h"
 
@@ -18,10 +18,10 @@
 
 enum {
     HUGE_BYTES = 2 << 20,
-    PIECE_BYTES = 64 << 20 /* made resident without a look at interrupts: some 0.1 s */
+    PIECE_BYTES = 64 << 20 /* populated between two checks for interrupts: about 0.1 s */
 };
 
-/* The one global of the library: that memory is sealed is a property of the process. */
+/* The only global variable of the library: the seal is a property of the process. */
 static atomic_int sealed_count;
 
 bool hr_memory_is_sealed(void)
@@ -29,7 +29,8 @@ bool hr_memory_is_sealed(void)
     return atomic_load(&sealed_count) > 0;
 }
 
-/* A budget is for the run: nothing else that is asked for gets smaller by it. */
+/* The error suggests a lower memory.budget only for the run itself: a budget does not reduce other
+ * regions. */
 static hr_status refuse(const char *name, int64_t needed, hr_room room, hr_error *err)
 {
     char needed_text[64], left_text[64], whole_text[64];
@@ -40,10 +41,10 @@ static hr_status refuse(const char *name, int64_t needed, hr_room room, hr_error
                    budgeted ? ", or lower memory.budget" : "; no budget reduces this");
 }
 
-/* Maps whole pages at a multiple of `align`, which is a multiple of a page: maps more and gives the
- * ends back. */
-static hr_status take(const char *name, int64_t bytes, int64_t align, int advice, void **base,
-                      hr_error *err)
+/* Maps whole pages, aligned to `align` (a multiple of the page size): maps more and unmaps both
+ * ends. */
+static hr_status map_pages(const char *name, int64_t bytes, int64_t align, int advice, void **base,
+                           hr_error *err)
 {
     const int64_t spare = align - hr_page_bytes();
     int64_t whole;
@@ -59,7 +60,7 @@ static hr_status take(const char *name, int64_t bytes, int64_t align, int advice
     if (before > 0) munmap(first, (size_t)before);
     if (spare > before) munmap(first + before + bytes, (size_t)(spare - before));
     *base = first + before;
-    madvise(*base, (size_t)bytes, advice); /* refused only where there are no huge pages */
+    madvise(*base, (size_t)bytes, advice); /* fails only on systems without huge pages */
     return HR_OK;
 }
 
@@ -69,8 +70,8 @@ static hr_status make_resident(const hr_memory *memory, hr_error *err)
     return status ? status : hr_process_populate(err);
 }
 
-/* Everything is made resident here already, and not at the seal alone, so that the peak of planning
- * stands on the same ground as the run and the plan can take the larger of the two. */
+/* Populates all mappings now and not only at the seal, so that the peak of planning and the peak of
+ * the run include the same pages, and the plan can use the larger of the two. */
 hr_status hr_memory_open(hr_memory *memory, hr_error *err)
 {
     HR_ASSERT(!hr_memory_is_sealed());
@@ -116,7 +117,7 @@ hr_status hr_memory_region_open(hr_memory *memory, const char *name, int64_t byt
     if (bytes > room.left_bytes || bytes > INT64_MAX - page) return refuse(name, bytes, room, err);
     const int64_t mapped = hr_max(page, hr_round_up(bytes, page));
     void *base;
-    hr_status status = take(name, mapped, page, MADV_NOHUGEPAGE, &base, err);
+    hr_status status = map_pages(name, mapped, page, MADV_NOHUGEPAGE, &base, err);
     if (status) return status;
     memory->regions[memory->region_count++] = (hr_span){ base, mapped };
     memory->regions_bytes += mapped;
@@ -140,7 +141,7 @@ void hr_memory_region_trim(hr_memory *memory, hr_region *region)
     const int64_t page = hr_page_bytes();
     const int64_t kept = hr_max(page, hr_round_up(region->used, page));
     hr_span rest = { region->base + kept, span->bytes - kept };
-    if (rest.bytes > 0) hr_process_give_back(&rest, memory->processor);
+    if (rest.bytes > 0) hr_process_unmap(&rest, memory->processor);
     memory->regions_bytes -= span->bytes - kept;
     span->bytes = region->bytes = kept;
 }
@@ -150,7 +151,7 @@ void hr_memory_region_close(hr_memory *memory, hr_region *region)
     if (!region->base) return;
     hr_span *span = span_of(memory, region);
     memory->regions_bytes -= span->bytes;
-    hr_process_give_back(span, memory->processor);
+    hr_process_unmap(span, memory->processor);
     *span = memory->regions[--memory->region_count];
     *region = (hr_region){ 0 };
 }
@@ -161,16 +162,17 @@ hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks,
     void *base = 0;
     const int64_t page = hr_page_bytes();
     HR_ASSERT(bytes % page == 0);
-    hr_status status = bytes ? take("stacks", bytes, page, MADV_NOHUGEPAGE, &base, err) : HR_OK;
+    hr_status status = bytes ? map_pages("stacks", bytes, page, MADV_NOHUGEPAGE, &base, err)
+                             : HR_OK;
     if (status) return status;
     memory->stacks = (hr_span){ base, bytes };
     *stacks = base;
     return HR_OK;
 }
 
-/* What the run still has to take must be there before any of it is touched: past the limit of a
- * cgroup the kernel does not refuse, it kills. */
-static hr_status admit(const hr_plan *plan, hr_error *err)
+/* Checks that the rest of the run fits before any page is touched: beyond a cgroup limit, the
+ * kernel does not return an error but kills the process. */
+static hr_status check_run_fits(const hr_plan *plan, hr_error *err)
 {
     const hr_room room = hr_room_memory();
     const int64_t own = room.own_bytes ? room.own_bytes : hr_max(0, hr_process_now_bytes());
@@ -201,8 +203,8 @@ hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan,
     HR_ASSERT(plan->arena_bytes > 0 && plan->process_count > 0);
     const int64_t mapped = hr_round_up(plan->arena_bytes, hr_page_bytes());
     void *base;
-    hr_status status = admit(plan, err);
-    if (!status) status = take("arena", mapped, HUGE_BYTES, MADV_HUGEPAGE, &base, err);
+    hr_status status = check_run_fits(plan, err);
+    if (!status) status = map_pages("arena", mapped, HUGE_BYTES, MADV_HUGEPAGE, &base, err);
     if (status) return status;
     status = populate(base, mapped, interrupts, err);
     if (status) {
@@ -215,7 +217,7 @@ hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan,
     return HR_OK;
 }
 
-/* What is mapped now, by our own count and the kernel's. */
+/* Bytes mapped now: the image from /proc, the rest from our own counters. */
 static hr_status mapped_bytes(const hr_memory *memory, int64_t *bytes, hr_error *err)
 {
     hr_span own[HR_MEMORY_REGIONS_MAX + 2];
@@ -273,9 +275,9 @@ void hr_memory_close(hr_memory *memory)
     if (!memory || memory->state == HR_MEMORY_CLOSED) return;
     if (memory->state == HR_MEMORY_SEALED) atomic_fetch_sub(&sealed_count, 1);
     for (int32_t i = 0; i < memory->region_count; i++)
-        hr_process_give_back(&memory->regions[i], memory->processor);
-    hr_process_give_back(&memory->stacks, memory->processor);
+        hr_process_unmap(&memory->regions[i], memory->processor);
+    hr_process_unmap(&memory->stacks, memory->processor);
     hr_span arena = { memory->arena, hr_round_up(memory->arena_bytes, hr_page_bytes()) };
-    hr_process_give_back(&arena, memory->processor);
+    hr_process_unmap(&arena, memory->processor);
     *memory = (hr_memory){ 0 };
 }

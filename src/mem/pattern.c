@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/pattern.c - the mixed number of a word's place is its pattern. */
+/* mem/pattern.c - the pattern of a word is a hash of its index. */
 #include "mem/pattern.h"
 
 #include "base/assert.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/poison.h - bytes that nobody may touch for now. AddressSanitizer stops who does: HR_POISONS
- * is then defined. In other builds these are nothing. Both take whole multiples of 8 bytes. */
+/* mem/poison.h - marks arena bytes as inaccessible. AddressSanitizer reports accesses to them;
+ * HR_POISONS is then defined. In other builds these functions do nothing. Both take multiples of 8
+ * bytes. */
 #ifndef HR_MEM_POISON_H
 #define HR_MEM_POISON_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/proc.c - walks the lines of a text, and of a file that may be longer than its buffer. */
+/* mem/proc.c - reads a /proc file line by line; the file may be longer than the buffer. */
 #define _GNU_SOURCE
 #include "mem/proc.h"
 
@@ -21,7 +21,7 @@ void hr_mappings_close(hr_mappings *mappings)
     mappings->file = -1;
 }
 
-/* The next line, terminated in place; null at the end. */
+/* Returns the next line, null-terminated in place; null at the end. */
 static char *next_line(hr_mappings *mappings)
 {
     char *text = mappings->text;

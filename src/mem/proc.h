@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/proc.h - reads what the system writes about this process. Nothing here allocates, so that
- * measuring the process does not change it. */
+/* mem/proc.h - reads /proc/self/maps. Allocates nothing, so that measuring the process does not
+ * change it. */
 #ifndef HR_MEM_PROC_H
 #define HR_MEM_PROC_H
 
@@ -11,14 +11,14 @@
 typedef struct {
     uintptr_t first, end;
     bool readable, writable, shared;
-    char name[16]; /* as much of the path or of "[heap]" as goes in; may be empty */
+    char name[16]; /* the path or "[heap]", truncated; may be empty */
 } hr_mapping;
 
-/* A walk over the mappings of this process. Fields are the walk's own. */
+/* An iterator over the mappings of this process. Private fields. */
 typedef struct {
     int file;
-    int64_t first, last; /* the part of `text` that is not yet walked */
-    char text[8192];     /* one line at least: a path is at most 4,096 bytes */
+    int64_t first, last; /* unread part of `text` */
+    char text[8192];     /* holds at least one line: a path has at most 4,096 bytes */
 } hr_mappings;
 
 bool hr_mappings_open(hr_mappings *mappings);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/process.c - walks the mappings of the process, counts them and touches them. */
+/* mem/process.c - iterates over the mappings of the process, sums them and touches their pages. */
 #define _GNU_SOURCE
 #include "mem/process.h"
 
@@ -38,13 +38,14 @@ static hr_status unreadable(hr_error *err)
     return hr_fail(err, HR_FAILURE, "/proc/self/maps: cannot be read: %s", strerror(errno));
 }
 
-/* Pages of the kernel's that it never counts as ours: its clock and its old system calls. */
+/* Returns true for kernel pages that the RSS never includes: the clock and vsyscall pages. */
 static bool is_kernel(const hr_mapping *mapping)
 {
     return !strncmp(mapping->name, "[vvar", 5) || !strcmp(mapping->name, "[vsyscall]");
 }
 
-/* Shadow memory of a sanitizer has no name; the program's own anonymous pages are then lost too. */
+/* With a sanitizer, unnamed mappings are excluded because shadow memory has no name; this also
+ * excludes anonymous pages of the program. */
 static bool is_image(const hr_mapping *mapping)
 {
     if (!mapping->readable || is_kernel(mapping)) return false;
@@ -98,8 +99,8 @@ hr_status hr_process_populate(hr_error *err)
                    strerror(refused));
 }
 
-/* Several mappings can be the heap: in a forked child what is added does not join what was
- * inherited. */
+/* The heap can be several mappings: in a forked child, the kernel does not merge new heap with the
+ * inherited one. */
 hr_status hr_process_heap_bytes(int64_t *bytes, hr_error *err)
 {
     hr_mappings mappings;
@@ -113,9 +114,9 @@ hr_status hr_process_heap_bytes(int64_t *bytes, hr_error *err)
     return HR_OK;
 }
 
-/* One block as large as what is missing, taken and given back, makes the heap grow and stay. What
- * it can take without growing, the free top of the heap, is added; libc rounds its end up to a
- * page. */
+/* Grows the heap by allocating and freeing one block of the missing size; trimming is off, so the
+ * heap keeps its size. The free top of the heap is added, because it is used without growing the
+ * heap. libc rounds the end of the heap up to a page. */
 hr_status hr_process_heap_fix(hr_error *err)
 {
     int64_t heap;
@@ -143,9 +144,9 @@ static bool find_stack(hr_mapping *stack)
     return found;
 }
 
-/* The kernel puts arguments and environment at the top, and below them, at a random distance of up
- * to 8 KiB, the bytes that AT_RANDOM names. All frames take less than 27 of 32 parts of a stack; so
- * an environment below 32 KiB gets one stack, wherever it begins. */
+/* The kernel puts arguments and environment at the top of the stack. The AT_RANDOM bytes are below
+ * them, at a random distance of up to 8 KiB. All frames together need less than 27/32 of a stack,
+ * so an environment below 32 KiB needs only one stack size, wherever it begins. */
 int64_t hr_process_stack_bytes(void)
 {
     hr_mapping stack;
@@ -156,7 +157,7 @@ int64_t hr_process_stack_bytes(void)
     return hr_round_up(environment + HR_STACK_BYTES / 32 * 27, HR_STACK_BYTES);
 }
 
-/* The kernel counts the environment against the limit, as the plan does. */
+/* The kernel counts the environment towards the limit, like the plan. */
 hr_status hr_machine_check_stack(hr_error *err)
 {
     struct rlimit limit;
@@ -170,7 +171,7 @@ hr_status hr_machine_check_stack(hr_error *err)
                    (long long)needed / 1024);
 }
 
-/* A frame as deep as any that may be missing; only pages above `last` are touched. */
+/* The frame is as deep as the largest missing part; only pages above `last` are touched. */
 static __attribute__((noinline)) void touch_down_to(uintptr_t last, int64_t page_bytes)
 {
     volatile char deep[2 * HR_STACK_BYTES];
@@ -199,7 +200,7 @@ int32_t hr_process_processor(void)
 
 enum { PROCESSOR_SETS = 16 }; /* 16,384 processors */
 
-/* Moves this thread to a processor that its affinity allows; `before` is then that affinity. */
+/* Moves this thread to a processor within its affinity mask. Stores the old mask in `before`. */
 static bool move_to(int32_t processor, cpu_set_t before[PROCESSOR_SETS])
 {
     cpu_set_t there[PROCESSOR_SETS];
@@ -211,7 +212,7 @@ static bool move_to(int32_t processor, cpu_set_t before[PROCESSOR_SETS])
     return sched_setaffinity(0, bytes, there) == 0;
 }
 
-void hr_process_give_back(hr_span *span, int32_t processor)
+void hr_process_unmap(hr_span *span, int32_t processor)
 {
     cpu_set_t before[PROCESSOR_SETS];
     if (!span->base) return;
@@ -221,16 +222,16 @@ void hr_process_give_back(hr_span *span, int32_t processor)
     *span = (hr_span){ 0 };
 }
 
-/* What Linux reports as resident is the sum of shared counters (anonymous pages, pages of files,
- * of shared memory), without what single processors have not added to them yet. From 6.2 on that is
- * less than a batch of max(32, 2 x processors online) pages for each processor and counter
- * (percpu_counter, lib/percpu_counter.c; rss_stat of mm_struct); before, at most 64 for each task
- * (SPLIT_RSS_COUNTING, mm/memory.c). Pages that came and are not yet added make the figure too
- * small; only pages that went can make it too large. Those of any number go in one way here,
- * hr_process_give_back, on one thread and one processor: that is one batch of anonymous pages, and
- * not one for each processor. A second stands for the pages of files that went before: those of
- * data segments that were replaced by copies, and what the loader unmapped, some dozens in all.
- * Processors that are offline are counted too, so that one that comes back changes nothing. */
+/* Linux computes the RSS from shared counters (anonymous pages, file pages, shared memory), without
+ * the changes that each processor has not added to them yet. Since 6.2 this is less than a batch of
+ * max(32, 2 x processors online) pages per processor and counter (percpu_counter,
+ * lib/percpu_counter.c; rss_stat of mm_struct); before, at most 64 per task (SPLIT_RSS_COUNTING,
+ * mm/memory.c). Pending additions make the RSS too small; only pending removals make it too large.
+ * Large numbers of pages are freed in one place only, hr_process_unmap, on one thread and one
+ * processor: that is one batch of anonymous pages, not one per processor. The second batch covers
+ * file pages that were freed before: pages of data segments that were replaced by copies, and what
+ * the loader unmapped, a few dozen in total. Offline processors are counted too, so that one that
+ * comes online changes nothing. */
 int64_t hr_process_counter_bytes(void)
 {
     return 2 * hr_max(64, 2 * sysconf(_SC_NPROCESSORS_CONF)) * hr_page_bytes();
@@ -239,11 +240,12 @@ int64_t hr_process_counter_bytes(void)
 int64_t hr_process_kernel_bytes(int64_t process_bytes, int32_t threads)
 {
     const int64_t page = hr_page_bytes(), MiB = 1 << 20;
-    const int64_t entries = page / 8; /* of a table; a huge page keeps a table in reserve */
+    const int64_t entries = page / 8; /* per page table; a huge page keeps one table in reserve */
     const int64_t tables = process_bytes / page / entries + 1;
-    const int64_t scattered = 64;          /* upper levels, and tables that are hardly filled */
-    const int64_t thread_bytes = 48 << 10; /* 16 KiB of stack; the task with AMX state, 20 KiB */
-    const int64_t files_bytes = 4 * MiB;   /* read-ahead, and pages on their way to the disk */
+    const int64_t scattered = 64;          /* upper levels, and nearly empty tables */
+    const int64_t thread_bytes = 48 << 10; /* 16 KiB of stack; task structure with AMX state, 20
+                                            * KiB */
+    const int64_t files_bytes = 4 * MiB;   /* read-ahead, and dirty pages not yet on disk */
     return (tables + scattered) * page + threads * thread_bytes + files_bytes;
 }
 

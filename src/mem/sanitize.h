@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/sanitize.h - which sanitizer this build is made for: gcc defines a macro, clang a feature. */
+/* mem/sanitize.h - detects the sanitizer of this build: gcc defines a macro, clang a feature. */
 #ifndef HR_MEM_SANITIZE_H
 #define HR_MEM_SANITIZE_H
 

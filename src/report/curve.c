@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/curve.c - four lines of bars over a floor: the least that is alive has the lowest bar, so
- * that what moves is seen and what always stays is not. */
+/* report/curve.c - draws four lines of bars. The lowest bar is the minimum of live bytes and not
+ * zero, so that changes are visible above the constant part. */
 #include "report/curve.h"
 
 #include "base/checked.h"
@@ -8,7 +8,7 @@
 
 enum { LINES = 4 };
 
-/* Parts of a bar's full height, 1 to `most`. */
+/* Height of a bar in units of 1 / `most` of the full height, 1 to `most`. */
 static int64_t height_of(int64_t bytes, int64_t least, int64_t peak, int64_t most)
 {
     if (peak == least) return most;
@@ -30,7 +30,7 @@ void hr_curve_put(hr_writer *writer, const hr_plan_details *details, bool blocks
         hr_count_print(labelled, digits);
         hr_put(writer, "  %*s  ", HR_WORDS_BYTES_COLUMNS - 2,
                line == LINES - 1 || line == 0 ? digits : "");
-        int32_t columns = details->curve_count; /* no blanks at the end of a line */
+        int32_t columns = details->curve_count; /* no trailing blanks */
         while (columns > 0 &&
                height_of(details->curve[columns - 1], least, peak, LINES * steps) <= line * steps)
             columns--;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/details.c - counts what is alive, when, and whose it is.
+/* report/details.c - counts live bytes per step and by component.
  *
- * At a step the bytes of a storage belong to the buffer that was born in it last: those before have
- * died and handed it on. */
+ * At each step, the bytes of a storage belong to the buffer whose lifetime in it began last:
+ * earlier buffers have ended and passed it on. */
 #include "report/details.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "plan/lifetimes.h"
 #include "report/labels.h"
 
-/* Components: those of state and of sums by role, activations by what they are to their layer. */
+/* Components: persistent values and sums by role, activations by kind. */
 enum {
     PART_WEIGHTS,
     PART_MASTERS,
@@ -23,7 +23,7 @@ enum {
     PART_TABLES,
     PART_SCRATCH,
     PART_WORK,
-    PART_STREAM, /* kept, and in no layer */
+    PART_STREAM, /* saved, outside of the layers */
     PART_KEPT,   /* + hr_intermediate */
     PARTS = PART_KEPT + HR_INTERMEDIATES
 };
@@ -54,13 +54,13 @@ static const struct {
     [PART_KEPT + HR_INTERMEDIATE_ACTIVATION] = { "MLP activations", KEPT },
 };
 
-enum { USE_FORWARD = 1, USE_LATER = 2 }; /* written in the forward pass; read after it */
+enum { USE_FORWARD = 1, USE_LATER = 2 }; /* written in forward; read after forward */
 
 typedef struct {
     const hr_compiled *compiled;
-    int64_t *alive; /* [step_count] */
-    int32_t *owner; /* [storage_count] buffer that has it at the peak, or HR_NONE */
-    uint8_t *uses;  /* [buffer_count] of roots */
+    int64_t *alive; /* [step_count] live bytes */
+    int32_t *owner; /* [storage_count] buffer that uses it at the peak, or HR_NONE */
+    uint8_t *uses;  /* [buffer_count] for buffers of root tensors */
 } counting;
 
 /* ---- tables */
@@ -71,7 +71,7 @@ static int32_t root_of(const hr_plan *plan, int32_t buffer)
     return buffer;
 }
 
-/* Which values go from the forward to the backward pass of the training step. */
+/* Finds the values that the backward pass of the training step reads from the forward pass. */
 static void find_uses(const counting *c)
 {
     const hr_program *program = &c->compiled->program;
@@ -104,7 +104,7 @@ static void find_owners(const counting *c)
     }
 }
 
-/* Queries, keys and values have one line, be they one buffer or three. */
+/* Queries, keys and values share a line, in one buffer or three. */
 static int32_t kind_of(hr_intermediates set)
 {
     const hr_intermediates qkv = 1u << HR_INTERMEDIATE_Q | 1u << HR_INTERMEDIATE_K |
@@ -134,9 +134,9 @@ static int32_t part_of(const counting *c, int32_t b)
     return tensor->layer == HR_NONE ? PART_STREAM : PART_KEPT + kind_of(tensor->intermediates);
 }
 
-/* ---- what is said */
+/* ---- output */
 
-static void say(hr_plan_part *part, const char *name, const char *why, int64_t bytes)
+static void add_part(hr_plan_part *part, const char *name, const char *why, int64_t bytes)
 {
     hr_writer writer = { part->name, sizeof part->name };
     hr_put(&writer, "%s", name);
@@ -145,7 +145,7 @@ static void say(hr_plan_part *part, const char *name, const char *why, int64_t b
     part->bytes = bytes;
 }
 
-static void say_lines(const hr_plan *plan, hr_plan_details *details)
+static void add_lines(const hr_plan *plan, hr_plan_details *details)
 {
     static const char *const whys[][2] = {
         { "image", "program and shared libraries" },
@@ -161,19 +161,19 @@ static void say_lines(const hr_plan *plan, hr_plan_details *details)
         for (size_t k = 0; k < sizeof whys / sizeof *whys; k++)
             if (!strcmp(name, whys[k][0])) why = whys[k][1];
         if (plan->process[i].bytes)
-            say(&details->lines[details->line_count++], name, why, plan->process[i].bytes);
+            add_part(&details->lines[details->line_count++], name, why, plan->process[i].bytes);
     }
 }
 
-/* Reading a batch, the step, what comes before an update and the update: a training step is all
- * that is no phase of its own. */
+/* Returns true for the sections of a training step: fetch, step, pre-update and update. The other
+ * sections are phases of their own. */
 static bool is_training(const char *section)
 {
     return strcmp(section, "load") && strcmp(section, "evaluation") && strcmp(section, "sample") &&
            strcmp(section, "save");
 }
 
-static void say_phases(const counting *c, bool reads, hr_plan_details *details)
+static void add_phases(const counting *c, bool reads, hr_plan_details *details)
 {
     static const char *const sections[] = {
         "load", "step", "step", "evaluation", "sample", "save"
@@ -195,11 +195,11 @@ static void say_phases(const counting *c, bool reads, hr_plan_details *details)
             if (is_training(section)) section = "step";
             if (!strcmp(section, sections[k])) most = hr_max(most, c->alive[s]);
         }
-        if (most) say(&details->phases[details->phase_count++], names[k], whys[k], most);
+        if (most) add_part(&details->phases[details->phase_count++], names[k], whys[k], most);
     }
 }
 
-static void say_parts(const counting *c, hr_plan_details *details)
+static void add_parts(const counting *c, hr_plan_details *details)
 {
     const hr_plan *plan = &c->compiled->plan;
     int64_t sums[PARTS] = { 0 };
@@ -210,13 +210,14 @@ static void say_parts(const counting *c, hr_plan_details *details)
         for (int32_t k = 1; k < PARTS; k++)
             if (sums[k] > sums[best]) best = k;
         if (sums[best] == 0) return;
-        say(&details->parts[details->part_count++], parts[best].name, parts[best].why, sums[best]);
+        add_part(&details->parts[details->part_count++], parts[best].name, parts[best].why,
+                 sums[best]);
         sums[best] = 0;
     }
 }
 
-/* Values of one name and size in several layers are one entry. */
-static bool alike(const counting *c, int32_t a, int32_t b)
+/* Values of the same name and size in several layers are combined. */
+static bool is_same_value(const counting *c, int32_t a, int32_t b)
 {
     const hr_plan *plan = &c->compiled->plan;
     const hr_tensor *tensors = c->compiled->program.tensors;
@@ -226,16 +227,16 @@ static bool alike(const counting *c, int32_t a, int32_t b)
     return !strcmp(tensors[plan->buffers[a].tensor].name, tensors[plan->buffers[b].tensor].name);
 }
 
-static bool said(const counting *c, const int32_t *before, int32_t count, int32_t b)
+static bool already_added(const counting *c, const int32_t *before, int32_t count, int32_t b)
 {
     for (int32_t i = 0; i < count; i++)
-        if (alike(c, before[i], b)) return true;
+        if (is_same_value(c, before[i], b)) return true;
     return false;
 }
 
 enum { NAME_SHOWN = 42 };
 
-static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
+static void describe_tensor(const counting *c, int32_t b, hr_plan_part *part)
 {
     const hr_plan *plan = &c->compiled->plan;
     const hr_buffer *buffer = &plan->buffers[b];
@@ -246,9 +247,9 @@ static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
     hr_writer writer = { why, sizeof why };
     int32_t count = 0;
     for (int32_t i = 0; i < plan->storage_count; i++)
-        count += c->owner[i] != HR_NONE && alike(c, b, c->owner[i]);
+        count += c->owner[i] != HR_NONE && is_same_value(c, b, c->owner[i]);
     if (tensor) hr_label_tensor(tensor, name);
-    if (count > 1) { /* of several layers: without the layer of this one */
+    if (count > 1) { /* several layers: omit the layer number of this one */
         hr_writer of_many = { name, sizeof name };
         hr_tensor any = *tensor;
         any.layer = HR_NONE;
@@ -257,13 +258,13 @@ static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
         hr_put(&of_many, " (%d layers)", count);
     }
     hr_put(&writer, "%s", parts[part_of(c, b)].name);
-    /* Of a long name the end says which it is; what it is stands beside it. */
+    /* Truncate a long name at its start, because the end identifies the value. */
     const size_t length = strlen(name);
     if (length > NAME_SHOWN) memmove(name, name + length - NAME_SHOWN, NAME_SHOWN + 1);
-    say(part, name, why, count * buffer->bytes);
+    add_part(part, name, why, count * buffer->bytes);
 }
 
-static void say_largest(const counting *c, hr_plan_details *details)
+static void add_largest(const counting *c, hr_plan_details *details)
 {
     const hr_plan *plan = &c->compiled->plan;
     int32_t chosen[HR_PLAN_LARGEST_MOST], count = 0;
@@ -271,18 +272,18 @@ static void say_largest(const counting *c, hr_plan_details *details)
         int32_t best = HR_NONE;
         for (int32_t i = 0; i < plan->storage_count; i++) {
             const int32_t b = c->owner[i];
-            if (b == HR_NONE || said(c, chosen, count, b)) continue;
+            if (b == HR_NONE || already_added(c, chosen, count, b)) continue;
             if (best == HR_NONE || plan->buffers[b].bytes > plan->buffers[best].bytes) best = b;
         }
         if (best == HR_NONE) break;
         chosen[count] = best;
-        say_tensor(c, best, &details->largest[count++]);
+        describe_tensor(c, best, &details->largest[count++]);
     }
     details->largest_count = count;
 }
 
-/* A training step: a batch is read, forward, backward, update. */
-static void say_curve(const counting *c, hr_plan_details *details)
+/* A training step: fetch, forward, backward, update. */
+static void add_curve(const counting *c, hr_plan_details *details)
 {
     const hr_program *program = &c->compiled->program;
     int32_t first = program->step_count, last = -1;
@@ -323,10 +324,10 @@ hr_status hr_details(const hr_compiled *compiled, bool reads, hr_region *scratch
     details->step_count = program->step_count;
     details->peak_step = plan->peak_step;
     hr_label_step(program, plan->peak_step, details->peak);
-    say_lines(plan, details);
-    say_phases(&c, reads, details);
-    say_parts(&c, details);
-    say_largest(&c, details);
-    say_curve(&c, details);
+    add_lines(plan, details);
+    add_phases(&c, reads, details);
+    add_parts(&c, details);
+    add_largest(&c, details);
+    add_curve(&c, details);
     return HR_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/doctor.c - asks the system, and believes nothing that was set when this was built. */
+/* report/doctor.c - queries the machine at run time, independent of build settings. */
 #include "headroom/doctor.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void copy_word(char *target, size_t bytes, const char *from, size_t lengt
     snprintf(target, bytes, "%.*s", (int)length, from);
 }
 
-/* Bytes of a line "<name>:   123 kB" of /proc/meminfo, -1 when it is not there. */
+/* Bytes of a line "<name>:   123 kB" of /proc/meminfo; -1: missing. */
 static int64_t meminfo_bytes(const char *text, const char *name)
 {
     const int64_t kilobytes = hr_small_file_number(text, name);
@@ -49,7 +49,7 @@ static void read_processor(hr_machine *machine)
     copy_word(machine->processor, sizeof machine->processor, name, strcspn(name, "\n"));
 }
 
-/* The word in brackets of "always [madvise] never". */
+/* Reads the word in brackets of "always [madvise] never". */
 static void read_huge_pages(hr_machine *machine)
 {
     char text[128];

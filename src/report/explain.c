@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/explain.c - prints a plan. Sizes in exact bytes with MiB or GiB beside them, aligned;
- * what is most important first, the strategy as YAML last. */
+/* report/explain.c - prints a plan. Sizes are exact bytes with MiB or GiB beside them, aligned; the
+ * most important lines first, the strategy as YAML last. */
 #include "report/explain.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void put_line(hr_writer *writer, const char *name, int64_t bytes, int64_t
     hr_put(writer, "%s%s\n", *why ? "  " : "", why);
 }
 
-/* A line, or one for each part of a long one. */
+/* Prints the text on one line, or split over several. */
 static void put_initialization(hr_writer *writer, const char *text)
 {
     enum { LINE_MOST = 84 };
@@ -95,7 +95,7 @@ static void put_time(hr_writer *writer, const hr_style *style, const hr_config *
     hr_put(writer, "\n");
 }
 
-/* A plan for another machine is worth making: it is a note, and `train` refuses the plan here. */
+/* A plan for another machine is useful, so this is only a note; `train` refuses the plan here. */
 static void put_machine(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
 {
     if (!config->memory.budget || !answer->memory_bytes) return;
@@ -164,7 +164,7 @@ static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_de
                                                        : "the peak of the run is in another phase");
 }
 
-/* The arena, how far it is above the floor, and what is proven of that. */
+/* Prints the arena size, its distance from the floor, and the proven bound. */
 static void put_packing(hr_writer *writer, const hr_plan_answer *answer)
 {
     const int64_t open = answer->arena_bytes - answer->bound_bytes, most = answer->arena_bytes;
@@ -208,7 +208,7 @@ static int64_t largest_of(const hr_plan_part *parts, int32_t count)
 static void put_parts(hr_writer *writer, const hr_style *style, const char *title,
                       const hr_plan_part *parts, int32_t count, int64_t largest)
 {
-    int64_t columns = 26; /* whole names, aligned */
+    int64_t columns = 26; /* full names, aligned */
     for (int32_t i = 0; i < count; i++) columns = hr_max(columns, (int64_t)strlen(parts[i].name));
     if (count) hr_put(writer, "\n%s%s%s\n", style->title, title, style->plain);
     for (int32_t i = 0; i < count; i++) {

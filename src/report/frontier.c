@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/frontier.c - bytes go to the right, on a scale of ratios; tokens a second go up. Between
- * two points the left one is the plan that a budget gets: so the line is a staircase. */
+/* report/frontier.c - bytes are on the x axis (logarithmic), tokens per second on the y axis.
+ * Between two points, a budget gets the plan of the left one, so the line is a staircase. */
 #include "report/frontier.h"
 
 #include <math.h>
@@ -118,14 +118,14 @@ static void put_table(const hr_frontier *f, hr_writer *w)
 
 /* ---- the plots */
 
-/* Where a value lies between two ends, 0 to 1. */
+/* Position of a value between two ends, 0 to 1. */
 static double share(double value, double low, double high)
 {
     return high > low ? (value - low) / (high - low) : 0;
 }
 
 typedef struct {
-    double low, high, step; /* of tokens a second: ticks at multiples of step from low to high */
+    double low, high, step; /* tokens per second: ticks at multiples of step from low to high */
     double left, right;     /* logarithms of bytes */
 } frame;
 
@@ -210,7 +210,7 @@ static void draw_axes(const frame *at, hr_writer *w)
         hr_put(w, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.5g</text>\n", LEFT - 8, y + 4,
                tokens);
     }
-    /* Five marks at even ratios: the ends are those of the plans. */
+    /* Five ticks at equal ratios, from the first plan to the last. */
     for (int32_t i = 0; i <= 4; i++) {
         const double bytes = exp2(at->left + (at->right - at->left) * i / 4);
         const double x = svg_x(at, bytes);
@@ -264,7 +264,7 @@ void hr_frontier_draw(const hr_frontier *frontier, hr_writer *w)
     hr_put(w, "</svg>\n");
 }
 
-/* ---- the other questions */
+/* ---- largest and smallest */
 
 static void put_value(hr_writer *w, int columns, const char *key, int64_t value, int64_t bytes)
 {
@@ -310,7 +310,7 @@ static void put_why(const hr_largest *a, hr_writer *w)
     }
 }
 
-/* A batch beyond the micro-batch costs time alone: gradients accumulate. */
+/* A batch larger than the micro-batch needs no more memory, only time: gradients accumulate. */
 static void put_at_once(const hr_largest *a, hr_writer *w)
 {
     char size[64];

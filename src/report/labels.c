@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/labels.c - the product of a step is named for the parameter it has to do with. */
+/* report/labels.c - names a step by its parameter. */
 #include "report/labels.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "graph/op.h"
 #include "headroom/config.h"
 
-/* Parts of parameters' names, and what they do; of several that fit the first. */
+/* Substrings of parameter names and their meaning; the first match counts. */
 static const struct {
     const char *part, *role;
 } roles[] = { { "query_key_value", "query, key and value projection" },
@@ -34,10 +34,10 @@ static const struct {
               { "pos_emb", "position embedding" },
               { "head", "logits" } };
 
-/* Operations without a parameter, and what some do to theirs. */
+/* Labels of operations without a parameter, and of some with one. */
 static const struct {
     const char *op, *words;
-    bool of_parameter; /* the words stand before its name */
+    bool of_parameter; /* the label precedes the name of the parameter */
 } op_labels[] = { { "linear_dx", "input gradient", false },
                   { "linear_dw", "weight gradient", false },
                   { "attention_bwd", "attention", false },
@@ -73,7 +73,7 @@ static bool belongs(const hr_param *param, int32_t tensor)
            tensor == param->moment[1] || tensor == param->average;
 }
 
-/* The first parameter that a step has to do with, or null. */
+/* Returns the first parameter that a step reads or writes, or null. */
 static const hr_param *param_of(const hr_program *program, const hr_step *step)
 {
     int32_t operands[HR_IN_MAX + HR_OUT_MAX], count = 0;
@@ -149,7 +149,7 @@ void hr_label_tensor(const hr_tensor *tensor, char text[HR_PLAN_NAME_BYTES])
     hr_writer writer = { text, HR_PLAN_NAME_BYTES };
     const bool rows = tensor->role == HR_ROLE_ACTIVATION;
     if (rows && tensor->layer != HR_NONE) hr_put(&writer, "layer %d ", tensor->layer);
-    const bool gradient = !strncmp(tensor->name, "d.", 2); /* of an activation */
+    const bool gradient = !strncmp(tensor->name, "d.", 2); /* gradient of an activation */
     hr_put(&writer, "%s%s", gradient ? "gradient of " : "", tensor->name + 2 * gradient);
 }
 

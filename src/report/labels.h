@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/labels.h - a step, a tensor and a number of bytes as people say them. */
+/* report/labels.h - readable labels for steps, tensors and sizes. */
 #ifndef HR_REPORT_LABELS_H
 #define HR_REPORT_LABELS_H
 
@@ -7,19 +7,19 @@
 #include "graph/program.h"
 #include "headroom/plan.h"
 
-/* What a step is: "layer 3 backward, MLP down-projection, gradient of its weight". */
+/* Describes a step: "layer 3 backward, MLP down-projection, gradient of its weight". */
 void hr_label_step(const hr_program *program, int32_t step, char text[HR_PLAN_NAME_BYTES]);
 
-/* A tensor by its whole name, with its layer where the name does not say it: "layer 3 up". */
+/* Full name of a tensor, with its layer if the name does not include it: "layer 3 up". */
 void hr_label_tensor(const hr_tensor *tensor, char text[HR_PLAN_NAME_BYTES]);
 
-/* The section that a step belongs to: a child of the run. */
+/* Section of a step: a child loop of the run. */
 int32_t hr_label_section(const hr_program *program, int32_t step);
 
 enum { HR_WORDS_BYTES_COLUMNS = 21 };
 
-/* Exact bytes, right-aligned in HR_WORDS_BYTES_COLUMNS, and the size in the unit that suits
- * `largest`, the largest number of the same table. */
+/* Prints exact bytes, right-aligned in HR_WORDS_BYTES_COLUMNS, and the size in the unit that suits
+ * `largest`, the largest number of the table. */
 void hr_label_put_bytes(hr_writer *writer, int64_t bytes, int64_t largest);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/listing.c - walks the steps and says where loops begin. */
+/* report/listing.c - lists the steps, with a line where each loop begins. */
 #include "report/listing.h"
 
 #include "base/writer.h"
@@ -7,7 +7,7 @@
 
 enum { DEPTH_MOST = 16 };
 
-/* Loops around a step below the run, the outermost first. Returns how many. */
+/* Stores the loops around a step, outermost first, without the run. Returns their number. */
 static int32_t loops_around(const hr_program *program, int32_t s, int32_t around[DEPTH_MOST])
 {
     int32_t depth = 0;

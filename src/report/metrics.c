@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/metrics.c - lines are formatted whole and written with one call each, so that a reader
- * that follows the file sees whole objects. */
+/* report/metrics.c - each line is written with a single call, so that a reader that follows the
+ * file sees complete objects. */
 #define _GNU_SOURCE
 #include "report/metrics.h"
 
@@ -22,8 +22,8 @@
 
 /* ---- the file */
 
-/* What opens a named pipe before its reader has waits for it, but not for ever. Only the opening
- * may not wait: a reader that is slow loses nothing. */
+/* Opening a named pipe waits for its reader, but with a time limit. Only the open has a limit: a
+ * slow reader loses nothing. */
 static int open_there(const char *path, int flags)
 {
     int fd = -1;
@@ -56,13 +56,13 @@ hr_status hr_metrics_open(hr_metrics *metrics, const char *path, char *line, hr_
     return HR_OK;
 }
 
-/* Keys that each kind of line begins with. The last one is alone where a run ended before its first
+/* First keys of each kind of line. A file has only the last kind if the run ended before its first
  * step. */
 static const char *const beginnings[] = { "step", "event", "arena_bytes_planned" };
 static const char save_beginning[] = "{\"event\":\"save\",";
 enum { BEGINNINGS = sizeof beginnings / sizeof *beginnings };
 
-/* Whether a whole line is an object with one of the keys. The text is written to. */
+/* Returns true when a complete line is an object with one of the keys. Modifies the text. */
 static bool is_ours(char *text, int64_t bytes)
 {
     hr_json json = hr_json_over(text, bytes);
@@ -78,8 +78,8 @@ static bool is_ours(char *text, int64_t bytes)
     }
 }
 
-/* Whether a text without an end of line is what a kill left of our first line, or lost power, after
- * which a file may have its length and zeros in it. */
+/* Returns true when a text without a newline can be the rest of our first line after a kill or a
+ * power loss. After a power loss the file can have its length but contain zeros. */
 static bool is_part_of_ours(const char *text, int64_t bytes)
 {
     int64_t zeros = 0;
@@ -106,7 +106,7 @@ static hr_status check_first_line(int file, const char *path, int64_t bytes, boo
     return hr_fail(err, HR_CORRUPT, "%s exists and is not a metrics file; give another path", path);
 }
 
-/* Whether a line ends at `keep_bytes`, and the file is ours. */
+/* Checks that a line ends at `keep_bytes` and that the file is ours. */
 static hr_status check_kept(int file, const char *path, int64_t bytes, int64_t keep_bytes,
                             char *line, hr_error *err)
 {
@@ -125,7 +125,7 @@ static hr_status check_kept(int file, const char *path, int64_t bytes, int64_t k
     return status;
 }
 
-/* Only what may be a file of metrics already is looked at. */
+/* Returns true for regular files: only these can be checked. */
 static bool is_file(const char *path)
 {
     struct stat there;
@@ -220,7 +220,7 @@ hr_status hr_metrics_close(hr_metrics *metrics, hr_error *err)
 
 /* ---- a line */
 
-/* Cuts the file behind its whole lines. A pipe or a device cannot be cut, and need not be. */
+/* Truncates the file after its last complete line. Pipes and devices need no truncation. */
 static bool cut(const hr_metrics *metrics)
 {
     while (ftruncate(metrics->fd, metrics->bytes) != 0)
@@ -244,13 +244,13 @@ static hr_status write_line(hr_metrics *metrics, int64_t length, hr_error *err)
     if (code)
         return hr_fail(err, HR_FAILURE, "the metrics %s cannot be written: %s", metrics->path,
                        hr_reason(code));
-    /* So that after lost power no line lies behind zeros where the first one was. */
+    /* Flush the empty file, so that after a power loss no line follows zeros. */
     if (metrics->bytes == 0) (void)!fdatasync(metrics->fd);
     metrics->bytes += length;
     return HR_OK;
 }
 
-/* JSON has no word for what is not finite. */
+/* Non-finite numbers become null, because JSON has no words for them. */
 static const char *print_json(double value, char text[HR_REAL_BYTES])
 {
     return isfinite(value) ? hr_real_print(value, text) : "null";
@@ -306,7 +306,7 @@ hr_status hr_metrics_write_last(hr_metrics *metrics, const hr_metrics_last *last
 
 /* ---- events */
 
-/* A text as a member's value, and that it was cut; room is left for what ends the line. */
+/* Writes a text as a value, and "cut" if it was truncated; leaves room for the end of the line. */
 static void put_text(hr_writer *w, const char *name, const char *text, int64_t bytes)
 {
     const int64_t end_bytes = 128;

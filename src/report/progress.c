@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/progress.c - the line is padded over the one before, so no escape codes are needed. */
+/* report/progress.c - pads the line over the previous one, so that no escape codes are needed. */
 #include "headroom/progress.h"
 
 #include <math.h>
@@ -72,7 +72,7 @@ static int32_t terminal_columns(int fd)
     return known ? size.ws_col : 80;
 }
 
-/* Writes `\r`, the text and enough blanks to cover the line before, and then `behind`. */
+/* Writes `\r`, the text, enough blanks to cover the previous line, and then `behind`. */
 static void rewrite(hr_progress *progress, const char *text, int32_t length, const char *behind)
 {
     char out[2 * HR_PROGRESS_BYTES + 4];
@@ -88,7 +88,7 @@ static bool is_due(const hr_progress *progress, int64_t now_ns)
     return progress->terminal && !soon;
 }
 
-/* The last column stays free: a full line would wrap, and be rewritten one line lower. */
+/* The last column stays free: a full line would wrap, and the next one would be written below. */
 static void show(hr_progress *progress, const char *text, int64_t now_ns)
 {
     const int64_t columns = hr_min(terminal_columns(progress->fd) - 1, HR_PROGRESS_BYTES - 1);

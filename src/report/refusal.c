@@ -25,7 +25,7 @@ static const hr_plan_part *largest_of(const hr_plan_part *parts, int32_t count)
     return most;
 }
 
-/* A change as the table has it. */
+/* A row of the table. */
 typedef struct {
     char needs[HR_COUNT_BYTES], size[HR_COUNT_BYTES], gained[HR_COUNT_BYTES],
         price[HR_PLAN_NAME_BYTES + 32];
@@ -45,7 +45,7 @@ static change_row row_of(const hr_plan_change *change, int64_t largest)
     return row;
 }
 
-/* Columns as wide as what is in them, so that changes of a large model stay readable. */
+/* Columns are as wide as their contents, so that large models stay readable. */
 static void put_table(hr_writer *writer, const hr_plan_change *changes, int32_t count)
 {
     static const char needs[] = "needs", gained[] = "saves";
@@ -78,7 +78,7 @@ static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_
                style->plain, pairs ? " (two keys at a time)" : "");
         put_table(writer, details->changes, details->change_count);
     } else hr_put(writer, "\nno change of one or two keys was found that makes it fit\n");
-    if (beside) /* no budget makes a machine larger */
+    if (beside) /* a budget does not make a machine larger */
         hr_put(
             writer,
             "  or free memory until %s bytes are available: the smallest plan, %.3g s per step\n",
@@ -95,7 +95,7 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     const hr_plan_part *line = largest_of(details->lines, details->line_count);
     const hr_plan_part *part = largest_of(details->parts, details->part_count);
     hr_put(writer, "%sdoes not fit%s\n", style.bad, style.plain);
-    /* A budget is for the process; a machine also has to hold what the kernel keeps for it. */
+    /* A budget is for the process; the machine also needs memory for the kernel. */
     const int64_t beside = config->memory.budget ? 0 : answer->kernel_bytes;
     const int64_t most = hr_max(answer->minimum_bytes, answer->available_bytes);
     put_line(writer, "needs at least", answer->minimum_bytes, most, "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/style.h - the few escapes that a terminal is given; empty strings for everything else. */
+/* report/style.h - escape codes for terminals; empty strings for other outputs. */
 #ifndef HR_REPORT_STYLE_H
 #define HR_REPORT_STYLE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report/tensorboard.c - a record is a length, its checksum, an event, its checksum; an event is a
- * message of protocol buffers, of which these few fields are needed:
+ * protocol buffer, of which these fields are needed:
  *
  *     Event { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5;
  *             SessionLog session_log = 7; }
@@ -21,7 +21,7 @@
 #include "base/crc32c.h"
 #include "base/file.h"
 
-/* A key of a field: its number, and how its value is written. */
+/* The wire type of a field, which is part of its key. */
 enum { VARINT = 0, EIGHT_BYTES = 1, WITH_LENGTH = 2, FOUR_BYTES = 5 };
 enum {
     RECORD_BYTES = HR_TENSORBOARD_RECORD_BYTES,
@@ -49,7 +49,7 @@ static void put(message *m, const void *bytes, int64_t count)
     m->used += count;
 }
 
-/* Seven bits a byte, the lowest first. */
+/* Writes seven bits per byte, lowest first. */
 static void put_varint(message *m, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7) put(m, &(uint8_t){ (uint8_t)(value | 0x80) }, 1);
@@ -68,7 +68,7 @@ static void put_bytes(message *m, int32_t field, const void *bytes, int64_t coun
     put(m, bytes, count);
 }
 
-/* Numbers lie as this processor has them, the lowest byte first. */
+/* Numbers are little-endian, like this processor. */
 static message event_at(double wall_seconds, int64_t step)
 {
     message m = { .used = 0 };
@@ -93,20 +93,20 @@ static void put_scalar(message *summary, const scalar *s)
 
 /* ---- records */
 
-/* Masked, since a checksum of what holds checksums says little. */
+/* The checksum is masked: a CRC of data that contains CRCs is weak. */
 static uint32_t checksum(const hr_tensorboard *board, const void *bytes, int64_t count)
 {
     const uint32_t crc = hr_crc32c(bytes, count, board->instruction);
     return (crc >> 15 | crc << 17) + 0xa282ead8;
 }
 
-static hr_status cannot(const hr_tensorboard *board, const char *what, int code, hr_error *err)
+static hr_status fail(const hr_tensorboard *board, const char *what, int code, hr_error *err)
 {
     return hr_fail(err, HR_FAILURE, "%.300s/%s: cannot be %s: %s", board->directory, board->name,
                    what, hr_reason(code));
 }
 
-/* Cuts the file behind its whole records. */
+/* Truncates the file after its last complete record. */
 static bool cut(const hr_tensorboard *board)
 {
     while (ftruncate(board->fd, board->bytes) != 0)
@@ -127,7 +127,7 @@ hr_status hr_tensorboard_push(hr_tensorboard *board, hr_error *err)
         else code = count < 0 ? errno : ENOSPC;
         if (code) board->cut_due = !cut(board);
     }
-    if (code) return cannot(board, "written", code, err);
+    if (code) return fail(board, "written", code, err);
     board->bytes += board->used;
     board->used = 0;
     return HR_OK;
@@ -147,7 +147,7 @@ static void add_record(hr_tensorboard *board, const message *m)
     HR_ASSERT(board->used <= HR_TENSORBOARD_BYTES);
 }
 
-/* A clock that went back is as good a reason to write as one that went on. */
+/* Flushes also when the clock was set back. */
 static bool is_due(const hr_tensorboard *board, double wall_seconds)
 {
     const double passed = wall_seconds - board->tried_seconds;
@@ -198,7 +198,7 @@ hr_status hr_tensorboard_write_evaluation(hr_tensorboard *board, double wall_sec
 
 static const char prefix[] = "events.out.tfevents.";
 
-/* The seconds in a name of ten digits, as every one of ours has; 0 for another name. */
+/* Returns the seconds in a file name of ours (ten digits); 0 for other names. */
 static int64_t seconds_of(const char *name)
 {
     int64_t seconds = 0;
@@ -211,7 +211,7 @@ static int64_t seconds_of(const char *name)
     return name[10] >= '0' && name[10] <= '9' ? 0 : seconds;
 }
 
-/* Of all files that are there, 0 without any. */
+/* Returns the newest seconds of all files; 0: no file. */
 static int64_t newest_seconds(const char *path)
 {
     int64_t newest = 0;
@@ -223,11 +223,11 @@ static int64_t newest_seconds(const char *path)
     return newest;
 }
 
-/* A name that nobody has yet. TensorBoard reads files in the order of their names. */
+/* Creates a file with a new name. TensorBoard reads files in the order of their names. */
 static hr_status make_file(hr_tensorboard *board, double wall_seconds, hr_error *err)
 {
     enum { ATTEMPTS = 100 };
-    const int64_t least = 1000000000, most = 9999999999; /* of ten digits */
+    const int64_t least = 1000000000, most = 9999999999; /* ten digits */
     char path[PATH_MAX], host[64] = "";
     const bool sane = wall_seconds >= (double)least && wall_seconds <= (double)most;
     const int64_t newest = newest_seconds(board->directory);
@@ -244,7 +244,7 @@ static hr_status make_file(hr_tensorboard *board, double wall_seconds, hr_error 
         if (board->fd >= 0) return HR_OK;
         if (errno != EEXIST) break;
     }
-    return cannot(board, "created", errno, err);
+    return fail(board, "created", errno, err);
 }
 
 static message session_at(double wall_seconds, int64_t first_step)
@@ -295,7 +295,7 @@ hr_status hr_tensorboard_open(hr_tensorboard *board, const char *directory, int6
 hr_status hr_tensorboard_flush(const hr_tensorboard *board, hr_error *err)
 {
     if (board->fd < 0 || fdatasync(board->fd) == 0) return HR_OK;
-    return cannot(board, "flushed", errno, err);
+    return fail(board, "flushed", errno, err);
 }
 
 hr_status hr_tensorboard_close(hr_tensorboard *board, hr_error *err)
@@ -309,5 +309,5 @@ hr_status hr_tensorboard_close(hr_tensorboard *board, hr_error *err)
         hr_path_join(board->directory, board->name, path, sizeof path, NULL) == HR_OK)
         unlink(path);
     if (status != HR_OK || !closed) return status;
-    return cannot(board, "closed", closed, err);
+    return fail(board, "closed", closed, err);
 }

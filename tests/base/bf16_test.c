@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bf16 rounding, against the definition in double arithmetic: the nearest of all bf16 numbers, of
- * two equally near the one whose last bit is 0. */
+/* bf16_test.c - bf16 rounding against its definition in double arithmetic: nearest, ties to
+ * even. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +20,8 @@ static float float_of(uint32_t bits)
     return value;
 }
 
-/* The value of a finite or infinite pattern from its fields. Infinity counts as 2^128, the number
- * that would follow the largest finite one: that is what rounding compares with. */
+/* The value of a finite or infinite pattern, from its fields. Infinity counts as 2^128, the next
+ * number after the largest finite one, because rounding compares with that. */
 static double value_of(hr_bf16 half)
 {
     const int exponent = half >> 7 & 0xff, fraction = half & 0x7f;
@@ -35,7 +35,7 @@ static bool is_nan(hr_bf16 half)
     return (half & 0x7fff) > 0x7f80;
 }
 
-static void every_pattern_survives_the_way_to_fp32_and_back(void **state)
+static void every_pattern_converts_to_fp32_and_back_unchanged(void **state)
 {
     (void)state;
     for (uint32_t half = 0; half < 0x10000; half++) {
@@ -46,8 +46,8 @@ static void every_pattern_survives_the_way_to_fp32_and_back(void **state)
     }
 }
 
-/* For every bf16 number, the fp32 numbers around it and around the middle to the next. */
-static void rounding_takes_the_nearest_and_of_two_the_even_one(void **state)
+/* For every bf16 number: the fp32 numbers around it, and around the midpoint to the next one. */
+static void rounding_is_to_nearest_with_ties_to_even(void **state)
 {
     (void)state;
     static const uint32_t offsets[] = { 0, 1, 0x4000, 0x7fff, 0x8000, 0x8001, 0xc000, 0xffff };
@@ -68,16 +68,19 @@ static void infinity_stays_and_a_nan_stays_a_quiet_nan(void **state)
     (void)state;
     assert_int_equal(hr_bf16_from_f32(float_of(0x7f800000)), 0x7f80);
     assert_int_equal(hr_bf16_from_f32(float_of(0xff800000)), 0xff80);
-    assert_int_equal(hr_bf16_from_f32(float_of(0x7f800001)), 0x7fc0); /* all of its bits are cut */
-    assert_int_equal(hr_bf16_from_f32(float_of(0xffffffff)), 0xffff); /* rounding would wrap */
-    assert_int_equal(hr_bf16_from_f32(float_of(0x7f7fffff)), 0x7f80); /* largest: to infinity */
+    assert_int_equal(hr_bf16_from_f32(float_of(0x7f800001)), 0x7fc0); /* all NaN payload bits are
+                                                                       * cut */
+    assert_int_equal(hr_bf16_from_f32(float_of(0xffffffff)), 0xffff); /* rounding would wrap
+                                                                       * around */
+    assert_int_equal(hr_bf16_from_f32(float_of(0x7f7fffff)), 0x7f80); /* largest finite: becomes
+                                                                       * infinity */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pattern_survives_the_way_to_fp32_and_back),
-        cmocka_unit_test(rounding_takes_the_nearest_and_of_two_the_even_one),
+        cmocka_unit_test(every_pattern_converts_to_fp32_and_back_unchanged),
+        cmocka_unit_test(rounding_is_to_nearest_with_ties_to_even),
         cmocka_unit_test(infinity_stays_and_a_nan_stays_a_quiet_nan),
     };
     return cmocka_run_group_tests(tests, 0, 0);

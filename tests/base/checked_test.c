@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes from outside: sums and products that do not fit are refused, and nothing is written. */
+/* checked_test.c - sums and products that overflow are refused, and nothing is written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static void a_sum_that_fits_is_the_sum(void **state)
     assert_true(hr_checked_add(INT64_MIN, INT64_MAX, &sum) && sum == -1);
 }
 
-static void a_sum_that_overflows_leaves_the_result_alone(void **state)
+static void a_sum_that_overflows_leaves_the_result_unchanged(void **state)
 {
     (void)state;
     int64_t sum = 7;
@@ -37,7 +37,7 @@ static void a_product_that_fits_is_the_product(void **state)
     assert_true(hr_checked_mul(INT64_MAX, 0, &product) && product == 0);
 }
 
-static void a_product_that_overflows_leaves_the_result_alone(void **state)
+static void a_product_that_overflows_leaves_the_result_unchanged(void **state)
 {
     (void)state;
     int64_t product = 7;
@@ -46,7 +46,7 @@ static void a_product_that_overflows_leaves_the_result_alone(void **state)
     assert_true(product == 7);
 }
 
-static void rounding_up_is_the_least_multiple_that_is_not_below(void **state)
+static void rounding_up_gives_the_smallest_multiple_not_below(void **state)
 {
     (void)state;
     for (int64_t unit = 1; unit <= 70; unit++)
@@ -56,7 +56,7 @@ static void rounding_up_is_the_least_multiple_that_is_not_below(void **state)
         }
 }
 
-static void the_lesser_and_the_greater_of_two_are_named_so(void **state)
+static void min_and_max_return_the_smaller_and_the_larger(void **state)
 {
     (void)state;
     assert_true(hr_min(-1, 1) == -1 && hr_min(1, -1) == -1 && hr_min(2, 2) == 2);
@@ -67,11 +67,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sum_that_fits_is_the_sum),
-        cmocka_unit_test(a_sum_that_overflows_leaves_the_result_alone),
+        cmocka_unit_test(a_sum_that_overflows_leaves_the_result_unchanged),
         cmocka_unit_test(a_product_that_fits_is_the_product),
-        cmocka_unit_test(a_product_that_overflows_leaves_the_result_alone),
-        cmocka_unit_test(rounding_up_is_the_least_multiple_that_is_not_below),
-        cmocka_unit_test(the_lesser_and_the_greater_of_two_are_named_so),
+        cmocka_unit_test(a_product_that_overflows_leaves_the_result_unchanged),
+        cmocka_unit_test(rounding_up_gives_the_smallest_multiple_not_below),
+        cmocka_unit_test(min_and_max_return_the_smaller_and_the_larger),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

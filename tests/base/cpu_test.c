@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ladder of kernel rungs: names, masks, and what a missing rung takes with it. */
+/* cpu_test.c - kernel rungs: names, masks, and the effect of a missing rung. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 static const char *const names[] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
 
-static void a_rung_is_named_as_it_was_asked_for(void **state)
+static void a_rung_name_and_its_mask_convert_both_ways(void **state)
 {
     (void)state;
     for (int i = 0; i < 5; i++) {
@@ -24,7 +24,7 @@ static void a_rung_is_named_as_it_was_asked_for(void **state)
     }
 }
 
-static void a_higher_rung_has_every_bit_of_a_lower_one(void **state)
+static void a_higher_rung_includes_every_bit_of_a_lower_one(void **state)
 {
     (void)state;
     for (int i = 1; i < 5; i++) {
@@ -41,7 +41,7 @@ static void an_unknown_rung_has_no_mask(void **state)
     assert_true(hr_cpu_mask_of("") == -1);
 }
 
-static void a_rung_falls_with_the_one_it_stands_on(void **state)
+static void a_missing_rung_disables_the_rungs_above_it(void **state)
 {
     (void)state;
     assert_int_equal(hr_cpu_ladder(HR_CPU_AVX512 | HR_CPU_AVX512BF16 | HR_CPU_AMX), 0);
@@ -51,7 +51,7 @@ static void a_rung_falls_with_the_one_it_stands_on(void **state)
     assert_string_equal(hr_cpu_rung_name(hr_cpu_ladder(no_pairs | HR_CPU_AMX)), "avx512");
 }
 
-static void what_was_detected_stands_on_its_own_ladder_and_stays(void **state)
+static void the_detected_mask_has_no_missing_rung_and_is_stable(void **state)
 {
     (void)state;
     const uint32_t mask = hr_cpu_detect();
@@ -60,7 +60,7 @@ static void what_was_detected_stands_on_its_own_ladder_and_stays(void **state)
     print_message("this machine: %s\n", hr_cpu_rung_name(mask));
 }
 
-static void what_is_not_there_is_refused_where_it_was_typed(void **state)
+static void a_missing_rung_is_refused_with_the_option_that_named_it(void **state)
 {
     (void)state;
     hr_error err;
@@ -81,7 +81,7 @@ static void what_is_not_there_is_refused_where_it_was_typed(void **state)
     }
 }
 
-static void denormals_are_zero_once_flushed(void **state)
+static void denormals_are_zero_after_flush_is_set(void **state)
 {
     (void)state;
     volatile float small = 0x1p-100f, smaller = 0x1p-130f;
@@ -93,13 +93,13 @@ static void denormals_are_zero_once_flushed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rung_is_named_as_it_was_asked_for),
-        cmocka_unit_test(a_higher_rung_has_every_bit_of_a_lower_one),
+        cmocka_unit_test(a_rung_name_and_its_mask_convert_both_ways),
+        cmocka_unit_test(a_higher_rung_includes_every_bit_of_a_lower_one),
         cmocka_unit_test(an_unknown_rung_has_no_mask),
-        cmocka_unit_test(a_rung_falls_with_the_one_it_stands_on),
-        cmocka_unit_test(what_was_detected_stands_on_its_own_ladder_and_stays),
-        cmocka_unit_test(what_is_not_there_is_refused_where_it_was_typed),
-        cmocka_unit_test(denormals_are_zero_once_flushed),
+        cmocka_unit_test(a_missing_rung_disables_the_rungs_above_it),
+        cmocka_unit_test(the_detected_mask_has_no_missing_rung_and_is_stable),
+        cmocka_unit_test(a_missing_rung_is_refused_with_the_option_that_named_it),
+        cmocka_unit_test(denormals_are_zero_after_flush_is_set),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

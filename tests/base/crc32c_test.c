@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRC-32C against published values and against the definition, bit by bit. */
+/* crc32c_test.c - CRC-32C against published values and a bitwise implementation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static uint32_t by_definition(const uint8_t *memory, int64_t bytes)
     return ~crc;
 }
 
-static void both_ways_give_the_published_values(void **state)
+static void table_and_instruction_give_the_published_values(void **state)
 {
     (void)state;
     uint8_t bytes[32];
@@ -41,7 +41,7 @@ static void both_ways_give_the_published_values(void **state)
     }
 }
 
-static void both_ways_are_the_definition_at_every_length(void **state)
+static void table_and_instruction_equal_the_definition_at_every_length(void **state)
 {
     (void)state;
     uint64_t draw = 3;
@@ -59,8 +59,8 @@ static void both_ways_are_the_definition_at_every_length(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_ways_give_the_published_values),
-        cmocka_unit_test(both_ways_are_the_definition_at_every_length),
+        cmocka_unit_test(table_and_instruction_give_the_published_values),
+        cmocka_unit_test(table_and_instruction_equal_the_definition_at_every_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

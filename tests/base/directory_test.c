@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* directory_test.c - names of a directory, and directories that go. */
+/* directory_test.c - listing and removing directories. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "base/directory.h"
 #include "text/folder.h"
 
-enum { MANY = 700 }; /* more names than one call of the kernel brings */
+enum { MANY = 700 }; /* more names than one getdents64 call returns */
 
 static void put(const char *path)
 {
@@ -35,7 +35,7 @@ static bool see(void *context, const char *name)
     return ++n->count < n->most;
 }
 
-static void every_name_is_told_once(void **state)
+static void every_name_is_listed_once(void **state)
 {
     (void)state;
     hr_error err;
@@ -58,7 +58,7 @@ static void every_name_is_told_once(void **state)
     hr_folder_close(&folder);
 }
 
-static void a_directory_goes_with_its_files_and_no_others(void **state)
+static void a_directory_is_removed_with_its_files_and_no_others(void **state)
 {
     (void)state;
     hr_error err;
@@ -75,10 +75,10 @@ static void a_directory_goes_with_its_files_and_no_others(void **state)
     assert_int_equal(hr_directory_remove(inside, "41", &err), HR_OK);
     assert_int_equal(access(inside, F_OK), -1);
     assert_int_equal(access(hr_folder_path(&folder, "outside"), F_OK), 0);
-    assert_int_equal(hr_directory_remove(inside, "41", &err), HR_OK); /* gone already */
+    assert_int_equal(hr_directory_remove(inside, "41", &err), HR_OK); /* already removed */
     assert_int_equal(hr_directory_flush(folder.path, &err), HR_OK);
 
-    /* A directory in it is none of ours, and stays; so does what a link leads to. */
+    /* A subdirectory is not removed, and neither is the target of a link. */
     assert_int_equal(mkdir(inside, 0700), 0);
     assert_int_equal(mkdir(hr_folder_path(&folder, "inside/deeper"), 0700), 0);
     put(hr_folder_path(&folder, "inside/key"));
@@ -95,8 +95,8 @@ static void a_directory_goes_with_its_files_and_no_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_name_is_told_once),
-        cmocka_unit_test(a_directory_goes_with_its_files_and_no_others),
+        cmocka_unit_test(every_name_is_listed_once),
+        cmocka_unit_test(a_directory_is_removed_with_its_files_and_no_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The emulated instructions are the real ones, bit for bit, where the machine has them; what a
- * machine without them can check (layout, order of sums, denormals) is checked everywhere. */
+/* emulate_test.c - the emulated instructions equal the real ones bit for bit, where the machine has
+ * them. Layout, order of sums and denormals are checked on every machine. */
 #include "require.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "emulate/amx.h"
 
-/* What follows needs the instructions; the rest of this file runs on any machine. */
+/* The following needs the instructions; the rest of this file runs on any machine. */
 #ifdef __clang__
 #pragma clang attribute push( \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16"))), \
@@ -72,8 +72,8 @@ static uint32_t draw(uint64_t index)
     return (uint32_t)(hr_random_mix(index * 2 + SEED) >> 16);
 }
 
-/* Bits of an fp32 number, of four kinds: any pattern, a corner of the format, near one (where sums
- * cancel and round), and so small that products and sums are denormal. */
+/* Bits of an fp32 number of one of four kinds: any pattern, a corner case of the format, near one
+ * (where sums cancel and round), or so small that products and sums are denormal. */
 static uint32_t draw_f32(int kind, uint64_t index)
 {
     static const uint32_t corners[10] = {
@@ -89,7 +89,7 @@ static uint32_t draw_f32(int kind, uint64_t index)
     }
 }
 
-/* The same for bf16; small ones make products around the smallest normal number. */
+/* Same for bf16; small ones make products around the smallest normal number. */
 static uint16_t draw_bf16(int kind, uint64_t index)
 {
     if (kind < 3) return (uint16_t)(draw_f32(kind, index) >> 16);
@@ -97,7 +97,7 @@ static uint16_t draw_bf16(int kind, uint64_t index)
     return (uint16_t)((bits & 0x81ff) + (bits >> 31 ? 30 << 7 : 95 << 7));
 }
 
-static void products_of_pairs_are_those_of_the_instruction(void **state)
+static void emulated_pair_products_equal_the_instruction(void **state)
 {
     (void)state;
     hr_test_require("avx512bf16");
@@ -117,7 +117,7 @@ static void products_of_pairs_are_those_of_the_instruction(void **state)
     assert_int_equal(own, _mm_getcsr());
 }
 
-static void conversions_are_those_of_the_instruction(void **state)
+static void emulated_conversions_equal_the_instruction(void **state)
 {
     (void)state;
     hr_test_require("avx512bf16");
@@ -141,7 +141,7 @@ static void tiles_emulated(float c[16][16], const uint16_t a[16][32], const uint
     hr_tile_release();
 }
 
-static void products_of_tiles_are_those_of_the_instruction(void **state)
+static void emulated_tile_products_equal_the_instruction(void **state)
 {
     (void)state;
     hr_test_require("amx");
@@ -149,7 +149,7 @@ static void products_of_tiles_are_those_of_the_instruction(void **state)
         uint32_t bits[16][16];
         uint16_t a[16][32], b[16][32];
         float real[16][16], emulated[16][16];
-        const int kind = i % 2 ? 2 : 3; /* no NaN: its payload is not promised */
+        const int kind = i % 2 ? 2 : 3; /* no NaN: its payload is undefined */
         for (uint64_t j = 0; j < 256; j++) bits[j / 16][j % 16] = draw_f32(kind, i * 2048 + j);
         for (uint64_t j = 0; j < 512; j++) {
             a[j / 32][j % 32] = draw_bf16(kind, i * 2048 + 256 + j);
@@ -185,9 +185,9 @@ static void whole_numbers_multiply_as_matrices(void **state)
         }
 }
 
-/* 1, then 2^-24 three times. Added one by one, 1 swallows each. Here the even chain, 1 + 2^-24, is
- * 1; the odd one is 2^-23, which 1 does not swallow. */
-static void even_and_odd_products_are_two_sums_until_the_end(void **state)
+/* 1, then 2^-24 three times. Added one by one, each is rounded away. Here the even chain, 1 +
+ * 2^-24, is 1; the odd one is 2^-23, which is not rounded away. */
+static void even_and_odd_products_are_summed_separately(void **state)
 {
     (void)state;
     uint16_t a[16][32] = { { 0 } }, b[16][32] = { { 0 } };
@@ -200,12 +200,12 @@ static void even_and_odd_products_are_two_sums_until_the_end(void **state)
     assert_true(c[0][0] == 1 + 0x1p-23f);
 }
 
-static void tiles_take_denormals_for_zero(void **state)
+static void tiles_treat_denormals_as_zero(void **state)
 {
     (void)state;
     uint16_t a[16][32] = { { 0 } }, b[16][32] = { { 0 } };
     float c[16][16] = { { 0x1p-127f, 0x1p-127f } };
-    a[0][0] = 0x0040; /* 2^-127 times 2^127 is 1, were it not a denormal */
+    a[0][0] = 0x0040; /* 2^-127 times 2^127 would be 1, but the first is a denormal */
     b[0][0] = hr_bf16_from_f32(0x1p127f);
     tiles_emulated(c, a, b);
     assert_true(c[0][0] == 0 && c[0][1] == 0);
@@ -217,12 +217,12 @@ static void tiles_take_denormals_for_zero(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_pairs_are_those_of_the_instruction),
-        cmocka_unit_test(conversions_are_those_of_the_instruction),
-        cmocka_unit_test(products_of_tiles_are_those_of_the_instruction),
+        cmocka_unit_test(emulated_pair_products_equal_the_instruction),
+        cmocka_unit_test(emulated_conversions_equal_the_instruction),
+        cmocka_unit_test(emulated_tile_products_equal_the_instruction),
         cmocka_unit_test(whole_numbers_multiply_as_matrices),
-        cmocka_unit_test(even_and_odd_products_are_two_sums_until_the_end),
-        cmocka_unit_test(tiles_take_denormals_for_zero),
+        cmocka_unit_test(even_and_odd_products_are_summed_separately),
+        cmocka_unit_test(tiles_treat_denormals_as_zero),
     };
     printf("seed %d\n", SEED);
     return cmocka_run_group_tests(tests, 0, 0);

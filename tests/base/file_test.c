@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_test.c - files that are whole or not there, and sentences that name what is wrong. */
+/* file_test.c - files are complete or absent, and errors name the file and the reason. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static void assert_refused(const char *path, hr_status status, const char *sente
     assert_int_equal(bytes, -7);
 }
 
-static void opening_names_what_is_missing_or_no_file(void **state)
+static void opening_names_a_missing_or_irregular_file(void **state)
 {
     (void)state;
     assert_refused(hr_folder_path(&folder, "absent"), HR_USAGE, "no such file");
@@ -60,7 +60,7 @@ static void opening_names_what_is_missing_or_no_file(void **state)
                    "cannot be read: Not a directory");
 }
 
-static void what_others_may_not_read_or_write_is_refused(void **state)
+static void files_without_permission_are_refused(void **state)
 {
     (void)state;
     hr_file_out out;
@@ -80,7 +80,7 @@ static void what_others_may_not_read_or_write_is_refused(void **state)
     chmod(folder.path, 0700);
 }
 
-static void a_read_is_whole_or_says_where_the_file_ends(void **state)
+static void a_short_read_reports_where_the_file_ends(void **state)
 {
     (void)state;
     char content[8] = "........";
@@ -124,7 +124,7 @@ static void a_file_appears_only_when_it_is_committed(void **state)
     assert_true(hr_file_exists(path));
 }
 
-static void an_abort_leaves_what_was_there(void **state)
+static void an_abort_leaves_the_old_file(void **state)
 {
     (void)state;
     hr_file_out out;
@@ -141,7 +141,7 @@ static void an_abort_leaves_what_was_there(void **state)
     assert_int_equal(hr_file_begin(&out, folder.path, "", &err), HR_USAGE);
 }
 
-static void only_a_file_is_replaced(void **state)
+static void only_a_regular_file_is_replaced(void **state)
 {
     (void)state;
     hr_file_out out;
@@ -173,7 +173,7 @@ static void only_a_file_is_replaced(void **state)
     assert_int_equal(hr_folder_count(&folder, ""), 4);
 }
 
-/* As somebody who may not write there; root may write everywhere. */
+/* Runs the check as an unprivileged user; root can write everywhere. */
 static hr_status checked_by_another(hr_status (*check)(const char *, hr_error *), const char *path)
 {
     hr_error err;
@@ -185,7 +185,7 @@ static hr_status checked_by_another(hr_status (*check)(const char *, hr_error *)
     return (hr_status)WEXITSTATUS(status);
 }
 
-static void only_a_file_of_its_kind_may_go(void **state)
+static void only_a_file_of_the_same_kind_may_be_replaced(void **state)
 {
     (void)state;
     hr_error err;
@@ -208,7 +208,7 @@ static void only_a_file_of_its_kind_may_go(void **state)
     assert_int_equal(hr_file_check_kind(folder.path, "{", "plan", &err), HR_USAGE);
 }
 
-static void places_are_checked_without_making_anything(void **state)
+static void paths_are_checked_without_creating_anything(void **state)
 {
     (void)state;
     hr_error err;
@@ -251,7 +251,7 @@ static void places_are_checked_without_making_anything(void **state)
     assert_int_equal(hr_folder_count(&folder, ""), 2);
 }
 
-/* Writes until an error; there must be one. */
+/* Writes until an error; one must occur. */
 static void fill(const char *directory, hr_error *err)
 {
     enum { PART = 64 * 1024, PARTS = 64 };
@@ -264,7 +264,7 @@ static void fill(const char *directory, hr_error *err)
     assert_int_equal(out.file, -1);
 }
 
-static void a_file_past_its_limit_is_removed(void **state)
+static void a_file_beyond_its_size_limit_is_removed(void **state)
 {
     (void)state;
     struct rlimit before;
@@ -280,7 +280,7 @@ static void a_file_past_its_limit_is_removed(void **state)
     assert_int_equal(hr_folder_count(&folder, ""), 0);
 }
 
-/* A file in the making as it is where a file system makes none without a name. */
+/* Gives the file its temporary name, as on file systems without unnamed files. */
 static void take_name(hr_file_out *out, const char *directory)
 {
     hr_error err;
@@ -327,7 +327,7 @@ static void a_full_disk_leaves_nothing(void **state)
     assert_int_equal(left_early, 0);
 }
 
-static void directories_are_made_with_those_above(void **state)
+static void directories_are_created_with_their_parents(void **state)
 {
     (void)state;
     hr_error err;
@@ -342,7 +342,7 @@ static void directories_are_made_with_those_above(void **state)
     assert_non_null(strstr(err.message, "is a file, a directory is needed"));
 }
 
-static void paths_are_joined_within_their_bounds(void **state)
+static void joined_paths_fit_their_buffer(void **state)
 {
     (void)state;
     char path[8];
@@ -373,18 +373,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(opening_names_what_is_missing_or_no_file),
-        TEST(what_others_may_not_read_or_write_is_refused),
-        TEST(a_read_is_whole_or_says_where_the_file_ends),
+        TEST(opening_names_a_missing_or_irregular_file),
+        TEST(files_without_permission_are_refused),
+        TEST(a_short_read_reports_where_the_file_ends),
         TEST(a_file_appears_only_when_it_is_committed),
-        TEST(an_abort_leaves_what_was_there),
-        TEST(only_a_file_is_replaced),
-        TEST(only_a_file_of_its_kind_may_go),
-        TEST(places_are_checked_without_making_anything),
-        TEST(a_file_past_its_limit_is_removed),
+        TEST(an_abort_leaves_the_old_file),
+        TEST(only_a_regular_file_is_replaced),
+        TEST(only_a_file_of_the_same_kind_may_be_replaced),
+        TEST(paths_are_checked_without_creating_anything),
+        TEST(a_file_beyond_its_size_limit_is_removed),
         TEST(a_full_disk_leaves_nothing),
-        TEST(directories_are_made_with_those_above),
-        cmocka_unit_test(paths_are_joined_within_their_bounds),
+        TEST(directories_are_created_with_their_parents),
+        cmocka_unit_test(joined_paths_fit_their_buffer),
         cmocka_unit_test(the_clock_never_goes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a JSON string: read back by another reader, they are what they were. */
+/* json_escape_test.c - any bytes as a JSON string; another parser reads the same bytes back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "guard.h"
 
-/* What the text is between quotes, into a room that ends at a page that faults. */
+/* Escapes the text between quotes into a buffer that ends at a faulting page. */
 static int64_t escape(char *quoted, int64_t room, const char *text, int64_t bytes, int64_t *taken)
 {
     hr_guard guard;
@@ -27,7 +27,7 @@ static int64_t escape(char *quoted, int64_t room, const char *text, int64_t byte
     return used;
 }
 
-static void what_json_cannot_hold_is_escaped(void **state)
+static void characters_that_json_forbids_are_escaped(void **state)
 {
     (void)state;
     static const struct {
@@ -41,11 +41,12 @@ static void what_json_cannot_hold_is_escaped(void **state)
         { "\b\f\n\r\t", 5, "\"\\b\\f\\n\\r\\t\"" },
         { "\0\1\037\177", 4, "\"\\u0000\\u0001\\u001f\\u007f\"" },
         { "\xc3\xa9\xe4\xb8\xad\xf0\x9f\x99\x82", 9, "\"\xc3\xa9\xe4\xb8\xad\xf0\x9f\x99\x82\"" },
-        { "x\xff\xc3", 3, "\"x\xef\xbf\xbd\xef\xbf\xbd\"" },               /* half a character */
-        { "\xc0\x80", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"" },                 /* longer than needed */
-        { "\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" }, /* half a pair */
+        { "x\xff\xc3", 3, "\"x\xef\xbf\xbd\xef\xbf\xbd\"" },               /* incomplete
+                                                                            * character */
+        { "\xc0\x80", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"" },                 /* overlong encoding */
+        { "\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" }, /* unpaired surrogate */
         { "\xf4\x90\x80\x80", 4,
-          "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" }, /* beyond the last */
+          "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" }, /* above U+10FFFF */
     };
     char quoted[8192];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -56,8 +57,8 @@ static void what_json_cannot_hold_is_escaped(void **state)
     }
 }
 
-/* U+FFFD in place of each byte that the reader of JSON would refuse: by its own count. */
-static void any_bytes_are_a_string_and_whole_characters_stay(void **state)
+/* Every byte that jansson would refuse becomes U+FFFD: counted independently. */
+static void any_bytes_become_a_string_and_valid_characters_are_kept(void **state)
 {
     (void)state;
     uint64_t draw = 23;
@@ -99,8 +100,8 @@ static void any_bytes_are_a_string_and_whole_characters_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_json_cannot_hold_is_escaped),
-        cmocka_unit_test(any_bytes_are_a_string_and_whole_characters_stay),
+        cmocka_unit_test(characters_that_json_forbids_are_escaped),
+        cmocka_unit_test(any_bytes_become_a_string_and_valid_characters_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Philox against its published answers, draws against their definition, and bits that are fair and
- * do not follow their neighbours. */
+/* random_test.c - Philox against published values, draws against their definition, and statistics:
+ * bits are fair and independent of their neighbours. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static void assert_block(hr_random_block block, uint32_t a, uint32_t b, uint32_t
 }
 
 /* The vectors of Random123's kat_vectors for philox4x32 with 10 rounds. */
-static void philox_gives_the_known_answers_of_random123(void **state)
+static void philox_gives_the_published_values_of_random123(void **state)
 {
     (void)state;
     const uint32_t zeros[4] = { 0 }, ones[4] = { ~0u, ~0u, ~0u, ~0u };
@@ -42,7 +42,7 @@ static void philox_gives_the_known_answers_of_random123(void **state)
     assert_block(hr_philox(pi + 4, pi), 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1);
 }
 
-/* The mixer is SplitMix64's: mixed multiples of its constant are its outputs for seed 0. */
+/* The mixer is that of SplitMix64: mixed multiples of its constant are its outputs for seed 0. */
 static void the_mixer_gives_the_published_values_of_splitmix64(void **state)
 {
     (void)state;
@@ -52,8 +52,8 @@ static void the_mixer_gives_the_published_values_of_splitmix64(void **state)
     assert_true(hr_random_mix(3 * golden) == UINT64_C(0x06c45d188009454f));
 }
 
-/* The definition at the head of base/random.h, from hr_philox alone. */
-static void a_draw_is_the_word_that_its_coordinates_name(void **state)
+/* The definition in the file head of base/random.h, using only hr_philox. */
+static void a_draw_is_the_word_at_its_coordinates(void **state)
 {
     (void)state;
     const uint64_t seed = UINT64_C(0x0123456789abcdef), step = UINT64_C(0xfedcba9876543210);
@@ -72,7 +72,7 @@ static void a_draw_is_the_word_that_its_coordinates_name(void **state)
                 ((uint64_t)drawn.word[3] << 32 | drawn.word[2]));
 }
 
-/* Computed apart from this code (Python), so that a run of today can be repeated tomorrow. */
+/* Computed independently (Python), so that later versions draw the same numbers. */
 static void elements_have_their_known_values(void **state)
 {
     (void)state;
@@ -84,8 +84,8 @@ static void elements_have_their_known_values(void **state)
     assert_int_equal(hr_random_element(&some, (UINT64_C(1) << 34) - 1), 0x06606945);
 }
 
-/* One bit of one coordinate makes another block. */
-static void every_bit_of_every_coordinate_counts(void **state)
+/* Changing one bit of one coordinate gives another block. */
+static void every_bit_of_every_coordinate_changes_the_block(void **state)
 {
     (void)state;
     const hr_random_row row = hr_random_row_of(hr_random_stream_of(1, 2, 3, 4), 5, 6);
@@ -122,7 +122,7 @@ static void units_and_bounds_cover_their_ranges(void **state)
     for (int i = 0; i < 6; i++) assert_in_range(counts[i], 10000 - 460, 10000 + 460); /* 5 sigma */
 }
 
-/* Each bit of what `draw` gives is 1 half of the time, within five standard deviations. */
+/* Each bit of `draw` is 1 half of the time, within five standard deviations. */
 static void assert_fair(uint32_t (*draw)(uint64_t position, uint32_t element))
 {
     int64_t ones[32] = { 0 };
@@ -158,7 +158,7 @@ static void bits_are_fair(void **state)
     assert_fair(bits_at);
 }
 
-static void bits_do_not_follow_their_neighbours(void **state)
+static void bits_are_independent_of_their_neighbours(void **state)
 {
     (void)state;
     assert_fair(against_the_next_element);
@@ -166,7 +166,7 @@ static void bits_do_not_follow_their_neighbours(void **state)
     assert_fair(against_its_own_neighbour_bits);
 }
 
-static void a_threshold_drops_the_share_it_is_asked_for(void **state)
+static void a_threshold_drops_the_requested_share(void **state)
 {
     (void)state;
     assert_int_equal(hr_random_threshold(0), 0);
@@ -188,14 +188,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_mixer_gives_the_published_values_of_splitmix64),
-        cmocka_unit_test(philox_gives_the_known_answers_of_random123),
-        cmocka_unit_test(a_draw_is_the_word_that_its_coordinates_name),
+        cmocka_unit_test(philox_gives_the_published_values_of_random123),
+        cmocka_unit_test(a_draw_is_the_word_at_its_coordinates),
         cmocka_unit_test(elements_have_their_known_values),
-        cmocka_unit_test(every_bit_of_every_coordinate_counts),
+        cmocka_unit_test(every_bit_of_every_coordinate_changes_the_block),
         cmocka_unit_test(units_and_bounds_cover_their_ranges),
         cmocka_unit_test(bits_are_fair),
-        cmocka_unit_test(bits_do_not_follow_their_neighbours),
-        cmocka_unit_test(a_threshold_drops_the_share_it_is_asked_for),
+        cmocka_unit_test(bits_are_independent_of_their_neighbours),
+        cmocka_unit_test(a_threshold_drops_the_requested_share),
     };
     printf("seed %d\n", SEED);
     return cmocka_run_group_tests(tests, 0, 0);

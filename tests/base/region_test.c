@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A region hands out its memory from the front, never past its end, and counts what it gave. */
+/* region_test.c - a region allocates from its start, never past its end, and counts the bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ enum { BYTES = 1024 };
 
 static _Alignas(64) uint8_t memory[BYTES];
 
-static void pieces_are_zeroed_aligned_and_apart(void **state)
+static void blocks_are_zeroed_aligned_and_disjoint(void **state)
 {
     (void)state;
     memset(memory, 0xa5, sizeof memory);
@@ -30,7 +30,7 @@ static void pieces_are_zeroed_aligned_and_apart(void **state)
     assert_int_equal(region.used, 64 + 65);
 }
 
-static void the_last_byte_can_be_had_and_no_more(void **state)
+static void the_last_byte_can_be_allocated_and_no_more(void **state)
 {
     (void)state;
     hr_region region = hr_region_over(memory, BYTES);
@@ -41,7 +41,7 @@ static void the_last_byte_can_be_had_and_no_more(void **state)
     assert_int_equal(region.used, BYTES);
 }
 
-static void a_region_whose_end_is_not_aligned_is_not_overrun(void **state)
+static void a_region_with_an_unaligned_end_is_not_overrun(void **state)
 {
     (void)state;
     hr_region region = hr_region_over(memory, 100);
@@ -64,7 +64,7 @@ static void counts_and_sizes_that_overflow_are_refused(void **state)
     assert_null(hr_region_take(&region, INT64_MAX, 1)); /* 64 + INT64_MAX */
 }
 
-static void after_a_take_that_failed_nothing_can_be_taken(void **state)
+static void after_a_failed_allocation_all_others_fail(void **state)
 {
     (void)state;
     hr_region region = hr_region_over(memory, BYTES);
@@ -75,7 +75,7 @@ static void after_a_take_that_failed_nothing_can_be_taken(void **state)
     assert_non_null(hr_region_take(&region, 1, 1));
 }
 
-static void what_is_put_back_stays_in_the_high_mark(void **state)
+static void the_high_water_mark_includes_freed_blocks(void **state)
 {
     (void)state;
     hr_region region = hr_region_over(memory, BYTES);
@@ -91,12 +91,12 @@ static void what_is_put_back_stays_in_the_high_mark(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
-        cmocka_unit_test(the_last_byte_can_be_had_and_no_more),
-        cmocka_unit_test(a_region_whose_end_is_not_aligned_is_not_overrun),
+        cmocka_unit_test(blocks_are_zeroed_aligned_and_disjoint),
+        cmocka_unit_test(the_last_byte_can_be_allocated_and_no_more),
+        cmocka_unit_test(a_region_with_an_unaligned_end_is_not_overrun),
         cmocka_unit_test(counts_and_sizes_that_overflow_are_refused),
-        cmocka_unit_test(after_a_take_that_failed_nothing_can_be_taken),
-        cmocka_unit_test(what_is_put_back_stays_in_the_high_mark),
+        cmocka_unit_test(after_a_failed_allocation_all_others_fail),
+        cmocka_unit_test(the_high_water_mark_includes_freed_blocks),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

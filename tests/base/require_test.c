@@ -11,7 +11,7 @@ static void required(const char *list, const char *name, bool expected)
                  expected ? " not" : "");
 }
 
-static void names_and_all_and_what_is_taken_out_are_read(void **state)
+static void names_all_and_exclusions_are_parsed(void **state)
 {
     (void)state;
     required(NULL, "amx", false);
@@ -32,7 +32,7 @@ static void names_and_all_and_what_is_taken_out_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_all_and_what_is_taken_out_are_read),
+        cmocka_unit_test(names_all_and_exclusions_are_parsed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Affinity and quota: control groups of both versions are laid out as files in a folder. */
+/* threads_test.c - affinity and quota; cgroups of both versions are files in a directory. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static void put(const char *name, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static void a_machine_without_groups_is_unbounded(void **state)
+static void a_machine_without_cgroups_has_no_limit(void **state)
 {
     (void)state;
     const hr_cgroup bounds = hr_cgroup_read(root);
@@ -59,7 +59,7 @@ static void a_machine_without_groups_is_unbounded(void **state)
     assert_int_equal(bounds.memory_max, -1);
 }
 
-static void the_tightest_group_on_the_way_up_counts(void **state)
+static void the_smallest_limit_of_all_parent_groups_counts(void **state)
 {
     (void)state;
     put("/proc/self/cgroup", "0::/outer/inner\n");
@@ -76,7 +76,7 @@ static void the_tightest_group_on_the_way_up_counts(void **state)
     assert_int_equal(bounds.memory_max, 700000);
 }
 
-static void version_1_is_read_at_its_mounts(void **state)
+static void cgroup_version_1_is_read_at_its_mounts(void **state)
 {
     (void)state;
     put("/proc/self/cgroup", "5:cpu,cpuacct:/job/7\n4:memory:/job/7\n1:name=systemd:/job\n");
@@ -93,8 +93,8 @@ static void version_1_is_read_at_its_mounts(void **state)
     assert_int_equal(bounds.memory_max, 123456);
 }
 
-/* A stat file in the order of the kernel, after other lines. */
-static void what_a_group_has_left_counts_its_unmapped_page_cache(void **state)
+/* A memory.stat file in the order of the kernel, after other lines. */
+static void unmapped_page_cache_counts_as_memory_left(void **state)
 {
     (void)state;
     put("/proc/self/cgroup", "0::/outer/inner\n");
@@ -108,7 +108,7 @@ static void what_a_group_has_left_counts_its_unmapped_page_cache(void **state)
     assert_int_equal(bounds.memory_left, 470000);
     assert_int_equal(bounds.memory_left_of, 900000);
 
-    /* The group above is wider and fuller. */
+    /* The parent group has a higher limit and less left. */
     put("/sys/fs/cgroup/outer/memory.max", "2000000\n");
     put("/sys/fs/cgroup/outer/memory.current", "1900000\n");
     bounds = hr_cgroup_read(root);
@@ -119,7 +119,7 @@ static void what_a_group_has_left_counts_its_unmapped_page_cache(void **state)
     assert_int_equal(hr_cgroup_read(root).memory_left, 0);
 }
 
-static void version_1_has_its_own_names_for_what_is_left(void **state)
+static void memory_left_is_read_from_version_1_files(void **state)
 {
     (void)state;
     put("/proc/self/cgroup", "4:memory:/job\n");
@@ -135,7 +135,7 @@ static void version_1_has_its_own_names_for_what_is_left(void **state)
     assert_int_equal(bounds.memory_left_of, 800000);
 }
 
-static void damaged_files_bound_nothing(void **state)
+static void damaged_files_set_no_limit(void **state)
 {
     (void)state;
     put("/proc/self/cgroup", "no colons\n0:only one\n0::/bad\n::::\n");
@@ -165,7 +165,7 @@ static void a_quota_is_rounded_up_and_never_below_one(void **state)
     assert_int_equal(hr_threads_within(0, -1), 1);
 }
 
-static void one_core_of_affinity_makes_one_thread(void **state)
+static void one_core_of_affinity_gives_one_thread(void **state)
 {
     (void)state;
     cpu_set_t before, one;
@@ -181,7 +181,7 @@ static void one_core_of_affinity_makes_one_thread(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-static void as_many_threads_as_a_pool_has(void **state)
+static void the_number_of_threads_is_limited_to_that_of_a_pool(void **state)
 {
     (void)state;
     hr_error err;
@@ -204,7 +204,7 @@ static void as_many_threads_as_a_pool_has(void **state)
     }
 }
 
-static void a_small_file_is_cut_to_its_buffer(void **state)
+static void a_small_file_is_truncated_to_its_buffer(void **state)
 {
     (void)state;
     char path[128], text[6];
@@ -230,20 +230,22 @@ static void a_number_is_found_at_the_start_of_a_line_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_machine_without_groups_is_unbounded, make_root,
+        cmocka_unit_test_setup_teardown(a_machine_without_cgroups_has_no_limit, make_root,
                                         drop_root),
-        cmocka_unit_test_setup_teardown(the_tightest_group_on_the_way_up_counts, make_root,
+        cmocka_unit_test_setup_teardown(the_smallest_limit_of_all_parent_groups_counts, make_root,
                                         drop_root),
-        cmocka_unit_test_setup_teardown(version_1_is_read_at_its_mounts, make_root, drop_root),
-        cmocka_unit_test_setup_teardown(what_a_group_has_left_counts_its_unmapped_page_cache,
-                                        make_root, drop_root),
-        cmocka_unit_test_setup_teardown(version_1_has_its_own_names_for_what_is_left, make_root,
+        cmocka_unit_test_setup_teardown(cgroup_version_1_is_read_at_its_mounts, make_root,
                                         drop_root),
-        cmocka_unit_test_setup_teardown(damaged_files_bound_nothing, make_root, drop_root),
+        cmocka_unit_test_setup_teardown(unmapped_page_cache_counts_as_memory_left, make_root,
+                                        drop_root),
+        cmocka_unit_test_setup_teardown(memory_left_is_read_from_version_1_files, make_root,
+                                        drop_root),
+        cmocka_unit_test_setup_teardown(damaged_files_set_no_limit, make_root, drop_root),
         cmocka_unit_test(a_quota_is_rounded_up_and_never_below_one),
-        cmocka_unit_test(one_core_of_affinity_makes_one_thread),
-        cmocka_unit_test(as_many_threads_as_a_pool_has),
-        cmocka_unit_test_setup_teardown(a_small_file_is_cut_to_its_buffer, make_root, drop_root),
+        cmocka_unit_test(one_core_of_affinity_gives_one_thread),
+        cmocka_unit_test(the_number_of_threads_is_limited_to_that_of_a_pool),
+        cmocka_unit_test_setup_teardown(a_small_file_is_truncated_to_its_buffer, make_root,
+                                        drop_root),
         cmocka_unit_test(a_number_is_found_at_the_start_of_a_line_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text appended to buffers of every size, with a guard byte behind. */
+/* writer_test.c - text appended to buffers of every size, followed by a guard byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static hr_writer write_whole(char *text, int64_t bytes)
     return writer;
 }
 
-static void text_is_cut_where_the_buffer_ends(void **state)
+static void text_is_truncated_at_the_end_of_the_buffer(void **state)
 {
     (void)state;
     const int64_t length = sizeof whole - 1;
@@ -38,7 +38,7 @@ static void text_is_cut_where_the_buffer_ends(void **state)
     }
 }
 
-static void after_a_cut_nothing_is_added(void **state)
+static void nothing_is_appended_after_truncation(void **state)
 {
     (void)state;
     char text[8];
@@ -53,8 +53,8 @@ static void after_a_cut_nothing_is_added(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_cut_where_the_buffer_ends),
-        cmocka_unit_test(after_a_cut_nothing_is_added),
+        cmocka_unit_test(text_is_truncated_at_the_end_of_the_buffer),
+        cmocka_unit_test(nothing_is_appended_after_truncation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_cache_test.c - the cache of runs without --out: one directory for all commands, damaged files
- * made again, and a limit that leaves alone what is in use. */
+ * are rebuilt, and the size limit spares files in use. */
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include "headroom/status.h"
 #include "support/program.h"
 
-/* The cache of the program is the folder's own. */
+/* The cache is inside the test directory. */
 static int set_up(void **state)
 {
     char path[128];
@@ -21,7 +21,7 @@ static int set_up(void **state)
 
 #define WITH_A_CACHE(name) cmocka_unit_test_setup_teardown(name, set_up, drop_folder)
 
-/* The path of the one file in the cache with such an ending. */
+/* The path of the one file in the cache with this suffix. */
 static const char *find(const char *ending)
 {
     static char line[256];
@@ -41,7 +41,7 @@ static bool is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-static void every_command_has_the_same_cache(void **state)
+static void every_command_uses_the_same_cache(void **state)
 {
     (void)state;
     require_program();
@@ -81,7 +81,7 @@ static void damage(const char *path)
     close(file);
 }
 
-/* After damage to the file with this ending, the next run says so once and makes it again. */
+/* After damage to the file with this suffix, the next run reports it once and rebuilds the file. */
 static void is_made_again(const char *recipe, const char *ending)
 {
     char line[512], path[256];
@@ -104,7 +104,7 @@ static void is_made_again(const char *recipe, const char *ending)
     assert_int_equal(run("cache clear"), HR_OK);
 }
 
-static void a_damaged_file_is_made_again(void **state)
+static void a_damaged_file_is_rebuilt(void **state)
 {
     (void)state;
     require_program();
@@ -118,8 +118,8 @@ static void a_damaged_file_is_made_again(void **state)
                   ".vocabulary");
 }
 
-/* An empty text is none, however often it is asked for. */
-static void a_text_without_tokens_is_no_damage(void **state)
+/* An empty text has no tokens; this is not reported as damage. */
+static void a_text_without_tokens_is_not_damage(void **state)
 {
     (void)state;
     require_program();
@@ -132,7 +132,7 @@ static void a_text_without_tokens_is_no_damage(void **state)
     }
 }
 
-static void the_least_recently_used_go_first_and_those_in_use_stay(void **state)
+static void the_least_recently_used_are_removed_first_and_those_in_use_stay(void **state)
 {
     (void)state;
     require_program();
@@ -197,7 +197,7 @@ static void a_run_keeps_the_cache_within_its_limit(void **state)
     assert_int_equal(run("train tiny.yaml data.train=other.txt"), HR_OK);
     assert_non_null(strstr(out, "cache: removed 1 unused file, "));
     assert_false(is_there(first));
-    assert_true(is_there(find(".tokens"))); /* the run's own */
+    assert_true(is_there(find(".tokens"))); /* used by this run */
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out o"), HR_OK);
     assert_null(strstr(out, "cache:"));
     assert_int_equal(setenv("HEADROOM_CACHE_LIMIT", "plenty", 1), 0);
@@ -207,7 +207,7 @@ static void a_run_keeps_the_cache_within_its_limit(void **state)
                         "was given \"plenty\"\n");
 }
 
-static void a_run_goes_on_while_its_cache_is_cleared(void **state)
+static void a_run_continues_while_its_cache_is_cleared(void **state)
 {
     (void)state;
     require_program();
@@ -216,7 +216,7 @@ static void a_run_goes_on_while_its_cache_is_cleared(void **state)
     char shard[256];
     snprintf(shard, sizeof shard, "%s", find(".tokens"));
     assert_int_equal(mkfifo("metrics", 0600), 0);
-    /* More steps than a pipe has room for lines: the run cannot end before it is read on. */
+    /* More steps than a pipe has room for lines: the run cannot end before it is read. */
     put("clear.sh", "\"$HEADROOM\" train tiny.yaml data.train=text.txt train.steps=100000 "
                     "--metrics metrics >run.txt 2>&1 &\n"
                     "exec 3<metrics; read line <&3\n"
@@ -234,12 +234,12 @@ static void a_run_goes_on_while_its_cache_is_cleared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_A_CACHE(every_command_has_the_same_cache),
-        WITH_A_CACHE(a_damaged_file_is_made_again),
-        WITH_A_CACHE(a_text_without_tokens_is_no_damage),
-        WITH_A_CACHE(the_least_recently_used_go_first_and_those_in_use_stay),
+        WITH_A_CACHE(every_command_uses_the_same_cache),
+        WITH_A_CACHE(a_damaged_file_is_rebuilt),
+        WITH_A_CACHE(a_text_without_tokens_is_not_damage),
+        WITH_A_CACHE(the_least_recently_used_are_removed_first_and_those_in_use_stay),
         WITH_A_CACHE(a_run_keeps_the_cache_within_its_limit),
-        WITH_A_CACHE(a_run_goes_on_while_its_cache_is_cleared),
+        WITH_A_CACHE(a_run_continues_while_its_cache_is_cleared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_change_test.c - a run that goes on with another recipe: what is the same run all the same,
- * what is refused with the command that goes on, and model.from beside a preset. */
+/* cli_change_test.c - resuming a run with a changed recipe: accepted changes, refused changes with
+ * the command that allows them, and model.from together with a preset. */
 #include "headroom/status.h"
 #include "support/program.h"
 
@@ -17,7 +17,7 @@ static void prepare(void)
     put_tiny_and_text();
 }
 
-static void more_steps_of_a_constant_schedule_are_the_longer_run(void **state)
+static void more_steps_of_a_constant_schedule_equal_the_longer_run(void **state)
 {
     (void)state;
     prepare();
@@ -29,7 +29,7 @@ static void more_steps_of_a_constant_schedule_are_the_longer_run(void **state)
     shell("cmp whole/model.safetensors run/model.safetensors");
 }
 
-static void a_schedule_of_another_length_is_told(void **state)
+static void a_schedule_of_another_length_is_reported(void **state)
 {
     (void)state;
     prepare();
@@ -40,7 +40,7 @@ static void a_schedule_of_another_length_is_told(void **state)
     assert_non_null(strstr(out, "step 6/6"));
 }
 
-static void a_finished_run_with_fewer_steps_says_that_it_is_complete(void **state)
+static void a_finished_run_with_fewer_steps_is_complete(void **state)
 {
     (void)state;
     prepare();
@@ -52,7 +52,7 @@ static void a_finished_run_with_fewer_steps_says_that_it_is_complete(void **stat
     }
 }
 
-static void a_text_is_known_by_its_content_and_not_by_its_path(void **state)
+static void a_text_is_identified_by_its_content_and_not_by_its_path(void **state)
 {
     static const char words[] = "train tiny.yaml --out run train.steps=6";
     (void)state;
@@ -70,7 +70,7 @@ static void a_text_is_known_by_its_content_and_not_by_its_path(void **state)
     assert_non_null(strstr(err, "data.valid was \"there/other.txt\" and is \"\"\n"));
 }
 
-static void the_shares_of_a_mixture_are_no_path(void **state)
+static void the_weights_of_a_mixture_are_not_part_of_the_path(void **state)
 {
     (void)state;
     prepare();
@@ -86,8 +86,8 @@ static void the_shares_of_a_mixture_are_no_path(void **state)
                      HR_OK);
 }
 
-/* The command is what follows, on a line of its own. */
-static void a_refused_change_comes_with_the_whole_command(void **state)
+/* The error ends with the command on a line of its own. */
+static void a_refused_change_prints_the_command_that_allows_it(void **state)
 {
     (void)state;
     prepare();
@@ -110,7 +110,7 @@ static void a_refused_change_comes_with_the_whole_command(void **state)
     assert_non_null(strstr(out, "\"step\":5,"));
 }
 
-static void a_model_from_the_command_line_replaces_the_preset_s(void **state)
+static void model_from_on_the_command_line_replaces_the_preset_model(void **state)
 {
     static const char preset[] = "model: {d_model: 32, n_layers: 3, n_heads: 4, d_ff: 64}\n"
                                  "train: {batch: 2, seq_len: 16, steps: 2, threads: 1}\n";
@@ -120,19 +120,19 @@ static void a_model_from_the_command_line_replaces_the_preset_s(void **state)
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
     assert_int_equal(run("train preset.yaml model.from=run data.train=text.txt --out more"), HR_OK);
     assert_non_null(strstr(out, "plan   10,448 parameters"));
-    /* What was typed beside it, or written in one recipe, still has to agree. */
+    /* Keys given beside it, or in the same recipe, must still agree. */
     assert_int_equal(run("plan preset.yaml model.from=run model.d_model=32"), HR_USAGE);
     assert_non_null(strstr(err, "model.d_model is 32, but the model in run has 16; remove the key, "
                                 "or use model.from= to build a new model\n"));
     put("both.yaml", "model: {from: run, d_model: 32}\ntrain: {batch: 2, seq_len: 16, steps: 2}\n");
     assert_int_equal(run("plan both.yaml"), HR_USAGE);
-    /* And it can be unset. */
+    /* It can be unset. */
     assert_int_equal(run("plan both.yaml model.from= model.n_heads=2"), HR_OK);
     assert_int_equal(run("plan preset.yaml model.from=run model.from="), HR_OK);
     assert_null(strstr(out, "10448 parameters"));
 }
 
-static void a_run_that_began_needs_its_first_weights_no_more(void **state)
+static void a_resumed_run_does_not_need_its_initial_weights(void **state)
 {
     (void)state;
     prepare();
@@ -152,14 +152,14 @@ static void a_run_that_began_needs_its_first_weights_no_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(more_steps_of_a_constant_schedule_are_the_longer_run),
-        IN_A_FOLDER(a_schedule_of_another_length_is_told),
-        IN_A_FOLDER(a_finished_run_with_fewer_steps_says_that_it_is_complete),
-        IN_A_FOLDER(a_text_is_known_by_its_content_and_not_by_its_path),
-        IN_A_FOLDER(the_shares_of_a_mixture_are_no_path),
-        IN_A_FOLDER(a_refused_change_comes_with_the_whole_command),
-        IN_A_FOLDER(a_model_from_the_command_line_replaces_the_preset_s),
-        IN_A_FOLDER(a_run_that_began_needs_its_first_weights_no_more),
+        IN_A_FOLDER(more_steps_of_a_constant_schedule_equal_the_longer_run),
+        IN_A_FOLDER(a_schedule_of_another_length_is_reported),
+        IN_A_FOLDER(a_finished_run_with_fewer_steps_is_complete),
+        IN_A_FOLDER(a_text_is_identified_by_its_content_and_not_by_its_path),
+        IN_A_FOLDER(the_weights_of_a_mixture_are_not_part_of_the_path),
+        IN_A_FOLDER(a_refused_change_prints_the_command_that_allows_it),
+        IN_A_FOLDER(model_from_on_the_command_line_replaces_the_preset_model),
+        IN_A_FOLDER(a_resumed_run_does_not_need_its_initial_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

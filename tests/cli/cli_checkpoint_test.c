@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_keep_test.c - what a run that is left alone does by itself: which checkpoints stay, when it
- * ends, what it makes of signals and of steps that go wrong, and whom it lets into its folder. */
+/* cli_checkpoint_test.c - unattended runs: checkpoint retention, end conditions, signals, bad
+ * steps, and locking of the run directory. */
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 
 static const char run_words[] = "train tiny.yaml data.train=text.txt --out run train.steps=12 ";
 
-/* Names of the checkpoints of `run`, the oldest first, as steps with a blank behind each. */
+/* Names of the checkpoints of `run`, oldest first, as steps with a blank after each. */
 static const char *steps_kept(void)
 {
     static char steps[1024];
@@ -19,7 +19,7 @@ static const char *steps_kept(void)
     return steps;
 }
 
-static void the_newest_the_best_and_those_of_every_so_many_steps_stay(void **state)
+static void the_newest_the_best_and_periodic_checkpoints_are_kept(void **state)
 {
     (void)state;
     require_program();
@@ -34,7 +34,7 @@ static void the_newest_the_best_and_those_of_every_so_many_steps_stay(void **sta
                          run_words),
                      HR_OK);
     assert_string_equal(steps_kept(), "4 8 12 ");
-    /* First both letters become likelier, then one only behind the other: the best is not the
+    /* First both letters become likelier, then only one after the other: the best is not the
      * newest. */
     assert_int_equal(system("yes ab | head -c 6144 | tr -d '\\n' >a.txt && tr b a <a.txt >b.txt"),
                      0);
@@ -53,7 +53,7 @@ static void the_newest_the_best_and_those_of_every_so_many_steps_stay(void **sta
     const char *line = strstr(out, row);
     assert_non_null(line);
     assert_non_null(strstr(line, "best"));
-    assert_null(strstr(strstr(out, "best") + 1, "best")); /* one alone, of what each thought best */
+    assert_null(strstr(strstr(out, "best") + 1, "best")); /* only one is marked best */
     assert_int_equal(run("checkpoint prune run train.keep_best=false"), HR_OK);
     assert_string_equal(steps_kept(), "12 ");
     assert_int_equal(run("checkpoint verify run --json"), HR_OK);
@@ -63,7 +63,7 @@ static void the_newest_the_best_and_those_of_every_so_many_steps_stay(void **sta
     json_decref(all);
 }
 
-static void patience_and_time_end_a_run(void **state)
+static void patience_and_time_limit_end_a_run(void **state)
 {
     (void)state;
     require_program();
@@ -90,7 +90,7 @@ static void patience_and_time_end_a_run(void **state)
                          "train.schedule.kind=constant train.optimizer.lr=0.5 "
                          "train.optimizer.clip=none"),
                      HR_OK);
-    assert_non_null(strstr(out, "validation loss")); /* more patience, and it goes on */
+    assert_non_null(strstr(out, "validation loss")); /* with more patience it continues */
 
     assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt --out run "
                          "train.steps=1000000000 train.max_seconds=1"),
@@ -101,7 +101,7 @@ static void patience_and_time_end_a_run(void **state)
     assert_int_equal(system("grep -q '\"signal\":\"time\"' run/metrics.jsonl"), 0);
 }
 
-static void signals_save_and_report_and_the_run_goes_on(void **state)
+static void signals_save_and_report_and_the_run_continues(void **state)
 {
     (void)state;
     require_program();
@@ -134,7 +134,7 @@ static const char *text_of_weights(char *text, int64_t *bytes)
     return text;
 }
 
-static void a_run_that_goes_on_is_the_run_that_never_stopped(void **state)
+static void a_resumed_run_equals_an_uninterrupted_run(void **state)
 {
     (void)state;
     require_program();
@@ -190,8 +190,8 @@ static void another_recipe_or_text_is_refused_unless_allowed(void **state)
                      HR_OK);
 }
 
-/* It begins with the weights as they are then, and goes on. An old name of its key is no change. */
-static void an_average_may_be_asked_for_later(void **state)
+/* The average starts from the current weights. A deprecated key name is no change. */
+static void the_ema_can_be_enabled_later(void **state)
 {
     (void)state;
     require_program();
@@ -229,7 +229,7 @@ static void a_second_run_in_a_folder_is_refused(void **state)
     assert_int_equal(run("%s --fresh", run_words), HR_OK); /* the lock of a dead process is free */
 }
 
-static void a_step_that_goes_wrong_is_left_out_or_gone_back_from(void **state)
+static void a_bad_step_is_skipped_or_rolled_back(void **state)
 {
     (void)state;
     require_program();
@@ -248,7 +248,7 @@ static void a_step_that_goes_wrong_is_left_out_or_gone_back_from(void **state)
     assert_non_null(strstr(err, ", the batch is skipped\n"));
     get("run/metrics.jsonl", out);
     assert_non_null(strstr(out, "\"event\":\"trouble\""));
-    /* No step is in the log twice, though some were made twice. */
+    /* No step is in the log twice, although some were repeated. */
     int64_t expected = 0, step;
     for (const char *at = out; (at = strstr(at, "{\"step\":")); at++) {
         assert_int_equal(sscanf(at, "{\"step\":%" SCNd64, &step), 1);
@@ -257,8 +257,8 @@ static void a_step_that_goes_wrong_is_left_out_or_gone_back_from(void **state)
     assert_int_equal(expected, 300);
 }
 
-/* Weights that are ruined stay so: what is left out or gone back from does not go on for ever. */
-static void a_run_that_only_goes_wrong_ends(void **state)
+/* Damaged weights stay damaged: skipping steps and rolling back are limited. */
+static void a_run_with_only_bad_steps_ends(void **state)
 {
     (void)state;
     require_program();
@@ -273,10 +273,10 @@ static void a_run_that_only_goes_wrong_ends(void **state)
     assert_non_null(strstr(err, "there is no checkpoint to rewind to"));
     assert_int_equal(run("%s train.bad_steps=rewind train.checkpoint_every=1", words), HR_DIVERGED);
     assert_non_null(strstr(err, ", the batch is skipped\n"));
-    assert_int_equal(run("checkpoint verify run"), HR_OK); /* none of them is not finite */
+    assert_int_equal(run("checkpoint verify run"), HR_OK); /* all of them are finite */
 }
 
-/* Whether the first tensor of two checkpoints is the same; behind it come the others. */
+/* Returns true when the first tensors of two checkpoints are equal; the others follow. */
 static bool begin_alike(const char *one, const char *other)
 {
     char command[512];
@@ -287,7 +287,7 @@ static bool begin_alike(const char *one, const char *other)
     return system(command) == 0;
 }
 
-/* The recipe of a run that does little but go back: every fifth step is ruined. */
+/* The recipe of a run that rolls back often: every fifth step is bad. */
 static void put_ruined(int32_t checkpoint_every)
 {
     char recipe[512];
@@ -301,8 +301,8 @@ static void put_ruined(int32_t checkpoint_every)
     put("tiny.yaml", recipe);
 }
 
-/* A signal while it goes back finds weights of two steps in memory, which are not a checkpoint. */
-static void a_signal_while_it_goes_back_leaves_what_it_goes_back_to(void **state)
+/* During a rollback, the weights in memory are of two steps and are not a checkpoint. */
+static void a_signal_during_a_rollback_keeps_its_checkpoint(void **state)
 {
     (void)state;
     require_program();
@@ -324,8 +324,8 @@ static void a_signal_while_it_goes_back_leaves_what_it_goes_back_to(void **state
     assert_int_equal(run("checkpoint verify run"), HR_OK);
 }
 
-/* The run is in the folder that has the name: nobody else is let in there, and the log is there. */
-static void a_folder_that_was_moved_away_is_made_again(void **state)
+/* The run uses the directory that has the name: no other run can enter it, and the log is there. */
+static void a_directory_that_was_moved_away_is_created_again(void **state)
 {
     (void)state;
     require_program();
@@ -353,9 +353,9 @@ static void a_folder_that_was_moved_away_is_made_again(void **state)
     assert_non_null(strstr(out, "\nresume run/checkpoints/step-"));
 }
 
-/* The newest of several checkpoints is damaged while the run stands still, until that fell between
- * its making and the next time it is gone back to. */
-static void what_is_gone_back_to_is_whole(void **state)
+/* The newest of several checkpoints is damaged while the run is stopped, repeated until the damage
+ * falls between its creation and the next rollback. */
+static void a_rollback_uses_an_undamaged_checkpoint(void **state)
 {
     (void)state;
     require_program();
@@ -381,8 +381,8 @@ static void what_is_gone_back_to_is_whole(void **state)
     assert_int_equal(run("checkpoint verify run"), HR_OK);
 }
 
-/* As timeout(1) does: to the process, and to the group that it is in. */
-static void sigterm_that_comes_twice_is_one_request(void **state)
+/* Like timeout(1): to the process, and to its group. */
+static void two_sigterms_in_a_row_are_one_request(void **state)
 {
     (void)state;
     require_program();
@@ -397,7 +397,7 @@ static void sigterm_that_comes_twice_is_one_request(void **state)
             HR_INTERRUPTED);
 }
 
-static void what_cannot_be_removed_is_told_and_the_run_goes_on(void **state)
+static void a_failed_removal_is_reported_and_the_run_continues(void **state)
 {
     (void)state;
     require_program();
@@ -416,8 +416,8 @@ static void what_cannot_be_removed_is_told_and_the_run_goes_on(void **state)
     assert_string_equal(steps_kept(), "16 20 99 ");
 }
 
-/* Every line would be there twice, and what a checkpoint knows of the file not be so. */
-static void lines_beside_the_log_go_into_another_file(void **state)
+/* Every line would be duplicated, and the length in checkpoints would be wrong. */
+static void a_second_metrics_file_must_differ_from_the_log(void **state)
 {
     (void)state;
     require_program();
@@ -434,21 +434,21 @@ static void lines_beside_the_log_go_into_another_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(the_newest_the_best_and_those_of_every_so_many_steps_stay),
-        IN_A_FOLDER(patience_and_time_end_a_run),
-        IN_A_FOLDER(signals_save_and_report_and_the_run_goes_on),
-        IN_A_FOLDER(a_run_that_goes_on_is_the_run_that_never_stopped),
+        IN_A_FOLDER(the_newest_the_best_and_periodic_checkpoints_are_kept),
+        IN_A_FOLDER(patience_and_time_limit_end_a_run),
+        IN_A_FOLDER(signals_save_and_report_and_the_run_continues),
+        IN_A_FOLDER(a_resumed_run_equals_an_uninterrupted_run),
         IN_A_FOLDER(another_recipe_or_text_is_refused_unless_allowed),
-        IN_A_FOLDER(an_average_may_be_asked_for_later),
+        IN_A_FOLDER(the_ema_can_be_enabled_later),
         IN_A_FOLDER(a_second_run_in_a_folder_is_refused),
-        IN_A_FOLDER(a_step_that_goes_wrong_is_left_out_or_gone_back_from),
-        IN_A_FOLDER(a_run_that_only_goes_wrong_ends),
-        IN_A_FOLDER(a_folder_that_was_moved_away_is_made_again),
-        IN_A_FOLDER(what_is_gone_back_to_is_whole),
-        IN_A_FOLDER(sigterm_that_comes_twice_is_one_request),
-        IN_A_FOLDER(what_cannot_be_removed_is_told_and_the_run_goes_on),
-        IN_A_FOLDER(lines_beside_the_log_go_into_another_file),
-        IN_A_FOLDER(a_signal_while_it_goes_back_leaves_what_it_goes_back_to),
+        IN_A_FOLDER(a_bad_step_is_skipped_or_rolled_back),
+        IN_A_FOLDER(a_run_with_only_bad_steps_ends),
+        IN_A_FOLDER(a_directory_that_was_moved_away_is_created_again),
+        IN_A_FOLDER(a_rollback_uses_an_undamaged_checkpoint),
+        IN_A_FOLDER(two_sigterms_in_a_row_are_one_request),
+        IN_A_FOLDER(a_failed_removal_is_reported_and_the_run_continues),
+        IN_A_FOLDER(a_second_metrics_file_must_differ_from_the_log),
+        IN_A_FOLDER(a_signal_during_a_rollback_keeps_its_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_convert_test.c - `headroom convert`: there and back byte for byte, rounding where it was
- * asked for, and folders that must not be written; and a run that starts from a folder. */
+/* cli_convert_test.c - `headroom convert`: byte-identical round trips, rounding on request,
+ * protected directories; and a run that starts from a converted directory. */
 #include <math.h>
 
 #include "base/bf16.h"
@@ -33,12 +33,12 @@ static void same_tensors(const char *path, const oracle_file *expected, int32_t 
     oracle_close(&file);
 }
 
-/* Types of every width, an empty one and one alone, names with what JSON has to escape. */
+/* Dtypes of every width, an empty one and a scalar, names that JSON must escape. */
 static void put_mixed(void)
 {
     uint8_t data[4096];
     for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)hr_random_mix(i);
-    for (size_t i = 1; i < sizeof data; i += 2) data[i] &= 0xbf; /* finite, as any type */
+    for (size_t i = 1; i < sizeof data; i += 2) data[i] &= 0xbf; /* finite in every dtype */
     for (size_t i = 0; i < sizeof data; i += 4) data[i + 3] = 0x3f;
     stored_file file = stored_begin();
     stored_add(&file, "model.a", "BF16", "[3,5]", data, 30);
@@ -55,7 +55,7 @@ static void put_mixed(void)
     put("mixed/tokenizer.json", "{}\n");
 }
 
-static void there_and_back_is_the_same(void **state)
+static void a_round_trip_is_byte_identical(void **state)
 {
     (void)state;
     oracle_file whole = { 0 };
@@ -95,7 +95,7 @@ static void there_and_back_is_the_same(void **state)
     oracle_close(&whole);
 }
 
-static void rounding_is_asked_for(void **state)
+static void rounding_needs_an_option(void **state)
 {
     (void)state;
     static const float values[] = { 1,        -2.5f,   0,        -0.0f,    1.00390625f, 1.01171875f,
@@ -144,7 +144,7 @@ static void rounding_is_asked_for(void **state)
         }
         oracle_close(&narrow);
     }
-    /* Back: what is exact stays. */
+    /* Back: exact values are unchanged. */
     assert_int_equal(run("convert narrow1 back --dtype f32"), HR_OK);
     assert_int_equal(run("convert back narrow --dtype f16"), HR_OK);
     oracle_file one = { 0 };
@@ -153,7 +153,7 @@ static void rounding_is_asked_for(void **state)
     oracle_close(&one);
 }
 
-/* Whatever the counts of elements are; and a config that has the type under both of its names. */
+/* Any number of elements; and a config that has the dtype under both of its names. */
 static void every_count_of_elements_is_converted(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void every_count_of_elements_is_converted(void **state)
     oracle_close(&whole);
 }
 
-static void what_cannot_be_converted_is_refused(void **state)
+static void invalid_conversions_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -240,7 +240,7 @@ static void what_cannot_be_converted_is_refused(void **state)
     put("file", "");
     assert_int_equal(run("convert two.safetensors file"), HR_USAGE);
     assert_int_equal(system("test ! -e new"), 0);
-    /* A name that is forgotten is not the folder where one stands. */
+    /* An empty name is not the current directory. */
     assert_int_equal(run("convert mixed.safetensors ''"), HR_USAGE);
     assert_said("the destination path is empty; give a folder");
     assert_int_equal(access("model.safetensors", F_OK), -1);
@@ -264,7 +264,7 @@ static void put_folder(const char *folder, float value, const char *config)
     put(path, "#version: 0.2\n");
 }
 
-static void a_config_that_is_no_json_is_refused(void **state)
+static void a_config_with_invalid_json_is_refused(void **state)
 {
     (void)state;
     require_program();
@@ -285,7 +285,7 @@ static void a_config_that_is_no_json_is_refused(void **state)
     assert_string_equal(out, "{\"torch_dtype\":\"bfloat16\",\"dtype\":7,\"a\":[{}]}");
 }
 
-/* What was begun is removed, and what was there before stays. */
+/* Partial output is removed, and existing files stay. */
 static void a_conversion_that_fails_leaves_nothing(void **state)
 {
     (void)state;
@@ -328,8 +328,8 @@ static void a_conversion_that_is_interrupted_leaves_nothing(void **state)
     assert_int_equal(access("new", F_OK), -1);
 }
 
-/* Blanks of a header are read once, and that is all that they take. */
-static void blanks_of_a_header_take_their_own_bytes_alone(void **state)
+/* Blanks in a header are skipped once and use no memory. */
+static void blanks_in_a_header_need_no_memory(void **state)
 {
     (void)state;
     enum { BLANKS = 20 << 20 };
@@ -354,7 +354,7 @@ static void blanks_of_a_header_take_their_own_bytes_alone(void **state)
 
 /* ---- model.from, from the command line */
 
-/* The model of `words` is trained into a folder, read from it, and written again as it was. */
+/* The model of `words` is trained into a directory, loaded from it, and saved unchanged. */
 static void goes_on_from(const char *words, const char *folder)
 {
     char command[128], path[64];
@@ -376,7 +376,7 @@ static void goes_on_from(const char *words, const char *folder)
     assert_non_null(strstr(err, "model.d_model is 24, but the model in"));
 }
 
-static void a_run_goes_on_from_its_own_folder(void **state)
+static void a_run_starts_from_the_directory_that_a_run_wrote(void **state)
 {
     (void)state;
     static const char *const families[] = { "needle",  "gpt_neox", "llama", "gpt2",   "opt",
@@ -402,7 +402,7 @@ static void a_run_goes_on_from_its_own_folder(void **state)
     assert_null(strstr(out, "initial values"));
 }
 
-static void a_folder_that_lies_ends_with_its_code(void **state)
+static void a_directory_with_a_wrong_config_has_its_exit_code(void **state)
 {
     (void)state;
     require_program();
@@ -410,7 +410,7 @@ static void a_folder_that_lies_ends_with_its_code(void **state)
     assert_int_equal(run("train tiny.yaml data.train=text.txt model.family=llama --out m"), HR_OK);
     put("from.yaml", "model: {from: m}\ndata: {train: text.txt}\n"
                      "train: {batch: 4, seq_len: 16, steps: 1, threads: 2}\n");
-    /* Not that it needs more memory than there is. */
+    /* The error is not that it needs more memory. */
     assert_int_equal(system("cp m/config.json kept; sed -i 's/\"intermediate_size\": [0-9]*/"
                             "\"intermediate_size\": 16777216/' m/config.json"),
                      0);
@@ -435,16 +435,16 @@ static void a_folder_that_lies_ends_with_its_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(there_and_back_is_the_same),
-        IN_A_FOLDER(rounding_is_asked_for),
+        IN_A_FOLDER(a_round_trip_is_byte_identical),
+        IN_A_FOLDER(rounding_needs_an_option),
         IN_A_FOLDER(every_count_of_elements_is_converted),
-        IN_A_FOLDER(what_cannot_be_converted_is_refused),
-        IN_A_FOLDER(a_config_that_is_no_json_is_refused),
+        IN_A_FOLDER(invalid_conversions_are_refused),
+        IN_A_FOLDER(a_config_with_invalid_json_is_refused),
         IN_A_FOLDER(a_conversion_that_fails_leaves_nothing),
         IN_A_FOLDER(a_conversion_that_is_interrupted_leaves_nothing),
-        IN_A_FOLDER(blanks_of_a_header_take_their_own_bytes_alone),
-        IN_A_FOLDER(a_run_goes_on_from_its_own_folder),
-        IN_A_FOLDER(a_folder_that_lies_ends_with_its_code),
+        IN_A_FOLDER(blanks_in_a_header_need_no_memory),
+        IN_A_FOLDER(a_run_starts_from_the_directory_that_a_run_wrote),
+        IN_A_FOLDER(a_directory_with_a_wrong_config_has_its_exit_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_corpus_test.c - runs on corpora: prompts are masked as labels of rows are, a mixture and
- * packed files stay inside the plan, and `data inspect` says what a run saw. */
+/* cli_corpus_test.c - runs on corpora: prompts are masked like ignored labels of rows, mixtures and
+ * compressed files stay within the plan, and `data inspect` shows what a run reads. */
 #include <math.h>
 #include <sys/stat.h>
 
@@ -12,7 +12,7 @@
 
 enum { T = 16, STEPS = 6, DOCUMENTS = 60 };
 
-/* The numbers of a key in a file of metrics. */
+/* The numbers of a key in a metrics file. */
 static int32_t read_all(const char *name, const char *key, double *values, int32_t most)
 {
     FILE *metrics = fopen(name, "r");
@@ -65,7 +65,7 @@ static void put_both(const char *lines, const char *rows)
     stored_end(&file, rows);
 }
 
-static void a_masked_prompt_is_a_label_that_is_ignored(void **state)
+static void a_masked_prompt_equals_ignored_labels(void **state)
 {
     (void)state;
     require_program();
@@ -89,9 +89,9 @@ static void a_masked_prompt_is_a_label_that_is_ignored(void **state)
     assert_true(lines[0] < 4 * T);
 }
 
-/* A folder, packed files, a share held out: all in what was planned, and the same losses again from
- * the cache, in other micro-batches. */
-static void a_mixture_trains_inside_its_plan_and_again_from_its_cache(void **state)
+/* A directory, compressed files and a held-out share stay within the plan, and give the same losses
+ * again from the cache with another micro-batch. */
+static void a_mixture_trains_within_its_plan_and_again_from_its_cache(void **state)
 {
     (void)state;
     require_program();
@@ -136,7 +136,7 @@ static int64_t number(const json_t *told, int32_t text, const char *key)
     return json_integer_value(json_object_get(json_array_get(texts, (size_t)text), key));
 }
 
-static void inspecting_says_what_there_is(void **state)
+static void inspect_shows_the_texts_of_a_recipe(void **state)
 {
     (void)state;
     require_program();
@@ -161,7 +161,7 @@ static void inspecting_says_what_there_is(void **state)
     assert_non_null(strstr(out, "(cached)"));
 }
 
-/* How many files of the cache have this in their names. */
+/* Number of cache files with this text in their names. */
 static int cached(const char *part)
 {
     DIR *folder = opendir("cache");
@@ -172,8 +172,8 @@ static int cached(const char *part)
     return count;
 }
 
-/* A signal while a shard is written: the texts of its tokens are there just before. */
-static void an_interrupted_look_leaves_nothing_behind(void **state)
+/* A signal while a shard is written: the texts of its tokens are printed just before. */
+static void an_interrupted_inspect_leaves_nothing_behind(void **state)
 {
     (void)state;
     require_program();
@@ -205,7 +205,7 @@ static void an_interrupted_look_leaves_nothing_behind(void **state)
     assert_int_equal(run("data inspect recipe.yaml data.train=long.txt data.cache=cache"), HR_OK);
 }
 
-static void what_cannot_be_read_ends_with_its_code(void **state)
+static void unreadable_input_has_its_exit_code(void **state)
 {
     (void)state;
     require_program();
@@ -235,7 +235,7 @@ static void what_cannot_be_read_ends_with_its_code(void **state)
                          cases[i].code);
         if (!strstr(err, cases[i].sentence)) fail_msg("%s: %s", cases[i].words, err);
     }
-    /* A plan looks at no text, but it reads what is said of it. */
+    /* A plan reads no text, but it checks the data keys. */
     assert_int_equal(run("plan recipe.yaml data.train=none/"), HR_OK);
     assert_int_equal(run("plan recipe.yaml data.train='a weight=1; b'"), HR_USAGE);
     assert_non_null(strstr(err, "1 of 2 parts have a weight, b has none"));
@@ -246,11 +246,11 @@ static void what_cannot_be_read_ends_with_its_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_masked_prompt_is_a_label_that_is_ignored),
-        IN_A_FOLDER(a_mixture_trains_inside_its_plan_and_again_from_its_cache),
-        IN_A_FOLDER(inspecting_says_what_there_is),
-        IN_A_FOLDER(an_interrupted_look_leaves_nothing_behind),
-        IN_A_FOLDER(what_cannot_be_read_ends_with_its_code),
+        IN_A_FOLDER(a_masked_prompt_equals_ignored_labels),
+        IN_A_FOLDER(a_mixture_trains_within_its_plan_and_again_from_its_cache),
+        IN_A_FOLDER(inspect_shows_the_texts_of_a_recipe),
+        IN_A_FOLDER(an_interrupted_inspect_leaves_nothing_behind),
+        IN_A_FOLDER(unreadable_input_has_its_exit_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

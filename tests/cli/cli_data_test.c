@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_data_test.c - runs on rows of tokens: beside PyTorch step by step, beside the same tokens as
- * a text, and what must be refused. */
+/* cli_data_test.c - runs on rows of tokens: compared with PyTorch step by step, compared with the
+ * same tokens as a text, and refusals. */
 #include <math.h>
 #include <sys/stat.h>
 
@@ -14,7 +14,7 @@ enum { FAMILIES = sizeof families / sizeof *families, STEPS = 10, T = 16 };
 
 #define LOSS_TOLERANCE 1e-5
 
-/* Losses of the steps in a file of metrics. */
+/* Losses of the steps in a metrics file. */
 static int32_t read_losses(const char *name, double losses[STEPS])
 {
     FILE *metrics = fopen(name, "r");
@@ -47,7 +47,7 @@ static double read_last(const char *name, const char *key)
     return value;
 }
 
-/* ---- beside PyTorch */
+/* ---- compared with PyTorch */
 
 static double worst_loss(const char *family, const double losses[STEPS])
 {
@@ -65,9 +65,9 @@ static double worst_loss(const char *family, const double losses[STEPS])
     return worst;
 }
 
-/* Ignored labels lie in some rows more than in others, so a mean of micro-batches' means would be
- * another number. */
-static void a_fixed_batch_gives_the_losses_of_another_trainer_in_any_micro_batches(void **state)
+/* Some rows have more ignored labels than others, so the mean of the micro-batch means would
+ * differ. */
+static void a_fixed_batch_gives_the_losses_of_pytorch_with_any_micro_batch(void **state)
 {
     static const char *const cuts[] = { "", "memory.micro_batch=1",
                                         "memory.micro_batch=1 "
@@ -94,8 +94,8 @@ static void a_fixed_batch_gives_the_losses_of_another_trainer_in_any_micro_batch
     }
 }
 
-/* No step may ask for memory once the run has begun: the trap ends one that does. */
-static void rows_are_read_without_asking_for_memory(void **state)
+/* No step may allocate after the run has begun: the trap ends a run that does. */
+static void rows_are_read_without_allocating(void **state)
 {
     (void)state;
     require_program();
@@ -110,7 +110,7 @@ static void rows_are_read_without_asking_for_memory(void **state)
     if (status != 0) fail_msg("%d: %s", status, err);
 }
 
-/* ---- beside a text */
+/* ---- compared with a text */
 
 /* The windows of a text as rows: the bytes, and the byte after each. */
 static void put_rows(const char *name, const char *text, int64_t bytes)
@@ -132,8 +132,8 @@ static void put_rows(const char *name, const char *text, int64_t bytes)
     free(ids);
 }
 
-/* Steps beyond an epoch, evaluations with a partial batch: the same bits. */
-static void rows_are_what_the_windows_of_a_text_are(void **state)
+/* Steps beyond an epoch and evaluations with a partial batch: bit-identical. */
+static void rows_train_like_the_windows_of_a_text(void **state)
 {
     static char text[PROGRAM_TEXT_BYTES];
     double of_text[STEPS], of_rows[STEPS];
@@ -169,8 +169,8 @@ static void rows_are_what_the_windows_of_a_text_are(void **state)
     assert_int_equal(read_last("rows.jsonl", "tokens"), 30 * 4 * T);
 }
 
-/* A text to evaluate on, beside rows to train on; it can be sampled from too. */
-static void a_text_may_stand_beside_rows(void **state)
+/* Validation on a text, training on rows; sampling works too. */
+static void a_text_can_be_used_beside_rows(void **state)
 {
     static char text[PROGRAM_TEXT_BYTES];
     (void)state;
@@ -192,11 +192,11 @@ static void a_text_may_stand_beside_rows(void **state)
                          "data.cache=cache"),
                      HR_OK);
     assert_non_null(strstr(out, "validation loss"));
-    /* Without a text there is nothing to keep, and nowhere to keep it is needed. */
+    /* Without a text there are no shards, so no directory for them is needed. */
     assert_int_equal(run("train tiny.yaml data.fixed_batch=four.safetensors"), HR_OK);
 }
 
-/* The recipe need not say how long rows are, nor how many a fixed batch has. */
+/* The recipe can omit the length of rows and the batch of a fixed batch. */
 static void a_plan_has_the_shape_of_its_rows(void **state)
 {
     static char text[PROGRAM_TEXT_BYTES];
@@ -214,7 +214,7 @@ static void a_plan_has_the_shape_of_its_rows(void **state)
     assert_non_null(strstr(out, "\n  batch 3 x 16 tokens,"));
 }
 
-/* ---- what is refused */
+/* ---- refusals */
 
 static void put_labels(const char *name, int64_t id, int64_t label)
 {
@@ -297,13 +297,13 @@ static void rows_that_do_not_fit_the_run_are_refused(void **state)
           "no directory for the tokens of text.txt; use --out DIR or data.cache=DIR", HR_USAGE },
         { "train tiny.yaml", "no text to train on; give data.train=FILE", HR_USAGE },
     };
-    unsetenv("XDG_CACHE_HOME"); /* of this test's process alone */
+    unsetenv("XDG_CACHE_HOME"); /* in this test's process only */
     unsetenv("HOME");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(run("%s", cases[i].words), cases[i].code);
         assert_said(cases[i].sentence);
     }
-    /* What no text is made of need not be as large as a tokenizer's. */
+    /* Without a text, the vocabulary can be smaller than that of the tokenizer. */
     assert_int_equal(run("train tiny.yaml data.fixed_batch=four.safetensors model.vocab_size=128"),
                      HR_OK);
     assert_int_equal(run("train tiny.yaml data.fixed_batch=four.safetensors model.vocab_size=64"),
@@ -331,10 +331,10 @@ static void a_fixed_batch_of_other_rows_is_refused_by_its_key(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_fixed_batch_gives_the_losses_of_another_trainer_in_any_micro_batches),
-        IN_A_FOLDER(rows_are_read_without_asking_for_memory),
-        IN_A_FOLDER(rows_are_what_the_windows_of_a_text_are),
-        IN_A_FOLDER(a_text_may_stand_beside_rows),
+        IN_A_FOLDER(a_fixed_batch_gives_the_losses_of_pytorch_with_any_micro_batch),
+        IN_A_FOLDER(rows_are_read_without_allocating),
+        IN_A_FOLDER(rows_train_like_the_windows_of_a_text),
+        IN_A_FOLDER(a_text_can_be_used_beside_rows),
         IN_A_FOLDER(a_plan_has_the_shape_of_its_rows),
         IN_A_FOLDER(rows_that_do_not_fit_the_run_are_refused),
         IN_A_FOLDER(a_fixed_batch_of_other_rows_is_refused_by_its_key),

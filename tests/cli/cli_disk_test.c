@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_disk_test.c - the bytes that a run takes on the disk: the plan has them, a run without room
- * for them does not begin, and a disk that fills up later costs checkpoints and nothing else. */
+/* cli_disk_test.c - disk space of a run: the plan includes it, a run without enough is refused, and
+ * a disk that becomes full later costs only checkpoints. */
 #include <sys/stat.h>
 
 #include "headroom/status.h"
@@ -17,7 +17,7 @@ static void prepare(void)
     put("recipe.yaml", recipe);
 }
 
-/* Runs a script with a file system of its own, of so many bytes, at ./disk. */
+/* Runs a script with a file system of this size at ./disk. */
 static int run_on_disk(int64_t bytes, const char *script)
 {
     char command[PROGRAM_COMMAND_BYTES];
@@ -53,7 +53,7 @@ static int64_t size_of(const char *path)
 
 static const char *const kinds[] = { "model", "moment_1", "moment_2", "average" };
 
-/* Bytes that one folder's files have, in blocks. */
+/* Bytes of the blocks that the files of a directory use. */
 static int64_t folder_bytes(const char *folder)
 {
     char command[256];
@@ -65,7 +65,7 @@ static int64_t folder_bytes(const char *folder)
     return bytes;
 }
 
-static void the_plan_knows_the_bytes_of_checkpoints_logs_and_shards(void **state)
+static void the_plan_includes_the_bytes_of_checkpoints_logs_and_shards(void **state)
 {
     static const struct {
         const char *words;
@@ -116,7 +116,7 @@ static void the_plan_knows_the_bytes_of_checkpoints_logs_and_shards(void **state
     assert_non_null(strstr(out, "at most, per step"));
 }
 
-static void a_run_without_room_on_the_disk_does_not_begin(void **state)
+static void a_run_without_enough_disk_space_is_refused(void **state)
 {
     static const char script[] = "\"$HEADROOM\" train recipe.yaml data.train=text.txt "
                                  "--out disk/run; code=$?; find disk -name '*.safetensors'; "
@@ -134,13 +134,13 @@ static void a_run_without_room_on_the_disk_does_not_begin(void **state)
     assert_int_equal(run_on_disk(100000, script), HR_NO_FIT);
     assert_null(strstr(err, "keep_last=1"));
     assert_int_equal(run_on_disk(2000000, script), HR_OK);
-    /* A log that may outgrow the disk does not end the run. */
+    /* A log that may exceed the disk does not end the run. */
     assert_int_equal(run_on_disk(2000000, "\"$HEADROOM\" train recipe.yaml data.train=text.txt "
                                           "train.steps=4000 train.checkpoint_every=0 "
                                           "--out disk/run\n"),
                      HR_OK);
     assert_non_null(strstr(out, "disk   the log may grow to "));
-    /* Of a run that goes on the checkpoints that lie there are not asked for again. */
+    /* A resumed run does not count its existing checkpoints again. */
     assert_int_equal(run_on_disk(1000000, "run=\"$HEADROOM train recipe.yaml data.train=text.txt "
                                           "train.schedule.kind=constant --out disk/run\"\n"
                                           "$run train.steps=6 && $run train.steps=12\n"),
@@ -148,8 +148,8 @@ static void a_run_without_room_on_the_disk_does_not_begin(void **state)
     assert_non_null(strstr(out, "step 12/12"));
 }
 
-/* The disk is filled once a checkpoint is there, and emptied when a save was refused. */
-static void a_disk_that_fills_up_costs_checkpoints_and_not_the_run(void **state)
+/* The disk is filled after the first checkpoint, and emptied after a save has failed. */
+static void a_disk_that_fills_up_loses_checkpoints_but_not_the_run(void **state)
 {
     (void)state;
     prepare();
@@ -179,9 +179,9 @@ static void a_disk_that_fills_up_costs_checkpoints_and_not_the_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(the_plan_knows_the_bytes_of_checkpoints_logs_and_shards),
-        IN_A_FOLDER(a_run_without_room_on_the_disk_does_not_begin),
-        IN_A_FOLDER(a_disk_that_fills_up_costs_checkpoints_and_not_the_run),
+        IN_A_FOLDER(the_plan_includes_the_bytes_of_checkpoints_logs_and_shards),
+        IN_A_FOLDER(a_run_without_enough_disk_space_is_refused),
+        IN_A_FOLDER(a_disk_that_fills_up_loses_checkpoints_but_not_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

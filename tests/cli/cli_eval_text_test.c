@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_eval_text_test.c - eval --file reads what data.valid reads: kinds of files, packed ones,
+/* cli_eval_text_test.c - eval --file reads what data.valid reads: kinds of files, compressed ones,
  * patterns, and prompts that are no targets. */
 #include <math.h>
 
@@ -12,7 +12,7 @@ static void put_model(void)
     assert_int_equal(run("train tiny.yaml data.train=text.txt model.family=llama --out m"), HR_OK);
 }
 
-/* The ids that are predicted, as characters, and how many. */
+/* The predicted ids as characters, and their number. */
 static int64_t predicted(const char *file, char *letters)
 {
     static char lines[PROGRAM_TEXT_BYTES];
@@ -58,7 +58,7 @@ static void the_text_of_every_kind_of_file_is_scored(void **state)
         are_predicted(files[i], "ne two three four five six seven");
 }
 
-static void a_prompt_is_read_and_not_scored(void **state)
+static void a_prompt_is_context_and_not_scored(void **state)
 {
     (void)state;
     require_program();
@@ -74,8 +74,8 @@ static void a_prompt_is_read_and_not_scored(void **state)
                              "prompt\n");
 }
 
-/* Between documents stands the tokenizer's own end of a text, which is a target, as in training. */
-static void documents_end_as_in_training(void **state)
+/* The end-of-text id of the tokenizer separates documents and is a target, as in training. */
+static void documents_are_separated_as_in_training(void **state)
 {
     (void)state;
     require_program();
@@ -104,7 +104,7 @@ static void ids_of_other_programs_need_no_tokenizer(void **state)
     assert_non_null(strstr(err, "add ids=u16"));
 }
 
-static void what_cannot_be_read_is_refused_and_nothing_is_written_over(void **state)
+static void unreadable_input_is_refused_and_nothing_is_overwritten(void **state)
 {
     (void)state;
     require_program();
@@ -126,10 +126,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(the_text_of_every_kind_of_file_is_scored),
-        IN_A_FOLDER(a_prompt_is_read_and_not_scored),
-        IN_A_FOLDER(documents_end_as_in_training),
+        IN_A_FOLDER(a_prompt_is_context_and_not_scored),
+        IN_A_FOLDER(documents_are_separated_as_in_training),
         IN_A_FOLDER(ids_of_other_programs_need_no_tokenizer),
-        IN_A_FOLDER(what_cannot_be_read_is_refused_and_nothing_is_written_over),
+        IN_A_FOLDER(unreadable_input_is_refused_and_nothing_is_overwritten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_folder_test.c - what is said of a model's folder that has no weights to read, by every
- * command that reads one. */
+/* cli_folder_test.c - errors for a model directory without readable weights, from every command
+ * that loads one. */
 #include <sys/stat.h>
 
 #include "headroom/status.h"
@@ -24,7 +24,7 @@ static void put_folder(void)
     put("m/config.json", config);
 }
 
-/* Every command gives this sentence, and nothing else. */
+/* Every command prints exactly this error. */
 static void is_refused(const char *sentence)
 {
     static const char *const words[] = { "generate m --prompt x --max-tokens 1",
@@ -50,7 +50,7 @@ static void a_folder_without_weights_is_refused_by_name(void **state)
                "weights.safetensors: give it one of these names");
 }
 
-static void a_pickle_is_named_and_not_read(void **state)
+static void a_pickle_is_named_and_not_loaded(void **state)
 {
     (void)state;
     require_program();
@@ -82,8 +82,8 @@ static void a_pipe_is_refused_without_waiting_for_a_writer(void **state)
     is_refused("m/model.safetensors: is a device or pipe, a file is needed");
 }
 
-/* Editors of Windows put one in front of JSON. */
-static void a_byte_order_mark_is_passed_over(void **state)
+/* Windows editors write one before JSON. */
+static void a_byte_order_mark_is_skipped(void **state)
 {
     (void)state;
     require_program();
@@ -118,10 +118,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_folder_without_weights_is_refused_by_name),
-        IN_A_FOLDER(a_pickle_is_named_and_not_read),
+        IN_A_FOLDER(a_pickle_is_named_and_not_loaded),
         IN_A_FOLDER(a_link_without_a_target_is_named_with_the_target),
         IN_A_FOLDER(a_pipe_is_refused_without_waiting_for_a_writer),
-        IN_A_FOLDER(a_byte_order_mark_is_passed_over),
+        IN_A_FOLDER(a_byte_order_mark_is_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_out_folder_test.c - a model in --out that is not the run's: it is never lost unasked, and
- * never mixed with the run's weights. */
+/* cli_out_folder_test.c - another model in the --out directory: it is not deleted without --fresh,
+ * and never mixed with the weights of the run. */
 #include "headroom/status.h"
 #include "support/program.h"
 
@@ -40,7 +40,8 @@ static void another_model_is_replaced_only_by_fresh(void **state)
                              "is another model's\n");
     assert_int_equal(run("%s folder", train), HR_OK);
     assert_non_null(strstr(out, "the run is complete"));
-    assert_int_equal(run("%s folder --fresh", train), HR_OK); /* of its own model nothing is said */
+    assert_int_equal(run("%s folder --fresh", train), HR_OK); /* for the run's own model there is no
+                                                               * message */
     assert_string_equal(err, "");
 }
 
@@ -59,7 +60,7 @@ static void files_that_a_run_would_replace_are_refused(void **state)
     }
 }
 
-/* Fresh or not: nobody could tell afterwards which of the files belong together. */
+/* With or without --fresh: it would be impossible to tell which files belong together. */
 static void files_that_a_run_would_mix_with_its_own_are_refused(void **state)
 {
     static const char *const names[] = { "model-00001-of-00002.safetensors",
@@ -106,14 +107,14 @@ static void links_to_another_model_are_refused(void **state)
         expect_left("", cases[i].said);
         expect_left("--fresh", cases[i].said);
     }
-    /* Through a link to its folder a model is as it is without. */
+    /* A model is treated the same through a link to its directory. */
     prepare(ANOTHER_MODEL);
     shell("ln -sfn folder link");
     assert_int_equal(run("%s link", train), HR_USAGE);
     shell("diff -r folder kept");
 }
 
-static void an_average_of_another_model_is_refused(void **state)
+static void the_ema_of_another_model_is_refused(void **state)
 {
     (void)state;
     require_program();
@@ -122,7 +123,7 @@ static void an_average_of_another_model_is_refused(void **state)
     assert_int_equal(run("%s folder", train), HR_OK);
 }
 
-static void texts_and_what_is_no_model_may_lie_in_the_folder(void **state)
+static void texts_and_other_files_are_allowed_in_the_directory(void **state)
 {
     (void)state;
     require_program();
@@ -132,8 +133,8 @@ static void texts_and_what_is_no_model_may_lie_in_the_folder(void **state)
     assert_int_equal(run("%s .", train), HR_OK);
 }
 
-/* A run's own folder, into which somebody has put a model since. */
-static void another_model_beside_checkpoints_is_not_lost(void **state)
+/* The directory of a run, into which another model was copied later. */
+static void another_model_beside_checkpoints_is_not_deleted(void **state)
 {
     (void)state;
     require_program();
@@ -150,8 +151,8 @@ static void another_model_beside_checkpoints_is_not_lost(void **state)
     assert_non_null(strstr(err, "--fresh: this run replaces folder/model.safetensors"));
 }
 
-/* What a kill before the first checkpoint leaves: a lock and a log. */
-static void a_run_that_had_no_checkpoint_yet_begins_again(void **state)
+/* The files after a kill before the first checkpoint: a lock and a log. */
+static void a_run_without_a_checkpoint_starts_again(void **state)
 {
     (void)state;
     require_program();
@@ -170,10 +171,10 @@ int main(void)
         IN_A_FOLDER(files_that_a_run_would_replace_are_refused),
         IN_A_FOLDER(files_that_a_run_would_mix_with_its_own_are_refused),
         IN_A_FOLDER(links_to_another_model_are_refused),
-        IN_A_FOLDER(an_average_of_another_model_is_refused),
-        IN_A_FOLDER(texts_and_what_is_no_model_may_lie_in_the_folder),
-        IN_A_FOLDER(another_model_beside_checkpoints_is_not_lost),
-        IN_A_FOLDER(a_run_that_had_no_checkpoint_yet_begins_again),
+        IN_A_FOLDER(the_ema_of_another_model_is_refused),
+        IN_A_FOLDER(texts_and_other_files_are_allowed_in_the_directory),
+        IN_A_FOLDER(another_model_beside_checkpoints_is_not_deleted),
+        IN_A_FOLDER(a_run_without_a_checkpoint_starts_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_pack_test.c - `headroom pack` as scripts meet it: an exit code for every kind of answer. */
+/* cli_pack_test.c - `headroom pack` in scripts: one exit code per kind of result. */
 #include "headroom/status.h"
 #include "support/program.h"
 
 #define HEADER "id,lower,upper,size\n"
 
-/* Seven rows that overlap by 5 bytes at most and need 6. */
+/* Seven rows with a lower bound of 5 bytes that need 6. */
 static const char unreachable[] = HEADER
     "0,0,1,3\n1,0,4,1\n2,1,3,2\n3,2,5,2\n4,3,6,1\n5,4,5,2\n6,5,6,3\n";
 
-static void every_answer_has_its_exit_code(void **state)
+static void every_result_has_its_exit_code(void **state)
 {
     (void)state;
     require_program();
     static const struct {
         const char *text, *options;
         int code;
-        const char *sentence; /* a part of what is said */
+        const char *sentence; /* a part of the output */
     } cases[] = {
         { unreachable, "", HR_OK, "" },
         { unreachable, "--capacity 6", HR_OK, "" },
@@ -66,7 +66,7 @@ static int64_t number(const json_t *answer, const char *name)
     return json_integer_value(value);
 }
 
-static void the_answer_says_what_is_proven(void **state)
+static void the_result_says_what_is_proven(void **state)
 {
     (void)state;
     require_program();
@@ -86,9 +86,9 @@ static void the_answer_says_what_is_proven(void **state)
     }
 }
 
-/* Far more rows than any plan has, in no order: the answer says that it is open, and comes soon
- * after it was asked to. */
-static void a_million_rows_end_when_they_are_told_to(void **state)
+/* Far more rows than any plan has, in random order: the result is unproven, and the time limit is
+ * respected. */
+static void a_million_rows_respect_the_time_limit(void **state)
 {
     (void)state;
     require_program();
@@ -114,9 +114,9 @@ static void a_million_rows_end_when_they_are_told_to(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(every_answer_has_its_exit_code),
-        IN_A_FOLDER(the_answer_says_what_is_proven),
-        IN_A_FOLDER(a_million_rows_end_when_they_are_told_to),
+        IN_A_FOLDER(every_result_has_its_exit_code),
+        IN_A_FOLDER(the_result_says_what_is_proven),
+        IN_A_FOLDER(a_million_rows_respect_the_time_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

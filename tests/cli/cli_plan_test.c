@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_plan_test.c - plans as the program prints and writes them, questions to the planner, and the
- * judge. */
+/* cli_plan_test.c - printed and written plans, planner queries, and the verifier. */
 #include <sys/stat.h>
 
 #include "headroom/status.h"
@@ -18,8 +17,8 @@ static int64_t plan_number(const char *arguments, const char *name)
     return value;
 }
 
-/* With a budget: without one a plan says what the machine has left. */
-static void two_plans_of_one_recipe_are_the_same_bytes(void **state)
+/* With a budget: without one, the plan shows the available memory of the machine. */
+static void two_plans_of_one_recipe_are_byte_identical(void **state)
 {
     (void)state;
     require_program();
@@ -34,7 +33,7 @@ static void two_plans_of_one_recipe_are_the_same_bytes(void **state)
     assert_string_equal(out, file);
 }
 
-static void the_minimum_fits_and_a_page_less_does_not(void **state)
+static void the_smallest_plan_fits_and_a_page_less_does_not(void **state)
 {
     (void)state;
     require_program();
@@ -52,8 +51,8 @@ static void the_minimum_fits_and_a_page_less_does_not(void **state)
     json_decref(answer);
 }
 
-/* Arguments, and the members that their answer has beside the name of the question. */
-static void questions_are_answered_in_words_and_in_json(void **state)
+/* Arguments, and the members of the answer beside the name of the query. */
+static void queries_print_text_and_json(void **state)
 {
     (void)state;
     require_program();
@@ -96,7 +95,7 @@ static void questions_are_answered_in_words_and_in_json(void **state)
     json_decref(answer);
 }
 
-/* Nothing wider than the table of the peak; below a question one column of sizes. */
+/* No line is wider than the table of the peak; queries have one column of sizes. */
 static void tables_are_aligned_and_within_104_columns(void **state)
 {
     (void)state;
@@ -129,8 +128,8 @@ static void tables_are_aligned_and_within_104_columns(void **state)
     }
 }
 
-/* Said once for each name, in the order of the table; the plan is that of the new name. */
-static void an_old_name_of_a_key_is_accepted_and_said_to_be_deprecated(void **state)
+/* Warned once per name, in the order of the table; the plan is that of the new name. */
+static void a_deprecated_key_name_is_accepted_with_a_warning(void **state)
 {
     (void)state;
     require_program();
@@ -147,7 +146,7 @@ static void an_old_name_of_a_key_is_accepted_and_said_to_be_deprecated(void **st
     assert_string_equal(out, now);
 }
 
-static void a_plan_says_why_in_json(void **state)
+static void a_plan_in_json_has_its_parts_and_bounds(void **state)
 {
     (void)state;
     require_program();
@@ -178,8 +177,8 @@ static void a_plan_says_why_in_json(void **state)
     json_decref(answer);
 }
 
-/* Neither a path too long, nor a file in the place of a directory, nor a folder in the place of the
- * calibration stops a plan: it says that its times are a guess. */
+/* A path that is too long, a file in place of a directory, or a directory in place of the
+ * calibration does not stop a plan: it says that its times are estimates. */
 static void a_cache_that_cannot_be_read_does_not_stop_a_plan(void **state)
 {
     (void)state;
@@ -200,7 +199,7 @@ static void a_cache_that_cannot_be_read_does_not_stop_a_plan(void **state)
     }
 }
 
-static void a_plan_file_is_judged_and_a_collision_is_exit_4(void **state)
+static void a_plan_file_is_verified_and_an_overlap_is_exit_4(void **state)
 {
     (void)state;
     require_program();
@@ -222,8 +221,8 @@ static void a_plan_file_is_judged_and_a_collision_is_exit_4(void **state)
     assert_int_equal(run("verify none.json"), HR_USAGE);
 }
 
-/* Told before anything is planned: with a budget that nothing fits the path is what is wrong. */
-static void what_is_no_file_is_not_replaced_by_one(void **state)
+/* Checked before planning: with an impossible budget, the path is still the error. */
+static void only_regular_files_are_replaced(void **state)
 {
     (void)state;
     require_program();
@@ -267,10 +266,11 @@ static void what_is_no_file_is_not_replaced_by_one(void **state)
     }
 }
 
-/* With less address space than planning takes there is no plan to explain, and it still does not
- * fit. What sanitizers map is more than that. */
-/* What is read, weights, and somebody's text: nothing but an earlier file of the same kind goes. */
-static void what_is_something_else_is_not_replaced(void **state)
+/* With less address space than planning needs, there is no plan to explain, and the exit code is
+ * still "does not fit". Sanitizers map more than that. */
+/* Input files, weights and other texts are never overwritten, only an earlier file of the same
+ * kind. */
+static void files_of_another_kind_are_not_replaced(void **state)
 {
     (void)state;
     require_program();
@@ -314,7 +314,7 @@ static void what_is_something_else_is_not_replaced(void **state)
         assert_int_equal(run("plan tiny.yaml --frontier --svg f.svg"), HR_OK);
 }
 
-static void without_room_to_plan_it_does_not_fit(void **state)
+static void without_memory_for_planning_the_run_does_not_fit(void **state)
 {
     (void)state;
     require_program();
@@ -337,7 +337,7 @@ static void without_room_to_plan_it_does_not_fit(void **state)
     }
 }
 
-/* Whether a process answers a signal by itself; false too when it is not there. */
+/* Returns true when a process handles a signal; false also when it does not exist. */
 static bool catches(pid_t process, int number)
 {
     char path[64], line[256];
@@ -350,8 +350,8 @@ static bool catches(pid_t process, int number)
     return caught >> (number - 1) & 1;
 }
 
-/* Of a question that takes a second or more, with the signal at once after the beginning. */
-static void a_signal_ends_planning_with_its_code_and_nothing_written(void **state)
+/* A query that takes at least a second, with a signal right after its start. */
+static void a_signal_ends_planning_with_its_exit_code_and_no_output(void **state)
 {
     (void)state;
     require_program();
@@ -384,18 +384,18 @@ static void a_signal_ends_planning_with_its_code_and_nothing_written(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(two_plans_of_one_recipe_are_the_same_bytes),
-        IN_A_FOLDER(the_minimum_fits_and_a_page_less_does_not),
-        IN_A_FOLDER(questions_are_answered_in_words_and_in_json),
+        IN_A_FOLDER(two_plans_of_one_recipe_are_byte_identical),
+        IN_A_FOLDER(the_smallest_plan_fits_and_a_page_less_does_not),
+        IN_A_FOLDER(queries_print_text_and_json),
         IN_A_FOLDER(tables_are_aligned_and_within_104_columns),
-        IN_A_FOLDER(an_old_name_of_a_key_is_accepted_and_said_to_be_deprecated),
-        IN_A_FOLDER(a_plan_says_why_in_json),
+        IN_A_FOLDER(a_deprecated_key_name_is_accepted_with_a_warning),
+        IN_A_FOLDER(a_plan_in_json_has_its_parts_and_bounds),
         IN_A_FOLDER(a_cache_that_cannot_be_read_does_not_stop_a_plan),
-        IN_A_FOLDER(a_plan_file_is_judged_and_a_collision_is_exit_4),
-        IN_A_FOLDER(what_is_no_file_is_not_replaced_by_one),
-        IN_A_FOLDER(what_is_something_else_is_not_replaced),
-        IN_A_FOLDER(without_room_to_plan_it_does_not_fit),
-        IN_A_FOLDER(a_signal_ends_planning_with_its_code_and_nothing_written),
+        IN_A_FOLDER(a_plan_file_is_verified_and_an_overlap_is_exit_4),
+        IN_A_FOLDER(only_regular_files_are_replaced),
+        IN_A_FOLDER(files_of_another_kind_are_not_replaced),
+        IN_A_FOLDER(without_memory_for_planning_the_run_does_not_fit),
+        IN_A_FOLDER(a_signal_ends_planning_with_its_exit_code_and_no_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

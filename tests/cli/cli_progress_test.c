@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_progress_test.c - what a person at a terminal sees while the program works: every kind of
- * work is named when it begins. */
+/* cli_progress_test.c - progress on a terminal: every kind of work is shown when it begins. */
 #include <pty.h>
 
 #include "headroom/status.h"
@@ -8,7 +7,7 @@
 
 static char shown[PROGRAM_TEXT_BYTES];
 
-/* Runs `headroom <arguments>` with a terminal as standard error; what it gets is in `shown`. */
+/* Runs `headroom <arguments>` with a terminal as standard error; its output is in `shown`. */
 static int run_on_terminal(const char *arguments)
 {
     char command[PROGRAM_COMMAND_BYTES];
@@ -47,7 +46,7 @@ static void assert_shown_in_order(const char *const *works, size_t count)
     }
 }
 
-static void every_part_of_a_run_is_named(void **state)
+static void every_part_of_a_run_is_shown(void **state)
 {
     static const char *const first[] = {
         "planning",      "allocating memory", "initializing weights",  "evaluating: 0 %",
@@ -72,7 +71,7 @@ static void every_part_of_a_run_is_named(void **state)
     assert_non_null(strstr(shown, "loading weights: 0 %"));
 }
 
-static void an_evaluation_names_its_parts(void **state)
+static void an_evaluation_shows_its_parts(void **state)
 {
     static const char *const works[] = { "planning", "allocating memory", "loading weights: 0 %",
                                          "evaluating: 0 %" };
@@ -91,8 +90,8 @@ static void an_evaluation_names_its_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(every_part_of_a_run_is_named),
-        IN_A_FOLDER(an_evaluation_names_its_parts),
+        IN_A_FOLDER(every_part_of_a_run_is_shown),
+        IN_A_FOLDER(an_evaluation_shows_its_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_resume_test.c - folders that a run cannot go on in as they are: one sentence, a code, and
- * nothing in them changed; and checkpoints that it passes over for an older one.
+/* cli_resume_test.c - directories in which a run cannot resume: one error, an exit code, and no
+ * changes; and damaged checkpoints that are skipped for an older one.
  *
- * The run of six steps has checkpoints after two and four of them, and computes the last two
+ * The run of six steps has checkpoints after steps two and four, and computes the last two
  * again. */
 #define _GNU_SOURCE
 #include <sys/stat.h>
@@ -61,7 +61,7 @@ static void restore(void)
     shell("rm -rf run && cp -a kept run");
 }
 
-/* ---- what lies */
+/* ---- damage */
 
 static void sign(const char *place, hr_manifest *manifest)
 {
@@ -82,7 +82,7 @@ static hr_manifest manifest_of(const char *place)
     return manifest;
 }
 
-/* Has the manifest say what is true of a file now. */
+/* Updates the manifest entry of a changed file. */
 static void sign_file(const char *place, const char *name)
 {
     char path[256];
@@ -99,7 +99,7 @@ static void sign_file(const char *place, const char *name)
     sign(place, &manifest);
 }
 
-/* The text of a manifest with one part replaced, and a hash that is right. */
+/* Replaces a part of a manifest, with a correct hash. */
 static void replace(const char *place, const char *part, const char *by)
 {
     static char changed[PROGRAM_TEXT_BYTES];
@@ -153,7 +153,7 @@ static void a_file_outside(void)
     replace(STEP_4, "\"name\":\"config.json\"", "\"name\":\"../../config.json\"");
 }
 
-/* The same length and another header: two sizes change places. */
+/* Same length, different header: two sizes are exchanged. */
 static void another_shape(void)
 {
     const char *name = STEP_4 "/model.safetensors";
@@ -175,7 +175,7 @@ static void a_file_that_is_longer(void)
     sign_file(STEP_4, "moment_1.safetensors");
 }
 
-/* Neither there nor in the manifest. */
+/* Missing in the directory and in the manifest. */
 static void a_moment_less(void)
 {
     hr_manifest manifest = manifest_of(STEP_4);
@@ -238,7 +238,7 @@ static void more_steps_than_there_are(void)
     sign("run/checkpoints/step-000000000400", &manifest);
 }
 
-/* ---- what is not what it should be */
+/* ---- mismatches */
 
 static void another_model(void)
 {
@@ -339,7 +339,7 @@ static const struct {
     int code;
     const char *said;
 } cases[] = {
-    /* gone on with an older one */
+    /* resumes from an older one */
     { another_length, HR_OK, "bytes, its manifest says" },
     { another_hash, HR_OK, "damaged: its hash is" },
     { another_step, HR_OK, "is the manifest of step 5" },
@@ -370,13 +370,13 @@ static const struct {
     { a_file_for_all, HR_USAGE, "run/checkpoints: cannot be opened as a directory" },
     { notes_for_a_log, HR_CORRUPT, "metrics.jsonl" },
     { a_log_that_is_shorter, HR_CORRUPT, "metrics.jsonl" },
-    { only_begun, HR_OK, NULL }, /* what --fresh leaves when it is killed at once */
+    { only_begun, HR_OK, NULL }, /* the files when --fresh is killed at once */
     { all_gone, HR_USAGE, "has the weights and the log of a run but no checkpoint" },
     { none_left, HR_USAGE, "restore checkpoints/ to resume, use --fresh to start over" },
     { a_directory_for_a_log, HR_USAGE, "metrics.jsonl" },
 };
 
-/* Names and sums of everything, but for the lock and what a start tells TensorBoard. */
+/* Names and hashes of all files, except the lock and TensorBoard's start event. */
 static void list_into(const char *name)
 {
     char command[256];
@@ -394,7 +394,7 @@ static bool is_same(void)
     return system("cmp -s before.txt after.txt") == 0;
 }
 
-static void what_a_run_cannot_go_on_with_is_told_and_left_or_passed_over(void **state)
+static void unusable_checkpoints_are_reported_and_refused_or_skipped(void **state)
 {
     (void)state;
     prepare();
@@ -425,7 +425,7 @@ static void what_a_run_cannot_go_on_with_is_told_and_left_or_passed_over(void **
     assert_int_equal(wrong, 0);
 }
 
-static void a_log_that_is_missing_is_told_and_begins_anew(void **state)
+static void a_missing_log_is_reported_and_started_again(void **state)
 {
     (void)state;
     prepare();
@@ -437,8 +437,8 @@ static void a_log_that_is_missing_is_told_and_begins_anew(void **state)
     assert_int_equal(strncmp((char *)text, "{\"step\":5,", 10), 0);
 }
 
-/* What lies behind a link that goes out of the folder is not touched, and goes on being there. */
-static void what_a_link_leads_to_is_left_alone(void **state)
+/* A link that leads out of the directory and its target are unchanged. */
+static void the_target_of_a_link_is_unchanged(void **state)
 {
     (void)state;
     prepare();
@@ -460,8 +460,8 @@ static void what_a_link_leads_to_is_left_alone(void **state)
     }
 }
 
-/* One that has room for itself may have none for what comes into it. */
-static void a_path_that_is_too_long_is_told_before_anything_is_made(void **state)
+/* A path can be short enough itself but too long for the files in it. */
+static void a_path_that_is_too_long_is_refused_before_anything_is_created(void **state)
 {
     (void)state;
     require_program();
@@ -486,8 +486,8 @@ static void a_path_that_is_too_long_is_told_before_anything_is_made(void **state
     }
 }
 
-/* Who may write anywhere becomes somebody who may not. */
-static void a_folder_that_cannot_be_read_or_saved_into_is_refused_and_left(void **state)
+/* root drops its privileges for this. */
+static void a_directory_without_permission_is_refused_and_unchanged(void **state)
 {
     (void)state;
     prepare();
@@ -525,11 +525,11 @@ static void a_folder_that_cannot_be_read_or_saved_into_is_refused_and_left(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(what_a_run_cannot_go_on_with_is_told_and_left_or_passed_over),
-        IN_A_FOLDER(a_log_that_is_missing_is_told_and_begins_anew),
-        IN_A_FOLDER(what_a_link_leads_to_is_left_alone),
-        IN_A_FOLDER(a_path_that_is_too_long_is_told_before_anything_is_made),
-        IN_A_FOLDER(a_folder_that_cannot_be_read_or_saved_into_is_refused_and_left),
+        IN_A_FOLDER(unusable_checkpoints_are_reported_and_refused_or_skipped),
+        IN_A_FOLDER(a_missing_log_is_reported_and_started_again),
+        IN_A_FOLDER(the_target_of_a_link_is_unchanged),
+        IN_A_FOLDER(a_path_that_is_too_long_is_refused_before_anything_is_created),
+        IN_A_FOLDER(a_directory_without_permission_is_refused_and_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program under limits of its stack: a limit below what it needs is refused with the number,
- * and from that number on every command works. */
+/* cli_stack_test.c - the program with a limited stack: a limit that is too low is refused with the
+ * needed number, and from that number on every command works. */
 #include "headroom/status.h"
 #include "mem/sanitize.h"
 #include "support/program.h"
@@ -17,7 +17,7 @@ static void require_known_frames(void)
     hr_test_skip("no-sanitizer", "a sanitizer makes frames larger");
 }
 
-/* Runs the program under a limit, and with `padding` more bytes of environment. */
+/* Runs the program with a stack limit and `padding` more bytes of environment. */
 static int run_limited(int32_t limit_kib, int32_t padding, const char *arguments)
 {
     char command[PROGRAM_COMMAND_BYTES];
@@ -46,7 +46,7 @@ static void needs(int32_t limit_kib, int32_t padding, int32_t needed_kib, const 
     assert_string_equal(err, sentence);
 }
 
-static void every_limit_is_enough_or_refused_with_the_number(void **state)
+static void every_stack_limit_is_enough_or_refused_with_the_number(void **state)
 {
     static const char *const commands[] = {
         "version",
@@ -70,8 +70,8 @@ static void every_limit_is_enough_or_refused_with_the_number(void **state)
             needs(limits[LIMITS - 1 - i], 0, STACK_KIB, commands[c]);
 }
 
-/* The kernel counts arguments and environment against the limit. */
-static void a_large_environment_needs_more(void **state)
+/* The kernel counts arguments and environment towards the limit. */
+static void a_large_environment_needs_a_larger_stack(void **state)
 {
     (void)state;
     require_known_frames();
@@ -84,8 +84,8 @@ static void a_large_environment_needs_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(every_limit_is_enough_or_refused_with_the_number),
-        IN_A_FOLDER(a_large_environment_needs_more),
+        IN_A_FOLDER(every_stack_limit_is_enough_or_refused_with_the_number),
+        IN_A_FOLDER(a_large_environment_needs_a_larger_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_stopped_test.c - a run that goes on from an odd place: damaged checkpoints beside it, between
- * its last step and its last line, before its last sample, with another micro-batch. */
+/* cli_stopped_test.c - runs that resume in unusual states: with damaged checkpoints, between the
+ * last step and its log line, before the last sample, with another micro-batch. */
 #include <signal.h>
 
 #include "headroom/status.h"
@@ -10,8 +10,8 @@ static const char words[] = "train tiny.yaml data.train=text.txt data.valid=text
                             "train.steps=12 train.checkpoint_every=4 train.keep_best=false "
                             "train.sample_tokens=2000 train.sample_temperature=1";
 
-/* A run was killed there, heard a signal there, or was killed within its last line. */
-static void a_log_without_its_last_line_gets_it(void **state)
+/* A run was killed or got a signal there, or was killed within its last line. */
+static void a_missing_last_line_of_the_log_is_added(void **state)
 {
     (void)state;
     require_program();
@@ -38,14 +38,13 @@ static void a_log_without_its_last_line_gets_it(void **state)
         assert_int_equal(run("%s", words), HR_OK);
         assert_non_null(strstr(out, "the run is complete"));
     }
-    assert_int_equal(unlink("run/metrics.jsonl"),
-                     0); /* whoever does not want it has no more to do */
+    assert_int_equal(unlink("run/metrics.jsonl"), 0); /* a deleted log is not an error */
     assert_int_equal(run("%s", words), HR_OK);
     assert_non_null(strstr(out, "the run is complete"));
 }
 
-/* The sample is what is left of the run, and no step comes before it. */
-static void a_sample_that_is_the_first_of_a_start_is_the_same(void **state)
+/* Only the sample is left of the run, without another step. */
+static void a_sample_right_after_resuming_is_the_same(void **state)
 {
     (void)state;
     require_program();
@@ -61,8 +60,8 @@ static void a_sample_that_is_the_first_of_a_start_is_the_same(void **state)
     assert_int_equal(system("cmp whole.txt parts.txt"), 0);
 }
 
-/* What the run went back from counts as no newer one. */
-static void a_damaged_checkpoint_does_not_push_a_new_one_out(void **state)
+/* The checkpoint that the run rolled back from does not count as newer. */
+static void a_damaged_checkpoint_does_not_displace_a_new_one(void **state)
 {
     (void)state;
     require_program();
@@ -70,7 +69,7 @@ static void a_damaged_checkpoint_does_not_push_a_new_one_out(void **state)
     assert_int_equal(run("%s", words), HR_OK);
     assert_int_equal(system("echo >>run/checkpoints/step-000000000012/recipe.yaml"), 0);
     char again[512];
-    /* So many threads that the signal finds the run at a step. */
+    /* So many threads that the signal arrives during a step. */
     snprintf(again, sizeof again, "%s train.keep_last=1 train.threads=32", words);
     assert_int_equal(run_interrupted(again, "step 9/", false), HR_INTERRUPTED);
     assert_non_null(strstr(err, "/recipe.yaml: has "));
@@ -82,9 +81,9 @@ static void a_damaged_checkpoint_does_not_push_a_new_one_out(void **state)
     json_decref(all);
 }
 
-/* The first so many sequences of the validation text, however many are in memory at once: what is
- * best, and when patience ends, is the same under another budget. */
-static void an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch(void **state)
+/* An evaluation reads the first windows of the validation text, independent of the micro-batch: the
+ * best checkpoint and the end of patience are the same for every budget. */
+static void a_partial_evaluation_reads_the_same_windows_with_any_micro_batch(void **state)
 {
     (void)state;
     require_program();
@@ -103,10 +102,10 @@ static void an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch(void
     }
 }
 
-/* A step goes wrong behind a checkpoint that a signal asked for: the run goes back to the one that
- * was due before that, as it would have without the signal. With this seed such a step comes after
- * step 42. */
-static void where_a_run_was_stopped_is_not_where_it_goes_back_to(void **state)
+/* A step is bad after a checkpoint that a signal caused: the run rolls back to the one before that,
+ * which was due, as it would without the signal. With this seed, such a step comes after step
+ * 42. */
+static void a_rollback_does_not_use_the_checkpoint_of_a_signal(void **state)
 {
     (void)state;
     require_program();
@@ -131,11 +130,11 @@ static void where_a_run_was_stopped_is_not_where_it_goes_back_to(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_log_without_its_last_line_gets_it),
-        IN_A_FOLDER(a_sample_that_is_the_first_of_a_start_is_the_same),
-        IN_A_FOLDER(a_damaged_checkpoint_does_not_push_a_new_one_out),
-        IN_A_FOLDER(where_a_run_was_stopped_is_not_where_it_goes_back_to),
-        IN_A_FOLDER(an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch),
+        IN_A_FOLDER(a_missing_last_line_of_the_log_is_added),
+        IN_A_FOLDER(a_sample_right_after_resuming_is_the_same),
+        IN_A_FOLDER(a_damaged_checkpoint_does_not_displace_a_new_one),
+        IN_A_FOLDER(a_rollback_does_not_use_the_checkpoint_of_a_signal),
+        IN_A_FOLDER(a_partial_evaluation_reads_the_same_windows_with_any_micro_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

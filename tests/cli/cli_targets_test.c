@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_targets_test.c - text of which no token is predicted: a corpus without any target is refused,
- * and a step or an evaluation without one has no loss. */
+/* cli_targets_test.c - text without targets: a corpus without any is refused, and a step or an
+ * evaluation without any has no loss. */
 #include "headroom/status.h"
 #include "support/program.h"
 
@@ -34,7 +34,7 @@ static void a_corpus_without_targets_is_refused(void **state)
     assert_int_equal(run("train tiny.yaml data.train=one.jsonl --out run"), HR_OK);
 }
 
-/* Rows of ids and labels, of which `learned` count. */
+/* Rows of ids and labels, of which `learned` are targets. */
 static void put_rows(const char *name, int32_t rows, int32_t learned)
 {
     enum { T = 16 };
@@ -87,7 +87,7 @@ static void a_step_without_targets_has_no_loss(void **state)
     int32_t with_loss = 0;
     for (const char *at = out; (at = strstr(at, "\"loss\":")); at++)
         with_loss += strncmp(at, "\"loss\":null", 11) != 0;
-    assert_int_equal(with_loss, 1); /* the answer lies in one window */
+    assert_int_equal(with_loss, 1); /* the answer is in one window */
     assert_int_equal(run("checkpoint list run"), HR_OK);
     assert_null(strstr(out, "nan"));
 }
@@ -103,7 +103,7 @@ static void an_evaluation_without_targets_is_never_the_best(void **state)
                          "train.patience=1 --out run"),
                      HR_OK);
     assert_non_null(strstr(out, "step 1  no validation loss: no token was a target\n"));
-    assert_non_null(strstr(out, "step 3/3")); /* patience is not spent on it */
+    assert_non_null(strstr(out, "step 3/3")); /* it does not count towards patience */
     assert_null(strstr(out, "validation loss 0"));
     get("run/metrics.jsonl", out);
     assert_non_null(strstr(out, "{\"event\":\"evaluation\",\"step\":1,\"valid_loss\":null,"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_test.c - the words of the program: help, manual, completion, keys, doctor, and what it says
- * to a word that it does not know. */
+/* cli_test.c - help, manual, completion, keys, doctor, and errors for unknown words. */
 #include <sys/stat.h>
 
 #include "headroom/config.h"
@@ -35,7 +34,7 @@ static const char *const commands[] = { "plan",
                                         "version" };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
-static void alone_it_prints_a_short_help(void **state)
+static void without_arguments_it_prints_a_short_help(void **state)
 {
     (void)state;
     require_program();
@@ -70,7 +69,7 @@ static void a_group_prints_its_commands(void **state)
     }
 }
 
-static void manual_and_completion_have_what_every_help_lists(void **state)
+static void manual_and_completion_have_every_listed_option(void **state)
 {
     (void)state;
     require_program();
@@ -106,9 +105,9 @@ static void manual_and_completion_have_what_every_help_lists(void **state)
     }
 }
 
-/* What the program prints, the manual page and docs/glossary.md say the same of every term, and a
- * name is a command or a term, not both. */
-static void every_term_is_explained_in_one_line_in_three_places(void **state)
+/* The program, the manual page and docs/glossary.md have the same text for every term, and a name
+ * is a command or a term, not both. */
+static void every_term_has_the_same_explanation_in_three_places(void **state)
 {
     (void)state;
     require_program();
@@ -135,7 +134,7 @@ static void every_term_is_explained_in_one_line_in_three_places(void **state)
         for (int32_t i = 0; i < COMMAND_COUNT; i++) assert_string_not_equal(name, commands[i]);
     }
     for (const char *at = page; (at = strstr(at, "\n| ")); at++) rows++;
-    assert_int_equal(rows, count + 2); /* the head of the table and the line below it */
+    assert_int_equal(rows, count + 2); /* table head and the line below it */
     assert_int_equal(run("help no such term"), HR_USAGE);
 }
 
@@ -156,7 +155,7 @@ static void the_first_page_lists_every_command(void **state)
     assert_int_equal(count, COMMAND_COUNT);
 }
 
-static void the_completion_is_good_bash(void **state)
+static void the_completion_is_valid_bash(void **state)
 {
     (void)state;
     require_program();
@@ -166,7 +165,7 @@ static void the_completion_is_good_bash(void **state)
     assert_string_equal(err, "headroom: --completion takes bash; got \"fish\"\n");
 }
 
-/* Sets `out` to what the shell offers for the last of these words: its lines. */
+/* Sets `out` to the completions of the last of these words, one per line. */
 static void complete(const char *words)
 {
     put("complete.sh", "eval \"$(\"$HEADROOM\" help --completion bash)\"\n"
@@ -183,8 +182,8 @@ static void complete(const char *words)
     assert_string_equal(err, "");
 }
 
-/* A command whose usage has [key=value ...] is offered keys behind its operand, and no other is. */
-static void the_completion_offers_what_a_command_takes(void **state)
+/* Commands with [key=value ...] in their usage complete keys after the operand; others do not. */
+static void the_completion_offers_the_options_of_a_command(void **state)
 {
     (void)state;
     require_program();
@@ -209,7 +208,7 @@ static void the_completion_offers_what_a_command_takes(void **state)
     }
 }
 
-static void the_version_is_the_one_that_is_built(void **state)
+static void the_version_is_that_of_the_build(void **state)
 {
     (void)state;
     require_program();
@@ -220,7 +219,7 @@ static void the_version_is_the_one_that_is_built(void **state)
     assert_string_equal(out, "headroom " HR_VERSION "\n");
 }
 
-static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
+static void an_unknown_word_is_one_error_sentence_with_exit_2(void **state)
 {
     (void)state;
     require_program();
@@ -308,7 +307,7 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
     put("tiny.yaml", tiny);
     put("bad.yaml", "train:\n  bacth: 4\n");
     assert_int_equal(mkfifo("pipe", 0600),
-                     0); /* nobody writes into it, and nobody waits for that */
+                     0); /* it has no writer, and the command does not wait for one */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char expected[HR_ERROR_BYTES + 16];
         snprintf(expected, sizeof expected, "headroom: %s\n", cases[i].sentence);
@@ -318,7 +317,7 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
     }
 }
 
-static void output_that_does_not_arrive_is_a_failure(void **state)
+static void output_that_cannot_be_written_is_a_failure(void **state)
 {
     (void)state;
     require_program();
@@ -342,7 +341,7 @@ static void output_that_does_not_arrive_is_a_failure(void **state)
     }
 }
 
-static void keys_in_json_are_the_table(void **state)
+static void keys_in_json_equal_the_table(void **state)
 {
     (void)state;
     require_program();
@@ -377,17 +376,17 @@ static void the_doctor_names_the_kernels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(alone_it_prints_a_short_help),
+        IN_A_FOLDER(without_arguments_it_prints_a_short_help),
         IN_A_FOLDER(a_group_prints_its_commands),
-        IN_A_FOLDER(manual_and_completion_have_what_every_help_lists),
-        IN_A_FOLDER(every_term_is_explained_in_one_line_in_three_places),
+        IN_A_FOLDER(manual_and_completion_have_every_listed_option),
+        IN_A_FOLDER(every_term_has_the_same_explanation_in_three_places),
         IN_A_FOLDER(the_first_page_lists_every_command),
-        IN_A_FOLDER(the_completion_is_good_bash),
-        IN_A_FOLDER(the_completion_offers_what_a_command_takes),
-        IN_A_FOLDER(the_version_is_the_one_that_is_built),
-        IN_A_FOLDER(a_wrong_word_is_answered_in_one_sentence_with_exit_2),
-        IN_A_FOLDER(output_that_does_not_arrive_is_a_failure),
-        IN_A_FOLDER(keys_in_json_are_the_table),
+        IN_A_FOLDER(the_completion_is_valid_bash),
+        IN_A_FOLDER(the_completion_offers_the_options_of_a_command),
+        IN_A_FOLDER(the_version_is_that_of_the_build),
+        IN_A_FOLDER(an_unknown_word_is_one_error_sentence_with_exit_2),
+        IN_A_FOLDER(output_that_cannot_be_written_is_a_failure),
+        IN_A_FOLDER(keys_in_json_equal_the_table),
         IN_A_FOLDER(the_doctor_names_the_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_tokenize_test.c - `headroom tokenize` as scripts meet it: ids and texts back and forth, the
- * same with any threads, and an exit code and a sentence for what cannot be. */
+/* cli_tokenize_test.c - `headroom tokenize` in scripts: round trips, identical for any number of
+ * threads, and an exit code and an error for invalid input. */
 #include "headroom/status.h"
 #include "support/program.h"
 
 #define CASES HR_SOURCE "/tests/tokenizer/cases"
 
-static void lines_of_json_are_the_references(void **state)
+static void json_lines_equal_the_reference_encodings(void **state)
 {
     static const char *const names[] = { "gpt2", "nfc", "paper-two", "ranks" };
     (void)state;
@@ -35,7 +35,7 @@ static void lines_of_json_are_the_references(void **state)
     }
 }
 
-static void ids_become_the_text_that_they_were_made_of(void **state)
+static void ids_decode_to_their_text(void **state)
 {
     (void)state;
     require_program();
@@ -53,7 +53,7 @@ static void ids_become_the_text_that_they_were_made_of(void **state)
     assert_non_null(strstr(out, "\"}\n{\"text\": \"\"}\n"));
 }
 
-/* Long enough for windows and parts, with lines, numbers and added tokens. */
+/* Long enough for several windows and parts, with lines, numbers and added tokens. */
 static void ids_do_not_depend_on_threads(void **state)
 {
     static const char *const names[] = { "gpt2", "nfc", "paper-two", "super-two", "merged" };
@@ -78,8 +78,8 @@ static void ids_do_not_depend_on_threads(void **state)
     }
 }
 
-/* Longer than the window and the room for a piece that it begins with, as text and as a line. */
-static void pieces_and_lines_may_be_long(void **state)
+/* Longer than the window and the initial buffer for a piece, as text and as a line. */
+static void pieces_and_lines_can_be_long(void **state)
 {
     static const char *const names[] = { "gpt2", "prefix-nfc", "prefix-whole", "super-two" };
     static char plain[PROGRAM_TEXT_BYTES];
@@ -90,7 +90,7 @@ static void pieces_and_lines_may_be_long(void **state)
     uint32_t seed = 1;
     for (int32_t i = 0; i < 3 << 20; i++) {
         seed = seed * 1664525 + 1013904223;
-        /* In the middle there is no blank for 2.6 million letters. */
+        /* No blank for 2.6 million letters in the middle. */
         const bool blank = i % 9 == 8 && (i < 1 << 18 || i > 11 << 18);
         const char c = blank ? ' ' : "etaoinshrdlu"[(seed >> 16) % 12];
         fputc(c, text);
@@ -123,7 +123,7 @@ static void pieces_and_lines_may_be_long(void **state)
     assert_non_null(strstr(err, "the limit is 262144"));
 }
 
-static void every_answer_has_its_exit_code(void **state)
+static void every_result_has_its_exit_code(void **state)
 {
     static const struct {
         const char *words;
@@ -172,11 +172,11 @@ static void every_answer_has_its_exit_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(lines_of_json_are_the_references),
-        IN_A_FOLDER(ids_become_the_text_that_they_were_made_of),
+        IN_A_FOLDER(json_lines_equal_the_reference_encodings),
+        IN_A_FOLDER(ids_decode_to_their_text),
         IN_A_FOLDER(ids_do_not_depend_on_threads),
-        IN_A_FOLDER(pieces_and_lines_may_be_long),
-        IN_A_FOLDER(every_answer_has_its_exit_code),
+        IN_A_FOLDER(pieces_and_lines_can_be_long),
+        IN_A_FOLDER(every_result_has_its_exit_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_tokenize_train_test.c - `headroom tokenize train` as scripts meet it: an exit code for every
- * kind of answer, and figures that hold. */
+/* cli_tokenize_train_test.c - `headroom tokenize train` in scripts: one exit code per kind of
+ * result, and correct figures. */
 #include "headroom/status.h"
 #include "support/program.h"
 
 static const char text[] = "the cat sat on the mat\nthe dog sat on the cat\nthe mat, the end\n";
 
-static void every_answer_has_its_exit_code(void **state)
+static void every_result_has_its_exit_code(void **state)
 {
     (void)state;
     require_program();
     static const struct {
         const char *text, *options;
         int code;
-        const char *sentence; /* a part of what is said */
+        const char *sentence; /* a part of the output */
     } cases[] = {
         { text, "--out made --vocab-size 40", HR_OK, "" },
         { text, "--out made --vocab-size 40 --transition 10", HR_OK, "" },
@@ -61,7 +61,7 @@ static int64_t number(const json_t *answer, const char *name)
     return json_integer_value(value);
 }
 
-static void the_answer_is_true(void **state)
+static void the_printed_figures_are_correct(void **state)
 {
     (void)state;
     require_program();
@@ -84,8 +84,8 @@ static void the_answer_is_true(void **state)
     json_decref(file);
 }
 
-/* What --pattern-two writes, --like-two reads; another pattern gives another file. */
-static void a_second_stage_is_like_a_file(void **state)
+/* --like-two reads what --pattern-two writes; another pattern gives another file. */
+static void like_two_uses_the_pattern_of_a_file(void **state)
 {
     (void)state;
     require_program();
@@ -102,8 +102,8 @@ static void a_second_stage_is_like_a_file(void **state)
     assert_string_not_equal(named, other);
 }
 
-/* Wherever the signal finds it, the same command goes on to the same files. */
-static void an_interrupted_training_goes_on(void **state)
+/* The same command resumes after a signal at any time and gives the same files. */
+static void an_interrupted_training_resumes(void **state)
 {
     (void)state;
     require_program();
@@ -126,10 +126,10 @@ static void an_interrupted_training_goes_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(every_answer_has_its_exit_code),
-        IN_A_FOLDER(the_answer_is_true),
-        IN_A_FOLDER(a_second_stage_is_like_a_file),
-        IN_A_FOLDER(an_interrupted_training_goes_on),
+        IN_A_FOLDER(every_result_has_its_exit_code),
+        IN_A_FOLDER(the_printed_figures_are_correct),
+        IN_A_FOLDER(like_two_uses_the_pattern_of_a_file),
+        IN_A_FOLDER(an_interrupted_training_resumes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_tokenizer_test.c - one tokenizer's file from training to answers: it lies beside the weights,
- * and text means the same ids to train, generate and eval. */
+/* cli_tokenizer_test.c - a tokenizer file from training to generation: it is saved beside the
+ * weights, and train, generate and eval give the same ids. */
 #include <math.h>
 
 #include "headroom/evaluate.h"
@@ -36,7 +36,7 @@ static double number(const json_t *object, const char *key)
     return json_number_value(found);
 }
 
-static void a_text_means_the_same_ids_everywhere(void **state)
+static void a_text_has_the_same_ids_in_every_command(void **state)
 {
     static char told[PROGRAM_TEXT_BYTES], given[PROGRAM_TEXT_BYTES];
     (void)state;
@@ -63,9 +63,9 @@ static void a_text_means_the_same_ids_everywhere(void **state)
     json_decref(answer);
 }
 
-/* Text is what the folder's tokenizer makes of it, unless bytes are asked for; what says how
- * answers are drawn goes along; and the folder itself is not written over. */
-static void a_run_from_a_folder_takes_its_tokenizer(void **state)
+/* The tokenizer of the directory is used unless bytes are requested; generation_config.json is
+ * copied; and the directory is not overwritten. */
+static void a_run_from_a_model_directory_uses_its_tokenizer(void **state)
 {
     static char told[PROGRAM_TEXT_BYTES], given[PROGRAM_TEXT_BYTES];
     (void)state;
@@ -88,8 +88,8 @@ static void a_run_from_a_folder_takes_its_tokenizer(void **state)
          "overwritten");
 }
 
-/* Bits a byte are those of the losses of all tokens but the first, over the bytes of these. */
-static void windows_of_a_text_cost_what_their_tokens_do(void **state)
+/* Bits per byte are the losses of all tokens except the first, over the bytes of these. */
+static void the_loss_of_windows_is_the_sum_over_their_tokens(void **state)
 {
     (void)state;
     train_with_a_tokenizer("<|endoftext|>");
@@ -124,9 +124,9 @@ static double loss_of(const char *arguments)
     return loss;
 }
 
-/* "th" is one token, of which "t" is none: it stands behind the token that ends documents, where
- * the tokenizer has one, and is asked for whole; the other choice is as ever. */
-static void a_choice_that_is_one_token_with_its_context_can_be_measured(void **state)
+/* "th" is one token, of which "t" is none: it follows the id that ends documents, if the tokenizer
+ * has one, and is scored completely; the other choice is unaffected. */
+static void a_choice_that_forms_one_token_with_its_context_can_be_scored(void **state)
 {
     static char list[PROGRAM_TEXT_BYTES];
     static const int64_t merged[] = { SMALL_ADDED, SMALL_TH }, apart[] = { 't', 'x' };
@@ -152,8 +152,8 @@ static void a_choice_that_is_one_token_with_its_context_can_be_measured(void **s
                 "there is no context to score it with: write a longer context");
 }
 
-/* Ids past the bytes are U+FFFD each, where tokens are said to be bytes. */
-static void ids_that_are_no_bytes_are_no_text(void **state)
+/* With byte tokens, each id above 255 is U+FFFD. */
+static void ids_above_255_have_no_text_in_byte_models(void **state)
 {
     (void)state;
     int32_t beyond = 0;
@@ -181,8 +181,8 @@ static void ids_that_are_no_bytes_are_no_text(void **state)
     assert_true(beyond > 0);
 }
 
-/* Long texts take long to become ids; nothing else was begun then. */
-static void an_interrupt_is_heard_while_text_becomes_ids(void **state)
+/* Long texts take time to tokenize; nothing else has started then. */
+static void an_interrupt_ends_tokenization(void **state)
 {
     static const volatile sig_atomic_t interrupts = 1;
     const hr_infer_request model = { .folder = "m", .interrupts = &interrupts };
@@ -203,7 +203,7 @@ static void an_interrupt_is_heard_while_text_becomes_ids(void **state)
     assert_int_equal(facts.sequences, 0);
 }
 
-static void what_a_tokenizer_lacks_is_said(void **state)
+static void a_missing_part_of_a_tokenizer_is_reported(void **state)
 {
     (void)state;
     train_with_a_tokenizer("<|endoftext|>");
@@ -225,8 +225,8 @@ static void what_a_tokenizer_lacks_is_said(void **state)
     said("not UTF-8");
 }
 
-/* A megabyte without a place to cut is one piece, and more is too much. */
-static void a_piece_is_a_mebibyte_at_most(void **state)
+/* A megabyte without a boundary is one piece; more is an error. */
+static void a_piece_has_at_most_one_mebibyte(void **state)
 {
     (void)state;
     require_program();
@@ -251,14 +251,14 @@ static void a_piece_is_a_mebibyte_at_most(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_text_means_the_same_ids_everywhere),
-        IN_A_FOLDER(a_run_from_a_folder_takes_its_tokenizer),
-        IN_A_FOLDER(windows_of_a_text_cost_what_their_tokens_do),
-        IN_A_FOLDER(a_choice_that_is_one_token_with_its_context_can_be_measured),
-        IN_A_FOLDER(ids_that_are_no_bytes_are_no_text),
-        IN_A_FOLDER(an_interrupt_is_heard_while_text_becomes_ids),
-        IN_A_FOLDER(what_a_tokenizer_lacks_is_said),
-        IN_A_FOLDER(a_piece_is_a_mebibyte_at_most),
+        IN_A_FOLDER(a_text_has_the_same_ids_in_every_command),
+        IN_A_FOLDER(a_run_from_a_model_directory_uses_its_tokenizer),
+        IN_A_FOLDER(the_loss_of_windows_is_the_sum_over_their_tokens),
+        IN_A_FOLDER(a_choice_that_forms_one_token_with_its_context_can_be_scored),
+        IN_A_FOLDER(ids_above_255_have_no_text_in_byte_models),
+        IN_A_FOLDER(an_interrupt_ends_tokenization),
+        IN_A_FOLDER(a_missing_part_of_a_tokenizer_is_reported),
+        IN_A_FOLDER(a_piece_has_at_most_one_mebibyte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_train_test.c - runs of the program and how they end: done, refused, diverged, full,
+/* cli_train_test.c - runs of the program and how they end: completed, refused, diverged, disk full,
  * interrupted. */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "mem/sanitize.h"
 #include "support/program.h"
 
-static void a_run_ends_with_metrics_weights_and_its_promise(void **state)
+static void a_run_ends_with_metrics_weights_and_its_memory_figures(void **state)
 {
     (void)state;
     require_program();
@@ -40,8 +40,8 @@ static void a_run_ends_with_metrics_weights_and_its_promise(void **state)
     assert_int_equal(lines, 4);
 }
 
-/* Without --out tokens go where calibrations go, and nothing else is kept. */
-static void without_a_folder_the_tokens_are_in_the_cache(void **state)
+/* Without --out, tokens are in the directory of calibrations, and nothing else is kept. */
+static void without_out_the_tokens_are_in_the_cache(void **state)
 {
     (void)state;
     require_program();
@@ -57,9 +57,9 @@ static void without_a_folder_the_tokens_are_in_the_cache(void **state)
     assert_int_equal(system("test $(ls | wc -l) = 6"), 0); /* recipe, text, three outputs, cache */
 }
 
-/* Every path is looked at before anything is planned or made: with a budget that nothing fits it is
- * still the path that is wrong, and there is no `run`. */
-static void what_is_missing_is_told_before_a_plan_is_made(void **state)
+/* Every path is checked before planning: with an impossible budget, the path is still the error,
+ * and no `run` is created. */
+static void a_missing_path_is_reported_before_planning(void **state)
 {
     (void)state;
     require_program();
@@ -88,7 +88,7 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
         { "data.train=text.txt",
           "no directory for the tokens of text.txt; use --out DIR or data.cache=DIR" },
     };
-    unsetenv("XDG_CACHE_HOME"); /* of this test's process alone */
+    unsetenv("XDG_CACHE_HOME"); /* in this test's process only */
     unsetenv("HOME");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(run("train tiny.yaml --fresh --budget 1 %s", cases[i].words), HR_USAGE);
@@ -116,8 +116,8 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
     assert_int_equal(access("made/deep/m.jsonl", F_OK), 0);
 }
 
-/* The prompt of samples is shorter than a window; what is said is of the window and the file. */
-static void a_short_text_is_named_with_what_to_type(void **state)
+/* The prompt of samples is shorter than a window; the error is about the window and the file. */
+static void a_text_that_is_too_short_is_named_with_the_fix(void **state)
 {
     (void)state;
     require_program();
@@ -140,9 +140,8 @@ static void a_short_text_is_named_with_what_to_type(void **state)
     assert_non_null(strstr(err, " windows of train.seq_len=16, but one batch needs 100000: "));
 }
 
-/* What a plan takes for legal, counting has to take: the table of words in it is the largest there
- * is. */
-static void the_most_words_of_a_key_are_those_of_the_table(void **state)
+/* The largest word table that a plan accepts must also work for counting. */
+static void the_largest_vocabulary_of_words_can_be_counted(void **state)
 {
     (void)state;
     require_program();
@@ -160,9 +159,9 @@ static void the_most_words_of_a_key_are_those_of_the_table(void **state)
     assert_string_equal(out, "");
 }
 
-/* A directory that can only be read is of use when shards lie in it. Root may write anywhere but
- * into a file system that nobody may. */
-static void a_cache_without_shards_has_to_be_writable(void **state)
+/* A read-only directory is usable if it has the shards. root can write everywhere except on a
+ * read-only file system. */
+static void a_cache_without_shards_must_be_writable(void **state)
 {
     (void)state;
     require_program();
@@ -193,9 +192,9 @@ static void a_cache_without_shards_has_to_be_writable(void **state)
     assert_int_equal(chmod("cache", 0755), 0);
 }
 
-/* Without a budget a run takes what its cgroup leaves, and what it holds already is part of that:
+/* Without a budget, a run uses what its cgroup leaves, including the memory that it already has:
  * the smallest plan fits in little more than itself. */
-static void a_run_takes_what_its_cgroup_leaves(void **state)
+static void a_run_uses_the_memory_that_its_cgroup_leaves(void **state)
 {
     (void)state;
     require_program();
@@ -236,8 +235,8 @@ static void a_run_takes_what_its_cgroup_leaves(void **state)
     hr_test_skip("cgroup", "no cgroup with a memory limit can be made");
 }
 
-/* The numbers of closed streams would be those of the first files that the run opens. */
-static void closed_streams_are_not_mistaken_for_files(void **state)
+/* The numbers of closed streams would be used for the first files that the run opens. */
+static void closed_standard_streams_are_not_mistaken_for_files(void **state)
 {
     (void)state;
     require_program();
@@ -245,7 +244,7 @@ static void closed_streams_are_not_mistaken_for_files(void **state)
     assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt --out run"), HR_OK);
     const int status = system("\"$HEADROOM\" train tiny.yaml --fresh data.train=text.txt --out run "
                               "--metrics m.jsonl <&- >&- 2>&-");
-    assert_int_equal(WEXITSTATUS(status), HR_FAILURE); /* what it printed did not arrive */
+    assert_int_equal(WEXITSTATUS(status), HR_FAILURE); /* its output was not written */
     get("m.jsonl", out);
     int32_t lines = 0;
     for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n"), lines++) {
@@ -256,8 +255,8 @@ static void closed_streams_are_not_mistaken_for_files(void **state)
     assert_int_equal(lines, 4);
 }
 
-/* After three steps a model of bytes generates any of them; what is printed is text. */
-static void a_sample_is_printed_as_text(void **state)
+/* After three steps a byte model generates arbitrary bytes; the output is valid text. */
+static void a_sample_is_printed_as_valid_text(void **state)
 {
     (void)state;
     require_program();
@@ -274,8 +273,8 @@ static void a_sample_is_printed_as_text(void **state)
         assert_true(*at == '\n' || *at == '\t' || (unsigned char)*at >= ' ');
 }
 
-/* Metrics are written as they come, so what reads them as they come may have the name. */
-static void metrics_go_into_pipes_and_full_devices_are_a_failure(void **state)
+/* Metrics are written immediately, so the name can be a named pipe. */
+static void metrics_are_written_to_pipes_and_a_full_device_is_a_failure(void **state)
 {
     (void)state;
     require_program();
@@ -299,8 +298,8 @@ static void metrics_go_into_pipes_and_full_devices_are_a_failure(void **state)
     assert_true(S_ISCHR(there.st_mode));
 }
 
-/* One that nobody reads ends the run, and not only when somebody kills it. */
-static void metrics_do_not_wait_for_ever(void **state)
+/* A pipe without a reader ends the run, without a kill. */
+static void metrics_do_not_wait_forever(void **state)
 {
     (void)state;
     require_program();
@@ -327,7 +326,7 @@ static int64_t read_bytes(const char *name, char *text)
     return bytes;
 }
 
-static void a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing(void **state)
+static void a_non_finite_validation_loss_ends_the_run_and_saves_nothing(void **state)
 {
     (void)state;
     require_program();
@@ -345,7 +344,7 @@ static void a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing(v
     assert_non_null(strstr(out, "\"valid_loss\":null}\n"));
     assert_int_equal(read_bytes("run/model.safetensors", after), bytes);
     assert_memory_equal(before, after, (size_t)bytes);
-    /* At the end of a run, too: its only evaluation. */
+    /* Also in the only evaluation, at the end of a run. */
     int64_t step = 0;
     assert_int_equal(sscanf(err, "headroom: step %" SCNd64, &step), 1);
     assert_int_equal(run("%s data.valid=text.txt train.steps=%" PRId64, diverging, step),
@@ -355,8 +354,8 @@ static void a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing(v
     assert_memory_equal(before, after, (size_t)bytes);
 }
 
-/* Checkpoints of a run that diverges hold finite numbers to the last. */
-static void a_training_loss_that_is_no_number_ends_the_run(void **state)
+/* Checkpoints of a run that diverges contain only finite numbers. */
+static void a_non_finite_training_loss_ends_the_run(void **state)
 {
     (void)state;
     require_program();
@@ -378,7 +377,7 @@ static void a_training_loss_that_is_no_number_ends_the_run(void **state)
     }
 }
 
-/* Tokens, the logs and the lock are there; no weights, and no checkpoint that has its name. */
+/* There are tokens, logs and the lock, but no weights and no named checkpoint. */
 static void assert_nothing_is_saved(void)
 {
     assert_int_equal(system("ls -A run | grep -vE 'tokens$|^metrics.jsonl$|^lock$|^checkpoints$' "
@@ -387,9 +386,9 @@ static void assert_nothing_is_saved(void)
     assert_int_equal(system("ls run/checkpoints 2>none.txt | grep . >left.txt"), 256);
 }
 
-/* Past a limit of 40 blocks of 512 bytes (of 1,024 in some shells): the shard fits, the weights do
+/* With a limit of 40 blocks of 512 bytes (1,024 in some shells), the shard fits and the weights do
  * not. */
-static void a_file_too_large_for_ulimit_is_a_failure_and_leaves_nothing(void **state)
+static void a_file_above_ulimit_is_a_failure_and_leaves_nothing(void **state)
 {
     (void)state;
     require_program();
@@ -409,8 +408,8 @@ static const char long_run[] =
     "train tiny.yaml --fresh data.train=text.txt data.valid=text.txt --out run "
     "train.steps=1000000000";
 
-/* After a step; while validation runs over many windows; while tokens are drawn, of which there are
- * more than any test waits for. */
+/* After a step; during validation over many windows; during sampling of more tokens than any test
+ * waits for. */
 static void an_interrupted_run_saves_and_is_exit_75(void **state)
 {
     (void)state;
@@ -430,7 +429,7 @@ static void an_interrupted_run_saves_and_is_exit_75(void **state)
     }
 }
 
-/* The validation loss of the last step is told, and then there is only the saving left. */
+/* The validation loss of the last step is printed, and only saving is left. */
 static void a_run_interrupted_at_its_end_is_saved_once(void **state)
 {
     (void)state;
@@ -447,7 +446,7 @@ static void a_run_interrupted_at_its_end_is_saved_once(void **state)
     assert_null(strstr(saved + 1, "saved  run\n"));
 }
 
-static void a_second_interrupt_stops_at_once(void **state)
+static void a_second_interrupt_ends_the_run_immediately(void **state)
 {
     (void)state;
     require_program();
@@ -459,9 +458,9 @@ static void a_second_interrupt_stops_at_once(void **state)
     assert_nothing_is_saved();
 }
 
-/* The signal comes when the text is ready, and then a large table is still to be initialised: so
- * almost surely before the first step. Then there is nothing to say of the memory. */
-static void a_run_that_was_interrupted_early_says_one_sentence(void **state)
+/* The signal comes when the text is ready, before a large table is initialized: almost certainly
+ * before the first step. Then there is no memory to report. */
+static void a_run_interrupted_early_prints_one_sentence(void **state)
 {
     (void)state;
     require_program();
@@ -479,24 +478,24 @@ static void a_run_that_was_interrupted_early_says_one_sentence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_run_ends_with_metrics_weights_and_its_promise),
-        IN_A_FOLDER(what_is_missing_is_told_before_a_plan_is_made),
-        IN_A_FOLDER(without_a_folder_the_tokens_are_in_the_cache),
-        IN_A_FOLDER(a_short_text_is_named_with_what_to_type),
-        IN_A_FOLDER(the_most_words_of_a_key_are_those_of_the_table),
-        IN_A_FOLDER(a_cache_without_shards_has_to_be_writable),
-        IN_A_FOLDER(a_run_takes_what_its_cgroup_leaves),
-        IN_A_FOLDER(closed_streams_are_not_mistaken_for_files),
-        IN_A_FOLDER(a_sample_is_printed_as_text),
-        IN_A_FOLDER(metrics_do_not_wait_for_ever),
-        IN_A_FOLDER(metrics_go_into_pipes_and_full_devices_are_a_failure),
-        IN_A_FOLDER(a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing),
-        IN_A_FOLDER(a_training_loss_that_is_no_number_ends_the_run),
-        IN_A_FOLDER(a_file_too_large_for_ulimit_is_a_failure_and_leaves_nothing),
+        IN_A_FOLDER(a_run_ends_with_metrics_weights_and_its_memory_figures),
+        IN_A_FOLDER(a_missing_path_is_reported_before_planning),
+        IN_A_FOLDER(without_out_the_tokens_are_in_the_cache),
+        IN_A_FOLDER(a_text_that_is_too_short_is_named_with_the_fix),
+        IN_A_FOLDER(the_largest_vocabulary_of_words_can_be_counted),
+        IN_A_FOLDER(a_cache_without_shards_must_be_writable),
+        IN_A_FOLDER(a_run_uses_the_memory_that_its_cgroup_leaves),
+        IN_A_FOLDER(closed_standard_streams_are_not_mistaken_for_files),
+        IN_A_FOLDER(a_sample_is_printed_as_valid_text),
+        IN_A_FOLDER(metrics_do_not_wait_forever),
+        IN_A_FOLDER(metrics_are_written_to_pipes_and_a_full_device_is_a_failure),
+        IN_A_FOLDER(a_non_finite_validation_loss_ends_the_run_and_saves_nothing),
+        IN_A_FOLDER(a_non_finite_training_loss_ends_the_run),
+        IN_A_FOLDER(a_file_above_ulimit_is_a_failure_and_leaves_nothing),
         IN_A_FOLDER(an_interrupted_run_saves_and_is_exit_75),
         IN_A_FOLDER(a_run_interrupted_at_its_end_is_saved_once),
-        IN_A_FOLDER(a_second_interrupt_stops_at_once),
-        IN_A_FOLDER(a_run_that_was_interrupted_early_says_one_sentence),
+        IN_A_FOLDER(a_second_interrupt_ends_the_run_immediately),
+        IN_A_FOLDER(a_run_interrupted_early_prints_one_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

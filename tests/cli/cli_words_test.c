@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_words_test.c - models of data.tokenizer=words: their vocabulary lies in the folder as a
- * tokenizer.json, and every command that asks the model reads it. */
+/* cli_words_test.c - models of data.tokenizer=words: their vocabulary is saved as tokenizer.json,
+ * and every command that runs the model reads it. */
 #include "headroom/status.h"
 #include "support/program.h"
 
@@ -9,7 +9,7 @@ static const char recipe[] =
     "data: {tokenizer: words, train: text.txt}\n"
     "train: {batch: 2, seq_len: 8, steps: 2, threads: 1}\n";
 
-/* In the order of their frequency: ids 4 to 12. A word that spells <unk> is one like any other. */
+/* In order of frequency: ids 4 to 12. The word <unk> is an ordinary word. */
 static const char text[] =
     "the the the the the the the the the the\n"
     "<unk> <unk> <unk> <unk> <unk> <unk> <unk> <unk> <unk>\n"
@@ -26,7 +26,7 @@ static void put_model(void)
     assert_int_equal(run("train recipe.yaml --out m"), HR_OK);
 }
 
-/* The ids of a text but the first, which is never predicted. */
+/* The ids of a text except the first, which is never predicted. */
 static void ids_are(const char *content, const char *wanted)
 {
     char ids[256] = "";
@@ -38,8 +38,8 @@ static void ids_are(const char *content, const char *wanted)
     assert_string_equal(ids, wanted);
 }
 
-/* The ids are those that the HF tokenizers library (0.23.3) gave for these texts by this file. */
-static void a_text_has_the_ids_that_the_shard_has(void **state)
+/* The HF tokenizers library (0.23.3) gave these ids for these texts with this file. */
+static void a_text_has_the_same_ids_as_in_the_shard(void **state)
 {
     (void)state;
     require_program();
@@ -69,7 +69,7 @@ static void the_model_continues_a_text_in_words(void **state)
     assert_non_null(strstr(out, "1 question: "));
 }
 
-/* A run from the model keeps its words, whatever its own text has most of. */
+/* A run from the model keeps its vocabulary, whatever the frequent words of its own text are. */
 static void a_run_from_the_model_keeps_its_words(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void a_run_from_the_model_keeps_its_words(void **state)
     assert_int_equal(system("cmp m/tokenizer.json o/tokenizer.json"), 0);
 }
 
-/* Writes m/tokenizer.json again, indented, with a member changed; null: none. */
+/* Writes m/tokenizer.json again, indented, with one member changed; null: none. */
 static void rewrite(const char *member, const char *value)
 {
     json_error_t why;
@@ -99,7 +99,7 @@ static void rewrite(const char *member, const char *value)
     json_decref(root);
 }
 
-static void the_file_may_be_indented_and_says_nothing_else(void **state)
+static void the_vocabulary_file_can_be_indented_but_not_changed(void **state)
 {
     (void)state;
     require_program();
@@ -133,10 +133,10 @@ static void the_file_may_be_indented_and_says_nothing_else(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_text_has_the_ids_that_the_shard_has),
+        IN_A_FOLDER(a_text_has_the_same_ids_as_in_the_shard),
         IN_A_FOLDER(the_model_continues_a_text_in_words),
         IN_A_FOLDER(a_run_from_the_model_keeps_its_words),
-        IN_A_FOLDER(the_file_may_be_indented_and_says_nothing_else),
+        IN_A_FOLDER(the_vocabulary_file_can_be_indented_but_not_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* aside_test.c - one thread beside the others: what it is given runs once, in order, and both sides
- * see what the other wrote. */
+/* io_thread_test.c - the I/O thread runs each function once, in order, and both sides see each
+ * other's writes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +20,8 @@ typedef struct {
     int64_t given[TURNS], made[TURNS];
     int32_t done;
     pthread_t thread;
-    atomic_bool held;         /* it does not end before this is false, */
-    hr_io_thread *to_closing; /* nor before this one is being closed; null: whenever it likes */
+    atomic_bool held;         /* the function runs until this is false, */
+    hr_io_thread *to_closing; /* and until this thread is being closed; null: it does not wait */
 } work;
 
 static bool is_closing(hr_io_thread *io_thread)
@@ -49,7 +49,7 @@ static void *take_stack(void)
     return stack;
 }
 
-static void it_runs_once_what_it_is_given(void **state)
+static void each_function_runs_once(void **state)
 {
     (void)state;
     hr_io_thread io_thread;
@@ -71,12 +71,12 @@ static void it_runs_once_what_it_is_given(void **state)
     assert_false(pthread_equal(w.thread, pthread_self()));
     for (int32_t i = 0; i < TURNS; i++) assert_int_equal(w.made[i], 3 * (7 * i + 1));
     hr_io_thread_close(&io_thread);
-    hr_io_thread_close(&io_thread);                   /* closed already */
-    assert_int_equal(((volatile char *)stack)[0], 0); /* as it was given: readable from its start */
+    hr_io_thread_close(&io_thread);                   /* already closed */
+    assert_int_equal(((volatile char *)stack)[0], 0); /* restored: readable from its start */
     munmap(stack, HR_STACK_BYTES);
 }
 
-static void closing_waits_for_what_runs(void **state)
+static void closing_waits_for_the_running_function(void **state)
 {
     (void)state;
     hr_io_thread io_thread;
@@ -91,7 +91,7 @@ static void closing_waits_for_what_runs(void **state)
     munmap(stack, HR_STACK_BYTES);
 }
 
-static void waiting_ends_with_the_work_or_at_its_time(void **state)
+static void waiting_ends_with_the_work_or_at_the_deadline(void **state)
 {
     (void)state;
     hr_io_thread io_thread;
@@ -113,7 +113,7 @@ static void waiting_ends_with_the_work_or_at_its_time(void **state)
     munmap(stack, HR_STACK_BYTES);
 }
 
-static void a_zeroed_one_has_nothing_to_do(void **state)
+static void a_zeroed_io_thread_is_idle(void **state)
 {
     (void)state;
     hr_io_thread io_thread = { 0 };
@@ -126,10 +126,10 @@ static void a_zeroed_one_has_nothing_to_do(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_runs_once_what_it_is_given),
-        cmocka_unit_test(closing_waits_for_what_runs),
-        cmocka_unit_test(waiting_ends_with_the_work_or_at_its_time),
-        cmocka_unit_test(a_zeroed_one_has_nothing_to_do),
+        cmocka_unit_test(each_function_runs_once),
+        cmocka_unit_test(closing_waits_for_the_running_function),
+        cmocka_unit_test(waiting_ends_with_the_work_or_at_the_deadline),
+        cmocka_unit_test(a_zeroed_io_thread_is_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

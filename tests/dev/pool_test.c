@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/dev/pool_test.c - fork and join: everybody runs, once, and all of it is seen afterwards. */
+/* pool_test.c - fork and join: every thread runs once, and all writes are visible afterwards. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +47,7 @@ typedef struct {
     int64_t from[ELEMENTS], to[ELEMENTS];
 } job;
 
-/* Reads what another thread wrote in the run before: an order that is lost shows as a data race. */
+/* Reads what another thread wrote in the previous run: missing ordering appears as a data race. */
 static void shift(void *context, int32_t thread, int32_t threads)
 {
     job *j = context;
@@ -61,7 +61,7 @@ static void unshift(void *context, int32_t thread, int32_t threads)
         j->from[i] = j->to[i];
 }
 
-static void runs_follow_each_other_on_any_number_of_threads(void **state)
+static void runs_do_not_overlap_on_any_number_of_threads(void **state)
 {
     (void)state;
     static job j;
@@ -78,7 +78,7 @@ static void runs_follow_each_other_on_any_number_of_threads(void **state)
     }
 }
 
-/* Uneven work, so that now the caller and now a worker is the one that sleeps. */
+/* Uneven work, so that sometimes the caller and sometimes a worker sleeps. */
 static void uneven(void *context, int32_t thread, int32_t threads)
 {
     int64_t *runs = context;
@@ -96,7 +96,7 @@ static void sleepers_are_woken_on_both_sides(void **state)
     sched_getaffinity(0, sizeof all, &all);
     for (int core = 0; core < CPU_SETSIZE && !CPU_COUNT(&one); core++)
         if (CPU_ISSET(core, &all)) CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof one, &one); /* four threads on one core hardly spin */
+    sched_setaffinity(0, sizeof one, &one); /* four threads on one core barely spin */
     open_pool(4);
     int64_t runs[4] = { 0 };
     for (int64_t turn = 0; turn < 2000 * HR_COUNT; turn++) hr_pool_run(&pool, uneven, runs);
@@ -112,7 +112,7 @@ static void note_stack(void *context, int32_t thread, int32_t threads)
     places[thread] = __builtin_frame_address(0);
 }
 
-static void stacks_lie_in_the_memory_given(void **state)
+static void stacks_are_in_the_given_memory(void **state)
 {
     (void)state;
     void *places[3] = { 0 };
@@ -164,7 +164,7 @@ static void note_mask(void *context, int32_t thread, int32_t threads)
     ((int *)context)[thread] = sigismember(&mask, SIGINT);
 }
 
-static void signals_go_to_the_caller(void **state)
+static void signals_are_delivered_to_the_caller(void **state)
 {
     (void)state;
     int blocked[2] = { -1, -1 };
@@ -181,7 +181,7 @@ static void run_again(void *context, int32_t thread, int32_t threads)
     if (thread == *(int32_t *)context) hr_pool_run(&pool, note_stack, context);
 }
 
-/* The status of a child that runs the pool from inside the pool, on that thread. */
+/* The status of a child process that runs the pool from inside the pool, on that thread. */
 static int nested_status(int32_t thread)
 {
     const pid_t child = fork();
@@ -207,8 +207,8 @@ static void a_run_inside_a_run_is_a_programmer_error(void **state)
     }
 }
 
-/* The second time changes nothing, also where the stacks are gone; and the pool can be opened. */
-static void a_closed_pool_may_be_closed_again(void **state)
+/* A second close has no effect, even when the stacks are unmapped; and the pool can be reopened. */
+static void a_closed_pool_can_be_closed_again(void **state)
 {
     (void)state;
     static hr_pool closed;
@@ -227,7 +227,7 @@ static void a_closed_pool_may_be_closed_again(void **state)
     close_pool();
 }
 
-static void bytes_are_stacks_of_all_but_the_caller(void **state)
+static void pool_bytes_are_the_stacks_of_the_workers(void **state)
 {
     (void)state;
     assert_int_equal(hr_pool_bytes(1), 0);
@@ -236,8 +236,8 @@ static void bytes_are_stacks_of_all_but_the_caller(void **state)
                      (HR_POOL_THREADS_MAX - 1) * (int64_t)HR_STACK_BYTES);
 }
 
-/* Much more of it on each thread than on the one before, so that a busy machine adds little to
- * the difference. */
+/* Each thread has much more work than the previous one, so that noise of a busy machine is small
+ * compared with the difference. */
 static void work_a_while(void *context, int32_t thread, int32_t threads)
 {
     (void)context, (void)threads;
@@ -245,8 +245,8 @@ static void work_a_while(void *context, int32_t thread, int32_t threads)
     for (uint32_t i = 0; i < 200000u * (1 + 40 * (uint32_t)thread); i++) sum += i;
 }
 
-/* What it waits for the slowest is not counted. */
-static void only_the_work_of_a_thread_is_timed(void **state)
+/* Waiting for the slowest thread is not counted. */
+static void time_waiting_for_other_threads_is_not_counted(void **state)
 {
     (void)state;
     enum { THREADS = 4 };
@@ -268,16 +268,16 @@ static void only_the_work_of_a_thread_is_timed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_follow_each_other_on_any_number_of_threads),
+        cmocka_unit_test(runs_do_not_overlap_on_any_number_of_threads),
         cmocka_unit_test(sleepers_are_woken_on_both_sides),
-        cmocka_unit_test(stacks_lie_in_the_memory_given),
+        cmocka_unit_test(stacks_are_in_the_given_memory),
         cmocka_unit_test(every_page_of_the_stacks_is_resident),
         cmocka_unit_test(denormals_are_flushed_on_every_thread),
-        cmocka_unit_test(signals_go_to_the_caller),
+        cmocka_unit_test(signals_are_delivered_to_the_caller),
         cmocka_unit_test(a_run_inside_a_run_is_a_programmer_error),
-        cmocka_unit_test(a_closed_pool_may_be_closed_again),
-        cmocka_unit_test(only_the_work_of_a_thread_is_timed),
-        cmocka_unit_test(bytes_are_stacks_of_all_but_the_caller),
+        cmocka_unit_test(a_closed_pool_can_be_closed_again),
+        cmocka_unit_test(time_waiting_for_other_threads_is_not_counted),
+        cmocka_unit_test(pool_bytes_are_the_stacks_of_the_workers),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

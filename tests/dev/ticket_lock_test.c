@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turns_test.c - threads come one at a time and in the order of their numbers, and see what those
- * before them wrote. */
+/* ticket_lock_test.c - threads get the lock in the order of their tickets, and see the writes of
+ * earlier holders. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,10 +16,10 @@ enum { THREADS = 4, ROUNDS = 2000 };
 
 typedef struct {
     hr_ticket_lock turns;
-    int64_t told[THREADS * ROUNDS], count; /* without a lock: the turns are one */
+    int64_t told[THREADS * ROUNDS], count; /* protected only by the ticket lock */
 } listed;
 
-/* The last thread has the first number. */
+/* The last thread has the first ticket. */
 static void wait_backwards(void *context, int32_t thread, int32_t threads)
 {
     listed *l = context;
@@ -62,13 +62,13 @@ static void run_threads(hr_pool_fn *fn)
     for (int64_t i = 0; i < l.count; i++) assert_int_equal(l.told[i], i);
 }
 
-static void who_waits_comes_in_the_order_of_numbers(void **state)
+static void waiting_threads_get_the_lock_in_ticket_order(void **state)
 {
     (void)state;
     run_threads(wait_backwards);
 }
 
-static void who_takes_a_number_has_one_of_its_own(void **state)
+static void every_thread_takes_a_different_ticket(void **state)
 {
     (void)state;
     run_threads(take_any);
@@ -77,8 +77,8 @@ static void who_takes_a_number_has_one_of_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_waits_comes_in_the_order_of_numbers),
-        cmocka_unit_test(who_takes_a_number_has_one_of_its_own),
+        cmocka_unit_test(waiting_threads_get_the_lock_in_ticket_order),
+        cmocka_unit_test(every_thread_takes_a_different_ticket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate_refused_test.c - `headroom eval`: what must be refused, what is never written over, and
- * what an interrupt leaves. */
+/* evaluate_refused_test.c - `headroom eval`: invalid inputs, files that are never overwritten, and
+ * interrupts. */
 #include <math.h>
 
 #include "headroom/config.h"
@@ -23,7 +23,7 @@ static void put_one(const char *name, const char *dtype, const char *shape, cons
     stored_end(&file, name);
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void invalid_requests_are_refused(void **state)
 {
     (void)state;
     put_model("gpt2", 64, "");
@@ -117,23 +117,23 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval model --choices missing", HR_USAGE, "missing");
     refused("eval model --tokens long --logits-out no/o", HR_USAGE, "no");
     assert_int_not_equal(access("o", F_OK), 0);
-    /* Numbers that are none, of logits and of weights. */
+    /* NaN and Inf in logits and weights. */
     const char *weights = "model/model.safetensors", *norm = "transformer.ln_f.weight";
     oracle_spoil(weights, norm, 3e38f, 16);
     refused("eval model --file text.txt", HR_DIVERGED, "are NaN or Inf");
     oracle_spoil(weights, norm, NAN, 1);
     refused("eval model --file text.txt", HR_CORRUPT,
             "model: tensor transformer.ln_f.weight has NaN or Inf values");
-    /* A file that was there stays as it is when a run is refused. */
+    /* An existing file is unchanged when a run is refused. */
     put("o", "kept");
     refused("eval model --tokens large --logits-out o", HR_CORRUPT, "256");
     get("o", out);
     assert_string_equal(out, "kept");
 }
 
-/* A model in shards, and its links; every name under which it or its tokenizer is read. What is
- * refused leaves each file as it was. */
-static void nothing_of_the_model_is_written_over(void **state)
+/* A sharded model and links to it, and every file name that a model or tokenizer loader looks for.
+ * A refusal leaves each file unchanged. */
+static void no_file_of_the_model_is_overwritten(void **state)
 {
     (void)state;
     static const char *const outputs[][2] = {
@@ -172,14 +172,14 @@ static void nothing_of_the_model_is_written_over(void **state)
         }
     assert_int_equal(system("cat shards/* other/* pair/* | cmp - before"), 0);
     json_decref(evaluated("shards --tokens ids --logits-out logits"));
-    for (int32_t k = 0; k < 2; k++) { /* what no model is made of may lie in its folder */
+    for (int32_t k = 0; k < 2; k++) { /* names that no loader looks for are allowed */
         json_decref(evaluated("shards --tokens ids --per-token shards/losses.jsonl"));
         json_decref(evaluated("shards --tokens ids --logits-out shards/logits.safetensors"));
     }
 }
 
-/* Windows are no longer than the positions that a rotary model is known for, unless it is asked. */
-static void windows_are_those_that_the_model_is_known_for(void **state)
+/* Windows are no longer than the positions that a rotary model supports, unless requested. */
+static void windows_are_limited_to_the_positions_of_the_model(void **state)
 {
     (void)state;
     put_model("llama", 40, "");
@@ -218,8 +218,8 @@ static void an_interrupt_leaves_no_file(void **state)
     assert_said("interrupted; no file was written");
 }
 
-/* A pass through many layers, long beside any of them: an interrupt does not wait for its end. Two
- * threads, because ThreadSanitizer hands a signal on where one waits for the other. */
+/* A pass over many layers, long compared with one layer: an interrupt does not wait for its end.
+ * Two threads, because ThreadSanitizer delivers a signal only when one waits for the other. */
 static void an_interrupt_ends_a_pass_within_a_layer(void **state)
 {
     (void)state;
@@ -236,9 +236,9 @@ static void an_interrupt_ends_a_pass_within_a_layer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(what_cannot_be_is_refused),
-        IN_A_FOLDER(nothing_of_the_model_is_written_over),
-        IN_A_FOLDER(windows_are_those_that_the_model_is_known_for),
+        IN_A_FOLDER(invalid_requests_are_refused),
+        IN_A_FOLDER(no_file_of_the_model_is_overwritten),
+        IN_A_FOLDER(windows_are_limited_to_the_positions_of_the_model),
         IN_A_FOLDER(text_needs_a_tokenizer),
         IN_A_FOLDER(an_interrupt_leaves_no_file),
         IN_A_FOLDER(an_interrupt_ends_a_pass_within_a_layer),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate_test.c - `headroom eval`: logits and losses beside PyTorch's, the same bits whatever the
- * budget; windows of a text. */
+/* evaluate_test.c - `headroom eval`: logits and losses compared with PyTorch, bit-identical for
+ * every budget; windows of a text. */
 #include <math.h>
 
 #include "headroom/config.h"
@@ -14,7 +14,7 @@ enum { FAMILIES = sizeof families / sizeof *families };
 #define LOGIT_TOLERANCE 2e-5
 #define ORACLE HR_ORACLES "/hf/%s"
 
-/* A line of --per-token; `at` goes on behind it. */
+/* A line of --per-token; `at` moves to the next line. */
 typedef struct {
     long long sequence, position;
     int id;
@@ -48,7 +48,7 @@ static void same_bytes(const char *path, const char *other)
     assert_int_equal(system(command), 0);
 }
 
-static void logits_are_those_of_others(void **state)
+static void logits_equal_those_of_pytorch(void **state)
 {
     (void)state;
     require_program();
@@ -74,7 +74,7 @@ static void logits_are_those_of_others(void **state)
     }
 }
 
-/* -log softmax(logits)[target], another way round: from the sum of differences. */
+/* -log softmax(logits)[target], computed differently: from the sum of differences. */
 static double cost(const float *logits, int64_t count, int64_t target)
 {
     double sum = 0;
@@ -82,7 +82,7 @@ static double cost(const float *logits, int64_t count, int64_t target)
     return log(sum);
 }
 
-static void losses_are_those_of_others(void **state)
+static void losses_equal_those_of_pytorch(void **state)
 {
     (void)state;
     require_program();
@@ -123,10 +123,10 @@ static void losses_are_those_of_others(void **state)
     }
 }
 
-/* ---- a model of bytes and a text */
+/* ---- a byte model and a text */
 
-/* Every budget and every number of threads, down to the least: the same bits. */
-static void cuts_change_no_bit(void **state)
+/* Every budget down to the minimum and every number of threads give the same bits. */
+static void chunks_and_threads_change_no_bit(void **state)
 {
     (void)state;
     put_model("llama", 0, "model.d_model=128 model.d_ff=1024");
@@ -175,7 +175,7 @@ static void cuts_change_no_bit(void **state)
     assert_int_not_equal(access("none", F_OK), 0);
 }
 
-/* A window by hand: its ids as tokens, logits of all of them, and the last `fresh` counted. */
+/* A window computed directly: its bytes as tokens, all logits, and the last `fresh` scored. */
 static double cost_of_window(const uint8_t *text, int64_t first, int64_t length, int64_t fresh)
 {
     int64_t *ids = malloc((size_t)length * sizeof *ids), bytes = 0;
@@ -198,7 +198,7 @@ static double cost_of_window(const uint8_t *text, int64_t first, int64_t length,
     return sum;
 }
 
-static void windows_hold_every_byte_once(void **state)
+static void windows_predict_every_byte_once(void **state)
 {
     static const struct {
         int32_t bytes, context, stride;
@@ -243,15 +243,15 @@ static void windows_hold_every_byte_once(void **state)
     assert_non_null(strstr(out, "windows of 64 tokens, no overlap\n"));
 }
 
-/* The loss of a text is what the run that made the model said of it at its end. */
-static void every_family_says_what_its_run_said(void **state)
+/* The loss of a text equals the loss that training printed at its end. */
+static void the_loss_of_every_family_equals_that_of_its_run(void **state)
 {
     (void)state;
     require_program();
     char text[PROGRAM_TEXT_BYTES];
     put_tiny_and_text();
     get("text.txt", text);
-    text[8 * 64 + 1] = 0; /* eight batches, and what comes after */
+    text[8 * 64 + 1] = 0; /* eight batches, and the targets */
     put("valid.txt", text);
     for (int32_t k = 0; k < 2 * HR_FAMILIES; k++) {
         hr_config config;
@@ -278,7 +278,7 @@ static void every_family_says_what_its_run_said(void **state)
 
 /* ---- multiple choice */
 
-/* What the bytes of `answer` cost behind `context`. */
+/* Loss of the bytes of `answer` after `context`. */
 static double cost_of_answer(const char *context, const char *answer)
 {
     char whole[256];
@@ -287,7 +287,7 @@ static double cost_of_answer(const char *context, const char *answer)
                           (int64_t)strlen(answer));
 }
 
-static void answers_are_the_likeliest(void **state)
+static void the_likeliest_choice_is_the_answer(void **state)
 {
     (void)state;
     static const char *const questions[][4] = {
@@ -297,7 +297,7 @@ static void answers_are_the_likeliest(void **state)
         { "model.d_", "model", "q", "eeeeeeeeeeee" },
         { "whole numb", "er", "rr", "e" },
     };
-    static const char *const plain[] = { "\xc3\xa4 \\\"", "\xc3\xbc" }; /* what it decodes to */
+    static const char *const plain[] = { "\xc3\xa4 \\\"", "\xc3\xbc" }; /* decoded text */
     enum { QUESTIONS = sizeof questions / sizeof *questions };
     put_model("gpt2", 64, "");
     FILE *file = fopen("q.jsonl", "w");
@@ -338,13 +338,13 @@ static void answers_are_the_likeliest(void **state)
     assert_true(fabs(number(facts, "loss_sum") - sum) <= 1e-4);
     json_decref(facts);
     print_message("%d right, %d by length\n", (int)right, (int)right_by_length);
-    assert_true(right != right_by_length); /* else the figures say little */
+    assert_true(right != right_by_length); /* otherwise the figures show little */
 }
 
-/* ---- what is refused */
+/* ---- refusals */
 
-/* Rounded when it is read or when it is loaded, a row of the table is the same. */
-static void weights_in_bf16_are_as_small_as_those_of_an_answer(void **state)
+/* A row of the table is the same whether it is rounded when it is read or when it is loaded. */
+static void bf16_weights_take_the_same_bytes_as_in_generation(void **state)
 {
     (void)state;
     require_program();
@@ -371,8 +371,8 @@ static void weights_in_bf16_are_as_small_as_those_of_an_answer(void **state)
     }
 }
 
-/* Nothing is asked for after the seal. */
-static void the_seal_holds(void **state)
+/* Nothing allocates after the seal. */
+static void nothing_allocates_after_the_seal(void **state)
 {
     (void)state;
     static const char *const what[] = { "--tokens ids --logits-out o --dtype bf16",
@@ -391,14 +391,14 @@ static void the_seal_holds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(logits_are_those_of_others),
-        IN_A_FOLDER(losses_are_those_of_others),
-        IN_A_FOLDER(cuts_change_no_bit),
-        IN_A_FOLDER(windows_hold_every_byte_once),
-        IN_A_FOLDER(every_family_says_what_its_run_said),
-        IN_A_FOLDER(answers_are_the_likeliest),
-        IN_A_FOLDER(the_seal_holds),
-        IN_A_FOLDER(weights_in_bf16_are_as_small_as_those_of_an_answer),
+        IN_A_FOLDER(logits_equal_those_of_pytorch),
+        IN_A_FOLDER(losses_equal_those_of_pytorch),
+        IN_A_FOLDER(chunks_and_threads_change_no_bit),
+        IN_A_FOLDER(windows_predict_every_byte_once),
+        IN_A_FOLDER(the_loss_of_every_family_equals_that_of_its_run),
+        IN_A_FOLDER(the_likeliest_choice_is_the_answer),
+        IN_A_FOLDER(nothing_allocates_after_the_seal),
+        IN_A_FOLDER(bf16_weights_take_the_same_bytes_as_in_generation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void check_rows(const hr_sequences *source)
             asked += targets[t] >= 0;
         }
         if (asked != source->choices[row].bytes) abort();
-        hr_multiple_choice_tell(source, row, (double)asked, asked, &best, &result);
+        hr_multiple_choice_record(source, row, (double)asked, asked, &best, &result);
     }
     if (result.questions != source->question_count || result.right > result.questions) abort();
     free(targets);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate_test.c - the program goes on with texts: as transformers does; as the model does without
- * a cache; the same whatever the chunks, threads and bytes; and what it says where it cannot. */
+/* generate_test.c - the program continues texts: like transformers; like the model without a cache;
+ * with the same result for all chunks, threads and budgets; and its errors. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,9 +24,9 @@
 enum { T = 64, PROMPT = 16, SAMPLE = 40, SAID_BYTES = 1 << 16 };
 
 static hr_folder folder;
-static char said[SAID_BYTES]; /* on both outputs */
+static char said[SAID_BYTES]; /* standard output and standard error */
 
-/* Runs the program in the folder; returns its exit code. */
+/* Runs the program in the directory; returns its exit code. */
 static int run(const char *arguments)
 {
     char command[4096];
@@ -38,7 +38,7 @@ static int run(const char *arguments)
     return WEXITSTATUS(pclose(out));
 }
 
-/* The answer and its facts; every run keeps its plan. */
+/* The answer and its figures; every run stays within its plan. */
 static json_t *answer_of(const char *arguments)
 {
     char all[3000];
@@ -65,9 +65,9 @@ static void ids_are(const json_t *answer, const json_t *want)
                          json_integer_value(json_array_get(want, i)));
 }
 
-/* ---- as transformers does */
+/* ---- compared with transformers */
 
-static void greedy_answers_are_those_of_transformers(void **state)
+static void greedy_answers_equal_those_of_transformers(void **state)
 {
     static const char *const models[] = { "gpt_neox", "gpt2", "llama_gqa", "qwen3_tied" };
     static const char *const rungs[] = { "ref", "auto" };
@@ -94,10 +94,10 @@ static void greedy_answers_are_those_of_transformers(void **state)
     }
 }
 
-/* ---- as the model does without a cache */
+/* ---- compared with the model without a cache */
 
-/* A model of the family in folder/out, known for so many positions (0: those of a window), and the
- * sample that its run ended with, by whole windows. */
+/* Trains a model of the family in folder/out, with this limit of positions (0: the window), and
+ * returns the sample of its last step, computed from whole windows. */
 static const child_outcome *trained_for(int32_t family, int32_t format, int64_t positions,
                                         const char *text)
 {
@@ -166,7 +166,7 @@ static void the_cache_changes_no_token(void **state)
     }
 }
 
-/* ---- text, ends and bytes */
+/* ---- text, stops and bytes */
 
 static bool is_letter(char c)
 {
@@ -188,7 +188,7 @@ static void answers_are_text_that_ends_where_it_should(void **state)
     json_t *other = answer_of("out --prompt 'the red ' --seed 6 --max-tokens 60");
     assert_string_not_equal(json_string_value(json_object_get(other, "text")), text);
 
-    int32_t at = 5; /* three letters of it that a shell takes as they are */
+    int32_t at = 5; /* three letters of it without shell characters */
     while (at < 50 && !(is_letter(text[at]) && is_letter(text[at + 1]) && is_letter(text[at + 2])))
         at++;
     assert_true(at < 50);
@@ -208,7 +208,7 @@ static void answers_are_text_that_ends_where_it_should(void **state)
     assert_true(json_equal(json_object_get(same, "text"), json_object_get(cut, "text")));
     json_decref(same);
 
-    /* Without --json: the text, and beside it what it took. */
+    /* Without --json: the text on standard output, the figures on standard error. */
     assert_int_equal(run("out --prompt 'the red ' --seed 5 --max-tokens 60"), 0);
     assert_non_null(strstr(said, text));
     assert_non_null(strstr(said, "memory planned"));
@@ -218,7 +218,7 @@ static void answers_are_text_that_ends_where_it_should(void **state)
     json_decref(cut);
 }
 
-/* The least that it says it needs is enough, and gives the same text; a page less is not. */
+/* The minimum that the error names is enough and gives the same text; a page less is refused. */
 static void the_least_budget_is_enough(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void the_least_budget_is_enough(void **state)
     json_decref(narrow);
 }
 
-static void what_cannot_be_is_told_in_one_sentence(void **state)
+static void every_invalid_request_is_one_error_sentence(void **state)
 {
     (void)state;
     static const struct {
@@ -295,9 +295,9 @@ static void what_cannot_be_is_told_in_one_sentence(void **state)
     drop_model();
 }
 
-/* Positions end, learned or rotated to; a text that has no room is refused, one that has some is
- * cut. */
-static void positions_end_where_the_model_is_known_for(void **state)
+/* Positions are limited, learned or rotary. A prompt without room is refused, an answer beyond the
+ * limit is cut. */
+static void positions_are_limited_to_those_the_model_supports(void **state)
 {
     (void)state;
     static const int32_t families[] = { HR_FAMILY_GPT2, HR_FAMILY_LLAMA, HR_FAMILY_GPT_NEOX };
@@ -320,8 +320,8 @@ static void positions_end_where_the_model_is_known_for(void **state)
     }
 }
 
-/* A model that says one character of three bytes again and again, cut after one of them. */
-static void a_character_that_the_end_cuts_is_replaced(void **state)
+/* A model that repeats one character of three bytes, cut after one of them. */
+static void a_character_cut_by_the_end_is_replaced(void **state)
 {
     (void)state;
     char euros[3000];
@@ -337,7 +337,7 @@ static void a_character_that_the_end_cuts_is_replaced(void **state)
     drop_model();
 }
 
-static void what_is_not_finite_is_told_and_not_drawn(void **state)
+static void non_finite_logits_are_reported_and_not_sampled(void **state)
 {
     (void)state;
     trained(HR_FAMILY_LLAMA, 0);
@@ -356,7 +356,7 @@ static void what_is_not_finite_is_told_and_not_drawn(void **state)
 
 /* ---- signals */
 
-/* Starts the program in the folder, which a shell hands over to; its input and output are pipes. */
+/* Starts the program in the directory with exec, with pipes for input and output. */
 static pid_t begin(const char *arguments, int *in, int *out)
 {
     char command[1024];
@@ -379,7 +379,7 @@ static pid_t begin(const char *arguments, int *in, int *out)
     return child;
 }
 
-/* The exit code, once nothing more is said. */
+/* The exit code, after all output is read. */
 static int end(pid_t child, int in, int out)
 {
     int status;
@@ -391,7 +391,7 @@ static int end(pid_t child, int in, int out)
     return WEXITSTATUS(status);
 }
 
-/* What it said on standard error, begun by begin(). */
+/* Standard error of the program that begin() started. */
 static const char *said_beside(void)
 {
     char path[300];
@@ -403,13 +403,13 @@ static const char *said_beside(void)
     return said;
 }
 
-/* In the middle of an answer, and while it waits for a prompt that does not end. */
-static void a_signal_ends_it_with_its_code(void **state)
+/* A signal during an answer, and while it waits for the rest of a prompt. */
+static void a_signal_ends_generation_with_its_exit_code(void **state)
 {
     (void)state;
     static const int signals[] = { SIGINT, SIGTERM };
     trained_for(HR_FAMILY_LLAMA, 0, 1 << 20, "text");
-    alarm(120); /* instead of waiting for ever */
+    alarm(120); /* so that the test cannot wait forever */
     for (int32_t i = 0; i < 2; i++) {
         int in, out, left = 1;
         pid_t child = begin("out --prompt 'the red ' --max-tokens 100000", &in, &out);
@@ -428,9 +428,8 @@ static void a_signal_ends_it_with_its_code(void **state)
     alarm(0);
 }
 
-/* A million tokens are not made for nobody: neither for a reader that went away, nor for a full
- * disk. */
-static void an_answer_ends_with_its_reader(void **state)
+/* Generation stops when its reader is gone or the disk is full. */
+static void generation_ends_when_its_reader_is_gone(void **state)
 {
     (void)state;
     static const char *const forms[] = { "", "--json", "--print-ids" };
@@ -461,8 +460,9 @@ static void an_answer_ends_with_its_reader(void **state)
     drop_model();
 }
 
-/* A recurrence has no last position; beyond what can be planned it is told in tokens. */
-static void a_text_too_long_to_plan_is_told_in_tokens(void **state)
+/* A recurrent model has no position limit; a text that cannot be planned is refused with a number
+ * of tokens. */
+static void a_text_too_long_to_plan_is_refused_with_a_number_of_tokens(void **state)
 {
     (void)state;
     long long asked, most;
@@ -486,7 +486,7 @@ static void a_text_too_long_to_plan_is_told_in_tokens(void **state)
     drop_model();
 }
 
-static void standard_input_is_a_prompt(void **state)
+static void standard_input_can_be_the_prompt(void **state)
 {
     (void)state;
     json_t *given = answer_of("out --prompt 'the red cat' --max-tokens 20");
@@ -505,8 +505,8 @@ static void standard_input_is_a_prompt(void **state)
     drop_model();
 }
 
-/* Before there is anything to answer in, an interrupt is told to whoever called. */
-static void an_interrupt_before_the_memory_is_told(void **state)
+/* An interrupt before the result exists returns an error to the caller. */
+static void an_interrupt_before_allocation_is_reported(void **state)
 {
     (void)state;
     static const volatile sig_atomic_t interrupts = 1;
@@ -548,19 +548,19 @@ int main(int argc, char **argv)
 {
     if (argc == 3) return child_main(argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(greedy_answers_are_those_of_transformers),
+        cmocka_unit_test(greedy_answers_equal_those_of_transformers),
         cmocka_unit_test(the_cache_changes_no_token),
         cmocka_unit_test(answers_are_text_that_ends_where_it_should),
         cmocka_unit_test(the_least_budget_is_enough),
-        cmocka_unit_test(what_cannot_be_is_told_in_one_sentence),
-        cmocka_unit_test(positions_end_where_the_model_is_known_for),
-        cmocka_unit_test(a_character_that_the_end_cuts_is_replaced),
-        cmocka_unit_test(what_is_not_finite_is_told_and_not_drawn),
-        cmocka_unit_test(a_signal_ends_it_with_its_code),
-        cmocka_unit_test(standard_input_is_a_prompt),
-        cmocka_unit_test(an_answer_ends_with_its_reader),
-        cmocka_unit_test(a_text_too_long_to_plan_is_told_in_tokens),
-        cmocka_unit_test(an_interrupt_before_the_memory_is_told),
+        cmocka_unit_test(every_invalid_request_is_one_error_sentence),
+        cmocka_unit_test(positions_are_limited_to_those_the_model_supports),
+        cmocka_unit_test(a_character_cut_by_the_end_is_replaced),
+        cmocka_unit_test(non_finite_logits_are_reported_and_not_sampled),
+        cmocka_unit_test(a_signal_ends_generation_with_its_exit_code),
+        cmocka_unit_test(standard_input_can_be_the_prompt),
+        cmocka_unit_test(generation_ends_when_its_reader_is_gone),
+        cmocka_unit_test(a_text_too_long_to_plan_is_refused_with_a_number_of_tokens),
+        cmocka_unit_test(an_interrupt_before_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, make_text, drop_text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampler_test.c - tokens out of logits: what is left to choose from, by a plain sort; how often
- * each is chosen; and that nothing but (seed, count, logits) decides. */
+/* sampler_test.c - sampling from logits: the remaining candidates against a plain sort, their
+ * frequencies, and that the token depends only on (seed, count, logits). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void make_logits(uint64_t turn)
         logits[v] = (float)(hr_random_mix(SEED + turn * V + (uint64_t)v) % 13) - 6;
 }
 
-/* All tokens, the likeliest first, and their probabilities: the definition, sorted by insertion. */
+/* All tokens, the likeliest first, and their probabilities: by definition, with insertion sort. */
 static int32_t left_of(const hr_sampling *s, int32_t order[V], double p[V])
 {
     double sum = 0, held = 0;
@@ -52,7 +52,7 @@ static int32_t pick(const hr_sampling *s, int64_t count)
     return hr_sampler_sample(s, logits, HR_F32, V, before, count, scratch);
 }
 
-static void tokens_come_as_often_as_they_should(void **state)
+static void tokens_are_sampled_with_their_probabilities(void **state)
 {
     (void)state;
     static const hr_sampling all[] = {
@@ -76,7 +76,7 @@ static void tokens_come_as_often_as_they_should(void **state)
     }
 }
 
-static void temperature_0_takes_the_likeliest_and_of_equals_the_first(void **state)
+static void temperature_0_takes_the_likeliest_token_and_the_first_on_ties(void **state)
 {
     (void)state;
     const hr_sampling s = { 1, 0, 0, 1, 0, 9 };
@@ -89,7 +89,7 @@ static void temperature_0_takes_the_likeliest_and_of_equals_the_first(void **sta
     }
 }
 
-static void equal_seeds_draw_equal_tokens_and_others_do_not(void **state)
+static void equal_seeds_draw_equal_tokens_and_different_seeds_do_not(void **state)
 {
     (void)state;
     hr_sampling s = { 1, 1, 0, 0.9, 0, 10 };
@@ -102,7 +102,7 @@ static void equal_seeds_draw_equal_tokens_and_others_do_not(void **state)
     assert_true(differ > 50);
 }
 
-static void what_was_there_is_penalised_once_on_either_side_of_0(void **state)
+static void repeated_tokens_are_penalized_once_for_either_sign(void **state)
 {
     (void)state;
     const int32_t before[] = { 0, 2, 0, 0 };
@@ -115,7 +115,7 @@ static void what_was_there_is_penalised_once_on_either_side_of_0(void **state)
     assert_int_equal(hr_sampler_sample(&mild, raised, HR_F32, 3, before, 4, scratch), 0);
 }
 
-static void what_is_not_finite_is_no_choice(void **state)
+static void non_finite_logits_give_no_token(void **state)
 {
     (void)state;
     static const float bad[] = { NAN, INFINITY, -INFINITY };
@@ -152,8 +152,8 @@ static void numbers_out_of_range_are_refused(void **state)
     assert_string_equal(err.message, "--top-p 1.0000001 is not above 0 and at most 1");
 }
 
-/* Divided by less than 1, or multiplied by more, a large logit leaves the floats. */
-static void what_the_penalty_makes_infinite_is_no_choice(void **state)
+/* Dividing by less than 1, or multiplying by more, can overflow a large logit. */
+static void logits_that_overflow_by_the_penalty_give_no_token(void **state)
 {
     (void)state;
     const int32_t before[] = { 1 };
@@ -173,13 +173,13 @@ int main(void)
 {
     print_message("seed %d\n", SEED);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_come_as_often_as_they_should),
-        cmocka_unit_test(temperature_0_takes_the_likeliest_and_of_equals_the_first),
-        cmocka_unit_test(equal_seeds_draw_equal_tokens_and_others_do_not),
-        cmocka_unit_test(what_was_there_is_penalised_once_on_either_side_of_0),
-        cmocka_unit_test(what_is_not_finite_is_no_choice),
+        cmocka_unit_test(tokens_are_sampled_with_their_probabilities),
+        cmocka_unit_test(temperature_0_takes_the_likeliest_token_and_the_first_on_ties),
+        cmocka_unit_test(equal_seeds_draw_equal_tokens_and_different_seeds_do_not),
+        cmocka_unit_test(repeated_tokens_are_penalized_once_for_either_sign),
+        cmocka_unit_test(non_finite_logits_give_no_token),
         cmocka_unit_test(numbers_out_of_range_are_refused),
-        cmocka_unit_test(what_the_penalty_makes_infinite_is_no_choice),
+        cmocka_unit_test(logits_that_overflow_by_the_penalty_give_no_token),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_test.c - bytes that come one by one are told in whole characters, all of them and in
- * order, up to a text that ends the answer. */
+/* stream_test.c - bytes that arrive one by one are output as complete characters, in order, up to a
+ * stop text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +18,8 @@ enum { TEXT_MOST = 600 };
 static char told[TEXT_MOST];
 static int32_t pieces;
 
-/* Adds bytes until a stop; what is held in the end is told too. Every piece is whole characters,
- * where the text is. */
+/* Adds bytes until a stop; the rest is output at the end. Every piece is complete characters where
+ * the text is valid. */
 static bool stream(const char *text, int64_t bytes, const char *const *stops, int32_t stop_count,
                    bool is_text)
 {
@@ -43,16 +43,16 @@ static bool stream(const char *text, int64_t bytes, const char *const *stops, in
     return stopped;
 }
 
-static void characters_come_whole(void **state)
+static void only_complete_characters_are_output(void **state)
 {
     (void)state;
     static const char text[] = "a\xc3\xa9 \xe2\x82\xac\xf0\x9f\x98\x80z";
     assert_false(stream(text, (int64_t)strlen(text), NULL, 0, true));
     assert_string_equal(told, text);
-    assert_int_equal(pieces, 6); /* six characters, each as soon as it is whole */
+    assert_int_equal(pieces, 6); /* six characters, each as soon as it is complete */
 }
 
-static void bytes_that_are_no_text_are_told_too(void **state)
+static void invalid_bytes_are_output_too(void **state)
 {
     (void)state;
     static const char text[] = "\x80\xff\xc3(\xe2\x82(\xf0\x9f(";
@@ -60,8 +60,8 @@ static void bytes_that_are_no_text_are_told_too(void **state)
     assert_string_equal(told, text);
 }
 
-/* Also behind what may yet become a stop, and as one character whatever there was of it. */
-static void a_character_that_the_end_cuts_is_replaced(void **state)
+/* Also after a possible start of a stop; an incomplete character becomes one U+FFFD. */
+static void a_character_cut_by_the_end_is_replaced(void **state)
 {
     (void)state;
     static const char *const stops[] = { "a\xe2\x82\xac!" };
@@ -77,7 +77,7 @@ static void a_character_that_the_end_cuts_is_replaced(void **state)
         }
 }
 
-static void a_stop_ends_the_answer_before_it_wherever_it_is_cut(void **state)
+static void the_answer_ends_before_a_stop_however_it_is_split(void **state)
 {
     (void)state;
     static const char *const stops[] = { "\n\n", "END", "aab" };
@@ -100,8 +100,8 @@ static void a_stop_ends_the_answer_before_it_wherever_it_is_cut(void **state)
     }
 }
 
-/* Where the answer ends, by its definition: before the stop that is whole first, and of several
- * that are whole together before the longest. */
+/* The end of the answer by definition: before the stop that is complete first; of several that are
+ * complete at the same byte, before the longest. */
 static int32_t end_of(const char *text, int32_t bytes, const char *const *stops, int32_t count)
 {
     for (int32_t at = 0; at <= bytes; at++) {
@@ -116,8 +116,8 @@ static int32_t end_of(const char *text, int32_t bytes, const char *const *stops,
     return bytes;
 }
 
-/* Stops of two letters, which begin, end and contain one another. */
-static void of_several_stops_the_first_that_is_whole_ends_it(void **state)
+/* Stops of two letters that begin with, end with and contain one another. */
+static void the_first_complete_stop_ends_the_answer(void **state)
 {
     (void)state;
     for (uint64_t turn = 0; turn < 3000; turn++) {
@@ -158,11 +158,11 @@ static void the_longest_stop_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(characters_come_whole),
-        cmocka_unit_test(bytes_that_are_no_text_are_told_too),
-        cmocka_unit_test(a_character_that_the_end_cuts_is_replaced),
-        cmocka_unit_test(a_stop_ends_the_answer_before_it_wherever_it_is_cut),
-        cmocka_unit_test(of_several_stops_the_first_that_is_whole_ends_it),
+        cmocka_unit_test(only_complete_characters_are_output),
+        cmocka_unit_test(invalid_bytes_are_output_too),
+        cmocka_unit_test(a_character_cut_by_the_end_is_replaced),
+        cmocka_unit_test(the_answer_ends_before_a_stop_however_it_is_split),
+        cmocka_unit_test(the_first_complete_stop_ends_the_answer),
         cmocka_unit_test(the_longest_stop_fits),
     };
     return cmocka_run_group_tests(tests, 0, 0);

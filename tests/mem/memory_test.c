@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/mem/memory_test.c - what memory gives, what it refuses, and that it asks no more once
- * sealed. What ends or seals a process happens in a child. */
+/* memory_test.c - allocation, refusals, and no allocation after the seal. Cases that end or seal
+ * the process run in a child. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,15 +25,15 @@
 
 static const int64_t MiB = 1 << 20;
 
-/* What is shared with children. */
+/* Shared with child processes. */
 static struct {
     hr_error said;
     volatile sig_atomic_t interrupts;
 } * shared;
 
-static hr_error *said; /* the one there */
+static hr_error *said; /* the error in shared memory */
 
-/* How a child that runs `scene` ends: its status, or minus the signal. */
+/* Runs `scene` in a child; returns its exit status, or minus the signal. */
 static int in_child(hr_status (*scene)(void))
 {
     *said = (hr_error){ 0 };
@@ -67,7 +67,7 @@ static hr_status seal_with_arena(int64_t arena_bytes, hr_plan *plan)
     return status ? status : hr_memory_seal(&memory, plan, said);
 }
 
-static void regions_come_and_go(void **state)
+static void regions_are_opened_and_closed(void **state)
 {
     (void)state;
     hr_error err;
@@ -118,7 +118,7 @@ static hr_status arena_too_large(void)
     return open_with_arena(hr_room_memory().left_bytes / 8 * 9, &plan);
 }
 
-static void a_run_above_the_memory_that_is_left_is_refused(void **state)
+static void a_run_above_the_available_memory_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(in_child(arena_too_large), HR_NO_FIT);
@@ -143,8 +143,8 @@ static void an_arena_above_ulimit_is_refused_by_name(void **state)
     assert_non_null(strstr(said->message, "ulimit -v"));
 }
 
-/* Half a GiB takes 30 ms and more where memory is quick. Another process interrupts: signals come
- * late under ThreadSanitizer. */
+/* Populating half a GiB takes at least 30 ms. Another process sends the interrupt, because signals
+ * are delayed under ThreadSanitizer. */
 static hr_status interrupt_an_arena(void)
 {
     hr_plan plan;
@@ -159,7 +159,7 @@ static hr_status interrupt_an_arena(void)
     return memory.arena ? HR_FAILURE : status;
 }
 
-static void an_interrupt_is_answered_before_all_is_resident(void **state)
+static void an_interrupt_stops_populating_the_arena(void **state)
 {
     (void)state;
     if (hr_room_memory().left_bytes < 600 * MiB)
@@ -184,7 +184,7 @@ static hr_status use_arena(void)
     return hr_memory_is_sealed() ? HR_FAILURE : HR_OK;
 }
 
-static void an_arena_is_aligned_zero_and_known_to_its_highest_byte(void **state)
+static void an_arena_is_aligned_zeroed_and_its_highest_used_byte_recorded(void **state)
 {
     (void)state;
     assert_int_equal(in_child(use_arena), HR_OK);
@@ -198,7 +198,7 @@ static hr_status ask_after_the_seal(void)
     return status ? status : hr_memory_region_open(&memory, "late", MiB, &region, said);
 }
 
-static void asking_after_the_seal_is_a_programmer_error(void **state)
+static void allocation_after_the_seal_is_a_programmer_error(void **state)
 {
     (void)state;
     assert_int_equal(in_child(ask_after_the_seal), -SIGABRT);
@@ -260,7 +260,7 @@ static hr_status seal_with_a_high_peak(void)
     return status ? status : hr_memory_seal(&memory, &plan, said);
 }
 
-static void a_seal_finds_what_the_plan_does_not_have(void **state)
+static void a_seal_detects_memory_outside_the_plan(void **state)
 {
     (void)state;
     static const struct {
@@ -290,7 +290,7 @@ static hr_status run_twice(void)
     return hr_memory_peak_bytes(&memory) <= plan.process_bytes ? HR_OK : HR_BROKEN;
 }
 
-static void a_smaller_run_may_follow_in_the_same_process(void **state)
+static void a_smaller_run_can_follow_in_the_same_process(void **state)
 {
     (void)state;
     if (!hr_process_is_exact()) hr_test_skip("no-sanitizer", "a sanitizer has memory of its own");
@@ -309,7 +309,7 @@ static hr_status write_poisoned(void)
     return HR_OK;
 }
 
-static void a_poisoned_byte_stops_who_writes_it(void **state)
+static void writing_a_poisoned_byte_ends_the_program(void **state)
 {
     (void)state;
     const int end = in_child(write_poisoned);
@@ -320,7 +320,7 @@ static void a_poisoned_byte_stops_who_writes_it(void **state)
     }
 }
 
-static void a_pattern_tells_what_was_written(void **state)
+static void a_pattern_detects_written_bytes(void **state)
 {
     (void)state;
     enum { WORDS = 4096, SEED = 1 };
@@ -351,17 +351,17 @@ int main(void)
     if (shared == MAP_FAILED) return 1;
     said = &shared->said;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(regions_come_and_go),
+        cmocka_unit_test(regions_are_opened_and_closed),
         cmocka_unit_test(a_region_larger_than_the_machine_is_refused_with_both_numbers),
-        cmocka_unit_test(a_run_above_the_memory_that_is_left_is_refused),
+        cmocka_unit_test(a_run_above_the_available_memory_is_refused),
         cmocka_unit_test(an_arena_above_ulimit_is_refused_by_name),
-        cmocka_unit_test(an_interrupt_is_answered_before_all_is_resident),
-        cmocka_unit_test(an_arena_is_aligned_zero_and_known_to_its_highest_byte),
-        cmocka_unit_test(asking_after_the_seal_is_a_programmer_error),
-        cmocka_unit_test(a_seal_finds_what_the_plan_does_not_have),
-        cmocka_unit_test(a_smaller_run_may_follow_in_the_same_process),
-        cmocka_unit_test(a_poisoned_byte_stops_who_writes_it),
-        cmocka_unit_test(a_pattern_tells_what_was_written),
+        cmocka_unit_test(an_interrupt_stops_populating_the_arena),
+        cmocka_unit_test(an_arena_is_aligned_zeroed_and_its_highest_used_byte_recorded),
+        cmocka_unit_test(allocation_after_the_seal_is_a_programmer_error),
+        cmocka_unit_test(a_seal_detects_memory_outside_the_plan),
+        cmocka_unit_test(a_smaller_run_can_follow_in_the_same_process),
+        cmocka_unit_test(writing_a_poisoned_byte_ends_the_program),
+        cmocka_unit_test(a_pattern_detects_written_bytes),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

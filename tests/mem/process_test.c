@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/mem/process_test.c - planned beside measured. Every measurement is a process of its own:
- * this program, run again with the bytes of its arena and its threads, does what a training run
- * does. */
+/* process_test.c - planned against measured memory. Every measurement is a process of its own: this
+ * program, started with the arena size and the number of threads, does what a training run does. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,7 +106,7 @@ static void expect_close(int64_t arena_bytes, int32_t threads, int64_t planning_
     const outcome found = run_apart(arena_bytes, threads, planning_bytes);
     if (!hr_process_is_exact()) return;
     const int64_t missing = found.planned_bytes - found.measured_bytes;
-    const int64_t files_bytes = 4 * MiB; /* the share of the kernel's line that is page cache */
+    const int64_t files_bytes = 4 * MiB; /* page cache part of the kernel memory */
     assert_true(missing >= 0);
     assert_true(missing <= (found.planned_bytes > 256 * MiB ? found.planned_bytes / 100 : 4 * MiB));
     assert_true(found.tables_bytes <=
@@ -126,13 +125,13 @@ static void a_process_uses_what_was_planned(void **state)
 #endif
 }
 
-static void planning_counts_where_it_is_larger_than_the_arena(void **state)
+static void planning_counts_when_it_is_larger_than_the_arena(void **state)
 {
     (void)state;
     expect_close(8 * MiB, 2, 100 * MiB);
 }
 
-static void eight_stacks_are_counted(void **state)
+static void the_stacks_of_eight_threads_are_counted(void **state)
 {
     (void)state;
     expect_close(4 * MiB, 8, MiB);
@@ -154,9 +153,9 @@ static void the_lines_sum_to_the_process(void **state)
     assert_int_equal(plan.process[4].bytes, 38 * MiB - 2 * HR_STACK_BYTES - arena);
 }
 
-/* The thread comes from another processor and is left where the pages went, free to move as it was
- * before. Half of the times would be enough: the system may move it at any moment. */
-static void pages_are_given_back_on_one_processor(void **state)
+/* The thread starts on another processor, and ends on the one where the pages were freed, with its
+ * old affinity mask. Half of the attempts are enough: the system may move it at any time. */
+static void pages_are_freed_on_one_processor(void **state)
 {
     (void)state;
     enum { TRIES = 100 };
@@ -179,21 +178,21 @@ static void pages_are_given_back_on_one_processor(void **state)
         hr_span span = { base, 65536 };
         assert_int_equal(sched_setaffinity(0, sizeof other, &other), 0);
         assert_int_equal(sched_setaffinity(0, sizeof allowed, &allowed), 0);
-        hr_process_give_back(&span, first);
+        hr_process_unmap(&span, first);
         there += hr_process_processor() == first;
         assert_null(span.base);
         assert_int_equal(mprotect(base, 65536, PROT_READ), -1); /* nothing is mapped there */
         assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
         assert_true(CPU_EQUAL(&allowed, &after));
-        hr_process_give_back(&span, first); /* accepts what is empty */
+        hr_process_unmap(&span, first); /* accepts an empty span */
     }
     print_message("%d of %d\n", there, TRIES);
     assert_true(there > TRIES / 2);
-    /* A processor that is not allowed is not gone to, and the pages go all the same. */
+    /* A processor outside the affinity mask is ignored, and the pages are freed anyway. */
     hr_span span = { mmap(0, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 65536 };
     const void *base = span.base;
     assert_int_equal(sched_setaffinity(0, sizeof other, &other), 0);
-    hr_process_give_back(&span, first);
+    hr_process_unmap(&span, first);
     assert_int_equal(hr_process_processor(), second);
     assert_int_equal(mprotect((void *)base, 65536, PROT_READ), -1);
     assert_int_equal(sched_setaffinity(0, sizeof allowed, &allowed), 0);
@@ -232,10 +231,10 @@ int main(int argc, char **argv)
     if (argc == 4) return run_once(atoll(argv[1]), atoi(argv[2]), atoll(argv[3]));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_uses_what_was_planned),
-        cmocka_unit_test(planning_counts_where_it_is_larger_than_the_arena),
-        cmocka_unit_test(eight_stacks_are_counted),
+        cmocka_unit_test(planning_counts_when_it_is_larger_than_the_arena),
+        cmocka_unit_test(the_stacks_of_eight_threads_are_counted),
         cmocka_unit_test(the_lines_sum_to_the_process),
-        cmocka_unit_test(pages_are_given_back_on_one_processor),
+        cmocka_unit_test(pages_are_freed_on_one_processor),
         cmocka_unit_test(the_mappings_are_ordered_and_have_a_stack),
         cmocka_unit_test(the_machine_has_room),
     };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/mem/trap.c - preloaded into a program, ends it when it asks for memory after its seal.
+/* tests/mem/trap.c - a preloaded library that ends a program which allocates after its seal.
  *
- * The seal is seen through hr_memory_is_sealed, which the program exports. Calls of the library are
- * caught by name, with the place they came from; what libc asks for behind them, by seccomp. */
+ * It detects the seal with hr_memory_is_sealed, which the program exports. Library calls are
+ * intercepted by name and reported with their address; system calls of libc are intercepted with
+ * seccomp. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +25,7 @@
 
 extern bool hr_memory_is_sealed(void) __attribute__((weak));
 
-/* The allocator of glibc under the names that nobody wraps. */
+/* The allocator of glibc under names that are not intercepted. */
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *block, size_t bytes);
@@ -57,7 +58,7 @@ static void check(const char *call, size_t bytes, const void *caller)
 
 #define CHECK(bytes) check(__func__, bytes, __builtin_return_address(0))
 
-/* mmap, mremap and brk end the process, from whatever code and on any thread, until it exits. */
+/* mmap, mremap and brk end the process, from any code and on any thread, until it exits. */
 static void filter_calls(void)
 {
     struct sock_filter rules[] = {
@@ -75,7 +76,7 @@ static void filter_calls(void)
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
 }
 
-/* Runs read their data and the clock: the first of these calls after the seal sets the filter. */
+/* Runs read data and the clock: the first of these calls after the seal installs the filter. */
 static void watch(void)
 {
     if (!is_sealed() || atomic_flag_test_and_set(&filtered)) return;
@@ -83,7 +84,7 @@ static void watch(void)
     filter_calls();
 }
 
-/* So that a silence is known to be that of a run that was watched. */
+/* Reports at exit, so that a test can tell that the trap was active. */
 static __attribute__((destructor)) void report(void)
 {
     static const char text[] = "trap: no allocation after the seal\n";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/mem/trap_test.c - the trap catches what it is for, and lets a quiet run through. The scenes
- * run in this program, run again under the trap. */
+/* trap_test.c - the trap catches allocations and lets other runs pass. The scenes run in this
+ * program, restarted with the trap. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +73,7 @@ static void ask_the_kernel(void)
 static const struct {
     const char *name;
     void (*play)(void);
-    int signal; /* that ends it; 0: it ends well */
+    int signal; /* that ends it; 0: it exits normally */
 } scenes[] = { { "quiet", be_quiet, 0 },
                { "malloc", ask_malloc, SIGABRT },
                { "calloc", ask_calloc, SIGABRT },
@@ -104,7 +104,7 @@ static int play(const char *name)
     return 0;
 }
 
-/* The wait status of a scene under the trap, and what it says. */
+/* The wait status of a scene under the trap, and its output. */
 static int run_trapped(const char *name, char said[256])
 {
     int ends[2];
@@ -129,7 +129,7 @@ static int run_trapped(const char *name, char said[256])
     return status;
 }
 
-static void asking_after_the_seal_is_trapped(void **state)
+static void allocation_after_the_seal_is_trapped(void **state)
 {
     (void)state;
     for (int i = 0; i < SCENES; i++) {
@@ -150,7 +150,7 @@ static void asking_after_the_seal_is_trapped(void **state)
 int main(int argc, char **argv)
 {
     if (argc == 2) return play(argv[1]);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(asking_after_the_seal_is_trapped) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(allocation_after_the_seal_is_trapped) };
     return cmocka_run_group_tests(tests, 0, 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the doctor says, held against what the system says elsewhere. */
+/* doctor_test.c - the output of doctor, compared with other sources on the system. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void the_machine_is_described_in_full(void **state)
     assert_true(machine.huge_pages[0] != 0);
 }
 
-static void the_rung_is_the_highest_the_instructions_allow(void **state)
+static void the_rung_is_the_highest_that_the_cpu_supports(void **state)
 {
     (void)state;
     hr_machine machine;
@@ -44,7 +44,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_machine_is_described_in_full),
-        cmocka_unit_test(the_rung_is_the_highest_the_instructions_allow),
+        cmocka_unit_test(the_rung_is_the_highest_that_the_cpu_supports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explain_test.c - what is said of a plan is counted again from its storages, and fits its page. */
+/* explain_test.c - the printed plan is counted again from its storages, and fits its buffer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@
 
 enum { SEED = 20250301, TEXT_BYTES = 1 << 16, SPARE_BYTES = 1 << 24 };
 
-/* A compiled config, and what is said of it. */
+/* A compiled config, and its printed plan. */
 typedef struct {
     void *memory;
     hr_region region;
@@ -63,7 +63,7 @@ static void explain(const hr_config *config, const hr_strategy *strategy, explai
                                   .times = "a guess" };
 }
 
-/* A small preset with so many layers; nothing is dropped. */
+/* A small preset with this many layers, without dropout. */
 static hr_config preset(const char *name, int64_t layers, hr_intermediates *recompute_set,
                         hr_strategy *strategy)
 {
@@ -88,7 +88,7 @@ static int64_t sum_of(const hr_plan_part *parts, int32_t count)
     return sum;
 }
 
-static void components_phases_and_curve_are_those_of_the_storages(void **state)
+static void components_phases_and_curve_agree_with_the_storages(void **state)
 {
     (void)state;
     print_message("seed %d\n", SEED);
@@ -129,7 +129,7 @@ static void components_phases_and_curve_are_those_of_the_storages(void **state)
     }
 }
 
-/* The column of the first '^' in a text, and whether there is a bar of the highest line in it. */
+/* The column of the first '^' in a text, and whether the highest line has a bar there. */
 static void the_peak_is_marked_below_its_bar(void **state)
 {
     hr_intermediates recompute_set[8];
@@ -148,7 +148,7 @@ static void the_peak_is_marked_below_its_bar(void **state)
     assert_non_null(mark);
     const char *line = mark, *last;
     while (line[-1] != '\n') line--;
-    for (last = line - 1; last[-1] != '\n';) last--; /* where every stretch has its bar */
+    for (last = line - 1; last[-1] != '\n';) last--; /* the line that has a bar in every column */
     const int64_t column = (mark - line) - (int64_t)strcspn(last, "#");
     assert_int_equal(top[mark - line], '#');
     assert_in_range(column, 0, e.details.curve_count - 1);
@@ -158,7 +158,7 @@ static void the_peak_is_marked_below_its_bar(void **state)
     free(e.memory);
 }
 
-static void colour_and_blocks_are_there_only_when_asked_for(void **state)
+static void colour_and_blocks_are_printed_only_on_request(void **state)
 {
     hr_intermediates recompute_set[8];
     hr_strategy strategy;
@@ -187,7 +187,7 @@ static void colour_and_blocks_are_there_only_when_asked_for(void **state)
     free(e.memory);
 }
 
-static void what_is_known_of_the_gap_is_said_with_its_bytes(void **state)
+static void the_proven_part_of_the_gap_is_printed_in_bytes(void **state)
 {
     static const struct {
         const char *packing, *sentence;
@@ -219,7 +219,7 @@ static void what_is_known_of_the_gap_is_said_with_its_bytes(void **state)
     free(e.memory);
 }
 
-static void a_model_of_126_layers_has_its_whole_table_in_the_page(void **state)
+static void the_table_of_a_126_layer_model_fits_the_buffer(void **state)
 {
     enum { LAYERS = 126 };
     hr_intermediates recompute_set[LAYERS];
@@ -229,7 +229,7 @@ static void a_model_of_126_layers_has_its_whole_table_in_the_page(void **state)
     char *text = malloc(TEXT_BYTES);
     (void)state;
     assert_non_null(text);
-    /* The longest that a strategy prints: no two neighbours alike. */
+    /* The longest strategy text: no two adjacent layers are equal. */
     for (int32_t l = 0; l < LAYERS; l++)
         recompute_set[l] = (hr_intermediates)(l % 2 << HR_INTERMEDIATE_NORM);
     explain(&config, &strategy, &e);
@@ -243,7 +243,7 @@ static void a_model_of_126_layers_has_its_whole_table_in_the_page(void **state)
     assert_int_equal(strlen(text), writer.used);
     for (const char *line = text; *line; line = strchr(line, '\n') + 1)
         assert_non_null(strchr(line, '\n'));
-    /* What does not fit is cut, and nothing is written behind the page. */
+    /* Text that does not fit is truncated, and nothing is written after the buffer. */
     memset(text, 'x', TEXT_BYTES);
     writer = (hr_writer){ text, 1000 };
     hr_explain_plan(&config, &e.answer, &e.details, true, true, &writer);
@@ -253,7 +253,7 @@ static void a_model_of_126_layers_has_its_whole_table_in_the_page(void **state)
     free(e.memory);
 }
 
-/* The first step of a section's operation in a layer and direction. */
+/* The first step of an operation in a section, layer and direction. */
 static int32_t step_of(const hr_program *program, const char *op, int32_t layer, int32_t direction,
                        const char *weight)
 {
@@ -311,7 +311,7 @@ static void steps_are_named_by_what_they_do(void **state)
     }
 }
 
-/* Every loop has one line, before its first step and one level out from it. */
+/* Every loop has one line, before its first step and indented one level less. */
 static void a_listing_shows_loops_within_loops(void **state)
 {
     enum { LISTING_BYTES = 1 << 20 };
@@ -343,7 +343,7 @@ static void a_listing_shows_loops_within_loops(void **state)
     free(e.memory);
 }
 
-static void the_longest_names_are_whole(void **state)
+static void the_longest_names_are_not_truncated(void **state)
 {
     hr_intermediates recompute_set[130];
     hr_strategy strategy;
@@ -362,14 +362,14 @@ static void the_longest_names_are_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(components_phases_and_curve_are_those_of_the_storages),
+        cmocka_unit_test(components_phases_and_curve_agree_with_the_storages),
         cmocka_unit_test(the_peak_is_marked_below_its_bar),
-        cmocka_unit_test(colour_and_blocks_are_there_only_when_asked_for),
-        cmocka_unit_test(what_is_known_of_the_gap_is_said_with_its_bytes),
-        cmocka_unit_test(a_model_of_126_layers_has_its_whole_table_in_the_page),
+        cmocka_unit_test(colour_and_blocks_are_printed_only_on_request),
+        cmocka_unit_test(the_proven_part_of_the_gap_is_printed_in_bytes),
+        cmocka_unit_test(the_table_of_a_126_layer_model_fits_the_buffer),
         cmocka_unit_test(steps_are_named_by_what_they_do),
         cmocka_unit_test(a_listing_shows_loops_within_loops),
-        cmocka_unit_test(the_longest_names_are_whole),
+        cmocka_unit_test(the_longest_names_are_not_truncated),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of the log, and a log that is gone on with: nothing lost, torn or doubled. */
+/* metrics_events_test.c - events of the log, and a log that is continued: no line is lost,
+ * incomplete or duplicated. */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -62,7 +63,7 @@ static void close_metrics(hr_metrics *metrics)
     good(hr_metrics_close(metrics, &err), &err);
 }
 
-/* The file's bytes, a null behind them. */
+/* Bytes of the file, followed by a null byte. */
 static int64_t get(void)
 {
     const int fd = open(path, O_RDONLY);
@@ -115,8 +116,8 @@ static void every_event_is_a_line(void **state)
               "{\"event\":\"trouble\",\"step\":24,\"what\":\"the disk\\tis full\"}\n");
 }
 
-/* Texts whose every byte needs six, or none, around the room that there is. */
-static void a_text_without_room_is_cut_and_says_so(void **state)
+/* Texts whose bytes all need six-byte escapes, or none, with lengths around the limit. */
+static void a_text_that_does_not_fit_is_truncated_and_marked(void **state)
 {
     (void)state;
     static char long_text[2 * HR_METRICS_BYTES];
@@ -152,8 +153,8 @@ static void a_text_without_room_is_cut_and_says_so(void **state)
     json_decref(object);
 }
 
-/* The samples of a model that has learned nothing: any bytes at all, a whole buffer of them. */
-static void any_bytes_are_a_legal_line(void **state)
+/* Samples of an untrained model: arbitrary bytes that fill the buffer. */
+static void any_bytes_give_a_valid_line(void **state)
 {
     (void)state;
     static char bytes[16 << 10];
@@ -175,10 +176,10 @@ static void any_bytes_are_a_legal_line(void **state)
     }
 }
 
-/* ---- going on */
+/* ---- continuing */
 
-/* Whatever a kill left behind the bytes that are kept, the next line stands behind those. */
-static void going_on_cuts_what_came_after_at_the_first_line(void **state)
+/* The next line follows the kept bytes, whatever a kill left after them. */
+static void continuing_truncates_later_lines_at_the_first_write(void **state)
 {
     (void)state;
     hr_metrics metrics;
@@ -196,7 +197,7 @@ static void going_on_cuts_what_came_after_at_the_first_line(void **state)
         put(whole, left);
         good(hr_metrics_continue(&metrics, path, keep_bytes, line, &err), &err);
         assert_int_equal(metrics.bytes, keep_bytes);
-        if (left == whole_bytes) { /* ended before its first line: all is as it was */
+        if (left == whole_bytes) { /* ended before its first line: the file is unchanged */
             close_metrics(&metrics);
             assert_int_equal(get(), whole_bytes);
             good(hr_metrics_continue(&metrics, path, keep_bytes, line, &err), &err);
@@ -210,7 +211,7 @@ static void going_on_cuts_what_came_after_at_the_first_line(void **state)
     }
 }
 
-static void without_anything_kept_it_begins_again(void **state)
+static void continuing_without_kept_bytes_starts_the_file_again(void **state)
 {
     (void)state;
     static const char *const before[] = { "",
@@ -230,7 +231,8 @@ static void without_anything_kept_it_begins_again(void **state)
         close_metrics(&metrics);
         json_decref(get_line());
     }
-    /* Lost power leaves zeros where a first line was to be; behind them, nothing of ours. */
+    /* A power loss can leave zeros in place of the first line, with none of our lines after
+     * them. */
     put("\0\0\0\0\0", 5);
     good(hr_metrics_check(path, line, &err), &err);
     put("\0\0\0\0{", 5);
@@ -244,7 +246,7 @@ static void without_anything_kept_it_begins_again(void **state)
     assert_int_equal(hr_metrics_flush(&metrics, NULL), HR_OK);
 }
 
-static void what_cannot_be_gone_on_with_is_refused_and_untouched(void **state)
+static void a_file_that_cannot_be_continued_is_refused_and_unchanged(void **state)
 {
     (void)state;
     static const struct {
@@ -278,7 +280,7 @@ static void what_cannot_be_gone_on_with_is_refused_and_untouched(void **state)
         assert_int_equal(get(), bytes);
         assert_string_equal(text, cases[i].content);
     }
-    /* A file of somebody who writes long lines. */
+    /* Another kind of file, with long lines. */
     memset(text, ' ', 3 * HR_METRICS_BYTES);
     put(text, 3 * HR_METRICS_BYTES);
     assert_int_equal(hr_metrics_check(path, line, &err), HR_CORRUPT);
@@ -303,8 +305,8 @@ static void limit_files_to(int64_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
 }
 
-/* A limit on the size of files stands for a disk that is full after any byte of a line. */
-static void a_disk_that_is_full_costs_only_the_lines_of_that_time(void **state)
+/* A file size limit simulates a disk that is full after any byte of a line. */
+static void a_full_disk_loses_only_the_lines_written_meanwhile(void **state)
 {
     (void)state;
     hr_metrics metrics;
@@ -334,8 +336,8 @@ static void a_disk_that_is_full_costs_only_the_lines_of_that_time(void **state)
     close_metrics(&metrics);
 }
 
-/* What somebody else added is no room to write over. */
-static void lines_go_to_the_end_whoever_wrote_it(void **state)
+/* Bytes that another process appended are not overwritten. */
+static void lines_are_appended_after_those_of_other_processes(void **state)
 {
     (void)state;
     hr_metrics metrics;
@@ -355,18 +357,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_event_is_a_line, make_path, drop_path),
-        cmocka_unit_test_setup_teardown(a_text_without_room_is_cut_and_says_so, make_path,
+        cmocka_unit_test_setup_teardown(a_text_that_does_not_fit_is_truncated_and_marked, make_path,
                                         drop_path),
-        cmocka_unit_test_setup_teardown(any_bytes_are_a_legal_line, make_path, drop_path),
-        cmocka_unit_test_setup_teardown(going_on_cuts_what_came_after_at_the_first_line, make_path,
-                                        drop_path),
-        cmocka_unit_test_setup_teardown(without_anything_kept_it_begins_again, make_path,
-                                        drop_path),
-        cmocka_unit_test_setup_teardown(what_cannot_be_gone_on_with_is_refused_and_untouched,
+        cmocka_unit_test_setup_teardown(any_bytes_give_a_valid_line, make_path, drop_path),
+        cmocka_unit_test_setup_teardown(continuing_truncates_later_lines_at_the_first_write,
                                         make_path, drop_path),
-        cmocka_unit_test_setup_teardown(a_disk_that_is_full_costs_only_the_lines_of_that_time,
+        cmocka_unit_test_setup_teardown(continuing_without_kept_bytes_starts_the_file_again,
                                         make_path, drop_path),
-        cmocka_unit_test_setup_teardown(lines_go_to_the_end_whoever_wrote_it, make_path, drop_path),
+        cmocka_unit_test_setup_teardown(a_file_that_cannot_be_continued_is_refused_and_unchanged,
+                                        make_path, drop_path),
+        cmocka_unit_test_setup_teardown(a_full_disk_loses_only_the_lines_written_meanwhile,
+                                        make_path, drop_path),
+        cmocka_unit_test_setup_teardown(lines_are_appended_after_those_of_other_processes,
+                                        make_path, drop_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

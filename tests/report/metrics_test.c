@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics read back with a JSON parser, bit for bit. */
+/* metrics_test.c - metrics are parsed again, bit for bit. */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -109,7 +109,7 @@ static void every_number_reads_back_to_the_same_bits(void **state)
     fclose(file);
 }
 
-static void what_is_not_finite_is_null(void **state)
+static void non_finite_numbers_are_null(void **state)
 {
     (void)state;
     hr_metrics metrics;
@@ -155,7 +155,7 @@ static void without_a_path_nothing_is_written(void **state)
     assert_int_equal(hr_metrics_close(&metrics, NULL), HR_OK);
 }
 
-static void a_path_that_cannot_be_written_is_named(void **state)
+static void an_unwritable_path_is_named(void **state)
 {
     (void)state;
     hr_metrics metrics;
@@ -165,7 +165,7 @@ static void a_path_that_cannot_be_written_is_named(void **state)
                                      "such file or directory");
 }
 
-static void a_file_without_a_name_is_told(void **state)
+static void a_deleted_file_is_reported(void **state)
 {
     (void)state;
     hr_metrics metrics;
@@ -177,7 +177,7 @@ static void a_file_without_a_name_is_told(void **state)
     assert_non_null(strstr(err.message, path));
     assert_int_equal(hr_metrics_close(&metrics, &err), HR_OK);
     assert_int_equal(hr_metrics_check_name(&metrics, &err), HR_OK);
-    assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0); /* drop_path's */
+    assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0); /* removed by drop_path */
 }
 
 static void a_full_disk_is_a_failure(void **state)
@@ -194,8 +194,8 @@ static void a_full_disk_is_a_failure(void **state)
     assert_int_equal(hr_metrics_close(&metrics, NULL), HR_OK);
 }
 
-/* A limit on the size of files stands for a disk that is full in the middle of a line. */
-static void half_a_line_is_taken_back(void **state)
+/* A file size limit simulates a disk that is full in the middle of a line. */
+static void a_partial_line_is_removed(void **state)
 {
     (void)state;
     const hr_metrics_step step = { 1, 1, 1, 1, 1, 1, 1 };
@@ -222,7 +222,7 @@ static void half_a_line_is_taken_back(void **state)
     assert_int_equal(file.st_size, 2 * bytes);
 }
 
-static void a_file_without_a_line_is_left_as_it_was_found(void **state)
+static void a_file_without_new_lines_is_unchanged(void **state)
 {
     (void)state;
     hr_metrics metrics;
@@ -257,14 +257,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_number_reads_back_to_the_same_bits, make_path,
                                         drop_path),
-        cmocka_unit_test_setup_teardown(what_is_not_finite_is_null, make_path, drop_path),
+        cmocka_unit_test_setup_teardown(non_finite_numbers_are_null, make_path, drop_path),
         cmocka_unit_test_setup_teardown(the_longest_line_fits, make_path, drop_path),
-        cmocka_unit_test_setup_teardown(half_a_line_is_taken_back, make_path, drop_path),
-        cmocka_unit_test_setup_teardown(a_file_without_a_line_is_left_as_it_was_found, make_path,
+        cmocka_unit_test_setup_teardown(a_partial_line_is_removed, make_path, drop_path),
+        cmocka_unit_test_setup_teardown(a_file_without_new_lines_is_unchanged, make_path,
                                         drop_path),
-        cmocka_unit_test_setup_teardown(a_file_without_a_name_is_told, make_path, drop_path),
+        cmocka_unit_test_setup_teardown(a_deleted_file_is_reported, make_path, drop_path),
         cmocka_unit_test(without_a_path_nothing_is_written),
-        cmocka_unit_test(a_path_that_cannot_be_written_is_named),
+        cmocka_unit_test(an_unwritable_path_is_named),
         cmocka_unit_test(a_full_disk_is_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

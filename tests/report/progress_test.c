@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The progress line on a pseudo-terminal, and its absence on a pipe. */
+/* progress_test.c - the progress line on a pseudo-terminal, and none on a pipe. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 
 static const hr_progress_line middle = { 40, 300, 3.25, 18400.7, 83.9, 62000000, 62914560 };
 
-/* A terminal of so many columns; what is written to *terminal is read from the result. Without
- * /dev/ptmx or /dev/pts, as in a bare chroot, there is none, and the test is skipped. */
+/* Opens a terminal of this width; output to *terminal is read from the returned descriptor. Skips
+ * the test when there is no /dev/ptmx or /dev/pts, as in a bare chroot. */
 static int open_terminal(int *terminal, unsigned short columns)
 {
     const int master = posix_openpt(O_RDWR | O_NOCTTY);
@@ -93,7 +93,7 @@ static void nothing_is_written_to_a_pipe(void **state)
     close(ends[1]);
 }
 
-static void a_terminal_sees_one_line_that_is_wiped_at_the_end(void **state)
+static void a_terminal_shows_one_line_that_is_cleared_at_the_end(void **state)
 {
     (void)state;
     int terminal;
@@ -166,7 +166,7 @@ static void the_line_changes_five_times_a_second_and_at_the_last_step(void **sta
     close(master);
 }
 
-static void a_note_stands_where_the_line_will(void **state)
+static void a_note_replaces_the_progress_line(void **state)
 {
     (void)state;
     int terminal;
@@ -193,7 +193,7 @@ static void resident_bytes_grow_when_memory_is_touched(void **state)
     free(memory);
 }
 
-static void work_is_told_with_the_time_that_it_still_takes(void **state)
+static void work_is_shown_with_its_remaining_time(void **state)
 {
     static const struct {
         int64_t done, total;
@@ -223,13 +223,13 @@ int main(void)
         cmocka_unit_test(the_line_has_every_figure),
         cmocka_unit_test(extreme_figures_fit_the_line),
         cmocka_unit_test(nothing_is_written_to_a_pipe),
-        cmocka_unit_test(a_terminal_sees_one_line_that_is_wiped_at_the_end),
+        cmocka_unit_test(a_terminal_shows_one_line_that_is_cleared_at_the_end),
         cmocka_unit_test(a_shorter_line_covers_the_longer_one),
         cmocka_unit_test(a_narrow_terminal_gets_a_line_that_does_not_wrap),
         cmocka_unit_test(the_line_changes_five_times_a_second_and_at_the_last_step),
-        cmocka_unit_test(a_note_stands_where_the_line_will),
+        cmocka_unit_test(a_note_replaces_the_progress_line),
         cmocka_unit_test(resident_bytes_grow_when_memory_is_touched),
-        cmocka_unit_test(work_is_told_with_the_time_that_it_still_takes),
+        cmocka_unit_test(work_is_shown_with_its_remaining_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

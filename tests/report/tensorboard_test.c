@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of events, read by a reader of their own: lengths, checksums, fields, and what a full disk
- * and a second start leave. */
+/* tensorboard_test.c - event files, read by an independent parser: lengths, checksums, fields, and
+ * the files after a full disk and a second start. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -42,7 +42,7 @@ static int drop_folder(void **state)
     return 0;
 }
 
-/* ---- the reader */
+/* ---- the parser */
 
 typedef struct {
     double wall_seconds;
@@ -58,12 +58,12 @@ typedef struct {
 
 static struct {
     uint8_t bytes[1 << 20];
-    int64_t count, whole_bytes; /* of records from the beginning */
+    int64_t count, whole_bytes; /* records and bytes that are complete */
     event events[EVENTS_MAX];
     int32_t event_count;
 } file;
 
-/* By the definition, bit by bit, and masked. */
+/* By definition, bit by bit, and masked. */
 static uint32_t masked(const uint8_t *bytes, int64_t count)
 {
     uint32_t crc = UINT32_MAX;
@@ -95,8 +95,8 @@ static uint64_t varint(const uint8_t **at, const uint8_t *end)
 
 typedef struct {
     int32_t field, how;
-    uint64_t value;       /* of a varint or fixed number */
-    const uint8_t *bytes; /* of what has a length, which `value` is */
+    uint64_t value;       /* of a varint or fixed number; the length of a length-delimited field */
+    const uint8_t *bytes; /* content of a length-delimited field */
 } member;
 
 static bool next(const uint8_t **at, const uint8_t *end, member *m)
@@ -158,7 +158,7 @@ static void read_event(event *e, const uint8_t *at, const uint8_t *end)
     }
 }
 
-/* Reads a file into `file`, to the first record that is not whole. */
+/* Reads a file into `file`, up to the first incomplete record. */
 static void read_events(const char *name)
 {
     const int fd = open(hr_folder_path(&folder, name), O_RDONLY);
@@ -182,7 +182,7 @@ static void read_events(const char *name)
     file.whole_bytes = at;
 }
 
-/* Reads it, and it ends behind a whole record. */
+/* Reads the file, which must end after a complete record. */
 static void read_whole(const char *name)
 {
     read_events(name);
@@ -197,7 +197,7 @@ static float get(const event *e, const char *tag)
     return 0;
 }
 
-/* ---- what is read */
+/* ---- contents */
 
 static void good(hr_status status, const hr_error *err)
 {
@@ -228,7 +228,7 @@ static void same(float got, double wanted)
     assert_true(isnan(wanted) ? isnan(got) : got == narrow);
 }
 
-static void every_number_of_every_step_is_there(void **state)
+static void every_number_of_every_step_is_written(void **state)
 {
     (void)state;
     enum { STEPS = 600 };
@@ -300,7 +300,7 @@ static void a_step_without_targets_has_no_point_for_its_loss(void **state)
     same(get(&file.events[2], "lr"), 0.5);
 }
 
-static void every_start_is_a_file_behind_the_others_that_names_its_step(void **state)
+static void every_start_creates_a_file_that_sorts_last_and_has_its_step(void **state)
 {
     (void)state;
     static const char *const others[] = { "events.out.tfevents.1700000003.another.host",
@@ -334,9 +334,9 @@ static void every_start_is_a_file_behind_the_others_that_names_its_step(void **s
     }
 }
 
-/* Whole records reach the file after five seconds, a clock that goes back, a full buffer, a push,
- * and at no other time. */
-static void events_gather_until_they_are_due(void **state)
+/* Records are written after five seconds, when the clock goes back, when the buffer is full, on
+ * request, and at no other time. */
+static void events_are_buffered_until_they_are_due(void **state)
 {
     (void)state;
     hr_tensorboard board;
@@ -392,9 +392,9 @@ static void a_run_without_numbers_leaves_no_file(void **state)
     close_board(&board);
 }
 
-/* ---- what is refused */
+/* ---- refusals */
 
-static void a_directory_without_permission_is_one_sentence(void **state)
+static void a_directory_without_permission_is_one_error_sentence(void **state)
 {
     (void)state;
     hr_tensorboard board;
@@ -440,9 +440,9 @@ static void limit_files_to(int64_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
 }
 
-/* A limit on the size of files stands for a disk that is full after any byte of a record. The file
- * stays whole, and what the buffer holds comes when there is room. */
-static void a_full_disk_loses_nothing_that_the_buffer_holds(void **state)
+/* A file size limit simulates a disk that is full after any byte of a record. The file stays
+ * complete, and the buffered records are written when there is room. */
+static void a_full_disk_loses_no_buffered_event(void **state)
 {
     (void)state;
     hr_tensorboard board;
@@ -474,8 +474,9 @@ static void a_full_disk_loses_nothing_that_the_buffer_holds(void **state)
     }
 }
 
-/* Longer than the buffer lasts: later events are left out, and the run is told each time. */
-static void a_disk_full_for_long_leaves_out_what_has_no_room(void **state)
+/* When the disk stays full for longer than the buffer lasts, later events are dropped, each with an
+ * error. */
+static void a_disk_full_for_long_drops_events_beyond_the_buffer(void **state)
 {
     (void)state;
     hr_tensorboard board;
@@ -502,22 +503,23 @@ static void a_disk_full_for_long_leaves_out_what_has_no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_number_of_every_step_is_there, make_folder,
+        cmocka_unit_test_setup_teardown(every_number_of_every_step_is_written, make_folder,
                                         drop_folder),
         cmocka_unit_test_setup_teardown(a_step_without_targets_has_no_point_for_its_loss,
                                         make_folder, drop_folder),
-        cmocka_unit_test_setup_teardown(every_start_is_a_file_behind_the_others_that_names_its_step,
+        cmocka_unit_test_setup_teardown(every_start_creates_a_file_that_sorts_last_and_has_its_step,
                                         make_folder, drop_folder),
-        cmocka_unit_test_setup_teardown(events_gather_until_they_are_due, make_folder, drop_folder),
+        cmocka_unit_test_setup_teardown(events_are_buffered_until_they_are_due, make_folder,
+                                        drop_folder),
         cmocka_unit_test_setup_teardown(a_run_without_numbers_leaves_no_file, make_folder,
                                         drop_folder),
-        cmocka_unit_test_setup_teardown(a_directory_without_permission_is_one_sentence, make_folder,
-                                        drop_folder),
+        cmocka_unit_test_setup_teardown(a_directory_without_permission_is_one_error_sentence,
+                                        make_folder, drop_folder),
         cmocka_unit_test_setup_teardown(a_file_in_place_of_the_directory_is_refused, make_folder,
                                         drop_folder),
-        cmocka_unit_test_setup_teardown(a_full_disk_loses_nothing_that_the_buffer_holds,
-                                        make_folder, drop_folder),
-        cmocka_unit_test_setup_teardown(a_disk_full_for_long_leaves_out_what_has_no_room,
+        cmocka_unit_test_setup_teardown(a_full_disk_loses_no_buffered_event, make_folder,
+                                        drop_folder),
+        cmocka_unit_test_setup_teardown(a_disk_full_for_long_drops_events_beyond_the_buffer,
                                         make_folder, drop_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
