@@ -38,9 +38,12 @@ def rotated(x, share):
 
 
 def attend(q, k, v):
-    """Causal attention; [B, heads, T, head width] in, [B, T, D] out."""
-    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    return mixed.transpose(1, 2).flatten(2)
+    """Causal attention; [B, heads, T, head width] in, [B, T, D] out. Written out: a step of the
+    small models takes a quarter more CPU seconds with F.scaled_dot_product_attention."""
+    scores = (q @ k.transpose(-2, -1)).float() / math.sqrt(q.shape[-1])
+    later = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+    weights = scores.masked_fill(later, -math.inf).softmax(-1).to(v.dtype)
+    return (weights @ v).transpose(1, 2).flatten(2)
 
 
 class NeoxLayer(nn.Module):
