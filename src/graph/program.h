@@ -21,6 +21,11 @@ enum {
     HR_TENSOR_NAME_BYTES = 64
 };
 
+/* Name of the table of gradient norms, one double for each parameter of a layer that trains; its
+ * size is that of the layers that train and one more. */
+#define HR_NORM_PARTS "gradient norm parts"
+enum { HR_NORM_PARTS_OF_A_LAYER = 24 };
+
 /* A count that only the data decides: "more than once". */
 #define HR_MANY INT64_C(2147483647)
 
