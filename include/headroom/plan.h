@@ -105,6 +105,12 @@ typedef struct {
     int32_t curve_count, curve_peak;   /* curve_peak: the stretch with the most */
 } hr_plan_details;
 
+/* Called again and again while plans are searched, a few times a second. It must return soon. */
+typedef struct {
+    void (*search)(void *context); /* null: none */
+    void *context;
+} hr_plan_progress;
+
 /* What else to write. Everything may be left null. */
 typedef struct {
     const char *file; /* the whole plan as JSON: docs/plan-file.md */
@@ -115,6 +121,7 @@ typedef struct {
     bool blocks;              /* text has block characters: what shows it takes UTF-8 */
     hr_plan_details *details; /* out: why, for programs */
     const char *calibrations; /* directory of calibrations; null: times are guessed */
+    hr_plan_progress progress;
 } hr_plan_outputs;
 
 /* Plans a run of this config.

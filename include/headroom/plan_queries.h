@@ -30,6 +30,7 @@ typedef struct {
     char *text;               /* [text_bytes] out: the answer for people; null: none */
     int64_t text_bytes;
     int32_t columns; /* of the terminal, for plots; 0: 80 */
+    hr_plan_progress progress;
 } hr_plan_query;
 
 /* ---- the largest value of a key */

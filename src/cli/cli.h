@@ -211,6 +211,16 @@ typedef struct {
 void hr_cli_show_work(hr_progress *progress, hr_cli_work *shown, const char *work, int64_t done,
                       int64_t total);
 
+/* The progress line of a search for plans, with the time that it has taken so far. */
+typedef struct {
+    hr_progress progress;
+    int64_t begun_ns;
+} hr_cli_planning;
+
+void hr_cli_planning_begin(hr_cli_planning *planning);
+void hr_cli_planning_show(void *planning); /* as hr_plan_progress has it */
+void hr_cli_planning_end(hr_cli_planning *planning);
+
 /* The folder, which is the operand, and what options say of how a model is asked. Signals are
  * caught from here on. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *request,

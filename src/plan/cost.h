@@ -12,6 +12,7 @@
 #define HR_PLAN_COST_H
 
 #include "graph/op.h"
+#include "headroom/config.h"
 
 /* What a call is charged for, beside being called. */
 enum {
@@ -46,7 +47,8 @@ typedef struct {
     /* What a fixed small step took while they were measured, by parts of calibrate/speed_probe.h;
      * zeros: they were not. */
     int32_t pace_us[HR_SPEED_PARTS];
-    int64_t disk_rate; /* bytes a second, written and flushed; 0: not measured */
+    int64_t disk_rate;   /* bytes a second, written and flushed; 0: not measured */
+    bool in_nanoseconds; /* costs of steps are nanoseconds: for steps of training that take days */
     hr_rate op[HR_RATE_OPS_MOST][2];
 } hr_rates;
 
@@ -65,20 +67,29 @@ int32_t hr_cost_dtype(const hr_program *program, int32_t step);
 hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool starts,
                      int32_t threads);
 
+/* Whether a step of training takes so long that costs need nanoseconds: 2^63 picoseconds are 106
+ * days. Decided by an estimate from the config, from 11 days on.
+ *   flop_as  attoseconds of one FLOP */
+bool hr_cost_needs_nanoseconds(const hr_config *config, int64_t flop_as);
+
+/* Seconds of a cost that was computed with these rates. */
+double hr_cost_seconds(const hr_rates *rates, int64_t cost);
+
 /* Picoseconds of work at a rate, at most INT64_MAX. */
 int64_t hr_cost_of(const hr_rate *rate, const hr_work *work);
 
-/* Picoseconds of one call with all the rows of its operands, whose sums go on. */
+/* The cost of one call with all the rows of its operands, whose sums go on: picoseconds, or with
+ * rates->in_nanoseconds nanoseconds. So are the costs below, and every `ps` of the search. */
 int64_t hr_cost_step(const hr_program *program, const hr_rates *rates, int32_t step);
 
 /* Times a step runs in one turn of its section. */
 int64_t hr_cost_turns(const hr_program *program, int32_t step);
 
-/* Picoseconds of all calls of a step in one turn of its section: turns with fewer rows and starts
+/* The cost of all calls of a step in one turn of its section: turns with fewer rows and starts
  * of sums are priced as they are. At most INT64_MAX. */
 int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int32_t step);
 
-/* Picoseconds of one step of training: sections fetch, norm, step and update. At
+/* The cost of one step of training: sections fetch, norm, step and update. At
  * most INT64_MAX. */
 int64_t hr_cost_program(const hr_program *program, const hr_rates *rates);
 
