@@ -170,7 +170,7 @@ hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks,
 
 /* What the run still has to take must be there before any of it is touched: past the limit of a
  * cgroup the kernel does not refuse, it kills. */
-static hr_status admit(const hr_plan *plan, hr_error *err)
+hr_status hr_memory_check_room(const hr_plan *plan, hr_error *err)
 {
     const hr_room room = hr_room_memory();
     const int64_t own = room.own_bytes ? room.own_bytes : hr_max(0, hr_process_now_bytes());
@@ -201,7 +201,7 @@ hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan,
     HR_ASSERT(plan->arena_bytes > 0 && plan->process_count > 0);
     const int64_t mapped = hr_round_up(plan->arena_bytes, hr_page_bytes());
     void *base;
-    hr_status status = admit(plan, err);
+    hr_status status = hr_memory_check_room(plan, err);
     if (!status) status = take("arena", mapped, HUGE_BYTES, MADV_HUGEPAGE, &base, err);
     if (status) return status;
     status = populate(base, mapped, interrupts, err);
