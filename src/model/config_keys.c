@@ -117,7 +117,7 @@ static const hr_config_row rows[] = {
     CHOICE(data.documents, "joined", "joined separate",
            "joined: attention crosses documents in a window; separate: masked"),
     TEXT(data.tokenizer, "bytes", NULL,
-         "bytes, words, or a path: tokenizer.json, tokenizer.model, a folder, tiktoken file"),
+         "bytes, words, or a path: tokenizer.json, tokenizer.model, folder, tiktoken file"),
     INTEGER(data.words_max, "1048576", "words", NULL, 1, COUNTED_WORDS_MAX,
             "tokenizer words: maximum distinct words in the text"),
     TEXT(data.cache, "", NULL,

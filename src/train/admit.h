@@ -35,9 +35,9 @@ typedef struct {
     hr_plan_progress progress;
 } hr_admission_room;
 
-/* Plans the fastest run that fits. Opens admission->region and overwrites all of *admission but
- * its progress, which the caller has set; so do hr_admit_least and hr_admit_any. When nothing fits, the smallest plan is
- * left compiled.
+/* Plans the fastest run that fits. When nothing fits, the smallest plan is left compiled. Opens
+ * admission->region and overwrites all of *admission but its progress, which the caller has set; so
+ * do hr_admit_least and hr_admit_any.
  *
  *   room          null; else admission->region is the room's, and stays open with it
  *   calibrations  directory of measured times; null: they are guessed

@@ -356,9 +356,8 @@ static void a_component_of_the_arena_is_not_said_to_be_of_another_line(void **st
     config.memory.budget = 1 << 20;
     planned *p = plan(&config);
     assert_int_equal(p->status, HR_NO_FIT);
-    const bool in_arena = strstr(p->text, "  arena\n") != NULL;
-    assert_int_equal(strstr(p->text, "  most of it ") != NULL, in_arena);
-    assert_int_equal(strstr(p->text, "  most of arena ") != NULL, !in_arena);
+    assert_non_null(strstr(p->text, "  largest part of the process "));
+    assert_non_null(strstr(p->text, "  largest part of the arena "));
     free(p);
 }
 
@@ -370,7 +369,7 @@ static void a_budget_beyond_the_machine_is_said_to_be(void **state)
     planned *p = plan(&config);
     assert_int_equal(p->status, HR_OK);
     assert_true(p->answer.memory_bytes > 0);
-    assert_non_null(strstr(p->text, "this machine has"));
+    assert_non_null(strstr(p->text, "memory of this machine"));
     assert_non_null(strstr(p->text, "less than the budget"));
     assert_null(strstr(p->text, "headroom train refuses it here"));
     free(p);
