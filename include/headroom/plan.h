@@ -119,6 +119,12 @@ typedef struct {
     int32_t curve_count, curve_peak; /* curve_peak: the part with the largest value */
 } hr_plan_details;
 
+/* Called a few times a second while plans are searched. It must return soon. */
+typedef struct {
+    void (*search)(void *context); /* null: none */
+    void *context;
+} hr_plan_progress;
+
 /* Optional outputs. Everything may be null. */
 typedef struct {
     const char *file; /* path for the whole plan as JSON: docs/plan-file.md */
@@ -129,6 +135,7 @@ typedef struct {
     bool blocks;              /* text may use UTF-8 block characters */
     hr_plan_details *details; /* out: the same content as data */
     const char *calibrations; /* directory of calibrations; null: step times are estimated */
+    hr_plan_progress progress;
 } hr_plan_outputs;
 
 /* Plans a run of this config.

@@ -32,6 +32,7 @@ typedef struct {
     char *text;               /* [text_bytes] out: the answer as text; null: none */
     int64_t text_bytes;
     int32_t columns; /* terminal width for plots; 0: 80 */
+    hr_plan_progress progress;
 } hr_plan_query;
 
 /* ---- the largest value of a key */

@@ -214,6 +214,16 @@ typedef struct {
 void hr_cli_show_work(hr_progress *progress, hr_cli_work *shown, const char *work, int64_t done,
                       int64_t total);
 
+/* The progress line of a search for plans, with the elapsed time. */
+typedef struct {
+    hr_progress progress;
+    int64_t begun_ns;
+} hr_cli_planning;
+
+void hr_cli_planning_begin(hr_cli_planning *planning);
+void hr_cli_planning_show(void *planning); /* the callback of hr_plan_progress */
+void hr_cli_planning_end(hr_cli_planning *planning);
+
 /* Fills a request from the model directory (the operand) and the common options. Installs the
  * signal handlers. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *request,

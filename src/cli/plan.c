@@ -128,23 +128,24 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
     const int64_t text_bytes = program ? PROGRAM_TEXT_BYTES : PLAN_TEXT_BYTES;
     char *text = calloc(1, (size_t)text_bytes);
     hr_plan_details *details = calloc(1, sizeof *details);
-    const hr_plan_outputs outputs = { .file = arguments->values[HR_OPTION_PLAN_OUT],
-                                      .text = text,
-                                      .text_bytes = text_bytes,
-                                      .program = program,
-                                      .colour = wants_colour(),
-                                      .blocks = has_blocks(),
-                                      .details = details,
-                                      .calibrations = calibrations };
+    hr_plan_outputs outputs = { .file = arguments->values[HR_OPTION_PLAN_OUT],
+                                .text = text,
+                                .text_bytes = text_bytes,
+                                .program = program,
+                                .colour = wants_colour(),
+                                .blocks = has_blocks(),
+                                .details = details,
+                                .calibrations = calibrations };
     hr_status status;
     if (!text || !details)
         status = hr_fail(err, HR_FAILURE, "out of memory for %lld bytes of text",
                          (long long)text_bytes);
     else {
-        hr_progress progress = hr_progress_begin(STDERR_FILENO);
-        hr_progress_note(&progress, "planning", hr_cli_now_ns());
+        hr_cli_planning planning;
+        hr_cli_planning_begin(&planning);
+        outputs.progress = (hr_plan_progress){ hr_cli_planning_show, &planning };
         status = hr_plan_make(config, &outputs, &answer, err);
-        hr_progress_end(&progress);
+        hr_cli_planning_end(&planning);
         /* If planning itself ran out of memory, only the error is shown. */
         const bool answered = status == HR_OK || (status == HR_NO_FIT && answer.minimum_bytes > 0);
         if (status == HR_NO_FIT && !answered && json) printf("{\n  \"fits\": false\n}\n");

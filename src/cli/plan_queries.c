@@ -82,6 +82,7 @@ static hr_status largest(const hr_cli_arguments *arguments, const hr_config *con
 {
     const hr_status status = hr_plan_largest(
         config, hr_cli_key_name(arguments->values[HR_OPTION_LARGEST]), question, answer, err);
+    hr_cli_planning_end(question->progress.context);
     if (status != HR_OK && status != HR_NO_FIT) return status;
     if (arguments->values[HR_OPTION_JSON]) print_largest(answer);
     else printf("%s", question->text);
@@ -112,6 +113,7 @@ static hr_status smallest(const hr_cli_arguments *arguments, const hr_config *co
     double slowdown;
     hr_status status = read_slowdown(arguments->values[HR_OPTION_SLOWDOWN], &slowdown, err);
     if (status == HR_OK) status = hr_plan_smallest(config, slowdown, question, answer, err);
+    hr_cli_planning_end(question->progress.context);
     if (status != HR_OK) return status;
     if (!arguments->values[HR_OPTION_JSON]) printf("%s", question->text);
     else
@@ -141,6 +143,7 @@ static hr_status frontier(const hr_cli_arguments *arguments, const hr_config *co
     const char *svg = arguments->values[HR_OPTION_SVG];
     hr_status status = hr_cli_check_file("svg", svg, err);
     if (status == HR_OK) status = hr_plan_frontier(config, svg, question, answer, err);
+    hr_cli_planning_end(question->progress.context);
     if (status != HR_OK) return status;
     if (arguments->values[HR_OPTION_JSON]) print_frontier(answer);
     else printf("%s", question->text);
@@ -165,15 +168,20 @@ hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *confi
     } *answer = malloc(sizeof *answer);
     char *text = malloc(TEXT_BYTES);
     hr_status status;
-    const hr_plan_query question = {
-        .calibrations = calibrations, .text = text, .text_bytes = TEXT_BYTES, .columns = columns()
-    };
+    hr_cli_planning planning;
+    const hr_plan_query question = { .calibrations = calibrations,
+                                     .text = text,
+                                     .text_bytes = TEXT_BYTES,
+                                     .columns = columns(),
+                                     .progress = { hr_cli_planning_show, &planning } };
+    hr_cli_planning_begin(&planning);
     if (!answer || !text) status = hr_fail(err, HR_FAILURE, "out of memory for an answer");
     else if (arguments->values[HR_OPTION_LARGEST])
         status = largest(arguments, config, &question, &answer->largest, err);
     else if (arguments->values[HR_OPTION_SMALLEST])
         status = smallest(arguments, config, &question, &answer->smallest, err);
     else status = frontier(arguments, config, &question, &answer->frontier, err);
+    hr_cli_planning_end(&planning);
     free(text);
     free(answer);
     return status;

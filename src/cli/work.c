@@ -2,6 +2,7 @@
 /* cli/work.c - the progress line. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -20,4 +21,27 @@ void hr_cli_show_work(hr_progress *progress, hr_cli_work *shown, const char *wor
     if (begins) progress->shown_ns = 0;
     hr_progress_work_print(work, done, total, (double)(now_ns - shown->begun_ns) * 1e-9, text);
     hr_progress_note(progress, text, now_ns);
+}
+
+void hr_cli_planning_begin(hr_cli_planning *planning)
+{
+    planning->progress = hr_progress_begin(STDERR_FILENO);
+    planning->begun_ns = hr_cli_now_ns();
+    hr_progress_note(&planning->progress, "planning", planning->begun_ns);
+}
+
+void hr_cli_planning_show(void *planning)
+{
+    hr_cli_planning *p = planning;
+    char text[HR_PROGRESS_BYTES];
+    const int64_t now_ns = hr_cli_now_ns(), seconds = (now_ns - p->begun_ns) / 1000000000;
+    if (seconds < 1) return;
+    snprintf(text, sizeof text, "planning, %lld:%02lld so far", (long long)(seconds / 60),
+             (long long)(seconds % 60));
+    hr_progress_note(&p->progress, text, now_ns);
+}
+
+void hr_cli_planning_end(hr_cli_planning *planning)
+{
+    hr_progress_end(&planning->progress);
 }

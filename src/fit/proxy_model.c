@@ -168,6 +168,23 @@ static int64_t still_bytes(const hr_proxy_model *proxy, const hr_program *progra
     return (proxy->trained.frozen - proxy->trained.frozen_in_proxy) * bytes;
 }
 
+/* Counts the table of gradient norms at its size in the whole model. It lives through most of a
+ * section, and only in some sections: growth from three layers to four would miss it where the peak
+ * lies in another section. */
+static void add_norm_parts(const hr_proxy_model *proxy, const hr_program *program,
+                           const hr_plan *plan, int32_t layers, int64_t *alive)
+{
+    const int64_t unit = HR_NORM_PARTS_OF_A_LAYER * (int64_t)sizeof(double);
+    const int64_t missing = (proxy->depth.layers - layers) * unit;
+    for (int32_t b = 0; b < plan->buffer_count && missing > 0; b++) {
+        const hr_buffer *buffer = &plan->buffers[b];
+        if (buffer->tensor == HR_NONE || buffer->view_of != HR_NONE) continue;
+        if (strcmp(program->tensors[buffer->tensor].name, HR_NORM_PARTS)) continue;
+        if (buffer->bytes <= unit) continue; /* no layer trains */
+        for (int32_t s = buffer->step_first; s <= buffer->step_last; s++) alive[s] += missing;
+    }
+}
+
 /* Builds a proxy model of so many layers that all drop the same, and what is alive at its steps;
  * the caller gives the room back. */
 static hr_status raise_twin(hr_proxy_model *proxy, const hr_strategy *knobs,
@@ -194,6 +211,7 @@ static hr_status raise_twin(hr_proxy_model *proxy, const hr_strategy *knobs,
     hr_lifetimes_alive(program, plan, *alive);
     const int64_t missing = still_bytes(proxy, program, plan);
     for (int32_t s = 0; s < program->step_count; s++) (*alive)[s] += missing;
+    add_norm_parts(proxy, program, plan, layers, *alive);
     proxy->built++;
     proxy->steps += program->step_count;
     return HR_OK;

@@ -21,6 +21,11 @@ enum {
     HR_TENSOR_NAME_BYTES = 64
 };
 
+/* The name of the table of gradient norms: one double for each trained parameter of a layer. Its
+ * size is proportional to the number of trained layers plus one. */
+#define HR_NORM_PARTS "gradient norm parts"
+enum { HR_NORM_PARTS_OF_A_LAYER = 24 };
+
 /* A loop count that depends on the data. It means "more than once". */
 #define HR_MANY INT64_C(2147483647)
 

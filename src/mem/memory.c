@@ -170,9 +170,8 @@ hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks,
     return HR_OK;
 }
 
-/* Checks that the rest of the run fits before any page is touched: beyond a cgroup limit, the
- * kernel does not return an error but kills the process. */
-static hr_status check_run_fits(const hr_plan *plan, hr_error *err)
+/* Beyond a cgroup limit, the kernel does not return an error but kills the process. */
+hr_status hr_memory_check_room(const hr_plan *plan, hr_error *err)
 {
     const hr_room room = hr_room_memory();
     const int64_t own = room.own_bytes ? room.own_bytes : hr_max(0, hr_process_now_bytes());
@@ -203,7 +202,7 @@ hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan,
     HR_ASSERT(plan->arena_bytes > 0 && plan->process_count > 0);
     const int64_t mapped = hr_round_up(plan->arena_bytes, hr_page_bytes());
     void *base;
-    hr_status status = check_run_fits(plan, err);
+    hr_status status = hr_memory_check_room(plan, err);
     if (!status) status = map_pages("arena", mapped, HUGE_BYTES, MADV_HUGEPAGE, &base, err);
     if (status) return status;
     status = populate(base, mapped, interrupts, err);

@@ -64,6 +64,10 @@ void hr_memory_region_close(hr_memory *memory, hr_region *region);
 HR_MUST_CHECK hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks,
                                               hr_error *err);
 
+/* Checks that the machine, its cgroups and limits have room for the whole run of an accounted plan,
+ * before any page is touched. Errors NO_FIT, with the bytes needed and available. */
+HR_MUST_CHECK hr_status hr_memory_check_room(const hr_plan *plan, hr_error *err);
+
 /* Checks that the whole run of the plan fits, before any page is touched. Then maps the arena and
  * touches all of it, in huge pages where available.
  *

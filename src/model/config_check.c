@@ -236,8 +236,9 @@ static hr_status check_product(const product *p, hr_error *err)
     return HR_OK;
 }
 
-/* Limits bytes to 2^56 (72 petabytes), so that a hundred buffers of that size can be added, and
- * floating-point operations of one update to 2^62. */
+/* Limits bytes to 2^56 (72 petabytes), so that a hundred buffers of that size can be added, and the
+ * floating-point operations of one call of one operation to 2^62. A call has at most one
+ * micro-batch and one layer. Sums over calls saturate (plan/cost.h). */
 static hr_status check_products(const hr_config *config, hr_error *err)
 {
     const int64_t bytes_most = INT64_C(1) << 56, flops_most = INT64_C(1) << 62;
@@ -245,6 +246,7 @@ static hr_status check_products(const hr_config *config, hr_error *err)
     const int64_t L = config->model.n_layers, H = config->model.n_heads;
     const int64_t A = hr_max(D, H * hr_config_head_dim(config)); /* attention width */
     const int64_t B = config->train.batch, T = config->train.seq_len;
+    const int64_t M = config->memory.micro_batch ? config->memory.micro_batch : B;
     const bool expands = hr_family_of(config)->traits & HR_READS_EXPANSION;
     const int64_t X = expands ? hr_config_expansion(config) : 1; /* input width of the decoder */
     const int64_t R = hr_max(config->model.decoder_rank, 1);     /* width between its factors */
@@ -271,14 +273,14 @@ static hr_status check_products(const hr_config *config, hr_error *err)
           bytes_most,
           { R, hr_max(X, V), STATE_BYTES } },
         { "train.batch x train.seq_len x model.expansion x 16 bytes", bytes_most, { B, T, X, 16 } },
-        { "8 FLOP x train.batch x train.seq_len x model.expansion x (model.d_model or "
+        { "8 FLOP x the micro-batch x train.seq_len x model.expansion x (model.d_model or "
           "model.vocab_size)",
           flops_most,
-          { passes, B, T, X, hr_max(D, V) } },
-        { "8 FLOP x train.batch x train.seq_len x model.decoder_rank x (model.expansion or "
+          { passes, M, T, X, hr_max(D, V) } },
+        { "8 FLOP x the micro-batch x train.seq_len x model.decoder_rank x (model.expansion or "
           "model.vocab_size)",
           flops_most,
-          { passes, B, T, R, hr_max(X, V) } },
+          { passes, M, T, R, hr_max(X, V) } },
         { "train.batch x train.seq_len x model.n_layers x the width of attention x 64 bytes",
           bytes_most,
           { B, T, L, A, 64 } },
@@ -289,19 +291,18 @@ static hr_status check_products(const hr_config *config, hr_error *err)
         { "train.batch x train.seq_len x model.n_heads x model.n_layers x 4 bytes",
           bytes_most,
           { B, T, H, L, 4 } },
-        { "8 FLOP x train.batch x train.seq_len x model.vocab_size x model.d_model",
+        { "8 FLOP x the micro-batch x train.seq_len x model.vocab_size x model.d_model",
           flops_most,
-          { passes, B, T, V, D } },
-        { "24 FLOP x train.batch x train.seq_len x model.n_layers x model.d_model x model.d_ff",
+          { passes, M, T, V, D } },
+        { "24 FLOP x the micro-batch x train.seq_len x model.d_model x model.d_ff",
           flops_most,
-          { 3 * passes, B, T, L, D, F } },
-        { "32 FLOP x train.batch x train.seq_len x model.n_layers x model.d_model x the width of "
-          "attention",
+          { 3 * passes, M, T, D, F } },
+        { "32 FLOP x the micro-batch x train.seq_len x model.d_model x the width of attention",
           flops_most,
-          { 4 * passes, B, T, L, D, A } },
-        { "14 FLOP x train.batch x train.seq_len squared x model.n_layers x the width of attention",
+          { 4 * passes, M, T, D, A } },
+        { "14 FLOP x the micro-batch x train.seq_len squared x the width of attention",
           flops_most,
-          { 14, B, T, T, L, A } },
+          { 14, M, T, T, A } },
         { "train.steps x train.batch x train.seq_len tokens",
           flops_most,
           { hr_max(config->train.steps, 1), B, T } },

@@ -5,6 +5,7 @@
  * one. */
 #include "plan/cost.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -12,7 +13,8 @@
 #include "base/cpu.h"
 #include "model/assemble.h"
 
-#define AS_PER_PS INT64_C(1000000)
+/* Predicted seconds of a step of training from which costs are in nanoseconds. */
+#define NANOSECONDS_FROM 1e6
 
 static int64_t add(int64_t a, int64_t b)
 {
@@ -93,17 +95,47 @@ hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool
 /* floor(amount x rate / 10^6). The product is split, so it is exact in 64 bits or saturates. */
 static int64_t picoseconds(int64_t amount, int64_t unit_as)
 {
-    const int64_t whole = multiply(amount / AS_PER_PS, unit_as);
-    return add(whole, amount % AS_PER_PS * unit_as / AS_PER_PS);
+    const int64_t as_per_ps = 1000000;
+    const int64_t whole = multiply(amount / as_per_ps, unit_as);
+    return add(whole, amount % as_per_ps * unit_as / as_per_ps);
+}
+
+/* The same in the unit of these rates. */
+static int64_t cost_of_term(const hr_rates *rates, int64_t amount, int64_t unit_as)
+{
+    if (!rates->in_nanoseconds) return picoseconds(amount, unit_as);
+    return add(picoseconds(amount / 1000, unit_as), amount % 1000 * unit_as / 1000000000);
+}
+
+static int64_t cost_of(const hr_rates *rates, const hr_rate *rate, const hr_work *work)
+{
+    int64_t sum = rates->in_nanoseconds ? rate->call_ps / 1000 : rate->call_ps;
+    for (int32_t t = 0; t < HR_TERM_COUNT; t++)
+        if (work->amount[t] && rate->unit_as[t])
+            sum = add(sum, cost_of_term(rates, work->amount[t], rate->unit_as[t]));
+    return sum;
 }
 
 int64_t hr_cost_of(const hr_rate *rate, const hr_work *work)
 {
-    int64_t sum = rate->call_ps;
-    for (int32_t t = 0; t < HR_TERM_COUNT; t++)
-        if (work->amount[t] && rate->unit_as[t])
-            sum = add(sum, picoseconds(work->amount[t], rate->unit_as[t]));
-    return sum;
+    static const hr_rates in_picoseconds = { .in_nanoseconds = false };
+    return cost_of(&in_picoseconds, rate, work);
+}
+
+double hr_cost_seconds(const hr_rates *rates, int64_t cost)
+{
+    return (rates->in_nanoseconds ? 1e-9 : 1e-12) * (double)cost;
+}
+
+bool hr_cost_needs_nanoseconds(const hr_config *config, int64_t flop_as)
+{
+    const double D = (double)config->model.d_model, F = (double)config->model.d_ff,
+                 L = (double)config->model.n_layers, V = (double)config->model.vocab_size;
+    const double A = fmax(D, (double)(config->model.n_heads * hr_config_head_dim(config)));
+    const double T = (double)config->train.seq_len, B = (double)config->train.batch;
+    const double products = 6 * (L * (3 * D * F + 4 * D * A) + V * D);
+    const double flops = B * T * (products + 7 * T * L * A);
+    return 1e-18 * flops * (double)flop_as > NANOSECONDS_FROM;
 }
 
 static const hr_rate *rate_of(const hr_program *program, const hr_rates *rates, int32_t step)
@@ -115,7 +147,7 @@ static const hr_rate *rate_of(const hr_program *program, const hr_rates *rates, 
 int64_t hr_cost_step(const hr_program *program, const hr_rates *rates, int32_t step)
 {
     const hr_work work = hr_cost_work(program, step, INT64_MAX, false, rates->threads);
-    return hr_cost_of(rate_of(program, rates, step), &work);
+    return cost_of(rates, rate_of(program, rates, step), &work);
 }
 
 /* Iterations with equal row counts form one kind. Each loop yields any number of full iterations
@@ -205,13 +237,13 @@ int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int
     find_kinds(program, step, &all);
     for (int32_t i = 0; i < all.count; i++) {
         const hr_work work = hr_cost_work(program, step, all.rows[i], false, rates->threads);
-        total = add(total, multiply(all.times[i], hr_cost_of(rate, &work)));
+        total = add(total, multiply(all.times[i], cost_of(rates, rate, &work)));
     }
     if (starts == 0) return total;
     const hr_work started = hr_cost_work(program, step, INT64_MAX, true, rates->threads);
-    const int64_t start_ps = picoseconds(started.amount[HR_TERM_START],
-                                         rate->unit_as[HR_TERM_START]);
-    return add(total, multiply(start_ps, starts));
+    const int64_t start_cost = cost_of_term(rates, started.amount[HR_TERM_START],
+                                            rate->unit_as[HR_TERM_START]);
+    return add(total, multiply(start_cost, starts));
 }
 
 int64_t hr_cost_program(const hr_program *program, const hr_rates *rates)

@@ -11,6 +11,7 @@
 #define HR_PLAN_COST_H
 
 #include "graph/op.h"
+#include "headroom/config.h"
 
 /* Terms of a call, beside the constant cost of the call. */
 enum {
@@ -46,7 +47,8 @@ typedef struct {
     /* Microseconds of each part of a fixed short probe during the measurement
      * (calibrate/speed_probe.h). Zeros: not measured. */
     int32_t pace_us[HR_SPEED_PARTS];
-    int64_t disk_rate; /* bytes per second, written and flushed; 0: not measured */
+    int64_t disk_rate;   /* bytes per second, written and flushed; 0: not measured */
+    bool in_nanoseconds; /* costs are nanoseconds: for training steps that take days */
     hr_rate op[HR_RATE_OPS_MOST][2];
 } hr_rates;
 
@@ -66,20 +68,29 @@ int32_t hr_cost_dtype(const hr_program *program, int32_t step);
 hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool starts,
                      int32_t threads);
 
+/* Whether a step of training takes so long that costs need nanoseconds: 2^63 picoseconds are 106
+ * days. Decided by an estimate from the config, from 11 days on.
+ *   flop_as  attoseconds of one FLOP */
+bool hr_cost_needs_nanoseconds(const hr_config *config, int64_t flop_as);
+
+/* Seconds of a cost that was computed with these rates. */
+double hr_cost_seconds(const hr_rates *rates, int64_t cost);
+
 /* Picoseconds of work at a rate, at most INT64_MAX. */
 int64_t hr_cost_of(const hr_rate *rate, const hr_work *work);
 
-/* Picoseconds of one call with all the rows of its operands and sums that continue. */
+/* The cost of one call with all the rows of its operands and sums that continue: picoseconds, or
+ * nanoseconds with rates->in_nanoseconds. So are the costs below, and every `ps` of the search. */
 int64_t hr_cost_step(const hr_program *program, const hr_rates *rates, int32_t step);
 
 /* Calls of a step in one iteration of its section. */
 int64_t hr_cost_turns(const hr_program *program, int32_t step);
 
-/* Picoseconds of all calls of a step in one iteration of its section. Includes the exact cost of
+/* The cost of all calls of a step in one iteration of its section. Includes the exact cost of
  * calls with fewer rows and of the start of sums. At most INT64_MAX. */
 int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int32_t step);
 
-/* Picoseconds of one training step: sections fetch, norm, step and update. At most INT64_MAX. */
+/* The cost of one training step: sections fetch, norm, step and update. At most INT64_MAX. */
 int64_t hr_cost_program(const hr_program *program, const hr_rates *rates);
 
 /* Estimated rates for a machine without calibration, by its instruction set.

@@ -22,8 +22,9 @@ enum {
 
 #define FILE_BYTES_MAX (INT64_C(256) << 20)
 
-/* 32 TiB: the sum of RECORDS_MAX sizes does not overflow. */
-#define BYTES_MAX (INT64_C(1) << 45)
+/* 128 PiB for one size. The sizes of a list add up to at most SUM_MAX, so that no sum overflows. */
+#define BYTES_MAX (INT64_C(1) << 57)
+#define SUM_MAX (INT64_C(1) << 62)
 
 /* One record of a list, for error messages. */
 typedef struct {
@@ -126,6 +127,16 @@ static int32_t word_of(const char *word, const char *const *words)
 
 /* ---- head */
 
+static hr_status add_size(const record *r, int64_t bytes, int64_t *sum)
+{
+    if (bytes > SUM_MAX - *sum)
+        return hr_fail(r->plan->err, HR_CORRUPT,
+                       "plan file: the sizes up to %s %d add up to more than %lld bytes", r->what,
+                       r->index, (long long)SUM_MAX);
+    *sum += bytes;
+    return HR_OK;
+}
+
 static hr_status read_process(hr_judged_plan *plan)
 {
     const hr_judged_value *line = NULL;
@@ -142,7 +153,7 @@ static hr_status read_process(hr_judged_plan *plan)
             plan->arena_line_bytes = bytes;
             plan->arena_lines++;
         }
-        plan->process_sum += bytes;
+        status = add_size(&r, bytes, &plan->process_sum);
     }
     return status;
 }
@@ -303,9 +314,11 @@ static hr_status find_roots(hr_judged_plan *plan)
 
 static hr_status read_buffers(hr_judged_plan *plan, const hr_judged_value *at)
 {
+    int64_t sum = 0;
     for (int32_t b = 0; b < plan->buffer_count; b++, at = after(plan, at)) {
         record r = { plan, at, "buffer", b, NULL };
-        const hr_status status = read_buffer(plan, &r, &plan->buffers[b]);
+        hr_status status = read_buffer(plan, &r, &plan->buffers[b]);
+        if (!status) status = add_size(&r, plan->buffers[b].bytes, &sum);
         if (status) return status;
     }
     return find_roots(plan);

@@ -107,6 +107,12 @@ static int64_t arena_limit(const trial *t)
  * layers, accurate to a factor of two. */
 enum { WORK_PROXY_STEP = 400, WORK_PLAN_STEP = 2000, WORK_PACKED = 10 };
 
+static void tell(const trial *t)
+{
+    const hr_plan_progress *progress = &t->admission->progress;
+    if (progress->search) progress->search(progress->context);
+}
+
 /* Counts what was searched so far. */
 static void close_search(trial *t)
 {
@@ -127,23 +133,41 @@ static hr_status open_search(trial *t, hr_error *err)
     return status;
 }
 
-/* Builds a strategy and packs it with so much work: it lies in the admission then. */
-static hr_status build(trial *t, const hr_strategy *strategy, int64_t work, hr_error *err)
+/* Builds a strategy up to its floor: it lies in the admission then. */
+static hr_status build_floor(trial *t, const hr_strategy *strategy, hr_error *err)
 {
     hr_admission *a = t->admission;
     a->region.used = 0;
     close_search(t);
-    hr_status status = hr_compile_floor(&a->config, strategy, t->threads, &a->region, &a->compiled,
-                                        err);
-    if (status == HR_OK) status = hr_compile_pack(&a->region, work, &a->compiled, err);
+    tell(t);
+    const hr_status status = hr_compile_floor(&a->config, strategy, t->threads, &a->region,
+                                              &a->compiled, err);
+    if (status == HR_OK) a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP / 2;
+    return status;
+}
+
+/* Packs what build_floor left, with so much work. */
+static hr_status pack(trial *t, int64_t work, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    tell(t);
+    const hr_status status = hr_compile_pack(&a->region, work, &a->compiled, err);
+    tell(t);
     if (status != HR_OK) return status;
     a->pack_work = work;
-    a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP +
+    a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP / 2 +
                a->compiled.packing.work * WORK_PACKED;
     HR_ASSERT(a->region.used <= t->kept_bytes);
     a->region.used = t->kept_bytes;
     account(t, a->compiled.plan.arena_bytes);
     return HR_OK;
+}
+
+/* Builds a strategy and packs it with so much work: it lies in the admission then. */
+static hr_status build(trial *t, const hr_strategy *strategy, int64_t work, hr_error *err)
+{
+    const hr_status status = build_floor(t, strategy, err);
+    return status == HR_OK ? pack(t, work, err) : status;
 }
 
 /* The fastest strategy whose plan is within a limit as packed. A plan that does not pack at its
@@ -163,7 +187,7 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
         if (tries == 0) bound_ps = found->proven ? found->step_ps : 0;
         const int64_t arena = t->admission->compiled.plan.arena_bytes;
         if (arena <= limit) {
-            t->admission->answer.bound_seconds = 1e-12 * (double)bound_ps;
+            t->admission->answer.bound_seconds = hr_cost_seconds(&t->admission->rates, bound_ps);
             return HR_OK;
         }
         asked -= (arena - limit) << tries;
@@ -220,29 +244,55 @@ static hr_status build_low(trial *t, hr_fit_found *least, int64_t *best, hr_erro
     return status;
 }
 
-/* The smallest plan: one with the least floor there is, packed; below what any strategy of the
- * space needs, the order of its steps may still gain.
+/* Reorders the steps of the strategy that packs into `best` bytes, and packs it where that lowers
+ * its floor. Lowers *best to the arena. */
+static hr_status build_reordered(trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
+{
+    const hr_admission *a = t->admission;
+    least->strategy.reorder = true;
+    hr_status status = build_floor(t, &least->strategy, err);
+    if (status == HR_OK && a->compiled.packing.floor_bytes < *best)
+        status = pack(t, HR_COMPILE_PACK_WORK_BRIEF, err);
+    else least->strategy.reorder = false;
+    if (status != HR_OK || !least->strategy.reorder) return status;
+    least->strategy.reorder = a->compiled.plan.arena_bytes < *best;
+    *best = hr_min(*best, a->compiled.plan.arena_bytes);
+    return HR_OK;
+}
+
+/* The bytes of the smallest plan, as build_least finds them; the plan is not left built.
+ *
+ *   best  out: its arena, and in *least its strategy */
+static hr_status measure_least(trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    int64_t floor_bytes;
+    hr_status status = find_floor(t, INT64_MAX, &floor_bytes, err);
+    if (status != HR_OK) return status;
+    copy_found(t, &t->lowest, least);
+    status = build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
+    if (status == HR_OK) *best = a->compiled.plan.arena_bytes;
+    if (status == HR_OK && *best > floor_bytes) status = build_low(t, least, best, err);
+    if (status == HR_OK) status = build_reordered(t, least, best, err);
+    if (status == HR_OK) a->answer.minimum_bytes = account(t, *best);
+    return status;
+}
+
+/* Builds the smallest plan: one with the least floor there is, packed; below what any strategy of
+ * the space needs, the order of its steps may still gain.
  *
  *   shown  it is to be the fastest with so many bytes: that takes several times as long */
 static hr_status build_least(trial *t, bool shown, hr_fit_found *least, hr_error *err)
 {
     hr_admission *a = t->admission;
-    int64_t floor_bytes, best = 0, low;
-    hr_status status = find_floor(t, INT64_MAX, &floor_bytes, err);
+    int64_t best = 0, low;
+    hr_status status = measure_least(t, least, &best, err);
     if (status != HR_OK) return status;
-    copy_found(t, &t->lowest, least);
-    status = build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
-    if (status == HR_OK) best = a->compiled.plan.arena_bytes;
-    if (status == HR_OK && best > floor_bytes) status = build_low(t, least, &best, err);
-    least->strategy.reorder = true;
+    if (!least->strategy.reorder && shown && best == t->lowest.floor_bytes)
+        status = build_low(t, least, &low, err);
     if (status == HR_OK) status = build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
-    if (status == HR_OK && a->compiled.plan.arena_bytes >= best) {
-        least->strategy.reorder = false;
-        if (shown && best == floor_bytes) status = build_low(t, least, &low, err);
-        if (status == HR_OK) status = build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
-        if (status == HR_OK && a->compiled.plan.arena_bytes > best)
-            status = build(t, &t->lowest.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
-    }
+    if (status == HR_OK && a->compiled.plan.arena_bytes > best)
+        status = build(t, &t->lowest.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
     if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process_bytes;
     return status;
 }
@@ -265,15 +315,20 @@ static int64_t flops_per_token(const hr_config *config, const hr_program *progra
 {
     const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
     const int64_t T = config->train.seq_len;
-    int64_t forward = 0, backward = 0;
+    const bool freezes = config->train.freeze[0];
+    int64_t whole = 0, rest = 0; /* sums of quotients and remainders by T: no sum overflows */
     for (int32_t s = section->step_first; s <= section->step_last; s++) {
         const hr_step *step = &program->steps[s];
         const hr_op *op = program->ops[step->op];
         if (!op->flops) continue;
-        if (step->direction == HR_DIR_FORWARD) forward += op->flops(step->attr, T);
-        if (step->direction == HR_DIR_BACKWARD) backward += op->flops(step->attr, T);
+        const bool forward = step->direction == HR_DIR_FORWARD;
+        const bool counted = forward || (step->direction == HR_DIR_BACKWARD && freezes);
+        const int64_t flops = counted ? op->flops(step->attr, T) : 0;
+        whole += flops / T;
+        rest += flops % T;
     }
-    return (config->train.freeze[0] ? forward + backward : 3 * forward) / T;
+    const int64_t times = freezes ? 1 : 3;
+    return times * whole + times * rest / T;
 }
 
 static void describe(const trial *t)
@@ -294,8 +349,8 @@ static void describe(const trial *t)
     answer->micro_batch = a->config.memory.micro_batch;
     answer->loss_chunk = strategy->loss_chunk ? strategy->loss_chunk : answer->micro_batch * T;
     answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);
-    answer->step_seconds = 1e-12 *
-                           (double)hr_cost_program(&a->compiled.program, &t->admission->rates);
+    answer->step_seconds = hr_cost_seconds(&a->rates,
+                                           hr_cost_program(&a->compiled.program, &a->rates));
     answer->stop_seconds = hr_stopping_seconds(&a->compiled.program, &a->rates);
     answer->disk_rate = hr_stopping_disk_rate(&a->rates);
     answer->threads = plan->threads;
@@ -359,15 +414,16 @@ static hr_status search(trial *t, aims aim, hr_error *err)
     if (status == HR_OK && floor_bytes > limit)
         status = hr_fail(err, HR_NO_FIT, "no strategy fits an arena of %lld bytes",
                          (long long)limit);
+    int64_t arena;
+    if (status == HR_OK && aim == THOROUGH) status = measure_least(t, &least, &arena, err);
     if (status == HR_OK) status = build_fastest(t, limit, &found, err);
     answer->fits = status == HR_OK;
-    if (status == HR_OK && aim == FASTEST) return HR_OK;
-    if (status != HR_OK && status != HR_NO_FIT) return status;
-    status = build_least(t, !answer->fits, &least, err);
-    if (status != HR_OK || (!answer->fits && a->compiled.plan.arena_bytes > limit)) return status;
+    if (status == HR_OK && (aim == FASTEST || a->pack_work == HR_COMPILE_PACK_WORK)) return HR_OK;
+    if (status == HR_OK) return build(t, &found.strategy, HR_COMPILE_PACK_WORK, err);
+    if (status != HR_NO_FIT) return status;
     /* What the search could not pack within the limit the smallest plan may. */
-    if (!answer->fits) answer->fits = true;
-    else status = build(t, &found.strategy, HR_COMPILE_PACK_WORK, err);
+    status = build_least(t, true, &least, err);
+    answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
     return status;
 }
 
@@ -423,7 +479,13 @@ static hr_status load_rates(trial *t, const char *calibrations, hr_error *err)
     for (int32_t tries = 0; tries < 2 && status == HR_USAGE; tries++)
         status = hr_rates_load(tries ? NULL : calibrations, hr_op_table, HR_OP_COUNT, a->cpu_mask,
                                t->threads, &t->admission->rates, a->answer.times, err);
-    return status;
+    if (status != HR_OK) return status;
+    const int32_t bf16 = a->config.train.dtype == HR_FORMAT_BF16;
+    const int64_t product_as = a->rates.op[HR_OP_linear][bf16].unit_as[HR_TERM_FLOPS];
+    const int64_t attention_as = a->rates.op[HR_OP_attention][bf16].unit_as[HR_TERM_FLOPS];
+    a->rates.in_nanoseconds = hr_cost_needs_nanoseconds(&a->config,
+                                                        hr_max(product_as, attention_as));
+    return HR_OK;
 }
 
 /* Everything before the search; admission->region may be open. */
@@ -473,7 +535,7 @@ static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *e
 hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calibrations,
                    bool thorough, hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
-    *admission = (hr_admission){ .config = *config };
+    *admission = (hr_admission){ .config = *config, .progress = admission->progress };
     trial t = { .memory = memory, .admission = admission, .room = room };
     const hr_status status = admit(&t, calibrations, thorough ? THOROUGH : FASTEST, err);
     const hr_plan_answer *answer = &admission->answer;
@@ -497,7 +559,9 @@ int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, bool exact,
                          hr_admission *admission)
 {
     hr_error ignored;
-    hr_admission other = { .region = admission->region, .config = *config };
+    hr_admission other = { .region = admission->region,
+                           .config = *config,
+                           .progress = admission->progress };
     trial t = { .memory = memory, .admission = &other };
     other.region.used = 0;
     const hr_status status = admit(&t, NULL, exact ? LEAST : WHETHER, &ignored);
@@ -509,7 +573,7 @@ int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, bool exact,
 hr_status hr_admit_least(hr_memory *memory, const hr_config *config, const char *calibrations,
                          hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
-    *admission = (hr_admission){ .config = *config };
+    *admission = (hr_admission){ .config = *config, .progress = admission->progress };
     trial t = { .memory = memory, .admission = admission, .room = room };
     return admit(&t, calibrations, LEAST, err);
 }
@@ -517,7 +581,7 @@ hr_status hr_admit_least(hr_memory *memory, const hr_config *config, const char 
 hr_status hr_admit_any(hr_memory *memory, const hr_config *config, const char *calibrations,
                        hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
-    *admission = (hr_admission){ .config = *config };
+    *admission = (hr_admission){ .config = *config, .progress = admission->progress };
     trial t = { .memory = memory, .admission = admission, .room = room };
     return admit(&t, calibrations, WHETHER, err);
 }
@@ -549,6 +613,7 @@ hr_status hr_admit_budget(hr_memory *memory, const hr_config *config, const char
                           hr_admission_room *room, int64_t *least, int64_t *bytes, hr_error *err)
 {
     hr_admission admission = { .config = *config };
+    if (room) admission.progress = room->progress;
     trial t = { .memory = memory, .admission = &admission, .room = room };
     hr_status status = prepare(&t, calibrations, LEAST, err);
     const int64_t page = hr_page_bytes();
@@ -561,9 +626,10 @@ hr_status hr_admit_budget(hr_memory *memory, const hr_config *config, const char
     for (int32_t turn = 0; status == HR_OK && s.high - s.low > page; turn++) {
         if (work > BUDGET_STATES_MOST || t.fit.proxy.steps > BUDGET_STEPS_MOST) break;
         const int64_t middle = look_at(&s, page, seconds, turn);
+        tell(&t);
         status = hr_fit_fastest(&t.fit, middle, &found, err);
         work += t.fit.layers.work;
-        const double takes = 1e-12 * (double)found.step_ps;
+        const double takes = hr_cost_seconds(&admission.rates, found.step_ps);
         const bool within = status == HR_OK && takes <= seconds;
         if (within) {
             s.high = hr_min(found.floor_bytes, middle);
@@ -586,7 +652,9 @@ hr_status hr_admit_budget(hr_memory *memory, const hr_config *config, const char
 hr_status hr_admit_other(hr_memory *memory, const hr_config *config, const char *calibrations,
                          hr_admission *admission, hr_plan_answer *answer, hr_error *err)
 {
-    hr_admission other = { .region = admission->region, .config = *config };
+    hr_admission other = { .region = admission->region,
+                           .config = *config,
+                           .progress = admission->progress };
     trial t = { .memory = memory, .admission = &other };
     other.region.used = 0;
     const hr_status status = admit(&t, calibrations, FASTEST, err);
@@ -619,6 +687,6 @@ hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, int6
         if (status == HR_OK) account(&t, a->compiled.plan.floor_bytes);
     }
     if (status == HR_OK)
-        *seconds = 1e-12 * (double)hr_cost_program(&a->compiled.program, &a->rates);
+        *seconds = hr_cost_seconds(&a->rates, hr_cost_program(&a->compiled.program, &a->rates));
     return status;
 }

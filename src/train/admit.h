@@ -24,17 +24,20 @@ typedef struct {
     int64_t work;          /* so far, counted: about nanoseconds of a core of 2024 */
     int64_t least_floor;   /* the least floor of any strategy, or 0: it was not looked for */
     hr_plan_answer answer;
-    hr_rates rates; /* that predictions come from */
+    hr_rates rates;            /* that predictions come from */
+    hr_plan_progress progress; /* set by the caller before it admits */
 } hr_admission;
 
 /* What a question keeps from one admission to the next. */
 typedef struct {
     hr_region region; /* for planning; opened, or opened anew where it is too small */
     struct hr_proxy_cache *cache;
+    hr_plan_progress progress;
 } hr_admission_room;
 
-/* Plans the fastest run that fits. Opens admission->region. When nothing fits, the smallest plan is
- * left compiled.
+/* Plans the fastest run that fits. When nothing fits, the smallest plan is left compiled. Opens
+ * admission->region and overwrites all of *admission but its progress, which the caller has set; so
+ * do hr_admit_least and hr_admit_any.
  *
  *   room          null; else admission->region is the room's, and stays open with it
  *   calibrations  directory of measured times; null: they are guessed

@@ -73,8 +73,9 @@ hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
 {
     static const hr_plan_outputs nothing = { 0 };
     hr_memory memory = { 0 };
-    hr_admission admission = { 0 };
+    hr_admission admission = { .progress = { 0 } };
     if (!outputs) outputs = &nothing;
+    admission.progress = outputs->progress;
     hr_status status = outputs->file ? hr_plan_file_check(outputs->file, err) : HR_OK;
     if (status == HR_OK) status = hr_memory_open(&memory, err);
     if (status == HR_OK && outputs->details)

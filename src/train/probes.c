@@ -29,6 +29,7 @@ static const int64_t unbounded = INT64_C(1) << 53; /* the largest that memory.bu
 hr_status hr_probes_open(hr_probes *probes, const hr_plan_query *question, hr_error *err)
 {
     *probes = (hr_probes){ .calibrations = question->calibrations };
+    probes->room.progress = question->progress;
     hr_region region;
     hr_status status = hr_memory_open(&probes->memory, err);
     if (status != HR_OK) return status;
@@ -62,7 +63,7 @@ static void describe(const hr_admission *a, hr_plan_point *point)
 hr_status hr_probe_fastest(hr_probes *probes, const hr_config *config, int64_t budget,
                            hr_plan_point *point, hr_error *err)
 {
-    hr_admission admission;
+    hr_admission admission = { .progress = probes->room.progress };
     hr_config bounded = *config;
     bounded.memory.budget = budget;
     probes->made++;
@@ -77,7 +78,7 @@ hr_status hr_probe_fastest(hr_probes *probes, const hr_config *config, int64_t b
 
 hr_status hr_probe_least(hr_probes *probes, const hr_config *config, int64_t *bytes, hr_error *err)
 {
-    hr_admission admission;
+    hr_admission admission = { .progress = probes->room.progress };
     probes->made++;
     const hr_status status = hr_admit_least(&probes->memory, config, probes->calibrations,
                                             &probes->room, &admission, err);
@@ -89,7 +90,7 @@ hr_status hr_probe_least(hr_probes *probes, const hr_config *config, int64_t *by
 hr_status hr_probe_any(hr_probes *probes, const hr_config *config, int64_t budget, int64_t *bytes,
                        hr_error *err)
 {
-    hr_admission admission;
+    hr_admission admission = { .progress = probes->room.progress };
     hr_config bounded = *config;
     bounded.memory.budget = budget;
     probes->made++;

@@ -162,10 +162,12 @@ static void insert(const hr_plan_change *found, int32_t way, hr_plan_change *lis
     ways[i] = way;
 }
 
-static void look_at_all(const removing *r, hr_plan_details *details)
+/* Returns whether any strategy was built in the place of the plan's own. */
+static bool look_at_all(const removing *r, hr_plan_details *details)
 {
     hr_plan_change list[WAYS], found;
     int32_t ways[WAYS], order[WAYS], count = 0;
+    if (r->admission->work >= WORK_MOST) return false;
     for (int32_t way = 0; way < WAYS && r->admission->work < WORK_MOST; way++)
         if ((way >= WAY_MICRO || way < r->form.part_count) && look(r, way, 0, &found))
             insert(&found, way, list, ways, count++);
@@ -173,6 +175,7 @@ static void look_at_all(const removing *r, hr_plan_details *details)
          i < count && details->removal_count < PACKED_MOST && r->admission->work < WORK_MOST; i++)
         if (look(r, ways[i], HR_COMPILE_PACK_WORK_HINT, &found))
             insert(&found, ways[i], details->removals, order, details->removal_count++);
+    return true;
 }
 
 hr_status hr_remove(hr_memory *memory, hr_admission *admission, hr_plan_details *details,
@@ -194,7 +197,7 @@ hr_status hr_remove(hr_memory *memory, hr_admission *admission, hr_plan_details 
         return hr_fail(err, HR_FAILURE, "no memory to try other strategies for %d layers", layers);
     memcpy(r.chosen.recompute_set, admission->compiled.strategy.recompute_set,
            (size_t)layers * sizeof *r.chosen.recompute_set);
-    look_at_all(&r, details);
+    if (!look_at_all(&r, details)) return HR_OK;
     double seconds;
     return hr_admit_strategy(memory, &r.chosen, work, admission, &seconds, err);
 }

@@ -27,8 +27,8 @@ double hr_stopping_seconds(const hr_program *program, const hr_rates *rates)
     bool step_commits = false;
     for (int32_t s = 0; s < program->step_count; s++) {
         const char *section = section_of(program, s);
-        const double total = 1e-12 * (double)hr_cost_step_total(program, rates, s);
-        longest = fmax(longest, 1e-12 * (double)hr_cost_step(program, rates, s));
+        const double total = hr_cost_seconds(rates, hr_cost_step_total(program, rates, s));
+        longest = fmax(longest, hr_cost_seconds(rates, hr_cost_step(program, rates, s)));
         if (!strcmp(section, "update")) update_total += total;
         if (strcmp(section, "step")) continue;
         step_total += total;

@@ -335,7 +335,9 @@ static hr_status run_phases(run *r, hr_error *err)
     r->trainer.executor.plan = &r->admission.compiled.plan;
     r->trainer.executor.memory = r->memory;
 
-    status = hr_prepare(r->memory, &r->trainer, &r->text, &r->mixture, err);
+    /* A budget may exceed the machine: refused before texts are read, which may take minutes. */
+    status = hr_memory_check_room(&r->admission.compiled.plan, err);
+    if (status == HR_OK) status = hr_prepare(r->memory, &r->trainer, &r->text, &r->mixture, err);
     if (status == HR_OK) status = hr_resume_lock(r->config, &r->lock, err);
     if (status != HR_OK) return status;
     status = hr_prepare_identify(&r->trainer, &r->text, r->trainer.train_text,

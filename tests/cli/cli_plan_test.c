@@ -381,6 +381,32 @@ static void a_signal_ends_planning_with_its_exit_code_and_no_output(void **state
     }
 }
 
+/* Floating-point operations and picoseconds of a step exceed 64 bits, and the arena 32 TiB. */
+static void a_405b_model_with_a_million_tokens_is_planned_and_its_file_is_valid(void **state)
+{
+    static const char shape[] = "model.n_layers=126 model.d_model=16384 model.n_heads=128 "
+                                "model.n_kv_heads=8 model.head_dim=128 model.d_ff=53248 "
+                                "model.tie_embeddings=false train.batch=8";
+    static const int64_t lengths[] = { 1048576, 1048575 };
+    (void)state;
+    require_program();
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        assert_int_equal(run("plan " HR_SOURCE "/presets/llama-3.2-1b.yaml %s train.seq_len=%lld "
+                             "--budget 8192TiB --json --out p.json",
+                             shape, (long long)lengths[i]),
+                         HR_OK);
+        json_t *answer = out_json();
+        const double seconds = json_real_value(json_object_get(answer, "step_seconds_predicted"));
+        const double flops = (double)json_integer_value(json_object_get(answer, "flops_per_token"));
+        assert_int_equal(json_integer_value(json_object_get(answer, "parameters")), 405853388800);
+        assert_true(flops > 1.5e13 && flops < 1.6e13);
+        /* Beyond 2^63 picoseconds, and above what any two threads can do. */
+        assert_true(seconds > flops * 8 * (double)lengths[i] / 1e14 && seconds > 9.3e6);
+        json_decref(answer);
+        assert_int_equal(run("verify p.json"), HR_OK);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +421,7 @@ int main(void)
         IN_A_FOLDER(only_regular_files_are_replaced),
         IN_A_FOLDER(files_of_another_kind_are_not_replaced),
         IN_A_FOLDER(without_memory_for_planning_the_run_does_not_fit),
+        IN_A_FOLDER(a_405b_model_with_a_million_tokens_is_planned_and_its_file_is_valid),
         IN_A_FOLDER(a_signal_ends_planning_with_its_exit_code_and_no_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

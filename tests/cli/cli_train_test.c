@@ -475,6 +475,20 @@ static void a_run_interrupted_early_prints_one_sentence(void **state)
     assert_true(early == !strstr(out, "\nmemory planned"));
 }
 
+/* The budget allows a plan that the machine has no memory for. */
+static void a_plan_larger_than_the_machine_is_refused_before_texts_are_read(void **state)
+{
+    (void)state;
+    require_program();
+    put("text.txt", "a few words\n");
+    assert_int_equal(run("train " HR_SOURCE "/presets/long-32b.yaml data.train=text.txt "
+                         "data.tokenizer=bytes train.batch=64 --budget 8192TiB --out run"),
+                     HR_NO_FIT);
+    assert_non_null(strstr(err, "headroom: run"));
+    assert_null(strstr(out, "\ntrain  "));
+    assert_int_equal(system("ls run/*.tokens >left.txt 2>&1"), 512);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -496,6 +510,7 @@ int main(void)
         IN_A_FOLDER(a_run_interrupted_at_its_end_is_saved_once),
         IN_A_FOLDER(a_second_interrupt_ends_the_run_immediately),
         IN_A_FOLDER(a_run_interrupted_early_prints_one_sentence),
+        IN_A_FOLDER(a_plan_larger_than_the_machine_is_refused_before_texts_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

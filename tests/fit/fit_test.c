@@ -440,6 +440,29 @@ static void a_chunk_that_is_given_finds_its_least(void **state)
     }
 }
 
+/* The table of gradient norms grows with depth, and only in some sections. Which section has the
+ * peak depends on the tiles. */
+static void the_least_floor_of_a_deep_preset_is_that_of_its_program(void **state)
+{
+    static const char *const presets[] = { "opt-125m", "llama-3.2-1b", "qwen2-0.5b", "qwen3-0.6b" };
+    hr_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        char path[512];
+        hr_intermediates recompute_set[32];
+        scene s = { .count = 0 };
+        hr_config_default(&s.config);
+        snprintf(path, sizeof path, "%s/presets/%s.yaml", HR_SOURCE, presets[i]);
+        if (hr_config_read(&s.config, path, &err) != HR_OK) fail_msg("%s", err.message);
+        hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &s.rates);
+        s.search = take(hr_fit_bytes(&s.config));
+        s.compile = take(hr_compile_bytes(&s.config));
+        assert_int_equal(hr_fit_open(&s.fit, &s.config, &s.rates, 2, &s.search, &err), HR_OK);
+        least_of(&s, &s.fit, recompute_set);
+        close_scene(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +472,7 @@ int main(void)
         cmocka_unit_test(where_room_is_short_the_gap_is_honest),
         cmocka_unit_test(more_bytes_are_never_slower),
         cmocka_unit_test(a_chunk_that_is_given_finds_its_least),
+        cmocka_unit_test(the_least_floor_of_a_deep_preset_is_that_of_its_program),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

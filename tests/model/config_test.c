@@ -459,7 +459,7 @@ static void the_check_names_both_numbers(void **state)
         { "memory.micro_batch=32",
           "memory.micro_batch 32 does not divide train.batch 16; the nearest that does is 16" },
         { "model.vocab_size=1073741824 model.d_model=1048576 model.n_heads=4096",
-          "8 FLOP x train.batch x train.seq_len x model.vocab_size x model.d_model "
+          "8 FLOP x the micro-batch x train.seq_len x model.vocab_size x model.d_model "
           "exceeds 4611686018427387904, the limit; reduce one of them" },
         { "model.n_layers=4096 model.d_model=1048576 model.n_heads=4096 model.d_ff=1048576",
           "model.n_layers x model.d_model x model.d_ff x 48 bytes exceeds "
@@ -490,6 +490,31 @@ static void the_check_names_both_numbers(void **state)
         assert_int_equal(err.status, HR_USAGE);
         assert_string_equal(err.message, cases[i].message);
     }
+}
+
+/* Counts of a whole step may exceed 64 bits; those of one call may not. */
+static void a_405b_model_with_a_million_tokens_is_accepted(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_error err;
+    hr_config_default(&config);
+    config.model.family = HR_FAMILY_LLAMA;
+    config.model.n_layers = 126;
+    config.model.d_model = 16384;
+    config.model.n_heads = 128;
+    config.model.n_kv_heads = 8;
+    config.model.d_ff = 53248;
+    config.model.vocab_size = 128256;
+    config.train.seq_len = 1048576;
+    for (config.train.batch = 1; config.train.batch <= 16; config.train.batch *= 2)
+        if (hr_config_check(&config, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_int_equal(hr_config_check(&config, &err), HR_USAGE);
+    assert_string_equal(err.message,
+                        "14 FLOP x the micro-batch x train.seq_len squared x the width of "
+                        "attention exceeds 4611686018427387904, the limit; reduce one of them");
+    config.memory.micro_batch = 1;
+    if (hr_config_check(&config, &err) != HR_OK) fail_msg("%s", err.message);
 }
 
 static void the_documented_table_equals_the_code(void **state)
@@ -530,6 +555,7 @@ int main(void)
         cmocka_unit_test(sizes_are_printed_exactly_with_a_unit_that_suits_them),
         cmocka_unit_test(sizes_of_one_table_have_one_unit_and_none_is_shown_as_zero),
         cmocka_unit_test(the_check_names_both_numbers),
+        cmocka_unit_test(a_405b_model_with_a_million_tokens_is_accepted),
         cmocka_unit_test(the_documented_table_equals_the_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

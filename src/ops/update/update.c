@@ -5,8 +5,6 @@
 #include "ops/list.h"
 #include "ops/update/update_build.h"
 
-enum { PARTS_OF_A_LAYER = 24 };
-
 static int64_t elements_of(const hr_program *program, int32_t tensor)
 {
     const hr_tensor *t = &program->tensors[tensor];
@@ -38,7 +36,7 @@ static int64_t parts_most(const hr_program *program)
         layers += layer != HR_NONE;
         last = layer;
     }
-    return PARTS_OF_A_LAYER * (layers + 1);
+    return HR_NORM_PARTS_OF_A_LAYER * (layers + 1);
 }
 
 int32_t hr_build_norm_scale(hr_builder *builder, double limit)
@@ -46,8 +44,8 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit)
     const hr_program *program = builder->program;
     const int32_t run = 0;
     hr_clip_attr clip = { 0, limit };
-    const int32_t parts = hr_build_fixed(builder, "gradient norm parts", HR_ROLE_SUM, HR_F64,
-                                         HR_ROWS, parts_most(program), 0, run);
+    const int32_t parts = hr_build_fixed(builder, HR_NORM_PARTS, HR_ROLE_SUM, HR_F64, HR_ROWS,
+                                         parts_most(program), 0, run);
     const int32_t scale = hr_build_fixed(builder, "gradient norm and scale", HR_ROLE_SUM, HR_F64,
                                          HR_ROWS, 2, 0, run);
     for (int32_t p = 0; p < program->param_count && hr_build_status(builder) == HR_OK; p++) {
