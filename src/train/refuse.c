@@ -13,7 +13,7 @@ enum { HALVINGS_MOST = 30, PAIRS_MOST = 3 };
 
 /* Plans that are made for changes of one key, and in all, and the work of all (hr_admission):
  * counted and never timed, so that equal recipes get equal answers. */
-enum { SINGLES_MOST = 30, PLANS_MOST = 42, WORK_MOST = 1400000000 };
+enum { SINGLES_MOST = 30, PLANS_MOST = 42, WORK_MOST = 1000000000 };
 
 /* What else is another than time, from what costs least to what costs most. */
 typedef enum { NOTHING, ROUNDING, UPDATES, WINDOWS, WORDS, MODEL } loss;
