@@ -124,7 +124,7 @@ typedef struct hr_cli_command {
 const hr_cli_command *hr_cli_command_at(int32_t index);
 const hr_cli_option *hr_cli_option_at(int32_t id);
 
-/* Returns "; up to 16 times" for a repeatable option, else an empty text, for the help. */
+/* Returns "; may be repeated, at most 16" for a repeatable option, else an empty text. */
 const char *hr_cli_repeat_note(const hr_cli_option *option, char text[32]);
 
 /* Returns the text after the command's name: "RECIPE [key=value ...]". */

@@ -12,7 +12,7 @@ static const hr_cli_term terms[] = {
                     "recomputed." },
     { "activation checkpointing", "Recomputing activations during backward instead of saving them: "
                                   "see recompute." },
-    { "arena", "The one block of memory that holds all tensors and kernel workspace of a run. Its "
+    { "arena", "The one block of memory that holds all tensors and workspace of a run. Its "
                "size and layout are fixed before training." },
     { "attention tile", "Sequences that attention processes at a time. Smaller tiles need less "
                         "memory; the result is the same." },
@@ -45,9 +45,9 @@ static const hr_cli_term terms[] = {
     { "image",
       "Program code, constants and shared libraries in memory. It differs a little between "
       "machines." },
-    { "kernel", "In the process memory: slack of the RSS counters of Linux. Elsewhere: the code "
-                "that computes one operation." },
-    { "kernel workspace", "Scratch memory of the running kernel." },
+    { "kernel",
+      "In the process memory: allowance for the RSS counters of Linux. Elsewhere: the code "
+      "that computes one operation." },
     { "kernels", "The instruction set in use: ref, avx2, avx512, avx512bf16 or amx." },
     { "KV cache", "Keys and values of the previous tokens during generation." },
     { "lifetime", "The operations between the first write and the last read of a tensor. Tensors "
@@ -102,6 +102,7 @@ static const hr_cli_term terms[] = {
     { "temporaries", "Values at the peak that backward does not need." },
     { "tokens/s", "Training tokens per second of wall time." },
     { "window", "train.seq_len tokens of a text, with their next tokens as targets." },
+    { "workspace", "Scratch memory of the running kernel." },
 };
 enum { TERM_COUNT = sizeof terms / sizeof *terms };
 

@@ -31,7 +31,7 @@ static void print_overview(void)
     for (int32_t i = 0; hr_cli_command_at(i); i++) print_line(hr_cli_command_at(i));
     printf(
         "\nheadroom COMMAND --help lists the options of a command; headroom help TERM explains a\n"
-        "word of the output, and headroom help terms all of them. presets/ has recipes:\n\n"
+        "word of the output; headroom help terms lists them all. presets/ has recipes:\n\n"
         "    headroom plan presets/quickstart.yaml\n"
         "    headroom train presets/quickstart.yaml data.train=FILE data.valid=5%% --out run\n");
 }

@@ -34,7 +34,7 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_LARGEST] = { "largest", "KEY",
                             "print the largest value of a key, such as train.seq_len, that fits" },
     [HR_OPTION_SMALLEST] = { "smallest", NULL,
-                             "print the smallest budget, and the smallest for a fast plan" },
+                             "print the smallest budget, and the smallest within --slowdown" },
     [HR_OPTION_SLOWDOWN] = { "slowdown", "PERCENT",
                              "slowdown that --smallest accepts for a fast plan (default 10%)" },
     [HR_OPTION_FRONTIER] = { "frontier", NULL,
@@ -167,7 +167,7 @@ static const hr_cli_command commands[] = {
     { "checkpoint verify", "FOLDER", "check every file of every checkpoint against its hash",
       "Prints each damaged checkpoint; the exit code is then 5.", TAKES(JSON) | TAKES(HELP), 1, 1,
       hr_cli_checkpoint_verify },
-    { "checkpoint prune", "FOLDER", "delete checkpoints that are not to be kept",
+    { "checkpoint prune", "FOLDER", "delete checkpoints beyond train.keep_last",
       "Deletes damaged and unfinished checkpoints, and those that train.keep_last, "
       "train.keep_every\n"
       "and train.keep_best do not keep. The keys are those of the run unless given "
@@ -306,7 +306,7 @@ const hr_cli_option *hr_cli_option_at(int32_t id)
 const char *hr_cli_repeat_note(const hr_cli_option *option, char text[32])
 {
     if (!option->most) return "";
-    snprintf(text, 32, "; up to %d times", option->most);
+    snprintf(text, 32, "; may be repeated, at most %d", option->most);
     return text;
 }
 

@@ -103,7 +103,7 @@ const hr_family_spec hr_family_gpt2 = {
     .name = "gpt2",
     .traits = HR_LEARNS_POSITIONS | HR_MAY_TIE | HR_TIES,
     .initialisation = "normal(0.02); attention output and MLP down-projection normal(0.02 / sqrt(2 "
-                      "layers)); biases 0, norms 1",
+                      "n_layers)); biases 0, norms 1",
     .params = params,
     .forward = forward
 };

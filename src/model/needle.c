@@ -107,7 +107,7 @@ const hr_family_spec hr_family_needle = {
     .name = "needle",
     .traits = HR_LEARNS_POSITIONS,
     .initialisation = "normal(0.02); attention output and MLP down-projection normal(0.02 / sqrt(2 "
-                      "layers)); biases 0, norms 1",
+                      "n_layers)); biases 0, norms 1",
     .params = params,
     .forward = forward
 };

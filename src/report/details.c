@@ -41,9 +41,9 @@ static const struct {
     [PART_INPUTS] = { "batch", "input ids and targets" },
     [PART_SUMS] = { "loss and norm sums", "scalars of the step" },
     [PART_TABLES] = { "lookup tables", "computed once at load" },
-    [PART_SCRATCH] = { "kernel workspace", "used by this operation" },
+    [PART_SCRATCH] = { "workspace", "scratch memory of this operation" },
     [PART_WORK] = { "temporaries", "not saved for backward" },
-    [PART_STREAM] = { "activations outside layers", KEPT },
+    [PART_STREAM] = { "embedding, final norm, logits", "values outside the layers" },
     [PART_KEPT + HR_INTERMEDIATE_NONE] = { "layer inputs", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_NORM] = { "norm outputs", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_Q] = { "queries, keys, values", KEPT },
@@ -153,8 +153,8 @@ static void add_lines(const hr_plan *plan, hr_plan_details *details)
         { "heap", "malloc heap, fixed size" },
         { "tables", "plan, vocabulary, I/O buffers" },
         { "planning", "peak of planning, freed before training" },
-        { "arena", "all tensors and kernel workspace" },
-        { "kernel", "slack of the RSS counters of Linux" },
+        { "arena", "all tensors and workspace" },
+        { "kernel", "allowance for the RSS counters of Linux" },
     };
     for (int32_t i = 0; i < plan->process_count; i++) {
         const char *name = plan->process[i].name, *why = "";
@@ -182,11 +182,11 @@ static void add_phases(const counting *c, bool reads, hr_plan_details *details)
                                          "evaluation", "sampling",   "save" };
     const char *const whys[] = { reads ? "weights read from files"
                                        : "initial values or a checkpoint",
-                                 "optimizer states exist from load on",
+                                 "same as later steps: states are allocated at load",
                                  "same as the first step",
-                                 "",
-                                 "",
-                                 "" };
+                                 "on data.valid",
+                                 "text generated during training",
+                                 "writing a checkpoint" };
     const hr_program *program = &c->compiled->program;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         int64_t most = 0;

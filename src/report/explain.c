@@ -46,7 +46,7 @@ static void put_batch(hr_writer *writer, const hr_config *config, const hr_plan_
     if (turns > 1) hr_put(writer, " (%lld gradient accumulation steps)", (long long)turns);
     hr_put(writer,
            ", loss chunk %s tokens\n"
-           "  %d thread%s, %s kernels; %.3f MFLOP per token, forward and backward\n",
+           "  %d thread%s, CPU instructions %s; %.3f MFLOP per token, forward and backward\n",
            hr_count_print(answer->loss_chunk, chunk), answer->threads,
            answer->threads == 1 ? "" : "s", answer->rung, (double)answer->flops_per_token * 1e-6);
 }
@@ -120,7 +120,8 @@ static void put_answer(hr_writer *writer, const hr_style *style, const hr_config
     put_line(writer, "margin", answer->available_bytes - answer->process_bytes, most, "");
     put_machine(writer, config, answer);
     char smallest[64];
-    snprintf(smallest, sizeof smallest, "slower: --budget %lld", (long long)answer->minimum_bytes);
+    snprintf(smallest, sizeof smallest, "slower, use --budget %lld",
+             (long long)answer->minimum_bytes);
     if (answer->minimum_bytes)
         put_line(writer, "smallest plan", answer->minimum_bytes, most,
                  answer->minimum_bytes == answer->process_bytes ? "this one" : smallest);
@@ -139,7 +140,7 @@ static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *
     put_line(writer, "one checkpoint", disk->checkpoint_bytes, all, "weights, optimizer states");
     snprintf(what, sizeof what, "%lld checkpoint%s", (long long)disk->checkpoints,
              disk->checkpoints == 1 ? "" : "s");
-    snprintf(why, sizeof why, "on the disk at most; train.keep_last=%lld",
+    snprintf(why, sizeof why, "keep_last=%lld and one in progress",
              (long long)config->train.keep_last);
     if (disk->every_steps)
         snprintf(why, sizeof why, "and one more every %lld steps (train.keep_every)",

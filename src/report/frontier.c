@@ -298,11 +298,12 @@ static void put_why(const hr_largest *a, hr_writer *w)
                    "to %lld\n",
                    key, hr_bytes_print(a->value_bytes, size), (long long)a->value);
         else
-            hr_put(w,
-                   "memory stops growing at %s=%lld: from there to %lld the smallest plan takes "
-                   "%s\n",
-                   key, (long long)a->free_from, (long long)a->value,
-                   hr_bytes_print(a->value_bytes, size));
+            hr_put(
+                w,
+                "every %s up to the maximum, %lld, fits: from %lld on, memory does not grow, and "
+                "the smallest plan takes %s\n",
+                key, (long long)a->value, (long long)a->free_from,
+                hr_bytes_print(a->value_bytes, size));
         break;
     case HR_LARGEST_NONE:
         hr_put(w, "no %s fits, not even the minimum, %lld\n", key, (long long)a->next);
@@ -317,10 +318,9 @@ static void put_at_once(const hr_largest *a, hr_writer *w)
     if (a->at_once <= 0) return;
     hr_put(
         w,
-        "  a larger batch runs as more micro-batches, one after the other (gradient "
-        "accumulation)\n"
-        "the largest micro-batch that fits at once is %lld sequences: %lld tokens a step, at least "
-        "%s\n",
+        "  a larger batch only adds gradient accumulation steps\n"
+        "without gradient accumulation, the largest train.batch that fits is %lld: %lld tokens per "
+        "step, at least %s\n",
         (long long)a->at_once, (long long)a->tokens_at_once,
         hr_bytes_print(a->at_once_bytes, size));
 }

@@ -107,7 +107,7 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     if (part) put_line(writer, "largest part of the arena", part->bytes, most, part->name);
     if (details->alone.bytes) {
         char digits[HR_COUNT_BYTES];
-        hr_put(writer, "\n  %s%s alone: %s bytes, more than available with any strategy%s\n",
+        hr_put(writer, "\n  %s%s alone: %s bytes, more than the budget whatever else changes%s\n",
                style.strong, details->alone.name, hr_count_print(details->alone.bytes, digits),
                style.plain);
     }
