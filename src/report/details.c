@@ -41,7 +41,7 @@ static const struct {
     [PART_INPUTS] = { "batch", "input ids and targets" },
     [PART_SUMS] = { "loss and norm sums", "scalars of the step" },
     [PART_TABLES] = { "lookup tables", "computed once at load" },
-    [PART_SCRATCH] = { "workspace", "scratch memory of this operation" },
+    [PART_SCRATCH] = { "workspace", "scratch of this operation" },
     [PART_WORK] = { "temporaries", "not saved for backward" },
     [PART_STREAM] = { "embedding, final norm, logits", "values outside the layers" },
     [PART_KEPT + HR_INTERMEDIATE_NONE] = { "layer inputs", KEPT },
