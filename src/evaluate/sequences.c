@@ -32,7 +32,7 @@ hr_status hr_sequences_open_text(hr_sequences *source, const char *path, hr_erro
     const hr_status status = hr_file_open(path, &source->file, &source->count, err);
     source->text_bytes = source->targets = source->count - 1;
     if (status != HR_OK || source->count >= 2) return status;
-    return hr_fail(err, HR_USAGE, "%s has %lld bytes; at least two tokens are needed", path,
+    return hr_fail(err, HR_CORRUPT, "%s: an evaluation needs two tokens, the text has %lld", path,
                    (long long)source->count);
 }
 

@@ -122,8 +122,7 @@ hr_status hr_evaluate_read(hr_sequences *source, hr_corpus *corpus, hr_tokens *t
     if (status != HR_OK) return status;
     source->count = source->ids.count;
     if (source->count < 2)
-        return hr_fail(err, HR_USAGE,
-                       "%s has %lld tokens; two at least are needed, one to come after another",
+        return hr_fail(err, HR_CORRUPT, "%s: an evaluation needs two tokens, the text has %lld",
                        source->path, (long long)source->count);
     status = exclude_first_token(&r);
     if (status != HR_OK || source->targets > 0) return status;

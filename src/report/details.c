@@ -182,7 +182,7 @@ static void add_phases(const counting *c, bool reads, hr_plan_details *details)
                                          "evaluation", "sampling",   "save" };
     const char *const whys[] = { reads ? "weights read from files"
                                        : "initial values or a checkpoint",
-                                 "same as later steps: states are allocated at load",
+                                 "states are allocated at load",
                                  "same as the first step",
                                  "on data.valid",
                                  "text generated during training",
