@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/fit.c - walks the knobs of the whole step; for each, the layers are chosen exactly. */
+/* fit/fit.c - searches the knobs of the whole step; for each setting, the layers are chosen
+ * exactly. */
 #include "fit/fit.h"
 
 #include <string.h>
@@ -9,11 +10,12 @@
 #include "fit/uniform_layers.h"
 #include "plan/compile.h"
 
-/* STEPS_MOST: of all proxy models of one search; thirty times what searches mostly need, and about
- * half a second. */
+/* STEPS_MOST: total steps of all proxy models of one search. Most searches need a thirtieth of
+ * it; building that many takes about half a second. */
 enum { BOUNDING_TURNS = 3, STEPS_MOST = 1 << 21 };
 
-/* Whether the search has done all it may. What was not looked at then has no bound but `bound`. */
+/* True if the search has reached its work limit. The strategies that it then skips take at least
+ * `bound`. */
 static bool is_spent(hr_fit_walk *w, int64_t bound)
 {
     if (!w->any || w->fit->proxy.steps < w->steps_most) return false;
@@ -49,15 +51,16 @@ hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rate
     return HR_OK;
 }
 
-/* What is known of a kind of tiling: of the MLP, of attention, of both. */
+/* One kind of tiling: of the MLP, of attention, or of both. */
 typedef struct {
     const hr_setting *base, *rests;
     int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
-    int32_t mlps, attentions; /* the last is the smallest; 1: the kind does not cut it */
-    int64_t bound; /* picoseconds of a step that none of the kind beats, tiles being free */
+    int32_t mlps, attentions; /* the last tile is the smallest; 1: this kind does not tile it */
+    /* lower bound in picoseconds of a step of this kind, without the cost of tiles */
+    int64_t bound;
 } tiling;
 
-/* The bound: layers work with the bytes that the smallest tiles leave, in the time of no tiles. */
+/* Computes the bound: the working memory of the smallest tiles with the time of no tiles. */
 static hr_status bound_tiling(hr_fit_walk *w, tiling *t, hr_error *err)
 {
     hr_fit *fit = w->fit;
@@ -75,13 +78,14 @@ static hr_status bound_tiling(hr_fit_walk *w, tiling *t, hr_error *err)
     return status;
 }
 
-/* Picoseconds that tiles add to a step at least. */
+/* Lower bound on the picoseconds that tiles add to a step. */
 static int64_t tiles_ps(const hr_fit *fit, const hr_setting *base, const hr_setting *s)
 {
     return hr_fit_uniform_ps(fit, &s->sets[0]) - hr_fit_uniform_ps(fit, &base->sets[0]);
 }
 
-/* Whether some layers, chosen on trust, keep within the limit with the tiles i and j. */
+/* Tells whether some choice for the layers, by lower bounds, is within the limit with the tiles
+ * i and j. */
 static hr_status try_tiles(hr_fit_walk *w, const tiling *t, int32_t i, int32_t j, bool *has_room,
                            hr_error *err)
 {
@@ -103,14 +107,14 @@ static hr_status try_tiles(hr_fit_walk *w, const tiling *t, int32_t i, int32_t j
     return HR_OK;
 }
 
-/* Raises *i, or where `mlps` is false *j, to the largest tile with which there is room, or to the
- * last: bytes fall with the size of a tile. */
+/* Raises *i, or *j if `mlps` is false, to the index of the largest tile that fits, or to the
+ * last. A binary search is enough: smaller tiles need fewer bytes. */
 static hr_status skip_tiles(hr_fit_walk *w, const tiling *t, bool mlps, int32_t *i, int32_t *j,
                             hr_error *err)
 {
     int32_t *at = mlps ? i : j, low = *at, high = mlps ? t->mlps - 1 : t->attentions - 1;
     hr_status status = HR_OK;
-    /* Mostly there is room with the largest, or only with few. */
+    /* Usually the largest tile fits, or only a few small ones do. */
     for (bool is_first = true; low < high && status == HR_OK; is_first = false) {
         bool has_room = false;
         *at = is_first ? low : low + (high - low) / 2;
@@ -122,8 +126,8 @@ static hr_status skip_tiles(hr_fit_walk *w, const tiling *t, bool mlps, int32_t 
     return status;
 }
 
-/* Tiles cost time and save working bytes, the smaller the more: none is of use unless these are
- * what binds. */
+/* Tiles cost time and save working memory, more of both the smaller they are. They help only if
+ * working memory decides the peak. */
 static hr_status explore_tiling(hr_fit_walk *w, tiling *t, hr_error *err)
 {
     hr_fit *fit = w->fit;
@@ -172,7 +176,7 @@ static hr_status explore_tiles(hr_fit_walk *w, const hr_setting *base, const hr_
     return status;
 }
 
-/* Picoseconds of a step that no choice of sets beats, whatever layers work with. */
+/* Lower bound in picoseconds of a step with any choice of sets, ignoring working memory. */
 static int64_t bound_setting(hr_fit_walk *w, const hr_setting *s)
 {
     hr_fit *fit = w->fit;
@@ -190,14 +194,15 @@ static int64_t bound_setting(hr_fit_walk *w, const hr_setting *s)
     return hr_uniform_bound(&fit->layers, &task, s->rests, s->chunk_count);
 }
 
-/* True if the bound of a setting leaves it no chance. */
+/* True if the bound of a setting shows that it cannot improve on the best strategy so far. */
 static bool is_beaten(hr_fit_walk *w, const hr_setting *s)
 {
     const int64_t bound = bound_setting(w, s);
     return bound == INT64_MAX || (w->any && bound > w->found->step_ps);
 }
 
-/* `whole`: the largest micro-batch, dX first, all sets known. */
+/* Searches one micro-batch size. `whole` is the setting of the largest micro-batch with dX first
+ * and with bounds or measurements of all sets. */
 static hr_status explore_micro(hr_fit_walk *w, int64_t micro, const hr_setting *whole,
                                hr_error *err)
 {
@@ -226,8 +231,8 @@ static hr_status explore_micro(hr_fit_walk *w, int64_t micro, const hr_setting *
     return status;
 }
 
-/* The whole batch at once with gradients consumed: layers keep the same bytes and take no less
- * time. */
+/* Searches gradient release, which needs the whole batch as one micro-batch. Layers keep the
+ * same bytes and are not faster than in `whole`. */
 static hr_status explore_consumed(hr_fit_walk *w, const hr_setting *whole, hr_error *err)
 {
     hr_fit *fit = w->fit;
@@ -255,15 +260,16 @@ static hr_status explore_consumed(hr_fit_walk *w, const hr_setting *whole, hr_er
     return status;
 }
 
-/* A micro-batch in the order of what may come of it. */
+/* A micro-batch size with its estimate; the search visits them in order of `guess`. */
 typedef struct {
     int64_t micro;
-    int64_t guess; /* picoseconds: where it is in the order */
-    int64_t bound; /* picoseconds: in either order of dW and dX nothing takes less */
+    int64_t guess; /* picoseconds: the sort key */
+    int64_t bound; /* picoseconds: lower bound over both backward orders */
 } prospect;
 
-/* Of a setting of which the largest and the smallest chunk are known, in both orders of dW and dX:
- * the least time of the one with the least bytes of all, in layers that work with nothing. */
+/* Lower bound over both backward orders for a setting whose largest and smallest chunks are
+ * measured. It combines the least time with the fewest bytes of all, and layers without working
+ * memory. */
 static int64_t bound_prospect(hr_fit_walk *w, hr_setting *s, const hr_proxy_rest *ordered,
                               int64_t micro)
 {
@@ -337,7 +343,8 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     if (status == HR_OK) status = explore_consumed(&w, whole, err);
     if (status != HR_OK) return status;
     if (w.any) {
-        /* Layers of which each trains something else are taken for what trains all of it. */
+        /* Layers that train different parameters are costed as if they trained all of them, so
+         * nothing is proven. */
         const bool is_exact = fit->proxy.trained.alike;
         found->bound_ps = is_exact ? hr_min(found->step_ps, w.bound) : 0;
         found->proven = is_exact && w.bound == INT64_MAX;

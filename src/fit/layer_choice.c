@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/layer_choice.c - chooses, builds the proxy models of what was chosen, and chooses anew until
- * it stays. */
+/* fit/layer_choice.c - chooses keep-sets, builds the proxy models of the chosen sets, and
+ * repeats until all chosen sets are measured. */
 #include "fit/layer_choice.h"
 
 #include <string.h>
@@ -20,7 +20,8 @@ static int64_t peak_of(const hr_layers_task *task, const hr_proxy_rest *rest,
     return hr_max(peak, kept + rest->head);
 }
 
-/* The fastest chunk and end of a frontier within the task's limit; chunk HR_NONE: none. */
+/* Returns the fastest pair of loss chunk and frontier state within the limit; chunk HR_NONE if
+ * there is none. */
 static hr_fit_choice choose_chunk(const hr_setting *s, int64_t limit,
                                   const hr_layers_state *frontier, int32_t count, int32_t *state)
 {
@@ -36,8 +37,8 @@ static hr_fit_choice choose_chunk(const hr_setting *s, int64_t limit,
     return best;
 }
 
-/* Layer by layer: for models that are their own proxy models, and where counts do not decide. First
- * a coarse look: what it finds is a bound that leaves the exact one little to do. */
+/* Chooses layer by layer: for models that are their own proxy, and where counts do not decide. A
+ * coarse pass comes first: its result is a bound that prunes most of the exact pass. */
 static bool choose_by_layer(hr_fit_walk *w, const hr_setting *s, hr_layers_task *task,
                             hr_fit_choice *best)
 {
@@ -62,7 +63,7 @@ static bool choose_by_layer(hr_fit_walk *w, const hr_setting *s, hr_layers_task 
         count = hr_layers_choose(layers, task, HR_LAYERS_STATES, &frontier);
         const hr_fit_choice finer = choose_chunk(s, task->limit, frontier, count, &state);
         if (layers->thinned) w->bound = hr_min(w->bound, hr_max(bound + rest_ps, task->ps_least));
-        /* Where room is short the exact look may lose what the coarse one found. */
+        /* When states are dropped, the exact pass may miss what the coarse pass found. */
         if (finer.chunk != HR_NONE && finer.ps <= best->ps) {
             *best = finer;
             hr_layers_read(layers, task, state, w->fit->trial);
@@ -80,7 +81,7 @@ bool hr_fit_has_no_room(const hr_setting *s, const hr_layers_task *task)
     return !hr_layers_have_room(&least);
 }
 
-/* Among many layers that are alike: by counts, or layer by layer. */
+/* Chooses among many equal layers: by counts, or else layer by layer. */
 static bool choose_alike(hr_fit_walk *w, const hr_setting *s, hr_layers_task *task,
                          hr_fit_choice *best)
 {
@@ -97,7 +98,7 @@ static bool choose_alike(hr_fit_walk *w, const hr_setting *s, hr_layers_task *ta
     return choose_by_layer(w, s, task, best);
 }
 
-/* The fastest of all, no slower than task->ps_most, written to the fit's trial; false: there is
+/* Writes the fastest choice, at most task->ps_most, to fit->trial. Returns false if there is
  * none. */
 static bool choose(hr_fit_walk *w, const hr_setting *s, hr_layers_task *task, hr_fit_choice *best)
 {
@@ -110,7 +111,7 @@ static bool choose(hr_fit_walk *w, const hr_setting *s, hr_layers_task *task, hr
     if (parts.bound > task->ps_most) return false;
     task->ps_least = parts.bound;
     if (!parts.found) return choose_alike(w, s, task, best);
-    /* What was found lies in the spare list until nothing is known to be faster. */
+    /* The choice found so far stays in fit->spare until the search for a faster one ends. */
     task->ps_most = parts.ps - 1;
     if (parts.ps > parts.bound && choose_alike(w, s, task, best)) return true;
     memcpy(fit->trial, fit->spare, (size_t)fit->proxy.depth.layers * sizeof *fit->trial);
@@ -152,14 +153,15 @@ static void take(hr_fit_walk *w, const hr_setting *s, const hr_layers_task *task
     w->any = true;
 }
 
-/* By counts of parts a choice takes no longer than a proxy model or two, else as long as many. */
+/* Choices by counts of parts take no longer than a proxy model or two. Other choices take as
+ * long as many proxy models: after this many, all candidates are measured. */
 enum { TRUSTING_LOOKS = 8 };
 
-/* With so many times the work of lists coarse lists end, too, if anything was found. */
+/* Beyond this multiple of the work limit, even coarse lists stop if any strategy was found. */
 enum { SPENT_TIMES = 2 };
 
-/* Whether the search has no work left for a setting. Then all that is known of it is that none of
- * its strategies is faster than the one that computes nothing again. */
+/* True if the work limit leaves nothing for this setting. The bound of its strategies is then
+ * the time without recompute. */
 static bool is_spent(hr_fit_walk *w, const hr_setting *s)
 {
     const hr_layers *layers = &w->fit->layers;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/least.c - the least floor of all: knobs at their ends, layers by halving. */
+/* fit/least.c - finds the smallest floor: knobs at the ends of their ranges, layers by binary
+ * search. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "fit/layer_choice.h"
 
-enum { WAYS = 4 }; /* orders of dW and dX, lifetimes of gradients */
+enum { WAYS = 4 }; /* backward orders times gradient release on or off */
 
-/* Bytes fall with the size of a cut, so the ends of each list are enough. */
+/* Reduces a list to its first and last value. Bytes fall with the size of a cut, so these two
+ * are enough. */
 static int32_t ends(int64_t *list, int32_t count)
 {
     if (count > 2) list[1] = list[count - 1];
     return (int32_t)hr_min(count, 2);
 }
 
-/* Lowers what was found to the least floor with one chunk; proxy models of what is chosen on trust
- * are built. */
+/* Lowers `found` to the smallest floor with one chunk. Builds the proxy models of chosen sets
+ * that are only bounded. */
 static hr_status lower_floor(hr_fit *fit, hr_setting *s, int32_t chunk, hr_fit_found *found,
                              hr_error *err)
 {
@@ -37,8 +39,8 @@ static hr_status lower_floor(hr_fit *fit, hr_setting *s, int32_t chunk, hr_fit_f
     return HR_OK;
 }
 
-/* `base`: the same micro-batch without tiles, all sets foreseen; `rests`: with some order and
- * lifetime of gradients. */
+/* Lowers `found` over all tiles and chunks. `base` is the same micro-batch without tiles, with
+ * bounds for all sets; `rests` has the backward order and gradient release to use. */
 static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting *rests,
                           hr_fit_found *found, hr_error *err)
 {
@@ -60,7 +62,7 @@ static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting 
     return status;
 }
 
-/* Everything but the sets, with the largest chunk and the smallest. */
+/* Fills in everything but the sets, with the largest and the smallest chunk. */
 static hr_status open_ends(hr_fit *fit, int64_t micro, int32_t way, hr_setting *s, hr_error *err)
 {
     hr_setting_clear(fit, s);
@@ -71,7 +73,7 @@ static hr_status open_ends(hr_fit *fit, int64_t micro, int32_t way, hr_setting *
     return hr_setting_find_rests(fit, s, err);
 }
 
-/* Whatever the layers do. */
+/* Lower bound on the floor for any choice of the layers. */
 static int64_t bound_of(const hr_setting *s)
 {
     int64_t bound = INT64_MAX;
@@ -80,13 +82,14 @@ static int64_t bound_of(const hr_setting *s)
     return bound;
 }
 
-/* A micro-batch with an order and a lifetime of gradients, and what its floors are not below. */
+/* A micro-batch size with a backward order and gradient release, and a lower bound on its
+ * floors. */
 typedef struct {
     int64_t micro, bound;
     int32_t way;
 } prospect;
 
-/* In the order of what may come of them. Returns how many. */
+/* Lists the prospects by rising bound. Writes their number to *count. */
 static hr_status list_prospects(hr_fit *fit, prospect *list, int32_t *count, hr_error *err)
 {
     int64_t micros[HR_FIT_MICROS_MOST];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/setting.c - measures sets of a setting, or bounds them by those of another. */
+/* fit/setting.c - measures the sets of a setting, or bounds them by those of another setting. */
 #include "fit/setting.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ int64_t hr_fit_sequences_of(const hr_fit *fit, const hr_strategy *knobs)
     return knobs->micro_batch ? knobs->micro_batch : fit->config->train.batch;
 }
 
-/* Tables of sets are large, and mostly few of them are there. */
+/* Clears only the sets in use: the tables are large, and most recipes use few of their entries. */
 void hr_setting_clear(const hr_fit *fit, hr_setting *s)
 {
     memset(s->sets, 0, (size_t)fit->set_count * sizeof *s->sets);
@@ -93,7 +93,7 @@ hr_status hr_setting_bound_works(hr_fit *fit, hr_setting *s, hr_error *err)
                              fit->set_count, err);
 }
 
-/* What dropping a choice of values saves and costs, as far as no other choice does. */
+/* What recomputing one combination of values of a step saves and costs. */
 typedef struct {
     hr_intermediates together, recompute_set;
     int64_t saved, ps[HR_PROXY_LAYERS_MOST];
@@ -119,9 +119,9 @@ static hr_status ask_share(hr_fit *fit, hr_setting *s, share *part, hr_error *er
     return HR_OK;
 }
 
-enum { SHARES_MOST = 64 }; /* a step makes three values at most */
+enum { SHARES_MOST = 64 }; /* a step makes at most three values */
 
-/* Every choice of the values that one step makes, of each step. Returns how many. */
+/* Lists every combination of the values that one step makes, for each step. Returns how many. */
 static int32_t list_shares(const hr_fit *fit, share list[SHARES_MOST])
 {
     int32_t count = 0;
