@@ -20,7 +20,7 @@ typedef struct {
 } hr_fit_found;
 
 /* Scratch space of the search: its settings are too large for the stack. */
-typedef struct hr_fit_desk hr_fit_desk;
+typedef struct hr_fit_scratch hr_fit_scratch;
 
 typedef struct {
     hr_proxy_model proxy;
@@ -30,7 +30,7 @@ typedef struct {
     hr_intermediates sets[HR_FIT_SETS_MOST];
     int32_t set_count;
     uint16_t *trial, *spare; /* [layers] */
-    hr_fit_desk *desk;
+    hr_fit_scratch *scratch;
     hr_region region; /* memory for proxy models */
 } hr_fit;
 

@@ -21,10 +21,10 @@ typedef struct {
     /* of proxy models: once more steps than this are built, the search ends if it has found a
      * strategy */
     int64_t steps_most;
-} hr_fit_walk;
+} hr_fit_search;
 
 /* Scratch space of the search. Each function uses its own members, and none is recursive. */
-struct hr_fit_desk {
+struct hr_fit_scratch {
     hr_setting whole, dx_first, dw_first, dx_rests, dw_rests, ordered, tiled;
     hr_proxy_set asked[HR_FIT_SETS_MOST], bounded[HR_FIT_SETS_MOST];
 };
@@ -39,7 +39,7 @@ typedef struct {
     int64_t limit, ps_most;
     /* maximum iterations: 0 repeats until all chosen sets are measured; otherwise the result may
      * be a bound */
-    int32_t turns_most;
+    int32_t iterations_most;
     /* the setting that layer times are taken from; null: the setting itself */
     const hr_setting *times;
     hr_layers_task task;
@@ -50,12 +50,12 @@ typedef struct {
 
 /* Chooses keep-sets, first with lower bounds, until the proxy models of all chosen sets are
  * built. */
-HR_MUST_CHECK hr_status hr_fit_choose_layers(hr_fit_walk *w, hr_setting *s, hr_fit_question *q,
+HR_MUST_CHECK hr_status hr_fit_choose_layers(hr_fit_search *w, hr_setting *s, hr_fit_question *q,
                                              hr_error *err);
 
 /* Replaces the best strategy so far with a faster one of this setting, or with one as fast that
  * needs fewer bytes. */
-HR_MUST_CHECK hr_status hr_fit_explore(hr_fit_walk *w, hr_setting *s, hr_error *err);
+HR_MUST_CHECK hr_status hr_fit_explore(hr_fit_search *w, hr_setting *s, hr_error *err);
 
 /* Builds the proxy models of chosen sets that are only bounded. With `all`, builds those of
  * every candidate set: a choice among many layers can take longer than building all of them.

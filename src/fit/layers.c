@@ -19,7 +19,7 @@ static int64_t room_of(int32_t layers)
 int64_t hr_layers_bytes(int32_t layers)
 {
     return (room_of(layers) + 3 * HR_LAYERS_STATES) * (int64_t)sizeof(hr_layers_state) +
-           2 * (layers + 1) * (int64_t)sizeof(int64_t) + HR_LAYERS_ALIKE_BYTES + 5 * 64;
+           2 * (layers + 1) * (int64_t)sizeof(int64_t) + HR_LAYERS_UNIFORM_BYTES + 5 * 64;
 }
 
 hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region, hr_error *err)
@@ -30,8 +30,8 @@ hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region, h
     layers->states = hr_region_take(region, layers->most, sizeof *layers->states);
     layers->first = hr_region_take(region, 2 * ((int64_t)count + 1), sizeof *layers->first);
     layers->spare = hr_region_take(region, 3 * HR_LAYERS_STATES, sizeof *layers->spare);
-    layers->alike = hr_region_take(region, HR_LAYERS_ALIKE_BYTES, 1);
-    if (layers->states && layers->first && layers->spare && layers->alike) return HR_OK;
+    layers->uniform = hr_region_take(region, HR_LAYERS_UNIFORM_BYTES, 1);
+    if (layers->states && layers->first && layers->spare && layers->uniform) return HR_OK;
     return hr_fail(err, HR_FAILURE, "out of memory for the search over %d layers", count);
 }
 

@@ -26,7 +26,7 @@ typedef struct {
     hr_layers_state *spare; /* [3 * HR_LAYERS_STATES] buffers for merging */
     bool thinned; /* states were dropped for lack of room: the result may not be the best */
     /* [HR_LAYERS_UNIFORM_BYTES] of the searches over counts: too large for the stack */
-    void *alike;
+    void *uniform;
     int64_t work; /* states visited by all three searches since the caller set it to 0 */
     int64_t work_most;
 } hr_layers;
@@ -41,7 +41,7 @@ static inline bool hr_layers_spent(const hr_layers *layers)
     return layers->work >= layers->work_most;
 }
 
-enum { HR_LAYERS_ALIKE_BYTES = 384 << 10 };
+enum { HR_LAYERS_UNIFORM_BYTES = 384 << 10 };
 enum {
     HR_LAYERS_STATES = 1 << 12, /* of one layer */
     /* of one layer, in the first, coarse pass and when the work limit is reached */

@@ -21,7 +21,7 @@ static int32_t ends(int64_t *list, int32_t count)
 static hr_status lower_floor(hr_fit *fit, hr_setting *s, int32_t chunk, hr_fit_found *found,
                              hr_error *err)
 {
-    hr_proxy_set *sets = fit->desk->asked;
+    hr_proxy_set *sets = fit->scratch->asked;
     hr_layers_task task = { .proxy = &fit->proxy, .sets = sets, .slopes = &s->slopes };
     for (bool changed = true; changed;) {
         memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
@@ -33,7 +33,7 @@ static hr_status lower_floor(hr_fit *fit, hr_setting *s, int32_t chunk, hr_fit_f
         const hr_status status = hr_fit_confirm(fit, s, &task, false, &changed, err);
         if (status != HR_OK) return status;
         if (changed) continue;
-        hr_setting_write(fit, s, chunk, fit->desk->asked, &found->strategy);
+        hr_setting_write(fit, s, chunk, fit->scratch->asked, &found->strategy);
         found->floor_bytes = least;
     }
     return HR_OK;
@@ -51,7 +51,7 @@ static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting 
                                     hr_fit_attention_tiles(fit->config, micro, attention));
     hr_status status = HR_OK;
     for (int32_t i = mlps * attentions - 1; i >= 0 && status == HR_OK; i--) {
-        hr_setting *s = &fit->desk->tiled;
+        hr_setting *s = &fit->scratch->tiled;
         hr_setting_derive(fit, base, rests, s);
         s->knobs.mlp_tile = mlp[i / attentions];
         s->knobs.attention_tile = attention[i % attentions];
@@ -93,7 +93,7 @@ typedef struct {
 static hr_status list_prospects(hr_fit *fit, prospect *list, int32_t *count, hr_error *err)
 {
     int64_t micros[HR_FIT_MICROS_MOST];
-    hr_setting *s = &fit->desk->ordered;
+    hr_setting *s = &fit->scratch->ordered;
     *count = 0;
     for (int32_t m = ends(micros, hr_fit_micros(fit->config, micros)) - 1; m >= 0; m--)
         for (int32_t way = 0; way < WAYS; way++) {
@@ -111,8 +111,8 @@ static hr_status list_prospects(hr_fit *fit, prospect *list, int32_t *count, hr_
 hr_status hr_fit_least(hr_fit *fit, int64_t most, hr_fit_found *found, hr_error *err)
 {
     prospect list[2 * WAYS];
-    hr_setting *base = &fit->desk->whole, *other = &fit->desk->ordered;
-    int64_t foreseen = 0;
+    hr_setting *base = &fit->scratch->whole, *other = &fit->scratch->ordered;
+    int64_t bounded_micro = 0;
     int32_t count = 0;
     hr_status status = list_prospects(fit, list, &count, err);
     if (status != HR_OK) return status;
@@ -125,10 +125,10 @@ hr_status hr_fit_least(hr_fit *fit, int64_t most, hr_fit_found *found, hr_error 
     for (int32_t i = 0; i < count && status == HR_OK; i++) {
         const prospect *p = &list[i];
         if (p->bound >= found->floor_bytes) break;
-        if (foreseen != p->micro) {
-            foreseen = p->micro;
+        if (bounded_micro != p->micro) {
+            bounded_micro = p->micro;
             status = open_ends(fit, p->micro, 0, base, err);
-            if (status == HR_OK) status = hr_setting_foresee(fit, base, err);
+            if (status == HR_OK) status = hr_setting_bound_sets(fit, base, err);
         }
         if (status == HR_OK && p->way) status = open_ends(fit, p->micro, p->way, other, err);
         if (status == HR_OK) status = least_of(fit, base, p->way ? other : base, found, err);

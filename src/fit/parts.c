@@ -350,7 +350,7 @@ static int64_t bound_of(search *s, double *worth)
     return least;
 }
 
-_Static_assert(sizeof(search) <= HR_LAYERS_ALIKE_BYTES, "the search has its place in hr_layers");
+_Static_assert(sizeof(search) <= HR_LAYERS_UNIFORM_BYTES, "the search has its place in hr_layers");
 
 /* Finds the fastest choice in counts within the task's limit. Returns false if there is none or
  * it is unknown; *bound is then what is proven. */
@@ -379,7 +379,7 @@ static bool solve(search *s, int64_t ps_most, hr_layers_state *state, int64_t *b
 void hr_parts_choose(hr_layers *layers, const hr_layers_task *task, const hr_proxy_rest *rests,
                      int32_t rest_count, hr_parts_best *best, uint16_t *chosen)
 {
-    search *s = layers->alike;
+    search *s = layers->uniform;
     hr_layers_task shrunk = *task;
     hr_layers_state state;
     *best = (hr_parts_best){ .bound = 0 };
@@ -396,11 +396,11 @@ void hr_parts_choose(hr_layers *layers, const hr_layers_task *task, const hr_pro
     if (!solve(s, task->ps_most, &state, &best->bound)) return;
     /* If working memory exceeds the limit, solves again with a smaller limit. That result is a
      * choice, but no bound. */
-    for (int32_t turn = 0;; turn++) {
+    for (int32_t iteration = 0;; iteration++) {
         int64_t bound;
         const int64_t over = lay_out(s, &state, task->limit, best, chosen);
         best->found = over == 0 && best->ps <= task->ps_most;
-        if (over == 0 || over == INT64_MAX || turn == SHRINKS_MOST) return;
+        if (over == 0 || over == INT64_MAX || iteration == SHRINKS_MOST) return;
         shrunk.limit -= over;
         if (!solve(s, task->ps_most, &state, &bound)) return;
     }

@@ -156,8 +156,8 @@ static hr_status begin(hr_proxy_model *proxy, const hr_config *config, int64_t s
 
 /* Bytes of the frozen layers that the proxy model lacks. They have only weights, and those are
  * always live. */
-static int64_t still_bytes(const hr_proxy_model *proxy, const hr_program *program,
-                           const hr_plan *plan)
+static int64_t frozen_bytes(const hr_proxy_model *proxy, const hr_program *program,
+                            const hr_plan *plan)
 {
     int64_t bytes = 0;
     for (int32_t b = 0; b < plan->buffer_count; b++) {
@@ -188,9 +188,9 @@ static void add_norm_parts(const hr_proxy_model *proxy, const hr_program *progra
 
 /* Builds a proxy model of `layers` layers with one keep-set, and its live bytes by step. The
  * caller resets the region. */
-static hr_status raise_twin(hr_proxy_model *proxy, const hr_strategy *knobs,
-                            hr_intermediates recompute_set, int32_t layers, hr_program *program,
-                            hr_plan *plan, int64_t **alive, hr_error *err)
+static hr_status build_proxy(hr_proxy_model *proxy, const hr_strategy *knobs,
+                             hr_intermediates recompute_set, int32_t layers, hr_program *program,
+                             hr_plan *plan, int64_t **alive, hr_error *err)
 {
     hr_intermediates sets[HR_PROXY_FROZEN_MOST + HR_PROXY_LAYERS_MOST] = { 0 };
     hr_config config = *proxy->config;
@@ -210,7 +210,7 @@ static hr_status raise_twin(hr_proxy_model *proxy, const hr_strategy *knobs,
     if (!*alive)
         return hr_fail(err, HR_FAILURE, "out of memory for the search over %d layers", layers);
     hr_lifetimes_alive(program, plan, *alive);
-    const int64_t missing = still_bytes(proxy, program, plan);
+    const int64_t missing = frozen_bytes(proxy, program, plan);
     for (int32_t s = 0; s < program->step_count; s++) (*alive)[s] += missing;
     add_norm_parts(proxy, program, plan, layers, *alive);
     proxy->built++;
@@ -243,8 +243,8 @@ static hr_status look(hr_proxy_model *proxy, const hr_strategy *knobs,
     hr_program program;
     hr_plan plan;
     int64_t *alive = NULL;
-    const hr_status status = raise_twin(proxy, knobs, recompute_set, layers, &program, &plan,
-                                        &alive, err);
+    const hr_status status = build_proxy(proxy, knobs, recompute_set, layers, &program, &plan,
+                                         &alive, err);
     if (status == HR_OK) {
         take_census(proxy, &program, alive, wanted, c);
         hr_proxy_cache_put(proxy->cache, &key, c);
@@ -259,7 +259,7 @@ static hr_status survey(const hr_config *config, hr_region *region, hr_trained *
 {
     const int64_t kept = region->used;
     hr_program program;
-    *trained = (hr_trained){ .layers = UINT64_MAX, .alike = true };
+    *trained = (hr_trained){ .layers = UINT64_MAX, .uniform = true };
     if (!config->train.freeze[0]) return HR_OK;
     const hr_status status = hr_model_assemble(config, 1, region, &program, err);
     if (status == HR_OK) *trained = hr_trained_of(&program, (int32_t)config->model.n_layers);
@@ -507,8 +507,8 @@ hr_status hr_proxy_works_of(hr_proxy_model *proxy, const hr_strategy *knobs,
         take_works(*known_works, known, count, sets);
         return HR_OK;
     }
-    const hr_status status = raise_twin(proxy, knobs, 0, proxy->depth.places, &program, &plan,
-                                        &alive, err);
+    const hr_status status = build_proxy(proxy, knobs, 0, proxy->depth.places, &program, &plan,
+                                         &alive, err);
     int32_t *list = NULL;
     if (status == HR_OK) list = hr_region_take(proxy->region, plan.buffer_count, sizeof *list);
     if (list) {
@@ -529,7 +529,7 @@ hr_status hr_proxy_works_of(hr_proxy_model *proxy, const hr_strategy *knobs,
 
 /* True if backward reads the tensor, or if all its forward readers make values that are
  * recomputed together with it. */
-static bool stands_alone(const hr_program *program, int32_t tensor)
+static bool is_independent(const hr_program *program, int32_t tensor)
 {
     const hr_intermediates own = program->tensors[tensor].intermediates;
     bool needed = false, apart = true;
@@ -556,7 +556,7 @@ bool hr_proxy_adds_up(const hr_proxy_model *proxy)
             if (program->tensors[t].intermediates &&
                 program->tensors[t].layer == proxy->trained.frozen_in_proxy &&
                 program->tensors[t].home == section)
-                add_up &= stands_alone(program, t);
+                add_up &= is_independent(program, t);
     }
     hr_proxy_cache_put_adds_up(proxy->cache, add_up);
     return add_up;

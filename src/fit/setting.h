@@ -44,18 +44,18 @@ HR_MUST_CHECK hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_firs
                                         hr_setting *s, hr_error *err);
 
 /* Measures set k with a proxy model, after the reference set. */
-HR_MUST_CHECK hr_status hr_setting_know(hr_fit *fit, hr_setting *s, int32_t k, hr_error *err);
+HR_MUST_CHECK hr_status hr_setting_measure(hr_fit *fit, hr_setting *s, int32_t k, hr_error *err);
 
-/* True if the measured costs are at least the bounds in `thought`. */
-bool hr_setting_is_within(const hr_fit *fit, const hr_proxy_set *thought,
+/* True if the measured costs are at least the bounds in `estimate`. */
+bool hr_setting_is_within(const hr_fit *fit, const hr_proxy_set *estimate,
                           const hr_proxy_set *known);
 
-HR_MUST_CHECK hr_status hr_setting_know_all(hr_fit *fit, hr_setting *s, hr_error *err);
+HR_MUST_CHECK hr_status hr_setting_measure_all(hr_fit *fit, hr_setting *s, hr_error *err);
 
 /* Builds one proxy model for each combination of values that one step makes together, and those
  * of the first and the last set. For every other set it takes the sums: kept bytes, and lower
  * bounds on time and work. */
-HR_MUST_CHECK hr_status hr_setting_foresee(hr_fit *fit, hr_setting *s, hr_error *err);
+HR_MUST_CHECK hr_status hr_setting_bound_sets(hr_fit *fit, hr_setting *s, hr_error *err);
 
 /* Measures the first set and raises the work of all unmeasured sets to the lower bound that it
  * implies. */
@@ -82,7 +82,7 @@ int64_t hr_setting_rounding_ps(const hr_fit *fit, int64_t micro);
 bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s);
 
 /* After scaling: adds to all sets the extra time that kernel calls take without recompute. */
-HR_MUST_CHECK hr_status hr_setting_price_turns(hr_fit *fit, hr_setting *s, hr_error *err);
+HR_MUST_CHECK hr_status hr_setting_price_micro_batches(hr_fit *fit, hr_setting *s, hr_error *err);
 
 /* Picoseconds of everything outside the layers, with the fastest chunk. */
 int64_t hr_setting_least_rest_ps(const hr_setting *s);

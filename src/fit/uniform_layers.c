@@ -423,12 +423,12 @@ static int64_t bound_of(search *s)
     return least;
 }
 
-_Static_assert(sizeof(search) <= HR_LAYERS_ALIKE_BYTES, "the search has its place in hr_layers");
+_Static_assert(sizeof(search) <= HR_LAYERS_UNIFORM_BYTES, "the search has its place in hr_layers");
 
 static search *open_search(hr_layers *layers, const hr_layers_task *task,
                            const hr_proxy_rest *rests, int32_t rest_count)
 {
-    search *s = layers->alike;
+    search *s = layers->uniform;
     s->end_count = s->corner_count = 0;
     s->out_of_room = false;
     s->node_count = 0;

@@ -316,9 +316,9 @@ static void layers_that_differ_are_not_underrated(void **state)
                 fail_msg("%s", err.message);
             build(&s, &found.strategy, &really);
             assert_true(really.floor <= found.floor_bytes && really.ps <= found.step_ps);
-            assert_true(found.proven == s.fit.proxy.trained.alike);
+            assert_true(found.proven == s.fit.proxy.trained.uniform);
         }
-        differ += !s.fit.proxy.trained.alike;
+        differ += !s.fit.proxy.trained.uniform;
     }
     assert_true(differ > 4 * HR_COUNT);
     close_scene(&s);
