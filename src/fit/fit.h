@@ -4,7 +4,7 @@
  * The search is exact under the time model. It covers the product of the knobs (fit/space.h) and
  * every keep-set of every layer. The floor it reports is the floor of the program built with
  * that strategy, and the time is the sum over the steps of that program. The time is a lower
- * bound for every plan whose arena is within the limit. docs/fit.md gives the proof. */
+ * bound for every plan whose arena is within the limit. docs/fit.md explains why. */
 #ifndef HR_FIT_FIT_H
 #define HR_FIT_FIT_H
 
