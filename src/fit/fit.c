@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/fit.c - walks the knobs of the whole step; for each, the layers are chosen exactly. */
+/* fit/fit.c - searches the knobs of the whole step; for each setting, the layers are chosen
+ * exactly. */
 #include "fit/fit.h"
 
 #include <string.h>
@@ -9,12 +10,13 @@
 #include "fit/uniform_layers.h"
 #include "plan/compile.h"
 
-/* STEPS_MOST: of all proxy models of one search; thirty times what searches mostly need, and about
- * half a second. */
-enum { BOUNDING_TURNS = 3, STEPS_MOST = 1 << 21 };
+/* STEPS_MOST: total steps of all proxy models of one search. Most searches need a thirtieth of
+ * it; building that many takes about half a second. */
+enum { BOUNDING_ITERATIONS = 3, STEPS_MOST = 1 << 21 };
 
-/* Whether the search has done all it may. What was not looked at then has no bound but `bound`. */
-static bool is_spent(hr_fit_walk *w, int64_t bound)
+/* True if the search has reached its work limit. The strategies that it then skips take at least
+ * `bound`. */
+static bool is_spent(hr_fit_search *w, int64_t bound)
 {
     if (!w->any || w->fit->proxy.steps < w->steps_most) return false;
     w->bound = hr_min(w->bound, bound);
@@ -24,24 +26,24 @@ static bool is_spent(hr_fit_walk *w, int64_t bound)
 int64_t hr_fit_bytes(const hr_config *config)
 {
     return hr_proxy_bytes(config) + hr_layers_bytes((int32_t)config->model.n_layers) +
-           2 * config->model.n_layers * (int64_t)sizeof(uint16_t) + (int64_t)sizeof(hr_fit_desk) +
-           6 * 64;
+           2 * config->model.n_layers * (int64_t)sizeof(uint16_t) +
+           (int64_t)sizeof(hr_fit_scratch) + 6 * 64;
 }
 
 hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rates, int32_t threads,
                       hr_region *region, hr_error *err)
 {
-    const int64_t twin_bytes = hr_proxy_bytes(config);
+    const int64_t proxy_bytes = hr_proxy_bytes(config);
     fit->config = config;
     hr_status status = hr_layers_place(&fit->layers, (int32_t)config->model.n_layers, region, err);
     if (status != HR_OK) return status;
     fit->trial = hr_region_take(region, config->model.n_layers, sizeof *fit->trial);
     fit->spare = hr_region_take(region, config->model.n_layers, sizeof *fit->spare);
-    fit->desk = hr_region_take(region, 1, sizeof *fit->desk);
-    void *memory = hr_region_take(region, twin_bytes, 1);
-    if (!memory || !fit->trial || !fit->spare || !fit->desk)
+    fit->scratch = hr_region_take(region, 1, sizeof *fit->scratch);
+    void *memory = hr_region_take(region, proxy_bytes, 1);
+    if (!memory || !fit->trial || !fit->spare || !fit->scratch)
         return hr_fail(err, HR_FAILURE, "out of memory for the search");
-    fit->region = hr_region_over(memory, twin_bytes);
+    fit->region = hr_region_over(memory, proxy_bytes);
     status = hr_proxy_open(&fit->proxy, config, rates, threads, &fit->region, err);
     if (status != HR_OK) return status;
     fit->form = hr_layer_schema_of(config);
@@ -49,22 +51,23 @@ hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rate
     return HR_OK;
 }
 
-/* What is known of a kind of tiling: of the MLP, of attention, of both. */
+/* One kind of tiling: of the MLP, of attention, or of both. */
 typedef struct {
     const hr_setting *base, *rests;
     int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
-    int32_t mlps, attentions; /* the last is the smallest; 1: the kind does not cut it */
-    int64_t bound; /* picoseconds of a step that none of the kind beats, tiles being free */
+    int32_t mlps, attentions; /* the last tile is the smallest; 1: this kind does not tile it */
+    /* lower bound in picoseconds of a step of this kind, without the cost of tiles */
+    int64_t bound;
 } tiling;
 
-/* The bound: layers work with the bytes that the smallest tiles leave, in the time of no tiles. */
-static hr_status bound_tiling(hr_fit_walk *w, tiling *t, hr_error *err)
+/* Computes the bound: the working memory of the smallest tiles with the time of no tiles. */
+static hr_status bound_tiling(hr_fit_search *w, tiling *t, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    hr_setting *s = &fit->desk->tiled;
+    hr_setting *s = &fit->scratch->tiled;
     hr_fit_question q = { .limit = w->limit,
                           .ps_most = w->any ? w->found->step_ps - 1 : INT64_MAX,
-                          .turns_most = BOUNDING_TURNS,
+                          .iterations_most = BOUNDING_ITERATIONS,
                           .times = t->base };
     hr_setting_derive(fit, t->base, t->rests, s);
     s->knobs.mlp_tile = t->mlp[t->mlps - 1];
@@ -75,19 +78,20 @@ static hr_status bound_tiling(hr_fit_walk *w, tiling *t, hr_error *err)
     return status;
 }
 
-/* Picoseconds that tiles add to a step at least. */
+/* Lower bound on the picoseconds that tiles add to a step. */
 static int64_t tiles_ps(const hr_fit *fit, const hr_setting *base, const hr_setting *s)
 {
     return hr_fit_uniform_ps(fit, &s->sets[0]) - hr_fit_uniform_ps(fit, &base->sets[0]);
 }
 
-/* Whether some layers, chosen on trust, keep within the limit with the tiles i and j. */
-static hr_status try_tiles(hr_fit_walk *w, const tiling *t, int32_t i, int32_t j, bool *has_room,
+/* Tells whether some choice for the layers, by lower bounds, is within the limit with the tiles
+ * i and j. */
+static hr_status try_tiles(hr_fit_search *w, const tiling *t, int32_t i, int32_t j, bool *has_room,
                            hr_error *err)
 {
     hr_fit *fit = w->fit;
-    hr_setting *s = &fit->desk->tiled;
-    hr_proxy_set *sets = fit->desk->asked;
+    hr_setting *s = &fit->scratch->tiled;
+    hr_proxy_set *sets = fit->scratch->asked;
     hr_setting_derive(fit, t->base, t->rests, s);
     s->knobs.mlp_tile = t->mlp[i];
     s->knobs.attention_tile = t->attention[j];
@@ -103,14 +107,14 @@ static hr_status try_tiles(hr_fit_walk *w, const tiling *t, int32_t i, int32_t j
     return HR_OK;
 }
 
-/* Raises *i, or where `mlps` is false *j, to the largest tile with which there is room, or to the
- * last: bytes fall with the size of a tile. */
-static hr_status skip_tiles(hr_fit_walk *w, const tiling *t, bool mlps, int32_t *i, int32_t *j,
+/* Raises *i, or *j if `mlps` is false, to the index of the largest tile that fits, or to the
+ * last. A binary search is enough: smaller tiles need fewer bytes. */
+static hr_status skip_tiles(hr_fit_search *w, const tiling *t, bool mlps, int32_t *i, int32_t *j,
                             hr_error *err)
 {
     int32_t *at = mlps ? i : j, low = *at, high = mlps ? t->mlps - 1 : t->attentions - 1;
     hr_status status = HR_OK;
-    /* Mostly there is room with the largest, or only with few. */
+    /* Usually the largest tile fits, or only a few small ones do. */
     for (bool is_first = true; low < high && status == HR_OK; is_first = false) {
         bool has_room = false;
         *at = is_first ? low : low + (high - low) / 2;
@@ -122,12 +126,12 @@ static hr_status skip_tiles(hr_fit_walk *w, const tiling *t, bool mlps, int32_t 
     return status;
 }
 
-/* Tiles cost time and save working bytes, the smaller the more: none is of use unless these are
- * what binds. */
-static hr_status explore_tiling(hr_fit_walk *w, tiling *t, hr_error *err)
+/* Tiles cost time and save working memory, more of both the smaller they are. They help only if
+ * working memory decides the peak. */
+static hr_status explore_tiling(hr_fit_search *w, tiling *t, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    hr_setting *s = &fit->desk->tiled;
+    hr_setting *s = &fit->scratch->tiled;
     int32_t i = t->mlps > 1, last = t->attentions - 1;
     if (is_spent(w, 0)) return HR_OK;
     hr_status status = bound_tiling(w, t, err);
@@ -146,14 +150,14 @@ static hr_status explore_tiling(hr_fit_walk *w, tiling *t, hr_error *err)
             if (status != HR_OK) return status;
             if (w->any && t->bound + tiles_ps(fit, t->base, s) > w->found->step_ps) continue;
             hr_setting_forget(fit, s);
-            status = hr_setting_foresee(fit, s, err);
+            status = hr_setting_bound_sets(fit, s, err);
             if (status == HR_OK) status = hr_fit_explore(w, s, err);
         }
     }
     return status;
 }
 
-static hr_status explore_tiles(hr_fit_walk *w, const hr_setting *base, const hr_setting *rests,
+static hr_status explore_tiles(hr_fit_search *w, const hr_setting *base, const hr_setting *rests,
                                hr_error *err)
 {
     hr_fit *fit = w->fit;
@@ -172,11 +176,11 @@ static hr_status explore_tiles(hr_fit_walk *w, const hr_setting *base, const hr_
     return status;
 }
 
-/* Picoseconds of a step that no choice of sets beats, whatever layers work with. */
-static int64_t bound_setting(hr_fit_walk *w, const hr_setting *s)
+/* Lower bound in picoseconds of a step with any choice of sets, ignoring working memory. */
+static int64_t bound_setting(hr_fit_search *w, const hr_setting *s)
 {
     hr_fit *fit = w->fit;
-    hr_proxy_set *sets = fit->desk->bounded;
+    hr_proxy_set *sets = fit->scratch->bounded;
     if (fit->proxy.depth.exact)
         return hr_fit_uniform_ps(fit, &s->sets[0]) + hr_setting_least_rest_ps(s);
     memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
@@ -190,20 +194,21 @@ static int64_t bound_setting(hr_fit_walk *w, const hr_setting *s)
     return hr_uniform_bound(&fit->layers, &task, s->rests, s->chunk_count);
 }
 
-/* True if the bound of a setting leaves it no chance. */
-static bool is_beaten(hr_fit_walk *w, const hr_setting *s)
+/* True if the bound of a setting shows that it cannot improve on the best strategy so far. */
+static bool is_beaten(hr_fit_search *w, const hr_setting *s)
 {
     const int64_t bound = bound_setting(w, s);
     return bound == INT64_MAX || (w->any && bound > w->found->step_ps);
 }
 
-/* `whole`: the largest micro-batch, dX first, all sets known. */
-static hr_status explore_micro(hr_fit_walk *w, int64_t micro, const hr_setting *whole,
+/* Searches one micro-batch size. `whole` is the setting of the largest micro-batch with dX first
+ * and with bounds or measurements of all sets. */
+static hr_status explore_micro(hr_fit_search *w, int64_t micro, const hr_setting *whole,
                                hr_error *err)
 {
     hr_fit *fit = w->fit;
-    hr_setting *dx_first = &fit->desk->dx_first, *dw_first = &fit->desk->dw_first,
-               *s = &fit->desk->ordered;
+    hr_setting *dx_first = &fit->scratch->dx_first, *dw_first = &fit->scratch->dw_first,
+               *s = &fit->scratch->ordered;
     hr_status status = HR_OK;
     if (micro == hr_fit_sequences_of(fit, &whole->knobs)) hr_setting_copy(fit, whole, dx_first);
     else status = hr_setting_open(fit, micro, false, false, dx_first, err);
@@ -214,7 +219,7 @@ static hr_status explore_micro(hr_fit_walk *w, int64_t micro, const hr_setting *
         hr_setting_derive(fit, dx_first, dw_first, s);
         if (scales && is_beaten(w, dx_first) && is_beaten(w, s)) return HR_OK;
         hr_setting_forget(fit, dx_first);
-        status = hr_setting_foresee(fit, dx_first, err);
+        status = hr_setting_bound_sets(fit, dx_first, err);
     }
     if (status == HR_OK) status = hr_fit_explore(w, dx_first, err);
     if (status != HR_OK) return status;
@@ -226,45 +231,46 @@ static hr_status explore_micro(hr_fit_walk *w, int64_t micro, const hr_setting *
     return status;
 }
 
-/* The whole batch at once with gradients consumed: layers keep the same bytes and take no less
- * time. */
-static hr_status explore_consumed(hr_fit_walk *w, const hr_setting *whole, hr_error *err)
+/* Searches gradient release, which needs the whole batch as one micro-batch. Layers keep the
+ * same bytes and are not faster than in `whole`. */
+static hr_status explore_consumed(hr_fit_search *w, const hr_setting *whole, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    hr_fit_desk *desk = fit->desk;
+    hr_fit_scratch *scratch = fit->scratch;
     const int64_t micro = hr_fit_sequences_of(fit, &whole->knobs);
     if (whole->knobs.micro_batch || is_spent(w, 0)) return HR_OK;
-    hr_status status = hr_setting_open(fit, micro, false, true, &desk->dx_rests, err);
-    if (status == HR_OK) status = hr_setting_open(fit, micro, true, true, &desk->dw_rests, err);
+    hr_status status = hr_setting_open(fit, micro, false, true, &scratch->dx_rests, err);
+    if (status == HR_OK) status = hr_setting_open(fit, micro, true, true, &scratch->dw_rests, err);
     if (status != HR_OK) return status;
-    hr_setting_derive(fit, whole, &desk->dx_rests, &desk->dx_first);
-    status = hr_setting_price_tiles(fit, whole, &desk->dx_first, err);
+    hr_setting_derive(fit, whole, &scratch->dx_rests, &scratch->dx_first);
+    status = hr_setting_price_tiles(fit, whole, &scratch->dx_first, err);
     if (status != HR_OK) return status;
-    hr_setting_derive(fit, &desk->dx_first, &desk->dx_rests, &desk->ordered);
-    hr_setting_derive(fit, &desk->dx_first, &desk->dw_rests, &desk->dw_first);
-    if (is_beaten(w, &desk->ordered) && is_beaten(w, &desk->dw_first)) return HR_OK;
-    hr_setting_forget(fit, &desk->dx_first);
-    status = hr_setting_foresee(fit, &desk->dx_first, err);
+    hr_setting_derive(fit, &scratch->dx_first, &scratch->dx_rests, &scratch->ordered);
+    hr_setting_derive(fit, &scratch->dx_first, &scratch->dw_rests, &scratch->dw_first);
+    if (is_beaten(w, &scratch->ordered) && is_beaten(w, &scratch->dw_first)) return HR_OK;
+    hr_setting_forget(fit, &scratch->dx_first);
+    status = hr_setting_bound_sets(fit, &scratch->dx_first, err);
     if (status != HR_OK) return status;
-    hr_setting_derive(fit, &desk->dx_first, &desk->dw_rests, &desk->dw_first);
-    status = hr_setting_bound_works(fit, &desk->dw_first, err);
-    if (status == HR_OK) status = hr_fit_explore(w, &desk->dx_first, err);
-    if (status == HR_OK) status = hr_fit_explore(w, &desk->dw_first, err);
-    if (status == HR_OK) status = explore_tiles(w, &desk->dx_first, &desk->dx_rests, err);
-    if (status == HR_OK) status = explore_tiles(w, &desk->dx_first, &desk->dw_rests, err);
+    hr_setting_derive(fit, &scratch->dx_first, &scratch->dw_rests, &scratch->dw_first);
+    status = hr_setting_bound_works(fit, &scratch->dw_first, err);
+    if (status == HR_OK) status = hr_fit_explore(w, &scratch->dx_first, err);
+    if (status == HR_OK) status = hr_fit_explore(w, &scratch->dw_first, err);
+    if (status == HR_OK) status = explore_tiles(w, &scratch->dx_first, &scratch->dx_rests, err);
+    if (status == HR_OK) status = explore_tiles(w, &scratch->dx_first, &scratch->dw_rests, err);
     return status;
 }
 
-/* A micro-batch in the order of what may come of it. */
+/* A micro-batch size with its estimate; the search visits them in order of `guess`. */
 typedef struct {
     int64_t micro;
-    int64_t guess; /* picoseconds: where it is in the order */
-    int64_t bound; /* picoseconds: in either order of dW and dX nothing takes less */
+    int64_t guess; /* picoseconds: the sort key */
+    int64_t bound; /* picoseconds: lower bound over both backward orders */
 } prospect;
 
-/* Of a setting of which the largest and the smallest chunk are known, in both orders of dW and dX:
- * the least time of the one with the least bytes of all, in layers that work with nothing. */
-static int64_t bound_prospect(hr_fit_walk *w, hr_setting *s, const hr_proxy_rest *ordered,
+/* Lower bound over both backward orders for a setting whose largest and smallest chunks are
+ * measured. It combines the least time with the fewest bytes of all, and layers without working
+ * memory. */
+static int64_t bound_prospect(hr_fit_search *w, hr_setting *s, const hr_proxy_rest *ordered,
                               int64_t micro)
 {
     const int64_t rounding_ps = hr_setting_rounding_ps(w->fit, micro) * HR_FIT_CHUNKS_MOST;
@@ -282,10 +288,10 @@ static int64_t bound_prospect(hr_fit_walk *w, hr_setting *s, const hr_proxy_rest
     return bound_setting(w, s);
 }
 
-static hr_status look_at(hr_fit_walk *w, const hr_setting *whole, prospect *p, hr_error *err)
+static hr_status look_at(hr_fit_search *w, const hr_setting *whole, prospect *p, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    hr_setting *s = &fit->desk->ordered;
+    hr_setting *s = &fit->scratch->ordered;
     int64_t chunks[HR_FIT_CHUNKS_MOST];
     hr_proxy_rest ordered[HR_FIT_CHUNKS_MOST];
     const int32_t count = hr_fit_chunks(fit->config, p->micro, chunks);
@@ -296,7 +302,7 @@ static hr_status look_at(hr_fit_walk *w, const hr_setting *whole, prospect *p, h
     hr_status status = hr_setting_find_rests(fit, s, err);
     const bool scales = hr_setting_scale(fit, whole, s);
     if (status == HR_OK && scales && fit->sets[0] == 0)
-        status = hr_setting_price_turns(fit, s, err);
+        status = hr_setting_price_micro_batches(fit, s, err);
     if (status != HR_OK) return status;
     hr_strategy dw_first = s->knobs;
     hr_proxy_slopes ignored;
@@ -316,12 +322,12 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     int64_t micros[HR_FIT_MICROS_MOST];
     prospect prospects[HR_FIT_MICROS_MOST];
     const int32_t count = hr_fit_micros(fit->config, micros);
-    hr_fit_walk w = { .fit = fit, .limit = limit, .found = found, .bound = INT64_MAX };
+    hr_fit_search w = { .fit = fit, .limit = limit, .found = found, .bound = INT64_MAX };
     fit->layers.work = 0;
     w.steps_most = fit->proxy.steps + STEPS_MOST;
-    hr_setting *whole = &fit->desk->whole;
+    hr_setting *whole = &fit->scratch->whole;
     hr_status status = hr_setting_open(fit, micros[0], false, false, whole, err);
-    if (status == HR_OK) status = hr_setting_foresee(fit, whole, err);
+    if (status == HR_OK) status = hr_setting_bound_sets(fit, whole, err);
     if (status != HR_OK) return status;
     for (int32_t m = 0; m < count && status == HR_OK; m++) {
         prospect p = { micros[m], bound_setting(&w, whole), 0 };
@@ -337,8 +343,9 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     if (status == HR_OK) status = explore_consumed(&w, whole, err);
     if (status != HR_OK) return status;
     if (w.any) {
-        /* Layers of which each trains something else are taken for what trains all of it. */
-        const bool is_exact = fit->proxy.trained.alike;
+        /* Layers that train different parameters are costed as if they trained all of them, so
+         * nothing is proven. */
+        const bool is_exact = fit->proxy.trained.uniform;
         found->bound_ps = is_exact ? hr_min(found->step_ps, w.bound) : 0;
         found->proven = is_exact && w.bound == INT64_MAX;
         return HR_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/layer_choice.c - chooses, builds the proxy models of what was chosen, and chooses anew until
- * it stays. */
+/* fit/layer_choice.c - chooses keep-sets, builds the proxy models of the chosen sets, and
+ * repeats until all chosen sets are measured. */
 #include "fit/layer_choice.h"
 
 #include <string.h>
@@ -20,7 +20,8 @@ static int64_t peak_of(const hr_layers_task *task, const hr_proxy_rest *rest,
     return hr_max(peak, kept + rest->head);
 }
 
-/* The fastest chunk and end of a frontier within the task's limit; chunk HR_NONE: none. */
+/* Returns the fastest pair of loss chunk and frontier state within the limit; chunk HR_NONE if
+ * there is none. */
 static hr_fit_choice choose_chunk(const hr_setting *s, int64_t limit,
                                   const hr_layers_state *frontier, int32_t count, int32_t *state)
 {
@@ -36,9 +37,9 @@ static hr_fit_choice choose_chunk(const hr_setting *s, int64_t limit,
     return best;
 }
 
-/* Layer by layer: for models that are their own proxy models, and where counts do not decide. First
- * a coarse look: what it finds is a bound that leaves the exact one little to do. */
-static bool choose_by_layer(hr_fit_walk *w, const hr_setting *s, hr_layers_task *task,
+/* Chooses layer by layer: for models that are their own proxy, and where counts do not decide. A
+ * coarse pass comes first: its result is a bound that prunes most of the exact pass. */
+static bool choose_by_layer(hr_fit_search *w, const hr_setting *s, hr_layers_task *task,
                             hr_fit_choice *best)
 {
     const int64_t rest_ps = hr_setting_least_rest_ps(s), ps_most = task->ps_most;
@@ -62,7 +63,7 @@ static bool choose_by_layer(hr_fit_walk *w, const hr_setting *s, hr_layers_task 
         count = hr_layers_choose(layers, task, HR_LAYERS_STATES, &frontier);
         const hr_fit_choice finer = choose_chunk(s, task->limit, frontier, count, &state);
         if (layers->thinned) w->bound = hr_min(w->bound, hr_max(bound + rest_ps, task->ps_least));
-        /* Where room is short the exact look may lose what the coarse one found. */
+        /* When states are dropped, the exact pass may miss what the coarse pass found. */
         if (finer.chunk != HR_NONE && finer.ps <= best->ps) {
             *best = finer;
             hr_layers_read(layers, task, state, w->fit->trial);
@@ -80,39 +81,39 @@ bool hr_fit_has_no_room(const hr_setting *s, const hr_layers_task *task)
     return !hr_layers_have_room(&least);
 }
 
-/* Among many layers that are alike: by counts, or layer by layer. */
-static bool choose_alike(hr_fit_walk *w, const hr_setting *s, hr_layers_task *task,
-                         hr_fit_choice *best)
+/* Chooses among many equal layers: by counts, or else layer by layer. */
+static bool choose_uniform(hr_fit_search *w, const hr_setting *s, hr_layers_task *task,
+                           hr_fit_choice *best)
 {
     hr_fit *fit = w->fit;
-    hr_uniform_best alike;
+    hr_uniform_best uniform;
     w->looks++;
     if (task->set_count > HR_UNIFORM_SETS_MOST) return choose_by_layer(w, s, task, best);
-    if (hr_uniform_choose(&fit->layers, task, s->rests, s->chunk_count, &alike, fit->trial)) {
-        *best = (hr_fit_choice){ alike.chunk, alike.ps };
-        if (peak_of(task, &s->rests[alike.chunk], fit->trial) <= task->limit) return true;
-    } else if (!alike.out_of_room) {
+    if (hr_uniform_choose(&fit->layers, task, s->rests, s->chunk_count, &uniform, fit->trial)) {
+        *best = (hr_fit_choice){ uniform.chunk, uniform.ps };
+        if (peak_of(task, &s->rests[uniform.chunk], fit->trial) <= task->limit) return true;
+    } else if (!uniform.out_of_room) {
         return false;
     }
     return choose_by_layer(w, s, task, best);
 }
 
-/* The fastest of all, no slower than task->ps_most, written to the fit's trial; false: there is
+/* Writes the fastest choice, at most task->ps_most, to fit->trial. Returns false if there is
  * none. */
-static bool choose(hr_fit_walk *w, const hr_setting *s, hr_layers_task *task, hr_fit_choice *best)
+static bool choose(hr_fit_search *w, const hr_setting *s, hr_layers_task *task, hr_fit_choice *best)
 {
     hr_fit *fit = w->fit;
     hr_parts_best parts;
     if (fit->proxy.depth.exact) return choose_by_layer(w, s, task, best);
     if (hr_fit_has_no_room(s, task)) return false;
-    if (!task->parts->add_up) return choose_alike(w, s, task, best);
+    if (!task->parts->add_up) return choose_uniform(w, s, task, best);
     hr_parts_choose(&fit->layers, task, s->rests, s->chunk_count, &parts, fit->spare);
     if (parts.bound > task->ps_most) return false;
     task->ps_least = parts.bound;
-    if (!parts.found) return choose_alike(w, s, task, best);
-    /* What was found lies in the spare list until nothing is known to be faster. */
+    if (!parts.found) return choose_uniform(w, s, task, best);
+    /* The choice found so far stays in fit->spare until the search for a faster one ends. */
     task->ps_most = parts.ps - 1;
-    if (parts.ps > parts.bound && choose_alike(w, s, task, best)) return true;
+    if (parts.ps > parts.bound && choose_uniform(w, s, task, best)) return true;
     memcpy(fit->trial, fit->spare, (size_t)fit->proxy.depth.layers * sizeof *fit->trial);
     *best = (hr_fit_choice){ parts.chunk, parts.ps };
     return true;
@@ -134,16 +135,16 @@ hr_status hr_fit_confirm(hr_fit *fit, hr_setting *s, const hr_layers_task *task,
         int32_t k = 0;
         while (fit->sets[k] != task->sets[i].recompute_set) k++;
         if (s->known[k] || !(all || is_chosen(fit, i))) continue;
-        const hr_proxy_set thought = s->sets[k];
-        status = hr_setting_know(fit, s, k, err);
-        if (status == HR_OK && !hr_setting_is_within(fit, &thought, &s->sets[k]))
-            status = hr_setting_know_all(fit, s, err);
+        const hr_proxy_set estimate = s->sets[k];
+        status = hr_setting_measure(fit, s, k, err);
+        if (status == HR_OK && !hr_setting_is_within(fit, &estimate, &s->sets[k]))
+            status = hr_setting_measure_all(fit, s, err);
         *changed = true;
     }
     return status;
 }
 
-static void take(hr_fit_walk *w, const hr_setting *s, const hr_layers_task *task,
+static void take(hr_fit_search *w, const hr_setting *s, const hr_layers_task *task,
                  const hr_fit_choice *best, int64_t bytes)
 {
     hr_setting_write(w->fit, s, best->chunk, task->sets, &w->found->strategy);
@@ -152,15 +153,16 @@ static void take(hr_fit_walk *w, const hr_setting *s, const hr_layers_task *task
     w->any = true;
 }
 
-/* By counts of parts a choice takes no longer than a proxy model or two, else as long as many. */
+/* Choices by counts of parts take no longer than a proxy model or two. Other choices take as
+ * long as many proxy models: after this many, all candidates are measured. */
 enum { TRUSTING_LOOKS = 8 };
 
-/* With so many times the work of lists coarse lists end, too, if anything was found. */
+/* Beyond this multiple of the work limit, even coarse lists stop if any strategy was found. */
 enum { SPENT_TIMES = 2 };
 
-/* Whether the search has no work left for a setting. Then all that is known of it is that none of
- * its strategies is faster than the one that computes nothing again. */
-static bool is_spent(hr_fit_walk *w, const hr_setting *s)
+/* True if the work limit leaves nothing for this setting. The bound of its strategies is then
+ * the time without recompute. */
+static bool is_spent(hr_fit_search *w, const hr_setting *s)
 {
     const hr_layers *layers = &w->fit->layers;
     if (!w->any || layers->work / SPENT_TIMES < layers->work_most) return false;
@@ -169,13 +171,13 @@ static bool is_spent(hr_fit_walk *w, const hr_setting *s)
     return true;
 }
 
-hr_status hr_fit_choose_layers(hr_fit_walk *w, hr_setting *s, hr_fit_question *q, hr_error *err)
+hr_status hr_fit_choose_layers(hr_fit_search *w, hr_setting *s, hr_fit_question *q, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    hr_proxy_set *sets = fit->desk->asked;
+    hr_proxy_set *sets = fit->scratch->asked;
     const int32_t looks = w->looks;
     bool changed = true;
-    for (int32_t turn = 0; changed; turn++) {
+    for (int32_t iteration = 0; changed; iteration++) {
         memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
         for (int32_t k = 0; k < fit->set_count && q->times; k++)
             memcpy(sets[k].ps, q->times->sets[k].ps, sizeof sets[k].ps);
@@ -188,7 +190,7 @@ hr_status hr_fit_choose_layers(hr_fit_walk *w, hr_setting *s, hr_fit_question *q
                                     .ps_most = q->ps_most,
                                     .parts = &q->parts };
         q->found = !is_spent(w, s) && choose(w, s, &q->task, &q->best);
-        if (!q->found || turn + 1 == q->turns_most) return HR_OK;
+        if (!q->found || iteration + 1 == q->iterations_most) return HR_OK;
         const hr_status status = hr_fit_confirm(fit, s, &q->task, w->looks - looks > TRUSTING_LOOKS,
                                                 &changed, err);
         if (status != HR_OK) return status;
@@ -196,7 +198,7 @@ hr_status hr_fit_choose_layers(hr_fit_walk *w, hr_setting *s, hr_fit_question *q
     return HR_OK;
 }
 
-hr_status hr_fit_explore(hr_fit_walk *w, hr_setting *s, hr_error *err)
+hr_status hr_fit_explore(hr_fit_search *w, hr_setting *s, hr_error *err)
 {
     hr_fit_found *found = w->found;
     hr_fit_question q = { .limit = w->limit };

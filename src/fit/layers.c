@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/layers.c - Pareto lists of (kept, time), one layer after the other. */
+/* fit/layers.c - builds Pareto lists of (kept, time), layer by layer. */
 #include "fit/layers.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum {
     STATES_ALL = 1 << 19,                /* of all layers together: 12 MiB */
-    COARSE_MERGED = 8 * HR_LAYERS_COARSE /* of one layer while its sets are merged coarsely */
+    COARSE_MERGED = 8 * HR_LAYERS_COARSE /* of one layer, while its sets are merged coarsely */
 };
 
 static int64_t room_of(int32_t layers)
@@ -19,7 +19,7 @@ static int64_t room_of(int32_t layers)
 int64_t hr_layers_bytes(int32_t layers)
 {
     return (room_of(layers) + 3 * HR_LAYERS_STATES) * (int64_t)sizeof(hr_layers_state) +
-           2 * (layers + 1) * (int64_t)sizeof(int64_t) + HR_LAYERS_ALIKE_BYTES + 5 * 64;
+           2 * (layers + 1) * (int64_t)sizeof(int64_t) + HR_LAYERS_UNIFORM_BYTES + 5 * 64;
 }
 
 hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region, hr_error *err)
@@ -30,12 +30,12 @@ hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region, h
     layers->states = hr_region_take(region, layers->most, sizeof *layers->states);
     layers->first = hr_region_take(region, 2 * ((int64_t)count + 1), sizeof *layers->first);
     layers->spare = hr_region_take(region, 3 * HR_LAYERS_STATES, sizeof *layers->spare);
-    layers->alike = hr_region_take(region, HR_LAYERS_ALIKE_BYTES, 1);
-    if (layers->states && layers->first && layers->spare && layers->alike) return HR_OK;
+    layers->uniform = hr_region_take(region, HR_LAYERS_UNIFORM_BYTES, 1);
+    if (layers->states && layers->first && layers->spare && layers->uniform) return HR_OK;
     return hr_fail(err, HR_FAILURE, "out of memory for the search over %d layers", count);
 }
 
-/* a never after b in a frontier: less kept, or as much in less time. */
+/* True if a sorts before b in a frontier: it keeps less, or as much in no more time. */
 static bool comes_first(const hr_layers_state *a, const hr_layers_state *b)
 {
     return a->kept != b->kept ? a->kept < b->kept : a->ps <= b->ps;
@@ -43,15 +43,15 @@ static bool comes_first(const hr_layers_state *a, const hr_layers_state *b)
 
 /* ---- a bound ---- */
 
-/* The lower convex envelope of what sets keep and take in the middle layers. */
+/* The lower convex envelope of (kept, time) of the sets in middle layers. */
 typedef struct {
     int64_t kept[HR_FIT_SETS_MOST], ps[HR_FIT_SETS_MOST];
-    double slope[HR_FIT_SETS_MOST]; /* to the next */
+    double slope[HR_FIT_SETS_MOST]; /* to the next point */
     int32_t count;
 } envelope;
 
-/* True if the point (kept, ps) makes the envelope's last one needless: it lies on or above the line
- * from the one before. */
+/* True if the point (kept, ps) makes the last point of the envelope redundant: the last lies on
+ * or above the line from the point before it to the new one. */
 static bool is_above(const envelope *e, int64_t kept, int64_t ps)
 {
     const int32_t last = e->count - 1;
@@ -71,7 +71,7 @@ static envelope envelope_of(const hr_proxy_set *sets, int32_t set_count, int32_t
     envelope e = { .count = 0 };
     int64_t after = INT64_MIN;
     for (;;) {
-        /* The sets by what they keep; of equals the fastest. */
+        /* Visits the sets by rising kept bytes; of equal ones only the fastest counts. */
         int64_t kept = INT64_MAX, ps = INT64_MAX;
         for (int32_t k = 0; k < set_count; k++) {
             if (sets[k].kept <= after || sets[k].kept > kept) continue;
@@ -103,13 +103,13 @@ static int64_t leanest_of(const hr_layers_task *task)
     return least;
 }
 
-/* What the layers from some one on take at least. */
+/* Lower bound on the cost of the remaining layers. */
 typedef struct {
     const envelope *middle;
-    int64_t room;    /* for what they keep, where the layers below keep nothing */
-    int64_t middles; /* how many of them are middle layers */
-    int64_t ends_ps; /* of the others */
-    int32_t at;      /* of the envelope, by the last that was asked */
+    int64_t room;    /* bytes that they may keep if the layers below keep nothing */
+    int64_t middles; /* number of middle layers among them */
+    int64_t ends_ps; /* time of the other layers */
+    int32_t at;      /* index in the envelope, from the previous query */
 } outlook;
 
 static outlook look_ahead(const hr_layers_task *task, const envelope *middle, int32_t next)
@@ -127,8 +127,8 @@ static outlook look_ahead(const hr_layers_task *task, const envelope *middle, in
     return ahead;
 }
 
-/* Picoseconds, a little below to be safe from rounding; INT64_MAX: too much is kept. Cheap where
- * what is kept rises from one question to the next. */
+/* Returns the bound in picoseconds, lowered slightly to be safe from rounding; INT64_MAX if
+ * `kept` leaves too little room. Fast when `kept` rises from query to query. */
 static int64_t ps_ahead(outlook *ahead, int64_t kept)
 {
     const envelope *e = ahead->middle;
@@ -152,7 +152,7 @@ int64_t hr_layers_bound(const hr_layers_task *task)
 
 /* ---- the lists ---- */
 
-/* Appends unless it is no better than the last. False: no room. */
+/* Appends a state unless the last one is at least as good. Returns false if the list is full. */
 static bool append(hr_layers_state *list, int32_t *count, const hr_layers_state *state)
 {
     if (*count && list[*count - 1].ps <= state->ps) return true;
@@ -161,7 +161,7 @@ static bool append(hr_layers_state *list, int32_t *count, const hr_layers_state 
     return true;
 }
 
-/* The states before with a set added, as far as they can end well. */
+/* Adds one set to every previous state. Drops states that cannot end within the limits. */
 static int32_t extend(outlook *ahead, int64_t ps_most, const hr_layers_state *before,
                       int32_t before_count, const hr_layers_state *added, hr_layers_state *to)
 {
@@ -177,7 +177,7 @@ static int32_t extend(outlook *ahead, int64_t ps_most, const hr_layers_state *be
     return count;
 }
 
-/* Merges two frontiers. */
+/* Merges two frontiers into one. */
 static int32_t merge(const hr_layers_state *a, int32_t a_count, const hr_layers_state *b,
                      int32_t b_count, hr_layers_state *to, bool *thinned)
 {
@@ -191,7 +191,7 @@ static int32_t merge(const hr_layers_state *a, int32_t a_count, const hr_layers_
     return count;
 }
 
-/* States of `before` that leave room for so much work: those in front. */
+/* Returns how many states, counted from the front, leave room for `work`. */
 static int32_t fitting(const hr_layers_state *before, int32_t count, int64_t limit, int64_t work)
 {
     int32_t low = 0, high = count;
@@ -203,7 +203,7 @@ static int32_t fitting(const hr_layers_state *before, int32_t count, int64_t lim
     return low;
 }
 
-/* Of more than `most` states keeps some, evenly, and both ends. */
+/* Reduces a list to `most` states at even intervals, including both ends. */
 static int32_t thin(hr_layers_state *list, int32_t count, int32_t most, bool *thinned)
 {
     if (count <= most) return count;
@@ -226,7 +226,7 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
     for (int32_t l = 0; l < depth; l++) {
         const int32_t place = hr_proxy_place(task->proxy, l);
         outlook ahead = look_ahead(task, &middle, l + 1);
-        /* What room is left is shared by the layers that come, so that none starves. */
+        /* Divides the remaining room among the remaining layers, so that every layer gets some. */
         const int64_t wanted = hr_layers_spent(layers) ? hr_min(states_most, HR_LAYERS_COARSE)
                                                        : states_most;
         const int64_t share = hr_min((layers->most - used) / (depth - l), wanted);
@@ -271,7 +271,7 @@ void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t
     }
 }
 
-/* Indices of sets by what they keep; of equals the first. */
+/* Sorts indices of sets by kept bytes; the order of equal ones stays. */
 static void sort_by_kept(const hr_proxy_set *sets, int32_t set_count, uint16_t *order)
 {
     for (int32_t k = 0; k < set_count; k++) {
@@ -281,7 +281,8 @@ static void sort_by_kept(const hr_proxy_set *sets, int32_t set_count, uint16_t *
     }
 }
 
-/* Keeping least below is never worse for the layers above. */
+/* Tells whether some choice is within the limit. Each layer takes the set with the fewest kept
+ * bytes whose work fits: keeping less below never hurts the layers above. */
 static bool possible(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t set_count,
                      const uint16_t *order, const hr_proxy_slopes *slopes, int64_t head,
                      int64_t limit, uint16_t *chosen)
@@ -337,7 +338,7 @@ static bool beats(const hr_proxy_model *proxy, const hr_proxy_set *a, const hr_p
     return true;
 }
 
-/* So that what beats a set comes before it: equal sets stay in their order. */
+/* Sorts a set that beats another before it; equal sets keep their order. */
 static int compare_sets(const hr_proxy_model *proxy, const hr_proxy_set *a, const hr_proxy_set *b)
 {
     if (a->kept != b->kept) return a->kept < b->kept ? -1 : 1;
@@ -350,7 +351,7 @@ static int compare_sets(const hr_proxy_model *proxy, const hr_proxy_set *a, cons
     return 0;
 }
 
-/* Merges sorted runs of indices, each twice as long as those before. */
+/* Merge sort of indices, bottom-up. */
 static void sort_sets(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t count,
                       uint16_t *order)
 {
@@ -371,8 +372,8 @@ static void sort_sets(const hr_proxy_model *proxy, const hr_proxy_set *sets, int
     }
 }
 
-/* What beats a set beats all that this one beats, so those that are left say all; mostly the one
- * that beat the last beats this one, too. */
+/* Beating is transitive, so comparing with the remaining sets is enough. The set that beat the
+ * previous one often beats this one too, so it is tried first. */
 int32_t hr_layers_prune(const hr_proxy_model *proxy, hr_proxy_set *sets, int32_t set_count)
 {
     uint16_t order[HR_FIT_SETS_MOST], left[HR_FIT_SETS_MOST];

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/least.c - the least floor of all: knobs at their ends, layers by halving. */
+/* fit/least.c - finds the smallest floor: knobs at the ends of their ranges, layers by binary
+ * search. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "fit/layer_choice.h"
 
-enum { WAYS = 4 }; /* orders of dW and dX, lifetimes of gradients */
+enum { WAYS = 4 }; /* backward orders times gradient release on or off */
 
-/* Bytes fall with the size of a cut, so the ends of each list are enough. */
+/* Reduces a list to its first and last value. Bytes fall with the size of a cut, so these two
+ * are enough. */
 static int32_t ends(int64_t *list, int32_t count)
 {
     if (count > 2) list[1] = list[count - 1];
     return (int32_t)hr_min(count, 2);
 }
 
-/* Lowers what was found to the least floor with one chunk; proxy models of what is chosen on trust
- * are built. */
+/* Lowers `found` to the smallest floor with one chunk. Builds the proxy models of chosen sets
+ * that are only bounded. */
 static hr_status lower_floor(hr_fit *fit, hr_setting *s, int32_t chunk, hr_fit_found *found,
                              hr_error *err)
 {
-    hr_proxy_set *sets = fit->desk->asked;
+    hr_proxy_set *sets = fit->scratch->asked;
     hr_layers_task task = { .proxy = &fit->proxy, .sets = sets, .slopes = &s->slopes };
     for (bool changed = true; changed;) {
         memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
@@ -31,14 +33,14 @@ static hr_status lower_floor(hr_fit *fit, hr_setting *s, int32_t chunk, hr_fit_f
         const hr_status status = hr_fit_confirm(fit, s, &task, false, &changed, err);
         if (status != HR_OK) return status;
         if (changed) continue;
-        hr_setting_write(fit, s, chunk, fit->desk->asked, &found->strategy);
+        hr_setting_write(fit, s, chunk, fit->scratch->asked, &found->strategy);
         found->floor_bytes = least;
     }
     return HR_OK;
 }
 
-/* `base`: the same micro-batch without tiles, all sets foreseen; `rests`: with some order and
- * lifetime of gradients. */
+/* Lowers `found` over all tiles and chunks. `base` is the same micro-batch without tiles, with
+ * bounds for all sets; `rests` has the backward order and gradient release to use. */
 static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting *rests,
                           hr_fit_found *found, hr_error *err)
 {
@@ -49,7 +51,7 @@ static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting 
                                     hr_fit_attention_tiles(fit->config, micro, attention));
     hr_status status = HR_OK;
     for (int32_t i = mlps * attentions - 1; i >= 0 && status == HR_OK; i--) {
-        hr_setting *s = &fit->desk->tiled;
+        hr_setting *s = &fit->scratch->tiled;
         hr_setting_derive(fit, base, rests, s);
         s->knobs.mlp_tile = mlp[i / attentions];
         s->knobs.attention_tile = attention[i % attentions];
@@ -60,7 +62,7 @@ static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting 
     return status;
 }
 
-/* Everything but the sets, with the largest chunk and the smallest. */
+/* Fills in everything but the sets, with the largest and the smallest chunk. */
 static hr_status open_ends(hr_fit *fit, int64_t micro, int32_t way, hr_setting *s, hr_error *err)
 {
     hr_setting_clear(fit, s);
@@ -71,7 +73,7 @@ static hr_status open_ends(hr_fit *fit, int64_t micro, int32_t way, hr_setting *
     return hr_setting_find_rests(fit, s, err);
 }
 
-/* Whatever the layers do. */
+/* Lower bound on the floor for any choice of the layers. */
 static int64_t bound_of(const hr_setting *s)
 {
     int64_t bound = INT64_MAX;
@@ -80,17 +82,18 @@ static int64_t bound_of(const hr_setting *s)
     return bound;
 }
 
-/* A micro-batch with an order and a lifetime of gradients, and what its floors are not below. */
+/* A micro-batch size with a backward order and gradient release, and a lower bound on its
+ * floors. */
 typedef struct {
     int64_t micro, bound;
     int32_t way;
 } prospect;
 
-/* In the order of what may come of them. Returns how many. */
+/* Lists the prospects by rising bound. Writes their number to *count. */
 static hr_status list_prospects(hr_fit *fit, prospect *list, int32_t *count, hr_error *err)
 {
     int64_t micros[HR_FIT_MICROS_MOST];
-    hr_setting *s = &fit->desk->ordered;
+    hr_setting *s = &fit->scratch->ordered;
     *count = 0;
     for (int32_t m = ends(micros, hr_fit_micros(fit->config, micros)) - 1; m >= 0; m--)
         for (int32_t way = 0; way < WAYS; way++) {
@@ -108,8 +111,8 @@ static hr_status list_prospects(hr_fit *fit, prospect *list, int32_t *count, hr_
 hr_status hr_fit_least(hr_fit *fit, int64_t most, hr_fit_found *found, hr_error *err)
 {
     prospect list[2 * WAYS];
-    hr_setting *base = &fit->desk->whole, *other = &fit->desk->ordered;
-    int64_t foreseen = 0;
+    hr_setting *base = &fit->scratch->whole, *other = &fit->scratch->ordered;
+    int64_t bounded_micro = 0;
     int32_t count = 0;
     hr_status status = list_prospects(fit, list, &count, err);
     if (status != HR_OK) return status;
@@ -122,10 +125,10 @@ hr_status hr_fit_least(hr_fit *fit, int64_t most, hr_fit_found *found, hr_error 
     for (int32_t i = 0; i < count && status == HR_OK; i++) {
         const prospect *p = &list[i];
         if (p->bound >= found->floor_bytes) break;
-        if (foreseen != p->micro) {
-            foreseen = p->micro;
+        if (bounded_micro != p->micro) {
+            bounded_micro = p->micro;
             status = open_ends(fit, p->micro, 0, base, err);
-            if (status == HR_OK) status = hr_setting_foresee(fit, base, err);
+            if (status == HR_OK) status = hr_setting_bound_sets(fit, base, err);
         }
         if (status == HR_OK && p->way) status = open_ends(fit, p->micro, p->way, other, err);
         if (status == HR_OK) status = least_of(fit, base, p->way ? other : base, found, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/parts.c - Pareto lists of (bytes too many, time) over bundles of layers that drop a part. */
+/* fit/parts.c - builds Pareto lists of (excess bytes, time) over bundles of layers that
+ * recompute a part. */
 #include "fit/parts.h"
 
 #include <math.h>
@@ -9,20 +10,21 @@
 
 enum {
     BUNDLES_MOST = HR_FIT_PARTS_MOST * 32, /* of 1, 2, 4 ... layers */
-    GAP_FIRST = 1 << 18, /* the first guess: the bound is missed by this part of itself */
+    /* the first guess: the best time exceeds the bound by this fraction of it */
+    GAP_FIRST = 1 << 18,
     GAP_GROWTH = 8,
     SHRINKS_MOST = 3
 };
 
-/* A part recomputed in so many layers more, or not. */
+/* The option to recompute a part in `layers` more layers. */
 typedef struct {
     int32_t part;
     int64_t layers, saved, ps;
 } bundle;
 
-/* Bundles to come that are worth the same: a line of a convex function of bytes to be saved. */
+/* The remaining bundles of one part: one line of a convex function of the bytes to save. */
 typedef struct {
-    int64_t saved, ps; /* of all lines before */
+    int64_t saved, ps; /* sums over the previous lines */
     double slope;
 } line;
 
@@ -33,14 +35,14 @@ typedef struct {
     int64_t ps_most;
     bundle bundles[BUNDLES_MOST];
     int32_t bundle_count;
-    int32_t by_price[HR_FIT_PARTS_MOST], priced; /* parts, what a byte costs rises */
-    int64_t to_come[HR_FIT_PARTS_MOST];          /* layers that may still drop each part */
+    int32_t by_price[HR_FIT_PARTS_MOST], priced; /* parts by rising time per byte saved */
+    int64_t to_come[HR_FIT_PARTS_MOST];          /* layers that may still recompute each part */
     line lines[HR_FIT_PARTS_MOST + 1];
     int32_t line_count, at;
     hr_layers_state *nodes, *lists[2];
     int64_t node_count, node_most, list_most;
-    int32_t ends[HR_FIT_SETS_MOST * HR_FIT_CHUNKS_MOST]; /* of the first nodes */
-    hr_layers *layers;                                   /* that count the work */
+    int32_t ends[HR_FIT_SETS_MOST * HR_FIT_CHUNKS_MOST]; /* chunk and last set of each root node */
+    hr_layers *layers;                                   /* where visited states are counted */
     bool out_of_room;
 } search;
 
@@ -76,9 +78,10 @@ void hr_parts_of(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t 
     }
 }
 
-/* ---- what is to come */
+/* ---- bounds on the remaining bundles */
 
-/* Parts that save bytes; one that saves none has no price. */
+/* Sorts the parts that save bytes by their price: time per byte. A part that saves none has no
+ * price. */
 static void sort_by_price(search *s)
 {
     const hr_parts *all = s->task->parts;
@@ -115,8 +118,9 @@ static void look_ahead(search *s)
     s->lines[s->line_count] = (line){ saved, ps, 0 };
 }
 
-/* Picoseconds to come, a little below to be safe from rounding; INT64_MAX: too much is kept. Bytes
- * may not fall from one question to the next. */
+/* Returns a lower bound on the time of saving `bytes` with the remaining bundles, lowered
+ * slightly to be safe from rounding; INT64_MAX if they cannot save enough. `bytes` must not fall
+ * from query to query. */
 static inline int64_t ps_ahead(search *s, int64_t bytes)
 {
     if (bytes <= 0) return 0;
@@ -129,7 +133,7 @@ static inline int64_t ps_ahead(search *s, int64_t bytes)
 
 /* ---- the lists */
 
-/* A chunk and the last layer's set in one number. */
+/* Encodes a chunk and the set of the last layer in one number. */
 static int32_t end_of(int32_t chunk, int32_t set)
 {
     return chunk * HR_FIT_SETS_MOST + set;
@@ -145,7 +149,8 @@ static int32_t add_node(search *s, int32_t from, int32_t what)
     return (int32_t)s->node_count++;
 }
 
-/* Adds a state unless one that keeps no more takes no longer; bytes rise and time falls. */
+/* Adds a state unless another one is at least as good in both bytes and time. Along the list,
+ * bytes rise and time falls. */
 static int32_t put(search *s, int32_t count, const hr_layers_state *state)
 {
     hr_layers_state *list = s->lists[0];
@@ -163,8 +168,8 @@ static int32_t put(search *s, int32_t count, const hr_layers_state *state)
     return count + 1 - (high - low);
 }
 
-/* Bytes too many and time with every last layer and every chunk, where nothing else is recomputed.
- */
+/* Lists excess bytes and time of every last layer and every chunk, when no other layer
+ * recomputes anything. */
 static int32_t start(search *s)
 {
     const hr_layers_task *task = s->task;
@@ -190,7 +195,7 @@ static int32_t start(search *s)
     return count;
 }
 
-/* The states with the bundle and without it. */
+/* Extends the list: every state with the bundle and without it. */
 static int64_t add_bundle(search *s, int32_t b, int64_t old_count)
 {
     const bundle *more = &s->bundles[b];
@@ -224,7 +229,8 @@ static int64_t add_bundle(search *s, int32_t b, int64_t old_count)
     return count;
 }
 
-/* Parts whose price is far from what a byte is worth first: there the fewest choices are open. */
+/* Splits the parts into bundles. Parts whose price is far from `worth`, the value of a byte,
+ * come first: they leave the fewest open choices. */
 static void bundle_up(search *s, double worth)
 {
     const hr_parts *all = s->task->parts;
@@ -240,7 +246,8 @@ static void bundle_up(search *s, double worth)
     for (int32_t i = 0; i < all->count; i++) {
         const int32_t p = order[i];
         int64_t left = s->task->proxy->depth.layers - 1;
-        /* Each is at most one more than all that follow: every number of layers can be made. */
+        /* Each bundle is at most one more than the sum of those after it, so every number of
+         * layers can be reached. */
         for (int64_t size; left > 0 && all->parts[p].saved > 0; left -= size) {
             size = (left + 1) / 2;
             s->bundles[s->bundle_count++] = (bundle){ p, size, size * all->parts[p].saved,
@@ -262,7 +269,7 @@ static bool run(search *s, hr_layers_state *best)
         count = add_bundle(s, b, count);
     }
     if (s->out_of_room || count == 0) return false;
-    if (s->bundle_count == 0) { /* nothing saves bytes */
+    if (s->bundle_count == 0) { /* no part saves bytes */
         while (count && s->lists[0][count - 1].kept > 0) count--;
         if (count == 0) return false;
     }
@@ -272,7 +279,8 @@ static bool run(search *s, hr_layers_state *best)
 
 /* ---- the layers */
 
-/* Index of the set that drops so much, or of one that beats it in all but work. */
+/* Returns the index of the set with exactly these parts, or of one that beats it in all but
+ * work; HR_NONE if there is none. */
 static int32_t set_of(const hr_layers_task *task, hr_intermediates recompute_set, int64_t kept,
                       int64_t ps)
 {
@@ -285,8 +293,9 @@ static int32_t set_of(const hr_layers_task *task, hr_intermediates recompute_set
     return found;
 }
 
-/* Those that drop most below: they leave least to those above. The bytes that are too many, 0: none
- * are; INT64_MAX: there is no such set. */
+/* Assigns sets to layers, those that recompute most at the bottom: they leave the least to the
+ * layers above. Returns the bytes by which the peak exceeds the limit, 0 if it does not, or
+ * INT64_MAX if a set is missing. */
 static int64_t lay_out(const search *s, const hr_layers_state *best, int64_t limit,
                        hr_parts_best *result, uint16_t *chosen)
 {
@@ -341,9 +350,10 @@ static int64_t bound_of(search *s, double *worth)
     return least;
 }
 
-_Static_assert(sizeof(search) <= HR_LAYERS_ALIKE_BYTES, "the search has its place in hr_layers");
+_Static_assert(sizeof(search) <= HR_LAYERS_UNIFORM_BYTES, "the search has its place in hr_layers");
 
-/* The fastest in counts within the limit less `shrink`; false: not known, *bound is what is. */
+/* Finds the fastest choice in counts within the task's limit. Returns false if there is none or
+ * it is unknown; *bound is then what is proven. */
 static bool solve(search *s, int64_t ps_most, hr_layers_state *state, int64_t *bound)
 {
     double worth = 0;
@@ -369,7 +379,7 @@ static bool solve(search *s, int64_t ps_most, hr_layers_state *state, int64_t *b
 void hr_parts_choose(hr_layers *layers, const hr_layers_task *task, const hr_proxy_rest *rests,
                      int32_t rest_count, hr_parts_best *best, uint16_t *chosen)
 {
-    search *s = layers->alike;
+    search *s = layers->uniform;
     hr_layers_task shrunk = *task;
     hr_layers_state state;
     *best = (hr_parts_best){ .bound = 0 };
@@ -384,12 +394,13 @@ void hr_parts_choose(hr_layers *layers, const hr_layers_task *task, const hr_pro
     s->lists[1] = s->lists[0] + s->list_most;
     sort_by_price(s);
     if (!solve(s, task->ps_most, &state, &best->bound)) return;
-    /* Where work is too much, the same within less: what comes of it is no bound, but a choice. */
-    for (int32_t turn = 0;; turn++) {
+    /* If working memory exceeds the limit, solves again with a smaller limit. That result is a
+     * choice, but no bound. */
+    for (int32_t iteration = 0;; iteration++) {
         int64_t bound;
         const int64_t over = lay_out(s, &state, task->limit, best, chosen);
         best->found = over == 0 && best->ps <= task->ps_most;
-        if (over == 0 || over == INT64_MAX || turn == SHRINKS_MOST) return;
+        if (over == 0 || over == INT64_MAX || iteration == SHRINKS_MOST) return;
         shrunk.limit -= over;
         if (!solve(s, task->ps_most, &state, &bound)) return;
     }

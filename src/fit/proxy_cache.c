@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/proxy_cache.c - a hash table that is never full: past its limit nothing more is kept. */
+/* fit/proxy_cache.c - a hash table that never fills up: beyond its limit, new results are
+ * dropped. */
 #include "fit/proxy_cache.h"
 
 #include <string.h>
@@ -58,7 +59,7 @@ void hr_proxy_cache_use(hr_proxy_cache *cache, const hr_config *config)
     cache->config = *config;
 }
 
-/* Of padding there is none. */
+/* Keys are hashed and compared as bytes, so they must not have padding. */
 _Static_assert(sizeof(hr_proxy_key) == 4 * sizeof(int64_t) + 6 * sizeof(int32_t),
                "as it is hashed");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/proxy_model.c - builds small models and looks at them. */
+/* fit/proxy_model.c - builds small proxy models and measures their live bytes and time. */
 #include "fit/proxy_model.h"
 
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "plan/compile.h"
 #include "plan/lifetimes.h"
 
-enum { VALUES_MOST = 24 }; /* of a layer that may be recomputed, alive at one step */
+enum { VALUES_MOST = 24 }; /* recomputable values of a layer that are live at one step */
 
-/* A program, and the tables of building it. */
+/* Bytes of a program and of the tables that building it needs. */
 static int64_t model_bytes(const hr_config *small)
 {
     const hr_model_limits limits = hr_model_limits_of(small);
@@ -22,7 +22,7 @@ static int64_t model_bytes(const hr_config *small)
            8 * 64;
 }
 
-/* As deep as a proxy model may be. */
+/* The config with the depth of the largest proxy model. */
 static hr_config small_of(const hr_config *config)
 {
     hr_config small = *config;
@@ -42,7 +42,7 @@ int64_t hr_proxy_bytes(const hr_config *config)
     return config->train.freeze[0] ? hr_max(proxies, model_bytes(config)) : proxies;
 }
 
-/* The section of a step: the child of loop 0 that holds it. */
+/* Returns the section of a step: the child of loop 0 that contains it. */
 static int32_t section_of(const hr_program *program, int32_t s)
 {
     int32_t loop = program->steps[s].loop;
@@ -55,14 +55,14 @@ static void raise(int64_t *most, int64_t bytes)
     *most = hr_max(*most, bytes);
 }
 
-/* What is too large to be timed is as slow as all else that is. */
+/* Adds with saturation: times that are too large all count as equally slow. */
 static void add(int64_t *sum, int64_t ps)
 {
     *sum = ps > INT64_MAX - *sum ? INT64_MAX : *sum + ps;
 }
 
-/* The place of a step's layer. What layers do that no gradient reaches belongs to the first place:
- * they are cut as it is, and nothing is kept below it either. */
+/* Returns the place of a step's layer. Layers that no gradient reaches count as the first place:
+ * they use the same tiles and chunks, and nothing is kept below them. */
 static int32_t place_of(const hr_proxy_model *proxy, const hr_step *step)
 {
     return (int32_t)hr_max(step->layer - proxy->trained.frozen_in_proxy, 0);
@@ -90,8 +90,8 @@ static bool is_training(const hr_program *program, int32_t section)
     return !strcmp(name, "step") || !strcmp(name, "norm");
 }
 
-/* Whose steps are priced: of a proxy model that says what one of them takes the others are known.
- */
+/* Which steps are timed. A proxy model that measures one group does not need the times of the
+ * other. */
 typedef enum { PRICE_LAYERS, PRICE_REST } prices;
 
 static void take_census(const hr_proxy_model *proxy, const hr_program *program,
@@ -124,7 +124,8 @@ static void take_census(const hr_proxy_model *proxy, const hr_program *program,
     }
 }
 
-/* The model before any pass, built once for each micro-batch, in the caller's region. */
+/* Assembles the model before any pass and copies it to the caller's region. Each micro-batch
+ * size is assembled only once. */
 static hr_status begin(hr_proxy_model *proxy, const hr_config *config, int64_t sequences,
                        hr_program *program, hr_error *err)
 {
@@ -153,10 +154,10 @@ static hr_status begin(hr_proxy_model *proxy, const hr_config *config, int64_t s
     return HR_OK;
 }
 
-/* Bytes that the layers take which no gradient reaches and the proxy model lacks: they have weights
- * alone, and these are always there. */
-static int64_t still_bytes(const hr_proxy_model *proxy, const hr_program *program,
-                           const hr_plan *plan)
+/* Bytes of the frozen layers that the proxy model lacks. They have only weights, and those are
+ * always live. */
+static int64_t frozen_bytes(const hr_proxy_model *proxy, const hr_program *program,
+                            const hr_plan *plan)
 {
     int64_t bytes = 0;
     for (int32_t b = 0; b < plan->buffer_count; b++) {
@@ -168,9 +169,9 @@ static int64_t still_bytes(const hr_proxy_model *proxy, const hr_program *progra
     return (proxy->trained.frozen - proxy->trained.frozen_in_proxy) * bytes;
 }
 
-/* Counts the table of gradient norms at its size in the whole model. It lives through most of a
- * section, and only in some sections: growth from three layers to four would miss it where the peak
- * lies in another section. */
+/* Counts the table of gradient norms at its size in the whole model. It is live during most of a
+ * section, and only in some sections: growth from three layers to four would miss it when the
+ * peak is in another section. */
 static void add_norm_parts(const hr_proxy_model *proxy, const hr_program *program,
                            const hr_plan *plan, int32_t layers, int64_t *alive)
 {
@@ -185,11 +186,11 @@ static void add_norm_parts(const hr_proxy_model *proxy, const hr_program *progra
     }
 }
 
-/* Builds a proxy model of so many layers that all drop the same, and what is alive at its steps;
- * the caller gives the room back. */
-static hr_status raise_twin(hr_proxy_model *proxy, const hr_strategy *knobs,
-                            hr_intermediates recompute_set, int32_t layers, hr_program *program,
-                            hr_plan *plan, int64_t **alive, hr_error *err)
+/* Builds a proxy model of `layers` layers with one keep-set, and its live bytes by step. The
+ * caller resets the region. */
+static hr_status build_proxy(hr_proxy_model *proxy, const hr_strategy *knobs,
+                             hr_intermediates recompute_set, int32_t layers, hr_program *program,
+                             hr_plan *plan, int64_t **alive, hr_error *err)
 {
     hr_intermediates sets[HR_PROXY_FROZEN_MOST + HR_PROXY_LAYERS_MOST] = { 0 };
     hr_config config = *proxy->config;
@@ -209,7 +210,7 @@ static hr_status raise_twin(hr_proxy_model *proxy, const hr_strategy *knobs,
     if (!*alive)
         return hr_fail(err, HR_FAILURE, "out of memory for the search over %d layers", layers);
     hr_lifetimes_alive(program, plan, *alive);
-    const int64_t missing = still_bytes(proxy, program, plan);
+    const int64_t missing = frozen_bytes(proxy, program, plan);
     for (int32_t s = 0; s < program->step_count; s++) (*alive)[s] += missing;
     add_norm_parts(proxy, program, plan, layers, *alive);
     proxy->built++;
@@ -242,8 +243,8 @@ static hr_status look(hr_proxy_model *proxy, const hr_strategy *knobs,
     hr_program program;
     hr_plan plan;
     int64_t *alive = NULL;
-    const hr_status status = raise_twin(proxy, knobs, recompute_set, layers, &program, &plan,
-                                        &alive, err);
+    const hr_status status = build_proxy(proxy, knobs, recompute_set, layers, &program, &plan,
+                                         &alive, err);
     if (status == HR_OK) {
         take_census(proxy, &program, alive, wanted, c);
         hr_proxy_cache_put(proxy->cache, &key, c);
@@ -252,13 +253,13 @@ static hr_status look(hr_proxy_model *proxy, const hr_strategy *knobs,
     return status;
 }
 
-/* What trains, of the model itself: where nothing is frozen it is all. */
+/* Finds out which parameters of the model train. Without frozen parameters it is all of them. */
 static hr_status survey(const hr_config *config, hr_region *region, hr_trained *trained,
                         hr_error *err)
 {
     const int64_t kept = region->used;
     hr_program program;
-    *trained = (hr_trained){ .layers = UINT64_MAX, .alike = true };
+    *trained = (hr_trained){ .layers = UINT64_MAX, .uniform = true };
     if (!config->train.freeze[0]) return HR_OK;
     const hr_status status = hr_model_assemble(config, 1, region, &program, err);
     if (status == HR_OK) *trained = hr_trained_of(&program, (int32_t)config->model.n_layers);
@@ -310,7 +311,7 @@ int64_t hr_proxy_work(const hr_proxy_model *proxy, const hr_proxy_set *set,
     return most;
 }
 
-/* So that all layers and the rest together fit. */
+/* Upper limit of one time, so that the sum over all layers and the rest does not overflow. */
 static int64_t ps_most(const hr_proxy_model *proxy)
 {
     return INT64_MAX / (proxy->depth.layers + 2);
@@ -343,15 +344,16 @@ hr_status hr_proxy_set_of(hr_proxy_model *proxy, const hr_strategy *knobs,
     return HR_OK;
 }
 
-/* ---- bounds for sets whose proxy models are not built */
+/* ---- bounds for sets without proxy models */
 
-/* A step of a layer, taken apart by what a set decides. */
+/* The live bytes of one step of a layer, split by what a set decides. */
 typedef struct {
-    int64_t base; /* bytes alive whatever the set */
+    int64_t base; /* live bytes with any set */
     struct {
-        hr_intermediates kinds; /* what lies there; kept only if none of it is recomputed */
+        /* values in this storage; kept only if none of them is recomputed */
+        hr_intermediates kinds;
         int32_t storage;
-        int64_t kept, again; /* bytes if it is kept, if not */
+        int64_t kept, again; /* bytes if kept; bytes if recomputed */
     } values[VALUES_MOST];
     int32_t count;
 } outline;
@@ -363,7 +365,7 @@ static bool reads(const hr_step *step, int32_t tensor)
     return false;
 }
 
-/* Two values in one storage count once, and only if both are kept. */
+/* Adds a value. Two values in one storage count once, and are kept only if both are. */
 static void put_value(outline *o, const hr_buffer *buffer, hr_intermediates kinds, bool again)
 {
     for (int32_t i = 0; i < o->count; i++)
@@ -380,7 +382,7 @@ static void put_value(outline *o, const hr_buffer *buffer, hr_intermediates kind
     o->values[o->count++].again = again ? buffer->bytes : 0;
 }
 
-/* Buffers of what may be recomputed. Returns how many. */
+/* Lists the buffers of recomputable values. Returns how many. */
 static int32_t list_droppable(const hr_program *program, const hr_plan *plan, int32_t *list)
 {
     int32_t count = 0;
@@ -416,8 +418,8 @@ static int64_t alive_without(const outline *o, hr_intermediates recompute_set)
     return bytes;
 }
 
-/* True if the sets are all there are, in the order of hr_fit_sets: set k drops what the two sets
- * k & (k - 1) and k & -k drop together. */
+/* True if the sets are complete and in the order of hr_fit_sets: set k recomputes the union of
+ * the sets k & (k - 1) and k & -k. */
 static bool are_all(const hr_proxy_set *sets, int32_t count)
 {
     for (int32_t k = 1; k < count; k++) {
@@ -428,8 +430,8 @@ static bool are_all(const hr_proxy_set *sets, int32_t count)
     return true;
 }
 
-/* Bytes alive with each set. Where they are all there are, set k drops the parts that are its bits,
- * and what lies in one part alone adds up. */
+/* Computes the live bytes with each set. When the sets are complete, the bits of k are the parts
+ * of set k, and values that belong to one part add up. */
 static void alive_with(const outline *o, const hr_proxy_set *sets, int32_t count, bool all,
                        int64_t *alive)
 {
@@ -454,7 +456,8 @@ static void alive_with(const outline *o, const hr_proxy_set *sets, int32_t count
     }
 }
 
-/* Lists are of sets[0], which drops nothing. */
+/* Computes lower bounds on the work of all sets from the program of sets[0], which recomputes
+ * nothing. */
 static void bound_works(const hr_proxy_model *proxy, const hr_program *program, const hr_plan *plan,
                         const int64_t *alive, int32_t *list, bool tiled, const hr_proxy_set *sets,
                         int32_t count, hr_proxy_works most)
@@ -467,7 +470,8 @@ static void bound_works(const hr_proxy_model *proxy, const hr_program *program, 
         const hr_step *step = &program->steps[s];
         if (step->layer == HR_NONE || !is_training(program, section_of(program, s))) continue;
         const bool is_frozen = step->layer <
-                               proxy->trained.frozen_in_proxy; /* sets change nothing there */
+                               /* sets change nothing in frozen layers */
+                               proxy->trained.frozen_in_proxy;
         const int32_t place = place_of(proxy, step), pass = step->direction == HR_DIR_BACKWARD;
         const outline o = outline_of(program, plan, list, is_frozen ? 0 : droppable, s,
                                      alive[s] - place * sets[0].kept, tiled);
@@ -503,8 +507,8 @@ hr_status hr_proxy_works_of(hr_proxy_model *proxy, const hr_strategy *knobs,
         take_works(*known_works, known, count, sets);
         return HR_OK;
     }
-    const hr_status status = raise_twin(proxy, knobs, 0, proxy->depth.places, &program, &plan,
-                                        &alive, err);
+    const hr_status status = build_proxy(proxy, knobs, 0, proxy->depth.places, &program, &plan,
+                                         &alive, err);
     int32_t *list = NULL;
     if (status == HR_OK) list = hr_region_take(proxy->region, plan.buffer_count, sizeof *list);
     if (list) {
@@ -523,8 +527,9 @@ hr_status hr_proxy_works_of(hr_proxy_model *proxy, const hr_strategy *knobs,
     return status;
 }
 
-/* The backward pass reads it, or all that do make values that are recomputed with it. */
-static bool stands_alone(const hr_program *program, int32_t tensor)
+/* True if backward reads the tensor, or if all its forward readers make values that are
+ * recomputed together with it. */
+static bool is_independent(const hr_program *program, int32_t tensor)
 {
     const hr_intermediates own = program->tensors[tensor].intermediates;
     bool needed = false, apart = true;
@@ -551,13 +556,13 @@ bool hr_proxy_adds_up(const hr_proxy_model *proxy)
             if (program->tensors[t].intermediates &&
                 program->tensors[t].layer == proxy->trained.frozen_in_proxy &&
                 program->tensors[t].home == section)
-                add_up &= stands_alone(program, t);
+                add_up &= is_independent(program, t);
     }
     hr_proxy_cache_put_adds_up(proxy->cache, add_up);
     return add_up;
 }
 
-/* What each layer beyond three adds. */
+/* What each layer beyond the third adds. */
 typedef struct {
     hr_proxy_slopes slopes;
     int64_t head, before, after, rest_ps;
@@ -594,8 +599,8 @@ static hr_proxy_rest rest_at(const hr_proxy_census *c, const growth *g, int64_t 
     return rest;
 }
 
-/* Layers add the same whatever the chunk: where the first and the last agree, so do those between
- * them. */
+/* The growth per layer usually does not depend on the chunk: if it is equal for the first and
+ * the last chunk, it is taken to be equal for those between. */
 hr_status hr_proxy_rests_of(hr_proxy_model *proxy, const hr_strategy *knobs,
                             hr_intermediates recompute_set, const int64_t *chunks, int32_t count,
                             hr_proxy_rest *rests, hr_proxy_slopes *slopes, hr_error *err)
@@ -604,7 +609,7 @@ hr_status hr_proxy_rests_of(hr_proxy_model *proxy, const hr_strategy *knobs,
     growth first = { .head = 0 };
     bool agree = beyond == 0;
     for (int32_t i = 0; i < count; i++) {
-        const int32_t c = i == 0 ? 0 : count - i; /* the last is the second to be looked at */
+        const int32_t c = i == 0 ? 0 : count - i; /* the last chunk is measured second */
         hr_strategy cut = *knobs;
         hr_proxy_census three, four;
         cut.loss_chunk = chunks[c];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/setting.c - measures sets of a setting, or bounds them by those of another. */
+/* fit/setting.c - measures the sets of a setting, or bounds them by those of another setting. */
 #include "fit/setting.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ int64_t hr_fit_sequences_of(const hr_fit *fit, const hr_strategy *knobs)
     return knobs->micro_batch ? knobs->micro_batch : fit->config->train.batch;
 }
 
-/* Tables of sets are large, and mostly few of them are there. */
+/* Clears only the sets in use: the tables are large, and most recipes use few of their entries. */
 void hr_setting_clear(const hr_fit *fit, hr_setting *s)
 {
     memset(s->sets, 0, (size_t)fit->set_count * sizeof *s->sets);
@@ -52,12 +52,12 @@ hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_first, bool consum
     return hr_setting_find_rests(fit, s, err);
 }
 
-hr_status hr_setting_know(hr_fit *fit, hr_setting *s, int32_t k, hr_error *err)
+hr_status hr_setting_measure(hr_fit *fit, hr_setting *s, int32_t k, hr_error *err)
 {
     const int32_t reference = hr_fit_reference_of(fit);
     if (s->known[k]) return HR_OK;
     if (!s->known[reference] && k != reference) {
-        const hr_status status = hr_setting_know(fit, s, reference, err);
+        const hr_status status = hr_setting_measure(fit, s, reference, err);
         if (status != HR_OK) return status;
     }
     s->known[k] = true;
@@ -65,35 +65,36 @@ hr_status hr_setting_know(hr_fit *fit, hr_setting *s, int32_t k, hr_error *err)
                            err);
 }
 
-bool hr_setting_is_within(const hr_fit *fit, const hr_proxy_set *thought, const hr_proxy_set *known)
+bool hr_setting_is_within(const hr_fit *fit, const hr_proxy_set *estimate,
+                          const hr_proxy_set *known)
 {
-    bool within = known->kept >= thought->kept;
+    bool within = known->kept >= estimate->kept;
     for (int32_t place = 0; place < fit->proxy.depth.places; place++) {
-        within &= known->ps[place] >= thought->ps[place];
+        within &= known->ps[place] >= estimate->ps[place];
         for (int32_t pass = 0; pass < HR_PASSES; pass++)
-            within &= known->work[place][pass] >= thought->work[place][pass];
+            within &= known->work[place][pass] >= estimate->work[place][pass];
     }
     return within;
 }
 
-hr_status hr_setting_know_all(hr_fit *fit, hr_setting *s, hr_error *err)
+hr_status hr_setting_measure_all(hr_fit *fit, hr_setting *s, hr_error *err)
 {
     hr_status status = HR_OK;
     for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++)
-        status = hr_setting_know(fit, s, k, err);
+        status = hr_setting_measure(fit, s, k, err);
     return status;
 }
 
 hr_status hr_setting_bound_works(hr_fit *fit, hr_setting *s, hr_error *err)
 {
-    const hr_status status = hr_setting_know(fit, s, hr_fit_reference_of(fit), err);
+    const hr_status status = hr_setting_measure(fit, s, hr_fit_reference_of(fit), err);
     if (status != HR_OK || s->known[0] || fit->sets[0] != 0) return status;
     s->known[0] = true;
     return hr_proxy_works_of(&fit->proxy, &s->knobs, &s->reference_head, s->sets, s->known,
                              fit->set_count, err);
 }
 
-/* What dropping a choice of values saves and costs, as far as no other choice does. */
+/* What recomputing one combination of values of a step saves and costs. */
 typedef struct {
     hr_intermediates together, recompute_set;
     int64_t saved, ps[HR_PROXY_LAYERS_MOST];
@@ -106,7 +107,7 @@ static hr_status ask_share(hr_fit *fit, hr_setting *s, share *part, hr_error *er
     while (k < fit->set_count && fit->sets[k] != part->recompute_set) k++;
     hr_status status;
     if (k < fit->set_count) {
-        status = hr_setting_know(fit, s, k, err);
+        status = hr_setting_measure(fit, s, k, err);
         set = s->sets[k];
     } else {
         status = hr_proxy_set_of(&fit->proxy, &s->knobs, part->recompute_set, &s->reference_head,
@@ -119,9 +120,9 @@ static hr_status ask_share(hr_fit *fit, hr_setting *s, share *part, hr_error *er
     return HR_OK;
 }
 
-enum { SHARES_MOST = 64 }; /* a step makes three values at most */
+enum { SHARES_MOST = 64 }; /* a step makes at most three values */
 
-/* Every choice of the values that one step makes, of each step. Returns how many. */
+/* Lists every combination of the values that one step makes, for each step. Returns how many. */
 static int32_t list_shares(const hr_fit *fit, share list[SHARES_MOST])
 {
     int32_t count = 0;
@@ -141,14 +142,14 @@ static int32_t list_shares(const hr_fit *fit, share list[SHARES_MOST])
     return count;
 }
 
-hr_status hr_setting_foresee(hr_fit *fit, hr_setting *s, hr_error *err)
+hr_status hr_setting_bound_sets(hr_fit *fit, hr_setting *s, hr_error *err)
 {
     share list[SHARES_MOST];
     const int32_t count = list_shares(fit, list);
-    hr_status status = hr_setting_know(fit, s, hr_fit_reference_of(fit), err);
+    hr_status status = hr_setting_measure(fit, s, hr_fit_reference_of(fit), err);
     if (status != HR_OK) return status;
     if (fit->set_count == 1 || fit->sets[0] != 0 || !hr_proxy_adds_up(&fit->proxy))
-        return hr_setting_know_all(fit, s, err);
+        return hr_setting_measure_all(fit, s, err);
     for (int32_t k = 0; k < fit->set_count; k++)
         if (!s->known[k]) s->sets[k].recompute_set = fit->sets[k];
     status = hr_setting_bound_works(fit, s, err);
@@ -200,7 +201,7 @@ void hr_setting_derive(const hr_fit *fit, const hr_setting *base, const hr_setti
 hr_status hr_setting_price_tiles(hr_fit *fit, const hr_setting *base, hr_setting *s, hr_error *err)
 {
     hr_status status = hr_setting_bound_works(fit, s, err);
-    if (status == HR_OK) status = hr_setting_know(fit, s, 0, err);
+    if (status == HR_OK) status = hr_setting_measure(fit, s, 0, err);
     for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++)
         for (int32_t place = 0; place < fit->proxy.depth.places && !s->known[k]; place++)
             s->sets[k].ps[place] += s->sets[0].ps[place] - base->sets[0].ps[place];
@@ -229,14 +230,14 @@ bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s
     return divides;
 }
 
-hr_status hr_setting_price_turns(hr_fit *fit, hr_setting *s, hr_error *err)
+hr_status hr_setting_price_micro_batches(hr_fit *fit, hr_setting *s, hr_error *err)
 {
-    const hr_proxy_set thought = s->sets[0];
+    const hr_proxy_set estimate = s->sets[0];
     const int64_t rounding = hr_setting_rounding_ps(fit, hr_fit_sequences_of(fit, &s->knobs));
-    const hr_status status = hr_setting_know(fit, s, 0, err);
+    const hr_status status = hr_setting_measure(fit, s, 0, err);
     for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++)
         for (int32_t place = 0; place < fit->proxy.depth.places && !s->known[k]; place++)
-            s->sets[k].ps[place] += hr_max(0, s->sets[0].ps[place] - thought.ps[place] - rounding);
+            s->sets[k].ps[place] += hr_max(0, s->sets[0].ps[place] - estimate.ps[place] - rounding);
     return status;
 }
 

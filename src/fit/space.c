@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/space.c - lists values of the knobs. */
+/* fit/space.c - lists the values of the knobs. */
 #include "fit/space.h"
 
 #include "base/assert.h"
@@ -7,9 +7,11 @@
 #include "model/family.h"
 
 enum {
-    BLOCK_TOKENS = 64,  /* sums over tokens run in blocks of so many: cuts at multiples are exact */
-    CHUNK_MOST = 8192,  /* tokens: beyond, the head's gradient is added so rarely that it is free */
-    TILE_DIVISIONS = 5, /* a tile is a micro-batch halved so often */
+    /* sums over tokens run in blocks of this size: cuts at multiples are exact */
+    BLOCK_TOKENS = 64,
+    /* tokens: beyond this, adding up the head's gradient costs next to nothing */
+    CHUNK_MOST = 8192,
+    TILE_DIVISIONS = 5, /* a tile is a micro-batch halved up to this many times */
 };
 
 int32_t hr_fit_micros(const hr_config *config, int64_t micros[HR_FIT_MICROS_MOST])
@@ -20,7 +22,7 @@ int32_t hr_fit_micros(const hr_config *config, int64_t micros[HR_FIT_MICROS_MOST
         micros[0] = config->memory.micro_batch;
         return 1;
     }
-    /* Small divisors from the front, the large ones they belong to from the back. */
+    /* Small divisors give the large sizes; then, in reverse, the small sizes. */
     for (int64_t small = 1; small <= batch / small && count < HR_FIT_MICROS_MOST; small++)
         if (batch % small == 0) micros[count++] = batch / small;
     for (int32_t i = count - 1; i >= 0 && count < HR_FIT_MICROS_MOST; i--)
@@ -28,7 +30,7 @@ int32_t hr_fit_micros(const hr_config *config, int64_t micros[HR_FIT_MICROS_MOST
     return count;
 }
 
-/* Appends a cut of so many tokens unless it is no cut, or not smaller than the one before. */
+/* Appends a cut of `tokens` unless it is not below `most` or not below the previous cut. */
 static int32_t append(int64_t tokens, int64_t most, int64_t *list, int32_t count)
 {
     if (tokens <= 0 || tokens >= most) return count;
@@ -37,7 +39,7 @@ static int32_t append(int64_t tokens, int64_t most, int64_t *list, int32_t count
     return count + 1;
 }
 
-/* The nearest legal number of tokens from below. */
+/* Rounds down to a valid number of tokens, at least one unit. */
 static int64_t legal(int64_t tokens, int64_t T)
 {
     const int64_t unit = T % BLOCK_TOKENS ? T : BLOCK_TOKENS;

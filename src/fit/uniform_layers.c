@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/uniform_layers.c - Pareto lists of (kept, time) for so many layers done with sets up to so
- * many. */
+/* fit/uniform_layers.c - builds Pareto lists of (kept, time), by number of layers done and by
+ * sets allowed so far. */
 #include "fit/uniform_layers.h"
 
 #include <string.h>
@@ -10,32 +10,36 @@
 enum {
     ENDS_MOST = HR_UNIFORM_SETS_MOST * HR_FIT_CHUNKS_MOST,
     SEGMENTS_MOST = HR_UNIFORM_SETS_MOST + ENDS_MOST,
-    GAP_FIRST = 1 << 14, /* the first guess: the bound is missed by this part of itself */
+    /* the first guess: the best time exceeds the bound by this fraction of it */
+    GAP_FIRST = 1 << 14,
     GAP_GROWTH = 4,
     HALVINGS_MOST = 2
 };
 
-/* What the last layer and the head take together: bytes that all layers before may keep at most. */
+/* The last layer together with the head. `room` is the number of bytes that all layers before
+ * may keep. */
 typedef struct {
     int64_t room, ps;
     int32_t chunk;
     uint16_t set;
 } end;
 
-/* One line of a convex function of room: bytes and time for each layer to come, and once. */
+/* One segment of a convex function of room: its bytes and time per remaining layer, and once for
+ * the end. */
 typedef struct {
     int64_t layer_bytes, layer_ps, end_bytes, end_ps;
     double slope;
 } segment;
 
-/* What the layers to come take at least if they use the sets from some one on. */
+/* Lower bound on the cost of the remaining layers with the sets from some position of the order
+ * on. */
 typedef struct {
     segment segments[SEGMENTS_MOST];
     int32_t count;
-    int64_t layer_bytes, layer_ps; /* of the set that keeps least */
+    int64_t layer_bytes, layer_ps; /* of the set that keeps the fewest bytes */
 } envelope;
 
-/* The same for a known number of layers: convex, by its corners. */
+/* The same bound for a known number of layers: the corners of a convex function. */
 typedef struct {
     int64_t room[SEGMENTS_MOST + 1], ps[SEGMENTS_MOST + 1];
     const segment *segments;
@@ -51,18 +55,19 @@ typedef struct {
     const hr_layers_task *task;
     int64_t ps_most;
     int32_t middles;
-    int32_t clock; /* the pass to go by, HR_PASSES: both */
-    int32_t order[HR_UNIFORM_SETS_MOST], place[HR_UNIFORM_SETS_MOST]; /* of each set in the order */
+    int32_t clock; /* the pass that decides the order; HR_PASSES: both */
+    /* place: position of each set in the order */
+    int32_t order[HR_UNIFORM_SETS_MOST], place[HR_UNIFORM_SETS_MOST];
     int32_t by_kept[HR_UNIFORM_SETS_MOST];
-    end ends[ENDS_MOST]; /* room and time rise */
+    end ends[ENDS_MOST]; /* by rising room and rising time */
     int32_t end_count, corner_count;
     corner corners[ENDS_MOST]; /* of the ends */
-    envelope after;            /* of the sets from the position on that is looked at */
+    envelope after;            /* of the sets from the current position on */
     outlook ahead;
-    hr_layers_state *nodes, *lists[2]; /* from: of a list, its node; of a node, the one before */
+    hr_layers_state *nodes, *lists[2]; /* from: in a list, its node; in a node, the previous node */
     int64_t *first[2];                 /* [middles + 2] */
     int64_t node_count, node_most, list_most;
-    hr_layers *layers; /* that count the work */
+    hr_layers *layers; /* where visited states are counted */
     bool out_of_room;
 } search;
 
@@ -76,7 +81,8 @@ static int64_t work_in(const hr_layers_task *task, const hr_proxy_set *set, int3
                          (l - 1) * task->slopes->step[pass]);
 }
 
-/* The pass to go by: that which works with more bytes. HR_PASSES: both, they move alike. */
+/* Returns the pass that decides the order: the one with more work. HR_PASSES: both change
+ * equally. */
 static int32_t clock_of(const hr_layers_task *task)
 {
     const int64_t *step = task->slopes->step;
@@ -89,7 +95,7 @@ static int32_t clock_of(const hr_layers_task *task)
     return more > 0 ? HR_PASS_FORWARD : HR_PASS_BACKWARD;
 }
 
-/* Work of a set in middle layer l, as far as the order goes by it. */
+/* Work of a set in middle layer l, in the pass that decides the order. */
 static int64_t work_at(const search *s, const hr_proxy_set *set, int32_t l)
 {
     const hr_layers_task *task = s->task;
@@ -97,8 +103,8 @@ static int64_t work_at(const search *s, const hr_proxy_set *set, int32_t l)
     return work_in(task, set, s->clock, l);
 }
 
-/* Of two neighbours the one first that leaves more room when it is: those that give bytes back, by
- * their work, before those that take some, by what is left of their work once they are done. */
+/* True if placing a before b leaves more room. Sets that release bytes come first, by rising
+ * work. Sets that take bytes follow, by falling work after they are done. */
 static bool goes_first(const search *s, const hr_proxy_set *a, const hr_proxy_set *b)
 {
     const int64_t step = s->task->slopes->step[s->clock == HR_PASSES ? 0 : s->clock];
@@ -136,7 +142,7 @@ static void add_end(search *s, const end *e)
     s->end_count += 1 - (high - low);
 }
 
-/* Every last layer with every head: room for what the layers before keep, and time. */
+/* Lists every pair of last layer and head: the room for the layers before, and the time. */
 static void list_ends(search *s, const hr_proxy_rest *rests, int32_t rest_count)
 {
     const hr_layers_task *task = s->task;
@@ -155,7 +161,8 @@ static void list_ends(search *s, const hr_proxy_rest *rests, int32_t rest_count)
 
 /* ---- bounds ---- */
 
-/* Appends a corner; bytes rise. Returns the new count. */
+/* Appends a corner and drops those that it makes redundant. Bytes must rise. Returns the new
+ * count. */
 static int32_t add_corner(corner *c, int32_t count, int64_t bytes, int64_t ps)
 {
     if (count && ps >= c[count - 1].ps) return count;
@@ -170,7 +177,8 @@ static int32_t add_corner(corner *c, int32_t count, int64_t bytes, int64_t ps)
     return count + 1;
 }
 
-/* The sets from position `first` of the order on, and the ends: lines by what a byte saves. */
+/* Builds the envelope of the ends and of the sets from position `first` on: segments sorted by
+ * the time that a byte saves. */
 static void envelop(search *s, int32_t first)
 {
     const hr_layers_task *task = s->task;
@@ -209,7 +217,7 @@ static void envelop(search *s, int32_t first)
     }
 }
 
-/* What all envelopes are made of. */
+/* Prepares the tables that all envelopes use. */
 static void prepare(search *s)
 {
     const hr_proxy_set *sets = s->task->sets;
@@ -225,14 +233,15 @@ static void prepare(search *s)
         s->by_kept[i] = k;
         s->place[s->order[k]] = k;
     }
-    /* Bytes of an end: the room it takes of the most there is. */
+    /* The bytes of an end are its room subtracted from the largest room. */
     const int64_t most = s->ends[s->end_count - 1].room;
     for (int32_t i = s->end_count - 1; i >= 0; i--)
         s->corner_count = add_corner(s->corners, s->corner_count, most - s->ends[i].room,
                                      s->ends[i].ps);
 }
 
-/* With the sets that the envelope is of; valid until the next call. */
+/* Computes the bound for `layers` remaining layers from the current envelope. Valid until the
+ * next call. */
 static outlook *look_ahead(search *s, int32_t layers)
 {
     const envelope *e = &s->after;
@@ -249,8 +258,8 @@ static outlook *look_ahead(search *s, int32_t layers)
     return ahead;
 }
 
-/* Picoseconds to come, a little below to be safe from rounding; INT64_MAX: too much is kept. What
- * is kept may not fall from one question to the next. */
+/* Returns a lower bound on the remaining time, lowered slightly to be safe from rounding;
+ * INT64_MAX if `kept` leaves too little room. `kept` must not fall from query to query. */
 static inline int64_t ps_ahead(outlook *ahead, int64_t kept)
 {
     while (ahead->at > 0 && -kept < ahead->room[ahead->at]) ahead->at--;
@@ -273,7 +282,7 @@ static int32_t add_node(search *s, int32_t from, uint16_t set)
     return (int32_t)s->node_count++;
 }
 
-/* The first layer's sets, by what they keep. */
+/* Lists the sets of the first layer by kept bytes. */
 static int32_t start(search *s, hr_layers_state *list)
 {
     const hr_layers_task *task = s->task;
@@ -295,7 +304,7 @@ static int32_t start(search *s, hr_layers_state *list)
     return count;
 }
 
-/* States for so many layers: those without the set, and those with it in the last of them. */
+/* Merges the states without the set and those that use it in their last layer. */
 static int64_t join(search *s, outlook *ahead, const hr_layers_state *without,
                     int64_t without_count, const hr_layers_state *before, int64_t before_count,
                     const hr_proxy_set *set, uint16_t k, hr_layers_state *to, int64_t room)
@@ -325,14 +334,14 @@ static int64_t join(search *s, outlook *ahead, const hr_layers_state *without,
     return count;
 }
 
-/* States of a list that leave room for so much work: those in front. */
+/* Returns how many states, counted from the front, keep at most `room` bytes. */
 static int64_t fitting(const hr_layers_state *list, int64_t count, int64_t room)
 {
     while (count && list[count - 1].kept > room) count--;
     return count;
 }
 
-/* One set more to choose from. False: nothing is left. */
+/* Allows one more set. Returns false if no state is left or the work limit is reached. */
 static bool add_set(search *s, int32_t position)
 {
     const hr_layers_task *task = s->task;
@@ -364,7 +373,7 @@ static bool add_set(search *s, int32_t position)
     return used > 0 && !s->out_of_room;
 }
 
-/* The best end for a state of all layers but the last. */
+/* Finds the best combination of an end and a state of all layers but the last. */
 static bool finish(const search *s, hr_uniform_best *best, int32_t *node, uint16_t *last)
 {
     const hr_layers_state *list = s->lists[0];
@@ -400,7 +409,7 @@ static bool run(search *s, hr_uniform_best *best, uint16_t *chosen)
     return true;
 }
 
-/* No choice takes less. */
+/* Lower bound on the time of any choice. */
 static int64_t bound_of(search *s)
 {
     int64_t least = INT64_MAX;
@@ -414,12 +423,12 @@ static int64_t bound_of(search *s)
     return least;
 }
 
-_Static_assert(sizeof(search) <= HR_LAYERS_ALIKE_BYTES, "the search has its place in hr_layers");
+_Static_assert(sizeof(search) <= HR_LAYERS_UNIFORM_BYTES, "the search has its place in hr_layers");
 
 static search *open_search(hr_layers *layers, const hr_layers_task *task,
                            const hr_proxy_rest *rests, int32_t rest_count)
 {
-    search *s = layers->alike;
+    search *s = layers->uniform;
     s->end_count = s->corner_count = 0;
     s->out_of_room = false;
     s->node_count = 0;
@@ -456,14 +465,15 @@ bool hr_uniform_choose(hr_layers *layers, const hr_layers_task *task, const hr_p
     const int64_t bound = bound_of(s);
     best->bound = bound;
     if (bound > task->ps_most) return false;
-    /* What is within a small gap of the bound is soon looked through, and often enough. A gap that
-     * holds too much is halved towards the last that held nothing, and not tried again; soon it is
-     * cheaper to go layer by layer. */
+    /* Searches within a small gap above the bound, which is fast and often enough. A gap with
+     * too many states is halved towards the last gap that was empty, and not tried again; after
+     * a few halvings, choosing layer by layer is cheaper. */
     const int64_t most = task->ps_most - bound;
     int64_t gap = hr_min(hr_max(bound / GAP_FIRST + 1, task->ps_least - bound), most), empty = -1,
             full = INT64_MAX;
     for (int32_t halvings = 0;;) {
-        if (full == INT64_MAX && gap >= most / GAP_GROWTH) gap = most; /* or it would overflow */
+        /* or the gap would overflow */
+        if (full == INT64_MAX && gap >= most / GAP_GROWTH) gap = most;
         s->ps_most = bound + gap;
         if (run(s, best, chosen)) return true;
         if (s->out_of_room) {

@@ -202,6 +202,6 @@ hr_trained hr_trained_of(const hr_program *program, int32_t layers)
         index = 0;
     }
     trained.layers = any;
-    trained.alike = any == all;
+    trained.uniform = any == all;
     return trained;
 }

@@ -19,7 +19,7 @@ typedef struct {
     int32_t frozen;          /* leading layers that no gradient reaches, without the last layer */
     int32_t frozen_in_proxy; /* the number of them in the proxy model */
     uint64_t layers;         /* bit i: parameter i is trained in one of the layers after these */
-    bool alike;              /* all such layers train the same parameters */
+    bool uniform;            /* all such layers train the same parameters */
 } hr_trained;
 
 /* For hr_builder.rule. */

@@ -163,7 +163,8 @@ static void compare(scene *s, uint64_t turn, int64_t limit)
     fail_msg("turn %llu: within %lld bytes", (unsigned long long)turn, (long long)limit);
 }
 
-/* Every other recipe freezes something, so that the layers that are left are alike. */
+/* Every other recipe freezes something, such that the remaining layers train the same
+ * parameters. */
 static void freeze(hr_config *config, uint64_t turn)
 {
     const int32_t kind = turn % 2 ? (int32_t)between(SEED, turn, 36, 1, FREEZE_ANY - 1) : 0;
@@ -222,7 +223,7 @@ static int64_t least_of(scene *s, hr_fit *fit, hr_intermediates *recompute_set)
     if (really.floor != found.floor_bytes) {
         say(s, "found", &found.strategy, found.floor_bytes, 0);
         say(s, "really", &found.strategy, really.floor, really.ps);
-        fail_msg("the least strategy is not as its twins say");
+        fail_msg("the smallest floor differs from its proxy models");
     }
     return found.floor_bytes;
 }
@@ -256,9 +257,9 @@ static void the_search_finds_what_an_enumerator_finds(void **state)
     close_scene(&s);
 }
 
-/* A model too deep to enumerate: what the search says of its choice is what the program says, and
- * more bytes never give a slower one. */
-static void deep_models_are_as_their_twins_say(void **state)
+/* For models that are too deep to enumerate: the predicted floor and time equal those of the
+ * program, and a larger limit never gives a slower strategy. */
+static void deep_models_match_their_proxy_models(void **state)
 {
     scene s = open_scene();
     (void)state;
@@ -293,8 +294,8 @@ static void deep_models_are_as_their_twins_say(void **state)
     close_scene(&s);
 }
 
-/* Where layers are not alike in what trains, each is taken for one in which all of that does: what
- * is found fits, and nothing is said to be proven. */
+/* When layers train different parameters, each is costed as if it trained all of them: the
+ * result fits, and nothing is claimed to be proven. */
 static void layers_that_differ_are_not_underrated(void **state)
 {
     scene s = open_scene();
@@ -316,9 +317,9 @@ static void layers_that_differ_are_not_underrated(void **state)
                 fail_msg("%s", err.message);
             build(&s, &found.strategy, &really);
             assert_true(really.floor <= found.floor_bytes && really.ps <= found.step_ps);
-            assert_true(found.proven == s.fit.proxy.trained.alike);
+            assert_true(found.proven == s.fit.proxy.trained.uniform);
         }
-        differ += !s.fit.proxy.trained.alike;
+        differ += !s.fit.proxy.trained.uniform;
     }
     assert_true(differ > 4 * HR_COUNT);
     close_scene(&s);
@@ -467,7 +468,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_search_finds_what_an_enumerator_finds),
-        cmocka_unit_test(deep_models_are_as_their_twins_say),
+        cmocka_unit_test(deep_models_match_their_proxy_models),
         cmocka_unit_test(layers_that_differ_are_not_underrated),
         cmocka_unit_test(where_room_is_short_the_gap_is_honest),
         cmocka_unit_test(more_bytes_are_never_slower),

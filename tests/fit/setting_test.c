@@ -17,17 +17,17 @@ enum { SEED = 20261122, LAYERS_MOST = 9 };
 
 typedef struct {
     int64_t sets, exact; /* compared; of these, what layers work with was no bound but the truth */
-    double thought, really; /* sums of what they work with */
+    double estimate, really; /* sums of what they work with */
 } tally;
 
 /* All of a setting: bytes that are kept to the byte, time and work from below. */
-static void hold(hr_fit *fit, const hr_setting *thought, bool kept_too, uint64_t turn, tally *t)
+static void hold(hr_fit *fit, const hr_setting *estimate, bool kept_too, uint64_t turn, tally *t)
 {
-    hr_setting known = *thought;
+    hr_setting known = *estimate;
     hr_error err;
-    assert_int_equal(hr_setting_know_all(fit, &known, &err), HR_OK);
+    assert_int_equal(hr_setting_measure_all(fit, &known, &err), HR_OK);
     for (int32_t k = 0; k < fit->set_count; k++) {
-        const hr_proxy_set *a = &thought->sets[k], *b = &known.sets[k];
+        const hr_proxy_set *a = &estimate->sets[k], *b = &known.sets[k];
         bool exact = true;
         assert_int_equal(a->recompute_set, b->recompute_set);
         if (kept_too) assert_int_equal(a->kept, b->kept);
@@ -36,7 +36,7 @@ static void hold(hr_fit *fit, const hr_setting *thought, bool kept_too, uint64_t
                 fail_msg("turn %llu, set %03x: %lld ps, foreseen %lld", (unsigned long long)turn,
                          a->recompute_set, (long long)b->ps[place], (long long)a->ps[place]);
             for (int32_t pass = 0; pass < HR_PASSES; pass++) {
-                t->thought += (double)a->work[place][pass];
+                t->estimate += (double)a->work[place][pass];
                 t->really += (double)b->work[place][pass];
                 exact &= a->work[place][pass] == b->work[place][pass];
                 if (a->work[place][pass] > b->work[place][pass])
@@ -74,7 +74,7 @@ static void what_is_foreseen_of_a_set_is_never_more_than_it_takes(void **state)
         hr_setting base, rests;
         assert_int_equal(hr_fit_open(&fit, &config, &rates, 2, &region, &err), HR_OK);
         assert_int_equal(hr_setting_open(&fit, micro, dw_first, consume, &base, &err), HR_OK);
-        assert_int_equal(hr_setting_foresee(&fit, &base, &err), HR_OK);
+        assert_int_equal(hr_setting_bound_sets(&fit, &base, &err), HR_OK);
         hold(&fit, &base, true, turn, &t);
         /* The other order, in tiles. */
         int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
@@ -88,13 +88,13 @@ static void what_is_foreseen_of_a_set_is_never_more_than_it_takes(void **state)
         assert_int_equal(hr_setting_bound_works(&fit, &tiled, &err), HR_OK);
         hold(&fit, &tiled, false, turn, &t);
         hr_setting_forget(&fit, &tiled);
-        assert_int_equal(hr_setting_foresee(&fit, &tiled, &err), HR_OK);
+        assert_int_equal(hr_setting_bound_sets(&fit, &tiled, &err), HR_OK);
         hold(&fit, &tiled, true, turn, &t);
         free(memory);
     }
     print_message("%lld sets, work of %lld foreseen to the byte, of all %.1f %% of it\n",
-                  (long long)t.sets, (long long)t.exact, 100 * t.thought / t.really);
-    assert_true(t.thought > 0.8 * t.really);
+                  (long long)t.sets, (long long)t.exact, 100 * t.estimate / t.really);
+    assert_true(t.estimate > 0.8 * t.really);
 }
 
 int main(void)

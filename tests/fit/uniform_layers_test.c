@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alike_test.c - choices by counts against every choice there is. */
+/* uniform_layers_test.c - compares choices by counts with all choices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
