@@ -75,7 +75,8 @@ static void invalid_requests_are_refused(void **state)
     refused("eval rotary --file far.txt --context 4000000000", HR_USAGE,
             "can be planned; give a smaller --context");
     put("one.txt", "a");
-    refused("eval model --file one.txt", HR_CORRUPT, "one.txt: an evaluation needs two tokens, the text has 1");
+    refused("eval model --file one.txt", HR_CORRUPT,
+            "one.txt: an evaluation needs two tokens, the text has 1");
     static const struct {
         const char *text, *sentence;
     } lines[] = {
