@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit_test.c - the search against an enumerator that builds every strategy and asks the program. */
+/* fit_test.c - compares the search with an enumeration that builds every strategy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 enum { SEED = 20261121, STRATEGIES_MOST = 20000, LAYERS_MOST = 16, BUDGETS = 9 };
 enum { CASES = HR_COUNT < 15 ? 20 * HR_COUNT : 300 };
 
-/* What a strategy comes to, by its program. */
+/* Floor and step time of a strategy, from its program. */
 typedef struct {
     int64_t floor, ps;
     hr_strategy strategy;
@@ -41,14 +41,14 @@ static hr_region take(int64_t bytes)
     return hr_region_over(memory, rounded);
 }
 
-/* Room for the deepest model of these tests, and rates that are guessed. */
+/* Memory for the deepest model of these tests, and estimated rates. */
 static scene open_scene(void)
 {
     scene s = { .count = 0 };
     hr_config largest;
     hr_config_default(&largest);
     largest.model.n_layers = LAYERS_MOST;
-    largest.train.freeze[0] = '*'; /* takes more */
+    largest.train.freeze[0] = '*'; /* frozen layers need more memory */
     s.search = take(hr_fit_bytes(&largest));
     s.compile = take(hr_compile_bytes(&largest));
     hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &s.rates);
@@ -73,7 +73,7 @@ static void build(scene *s, const hr_strategy *strategy, built *out)
                     *strategy };
 }
 
-/* Every strategy of the space; false: there are too many. */
+/* Builds every strategy of the space. Returns false if there are more than STRATEGIES_MOST. */
 static bool enumerate(scene *s)
 {
     static hr_intermediates kept[STRATEGIES_MOST][LAYERS_MOST];
@@ -117,7 +117,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The best of all that are within a limit. */
+/* The best strategy within a limit, or null. */
 static const built *best_within(const scene *s, int64_t limit)
 {
     const built *best = NULL;
@@ -163,15 +163,15 @@ static void compare(scene *s, uint64_t turn, int64_t limit)
     fail_msg("turn %llu: within %lld bytes", (unsigned long long)turn, (long long)limit);
 }
 
-/* Every other recipe freezes something, so that the layers that are left are alike. */
+/* Freezes something in every other recipe, such that the trained layers are identical. */
 static void freeze(hr_config *config, uint64_t turn)
 {
     const int32_t kind = turn % 2 ? (int32_t)between(SEED, turn, 36, 1, FREEZE_ANY - 1) : 0;
     random_freeze(config, kind, SEED, turn);
 }
 
-/* A recipe whose space is small enough: some knobs set, a few keep-sets left; or nearly all
- * keep-sets and no cuts. */
+/* Draws a recipe with a small space: a few recompute sets and some settings fixed, or nearly all
+ * recompute sets without tiles and chunks. */
 static void pose(scene *s, uint64_t turn)
 {
     hr_error err;
@@ -210,7 +210,7 @@ static void pose(scene *s, uint64_t turn)
     }
 }
 
-/* The least floor; the strategy that is said to have it, has it. */
+/* Finds the least floor. With a scene, checks that the program of the strategy has that floor. */
 static int64_t least_of(scene *s, hr_fit *fit, hr_intermediates *recompute_set)
 {
     hr_fit_found found = { .strategy.recompute_set = recompute_set };
@@ -222,12 +222,12 @@ static int64_t least_of(scene *s, hr_fit *fit, hr_intermediates *recompute_set)
     if (really.floor != found.floor_bytes) {
         say(s, "found", &found.strategy, found.floor_bytes, 0);
         say(s, "really", &found.strategy, really.floor, really.ps);
-        fail_msg("the least strategy is not as its twins say");
+        fail_msg("the floor of the least strategy differs from that of its program");
     }
     return found.floor_bytes;
 }
 
-static void the_search_finds_what_an_enumerator_finds(void **state)
+static void the_search_matches_an_exhaustive_enumeration(void **state)
 {
     scene s = open_scene();
     int32_t done = 0, consumed = 0;
@@ -256,9 +256,9 @@ static void the_search_finds_what_an_enumerator_finds(void **state)
     close_scene(&s);
 }
 
-/* A model too deep to enumerate: what the search says of its choice is what the program says, and
- * more bytes never give a slower one. */
-static void deep_models_are_as_their_twins_say(void **state)
+/* These models are too deep to enumerate. The floor and time that the search reports equal those of
+ * the program, and more bytes never give a slower strategy. */
+static void predictions_for_deep_models_match_their_programs(void **state)
 {
     scene s = open_scene();
     (void)state;
@@ -278,7 +278,7 @@ static void deep_models_are_as_their_twins_say(void **state)
             const int64_t limit = least + least * b / 6;
             if (hr_fit_fastest(&s.fit, limit, &found, &err) != HR_OK) fail_msg("%s", err.message);
             build(&s, &found.strategy, &really);
-            /* Rounding of a step that grows with depth, the sum of all squares, is not linear. */
+            /* The sum of all squares grows with depth; its rounded time is not linear. */
             if (really.floor != found.floor_bytes ||
                 llabs(really.ps - found.step_ps) > really.ps / 10000000 ||
                 found.floor_bytes > limit || found.step_ps > before) {
@@ -293,9 +293,9 @@ static void deep_models_are_as_their_twins_say(void **state)
     close_scene(&s);
 }
 
-/* Where layers are not alike in what trains, each is taken for one in which all of that does: what
- * is found fits, and nothing is said to be proven. */
-static void layers_that_differ_are_not_underrated(void **state)
+/* If layers train different weights, the search treats each as if it trained all of them. The
+ * result fits, and is not called proven. */
+static void predictions_for_unequal_layers_are_upper_bounds(void **state)
 {
     scene s = open_scene();
     int32_t differ = 0;
@@ -324,10 +324,9 @@ static void layers_that_differ_are_not_underrated(void **state)
     close_scene(&s);
 }
 
-/* Too little room for the lists: states are left out, and the answer says so. What it says that no
- * strategy takes less than is never more than the best takes; what it found is within the limit,
- * and no faster than the best. */
-static void where_room_is_short_the_gap_is_honest(void **state)
+/* Shortens the lists so that the search leaves out states. Its bound never exceeds the best time.
+ * Its result is within the limit and no faster than the best. */
+static void the_bound_holds_when_the_lists_are_too_short(void **state)
 {
     scene s = open_scene();
     int32_t unproven = 0, gaps = 0;
@@ -368,8 +367,8 @@ static void where_room_is_short_the_gap_is_honest(void **state)
     close_scene(&s);
 }
 
-/* From the least to plenty: never slower with more, nor larger than it may be, and each the bound
- * of what it says it proved. */
+/* Raises the limit from the least floor to the largest useful one. Every result is proven and
+ * within the limit, and more bytes are never slower. */
 static void more_bytes_are_never_slower(void **state)
 {
     static const char *const presets[] = { "quickstart", "pythia-70m", "needle-70m" };
@@ -401,7 +400,7 @@ static void more_bytes_are_never_slower(void **state)
             assert_int_equal(found.bound_ps, found.step_ps);
             assert_true(found.floor_bytes <= limit);
             assert_true(found.step_ps <= before_ps);
-            /* As fast as with less is as small as with less. */
+            /* An equally fast result with a larger limit has the same floor. */
             if (found.step_ps == before_ps) assert_int_equal(found.floor_bytes, before_bytes);
             before_ps = found.step_ps;
             before_bytes = found.floor_bytes;
@@ -411,9 +410,9 @@ static void more_bytes_are_never_slower(void **state)
     }
 }
 
-/* Where a recipe gives the chunk of the loss, the head's bytes are not always the least of a step:
- * what the least floor is, the search for the fastest within it has to find. */
-static void a_chunk_that_is_given_finds_its_least(void **state)
+/* With a fixed loss chunk, the bytes of the head are not always the smallest of a step. The search
+ * for the fastest strategy must still find one at the least floor. */
+static void the_search_reaches_the_least_floor_with_a_fixed_loss_chunk(void **state)
 {
     static const char *const presets[] = { "quickstart", "pythia-70m", "needle-70m", "llama-134m" };
     hr_rates rates;
@@ -440,9 +439,9 @@ static void a_chunk_that_is_given_finds_its_least(void **state)
     }
 }
 
-/* The table of gradient norms grows with depth, and only in some sections. Which section has the
- * peak depends on the tiles. */
-static void the_least_floor_of_a_deep_preset_is_that_of_its_program(void **state)
+/* The table of gradient norms grows with depth, but is live only in some sections. The tiles decide
+ * which section has the peak. */
+static void the_least_floor_of_a_deep_preset_matches_its_program(void **state)
 {
     static const char *const presets[] = { "opt-125m", "llama-3.2-1b", "qwen2-0.5b", "qwen3-0.6b" };
     hr_error err;
@@ -466,13 +465,13 @@ static void the_least_floor_of_a_deep_preset_is_that_of_its_program(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_search_finds_what_an_enumerator_finds),
-        cmocka_unit_test(deep_models_are_as_their_twins_say),
-        cmocka_unit_test(layers_that_differ_are_not_underrated),
-        cmocka_unit_test(where_room_is_short_the_gap_is_honest),
+        cmocka_unit_test(the_search_matches_an_exhaustive_enumeration),
+        cmocka_unit_test(predictions_for_deep_models_match_their_programs),
+        cmocka_unit_test(predictions_for_unequal_layers_are_upper_bounds),
+        cmocka_unit_test(the_bound_holds_when_the_lists_are_too_short),
         cmocka_unit_test(more_bytes_are_never_slower),
-        cmocka_unit_test(a_chunk_that_is_given_finds_its_least),
-        cmocka_unit_test(the_least_floor_of_a_deep_preset_is_that_of_its_program),
+        cmocka_unit_test(the_search_reaches_the_least_floor_with_a_fixed_loss_chunk),
+        cmocka_unit_test(the_least_floor_of_a_deep_preset_matches_its_program),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

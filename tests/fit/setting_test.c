@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setting_test.c - what is foreseen of a keep-set without its proxy model, held against the proxy
- * model. */
+/* setting_test.c - compares the predicted cost of a recompute set with its proxy model. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,11 +15,12 @@
 enum { SEED = 20261122, LAYERS_MOST = 9 };
 
 typedef struct {
-    int64_t sets, exact; /* compared; of these, what layers work with was no bound but the truth */
-    double thought, really; /* sums of what they work with */
+    int64_t sets, exact;    /* compared; those with exactly predicted working memory */
+    double thought, really; /* sums of predicted and real working memory */
 } tally;
 
-/* All of a setting: bytes that are kept to the byte, time and work from below. */
+/* Compares all sets of a setting: kept bytes are equal, time and working memory are lower bounds.
+ * Without kept_too, compares working memory only. */
 static void hold(hr_fit *fit, const hr_setting *thought, bool kept_too, uint64_t turn, tally *t)
 {
     hr_setting known = *thought;
@@ -33,7 +33,7 @@ static void hold(hr_fit *fit, const hr_setting *thought, bool kept_too, uint64_t
         if (kept_too) assert_int_equal(a->kept, b->kept);
         for (int32_t place = 0; place < fit->proxy.depth.places; place++) {
             if (kept_too && a->ps[place] > b->ps[place])
-                fail_msg("turn %llu, set %03x: %lld ps, foreseen %lld", (unsigned long long)turn,
+                fail_msg("turn %llu, set %03x: %lld ps, predicted %lld", (unsigned long long)turn,
                          a->recompute_set, (long long)b->ps[place], (long long)a->ps[place]);
             for (int32_t pass = 0; pass < HR_PASSES; pass++) {
                 t->thought += (double)a->work[place][pass];
@@ -41,7 +41,7 @@ static void hold(hr_fit *fit, const hr_setting *thought, bool kept_too, uint64_t
                 exact &= a->work[place][pass] == b->work[place][pass];
                 if (a->work[place][pass] > b->work[place][pass])
                     fail_msg("turn %llu, set %03x, place %d, pass %d: works with %lld bytes, "
-                             "foreseen %lld",
+                             "predicted %lld",
                              (unsigned long long)turn, a->recompute_set, place, pass,
                              (long long)b->work[place][pass], (long long)a->work[place][pass]);
             }
@@ -51,7 +51,7 @@ static void hold(hr_fit *fit, const hr_setting *thought, bool kept_too, uint64_t
     }
 }
 
-static void what_is_foreseen_of_a_set_is_never_more_than_it_takes(void **state)
+static void the_predicted_cost_of_a_set_never_exceeds_its_proxy_model(void **state)
 {
     hr_rates rates;
     hr_error err;
@@ -76,7 +76,7 @@ static void what_is_foreseen_of_a_set_is_never_more_than_it_takes(void **state)
         assert_int_equal(hr_setting_open(&fit, micro, dw_first, consume, &base, &err), HR_OK);
         assert_int_equal(hr_setting_foresee(&fit, &base, &err), HR_OK);
         hold(&fit, &base, true, turn, &t);
-        /* The other order, in tiles. */
+        /* The other order of dW and dX, with tiles. */
         int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
         const int32_t mlps = hr_fit_mlp_tiles(&config, micro, mlp);
         const int32_t attentions = hr_fit_attention_tiles(&config, micro, attention);
@@ -92,7 +92,7 @@ static void what_is_foreseen_of_a_set_is_never_more_than_it_takes(void **state)
         hold(&fit, &tiled, true, turn, &t);
         free(memory);
     }
-    print_message("%lld sets, work of %lld foreseen to the byte, of all %.1f %% of it\n",
+    print_message("%lld sets, working memory of %lld predicted exactly, %.1f %% of the total\n",
                   (long long)t.sets, (long long)t.exact, 100 * t.thought / t.really);
     assert_true(t.thought > 0.8 * t.really);
 }
@@ -100,7 +100,7 @@ static void what_is_foreseen_of_a_set_is_never_more_than_it_takes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_foreseen_of_a_set_is_never_more_than_it_takes),
+        cmocka_unit_test(the_predicted_cost_of_a_set_never_exceeds_its_proxy_model),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

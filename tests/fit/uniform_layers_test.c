@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alike_test.c - choices by counts against every choice there is. */
+/* uniform_layers_test.c - compares choices by counts of sets with an exhaustive search. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ typedef struct {
     bool one_clock;
 } scene;
 
-/* Small numbers, so that ties and tight limits are common. */
+/* Draws small numbers, so that ties and tight limits are common. */
 static void open_scene(scene *s, uint64_t turn)
 {
     uint32_t what = 100;
@@ -72,7 +72,7 @@ static int64_t ps_of(const scene *s, const uint16_t *chosen, int32_t rest)
     return ps;
 }
 
-/* The least time within a limit, INT64_MAX if nothing is. */
+/* The least time within a limit; INT64_MAX if nothing fits. */
 static int64_t try_all(const scene *s, int64_t limit)
 {
     int64_t best = INT64_MAX, count = s->rest_count;
@@ -88,7 +88,7 @@ static int64_t try_all(const scene *s, int64_t limit)
     return best;
 }
 
-static void counts_find_what_every_choice_holds(void **state)
+static void counts_match_an_exhaustive_search(void **state)
 {
     hr_error err;
     hr_layers layers;
@@ -144,7 +144,7 @@ static void counts_find_what_every_choice_holds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_find_what_every_choice_holds),
+        cmocka_unit_test(counts_match_an_exhaustive_search),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
