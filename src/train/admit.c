@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/admit.c - from bytes that are there to a plan that is built, packed and accounted. */
+/* train/admit.c - computes the arena limit, searches within it, and builds, packs and accounts the
+ * plan. */
 #include "train/admit.h"
 
 #include <stdio.h>
@@ -21,42 +22,40 @@
 #include "train/prepare.h"
 #include "train/stopping.h"
 
-/* A floor that is above a limit by more than this part of itself is not built to see what else its
- * plan may gain. */
 enum {
     TRIES_MOST = 5,
-    CHANCE_PART = 8,
-    SETS_OWN = 4,  /* of a trial, by layer */
-    SETS_SPARE = 2 /* at the region's end, for who asks about other strategies */
+    CHANCE_PART = 8, /* a floor above the limit by over 1/8 of itself counts as hopeless */
+    SETS_OWN = 4,    /* arrays of recompute sets that a trial uses */
+    SETS_SPARE = 2   /* the same at the end of the region, for hr_admit_spare */
 };
 
-/* What is wanted of an admission. */
+/* Goals of an admission. */
 typedef enum {
-    FASTEST,  /* the fastest plan; the smallest when nothing fits */
-    THOROUGH, /* and the smallest one's bytes */
-    LEAST,    /* the smallest plan alone */
-    WHETHER   /* any plan that fits; else the smallest one, or where it is hopeless a floor */
+    FASTEST,  /* the fastest plan; the smallest if nothing fits */
+    THOROUGH, /* as FASTEST, and the bytes of the smallest plan */
+    LEAST,    /* only the smallest plan */
+    WHETHER   /* any plan that fits; else the smallest, or only a floor if hopeless */
 } aims;
 
 static const char *const packing_words
     [] = { [HR_PACK_AT_FLOOR] = "at floor", [HR_PACK_PROVEN] = "proven", [HR_PACK_OPEN] = "open" };
 
-/* What is the same for every plan of a config. */
+/* State common to every plan of a config. */
 typedef struct {
     hr_memory *memory;
     hr_admission *admission;
-    hr_admission_room *room; /* null: none */
+    hr_admission_room *room; /* or null */
     const char *rung;
     int32_t threads;
     int64_t planning_bytes, kept_bytes;
-    hr_region search; /* of `fit` */
+    hr_region search; /* memory of `fit` */
     bool search_is_open;
-    hr_fit_found lowest;                      /* of the least floor; floor_bytes 0: not asked yet */
-    hr_intermediates *chosen, *least, *spare; /* [layers] sets dropped */
+    hr_fit_found lowest; /* with the least floor; floor_bytes 0: not computed */
+    hr_intermediates *chosen, *least, *spare; /* [layers] recompute sets */
     hr_fit fit;
 } trial;
 
-/* What the whole process comes to with an arena of so many bytes. */
+/* Accounts the process with an arena of a given size. Fills the plan; returns process bytes. */
 static int64_t account(const trial *t, int64_t arena_bytes)
 {
     hr_admission *a = t->admission;
@@ -78,8 +77,8 @@ static int64_t account(const trial *t, int64_t arena_bytes)
     return plan->process_bytes;
 }
 
-/* What has to be available for an arena. A budget is for the process; a machine also has to hold
- * the page tables. */
+/* Bytes that must be available for an arena. A budget covers the process; without one the machine
+ * must also hold the page tables of the process. */
 static int64_t needed_bytes(const trial *t, int64_t arena)
 {
     const int64_t process = account(t, arena);
@@ -88,10 +87,10 @@ static int64_t needed_bytes(const trial *t, int64_t arena)
                : process + hr_process_kernel_bytes(process, t->threads);
 }
 
-/* The largest one for which there is enough; below 0: none. */
+/* The largest arena that fits the available bytes; -1 if none does. */
 static int64_t arena_limit(const trial *t)
 {
-    const int64_t page = hr_page_bytes(), most = INT64_MAX / 4; /* sums of it stay numbers */
+    const int64_t page = hr_page_bytes(), most = INT64_MAX / 4; /* so that sums cannot overflow */
     const int64_t available = hr_min(t->admission->answer.available_bytes, most);
     int64_t fits = 0, too_many = available / page + 1;
     if (needed_bytes(t, 0) > available) return -1;
@@ -113,14 +112,14 @@ static void tell(const trial *t)
     if (progress->search) progress->search(progress->context);
 }
 
-/* Counts what was searched so far. */
+/* Closes the search and adds its steps to the work of the admission. */
 static void close_search(trial *t)
 {
     if (t->search_is_open) t->admission->work += t->fit.proxy.steps * WORK_PROXY_STEP;
     t->search_is_open = false;
 }
 
-/* Begins to search, or goes on: building a plan takes the same room. */
+/* Opens the search if it is closed. Building a plan closes it, because both use the same memory. */
 static hr_status open_search(trial *t, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -133,7 +132,7 @@ static hr_status open_search(trial *t, hr_error *err)
     return status;
 }
 
-/* Builds a strategy up to its floor: it lies in the admission then. */
+/* Builds a strategy into the admission up to its floor, without packing. */
 static hr_status build_floor(trial *t, const hr_strategy *strategy, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -146,7 +145,7 @@ static hr_status build_floor(trial *t, const hr_strategy *strategy, hr_error *er
     return status;
 }
 
-/* Packs what build_floor left, with so much work. */
+/* Packs the plan of build_floor within a work limit. */
 static hr_status pack(trial *t, int64_t work, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -163,16 +162,17 @@ static hr_status pack(trial *t, int64_t work, hr_error *err)
     return HR_OK;
 }
 
-/* Builds a strategy and packs it with so much work: it lies in the admission then. */
+/* Builds a strategy into the admission and packs it within a work limit. */
 static hr_status build(trial *t, const hr_strategy *strategy, int64_t work, hr_error *err)
 {
     const hr_status status = build_floor(t, strategy, err);
     return status == HR_OK ? pack(t, work, err) : status;
 }
 
-/* The fastest strategy whose plan is within a limit as packed. A plan that does not pack at its
- * floor may miss the limit: then the search gets as much less, each time twice as much. Packing the
- * plan that is taken again, with all the work, gives an arena that is no larger.
+/* Builds the fastest strategy whose packed arena is within a limit. A plan that does not pack at
+ * its floor may exceed the limit. The search limit then falls by the excess, times 2 for each
+ * earlier try. Only the first try packs with the full work limit; packing a later plan again with
+ * that limit gives an arena that is no larger.
  * Errors   NO_FIT  none was found. */
 static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_error *err)
 {
@@ -195,7 +195,8 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
     return hr_fail(err, HR_NO_FIT, "no plan fits an arena of %lld bytes", (long long)limit);
 }
 
-/* The least floor of any strategy, asked once; if it is seen to be above `most`, less than it. */
+/* Finds the least floor of any strategy, once. If that exceeds `most`, a lower bound above `most`
+ * is enough. */
 static hr_status find_floor(trial *t, int64_t most, int64_t *bytes, hr_error *err)
 {
     hr_fit_found found = { .strategy.recompute_set = t->lowest.strategy.recompute_set };
@@ -210,7 +211,7 @@ static hr_status find_floor(trial *t, int64_t most, int64_t *bytes, hr_error *er
     return HR_OK;
 }
 
-/* Copies what was found; the set of each layer into memory of the copy's own. */
+/* Copies a search result, and its recompute sets into the memory that the copy owns. */
 static void copy_found(const trial *t, const hr_fit_found *from, hr_fit_found *to)
 {
     hr_intermediates *recompute_set = to->strategy.recompute_set;
@@ -220,8 +221,8 @@ static void copy_found(const trial *t, const hr_fit_found *from, hr_fit_found *t
     to->strategy.recompute_set = recompute_set;
 }
 
-/* The fastest of those with the least floor, and whatever packs lower where that does not pack at
- * its floor, as far as it was found. Returns the arena that was found, in *best. */
+/* Finds the fastest strategy with the least floor. If it does not pack at its floor, also searches
+ * below its arena. Leaves the strategy with the smallest arena in *least, its arena in *best. */
 static hr_status build_low(trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
 {
     const hr_admission *a = t->admission;
@@ -244,8 +245,8 @@ static hr_status build_low(trial *t, hr_fit_found *least, int64_t *best, hr_erro
     return status;
 }
 
-/* Reorders the steps of the strategy that packs into `best` bytes, and packs it where that lowers
- * its floor. Lowers *best to the arena. */
+/* Reorders the steps of the strategy that packs into *best bytes. Packs it if its floor is then
+ * lower, and keeps the new order if the arena shrinks. Lowers *best to the arena. */
 static hr_status build_reordered(trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
 {
     const hr_admission *a = t->admission;
@@ -260,9 +261,10 @@ static hr_status build_reordered(trial *t, hr_fit_found *least, int64_t *best, h
     return HR_OK;
 }
 
-/* The bytes of the smallest plan, as build_least finds them; the plan is not left built.
+/* Finds the bytes of the smallest plan. The built plan may be another one afterwards.
  *
- *   best  out: its arena, and in *least its strategy */
+ *   least  out: strategy of the smallest plan
+ *   best   out: its arena bytes */
 static hr_status measure_least(trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -278,10 +280,10 @@ static hr_status measure_least(trial *t, hr_fit_found *least, int64_t *best, hr_
     return status;
 }
 
-/* Builds the smallest plan: one with the least floor there is, packed; below what any strategy of
- * the space needs, the order of its steps may still gain.
+/* Builds the smallest plan: a strategy with the least floor, packed. A reordering of its steps may
+ * need fewer bytes than any strategy of the search space.
  *
- *   shown  it is to be the fastest with so many bytes: that takes several times as long */
+ *   shown  take the fastest plan of that size, which takes several times as long */
 static hr_status build_least(trial *t, bool shown, hr_fit_found *least, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -297,7 +299,7 @@ static hr_status build_least(trial *t, bool shown, hr_fit_found *least, hr_error
     return status;
 }
 
-/* The strategy that the recipe names, and no other. */
+/* Builds the strategy that the recipe names. */
 static hr_status build_named(trial *t, hr_fit_found *found, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -308,15 +310,15 @@ static hr_status build_named(trial *t, hr_fit_found *found, hr_error *err)
     return status;
 }
 
-/* FLOP of training for one token, as the field counts them: three times the products of the
- * forward pass, attention by its kept pairs, causal. Where something is frozen: the products that
- * are left. */
+/* FLOP of training for one token by the usual convention: three times the products of the forward
+ * pass, with attention counted over the pairs that the mask keeps. With frozen weights: the
+ * products that remain. */
 static int64_t flops_per_token(const hr_config *config, const hr_program *program)
 {
     const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
     const int64_t T = config->train.seq_len;
     const bool freezes = config->train.freeze[0];
-    int64_t whole = 0, rest = 0; /* sums of quotients and remainders by T: no sum overflows */
+    int64_t whole = 0, rest = 0; /* quotients and remainders by T, so that no sum overflows */
     for (int32_t s = section->step_first; s <= section->step_last; s++) {
         const hr_step *step = &program->steps[s];
         const hr_op *op = program->ops[step->op];
@@ -360,9 +362,12 @@ static void describe(const trial *t)
     hr_strategy_print(&a->config, strategy, &writer);
 }
 
-/* Whether any plan fits, where the strategy with the least floor tells: far from the limit, that is
- * much quicker than to find the fastest with that floor. Not settled: it does not.
- * Errors   NO_FIT  the floor is hopeless. */
+/* Decides whether any plan fits from the strategy with the least floor alone. That is much faster
+ * than finding the fastest strategy with that floor.
+ *
+ *   decided  out: false if the strategy is too close to the limit to decide
+ *
+ * Errors   NO_FIT  the floor is far above the limit. */
 static hr_status build_any(trial *t, int64_t limit, bool *decided, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -382,7 +387,7 @@ static hr_status build_any(trial *t, int64_t limit, bool *decided, hr_error *err
     return status;
 }
 
-/* Leaves the fastest plan within the limit built, or when there is none the smallest. */
+/* Builds the plan that the goal asks for. */
 static hr_status search(trial *t, aims aim, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -409,7 +414,7 @@ static hr_status search(trial *t, aims aim, hr_error *err)
         answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
     }
-    /* That nothing fits is known from the least long before every strategy was looked at. */
+    /* The least floor shows that nothing fits much sooner than a search of all strategies. */
     status = find_floor(t, INT64_MAX, &floor_bytes, err);
     if (status == HR_OK && floor_bytes > limit)
         status = hr_fail(err, HR_NO_FIT, "no strategy fits an arena of %lld bytes",
@@ -421,7 +426,7 @@ static hr_status search(trial *t, aims aim, hr_error *err)
     if (status == HR_OK && (aim == FASTEST || a->pack_work == HR_COMPILE_PACK_WORK)) return HR_OK;
     if (status == HR_OK) return build(t, &found.strategy, HR_COMPILE_PACK_WORK, err);
     if (status != HR_NO_FIT) return status;
-    /* What the search could not pack within the limit the smallest plan may. */
+    /* The smallest plan may pack within the limit although the strategies above do not. */
     status = build_least(t, true, &least, err);
     answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
     return status;
@@ -432,7 +437,7 @@ static int64_t set_bytes(const hr_config *config)
     return hr_round_up(config->model.n_layers * (int64_t)sizeof(hr_intermediates), 64);
 }
 
-/* Room for building a plan, or behind the one that is built for searching another. */
+/* Opens the planning region: memory to build a plan, or to keep a built plan and search another. */
 static hr_status open_regions(trial *t, bool runs, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -454,8 +459,8 @@ static hr_status open_regions(trial *t, bool runs, hr_error *err)
         hr_status status = hr_memory_region_open(t->memory, "planning", t->planning_bytes,
                                                  &a->region, err);
         if (status != HR_OK) return status;
-        /* Touched whole: where planning is the largest moment of a run, its line is what the
-         * process has. */
+        /* Touches every page, so that the resident size equals the planned bytes even if planning
+         * is the peak of the run. */
         if (runs) memset(a->region.base, 0, (size_t)a->region.bytes);
     }
     if (t->planning_bytes > a->region.bytes)
@@ -470,8 +475,8 @@ static hr_status open_regions(trial *t, bool runs, hr_error *err)
     return HR_OK;
 }
 
-/* A calibration that cannot be opened is as good as none: only one that can be read and is absurd
- * must not be passed over. */
+/* Loads the rates. A calibration that cannot be opened counts as none and gives estimates; one that
+ * can be read but is invalid is an error. */
 static hr_status load_rates(trial *t, const char *calibrations, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -488,7 +493,7 @@ static hr_status load_rates(trial *t, const char *calibrations, hr_error *err)
     return HR_OK;
 }
 
-/* Everything before the search; admission->region may be open. */
+/* Prepares the search: rates, memory and limits. admission->region may be open already. */
 static hr_status prepare(trial *t, const char *calibrations, aims aim, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -526,7 +531,8 @@ static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *e
     a->config.memory.micro_batch = strategy->micro_batch ? strategy->micro_batch
                                                          : config->train.batch;
     describe(t);
-    /* What others leave changes while one looks: it is told where a plan takes nearly all of it. */
+    /* Free memory changes from moment to moment. Reports it only if the plan takes most of it;
+     * otherwise reports the memory of the machine. */
     if (answer->machine_bytes && answer->process_bytes <= answer->available_bytes / 8 * 7)
         answer->available_bytes = answer->machine_bytes;
     return HR_OK;
@@ -548,7 +554,7 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calib
             "the run needs at least %s, the budget is %s; use --budget %lld, or a change "
             "that headroom plan lists",
             hr_bytes_print(answer->minimum_bytes, needed), there, (long long)answer->minimum_bytes);
-    /* A machine also has to hold what the kernel keeps for the process. */
+    /* Without a budget the machine must also hold what the kernel allocates for the process. */
     return hr_fail(err, HR_NO_FIT,
                    "the run needs at least %s with page tables, this machine has %s available; "
                    "free some memory, or use a change that headroom plan lists",
@@ -586,18 +592,18 @@ hr_status hr_admit_any(hr_memory *memory, const hr_config *config, const char *c
     return admit(&t, calibrations, WHETHER, err);
 }
 
-/* States of layers and steps of proxies that are looked at for one budget, as hr_layers and hr_fit
- * count them: with more, what was found so far is good enough. */
+/* Limits of the search for one budget, in layer states (hr_layers) and proxy-model steps (hr_fit).
+ * Beyond either limit the best result so far is used. */
 enum { BUDGET_STATES_MOST = 24 << 20, BUDGET_STEPS_MOST = 1 << 19 };
 
-/* Arenas between which a time is passed, and what a step takes with each. */
+/* Arenas that bracket a step time: `low` is too slow, `high` is fast enough. With step seconds. */
 typedef struct {
     int64_t low, high;
     double slow, fast;
 } span;
 
-/* Where to look next between the two: where a straight line has the time, in the middle, and just
- * below the upper one, in turns: time falls in steps, and the last is often reached early. */
+/* The next arena to try. Three choices alternate: linear interpolation, the middle, and one page
+ * below `high`. Time is a step function of bytes, and the last step often lies far below `high`. */
 static int64_t look_at(const span *s, int64_t page, double seconds, int32_t turn)
 {
     const double width = (double)(s->high - s->low), fall = s->slow - s->fast;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/largest.c - the largest value of a key that fits: among the legal values, found by asking
- * hr_config_check, first by doubling and then by halving what is left. A probe is the smallest plan
- * with a value, which is several times as quick to find as the fastest. */
+/* train/largest.c - the largest valid value of a key that fits. Searches by doubling, then by
+ * bisection; hr_config_check says which values are valid. A probe finds the smallest plan with a
+ * value, which is several times as fast as finding the fastest plan. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,43 +14,41 @@
 #include "train/probes.h"
 
 enum {
-    WINDOW = 1 << 20,   /* values looked at for the next legal one */
-    WINDOW_READ = 1024, /* where each look reads a strategy file */
-    LIST_MOST = 64,     /* so many legal values are tried one by one */
+    WINDOW = 1 << 20,   /* values checked for the next valid one */
+    WINDOW_READ = 1024, /* the same if each check reads a strategy file */
+    LIST_MOST = 64,     /* up to this many valid values are tried one by one */
     KNOWN_MOST = 256,
     DESERTS_MOST = 16,
-    BLOCK_TOKENS = 64, /* a sequence that is a multiple of it can be cut at its multiples */
+    BLOCK_TOKENS = 64, /* a sequence of a multiple of this splits into tiles of multiples of it */
     MEND_MOST = 4
 };
 
-/* Work of plans (hr_admission), after which no other value is tried: about three seconds. The last
- * plan comes on top. */
+/* Work limit of all plans (hr_admission), about three seconds. The last plan may exceed it. */
 static const int64_t work_most = INT64_C(3000000000);
 
-/* Which values a walk is over. */
+/* The values to search: all, only multiples of BLOCK_TOKENS, or only the others. */
 typedef enum { ALL, BLOCKS, OTHERS } kinds;
 
 typedef struct {
     hr_probes *probes;
-    hr_config config; /* one key of it changes all the time */
+    hr_config config; /* the searched key holds the value to try */
     const hr_config_row *row;
-    int64_t low, high;  /* of the key's range; 0 is left out where it is a word */
-    int64_t room_bytes; /* what the machine had left; budget: that */
+    int64_t low, high;  /* range of the key, without 0 if 0 has a word of its own */
+    int64_t room_bytes; /* memory available on the machine; unused with a budget */
     struct {
         int64_t value, bytes;
-        bool exact; /* else only whether they fit */
+        bool exact; /* false: the bytes only say whether the value fits */
     } known[KNOWN_MOST];
     int32_t known_count;
     struct {
-        int64_t first, last; /* no value of the kind is legal there */
+        int64_t first, last; /* no value of the kind is valid in this range */
         kinds kind;
     } deserts[DESERTS_MOST];
     int32_t desert_count;
-    bool at_once;                /* the micro-batch is the value, too */
-    int64_t high_tried;          /* the smallest that is known not to fit; INT64_MAX: none */
-    char reason[HR_ERROR_BYTES]; /* why the last that could not be planned could not */
-    hr_intermediates
-        recompute_set[4096]; /* of a strategy that is read to see whether it is legal */
+    bool at_once;                /* also set memory.micro_batch to the value */
+    int64_t high_tried;          /* smallest value that does not fit; INT64_MAX: none yet */
+    char reason[HR_ERROR_BYTES]; /* error of the last value that cannot be planned */
+    hr_intermediates recompute_set[4096]; /* of the strategy file read by is_legal */
 } asking;
 
 static void set(asking *a, int64_t value)
@@ -83,7 +81,7 @@ static int64_t window_of(const asking *a)
     return *a->config.memory.strategy ? WINDOW_READ : WINDOW;
 }
 
-/* To look at a million values takes longer than to plan with one. */
+/* Records a range without valid values: to check a million values takes longer than one plan. */
 static void note_desert(asking *a, kinds kind, int64_t first, int64_t last)
 {
     if (last - first < WINDOW_READ || a->desert_count == DESERTS_MOST) return;
@@ -92,7 +90,7 @@ static void note_desert(asking *a, kinds kind, int64_t first, int64_t last)
     a->deserts[a->desert_count++].kind = kind;
 }
 
-/* Whether a value of the kind is known to be illegal with all others up to *first and *last. */
+/* Returns whether a value lies in a known range without valid values, [*first, *last]. */
 static bool in_desert(const asking *a, kinds kind, int64_t value, int64_t *first, int64_t *last)
 {
     for (int32_t i = 0; i < a->desert_count; i++) {
@@ -105,7 +103,7 @@ static bool in_desert(const asking *a, kinds kind, int64_t value, int64_t *first
     return false;
 }
 
-/* The smallest legal value from `value` on and below `end`; -1: none in sight. */
+/* The smallest valid value in [value, end); -1 if none within the window. */
 static int64_t from(asking *a, kinds kind, int64_t value, int64_t end)
 {
     int64_t last = hr_min(a->high, end - 1), dry_first, dry_last;
@@ -119,7 +117,7 @@ static int64_t from(asking *a, kinds kind, int64_t value, int64_t end)
     return value <= last ? value : -1;
 }
 
-/* The largest legal value up to `value` and above `below`; -1: none in sight. */
+/* The largest valid value in (below, value]; -1 if none within the window. */
 static int64_t down_from(asking *a, kinds kind, int64_t value, int64_t below)
 {
     const int64_t last = hr_max(hr_max(a->low, below + 1), value - window_of(a));
@@ -130,7 +128,7 @@ static int64_t down_from(asking *a, kinds kind, int64_t value, int64_t below)
     return -1;
 }
 
-/* A legal value between the two, near the middle; -1: none. */
+/* A valid value between the two, near the middle; -1 if none. */
 static int64_t between(asking *a, kinds kind, int64_t low, int64_t high)
 {
     const int64_t middle = low + (high - low) / 2;
@@ -138,7 +136,7 @@ static int64_t between(asking *a, kinds kind, int64_t low, int64_t high)
     return above >= 0 ? above : down_from(a, kind, middle, low);
 }
 
-/* The largest legal value of all, from a legal one on. */
+/* The largest valid value; `low` is valid. */
 static int64_t end_of(asking *a, kinds kind, int64_t low)
 {
     int64_t high = hr_min(a->high, INT64_MAX / 4) + 1, next = low;
@@ -154,7 +152,7 @@ static int64_t end_of(asking *a, kinds kind, int64_t low)
 
 /* ---- probes */
 
-/* What a process may take. A machine also has to hold the page tables. */
+/* Bytes that the process may use. Without a budget the machine must also hold the page tables. */
 static int64_t available(const asking *a)
 {
     if (a->config.memory.budget) return a->config.memory.budget;
@@ -163,8 +161,8 @@ static int64_t available(const asking *a)
     return a->room_bytes - hr_process_kernel_bytes(a->room_bytes, threads);
 }
 
-/* Process bytes of the smallest plan with a value; INT64_MAX: it cannot be planned here. Not
- * `exact`: about as many, that fit only if it does. */
+/* Process bytes of the smallest plan with a value; INT64_MAX if it cannot be planned here. Without
+ * `exact`: bytes close to that, which fit only if a plan fits. */
 static hr_status bytes_as(asking *a, int64_t value, bool exact, int64_t *bytes, hr_error *err)
 {
     int32_t i = 0;
@@ -205,10 +203,10 @@ static hr_status fits(asking *a, int64_t value, bool *yes, hr_error *err)
     return status;
 }
 
-/* ---- walks */
+/* ---- search */
 
-/* Doubles a value that fits until one does not: *low fits, *high does not or is past the end. Where
- * doubling changes no byte the end is tried at once. */
+/* Doubles a value that fits until one does not fit. Afterwards *low fits, and *high does not fit or
+ * is past the end. If doubling leaves the bytes unchanged, tries the largest valid value next. */
 static hr_status gallop(asking *a, kinds kind, int64_t *low, int64_t *high, hr_error *err)
 {
     bool yes = true, ended = false;
@@ -236,8 +234,9 @@ static hr_status gallop(asking *a, kinds kind, int64_t *low, int64_t *high, hr_e
     return status;
 }
 
-/* The largest of a kind that fits, -1: none; bytes are taken to rise. `start` is where people are:
- * the answer is often near, and far from there a plan can take long to make. */
+/* The largest value of a kind that fits, -1 if none. Assumes that bytes rise with the value. Begins
+ * at `start`, the value of the recipe: the answer is often near, and a plan with a distant value
+ * can take long. */
 static hr_status climb(asking *a, kinds kind, int64_t start, int64_t *best, hr_error *err)
 {
     bool yes = false;
@@ -263,7 +262,7 @@ static hr_status climb(asking *a, kinds kind, int64_t start, int64_t *best, hr_e
     return status;
 }
 
-/* Where there are few legal values, the largest of them that fits, from the top. */
+/* If there are few valid values, finds the largest that fits by trying them from the top. */
 static hr_status try_all(asking *a, bool *few, int64_t *best, hr_error *err)
 {
     int64_t list[LIST_MOST];
@@ -284,8 +283,8 @@ static hr_status try_all(asking *a, bool *few, int64_t *best, hr_error *err)
     return status;
 }
 
-/* The plan that the value gets; and whether the neighbour that the smallest plans refuse is refused
- * by planning itself, too, which tries more where packing leaves a gap. */
+/* Makes the fastest plan for the value. First tries the next larger values: the fastest plan may
+ * fit where the smallest does not, because it tries more strategies if packing leaves a gap. */
 static hr_status confirm_value(asking *a, hr_largest *answer, hr_error *err)
 {
     hr_status status = HR_OK;
@@ -313,7 +312,7 @@ static hr_status confirm_value(asking *a, hr_largest *answer, hr_error *err)
     return status;
 }
 
-/* The first legal value from which on bytes are those of the last. */
+/* Finds the smallest valid value from which on the bytes no longer change. */
 static hr_status find_free(asking *a, hr_largest *answer, hr_error *err)
 {
     int64_t bytes, high = down_from(a, ALL, answer->value - 1, a->low - 1);
@@ -334,7 +333,7 @@ static hr_status find_free(asking *a, hr_largest *answer, hr_error *err)
     return status;
 }
 
-/* Why there is no larger legal value. */
+/* Writes why there is no larger valid value. */
 static void say_end(asking *a, const hr_largest *answer, char reason[HR_LARGEST_REASON_BYTES])
 {
     hr_error why = { .message = "" };
@@ -351,7 +350,7 @@ static void say_end(asking *a, const hr_largest *answer, char reason[HR_LARGEST_
                  hr_key_takes(&a->row->key, takes));
 }
 
-/* What lies next to the value. */
+/* Describes the next values above the answer. */
 static hr_status look_around(asking *a, hr_largest *answer, hr_error *err)
 {
     hr_status status = HR_OK;
@@ -402,8 +401,8 @@ static hr_status find_none(asking *a, hr_largest *answer, hr_error *err)
         hr_bytes_print(answer->available_bytes, there));
 }
 
-/* Where a larger batch is only more micro-batches, what people mean is the batch that goes through
- * the model at once. */
+/* Finds the largest batch that runs as one micro-batch. If a larger batch only adds micro-batches,
+ * this is the more useful answer. */
 static hr_status find_at_once(asking *a, hr_largest *answer, int64_t start, hr_error *err)
 {
     if (answer->outcome != HR_LARGEST_FREE && answer->outcome != HR_LARGEST_END) return HR_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/probes.c - the least budgets, and the frontier between bytes and time. Both walk over
- * budgets: a budget gets the fastest plan within it, and that plan's own bytes are the least budget
- * that gets it. So a probe tells of every budget between the two. */
+/* train/probes.c - the smallest budgets, and the frontier between bytes and time. A probe finds the
+ * fastest plan within a budget. The bytes of that plan are the least budget that gives it, so one
+ * probe covers every budget between the two. */
 #include "train/probes.h"
 
 #include <math.h>
@@ -14,12 +14,12 @@
 #include "report/frontier.h"
 
 enum {
-    BUDGETS = 20,     /* of a frontier, even on a scale of ratios */
-    POINTS_FEW = 12,  /* with fewer points the widest gaps are looked into */
+    BUDGETS = 20,     /* of a frontier, evenly spaced on a log scale */
+    POINTS_FEW = 12,  /* with fewer points the widest gaps are probed too */
     PROBES_MOST = 48, /* of a frontier */
     MEND_MOST = 3,
-    WITHIN_MOST = 8,             /* plans that are tried where floors do not tell, */
-    WITHIN_WORK_MOST = 800000000 /* with so much work (hr_admission) of all plans so far */
+    WITHIN_MOST = 8,             /* plans tried if floors do not decide */
+    WITHIN_WORK_MOST = 800000000 /* only up to this work of all plans (hr_admission) */
 };
 
 static const int64_t unbounded = INT64_C(1) << 53; /* the largest that memory.budget takes */
@@ -104,8 +104,8 @@ hr_status hr_probe_any(hr_probes *probes, const hr_config *config, int64_t budge
 
 /* ---- the smallest budget */
 
-/* What runs in the least budget of all. A plan that packs above the least floor may hide one that
- * packs lower: the page below is asked for until it is refused. */
+/* Finds the plan with the least budget. If a plan packs above the least floor, another may pack
+ * lower: probes one page less until that is refused. */
 static hr_status find_least(hr_probes *probes, const hr_config *config, hr_plan_point *point,
                             hr_error *err)
 {
@@ -127,8 +127,9 @@ static bool is_within(const hr_plan_point *point, const hr_smallest *answer)
     return point->step_seconds <= most * (1 + 1e-12);
 }
 
-/* By floors, which is quick. Where the plan found there does not pack at its floor, less may be
- * enough than it takes: some halvings by plans, `within` always fast enough, `low` never. */
+/* Finds the smallest plan within the slowdown. The first search compares floors, which is fast. If
+ * its plan does not pack at its floor, a smaller budget may be enough: bisects with built plans,
+ * where `within` is always fast enough and `low` never is. */
 static hr_status find_within(hr_probes *probes, const hr_config *config, hr_smallest *answer,
                              hr_error *err)
 {
@@ -196,7 +197,8 @@ hr_status hr_plan_smallest(const hr_config *config, double slowdown, const hr_pl
 
 /* ---- the frontier */
 
-/* clear[i]: budgets from points[i] up to this get points[i]. */
+/* The frontier under construction. Budgets from the bytes of points[i] to clear[i] give
+ * points[i]. */
 typedef struct {
     hr_probes *probes;
     const hr_config *config;
@@ -213,7 +215,7 @@ static void drop(walk *w, int32_t i)
     f->count--;
 }
 
-/* Puts a point in its place, unless another is as small and as fast; drops what it beats. */
+/* Inserts a point in order, unless another is as small and as fast. Drops the points it beats. */
 static void insert(walk *w, const hr_plan_point *point, int64_t budget)
 {
     hr_frontier *f = w->frontier;
@@ -242,7 +244,7 @@ static hr_status probe(walk *w, int64_t budget, hr_error *err)
     return status;
 }
 
-/* Whether it is known already what a budget gets. */
+/* Returns whether an earlier probe covers a budget. */
 static bool is_known(const walk *w, int64_t budget)
 {
     for (int32_t i = 0; i < w->frontier->count; i++)
@@ -264,13 +266,13 @@ static hr_status walk_evenly(walk *w, hr_error *err)
     return status;
 }
 
-/* Where points are few, budgets that are not known yet, the widest gap first. */
+/* Probes the widest gaps between points until there are POINTS_FEW points. */
 static hr_status walk_gaps(walk *w, hr_error *err)
 {
     const hr_frontier *f = w->frontier;
     hr_status status = HR_OK;
     while (f->count < POINTS_FEW && w->probes->made < PROBES_MOST && status == HR_OK) {
-        double widest = 1.002; /* narrower ones are not worth a line */
+        double widest = 1.002; /* narrower gaps are not worth a point */
         int32_t at = HR_NONE;
         for (int32_t i = 0; i + 1 < f->count; i++) {
             const double gap = (double)f->points[i + 1].process_bytes / (double)w->clear[i];

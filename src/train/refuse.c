@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/refuse.c - tries changes of a recipe until it fits. */
+/* train/refuse.c - tries changes of one key, then of two, and keeps the cheapest that fit. */
 #include "train/refuse.h"
 
 #include <stdio.h>
@@ -11,14 +11,14 @@
 
 enum { HALVINGS_MOST = 30, PAIRS_MOST = 3 };
 
-/* Plans that are made for changes of one key, and in all, and the work of all (hr_admission):
- * counted and never timed, so that equal recipes get equal answers. */
+/* Limits: plans for changes of one key, all plans, and the work of all plans (hr_admission). Work
+ * is counted and not timed, so that equal recipes get equal answers. */
 enum { SINGLES_MOST = 30, PLANS_MOST = 42, WORK_MOST = 1000000000 };
 
-/* What else is another than time, from what costs least to what costs most. */
+/* What a change costs besides time, cheapest first. */
 typedef enum { NOTHING, ROUNDING, UPDATES, WINDOWS, WORDS, MODEL } loss;
 
-/* One thing to change: set to a value, or halved as often as needed, down to `least`. */
+/* One change: a key is set to a value, or halved as often as needed, down to `least`. */
 typedef struct {
     const char *key;
     const char *value; /* null: halve */
@@ -46,11 +46,11 @@ static const way ways[] = {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* A change that fits, with what it is sorted by. */
+/* A change that fits, with its sort keys. */
 typedef struct {
     hr_plan_change change;
     loss loss;
-    double kept; /* of what is lost, the share that stays: of tokens, words, widths */
+    double kept; /* share of tokens, vocabulary or width that remains after the change */
 } offer;
 
 typedef struct {
@@ -59,9 +59,9 @@ typedef struct {
     const char *calibrations;
     hr_admission *admission;
     int64_t available, minimum;
-    double free_seconds; /* of a step of the fastest plan there is; below 0: not known */
+    double free_seconds; /* step of the fastest plan without a budget; below 0: unknown */
     int32_t plans, plans_most;
-    int64_t reached[WAYS]; /* the least bytes with each change alone; INT64_MAX: it is none */
+    int64_t reached[WAYS]; /* least bytes with each change alone; INT64_MAX: no such change */
     hr_config tried;
     offer offers[HR_PLAN_CHANGES_MOST];
     int32_t count;
@@ -69,7 +69,8 @@ typedef struct {
 
 /* ---- one change */
 
-/* The value of a key after so many halvings, or as many as it bears; false: it is that already. */
+/* The value of a key after a number of halvings, or down to its least value. Returns false if the
+ * key has that value already. */
 static bool value_of(const hr_config *config, const way *w, int32_t halvings, char value[64],
                      double *kept)
 {
@@ -98,7 +99,8 @@ static bool apply(const way *w, int32_t halvings, hr_config *config, double *kep
            hr_config_set(config, w->key, value, &ignored) == HR_OK;
 }
 
-/* One or two ways, halved as often. Writes them as they are typed. */
+/* Applies one or two changes, each with the same number of halvings. Writes them as command-line
+ * settings. */
 static bool apply_all(const way *const *chosen, int32_t count, int32_t halvings, hr_config *config,
                       offer *made)
 {
@@ -121,7 +123,7 @@ static bool apply_all(const way *const *chosen, int32_t count, int32_t halvings,
     return hr_config_check(config, &ignored) == HR_OK;
 }
 
-/* Does the recipe fit with these changes? */
+/* Returns whether the recipe fits with these changes. */
 static bool fits(refusing *r, const way *const *chosen, int32_t count, int32_t halvings,
                  offer *made)
 {
@@ -162,8 +164,8 @@ static void insert(refusing *r, const offer *made)
     r->count = (int32_t)hr_min(r->count + 1, HR_PLAN_CHANGES_MOST);
 }
 
-/* Where the mathematics stays, the time lost by the config that is tried: against the fastest plan
- * without any budget. */
+/* Sets the time lost by a change that preserves the mathematics, compared with the fastest plan
+ * without a budget. */
 static void price(refusing *r, offer *made)
 {
     hr_error ignored;
@@ -183,8 +185,8 @@ static void price(refusing *r, offer *made)
     made->change.seconds_lost -= r->free_seconds;
 }
 
-/* The most halvings that change anything and leave a legal recipe; 0: not one does. Where nothing
- * is halved one is as good as many. */
+/* The largest number of halvings that still changes a value and leaves a valid recipe; 0 if none
+ * does. At most 1 if no change halves a value. */
 static int32_t halvings_most(refusing *r, const way *const *chosen, int32_t count)
 {
     bool halves = false;
@@ -193,7 +195,7 @@ static int32_t halvings_most(refusing *r, const way *const *chosen, int32_t coun
         offer ignored = { .loss = NOTHING };
         r->tried = *r->config;
         if (!apply_all(chosen, count, most, &r->tried, &ignored)) continue;
-        /* Beyond some number of them none changes anything more. */
+        /* Removes halvings that change nothing because every value is at its least. */
         for (const double kept = ignored.kept; halves && most > 1; most--) {
             r->tried = *r->config;
             ignored = (offer){ .loss = NOTHING };
@@ -205,14 +207,14 @@ static int32_t halvings_most(refusing *r, const way *const *chosen, int32_t coun
     return 0;
 }
 
-/* Offers the fewest halvings with which the recipe fits, if any number of them is enough. Returns
- * the bytes with the most; INT64_MAX: there is no such change. */
+/* Offers the fewest halvings with which the recipe fits, if any number is enough. Returns the bytes
+ * with the most halvings tried; INT64_MAX if there is no such change. */
 static int64_t find(refusing *r, const way *const *chosen, int32_t count)
 {
     offer made, best;
     int32_t most = halvings_most(r, chosen, count);
     if (most == 0 || tired(r)) return INT64_MAX;
-    /* Once is often enough; where the most is not, nothing is. */
+    /* One halving is often enough. If the largest number is not enough, none is. */
     int32_t low = 1;
     if (most > 1 && fits(r, chosen, count, 1, &best)) most = 1;
     else if (tired(r) || !fits(r, chosen, count, most, &best)) return best.change.bytes;
@@ -252,7 +254,7 @@ static void find_pairs(refusing *r)
         }
 }
 
-/* ---- what no strategy can shrink */
+/* ---- parts that no strategy reduces */
 
 static void say_alone(refusing *r, hr_plan_part *alone, const char *name, int64_t bytes)
 {
@@ -264,7 +266,8 @@ static void say_alone(refusing *r, hr_plan_part *alone, const char *name, int64_
     alone->bytes = bytes;
 }
 
-/* What has to be there whatever the strategy: lines beside the arena, weights, moments. */
+/* Finds a part that exceeds the available bytes with any strategy: process memory outside the
+ * arena, weights, optimizer states. */
 static void find_alone(refusing *r, hr_plan_details *details)
 {
     static const char *const states[] = { "weights", "master weights (fp32)", "optimizer states" };

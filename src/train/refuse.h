@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/refuse.h - what to change when nothing fits.
+/* train/refuse.h - suggests changes to a recipe that does not fit.
  *
- * Every change was planned with all that the recipe leaves open: the bytes beside it are those of
- * the smallest plan there is with it, the time that of the fastest within the bytes available. */
+ * Every change is planned with all settings that the recipe leaves open. Its bytes are those of the
+ * smallest plan with the change, its time that of the fastest plan within the available bytes. */
 #ifndef HR_TRAIN_REFUSE_H
 #define HR_TRAIN_REFUSE_H
 
 #include "train/admit.h"
 
-/* Fills details->alone and details->changes: what would make the run fit, cheapest first. First
- * come changes that leave the mathematics alone, by the time they take; then the others, from the
- * rounding of numbers to the size of the model. Changes of one key; where none does, of two.
+/* Fills details->alone, parts that are too large on their own, and details->changes, changes that
+ * make the run fit, cheapest first. Changes that preserve the mathematics come first, sorted by
+ * time; then the others, from rounding to the size of the model. A change sets one key, or two if
+ * no single key is enough.
  *
- *   admission     a refused one, whose own plan is overwritten
  *   calibrations  as for hr_admit
- *   details       in: as hr_details left it. out
+ *   admission     a refused one; its plan is overwritten
+ *   details       in: as filled by hr_details. out
  *
- * Cost     some forty plans at most, each the smallest of a recipe */
+ * Cost     about forty plans at most, each the smallest of a recipe */
 void hr_refuse(hr_memory *memory, const hr_config *config, const char *calibrations,
                hr_admission *admission, hr_plan_details *details);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/remove.c - turns each knob of a strategy one step towards fewer bytes.
+/* train/remove.c - changes each setting of a strategy by one step towards fewer bytes.
  *
- * All are looked at by their floor, which is quick; the few that pay best are packed. */
+ * All changes are compared by their floors, which is fast. Only the best few are packed. */
 #include "train/remove.h"
 
 #include <string.h>
@@ -12,15 +12,15 @@
 
 enum {
     PACKED_MOST = 6,
-    WORK_MOST = 400000000, /* of the whole admission: beyond, no other change is looked at */
-    BLOCK_TOKENS = 64,     /* cuts at multiples of it keep every bit */
+    WORK_MOST = 400000000, /* of the whole admission; no change is tried beyond it */
+    BLOCK_TOKENS = 64,     /* tiles of a multiple of this leave every bit unchanged */
     WAY_MICRO = HR_INTERMEDIATES,
     WAY_CHUNK,
     WAY_MLP,
     WAY_ATTENTION,
     WAY_ORDER,
     WAY_CONSUME,
-    WAYS /* those before WAY_MICRO: parts of a layer's form */
+    WAYS /* a way below WAY_MICRO is an index into the parts of the layer schema */
 };
 
 static const char *const intermediates[] = { [HR_INTERMEDIATE_NORM] = "norm outputs",
@@ -36,21 +36,21 @@ static const char *const intermediates[] = { [HR_INTERMEDIATE_NORM] = "norm outp
 typedef struct {
     hr_memory *memory;
     hr_admission *admission;
-    hr_strategy chosen; /* the plan's own */
+    hr_strategy chosen; /* strategy of the admitted plan */
     hr_layer_schema form;
-    hr_intermediates *changed; /* [layers] of a strategy that is tried */
-    int64_t bytes;             /* of the plan's process */
-    double seconds;            /* of its step */
+    hr_intermediates *changed; /* [layers] recompute sets of the strategy to try */
+    int64_t bytes;             /* process bytes of the plan */
+    double seconds;            /* of a step of the plan */
 } removing;
 
-/* Half of a cut, brought to a legal number of tokens from below; 0: it is as small as can be. */
+/* Half of a tile or chunk, rounded down to a valid number of tokens; 0 if it cannot be smaller. */
 static int64_t half(const hr_config *config, int64_t tokens)
 {
     const int64_t T = config->train.seq_len, unit = T % BLOCK_TOKENS ? T : BLOCK_TOKENS;
     return tokens / 2 / unit * unit;
 }
 
-/* The largest divisor that is not the number itself. */
+/* The largest divisor below the number; 1 for 1. */
 static int64_t next_divisor(int64_t number)
 {
     for (int64_t d = 2; d <= number / d; d++)
@@ -58,7 +58,8 @@ static int64_t next_divisor(int64_t number)
     return 1;
 }
 
-/* Drops what one buffer is in all layers; false when that is done already. */
+/* Adds the intermediates of one buffer to the recompute set of every layer. Returns false if they
+ * are in all sets already. */
 static bool drop(hr_intermediates part, hr_strategy *strategy)
 {
     bool changes = false;
@@ -69,7 +70,7 @@ static bool drop(hr_intermediates part, hr_strategy *strategy)
     return changes;
 }
 
-/* "recompute queries, keys, values in every layer" */
+/* For example "recompute queries, keys, values in every layer". */
 static void name_part(hr_writer *writer, hr_intermediates part)
 {
     const char *before = "recompute ";
@@ -81,7 +82,7 @@ static void name_part(hr_writer *writer, hr_intermediates part)
     hr_put(writer, " in every layer");
 }
 
-/* A way to change the plan's strategy, in words too; false when there is nothing to change. */
+/* Applies one change to the plan's strategy and describes it. Returns false if nothing changes. */
 static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *what)
 {
     const hr_config *config = &r->admission->config;
@@ -126,7 +127,8 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
     }
 }
 
-/* Builds the plan with a change and notes what it comes to. False: there is no such plan. */
+/* Builds the plan with a change and records its bytes and time. Returns false if there is no such
+ * plan or it saves no bytes. */
 static bool look(const removing *r, int32_t way, int64_t work, hr_plan_change *found)
 {
     hr_strategy strategy;
@@ -143,13 +145,13 @@ static bool look(const removing *r, int32_t way, int64_t work, hr_plan_change *f
     return found->gained_bytes > 0;
 }
 
-/* Does the first pay less for a byte? */
+/* Returns whether the first change costs less time per saved byte. */
 static bool cheaper(const hr_plan_change *a, const hr_plan_change *b)
 {
     return a->seconds_lost * (double)b->gained_bytes < b->seconds_lost * (double)a->gained_bytes;
 }
 
-/* Puts a change in its place among [count], with the way it was made. */
+/* Inserts a change into the sorted list [count], and its way into `ways`. */
 static void insert(const hr_plan_change *found, int32_t way, hr_plan_change *list, int32_t *ways,
                    int32_t count)
 {
@@ -162,7 +164,7 @@ static void insert(const hr_plan_change *found, int32_t way, hr_plan_change *lis
     ways[i] = way;
 }
 
-/* Returns whether any strategy was built in the place of the plan's own. */
+/* Tries all changes. Returns whether it overwrote the admitted plan. */
 static bool look_at_all(const removing *r, hr_plan_details *details)
 {
     hr_plan_change list[WAYS], found;
@@ -183,7 +185,7 @@ hr_status hr_remove(hr_memory *memory, hr_admission *admission, hr_plan_details 
 {
     hr_region spare = hr_admit_spare(admission);
     const int32_t layers = admission->compiled.strategy.layer_count;
-    const int64_t work = admission->pack_work; /* so that the same plan is left at the end */
+    const int64_t work = admission->pack_work; /* to rebuild the same plan at the end */
     removing r = { .memory = memory,
                    .admission = admission,
                    .chosen = admission->compiled.strategy,

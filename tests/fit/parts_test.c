@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts_test.c - counts of layers that drop a part, against every choice there is. */
+/* parts_test.c - compares counts of layers that drop a part with an exhaustive search. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,8 +22,8 @@ typedef struct {
     int32_t set_count, rest_count;
 } scene;
 
-/* Small numbers, so that ties and tight limits are common. Now and then a set takes more than its
- * parts say, or a part costs more in one place. */
+/* Draws small numbers, so that ties and tight limits are common. Some sets cost more than the sum
+ * of their parts, and some parts cost more in one place. */
 static void open_scene(scene *s, uint64_t turn)
 {
     uint32_t what = 100;
@@ -83,7 +83,7 @@ static int64_t ps_of(const scene *s, const uint16_t *chosen, int32_t rest)
     return ps;
 }
 
-/* The least time within a limit, INT64_MAX if nothing is. */
+/* The least time within a limit; INT64_MAX if nothing fits. */
 static int64_t try_all(const scene *s, int64_t limit)
 {
     int64_t best = INT64_MAX, count = s->rest_count;
@@ -99,7 +99,7 @@ static int64_t try_all(const scene *s, int64_t limit)
     return best;
 }
 
-static void counts_of_parts_are_bounds_and_mostly_answers(void **state)
+static void counts_of_parts_give_lower_bounds_and_often_answers(void **state)
 {
     hr_error err;
     hr_layers layers;
@@ -152,8 +152,8 @@ static void counts_of_parts_are_bounds_and_mostly_answers(void **state)
     free(memory);
 }
 
-/* A product that makes two values is done again once for both. */
-static void parts_that_share_a_product_do_not_add_up(void **state)
+/* A product that makes two values is recomputed once for both. */
+static void costs_of_parts_that_share_a_product_are_not_additive(void **state)
 {
     scene s;
     hr_parts parts;
@@ -176,8 +176,8 @@ static void parts_that_share_a_product_do_not_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_of_parts_are_bounds_and_mostly_answers),
-        cmocka_unit_test(parts_that_share_a_product_do_not_add_up),
+        cmocka_unit_test(counts_of_parts_give_lower_bounds_and_often_answers),
+        cmocka_unit_test(costs_of_parts_that_share_a_product_are_not_additive),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

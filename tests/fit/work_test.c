@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work_test.c - what a search may do is counted and bounded, whatever the shape. */
+/* work_test.c - the work of a search is counted and bounded for every shape. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "fit/proxy_cache.h"
 #include "ops/list.h"
 
-/* A list is made to its end, and a proxy model is built to its end: so much beyond the limits. */
+/* The search finishes the list or proxy model that it has begun, so it may exceed its limits. */
 enum { STATES_MOST = 4 * HR_LAYERS_WORK_MOST, STEPS_MOST = 1 << 22, BUDGETS = 8 };
 
 static hr_region take(int64_t bytes)
@@ -23,7 +23,7 @@ static hr_region take(int64_t bytes)
     return hr_region_over(memory, rounded);
 }
 
-/* The 4B preset's shape with a sequence that no tile divides, and a batch of many divisors. */
+/* The shape of the 4B preset with another batch and sequence length. */
 static hr_config odd(int64_t batch, int64_t seq_len)
 {
     hr_config config;
@@ -41,7 +41,7 @@ static hr_config odd(int64_t batch, int64_t seq_len)
     return config;
 }
 
-static void a_search_stays_within_its_limits_of_work_at_odd_lengths(void **state)
+static void a_search_stays_within_its_work_limits_at_odd_lengths(void **state)
 {
     static const struct {
         int64_t batch, seq_len;
@@ -73,8 +73,8 @@ static void a_search_stays_within_its_limits_of_work_at_odd_lengths(void **state
     }
 }
 
-/* The same answers, and nothing is built. */
-static void what_a_cache_knows_is_not_built_again(void **state)
+/* The second search gives the same answer and builds nothing. */
+static void cached_proxy_models_are_not_rebuilt(void **state)
 {
     (void)state;
     const hr_config config = odd(4, 512);
@@ -109,8 +109,8 @@ static void what_a_cache_knows_is_not_built_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_search_stays_within_its_limits_of_work_at_odd_lengths),
-        cmocka_unit_test(what_a_cache_knows_is_not_built_again),
+        cmocka_unit_test(a_search_stays_within_its_work_limits_at_odd_lengths),
+        cmocka_unit_test(cached_proxy_models_are_not_rebuilt),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
