@@ -250,7 +250,8 @@ static void report_complete(const run *r, int64_t step)
 {
     char line[HR_PATH_BYTES + 128];
     const hr_train_events *events = &r->options->events;
-    snprintf(line, sizeof line, "%.900s  the run is complete, at step %lld; --fresh starts it over",
+    snprintf(line, sizeof line,
+             "%.900s  the run is complete, at step %lld; use --fresh to start over",
              r->config->train.out, (long long)step);
     if (events->text) events->text(events->context, line);
 }

@@ -48,7 +48,8 @@ static void a_finished_run_with_fewer_steps_is_complete(void **state)
     for (int32_t steps = 1; steps <= 3; steps++) {
         assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=%d", steps),
                          HR_OK);
-        assert_non_null(strstr(out, "run  the run is complete, at step 3; --fresh starts it over"));
+        assert_non_null(
+            strstr(out, "run  the run is complete, at step 3; use --fresh to start over"));
     }
 }
 

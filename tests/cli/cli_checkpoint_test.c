@@ -49,7 +49,7 @@ static void the_newest_the_best_and_periodic_checkpoints_are_kept(void **state)
     assert_int_equal(best, 6);
     assert_int_equal(run("checkpoint list run"), HR_OK);
     char row[64];
-    snprintf(row, sizeof row, "\n%10" PRId64 " ", best);
+    snprintf(row, sizeof row, "\n%12" PRId64 " ", best);
     const char *line = strstr(out, row);
     assert_non_null(line);
     assert_non_null(strstr(line, "best"));
@@ -313,7 +313,7 @@ static void a_signal_during_a_rollback_keeps_its_checkpoint(void **state)
             command, sizeof command,
             "echo >err.txt; \"$HEADROOM\" train tiny.yaml --fresh data.train=text.txt --out run "
             ">out.txt 2>>err.txt & p=$!; "
-            "while kill -0 $p && ! grep -q 'back to' err.txt; do sleep 0.01; done; "
+            "while kill -0 $p && ! grep -q 'rewound to' err.txt; do sleep 0.01; done; "
             "sleep 0.%03d; kill $p; wait $p",
             i * 37 % 200);
         assert_int_equal(WEXITSTATUS(system(command)), HR_INTERRUPTED);
@@ -363,7 +363,7 @@ static void a_rollback_uses_an_undamaged_checkpoint(void **state)
     put("damage.sh", "for turn in $(seq 300); do\n"
                      "    sleep 0.0$((turn % 7 + 1))\n"
                      "    kill -STOP $1\n"
-                     "    grep -q 'moment_1.safetensors: is damaged' err.txt && break\n"
+                     "    grep -q 'moment_1.safetensors: damaged' err.txt && break\n"
                      "    newest=$(ls -d run/checkpoints/step-* | tail -n 1)\n"
                      "    dd if=/dev/zero of=$newest/moment_1.safetensors bs=1 count=64 seek=9000 "
                      "conv=notrunc 2>>dd.txt\n"
@@ -373,11 +373,11 @@ static void a_rollback_uses_an_undamaged_checkpoint(void **state)
     const int code = system(
         "echo >err.txt; \"$HEADROOM\" train tiny.yaml --fresh data.train=text.txt --out run "
         ">out.txt 2>>err.txt & p=$!; "
-        "while kill -0 $p && ! grep -q 'back to' err.txt; do sleep 0.01; done; "
+        "while kill -0 $p && ! grep -q 'rewound to' err.txt; do sleep 0.01; done; "
         "sh damage.sh $p; kill $p; wait $p");
     get("err.txt", err);
     if (WEXITSTATUS(code) != HR_INTERRUPTED) fail_msg("code %d: %s", WEXITSTATUS(code), err);
-    assert_non_null(strstr(err, "moment_1.safetensors: is damaged"));
+    assert_non_null(strstr(err, "moment_1.safetensors: damaged"));
     assert_int_equal(run("checkpoint verify run"), HR_OK);
 }
 
