@@ -45,6 +45,7 @@ typedef struct {
     int64_t offset;   /* of the buffer's first byte in the text of the file */
     bool ended;       /* the buffer holds the end of the file */
     bool is_long;     /* the line is longer than the buffer and is read in parts */
+    bool blank;       /* a long line has had only white space so far */
     bool discarded;   /* skip the rest of the line */
     int32_t opened;   /* field of a long line in which its document began; -1: not begun */
 } hr_pass_lines;

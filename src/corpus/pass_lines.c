@@ -225,6 +225,12 @@ static hr_status next_part(hr_pass *pass, hr_error *err)
     const uint8_t *newline = memchr(from, '\n', (size_t)(lines->fill - lines->at));
     const int64_t bytes = newline ? newline - from : lines->fill - lines->at;
     const bool last = newline || lines->ended;
+    lines->blank = lines->blank && is_blank(from, bytes);
+    if (lines->blank) { /* a blank line is skipped, however long */
+        lines->at += bytes;
+        lines->discarded = last;
+        return HR_OK;
+    }
     const int64_t used = hr_line_read(line, from, bytes, last, true);
     lines->at += used;
     for (int32_t i = 0; i < line->span_count; i++) {
@@ -244,7 +250,7 @@ hr_status hr_pass_lines_next(hr_pass *pass, bool *end, hr_error *err)
     const uint8_t *newline = memchr(from, '\n', (size_t)(lines->fill - lines->at));
     if (!newline && !lines->ended) {
         if (lines->at > 0 || lines->fill < pass->buffer_bytes) return fill(pass, err);
-        lines->is_long = true;
+        lines->is_long = lines->blank = true;
         lines->number++;
         const int64_t mark = mark_bytes(pass, from, lines->fill);
         lines->at += mark;
