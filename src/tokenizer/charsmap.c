@@ -15,16 +15,6 @@ int64_t hr_charsmap_bytes(int64_t bytes)
     return bytes + 2 * 64;
 }
 
-static bool is_utf8(const uint8_t *text, int64_t bytes)
-{
-    uint32_t point;
-    for (int64_t p = 0, taken; p < bytes; p += taken) {
-        taken = hr_utf8_take(text + p, bytes - p, &point);
-        if (taken == 1 && text[p] >= 0x80) return false;
-    }
-    return true;
-}
-
 const char *hr_charsmap_place(hr_charsmap *map, hr_region *region, const uint8_t *blob,
                               int64_t bytes)
 {
@@ -41,7 +31,7 @@ const char *hr_charsmap_place(hr_charsmap *map, hr_region *region, const uint8_t
     memcpy(units, blob + UNIT_BYTES, trie_bytes);
     memcpy(texts, blob + UNIT_BYTES + trie_bytes, (size_t)rest);
     if (texts[rest - 1]) return "its last replacement is not terminated";
-    if (!is_utf8(texts, rest)) return "its replacements are not UTF-8";
+    if (!hr_utf8_valid(texts, rest)) return "its replacements are not UTF-8";
     *map = (hr_charsmap){ units, trie_bytes / UNIT_BYTES, texts, rest };
     return NULL;
 }

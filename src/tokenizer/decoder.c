@@ -81,16 +81,6 @@ static uint8_t *add(hr_decoder *decoder, const uint8_t *text, int64_t bytes, uin
 
 /* ---- tokens of characters */
 
-static bool is_utf8(const uint8_t *text, int64_t bytes)
-{
-    uint32_t point;
-    for (int64_t p = 0, taken; p < bytes; p += taken) {
-        taken = hr_utf8_take(text + p, bytes - p, &point);
-        if (taken == 1 && text[p] >= 0x80) return false;
-    }
-    return true;
-}
-
 /* Writes text after removing the leading spaces that the decoder Strip removes. */
 static uint8_t *put(hr_decoder *d, const uint8_t *text, int64_t bytes, uint8_t *out)
 {
@@ -108,7 +98,7 @@ static uint8_t *end_run(hr_decoder *d, uint8_t *out)
 {
     if (!d->run_bytes) return out;
     d->not_first = true;
-    if (is_utf8(d->run, d->run_bytes)) out = put(d, d->run, d->run_bytes, out);
+    if (hr_utf8_valid(d->run, d->run_bytes)) out = put(d, d->run, d->run_bytes, out);
     else
         for (int32_t i = 0; i < d->run_bytes; i++)
             out = put(d, (const uint8_t *)"\xef\xbf\xbd", 3, out);

@@ -276,16 +276,6 @@ static void shift(level *here, int64_t by)
     here->run.count = 0;
 }
 
-static bool is_utf8(const uint8_t *text, int64_t bytes)
-{
-    uint32_t point;
-    for (int64_t p = 0, taken; p < bytes; p += taken) {
-        taken = hr_utf8_take(text + p, bytes - p, &point);
-        if (taken == 1 && text[p] >= 0x80) return false;
-    }
-    return true;
-}
-
 void hr_pretokenizer_cursor_window(hr_pretokenizer_cursor *cut, const uint8_t *text, int64_t at,
                                    int64_t bytes, bool whole)
 {
@@ -305,7 +295,8 @@ void hr_pretokenizer_cursor_window(hr_pretokenizer_cursor *cut, const uint8_t *t
     first->end = bytes;
     cut->usable = true;
     for (int32_t i = 0; i < cut->pretokenizer->count; i++)
-        if (cut->pretokenizer->stages[i].pattern) cut->usable = is_utf8(text + at, bytes - at);
+        if (cut->pretokenizer->stages[i].pattern)
+            cut->usable = hr_utf8_valid(text + at, bytes - at);
 }
 
 int64_t hr_pretokenizer_cursor_done(const hr_pretokenizer_cursor *cut)

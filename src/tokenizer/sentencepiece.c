@@ -275,16 +275,6 @@ static hr_status read_denormalizer(reading *r, const field *of, hr_error *err)
     return c.wrong ? damaged(r->source->path, err) : HR_OK;
 }
 
-static bool is_utf8(const uint8_t *text, int64_t bytes)
-{
-    uint32_t point;
-    for (int64_t p = 0, taken; p < bytes; p += taken) {
-        taken = hr_utf8_take(text + p, bytes - p, &point);
-        if (taken == 1 && text[p] >= 0x80) return false;
-    }
-    return true;
-}
-
 static hr_status add_piece(reading *r, const field *of, hr_error *err)
 {
     piece p;
@@ -294,7 +284,7 @@ static hr_status add_piece(reading *r, const field *of, hr_error *err)
     if (!p.bytes) why = "it is empty";
     else if (p.bytes >= PIECE_BYTES_MAX) why = "it is too long";
     else if (memchr(p.text, 0, (size_t)p.bytes)) why = "it contains a zero byte";
-    else if (!is_utf8(p.text, p.bytes)) why = "it is not UTF-8";
+    else if (!hr_utf8_valid(p.text, p.bytes)) why = "it is not UTF-8";
     else if (!isfinite(p.score)) why = "its score is not finite";
     else if (p.type < NORMAL || p.type > BYTE) why = "its type is unknown";
     else if (p.type == UNKNOWN && r->unknown >= 0) why = "there are two pieces of type UNKNOWN";

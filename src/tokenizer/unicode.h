@@ -3,6 +3,7 @@
 #ifndef HR_TOKENIZER_UNICODE_H
 #define HR_TOKENIZER_UNICODE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Bits of a class; Unicode 16 unless noted. */
@@ -52,6 +53,17 @@ static inline int64_t hr_utf8_take(const uint8_t *text, int64_t bytes, uint32_t 
     }
     *point = 0xfffd;
     return 1;
+}
+
+/* Whether text [bytes] is valid UTF-8. */
+static inline bool hr_utf8_valid(const uint8_t *text, int64_t bytes)
+{
+    uint32_t point;
+    for (int64_t p = 0, taken; p < bytes; p += taken) {
+        taken = hr_utf8_take(text + p, bytes - p, &point);
+        if (taken == 1 && text[p] >= 0x80) return false;
+    }
+    return true;
 }
 
 /* Whether text [bytes] is a valid but incomplete UTF-8 character. */
