@@ -3,35 +3,26 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "base/checked.h"
 #include "fit/parts.h"
-#include "support/random_config.h"
+#include "support/small_search.h"
 
-enum { SEED = 20261123, LAYERS_MOST = 7, PARTS_MOST = 3, RESTS_MOST = 3, CASES = 100 * HR_COUNT };
-
-typedef struct {
-    hr_proxy_model proxy;
-    hr_proxy_set sets[HR_FIT_SETS_MOST];
-    hr_proxy_rest rests[RESTS_MOST];
-    hr_proxy_slopes slopes;
-    int32_t set_count, rest_count;
-} scene;
+enum { SEED = 20261123, PARTS_MOST = 3, CASES = 100 * HR_COUNT };
 
 /* Draws small numbers, so that ties and tight limits are common. Some sets cost more than the sum
  * of their parts, and some parts cost more in one place. */
-static void open_scene(scene *s, uint64_t turn)
+static void open_search(small_search *s, uint64_t turn)
 {
     uint32_t what = 100;
     const int64_t most = draw(SEED, turn, 0) % 3 ? 12 : 60;
     const bool more = draw(SEED, turn, 4) % 4 == 0, uneven = draw(SEED, turn, 5) % 4 == 0;
     const int32_t parts = (int32_t)between(SEED, turn, 2, 1, PARTS_MOST);
     int64_t saved[PARTS_MOST], ps[PARTS_MOST], base_work[3][HR_PASSES];
-    *s = (scene){ .proxy.depth = { (int32_t)between(SEED, turn, 1, 5, LAYERS_MOST), false, 3 } };
+    *s = (small_search){ .proxy.depth = { (int32_t)between(SEED, turn, 1, 5, LAYERS_MOST), false,
+                                          3 } };
     if (parts == 3) s->proxy.depth.layers = 5;
     s->set_count = 1 << parts;
     s->rest_count = (int32_t)between(SEED, turn, 3, 1, RESTS_MOST);
@@ -58,62 +49,19 @@ static void open_scene(scene *s, uint64_t turn)
         }
         for (int32_t p = 0; p < parts; p++) s->sets[k].kept -= k >> p & 1 ? saved[p] : 0;
     }
-    for (int32_t c = 0; c < s->rest_count; c++)
-        s->rests[c] = (hr_proxy_rest){ between(SEED, turn, what++, 0, 80),
-                                       between(SEED, turn, what++, 0, 120),
-                                       between(SEED, turn, what++, 0, 30) };
-}
-
-static int64_t peak_of(const scene *s, const uint16_t *chosen, int32_t rest)
-{
-    int64_t kept = 0, peak = s->rests[rest].other;
-    for (int32_t l = 0; l < s->proxy.depth.layers; l++) {
-        const hr_proxy_set *set = &s->sets[chosen[l]];
-        peak = hr_max(peak, kept + hr_proxy_work(&s->proxy, set, &s->slopes, l));
-        kept += set->kept;
-    }
-    return hr_max(peak, kept + s->rests[rest].head);
-}
-
-static int64_t ps_of(const scene *s, const uint16_t *chosen, int32_t rest)
-{
-    int64_t ps = s->rests[rest].ps;
-    for (int32_t l = 0; l < s->proxy.depth.layers; l++)
-        ps += s->sets[chosen[l]].ps[hr_proxy_place(&s->proxy, l)];
-    return ps;
-}
-
-/* The least time within a limit; INT64_MAX if nothing fits. */
-static int64_t try_all(const scene *s, int64_t limit)
-{
-    int64_t best = INT64_MAX, count = s->rest_count;
-    for (int32_t l = 0; l < s->proxy.depth.layers; l++) count *= s->set_count;
-    for (int64_t i = 0; i < count; i++) {
-        uint16_t chosen[LAYERS_MOST];
-        int64_t at = i;
-        for (int32_t l = 0; l < s->proxy.depth.layers; l++, at /= s->set_count)
-            chosen[l] = (uint16_t)(at % s->set_count);
-        const int64_t ps = ps_of(s, chosen, (int32_t)at);
-        if (ps < best && peak_of(s, chosen, (int32_t)at) <= limit) best = ps;
-    }
-    return best;
+    draw_rests(s, SEED, turn, what);
 }
 
 static void counts_of_parts_give_lower_bounds_and_often_answers(void **state)
 {
-    hr_error err;
     hr_layers layers;
-    const int64_t bytes = hr_layers_bytes(LAYERS_MOST);
-    void *memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+    void *memory = open_layers(&layers);
     int32_t answers = 0, choices = 0, bounds = 0;
     (void)state;
-    assert_non_null(memory);
-    hr_region region = hr_region_over(memory, bytes);
-    assert_int_equal(hr_layers_place(&layers, LAYERS_MOST, &region, &err), HR_OK);
     for (uint64_t turn = 0; turn < CASES; turn++) {
-        scene s;
+        small_search s;
         hr_parts parts;
-        open_scene(&s, turn);
+        open_search(&s, turn);
         hr_parts_of(&s.proxy, s.sets, s.set_count, &parts);
         assert_true(parts.add_up);
         for (int64_t limit = 40; limit < 40 + 60 * s.proxy.depth.layers; limit += 29) {
@@ -155,10 +103,10 @@ static void counts_of_parts_give_lower_bounds_and_often_answers(void **state)
 /* A product that makes two values is recomputed once for both. */
 static void costs_of_parts_that_share_a_product_are_not_additive(void **state)
 {
-    scene s;
+    small_search s;
     hr_parts parts;
     (void)state;
-    s = (scene){ .proxy.depth = { 5, false, 3 }, .set_count = 4 };
+    s = (small_search){ .proxy.depth = { 5, false, 3 }, .set_count = 4 };
     for (int32_t k = 0; k < 4; k++) {
         s.sets[k].recompute_set = (uint16_t)k;
         s.sets[k].kept = 2 - (k & 1) - (k >> 1);
