@@ -152,7 +152,7 @@ static hr_status tile_evaluation(int64_t chunk, int64_t mlp_tile, int64_t rows, 
             last++;
         cuts[count++] = (hr_tile_cut){ s, last, "mlp tile", mlp_tile };
     }
-    const hr_status status = hr_tile_many(program, cuts, count, scratch, err);
+    const hr_status status = hr_tile(program, cuts, count, scratch, err);
     scratch->used = kept;
     hr_tile_sort_loops(program);
     return status;

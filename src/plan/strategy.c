@@ -180,7 +180,7 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     if (strategy->mlp_tile) tile_blocks(&c, HR_BLOCK_MLP, "mlp tile", strategy->mlp_tile);
     if (strategy->attention_tile)
         tile_blocks(&c, HR_BLOCK_ATTENTION, "attention tile", strategy->attention_tile * T);
-    status = hr_tile_many(program, c.cuts, c.count, scratch, err);
+    status = hr_tile(program, c.cuts, c.count, scratch, err);
     scratch->used = kept;
     if (status == HR_OK && strategy->consume) status = hr_consume(program, scratch, err);
     if (status == HR_OK) hr_tile_sort_loops(program);

@@ -226,8 +226,8 @@ static hr_status cut(tiling *t, const hr_tile_cut *what, hr_error *err)
     return HR_OK;
 }
 
-hr_status hr_tile_many(hr_program *program, const hr_tile_cut *cuts, int32_t count,
-                       hr_region *scratch, hr_error *err)
+hr_status hr_tile(hr_program *program, const hr_tile_cut *cuts, int32_t count, hr_region *scratch,
+                  hr_error *err)
 {
     const int64_t kept = scratch->used;
     tiling t = { .program = program,
@@ -241,13 +241,6 @@ hr_status hr_tile_many(hr_program *program, const hr_tile_cut *cuts, int32_t cou
     for (int32_t i = 0; i < count && status == HR_OK; i++) status = cut(&t, &cuts[i], err);
     scratch->used = kept;
     return status;
-}
-
-hr_status hr_tile(hr_program *program, int32_t first, int32_t last, const char *name, int64_t rows,
-                  hr_region *scratch, hr_error *err)
-{
-    const hr_tile_cut whole = { first, last, name, rows };
-    return hr_tile_many(program, &whole, 1, scratch, err);
 }
 
 /* Numbers the loops around a step that have no number yet, outer before inner. The outer loops of

@@ -21,12 +21,8 @@ typedef struct {
  *
  * Errors   FAILURE  the program has no room for another loop or view; scratch too small.
  * Cost     one pass over the program, then one over the steps of each tile. */
-HR_MUST_CHECK hr_status hr_tile_many(hr_program *program, const hr_tile_cut *cuts, int32_t count,
-                                     hr_region *scratch, hr_error *err);
-
-/* Makes one loop. Each call is a pass over the program; hr_tile_many is cheaper for several. */
-HR_MUST_CHECK hr_status hr_tile(hr_program *program, int32_t first, int32_t last, const char *name,
-                                int64_t rows, hr_region *scratch, hr_error *err);
+HR_MUST_CHECK hr_status hr_tile(hr_program *program, const hr_tile_cut *cuts, int32_t count,
+                                hr_region *scratch, hr_error *err);
 
 /* Sorts the loops by first step, outer before inner, whatever the order of the passes. */
 void hr_tile_sort_loops(hr_program *program);

@@ -201,12 +201,6 @@ const hr_batch_shape *hr_batches_view(const hr_batches *batches)
     return &batches->shape;
 }
 
-double hr_batch_passes(const hr_batch_mixture *mixture, int32_t shard, int64_t windows,
-                       int64_t rows)
-{
-    return (double)rows * (double)mixture->shares[shard] / (double)mixture->block / (double)windows;
-}
-
 /* Selects the window for training row `row` of a mixture. The rows of a block are shuffled and
  * divided into the shards' shares. The position in the share plus the shares of the previous blocks
  * is the row's index within its shard, which selects the epoch and the window. */

@@ -56,10 +56,6 @@ typedef struct {
     int64_t batches;
 } hr_batch_shape;
 
-/* Epochs over the `windows` windows of a shard within `rows` rows of a mixture. Pure. */
-double hr_batch_passes(const hr_batch_mixture *mixture, int32_t shard, int64_t windows,
-                       int64_t rows);
-
 typedef struct hr_batches hr_batches;
 
 /* Bytes of open batches with this many shards; 1 for rows. Pure. */

@@ -19,9 +19,9 @@
 #include "base/random.h"
 #include "mem/limits.h"
 #include "mem/memory.h"
-#include "mem/pattern.h"
 #include "mem/poison.h"
 #include "require.h"
+#include "support/pattern.h"
 
 static const int64_t MiB = 1 << 20;
 
@@ -328,8 +328,8 @@ static void a_pattern_detects_written_bytes(void **state)
     print_message("seed %d\n", SEED);
     for (int round = 0; round < 50 * HR_COUNT; round++) {
         int64_t untouched = WORDS * 8, end = 0;
-        hr_pattern_fill(words, sizeof words);
-        assert_int_equal(hr_pattern_end(words, sizeof words), 0);
+        pattern_fill(words, sizeof words);
+        assert_int_equal(pattern_end(words, sizeof words), 0);
         for (uint32_t i = 0; i < WORDS; i++) {
             const uint32_t draw = (uint32_t)hr_random_mix((uint64_t)(SEED + round) << 32 | i);
             if (draw % 3) continue;
@@ -337,10 +337,10 @@ static void a_pattern_detects_written_bytes(void **state)
             untouched -= 8;
             end = (i + 1) * 8;
         }
-        assert_int_equal(hr_pattern_end(words, sizeof words), end);
-        assert_int_equal(hr_pattern_untouched_bytes(words, 0, sizeof words), untouched);
-        assert_int_equal(hr_pattern_untouched_bytes(words, 0, 800) +
-                             hr_pattern_untouched_bytes(words, 800, sizeof words - 800),
+        assert_int_equal(pattern_end(words, sizeof words), end);
+        assert_int_equal(pattern_untouched_bytes(words, 0, sizeof words), untouched);
+        assert_int_equal(pattern_untouched_bytes(words, 0, 800) +
+                             pattern_untouched_bytes(words, 800, sizeof words - 800),
                          untouched);
     }
 }

@@ -135,9 +135,7 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
         list.cuts[other] = cut;
     }
     for (int32_t i = 0; i < list.count; i++)
-        must(hr_tile(program, list.cuts[i].first, list.cuts[i].last, list.cuts[i].name,
-                     list.cuts[i].rows, &c->region, &err),
-             &err);
+        must(hr_tile(program, &list.cuts[i], 1, &c->region, &err), &err);
     if (order_last) hr_order(program, section, strategy.dw_first);
     if (strategy.consume && draw(SEED, turn, 81) % 2) hr_tile_sort_loops(program);
     if (strategy.consume) must(hr_consume(program, &c->region, &err), &err);

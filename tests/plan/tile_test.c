@@ -70,15 +70,17 @@ static void tile_head(compiled *c, const char *section, const char *name, int64_
         if (first < 0) first = s;
         last = s;
     }
-    must(hr_tile(&c->program, first, last, name, chunk, &c->region, &err), &err);
+    must(hr_tile(&c->program, &(hr_tile_cut){ first, last, name, chunk }, 1, &c->region, &err),
+         &err);
 }
 
 static void tile_batch(compiled *c, int64_t rows)
 {
     const hr_loop *loop = &c->program.loops[hr_program_loop(&c->program, "step")];
     hr_error err;
-    must(hr_tile(&c->program, loop->step_first, loop->step_last, "micro-batch", rows, &c->region,
-                 &err),
+    must(hr_tile(&c->program,
+                 &(hr_tile_cut){ loop->step_first, loop->step_last, "micro-batch", rows }, 1,
+                 &c->region, &err),
          &err);
 }
 
@@ -288,7 +290,8 @@ static void build_by_hand(compiled *c)
 static void cut(compiled *c, int32_t first, int32_t last, const char *name, int64_t rows)
 {
     hr_error err;
-    must(hr_tile(&c->program, first, last, name, rows, &c->region, &err), &err);
+    must(hr_tile(&c->program, &(hr_tile_cut){ first, last, name, rows }, 1, &c->region, &err),
+         &err);
 }
 
 static void floor_is(compiled *c, int64_t bytes)
@@ -446,7 +449,7 @@ static void hundreds_of_tiles_give_one_plan_in_any_order_and_in_one_call(void **
         }
         for (int32_t i = 0; i < CUTS && turn == 0; i++)
             cut(&c, cuts[i].first, cuts[i].last, cuts[i].name, cuts[i].rows);
-        if (turn) must(hr_tile_many(&c.program, cuts, CUTS, &c.region, &err), &err);
+        if (turn) must(hr_tile(&c.program, cuts, CUTS, &c.region, &err), &err);
         hr_tile_sort_loops(&c.program);
         plan(&c, 1);
         for (int32_t l = 2; l < c.program.loop_count; l++) {
@@ -469,11 +472,14 @@ static void too_little_memory_is_refused(void **state)
     hr_error err;
     build_by_hand(&c);
     c.program.loop_max = c.program.loop_count;
-    assert_int_equal(hr_tile(&c.program, FIRST, LAST, "t", 64, &c.region, &err), HR_FAILURE);
+    assert_int_equal(
+        hr_tile(&c.program, &(hr_tile_cut){ FIRST, LAST, "t", 64 }, 1, &c.region, &err),
+        HR_FAILURE);
     c.program.loop_max++;
     c.program.tensor_max = c.program.tensor_count;
-    assert_int_equal(hr_tile(&c.program, LOGITS_STEP, DUP_STEP, "t", 64, &c.region, &err),
-                     HR_FAILURE);
+    assert_int_equal(
+        hr_tile(&c.program, &(hr_tile_cut){ LOGITS_STEP, DUP_STEP, "t", 64 }, 1, &c.region, &err),
+        HR_FAILURE);
     assert_non_null(strstr(err.message, "the program has more than "));
     free(c.memory);
 }

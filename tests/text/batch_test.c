@@ -548,8 +548,6 @@ static void a_mixture_has_exact_shares_and_complete_epochs_of_each_shard(void **
     for (int i = 0; i < PARTS; i++) {
         const int64_t windows = (tokens[i] - 1) / MIX_T, passes = rows_of[i] / windows;
         assert_true(rows_of[i] == STEPS * B * desc.mixture.shares[i] / 10);
-        assert_true(hr_batch_passes(&desc.mixture, i, windows, STEPS * B) ==
-                    (double)rows_of[i] / (double)windows);
         for (int64_t w = 0; w < windows; w++) assert_in_range(seen[i][w], passes, passes + 1);
     }
     for (int64_t step = STEPS - 1; step >= 0; step -= 37) {

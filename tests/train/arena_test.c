@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "mem/pattern.h"
 #include "mem/poison.h"
 #include "require.h"
+#include "support/pattern.h"
 #include "support/random_freeze.h"
 #include "support/random_strategy.h"
 #include "support/rig.h"
@@ -124,7 +124,7 @@ static int64_t list_untouched(const rig *r)
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_buffer *buffer = &plan->buffers[b];
         if (buffer->view_of != HR_NONE) continue;
-        const int64_t bytes = hr_pattern_untouched_bytes(r->arena_memory, buffer->offset,
+        const int64_t bytes = pattern_untouched_bytes(r->arena_memory, buffer->offset,
                                                          buffer->bytes);
         if (bytes > plan->arena_bytes / 10000)
             print_message(
@@ -135,7 +135,7 @@ static int64_t list_untouched(const rig *r)
                 buffer->step_first, buffer->step_last,
                 r->compiled.program.ops[r->compiled.program.steps[buffer->step_first].op]->name);
     }
-    return hr_pattern_untouched_bytes(r->arena_memory, 0, plan->arena_bytes);
+    return pattern_untouched_bytes(r->arena_memory, 0, plan->arena_bytes);
 }
 
 static void written_bytes_end_at_the_planned_end(void **state)
@@ -149,7 +149,7 @@ static void written_bytes_end_at_the_planned_end(void **state)
             rig r;
             rig_build(&r, &config, 2, hr_cpu_detect(), 0, 0);
             const int64_t arena = r.compiled.plan.arena_bytes;
-            hr_pattern_fill(r.arena_memory, arena);
+            pattern_fill(r.arena_memory, arena);
             run_all(&r);
             hr_arena_unpoison(r.arena_memory, arena);
             const int64_t untouched = list_untouched(&r);
@@ -159,7 +159,7 @@ static void written_bytes_end_at_the_planned_end(void **state)
             assert_int_equal(r.memory.arena_bytes_used, arena);
             /* Panels of the scratch of a product are one cache line apart: the last line may be
              * such a gap. */
-            assert_true(hr_pattern_end(r.arena_memory, arena) > arena - 2 * HR_ARENA_ALIGN);
+            assert_true(pattern_end(r.arena_memory, arena) > arena - 2 * HR_ARENA_ALIGN);
             assert_true(untouched * 1000 <= arena);
             rig_close(&r);
         }
