@@ -125,14 +125,14 @@ static void a_mixture_trains_within_its_plan_and_again_from_its_cache(void **sta
 static json_t *inspect(const char *words)
 {
     assert_int_equal(run("data inspect recipe.yaml --json --out made %s", words), HR_OK);
-    json_t *told = json_loads(out, 0, NULL);
-    assert_non_null(told);
-    return told;
+    json_t *read = json_loads(out, 0, NULL);
+    assert_non_null(read);
+    return read;
 }
 
-static int64_t number(const json_t *told, int32_t text, const char *key)
+static int64_t number(const json_t *read, int32_t text, const char *key)
 {
-    const json_t *texts = json_object_get(told, "texts");
+    const json_t *texts = json_object_get(read, "texts");
     return json_integer_value(json_object_get(json_array_get(texts, (size_t)text), key));
 }
 
@@ -143,18 +143,22 @@ static void inspect_shows_the_texts_of_a_recipe(void **state)
     put("recipe.yaml", tiny);
     put_both("a.jsonl", "a.safetensors");
     put("b.txt", "a text of some length, of which windows are made, and then some more of it");
-    json_t *told = inspect("data.train='a.jsonl weight=3; b.txt weight=1' data.valid=b.txt");
-    assert_int_equal(json_array_size(json_object_get(told, "texts")), 3);
-    assert_int_equal(number(told, 0, "documents"), DOCUMENTS);
-    assert_int_equal(number(told, 0, "longest"), 29);
-    assert_int_equal(number(told, 0, "bad_lines"), 0);
-    assert_int_equal(number(told, 1, "tokens"), 74);
-    assert_int_equal(number(told, 2, "tokens"), 74);
-    const json_t *samples = json_object_get(told, "samples");
+    json_t *read = inspect("data.train='a.jsonl weight=3; b.txt weight=1' data.valid=b.txt");
+    assert_int_equal(json_array_size(json_object_get(read, "texts")), 3);
+    assert_int_equal(number(read, 0, "documents"), DOCUMENTS);
+    assert_int_equal(number(read, 0, "longest"), 29);
+    assert_int_equal(number(read, 0, "bad_lines"), 0);
+    assert_int_equal(number(read, 1, "tokens"), 74);
+    assert_int_equal(number(read, 2, "tokens"), 74);
+    const json_t *second = json_array_get(json_object_get(read, "texts"), 1);
+    assert_true(json_real_value(json_object_get(second, "share")) == 0.25);
+    /* 3 steps of 4 rows, of 4 windows of 16 tokens */
+    assert_true(json_real_value(json_object_get(second, "passes")) == 0.75);
+    const json_t *samples = json_object_get(read, "samples");
     assert_int_equal(json_array_size(samples), 10);
     const char *prompt = json_string_value(json_object_get(json_array_get(samples, 0), "prompt"));
     assert_memory_equal(prompt, "what is ", 8);
-    json_decref(told);
+    json_decref(read);
     assert_int_equal(run("data inspect recipe.yaml data.train=a.jsonl --out made"), HR_OK);
     assert_non_null(strstr(out, "  documents  60, "));
     assert_non_null(strstr(out, "[completion] the square of "));
