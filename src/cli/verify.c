@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -51,7 +52,11 @@ int hr_cli_verify(const hr_cli_arguments *arguments)
 {
     hr_verify_report report;
     hr_error err;
-    if (hr_verify_file(arguments->operands[0], &report, &err) != HR_OK) return hr_cli_fail(&err);
+    hr_progress progress = hr_progress_begin(STDERR_FILENO);
+    hr_progress_note(&progress, "verifying", hr_cli_now_ns());
+    const hr_status status = hr_verify_file(arguments->operands[0], &report, &err);
+    hr_progress_end(&progress);
+    if (status != HR_OK) return hr_cli_fail(&err);
     if (arguments->values[HR_OPTION_JSON]) return print_json(&report);
     print_text(arguments->operands[0], &report);
     return HR_OK;

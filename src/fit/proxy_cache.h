@@ -8,20 +8,9 @@
 #define HR_FIT_PROXY_CACHE_H
 
 #include "base/region.h"
-#include "fit/proxy_model.h"
+#include "fit/proxy_census.h"
 
 typedef struct hr_proxy_cache hr_proxy_cache;
-
-/* Maximum live bytes and total picoseconds of a proxy model, by the part of the step they belong
- * to. */
-typedef struct {
-    int64_t work[HR_PROXY_LAYERS_MOST][HR_PASSES];
-    int64_t layer_ps[HR_PROXY_LAYERS_MOST];
-    int64_t head, head_first; /* maximum; at the first step of the head */
-    int64_t before, after;    /* before the first layer in forward, and after it in backward */
-    int64_t section[HR_PROXY_SECTIONS_MOST];
-    int64_t rest_ps;
-} hr_proxy_census;
 
 /* Maximum live bytes in each place and pass, for each set. */
 typedef int64_t hr_proxy_works[HR_PROXY_LAYERS_MOST][HR_PASSES][HR_FIT_SETS_MOST];

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "fit/proxy_bounds.h"
 #include "fit/proxy_cache.h"
+#include "fit/proxy_census.h"
 #include "model/assemble.h"
 #include "plan/compile.h"
 #include "plan/lifetimes.h"
-
-enum { VALUES_MOST = 24 }; /* recomputable values of a layer that are live at one step */
 
 /* Bytes of a program and of the tables that building it needs. */
 static int64_t model_bytes(const hr_config *small)
@@ -40,88 +40,6 @@ int64_t hr_proxy_bytes(const hr_config *config)
                             HR_PROXY_DEPTHS * model_bytes(&small) +
                             buffers * (int64_t)sizeof(int32_t) + 64;
     return config->train.freeze[0] ? hr_max(proxies, model_bytes(config)) : proxies;
-}
-
-/* Returns the section of a step: the child of loop 0 that contains it. */
-static int32_t section_of(const hr_program *program, int32_t s)
-{
-    int32_t loop = program->steps[s].loop;
-    while (loop > 0 && program->loops[loop].parent != 0) loop = program->loops[loop].parent;
-    return loop;
-}
-
-static void raise(int64_t *most, int64_t bytes)
-{
-    *most = hr_max(*most, bytes);
-}
-
-/* Adds with saturation: times that are too large all count as equally slow. */
-static void add(int64_t *sum, int64_t ps)
-{
-    *sum = ps > INT64_MAX - *sum ? INT64_MAX : *sum + ps;
-}
-
-/* Returns the place of a step's layer. Layers that no gradient reaches count as the first place:
- * they use the same tiles and chunks, and nothing is kept below them. */
-static int32_t place_of(const hr_proxy_model *proxy, const hr_step *step)
-{
-    return (int32_t)hr_max(step->layer - proxy->trained.frozen_in_proxy, 0);
-}
-
-static void count_step(const hr_proxy_model *proxy, const hr_step *step, int64_t alive,
-                       hr_proxy_census *c)
-{
-    const bool back = step->direction == HR_DIR_BACKWARD || step->direction == HR_DIR_RECOMPUTED;
-    if (step->layer != HR_NONE) {
-        raise(&c->work[place_of(proxy, step)][back], alive);
-        return;
-    }
-    if (step->block == HR_BLOCK_EMBED) {
-        raise(back ? &c->after : &c->before, alive);
-        return;
-    }
-    if (c->head == 0) c->head_first = alive;
-    raise(&c->head, alive);
-}
-
-static bool is_training(const hr_program *program, int32_t section)
-{
-    const char *name = program->loops[section].name;
-    return !strcmp(name, "step") || !strcmp(name, "norm");
-}
-
-/* Which steps are timed. A proxy model that measures one group does not need the times of the
- * other. */
-typedef enum { PRICE_LAYERS, PRICE_REST } prices;
-
-static void take_census(const hr_proxy_model *proxy, const hr_program *program,
-                        const int64_t *alive, prices wanted, hr_proxy_census *c)
-{
-    bool timed = false, training = false;
-    int32_t sections = 0, last = HR_NONE;
-    *c = (hr_proxy_census){ .head = 0 };
-    for (int32_t s = 0; s < program->step_count; s++) {
-        const hr_step *step = &program->steps[s];
-        const int32_t section = section_of(program, s);
-        if (section != last) {
-            const char *name = program->loops[section].name;
-            training = is_training(program, section);
-            timed = training || !strcmp(name, "fetch") || !strcmp(name, "update");
-            sections++;
-        }
-        last = section;
-        const bool in_layer = training && step->layer != HR_NONE;
-        if (timed && in_layer == (wanted == PRICE_LAYERS)) {
-            const int64_t ps = hr_cost_step_total(program, proxy->rates, s);
-            int64_t *sum = in_layer ? &c->layer_ps[place_of(proxy, step)] : &c->rest_ps;
-            add(sum, ps);
-            for (int32_t more = proxy->trained.frozen_in_proxy;
-                 more < proxy->trained.frozen && in_layer; more++)
-                if (step->layer == 0) add(sum, ps);
-        }
-        if (!training) raise(&c->section[sections - 1], alive[s]);
-        else count_step(proxy, step, alive[s], c);
-    }
 }
 
 /* Assembles the model before any pass and copies it to the caller's region. Each micro-batch
@@ -219,7 +137,7 @@ static hr_status build_proxy(hr_proxy_model *proxy, const hr_strategy *knobs,
 }
 
 static hr_proxy_key key_of(const hr_strategy *knobs, hr_intermediates recompute_set, int32_t layers,
-                           prices wanted, bool works)
+                           hr_proxy_prices wanted, bool works)
 {
     return (hr_proxy_key){ .micro_batch = knobs->micro_batch,
                            .loss_chunk = knobs->loss_chunk,
@@ -234,7 +152,7 @@ static hr_proxy_key key_of(const hr_strategy *knobs, hr_intermediates recompute_
 }
 
 static hr_status look(hr_proxy_model *proxy, const hr_strategy *knobs,
-                      hr_intermediates recompute_set, int32_t layers, prices wanted,
+                      hr_intermediates recompute_set, int32_t layers, hr_proxy_prices wanted,
                       hr_proxy_census *c, hr_error *err)
 {
     const int64_t kept = proxy->region->used;
@@ -246,7 +164,7 @@ static hr_status look(hr_proxy_model *proxy, const hr_strategy *knobs,
     const hr_status status = build_proxy(proxy, knobs, recompute_set, layers, &program, &plan,
                                          &alive, err);
     if (status == HR_OK) {
-        take_census(proxy, &program, alive, wanted, c);
+        hr_proxy_census_take(proxy, &program, alive, wanted, c);
         hr_proxy_cache_put(proxy->cache, &key, c);
     }
     proxy->region->used = kept;
@@ -306,8 +224,8 @@ int64_t hr_proxy_work(const hr_proxy_model *proxy, const hr_proxy_set *set,
     const int64_t steps = !proxy->depth.exact && place == 1 ? layer - 1 : 0;
     int64_t most = 0;
     for (int32_t pass = 0; pass < HR_PASSES; pass++)
-        raise(&most, set->work[place][pass] + beyond * slopes->depth[place][pass] +
-                         steps * slopes->step[pass]);
+        hr_proxy_raise(&most, set->work[place][pass] + beyond * slopes->depth[place][pass] +
+                                  steps * slopes->step[pass]);
     return most;
 }
 
@@ -338,146 +256,10 @@ hr_status hr_proxy_set_of(hr_proxy_model *proxy, const hr_strategy *knobs,
 {
     const int32_t places = proxy->depth.places;
     hr_proxy_census c;
-    const hr_status status = look(proxy, knobs, recompute_set, places, PRICE_LAYERS, &c, err);
+    const hr_status status = look(proxy, knobs, recompute_set, places, HR_PRICE_LAYERS, &c, err);
     if (status != HR_OK) return status;
     *set = set_of(proxy, recompute_set, &c, reference_head);
     return HR_OK;
-}
-
-/* ---- bounds for sets without proxy models */
-
-/* The live bytes of one step of a layer, split by what a set decides. */
-typedef struct {
-    int64_t base; /* live bytes with any set */
-    struct {
-        /* values in this storage; kept only if none of them is recomputed */
-        hr_intermediates kinds;
-        int32_t storage;
-        int64_t kept, again; /* bytes if kept; bytes if recomputed */
-    } values[VALUES_MOST];
-    int32_t count;
-} outline;
-
-static bool reads(const hr_step *step, int32_t tensor)
-{
-    for (int32_t i = 0; i < HR_IN_MAX; i++)
-        if (step->in[i] == tensor) return true;
-    return false;
-}
-
-/* Adds a value. Two values in one storage count once, and are kept only if both are. */
-static void put_value(outline *o, const hr_buffer *buffer, hr_intermediates kinds, bool again)
-{
-    for (int32_t i = 0; i < o->count; i++)
-        if (o->values[i].storage == buffer->storage) {
-            o->values[i].kinds |= kinds;
-            o->values[i].again = 0;
-            return;
-        }
-    o->base -= buffer->bytes;
-    if (o->count == VALUES_MOST) return;
-    o->values[o->count].kinds = kinds;
-    o->values[o->count].storage = buffer->storage;
-    o->values[o->count].kept = buffer->bytes;
-    o->values[o->count++].again = again ? buffer->bytes : 0;
-}
-
-/* Lists the buffers of recomputable values. Returns how many. */
-static int32_t list_droppable(const hr_program *program, const hr_plan *plan, int32_t *list)
-{
-    int32_t count = 0;
-    for (int32_t b = 0; b < plan->buffer_count; b++) {
-        const hr_buffer *buffer = &plan->buffers[b];
-        if (buffer->tensor == HR_NONE || buffer->view_of != HR_NONE) continue;
-        if (program->tensors[buffer->tensor].intermediates) list[count++] = b;
-    }
-    return count;
-}
-
-static outline outline_of(const hr_program *program, const hr_plan *plan, const int32_t *list,
-                          int32_t count, int32_t s, int64_t alive, bool tiled)
-{
-    const hr_step *step = &program->steps[s];
-    outline o = { .base = alive };
-    for (int32_t i = 0; i < count; i++) {
-        const hr_buffer *buffer = &plan->buffers[list[i]];
-        if (buffer->step_first > s || buffer->step_last < s) continue;
-        const hr_tensor *tensor = &program->tensors[buffer->tensor];
-        if (tensor->layer != step->layer) continue;
-        put_value(&o, buffer, tensor->intermediates,
-                  step->direction == HR_DIR_BACKWARD && !tiled && reads(step, buffer->tensor));
-    }
-    return o;
-}
-
-static int64_t alive_without(const outline *o, hr_intermediates recompute_set)
-{
-    int64_t bytes = o->base;
-    for (int32_t i = 0; i < o->count; i++)
-        bytes += o->values[i].kinds & recompute_set ? o->values[i].again : o->values[i].kept;
-    return bytes;
-}
-
-/* True if the sets are complete and in the order of hr_fit_sets: set k recomputes the union of
- * the sets k & (k - 1) and k & -k. */
-static bool are_all(const hr_proxy_set *sets, int32_t count)
-{
-    for (int32_t k = 1; k < count; k++) {
-        const int32_t before = k & (k - 1);
-        if (sets[k].recompute_set != (sets[before].recompute_set | sets[k ^ before].recompute_set))
-            return false;
-    }
-    return true;
-}
-
-/* Computes the live bytes with each set. When the sets are complete, the bits of k are the parts
- * of set k, and values that belong to one part add up. */
-static void alive_with(const outline *o, const hr_proxy_set *sets, int32_t count, bool all,
-                       int64_t *alive)
-{
-    int64_t of_part[HR_FIT_PARTS_MOST] = { 0 };
-    uint32_t parts[VALUES_MOST];
-    alive[0] = alive_without(o, 0);
-    for (int32_t k = 1; k < count && !all; k++) alive[k] = alive_without(o, sets[k].recompute_set);
-    if (!all) return;
-    for (int32_t i = 0; i < o->count; i++) {
-        parts[i] = 0;
-        for (int32_t k = 1; k < count; k *= 2)
-            if (o->values[i].kinds & sets[k].recompute_set) parts[i] |= (uint32_t)k;
-        if (parts[i] && (parts[i] & (parts[i] - 1)) == 0)
-            of_part[__builtin_ctz(parts[i])] += o->values[i].again - o->values[i].kept;
-    }
-    for (int32_t part = 0, k = 1; k < count; part++, k *= 2)
-        for (int32_t i = 0; i < k && k + i < count; i++) alive[k + i] = alive[i] + of_part[part];
-    for (int32_t i = 0; i < o->count; i++) {
-        if ((parts[i] & (parts[i] - 1)) == 0) continue;
-        for (int32_t k = 1; k < count; k++)
-            if ((uint32_t)k & parts[i]) alive[k] += o->values[i].again - o->values[i].kept;
-    }
-}
-
-/* Computes lower bounds on the work of all sets from the program of sets[0], which recomputes
- * nothing. */
-static void bound_works(const hr_proxy_model *proxy, const hr_program *program, const hr_plan *plan,
-                        const int64_t *alive, int32_t *list, bool tiled, const hr_proxy_set *sets,
-                        int32_t count, hr_proxy_works most)
-{
-    const bool all = are_all(sets, count);
-    const int32_t droppable = list_droppable(program, plan, list);
-    int64_t with[HR_FIT_SETS_MOST];
-    memset(most, 0, sizeof(hr_proxy_works));
-    for (int32_t s = 0; s < program->step_count; s++) {
-        const hr_step *step = &program->steps[s];
-        if (step->layer == HR_NONE || !is_training(program, section_of(program, s))) continue;
-        const bool is_frozen = step->layer <
-                               /* sets change nothing in frozen layers */
-                               proxy->trained.frozen_in_proxy;
-        const int32_t place = place_of(proxy, step), pass = step->direction == HR_DIR_BACKWARD;
-        const outline o = outline_of(program, plan, list, is_frozen ? 0 : droppable, s,
-                                     alive[s] - place * sets[0].kept, tiled);
-        alive_with(&o, sets, count, all, with);
-        for (int32_t k = 1; k < count; k++) raise(&most[place][pass][k], with[k]);
-    }
 }
 
 static void take_works(const hr_proxy_works most, const bool *known, int32_t count,
@@ -500,7 +282,7 @@ hr_status hr_proxy_works_of(hr_proxy_model *proxy, const hr_strategy *knobs,
     hr_proxy_census c;
     hr_proxy_works most;
     const bool tiled = knobs->mlp_tile || knobs->attention_tile;
-    const hr_proxy_key key = key_of(knobs, 0, proxy->depth.places, PRICE_LAYERS, true);
+    const hr_proxy_key key = key_of(knobs, 0, proxy->depth.places, HR_PRICE_LAYERS, true);
     const hr_proxy_works *known_works = hr_proxy_cache_works(proxy->cache, &key);
     if (known_works && hr_proxy_cache_find(proxy->cache, &key, &c)) {
         sets[0] = set_of(proxy, 0, &c, reference_head);
@@ -512,9 +294,9 @@ hr_status hr_proxy_works_of(hr_proxy_model *proxy, const hr_strategy *knobs,
     int32_t *list = NULL;
     if (status == HR_OK) list = hr_region_take(proxy->region, plan.buffer_count, sizeof *list);
     if (list) {
-        take_census(proxy, &program, alive, PRICE_LAYERS, &c);
+        hr_proxy_census_take(proxy, &program, alive, HR_PRICE_LAYERS, &c);
         sets[0] = set_of(proxy, 0, &c, reference_head);
-        bound_works(proxy, &program, &plan, alive, list, tiled, sets, count, most);
+        hr_proxy_bound_works(proxy, &program, &plan, alive, list, tiled, sets, count, most);
         take_works(most, known, count, sets);
         hr_proxy_works *kept_works = hr_proxy_cache_put_works(proxy->cache, &key);
         if (kept_works) {
@@ -525,23 +307,6 @@ hr_status hr_proxy_works_of(hr_proxy_model *proxy, const hr_strategy *knobs,
     proxy->region->used = kept;
     if (status == HR_OK && !list) return hr_fail(err, HR_FAILURE, "out of memory for the search");
     return status;
-}
-
-/* True if backward reads the tensor, or if all its forward readers make values that are
- * recomputed together with it. */
-static bool is_independent(const hr_program *program, int32_t tensor)
-{
-    const hr_intermediates own = program->tensors[tensor].intermediates;
-    bool needed = false, apart = true;
-    for (int32_t s = 0; s < program->step_count; s++) {
-        const hr_step *step = &program->steps[s];
-        if (!reads(step, tensor)) continue;
-        needed |= step->direction == HR_DIR_BACKWARD;
-        for (int32_t k = 0; k < HR_OUT_MAX && step->direction == HR_DIR_FORWARD; k++)
-            if (step->out[k] != HR_NONE)
-                apart &= (program->tensors[step->out[k]].intermediates & ~own) == 0;
-    }
-    return needed || apart;
 }
 
 bool hr_proxy_adds_up(const hr_proxy_model *proxy)
@@ -556,7 +321,7 @@ bool hr_proxy_adds_up(const hr_proxy_model *proxy)
             if (program->tensors[t].intermediates &&
                 program->tensors[t].layer == proxy->trained.frozen_in_proxy &&
                 program->tensors[t].home == section)
-                add_up &= is_independent(program, t);
+                add_up &= hr_proxy_is_independent(program, t);
     }
     hr_proxy_cache_put_adds_up(proxy->cache, add_up);
     return add_up;
@@ -592,10 +357,10 @@ static hr_proxy_rest rest_at(const hr_proxy_census *c, const growth *g, int64_t 
     hr_proxy_rest rest = { .head = c->head + beyond * g->head, .ps = c->rest_ps };
     if (g->rest_ps > (most - hr_min(rest.ps, most)) / hr_max(beyond, 1)) rest.ps = most;
     else rest.ps += beyond * g->rest_ps;
-    raise(&rest.other, c->before + beyond * g->before);
-    raise(&rest.other, c->after + beyond * g->after);
+    hr_proxy_raise(&rest.other, c->before + beyond * g->before);
+    hr_proxy_raise(&rest.other, c->after + beyond * g->after);
     for (int32_t i = 0; i < HR_PROXY_SECTIONS_MOST; i++)
-        raise(&rest.other, c->section[i] + beyond * g->section[i]);
+        hr_proxy_raise(&rest.other, c->section[i] + beyond * g->section[i]);
     return rest;
 }
 
@@ -613,10 +378,11 @@ hr_status hr_proxy_rests_of(hr_proxy_model *proxy, const hr_strategy *knobs,
         hr_strategy cut = *knobs;
         hr_proxy_census three, four;
         cut.loss_chunk = chunks[c];
-        hr_status status = look(proxy, &cut, recompute_set, proxy->depth.places, PRICE_REST, &three,
-                                err);
+        hr_status status = look(proxy, &cut, recompute_set, proxy->depth.places, HR_PRICE_REST,
+                                &three, err);
         if (status == HR_OK && !agree)
-            status = look(proxy, &cut, recompute_set, HR_PROXY_LAYERS_MOST, PRICE_REST, &four, err);
+            status = look(proxy, &cut, recompute_set, HR_PROXY_LAYERS_MOST, HR_PRICE_REST, &four,
+                          err);
         if (status != HR_OK) return status;
         const growth g = agree ? first : growth_of(&three, &four);
         if (i == 0) first = g;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "headroom/verify.h"
+#include "plan/verify_live.h"
 
 enum { ALIGNMENT = 64, OUTLIVES_RUN = -1 };
 
@@ -128,60 +129,47 @@ static hr_status collision(const hr_judged_plan *plan, int32_t a, int32_t b, int
                        : "");
 }
 
-static void drop(int32_t *active, int32_t *count, int32_t at)
-{
-    memmove(&active[at], &active[at + 1], (size_t)(--*count - at) * sizeof *active);
-}
-
-/* Inserts buffer `b`, whose lifetime starts at step `s`, into the list of active buffers, sorted by
- * offset. Live buffers never overlap, so only the nearest live buffer on each side can. Removes the
- * dead buffers that it finds. */
-static hr_status enter(hr_judged_plan *plan, int32_t *count, int32_t b, int32_t s)
+/* Adds buffer `b`, whose lifetime starts at step `s`, to the live buffers. They never overlap, so
+ * only the nearest live buffer on each side can overlap it. Removes the dead buffers that it
+ * finds. */
+static hr_status enter(hr_judged_plan *plan, hr_judged_live *live, int32_t b, int32_t s)
 {
     const hr_judged_buffer *buffers = plan->buffers, *born = &buffers[b];
-    int32_t *active = plan->active, at = 0, high = *count;
-    while (at < high) {
-        const int32_t middle = (at + high) / 2;
-        if (buffers[active[middle]].offset < born->offset) at = middle + 1;
-        else high = middle;
-    }
-    while (at < *count) {
-        const int32_t other = active[at];
+    const int32_t low = hr_judged_live_lowest(live, b);
+    for (int32_t other; (other = hr_judged_live_above(live, low)) >= 0;) {
         if (buffers[other].last >= s) {
             if (buffers[other].offset >= born->offset + born->bytes) break;
             if (!hands_over(plan, other, b, s)) return collision(plan, other, b, s);
         }
-        drop(active, count, at);
+        hr_judged_live_remove(live, other);
     }
-    while (at > 0) {
-        const int32_t other = active[at - 1];
+    for (int32_t other; (other = hr_judged_live_below(live, low)) >= 0;) {
         if (buffers[other].last >= s) {
             if (buffers[other].offset + buffers[other].bytes <= born->offset) break;
             if (!hands_over(plan, other, b, s)) return collision(plan, other, b, s);
         }
-        drop(active, count, --at);
+        hr_judged_live_remove(live, other);
     }
-    memmove(&active[at + 1], &active[at], (size_t)(*count - at) * sizeof *active);
-    active[at] = b;
-    ++*count;
+    hr_judged_live_add(live, b);
     return HR_OK;
 }
 
 static hr_status check_collisions(hr_judged_plan *plan)
 {
-    int32_t *born_at = plan->by_step, *next = plan->by_buffer, count = 0;
+    int32_t *born_at = plan->by_step, *next = plan->by_buffer;
+    hr_judged_live live;
+    hr_status status = hr_judged_live_open(plan, &live);
     for (int32_t s = 0; s < plan->step_count; s++) born_at[s] = -1;
     for (int32_t b = plan->buffer_count - 1; b >= 0; b--) {
         if (plan->buffers[b].root != b) continue;
         next[b] = born_at[plan->buffers[b].first];
         born_at[plan->buffers[b].first] = b;
     }
-    for (int32_t s = 0; s < plan->step_count; s++)
-        for (int32_t b = born_at[s]; b >= 0; b = next[b]) {
-            const hr_status status = enter(plan, &count, b, s);
-            if (status) return status;
-        }
-    return HR_OK;
+    for (int32_t s = 0; s < plan->step_count && !status; s++)
+        for (int32_t b = born_at[s]; b >= 0 && !status; b = next[b])
+            status = enter(plan, &live, b, s);
+    hr_judged_live_close(&live);
+    return status;
 }
 
 /* ---- offsets and storages */

@@ -74,6 +74,7 @@ typedef struct {
 
 typedef struct {
     hr_judged_json json; /* owns every string */
+    int64_t file_bytes;
     int64_t arena_bytes, floor_bytes, process_bytes;
     int64_t page_bytes;
     int64_t process_sum,
@@ -86,7 +87,6 @@ typedef struct {
     hr_judged_storage *storages; /* [buffer_count] */
     int32_t *by_step;            /* [step_count + 1] scratch */
     int32_t *by_buffer;          /* [buffer_count + 1] scratch */
-    int32_t *active;             /* [buffer_count + 1] scratch */
     int32_t *averages;           /* [buffer_count + 1] scratch */
     int64_t *change;             /* [steps + 1] scratch */
     hr_judged_event *events;     /* scratch: one per access and per loop around a view */

@@ -13,14 +13,13 @@
 
 enum {
     VERSION = 1, /* of the file format */
-    RECORDS_MAX = 1 << 17,
-    ACCESSES_MAX = 1 << 21,
-    EVENTS_MAX = 1 << 22,
+    STEP_ACCESSES_MAX = 64,
     LOOP_DEPTH_MAX = 32,
     SHAPE_MAX = 8
 };
 
-#define FILE_BYTES_MAX (INT64_C(256) << 20)
+/* Bounds all tables: a record takes at least three bytes of the file, a read or write two. */
+#define FILE_BYTES_MAX (INT64_C(1) << 30)
 
 /* 128 PiB for one size. The sizes of a list add up to at most SUM_MAX, so that no sum overflows. */
 #define BYTES_MAX (INT64_C(1) << 57)
@@ -107,14 +106,12 @@ static hr_status list(hr_judged_plan *plan, const char *key, int32_t low, int32_
 {
     record r = whole(plan);
     const hr_judged_value *array = member(&r, key);
-    char need[64];
-    if (is(array, HR_JUDGED_LIST) && array->count >= low && array->count <= RECORDS_MAX) {
+    if (is(array, HR_JUDGED_LIST) && array->count >= low) {
         *count = array->count;
         *first = first_of(array);
         return HR_OK;
     }
-    snprintf(need, sizeof need, "a list of %d to %d records", low, RECORDS_MAX);
-    return wrong(&r, key, need);
+    return wrong(&r, key, low ? "a list of at least one record" : "a list");
 }
 
 /* Index of a word, or of the null at the end. */
@@ -365,11 +362,13 @@ static hr_status read_step(hr_judged_plan *plan, record *r, int32_t *used)
     int64_t unused;
     hr_status status = integer(r, "index", r->index, r->index, &unused);
     if (!status) status = index_of(r, "loop", 0, plan->loop_count - 1, &step->loop);
-    if (!status) status = integer(r, "layer", -1, RECORDS_MAX, &unused);
+    if (!status) status = integer(r, "layer", -1, INT32_MAX, &unused);
     if (!status) status = text(r, "op", &step->op);
     if (!status) status = integer(r, "flops", 0, INT64_MAX, &unused);
     if (status) return status;
     if (!accesses_of(r, &reads, &writes)) return wrong(r, "reads and writes", "lists");
+    if (reads->count > STEP_ACCESSES_MAX || writes->count > STEP_ACCESSES_MAX)
+        return wrong(r, "reads and writes", "lists of at most 64");
     step->access_first = *used;
     const hr_judged_value *at = first_of(reads);
     for (int32_t i = 0; i < reads->count && !status; i++, at = after(plan, at))
@@ -403,9 +402,6 @@ static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
         if (accesses_of(&r, &reads, &writes))
             accesses += (size_t)reads->count + (size_t)writes->count;
     }
-    if (accesses > ACCESSES_MAX)
-        return hr_fail(plan->err, HR_CORRUPT, "plan file: %zu reads and writes, the limit is %d",
-                       accesses, ACCESSES_MAX);
     const size_t loops = (size_t)plan->loop_count, steps_count = (size_t)plan->step_count;
     const size_t buffers = (size_t)plan->buffer_count;
     plan->loops = calloc(loops, sizeof *plan->loops);
@@ -415,13 +411,11 @@ static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
     plan->storages = calloc(buffers + 1, sizeof *plan->storages);
     plan->by_step = calloc(steps_count + 1, sizeof *plan->by_step);
     plan->by_buffer = calloc(buffers + 1, sizeof *plan->by_buffer);
-    plan->active = calloc(buffers + 1, sizeof *plan->active);
     plan->averages = calloc(buffers + 1, sizeof *plan->averages);
     plan->change = calloc(steps_count + 1, sizeof *plan->change);
     plan->by_name = calloc(buffers + 1, sizeof *plan->by_name);
     if (!plan->loops || !plan->buffers || !plan->steps || !plan->accesses || !plan->storages ||
-        !plan->by_step || !plan->by_buffer || !plan->active || !plan->averages || !plan->change ||
-        !plan->by_name)
+        !plan->by_step || !plan->by_buffer || !plan->averages || !plan->change || !plan->by_name)
         return hr_fail(plan->err, HR_FAILURE,
                        "plan file: out of memory for %zu buffers and %zu operations", buffers,
                        steps_count);
@@ -429,7 +423,8 @@ static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
 }
 
 /* Allocates the events of all accesses: one each, and for writes through a view one more per
- * enclosing loop. */
+ * enclosing loop. Their number is limited to half the bytes of the file, so that memory is
+ * proportional to it; a plan has one for about forty bytes. */
 static hr_status take_events(hr_judged_plan *plan)
 {
     size_t count = 1;
@@ -438,10 +433,11 @@ static hr_status take_events(hr_judged_plan *plan)
             const bool view = plan->buffers[plan->accesses[k].buffer].view_of >= 0;
             count += view ? 1 + (size_t)plan->loops[plan->steps[s].loop].depth : 1;
         }
-    if (count > EVENTS_MAX)
+    if (count > (size_t)plan->file_bytes / 2)
         return hr_fail(plan->err, HR_CORRUPT,
-                       "plan file: %zu reads and writes of views in loops, the limit is %d", count,
-                       EVENTS_MAX);
+                       "plan file: %zu reads and writes of views in loops, the limit is half its "
+                       "%lld bytes",
+                       count, (long long)plan->file_bytes);
     plan->events = calloc(count, sizeof *plan->events);
     plan->cuts = calloc(2 * count, sizeof *plan->cuts);
     plan->next = calloc(2 * count, sizeof *plan->next);
@@ -498,6 +494,7 @@ static hr_status load(const char *path, hr_judged_plan *plan)
     else if (!(text = content(descriptor, path, about.st_size, &bytes, plan->err)))
         status = plan->err->status;
     close(descriptor);
+    plan->file_bytes = bytes;
     return status ? status : parse(path, text, bytes, plan);
 }
 
@@ -529,7 +526,6 @@ void hr_verify_close(hr_judged_plan *plan)
     free(plan->storages);
     free(plan->by_step);
     free(plan->by_buffer);
-    free(plan->active);
     free(plan->averages);
     free(plan->change);
     free(plan->events);
