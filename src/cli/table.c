@@ -279,16 +279,16 @@ static const hr_cli_command commands[] = {
       0, 0, hr_cli_calibrate },
     { "keys", "", "list all recipe keys with default, unit and range",
       "Keys can be set in the recipe, or after it on the command line as key=value.",
-      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys },
+      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys, .small = true },
     { "doctor", "", "print what this machine has and which kernels are used",
       "Cores, instruction sets, memory, huge pages, cgroup limits and ulimits.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_doctor },
     { "help", "[COMMAND|TERM]", "print help, the manual page or the shell completion",
       "help COMMAND prints the options of a command, help TERM explains a word of "
       "the output. Without\neither: the list of commands and terms.",
-      TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0, 5, hr_cli_help },
+      TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0, 5, hr_cli_help, .small = true },
     { "version", "", "print the version", "Prints the version of the program and its library.",
-      TAKES(HELP), 0, 0, hr_cli_version },
+      TAKES(HELP), 0, 0, hr_cli_version, .small = true },
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
