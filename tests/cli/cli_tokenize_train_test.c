@@ -54,6 +54,24 @@ static void every_result_has_its_exit_code(void **state)
     assert_int_equal(run("tokenize train"), HR_USAGE);
 }
 
+static void a_refused_training_creates_nothing(void **state)
+{
+    (void)state;
+    require_program();
+    static const char *const refused[] = { "--vocab-size 5",
+                                           "--vocab-size 40 --budget 9MB",
+                                           "--vocab-size 40 --transition 10 --budget 9MB",
+                                           "--like text.txt",
+                                           "--pattern '('",
+                                           "nowhere.txt" };
+    put("text.txt", text);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        assert_int_not_equal(run("tokenize train text.txt --out new/made %s", refused[i]), HR_OK);
+        if (access("new", F_OK) == 0) fail_msg("%s: the folder was made", refused[i]);
+    }
+    assert_int_equal(run("tokenize train text.txt --out new/made --vocab-size 40"), HR_OK);
+}
+
 static int64_t number(const json_t *answer, const char *name)
 {
     const json_t *value = json_object_get(answer, name);
@@ -127,6 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(every_result_has_its_exit_code),
+        IN_A_FOLDER(a_refused_training_creates_nothing),
         IN_A_FOLDER(the_printed_figures_are_correct),
         IN_A_FOLDER(like_two_uses_the_pattern_of_a_file),
         IN_A_FOLDER(an_interrupted_training_resumes),
