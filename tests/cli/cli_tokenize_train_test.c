@@ -23,6 +23,7 @@ static void every_result_has_its_exit_code(void **state)
         { text, "--out made --pattern cl100k --threads 1", HR_OK, "" },
         { text, "--out made --like made/tokenizer.json", HR_OK, "" },
         { text, "", HR_USAGE, "tokenize train needs --out DIR" },
+        { text, "--out ''", HR_USAGE, "tokenize train needs --out DIR" },
         { text, "--out text.txt", HR_USAGE, "text.txt" },
         { text, "--out made nowhere.txt", HR_USAGE, "nowhere.txt: no such file" },
         { text, "--out made --vocab-size 5", HR_USAGE, "vocabulary size 5: " },
