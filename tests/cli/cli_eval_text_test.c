@@ -122,6 +122,29 @@ static void unreadable_input_is_refused_and_nothing_is_overwritten(void **state)
     assert_string_equal(out, "{\"text\": \"some text\"}\n");
 }
 
+/* ulimit -f stands for a full disk. */
+static void a_temporary_file_that_cannot_be_written_is_named_with_its_folder(void **state)
+{
+    (void)state;
+    require_program();
+    static const char rest[] = "a temporary file for token ids is needed there, 4 bytes per token: "
+                               "set TMPDIR to another directory\n";
+    char sentence[512];
+    put_model();
+    assert_int_equal(system("mkdir d full; for i in 1 2 3; do cat text.txt; done >d/a.txt"), 0);
+    assert_int_equal(WEXITSTATUS(system("ulimit -f 4; TMPDIR=full \"$HEADROOM\" eval m --file d/ "
+                                        "2>err.txt >out.txt")),
+                     HR_FAILURE);
+    get("err.txt", err);
+    snprintf(sentence, sizeof sentence, "headroom: full: File too large; %s", rest);
+    assert_string_equal(err, sentence);
+    assert_int_equal(WEXITSTATUS(system("TMPDIR=none \"$HEADROOM\" eval m --file d/ 2>err.txt")),
+                     HR_FAILURE);
+    get("err.txt", err);
+    snprintf(sentence, sizeof sentence, "headroom: none: No such file or directory; %s", rest);
+    assert_string_equal(err, sentence);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +153,7 @@ int main(void)
         IN_A_FOLDER(documents_are_separated_as_in_training),
         IN_A_FOLDER(ids_of_other_programs_need_no_tokenizer),
         IN_A_FOLDER(unreadable_input_is_refused_and_nothing_is_overwritten),
+        IN_A_FOLDER(a_temporary_file_that_cannot_be_written_is_named_with_its_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
