@@ -340,8 +340,9 @@ static hr_status decode_lines(decoding *d, FILE *file, hr_error *err)
     for (int64_t number = 1; status == HR_OK; number++) {
         const ssize_t bytes = getline(&line, &room, file);
         if (bytes < 0) break;
+        const size_t mark = number == 1 && bytes >= 3 && !memcmp(line, "\xef\xbb\xbf", 3) ? 3 : 0;
         json_error_t problem;
-        json_t *object = json_loadb(line, (size_t)bytes, 0, &problem);
+        json_t *object = json_loadb(line + mark, (size_t)bytes - mark, 0, &problem);
         const json_t *list = json_object_get(object, "ids");
         const json_t *id;
         size_t i;

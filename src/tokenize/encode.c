@@ -340,7 +340,7 @@ static hr_status encode_lines(hr_tokenize *t, input *in, hr_error *err)
             char *stop = memchr(at, '\n', (size_t)(end - at));
             if (!stop && !in->over) break;
             if (!stop) stop = end;
-            number++;
+            if (!number++) at += hr_json_mark_bytes(at, stop - at);
             bool blank = true;
             for (const char *p = at; p < stop && blank; p++) blank = *p == ' ' || *p == '\r';
             if (!blank) status = encode_line(t, at, stop - at, number, err);

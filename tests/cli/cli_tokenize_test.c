@@ -53,6 +53,30 @@ static void ids_decode_to_their_text(void **state)
     assert_non_null(strstr(out, "\"}\n{\"text\": \"\"}\n"));
 }
 
+/* Windows editors write one. */
+static void a_byte_order_mark_before_json_lines_is_skipped(void **state)
+{
+    static char marked[PROGRAM_TEXT_BYTES];
+    (void)state;
+    require_program();
+    put("a.jsonl", "\xef\xbb\xbf{\"text\": \"one two\"}\n{\"text\": \"three\"}\n");
+    put("blank.jsonl", "\xef\xbb\xbf\n{\"text\": \"one two\"}\n{\"text\": \"three\"}\n");
+    put("plain.jsonl", "{\"text\": \"one two\"}\n{\"text\": \"three\"}\n");
+    static const char *const files[] = { "a.jsonl", "blank.jsonl", "plain.jsonl" };
+    for (int32_t i = 0; i < 3; i++) {
+        assert_int_equal(
+            run("tokenize encode --json --jsonl --tokenizer " CASES "/gpt2.json %s", files[i]),
+            HR_OK);
+        if (i) assert_string_equal(out, marked);
+        snprintf(marked, sizeof marked, "%s", out);
+    }
+    put("ids.txt", marked);
+    assert_int_equal(system("printf '\\357\\273\\277' | cat - ids.txt >ids.jsonl"), 0);
+    assert_int_equal(run("tokenize decode --jsonl --tokenizer " CASES "/gpt2.json ids.jsonl"),
+                     HR_OK);
+    assert_string_equal(out, "{\"text\": \"one two\"}\n{\"text\": \"three\"}\n");
+}
+
 /* Long enough for several windows and parts, with lines, numbers and added tokens. */
 static void ids_do_not_depend_on_threads(void **state)
 {
@@ -174,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(json_lines_equal_the_reference_encodings),
         IN_A_FOLDER(ids_decode_to_their_text),
+        IN_A_FOLDER(a_byte_order_mark_before_json_lines_is_skipped),
         IN_A_FOLDER(ids_do_not_depend_on_threads),
         IN_A_FOLDER(pieces_and_lines_can_be_long),
         IN_A_FOLDER(every_result_has_its_exit_code),
