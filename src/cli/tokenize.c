@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -284,6 +285,7 @@ int hr_cli_tokenize_inspect(const hr_cli_arguments *arguments)
 
 typedef struct {
     hr_tokenize *tokenize;
+    const char *name; /* of the input, for error messages */
     bool skips, json;
     uint32_t ids[DECODED];
     int64_t count;
@@ -327,8 +329,8 @@ static hr_status decode_numbers(decoding *d, FILE *file, hr_error *err)
             return HR_OK;
         }
         return hr_fail(err, HR_CORRUPT,
-                       "byte %lld: expected a token id, a space, a comma or a newline",
-                       (long long)at);
+                       "%.300s: byte %lld: expected a token id, a space, a comma or a newline",
+                       d->name, (long long)at);
     }
 }
 
@@ -353,9 +355,9 @@ static hr_status decode_lines(decoding *d, FILE *file, hr_error *err)
             wrong |= !json_is_integer(id) || value < 0 || value > UINT32_MAX;
         }
         if (wrong) {
-            status = hr_fail(err, HR_CORRUPT, "line %lld: %.200s", (long long)number,
-                             object ? "\"ids\" is missing or not a list of token ids"
-                                    : problem.text);
+            status = hr_fail(
+                err, HR_CORRUPT, "%.300s: line %lld: %.200s", d->name, (long long)number,
+                object ? "\"ids\" is missing or not a list of token ids" : problem.text);
         } else {
             printf("{\"text\": \"");
             json_array_foreach(list, i, id) add_id(d, (uint32_t)json_integer_value(id));
@@ -368,6 +370,22 @@ static hr_status decode_lines(decoding *d, FILE *file, hr_error *err)
     return status;
 }
 
+/* Opens a regular file; a pipe without a writer would block. */
+static hr_status open_ids(const char *path, FILE **file, hr_error *err)
+{
+    struct stat there;
+    *file = strcmp(path, "-") ? NULL : stdin;
+    if (*file) return HR_OK;
+    if (stat(path, &there) != 0)
+        return hr_fail(err, HR_USAGE, "%.300s: %s", path,
+                       errno == ENOENT ? "no such file" : strerror(errno));
+    if (!S_ISREG(there.st_mode))
+        return hr_fail(err, HR_USAGE, "%.300s: is a %s, a file is needed; - reads standard input",
+                       path, S_ISDIR(there.st_mode) ? "directory" : "device or pipe");
+    *file = fopen(path, "r");
+    return *file ? HR_OK : hr_fail(err, HR_USAGE, "%.300s: %s", path, strerror(errno));
+}
+
 int hr_cli_tokenize_decode(const hr_cli_arguments *arguments)
 {
     static decoding d;
@@ -377,10 +395,10 @@ int hr_cli_tokenize_decode(const hr_cli_arguments *arguments)
     hr_status status = open_setting(arguments, arguments->values[HR_OPTION_TOKENIZER], &setting,
                                     &err);
     setting.decodes_only = true;
-    FILE *file = strcmp(path, "-") ? NULL : stdin;
-    if (status == HR_OK && !file && !(file = fopen(path, "r")))
-        status = hr_fail(&err, HR_USAGE, "%.300s: %s", path, strerror(errno));
-    d = (decoding){ .skips = !arguments->values[HR_OPTION_KEEP_SPECIAL],
+    FILE *file = NULL;
+    if (status == HR_OK) status = open_ids(path, &file, &err);
+    d = (decoding){ .name = file == stdin ? "standard input" : path,
+                    .skips = !arguments->values[HR_OPTION_KEEP_SPECIAL],
                     .json = arguments->values[HR_OPTION_JSONL] != NULL };
     if (status == HR_OK) status = hr_tokenize_open(&d.tokenize, &setting, &err);
     if (status == HR_OK) {
@@ -392,7 +410,7 @@ int hr_cli_tokenize_decode(const hr_cli_arguments *arguments)
     if (status == HR_OK)
         status = d.json ? decode_lines(&d, file, &err) : decode_numbers(&d, file, &err);
     if (status == HR_OK && ferror(file))
-        status = hr_fail(&err, HR_FAILURE, "%.300s: cannot be read", path);
+        status = hr_fail(&err, HR_FAILURE, "%.300s: cannot be read", d.name);
     free(d.text);
     hr_tokenize_close(&d.tokenize);
     if (file && file != stdin) fclose(file);

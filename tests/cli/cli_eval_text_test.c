@@ -115,6 +115,21 @@ static void unreadable_input_is_refused_and_nothing_is_overwritten(void **state)
     assert_int_equal(run("eval m --file none.txt"), HR_USAGE);
     assert_string_equal(err, "headroom: none.txt: no such file\n");
     assert_int_equal(run("eval m --file '*.none'"), HR_USAGE);
+    static const char *const cases[][2] = {
+        { "folder", "folder: is a directory; add a slash to use the texts in it" },
+        { "folder/", "folder/: has no .txt, .jsonl" },
+        { "pipe", "pipe: is a device or pipe, a file is needed" },
+        { "/dev/null", "/dev/null: is a device or pipe, a file is needed" },
+        { "empty", "empty: an evaluation needs two tokens, the text has 0" },
+    };
+    assert_int_equal(system("mkdir folder && mkfifo pipe && touch empty"), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_not_equal(run("eval m --file %s", cases[i][0]), HR_OK);
+        if (!strstr(err, cases[i][1])) fail_msg("eval --file %s: %s", cases[i][0], err);
+        if (i == 1) continue; /* generate takes one file */
+        assert_int_not_equal(run("generate m --file %s", cases[i][0]), HR_OK);
+        assert_memory_equal(err, "headroom: ", 10);
+    }
     assert_int_equal(system("mkdir d; echo '{\"text\": \"some text\"}' >d/a.jsonl"), 0);
     assert_int_equal(run("eval m --file d/ --per-token d/a.jsonl"), HR_USAGE);
     assert_string_equal(err, "headroom: --per-token d/a.jsonl is a file of --file; name another\n");
