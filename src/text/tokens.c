@@ -98,8 +98,9 @@ static hr_status hash_file(XXH3_state_t *hash, const char *path, uint8_t *stagin
 static hr_status identify_words(const hr_word_level_source *words, uint8_t *staging,
                                 hr_tokens_facts *facts, hr_error *err)
 {
-    /* "words": differs from the hashes of other tokenizers */
-    static const uint64_t seed = UINT64_C(0x776f726473);
+    /* "words2": differs from the hashes of other tokenizers, and from "words", under which unknown
+     * words counted as known */
+    static const uint64_t seed = UINT64_C(0x776f72647332);
     XXH3_state_t hash;
     XXH3_INITSTATE(&hash);
     XXH3_128bits_reset_withSeed(&hash, seed);
@@ -312,6 +313,12 @@ int64_t hr_tokens_document_end(const hr_tokens *tokens)
         if (id != HR_BPE_NONE) return id;
     }
     return -1;
+}
+
+int64_t hr_tokens_unknown(const hr_tokens *tokens)
+{
+    if (tokens->words) return hr_word_level_unknown(tokens->words);
+    return tokens->tokenizer->kind == HR_BYTE_LEVEL_BPE ? -1 : tokens->tokenizer->bpe.unknown;
 }
 
 int64_t hr_tokens_count(const hr_tokens *tokens)

@@ -316,6 +316,11 @@ void hr_word_level_discard(hr_word_level *level)
     level->scan = hr_scan_over(level->scan.word);
 }
 
+int64_t hr_word_level_unknown(const hr_word_level *level)
+{
+    return level->unknown;
+}
+
 int64_t hr_word_level_count(const hr_word_level *level)
 {
     return level->table.word_count;

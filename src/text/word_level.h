@@ -51,6 +51,9 @@ void hr_word_level_discard(hr_word_level *level);
 
 int64_t hr_word_level_count(const hr_word_level *level);
 
+/* Id of words that are not in the vocabulary. */
+int64_t hr_word_level_unknown(const hr_word_level *level);
+
 /* Id of the word that ends a document; -1: none. */
 int64_t hr_word_level_document_end(const hr_word_level *level);
 

@@ -84,6 +84,46 @@ static void a_run_from_the_model_keeps_its_words(void **state)
     assert_int_equal(system("cmp m/tokenizer.json o/tokenizer.json"), 0);
 }
 
+/* Tokens and covered tokens of data.valid. */
+static void counts(const char *tokenizer, int64_t *tokens, int64_t *covered)
+{
+    assert_int_equal(run("data inspect recipe.yaml data.valid=asked.txt data.tokenizer=%s "
+                         "model.vocab_size=302 data.cache=cache --json",
+                         tokenizer),
+                     HR_OK);
+    json_t *answer = out_json();
+    const json_t *valid = json_array_get(json_object_get(answer, "texts"), 1);
+    *tokens = json_integer_value(json_object_get(valid, "tokens"));
+    *covered = json_integer_value(json_object_get(valid, "covered"));
+    json_decref(answer);
+}
+
+static void unknown_words_and_characters_are_not_in_the_vocabulary(void **state)
+{
+    (void)state;
+    require_program();
+    int64_t tokens, covered;
+    put_model();
+    put("asked.txt", "the dog and the cat <UNK> the bird of the end the\n");
+    counts("words", &tokens, &covered);
+    assert_int_equal(tokens, 12);
+    assert_int_equal(covered, 9);
+    counts("m", &tokens, &covered);
+    assert_int_equal(tokens, 12);
+    assert_int_equal(covered, 9);
+    put("asked.txt", "the \xe2\x98\x83 the end of the cat the\n"); /* id 0 is unknown */
+    assert_int_equal(run("tokenize encode --bare --tokenizer " HR_SOURCE
+                         "/tests/tokenizer/cases/sp-t5.json asked.txt"),
+                     HR_OK);
+    int64_t known = 0, all = 0;
+    for (const char *at = out; *at; at += strcspn(at, " "), at += *at == ' ')
+        all++, known += atoi(at) != 0;
+    counts(HR_SOURCE "/tests/tokenizer/cases/sp-t5.json", &tokens, &covered);
+    assert_int_equal(tokens, all);
+    assert_int_equal(covered, known);
+    assert_true(covered < tokens);
+}
+
 /* Writes m/tokenizer.json again, indented, with one member changed; null: none. */
 static void rewrite(const char *member, const char *value)
 {
@@ -136,6 +176,7 @@ int main(void)
         IN_A_FOLDER(a_text_has_the_same_ids_as_in_the_shard),
         IN_A_FOLDER(the_model_continues_a_text_in_words),
         IN_A_FOLDER(a_run_from_the_model_keeps_its_words),
+        IN_A_FOLDER(unknown_words_and_characters_are_not_in_the_vocabulary),
         IN_A_FOLDER(the_vocabulary_file_can_be_indented_but_not_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
