@@ -57,9 +57,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_PROMPT_IDS] = { "prompt-ids", "LIST", "prompt as token ids: 29,1,11" },
     [HR_OPTION_PRINT_IDS] = { "print-ids", NULL, "print token ids instead of text" },
     [HR_OPTION_TOKENIZER] = { "tokenizer", "FILE",
-                              "tokenizer file or folder (default: that of the model; bytes if it "
-                              "has 256 "
-                              "tokens)" },
+                              "tokenizer file or folder, or bytes (default: that of the model; "
+                              "bytes if it has 256 tokens)" },
     [HR_OPTION_MAX_TOKENS] = { "max-tokens", "N", "maximum number of new tokens (default 128)" },
     [HR_OPTION_CHUNK] = { "chunk", "N",
                           "prompt tokens per forward pass (default: as many as fit, at most 512)" },
@@ -229,8 +228,8 @@ static const hr_cli_command commands[] = {
       "Files in use by a running process and calibrations are kept.", TAKES(JSON) | TAKES(HELP), 0,
       0, hr_cli_cache_clear },
     { "tokenize encode", "[FILE]", "print the token ids of a text",
-      "Reads tokenizer.json of BPE and Unigram, vocab.json with merges.txt, tiktoken files, and\n"
-      "tokenizer.model of SentencePiece.\n"
+      "Reads tokenizer.json of BPE, Unigram and data.tokenizer=words, vocab.json with merges.txt,\n"
+      "tiktoken files, and tokenizer.model of SentencePiece. The tokenizer bytes has no file.\n"
       "Without FILE, or with -, reads standard input. --jsonl reads {\"text\": ...} per line;\n"
       "--json prints {\"ids\": [...]} per line.",
       TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |

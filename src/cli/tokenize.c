@@ -89,7 +89,7 @@ static hr_status open_setting(const hr_cli_arguments *arguments, const char *pat
     *setting = (hr_tokenize_setting){ .path = path,
                                       .pattern = arguments->values[HR_OPTION_PATTERN] };
     if (!path)
-        return hr_fail(err, HR_USAGE, "%s needs --tokenizer FILE or FOLDER",
+        return hr_fail(err, HR_USAGE, "%s needs --tokenizer FILE, FOLDER or bytes",
                        arguments->command->name);
     return hr_cli_whole(arguments, HR_OPTION_THREADS, &setting->threads, err);
 }
@@ -220,7 +220,7 @@ static void print_inspected(const hr_tokenize_info *info, const char *path)
            hr_cli_count(info->tokens));
     if (info->hole >= 0) printf("; first unused id %lld", (long long)info->hole);
     printf("\n  model          %s", info->model);
-    if (strcmp(info->model, "byte-level BPE"))
+    if (strcmp(info->model, "byte-level BPE") && strcmp(info->model, "bytes"))
         printf(", %s", info->falls_back ? "byte fallback" : "no byte fallback");
     printf("\n  merges         %s\n", hr_cli_count(info->merges));
     printf("  added tokens   %s, of which %s are special\n", hr_cli_count(info->added),

@@ -32,6 +32,10 @@ static bool beside(const char *folder, const char *name, char *path)
 static hr_status find_files(hr_tokenizer_source *source, const char *path, hr_error *err)
 {
     char folder[HR_TOKENIZER_PATH_BYTES];
+    if (!strcmp(path, "words") && !hr_file_exists(path))
+        return hr_fail(err, HR_USAGE,
+                       "the tokenizer words has no vocabulary of its own; give the folder of a "
+                       "model that was trained with it");
     if (strlen(path) >= sizeof folder)
         return hr_fail(err, HR_USAGE, "the tokenizer's path is longer than %d bytes",
                        HR_TOKENIZER_PATH_BYTES);
