@@ -196,11 +196,12 @@ static const hr_cli_command commands[] = {
       "per byte. With\n"
       "--choices it prints accuracy on multiple choice, by total and by "
       "length-normalized log\n"
-      "likelihood. All memory is planned before the weights are loaded.",
+      "likelihood. All memory is planned before the weights are loaded. The keys of --file are\n"
+      "data.text_field, data.prompt_field, data.completion_field and data.bad_lines.",
       TAKES(TOKENS) | TAKES(TEXT_FILE) | TAKES(CHOICES) | TAKES(LOGITS_OUT) | TAKES(PER_TOKEN) |
           TAKES(CONTEXT) | TAKES(STRIDE) | TAKES(TOKENIZER) | TAKES(FORMAT) | TAKES(BUDGET) |
           TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
-      1, 1, hr_cli_eval },
+      1, 1, hr_cli_eval, true },
     { "convert", "SOURCE FOLDER", "copy weights to another folder: shards, names, dtypes",
       "Reads a folder with safetensors, sharded or not, or a single file. Tensors "
       "are copied\n"

@@ -206,6 +206,7 @@ static void the_completion_offers_the_options_of_a_command(void **state)
         assert_string_equal(out, keys ? "train.seed=\n" : "\n");
         assert_int_equal(keys, !strcmp(commands[i], "plan") || !strcmp(commands[i], "train") ||
                                    !strcmp(commands[i], "data inspect") ||
+                                   !strcmp(commands[i], "eval") ||
                                    !strcmp(commands[i], "checkpoint prune"));
     }
 }
