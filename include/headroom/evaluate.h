@@ -22,6 +22,10 @@ typedef struct {
      *   choices  one JSON object per line with context, choices and answer, the 0-based index of
      *            the correct choice */
     const char *tokens, *text, *choices;
+    /* For `text`: [key_count] data.text_field, data.prompt_field, data.completion_field and
+     * data.bad_lines, as key=value; null: their defaults. */
+    const char *const *keys;
+    int64_t key_count;
     /* For `tokens`: a safetensors file for the logits [B, T, V], F32, written instead of losses;
      * null: none. */
     const char *logits_out;
@@ -40,6 +44,7 @@ typedef struct {
     /* windows, rows of input_ids, or choices; largest tokens per sequence */
     int64_t sequences, length;
     int64_t stride;           /* of a text; else 0 */
+    int64_t bad_lines;        /* of a text: lines that data.bad_lines=skip skipped */
     int64_t at_a_time, chunk; /* sequences per pass; tokens per chunk of logits */
     /* positions that the model was made for; 0: any. Longer sequences are allowed if positions are
      * not learned */

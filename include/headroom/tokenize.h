@@ -2,9 +2,9 @@
 /* headroom/tokenize.h - encodes and decodes text with a given tokenizer, exactly as its files
  * define.
  *
- * Reads tokenizer.json with byte-level BPE, character-level BPE (Llama 2) or Unigram; vocab.json
- * with merges.txt; tiktoken rank files; and SentencePiece tokenizer.model. An unsupported feature
- * of a file is an error that names it. */
+ * Reads tokenizer.json with byte-level BPE, character-level BPE (Llama 2), Unigram, or the
+ * WordLevel of data.tokenizer=words; vocab.json with merges.txt; tiktoken rank files; and
+ * SentencePiece tokenizer.model. An unsupported feature of a file is an error that names it. */
 #ifndef HEADROOM_TOKENIZE_H
 #define HEADROOM_TOKENIZE_H
 
@@ -21,7 +21,7 @@ extern "C" {
 typedef struct hr_tokenize hr_tokenize;
 
 typedef struct {
-    const char *path; /* a tokenizer file, or a folder with one */
+    const char *path; /* a tokenizer file, a folder with one, or "bytes" */
     /* pre-tokenizer for a rank file: gpt2, cl100k, qwen, o200k; null: from the file name */
     const char *pattern;
     int64_t threads;   /* 0: from CPU affinity and cgroup quota */
@@ -31,9 +31,9 @@ typedef struct {
 enum { HR_TOKENIZE_STAGES_MAX = 16, HR_TOKENIZE_AROUND_MAX = 16 };
 
 typedef struct {
-    /* "tokenizer.json", "vocab.json and merges.txt", ".tiktoken", "tokenizer.model" */
+    /* "tokenizer.json", "vocab.json and merges.txt", ".tiktoken", "tokenizer.model", "bytes" */
     const char *form;
-    const char *model; /* "byte-level BPE", "BPE of characters", "Unigram" */
+    const char *model; /* "byte-level BPE", "BPE of characters", "Unigram", "WordLevel", "bytes" */
     /* byte fallback: characters without a token become bytes; otherwise the unknown token */
     bool falls_back;
     int64_t ids;    /* highest id + 1: rows that an embedding needs */

@@ -98,20 +98,28 @@ hr_status hr_directory_make(const char *path, hr_error *err)
     return status;
 }
 
+hr_status hr_directory_find(const char *path, hr_error *err)
+{
+    struct stat there;
+    const int code = stat(path, &there) == 0 ? 0 : errno;
+    if (code == ENOENT) return hr_fail(err, HR_USAGE, "%s: no such directory", path);
+    if (code)
+        return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", path,
+                       hr_reason(code));
+    if (S_ISDIR(there.st_mode)) return HR_OK;
+    return hr_fail(err, HR_USAGE, "%s: is a %s, a directory is needed", path,
+                   S_ISREG(there.st_mode) ? "file" : "device or pipe");
+}
+
 /* Checks write permission. Other causes (a full disk, a file system without regular files) appear
  * only when a file is written. */
 static hr_status check_writable(const char *directory, hr_error *err)
 {
-    struct stat there;
-    const int code = stat(directory, &there) == 0 ? 0 : errno;
-    if (code == ENOENT)
+    if (!hr_file_exists(directory) && errno == ENOENT)
         return hr_fail(err, HR_USAGE, "%s: no such directory; create it, or give another",
                        directory);
-    if (code)
-        return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", directory,
-                       hr_reason(code));
-    if (!S_ISDIR(there.st_mode))
-        return hr_fail(err, HR_USAGE, "%s: is a file, a directory is needed", directory);
+    const hr_status status = hr_directory_find(directory, err);
+    if (status != HR_OK) return status;
     if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0) return HR_OK;
     return hr_fail(err, HR_FAILURE,
                    "%s: directory is not writable: %s; change its permissions, or give another",

@@ -26,6 +26,9 @@ HR_MUST_CHECK hr_status hr_path_join(const char *directory, const char *name, ch
  *          FAILURE  a system call failed. */
 HR_MUST_CHECK hr_status hr_directory_make(const char *path, hr_error *err);
 
+/* Checks that the path is a directory or a link to one. Errors USAGE  with the reason. */
+HR_MUST_CHECK hr_status hr_directory_find(const char *path, hr_error *err);
+
 /* Checks, without creating anything, that hr_directory_make would succeed and that files can be
  * created in the directory. Errors as hr_directory_make. */
 HR_MUST_CHECK hr_status hr_directory_check(const char *path, hr_error *err);

@@ -14,12 +14,17 @@ hr_json hr_json_over(char *text, int64_t bytes)
     return (hr_json){ .text = text, .bytes = bytes, .expects = VALUE };
 }
 
-hr_json hr_json_over_file(char *text, int64_t bytes)
+int64_t hr_json_mark_bytes(const char *text, int64_t bytes)
 {
     static const char mark[] = "\xef\xbb\xbf";
-    hr_json json = hr_json_over(text, bytes);
     const int64_t mark_bytes = sizeof mark - 1;
-    if (bytes >= mark_bytes && !memcmp(text, mark, sizeof mark - 1)) json.at = mark_bytes;
+    return bytes >= mark_bytes && !memcmp(text, mark, sizeof mark - 1) ? mark_bytes : 0;
+}
+
+hr_json hr_json_over_file(char *text, int64_t bytes)
+{
+    hr_json json = hr_json_over(text, bytes);
+    json.at = hr_json_mark_bytes(text, bytes);
     return json;
 }
 

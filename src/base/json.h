@@ -47,6 +47,9 @@ hr_json hr_json_over(char *text, int64_t bytes);
  * allows. */
 hr_json hr_json_over_file(char *text, int64_t bytes);
 
+/* Bytes of a byte order mark at the start of a text; 0: it has none. */
+int64_t hr_json_mark_bytes(const char *text, int64_t bytes);
+
 /* Returns the next token. Keys and strings are valid UTF-8 with paired surrogates, and have no zero
  * byte unless `zeros` is set. */
 hr_json_kind hr_json_next(hr_json *json);

@@ -51,8 +51,8 @@ int64_t hr_weights_in_scratch_bytes(const char *path)
 
 hr_status hr_weights_in_check(const char *path, hr_error *err)
 {
-    if (!hr_file_is_directory(path)) return hr_fail(err, HR_USAGE, "%s: no such folder", path);
-    return hr_stored_check(path, err);
+    const hr_status status = hr_directory_find(path, err);
+    return status == HR_OK ? hr_stored_check(path, err) : status;
 }
 
 static const char *shown(const char *path)

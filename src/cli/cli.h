@@ -117,7 +117,8 @@ typedef struct hr_cli_command {
     hr_cli_options options;              /* accepted options */
     int32_t operand_least, operand_most; /* most < 0: unlimited */
     int (*run)(const hr_cli_arguments *arguments);
-    bool keys; /* the operands may be followed by key=value */
+    bool keys;  /* the operands may be followed by key=value */
+    bool small; /* works with any stack limit, so the limit is not checked */
 } hr_cli_command;
 
 /* Rows of the tables; null after the last one. */

@@ -32,7 +32,9 @@ static void print_json(const hr_evaluate_request *q, const hr_evaluate_result *r
            (long long)r->sequences, (long long)r->length, (long long)r->at_a_time,
            (long long)r->chunk, (long long)r->mlp_tile);
     if (r->positions) printf(", \"positions\": %lld", (long long)r->positions);
-    if (q->text) printf(", \"stride\": %lld", (long long)r->stride);
+    if (q->text)
+        printf(", \"stride\": %lld, \"bad_lines\": %lld", (long long)r->stride,
+               (long long)r->bad_lines);
     if (q->tokens) printf(", \"labels\": %s", r->has_labels ? "true" : "false");
     if (!q->logits_out) printf(", \"tokens\": %lld", (long long)r->tokens);
     if (r->tokens)
@@ -74,6 +76,8 @@ static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *
     else if (r->tokens && q->text) printf(", no overlap");
     else if (r->tokens && q->tokens)
         printf(r->has_labels ? ", targets: labels" : ", targets: next tokens");
+    if (r->bad_lines)
+        printf(", %s bad line%s skipped", hr_cli_count(r->bad_lines), r->bad_lines == 1 ? "" : "s");
     if (r->tokens && !q->choices) putchar('\n');
     if (r->positions && length > r->positions)
         printf("warning: sequences of %s tokens exceed the %s positions of the model\n",
@@ -97,6 +101,8 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
     hr_evaluate_request request = { .tokens = arguments->values[HR_OPTION_TOKENS],
                                     .text = arguments->values[HR_OPTION_TEXT_FILE],
                                     .choices = arguments->values[HR_OPTION_CHOICES],
+                                    .keys = (const char *const *)arguments->operands + 1,
+                                    .key_count = arguments->operand_count - 1,
                                     .logits_out = arguments->values[HR_OPTION_LOGITS_OUT],
                                     .per_token = arguments->values[HR_OPTION_PER_TOKEN],
                                     .scratch = getenv("TMPDIR") };

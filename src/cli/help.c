@@ -57,6 +57,70 @@ void hr_cli_print_help(const hr_cli_command *command)
     print_options(command);
 }
 
+enum { SIMILAR_MAX = 3 };
+
+/* The words most similar to an unknown one, most similar first. */
+typedef struct {
+    char wanted[64], names[SIMILAR_MAX][64];
+    int32_t costs[SIMILAR_MAX], count;
+} similar_words;
+
+static void copy_lower(char copy[64], const char *word)
+{
+    size_t i = 0;
+    for (; word[i] && i < 63; i++) copy[i] = (char)tolower((unsigned char)word[i]);
+    copy[i] = 0;
+}
+
+static void consider(similar_words *s, const char *name)
+{
+    char lower[64];
+    copy_lower(lower, name);
+    const int32_t cost = hr_word_cost(s->wanted, lower);
+    int32_t place = s->count;
+    if (cost == INT32_MAX) return;
+    for (int32_t i = 0; i < s->count; i++)
+        if (!strcmp(s->names[i], name)) return; /* the group of the previous command */
+    while (place > 0 && cost < s->costs[place - 1]) place--;
+    if (place == SIMILAR_MAX) return;
+    if (s->count < SIMILAR_MAX) s->count++;
+    for (int32_t i = s->count - 1; i > place; i--) {
+        s->costs[i] = s->costs[i - 1];
+        memcpy(s->names[i], s->names[i - 1], sizeof s->names[i]);
+    }
+    s->costs[place] = cost;
+    snprintf(s->names[place], sizeof s->names[place], "%s", name);
+}
+
+/* Reports a word that is neither a command nor a term, with similar ones. */
+static int fail_word(const char *word)
+{
+    similar_words s = { .count = 0 };
+    char list[256] = "";
+    hr_error err;
+    copy_lower(s.wanted, word);
+    for (int32_t i = 0; hr_cli_command_at(i); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s", hr_cli_command_at(i)->name);
+        name[strcspn(name, " ")] = 0;
+        consider(&s, name);
+    }
+    for (int32_t i = 0; hr_cli_term_at(i); i++) consider(&s, hr_cli_term_at(i)->name);
+    for (int32_t i = 0; i < s.count; i++) {
+        const size_t length = strlen(list);
+        snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", s.names[i]);
+    }
+    (void)hr_fail(&err, HR_USAGE,
+                  "\"%.40s\" is not a command or a term%s%s (headroom help lists the commands, "
+                  "headroom help terms the terms)",
+                  word,
+                  !s.count       ? ""
+                  : s.count == 1 ? "; the nearest is "
+                                 : "; the nearest are ",
+                  list);
+    return hr_cli_fail(&err);
+}
+
 int hr_cli_help(const hr_cli_arguments *arguments)
 {
     const char *shell = arguments->values[HR_OPTION_COMPLETION];
@@ -84,7 +148,9 @@ int hr_cli_help(const hr_cli_arguments *arguments)
         printf("%s: %s\n", term->name, term->text);
         return HR_OK;
     }
-    if (name && !command && !group) return hr_cli_fail_command(name, second);
+    if (name && hr_cli_is_group(name) && !command && !group)
+        return hr_cli_fail_command(name, second);
+    if (name && !command && !group) return fail_word(words);
     if (shell) hr_cli_print_completion();
     else if (arguments->values[HR_OPTION_MAN]) hr_cli_print_manual();
     else if (group) hr_cli_print_group(name);

@@ -119,9 +119,12 @@ static int run(int argc, char **argv)
     if (hr_cli_parse(command, argv + argc - count, count, &arguments, &err) != HR_OK)
         return hr_cli_fail(&err);
     arguments.program = argv[0];
-    if (!arguments.values[HR_OPTION_HELP]) return command->run(&arguments);
-    hr_cli_print_help(command);
-    return HR_OK;
+    if (arguments.values[HR_OPTION_HELP]) {
+        hr_cli_print_help(command);
+        return HR_OK;
+    }
+    if (!command->small && hr_machine_check_stack(&err) != HR_OK) return hr_cli_fail(&err);
+    return command->run(&arguments);
 }
 
 /* Reports write errors on standard output, except EPIPE: the reader closed it on purpose. */
@@ -173,8 +176,6 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f then fails and is handled like a full
                                * disk */
     catch_signals();
-    hr_error err;
-    if (hr_machine_check_stack(&err) != HR_OK) return hr_cli_fail(&err);
     const int code = run(argc, argv);
     return output_arrived() || code != HR_OK ? code : HR_FAILURE;
 }

@@ -57,9 +57,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_PROMPT_IDS] = { "prompt-ids", "LIST", "prompt as token ids: 29,1,11" },
     [HR_OPTION_PRINT_IDS] = { "print-ids", NULL, "print token ids instead of text" },
     [HR_OPTION_TOKENIZER] = { "tokenizer", "FILE",
-                              "tokenizer file or folder (default: that of the model; bytes if it "
-                              "has 256 "
-                              "tokens)" },
+                              "tokenizer file or folder, or bytes (default: that of the model; "
+                              "bytes if it has 256 tokens)" },
     [HR_OPTION_MAX_TOKENS] = { "max-tokens", "N", "maximum number of new tokens (default 128)" },
     [HR_OPTION_CHUNK] = { "chunk", "N",
                           "prompt tokens per forward pass (default: as many as fit, at most 512)" },
@@ -197,11 +196,12 @@ static const hr_cli_command commands[] = {
       "per byte. With\n"
       "--choices it prints accuracy on multiple choice, by total and by "
       "length-normalized log\n"
-      "likelihood. All memory is planned before the weights are loaded.",
+      "likelihood. All memory is planned before the weights are loaded. The keys of --file are\n"
+      "data.text_field, data.prompt_field, data.completion_field and data.bad_lines.",
       TAKES(TOKENS) | TAKES(TEXT_FILE) | TAKES(CHOICES) | TAKES(LOGITS_OUT) | TAKES(PER_TOKEN) |
           TAKES(CONTEXT) | TAKES(STRIDE) | TAKES(TOKENIZER) | TAKES(FORMAT) | TAKES(BUDGET) |
           TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
-      1, 1, hr_cli_eval },
+      1, 1, hr_cli_eval, true },
     { "convert", "SOURCE FOLDER", "copy weights to another folder: shards, names, dtypes",
       "Reads a folder with safetensors, sharded or not, or a single file. Tensors "
       "are copied\n"
@@ -229,8 +229,8 @@ static const hr_cli_command commands[] = {
       "Files in use by a running process and calibrations are kept.", TAKES(JSON) | TAKES(HELP), 0,
       0, hr_cli_cache_clear },
     { "tokenize encode", "[FILE]", "print the token ids of a text",
-      "Reads tokenizer.json of BPE and Unigram, vocab.json with merges.txt, tiktoken files, and\n"
-      "tokenizer.model of SentencePiece.\n"
+      "Reads tokenizer.json of BPE, Unigram and data.tokenizer=words, vocab.json with merges.txt,\n"
+      "tiktoken files, and tokenizer.model of SentencePiece. The tokenizer bytes has no file.\n"
       "Without FILE, or with -, reads standard input. --jsonl reads {\"text\": ...} per line;\n"
       "--json prints {\"ids\": [...]} per line.",
       TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
@@ -279,16 +279,16 @@ static const hr_cli_command commands[] = {
       0, 0, hr_cli_calibrate },
     { "keys", "", "list all recipe keys with default, unit and range",
       "Keys can be set in the recipe, or after it on the command line as key=value.",
-      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys },
+      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys, .small = true },
     { "doctor", "", "print what this machine has and which kernels are used",
       "Cores, instruction sets, memory, huge pages, cgroup limits and ulimits.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_doctor },
     { "help", "[COMMAND|TERM]", "print help, the manual page or the shell completion",
       "help COMMAND prints the options of a command, help TERM explains a word of "
       "the output. Without\neither: the list of commands and terms.",
-      TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0, 5, hr_cli_help },
+      TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0, 5, hr_cli_help, .small = true },
     { "version", "", "print the version", "Prints the version of the program and its library.",
-      TAKES(HELP), 0, 0, hr_cli_version },
+      TAKES(HELP), 0, 0, hr_cli_version, .small = true },
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -88,7 +89,7 @@ static hr_status open_setting(const hr_cli_arguments *arguments, const char *pat
     *setting = (hr_tokenize_setting){ .path = path,
                                       .pattern = arguments->values[HR_OPTION_PATTERN] };
     if (!path)
-        return hr_fail(err, HR_USAGE, "%s needs --tokenizer FILE or FOLDER",
+        return hr_fail(err, HR_USAGE, "%s needs --tokenizer FILE, FOLDER or bytes",
                        arguments->command->name);
     return hr_cli_whole(arguments, HR_OPTION_THREADS, &setting->threads, err);
 }
@@ -219,7 +220,7 @@ static void print_inspected(const hr_tokenize_info *info, const char *path)
            hr_cli_count(info->tokens));
     if (info->hole >= 0) printf("; first unused id %lld", (long long)info->hole);
     printf("\n  model          %s", info->model);
-    if (strcmp(info->model, "byte-level BPE"))
+    if (strcmp(info->model, "byte-level BPE") && strcmp(info->model, "bytes"))
         printf(", %s", info->falls_back ? "byte fallback" : "no byte fallback");
     printf("\n  merges         %s\n", hr_cli_count(info->merges));
     printf("  added tokens   %s, of which %s are special\n", hr_cli_count(info->added),
@@ -284,6 +285,7 @@ int hr_cli_tokenize_inspect(const hr_cli_arguments *arguments)
 
 typedef struct {
     hr_tokenize *tokenize;
+    const char *name; /* of the input, for error messages */
     bool skips, json;
     uint32_t ids[DECODED];
     int64_t count;
@@ -327,8 +329,8 @@ static hr_status decode_numbers(decoding *d, FILE *file, hr_error *err)
             return HR_OK;
         }
         return hr_fail(err, HR_CORRUPT,
-                       "byte %lld: expected a token id, a space, a comma or a newline",
-                       (long long)at);
+                       "%.300s: byte %lld: expected a token id, a space, a comma or a newline",
+                       d->name, (long long)at);
     }
 }
 
@@ -340,8 +342,9 @@ static hr_status decode_lines(decoding *d, FILE *file, hr_error *err)
     for (int64_t number = 1; status == HR_OK; number++) {
         const ssize_t bytes = getline(&line, &room, file);
         if (bytes < 0) break;
+        const size_t mark = number == 1 && bytes >= 3 && !memcmp(line, "\xef\xbb\xbf", 3) ? 3 : 0;
         json_error_t problem;
-        json_t *object = json_loadb(line, (size_t)bytes, 0, &problem);
+        json_t *object = json_loadb(line + mark, (size_t)bytes - mark, 0, &problem);
         const json_t *list = json_object_get(object, "ids");
         const json_t *id;
         size_t i;
@@ -352,9 +355,9 @@ static hr_status decode_lines(decoding *d, FILE *file, hr_error *err)
             wrong |= !json_is_integer(id) || value < 0 || value > UINT32_MAX;
         }
         if (wrong) {
-            status = hr_fail(err, HR_CORRUPT, "line %lld: %.200s", (long long)number,
-                             object ? "\"ids\" is missing or not a list of token ids"
-                                    : problem.text);
+            status = hr_fail(
+                err, HR_CORRUPT, "%.300s: line %lld: %.200s", d->name, (long long)number,
+                object ? "\"ids\" is missing or not a list of token ids" : problem.text);
         } else {
             printf("{\"text\": \"");
             json_array_foreach(list, i, id) add_id(d, (uint32_t)json_integer_value(id));
@@ -367,6 +370,22 @@ static hr_status decode_lines(decoding *d, FILE *file, hr_error *err)
     return status;
 }
 
+/* Opens a regular file; a pipe without a writer would block. */
+static hr_status open_ids(const char *path, FILE **file, hr_error *err)
+{
+    struct stat there;
+    *file = strcmp(path, "-") ? NULL : stdin;
+    if (*file) return HR_OK;
+    if (stat(path, &there) != 0)
+        return hr_fail(err, HR_USAGE, "%.300s: %s", path,
+                       errno == ENOENT ? "no such file" : strerror(errno));
+    if (!S_ISREG(there.st_mode))
+        return hr_fail(err, HR_USAGE, "%.300s: is a %s, a file is needed; - reads standard input",
+                       path, S_ISDIR(there.st_mode) ? "directory" : "device or pipe");
+    *file = fopen(path, "r");
+    return *file ? HR_OK : hr_fail(err, HR_USAGE, "%.300s: %s", path, strerror(errno));
+}
+
 int hr_cli_tokenize_decode(const hr_cli_arguments *arguments)
 {
     static decoding d;
@@ -376,10 +395,10 @@ int hr_cli_tokenize_decode(const hr_cli_arguments *arguments)
     hr_status status = open_setting(arguments, arguments->values[HR_OPTION_TOKENIZER], &setting,
                                     &err);
     setting.decodes_only = true;
-    FILE *file = strcmp(path, "-") ? NULL : stdin;
-    if (status == HR_OK && !file && !(file = fopen(path, "r")))
-        status = hr_fail(&err, HR_USAGE, "%.300s: %s", path, strerror(errno));
-    d = (decoding){ .skips = !arguments->values[HR_OPTION_KEEP_SPECIAL],
+    FILE *file = NULL;
+    if (status == HR_OK) status = open_ids(path, &file, &err);
+    d = (decoding){ .name = file == stdin ? "standard input" : path,
+                    .skips = !arguments->values[HR_OPTION_KEEP_SPECIAL],
                     .json = arguments->values[HR_OPTION_JSONL] != NULL };
     if (status == HR_OK) status = hr_tokenize_open(&d.tokenize, &setting, &err);
     if (status == HR_OK) {
@@ -391,7 +410,7 @@ int hr_cli_tokenize_decode(const hr_cli_arguments *arguments)
     if (status == HR_OK)
         status = d.json ? decode_lines(&d, file, &err) : decode_numbers(&d, file, &err);
     if (status == HR_OK && ferror(file))
-        status = hr_fail(&err, HR_FAILURE, "%.300s: cannot be read", path);
+        status = hr_fail(&err, HR_FAILURE, "%.300s: cannot be read", d.name);
     free(d.text);
     hr_tokenize_close(&d.tokenize);
     if (file && file != stdin) fclose(file);

@@ -103,7 +103,7 @@ static hr_status read_numbers(const hr_cli_arguments *a, hr_tokenize_train_reque
     hr_status status = budget ? hr_bytes_parse(budget, &request->budget, err) : HR_OK;
     if (status == HR_OK && budget && request->budget == 0)
         status = hr_fail(err, HR_USAGE, "--budget %.40s is zero; give a size", budget);
-    if (status == HR_OK && !request->out)
+    if (status == HR_OK && (!request->out || !*request->out))
         status = hr_fail(err, HR_USAGE, "tokenize train needs --out DIR");
     return status;
 }

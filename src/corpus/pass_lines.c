@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/json.h"
 #include "corpus/pass.h"
 
 /* In the order of hr_line's names. */
@@ -116,10 +117,10 @@ static bool is_blank(const uint8_t *text, int64_t bytes)
     return bytes == 0;
 }
 
-/* Bytes of a byte order mark (U+FEFF) at the beginning of a file. */
+/* Bytes of a byte order mark at the beginning of a file. */
 static int64_t mark_bytes(const hr_pass *pass, const uint8_t *text, int64_t bytes)
 {
-    return pass->lines.number == 1 && bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
+    return pass->lines.number == 1 ? hr_json_mark_bytes((const char *)text, bytes) : 0;
 }
 
 static hr_status read_line(hr_pass *pass, uint8_t *text, int64_t bytes, hr_error *err)

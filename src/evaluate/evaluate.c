@@ -123,7 +123,8 @@ static hr_status read_text(evaluation *e, hr_error *err)
     status = hr_corpus_open(&corpus, region.base, region.bytes, &desc, err);
     if (status == HR_OK) status = check_files(e, corpus, err);
     if (status == HR_OK)
-        status = hr_evaluate_read(&e->source, corpus, e->session.tokens, &progress, err);
+        status = hr_evaluate_read(&e->source, corpus, e->session.tokens, &progress,
+                                  &e->result->bad_lines, err);
     hr_corpus_close(&corpus);
     hr_memory_region_close(e->session.memory, &region);
     return status;
@@ -205,6 +206,7 @@ static hr_status read_request(evaluation *e, hr_error *err)
 {
     hr_status status = hr_inference_begin(&e->session, err);
     if (status == HR_OK) status = check_request(e, err);
+    if (status == HR_OK) status = hr_evaluate_set_keys(e->request, &e->session.config, err);
     if (status == HR_OK)
         status = hr_place_check(e->request, "--logits-out", e->request->logits_out, err);
     if (status == HR_OK)

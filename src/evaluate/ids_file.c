@@ -13,21 +13,24 @@
 #include "base/file.h"
 #include "headroom/config.h"
 
-static const char name[] = "the ids of the text";
+static hr_status fail_file(const hr_ids_file *ids, int code, hr_error *err)
+{
+    return hr_fail(err, HR_FAILURE,
+                   "%.300s: %s; a temporary file for token ids is needed there, 4 bytes per token: "
+                   "set TMPDIR to another directory",
+                   ids->directory, strerrordesc_np(code));
+}
 
 hr_status hr_ids_file_open(hr_ids_file *ids, const char *directory, hr_error *err)
 {
     char path[HR_PATH_BYTES];
-    if (!directory || !*directory) directory = "/tmp";
-    const hr_status status = hr_path_join(directory, "headroom-ids-XXXXXX", path, sizeof path, err);
+    ids->directory = directory && *directory ? directory : "/tmp";
+    const hr_status status = hr_path_join(ids->directory, "headroom-ids-XXXXXX", path, sizeof path,
+                                          err);
     if (status != HR_OK) return status;
     ids->count = ids->held_count = 0;
     ids->file = mkostemp(path, O_CLOEXEC);
-    if (ids->file < 0)
-        return hr_fail(err, HR_FAILURE,
-                       "%.300s: %s; a temporary file for token ids is needed: set TMPDIR to a "
-                       "writable directory",
-                       directory, strerrordesc_np(errno));
+    if (ids->file < 0) return fail_file(ids, errno, err);
     unlink(path);
     return HR_OK;
 }
@@ -38,7 +41,7 @@ hr_status hr_ids_file_flush(hr_ids_file *ids, hr_error *err)
     for (size_t left = (size_t)ids->held_count * sizeof *ids->held; left;) {
         const ssize_t wrote = write(ids->file, at, left);
         if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) return hr_fail(err, HR_FAILURE, "%s: %s", name, strerrordesc_np(errno));
+        if (wrote < 0) return fail_file(ids, errno, err);
         at += wrote;
         left -= (size_t)wrote;
     }
@@ -63,7 +66,7 @@ hr_status hr_ids_file_read(const hr_ids_file *ids, int64_t first, int64_t count,
                            hr_error *err)
 {
     const int64_t width = sizeof *out;
-    return hr_file_read(ids->file, name, first * width, out, count * width, err);
+    return hr_file_read(ids->file, ids->directory, first * width, out, count * width, err);
 }
 
 void hr_ids_file_close(hr_ids_file *ids)

@@ -11,13 +11,14 @@
 enum { HR_IDS_FILE_HELD = 1024 };
 
 typedef struct {
-    int file; /* descriptor; -1: closed */
+    int file;              /* descriptor; -1: closed */
+    const char *directory; /* of the file, for error messages */
     int64_t count;
     int32_t held[HR_IDS_FILE_HELD];
     int32_t held_count;
 } hr_ids_file;
 
-/* Creates the file in a directory; null: /tmp. Errors FAILURE. */
+/* Creates the file in a directory, which is borrowed; null: /tmp. Errors FAILURE. */
 HR_MUST_CHECK hr_status hr_ids_file_open(hr_ids_file *ids, const char *directory, hr_error *err);
 
 /* Appends ids; an hr_tokens_sink. Errors FAILURE, which includes a full disk. */

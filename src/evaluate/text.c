@@ -9,6 +9,29 @@
 #include "base/file.h"
 #include "corpus/kind.h"
 
+hr_status hr_evaluate_set_keys(const hr_evaluate_request *request, hr_config *config, hr_error *err)
+{
+    static const char *const accepted[] = { "data.text_field", "data.prompt_field",
+                                            "data.completion_field", "data.bad_lines" };
+    if (request->key_count && !request->text)
+        return hr_fail(err, HR_USAGE, "%.60s: keys of a recipe need --file", request->keys[0]);
+    for (int64_t k = 0; k < request->key_count; k++) {
+        const char *word = request->keys[k];
+        const size_t length = strcspn(word, "=");
+        bool known = false;
+        for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++)
+            known |= strlen(accepted[i]) == length && !strncmp(word, accepted[i], length);
+        if (!known)
+            return hr_fail(err, HR_USAGE,
+                           "\"%.60s\": the keys of eval are data.text_field, data.prompt_field, "
+                           "data.completion_field and data.bad_lines",
+                           word);
+        const hr_status status = hr_config_set_word(config, word, err);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}
+
 hr_corpus_desc hr_evaluate_corpus(const hr_config *config, const char *text)
 {
     return (hr_corpus_desc){ .train = "",
@@ -16,6 +39,7 @@ hr_corpus_desc hr_evaluate_corpus(const hr_config *config, const char *text)
                              .text_field = config->data.text_field,
                              .prompt_field = config->data.prompt_field,
                              .completion_field = config->data.completion_field,
+                             .skip_bad_lines = config->data.bad_lines == HR_BAD_LINES_SKIP,
                              .vocab_size = config->model.vocab_size,
                              .document_end = -1 };
 }
@@ -100,7 +124,7 @@ static hr_status exclude_first_token(const reading *r)
 }
 
 hr_status hr_evaluate_read(hr_sequences *source, hr_corpus *corpus, hr_tokens *tokens,
-                           const hr_text_progress *progress, hr_error *err)
+                           const hr_text_progress *progress, int64_t *bad_lines, hr_error *err)
 {
     const hr_corpus_view *view = hr_corpus_texts(corpus);
     const hr_documents *documents = &view->valid.documents;
@@ -117,6 +141,7 @@ hr_status hr_evaluate_read(hr_sequences *source, hr_corpus *corpus, hr_tokens *t
         if (status != HR_OK || !piece.path) break;
         status = add_piece(&r, &piece);
     }
+    if (status == HR_OK) documents->seen(documents->context, bad_lines);
     documents->close(documents->context);
     if (status == HR_OK) status = hr_ids_file_flush(&source->ids, err);
     if (status != HR_OK) return status;

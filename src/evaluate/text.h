@@ -7,6 +7,12 @@
 #include "corpus/corpus.h"
 #include "evaluate/sequences.h"
 #include "headroom/config.h"
+#include "headroom/evaluate.h"
+
+/* Sets request->keys in the data section of a config. Errors USAGE  another key, or a value out of
+ * range. */
+HR_MUST_CHECK hr_status hr_evaluate_set_keys(const hr_evaluate_request *request, hr_config *config,
+                                             hr_error *err);
 
 /* Describes `text` with the data section of a config; ids must be below the vocabulary. */
 hr_corpus_desc hr_evaluate_corpus(const hr_config *config, const char *text);
@@ -20,12 +26,14 @@ bool hr_evaluate_is_plain(const char *text);
 /* Tokenizes all documents into source->ids, which must be open, and records which tokens are
  * targets. The id that ends documents separates them, and is a target.
  *
- *   corpus  open, with the text as its data.valid
- *   tokens  its sink must be hr_sequences_add; null: tokens are bytes
+ *   corpus     open, with the text as its data.valid
+ *   tokens     its sink must be hr_sequences_add; null: tokens are bytes
+ *   bad_lines  out; lines that were skipped
  *
  * Errors   USAGE    fewer than two tokens; a byte outside the vocabulary
  *          CORRUPT  no target; and as hr_documents and hr_tokens_add. INTERRUPTED, FAILURE. */
 HR_MUST_CHECK hr_status hr_evaluate_read(hr_sequences *source, hr_corpus *corpus, hr_tokens *tokens,
-                                         const hr_text_progress *progress, hr_error *err);
+                                         const hr_text_progress *progress, int64_t *bad_lines,
+                                         hr_error *err);
 
 #endif

@@ -462,7 +462,9 @@ static hr_status check_sections(const reader *r)
 static hr_status read_file(reader *r, const char *directory, int64_t *bytes)
 {
     int file;
-    hr_status status = hr_path_join(directory, "config.json", r->path, sizeof r->path, r->err);
+    hr_status status = hr_directory_find(directory, r->err);
+    if (status == HR_OK)
+        status = hr_path_join(directory, "config.json", r->path, sizeof r->path, r->err);
     if (status == HR_OK) status = hr_file_open(r->path, &file, bytes, r->err);
     if (status != HR_OK) return status;
     if (*bytes > FILE_BYTES) status = fail(r, "has more than 65,536 bytes, the limit");

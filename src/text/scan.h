@@ -7,8 +7,7 @@
 #define HR_TEXT_SCAN_H
 
 #include "text/documents.h"
-
-enum { HR_WORD_BYTES = 64 * 1024 }; /* longer words are refused */
+#include "text/word_table.h"
 
 typedef struct {
     const hr_piece *piece;

@@ -228,7 +228,8 @@ static hr_status append_bytes(prepare *p, hr_shard_writer *writer, const hr_piec
 static hr_status sink_ids(void *context, const uint32_t *ids, int64_t count, hr_error *err)
 {
     prepare *p = context;
-    *p->covered += count;
+    const int64_t unknown = hr_tokens_unknown(p->tokens);
+    for (int64_t i = 0; i < count; i++) *p->covered += ids[i] != unknown;
     return hr_shard_append(p->writer, ids, count, err);
 }
 

@@ -51,31 +51,38 @@ static int64_t kept_bytes(const hr_tokenizer_source *source)
            hr_round_up(DECODED_BYTES, 64);
 }
 
+static hr_word_level_source words_of(const hr_tokenizer_source *source)
+{
+    return (hr_word_level_source){ .path = source->path,
+                                   .file_bytes = source->outline.bytes,
+                                   .words = source->outline.vocab_count };
+}
+
 static hr_tokens_facts facts_of(const hr_tokenizer_source *source)
 {
+    const hr_word_level_source words = words_of(source);
+    const int64_t own = hr_round_up(sizeof(hr_tokens), 64);
+    if (source->words)
+        return (hr_tokens_facts){ .bytes = own + hr_word_level_bytes(&words),
+                                  .kept = own + hr_word_level_kept_bytes(&words),
+                                  .ids = words.words };
     const int64_t beside = hr_max(source->scratch_bytes, ENCODER_BYTES + WINDOW_BYTES);
     return (hr_tokens_facts){ .bytes = kept_bytes(source) + hr_round_up(beside, 64),
                               .kept = kept_bytes(source),
                               .ids = source->size.ids };
 }
 
-static hr_tokens_facts facts_of_words(const hr_word_level_source *source)
+static hr_status probe(hr_tokenizer_source *source, const char *path, hr_error *err)
 {
-    const int64_t own = hr_round_up(sizeof(hr_tokens), 64);
-    return (hr_tokens_facts){ .bytes = own + hr_word_level_bytes(source),
-                              .kept = own + hr_word_level_kept_bytes(source),
-                              .ids = source->words };
+    const hr_status status = hr_tokenizer_probe(source, path, NULL, err);
+    const hr_word_level_source words = words_of(source);
+    return status == HR_OK && source->words ? hr_word_level_check(&words, err) : status;
 }
 
 hr_status hr_tokens_probe(const char *path, hr_tokens_facts *facts, hr_error *err)
 {
     hr_tokenizer_source source;
-    hr_word_level_source words;
-    if (hr_word_level_probe(path, &words)) {
-        *facts = facts_of_words(&words);
-        return HR_OK;
-    }
-    const hr_status status = hr_tokenizer_probe(&source, path, NULL, err);
+    const hr_status status = probe(&source, path, err);
     if (status == HR_OK) *facts = facts_of(&source);
     return status;
 }
@@ -95,32 +102,21 @@ static hr_status hash_file(XXH3_state_t *hash, const char *path, uint8_t *stagin
     return status;
 }
 
-static hr_status identify_words(const hr_word_level_source *words, uint8_t *staging,
-                                hr_tokens_facts *facts, hr_error *err)
+/* "words2" differs from the forms, and from "words", under which unknown words counted as known. */
+static uint64_t seed_of(const hr_tokenizer_source *source)
 {
-    /* "words": differs from the hashes of other tokenizers */
-    static const uint64_t seed = UINT64_C(0x776f726473);
-    XXH3_state_t hash;
-    XXH3_INITSTATE(&hash);
-    XXH3_128bits_reset_withSeed(&hash, seed);
-    const hr_status status = hash_file(&hash, words->path, staging, err);
-    const XXH128_hash_t digest = XXH3_128bits_digest(&hash);
-    *facts = facts_of_words(words);
-    facts->hash = (hr_text_hash){ digest.low64, digest.high64 };
-    return status;
+    return source->words ? UINT64_C(0x776f72647332) : (uint64_t)source->form;
 }
 
 hr_status hr_tokens_identify(const char *path, uint8_t *staging, hr_tokens_facts *facts,
                              hr_error *err)
 {
     hr_tokenizer_source source;
-    hr_word_level_source words;
     XXH3_state_t hash;
-    if (hr_word_level_probe(path, &words)) return identify_words(&words, staging, facts, err);
-    hr_status status = hr_tokenizer_probe(&source, path, NULL, err);
+    hr_status status = probe(&source, path, err);
     if (status != HR_OK) return status;
     XXH3_INITSTATE(&hash);
-    XXH3_128bits_reset_withSeed(&hash, (uint64_t)source.form);
+    XXH3_128bits_reset_withSeed(&hash, seed_of(&source));
     status = hash_file(&hash, source.path, staging, err);
     if (status == HR_OK && source.form == HR_TOKENIZER_PAIR)
         status = hash_file(&hash, source.merges, staging, err);
@@ -145,12 +141,7 @@ hr_status hr_tokens_origin(const char *path, const char *name, char *origin, int
                            hr_error *err)
 {
     hr_tokenizer_source source;
-    hr_word_level_source words;
-    if (hr_word_level_probe(path, &words)) {
-        snprintf(origin, (size_t)bytes, "%s", strcmp(name, "tokenizer.json") ? "" : words.path);
-        return HR_OK;
-    }
-    const hr_status status = hr_tokenizer_probe(&source, path, NULL, err);
+    const hr_status status = probe(&source, path, err);
     if (status != HR_OK) return status;
     const bool merges = source.form == HR_TOKENIZER_PAIR && !strcmp(name, merges_name);
     const bool found = merges || !strcmp(name, name_of(&source));
@@ -162,10 +153,7 @@ hr_status hr_tokens_copy_files(const char *path, const char *folder, uint8_t *st
                                hr_error *err)
 {
     hr_tokenizer_source source;
-    hr_word_level_source words;
-    if (hr_word_level_probe(path, &words))
-        return hr_file_copy(words.path, folder, "tokenizer.json", staging, HR_TOKENS_STAGING, err);
-    hr_status status = hr_tokenizer_probe(&source, path, NULL, err);
+    hr_status status = probe(&source, path, err);
     if (status != HR_OK) return status;
     status = hr_file_copy(source.path, folder, name_of(&source), staging, HR_TOKENS_STAGING, err);
     if (status == HR_OK && source.form == HR_TOKENIZER_PAIR)
@@ -182,53 +170,41 @@ static bool sink_ids(void *context, const uint32_t *ids, int64_t count)
     return tokens->sunk == HR_OK;
 }
 
-static hr_status open_words(hr_tokens **tokens, void *memory, int64_t bytes,
-                            const hr_word_level_source *source, hr_tokens_sink *sink, void *context,
-                            hr_error *err)
+static hr_status open_tokenizer(hr_tokens *opened, hr_region *region,
+                                const hr_tokenizer_source *source, hr_error *err)
 {
-    const int64_t needed = facts_of_words(source).bytes;
-    if (bytes < needed)
-        return hr_fail(err, HR_NO_FIT, "%s: needs %lld bytes, there are %lld", source->path,
-                       (long long)needed, (long long)bytes);
-    hr_region region = hr_region_over(memory, bytes);
-    hr_tokens *opened = hr_region_take(&region, 1, sizeof *opened);
-    HR_ASSERT(opened);
-    *opened = (hr_tokens){ .sink = sink, .context = context };
-    const hr_status status = hr_word_level_open(&opened->words, &region, source, err);
-    if (status == HR_OK) *tokens = opened;
-    return status;
+    void *tables = hr_region_take_raw(region, 1, source->table_bytes);
+    opened->decoded = hr_region_take_raw(region, 1, DECODED_BYTES);
+    HR_ASSERT(tables && opened->decoded);
+    hr_region kept = hr_region_over(tables, source->table_bytes);
+    const int64_t first = hr_round_up(region->used, 64);
+    const hr_region rest = hr_region_over(region->base + first, region->bytes - first);
+    const hr_status status = hr_tokenizer_place(&opened->tokenizer, &kept, rest, source,
+                                                hr_cpu_detect(), err);
+    if (status != HR_OK) return status;
+    opened->decoder = (hr_decoder){ .tokenizer = opened->tokenizer, .skips_special = true };
+    opened->window = hr_region_take_raw(region, 1, WINDOW_BYTES);
+    return hr_encoder_place(&opened->encoder, region, opened->tokenizer, PIECE_BYTES, sink_ids,
+                            opened, err);
 }
 
 hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const char *path,
                          bool add_special, hr_tokens_sink *sink, void *context, hr_error *err)
 {
     hr_tokenizer_source source;
-    hr_word_level_source words;
-    if (hr_word_level_probe(path, &words))
-        return open_words(tokens, memory, bytes, &words, sink, context, err);
-    hr_status status = hr_tokenizer_probe(&source, path, NULL, err);
+    hr_status status = probe(&source, path, err);
     if (status != HR_OK) return status;
+    const hr_word_level_source words = words_of(&source);
     const int64_t needed = facts_of(&source).bytes;
     if (bytes < needed)
         return hr_fail(err, HR_NO_FIT, "%s: needs %lld bytes, %lld are available", path,
                        (long long)needed, (long long)bytes);
     hr_region region = hr_region_over(memory, bytes);
     hr_tokens *opened = hr_region_take(&region, 1, sizeof *opened);
-    void *tables = hr_region_take_raw(&region, 1, source.table_bytes);
-    HR_ASSERT(opened && tables);
-    *opened = (hr_tokens){ .sink = sink,
-                           .context = context,
-                           .add_special = add_special,
-                           .decoded = hr_region_take_raw(&region, 1, DECODED_BYTES) };
-    hr_region kept = hr_region_over(tables, source.table_bytes);
-    const int64_t first = hr_round_up(region.used, 64);
-    const hr_region rest = hr_region_over(region.base + first, region.bytes - first);
-    status = hr_tokenizer_place(&opened->tokenizer, &kept, rest, &source, hr_cpu_detect(), err);
-    if (status != HR_OK) return status;
-    opened->decoder = (hr_decoder){ .tokenizer = opened->tokenizer, .skips_special = true };
-    opened->window = hr_region_take_raw(&region, 1, WINDOW_BYTES);
-    status = hr_encoder_place(&opened->encoder, &region, opened->tokenizer, PIECE_BYTES, sink_ids,
-                              opened, err);
+    HR_ASSERT(opened);
+    *opened = (hr_tokens){ .sink = sink, .context = context, .add_special = add_special };
+    status = source.words ? hr_word_level_open(&opened->words, &region, &words, err)
+                          : open_tokenizer(opened, &region, &source, err);
     if (status == HR_OK) *tokens = opened;
     return status;
 }
@@ -312,6 +288,12 @@ int64_t hr_tokens_document_end(const hr_tokens *tokens)
         if (id != HR_BPE_NONE) return id;
     }
     return -1;
+}
+
+int64_t hr_tokens_unknown(const hr_tokens *tokens)
+{
+    if (tokens->words) return hr_word_level_unknown(tokens->words);
+    return tokens->tokenizer->kind == HR_BYTE_LEVEL_BPE ? -1 : tokens->tokenizer->bpe.unknown;
 }
 
 int64_t hr_tokens_count(const hr_tokens *tokens)

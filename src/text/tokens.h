@@ -66,6 +66,9 @@ void hr_tokens_discard(hr_tokens *tokens);
 /* The id of the end-of-document token, found by its usual names; -1 if there is none. */
 int64_t hr_tokens_document_end(const hr_tokens *tokens);
 
+/* The id of words and characters that are not in the vocabulary; -1: there is none. */
+int64_t hr_tokens_unknown(const hr_tokens *tokens);
+
 /* The number of ids, including those without text; and the bytes of one id, valid until the next
  * call. */
 int64_t hr_tokens_count(const hr_tokens *tokens);

@@ -80,59 +80,18 @@ hr_status hr_word_level_write(hr_vocabulary *vocabulary, const char *folder, hr_
     return status;
 }
 
-/* ---- detection */
+/* ---- memory */
 
-/* State of a scan over a file that is read in chunks. */
-typedef struct {
-    int64_t words; /* keys of objects at depth 3, where the vocabulary is */
-    int32_t depth;
-    bool in_string, escaped, found;
-    int32_t matched; /* bytes of the model's name matched so far */
-} glance;
-
-static void see(glance *g, char c)
+hr_status hr_word_level_check(const hr_word_level_source *source, hr_error *err)
 {
-    static const char name[] = "\"WordLevel\"";
-    g->matched = c == name[g->matched] ? g->matched + 1 : c == name[0];
-    if (!name[g->matched]) {
-        g->found = true;
-        g->matched = 0;
-    }
-    if (g->in_string) {
-        g->in_string = c != '"' || g->escaped;
-        g->escaped = c == '\\' && !g->escaped;
-        return;
-    }
-    g->in_string = c == '"';
-    g->depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-    g->words += c == ':' && g->depth == 3;
-}
-
-bool hr_word_level_probe(const char *path, hr_word_level_source *source)
-{
-    char piece[4096];
-    int file = -1;
-    glance g = { 0 };
-    hr_word_level_source found = { .words = 0 };
-    if (hr_file_is_directory(path)) {
-        if (hr_path_join(path, "tokenizer.json", found.path, sizeof found.path, NULL) != HR_OK)
-            return false;
-    } else if (strlen(path) < sizeof found.path) {
-        strcpy(found.path, path);
-    }
-    if (hr_file_open(found.path, &file, &found.file_bytes, NULL) != HR_OK) return false;
-    bool read = true;
-    for (int64_t at = 0; at < found.file_bytes && read; at += (int64_t)sizeof piece) {
-        const int64_t part = hr_min((int64_t)sizeof piece, found.file_bytes - at);
-        read = hr_file_read(file, found.path, at, piece, part, NULL) == HR_OK;
-        for (int64_t i = 0; read && i < part; i++) see(&g, piece[i]);
-    }
-    hr_file_close(&file);
-    found.words = g.words;
-    if (!read || !g.found || g.words < 1 || g.words > HR_WORDS_MAX || found.file_bytes > INT32_MAX)
-        return false;
-    *source = found;
-    return true;
+    if (source->words < 1)
+        return hr_fail(err, HR_CORRUPT, "%s: is a WordLevel tokenizer without a vocabulary",
+                       source->path);
+    if (source->words <= HR_WORDS_MAX && source->file_bytes <= INT32_MAX) return HR_OK;
+    return hr_fail(err, HR_CORRUPT,
+                   "%s: has %lld words in %lld bytes; the limits are %d words and %d bytes",
+                   source->path, (long long)source->words, (long long)source->file_bytes,
+                   HR_WORDS_MAX, INT32_MAX);
 }
 
 static int64_t text_bytes(const hr_word_level_source *source)
@@ -314,6 +273,11 @@ void hr_word_level_take(hr_word_level *level, const uint8_t *text, int64_t bytes
 void hr_word_level_discard(hr_word_level *level)
 {
     level->scan = hr_scan_over(level->scan.word);
+}
+
+int64_t hr_word_level_unknown(const hr_word_level *level)
+{
+    return level->unknown;
 }
 
 int64_t hr_word_level_count(const hr_word_level *level)

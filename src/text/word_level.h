@@ -8,20 +8,17 @@
 #ifndef HR_TEXT_WORD_LEVEL_H
 #define HR_TEXT_WORD_LEVEL_H
 
-#include <limits.h>
-
 #include "base/region.h"
 #include "text/word_vocabulary.h"
 
-/* Properties of a file that determine its memory. */
+/* A file with the model WordLevel, as hr_tokenizer_probe finds it. */
 typedef struct {
-    char path[PATH_MAX]; /* of the file itself */
+    const char *path; /* borrowed */
     int64_t file_bytes, words;
 } hr_word_level_source;
 
-/* Whether `path` is such a file, or a folder with tokenizer.json of this kind. False if it cannot
- * be read; the reader of other tokenizers then reports why. Reads the file once. */
-bool hr_word_level_probe(const char *path, hr_word_level_source *source);
+/* Checks that the memory of the file can be planned. Errors CORRUPT. */
+HR_MUST_CHECK hr_status hr_word_level_check(const hr_word_level_source *source, hr_error *err);
 
 /* Bytes that an open file keeps, and all bytes that hr_word_level_open needs. Pure. */
 int64_t hr_word_level_kept_bytes(const hr_word_level_source *source);
@@ -50,6 +47,9 @@ HR_MUST_CHECK hr_status hr_word_level_next(hr_word_level *level, uint32_t *ids, 
 void hr_word_level_discard(hr_word_level *level);
 
 int64_t hr_word_level_count(const hr_word_level *level);
+
+/* Id of words that are not in the vocabulary. */
+int64_t hr_word_level_unknown(const hr_word_level *level);
 
 /* Id of the word that ends a document; -1: none. */
 int64_t hr_word_level_document_end(const hr_word_level *level);

@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 enum {
-    HR_WORDS_MAX = 1 << 27,  /* all text can be addressed with 32 bits */
-    HR_WORDS_TEXT_BYTES = 16 /* planned bytes of text per word, on average */
+    HR_WORD_BYTES = 64 * 1024, /* longer words are refused */
+    HR_WORDS_MAX = 1 << 27,    /* all text can be addressed with 32 bits */
+    HR_WORDS_TEXT_BYTES = 16   /* planned bytes of text per word, on average */
 };
 
 /* Memory per word: 16 bytes here, 16 of text, 4 in each of 2 to 4 slots. */

@@ -21,6 +21,7 @@ typedef struct {
     const char *path;
     int64_t bytes, read; /* bytes -1: unknown */
     bool over;
+    bool named; /* error messages begin with the name already */
 } input;
 
 /* The state that all threads share while they encode one text. */
@@ -35,7 +36,7 @@ struct hr_encode_session_shared {
     hr_error err;
 };
 
-static void output_ids(hr_tokenize *t, const uint32_t *ids, int64_t count)
+void hr_encode_session_output(hr_tokenize *t, const uint32_t *ids, int64_t count)
 {
     if (!count) return;
     t->result->ids += count;
@@ -48,7 +49,7 @@ static bool take_turn(hr_encode_session_part *part)
 {
     if (part->holds) hr_ticket_lock_wait(&part->shared->output, part->number);
     if (part->shared->status != HR_OK) return false;
-    if (part->holds) output_ids(part->session, part->ids, part->id_count);
+    if (part->holds) hr_encode_session_output(part->session, part->ids, part->id_count);
     part->holds = false;
     return true;
 }
@@ -62,7 +63,7 @@ bool hr_encode_session_sink(void *context, const uint32_t *ids, int64_t count)
         memcpy(part->ids + part->id_count, ids, (size_t)count * sizeof *ids);
         part->id_count += count;
     } else {
-        output_ids(part->session, ids, count);
+        hr_encode_session_output(part->session, ids, count);
     }
     const volatile sig_atomic_t *interrupts = part->session->request->interrupts;
     return !interrupts || __atomic_load_n(interrupts, __ATOMIC_RELAXED) == 0;
@@ -122,7 +123,7 @@ static hr_status fill(input *in, uint8_t *window, int64_t *filled, int64_t room,
         } else {
             count = read(in->file, window + *filled, (size_t)count);
             if (count < 0 && errno == EINTR) continue;
-            if (count < 0) return hr_fail(err, HR_FAILURE, "standard input: %s", strerror(errno));
+            if (count < 0) return hr_fail(err, HR_FAILURE, "%s", strerror(errno));
             in->over = count == 0;
         }
         in->read += count;
@@ -136,12 +137,16 @@ static void report_progress(const hr_tokenize *t, const input *in, int64_t done)
     if (t->request->told) t->request->told(t->request->context, done, in->bytes);
 }
 
+static const char *name_of(const input *in)
+{
+    return strcmp(in->path, "-") ? in->path : "standard input";
+}
+
 static hr_status of_file(const input *in, hr_status status, hr_error *err)
 {
-    if (status == HR_OK || status == HR_INTERRUPTED || !err) return status;
+    if (status == HR_OK || status == HR_INTERRUPTED || in->named || !err) return status;
     hr_error inner = *err;
-    return hr_fail(err, status, "%.200s: %.400s",
-                   strcmp(in->path, "-") ? in->path : "standard input", inner.message);
+    return hr_fail(err, status, "%.200s: %.400s", name_of(in), inner.message);
 }
 
 /* ---- one text on all threads */
@@ -258,9 +263,26 @@ static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_
     }
 }
 
+static hr_status encode_plain(hr_tokenize *t, input *in, hr_error *err)
+{
+    do {
+        const int64_t position = in->read;
+        int64_t filled = 0;
+        hr_status status = fill(in, t->window, &filled, t->window_bytes, err);
+        if (status != HR_OK) return status;
+        status = hr_encode_session_plain(t, t->window, filled, in->over, name_of(in), position,
+                                         err);
+        in->named |= status != HR_OK;
+        if (status != HR_OK) return status;
+        report_progress(t, in, in->read);
+    } while (!in->over);
+    return HR_OK;
+}
+
 static hr_status encode_text(hr_tokenize *t, input *in, hr_error *err)
 {
     int64_t filled = 0;
+    if (t->plain) return encode_plain(t, in, err);
     const hr_status status = t->threads > 1 ? encode_in_parts(t, in, &filled, err) : HR_OK;
     if (status != HR_OK || in->over) return status;
     return encode_stream(t, in, filled, in->read - filled, err);
@@ -268,12 +290,15 @@ static hr_status encode_text(hr_tokenize *t, input *in, hr_error *err)
 
 static void begin_text(hr_tokenize *t)
 {
-    if (t->request->around) output_ids(t, t->tokenizer->first, t->tokenizer->first_count);
+    if (t->words) hr_word_level_discard(t->words);
+    if (t->request->around)
+        hr_encode_session_output(t, t->tokenizer->first, t->tokenizer->first_count);
 }
 
 static void end_text(hr_tokenize *t)
 {
-    if (t->request->around) output_ids(t, t->tokenizer->last, t->tokenizer->last_count);
+    if (t->request->around)
+        hr_encode_session_output(t, t->tokenizer->last, t->tokenizer->last_count);
     t->result->texts++;
     if (t->request->end) t->request->end(t->request->context);
 }
@@ -308,24 +333,35 @@ static hr_status read_line(char *line, int64_t bytes, const char **text, int64_t
     return kind == HR_JSON_END && *text ? HR_OK : HR_CORRUPT;
 }
 
+/* Encodes a complete text in memory. */
+static hr_status encode_whole(hr_tokenize *t, const char *text, int64_t bytes, hr_error *err)
+{
+    const uint8_t *first = (const uint8_t *)text;
+    hr_encoder *encoder = t->parts[0].encoder;
+    int64_t taken;
+    begin_text(t);
+    if (!t->plain) hr_encoder_begin(encoder, 0, false);
+    const hr_status status = t->plain
+                                 ? hr_encode_session_plain(t, first, bytes, true, "the text", 0,
+                                                           err)
+                                 : hr_encoder_take(encoder, first, 0, bytes, true, &taken, err);
+    if (status == HR_OK) end_text(t);
+    return status;
+}
+
 static hr_status encode_line(hr_tokenize *t, char *line, int64_t bytes, int64_t number,
                              hr_error *err)
 {
-    hr_encode_session_part *part = &t->parts[0];
     const char *text, *why;
-    int64_t text_bytes = 0, taken;
+    int64_t text_bytes = 0;
     if (read_line(line, bytes, &text, &text_bytes, &why) != HR_OK)
         return hr_fail(err, HR_CORRUPT, "line %lld: %s", (long long)number, why);
-    begin_text(t);
-    hr_encoder_begin(part->encoder, 0, false);
     hr_error inner;
-    const hr_status status = hr_encoder_take(part->encoder, (const uint8_t *)text, 0, text_bytes,
-                                             true, &taken, &inner);
+    const hr_status status = encode_whole(t, text, text_bytes, &inner);
     if (status == HR_INTERRUPTED) return hr_fail(err, status, "%s", inner.message);
     if (status != HR_OK)
         return hr_fail(err, status, "line %lld: %.500s", (long long)number, inner.message);
     t->result->bytes += text_bytes;
-    end_text(t);
     return HR_OK;
 }
 
@@ -340,7 +376,7 @@ static hr_status encode_lines(hr_tokenize *t, input *in, hr_error *err)
             char *stop = memchr(at, '\n', (size_t)(end - at));
             if (!stop && !in->over) break;
             if (!stop) stop = end;
-            number++;
+            if (!number++) at += hr_json_mark_bytes(at, stop - at);
             bool blank = true;
             for (const char *p = at; p < stop && blank; p++) blank = *p == ' ' || *p == '\r';
             if (!blank) status = encode_line(t, at, stop - at, number, err);
@@ -386,18 +422,11 @@ hr_status hr_tokenize_text(hr_tokenize *tokenize, const char *text, int64_t byte
                            const hr_tokenize_request *request, hr_tokenize_result *result,
                            hr_error *err)
 {
-    hr_encode_session_part *part = &tokenize->parts[0];
-    int64_t taken;
     *result = (hr_tokenize_result){ .bytes = bytes };
     tokenize->request = request;
     tokenize->result = result;
     if (bytes > HR_PRETOKENIZER_WINDOW_MAX)
         return hr_fail(err, HR_CORRUPT, "a text of %lld bytes; the limit is %d", (long long)bytes,
                        HR_PRETOKENIZER_WINDOW_MAX);
-    begin_text(tokenize);
-    hr_encoder_begin(part->encoder, 0, false);
-    const hr_status status = hr_encoder_take(part->encoder, (const uint8_t *)text, 0, bytes, true,
-                                             &taken, err);
-    if (status == HR_OK) end_text(tokenize);
-    return status;
+    return encode_whole(tokenize, text, bytes, err);
 }

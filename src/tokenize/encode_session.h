@@ -6,6 +6,7 @@
 #include "dev/pool.h"
 #include "headroom/tokenize.h"
 #include "mem/memory.h"
+#include "text/word_level.h"
 #include "tokenizer/encoder.h"
 
 enum {
@@ -38,6 +39,8 @@ struct hr_tokenize {
     hr_region tables, work;
     hr_tokenizer_source source;
     hr_tokenizer *tokenizer;
+    bool plain;           /* a tokenizer of plain.c, encoded on one thread */
+    hr_word_level *words; /* with `plain`: words; null: bytes */
     hr_tokenize_info info;
     hr_decoder decoder;
     hr_pool pool;
@@ -56,6 +59,22 @@ struct hr_tokenize {
 /* Provides an encoder with memory for a longer piece. */
 hr_status hr_encode_session_room(void *context, hr_encoder_more what, int64_t bytes,
                                  hr_region *region, hr_error *err);
+
+/* Opens the tokenizer `bytes`, or a WordLevel file that t->source describes. t->tokenizer then has
+ * the texts of the ids, which is enough to decode. Errors as hr_word_level_open. */
+HR_MUST_CHECK hr_status hr_encode_session_open_plain(hr_tokenize *t, hr_error *err);
+
+/* Sets the fields of t->info that differ from those of other tokenizers. */
+void hr_encode_session_describe_plain(hr_tokenize *t);
+
+/* Encodes more text with such a tokenizer. `ends`: the text ends here; `name` and `offset` are for
+ * error messages. Errors as hr_word_level_next, INTERRUPTED. */
+HR_MUST_CHECK hr_status hr_encode_session_plain(hr_tokenize *t, const uint8_t *text, int64_t bytes,
+                                                bool ends, const char *name, int64_t offset,
+                                                hr_error *err);
+
+/* Outputs ids. */
+void hr_encode_session_output(hr_tokenize *t, const uint32_t *ids, int64_t count);
 
 /* Receives the ids of a part. */
 bool hr_encode_session_sink(void *context, const uint32_t *ids, int64_t count);

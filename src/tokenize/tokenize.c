@@ -46,19 +46,24 @@ static void describe(hr_tokenize *t)
         info->special += tokenizer->added[i].special;
     for (int64_t id = 0; id < tokenizer->ids && info->hole < 0; id++)
         if (tokenizer->bpe.present[id] == HR_BPE_ABSENT) info->hole = id;
-    while (info->stage_count < HR_TOKENIZE_STAGES_MAX &&
+    while (!t->plain && info->stage_count < HR_TOKENIZE_STAGES_MAX &&
            (info->stages[info->stage_count] = hr_pretokenizer_how(tokenizer->pretokenizer,
                                                                   info->stage_count)))
         info->stage_count++;
     memcpy(info->first, tokenizer->first, sizeof info->first);
     memcpy(info->last, tokenizer->last, sizeof info->last);
+    if (t->plain) hr_encode_session_describe_plain(t);
 }
 
 static hr_status open_tables(hr_tokenize *t, const hr_tokenize_setting *setting, hr_error *err)
 {
     hr_tokenizer_source *source = &t->source;
     hr_region scratch = { 0 };
-    hr_status status = hr_tokenizer_probe(source, setting->path, setting->pattern, err);
+    hr_status status = HR_OK;
+    t->plain = !strcmp(setting->path, "bytes");
+    if (!t->plain) status = hr_tokenizer_probe(source, setting->path, setting->pattern, err);
+    t->plain |= source->words;
+    if (status == HR_OK && t->plain) return hr_encode_session_open_plain(t, err);
     if (status == HR_OK)
         status = hr_memory_region_open(&t->memory, "a tokenizer's tables", source->table_bytes,
                                        &t->tables, err);
@@ -72,21 +77,28 @@ static hr_status open_tables(hr_tokenize *t, const hr_tokenize_setting *setting,
     return status;
 }
 
+static hr_status open_window(hr_tokenize *t, int64_t more_bytes, hr_error *err)
+{
+    const int64_t bytes = HR_ENCODE_SESSION_WINDOW_BYTES + 64 + more_bytes;
+    const hr_status status = hr_memory_region_open(&t->memory, "encoding", bytes, &t->work, err);
+    if (status != HR_OK) return status;
+    t->window = hr_region_take_raw(&t->work, HR_ENCODE_SESSION_WINDOW_BYTES, 1);
+    t->window_bytes = HR_ENCODE_SESSION_WINDOW_BYTES;
+    t->info.work_bytes = t->work.used;
+    return HR_OK;
+}
+
 /* Opens a window, and an encoder per thread; with several threads also a window and an id buffer
  * per thread. */
 static hr_status open_work(hr_tokenize *t, hr_error *err)
 {
+    if (t->plain) return open_window(t, 0, err);
     const int64_t encoder = hr_encoder_bytes(t->tokenizer, HR_ENCODE_SESSION_WINDOW_BYTES);
     const int64_t part = t->threads > 1
                              ? HR_ENCODE_SESSION_PART_BYTES_MAX + HR_ENCODE_SESSION_PART_IDS * 4
                              : 0;
-    const int64_t bytes = HR_ENCODE_SESSION_WINDOW_BYTES + 64 +
-                          t->threads * (encoder + part + 256) + 4096;
     void *stacks;
-    hr_status status = hr_memory_region_open(&t->memory, "encoding", bytes, &t->work, err);
-    if (status != HR_OK) return status;
-    t->window = hr_region_take_raw(&t->work, HR_ENCODE_SESSION_WINDOW_BYTES, 1);
-    t->window_bytes = HR_ENCODE_SESSION_WINDOW_BYTES;
+    hr_status status = open_window(t, t->threads * (encoder + part + 256) + 4096, err);
     for (int32_t i = 0; i < t->threads && status == HR_OK; i++) {
         hr_encode_session_part *mine = &t->parts[i];
         mine->session = t;

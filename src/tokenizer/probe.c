@@ -32,6 +32,10 @@ static bool beside(const char *folder, const char *name, char *path)
 static hr_status find_files(hr_tokenizer_source *source, const char *path, hr_error *err)
 {
     char folder[HR_TOKENIZER_PATH_BYTES];
+    if (!strcmp(path, "words") && !hr_file_exists(path))
+        return hr_fail(err, HR_USAGE,
+                       "the tokenizer words has no vocabulary of its own; give the folder of a "
+                       "model that was trained with it");
     if (strlen(path) >= sizeof folder)
         return hr_fail(err, HR_USAGE, "the tokenizer's path is longer than %d bytes",
                        HR_TOKENIZER_PATH_BYTES);
@@ -128,14 +132,31 @@ static int64_t normalized_bytes(const hr_json_index *outline)
                : 0;
 }
 
+/* Sets source->words from the type of the model. */
+static hr_status read_type(hr_tokenizer_source *source, hr_error *err)
+{
+    const hr_json_index_member *type = hr_json_index_model(&source->outline, "type");
+    char text[32] = "";
+    int file = -1;
+    int64_t bytes;
+    if (!type || type->bytes >= (int64_t)sizeof text) return HR_OK;
+    hr_status status = hr_file_open(source->path, &file, &bytes, err);
+    if (status == HR_OK)
+        status = hr_file_read(file, source->path, type->at, text, type->bytes, err);
+    hr_file_close(&file);
+    source->words = strstr(text, "\"WordLevel\"") != NULL;
+    return status;
+}
+
 static hr_status count_json(hr_tokenizer_source *source, hr_error *err)
 {
     const bool pair = source->form == HR_TOKENIZER_PAIR;
     hr_json_index *outline = &source->outline;
     hr_status status = hr_json_index_read(outline, source->path, pair, err);
     int64_t lines = 0;
-    if (status == HR_OK && pair)
-        status = count_lines(source->merges, &source->merges_bytes, &lines, err);
+    if (status == HR_OK) status = read_type(source, err);
+    if (status != HR_OK || source->words) return status;
+    if (pair) status = count_lines(source->merges, &source->merges_bytes, &lines, err);
     if (status != HR_OK) return status;
     const int64_t merges = pair ? lines : outline->merge_count;
     if (outline->id_most >= HR_BPE_IDS_MAX || merges >= HR_BPE_RANKS_MAX - 1)
@@ -182,7 +203,7 @@ static hr_status look(hr_tokenizer_source *source, const char *path, const char 
     } else {
         status = count_json(source, err);
     }
-    if (status != HR_OK) return status;
+    if (status != HR_OK || source->words) return status;
     const hr_json_index_member *pre = hr_json_index_top(&source->outline, "pre_tokenizer");
     const int64_t patterns = pre ? pre->bytes : 0;
     const int64_t added = source->outline.added_count + 1;

@@ -520,6 +520,9 @@ static hr_status place(hr_tokenizer **tokenizer, hr_region *tables, hr_region sc
 {
     static const char *const forms[] = { "tokenizer.json", "vocab.json and merges.txt", ".tiktoken",
                                          "tokenizer.model" };
+    if (source->words)
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "model type WordLevel is not supported here",
+                       source->path);
     hr_tokenizer *made = hr_region_take(tables, 1, sizeof *made);
     const int64_t text_bytes = source->outline.bytes + source->merges_bytes + 2;
     char *text = hr_region_take_raw(&scratch, text_bytes, 1);

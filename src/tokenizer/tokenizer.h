@@ -31,6 +31,7 @@ typedef struct {
     hr_json_index outline;
     int64_t merges_bytes;
     bool unigram; /* a tokenizer.json whose vocabulary is a list of tokens and scores */
+    bool words;   /* a tokenizer.json with the model WordLevel, which text/word_level.h reads */
     hr_bpe_size size;
     int64_t table_bytes, scratch_bytes;
 } hr_tokenizer_source;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "ckpt/checkpoint_store.h"
 #include "ckpt/recipe.h"
 #include "train/resume.h"
@@ -21,7 +22,8 @@ typedef struct {
 static hr_status open_folder(listing *l, const char *folder, hr_error *err)
 {
     int64_t newest;
-    hr_status status = hr_checkpoint_store_path(folder, l->store, err);
+    hr_status status = hr_directory_find(folder, err);
+    if (status == HR_OK) status = hr_checkpoint_store_path(folder, l->store, err);
     if (status == HR_OK) status = hr_checkpoint_store_newest(l->store, INT64_MAX, &newest, err);
     if (status != HR_OK || newest >= 0) return status;
     return hr_fail(err, HR_USAGE, "%s: has no checkpoints; give the --out of a run", folder);

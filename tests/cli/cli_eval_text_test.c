@@ -115,11 +115,86 @@ static void unreadable_input_is_refused_and_nothing_is_overwritten(void **state)
     assert_int_equal(run("eval m --file none.txt"), HR_USAGE);
     assert_string_equal(err, "headroom: none.txt: no such file\n");
     assert_int_equal(run("eval m --file '*.none'"), HR_USAGE);
+    static const char *const cases[][2] = {
+        { "folder", "folder: is a directory; add a slash to use the texts in it" },
+        { "folder/", "folder/: has no .txt, .jsonl" },
+        { "pipe", "pipe: is a device or pipe, a file is needed" },
+        { "/dev/null", "/dev/null: is a device or pipe, a file is needed" },
+        { "empty", "empty: an evaluation needs two tokens, the text has 0" },
+    };
+    assert_int_equal(system("mkdir folder && mkfifo pipe && touch empty"), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_not_equal(run("eval m --file %s", cases[i][0]), HR_OK);
+        if (!strstr(err, cases[i][1])) fail_msg("eval --file %s: %s", cases[i][0], err);
+        if (i == 1) continue; /* generate takes one file */
+        assert_int_not_equal(run("generate m --file %s", cases[i][0]), HR_OK);
+        assert_memory_equal(err, "headroom: ", 10);
+    }
     assert_int_equal(system("mkdir d; echo '{\"text\": \"some text\"}' >d/a.jsonl"), 0);
     assert_int_equal(run("eval m --file d/ --per-token d/a.jsonl"), HR_USAGE);
     assert_string_equal(err, "headroom: --per-token d/a.jsonl is a file of --file; name another\n");
     get("d/a.jsonl", out);
     assert_string_equal(out, "{\"text\": \"some text\"}\n");
+}
+
+/* What the refusal of a line advises. */
+static void keys_of_the_data_section_say_how_a_text_is_read(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    put("bad.jsonl", "{\"text\": \"a line\"}\n{\"text\": 7}\n{\"text\":\n{\"text\": \" more\"}\n");
+    assert_int_equal(run("eval m --file bad.jsonl"), HR_CORRUPT);
+    assert_non_null(strstr(err, "skip such lines with data.bad_lines=skip\n"));
+    assert_int_equal(run("eval m --file bad.jsonl data.bad_lines=skip --per-token ids.jsonl"),
+                     HR_OK);
+    assert_non_null(
+        strstr(out, "10 tokens in 1 window of 10 tokens, no overlap, 2 bad lines skipped\n"));
+    assert_int_equal(run("eval m data.bad_lines=skip --file bad.jsonl --json"), HR_OK);
+    json_t *answer = out_json();
+    assert_int_equal(json_integer_value(json_object_get(answer, "bad_lines")), 2);
+    json_decref(answer);
+    put("named.jsonl", "{\"content\": \"a line\"}\n");
+    assert_int_equal(run("eval m --file named.jsonl"), HR_CORRUPT);
+    assert_non_null(strstr(err, "set data.text_field=content"));
+    assert_int_equal(run("eval m --file named.jsonl data.text_field=content"), HR_OK);
+    assert_non_null(strstr(out, "5 tokens in 1 window of 5 tokens, no overlap\n"));
+    static const char *const refused[][2] = {
+        { "--file named.jsonl train.batch=3",
+          "\"train.batch=3\": the keys of eval are data.text_field, data.prompt_field, "
+          "data.completion_field and data.bad_lines" },
+        { "--file named.jsonl extra", "\"extra\": the keys of eval are data.text_field" },
+        { "--file named.jsonl data.bad_lines=maybe", "data.bad_lines" },
+        { "--choices named.jsonl data.bad_lines=skip",
+          "data.bad_lines=skip: keys of a recipe need --file" },
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        assert_int_equal(run("eval m %s", refused[i][0]), HR_USAGE);
+        if (!strstr(err, refused[i][1])) fail_msg("%s: %s", refused[i][0], err);
+    }
+}
+
+/* ulimit -f stands for a full disk. */
+static void a_temporary_file_that_cannot_be_written_is_named_with_its_folder(void **state)
+{
+    (void)state;
+    require_program();
+    static const char rest[] = "a temporary file for token ids is needed there, 4 bytes per token: "
+                               "set TMPDIR to another directory\n";
+    char sentence[512];
+    put_model();
+    assert_int_equal(system("mkdir d full; for i in 1 2 3; do cat text.txt; done >d/a.txt"), 0);
+    assert_int_equal(WEXITSTATUS(system("ulimit -f 4; TMPDIR=full \"$HEADROOM\" eval m --file d/ "
+                                        "2>err.txt >out.txt")),
+                     HR_FAILURE);
+    get("err.txt", err);
+    snprintf(sentence, sizeof sentence, "headroom: full: File too large; %s", rest);
+    assert_string_equal(err, sentence);
+    assert_int_equal(WEXITSTATUS(system("TMPDIR=none \"$HEADROOM\" eval m --file d/ 2>err.txt")),
+                     HR_FAILURE);
+    get("err.txt", err);
+    snprintf(sentence, sizeof sentence, "headroom: none: No such file or directory; %s", rest);
+    assert_string_equal(err, sentence);
 }
 
 int main(void)
@@ -130,6 +205,8 @@ int main(void)
         IN_A_FOLDER(documents_are_separated_as_in_training),
         IN_A_FOLDER(ids_of_other_programs_need_no_tokenizer),
         IN_A_FOLDER(unreadable_input_is_refused_and_nothing_is_overwritten),
+        IN_A_FOLDER(keys_of_the_data_section_say_how_a_text_is_read),
+        IN_A_FOLDER(a_temporary_file_that_cannot_be_written_is_named_with_its_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,32 @@ static void a_folder_without_weights_is_refused_by_name(void **state)
                "weights.safetensors: give it one of these names");
 }
 
+static void a_path_that_is_no_folder_is_refused_by_name(void **state)
+{
+    (void)state;
+    require_program();
+    static const char *const words[] = { "generate %s --prompt x --max-tokens 1",
+                                         "eval %s --file text.txt", "checkpoint list %s",
+                                         "train recipe.yaml model.from=%s --out out" };
+    static const char *const cases[][2] = {
+        { "none", "headroom: none: no such directory\n" },
+        { "none/m", "headroom: none/m: no such directory\n" },
+        { "text.txt", "headroom: text.txt: is a file, a directory is needed\n" },
+        { "/dev/null", "headroom: /dev/null: is a device or pipe, a directory is needed\n" },
+        { "text.txt/m",
+          "headroom: text.txt/m: cannot be opened as a directory: Not a directory\n" },
+        { "m/none", "headroom: m/none: no such directory\n" },
+    };
+    put_folder();
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+            char arguments[256];
+            snprintf(arguments, sizeof arguments, words[i], cases[c][0]);
+            if (run("%s", arguments) != HR_USAGE || strcmp(err, cases[c][1]))
+                fail_msg("%s: %s", arguments, err);
+        }
+}
+
 static void a_pickle_is_named_and_not_loaded(void **state)
 {
     (void)state;
@@ -118,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_folder_without_weights_is_refused_by_name),
+        IN_A_FOLDER(a_path_that_is_no_folder_is_refused_by_name),
         IN_A_FOLDER(a_pickle_is_named_and_not_loaded),
         IN_A_FOLDER(a_link_without_a_target_is_named_with_the_target),
         IN_A_FOLDER(a_pipe_is_refused_without_waiting_for_a_writer),

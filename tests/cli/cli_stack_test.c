@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_stack_test.c - the program with a limited stack: a limit that is too low is refused with the
- * needed number, and from that number on every command works. */
+/* cli_stack_test.c - the program with a limited stack: a limit that is too low for a command is
+ * refused with the needed number, and from that number on every command works. */
 #include "headroom/status.h"
 #include "mem/sanitize.h"
 #include "support/program.h"
@@ -49,7 +49,7 @@ static void needs(int32_t limit_kib, int32_t padding, int32_t needed_kib, const 
 static void every_stack_limit_is_enough_or_refused_with_the_number(void **state)
 {
     static const char *const commands[] = {
-        "version",
+        "doctor",
         "plan tiny.yaml",
         "plan tiny.yaml --smallest",
         "plan tiny.yaml --largest train.batch --budget 64MB",
@@ -70,6 +70,25 @@ static void every_stack_limit_is_enough_or_refused_with_the_number(void **state)
             needs(limits[LIMITS - 1 - i], 0, STACK_KIB, commands[c]);
 }
 
+static void help_and_usage_errors_work_with_any_stack(void **state)
+{
+    static const struct {
+        const char *arguments;
+        int code;
+    } cases[] = { { "version", HR_OK },    { "help", HR_OK },        { "help peak", HR_OK },
+                  { "help --man", HR_OK }, { "plan --help", HR_OK }, { "tokenize --help", HR_OK },
+                  { "keys", HR_OK },       { "keys --json", HR_OK }, { "plain", HR_USAGE },
+                  { "plan", HR_USAGE },    { "help paln", HR_USAGE } };
+    (void)state;
+    require_known_frames();
+    for (int32_t i = 0; i < LIMITS; i++)
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+            const int code = run_limited(limits[i], 0, cases[c].arguments);
+            assert_int_equal(code, cases[c].code);
+            assert_null(strstr(err, "stack"));
+        }
+}
+
 /* The kernel counts arguments and environment towards the limit. */
 static void a_large_environment_needs_a_larger_stack(void **state)
 {
@@ -85,6 +104,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(every_stack_limit_is_enough_or_refused_with_the_number),
+        IN_A_FOLDER(help_and_usage_errors_work_with_any_stack),
         IN_A_FOLDER(a_large_environment_needs_a_larger_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,6 +206,7 @@ static void the_completion_offers_the_options_of_a_command(void **state)
         assert_string_equal(out, keys ? "train.seed=\n" : "\n");
         assert_int_equal(keys, !strcmp(commands[i], "plan") || !strcmp(commands[i], "train") ||
                                    !strcmp(commands[i], "data inspect") ||
+                                   !strcmp(commands[i], "eval") ||
                                    !strcmp(commands[i], "checkpoint prune"));
     }
 }
@@ -230,7 +231,20 @@ static void an_unknown_word_is_one_error_sentence_with_exit_2(void **state)
     } cases[] = {
         { "paln", "\"paln\" is not a command; the nearest is plan (headroom help lists all)" },
         { "help trian",
-          "\"trian\" is not a command; the nearest is train (headroom help lists all)" },
+          "\"trian\" is not a command or a term; the nearest is train (headroom help lists the "
+          "commands, headroom help terms the terms)" },
+        { "help paek",
+          "\"paek\" is not a command or a term; the nearest are pack, peak (headroom help lists "
+          "the commands, headroom help terms the terms)" },
+        { "help loss chnk",
+          "\"loss chnk\" is not a command or a term; the nearest is loss chunk (headroom help "
+          "lists the commands, headroom help terms the terms)" },
+        { "help KV cahe",
+          "\"KV cahe\" is not a command or a term; the nearest is KV cache (headroom help lists "
+          "the commands, headroom help terms the terms)" },
+        { "help frobnicate",
+          "\"frobnicate\" is not a command or a term (headroom help lists the commands, headroom "
+          "help terms the terms)" },
         { "plan", "plan needs RECIPE (headroom plan --help)" },
         { "data", "data needs a command: inspect (headroom data --help)" },
         { "checkpoint",

@@ -53,6 +53,55 @@ static void ids_decode_to_their_text(void **state)
     assert_non_null(strstr(out, "\"}\n{\"text\": \"\"}\n"));
 }
 
+static void only_a_file_or_standard_input_is_read(void **state)
+{
+    static const char *const words[] = { "encode", "encode --jsonl", "count", "decode",
+                                         "decode --jsonl" };
+    static const char *const cases[][2] = {
+        { "none", "headroom: none: no such file\n" },
+        { "d", "headroom: d: is a directory, a file is needed" },
+        { "pipe", "headroom: pipe: is a device or pipe, a file is needed" },
+        { "/dev/null", "headroom: /dev/null: is a device or pipe, a file is needed" },
+    };
+    (void)state;
+    require_program();
+    assert_int_equal(system("mkdir d && mkfifo pipe"), 0);
+    put("empty", "");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+            const int code = run("tokenize %s --tokenizer " CASES "/gpt2.json %s", words[i],
+                                 cases[c][0]);
+            if (code != HR_USAGE || strncmp(err, cases[c][1], strlen(cases[c][1])))
+                fail_msg("%s %s: %d, %s", words[i], cases[c][0], code, err);
+        }
+        assert_int_equal(run("tokenize %s --tokenizer " CASES "/gpt2.json empty", words[i]), HR_OK);
+    }
+}
+
+/* Windows editors write one. */
+static void a_byte_order_mark_before_json_lines_is_skipped(void **state)
+{
+    static char marked[PROGRAM_TEXT_BYTES];
+    (void)state;
+    require_program();
+    put("a.jsonl", "\xef\xbb\xbf{\"text\": \"one two\"}\n{\"text\": \"three\"}\n");
+    put("blank.jsonl", "\xef\xbb\xbf\n{\"text\": \"one two\"}\n{\"text\": \"three\"}\n");
+    put("plain.jsonl", "{\"text\": \"one two\"}\n{\"text\": \"three\"}\n");
+    static const char *const files[] = { "a.jsonl", "blank.jsonl", "plain.jsonl" };
+    for (int32_t i = 0; i < 3; i++) {
+        assert_int_equal(
+            run("tokenize encode --json --jsonl --tokenizer " CASES "/gpt2.json %s", files[i]),
+            HR_OK);
+        if (i) assert_string_equal(out, marked);
+        snprintf(marked, sizeof marked, "%s", out);
+    }
+    put("ids.txt", marked);
+    assert_int_equal(system("printf '\\357\\273\\277' | cat - ids.txt >ids.jsonl"), 0);
+    assert_int_equal(run("tokenize decode --jsonl --tokenizer " CASES "/gpt2.json ids.jsonl"),
+                     HR_OK);
+    assert_string_equal(out, "{\"text\": \"one two\"}\n{\"text\": \"three\"}\n");
+}
+
 /* Long enough for several windows and parts, with lines, numbers and added tokens. */
 static void ids_do_not_depend_on_threads(void **state)
 {
@@ -142,9 +191,11 @@ static void every_result_has_its_exit_code(void **state)
         { "encode --tokenizer " CASES "/ranks.tiktoken text.txt", HR_USAGE,
           "give it with --pattern" },
         { "decode --tokenizer " CASES "/gpt2.json wrong.txt", HR_CORRUPT,
-          "byte 0: expected a token id" },
+          "wrong.txt: byte 0: expected a token id" },
+        { "decode --tokenizer " CASES "/gpt2.json - <wrong.txt", HR_CORRUPT,
+          "standard input: byte 0: expected a token id" },
         { "decode --tokenizer " CASES "/gpt2.json --jsonl lines.jsonl", HR_CORRUPT,
-          "line 1: \"ids\" is missing" },
+          "lines.jsonl: line 1: \"ids\" is missing" },
         { "count --tokenizer " CASES "/gpt2.json text.txt", HR_OK, "" },
         { "count --tokenizer " CASES "/ranks.tiktoken --pattern gpt2 --json text.txt", HR_OK, "" },
         { "inspect " CASES "/pcre.json", HR_OK, "" },
@@ -174,6 +225,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(json_lines_equal_the_reference_encodings),
         IN_A_FOLDER(ids_decode_to_their_text),
+        IN_A_FOLDER(only_a_file_or_standard_input_is_read),
+        IN_A_FOLDER(a_byte_order_mark_before_json_lines_is_skipped),
         IN_A_FOLDER(ids_do_not_depend_on_threads),
         IN_A_FOLDER(pieces_and_lines_can_be_long),
         IN_A_FOLDER(every_result_has_its_exit_code),

@@ -23,6 +23,7 @@ static void every_result_has_its_exit_code(void **state)
         { text, "--out made --pattern cl100k --threads 1", HR_OK, "" },
         { text, "--out made --like made/tokenizer.json", HR_OK, "" },
         { text, "", HR_USAGE, "tokenize train needs --out DIR" },
+        { text, "--out ''", HR_USAGE, "tokenize train needs --out DIR" },
         { text, "--out text.txt", HR_USAGE, "text.txt" },
         { text, "--out made nowhere.txt", HR_USAGE, "nowhere.txt: no such file" },
         { text, "--out made --vocab-size 5", HR_USAGE, "vocabulary size 5: " },
@@ -52,6 +53,24 @@ static void every_result_has_its_exit_code(void **state)
         else assert_memory_equal(err, "headroom: ", 10);
     }
     assert_int_equal(run("tokenize train"), HR_USAGE);
+}
+
+static void a_refused_training_creates_nothing(void **state)
+{
+    (void)state;
+    require_program();
+    static const char *const refused[] = { "--vocab-size 5",
+                                           "--vocab-size 40 --budget 9MB",
+                                           "--vocab-size 40 --transition 10 --budget 9MB",
+                                           "--like text.txt",
+                                           "--pattern '('",
+                                           "nowhere.txt" };
+    put("text.txt", text);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        assert_int_not_equal(run("tokenize train text.txt --out new/made %s", refused[i]), HR_OK);
+        if (access("new", F_OK) == 0) fail_msg("%s: the folder was made", refused[i]);
+    }
+    assert_int_equal(run("tokenize train text.txt --out new/made --vocab-size 40"), HR_OK);
 }
 
 static int64_t number(const json_t *answer, const char *name)
@@ -127,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(every_result_has_its_exit_code),
+        IN_A_FOLDER(a_refused_training_creates_nothing),
         IN_A_FOLDER(the_printed_figures_are_correct),
         IN_A_FOLDER(like_two_uses_the_pattern_of_a_file),
         IN_A_FOLDER(an_interrupted_training_resumes),

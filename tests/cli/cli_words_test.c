@@ -38,6 +38,20 @@ static void ids_are(const char *content, const char *wanted)
     assert_string_equal(ids, wanted);
 }
 
+/* Tokens and covered tokens of data.valid. */
+static void counts(const char *tokenizer, int64_t *tokens, int64_t *covered)
+{
+    assert_int_equal(run("data inspect recipe.yaml data.valid=asked.txt data.tokenizer=%s "
+                         "model.vocab_size=302 data.cache=cache --json",
+                         tokenizer),
+                     HR_OK);
+    json_t *answer = out_json();
+    const json_t *valid = json_array_get(json_object_get(answer, "texts"), 1);
+    *tokens = json_integer_value(json_object_get(valid, "tokens"));
+    *covered = json_integer_value(json_object_get(valid, "covered"));
+    json_decref(answer);
+}
+
 /* The HF tokenizers library (0.23.3) gave these ids for these texts with this file. */
 static void a_text_has_the_same_ids_as_in_the_shard(void **state)
 {
@@ -51,6 +65,85 @@ static void a_text_has_the_same_ids_as_in_the_shard(void **state)
             "the ",
             "4 11 12 10 9 4 ");
     ids_are("<EOS> <PAD> the <SOS>", "1 4 1 ");
+}
+
+static void the_commands_of_tokenize_read_the_vocabulary(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    put("asked.txt", "x The <unk> <UNK> \xc3\x89T\xc3\x89 \"A\\B\" \xc4\xb0STANBUL dog\n");
+    assert_int_equal(run("tokenize encode --tokenizer m asked.txt"), HR_OK);
+    assert_string_equal(out, "1 4 5 5 6 7 8 1\n");
+    put("ids.txt", out);
+    assert_int_equal(run("tokenize decode --tokenizer m/tokenizer.json ids.txt"), HR_OK);
+    assert_string_equal(out, "<UNK> the <unk> <unk> \xc3\xa9t\xc3\xa9 \"a\\b\" istanbul <UNK>");
+    put("asked.jsonl", "{\"text\": \"The cat\"}\n{\"text\": \"\"}\n{\"text\": \"of the\"}\n");
+    assert_int_equal(run("tokenize encode --tokenizer m --jsonl --json asked.jsonl"), HR_OK);
+    assert_string_equal(out, "{\"ids\": [4, 12]}\n{\"ids\": []}\n{\"ids\": [11, 4]}\n");
+    put("ids.jsonl", out);
+    assert_int_equal(run("tokenize decode --tokenizer m --jsonl ids.jsonl"), HR_OK);
+    assert_string_equal(out, "{\"text\": \"the cat\"}\n{\"text\": \"\"}\n{\"text\": \"of the\"}\n");
+    assert_int_equal(run("tokenize count --tokenizer m --jsonl asked.jsonl"), HR_OK);
+    assert_memory_equal(out, "4 tokens, 13 bytes, 3 texts: ", 28);
+    assert_int_equal(run("tokenize inspect m"), HR_OK);
+    assert_non_null(strstr(out, "  ids            13, of which 13 have a token\n"
+                                "  model          WordLevel"));
+    assert_int_equal(system("printf 'the \\377' >asked.txt"), 0);
+    assert_int_equal(run("tokenize count --tokenizer m asked.txt"), HR_CORRUPT);
+    assert_memory_equal(err, "headroom: asked.txt: byte 4 (0xff) is not UTF-8", 46);
+    static const char *const words[] = { "tokenize count --tokenizer words asked.txt",
+                                         "eval m --file text.txt --tokenizer words" };
+    for (int32_t i = 0; i < 2; i++) {
+        assert_int_equal(run("%s", words[i]), HR_USAGE);
+        assert_string_equal(err, "headroom: the tokenizer words has no vocabulary of its own; give "
+                                 "the folder of a model that was trained with it\n");
+    }
+}
+
+/* Longer than the window, with words and characters across its end. */
+static void a_long_text_has_the_same_words_as_in_the_shard(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    FILE *file = fopen("asked.txt", "w");
+    assert_non_null(file);
+    for (int32_t i = 0; i < 300000; i++) fprintf(file, "\xc3\x89T\xc3\x89 the%s", i % 7 ? " " : "");
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(run("tokenize count --tokenizer m asked.txt --json"), HR_OK);
+    json_t *answer = out_json();
+    const int64_t count = json_integer_value(json_object_get(answer, "ids"));
+    json_decref(answer);
+    int64_t tokens, covered;
+    counts("m", &tokens, &covered);
+    assert_int_equal(count, tokens);
+    assert_true(covered < tokens && covered > tokens / 2);
+}
+
+static void the_tokenizer_bytes_has_an_id_per_byte(void **state)
+{
+    (void)state;
+    require_program();
+    put("asked.txt", "caf\xc3\xa9 \xf0\x9f\x99\x82\n");
+    assert_int_equal(run("tokenize encode --tokenizer bytes asked.txt"), HR_OK);
+    assert_string_equal(out, "99 97 102 195 169 32 240 159 153 130 10\n");
+    put("ids.txt", out);
+    assert_int_equal(run("tokenize decode --tokenizer bytes ids.txt"), HR_OK);
+    assert_string_equal(out, "caf\xc3\xa9 \xf0\x9f\x99\x82\n");
+    assert_int_equal(run("tokenize count --tokenizer bytes asked.txt"), HR_OK);
+    assert_memory_equal(out, "11 tokens, 11 bytes, 1 text: ", 28);
+    assert_int_equal(run("tokenize inspect bytes"), HR_OK);
+    assert_non_null(strstr(out, "  ids            256, of which 256 have a token\n"));
+    put("asked.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"c\"}\n");
+    assert_int_equal(run("tokenize encode --tokenizer bytes --jsonl --json asked.jsonl"), HR_OK);
+    assert_string_equal(out, "{\"ids\": [97, 98]}\n{\"ids\": [99]}\n");
+    assert_int_equal(system("head -c 2500000 /dev/urandom >asked.txt"), 0);
+    assert_int_equal(run("tokenize encode --tokenizer bytes asked.txt >ids.txt && "
+                         "od -An -v -tu1 -w1 asked.txt | tr -d ' ' >1.txt && "
+                         "tr ' ' '\\n' <ids.txt | cmp - 1.txt"),
+                     HR_OK);
+    assert_int_equal(run("tokenize compare asked.txt bytes ./nowhere"), HR_USAGE);
 }
 
 static void the_model_continues_a_text_in_words(void **state)
@@ -82,6 +175,32 @@ static void a_run_from_the_model_keeps_its_words(void **state)
     assert_int_equal(system("cmp m/tokenizer.json n/tokenizer.json"), 0);
     assert_int_equal(run("train recipe.yaml data.tokenizer=m --out o"), HR_OK);
     assert_int_equal(system("cmp m/tokenizer.json o/tokenizer.json"), 0);
+}
+
+static void unknown_words_and_characters_are_not_in_the_vocabulary(void **state)
+{
+    (void)state;
+    require_program();
+    int64_t tokens, covered;
+    put_model();
+    put("asked.txt", "the dog and the cat <UNK> the bird of the end the\n");
+    counts("words", &tokens, &covered);
+    assert_int_equal(tokens, 12);
+    assert_int_equal(covered, 9);
+    counts("m", &tokens, &covered);
+    assert_int_equal(tokens, 12);
+    assert_int_equal(covered, 9);
+    put("asked.txt", "the \xe2\x98\x83 the end of the cat the\n"); /* id 0 is unknown */
+    assert_int_equal(run("tokenize encode --bare --tokenizer " HR_SOURCE
+                         "/tests/tokenizer/cases/sp-t5.json asked.txt"),
+                     HR_OK);
+    int64_t known = 0, all = 0;
+    for (const char *at = out; *at; at += strcspn(at, " "), at += *at == ' ')
+        all++, known += atoi(at) != 0;
+    counts(HR_SOURCE "/tests/tokenizer/cases/sp-t5.json", &tokens, &covered);
+    assert_int_equal(tokens, all);
+    assert_int_equal(covered, known);
+    assert_true(covered < tokens);
 }
 
 /* Writes m/tokenizer.json again, indented, with one member changed; null: none. */
@@ -134,8 +253,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_text_has_the_same_ids_as_in_the_shard),
+        IN_A_FOLDER(the_commands_of_tokenize_read_the_vocabulary),
+        IN_A_FOLDER(a_long_text_has_the_same_words_as_in_the_shard),
+        IN_A_FOLDER(the_tokenizer_bytes_has_an_id_per_byte),
         IN_A_FOLDER(the_model_continues_a_text_in_words),
         IN_A_FOLDER(a_run_from_the_model_keeps_its_words),
+        IN_A_FOLDER(unknown_words_and_characters_are_not_in_the_vocabulary),
         IN_A_FOLDER(the_vocabulary_file_can_be_indented_but_not_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,8 @@ static hr_status run_stage(hr_stage *s, const char *folder, bool more, int64_t *
     *down = 0;
     hr_status status = hr_stage_open(s, err);
     if (status == HR_OK) status = make_engine(s, err);
+    if (status == HR_OK)
+        status = hr_directory_make(folder, err); /* a refused training makes none */
     if (status == HR_OK) status = merge(s, err);
     if (status == HR_OK) *down = came_down_to(s);
     if (status == HR_OK && !*down) status = write_files(s, folder, err);
@@ -231,14 +233,13 @@ hr_status hr_tokenize_train(const hr_tokenize_train_request *request,
     *result = (hr_tokenize_train_result){ .process_bytes_measured = -1 };
     hr_status status = check_request(request, err);
     if (status == HR_OK) status = hr_output_check(request->out, err);
-    if (status == HR_OK) status = hr_directory_make(request->out, err);
+    if (status == HR_OK) status = hr_directory_check(request->out, err);
     if (status == HR_OK) status = hr_state_read_head(request->out, &head, &found, err);
     if (status != HR_OK) return status;
     const bool two = request->transition > 0, own = two && !request->inherit;
     if (!two || (own && !(found && head.stage == 2))) {
         hr_stage stage = { .request = request, .result = result, .number = 1 };
         status = hr_path_join(request->out, own ? "stage-1" : ".", folder, sizeof folder, err);
-        if (status == HR_OK && own) status = hr_directory_make(folder, err);
         if (status == HR_OK) status = run_stage(&stage, folder, own, &down, err);
         if (status == HR_OK && !own) hr_state_remove(request->out);
         if (status != HR_OK || !two) return status;
