@@ -125,12 +125,36 @@ static void strip_slashes(char *path, int64_t bytes)
     path[bytes] = 0;
 }
 
+/* If a missing path leads through a symbolic link to nothing, reports the link. Not inlined: paths
+ * are long, and the stack size is planned. */
+static __attribute__((noinline)) hr_status check_links(const char *path, hr_error *err)
+{
+    char part[PATH_MAX], target[PATH_MAX];
+    struct stat there;
+    hr_status status = hr_path_join(path, "", part, sizeof part, err);
+    if (status != HR_OK) return status;
+    strip_slashes(part, (int64_t)strlen(part));
+    while (stat(part, &there) != 0) {
+        const ssize_t length = readlink(part, target, sizeof target - 1);
+        if (length >= 0)
+            return hr_fail(err, HR_USAGE,
+                           "%.300s: is a symbolic link to %.*s, which does not exist", part,
+                           (int)hr_min(length, 200), target);
+        const char *slash = strrchr(part, '/');
+        if (!slash) break;
+        strip_slashes(part, slash - part + 1);
+    }
+    return HR_OK;
+}
+
 /* Only the deepest existing directory of the path is checked: the others would be created in it. */
 hr_status hr_directory_check(const char *path, hr_error *err)
 {
     char part[PATH_MAX];
     struct stat there;
-    const hr_status status = hr_path_join(path, "", part, sizeof part, err);
+    hr_status status = hr_path_join(path, "", part, sizeof part, err);
+    if (status == HR_OK && stat(part, &there) != 0 && errno == ENOENT)
+        status = check_links(path, err);
     if (status != HR_OK) return status;
     strip_slashes(part, (int64_t)strlen(part));
     while (stat(part, &there) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
@@ -167,7 +191,10 @@ hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *er
     struct stat what;
     /* Without O_NONBLOCK, opening a named pipe would wait for a writer. */
     int opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (opened < 0 && errno == ENOENT) return hr_fail(err, HR_USAGE, "%s: no such file", path);
+    if (opened < 0 && errno == ENOENT) {
+        const hr_status status = check_links(path, err);
+        return status == HR_OK ? hr_fail(err, HR_USAGE, "%s: no such file", path) : status;
+    }
     if (opened < 0) return hr_fail(err, HR_USAGE, "%s: cannot be read: %s", path, hr_reason(errno));
     const int code = fstat(opened, &what) == 0 ? 0 : errno;
     if (code == 0 && S_ISREG(what.st_mode)) {

@@ -66,12 +66,17 @@ static void a_missing_path_is_reported_before_planning(void **state)
     put_tiny_and_text();
     assert_int_equal(mkdir("taken", 0700), 0);
     assert_int_equal(mkdir("taken/model.safetensors", 0700), 0);
+    assert_int_equal(symlink("none.txt", "gone"), 0);
     static const struct {
         const char *words, *reason;
     } cases[] = {
         { "data.train=none.txt --out run", "none.txt: no such file" },
         { "data.train=. --out run", ".: is a directory; add a slash to use the texts in it" },
         { "data.train=text.txt data.valid=none.txt --out run", "none.txt: no such file" },
+        { "data.train=gone --out run",
+          "gone: is a symbolic link to none.txt, which does not exist" },
+        { "data.train=text.txt --out gone",
+          "gone: is a symbolic link to none.txt, which does not exist" },
         { "data.train=text.txt --out text.txt", "text.txt: is a file, a directory is needed" },
         { "data.train=text.txt --out text.txt/a/b", "text.txt: is a file, a directory is needed" },
         { "data.train=text.txt --out taken",
