@@ -42,8 +42,18 @@ static hr_status open_data(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_
     return status == HR_OK ? hr_batches_check_targets(*batches, desc->name, err) : status;
 }
 
+/* The name of the validation text in error messages: a share of data.train has no path. */
+static const char *valid_name(const hr_config *config, char text[64])
+{
+    const char *valid = config->data.valid;
+    if (!*valid || valid[strlen(valid) - 1] != '%') return valid;
+    snprintf(text, 64, "data.valid=%.40s", valid);
+    return text;
+}
+
 static hr_status open_batches(run *r, hr_error *err)
 {
+    char name[64];
     const hr_config *config = r->config;
     const hr_config_data data = hr_config_data_of(config);
     hr_trainer *trainer = &r->trainer;
@@ -67,7 +77,7 @@ static hr_status open_batches(run *r, hr_error *err)
 
     if (!config->data.valid[0]) return HR_OK;
     desc = (hr_batch_desc){ .shard = r->text.valid.shard,
-                            .name = config->data.valid,
+                            .name = valid_name(config, name),
                             .vocab_size = config->model.vocab_size,
                             .T = config->train.seq_len,
                             .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
