@@ -154,10 +154,10 @@ static const hr_cli_command commands[] = {
     { "train", "RECIPE", "train within the planned memory",
       "Plans, allocates the memory once, trains, and prints planned and measured "
       "memory at the end.\n"
-      "The first Ctrl-C or SIGTERM saves a checkpoint and exits with code 75; the "
-      "same command\n"
-      "resumes. A second one exits at once. SIGUSR1 saves a checkpoint, SIGUSR2 "
-      "prints memory use.",
+      "With --out, the first Ctrl-C or SIGTERM saves a checkpoint and exits with code 75; the\n"
+      "same command resumes. A second one exits at once. SIGUSR1 saves a checkpoint, SIGUSR2 "
+      "prints\n"
+      "memory use. Without --out no weights and no checkpoints are saved.",
       TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(FRESH) | TAKES(ALLOW_CHANGE) |
           TAKES(HELP),
       1, 1, hr_cli_train, true },

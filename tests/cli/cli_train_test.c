@@ -22,7 +22,8 @@ static void a_run_ends_with_metrics_weights_and_its_memory_figures(void **state)
             "--metrics m.jsonl train.sample_tokens=8"),
         HR_OK);
     assert_string_equal(err, "");
-    assert_non_null(strstr(out, "\nmemory planned "));
+    assert_non_null(strstr(out, "\nsaved  run\nmemory planned "));
+    assert_null(strstr(out, "out    none"));
     assert_int_equal(access("run/model.safetensors", F_OK), 0);
     FILE *metrics = fopen("m.jsonl", "r");
     char line[1024];
@@ -54,6 +55,9 @@ static void without_out_the_tokens_are_in_the_cache(void **state)
     assert_int_equal(WEXITSTATUS(system(command)), HR_OK);
     get("out.txt", out);
     assert_non_null(strstr(out, "(cached)"));
+    assert_non_null(strstr(out, "\nout    none: no weights are saved; use --out DIR to save them\n"
+                                "train  "));
+    assert_non_null(strstr(out, "\nsaved  nothing: the run had no --out DIR\nmemory planned "));
     assert_int_equal(system("test $(ls | wc -l) = 6"), 0); /* recipe, text, three outputs, cache */
 }
 
