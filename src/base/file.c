@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "headroom/config.h"
 
 enum { KIND_BYTES = 64 }; /* longest prefix that identifies a file kind */
 
@@ -345,7 +346,7 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
  * text. */
 static const char *advice(const hr_file_out *out, int code, char text[PATH_MAX])
 {
-    char self[64], place[PATH_MAX] = "its directory";
+    char self[64], place[PATH_MAX] = "its directory", count[HR_COUNT_BYTES];
     struct statvfs system;
     *text = 0;
     if (code != ENOSPC || fstatvfs(out->directory, &system) != 0) return text;
@@ -353,8 +354,8 @@ static const char *advice(const hr_file_out *out, int code, char text[PATH_MAX])
     const ssize_t length = readlink(self, place, sizeof place - 1);
     if (length > 0) place[length] = 0;
     snprintf(text, PATH_MAX,
-             "; %lld bytes are free in %.200s: free some space, or give another place",
-             (long long)system.f_bavail * (long long)system.f_frsize, place);
+             "; %s bytes are free in %.200s: free some space, or give another place",
+             hr_count_print((int64_t)system.f_bavail * (int64_t)system.f_frsize, count), place);
     return text;
 }
 
@@ -375,22 +376,22 @@ static hr_status remove_and_report(hr_file_out *out, const char *what, int code,
 /* Reports a write, flush or rename that failed with `code`. */
 static hr_status fail_and_close(hr_file_out *out, const char *what, int code, hr_error *err)
 {
-    char text[96];
-    snprintf(text, sizeof text, "cannot be %s after %lld bytes, and was removed", what,
-             (long long)out->bytes);
+    char text[96], count[HR_COUNT_BYTES];
+    snprintf(text, sizeof text, "cannot be %s after %s bytes, and was removed", what,
+             hr_count_print(out->bytes, count));
     return remove_and_report(out, text, code, err);
 }
 
 hr_status hr_file_reserve(hr_file_out *out, int64_t bytes, hr_error *err)
 {
-    char text[96];
+    char text[96], count[HR_COUNT_BYTES];
     HR_ASSERT(out->file >= 0 && bytes >= 0);
     if (bytes == 0 || fallocate(out->file, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0) return HR_OK;
     const int code = errno;
     if (code != ENOSPC && code != EDQUOT && code != EFBIG)
         return HR_OK; /* the file system does not
                                                                           * support it */
-    snprintf(text, sizeof text, "needs %lld bytes", (long long)bytes);
+    snprintf(text, sizeof text, "needs %s bytes", hr_count_print(bytes, count));
     return remove_and_report(out, text, code, err);
 }
 

@@ -303,7 +303,7 @@ static hr_status remove_earlier_run(run *r, hr_error *err)
 /* Checks the disk space; the number of steps is known now, even if the recipe gives epochs. */
 static hr_status check_disk(run *r, hr_error *err)
 {
-    char line[192];
+    char line[192], log_count[HR_COUNT_BYTES], free_count[HR_COUNT_BYTES];
     int64_t free_bytes;
     const hr_train_events *events = &r->options->events;
     const hr_resume *resume = &r->trainer.resume;
@@ -312,11 +312,10 @@ static hr_status check_disk(run *r, hr_error *err)
     hr_disk_of(r->config, &r->admission.compiled.program, r->trainer.state.steps, disk);
     const hr_status status = hr_disk_check_run(r->config, disk, done, &free_bytes, err);
     if (status != HR_OK || free_bytes < 0 || free_bytes >= disk->log_bytes) return status;
-    snprintf(
-        line, sizeof line,
-        "disk   the log may grow to %lld bytes, and %lld are free beside the checkpoints; lines "
-        "without room are left out",
-        (long long)disk->log_bytes, (long long)free_bytes);
+    snprintf(line, sizeof line,
+             "disk   the log may grow to %s bytes, and %s are free beside the checkpoints; lines "
+             "without room are left out",
+             hr_count_print(disk->log_bytes, log_count), hr_count_print(free_bytes, free_count));
     if (events->text) events->text(events->context, line);
     return HR_OK;
 }

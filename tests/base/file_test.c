@@ -297,7 +297,7 @@ static void a_file_beyond_its_size_limit_is_removed(void **state)
     fill(folder.path, &err);
     setrlimit(RLIMIT_FSIZE, &before);
     assert_string_equal(
-        err.message, "big: cannot be written after 100000 bytes, and was removed: File too large");
+        err.message, "big: cannot be written after 100,000 bytes, and was removed: File too large");
     assert_int_equal(hr_folder_count(&folder, ""), 0);
 }
 
@@ -338,11 +338,11 @@ static void a_full_disk_leaves_nothing(void **state)
     assert_int_equal(hr_file_reserve(&out, 262145, &named), HR_FAILURE);
     const int left_early = hr_folder_count(&folder, "");
     assert_int_equal(umount(folder.path), 0);
-    static const char sentence[] = "No space left on device; 262144 bytes are free in ";
+    static const char sentence[] = "No space left on device; 262,144 bytes are free in ";
     assert_non_null(strstr(err.message, sentence));
     assert_non_null(strstr(err.message, ": free some space, or give another place"));
     assert_int_equal(left, 0);
-    assert_non_null(strstr(early.message, "big: needs 262145 bytes: "));
+    assert_non_null(strstr(early.message, "big: needs 262,145 bytes: "));
     assert_non_null(strstr(early.message, sentence));
     assert_non_null(strstr(named.message, sentence));
     assert_int_equal(left_early, 0);
