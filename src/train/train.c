@@ -324,7 +324,8 @@ static hr_status run_phases(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
-    hr_status status = hr_resume_enter(r->config, r->options, &r->lock, &r->trainer.resume, err);
+    hr_status status = hr_resume_enter(r->memory, r->config, r->options, &r->lock,
+                                       &r->trainer.resume, err);
     if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->config, r->options))
         return report_done(r, err);
     if (status == HR_OK) status = hr_resume_check_writable(r->config, err);
