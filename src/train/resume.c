@@ -172,6 +172,13 @@ static bool is_harmless(const hr_recipe_change *change)
            (!strcmp(change->key, "model.from") && !*change->now);
 }
 
+static bool is_fewer_steps(const hr_resume *resume, const hr_config *now,
+                           const hr_recipe_change *change)
+{
+    return !strcmp(change->key, "train.steps") && now->train.steps > 0 &&
+           now->train.steps <= resume->manifest.state.step;
+}
+
 /* Hashes of the parameters that each kind of state has, by name and size; empty: there are none. */
 typedef struct {
     char of[HR_KEPT_KINDS][HR_HASH_BYTES];
@@ -255,6 +262,8 @@ static hr_status compare(hr_memory *memory, const hr_config *before, const hr_co
     const char *obstacle = NULL;
     for (int32_t index = 0; hr_recipe_differs(before, now, &index, &change);) {
         if (!resume->changed) obstacle = find_obstacle(memory, before, now);
+        const bool fewer_steps = is_fewer_steps(resume, now, &change);
+        resume->only_fewer_steps = fewer_steps && (resume->only_fewer_steps || !resume->changed);
         resume->changed = true;
         if (is_path(before, now, &change)) continue;
         const bool allowed = hr_resume_allows(options, change.key) || is_harmless(&change);
@@ -428,8 +437,8 @@ bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
 {
     const hr_run_state *state = &resume->manifest.state;
     return resume->found && (state->step == state->steps || state->ended) &&
-           state->kept == state->step && !resume->changed && !options->allowed_count &&
-           has_last_line(config, state->log_bytes);
+           state->kept == state->step && (!resume->changed || resume->only_fewer_steps) &&
+           !options->allowed_count && has_last_line(config, state->log_bytes);
 }
 
 /* Warns if the learning rate of the next step differs from that of the earlier schedule. */

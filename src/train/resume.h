@@ -12,6 +12,7 @@
 typedef struct {
     bool found;
     bool changed;                   /* the recipe differs in an allowed way */
+    bool only_fewer_steps;          /* ... namely in nothing but fewer steps than are done */
     char place[HR_STEP_PATH_BYTES]; /* path of the checkpoint */
     hr_manifest manifest;           /* of the checkpoint */
 } hr_resume;

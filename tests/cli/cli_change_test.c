@@ -50,7 +50,11 @@ static void a_finished_run_with_fewer_steps_is_complete(void **state)
                          HR_OK);
         assert_non_null(
             strstr(out, "run  the run is complete, at step 3; use --fresh to start over"));
+        assert_null(strstr(out, "plan   ")); /* nothing is planned or loaded */
     }
+    /* Other changes are still compared with what the run has. */
+    assert_int_equal(run("train tiny.yaml data.train=tiny.yaml --out run train.steps=2"), HR_USAGE);
+    assert_non_null(strstr(err, "data.train: the text has changed since the run began"));
 }
 
 static void a_text_is_identified_by_its_content_and_not_by_its_path(void **state)
