@@ -197,6 +197,15 @@ static void model_from_on_the_command_line_replaces_the_preset_model(void **stat
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
     assert_int_equal(run("train preset.yaml model.from=run data.train=text.txt --out more"), HR_OK);
     assert_non_null(strstr(out, "plan   10,448 parameters"));
+    assert_string_equal(err,
+                        "headroom: using the model in run; the recipe's model.d_model=32 and 3 "
+                        "other model keys are ignored\n");
+    put("llama.yaml", "model: {family: llama}\ntrain: {batch: 2, seq_len: 16, steps: 2}\n");
+    assert_int_equal(run("plan llama.yaml model.from=run"), HR_OK);
+    assert_string_equal(err, "headroom: using the model in run; the recipe's model.family=llama is "
+                             "ignored\n");
+    assert_int_equal(run("plan tiny.yaml model.from=run"), HR_OK);
+    assert_string_equal(err, "");
     /* Keys given beside it, or in the same recipe, must still agree. */
     assert_int_equal(run("plan preset.yaml model.from=run model.d_model=32"), HR_USAGE);
     assert_non_null(strstr(err, "model.d_model is 32, but the model in run has 16; remove the key, "
