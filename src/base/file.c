@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "headroom/config.h"
 
 enum { KIND_BYTES = 64 }; /* longest prefix that identifies a file kind */
 
@@ -133,12 +134,36 @@ static void strip_slashes(char *path, int64_t bytes)
     path[bytes] = 0;
 }
 
+/* If a missing path leads through a symbolic link to nothing, reports the link. Not inlined: paths
+ * are long, and the stack size is planned. */
+static __attribute__((noinline)) hr_status check_links(const char *path, hr_error *err)
+{
+    char part[PATH_MAX], target[PATH_MAX];
+    struct stat there;
+    hr_status status = hr_path_join(path, "", part, sizeof part, err);
+    if (status != HR_OK) return status;
+    strip_slashes(part, (int64_t)strlen(part));
+    while (stat(part, &there) != 0) {
+        const ssize_t length = readlink(part, target, sizeof target - 1);
+        if (length >= 0)
+            return hr_fail(err, HR_USAGE,
+                           "%.300s: is a symbolic link to %.*s, which does not exist", part,
+                           (int)hr_min(length, 200), target);
+        const char *slash = strrchr(part, '/');
+        if (!slash) break;
+        strip_slashes(part, slash - part + 1);
+    }
+    return HR_OK;
+}
+
 /* Only the deepest existing directory of the path is checked: the others would be created in it. */
 hr_status hr_directory_check(const char *path, hr_error *err)
 {
     char part[PATH_MAX];
     struct stat there;
-    const hr_status status = hr_path_join(path, "", part, sizeof part, err);
+    hr_status status = hr_path_join(path, "", part, sizeof part, err);
+    if (status == HR_OK && stat(part, &there) != 0 && errno == ENOENT)
+        status = check_links(path, err);
     if (status != HR_OK) return status;
     strip_slashes(part, (int64_t)strlen(part));
     while (stat(part, &there) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
@@ -175,7 +200,10 @@ hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *er
     struct stat what;
     /* Without O_NONBLOCK, opening a named pipe would wait for a writer. */
     int opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (opened < 0 && errno == ENOENT) return hr_fail(err, HR_USAGE, "%s: no such file", path);
+    if (opened < 0 && errno == ENOENT) {
+        const hr_status status = check_links(path, err);
+        return status == HR_OK ? hr_fail(err, HR_USAGE, "%s: no such file", path) : status;
+    }
     if (opened < 0) return hr_fail(err, HR_USAGE, "%s: cannot be read: %s", path, hr_reason(errno));
     const int code = fstat(opened, &what) == 0 ? 0 : errno;
     if (code == 0 && S_ISREG(what.st_mode)) {
@@ -326,7 +354,7 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
  * text. */
 static const char *advice(const hr_file_out *out, int code, char text[PATH_MAX])
 {
-    char self[64], place[PATH_MAX] = "its directory";
+    char self[64], place[PATH_MAX] = "its directory", count[HR_COUNT_BYTES];
     struct statvfs system;
     *text = 0;
     if (code != ENOSPC || fstatvfs(out->directory, &system) != 0) return text;
@@ -334,8 +362,8 @@ static const char *advice(const hr_file_out *out, int code, char text[PATH_MAX])
     const ssize_t length = readlink(self, place, sizeof place - 1);
     if (length > 0) place[length] = 0;
     snprintf(text, PATH_MAX,
-             "; %lld bytes are free in %.200s: free some space, or give another place",
-             (long long)system.f_bavail * (long long)system.f_frsize, place);
+             "; %s bytes are free in %.200s: free some space, or give another place",
+             hr_count_print((int64_t)system.f_bavail * (int64_t)system.f_frsize, count), place);
     return text;
 }
 
@@ -356,22 +384,22 @@ static hr_status remove_and_report(hr_file_out *out, const char *what, int code,
 /* Reports a write, flush or rename that failed with `code`. */
 static hr_status fail_and_close(hr_file_out *out, const char *what, int code, hr_error *err)
 {
-    char text[96];
-    snprintf(text, sizeof text, "cannot be %s after %lld bytes, and was removed", what,
-             (long long)out->bytes);
+    char text[96], count[HR_COUNT_BYTES];
+    snprintf(text, sizeof text, "cannot be %s after %s bytes, and was removed", what,
+             hr_count_print(out->bytes, count));
     return remove_and_report(out, text, code, err);
 }
 
 hr_status hr_file_reserve(hr_file_out *out, int64_t bytes, hr_error *err)
 {
-    char text[96];
+    char text[96], count[HR_COUNT_BYTES];
     HR_ASSERT(out->file >= 0 && bytes >= 0);
     if (bytes == 0 || fallocate(out->file, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0) return HR_OK;
     const int code = errno;
     if (code != ENOSPC && code != EDQUOT && code != EFBIG)
         return HR_OK; /* the file system does not
                                                                           * support it */
-    snprintf(text, sizeof text, "needs %lld bytes", (long long)bytes);
+    snprintf(text, sizeof text, "needs %s bytes", hr_count_print(bytes, count));
     return remove_and_report(out, text, code, err);
 }
 

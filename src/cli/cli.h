@@ -84,7 +84,7 @@ typedef enum {
     HR_OPTION_COUNT
 } hr_cli_option_id;
 
-enum { HR_CLI_REPEATS_MAX = 16 };
+enum { HR_CLI_REPEATS_MAX = 128 }; /* more than there are keys */
 
 /* One bit per hr_cli_option_id, 128 at most. */
 typedef unsigned __int128 hr_cli_options;

@@ -23,6 +23,31 @@ const char *hr_cli_key_name(const char *name)
     return now;
 }
 
+/* Takes the model of model.from. Says which one is used if the recipe describes another. */
+static hr_status adopt(hr_config *config, hr_error *err)
+{
+    const hr_config given = *config;
+    const hr_key *key;
+    char first[HR_PATH_BYTES] = "";
+    int32_t count = 0;
+    const hr_status status = hr_config_adopt(config, err);
+    if (status != HR_OK) return status;
+    for (int32_t i = 0; (key = hr_config_key(i)); i++) {
+        char before[HR_PATH_BYTES], now[HR_PATH_BYTES];
+        if (strncmp(key->name, "model.", 6) != 0 || !(given.from_recipe[i / 64] >> i % 64 & 1) ||
+            hr_config_get(&given, key->name, before, sizeof before, NULL) != HR_OK ||
+            hr_config_get(config, key->name, now, sizeof now, NULL) != HR_OK ||
+            !strcmp(before, now))
+            continue;
+        if (!count++) snprintf(first, sizeof first, "%s=%.40s", key->name, before);
+    }
+    if (!count) return HR_OK;
+    fprintf(stderr, "headroom: using the model in %s; the recipe's %s", config->model.from, first);
+    if (count > 1) fprintf(stderr, " and %d other model key%s", count - 1, count > 2 ? "s" : "");
+    fprintf(stderr, " %s ignored\n", count > 1 ? "are" : "is");
+    return HR_OK;
+}
+
 hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
 {
     static const struct {
@@ -43,7 +68,7 @@ hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr
     if (status == HR_OK && budget && !config->memory.budget && strcmp(budget, "none"))
         return hr_fail(err, HR_USAGE, "--budget %.40s is zero; give a size such as 700MiB, or none",
                        budget);
-    if (status == HR_OK) status = hr_config_adopt(config, err);
+    if (status == HR_OK) status = adopt(config, err);
     if (status == HR_OK) status = hr_config_adopt_data(config, err);
     return status == HR_OK ? hr_config_check(config, err) : status;
 }

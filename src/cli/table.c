@@ -9,6 +9,8 @@
 
 static_assert((int)HR_STOPS_MAX <= HR_CLI_REPEATS_MAX, "all of them have their place");
 
+enum { SPECIALS_MAX = 16 };
+
 static_assert(HR_OPTION_COUNT <= 8 * sizeof(hr_cli_options), "each has its bit");
 
 #define TAKES(id) ((hr_cli_options)1 << HR_OPTION_##id)
@@ -102,7 +104,7 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_INITIAL_ALPHABET] = { "initial-alphabet", "TEXT",
                                      "characters to include in any case; bytes: all 256" },
     [HR_OPTION_SPECIAL] = { "special", "TEXT", "special token; special tokens get the first ids",
-                            HR_CLI_REPEATS_MAX },
+                            SPECIALS_MAX },
     [HR_OPTION_MAX_TOKEN_LENGTH] = { "max-token-length", "N",
                                      "maximum token length in characters (default: no limit)" },
     [HR_OPTION_PATTERN] = { "pattern", "NAME",
@@ -153,10 +155,10 @@ static const hr_cli_command commands[] = {
     { "train", "RECIPE", "train within the planned memory",
       "Plans, allocates the memory once, trains, and prints planned and measured "
       "memory at the end.\n"
-      "The first Ctrl-C or SIGTERM saves a checkpoint and exits with code 75; the "
-      "same command\n"
-      "resumes. A second one exits at once. SIGUSR1 saves a checkpoint, SIGUSR2 "
-      "prints memory use.",
+      "With --out, the first Ctrl-C or SIGTERM saves a checkpoint and exits with code 75; the\n"
+      "same command resumes. A second one exits at once. SIGUSR1 saves a checkpoint, SIGUSR2 "
+      "prints\n"
+      "memory use. Without --out no weights and no checkpoints are saved.",
       TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(FRESH) | TAKES(ALLOW_CHANGE) |
           TAKES(HELP),
       1, 1, hr_cli_train, true },

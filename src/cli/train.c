@@ -59,6 +59,7 @@ typedef struct {
     hr_progress progress;
     hr_cli_work work;
     int64_t process_bytes;
+    bool saves;                              /* the run has an output directory */
     char trouble[HR_ERROR_BYTES];            /* last reported problem */
     const char *refused[HR_CLI_REPEATS_MAX]; /* [refused_count] keys; they must outlive the run */
     int32_t refused_count;                   /* can exceed the capacity of `refused` */
@@ -97,6 +98,7 @@ static void show_plan(void *context, const hr_plan_answer *plan)
         hr_cli_count(plan->loss_chunk), plan->threads, plan->threads == 1 ? "" : "s", plan->rung);
     printf("plan   process memory %s, of which arena %s\n",
            hr_bytes_print(plan->process_bytes, process), hr_bytes_print(plan->arena_bytes, arena));
+    if (!s->saves) printf("out    none: no weights are saved; use --out DIR to save them\n");
     fflush(stdout);
 }
 
@@ -191,10 +193,11 @@ static int fail(const screen *s, const hr_error *err)
     return strcmp(s->trouble, err->message) ? hr_cli_fail(err) : (int)err->status;
 }
 
-static void print_result(const hr_train_result *result)
+static void print_result(const screen *s, const hr_train_result *result)
 {
     char planned[64], measured[64];
     if (result->steps == 0 || result->process_bytes_measured <= 0) return;
+    if (!s->saves) printf("saved  nothing: the run had no --out DIR\n");
     printf("memory planned %s, measured %s\narena  planned %s bytes, used %s bytes\n",
            hr_bytes_print(result->process_bytes_planned, planned),
            hr_bytes_print(result->process_bytes_measured, measured),
@@ -221,6 +224,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     if (hr_cli_recipe(arguments, &config, &err) != HR_OK ||
         hr_cli_take_cache(&config, &cache_limit_bytes, &err) != HR_OK)
         return hr_cli_fail(&err);
+    s.saves = config.train.out[0];
     for (int32_t i = 0; i < arguments->repeated_count; i++)
         (void)hr_cli_key_name(arguments->repeated[i]); /* warns if the name is deprecated */
     const hr_train_options options = {
@@ -248,7 +252,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     };
     const hr_status status = hr_train(&config, &options, &result, &err);
     hr_progress_end(&s.progress);
-    print_result(&result);
+    print_result(&s, &result);
     ignore_closed_reader();
     if (status == HR_OK) return HR_OK;
     fflush(stdout);

@@ -3,11 +3,10 @@
 #include "model/yaml_events.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/file.h"
 
 enum { BYTES_MAX = 1048576 };
 
@@ -75,10 +74,7 @@ static hr_status take_all(const source *s, yaml_parser_t *parser, hr_yaml_take *
 
 static hr_status read_open(source *s, hr_yaml_take *take, void *context, hr_error *err)
 {
-    struct stat about;
     yaml_parser_t parser;
-    if (fstat(s->fd, &about) == 0 && S_ISDIR(about.st_mode))
-        return hr_fail(err, HR_USAGE, "%s is a directory; a %s is a YAML file", s->path, s->what);
     if (!yaml_parser_initialize(&parser))
         return hr_fail(err, HR_FAILURE, "%s: out of memory", s->path);
     yaml_parser_set_input(&parser, read_some, s);
@@ -97,11 +93,12 @@ hr_status hr_yaml_read_open(int file, const char *path, const char *what, hr_yam
 hr_status hr_yaml_read(const char *path, const char *what, hr_yaml_take *take, void *context,
                        hr_error *err)
 {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return hr_fail(err, HR_USAGE, "the %s %s cannot be opened: %s", what, path,
-                       strerror(errno));
-    const hr_status status = hr_yaml_read_open(file, path, what, take, context, err);
-    close(file);
+    int file;
+    int64_t bytes;
+    hr_error why;
+    hr_status status = hr_file_open(path, &file, &bytes, &why);
+    if (status != HR_OK) return hr_fail(err, status, "%s %s", what, why.message);
+    status = hr_yaml_read_open(file, path, what, take, context, err);
+    hr_file_close(&file);
     return status;
 }

@@ -16,7 +16,8 @@ typedef hr_status hr_yaml_take(void *context, const yaml_event_t *event, int64_t
  *
  *   what  "recipe", "strategy": the kind of file, for error sentences
  *
- * Errors   USAGE    cannot be opened or read, a directory, too large, not YAML; errors of `take`.
+ * Errors   USAGE    cannot be opened or read, not a regular file, too large, not YAML; errors of
+ *                   `take`.
  *          FAILURE  out of memory in libyaml. */
 HR_MUST_CHECK hr_status hr_yaml_read(const char *path, const char *what, hr_yaml_take *take,
                                      void *context, hr_error *err);

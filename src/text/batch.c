@@ -93,15 +93,20 @@ int64_t hr_batches_bytes(int32_t shards)
     return hr_round_up(sizeof(hr_batches), 64) + shards * hr_shard_bytes();
 }
 
-static hr_status check_shard(const hr_batch_desc *desc, const char *name, const hr_shard_info *info,
-                             hr_error *err)
+static hr_status check_ids(const hr_batch_desc *desc, const char *name, const hr_shard_info *info,
+                           hr_error *err)
 {
-    if (info->vocab_size > desc->vocab_size)
-        return hr_fail(err, HR_USAGE,
-                       "%s: has token ids up to %lld, but model.vocab_size is %lld: use "
-                       "model.vocab_size=%lld",
-                       name, (long long)info->vocab_size - 1, (long long)desc->vocab_size,
-                       (long long)info->vocab_size);
+    if (info->vocab_size <= desc->vocab_size) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "%s: has token ids up to %lld, but model.vocab_size is %lld: use "
+                   "model.vocab_size=%lld",
+                   name, (long long)info->vocab_size - 1, (long long)desc->vocab_size,
+                   (long long)info->vocab_size);
+}
+
+static hr_status check_length(const hr_batch_desc *desc, const char *name,
+                              const hr_shard_info *info, hr_error *err)
+{
     if (info->tokens < 2)
         return hr_fail(
             err, HR_CORRUPT,
@@ -116,6 +121,21 @@ static hr_status check_shard(const hr_batch_desc *desc, const char *name, const 
                        name, (long long)info->tokens, (long long)desc->T, (long long)desc->T + 1,
                        (long long)info->tokens - 1);
     return HR_OK;
+}
+
+static hr_status fail_no_target(const hr_batches *b, const char *name, hr_error *err)
+{
+    return hr_fail(
+        err, HR_CORRUPT,
+        "%.300s: has %lld tokens and no target: each token is masked, such as those of a "
+        "prompt, or has no token after it; give text with tokens to predict",
+        name, (long long)b->shape.tokens);
+}
+
+static bool is_masked(const hr_shard *shard)
+{
+    const hr_shard_info *info = hr_shard_view(shard);
+    return info->tokens > 0 && info->masked >= info->tokens;
 }
 
 static hr_status check_batches(const hr_batch_desc *desc, const hr_batch_shape *shape,
@@ -142,20 +162,29 @@ static hr_status open_shard(hr_batches *b, const hr_batch_desc *desc, int32_t in
     b->windows[index] = (info->tokens - 1) / desc->T;
     b->shape.tokens += info->tokens;
     b->shape.windows += b->windows[index];
-    return check_shard(desc, name, info, err);
+    return check_ids(desc, name, info, err);
 }
 
-/* Opens the shards, if windows are used. */
+/* Opens the shards, if windows are used. A text without a target is refused as that, however short
+ * it is: a longer one of its kind would not help. */
 static hr_status open_shards(hr_batches *b, const hr_batch_desc *desc, hr_error *err)
 {
     const hr_batch_mixture *mixture = &desc->mixture;
+    const int32_t count = (int32_t)hr_max(mixture->count, 1);
+    const char *const *paths = mixture->count ? mixture->shards : &desc->shard;
+    const char *const *names = mixture->count ? mixture->shards : &desc->name;
     hr_status status = HR_OK;
+    bool masked = true;
     memset(b->shards, 0, sizeof b->shards);
     b->shape = (hr_batch_shape){ desc->rows.count * desc->T, desc->rows.count, 0 };
     if (desc->rows.count) return HR_OK;
-    if (!mixture->count) return open_shard(b, desc, 0, desc->shard, desc->name, err);
-    for (int32_t i = 0; i < mixture->count && status == HR_OK; i++)
-        status = open_shard(b, desc, i, mixture->shards[i], mixture->shards[i], err);
+    for (int32_t i = 0; i < count && status == HR_OK; i++) {
+        status = open_shard(b, desc, i, paths[i], names[i], err);
+        if (status == HR_OK) masked = masked && is_masked(b->shards[i]);
+    }
+    if (status == HR_OK && masked) status = fail_no_target(b, desc->name, err);
+    for (int32_t i = 0; i < count && status == HR_OK; i++)
+        status = check_length(desc, names[i], hr_shard_view(b->shards[i]), err);
     return status;
 }
 
@@ -323,10 +352,9 @@ hr_status hr_batches_targets(hr_batches *batches, int64_t step, int64_t *targets
 static hr_status find_target(hr_batches *b, int32_t index, bool *found, hr_error *err)
 {
     hr_shard *shard = b->shards[index];
-    const hr_shard_info *info = shard ? hr_shard_view(shard) : NULL;
     int64_t count = 0, windows = shard ? b->windows[index] : b->rows.count;
     if (b->fixed) windows = hr_min(windows, b->batch);
-    if (info && info->masked >= info->tokens) windows = 0;
+    if (shard && is_masked(shard)) windows = 0;
     hr_status status = HR_OK;
     for (int64_t w = 0; w < windows && count == 0 && status == HR_OK; w++)
         status = shard ? mask_window(b, shard, w, NULL, &count, err)
@@ -343,11 +371,7 @@ hr_status hr_batches_check_targets(hr_batches *batches, const char *name, hr_err
         const hr_status status = find_target(batches, i, &found, err);
         if (status != HR_OK || found) return status;
     }
-    return hr_fail(
-        err, HR_CORRUPT,
-        "%.300s: has %lld tokens and no target: each token is masked, such as those of a "
-        "prompt, or has no token after it; give text with tokens to predict",
-        name, (long long)batches->shape.tokens);
+    return fail_no_target(batches, name, err);
 }
 
 /* ---- documents */

@@ -64,8 +64,8 @@ int64_t hr_batches_bytes(int32_t shards);
 /* Opens shards for reading batches, in memory [hr_batches_bytes(shards)], aligned to 64.
  *
  * Errors   USAGE    missing or unreadable; an id is not below vocab_size
- *          CORRUPT  damaged; a text shorter than one window or, in training, than one batch, with
- *                   both numbers; too few rows likewise. */
+ *          CORRUPT  damaged; all tokens are masked; a text shorter than one window or, in training,
+ *                   than one batch, with both numbers; too few rows likewise. */
 HR_MUST_CHECK hr_status hr_batches_open(hr_batches **batches, void *memory,
                                         const hr_batch_desc *desc, hr_error *err);
 void hr_batches_close(hr_batches **batches);

@@ -270,13 +270,13 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calib
     if (config->memory.budget)
         return hr_fail(
             err, HR_NO_FIT,
-            "the run needs at least %s, the budget is %s; use --budget %lld, or a change "
-            "that headroom plan lists",
+            "the run needs at least %s, the budget is %s; use --budget %lld, or let headroom plan "
+            "look for a change that fits",
             hr_bytes_print(answer->minimum_bytes, needed), there, (long long)answer->minimum_bytes);
     /* Without a budget the machine must also hold what the kernel allocates for the process. */
     return hr_fail(err, HR_NO_FIT,
                    "the run needs at least %s with page tables, this machine has %s available; "
-                   "free some memory, or use a change that headroom plan lists",
+                   "free some memory, or let headroom plan look for a change that fits",
                    hr_bytes_print(answer->minimum_bytes + answer->kernel_bytes, needed), there);
 }
 

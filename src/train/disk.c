@@ -180,20 +180,24 @@ __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
     fewer.bytes -= (disk->checkpoints - fewer.checkpoints) * disk->checkpoint_bytes;
     const bool helps = fewer.checkpoints < disk->checkpoints &&
                        needed_bytes(&fewer, existing) <= available;
-    return hr_fail(err, HR_NO_FIT,
-                   "%.200s: the run needs %lld bytes of disk for up to %lld checkpoint%s of %lld, "
-                   "and %lld are free; free %lld bytes, %sor give --out on another disk",
-                   config->train.out, (long long)needed, (long long)disk->checkpoints,
-                   disk->checkpoints == 1 ? "" : "s", (long long)disk->checkpoint_bytes,
-                   (long long)available, (long long)(needed - available),
-                   helps ? "type train.keep_last=1, " : "");
+    char count[4][HR_COUNT_BYTES];
+    return hr_fail(
+        err, HR_NO_FIT,
+        "%.200s: the run needs %s bytes of disk for up to %lld checkpoint%s of %s, "
+        "and %s are free; free %s bytes, %sor give --out on another disk",
+        config->train.out, hr_count_print(needed, count[0]), (long long)disk->checkpoints,
+        disk->checkpoints == 1 ? "" : "s", hr_count_print(disk->checkpoint_bytes, count[1]),
+        hr_count_print(available, count[2]), hr_count_print(needed - available, count[3]),
+        helps ? "type train.keep_last=1, " : "");
 }
 
 hr_status hr_disk_check_checkpoint(const char *path, int64_t bytes, hr_error *err)
 {
+    char count[3][HR_COUNT_BYTES];
     const int64_t available = hr_file_free_bytes(path);
     if (available < 0 || bytes <= available) return HR_OK;
     return hr_fail(err, HR_FAILURE,
-                   "%.300s: a checkpoint needs %lld bytes of disk, and %lld are free", path,
-                   (long long)bytes, (long long)available);
+                   "%.300s: a checkpoint needs %s bytes of disk, and %s are free; free %s bytes",
+                   path, hr_count_print(bytes, count[0]), hr_count_print(available, count[1]),
+                   hr_count_print(bytes - available, count[2]));
 }

@@ -218,8 +218,8 @@ static void report_part(const hr_train_events *events, const char *name, const h
     if (part->bad_lines)
         snprintf(more + used, sizeof more - (size_t)used, ", %s bad line%s skipped",
                  hr_count_print(part->bad_lines, count), part->bad_lines == 1 ? "" : "s");
-    snprintf(line, sizeof line, "%.160s  %s tokens, %.2f %% in the vocabulary%s%s", name,
-             hr_count_print(part->tokens, count),
+    snprintf(line, sizeof line, "%.160s  %s token%s, %.2f %% in the vocabulary%s%s", name,
+             hr_count_print(part->tokens, count), part->tokens == 1 ? "" : "s",
              100 * (double)part->covered / (double)part->tokens, more,
              part->reused ? " (cached)" : "");
     events->text(events->context, line);

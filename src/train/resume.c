@@ -9,7 +9,9 @@
 #include "ckpt/recipe.h"
 #include "ckpt/weights.h"
 #include "corpus/spec.h"
+#include "model/assemble.h"
 #include "model/config_keys.h"
+#include "plan/compile.h"
 #include "train/folder.h"
 #include "train/log.h"
 #include "train/schedule.h"
@@ -170,38 +172,123 @@ static bool is_harmless(const hr_recipe_change *change)
            (!strcmp(change->key, "model.from") && !*change->now);
 }
 
+static bool is_fewer_steps(const hr_resume *resume, const hr_config *now,
+                           const hr_recipe_change *change)
+{
+    return !strcmp(change->key, "train.steps") && now->train.steps > 0 &&
+           now->train.steps <= resume->manifest.state.step;
+}
+
+/* Hashes of the parameters that each kind of state has, by name and size; empty: there are none. */
+typedef struct {
+    char of[HR_KEPT_KINDS][HR_HASH_BYTES];
+} state_hashes;
+
+static void hash_state(const hr_program *program, hr_kept kept, char text[HR_HASH_BYTES])
+{
+    hr_hash hash;
+    *text = 0;
+    if (!hr_kept_any(program, kept)) return;
+    hr_hash_begin(&hash);
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
+        hr_hash_add(&hash, param->external_name, (int64_t)strlen(param->external_name) + 1);
+        hr_hash_add(&hash, param->dims, (int64_t)sizeof param->dims);
+    }
+    hr_hash_print(&hash, text);
+}
+
+static hr_status hash_states(hr_memory *memory, const hr_config *config, state_hashes *hashes)
+{
+    hr_region region;
+    hr_program program;
+    hr_status status = hr_config_check(config, NULL);
+    if (status == HR_OK)
+        status = hr_memory_region_open(memory, "comparing the models",
+                                       hr_compile_unpacked_bytes(config), &region, NULL);
+    if (status != HR_OK) return status;
+    status = hr_model_assemble(config, 1, &region, &program, NULL);
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++)
+        hash_state(&program, (hr_kept)kept, hashes->of[kept]);
+    hr_memory_region_close(memory, &region);
+    return status;
+}
+
+/* Returns why no --allow-change makes a checkpoint of one recipe readable for another; null if
+ * nothing is known against it. An average that is missing starts with the current weights. */
+static const char *find_obstacle(hr_memory *memory, const hr_config *before, const hr_config *now)
+{
+    state_hashes has, needs;
+    if (hash_states(memory, before, &has) != HR_OK || hash_states(memory, now, &needs) != HR_OK)
+        return NULL;
+    for (int32_t kept = 0; kept < HR_KEPT_AVERAGE; kept++)
+        if (*needs.of[kept] && strcmp(needs.of[kept], has.of[kept]) != 0)
+            return kept == HR_KEPT_WEIGHTS ? "its model has another shape"
+                                           : "it has other optimizer states than this recipe needs";
+    return NULL;
+}
+
 static void refuse_key(const hr_train_options *options, const char *key)
 {
     if (options->events.refused) options->events.refused(options->events.context, key);
 }
 
-static hr_status compare(const hr_config *before, const hr_config *now,
+static void report_change(const hr_train_options *options, const hr_recipe_change *change,
+                          const char *note)
+{
+    char line[512];
+    snprintf(line, sizeof line, "%s was \"%.160s\" and is \"%.160s\"%s", change->key,
+             change->before, change->now, note);
+    warn(options, line);
+}
+
+/* With a refusal, other paths are reported too: if their content differs, the next run is refused
+ * for it. */
+static void report_paths(const hr_config *before, const hr_config *now,
+                         const hr_train_options *options)
+{
+    hr_recipe_change change;
+    for (int32_t index = 0; hr_recipe_differs(before, now, &index, &change);)
+        if (is_path(before, now, &change))
+            report_change(options, &change, " (compared by content)");
+}
+
+static hr_status compare(hr_memory *memory, const hr_config *before, const hr_config *now,
                          const hr_train_options *options, hr_resume *resume, hr_error *err)
 {
     hr_recipe_change change;
     int32_t refused = 0;
+    const char *obstacle = NULL;
     for (int32_t index = 0; hr_recipe_differs(before, now, &index, &change);) {
-        char line[512];
+        if (!resume->changed) obstacle = find_obstacle(memory, before, now);
+        const bool fewer_steps = is_fewer_steps(resume, now, &change);
+        resume->only_fewer_steps = fewer_steps && (resume->only_fewer_steps || !resume->changed);
         resume->changed = true;
         if (is_path(before, now, &change)) continue;
-        const bool allowed = hr_resume_allows(options, change.key);
-        snprintf(line, sizeof line, "%s was \"%.160s\" and is \"%.160s\"%s", change.key,
-                 change.before, change.now, allowed ? " (allowed)" : "");
-        warn(options, line);
-        if (allowed || is_harmless(&change)) continue;
+        const bool allowed = hr_resume_allows(options, change.key) || is_harmless(&change);
+        report_change(options, &change, allowed ? " (allowed)" : "");
+        if (allowed || obstacle) continue;
         refuse_key(options, change.key);
         refused++;
     }
+    if (obstacle || refused) report_paths(before, now, options);
+    if (obstacle)
+        return hr_fail(
+            err, HR_USAGE,
+            "%.200s has a run, at step %lld, that cannot go on with this recipe: %s; use "
+            "--fresh to start over, or give another --out",
+            now->train.out, (long long)resume->manifest.state.step, obstacle);
     if (!refused) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "%.200s has a run with another recipe, at step %lld: %d key%s; allow %s with "
-                   "--allow-change, use --fresh to start over, or give another --out",
+                   "%.200s has a run with another recipe, at step %lld: %d change%s not allowed; "
+                   "allow %s with --allow-change, use --fresh to start over, or give another --out",
                    now->train.out, (long long)resume->manifest.state.step, refused,
-                   refused == 1 ? " differs" : "s differ", refused == 1 ? "it" : "each");
+                   refused == 1 ? " is" : "s are", refused == 1 ? "it" : "each");
 }
 
 /* Not inlined: two configs are large, and the stack size is planned. */
-static __attribute__((noinline)) hr_status check_recipe(const hr_config *config,
+static __attribute__((noinline)) hr_status check_recipe(hr_memory *memory, const hr_config *config,
                                                         const hr_train_options *options,
                                                         hr_resume *resume, hr_error *err)
 {
@@ -209,7 +296,7 @@ static __attribute__((noinline)) hr_status check_recipe(const hr_config *config,
     hr_error why;
     bool opened;
     const hr_status status = read_recipe(resume->place, &before, &opened, &why);
-    if (status == HR_OK) return compare(&before, config, options, resume, err);
+    if (status == HR_OK) return compare(memory, &before, config, options, resume, err);
     return hr_fail(err, status == HR_USAGE && opened ? HR_CORRUPT : status, "%s", why.message);
 }
 
@@ -226,15 +313,16 @@ static hr_status check_allowed_keys(const hr_train_options *options, hr_error *e
     return HR_OK;
 }
 
-static hr_status find(const char *store, const hr_config *config, const hr_train_options *options,
-                      hr_resume *resume, hr_error *err)
+static hr_status find(hr_memory *memory, const char *store, const hr_config *config,
+                      const hr_train_options *options, hr_resume *resume, hr_error *err)
 {
     hr_error left;
     /* An incomplete checkpoint that cannot be removed is harmless: other steps have other names. */
     if (hr_checkpoint_store_remove_partial(store, &left) != HR_OK) warn(options, left.message);
     if (options->fresh) return HR_OK;
     hr_status status = find_intact(store, options, resume, err);
-    if (status == HR_OK && resume->found) status = check_recipe(config, options, resume, err);
+    if (status == HR_OK && resume->found)
+        status = check_recipe(memory, config, options, resume, err);
     if (status != HR_OK || !resume->found ||
         !hr_folder_has_another_model(config->train.out, resume->place))
         return status;
@@ -285,8 +373,9 @@ static hr_status check_new_run(const hr_config *config, const hr_train_options *
     return hr_folder_check(config, options, is_run, err);
 }
 
-hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options, int *lock,
-                          hr_resume *resume, hr_error *err)
+hr_status hr_resume_enter(hr_memory *memory, const hr_config *config,
+                          const hr_train_options *options, int *lock, hr_resume *resume,
+                          hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     hr_status status = check_allowed_keys(options, err);
@@ -295,7 +384,7 @@ hr_status hr_resume_enter(const hr_config *config, const hr_train_options *optio
     if (status != HR_OK) return status;
     if (!hr_file_exists(store)) return check_new_run(config, options, store, err);
     status = hr_checkpoint_store_lock(config->train.out, lock, err);
-    if (status == HR_OK) status = find(store, config, options, resume, err);
+    if (status == HR_OK) status = find(memory, store, config, options, resume, err);
     return status == HR_OK && !resume->found ? check_new_run(config, options, store, err) : status;
 }
 
@@ -348,8 +437,8 @@ bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
 {
     const hr_run_state *state = &resume->manifest.state;
     return resume->found && (state->step == state->steps || state->ended) &&
-           state->kept == state->step && !resume->changed && !options->allowed_count &&
-           has_last_line(config, state->log_bytes);
+           state->kept == state->step && (!resume->changed || resume->only_fewer_steps) &&
+           !options->allowed_count && has_last_line(config, state->log_bytes);
 }
 
 /* Warns if the learning rate of the next step differs from that of the earlier schedule. */

@@ -6,11 +6,13 @@
 
 #include "ckpt/checkpoint_store.h"
 #include "headroom/train.h"
+#include "mem/memory.h"
 
 /* The checkpoint that was found. Initialize with { 0 }. */
 typedef struct {
     bool found;
     bool changed;                   /* the recipe differs in an allowed way */
+    bool only_fewer_steps;          /* ... namely in nothing but fewer steps than are done */
     char place[HR_STEP_PATH_BYTES]; /* path of the checkpoint */
     hr_manifest manifest;           /* of the checkpoint */
 } hr_resume;
@@ -20,6 +22,7 @@ typedef struct {
  * tries an older one. The recipe has to be the same, except for keys that do not matter or are
  * allowed to change; each difference is reported.
  *
+ *   memory  open; a region of it compares the models, and is closed again
  *   lock    out, for hr_file_close; unchanged if there are no checkpoints
  *   resume  out; not found: there are no checkpoints, or options->fresh
  *
@@ -27,8 +30,9 @@ typedef struct {
  *          checkpoints were all removed; the folder has another model, as hr_folder_check
  *          CORRUPT  there are checkpoints, but none is intact
  *          INTERRUPTED, FAILURE. */
-HR_MUST_CHECK hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options,
-                                        int *lock, hr_resume *resume, hr_error *err);
+HR_MUST_CHECK hr_status hr_resume_enter(hr_memory *memory, const hr_config *config,
+                                        const hr_train_options *options, int *lock,
+                                        hr_resume *resume, hr_error *err);
 
 /* Checks that train.out is writable for checkpoints, as hr_directory_check: a run that could not
  * save is refused before it starts. */

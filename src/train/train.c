@@ -42,8 +42,18 @@ static hr_status open_data(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_
     return status == HR_OK ? hr_batches_check_targets(*batches, desc->name, err) : status;
 }
 
+/* The name of the validation text in error messages: a share of data.train has no path. */
+static const char *valid_name(const hr_config *config, char text[64])
+{
+    const char *valid = config->data.valid;
+    if (!*valid || valid[strlen(valid) - 1] != '%') return valid;
+    snprintf(text, 64, "data.valid=%.40s", valid);
+    return text;
+}
+
 static hr_status open_batches(run *r, hr_error *err)
 {
+    char name[64];
     const hr_config *config = r->config;
     const hr_config_data data = hr_config_data_of(config);
     hr_trainer *trainer = &r->trainer;
@@ -67,7 +77,7 @@ static hr_status open_batches(run *r, hr_error *err)
 
     if (!config->data.valid[0]) return HR_OK;
     desc = (hr_batch_desc){ .shard = r->text.valid.shard,
-                            .name = config->data.valid,
+                            .name = valid_name(config, name),
                             .vocab_size = config->model.vocab_size,
                             .T = config->train.seq_len,
                             .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
@@ -293,7 +303,7 @@ static hr_status remove_earlier_run(run *r, hr_error *err)
 /* Checks the disk space; the number of steps is known now, even if the recipe gives epochs. */
 static hr_status check_disk(run *r, hr_error *err)
 {
-    char line[192];
+    char line[192], log_count[HR_COUNT_BYTES], free_count[HR_COUNT_BYTES];
     int64_t free_bytes;
     const hr_train_events *events = &r->options->events;
     const hr_resume *resume = &r->trainer.resume;
@@ -302,11 +312,10 @@ static hr_status check_disk(run *r, hr_error *err)
     hr_disk_of(r->config, &r->admission.compiled.program, r->trainer.state.steps, disk);
     const hr_status status = hr_disk_check_run(r->config, disk, done, &free_bytes, err);
     if (status != HR_OK || free_bytes < 0 || free_bytes >= disk->log_bytes) return status;
-    snprintf(
-        line, sizeof line,
-        "disk   the log may grow to %lld bytes, and %lld are free beside the checkpoints; lines "
-        "without room are left out",
-        (long long)disk->log_bytes, (long long)free_bytes);
+    snprintf(line, sizeof line,
+             "disk   the log may grow to %s bytes, and %s are free beside the checkpoints; lines "
+             "without room are left out",
+             hr_count_print(disk->log_bytes, log_count), hr_count_print(free_bytes, free_count));
     if (events->text) events->text(events->context, line);
     return HR_OK;
 }
@@ -315,7 +324,8 @@ static hr_status run_phases(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
-    hr_status status = hr_resume_enter(r->config, r->options, &r->lock, &r->trainer.resume, err);
+    hr_status status = hr_resume_enter(r->memory, r->config, r->options, &r->lock,
+                                       &r->trainer.resume, err);
     if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->config, r->options))
         return report_done(r, err);
     if (status == HR_OK) status = hr_resume_check_writable(r->config, err);

@@ -359,6 +359,25 @@ static hr_status tolerate_failure(hr_trainer *trainer, hr_status status, bool la
     return HR_OK;
 }
 
+/* The last checkpoint of a run is not tried again. Says what is lost unless there is a checkpoint of
+ * this step. */
+static hr_status fail_save(const hr_trainer *trainer, const hr_error *why, hr_error *err)
+{
+    const long long step = trainer->state.step, saved = trainer->saved_step;
+    const bool lost = why->status == HR_FAILURE || why->status == HR_USAGE ||
+                      why->status == HR_CORRUPT;
+    if (!lost || saved == step) return hr_fail(err, why->status, "%s", why->message);
+    if (saved)
+        return hr_fail(err, why->status,
+                       "step %lld: the weights after step %lld are lost: %.480s; the same command "
+                       "then resumes at step %lld",
+                       step, saved, why->message, saved);
+    return hr_fail(err, why->status,
+                   "step %lld: the weights of this run are lost: %.480s; the same command then "
+                   "starts over",
+                   step, why->message);
+}
+
 static hr_status collect_checkpoint(hr_trainer *trainer, bool wait, bool last, hr_error *err)
 {
     hr_error why = { .status = HR_OK };
@@ -366,7 +385,7 @@ static hr_status collect_checkpoint(hr_trainer *trainer, bool wait, bool last, h
         hr_trainer_report_progress(trainer, "writing the checkpoint", 0, 0);
     hr_status status = hr_trainer_collect_checkpoint(trainer, wait, &why);
     status = tolerate_failure(trainer, status, last, &why);
-    return status == HR_OK ? HR_OK : hr_fail(err, status, "%s", why.message);
+    return status == HR_OK ? HR_OK : fail_save(trainer, &why, err);
 }
 
 /* Makes a checkpoint; waits for the last one of a run. */
@@ -376,7 +395,7 @@ static hr_status save_checkpoint(hr_trainer *trainer, bool last, hr_error *err)
     hr_status status = collect_checkpoint(trainer, true, false, err);
     if (status != HR_OK) return status;
     status = tolerate_failure(trainer, hr_trainer_save(trainer, &why), last, &why);
-    if (status != HR_OK) return hr_fail(err, status, "%s", why.message);
+    if (status != HR_OK) return fail_save(trainer, &why, err);
     return last ? collect_checkpoint(trainer, true, true, err) : HR_OK;
 }
 

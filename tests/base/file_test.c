@@ -60,6 +60,27 @@ static void opening_names_a_missing_or_irregular_file(void **state)
                    "cannot be read: Not a directory");
 }
 
+static void a_link_to_nothing_is_named_with_its_target(void **state)
+{
+    static const char said[] = "link: is a symbolic link to no/where, which does not exist";
+    static const char *const names[] = { "link", "link/", "link/below", "link/below/that" };
+    (void)state;
+    hr_error err;
+    assert_int_equal(symlink("no/where", hr_folder_path(&folder, "link")), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int file = -1;
+        int64_t bytes;
+        const char *path = hr_folder_path(&folder, names[i]);
+        assert_int_equal(hr_file_open(path, &file, &bytes, &err), HR_USAGE);
+        assert_non_null(strstr(err.message, said));
+        assert_int_equal(hr_directory_check(path, &err), HR_USAGE);
+        assert_non_null(strstr(err.message, said));
+    }
+    assert_int_equal(mkdir(hr_folder_path(&folder, "no"), 0700), 0);
+    assert_int_equal(mkdir(hr_folder_path(&folder, "no/where"), 0700), 0);
+    assert_int_equal(hr_directory_check(hr_folder_path(&folder, "link/below"), &err), HR_OK);
+}
+
 static void files_without_permission_are_refused(void **state)
 {
     (void)state;
@@ -276,7 +297,7 @@ static void a_file_beyond_its_size_limit_is_removed(void **state)
     fill(folder.path, &err);
     setrlimit(RLIMIT_FSIZE, &before);
     assert_string_equal(
-        err.message, "big: cannot be written after 100000 bytes, and was removed: File too large");
+        err.message, "big: cannot be written after 100,000 bytes, and was removed: File too large");
     assert_int_equal(hr_folder_count(&folder, ""), 0);
 }
 
@@ -317,11 +338,11 @@ static void a_full_disk_leaves_nothing(void **state)
     assert_int_equal(hr_file_reserve(&out, 262145, &named), HR_FAILURE);
     const int left_early = hr_folder_count(&folder, "");
     assert_int_equal(umount(folder.path), 0);
-    static const char sentence[] = "No space left on device; 262144 bytes are free in ";
+    static const char sentence[] = "No space left on device; 262,144 bytes are free in ";
     assert_non_null(strstr(err.message, sentence));
     assert_non_null(strstr(err.message, ": free some space, or give another place"));
     assert_int_equal(left, 0);
-    assert_non_null(strstr(early.message, "big: needs 262145 bytes: "));
+    assert_non_null(strstr(early.message, "big: needs 262,145 bytes: "));
     assert_non_null(strstr(early.message, sentence));
     assert_non_null(strstr(named.message, sentence));
     assert_int_equal(left_early, 0);
@@ -374,6 +395,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(opening_names_a_missing_or_irregular_file),
+        TEST(a_link_to_nothing_is_named_with_its_target),
         TEST(files_without_permission_are_refused),
         TEST(a_short_read_reports_where_the_file_ends),
         TEST(a_file_appears_only_when_it_is_committed),

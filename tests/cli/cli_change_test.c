@@ -24,7 +24,7 @@ static void more_steps_of_a_constant_schedule_equal_the_longer_run(void **state)
     assert_int_equal(run("%s --out whole train.steps=8", constant), HR_OK);
     assert_int_equal(run("%s --out run train.steps=5", constant), HR_OK);
     assert_int_equal(run("%s --out run train.steps=8", constant), HR_OK);
-    assert_string_equal(err, "headroom: train.steps was \"5\" and is \"8\"\n");
+    assert_string_equal(err, "headroom: train.steps was \"5\" and is \"8\" (allowed)\n");
     assert_non_null(strstr(out, "step 8/8"));
     shell("cmp whole/model.safetensors run/model.safetensors");
 }
@@ -50,7 +50,11 @@ static void a_finished_run_with_fewer_steps_is_complete(void **state)
                          HR_OK);
         assert_non_null(
             strstr(out, "run  the run is complete, at step 3; use --fresh to start over"));
+        assert_null(strstr(out, "plan   ")); /* nothing is planned or loaded */
     }
+    /* Other changes are still compared with what the run has. */
+    assert_int_equal(run("train tiny.yaml data.train=tiny.yaml --out run train.steps=2"), HR_USAGE);
+    assert_non_null(strstr(err, "data.train: the text has changed since the run began"));
 }
 
 static void a_text_is_identified_by_its_content_and_not_by_its_path(void **state)
@@ -67,6 +71,12 @@ static void a_text_is_identified_by_its_content_and_not_by_its_path(void **state
     assert_int_equal(run("%s data.train=other.txt data.valid=text.txt", words), HR_USAGE);
     assert_non_null(strstr(err, "data.train: the text has changed since the run began"));
     assert_non_null(strstr(err, "--allow-change data.valid --allow-change data.train\n"));
+    assert_int_equal(run("%s data.train=other.txt data.valid=there/other.txt train.seed=7", words),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "headroom: train.seed was \"0\" and is \"7\"\n"
+                                "headroom: data.train was \"there/moved.txt\" and is "
+                                "\"other.txt\" (compared by content)\n"));
+    assert_non_null(strstr(err, "1 change is not allowed; "));
     assert_int_equal(run("%s data.train=text.txt", words), HR_USAGE);
     assert_non_null(strstr(err, "data.valid was \"there/other.txt\" and is \"\"\n"));
 }
@@ -82,7 +92,7 @@ static void the_weights_of_a_mixture_are_not_part_of_the_path(void **state)
                      HR_OK);
     assert_int_equal(run("%s data.train='text.txt weight=0.5; other.txt weight=0.5'", words),
                      HR_USAGE);
-    assert_non_null(strstr(err, "1 key differs"));
+    assert_non_null(strstr(err, "1 change is not allowed; allow it with --allow-change"));
     assert_int_equal(run("%s data.train='text.txt weight=0.75; copy.txt weight=0.25'", words),
                      HR_OK);
 }
@@ -100,8 +110,9 @@ static void a_refused_change_prints_the_command_that_allows_it(void **state)
                          "train.optimizer.weight_decay=0.5",
                          quoted),
                      HR_USAGE);
-    assert_non_null(strstr(err, "2 keys differ; allow each with --allow-change, use --fresh to "
-                                "start over, or give another --out\n"));
+    assert_non_null(
+        strstr(err, "2 changes are not allowed; allow each with --allow-change, use --fresh to "
+                    "start over, or give another --out\n"));
     const char *told = strstr(err, "headroom: to go on with these changes, type:\n  ");
     assert_non_null(told);
     const char *command = strchr(told, '\n') + 3;
@@ -109,6 +120,71 @@ static void a_refused_change_prints_the_command_that_allows_it(void **state)
     assert_int_equal(system(command), HR_OK);
     get("m.jsonl", out);
     assert_non_null(strstr(out, "\"step\":5,"));
+}
+
+/* No --allow-change makes the checkpoint readable, so none is offered. */
+static void a_change_that_no_checkpoint_allows_is_refused_with_all_keys(void **state)
+{
+    static const struct {
+        const char *words, *said, *because;
+    } cases[] = {
+        { "model.d_ff=64 train.seed=7 train.steps=5",
+          "headroom: model.d_ff was \"32\" and is \"64\"\n"
+          "headroom: train.steps was \"3\" and is \"5\" (allowed)\n"
+          "headroom: train.seed was \"0\" and is \"7\"\n",
+          "its model has another shape" },
+        { "model.d_ff=64 --allow-change model.d_ff",
+          "headroom: model.d_ff was \"32\" and is \"64\" (allowed)\n",
+          "its model has another shape" },
+        { "model.family=llama", "headroom: model.family was \"gpt_neox\" and is \"llama\"\n",
+          "its model has another shape" },
+        { "train.freeze='*embed_in*'", "headroom: train.freeze was \"\" and is \"*embed_in*\"\n",
+          "it has other optimizer states than this recipe needs" },
+    };
+    (void)state;
+    prepare();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char expected[1024];
+        snprintf(expected, sizeof expected,
+                 "%sheadroom: run has a run, at step 3, that cannot go on with this recipe: %s; "
+                 "use --fresh to start over, or give another --out\n",
+                 cases[i].said, cases[i].because);
+        assert_int_equal(run("train tiny.yaml data.train=text.txt --out run %s", cases[i].words),
+                         HR_USAGE);
+        assert_string_equal(err, expected);
+        assert_string_equal(out, "");
+    }
+    /* The same size under another value, and a state less. */
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run model.positions=16 "
+                         "train.steps=4 --allow-change model.positions"),
+                     HR_OK);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run model.positions=16 "
+                         "train.steps=5 train.optimizer.kind=sgd "
+                         "--allow-change train.optimizer.kind"),
+                     HR_OK);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run model.positions=16"),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "it has other optimizer states than this recipe needs"));
+}
+
+static void a_command_allows_as_many_changes_as_there_are(void **state)
+{
+    static const char words[] =
+        "model.norm_eps=2e-5 model.rope_theta=20000 model.rotary_fraction=0.5 model.dropout=0.1 "
+        "model.parallel_residual=false train.batch=2 train.seed=7 train.eval_every=2 "
+        "train.patience=3 train.z_loss=0.1 train.checkpoint_every=2 train.optimizer.lr=0.1 "
+        "train.optimizer.beta1=0.8 train.optimizer.beta2=0.9 train.optimizer.eps=1e-7 "
+        "train.optimizer.weight_decay=0.2 train.optimizer.clip=2 train.schedule.kind=constant";
+    (void)state;
+    prepare();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=4 %s", words),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "18 changes are not allowed; "));
+    const char *told = strstr(err, "headroom: to go on with these changes, type:\n  ");
+    assert_non_null(told);
+    assert_int_equal(system(strchr(told, '\n') + 3), HR_OK);
 }
 
 static void model_from_on_the_command_line_replaces_the_preset_model(void **state)
@@ -121,6 +197,15 @@ static void model_from_on_the_command_line_replaces_the_preset_model(void **stat
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
     assert_int_equal(run("train preset.yaml model.from=run data.train=text.txt --out more"), HR_OK);
     assert_non_null(strstr(out, "plan   10,448 parameters"));
+    assert_string_equal(err,
+                        "headroom: using the model in run; the recipe's model.d_model=32 and 3 "
+                        "other model keys are ignored\n");
+    put("llama.yaml", "model: {family: llama}\ntrain: {batch: 2, seq_len: 16, steps: 2}\n");
+    assert_int_equal(run("plan llama.yaml model.from=run"), HR_OK);
+    assert_string_equal(err, "headroom: using the model in run; the recipe's model.family=llama is "
+                             "ignored\n");
+    assert_int_equal(run("plan tiny.yaml model.from=run"), HR_OK);
+    assert_string_equal(err, "");
     /* Keys given beside it, or in the same recipe, must still agree. */
     assert_int_equal(run("plan preset.yaml model.from=run model.d_model=32"), HR_USAGE);
     assert_non_null(strstr(err, "model.d_model is 32, but the model in run has 16; remove the key, "
@@ -159,6 +244,8 @@ int main(void)
         IN_A_FOLDER(a_text_is_identified_by_its_content_and_not_by_its_path),
         IN_A_FOLDER(the_weights_of_a_mixture_are_not_part_of_the_path),
         IN_A_FOLDER(a_refused_change_prints_the_command_that_allows_it),
+        IN_A_FOLDER(a_change_that_no_checkpoint_allows_is_refused_with_all_keys),
+        IN_A_FOLDER(a_command_allows_as_many_changes_as_there_are),
         IN_A_FOLDER(model_from_on_the_command_line_replaces_the_preset_model),
         IN_A_FOLDER(a_resumed_run_does_not_need_its_initial_weights),
     };

@@ -169,7 +169,8 @@ static void another_recipe_or_text_is_refused_unless_allowed(void **state)
     assert_int_equal(run("%s train.optimizer.lr=0.02 train.seed=7", run_words), HR_USAGE);
     assert_non_null(strstr(err, "train.seed was \"0\" and is \"7\"\n"));
     assert_non_null(strstr(err, "train.optimizer.lr was \""));
-    assert_non_null(strstr(err, "run has a run with another recipe, at step 12: 2 keys differ"));
+    assert_non_null(
+        strstr(err, "run has a run with another recipe, at step 12: 2 changes are not allowed; "));
     assert_int_equal(run("%s train.optimizer.lr=0.02 --allow-change train.optimizer.lr "
                          "train.steps=14 --allow-change train.steps",
                          run_words),

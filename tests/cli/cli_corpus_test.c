@@ -247,6 +247,18 @@ static void unreadable_input_has_its_exit_code(void **state)
     assert_non_null(strstr(err, "\"look\" is not a command of data (headroom help data"));
 }
 
+static void a_share_that_is_too_small_is_named_by_its_key(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt data.valid=0.01%% --out run"),
+                     HR_CORRUPT);
+    assert_non_null(strstr(out, "\nvalid  1 token, 100.00 % in the vocabulary\n"));
+    assert_string_equal(err, "headroom: data.valid=0.01%: has 1 token, but one window of "
+                             "train.seq_len=16 needs 17: give a longer text\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +267,7 @@ int main(void)
         IN_A_FOLDER(inspect_shows_the_texts_of_a_recipe),
         IN_A_FOLDER(an_interrupted_inspect_leaves_nothing_behind),
         IN_A_FOLDER(unreadable_input_has_its_exit_code),
+        IN_A_FOLDER(a_share_that_is_too_small_is_named_by_its_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,12 +176,48 @@ static void a_disk_that_fills_up_loses_checkpoints_but_not_the_run(void **state)
     assert_string_equal(out, "");
 }
 
+/* The disk is filled before SIGTERM ends the run. */
+static void a_disk_that_is_full_at_the_end_loses_the_weights(void **state)
+{
+#define FULL "dd if=/dev/zero of=disk/big bs=4096 2>no.txt; kill -TERM $run"
+    static const struct {
+        const char *at_first_step, *at_save, *said, *advice;
+    } cases[] = {
+        { FULL, ":", ": the weights of this run are lost: disk/run/checkpoints: a checkpoint needs",
+          " bytes; the same command then starts over\n" },
+        { "kill -USR1 $run", FULL, ": the weights after step ",
+          " bytes; the same command then resumes at step " },
+    };
+    (void)state;
+    prepare();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char script[1024];
+        snprintf(script, sizeof script,
+                 "mkfifo lines\n"
+                 "\"$HEADROOM\" train recipe.yaml data.train=text.txt train.steps=100000000 "
+                 "train.checkpoint_every=0 --out disk/run >lines 2>told.txt &\n"
+                 "run=$!\n"
+                 "while read line; do case $line in \"step 1/\"*) %s ;; saved*) %s ;; esac; done "
+                 "<lines\n"
+                 "wait $run; code=$?\n"
+                 "rm lines\n"
+                 "cat told.txt >&2\n"
+                 "exit $code\n",
+                 cases[i].at_first_step, cases[i].at_save);
+        const int code = run_on_disk(16000000, script);
+        const char *told = strstr(err, cases[i].said);
+        if (code != HR_FAILURE || !told || !strstr(told, cases[i].advice))
+            fail_msg("%d: %s", code, err);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(the_plan_includes_the_bytes_of_checkpoints_logs_and_shards),
         IN_A_FOLDER(a_run_without_enough_disk_space_is_refused),
         IN_A_FOLDER(a_disk_that_fills_up_loses_checkpoints_but_not_the_run),
+        IN_A_FOLDER(a_disk_that_is_full_at_the_end_loses_the_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -361,7 +361,8 @@ static const struct {
     { a_file_for_a_step, HR_OK, "cannot be opened as a directory" },
     /* refused */
     { another_version, HR_USAGE, "has version 1, whose runs drew random numbers from another" },
-    { another_model, HR_USAGE, "has a run with another recipe, at step 4: 1 key differs" },
+    { another_model, HR_USAGE,
+      "at step 4, that cannot go on with this recipe: its model has another shape; use --fresh" },
     { another_shape, HR_CORRUPT, "model.safetensors" },
     { a_file_that_is_longer, HR_CORRUPT, "moment_1.safetensors" },
     { a_recipe_that_is_none, HR_CORRUPT, "recipe.yaml" },

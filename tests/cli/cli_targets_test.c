@@ -30,6 +30,16 @@ static void a_corpus_without_targets_is_refused(void **state)
                      HR_CORRUPT);
     assert_non_null(strstr(err, "headroom: empty.jsonl: has 1750 tokens and no target: "));
     assert_int_equal(access("run/model.safetensors", F_OK), -1);
+    /* Without a target the length does not matter: shorter than a window, and than a batch. */
+    put("short.jsonl", "{\"prompt\":\"abc\",\"completion\":\"\"}\n");
+    assert_int_equal(run("train tiny.yaml data.train=short.jsonl --out short"), HR_CORRUPT);
+    assert_non_null(strstr(err, "headroom: short.jsonl: has 3 tokens and no target: "));
+    put_completions("few.jsonl", 1, 0);
+    assert_int_equal(run("train tiny.yaml data.train=few.jsonl --out short"), HR_CORRUPT);
+    assert_non_null(strstr(err, "headroom: few.jsonl: has 35 tokens and no target: "));
+    put("short.jsonl", "{\"prompt\":\"abc\",\"completion\":\"d\"}\n");
+    assert_int_equal(run("train tiny.yaml data.train=short.jsonl --out short"), HR_CORRUPT);
+    assert_non_null(strstr(err, "short.jsonl: has 4 tokens, but one window of train.seq_len=16"));
     put_completions("one.jsonl", 50, 1);
     assert_int_equal(run("train tiny.yaml data.train=one.jsonl --out run"), HR_OK);
 }

@@ -304,8 +304,11 @@ static void an_unknown_word_is_one_error_sentence_with_exit_2(void **state)
           "\"other.yaml\" is not key=value; a command takes one recipe" },
         { "verify pipe", "plan file pipe is not a file" },
         { "pack pipe", "pipe: is a device or pipe, a file is needed" },
-        { "plan none.yaml", "the recipe none.yaml cannot be opened: No such file or directory" },
-        { "plan .", ". is a directory; a recipe is a YAML file" },
+        { "plan none.yaml", "recipe none.yaml: no such file" },
+        { "plan .", "recipe .: is a directory, a file is needed" },
+        { "plan pipe", "recipe pipe: is a device or pipe, a file is needed" },
+        { "plan tiny.yaml memory.strategy=pipe",
+          "strategy pipe: is a device or pipe, a file is needed" },
         { "plan bad.yaml",
           "bad.yaml:2: \"train.bacth\" is not a key; the nearest is train.batch (headroom keys "
           "lists all)" },

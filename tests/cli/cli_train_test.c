@@ -22,7 +22,8 @@ static void a_run_ends_with_metrics_weights_and_its_memory_figures(void **state)
             "--metrics m.jsonl train.sample_tokens=8"),
         HR_OK);
     assert_string_equal(err, "");
-    assert_non_null(strstr(out, "\nmemory planned "));
+    assert_non_null(strstr(out, "\nsaved  run\nmemory planned "));
+    assert_null(strstr(out, "out    none"));
     assert_int_equal(access("run/model.safetensors", F_OK), 0);
     FILE *metrics = fopen("m.jsonl", "r");
     char line[1024];
@@ -54,6 +55,9 @@ static void without_out_the_tokens_are_in_the_cache(void **state)
     assert_int_equal(WEXITSTATUS(system(command)), HR_OK);
     get("out.txt", out);
     assert_non_null(strstr(out, "(cached)"));
+    assert_non_null(strstr(out, "\nout    none: no weights are saved; use --out DIR to save them\n"
+                                "train  "));
+    assert_non_null(strstr(out, "\nsaved  nothing: the run had no --out DIR\nmemory planned "));
     assert_int_equal(system("test $(ls | wc -l) = 6"), 0); /* recipe, text, three outputs, cache */
 }
 
@@ -66,12 +70,17 @@ static void a_missing_path_is_reported_before_planning(void **state)
     put_tiny_and_text();
     assert_int_equal(mkdir("taken", 0700), 0);
     assert_int_equal(mkdir("taken/model.safetensors", 0700), 0);
+    assert_int_equal(symlink("none.txt", "gone"), 0);
     static const struct {
         const char *words, *reason;
     } cases[] = {
         { "data.train=none.txt --out run", "none.txt: no such file" },
         { "data.train=. --out run", ".: is a directory; add a slash to use the texts in it" },
         { "data.train=text.txt data.valid=none.txt --out run", "none.txt: no such file" },
+        { "data.train=gone --out run",
+          "gone: is a symbolic link to none.txt, which does not exist" },
+        { "data.train=text.txt --out gone",
+          "gone: is a symbolic link to none.txt, which does not exist" },
         { "data.train=text.txt --out text.txt", "text.txt: is a file, a directory is needed" },
         { "data.train=text.txt --out text.txt/a/b", "text.txt: is a file, a directory is needed" },
         { "data.train=text.txt --out taken",
@@ -103,7 +112,7 @@ static void a_missing_path_is_reported_before_planning(void **state)
     long long least = 0;
     assert_non_null(strstr(err, "; use --budget "));
     assert_int_equal(sscanf(strstr(err, "; use --budget "), "; use --budget %lld", &least), 1);
-    assert_non_null(strstr(err, ", or a change that headroom plan lists\n"));
+    assert_non_null(strstr(err, ", or let headroom plan look for a change that fits\n"));
     assert_int_equal(access("run", F_OK), -1);
     assert_int_equal(access("m", F_OK), -1);
     assert_int_equal(

@@ -273,10 +273,9 @@ static void a_missing_recipe_and_a_directory_are_refused_by_name(void **state)
     char expected[HR_ERROR_BYTES];
     hr_config_default(&config);
     assert_int_equal(hr_config_read(&config, "no/such/recipe.yaml", &err), HR_USAGE);
-    assert_string_equal(err.message, "the recipe no/such/recipe.yaml cannot be opened: No such "
-                                     "file or directory");
+    assert_string_equal(err.message, "recipe no/such/recipe.yaml: no such file");
     assert_int_equal(hr_config_read(&config, folder.path, &err), HR_USAGE);
-    snprintf(expected, sizeof expected, "%s is a directory; a recipe is a YAML file", folder.path);
+    snprintf(expected, sizeof expected, "recipe %s: is a directory, a file is needed", folder.path);
     assert_string_equal(err.message, expected);
 }
 

@@ -293,7 +293,7 @@ static void a_full_disk_leaves_no_partial_files(void **state)
     const hr_status status = prepare_with(&desc, NULL, &text, &err);
     setrlimit(RLIMIT_FSIZE, &before);
     assert_int_equal(status, HR_FAILURE);
-    assert_non_null(strstr(err.message, "cannot be written after 200000 bytes, and was removed"));
+    assert_non_null(strstr(err.message, "cannot be written after 200,000 bytes, and was removed"));
     assert_int_equal(hr_folder_count(&cache, ""), 0);
 }
 
