@@ -150,3 +150,25 @@ const char *hr_bytes_print(int64_t bytes, char text[64])
     else snprintf(text, 64, "%s bytes (%s)", count, hr_size_print(bytes, bytes, size));
     return text;
 }
+
+const char *hr_duration_print(double seconds, char text[HR_COUNT_BYTES])
+{
+    const double longest = 1e15;
+    char count[HR_COUNT_BYTES];
+    if (!(seconds >= 0 && seconds < longest)) {
+        snprintf(text, HR_COUNT_BYTES, "?");
+        return text;
+    }
+    const long long whole = llround(seconds), minutes = llround(seconds / 60),
+                    hours = llround(seconds / 3600);
+    if (seconds > 0 && seconds < 1) snprintf(text, HR_COUNT_BYTES, "%.4g ms", 1e3 * seconds);
+    else if (whole < 120) snprintf(text, HR_COUNT_BYTES, "%.4g s", seconds);
+    else if (whole < 3600)
+        snprintf(text, HR_COUNT_BYTES, "%lld min %lld s", whole / 60, whole % 60);
+    else if (minutes < 2 * 24 * 60)
+        snprintf(text, HR_COUNT_BYTES, "%lld h %lld min", minutes / 60, minutes % 60);
+    else
+        snprintf(text, HR_COUNT_BYTES, "%s days %lld h", hr_count_print(hours / 24, count),
+                 hours % 24);
+    return text;
+}

@@ -3,6 +3,7 @@
  * most important lines first, the strategy as YAML last. */
 #include "report/explain.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,18 +81,22 @@ const char *hr_explain_certificate(const hr_plan_answer *answer)
 static void put_time(hr_writer *writer, const hr_style *style, const hr_config *config,
                      const hr_plan_answer *answer)
 {
-    char tokens[HR_COUNT_BYTES];
+    char tokens[HR_COUNT_BYTES], step[HR_COUNT_BYTES], stop[HR_COUNT_BYTES];
     const double rate = (double)(config->train.batch * config->train.seq_len) /
                         answer->step_seconds;
-    hr_put(writer, "\n%sspeed%s\n  %.4g s per step, %s tokens/s, %s\n", style->title, style->plain,
-           answer->step_seconds, hr_count_print((int64_t)(rate + 0.5), tokens), answer->times);
+    hr_put(writer, "\n%sspeed%s\n  %s per step, %s tokens/s, %s\n", style->title, style->plain,
+           hr_duration_print(answer->step_seconds, step),
+           hr_count_print((int64_t)(rate + 0.5), tokens), answer->times);
     if (!strncmp(answer->times, "estimated", 9))
         hr_put(writer, "  headroom calibrate measures this machine for better estimates\n");
-    hr_put(writer, "  SIGTERM saves and exits within %.*f s (disk at %.0f MB/s)\n",
-           answer->stop_seconds < 10, answer->stop_seconds, 1e-6 * answer->disk_rate);
+    const double digits = answer->stop_seconds < 10 ? 10 : 1; /* 8.5 s, 12 s: an upper limit */
+    hr_duration_print(ceil(answer->stop_seconds * digits) / digits, stop);
+    hr_put(writer, "  SIGTERM saves and exits within %s, with a disk that writes %.0f MB/s\n", stop,
+           1e-6 * answer->disk_rate);
     hr_put(writer, "  strategy: %s", hr_explain_certificate(answer));
     if (answer->bound_seconds > 0 && answer->step_seconds > answer->bound_seconds * (1 + 1e-6))
-        hr_put(writer, "; no strategy takes less than %.4g s per step", answer->bound_seconds);
+        hr_put(writer, "; no strategy takes less than %s per step",
+               hr_duration_print(answer->bound_seconds, step));
     hr_put(writer, "\n");
 }
 

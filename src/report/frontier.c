@@ -327,7 +327,7 @@ static void put_at_once(const hr_largest *a, hr_writer *w)
 
 void hr_largest_print(const hr_largest *a, hr_writer *w)
 {
-    char size[64];
+    char size[64], time[HR_COUNT_BYTES];
     const char *key = a->key->name;
     if (a->cut) {
         hr_put(w, "%s=%lld fits; ", key, (long long)a->value);
@@ -347,18 +347,20 @@ void hr_largest_print(const hr_largest *a, hr_writer *w)
     hr_put(w, "\n");
     if (*a->reason) hr_put(w, "  %s\n", a->reason);
     if (a->value < 0) return;
-    hr_put(w, "\nfastest plan with %s=%lld: %s, %.4g s per step\n", key, (long long)a->value,
-           hr_bytes_print(a->plan.process_bytes, size), a->plan.step_seconds);
+    hr_put(w, "\nfastest plan with %s=%lld: %s, %s per step\n", key, (long long)a->value,
+           hr_bytes_print(a->plan.process_bytes, size),
+           hr_duration_print(a->plan.step_seconds, time));
     hr_put(w, "  memory saved by: %s\n", a->plan.words);
 }
 
 static void put_budget(hr_writer *w, const char *what, const hr_plan_point *p,
                        const hr_plan_point *fastest)
 {
-    char size[64], rate[HR_COUNT_BYTES];
+    char size[64], rate[HR_COUNT_BYTES], time[HR_COUNT_BYTES];
     hr_put(w, "%s\n  --budget %lld  %s\n", what, (long long)p->process_bytes,
            hr_bytes_print(p->process_bytes, size));
-    hr_put(w, "  %.4g s per step, %s tokens/s, %.1f %% slower than the fastest\n", p->step_seconds,
+    hr_put(w, "  %s per step, %s tokens/s, %.1f %% slower than the fastest\n",
+           hr_duration_print(p->step_seconds, time),
            hr_count_print((int64_t)(p->tokens_per_second + 0.5), rate),
            100 * (p->step_seconds / fastest->step_seconds - 1));
     hr_put(w, "  memory saved by: %s\n", p->words);
@@ -367,7 +369,7 @@ static void put_budget(hr_writer *w, const char *what, const hr_plan_point *p,
 
 void hr_smallest_print(const hr_smallest *a, hr_writer *w)
 {
-    char what[128], size[64];
+    char what[128], size[64], time[HR_COUNT_BYTES];
     if (a->named) {
         hr_put(w, "memory.strategy is set: there is only this plan\n");
         put_budget(w, "its budget", &a->least, &a->fastest);
@@ -378,6 +380,7 @@ void hr_smallest_print(const hr_smallest *a, hr_writer *w)
              "\nsmallest budget that is at most %.4g %% slower than the fastest plan",
              100 * a->slowdown);
     put_budget(w, what, &a->within, &a->fastest);
-    hr_put(w, "\nfastest plan: %s, %.4g s per step\nspeed: %s\n",
-           hr_bytes_print(a->fastest.process_bytes, size), a->fastest.step_seconds, a->times);
+    hr_put(w, "\nfastest plan: %s, %s per step\nspeed: %s\n",
+           hr_bytes_print(a->fastest.process_bytes, size),
+           hr_duration_print(a->fastest.step_seconds, time), a->times);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report/refusal.c - prints how much memory is missing, and which changes make a run fit. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,14 +35,17 @@ typedef struct {
 static change_row row_of(const hr_plan_change *change, int64_t largest)
 {
     change_row row;
+    char time[HR_COUNT_BYTES];
     hr_count_print(change->bytes, row.needs);
     hr_size_print(change->bytes, largest, row.size);
     hr_count_print(change->gained_bytes, row.gained);
     if (change->changes_mathematics)
         snprintf(row.price, sizeof row.price, "%s; a different training result", change->price);
     else
-        snprintf(row.price, sizeof row.price, "%+.3g s per step%s%s", change->seconds_lost,
-                 *change->price ? ", " : "", change->price);
+        snprintf(row.price, sizeof row.price, "%c%s per step%s%s",
+                 change->seconds_lost < 0 ? '-' : '+',
+                 hr_duration_print(fabs(change->seconds_lost), time), *change->price ? ", " : "",
+                 change->price);
     return row;
 }
 
@@ -70,8 +74,9 @@ static void put_table(hr_writer *writer, const hr_plan_change *changes, int32_t 
 static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
                         const hr_plan_details *details, int64_t beside)
 {
-    char left[HR_COUNT_BYTES];
+    char left[HR_COUNT_BYTES], time[HR_COUNT_BYTES];
     hr_count_print(answer->minimum_bytes + beside, left);
+    hr_duration_print(answer->step_seconds, time);
     if (details->change_count) {
         const bool pairs = strchr(details->changes[0].what, ' ') != NULL;
         hr_put(writer, "\n%schanges that make it fit%s, cheapest first%s\n", style->title,
@@ -79,13 +84,12 @@ static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_
         put_table(writer, details->changes, details->change_count);
     } else hr_put(writer, "\nno change of one or two keys was found that makes it fit\n");
     if (beside) /* a budget does not make a machine larger */
-        hr_put(
-            writer,
-            "  or free memory until %s bytes are available: the smallest plan, %.3g s per step\n",
-            left, answer->step_seconds);
+        hr_put(writer,
+               "  or free memory until %s bytes are available: the smallest plan, %s per step\n",
+               left, time);
     else
-        hr_put(writer, "  --budget %lld  the smallest plan of this recipe, %.3g s per step\n",
-               (long long)answer->minimum_bytes, answer->step_seconds);
+        hr_put(writer, "  --budget %lld  the smallest plan of this recipe, %s per step\n",
+               (long long)answer->minimum_bytes, time);
 }
 
 void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,

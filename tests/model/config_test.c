@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config_test.c - the table of keys, sizes, and the checks. */
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -426,6 +427,33 @@ static void sizes_of_one_table_have_one_unit_and_none_is_shown_as_zero(void **st
     assert_string_equal(hr_count_print(1000, text), "1,000");
 }
 
+static void durations_have_the_two_units_that_matter(void **state)
+{
+    static const struct {
+        double seconds;
+        const char *text;
+    } cases[] = {
+        { 0, "0 s" },
+        { 0.78521, "785.2 ms" },
+        { 3.0911, "3.091 s" },
+        { 119.4, "119.4 s" },
+        { 119.6, "2 min 0 s" },
+        { 754, "12 min 34 s" },
+        { 3599.7, "1 h 0 min" },
+        { 12000, "3 h 20 min" },
+        { 172799, "2 days 0 h" },
+        { 1.6e6, "18 days 12 h" },
+        { 1.622e9, "18,773 days 4 h" },
+        { 1e15, "?" },
+        { -1, "?" },
+        { NAN, "?" },
+    };
+    (void)state;
+    char text[HR_COUNT_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(hr_duration_print(cases[i].seconds, text), cases[i].text);
+}
+
 static void the_check_names_both_numbers(void **state)
 {
     (void)state;
@@ -554,6 +582,7 @@ int main(void)
         cmocka_unit_test(sizes_are_read_exactly),
         cmocka_unit_test(sizes_are_printed_exactly_with_a_unit_that_suits_them),
         cmocka_unit_test(sizes_of_one_table_have_one_unit_and_none_is_shown_as_zero),
+        cmocka_unit_test(durations_have_the_two_units_that_matter),
         cmocka_unit_test(the_check_names_both_numbers),
         cmocka_unit_test(a_405b_model_with_a_million_tokens_is_accepted),
         cmocka_unit_test(the_documented_table_equals_the_code),
