@@ -18,11 +18,10 @@ static double share(int64_t part, int64_t whole)
     return whole ? 100 * (double)part / (double)whole : 0;
 }
 
-static void put_line(hr_writer *writer, const char *name, int64_t bytes, int64_t largest,
-                     const char *why)
+static void put_line(hr_writer *writer, const char *name, int64_t bytes, const char *why)
 {
     hr_put(writer, "  %-26s", name);
-    hr_label_put_bytes(writer, bytes, largest);
+    hr_label_put_bytes(writer, bytes);
     hr_put(writer, "%s%s\n", *why ? "  " : "", why);
 }
 
@@ -105,8 +104,7 @@ static void put_machine(hr_writer *writer, const hr_config *config, const hr_pla
 {
     if (!config->memory.budget || !answer->memory_bytes) return;
     if (answer->available_bytes <= answer->memory_bytes) return;
-    put_line(writer, "memory of this machine", answer->memory_bytes, answer->process_bytes,
-             "less than the budget");
+    put_line(writer, "memory of this machine", answer->memory_bytes, "less than the budget");
     if (answer->process_bytes + answer->kernel_bytes > answer->memory_bytes)
         hr_put(writer, "  note: the plan needs more memory than this machine has: headroom train "
                        "refuses it here\n");
@@ -115,22 +113,21 @@ static void put_machine(hr_writer *writer, const hr_config *config, const hr_pla
 static void put_answer(hr_writer *writer, const hr_style *style, const hr_config *config,
                        const hr_plan_answer *answer)
 {
-    const int64_t most = answer->process_bytes;
     const char *room = answer->available_bytes == answer->machine_bytes
                            ? "memory of this machine"
                            : "available on this machine";
     hr_put(writer, "\n%sfits%s\n", style->good, style->plain);
-    put_line(writer, "process memory", answer->process_bytes, most, "peak RSS");
-    put_line(writer, config->memory.budget ? "budget" : room, answer->available_bytes, most, "");
-    put_line(writer, "margin", answer->available_bytes - answer->process_bytes, most, "");
+    put_line(writer, "process memory", answer->process_bytes, "peak RSS");
+    put_line(writer, config->memory.budget ? "budget" : room, answer->available_bytes, "");
+    put_line(writer, "margin", answer->available_bytes - answer->process_bytes, "");
     put_machine(writer, config, answer);
     char smallest[64];
     snprintf(smallest, sizeof smallest, "slower, use --budget %lld",
              (long long)answer->minimum_bytes);
     if (answer->minimum_bytes)
-        put_line(writer, "smallest plan", answer->minimum_bytes, most,
+        put_line(writer, "smallest plan", answer->minimum_bytes,
                  answer->minimum_bytes == answer->process_bytes ? "this one" : smallest);
-    put_line(writer, "page tables and cache", answer->kernel_bytes, most,
+    put_line(writer, "page tables and cache", answer->kernel_bytes,
              "kernel memory, not part of RSS");
     put_time(writer, style, config, answer);
 }
@@ -142,7 +139,7 @@ static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *
     char what[HR_PLAN_NAME_BYTES], why[HR_PLAN_NAME_BYTES];
     hr_put(writer, "\n%sdisk, with --out%s\n", style->title, style->plain);
     const int64_t all = disk->checkpoints * disk->checkpoint_bytes;
-    put_line(writer, "one checkpoint", disk->checkpoint_bytes, all, "weights, optimizer states");
+    put_line(writer, "one checkpoint", disk->checkpoint_bytes, "weights, optimizer states");
     snprintf(what, sizeof what, "%lld checkpoint%s", (long long)disk->checkpoints,
              disk->checkpoints == 1 ? "" : "s");
     snprintf(why, sizeof why, "keep_last=%lld and one in progress",
@@ -150,10 +147,10 @@ static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *
     if (disk->every_steps)
         snprintf(why, sizeof why, "and one more every %lld steps (train.keep_every)",
                  (long long)disk->every_steps);
-    put_line(writer, what, all, all, why);
+    put_line(writer, what, all, why);
     snprintf(why, sizeof why, "at most, for %lld steps", (long long)disk->steps);
-    put_line(writer, "logs", disk->log_bytes, all, disk->steps ? why : "at most, per step");
-    if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, all, "at most");
+    put_line(writer, "logs", disk->log_bytes, disk->steps ? why : "at most, per step");
+    if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, "at most");
 }
 
 static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_details *details,
@@ -173,19 +170,19 @@ static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_de
 /* Prints the arena size, its distance from the floor, and the proven bound. */
 static void put_packing(hr_writer *writer, const hr_plan_answer *answer)
 {
-    const int64_t open = answer->arena_bytes - answer->bound_bytes, most = answer->arena_bytes;
+    const int64_t open = answer->arena_bytes - answer->bound_bytes;
     char gap[HR_PLAN_NAME_BYTES], digits[HR_COUNT_BYTES];
     hr_count_print(answer->arena_bytes - answer->floor_bytes, digits);
-    put_line(writer, "floor", answer->floor_bytes, most, "sum of the above: no arena is smaller");
+    put_line(writer, "floor", answer->floor_bytes, "sum of the above: no arena is smaller");
     if (!strcmp(answer->packing, "at floor")) snprintf(gap, sizeof gap, "equals the floor");
     else
         snprintf(gap, sizeof gap, "%s bytes above the floor; %s", digits,
                  !strcmp(answer->packing, "proven") ? "proven smallest" : "not proven smallest");
-    put_line(writer, "arena", answer->arena_bytes, most, gap);
+    put_line(writer, "arena", answer->arena_bytes, gap);
     if (strcmp(answer->packing, "open") != 0) return;
     snprintf(gap, sizeof gap, "proven lower bound; gap %s bytes, %.3f %%",
              hr_count_print(open, digits), share(open, answer->bound_bytes));
-    put_line(writer, "arena, lower bound", answer->bound_bytes, most, gap);
+    put_line(writer, "arena, lower bound", answer->bound_bytes, gap);
 }
 
 static void put_peak(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
@@ -198,28 +195,21 @@ static void put_peak(hr_writer *writer, const hr_style *style, const hr_plan_ans
     for (int32_t i = 0; i < details->part_count; i++) {
         const hr_plan_part *part = &details->parts[i];
         hr_put(writer, "  %-26s", part->name);
-        hr_label_put_bytes(writer, part->bytes, answer->arena_bytes);
+        hr_label_put_bytes(writer, part->bytes);
         hr_put(writer, "  %4.1f %%  %s\n", share(part->bytes, answer->floor_bytes), part->why);
     }
     put_packing(writer, answer);
 }
 
-static int64_t largest_of(const hr_plan_part *parts, int32_t count)
-{
-    int64_t most = 0;
-    for (int32_t i = 0; i < count; i++) most = hr_max(most, parts[i].bytes);
-    return most;
-}
-
 static void put_parts(hr_writer *writer, const hr_style *style, const char *title,
-                      const hr_plan_part *parts, int32_t count, int64_t largest)
+                      const hr_plan_part *parts, int32_t count)
 {
     int64_t columns = 26; /* full names, aligned */
     for (int32_t i = 0; i < count; i++) columns = hr_max(columns, (int64_t)strlen(parts[i].name));
     if (count) hr_put(writer, "\n%s%s%s\n", style->title, title, style->plain);
     for (int32_t i = 0; i < count; i++) {
         hr_put(writer, "  %-*s", (int)columns, parts[i].name);
-        hr_label_put_bytes(writer, parts[i].bytes, largest);
+        hr_label_put_bytes(writer, parts[i].bytes);
         hr_put(writer, "%s%s\n", *parts[i].why ? "  " : "", parts[i].why);
     }
 }
@@ -262,13 +252,12 @@ void hr_explain_plan(const hr_config *config, const hr_plan_answer *answer,
     put_curve(writer, &style, details, blocks);
     put_peak(writer, &style, answer, details);
     put_parts(writer, &style, "largest tensors at the peak", details->largest,
-              details->largest_count, largest_of(details->largest, details->largest_count));
+              details->largest_count);
     put_removals(writer, &style, answer, details);
     put_parts(writer, &style, "peak of live tensors by phase", details->phases,
-              details->phase_count, largest_of(details->phases, details->phase_count));
-    put_parts(writer, &style, "process memory", details->lines, details->line_count,
-              answer->process_bytes);
-    put_line(writer, "total", answer->process_bytes, answer->process_bytes, "");
+              details->phase_count);
+    put_parts(writer, &style, "process memory", details->lines, details->line_count);
+    put_line(writer, "total", answer->process_bytes, "");
     hr_put(writer, "\n%sstrategy%s (as a YAML file: memory.strategy=FILE)\n", style.title,
            style.plain);
     put_indented(writer, answer->strategy);

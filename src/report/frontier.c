@@ -12,13 +12,6 @@
 
 /* ---- words */
 
-static void put_size(hr_writer *w, int64_t bytes)
-{
-    const double GiB = 1073741824.0, MiB = 1048576.0;
-    if (bytes >= GiB) hr_put(w, "%.4g GiB", (double)bytes / GiB);
-    else hr_put(w, "%.4g MiB", (double)bytes / MiB);
-}
-
 static void put_cut(hr_writer *w, const char *what, int64_t cut, const char *unit)
 {
     char count[HR_COUNT_BYTES];
@@ -103,8 +96,7 @@ static void put_table(const hr_frontier *f, hr_writer *w)
         const hr_plan_point *p = &f->points[i];
         char bytes[HR_COUNT_BYTES], size[HR_COUNT_BYTES], rate[HR_COUNT_BYTES];
         hr_put(w, "%c%19s %12s %11s %7.1f %%  %s\n", is_beyond(f, p) ? '>' : ' ',
-               hr_count_print(p->process_bytes, bytes),
-               hr_size_print(p->process_bytes, f->points[f->count - 1].process_bytes, size),
+               hr_count_print(p->process_bytes, bytes), hr_size_print(p->process_bytes, size),
                hr_count_print((int64_t)(p->tokens_per_second + 0.5), rate),
                100 * p->tokens_per_second / fastest_of(f), p->words);
     }
@@ -172,11 +164,10 @@ static void put_plot(const hr_frontier *f, int32_t columns, hr_writer *w)
         if (r % 7 == 0) hr_put(w, "%*.5g |%.*s\n", LABEL_COLUMNS - 1, value, end, cells[r]);
         else hr_put(w, "%*s |%.*s\n", LABEL_COLUMNS - 1, "", end, cells[r]);
     }
-    char line[PLOT_COLUMNS_MOST + 1], left[32], right[32];
+    char line[PLOT_COLUMNS_MOST + 1], left[HR_COUNT_BYTES], right[HR_COUNT_BYTES];
     memset(line, '-', sizeof line);
-    hr_writer l = { left, sizeof left }, r = { right, sizeof right };
-    put_size(&l, f->points[0].process_bytes);
-    put_size(&r, f->points[f->count - 1].process_bytes);
+    hr_size_print(f->points[0].process_bytes, left);
+    hr_size_print(f->points[f->count - 1].process_bytes, right);
     hr_put(w, "%*s +%.*s\n", LABEL_COLUMNS - 1, "", width, line);
     hr_put(w, "%*s  %s%*s\n", LABEL_COLUMNS - 1, "", left, width - (int)strlen(left), right);
 }
@@ -217,8 +208,8 @@ static void draw_axes(const frame *at, hr_writer *w)
         hr_put(w, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", x, TOP, HEIGHT - BOTTOM);
         hr_put(w, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">", x, HEIGHT - BOTTOM + 18,
                i == 4 ? "end" : "middle");
-        put_size(w, (int64_t)bytes);
-        hr_put(w, "</text>\n");
+        char size[HR_COUNT_BYTES];
+        hr_put(w, "%s</text>\n", hr_size_print((int64_t)bytes, size));
         if (at->right <= at->left) return;
     }
 }
@@ -276,7 +267,7 @@ static void put_value(hr_writer *w, int columns, const char *key, int64_t value,
         return;
     }
     hr_put(w, "needs at least");
-    hr_label_put_bytes(w, bytes, bytes);
+    hr_label_put_bytes(w, bytes);
     hr_put(w, "\n");
 }
 
@@ -343,7 +334,7 @@ void hr_largest_print(const hr_largest *a, hr_writer *w)
     if (a->next >= 0) put_value(w, columns, key, a->next, a->next_bytes);
     if (a->beyond >= 0) put_value(w, columns, key, a->beyond, a->beyond_bytes);
     hr_put(w, "  %-*s  %-14s", columns, "available", "");
-    hr_label_put_bytes(w, a->available_bytes, a->available_bytes);
+    hr_label_put_bytes(w, a->available_bytes);
     hr_put(w, "\n");
     if (*a->reason) hr_put(w, "  %s\n", a->reason);
     if (a->value < 0) return;

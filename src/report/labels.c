@@ -153,9 +153,9 @@ void hr_label_tensor(const hr_tensor *tensor, char text[HR_PLAN_NAME_BYTES])
     hr_put(&writer, "%s%s", gradient ? "gradient of " : "", tensor->name + 2 * gradient);
 }
 
-void hr_label_put_bytes(hr_writer *writer, int64_t bytes, int64_t largest)
+void hr_label_put_bytes(hr_writer *writer, int64_t bytes)
 {
     char count[HR_COUNT_BYTES], size[HR_COUNT_BYTES];
     hr_put(writer, "%*s  %12s", HR_WORDS_BYTES_COLUMNS, hr_count_print(bytes, count),
-           hr_size_print(bytes, largest, size));
+           hr_size_print(bytes, size));
 }

@@ -18,8 +18,7 @@ int32_t hr_label_section(const hr_program *program, int32_t step);
 
 enum { HR_WORDS_BYTES_COLUMNS = 21 };
 
-/* Prints exact bytes, right-aligned in HR_WORDS_BYTES_COLUMNS, and the size in the unit that suits
- * `largest`, the largest number of the table. */
-void hr_label_put_bytes(hr_writer *writer, int64_t bytes, int64_t largest);
+/* Prints exact bytes, right-aligned in HR_WORDS_BYTES_COLUMNS, and hr_size_print of them. */
+void hr_label_put_bytes(hr_writer *writer, int64_t bytes);
 
 #endif

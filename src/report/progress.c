@@ -21,8 +21,8 @@ hr_progress hr_progress_begin(int fd)
 
 int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BYTES])
 {
-    const double mebibyte = 1048576.0;
-    char left[HR_COUNT_BYTES], loss[48] = "no targets", rate[HR_COUNT_BYTES];
+    char left[HR_COUNT_BYTES], used[HR_COUNT_BYTES], planned[HR_COUNT_BYTES],
+        loss[48] = "no targets", rate[HR_COUNT_BYTES];
     hr_duration_print(floor(line->seconds_left), left);
     if (!line->no_targets)
         snprintf(loss, sizeof loss, fabs(line->loss) < 1e9 ? "loss %.4f" : "loss %.4g", line->loss);
@@ -30,10 +30,9 @@ int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BY
     const bool counted = tokens >= 0 && tokens < 1e15;
     hr_count_print(counted ? (int64_t)(tokens + 0.5) : 0, rate);
     const int32_t length = snprintf(
-        text, HR_PROGRESS_BYTES,
-        "step %lld/%lld  %s  %s tokens/s  %s left  memory %.1f of %.1f MiB", (long long)line->step,
-        (long long)line->steps, loss, rate, left, (double)line->used_bytes / mebibyte,
-        (double)line->planned_bytes / mebibyte);
+        text, HR_PROGRESS_BYTES, "step %lld/%lld  %s  %s tokens/s  %s left  memory %s of %s",
+        (long long)line->step, (long long)line->steps, loss, rate, left,
+        hr_size_print(line->used_bytes, used), hr_size_print(line->planned_bytes, planned));
     return (int32_t)hr_min(length, HR_PROGRESS_BYTES - 1);
 }
 

@@ -10,11 +10,10 @@
 #include "report/labels.h"
 #include "report/style.h"
 
-static void put_line(hr_writer *writer, const char *name, int64_t bytes, int64_t largest,
-                     const char *why)
+static void put_line(hr_writer *writer, const char *name, int64_t bytes, const char *why)
 {
     hr_put(writer, "  %-28s", name);
-    hr_label_put_bytes(writer, bytes, largest);
+    hr_label_put_bytes(writer, bytes);
     hr_put(writer, "%s%s\n", *why ? "  " : "", why);
 }
 
@@ -32,12 +31,12 @@ typedef struct {
         price[HR_PLAN_NAME_BYTES + 32];
 } change_row;
 
-static change_row row_of(const hr_plan_change *change, int64_t largest)
+static change_row row_of(const hr_plan_change *change)
 {
     change_row row;
     char time[HR_COUNT_BYTES];
     hr_count_print(change->bytes, row.needs);
-    hr_size_print(change->bytes, largest, row.size);
+    hr_size_print(change->bytes, row.size);
     hr_count_print(change->gained_bytes, row.gained);
     if (change->changes_mathematics)
         snprintf(row.price, sizeof row.price, "%s; a different training result", change->price);
@@ -53,11 +52,9 @@ static change_row row_of(const hr_plan_change *change, int64_t largest)
 static void put_table(hr_writer *writer, const hr_plan_change *changes, int32_t count)
 {
     static const char needs[] = "needs", gained[] = "saves";
-    int64_t largest = 0;
     size_t what_columns = 0, needs_columns = sizeof needs - 1, gained_columns = sizeof gained - 1;
     for (int32_t i = 0; i < count; i++) {
-        largest = hr_max(largest, changes[i].bytes);
-        const change_row row = row_of(&changes[i], largest);
+        const change_row row = row_of(&changes[i]);
         what_columns = hr_max(what_columns, strlen(changes[i].what));
         needs_columns = hr_max(needs_columns, strlen(row.needs));
         gained_columns = hr_max(gained_columns, strlen(row.gained));
@@ -65,7 +62,7 @@ static void put_table(hr_writer *writer, const hr_plan_change *changes, int32_t 
     hr_put(writer, "  %-*s  %*s%14s  %*s  %s\n", (int)what_columns, "", (int)needs_columns, needs,
            "", (int)gained_columns, gained, "cost");
     for (int32_t i = 0; i < count; i++) {
-        const change_row row = row_of(&changes[i], largest);
+        const change_row row = row_of(&changes[i]);
         hr_put(writer, "  %-*s  %*s  %12s  %*s  %s\n", (int)what_columns, changes[i].what,
                (int)needs_columns, row.needs, row.size, (int)gained_columns, row.gained, row.price);
     }
@@ -101,14 +98,12 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     hr_put(writer, "%sdoes not fit%s\n", style.bad, style.plain);
     /* A budget is for the process; the machine also needs memory for the kernel. */
     const int64_t beside = config->memory.budget ? 0 : answer->kernel_bytes;
-    const int64_t most = hr_max(answer->minimum_bytes, answer->available_bytes);
-    put_line(writer, "needs at least", answer->minimum_bytes, most, "");
-    if (beside) put_line(writer, "page tables and cache", beside, most, "kernel memory");
-    put_line(writer, beside ? "available on this machine" : "budget", answer->available_bytes, most,
-             "");
-    put_line(writer, "missing", answer->minimum_bytes + beside - answer->available_bytes, most, "");
-    if (line) put_line(writer, "largest part of the process", line->bytes, most, line->name);
-    if (part) put_line(writer, "largest part of the arena", part->bytes, most, part->name);
+    put_line(writer, "needs at least", answer->minimum_bytes, "");
+    if (beside) put_line(writer, "page tables and cache", beside, "kernel memory");
+    put_line(writer, beside ? "available on this machine" : "budget", answer->available_bytes, "");
+    put_line(writer, "missing", answer->minimum_bytes + beside - answer->available_bytes, "");
+    if (line) put_line(writer, "largest part of the process", line->bytes, line->name);
+    if (part) put_line(writer, "largest part of the arena", part->bytes, part->name);
     if (details->alone.bytes) {
         char digits[HR_COUNT_BYTES];
         hr_put(writer, "\n  %s%s alone: %s bytes, more than the budget whatever else changes%s\n",

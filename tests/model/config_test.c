@@ -409,19 +409,21 @@ static void sizes_are_printed_exactly_with_a_unit_that_suits_them(void **state)
                         "-9,223,372,036,854,775,808 bytes (-8,589,934,592.0 GiB)");
 }
 
-static void sizes_of_one_table_have_one_unit_and_none_is_shown_as_zero(void **state)
+static void a_size_has_one_form_wherever_it_is_printed(void **state)
 {
     (void)state;
     char text[HR_COUNT_BYTES];
     const int64_t gib = INT64_C(1) << 30, mib = 1 << 20;
-    assert_string_equal(hr_size_print(20 * gib, 20 * gib, text), "20.0 GiB");
-    assert_string_equal(hr_size_print(mib, 20 * gib, text), "<0.1 GiB");
-    assert_string_equal(hr_size_print(mib, 10 * gib - 1, text), "1.0 MiB");
-    assert_string_equal(hr_size_print(10 * gib - 1, 10 * gib - 1, text), "10,240.0 MiB");
-    assert_string_equal(hr_size_print(64, 10 * mib, text), "<0.1 MiB");
-    assert_string_equal(hr_size_print(64, mib - 1, text), "0.1 KiB");
-    assert_string_equal(hr_size_print(0, mib - 1, text), "0.0 KiB");
-    assert_string_equal(hr_size_print(-mib, gib, text), "-1.0 MiB");
+    assert_string_equal(hr_size_print(20 * gib, text), "20.0 GiB");
+    assert_string_equal(hr_size_print(10 * gib - 1, text), "10,240.0 MiB");
+    assert_string_equal(hr_size_print(mib, text), "1.0 MiB");
+    assert_string_equal(hr_size_print(mib - 1, text), "1,024.0 KiB");
+    assert_string_equal(hr_size_print(1023, text), "1.0 KiB");
+    assert_string_equal(hr_size_print(0, text), "0.0 KiB");
+    assert_string_equal(hr_size_print(-mib, text), "-1.0 MiB");
+    assert_string_equal(hr_size_print(64, text), "0.1 KiB");
+    assert_string_equal(hr_size_print(16, text), "<0.1 KiB");
+    assert_string_equal(hr_size_print(INT64_MIN, text), "-8,589,934,592.0 GiB");
     assert_string_equal(hr_count_print(INT64_MIN, text), "-9,223,372,036,854,775,808");
     assert_string_equal(hr_count_print(-100, text), "-100");
     assert_string_equal(hr_count_print(1000, text), "1,000");
@@ -581,7 +583,7 @@ int main(void)
         cmocka_unit_test(a_path_of_1023_bytes_is_taken_and_of_1024_refused),
         cmocka_unit_test(sizes_are_read_exactly),
         cmocka_unit_test(sizes_are_printed_exactly_with_a_unit_that_suits_them),
-        cmocka_unit_test(sizes_of_one_table_have_one_unit_and_none_is_shown_as_zero),
+        cmocka_unit_test(a_size_has_one_form_wherever_it_is_printed),
         cmocka_unit_test(durations_have_the_two_units_that_matter),
         cmocka_unit_test(the_check_names_both_numbers),
         cmocka_unit_test(a_405b_model_with_a_million_tokens_is_accepted),

@@ -54,8 +54,8 @@ static void the_line_has_every_figure(void **state)
     const int32_t length = hr_progress_print(&middle, text);
     assert_int_equal(length, strlen(text));
     assert_string_equal(text,
-                        "step 40/300  loss 3.2500  18,401 tokens/s  83 s left  memory 59.1 of 60.0 "
-                        "MiB");
+                        "step 40/300  loss 3.2500  18,401 tokens/s  83 s left  memory 59.1 MiB "
+                        "of 60.0 MiB");
 }
 
 static void extreme_figures_fit_the_line(void **state)
