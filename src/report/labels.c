@@ -95,6 +95,22 @@ static const char *role_of(const hr_param *param)
     return param->external_name;
 }
 
+const char *hr_label_intermediate(hr_intermediate intermediate)
+{
+    static const char *const names[HR_INTERMEDIATES] = {
+        [HR_INTERMEDIATE_NORM] = "norm outputs",
+        [HR_INTERMEDIATE_Q] = "queries",
+        [HR_INTERMEDIATE_K] = "keys",
+        [HR_INTERMEDIATE_V] = "values",
+        [HR_INTERMEDIATE_ATTENTION] = "attention outputs",
+        [HR_INTERMEDIATE_MID] = "MLP inputs",
+        [HR_INTERMEDIATE_GATE] = "MLP gates",
+        [HR_INTERMEDIATE_UP] = "MLP pre-activations",
+        [HR_INTERMEDIATE_ACTIVATION] = "MLP activations",
+    };
+    return names[intermediate] ? names[intermediate] : "layer inputs";
+}
+
 int32_t hr_label_section(const hr_program *program, int32_t step)
 {
     int32_t section = program->steps[step].loop;

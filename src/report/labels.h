@@ -13,6 +13,9 @@ void hr_label_step(const hr_program *program, int32_t step, char text[HR_PLAN_NA
 /* Full name of a tensor, with its layer if the name does not include it: "layer 3 up". */
 void hr_label_tensor(const hr_tensor *tensor, char text[HR_PLAN_NAME_BYTES]);
 
+/* Name of an activation of a layer in the plural: "norm outputs". */
+const char *hr_label_intermediate(hr_intermediate intermediate);
+
 /* Section of a step: a child loop of the run. */
 int32_t hr_label_section(const hr_program *program, int32_t step);
 

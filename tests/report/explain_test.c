@@ -15,6 +15,7 @@
 #include "plan/lifetimes.h"
 #include "report/details.h"
 #include "report/explain.h"
+#include "report/frontier.h"
 #include "report/labels.h"
 #include "report/listing.h"
 #include "support/random_config.h"
@@ -359,6 +360,32 @@ static void the_longest_names_are_not_truncated(void **state)
     free(e.memory);
 }
 
+/* Every setting saves memory, and no two activations are recomputed in equally many layers. */
+static void the_longest_summary_of_a_strategy_is_not_truncated(void **state)
+{
+    enum { LAYERS = 4096 };
+    static hr_intermediates recompute_set[LAYERS];
+    static const char end[] =
+        "MLP activations in 4094 of 4096 layers; gradient release (backward runs twice, for the "
+        "gradient norm)";
+    char words[HR_POINT_WORDS_BYTES];
+    hr_strategy strategy;
+    hr_config config = preset("llama-134m", LAYERS, recompute_set, &strategy);
+    (void)state;
+    config.train.batch = strategy.micro_batch = 16777216;
+    strategy.loss_chunk = strategy.mlp_tile = INT64_C(1) << 40;
+    strategy.attention_tile = 16777216;
+    strategy.consume = true;
+    for (int32_t l = 1; l < LAYERS - 1; l++) recompute_set[l] = (1u << HR_INTERMEDIATES) - 1;
+    hr_frontier_words(&config, &strategy, words);
+    assert_string_equal(words + strlen(words) - strlen(end), end);
+    recompute_set[0] = recompute_set[LAYERS - 1] = 1u << HR_INTERMEDIATE_NORM;
+    recompute_set[LAYERS - 1] |= 1u << HR_INTERMEDIATE_Q;
+    hr_frontier_words(&config, &strategy, words);
+    assert_non_null(strstr(words, "; recompute norm outputs in every layer, queries in 4095, keys "
+                                  "in 4094, "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +397,7 @@ int main(void)
         cmocka_unit_test(steps_are_named_by_what_they_do),
         cmocka_unit_test(a_listing_shows_loops_within_loops),
         cmocka_unit_test(the_longest_names_are_not_truncated),
+        cmocka_unit_test(the_longest_summary_of_a_strategy_is_not_truncated),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
