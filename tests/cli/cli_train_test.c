@@ -103,7 +103,7 @@ static void a_missing_path_is_reported_before_planning(void **state)
     long long least = 0;
     assert_non_null(strstr(err, "; use --budget "));
     assert_int_equal(sscanf(strstr(err, "; use --budget "), "; use --budget %lld", &least), 1);
-    assert_non_null(strstr(err, ", or a change that headroom plan lists\n"));
+    assert_non_null(strstr(err, ", or look for other changes with headroom plan\n"));
     assert_int_equal(access("run", F_OK), -1);
     assert_int_equal(access("m", F_OK), -1);
     assert_int_equal(
