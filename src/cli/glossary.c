@@ -82,9 +82,8 @@ static const hr_cli_term terms[] = {
     { "preset", "A ready recipe in presets/." },
     { "process memory", "The largest resident set size (RSS) of the process, planned before it "
                         "starts." },
-    { "proven fastest within the budget",
-      "No strategy that fits is faster, by predicted step time; "
-      "the search is exact." },
+    { "proven fastest", "No strategy that fits is faster, by predicted step time; the search is "
+                        "exact." },
     { "recipe", "The YAML file with the keys of a run. headroom keys lists them." },
     { "recompute", "Computing an activation again during backward instead of saving it. Results "
                    "are bit-identical." },

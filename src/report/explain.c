@@ -36,19 +36,28 @@ static void put_initialization(hr_writer *writer, const char *text)
     hr_put(writer, "%s\n", text);
 }
 
-/* "batch 32 x 128 tokens, micro-batch 8 (4 accumulation steps), loss chunk 1,024 tokens" */
+/* "batch 32 x 128 tokens, micro-batch 8 (4 gradient accumulation steps), loss chunk full (1,024
+ * tokens)" */
 static void put_batch(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
 {
-    char chunk[HR_COUNT_BYTES], length[HR_COUNT_BYTES];
+    char batch[HR_COUNT_BYTES], length[HR_COUNT_BYTES], micro[HR_COUNT_BYTES],
+        chunk[HR_COUNT_BYTES], count[HR_COUNT_BYTES], flops[HR_COUNT_BYTES];
+    const double mega = (double)answer->flops_per_token * 1e-6;
+    if (mega < 100) snprintf(flops, sizeof flops, "%.3g", mega);
+    else hr_count_print((int64_t)(mega + 0.5), flops);
+    const bool full = answer->loss_chunk == hr_max(answer->micro_batch, 1) * config->train.seq_len;
     const int64_t turns = config->train.batch / hr_max(answer->micro_batch, 1);
-    hr_put(writer, "  batch %lld x %s tokens, micro-batch %lld", (long long)config->train.batch,
-           hr_count_print(config->train.seq_len, length), (long long)answer->micro_batch);
-    if (turns > 1) hr_put(writer, " (%lld gradient accumulation steps)", (long long)turns);
+    hr_put(writer, "  batch %s x %s tokens, micro-batch %s",
+           hr_count_print(config->train.batch, batch),
+           hr_count_print(config->train.seq_len, length),
+           hr_count_print(answer->micro_batch, micro));
+    if (turns > 1)
+        hr_put(writer, " (%s gradient accumulation steps)", hr_count_print(turns, count));
     hr_put(writer,
-           ", loss chunk %s tokens\n"
-           "  %d thread%s, CPU instructions %s; %.3f MFLOP per token, forward and backward\n",
-           hr_count_print(answer->loss_chunk, chunk), answer->threads,
-           answer->threads == 1 ? "" : "s", answer->rung, (double)answer->flops_per_token * 1e-6);
+           ", loss chunk %s%s tokens%s\n"
+           "  %d thread%s, CPU instructions %s; %s MFLOP per token, forward and backward\n",
+           full ? "full (" : "", hr_count_print(answer->loss_chunk, chunk), full ? ")" : "",
+           answer->threads, answer->threads == 1 ? "" : "s", answer->rung, flops);
 }
 
 static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
@@ -68,13 +77,23 @@ static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_
     put_batch(writer, config, answer);
 }
 
-const char *hr_explain_certificate(const hr_plan_answer *answer)
+/* What is proven about the step time: "proven fastest within the budget". */
+static void put_certificate(hr_writer *writer, const hr_config *config,
+                            const hr_plan_answer *answer)
 {
-    if (answer->bound_seconds < 0) return "given, not compared with others";
-    if (answer->bound_seconds == 0) return "fastest found, not proven";
-    return answer->step_seconds <= answer->bound_seconds * (1 + 1e-6)
-               ? "proven fastest within the budget"
-               : "fastest found within the budget";
+    char time[HR_COUNT_BYTES];
+    const bool proven = answer->step_seconds <= answer->bound_seconds * (1 + 1e-6);
+    hr_put(writer, "  strategy: ");
+    if (answer->bound_seconds < 0) hr_put(writer, "given, not compared with others\n");
+    else if (answer->bound_seconds == 0) hr_put(writer, "fastest found, not proven\n");
+    else
+        hr_put(writer, "%s within %s", proven ? "proven fastest" : "fastest found",
+               config->memory.budget ? "the budget" : "the available memory");
+    if (answer->bound_seconds <= 0) return;
+    if (!proven)
+        hr_put(writer, "; no strategy takes less than %s per step",
+               hr_duration_print(answer->bound_seconds, time));
+    hr_put(writer, "\n");
 }
 
 static void put_time(hr_writer *writer, const hr_style *style, const hr_config *config,
@@ -92,11 +111,7 @@ static void put_time(hr_writer *writer, const hr_style *style, const hr_config *
     hr_duration_print(ceil(answer->stop_seconds * digits) / digits, stop);
     hr_put(writer, "  SIGTERM saves and exits within %s, with a disk that writes %.0f MB/s\n", stop,
            1e-6 * answer->disk_rate);
-    hr_put(writer, "  strategy: %s", hr_explain_certificate(answer));
-    if (answer->bound_seconds > 0 && answer->step_seconds > answer->bound_seconds * (1 + 1e-6))
-        hr_put(writer, "; no strategy takes less than %s per step",
-               hr_duration_print(answer->bound_seconds, step));
-    hr_put(writer, "\n");
+    put_certificate(writer, config, answer);
 }
 
 /* A plan for another machine is useful, so this is only a note; `train` refuses the plan here. */
@@ -142,14 +157,14 @@ static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *
     put_line(writer, "one checkpoint", disk->checkpoint_bytes, "weights, optimizer states");
     snprintf(what, sizeof what, "%lld checkpoint%s", (long long)disk->checkpoints,
              disk->checkpoints == 1 ? "" : "s");
-    snprintf(why, sizeof why, "keep_last=%lld and one in progress",
+    snprintf(why, sizeof why, "train.keep_last=%lld and one being written",
              (long long)config->train.keep_last);
     if (disk->every_steps)
         snprintf(why, sizeof why, "and one more every %lld steps (train.keep_every)",
                  (long long)disk->every_steps);
     put_line(writer, what, all, why);
     snprintf(why, sizeof why, "at most, for %lld steps", (long long)disk->steps);
-    put_line(writer, "logs", disk->log_bytes, disk->steps ? why : "at most, per step");
+    put_line(writer, "logs", disk->log_bytes, disk->steps ? why : "at most, for each step");
     if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, "at most");
 }
 
@@ -157,14 +172,16 @@ static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_de
                       bool blocks)
 {
     if (!details->curve_count) return;
-    hr_put(writer, "\n%slive bytes over a training step%s\n", style->title, style->plain);
-    hr_curve_put(writer, details, blocks);
     int64_t most = 0;
+    char peak[HR_PLAN_NAME_BYTES + 64], step[HR_COUNT_BYTES];
     for (int32_t i = 0; i < details->phase_count; i++)
         most = hr_max(most, details->phases[i].bytes);
-    hr_put(writer, " %s\n",
-           details->curve[details->curve_peak] == most ? details->peak
-                                                       : "the peak of the run is in another phase");
+    if (details->curve[details->curve_peak] == most)
+        snprintf(peak, sizeof peak, "operation %s: %s", hr_count_print(details->peak_step, step),
+                 details->peak);
+    else snprintf(peak, sizeof peak, "the peak of the run is in another phase");
+    hr_put(writer, "\n%slive bytes during a training step%s\n", style->title, style->plain);
+    hr_curve_put(writer, details, peak, blocks);
 }
 
 /* Prints the arena size, its distance from the floor, and the proven bound. */

@@ -133,7 +133,7 @@ static void put_place(hr_writer *writer, const hr_program *program, int32_t step
     if (!training && (s->layer != HR_NONE || s->block != HR_BLOCK_NONE)) hr_put(writer, ", ");
     if (s->layer != HR_NONE) hr_put(writer, "layer %d%s", s->layer, direction);
     else if (s->block == HR_BLOCK_EMBED) hr_put(writer, "embedding%s", direction);
-    else if (s->block == HR_BLOCK_HEAD) hr_put(writer, "head%s", direction);
+    else if (s->block == HR_BLOCK_HEAD) hr_put(writer, "output head%s", direction);
     else if (training) hr_put(writer, "%s", *direction ? direction + 1 : section);
 }
 
