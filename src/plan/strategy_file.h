@@ -22,7 +22,7 @@
 #include "base/writer.h"
 #include "plan/strategy.h"
 
-/* Appends the YAML text. Adjacent layers with equal sets share one entry. Values that the family
+/* Appends the YAML text, with a comment for each key. Adjacent layers with equal sets share one entry. Values that the family
  * does not have are omitted. */
 void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_writer *writer);
 

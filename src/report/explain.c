@@ -275,7 +275,7 @@ void hr_explain_plan(const hr_config *config, const hr_plan_answer *answer,
               details->phase_count);
     put_parts(writer, &style, "process memory", details->lines, details->line_count);
     put_line(writer, "total", answer->process_bytes, "");
-    hr_put(writer, "\n%sstrategy%s (as a YAML file: memory.strategy=FILE)\n", style.title,
-           style.plain);
+    hr_put(writer, "\n%sstrategy%s (to reuse it, save it as a YAML file: memory.strategy=FILE)\n",
+           style.title, style.plain);
     put_indented(writer, answer->strategy);
 }
