@@ -51,7 +51,8 @@ static const hr_config_row rows[] = {
     TEXT(model.from, "", NULL,
          "folder with config.json and safetensors to load; unset: random weights"),
     CHOICE(model.family, "gpt_neox",
-           "needle gpt_neox llama gpt2 opt mistral qwen2 qwen3 yxanul wide", "model architecture"),
+           "needle gpt_neox llama gpt2 opt mistral qwen2 qwen3 yxanul wide",
+           "model architecture; headroom help keys explains each"),
     INTEGER(model.d_model, "128", "elements", NULL, 1, WIDTH_MAX, "width of the residual stream"),
     INTEGER(model.n_layers, "4", "layers", NULL, 1, 4096, "transformer blocks"),
     INTEGER(model.n_heads, "4", "heads", NULL, 1, WIDTH_MAX,
@@ -102,7 +103,7 @@ static const hr_config_row rows[] = {
             "llama: sliding window, the current token included"),
 
     TEXT(data.train, "", NULL,
-         "training data: files, FOLDER/ or globs; .safetensors: rows of token ids"),
+         "training data: files, DIR/ or globs; .safetensors: rows of token ids"),
     TEXT(data.valid, "", NULL,
          "validation data, or a split of data.train such as 0.5%; unset: none"),
     TEXT(data.fixed_batch, "", NULL, "safetensors file with one batch, on which every step trains"),
