@@ -31,7 +31,10 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                                  "resume although the value of this key has changed",
                                  HR_CLI_REPEATS_MAX },
     [HR_OPTION_JSON] = { "json", NULL, "print JSON instead of text" },
-    [HR_OPTION_PROGRAM] = { "program", NULL, "print the planned operations instead, one per line" },
+    [HR_OPTION_PROGRAM] = { "program", NULL,
+                            "print the planned operations instead, as outputs <- inputs; an output "
+                            "is r: rows, w: written as a whole, a: accumulated, u: updated in "
+                            "place" },
     [HR_OPTION_LARGEST] = { "largest", "KEY",
                             "print the largest value of a key, such as train.seq_len, that fits" },
     [HR_OPTION_SMALLEST] = { "smallest", NULL,

@@ -58,7 +58,7 @@ static void print_text(const hr_tokenize_train_request *request, const hr_tokeni
 {
     char planned_text[64], measured[64];
     if (r->inherited)
-        printf("merges %s inherited, %s of them skipped: not possible here\n",
+        printf("merges %s inherited from stage 1, %s of them skipped because they cannot occur\n",
                hr_cli_count(r->inherited), hr_cli_count(r->dropped));
     printf("saved  %s/tokenizer.json, vocab.json, merges.txt: %s tokens, %s merges\n", request->out,
            hr_cli_count(r->tokens), hr_cli_count(r->merges));
