@@ -155,7 +155,7 @@ static void add_lines(const hr_plan *plan, hr_plan_details *details)
         { "tables", "plan, vocabulary, I/O buffers" },
         { "planning", "peak of planning, freed before training" },
         { "arena", "all tensors and workspace" },
-        { "kernel", "allowance for the RSS counters of Linux" },
+        { "kernel", "allowance for inexact RSS counters" },
     };
     for (int32_t i = 0; i < plan->process_count; i++) {
         const char *name = plan->process[i].name, *why = "";
@@ -183,7 +183,7 @@ static void add_phases(const counting *c, bool reads, hr_plan_details *details)
                                          "evaluation", "sampling",   "save" };
     const char *const whys[] = { reads ? "weights read from files"
                                        : "initial values or a checkpoint",
-                                 "optimizer states exist since load",
+                                 "optimizer states are allocated at load",
                                  "same as the first step",
                                  "on data.valid",
                                  "text generated during training",
