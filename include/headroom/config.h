@@ -301,12 +301,15 @@ enum { HR_COUNT_BYTES = 40 };
 /* "734,003,200". */
 const char *hr_count_print(int64_t count, char text[HR_COUNT_BYTES]);
 
-/* "700.0 MiB", in a unit chosen for `largest`, the largest size of the table: KiB, MiB from 1 MiB
- * on, GiB from 10 GiB on. */
-const char *hr_size_print(int64_t bytes, int64_t largest, char text[HR_COUNT_BYTES]);
+/* "700.0 MiB": KiB, MiB from 1 MiB on, GiB from 10 GiB on. */
+const char *hr_size_print(int64_t bytes, char text[HR_COUNT_BYTES]);
 
 /* "734,003,200 bytes (700.0 MiB)" into text [64]. */
 const char *hr_bytes_print(int64_t bytes, char text[64]);
+
+/* "785.2 ms", "3.091 s", "12 min 34 s" from two minutes on, "3 h 20 min" from an hour on, "18 days
+ * 12 h" from two days on; "?" for a negative number, NaN or Inf. */
+const char *hr_duration_print(double seconds, char text[HR_COUNT_BYTES]);
 
 #ifdef __cplusplus
 }

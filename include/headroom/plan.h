@@ -117,6 +117,7 @@ typedef struct {
     /* largest live bytes in each of curve_count equal parts of a step */
     int64_t curve[HR_PLAN_CURVE_MOST];
     int32_t curve_count, curve_peak; /* curve_peak: the part with the largest value */
+    int32_t curve_first, curve_last; /* operations that the curve shows */
 } hr_plan_details;
 
 /* Called a few times a second while plans are searched. It must return soon. */

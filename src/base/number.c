@@ -121,19 +121,19 @@ const char *hr_count_print(int64_t count, char text[HR_COUNT_BYTES])
     return text;
 }
 
-const char *hr_size_print(int64_t bytes, int64_t largest, char text[HR_COUNT_BYTES])
+const char *hr_size_print(int64_t bytes, char text[HR_COUNT_BYTES])
 {
     static const struct {
         const char *name;
-        int64_t bytes, least; /* least: minimum of `largest` for which this unit is used */
+        int64_t bytes, least; /* least: smallest size in this unit */
     } sizes[] = { { "GiB", 1 << 30, INT64_C(10) << 30 },
                   { "MiB", 1 << 20, 1 << 20 },
                   { "KiB", 1 << 10, 0 } };
     char whole[HR_COUNT_BYTES];
     int32_t u = 0;
-    while (u < 2 && largest < sizes[u].least && largest > -sizes[u].least) u++;
-    const double size = (double)bytes / (double)sizes[u].bytes;
-    const int64_t tenths = (int64_t)(10 * (size < 0 ? -size : size) + 0.5);
+    while (u < 2 && bytes < sizes[u].least && bytes > -sizes[u].least) u++;
+    const double size = fabs((double)bytes / (double)sizes[u].bytes);
+    const int64_t tenths = (int64_t)(10 * size + 0.5);
     if (bytes && tenths == 0) snprintf(text, HR_COUNT_BYTES, "<0.1 %s", sizes[u].name);
     else
         snprintf(text, HR_COUNT_BYTES, "%s%s.%d %s", bytes < 0 ? "-" : "",
@@ -147,6 +147,28 @@ const char *hr_bytes_print(int64_t bytes, char text[64])
     hr_count_print(bytes, count);
     if (bytes > -1024 && bytes < 1024)
         snprintf(text, 64, "%s byte%s", count, bytes == 1 || bytes == -1 ? "" : "s");
-    else snprintf(text, 64, "%s bytes (%s)", count, hr_size_print(bytes, bytes, size));
+    else snprintf(text, 64, "%s bytes (%s)", count, hr_size_print(bytes, size));
+    return text;
+}
+
+const char *hr_duration_print(double seconds, char text[HR_COUNT_BYTES])
+{
+    const double longest = 1e15;
+    char count[HR_COUNT_BYTES];
+    if (!(seconds >= 0 && seconds < longest)) {
+        snprintf(text, HR_COUNT_BYTES, "?");
+        return text;
+    }
+    const long long whole = llround(seconds), minutes = llround(seconds / 60),
+                    hours = llround(seconds / 3600);
+    if (seconds > 0 && seconds < 1) snprintf(text, HR_COUNT_BYTES, "%.4g ms", 1e3 * seconds);
+    else if (whole < 120) snprintf(text, HR_COUNT_BYTES, "%.4g s", seconds);
+    else if (whole < 3600)
+        snprintf(text, HR_COUNT_BYTES, "%lld min %lld s", whole / 60, whole % 60);
+    else if (minutes < 2 * 24 * 60)
+        snprintf(text, HR_COUNT_BYTES, "%lld h %lld min", minutes / 60, minutes % 60);
+    else
+        snprintf(text, HR_COUNT_BYTES, "%s days %lld h", hr_count_print(hours / 24, count),
+                 hours % 24);
     return text;
 }

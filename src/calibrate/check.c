@@ -29,13 +29,13 @@ static void describe_recipe(const hr_recipe *recipe, hr_calibrate_row *row)
     char shared[24] = "";
     if (recipe->n_kv_heads) snprintf(shared, sizeof shared, "/%lld", (long long)recipe->n_kv_heads);
     snprintf(row->recipe, sizeof row->recipe,
-             "%s %s d=%lld L=%lld H=%lld%s ff=%lld V=%lld T=%lld %lldx%lld%s",
+             "%s %s d=%lld L=%lld H=%lld%s ff=%lld V=%lld T=%lld B=%lldx%lld%s",
              hr_family_of(&config)->name, recipe->format == HR_FORMAT_BF16 ? "bf16" : "fp32",
              (long long)recipe->d_model, (long long)recipe->n_layers, (long long)recipe->n_heads,
              shared, (long long)recipe->d_ff, (long long)recipe->vocab_size,
              (long long)recipe->seq_len, (long long)(recipe->batch / recipe->micro_batch),
              (long long)recipe->micro_batch,
-             recipe->recompute == HR_RECOMPUTE_LAYERS ? " again" : "");
+             recipe->recompute == HR_RECOMPUTE_LAYERS ? " recompute" : "");
 }
 
 /* The steps of one recipe: those at the calibrated speed, or else the one nearest to it. */

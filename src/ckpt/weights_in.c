@@ -166,7 +166,7 @@ static hr_status check_copy(const hr_weights_in *in, const hr_stored *stored,
     if (status != HR_OK) return status;
     if (head->dtype != table->dtype)
         return hr_fail(
-            err, HR_CORRUPT, "%s: tensor %s is %s, but %s, the head by config.json, is %s",
+            err, HR_CORRUPT, "%s: tensor %s is %s, but %s, the output head by config.json, is %s",
             shown(in->path), head->name, head->dtype->name, table->name, table->dtype->name);
     status = compare_bytes(stored, head, table, &same, err);
     if (status != HR_OK || same) return status;

@@ -130,8 +130,9 @@ static void print_rows(const char *directory, const table *t, int64_t bytes, int
 {
     char total[64], most[64];
     printf("%s\n", directory);
+    if (t->count) printf("  %15s  %-20s  %-11s  %s\n", "bytes", "last used", "kind", "file");
     for (size_t i = 0; i < t->count; i++)
-        printf("  %15lld  %s  %-11s  %s%s\n", (long long)t->rows[i].entry.bytes, t->rows[i].used,
+        printf("  %15s  %s  %-11s  %s%s\n", hr_cli_count(t->rows[i].entry.bytes), t->rows[i].used,
                kinds[t->rows[i].entry.kind], t->rows[i].name,
                t->rows[i].entry.in_use ? "  in use" : "");
     printf("%zu file%s, %s; the limit is %s\n", t->count, t->count == 1 ? "" : "s",

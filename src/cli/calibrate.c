@@ -66,9 +66,9 @@ static void show_row(void *context, const hr_calibrate_row *row)
         return;
     }
     if (s->printed++ == 0)
-        printf("%-66s %10s %10s %10s %8s %6s\n", "recipe (*: shapes not in the calibration)",
-               "predicted", "measured", "wall time", "error", "speed");
-    printf("%c %-64s %7.2f ms %7.2f ms %7.2f ms %+6.1f %% %5.2f%s\n", row->unseen ? '*' : ' ',
+        printf("%-66s %10s %10s %10s %8s  %s\n", "recipe (*: shapes not in the calibration)",
+               "predicted", "measured", "wall time", "error", "machine speed");
+    printf("%c %-64s %7.2f ms %7.2f ms %7.2f ms %+6.1f %%  %13.2f%s\n", row->unseen ? '*' : ' ',
            row->recipe, 1e3 * row->predicted_seconds, 1e3 * row->measured_seconds,
            1e3 * row->wall_seconds, 100 * row->error, row->speed, exclusion_reason(row));
 }
@@ -102,14 +102,15 @@ static int calibrate(const hr_calibrate_request *request, bool json)
     if (report.left_out > 0)
         printf("  skipped     %d recipes for lack of time; run it on an idle machine\n",
                report.left_out);
-    printf("  matmul      fp32 %.0f, bf16 %.0f GFLOP/s at best\n", 1e-9 * report.products[0],
+    printf("  matmul      %.0f GFLOP/s in fp32, %.0f in bf16, at best\n", 1e-9 * report.products[0],
            1e-9 * report.products[1]);
     if (report.memory > 0)
-        printf("  optimizer   %.1f GB/s of memory bandwidth\n", 1e-9 * report.memory);
-    printf("  fork-join   %.2f us\n", 1e6 * report.fork_join);
-    printf("  disk        %.0f MB/s, write and fsync\n", 1e-6 * report.disk);
-    printf("  fit error   %.1f %% median, %.1f %% 90th percentile\n", 100 * report.error_median,
-           100 * report.error_high);
+        printf("  optimizer   %.1f GB/s memory bandwidth\n", 1e-9 * report.memory);
+    printf("  threads     %.2f us to start and join the threads of an operation\n",
+           1e6 * report.fork_join);
+    printf("  disk        %.0f MB/s (write and fsync)\n", 1e-6 * report.disk);
+    printf("  error       of the fitted step times: %.1f %% median, %.1f %% 90th percentile\n",
+           100 * report.error_median, 100 * report.error_high);
     printf("  written     %s\n", report.file);
     return HR_OK;
 }
@@ -130,7 +131,7 @@ static int check(const hr_calibrate_request *request, screen *s)
                              verdict.counted_high, "rows", s->rows));
         return HR_OK;
     }
-    printf("speed model: %s\n", verdict.source);
+    printf("step times: %s\n", verdict.source);
     printf("prediction error of all %d recipes: median %.1f %%, 90th percentile %.1f "
            "%%\n",
            verdict.rows, 100 * verdict.error_median, 100 * verdict.error_high);
@@ -142,7 +143,7 @@ static int check(const hr_calibrate_request *request, screen *s)
                verdict.counted, 100 * verdict.counted_median, 100 * verdict.counted_high);
     if (verdict.speed < 0.9 || verdict.speed > 1.1)
         printf("the machine now runs at %.2f of its speed during calibration, so these "
-               "errors are not those of the speed model; run headroom calibrate again\n",
+               "errors are not those of the predictions; run headroom calibrate again\n",
                verdict.speed);
     return HR_OK;
 }

@@ -57,7 +57,7 @@ static void print_text(const hr_data_text *text)
     printf("\n");
     if (text->bad_lines) printf("  bad lines  %s, skipped\n", hr_cli_count(text->bad_lines));
     printf("  windows    %s", hr_cli_count(text->windows));
-    if (text->share > 0) printf(", %.4f passes in this run", text->passes);
+    if (text->share > 0) printf(", %.4f epochs in this run", text->passes);
     if (text->share > 0 && text->share < 1)
         printf(", %.4f %% of all training rows", 100 * text->share);
     printf("\n  shard      %s%s\n", text->shard, text->reused ? " (cached)" : "");

@@ -46,7 +46,7 @@ static const hr_cli_term terms[] = {
       "Program code, constants and shared libraries in memory. It differs a little between "
       "machines." },
     { "kernel",
-      "In the process memory: allowance for the RSS counters of Linux. Elsewhere: the code "
+      "In the process memory: allowance for the inexact RSS counters of Linux. Elsewhere: the code "
       "that computes one operation." },
     { "kernels", "The instruction set in use: ref, avx2, avx512, avx512bf16 or amx." },
     { "KV cache", "Keys and values of the previous tokens during generation." },
@@ -55,8 +55,9 @@ static const hr_cli_term terms[] = {
     { "live bytes", "Bytes of all tensors whose lifetime includes an operation." },
     { "lookup tables", "Tables that are computed once, such as the angles of RoPE." },
     { "loss and norm sums", "Scalars: the loss and the norm of the gradient." },
-    { "loss chunk", "memory.loss_chunk: tokens whose logits exist at a time. Smaller chunks need "
-                    "less memory; the result is the same." },
+    { "loss chunk",
+      "memory.loss_chunk: tokens whose logits exist at a time; full: the micro-batch. "
+      "Smaller chunks need less memory; the result is the same." },
     { "machine speed", "Speed during a measurement relative to the calibration; 1 is equal." },
     { "margin", "Memory that the plan leaves free: available minus process memory." },
     { "master weights", "The fp32 copy of bf16 weights that the optimizer updates." },
@@ -72,6 +73,7 @@ static const hr_cli_term terms[] = {
     { "operation", "One step of the planned program: a kernel call with its inputs and outputs." },
     { "optimizer states",
       "Values that the optimizer keeps per weight, such as the moments of Adam." },
+    { "output head", "The projection from the last hidden states to the logits (lm_head)." },
     { "page tables and cache", "Kernel memory that a cgroup counts beside the process. It is not "
                                "part of the RSS." },
     { "pass", "One complete reading of the training data (epoch)." },
@@ -82,9 +84,8 @@ static const hr_cli_term terms[] = {
     { "preset", "A ready recipe in presets/." },
     { "process memory", "The largest resident set size (RSS) of the process, planned before it "
                         "starts." },
-    { "proven fastest within the budget",
-      "No strategy that fits is faster, by predicted step time; "
-      "the search is exact." },
+    { "proven fastest", "No strategy that fits is faster, by predicted step time; the search is "
+                        "exact." },
     { "recipe", "The YAML file with the keys of a run. headroom keys lists them." },
     { "recompute", "Computing an activation again during backward instead of saving it. Results "
                    "are bit-identical." },

@@ -6,34 +6,62 @@
 
 #include "cli.h"
 
+enum { LINE_COLUMNS = 100 };
+
+/* Prints a row of two columns, the second one wrapped. A left part that is too long has its own
+ * line. */
+static void print_row(const char *left, int columns, const char *text)
+{
+    const int length = (int)strlen(left), width = LINE_COLUMNS - columns - 3;
+    if (length > columns) printf("  %s\n%*s", left, columns + 3, "");
+    else printf("  %-*s ", columns, left);
+    while (*text) {
+        int end = (int)strlen(text);
+        if (end > width) {
+            end = width;
+            while (end > 0 && text[end] != ' ') end--;
+            if (end == 0) end = (int)strcspn(text, " ");
+        }
+        printf("%.*s\n", end, text);
+        text += end + strspn(text + end, " ");
+        if (*text) printf("%*s", columns + 3, "");
+    }
+}
+
 static void print_options(const hr_cli_command *command)
 {
     for (int32_t id = 0; hr_cli_option_at(id); id++) {
         if (!hr_cli_takes(command, id)) continue;
         const hr_cli_option *option = hr_cli_option_at(id);
-        char left[48], times[32];
+        char left[48], times[32], text[512];
         snprintf(left, sizeof left, "--%s%s%s", option->name, option->argument ? " " : "",
                  option->argument ? option->argument : "");
-        printf("  %-22s %s%s\n", left, option->text, hr_cli_repeat_note(option, times));
+        snprintf(text, sizeof text, "%s%s", option->text, hr_cli_repeat_note(option, times));
+        print_row(left, 23, text);
     }
 }
 
 static void print_line(const hr_cli_command *command)
 {
     char left[96], operands[HR_CLI_OPERANDS_BYTES];
-    snprintf(left, sizeof left, "%s %s", command->name, hr_cli_operands(command, operands));
-    printf("  headroom %-30s %s\n", left, command->text);
+    snprintf(left, sizeof left, "headroom %s %s", command->name,
+             hr_cli_operands(command, operands));
+    print_row(left, 37, command->text);
 }
 
 static void print_overview(void)
 {
     printf("headroom trains language models within a memory budget.\n\nusage:\n");
     for (int32_t i = 0; hr_cli_command_at(i); i++) print_line(hr_cli_command_at(i));
-    printf(
-        "\nheadroom COMMAND --help lists the options of a command; headroom help TERM explains a\n"
-        "word of the output; headroom help terms lists them all. presets/ has recipes:\n\n"
-        "    headroom plan presets/quickstart.yaml\n"
-        "    headroom train presets/quickstart.yaml data.train=FILE data.valid=5%% --out run\n");
+    printf("\nRECIPE is a YAML file with the settings of a run, RUN_DIR the --out of a run, "
+           "MODEL_DIR a folder\n"
+           "with config.json and safetensors, such as RUN_DIR. headroom COMMAND --help lists the "
+           "options of a\n"
+           "command, headroom help TERM explains a word of the output, headroom help terms all of "
+           "them.\n"
+           "presets/ has recipes:\n\n"
+           "    headroom plan presets/quickstart.yaml\n"
+           "    headroom train presets/quickstart.yaml data.train=FILE data.valid=5%% --out run\n");
 }
 
 void hr_cli_print_group(const char *group)

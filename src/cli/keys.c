@@ -2,22 +2,29 @@
 /* cli/keys.c - headroom keys: lists all keys of recipes. */
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 
 static void print_text(void)
 {
-    printf("%-30s %-10s %s\n", "key", "default", "value");
+    int columns = 0;
+    for (int32_t i = 0; hr_config_key(i); i++) {
+        const int length = (int)strlen(hr_config_key(i)->name);
+        columns = length > columns ? length : columns;
+    }
+    printf("%-*s  %-10s  %s\n    %s\n\n", columns, "key", "default", "accepted values",
+           "meaning; a word before a colon is the value for which it holds");
     for (int32_t i = 0; hr_config_key(i); i++) {
         const hr_key *key = hr_config_key(i);
         char takes[HR_TAKES_BYTES];
-        printf("%-30s %-10s %s\n    %s\n", key->name, *key->default_text ? key->default_text : "-",
-               hr_key_takes(key, takes), key->text);
+        printf("%-*s  %-10s  %s\n    %s\n", columns, key->name,
+               *key->default_text ? key->default_text : "unset", hr_key_takes(key, takes),
+               key->text);
     }
     const hr_renamed_key *old;
     for (int32_t i = 0; (old = hr_config_renamed(i)); i++)
-        printf("%s%s (now %s)", i ? ", " : "\ndeprecated: ", old->old_name, old->name);
-    printf("\n");
+        printf("%s  %-*s  now %s\n", i ? "" : "\ndeprecated\n", columns, old->old_name, old->name);
 }
 
 static const char *type_name(hr_key_type type)

@@ -13,7 +13,7 @@ enum { SECONDS_DEFAULT = 10 };
 static void print_text(const hr_pack_request *request, const hr_pack_report *report)
 {
     char arena[64], floor[64], bound[64], gap[64];
-    printf("%s: %s row%s\n", request->file, hr_cli_count(report->rows),
+    printf("%s: %s buffer%s\n", request->file, hr_cli_count(report->rows),
            report->rows == 1 ? "" : "s");
     printf("  arena    %s\n", hr_bytes_print(report->arena_bytes, arena));
     printf("  floor    %s, live at time %lld\n", hr_bytes_print(report->floor_bytes, floor),

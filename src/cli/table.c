@@ -17,50 +17,60 @@ static_assert(HR_OPTION_COUNT <= 8 * sizeof(hr_cli_options), "each has its bit")
 
 static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_BUDGET] = { "budget", "SIZE",
-                           "memory limit of the whole process: 700MiB, 733MB, 4GiB or plain "
-                           "bytes" },
+                           "memory limit of the whole process: 700MiB, 733MB, 4GiB or plain bytes "
+                           "(default: the available memory of this machine)" },
     [HR_OPTION_PLAN_OUT] = { "out", "FILE.json", "write the plan to a JSON file" },
     [HR_OPTION_TRAIN_OUT] = { "out", "DIR",
                               "output directory: weights, checkpoints, logs, tokenized data" },
     [HR_OPTION_PACK_OUT] = { "out", "FILE.csv", "write the rows and their offsets to a CSV file" },
     [HR_OPTION_CAPACITY] = { "capacity", "SIZE", "stop at the first placement within this size" },
     [HR_OPTION_SECONDS] = { "seconds", "N", "time limit in seconds (default 10)" },
-    [HR_OPTION_METRICS] = { "metrics", "FILE.jsonl", "write one JSON object per step" },
+    [HR_OPTION_METRICS] = { "metrics", "FILE.jsonl",
+                            "write the metrics of each step, one JSON object per line" },
     [HR_OPTION_FRESH] = { "fresh", NULL,
-                          "start over: delete the checkpoints in --out, replace its model" },
+                          "start over: delete the checkpoints in --out and replace its model" },
     [HR_OPTION_ALLOW_CHANGE] = { "allow-change", "KEY",
                                  "resume although the value of this key has changed",
                                  HR_CLI_REPEATS_MAX },
     [HR_OPTION_JSON] = { "json", NULL, "print JSON instead of text" },
-    [HR_OPTION_PROGRAM] = { "program", NULL, "print the operations of the plan instead" },
+    [HR_OPTION_PROGRAM] = { "program", NULL,
+                            "print the planned operations instead, as outputs <- inputs; an output "
+                            "is r: rows, w: written as a whole, a: accumulated, u: updated in "
+                            "place" },
     [HR_OPTION_LARGEST] = { "largest", "KEY",
                             "print the largest value of a key, such as train.seq_len, that fits" },
     [HR_OPTION_SMALLEST] = { "smallest", NULL,
-                             "print the smallest budget, and the smallest within --slowdown" },
+                             "print the smallest budget, and the smallest with a fast plan "
+                             "(--slowdown)" },
     [HR_OPTION_SLOWDOWN] = { "slowdown", "PERCENT",
-                             "slowdown that --smallest accepts for a fast plan (default 10%)" },
+                             "with --smallest: a plan is fast up to this slowdown (default 10%)" },
     [HR_OPTION_FRONTIER] = { "frontier", NULL,
-                             "print memory against tokens per second, with a plot" },
+                             "print the best trade-offs of memory and tokens per second, with a "
+                             "plot" },
     [HR_OPTION_SVG] = { "svg", "FILE.svg", "write the plot of --frontier to an SVG file" },
     [HR_OPTION_THREADS] = { "threads", "N",
-                            "number of threads (default: as many as affinity and quota allow)" },
-    [HR_OPTION_CHECK] = { "check", NULL, "compare predicted with measured times instead" },
+                            "number of threads (default: as CPU affinity and cgroup quota allow)" },
+    [HR_OPTION_CHECK] = { "check", NULL,
+                          "compare predicted with measured step times instead of calibrating" },
     [HR_OPTION_RECIPES] = { "recipes", "N",
                             "number of recipes for --check, at most 40 (default 10)" },
     [HR_OPTION_KERNELS] = { "kernels", "NAME",
-                            "kernels to use, as in train.kernels (default: best of this CPU)" },
+                            "instruction set of the kernels: ref, avx2, avx512, avx512bf16 or amx "
+                            "(default: best of this CPU)" },
     [HR_OPTION_SHARD_BYTES] = { "shard-bytes", "SIZE",
                                 "split the output into files of at most this size, with an index" },
     [HR_OPTION_PREFIX] = { "prefix", "NAME",
-                           "tensor name prefix: none, model., transformer. or gpt_neox." },
-    [HR_OPTION_DTYPE] = { "dtype", "NAME", "convert all floats: f32, f16 or bf16" },
+                           "change the prefix of the tensor names: none, model., transformer. or "
+                           "gpt_neox." },
+    [HR_OPTION_DTYPE] = { "dtype", "NAME",
+                          "convert all floating-point tensors to f32, f16 or bf16" },
     [HR_OPTION_PROMPT] = { "prompt", "TEXT", "prompt text" },
     [HR_OPTION_FILE] = { "file", "FILE", "read the prompt from a file; -: standard input" },
     [HR_OPTION_PROMPT_IDS] = { "prompt-ids", "LIST", "prompt as token ids: 29,1,11" },
     [HR_OPTION_PRINT_IDS] = { "print-ids", NULL, "print token ids instead of text" },
     [HR_OPTION_TOKENIZER] = { "tokenizer", "FILE",
-                              "tokenizer file or folder, or bytes (default: that of the model; "
-                              "bytes if it has 256 tokens)" },
+                              "tokenizer file or folder, or bytes (generate, eval: default that "
+                              "of the model)" },
     [HR_OPTION_MAX_TOKENS] = { "max-tokens", "N", "maximum number of new tokens (default 128)" },
     [HR_OPTION_CHUNK] = { "chunk", "N",
                           "prompt tokens per forward pass (default: as many as fit, at most 512)" },
@@ -68,52 +78,58 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                                 "sampling temperature; 0: greedy (default 0.8)" },
     [HR_OPTION_TOP_K] = { "top-k", "N", "sample from the N most likely tokens (default: all)" },
     [HR_OPTION_TOP_P] = { "top-p", "X",
-                          "nucleus sampling: smallest set with this probability (default 1)" },
+                          "sample from the fewest tokens with this total probability (default 1)" },
     [HR_OPTION_MIN_P] = { "min-p", "X",
                           "minimum probability relative to the most likely token (default 0)" },
     [HR_OPTION_REPETITION_PENALTY] = { "repetition-penalty", "X",
-                                       "repetition penalty, 0.01 to 100 (default 1)" },
+                                       "penalty of tokens that already occurred, as in Hugging "
+                                       "Face, 0.01 to 100 (default 1: none)" },
     [HR_OPTION_STOP] = { "stop", "TEXT", "stop string; it is not printed", HR_STOPS_MAX },
     [HR_OPTION_SEED] = { "seed", "N", "random seed of sampling (default 0)" },
     [HR_OPTION_FORMAT] = { "dtype", "NAME",
                            "dtype of weights and arithmetic: fp32 or bf16 (default fp32)", 0,
                            "format" },
     [HR_OPTION_TOKENS] = { "tokens", "FILE",
-                           "evaluate input_ids [B,T] of a safetensors file; targets: its labels, "
-                           "or the next tokens" },
+                           "evaluate input_ids [B,T] of a safetensors file. labels [B,T] are "
+                           "optional and already shifted: labels[b,t] is the target after "
+                           "input_ids[b,t], -100 is ignored. Without labels the targets are the "
+                           "next tokens" },
     [HR_OPTION_TEXT_FILE] = { "file", "FILE",
                               "evaluate a text: a file, folder or pattern, as for data.valid" },
     [HR_OPTION_CHOICES] = { "choices", "FILE.jsonl",
                             "multiple choice: JSON Lines with context, choices and answer" },
     [HR_OPTION_LOGITS_OUT] = { "logits-out", "FILE",
                                "write the logits [B,T,V] of --tokens to a safetensors file" },
-    [HR_OPTION_PER_TOKEN] = { "per-token", "FILE.jsonl", "write the loss of each token to a file" },
+    [HR_OPTION_PER_TOKEN] = { "per-token", "FILE.jsonl",
+                              "write the loss of each token, one JSON object per line" },
     [HR_OPTION_CONTEXT] = { "context", "N",
                             "window length in tokens for --file (default 1024, at most the "
-                            "positions of "
-                            "the model)" },
+                            "positions of the model)" },
     [HR_OPTION_STRIDE] = { "stride", "N",
-                           "offset between windows in tokens; overlap counts once (default: "
-                           "--context)" },
+                           "tokens between the starts of two windows; each token counts once "
+                           "(default: --context)" },
     [HR_OPTION_TOKENIZER_OUT] = { "out", "DIR",
                                   "output folder for tokenizer.json, vocab.json and merges.txt" },
     [HR_OPTION_VOCAB_SIZE] = { "vocab-size", "N", "vocabulary size (default 30000)" },
     [HR_OPTION_MIN_FREQUENCY] = { "min-frequency", "N",
                                   "minimum count of a pair to merge (default 0)" },
-    [HR_OPTION_LIMIT_ALPHABET] = { "limit-alphabet", "N", "maximum number of initial characters" },
+    [HR_OPTION_LIMIT_ALPHABET] = { "limit-alphabet", "N",
+                                   "maximum number of single characters in the vocabulary "
+                                   "(default: no limit)" },
     [HR_OPTION_INITIAL_ALPHABET] = { "initial-alphabet", "TEXT",
-                                     "characters to include in any case; bytes: all 256" },
-    [HR_OPTION_SPECIAL] = { "special", "TEXT", "special token; special tokens get the first ids",
+                                     "characters to include even if they do not occur; bytes: all "
+                                     "256 bytes" },
+    [HR_OPTION_SPECIAL] = { "special", "TEXT", "special token; these get the first ids",
                             SPECIALS_MAX },
     [HR_OPTION_MAX_TOKEN_LENGTH] = { "max-token-length", "N",
                                      "maximum token length in characters (default: no limit)" },
     [HR_OPTION_PATTERN] = { "pattern", "NAME",
                             "pre-tokenizer: gpt2, cl100k, qwen, o200k, super, super-paper or a "
-                            "regular "
-                            "expression (default gpt2; with --transition super)" },
+                            "regular expression (default gpt2; with --transition super)" },
     [HR_OPTION_LIKE] = { "like", "FILE",
                          "use the pre-tokenizer and format of this tokenizer.json" },
-    [HR_OPTION_PREFIX_SPACE] = { "prefix-space", NULL, "gpt2: add a space before every line" },
+    [HR_OPTION_PREFIX_SPACE] = { "prefix-space", NULL,
+                                 "with gpt2: add a space before every line (add_prefix_space)" },
     [HR_OPTION_TRANSITION] = { "transition", "N",
                                "SuperBPE: vocabulary size at which stage 2 starts and merges may "
                                "cross words" },
@@ -121,15 +137,14 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                             "SuperBPE: take the merges of stage 1 from this merges.txt" },
     [HR_OPTION_PATTERN_TWO] = { "pattern-two", "NAME",
                                 "pre-tokenizer of stage 2: super, super-paper or a regular "
-                                "expression "
-                                "(default super)" },
+                                "expression (default super)" },
     [HR_OPTION_LIKE_TWO] = { "like-two", "FILE",
                              "use the stage 2 pre-tokenizer of this tokenizer.json" },
-    [HR_OPTION_JSONL] = { "jsonl", NULL, "JSON Lines: one text per line" },
+    [HR_OPTION_JSONL] = { "jsonl", NULL, "read JSON Lines, one text per line" },
     [HR_OPTION_BARE] = { "bare", NULL, "do not add special tokens around each text" },
     [HR_OPTION_KEEP_SPECIAL] = { "keep-special", NULL, "print special tokens" },
     [HR_OPTION_LIMIT] = { "limit", "SIZE",
-                          "size limit of the cache, or none ($HEADROOM_CACHE_LIMIT, default "
+                          "size limit of the cache, or none (default: $HEADROOM_CACHE_LIMIT, or "
                           "16GiB)" },
     [HR_OPTION_MAN] = { "man", NULL, "print the manual page (roff)" },
     [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the shell completion: bash" },
@@ -137,24 +152,20 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
 };
 
 static const hr_cli_command commands[] = {
-    { "plan", "RECIPE", "print whether a run fits, what uses memory and how to reduce it",
-      "Plans all memory of a training run without running it. When nothing fits, "
-      "the exit code is\n"
-      "3 and the changes that make it fit are listed, cheapest first. --largest, "
-      "--smallest and\n"
-      "--frontier search all plans of the recipe; at most one of them can be given.",
+    { "plan", "RECIPE", "print whether a run fits, its memory and how to reduce it",
+      "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"
+      "Plans all memory of a training run without running it. When nothing fits, the exit code is "
+      "3\n"
+      "and changes that make it fit are listed. --largest, --smallest and --frontier search all "
+      "plans\n"
+      "of the recipe; at most one of them can be given.",
       TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(LARGEST) |
           TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(HELP),
       1, 1, hr_cli_plan, true },
-    { "verify", "FILE.json", "check a plan file for overlapping buffers",
-      "Recomputes lifetimes, overlaps, peak and floor from the operations in the "
-      "file, independently\n"
-      "of the planner. When two live buffers overlap the exit code is 4 and both "
-      "are named.",
-      TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_verify },
     { "train", "RECIPE", "train within the planned memory",
-      "Plans, allocates the memory once, trains, and prints planned and measured "
-      "memory at the end.\n"
+      "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"
+      "Plans, allocates the memory once, trains, and prints planned and measured memory at the "
+      "end.\n"
       "With --out, the first Ctrl-C or SIGTERM saves a checkpoint and exits with code 75; the\n"
       "same command resumes. A second one exits at once. SIGUSR1 saves a checkpoint, SIGUSR2 "
       "prints\n"
@@ -162,59 +173,46 @@ static const hr_cli_command commands[] = {
       TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(FRESH) | TAKES(ALLOW_CHANGE) |
           TAKES(HELP),
       1, 1, hr_cli_train, true },
-    { "checkpoint list", "FOLDER", "list the checkpoints of a run",
-      "FOLDER is the --out of a run. Only the manifests are read.", TAKES(JSON) | TAKES(HELP), 1, 1,
-      hr_cli_checkpoint_list },
-    { "checkpoint verify", "FOLDER", "check every file of every checkpoint against its hash",
-      "Prints each damaged checkpoint; the exit code is then 5.", TAKES(JSON) | TAKES(HELP), 1, 1,
-      hr_cli_checkpoint_verify },
-    { "checkpoint prune", "FOLDER", "delete checkpoints beyond train.keep_last",
-      "Deletes damaged and unfinished checkpoints, and those that train.keep_last, "
-      "train.keep_every\n"
-      "and train.keep_best do not keep. The keys are those of the run unless given "
-      "here. At least\none intact checkpoint always remains.",
-      TAKES(HELP), 1, 1, hr_cli_checkpoint_prune, true },
-    { "pack", "FILE.csv", "assign offsets to the rows of a packing instance",
-      "Reads CSV rows id,lower,upper,size, live from lower up to but not including "
-      "upper; at most\n"
-      "1,048,576 rows. Without --capacity it minimizes the arena. The exit code is "
-      "3 when no\n"
-      "placement within the capacity exists, 7 when the time limit ended the "
-      "search.",
-      TAKES(CAPACITY) | TAKES(SECONDS) | TAKES(PACK_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1,
-      hr_cli_pack },
-    { "generate", "FOLDER", "generate text from a model",
-      "Loads a model folder and prints the generated text as it comes. All memory, "
-      "the KV cache\n"
-      "included, is planned before the weights are loaded. Equal seeds give equal "
-      "text.",
+    { "generate", "MODEL_DIR", "generate text from a model",
+      "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face model.\n"
+      "Prints the text while it is generated. All memory, the KV cache included, is planned before "
+      "the\n"
+      "weights are loaded. Equal seeds give equal text.",
       TAKES(PROMPT) | TAKES(FILE) | TAKES(PROMPT_IDS) | TAKES(PRINT_IDS) | TAKES(TOKENIZER) |
           TAKES(MAX_TOKENS) | TAKES(CHUNK) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) |
           TAKES(MIN_P) | TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(SEED) | TAKES(FORMAT) |
           TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_generate },
-    { "eval", "FOLDER", "compute loss, accuracy or logits of a model",
-      "Loads a model folder and prints loss in nats per token, perplexity and bits "
-      "per byte. With\n"
-      "--choices it prints accuracy on multiple choice, by total and by "
-      "length-normalized log\n"
-      "likelihood. All memory is planned before the weights are loaded. The keys of --file are\n"
-      "data.text_field, data.prompt_field, data.completion_field and data.bad_lines.",
+    { "eval", "MODEL_DIR", "compute loss, accuracy or logits of a model",
+      "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face model.\n"
+      "Prints loss in nats per token, perplexity and bits per byte; with --choices, accuracy on "
+      "multiple\n"
+      "choice, by total and by length-normalized log likelihood. All memory is planned before the\n"
+      "weights are loaded. The keys of --file are data.text_field, data.prompt_field,\n"
+      "data.completion_field and data.bad_lines.",
       TAKES(TOKENS) | TAKES(TEXT_FILE) | TAKES(CHOICES) | TAKES(LOGITS_OUT) | TAKES(PER_TOKEN) |
           TAKES(CONTEXT) | TAKES(STRIDE) | TAKES(TOKENIZER) | TAKES(FORMAT) | TAKES(BUDGET) |
           TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_eval, true },
-    { "convert", "SOURCE FOLDER", "copy weights to another folder: shards, names, dtypes",
-      "Reads a folder with safetensors, sharded or not, or a single file. Tensors "
-      "are copied\n"
-      "unchanged unless --dtype is given. FOLDER is created; it must not contain "
-      "weights.\nconfig.json and the tokenizer files are copied too.",
-      TAKES(SHARD_BYTES) | TAKES(PREFIX) | TAKES(DTYPE) | TAKES(HELP), 2, 2, hr_cli_convert },
+    { "checkpoint list", "RUN_DIR", "list the checkpoints of a run",
+      "RUN_DIR is the --out of a run. Only the manifests of its checkpoints are read.",
+      TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_checkpoint_list },
+    { "checkpoint verify", "RUN_DIR", "check every file of every checkpoint against its hash",
+      "RUN_DIR is the --out of a run. Prints each damaged checkpoint; the exit code is then 5.",
+      TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_checkpoint_verify },
+    { "checkpoint prune", "RUN_DIR", "delete checkpoints that the train.keep_* keys do not keep",
+      "RUN_DIR is the --out of a run. Deletes damaged and unfinished checkpoints, and those that\n"
+      "train.keep_last, train.keep_every and train.keep_best do not keep. The keys are those of "
+      "the run\n"
+      "unless given here. At least one intact checkpoint always remains.",
+      TAKES(HELP), 1, 1, hr_cli_checkpoint_prune, true },
     { "data inspect", "RECIPE", "print statistics and samples of the data of a recipe",
-      "Tokenizes data.train and data.valid as train does, or reads the cached "
-      "tokens. Prints files,\n"
-      "documents, tokens, the longest document, masked tokens, skipped lines, "
-      "passes per run, and\nten samples.",
+      "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"
+      "Tokenizes data.train and data.valid as train does, or reads the cached tokens. Prints "
+      "files,\n"
+      "documents, tokens, the longest document, masked tokens, skipped lines, epochs of a run, "
+      "and\n"
+      "ten samples.",
       TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_data, true },
     { "cache path", "", "print the cache directory",
       "The cache holds token shards, vocabularies and calibrations: $XDG_CACHE_HOME/headroom, or\n"
@@ -230,35 +228,6 @@ static const hr_cli_command commands[] = {
     { "cache clear", "", "delete all token shards and vocabularies of the cache",
       "Files in use by a running process and calibrations are kept.", TAKES(JSON) | TAKES(HELP), 0,
       0, hr_cli_cache_clear },
-    { "tokenize encode", "[FILE]", "print the token ids of a text",
-      "Reads tokenizer.json of BPE, Unigram and data.tokenizer=words, vocab.json with merges.txt,\n"
-      "tiktoken files, and tokenizer.model of SentencePiece. The tokenizer bytes has no file.\n"
-      "Without FILE, or with -, reads standard input. --jsonl reads {\"text\": ...} per line;\n"
-      "--json prints {\"ids\": [...]} per line.",
-      TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
-          TAKES(JSON) | TAKES(HELP),
-      0, 1, hr_cli_tokenize_encode },
-    { "tokenize decode", "[FILE]", "print the text of token ids",
-      "Ids are separated by spaces, commas or newlines. --jsonl reads {\"ids\": "
-      "[...]} and prints\n"
-      "{\"text\": ...} per line. Without FILE, or with -, reads standard input. "
-      "Special tokens are\nnot printed.",
-      TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(KEEP_SPECIAL) | TAKES(HELP), 0, 1,
-      hr_cli_tokenize_decode },
-    { "tokenize inspect", "TOKENIZER", "print what a tokenizer file contains",
-      "Tokens, merges, normalizer, pre-tokenizer, tokens added around a text, "
-      "memory.",
-      TAKES(PATTERN) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_tokenize_inspect },
-    { "tokenize count", "[FILE]", "count the tokens of a text",
-      "Prints bytes, texts, tokens and bytes per token. Without FILE, or with -, "
-      "reads standard\ninput.",
-      TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
-          TAKES(JSON) | TAKES(HELP),
-      0, 1, hr_cli_tokenize_count },
-    { "tokenize compare", "FILE TOKENIZER...", "compare tokenizers on a text",
-      "Prints a row per tokenizer: vocabulary, tokens, bytes per token and time.",
-      TAKES(PATTERN) | TAKES(JSONL) | TAKES(THREADS) | TAKES(JSON) | TAKES(HELP), 2, -1,
-      hr_cli_tokenize_compare },
     { "tokenize train", "FILE...", "train a BPE or SuperBPE tokenizer",
       "Writes the same tokenizer.json as Hugging Face tokenizers with the same "
       "settings. Prints the\n"
@@ -271,6 +240,41 @@ static const hr_cli_command commands[] = {
           TAKES(PATTERN_TWO) | TAKES(LIKE_TWO) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(JSON) |
           TAKES(HELP),
       1, -1, hr_cli_tokenize_train },
+    { "tokenize encode", "[FILE]", "print the token ids of a text",
+      "Reads tokenizer.json of BPE, Unigram and data.tokenizer=words, vocab.json with merges.txt,\n"
+      "tiktoken files, and tokenizer.model of SentencePiece. The tokenizer bytes has no file.\n"
+      "Without FILE, or with -, reads standard input. --jsonl reads {\"text\": ...} per line; "
+      "--json\n"
+      "prints {\"ids\": [...]} per line.",
+      TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
+          TAKES(JSON) | TAKES(HELP),
+      0, 1, hr_cli_tokenize_encode },
+    { "tokenize decode", "[FILE]", "print the text of token ids",
+      "Ids are separated by spaces, commas or newlines. --jsonl reads {\"ids\": "
+      "[...]} and prints\n"
+      "{\"text\": ...} per line. Without FILE, or with -, reads standard input. "
+      "Special tokens are\nnot printed.",
+      TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(KEEP_SPECIAL) | TAKES(HELP), 0, 1,
+      hr_cli_tokenize_decode },
+    { "tokenize inspect", "TOKENIZER", "print what a tokenizer file contains",
+      "Prints tokens, merges, normalizer, pre-tokenizer, tokens added around a text, and memory.",
+      TAKES(PATTERN) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_tokenize_inspect },
+    { "tokenize count", "[FILE]", "count the tokens of a text",
+      "Prints bytes, texts, tokens and bytes per token. Without FILE, or with -, "
+      "reads standard\ninput.",
+      TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
+          TAKES(JSON) | TAKES(HELP),
+      0, 1, hr_cli_tokenize_count },
+    { "tokenize compare", "FILE TOKENIZER...", "compare tokenizers on a text",
+      "Prints a row per tokenizer: vocabulary, tokens, bytes per token and time.",
+      TAKES(PATTERN) | TAKES(JSONL) | TAKES(THREADS) | TAKES(JSON) | TAKES(HELP), 2, -1,
+      hr_cli_tokenize_compare },
+    { "convert", "SOURCE OUT_DIR", "copy weights with other shards, tensor names or dtype",
+      "SOURCE is a folder with safetensors, sharded or not, or a single file. Tensors are copied\n"
+      "unchanged unless --dtype is given. OUT_DIR is created; it must not contain weights. "
+      "config.json\n"
+      "and the tokenizer files are copied too.",
+      TAKES(SHARD_BYTES) | TAKES(PREFIX) | TAKES(DTYPE) | TAKES(HELP), 2, 2, hr_cli_convert },
     { "calibrate", "", "measure this machine to predict step times",
       "Runs small recipes for less than a minute and stores kernel timings in\n"
       "$XDG_CACHE_HOME/headroom. With --check it predicts the step time of other "
@@ -279,15 +283,41 @@ static const hr_cli_command commands[] = {
       "than during\ncalibration are marked.",
       TAKES(THREADS) | TAKES(KERNELS) | TAKES(CHECK) | TAKES(RECIPES) | TAKES(JSON) | TAKES(HELP),
       0, 0, hr_cli_calibrate },
-    { "keys", "", "list all recipe keys with default, unit and range",
-      "Keys can be set in the recipe, or after it on the command line as key=value.",
-      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys, .small = true },
     { "doctor", "", "print what this machine has and which kernels are used",
-      "Cores, instruction sets, memory, huge pages, cgroup limits and ulimits.",
+      "Prints cores, instruction sets, memory, huge pages, cgroup limits and ulimits.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_doctor },
+    { "keys", "", "list all recipe keys with default, unit and range",
+      "Keys can be set in the recipe, or after it on the command line as key=value.\n"
+      "model.family:\n"
+      "  gpt_neox                        Pythia and GPT-NeoX\n"
+      "  gpt2, opt                       GPT-2, OPT\n"
+      "  llama, mistral, qwen2, qwen3    the Hugging Face models of these names (\"llama-like\" "
+      "keys)\n"
+      "  yxanul                          llama-like, with a factorized embedding\n"
+      "  needle                          learned positions, separate norms for Q, K and V, ReLU\n"
+      "  wide                            gated recurrence instead of attention, wide output head",
+      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys, .small = true },
+    { "verify", "FILE.json", "check a plan file for overlapping buffers",
+      "FILE.json is from plan --out. Recomputes lifetimes, overlaps, peak and floor from the "
+      "operations\n"
+      "in the file, independently of the planner. When two live buffers overlap, the exit code is "
+      "4 and\n"
+      "both are named.",
+      TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_verify },
+    { "pack", "FILE.csv", "assign offsets to buffers of given sizes and lifetimes",
+      "Each row of FILE.csv is a buffer: id,lower,upper,size. It is live from time lower up to, "
+      "but not\n"
+      "including, upper; at most 1,048,576 rows. Buffers that are live at the same time do not "
+      "overlap.\n"
+      "Without --capacity, the total is minimized. The exit code is 3 when no placement within "
+      "the\n"
+      "capacity exists, 7 when the time limit ended the search.",
+      TAKES(CAPACITY) | TAKES(SECONDS) | TAKES(PACK_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1,
+      hr_cli_pack },
     { "help", "[COMMAND|TERM]", "print help, the manual page or the shell completion",
-      "help COMMAND prints the options of a command, help TERM explains a word of "
-      "the output. Without\neither: the list of commands and terms.",
+      "help COMMAND prints the options of a command, help TERM explains a word of the output, help "
+      "terms\n"
+      "all of them. Without either: the list of commands.",
       TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0, 5, hr_cli_help, .small = true },
     { "version", "", "print the version", "Prints the version of the program and its library.",
       TAKES(HELP), 0, 0, hr_cli_version, .small = true },

@@ -69,7 +69,6 @@ void hr_cli_progress_text(const char *work, int64_t bytes_done, int64_t bytes_to
     char done[HR_COUNT_BYTES], total[HR_COUNT_BYTES];
     if (bytes_total <= 0) snprintf(text, HR_PROGRESS_BYTES, "%s", work);
     else
-        snprintf(text, HR_PROGRESS_BYTES, "%s: %s of %s", work,
-                 hr_size_print(bytes_done, bytes_total, done),
-                 hr_size_print(bytes_total, bytes_total, total));
+        snprintf(text, HR_PROGRESS_BYTES, "%s: %s of %s", work, hr_size_print(bytes_done, done),
+                 hr_size_print(bytes_total, total));
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,13 +72,13 @@ static void end(void *context)
 static void told(void *context, int64_t done, int64_t all)
 {
     screen *s = context;
-    char line[HR_PROGRESS_BYTES], left[48] = "";
+    char line[HR_PROGRESS_BYTES], left[64] = "", time[HR_COUNT_BYTES];
     if (!s->progress.terminal) return;
     const int64_t now = hr_cli_now_ns();
     const double seconds = (double)(now - s->begun_ns) * 1e-9;
     if (all > done && done > 0)
-        snprintf(left, sizeof left, " of %.1f MB, %.0f s left", (double)all * 1e-6,
-                 seconds * (double)(all - done) / (double)done);
+        snprintf(left, sizeof left, " of %.1f MB, %s left", (double)all * 1e-6,
+                 hr_duration_print(floor(seconds * (double)(all - done) / (double)done), time));
     snprintf(line, sizeof line, "%.1f MB%s, %.1f MB/s", (double)done * 1e-6, left,
              (double)done * 1e-6 / (seconds > 0 ? seconds : 1));
     hr_progress_note(&s->progress, line, now);

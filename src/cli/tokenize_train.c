@@ -3,6 +3,7 @@
  * the seal, so standard output has a static buffer (main.c). */
 #include "headroom/tokenize_train.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ typedef struct {
 static void show_progress(void *context, const char *work, int64_t done, int64_t all)
 {
     screen *s = context;
-    char line[HR_PROGRESS_BYTES], left[32] = "";
+    char line[HR_PROGRESS_BYTES], left[64] = "", time[HR_COUNT_BYTES];
     if (!s->progress.terminal) return;
     const int64_t now = hr_cli_now_ns();
     if (strcmp(work, s->work) != 0) {
@@ -31,7 +32,8 @@ static void show_progress(void *context, const char *work, int64_t done, int64_t
     }
     const double seconds = (double)(now - s->begun_ns) / 1e9, part = (double)(done - s->begun_done);
     if (seconds > 0.5 && part > 0)
-        snprintf(left, sizeof left, ", %.0f s left", seconds / part * (double)(all - done));
+        snprintf(left, sizeof left, ", %s left",
+                 hr_duration_print(floor(seconds / part * (double)(all - done)), time));
     snprintf(line, sizeof line, "%s: %lld of %lld%s", work, (long long)done, (long long)all, left);
     hr_progress_note(&s->progress, line, now);
 }
@@ -56,7 +58,7 @@ static void print_text(const hr_tokenize_train_request *request, const hr_tokeni
 {
     char planned_text[64], measured[64];
     if (r->inherited)
-        printf("merges %s inherited, %s of them skipped: not possible here\n",
+        printf("merges %s inherited from stage 1, %s of them skipped because they cannot occur\n",
                hr_cli_count(r->inherited), hr_cli_count(r->dropped));
     printf("saved  %s/tokenizer.json, vocab.json, merges.txt: %s tokens, %s merges\n", request->out,
            hr_cli_count(r->tokens), hr_cli_count(r->merges));

@@ -21,10 +21,20 @@ enum { COVERED = 1u << HR_INTERMEDIATE_NONE };
 
 /* ---- writing */
 
-static void put_cut(hr_writer *writer, const char *name, int64_t cut)
+/* "mlp_tile: full                     # tokens per MLP tile" */
+static void put_key(hr_writer *writer, const char *key, const char *value, const char *meaning)
 {
-    if (cut) hr_put(writer, "%s: %lld\n", name, (long long)cut);
-    else hr_put(writer, "%s: full\n", name);
+    enum { KEY_COLUMNS = 35 }; /* of the longest pair, with two blanks */
+    const int columns = KEY_COLUMNS - (int)strlen(key) - 1;
+    hr_put(writer, "%s:%s%-*s# %s\n", key, *value ? " " : "", columns - (*value != 0), value,
+           meaning);
+}
+
+static void put_cut(hr_writer *writer, const char *key, int64_t cut, const char *meaning)
+{
+    char value[HR_COUNT_BYTES];
+    snprintf(value, sizeof value, "%lld", (long long)cut);
+    put_key(writer, key, cut ? value : "full", meaning);
 }
 
 static void put_layers(hr_writer *writer, int32_t first, int32_t last, uint32_t kept)
@@ -44,14 +54,20 @@ void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_
 {
     const hr_layer_schema schema = hr_layer_schema_of(config);
     const hr_intermediates *recompute_set = strategy->recompute_set;
-    put_cut(writer, "micro_batch", strategy->micro_batch);
-    put_cut(writer, "loss_chunk", strategy->loss_chunk);
-    put_cut(writer, "mlp_tile", strategy->mlp_tile);
-    put_cut(writer, "attention_tile", strategy->attention_tile);
-    hr_put(writer, "backward_order: %s\n",
-           strategy->dw_first ? "weight_grad_first" : "input_grad_first");
-    hr_put(writer, "gradient_release: %s\n", strategy->consume ? "yes" : "no");
-    hr_put(writer, "reorder: %s\nlayers:\n", strategy->reorder ? "yes" : "no");
+    put_cut(writer, "micro_batch", strategy->micro_batch,
+            "sequences per forward/backward pass; full: the batch");
+    put_cut(writer, "loss_chunk", strategy->loss_chunk,
+            "tokens per chunk of logits and loss; full: the micro-batch");
+    put_cut(writer, "mlp_tile", strategy->mlp_tile, "tokens per MLP tile; full: the micro-batch");
+    put_cut(writer, "attention_tile", strategy->attention_tile,
+            "sequences per attention tile; full: the micro-batch");
+    put_key(writer, "backward_order", strategy->dw_first ? "weight_grad_first" : "input_grad_first",
+            "of the two gradients of a linear layer");
+    put_key(writer, "gradient_release", strategy->consume ? "yes" : "no",
+            "yes: update each weight during backward");
+    put_key(writer, "reorder", strategy->reorder ? "yes" : "no",
+            "yes: move operations to lower the peak");
+    put_key(writer, "layers", "", "activations to keep; backward recomputes the others");
     for (int32_t first = 0, last; first < strategy->layer_count; first = last + 1) {
         for (last = first;
              last + 1 < strategy->layer_count && recompute_set[last + 1] == recompute_set[first];)

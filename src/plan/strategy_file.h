@@ -22,8 +22,8 @@
 #include "base/writer.h"
 #include "plan/strategy.h"
 
-/* Appends the YAML text. Adjacent layers with equal sets share one entry. Values that the family
- * does not have are omitted. */
+/* Appends the YAML text, with a comment for each key. Adjacent layers with equal sets share one
+ * entry. Values that the family does not have are omitted. */
 void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_writer *writer);
 
 /* Reads and checks a strategy file for a recipe. The result is canonical.

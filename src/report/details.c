@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/sort.h"
 #include "graph/op.h"
 #include "plan/lifetimes.h"
 #include "report/labels.h"
@@ -38,12 +39,12 @@ static const struct {
     [PART_MASTERS] = { "master weights (fp32)", "updated by the optimizer" },
     [PART_MOMENTS] = { "optimizer states", "kept between steps" },
     [PART_GRADIENTS] = { "weight gradients", "accumulated until the update" },
-    [PART_INPUTS] = { "batch", "input ids and targets" },
+    [PART_INPUTS] = { "batch", "token ids and targets" },
     [PART_SUMS] = { "loss and norm sums", "scalars of the step" },
     [PART_TABLES] = { "lookup tables", "computed once at load" },
     [PART_SCRATCH] = { "workspace", "scratch of this operation" },
     [PART_WORK] = { "temporaries", "not saved for backward" },
-    [PART_STREAM] = { "embedding, final norm, logits", "values outside the layers" },
+    [PART_STREAM] = { "embedding, norm, logits", "values outside the layers" },
     [PART_KEPT + HR_INTERMEDIATE_NONE] = { "layer inputs", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_NORM] = { "norm outputs", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_Q] = { "queries, keys, values", KEPT },
@@ -154,7 +155,7 @@ static void add_lines(const hr_plan *plan, hr_plan_details *details)
         { "tables", "plan, vocabulary, I/O buffers" },
         { "planning", "peak of planning, freed before training" },
         { "arena", "all tensors and workspace" },
-        { "kernel", "allowance for the RSS counters of Linux" },
+        { "kernel", "allowance for inexact RSS counters" },
     };
     for (int32_t i = 0; i < plan->process_count; i++) {
         const char *name = plan->process[i].name, *why = "";
@@ -182,7 +183,7 @@ static void add_phases(const counting *c, bool reads, hr_plan_details *details)
                                          "evaluation", "sampling",   "save" };
     const char *const whys[] = { reads ? "weights read from files"
                                        : "initial values or a checkpoint",
-                                 "states are allocated at load",
+                                 "optimizer states are allocated at load",
                                  "same as the first step",
                                  "on data.valid",
                                  "text generated during training",
@@ -216,38 +217,33 @@ static void add_parts(const counting *c, hr_plan_details *details)
     }
 }
 
-/* Values of the same name and size in several layers are combined. */
-static bool is_same_value(const counting *c, int32_t a, int32_t b)
+/* Compares names and sizes: values of several layers that have both in common share a line. */
+static int compare_values(const counting *c, int32_t a, int32_t b)
 {
-    const hr_plan *plan = &c->compiled->plan;
+    const hr_buffer *buffers = c->compiled->plan.buffers;
     const hr_tensor *tensors = c->compiled->program.tensors;
-    if (a == b) return true;
-    if (plan->buffers[a].bytes != plan->buffers[b].bytes) return false;
-    if (plan->buffers[a].tensor == HR_NONE || plan->buffers[b].tensor == HR_NONE) return false;
-    return !strcmp(tensors[plan->buffers[a].tensor].name, tensors[plan->buffers[b].tensor].name);
+    if (buffers[a].bytes != buffers[b].bytes) return buffers[a].bytes < buffers[b].bytes ? -1 : 1;
+    if (buffers[a].tensor == HR_NONE || buffers[b].tensor == HR_NONE)
+        return buffers[a].tensor == buffers[b].tensor ? a - b
+                                                      : buffers[a].tensor - buffers[b].tensor;
+    return strcmp(tensors[buffers[a].tensor].name, tensors[buffers[b].tensor].name);
 }
 
-static bool already_added(const counting *c, const int32_t *before, int32_t count, int32_t b)
+static bool is_before(const void *table, int32_t a, int32_t b)
 {
-    for (int32_t i = 0; i < count; i++)
-        if (is_same_value(c, before[i], b)) return true;
-    return false;
+    const int order = compare_values(table, a, b);
+    return order ? order < 0 : a < b;
 }
 
 enum { NAME_SHOWN = 42 };
 
-static void describe_tensor(const counting *c, int32_t b, hr_plan_part *part)
+static void describe_tensor(const counting *c, int32_t b, int32_t count, hr_plan_part *part)
 {
-    const hr_plan *plan = &c->compiled->plan;
-    const hr_buffer *buffer = &plan->buffers[b];
+    const hr_buffer *buffer = &c->compiled->plan.buffers[b];
     const hr_tensor *tensor = buffer->tensor == HR_NONE
                                   ? NULL
                                   : &c->compiled->program.tensors[buffer->tensor];
-    char name[HR_PLAN_NAME_BYTES] = "scratch", why[HR_PLAN_NAME_BYTES];
-    hr_writer writer = { why, sizeof why };
-    int32_t count = 0;
-    for (int32_t i = 0; i < plan->storage_count; i++)
-        count += c->owner[i] != HR_NONE && is_same_value(c, b, c->owner[i]);
+    char name[HR_PLAN_NAME_BYTES] = "scratch";
     if (tensor) hr_label_tensor(tensor, name);
     if (count > 1) { /* several layers: omit the layer number of this one */
         hr_writer of_many = { name, sizeof name };
@@ -257,29 +253,39 @@ static void describe_tensor(const counting *c, int32_t b, hr_plan_part *part)
         of_many.used = (int64_t)strlen(name);
         hr_put(&of_many, " (%d layers)", count);
     }
-    hr_put(&writer, "%s", parts[part_of(c, b)].name);
     /* Truncate a long name at its start, because the end identifies the value. */
     const size_t length = strlen(name);
     if (length > NAME_SHOWN) memmove(name, name + length - NAME_SHOWN, NAME_SHOWN + 1);
-    add_part(part, name, why, count * buffer->bytes);
+    add_part(part, name, parts[part_of(c, b)].name, count * buffer->bytes);
 }
 
+/* Sorts c->owner, so that equal values are neighbours. */
 static void add_largest(const counting *c, hr_plan_details *details)
 {
-    const hr_plan *plan = &c->compiled->plan;
-    int32_t chosen[HR_PLAN_LARGEST_MOST], count = 0;
-    while (count < HR_PLAN_LARGEST_MOST) {
-        int32_t best = HR_NONE;
-        for (int32_t i = 0; i < plan->storage_count; i++) {
-            const int32_t b = c->owner[i];
-            if (b == HR_NONE || already_added(c, chosen, count, b)) continue;
-            if (best == HR_NONE || plan->buffers[b].bytes > plan->buffers[best].bytes) best = b;
+    int32_t rows = 0, first[HR_PLAN_LARGEST_MOST], counts[HR_PLAN_LARGEST_MOST], found = 0;
+    int64_t bytes[HR_PLAN_LARGEST_MOST];
+    for (int32_t i = 0; i < c->compiled->plan.storage_count; i++)
+        if (c->owner[i] != HR_NONE) c->owner[rows++] = c->owner[i];
+    hr_sort(c, is_before, c->owner, rows);
+    for (int32_t i = 0, next; i < rows; i = next) {
+        for (next = i + 1; next < rows && !compare_values(c, c->owner[i], c->owner[next]);) next++;
+        const int64_t all = (next - i) * c->compiled->plan.buffers[c->owner[i]].bytes;
+        int32_t at = found;
+        for (; at > 0 && bytes[at - 1] < all; at--) {
+            if (at == HR_PLAN_LARGEST_MOST) continue;
+            first[at] = first[at - 1];
+            counts[at] = counts[at - 1];
+            bytes[at] = bytes[at - 1];
         }
-        if (best == HR_NONE) break;
-        chosen[count] = best;
-        describe_tensor(c, best, &details->largest[count++]);
+        if (at == HR_PLAN_LARGEST_MOST) continue;
+        first[at] = c->owner[i];
+        counts[at] = next - i;
+        bytes[at] = all;
+        found = (int32_t)hr_min(found + 1, HR_PLAN_LARGEST_MOST);
     }
-    details->largest_count = count;
+    for (int32_t i = 0; i < found; i++)
+        describe_tensor(c, first[i], counts[i], &details->largest[i]);
+    details->largest_count = found;
 }
 
 /* A training step: fetch, forward, backward, update. */
@@ -301,6 +307,8 @@ static void add_curve(const counting *c, hr_plan_details *details)
         if (details->curve[i] > details->curve[details->curve_peak]) details->curve_peak = i;
     }
     details->curve_count = count;
+    details->curve_first = first;
+    details->curve_last = last;
 }
 
 hr_status hr_details(const hr_compiled *compiled, bool reads, hr_region *scratch,
@@ -327,7 +335,7 @@ hr_status hr_details(const hr_compiled *compiled, bool reads, hr_region *scratch
     add_lines(plan, details);
     add_phases(&c, reads, details);
     add_parts(&c, details);
-    add_largest(&c, details);
     add_curve(&c, details);
+    add_largest(&c, details); /* last: reorders c.owner */
     return HR_OK;
 }

@@ -3,6 +3,7 @@
  * most important lines first, the strategy as YAML last. */
 #include "report/explain.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,11 +18,10 @@ static double share(int64_t part, int64_t whole)
     return whole ? 100 * (double)part / (double)whole : 0;
 }
 
-static void put_line(hr_writer *writer, const char *name, int64_t bytes, int64_t largest,
-                     const char *why)
+static void put_line(hr_writer *writer, const char *name, int64_t bytes, const char *why)
 {
     hr_put(writer, "  %-26s", name);
-    hr_label_put_bytes(writer, bytes, largest);
+    hr_label_put_bytes(writer, bytes);
     hr_put(writer, "%s%s\n", *why ? "  " : "", why);
 }
 
@@ -36,19 +36,28 @@ static void put_initialization(hr_writer *writer, const char *text)
     hr_put(writer, "%s\n", text);
 }
 
-/* "batch 32 x 128 tokens, micro-batch 8 (4 accumulation steps), loss chunk 1,024 tokens" */
+/* "batch 32 x 128 tokens, micro-batch 8 (4 gradient accumulation steps), loss chunk full (1,024
+ * tokens)" */
 static void put_batch(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
 {
-    char chunk[HR_COUNT_BYTES], length[HR_COUNT_BYTES];
+    char batch[HR_COUNT_BYTES], length[HR_COUNT_BYTES], micro[HR_COUNT_BYTES],
+        chunk[HR_COUNT_BYTES], count[HR_COUNT_BYTES], flops[HR_COUNT_BYTES];
+    const double mega = (double)answer->flops_per_token * 1e-6;
+    if (mega < 100) snprintf(flops, sizeof flops, "%.3g", mega);
+    else hr_count_print((int64_t)(mega + 0.5), flops);
+    const bool full = answer->loss_chunk == hr_max(answer->micro_batch, 1) * config->train.seq_len;
     const int64_t turns = config->train.batch / hr_max(answer->micro_batch, 1);
-    hr_put(writer, "  batch %lld x %s tokens, micro-batch %lld", (long long)config->train.batch,
-           hr_count_print(config->train.seq_len, length), (long long)answer->micro_batch);
-    if (turns > 1) hr_put(writer, " (%lld gradient accumulation steps)", (long long)turns);
+    hr_put(writer, "  batch %s x %s tokens, micro-batch %s",
+           hr_count_print(config->train.batch, batch),
+           hr_count_print(config->train.seq_len, length),
+           hr_count_print(answer->micro_batch, micro));
+    if (turns > 1)
+        hr_put(writer, " (%s gradient accumulation steps)", hr_count_print(turns, count));
     hr_put(writer,
-           ", loss chunk %s tokens\n"
-           "  %d thread%s, CPU instructions %s; %.3f MFLOP per token, forward and backward\n",
-           hr_count_print(answer->loss_chunk, chunk), answer->threads,
-           answer->threads == 1 ? "" : "s", answer->rung, (double)answer->flops_per_token * 1e-6);
+           ", loss chunk %s%s tokens%s\n"
+           "  %d thread%s, CPU instructions %s; %s MFLOP per token, forward and backward\n",
+           full ? "full (" : "", hr_count_print(answer->loss_chunk, chunk), full ? ")" : "",
+           answer->threads, answer->threads == 1 ? "" : "s", answer->rung, flops);
 }
 
 static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
@@ -68,31 +77,41 @@ static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_
     put_batch(writer, config, answer);
 }
 
-const char *hr_explain_certificate(const hr_plan_answer *answer)
+/* What is proven about the step time: "proven fastest within the budget". */
+static void put_certificate(hr_writer *writer, const hr_config *config,
+                            const hr_plan_answer *answer)
 {
-    if (answer->bound_seconds < 0) return "given, not compared with others";
-    if (answer->bound_seconds == 0) return "fastest found, not proven";
-    return answer->step_seconds <= answer->bound_seconds * (1 + 1e-6)
-               ? "proven fastest within the budget"
-               : "fastest found within the budget";
+    char time[HR_COUNT_BYTES];
+    const bool proven = answer->step_seconds <= answer->bound_seconds * (1 + 1e-6);
+    hr_put(writer, "  strategy: ");
+    if (answer->bound_seconds < 0) hr_put(writer, "given, not compared with others\n");
+    else if (answer->bound_seconds == 0) hr_put(writer, "fastest found, not proven\n");
+    else
+        hr_put(writer, "%s within %s", proven ? "proven fastest" : "fastest found",
+               config->memory.budget ? "the budget" : "the available memory");
+    if (answer->bound_seconds <= 0) return;
+    if (!proven)
+        hr_put(writer, "; no strategy takes less than %s per step",
+               hr_duration_print(answer->bound_seconds, time));
+    hr_put(writer, "\n");
 }
 
 static void put_time(hr_writer *writer, const hr_style *style, const hr_config *config,
                      const hr_plan_answer *answer)
 {
-    char tokens[HR_COUNT_BYTES];
+    char tokens[HR_COUNT_BYTES], step[HR_COUNT_BYTES], stop[HR_COUNT_BYTES];
     const double rate = (double)(config->train.batch * config->train.seq_len) /
                         answer->step_seconds;
-    hr_put(writer, "\n%sspeed%s\n  %.4g s per step, %s tokens/s, %s\n", style->title, style->plain,
-           answer->step_seconds, hr_count_print((int64_t)(rate + 0.5), tokens), answer->times);
+    hr_put(writer, "\n%sspeed%s\n  %s per step, %s tokens/s, %s\n", style->title, style->plain,
+           hr_duration_print(answer->step_seconds, step),
+           hr_count_print((int64_t)(rate + 0.5), tokens), answer->times);
     if (!strncmp(answer->times, "estimated", 9))
         hr_put(writer, "  headroom calibrate measures this machine for better estimates\n");
-    hr_put(writer, "  SIGTERM saves and exits within %.*f s (disk at %.0f MB/s)\n",
-           answer->stop_seconds < 10, answer->stop_seconds, 1e-6 * answer->disk_rate);
-    hr_put(writer, "  strategy: %s", hr_explain_certificate(answer));
-    if (answer->bound_seconds > 0 && answer->step_seconds > answer->bound_seconds * (1 + 1e-6))
-        hr_put(writer, "; no strategy takes less than %.4g s per step", answer->bound_seconds);
-    hr_put(writer, "\n");
+    const double digits = answer->stop_seconds < 10 ? 10 : 1; /* 8.5 s, 12 s: an upper limit */
+    hr_duration_print(ceil(answer->stop_seconds * digits) / digits, stop);
+    hr_put(writer, "  SIGTERM saves and exits within %s, with a disk that writes %.0f MB/s\n", stop,
+           1e-6 * answer->disk_rate);
+    put_certificate(writer, config, answer);
 }
 
 /* A plan for another machine is useful, so this is only a note; `train` refuses the plan here. */
@@ -100,8 +119,7 @@ static void put_machine(hr_writer *writer, const hr_config *config, const hr_pla
 {
     if (!config->memory.budget || !answer->memory_bytes) return;
     if (answer->available_bytes <= answer->memory_bytes) return;
-    put_line(writer, "memory of this machine", answer->memory_bytes, answer->process_bytes,
-             "less than the budget");
+    put_line(writer, "memory of this machine", answer->memory_bytes, "less than the budget");
     if (answer->process_bytes + answer->kernel_bytes > answer->memory_bytes)
         hr_put(writer, "  note: the plan needs more memory than this machine has: headroom train "
                        "refuses it here\n");
@@ -110,22 +128,21 @@ static void put_machine(hr_writer *writer, const hr_config *config, const hr_pla
 static void put_answer(hr_writer *writer, const hr_style *style, const hr_config *config,
                        const hr_plan_answer *answer)
 {
-    const int64_t most = answer->process_bytes;
     const char *room = answer->available_bytes == answer->machine_bytes
                            ? "memory of this machine"
                            : "available on this machine";
     hr_put(writer, "\n%sfits%s\n", style->good, style->plain);
-    put_line(writer, "process memory", answer->process_bytes, most, "peak RSS");
-    put_line(writer, config->memory.budget ? "budget" : room, answer->available_bytes, most, "");
-    put_line(writer, "margin", answer->available_bytes - answer->process_bytes, most, "");
+    put_line(writer, "process memory", answer->process_bytes, "peak RSS");
+    put_line(writer, config->memory.budget ? "budget" : room, answer->available_bytes, "");
+    put_line(writer, "margin", answer->available_bytes - answer->process_bytes, "");
     put_machine(writer, config, answer);
     char smallest[64];
     snprintf(smallest, sizeof smallest, "slower, use --budget %lld",
              (long long)answer->minimum_bytes);
     if (answer->minimum_bytes)
-        put_line(writer, "smallest plan", answer->minimum_bytes, most,
+        put_line(writer, "smallest plan", answer->minimum_bytes,
                  answer->minimum_bytes == answer->process_bytes ? "this one" : smallest);
-    put_line(writer, "page tables and cache", answer->kernel_bytes, most,
+    put_line(writer, "page tables and cache", answer->kernel_bytes,
              "kernel memory, not part of RSS");
     put_time(writer, style, config, answer);
 }
@@ -137,50 +154,52 @@ static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *
     char what[HR_PLAN_NAME_BYTES], why[HR_PLAN_NAME_BYTES];
     hr_put(writer, "\n%sdisk, with --out%s\n", style->title, style->plain);
     const int64_t all = disk->checkpoints * disk->checkpoint_bytes;
-    put_line(writer, "one checkpoint", disk->checkpoint_bytes, all, "weights, optimizer states");
+    put_line(writer, "one checkpoint", disk->checkpoint_bytes, "weights, optimizer states");
     snprintf(what, sizeof what, "%lld checkpoint%s", (long long)disk->checkpoints,
              disk->checkpoints == 1 ? "" : "s");
-    snprintf(why, sizeof why, "keep_last=%lld and one in progress",
+    snprintf(why, sizeof why, "train.keep_last=%lld and one being written",
              (long long)config->train.keep_last);
     if (disk->every_steps)
         snprintf(why, sizeof why, "and one more every %lld steps (train.keep_every)",
                  (long long)disk->every_steps);
-    put_line(writer, what, all, all, why);
+    put_line(writer, what, all, why);
     snprintf(why, sizeof why, "at most, for %lld steps", (long long)disk->steps);
-    put_line(writer, "logs", disk->log_bytes, all, disk->steps ? why : "at most, per step");
-    if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, all, "at most");
+    put_line(writer, "logs", disk->log_bytes, disk->steps ? why : "at most, for each step");
+    if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, "at most");
 }
 
 static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_details *details,
                       bool blocks)
 {
     if (!details->curve_count) return;
-    hr_put(writer, "\n%slive bytes over a training step%s\n", style->title, style->plain);
-    hr_curve_put(writer, details, blocks);
     int64_t most = 0;
+    char peak[HR_PLAN_NAME_BYTES + 64], step[HR_COUNT_BYTES];
     for (int32_t i = 0; i < details->phase_count; i++)
         most = hr_max(most, details->phases[i].bytes);
-    hr_put(writer, " %s\n",
-           details->curve[details->curve_peak] == most ? details->peak
-                                                       : "the peak of the run is in another phase");
+    if (details->curve[details->curve_peak] == most)
+        snprintf(peak, sizeof peak, "operation %s: %s", hr_count_print(details->peak_step, step),
+                 details->peak);
+    else snprintf(peak, sizeof peak, "the peak of the run is in another phase");
+    hr_put(writer, "\n%slive bytes during a training step%s\n", style->title, style->plain);
+    hr_curve_put(writer, details, peak, blocks);
 }
 
 /* Prints the arena size, its distance from the floor, and the proven bound. */
 static void put_packing(hr_writer *writer, const hr_plan_answer *answer)
 {
-    const int64_t open = answer->arena_bytes - answer->bound_bytes, most = answer->arena_bytes;
+    const int64_t open = answer->arena_bytes - answer->bound_bytes;
     char gap[HR_PLAN_NAME_BYTES], digits[HR_COUNT_BYTES];
     hr_count_print(answer->arena_bytes - answer->floor_bytes, digits);
-    put_line(writer, "floor", answer->floor_bytes, most, "sum of the above: no arena is smaller");
+    put_line(writer, "floor", answer->floor_bytes, "sum of the above: no arena is smaller");
     if (!strcmp(answer->packing, "at floor")) snprintf(gap, sizeof gap, "equals the floor");
     else
         snprintf(gap, sizeof gap, "%s bytes above the floor; %s", digits,
                  !strcmp(answer->packing, "proven") ? "proven smallest" : "not proven smallest");
-    put_line(writer, "arena", answer->arena_bytes, most, gap);
+    put_line(writer, "arena", answer->arena_bytes, gap);
     if (strcmp(answer->packing, "open") != 0) return;
     snprintf(gap, sizeof gap, "proven lower bound; gap %s bytes, %.3f %%",
              hr_count_print(open, digits), share(open, answer->bound_bytes));
-    put_line(writer, "arena, lower bound", answer->bound_bytes, most, gap);
+    put_line(writer, "arena, lower bound", answer->bound_bytes, gap);
 }
 
 static void put_peak(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
@@ -193,28 +212,21 @@ static void put_peak(hr_writer *writer, const hr_style *style, const hr_plan_ans
     for (int32_t i = 0; i < details->part_count; i++) {
         const hr_plan_part *part = &details->parts[i];
         hr_put(writer, "  %-26s", part->name);
-        hr_label_put_bytes(writer, part->bytes, answer->arena_bytes);
+        hr_label_put_bytes(writer, part->bytes);
         hr_put(writer, "  %4.1f %%  %s\n", share(part->bytes, answer->floor_bytes), part->why);
     }
     put_packing(writer, answer);
 }
 
-static int64_t largest_of(const hr_plan_part *parts, int32_t count)
-{
-    int64_t most = 0;
-    for (int32_t i = 0; i < count; i++) most = hr_max(most, parts[i].bytes);
-    return most;
-}
-
 static void put_parts(hr_writer *writer, const hr_style *style, const char *title,
-                      const hr_plan_part *parts, int32_t count, int64_t largest)
+                      const hr_plan_part *parts, int32_t count)
 {
     int64_t columns = 26; /* full names, aligned */
     for (int32_t i = 0; i < count; i++) columns = hr_max(columns, (int64_t)strlen(parts[i].name));
     if (count) hr_put(writer, "\n%s%s%s\n", style->title, title, style->plain);
     for (int32_t i = 0; i < count; i++) {
         hr_put(writer, "  %-*s", (int)columns, parts[i].name);
-        hr_label_put_bytes(writer, parts[i].bytes, largest);
+        hr_label_put_bytes(writer, parts[i].bytes);
         hr_put(writer, "%s%s\n", *parts[i].why ? "  " : "", parts[i].why);
     }
 }
@@ -257,14 +269,13 @@ void hr_explain_plan(const hr_config *config, const hr_plan_answer *answer,
     put_curve(writer, &style, details, blocks);
     put_peak(writer, &style, answer, details);
     put_parts(writer, &style, "largest tensors at the peak", details->largest,
-              details->largest_count, largest_of(details->largest, details->largest_count));
+              details->largest_count);
     put_removals(writer, &style, answer, details);
     put_parts(writer, &style, "peak of live tensors by phase", details->phases,
-              details->phase_count, largest_of(details->phases, details->phase_count));
-    put_parts(writer, &style, "process memory", details->lines, details->line_count,
-              answer->process_bytes);
-    put_line(writer, "total", answer->process_bytes, answer->process_bytes, "");
-    hr_put(writer, "\n%sstrategy%s (as a YAML file: memory.strategy=FILE)\n", style.title,
-           style.plain);
+              details->phase_count);
+    put_parts(writer, &style, "process memory", details->lines, details->line_count);
+    put_line(writer, "total", answer->process_bytes, "");
+    hr_put(writer, "\n%sstrategy%s (to reuse it, save it as a YAML file: memory.strategy=FILE)\n",
+           style.title, style.plain);
     put_indented(writer, answer->strategy);
 }

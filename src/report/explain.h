@@ -17,7 +17,4 @@ void hr_explain_plan(const hr_config *config, const hr_plan_answer *answer,
 void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
                         const hr_plan_details *details, bool colour, hr_writer *writer);
 
-/* Returns what is proven about the step time of a plan: "proven fastest within the budget". */
-const char *hr_explain_certificate(const hr_plan_answer *answer);
-
 #endif

@@ -12,13 +12,6 @@
 
 /* ---- words */
 
-static void put_size(hr_writer *w, int64_t bytes)
-{
-    const double GiB = 1073741824.0, MiB = 1048576.0;
-    if (bytes >= GiB) hr_put(w, "%.4g GiB", (double)bytes / GiB);
-    else hr_put(w, "%.4g MiB", (double)bytes / MiB);
-}
-
 static void put_cut(hr_writer *w, const char *what, int64_t cut, const char *unit)
 {
     char count[HR_COUNT_BYTES];
@@ -27,51 +20,55 @@ static void put_cut(hr_writer *w, const char *what, int64_t cut, const char *uni
            cut == 1 ? "" : "s");
 }
 
-static void put_again(hr_writer *w, const hr_strategy *strategy)
+/* Layers that recompute an activation. */
+static int32_t layers_of(const hr_strategy *strategy, int32_t intermediate)
 {
-    static const char *const names[] = { [HR_INTERMEDIATE_NORM] = "norm outputs",
-                                         [HR_INTERMEDIATE_Q] = "q",
-                                         [HR_INTERMEDIATE_K] = "k",
-                                         [HR_INTERMEDIATE_V] = "v",
-                                         [HR_INTERMEDIATE_ATTENTION] = "attention outputs",
-                                         [HR_INTERMEDIATE_MID] = "MLP inputs",
-                                         [HR_INTERMEDIATE_GATE] = "MLP gates",
-                                         [HR_INTERMEDIATE_UP] = "MLP pre-activations",
-                                         [HR_INTERMEDIATE_ACTIVATION] = "MLP activations" };
-    bool any = false;
-    for (int32_t i = 1; i < (int32_t)(sizeof names / sizeof *names); i++) {
-        int32_t layers = 0;
-        for (int32_t l = 0; l < strategy->layer_count; l++)
-            layers += strategy->recompute_set[l] >> i & 1;
-        if (!layers) continue;
-        hr_put(w, "%s%s in %d",
-               any       ? ", "
-               : w->used ? "; recompute "
-                         : "recompute ",
-               names[i], layers);
-        any = true;
+    int32_t layers = 0;
+    for (int32_t l = 0; l < strategy->layer_count; l++)
+        layers += strategy->recompute_set[l] >> intermediate & 1;
+    return layers;
+}
+
+/* "recompute norm outputs, queries in every layer, keys in 2, values in 3 of 6 layers" */
+static void put_recomputed(hr_writer *w, const hr_strategy *strategy)
+{
+    const char *before = w->used ? "; recompute " : "recompute ";
+    bool all = false, some = false;
+    for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
+        if (layers_of(strategy, i) != strategy->layer_count) continue;
+        hr_put(w, "%s%s", before, hr_label_intermediate((hr_intermediate)i));
+        before = ", ";
+        all = true;
     }
-    if (any)
-        hr_put(w, " of %d layer%s", strategy->layer_count, strategy->layer_count == 1 ? "" : "s");
+    if (all) hr_put(w, " in every layer");
+    for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
+        const int32_t layers = layers_of(strategy, i);
+        if (layers == 0 || layers == strategy->layer_count) continue;
+        hr_put(w, "%s%s in %d", before, hr_label_intermediate((hr_intermediate)i), layers);
+        before = ", ";
+        some = true;
+    }
+    if (some) hr_put(w, " of %d layers", strategy->layer_count);
 }
 
 void hr_frontier_words(const hr_config *config, const hr_strategy *strategy,
                        char words[HR_POINT_WORDS_BYTES])
 {
     hr_writer w = { words, HR_POINT_WORDS_BYTES };
+    char batch[HR_COUNT_BYTES];
     hr_put(&w, "%s", "");
     if (strategy->micro_batch)
-        hr_put(&w, "micro-batch %lld of %lld", (long long)strategy->micro_batch,
-               (long long)config->train.batch);
+        hr_put(&w, "micro-batch %lld (batch %s)", (long long)strategy->micro_batch,
+               hr_count_print(config->train.batch, batch));
     put_cut(&w, "loss chunk", strategy->loss_chunk, "token");
     put_cut(&w, "MLP tile", strategy->mlp_tile, "token");
     put_cut(&w, "attention tile", strategy->attention_tile, "sequence");
-    put_again(&w, strategy);
+    put_recomputed(&w, strategy);
     if (strategy->consume)
         hr_put(&w, "%sgradient release%s", w.used ? "; " : "",
                config->train.optimizer.clip > 0 ? " (backward runs twice, for the gradient norm)"
                                                 : "");
-    if (!w.used) hr_put(&w, "nothing: the fastest plan");
+    if (!w.used) hr_put(&w, "nothing, all activations are saved");
 }
 
 /* ---- the table */
@@ -95,18 +92,25 @@ static bool is_beyond(const hr_frontier *f, const hr_plan_point *point)
     return f->available_bytes >= 0 && point->process_bytes > f->available_bytes;
 }
 
+/* "1,400"; three digits of a rate below 100. */
+static const char *print_rate(double tokens, char text[HR_COUNT_BYTES])
+{
+    if (tokens >= 100) return hr_count_print((int64_t)(tokens + 0.5), text);
+    snprintf(text, HR_COUNT_BYTES, "%.3g", tokens);
+    return text;
+}
+
 static void put_table(const hr_frontier *f, hr_writer *w)
 {
-    hr_put(w, "%20s %12s %11s %9s  %s\n", "process bytes", "", "tokens/s", "of best",
+    hr_put(w, "%33s %11s %10s  %s\n", "process memory", "tokens/s", "of fastest",
            "memory saved by");
     for (int32_t i = 0; i < f->count; i++) {
         const hr_plan_point *p = &f->points[i];
         char bytes[HR_COUNT_BYTES], size[HR_COUNT_BYTES], rate[HR_COUNT_BYTES];
-        hr_put(w, "%c%19s %12s %11s %7.1f %%  %s\n", is_beyond(f, p) ? '>' : ' ',
-               hr_count_print(p->process_bytes, bytes),
-               hr_size_print(p->process_bytes, f->points[f->count - 1].process_bytes, size),
-               hr_count_print((int64_t)(p->tokens_per_second + 0.5), rate),
-               100 * p->tokens_per_second / fastest_of(f), p->words);
+        hr_put(w, "%c%19s %12s %11s %8.1f %%  %s\n", is_beyond(f, p) ? '>' : ' ',
+               hr_count_print(p->process_bytes, bytes), hr_size_print(p->process_bytes, size),
+               print_rate(p->tokens_per_second, rate), 100 * p->tokens_per_second / fastest_of(f),
+               p->words);
     }
     if (is_beyond(f, &f->points[f->count - 1])) {
         char budget[64];
@@ -169,16 +173,20 @@ static void put_plot(const hr_frontier *f, int32_t columns, hr_writer *w)
         const double value = at.high - (at.high - at.low) * r / (PLOT_ROWS - 1);
         int32_t end = width;
         while (end > 0 && cells[r][end - 1] == ' ') end--;
-        if (r % 7 == 0) hr_put(w, "%*.5g |%.*s\n", LABEL_COLUMNS - 1, value, end, cells[r]);
-        else hr_put(w, "%*s |%.*s\n", LABEL_COLUMNS - 1, "", end, cells[r]);
+        char rate[HR_COUNT_BYTES] = "";
+        if (r % 7 == 0) print_rate(value, rate);
+        hr_put(w, "%*s |%.*s\n", LABEL_COLUMNS - 1, rate, end, cells[r]);
     }
-    char line[PLOT_COLUMNS_MOST + 1], left[32], right[32];
+    char line[PLOT_COLUMNS_MOST + 1], left[HR_COUNT_BYTES], right[HR_COUNT_BYTES];
     memset(line, '-', sizeof line);
-    hr_writer l = { left, sizeof left }, r = { right, sizeof right };
-    put_size(&l, f->points[0].process_bytes);
-    put_size(&r, f->points[f->count - 1].process_bytes);
+    hr_size_print(f->points[0].process_bytes, left);
+    hr_size_print(f->points[f->count - 1].process_bytes, right);
     hr_put(w, "%*s +%.*s\n", LABEL_COLUMNS - 1, "", width, line);
-    hr_put(w, "%*s  %s%*s\n", LABEL_COLUMNS - 1, "", left, width - (int)strlen(left), right);
+    const int space = width - (int)strlen(left) - (int)strlen(right);
+    const char *label = space > 30 ? "process memory, log scale" : "";
+    const int before = (space + (int)strlen(label)) / 2;
+    hr_put(w, "%*s  %s%*s%*s%s\n", LABEL_COLUMNS - 1, "", left, before, label, space - before, "",
+           right);
 }
 
 void hr_frontier_print(const hr_frontier *frontier, int32_t columns, hr_writer *writer)
@@ -207,8 +215,9 @@ static void draw_axes(const frame *at, hr_writer *w)
     for (int32_t i = 0; i <= ticks; i++) {
         const double tokens = at->low + i * at->step, y = svg_y(at, tokens);
         hr_put(w, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, WIDTH - RIGHT);
-        hr_put(w, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.5g</text>\n", LEFT - 8, y + 4,
-               tokens);
+        char rate[HR_COUNT_BYTES];
+        hr_put(w, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", LEFT - 8, y + 4,
+               print_rate(tokens, rate));
     }
     /* Five ticks at equal ratios, from the first plan to the last. */
     for (int32_t i = 0; i <= 4; i++) {
@@ -217,8 +226,8 @@ static void draw_axes(const frame *at, hr_writer *w)
         hr_put(w, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", x, TOP, HEIGHT - BOTTOM);
         hr_put(w, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">", x, HEIGHT - BOTTOM + 18,
                i == 4 ? "end" : "middle");
-        put_size(w, (int64_t)bytes);
-        hr_put(w, "</text>\n");
+        char size[HR_COUNT_BYTES];
+        hr_put(w, "%s</text>\n", hr_size_print((int64_t)bytes, size));
         if (at->right <= at->left) return;
     }
 }
@@ -238,8 +247,10 @@ static void draw_points(const hr_frontier *f, const frame *at, hr_writer *w)
         hr_put(w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"%s><title>",
                svg_x(at, (double)p->process_bytes), svg_y(at, p->tokens_per_second),
                is_beyond(f, p) ? " class=\"beyond\"" : "");
-        hr_put(w, "%lld bytes, %.5g tokens/s; memory saved by: %s</title></circle>\n",
-               (long long)p->process_bytes, p->tokens_per_second, p->words);
+        char size[64], rate[HR_COUNT_BYTES];
+        hr_put(w, "%s, %s tokens/s; memory saved by: %s</title></circle>\n",
+               hr_bytes_print(p->process_bytes, size), print_rate(p->tokens_per_second, rate),
+               p->words);
     }
 }
 
@@ -259,14 +270,16 @@ void hr_frontier_draw(const hr_frontier *frontier, hr_writer *w)
     draw_axes(&at, w);
     draw_points(frontier, &at, w);
     hr_put(w, "<text x=\"%d\" y=\"%d\">tokens per second, predicted</text>\n", LEFT, TOP - 18);
-    hr_put(w, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">process memory, bytes</text>\n",
+    hr_put(w, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">process memory (log scale)</text>\n",
            WIDTH - RIGHT, HEIGHT - 14);
     hr_put(w, "</svg>\n");
 }
 
 /* ---- largest and smallest */
 
-static void put_value(hr_writer *w, int columns, const char *key, int64_t value, int64_t bytes)
+/* A row of the answer: a setting, the memory of its smallest plan, and a remark. */
+static void put_value(hr_writer *w, int columns, const char *key, int64_t value, int64_t bytes,
+                      const char *why)
 {
     char setting[96];
     snprintf(setting, sizeof setting, "%s=%lld", key, (long long)value);
@@ -276,90 +289,84 @@ static void put_value(hr_writer *w, int columns, const char *key, int64_t value,
         return;
     }
     hr_put(w, "needs at least");
-    hr_label_put_bytes(w, bytes, bytes);
+    hr_label_put_bytes(w, bytes);
+    hr_put(w, "%s%s\n", *why ? "  " : "", why);
+}
+
+/* The first line. A batch larger than the largest micro-batch needs no more memory, only time:
+ * gradients accumulate. */
+static void put_answer(const hr_largest *a, hr_writer *w)
+{
+    char value[HR_COUNT_BYTES], at_once[HR_COUNT_BYTES];
+    hr_count_print(a->value, value);
+    hr_put(w, "largest %s that fits: ", a->key->name);
+    if (a->outcome == HR_LARGEST_NONE)
+        hr_put(w, "none, not even the minimum, %s\n", hr_count_print(a->next, value));
+    else if (a->cut) hr_put(w, "at least %s\n", value);
+    else if (a->at_once > 0)
+        hr_put(w, "%s without gradient accumulation, any up to %s with it\n",
+               hr_count_print(a->at_once, at_once), value);
+    else if (a->outcome == HR_LARGEST_FOUND) hr_put(w, "%s\n", value);
+    else hr_put(w, "%s, its maximum\n", value);
+}
+
+static void put_values(const hr_largest *a, hr_writer *w)
+{
+    const char *key = a->key->name;
+    const int64_t most = hr_max(a->value, hr_max(a->next, a->beyond));
+    const int columns = snprintf(NULL, 0, "%s=%lld", key, (long long)most);
+    char why[64] = "", count[HR_COUNT_BYTES];
+    if (a->at_once > 0) {
+        snprintf(why, sizeof why, "%s tokens at once", hr_count_print(a->tokens_at_once, count));
+        put_value(w, columns, key, a->at_once, a->at_once_bytes, why);
+        snprintf(why, sizeof why, "gradients accumulate");
+    }
+    if (a->value >= 0) put_value(w, columns, key, a->value, a->value_bytes, why);
+    if (a->next >= 0) put_value(w, columns, key, a->next, a->next_bytes, "");
+    if (a->beyond >= 0) put_value(w, columns, key, a->beyond, a->beyond_bytes, "");
+    hr_put(w, "  %-*s  %-14s", columns, "available", "");
+    hr_label_put_bytes(w, a->available_bytes);
     hr_put(w, "\n");
 }
 
 static void put_why(const hr_largest *a, hr_writer *w)
 {
-    char size[64];
-    const char *key = a->key->name;
-    switch (a->outcome) {
-    case HR_LARGEST_FOUND:
-        hr_put(w, "the largest %s that fits is %lld\n", key, (long long)a->value);
-        break;
-    case HR_LARGEST_END:
-        hr_put(w, "%s fits up to its maximum, %lld\n", key, (long long)a->value);
-        break;
-    case HR_LARGEST_FREE:
-        if (a->free_from < 0)
-            hr_put(w,
-                   "memory does not grow with %s: the smallest plan takes %s with every value, up "
-                   "to %lld\n",
-                   key, hr_bytes_print(a->value_bytes, size), (long long)a->value);
+    char count[HR_COUNT_BYTES];
+    const bool end = a->outcome == HR_LARGEST_END || a->outcome == HR_LARGEST_FREE;
+    if (a->cut) {
+        hr_put(w, "  the search ended at its limit of work, after %d plans; ", a->probes);
+        if (a->below < 0) hr_put(w, "a larger value may fit\n");
         else
-            hr_put(
-                w,
-                "every %s up to the maximum, %lld, fits: from %lld on, memory does not grow, and "
-                "the smallest plan takes %s\n",
-                key, (long long)a->value, (long long)a->free_from,
-                hr_bytes_print(a->value_bytes, size));
-        break;
-    case HR_LARGEST_NONE:
-        hr_put(w, "no %s fits, not even the minimum, %lld\n", key, (long long)a->next);
-        break;
+            hr_put(w, "%s does not fit, a value in between may\n", hr_count_print(a->below, count));
     }
-}
-
-/* A batch larger than the micro-batch needs no more memory, only time: gradients accumulate. */
-static void put_at_once(const hr_largest *a, hr_writer *w)
-{
-    char size[64];
-    if (a->at_once <= 0) return;
-    hr_put(
-        w,
-        "  a larger batch only adds gradient accumulation steps\n"
-        "without gradient accumulation, the largest train.batch that fits is %lld: %lld tokens per "
-        "step, at least %s\n",
-        (long long)a->at_once, (long long)a->tokens_at_once,
-        hr_bytes_print(a->at_once_bytes, size));
+    if (a->outcome == HR_LARGEST_FREE && a->free_from < 0)
+        hr_put(w, "  memory does not depend on %s\n", a->key->name);
+    else if (a->outcome == HR_LARGEST_FREE)
+        hr_put(w, "  memory does not grow beyond %s=%lld\n", a->key->name, (long long)a->free_from);
+    if (*a->reason) hr_put(w, "  %s%s\n", end ? "no larger value is valid: " : "", a->reason);
 }
 
 void hr_largest_print(const hr_largest *a, hr_writer *w)
 {
-    char size[64];
-    const char *key = a->key->name;
-    if (a->cut) {
-        hr_put(w, "%s=%lld fits; ", key, (long long)a->value);
-        if (a->below < 0) hr_put(w, "a larger value may fit, too");
-        else hr_put(w, "%lld does not; between them a larger value may fit", (long long)a->below);
-        hr_put(w, ". The search ended at its limit of work, after %d plans\n", a->probes);
-    }
-    const int64_t most = hr_max(a->value, hr_max(a->next, a->beyond));
-    const int columns = snprintf(NULL, 0, "%s=%lld", key, (long long)most);
-    if (!a->cut) put_why(a, w);
-    put_at_once(a, w);
-    if (a->value >= 0) put_value(w, columns, key, a->value, a->value_bytes);
-    if (a->next >= 0) put_value(w, columns, key, a->next, a->next_bytes);
-    if (a->beyond >= 0) put_value(w, columns, key, a->beyond, a->beyond_bytes);
-    hr_put(w, "  %-*s  %-14s", columns, "available", "");
-    hr_label_put_bytes(w, a->available_bytes, a->available_bytes);
-    hr_put(w, "\n");
-    if (*a->reason) hr_put(w, "  %s\n", a->reason);
+    char size[64], time[HR_COUNT_BYTES];
+    put_answer(a, w);
+    put_values(a, w);
+    put_why(a, w);
     if (a->value < 0) return;
-    hr_put(w, "\nfastest plan with %s=%lld: %s, %.4g s per step\n", key, (long long)a->value,
-           hr_bytes_print(a->plan.process_bytes, size), a->plan.step_seconds);
+    hr_put(w, "\nfastest plan with %s=%lld: %s, %s per step\n", a->key->name, (long long)a->value,
+           hr_bytes_print(a->plan.process_bytes, size),
+           hr_duration_print(a->plan.step_seconds, time));
     hr_put(w, "  memory saved by: %s\n", a->plan.words);
 }
 
 static void put_budget(hr_writer *w, const char *what, const hr_plan_point *p,
                        const hr_plan_point *fastest)
 {
-    char size[64], rate[HR_COUNT_BYTES];
+    char size[64], rate[HR_COUNT_BYTES], time[HR_COUNT_BYTES];
     hr_put(w, "%s\n  --budget %lld  %s\n", what, (long long)p->process_bytes,
            hr_bytes_print(p->process_bytes, size));
-    hr_put(w, "  %.4g s per step, %s tokens/s, %.1f %% slower than the fastest\n", p->step_seconds,
-           hr_count_print((int64_t)(p->tokens_per_second + 0.5), rate),
+    hr_put(w, "  %s per step, %s tokens/s, %.1f %% slower than the fastest\n",
+           hr_duration_print(p->step_seconds, time), print_rate(p->tokens_per_second, rate),
            100 * (p->step_seconds / fastest->step_seconds - 1));
     hr_put(w, "  memory saved by: %s\n", p->words);
     put_indented(w, p->strategy);
@@ -367,7 +374,7 @@ static void put_budget(hr_writer *w, const char *what, const hr_plan_point *p,
 
 void hr_smallest_print(const hr_smallest *a, hr_writer *w)
 {
-    char what[128], size[64];
+    char what[128], size[64], time[HR_COUNT_BYTES];
     if (a->named) {
         hr_put(w, "memory.strategy is set: there is only this plan\n");
         put_budget(w, "its budget", &a->least, &a->fastest);
@@ -378,6 +385,7 @@ void hr_smallest_print(const hr_smallest *a, hr_writer *w)
              "\nsmallest budget that is at most %.4g %% slower than the fastest plan",
              100 * a->slowdown);
     put_budget(w, what, &a->within, &a->fastest);
-    hr_put(w, "\nfastest plan: %s, %.4g s per step\nspeed: %s\n",
-           hr_bytes_print(a->fastest.process_bytes, size), a->fastest.step_seconds, a->times);
+    hr_put(w, "\nfastest plan: %s, %s per step\nspeed: %s\n",
+           hr_bytes_print(a->fastest.process_bytes, size),
+           hr_duration_print(a->fastest.step_seconds, time), a->times);
 }

@@ -95,6 +95,22 @@ static const char *role_of(const hr_param *param)
     return param->external_name;
 }
 
+const char *hr_label_intermediate(hr_intermediate intermediate)
+{
+    static const char *const names[HR_INTERMEDIATES] = {
+        [HR_INTERMEDIATE_NORM] = "norm outputs",
+        [HR_INTERMEDIATE_Q] = "queries",
+        [HR_INTERMEDIATE_K] = "keys",
+        [HR_INTERMEDIATE_V] = "values",
+        [HR_INTERMEDIATE_ATTENTION] = "attention outputs",
+        [HR_INTERMEDIATE_MID] = "MLP inputs",
+        [HR_INTERMEDIATE_GATE] = "MLP gates",
+        [HR_INTERMEDIATE_UP] = "MLP pre-activations",
+        [HR_INTERMEDIATE_ACTIVATION] = "MLP activations",
+    };
+    return names[intermediate] ? names[intermediate] : "layer inputs";
+}
+
 int32_t hr_label_section(const hr_program *program, int32_t step)
 {
     int32_t section = program->steps[step].loop;
@@ -117,7 +133,7 @@ static void put_place(hr_writer *writer, const hr_program *program, int32_t step
     if (!training && (s->layer != HR_NONE || s->block != HR_BLOCK_NONE)) hr_put(writer, ", ");
     if (s->layer != HR_NONE) hr_put(writer, "layer %d%s", s->layer, direction);
     else if (s->block == HR_BLOCK_EMBED) hr_put(writer, "embedding%s", direction);
-    else if (s->block == HR_BLOCK_HEAD) hr_put(writer, "head%s", direction);
+    else if (s->block == HR_BLOCK_HEAD) hr_put(writer, "output head%s", direction);
     else if (training) hr_put(writer, "%s", *direction ? direction + 1 : section);
 }
 
@@ -153,9 +169,9 @@ void hr_label_tensor(const hr_tensor *tensor, char text[HR_PLAN_NAME_BYTES])
     hr_put(&writer, "%s%s", gradient ? "gradient of " : "", tensor->name + 2 * gradient);
 }
 
-void hr_label_put_bytes(hr_writer *writer, int64_t bytes, int64_t largest)
+void hr_label_put_bytes(hr_writer *writer, int64_t bytes)
 {
     char count[HR_COUNT_BYTES], size[HR_COUNT_BYTES];
     hr_put(writer, "%*s  %12s", HR_WORDS_BYTES_COLUMNS, hr_count_print(bytes, count),
-           hr_size_print(bytes, largest, size));
+           hr_size_print(bytes, size));
 }

@@ -13,13 +13,15 @@ void hr_label_step(const hr_program *program, int32_t step, char text[HR_PLAN_NA
 /* Full name of a tensor, with its layer if the name does not include it: "layer 3 up". */
 void hr_label_tensor(const hr_tensor *tensor, char text[HR_PLAN_NAME_BYTES]);
 
+/* Name of an activation of a layer in the plural: "norm outputs". */
+const char *hr_label_intermediate(hr_intermediate intermediate);
+
 /* Section of a step: a child loop of the run. */
 int32_t hr_label_section(const hr_program *program, int32_t step);
 
 enum { HR_WORDS_BYTES_COLUMNS = 21 };
 
-/* Prints exact bytes, right-aligned in HR_WORDS_BYTES_COLUMNS, and the size in the unit that suits
- * `largest`, the largest number of the table. */
-void hr_label_put_bytes(hr_writer *writer, int64_t bytes, int64_t largest);
+/* Prints exact bytes, right-aligned in HR_WORDS_BYTES_COLUMNS, and hr_size_print of them. */
+void hr_label_put_bytes(hr_writer *writer, int64_t bytes);
 
 #endif

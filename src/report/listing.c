@@ -25,9 +25,9 @@ static int32_t loops_around(const hr_program *program, int32_t s, int32_t around
 static void put_loop(hr_writer *writer, const hr_loop *loop, int32_t depth)
 {
     hr_put(writer, "%*s%s", 2 * depth, "", loop->name);
-    if (loop->count == HR_MANY) hr_put(writer, " x many");
+    if (loop->count == HR_MANY) hr_put(writer, ", any number of iterations");
     else if (loop->count != 1 || loop->rows) hr_put(writer, " x %lld", (long long)loop->count);
-    if (loop->rows) hr_put(writer, ", %lld token rows a turn", (long long)loop->rows);
+    if (loop->rows) hr_put(writer, ", %lld token rows per iteration", (long long)loop->rows);
     hr_put(writer, "\n");
 }
 
@@ -36,13 +36,13 @@ static void put_step(hr_writer *writer, const hr_program *program, int32_t s, in
     static const char *const directions[] = { [HR_DIR_NONE] = "",
                                               [HR_DIR_FORWARD] = "",
                                               [HR_DIR_BACKWARD] = " backward",
-                                              [HR_DIR_RECOMPUTED] = " again" };
+                                              [HR_DIR_RECOMPUTED] = " recompute" };
     const hr_step *step = &program->steps[s];
     const hr_op *op = program->ops[step->op];
     hr_put(writer, "%*s%5d  %-13s", 2 * depth, "", s, op->name);
     for (int32_t k = 0; op->out[k]; k++)
         if (step->out[k] != HR_NONE)
-            hr_put(writer, " %c:%s", op->out[k], program->tensors[step->out[k]].name);
+            hr_put(writer, " %c:%s", op->out[k] | 0x20, program->tensors[step->out[k]].name);
     hr_put(writer, "  <-");
     for (int32_t i = 0; op->in[i]; i++)
         if (step->in[i] != HR_NONE) hr_put(writer, " %s", program->tensors[step->in[i]].name);

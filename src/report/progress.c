@@ -19,48 +19,33 @@ hr_progress hr_progress_begin(int fd)
     return (hr_progress){ .fd = fd, .terminal = isatty(fd) == 1 };
 }
 
-/* "1:02:03", "2:03" or "?" */
-static void print_duration(double seconds, char text[24])
-{
-    const double seconds_max = 999.0 * 3600.0;
-    if (!(seconds >= 0 && seconds < seconds_max)) {
-        snprintf(text, 24, "?");
-        return;
-    }
-    const int32_t whole = (int32_t)seconds;
-    const int32_t hours = whole / 3600, minutes = whole / 60 % 60, rest = whole % 60;
-    if (hours) snprintf(text, 24, "%d:%02d:%02d", hours, minutes, rest);
-    else snprintf(text, 24, "%d:%02d", minutes, rest);
-}
-
 int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BYTES])
 {
-    const double mebibyte = 1048576.0;
-    char left[24], loss[48] = "no targets", rate[HR_COUNT_BYTES];
-    print_duration(line->seconds_left, left);
+    char left[HR_COUNT_BYTES], used[HR_COUNT_BYTES], planned[HR_COUNT_BYTES],
+        loss[48] = "no targets", rate[HR_COUNT_BYTES];
+    hr_duration_print(floor(line->seconds_left), left);
     if (!line->no_targets)
         snprintf(loss, sizeof loss, fabs(line->loss) < 1e9 ? "loss %.4f" : "loss %.4g", line->loss);
     const double tokens = line->tokens_per_second;
     const bool counted = tokens >= 0 && tokens < 1e15;
     hr_count_print(counted ? (int64_t)(tokens + 0.5) : 0, rate);
     const int32_t length = snprintf(
-        text, HR_PROGRESS_BYTES,
-        "step %lld/%lld  %s  %s tokens/s  %s left  memory %.1f of %.1f MiB", (long long)line->step,
-        (long long)line->steps, loss, rate, left, (double)line->used_bytes / mebibyte,
-        (double)line->planned_bytes / mebibyte);
+        text, HR_PROGRESS_BYTES, "step %lld/%lld  %s  %s tokens/s  %s left  memory %s of %s",
+        (long long)line->step, (long long)line->steps, loss, rate, left,
+        hr_size_print(line->used_bytes, used), hr_size_print(line->planned_bytes, planned));
     return (int32_t)hr_min(length, HR_PROGRESS_BYTES - 1);
 }
 
 int32_t hr_progress_work_print(const char *work, int64_t done, int64_t total, double seconds,
                                char text[HR_PROGRESS_BYTES])
 {
-    char left[24];
+    char left[HR_COUNT_BYTES];
     int32_t length = snprintf(text, HR_PROGRESS_BYTES, "%.100s", work);
     if (total <= 0) return length;
     length += snprintf(text + length, (size_t)(HR_PROGRESS_BYTES - length), ": %lld %%",
                        (long long)((double)done * 100 / (double)total));
     if (done <= 0 || seconds < 1) return length;
-    print_duration(seconds * (double)(total - done) / (double)done, left);
+    hr_duration_print(floor(seconds * (double)(total - done) / (double)done), left);
     return length +
            snprintf(text + length, (size_t)(HR_PROGRESS_BYTES - length), ", %s left", left);
 }

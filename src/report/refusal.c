@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report/refusal.c - prints how much memory is missing, and which changes make a run fit. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,11 +10,10 @@
 #include "report/labels.h"
 #include "report/style.h"
 
-static void put_line(hr_writer *writer, const char *name, int64_t bytes, int64_t largest,
-                     const char *why)
+static void put_line(hr_writer *writer, const char *name, int64_t bytes, const char *why)
 {
     hr_put(writer, "  %-28s", name);
-    hr_label_put_bytes(writer, bytes, largest);
+    hr_label_put_bytes(writer, bytes);
     hr_put(writer, "%s%s\n", *why ? "  " : "", why);
 }
 
@@ -27,65 +27,79 @@ static const hr_plan_part *largest_of(const hr_plan_part *parts, int32_t count)
 
 /* A row of the table. */
 typedef struct {
-    char needs[HR_COUNT_BYTES], size[HR_COUNT_BYTES], gained[HR_COUNT_BYTES],
-        price[HR_PLAN_NAME_BYTES + 32];
+    char what[HR_PLAN_NAME_BYTES], needs[HR_COUNT_BYTES], size[HR_COUNT_BYTES],
+        gained[HR_COUNT_BYTES], price[HR_PLAN_NAME_BYTES + 64];
 } change_row;
 
-static change_row row_of(const hr_plan_change *change, int64_t largest)
+static change_row row_of(const hr_plan_change *change)
 {
     change_row row;
+    char time[HR_COUNT_BYTES];
+    snprintf(row.what, sizeof row.what, "%s", change->what);
     hr_count_print(change->bytes, row.needs);
-    hr_size_print(change->bytes, largest, row.size);
+    hr_size_print(change->bytes, row.size);
     hr_count_print(change->gained_bytes, row.gained);
     if (change->changes_mathematics)
         snprintf(row.price, sizeof row.price, "%s; a different training result", change->price);
     else
-        snprintf(row.price, sizeof row.price, "%+.3g s per step%s%s", change->seconds_lost,
-                 *change->price ? ", " : "", change->price);
+        snprintf(row.price, sizeof row.price, "%s per step %s than the fastest plan%s%s",
+                 hr_duration_print(fabs(change->seconds_lost), time),
+                 change->seconds_lost < 0 ? "less" : "more", *change->price ? ", " : "",
+                 change->price);
+    return row;
+}
+
+/* More memory: a budget, or without one more free memory, `beside` bytes of which are for the
+ * kernel. */
+static change_row more_memory(const hr_plan_answer *answer, int64_t beside)
+{
+    change_row row = { .gained = "0" };
+    char time[HR_COUNT_BYTES];
+    const int64_t needed = answer->minimum_bytes + beside;
+    if (!beside) snprintf(row.what, sizeof row.what, "--budget %lld", (long long)needed);
+    else
+        snprintf(row.what, sizeof row.what, "%s",
+                 needed > answer->memory_bytes ? "a larger machine" : "more free memory");
+    hr_count_print(needed, row.needs);
+    hr_size_print(needed, row.size);
+    snprintf(row.price, sizeof row.price, "smallest plan, %s per step",
+             hr_duration_print(answer->step_seconds, time));
     return row;
 }
 
 /* Columns are as wide as their contents, so that large models stay readable. */
-static void put_table(hr_writer *writer, const hr_plan_change *changes, int32_t count)
+static void put_table(hr_writer *writer, const change_row *rows, int32_t count)
 {
     static const char needs[] = "needs", gained[] = "saves";
-    int64_t largest = 0;
     size_t what_columns = 0, needs_columns = sizeof needs - 1, gained_columns = sizeof gained - 1;
     for (int32_t i = 0; i < count; i++) {
-        largest = hr_max(largest, changes[i].bytes);
-        const change_row row = row_of(&changes[i], largest);
-        what_columns = hr_max(what_columns, strlen(changes[i].what));
-        needs_columns = hr_max(needs_columns, strlen(row.needs));
-        gained_columns = hr_max(gained_columns, strlen(row.gained));
+        what_columns = hr_max(what_columns, strlen(rows[i].what));
+        needs_columns = hr_max(needs_columns, strlen(rows[i].needs));
+        gained_columns = hr_max(gained_columns, strlen(rows[i].gained));
     }
     hr_put(writer, "  %-*s  %*s%14s  %*s  %s\n", (int)what_columns, "", (int)needs_columns, needs,
            "", (int)gained_columns, gained, "cost");
-    for (int32_t i = 0; i < count; i++) {
-        const change_row row = row_of(&changes[i], largest);
-        hr_put(writer, "  %-*s  %*s  %12s  %*s  %s\n", (int)what_columns, changes[i].what,
-               (int)needs_columns, row.needs, row.size, (int)gained_columns, row.gained, row.price);
-    }
+    for (int32_t i = 0; i < count; i++)
+        hr_put(writer, "  %-*s  %*s  %12s  %*s  %s\n", (int)what_columns, rows[i].what,
+               (int)needs_columns, rows[i].needs, rows[i].size, (int)gained_columns, rows[i].gained,
+               rows[i].price);
 }
 
 static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
                         const hr_plan_details *details, int64_t beside)
 {
-    char left[HR_COUNT_BYTES];
-    hr_count_print(answer->minimum_bytes + beside, left);
-    if (details->change_count) {
-        const bool pairs = strchr(details->changes[0].what, ' ') != NULL;
-        hr_put(writer, "\n%schanges that make it fit%s, cheapest first%s\n", style->title,
-               style->plain, pairs ? " (two keys at a time)" : "");
-        put_table(writer, details->changes, details->change_count);
-    } else hr_put(writer, "\nno change of one or two keys was found that makes it fit\n");
-    if (beside) /* a budget does not make a machine larger */
-        hr_put(
-            writer,
-            "  or free memory until %s bytes are available: the smallest plan, %.3g s per step\n",
-            left, answer->step_seconds);
-    else
-        hr_put(writer, "  --budget %lld  the smallest plan of this recipe, %.3g s per step\n",
-               (long long)answer->minimum_bytes, answer->step_seconds);
+    change_row rows[HR_PLAN_CHANGES_MOST + 1];
+    const int32_t count = details->change_count;
+    const bool pairs = count && strchr(details->changes[0].what, ' ');
+    rows[0] = more_memory(answer, beside);
+    for (int32_t i = 0; i < count; i++) rows[i + 1] = row_of(&details->changes[i]);
+    hr_put(writer, "\n%schanges that make it fit%s, %s%s\n", style->title, style->plain,
+           pairs ? "two keys at a time" : "each alone",
+           count ? ", sorted by what they give up:\n  memory, time, precision, optimizer or batch, "
+                   "sequence length, vocabulary, model size"
+                 : "");
+    put_table(writer, rows, count + 1);
+    if (!count) hr_put(writer, "  no change of one or two keys was found\n");
 }
 
 void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
@@ -97,20 +111,17 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     hr_put(writer, "%sdoes not fit%s\n", style.bad, style.plain);
     /* A budget is for the process; the machine also needs memory for the kernel. */
     const int64_t beside = config->memory.budget ? 0 : answer->kernel_bytes;
-    const int64_t most = hr_max(answer->minimum_bytes, answer->available_bytes);
-    put_line(writer, "needs at least", answer->minimum_bytes, most, "");
-    if (beside) put_line(writer, "page tables and cache", beside, most, "kernel memory");
-    put_line(writer, beside ? "available on this machine" : "budget", answer->available_bytes, most,
-             "");
-    put_line(writer, "missing", answer->minimum_bytes + beside - answer->available_bytes, most, "");
-    if (line) put_line(writer, "largest part of the process", line->bytes, most, line->name);
-    if (part) put_line(writer, "largest part of the arena", part->bytes, most, part->name);
+    put_line(writer, "needs at least", answer->minimum_bytes, "");
+    if (beside) put_line(writer, "page tables and cache", beside, "kernel memory");
+    put_line(writer, beside ? "available on this machine" : "budget", answer->available_bytes, "");
+    put_line(writer, "missing", answer->minimum_bytes + beside - answer->available_bytes, "");
+    if (line) put_line(writer, "largest part of the process", line->bytes, line->name);
+    if (part) put_line(writer, "largest part of the arena", part->bytes, part->name);
+    hr_put(writer, "  peak of the smallest plan: %s\n", details->peak);
     if (details->alone.bytes) {
-        char digits[HR_COUNT_BYTES];
-        hr_put(writer, "\n  %s%s alone: %s bytes, more than the budget whatever else changes%s\n",
-               style.strong, details->alone.name, hr_count_print(details->alone.bytes, digits),
-               style.plain);
+        char size[64];
+        hr_put(writer, "  %s%s alone: %s, %s%s\n", style.strong, details->alone.name,
+               hr_bytes_print(details->alone.bytes, size), details->alone.why, style.plain);
     }
-    hr_put(writer, "  the smallest plan peaks at: %s\n", details->peak);
     put_changes(writer, &style, answer, details, beside);
 }

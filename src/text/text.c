@@ -136,7 +136,7 @@ static hr_status hold(prepare *p, const char *path, bool *there)
 static void release_damaged(prepare *p, const char *path)
 {
     char line[HR_PATH_BYTES + 64];
-    snprintf(line, sizeof line, "cache: %s is damaged and is made again", path);
+    snprintf(line, sizeof line, "cache: %s is damaged and is rebuilt", path);
     if (p->progress && p->progress->note) p->progress->note(p->progress->context, line);
     hr_file_close(&p->made->held[--p->made->held_count]);
 }

@@ -269,15 +269,14 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calib
     hr_bytes_print(answer->available_bytes, there);
     if (config->memory.budget)
         return hr_fail(
-            err, HR_NO_FIT,
-            "the run needs at least %s, the budget is %s; use --budget %lld, or let headroom plan "
-            "look for a change that fits",
+            err, HR_NO_FIT, "the run needs at least %s, the budget is %s; use --budget %lld",
             hr_bytes_print(answer->minimum_bytes, needed), there, (long long)answer->minimum_bytes);
     /* Without a budget the machine must also hold what the kernel allocates for the process. */
+    const int64_t bytes = answer->minimum_bytes + answer->kernel_bytes;
     return hr_fail(err, HR_NO_FIT,
-                   "the run needs at least %s with page tables, this machine has %s available; "
-                   "free some memory, or let headroom plan look for a change that fits",
-                   hr_bytes_print(answer->minimum_bytes + answer->kernel_bytes, needed), there);
+                   "the run needs at least %s with page tables, this machine has %s available%s",
+                   hr_bytes_print(bytes, needed), there,
+                   bytes > answer->memory_bytes ? "" : "; free some memory");
 }
 
 int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, bool exact,

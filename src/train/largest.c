@@ -346,7 +346,7 @@ static void say_end(asking *a, const hr_largest *answer, char reason[HR_LARGEST_
     if (answer->value < a->high && status != HR_OK)
         snprintf(reason, HR_LARGEST_REASON_BYTES, "%s", why.message);
     else
-        snprintf(reason, HR_LARGEST_REASON_BYTES, "%s takes %s", a->row->key.name,
+        snprintf(reason, HR_LARGEST_REASON_BYTES, "%s takes an %s", a->row->key.name,
                  hr_key_takes(&a->row->key, takes));
 }
 

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/writer.h"
 #include "model/layer_schema.h"
+#include "report/labels.h"
 
 enum {
     PACKED_MOST = 6,
@@ -22,16 +23,6 @@ enum {
     WAY_CONSUME,
     WAYS /* a way below WAY_MICRO is an index into the parts of the layer schema */
 };
-
-static const char *const intermediates[] = { [HR_INTERMEDIATE_NORM] = "norm outputs",
-                                             [HR_INTERMEDIATE_Q] = "queries",
-                                             [HR_INTERMEDIATE_K] = "keys",
-                                             [HR_INTERMEDIATE_V] = "values",
-                                             [HR_INTERMEDIATE_ATTENTION] = "attention outputs",
-                                             [HR_INTERMEDIATE_MID] = "MLP inputs",
-                                             [HR_INTERMEDIATE_GATE] = "MLP gates",
-                                             [HR_INTERMEDIATE_UP] = "MLP pre-activations",
-                                             [HR_INTERMEDIATE_ACTIVATION] = "MLP activations" };
 
 typedef struct {
     hr_memory *memory;
@@ -76,7 +67,7 @@ static void name_part(hr_writer *writer, hr_intermediates part)
     const char *before = "recompute ";
     for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
         if (!(part >> i & 1)) continue;
-        hr_put(writer, "%s%s", before, intermediates[i]);
+        hr_put(writer, "%s%s", before, hr_label_intermediate((hr_intermediate)i));
         before = ", ";
     }
     hr_put(writer, " in every layer");

@@ -336,6 +336,10 @@ static hr_status run_phases(run *r, hr_error *err)
     if (r->admission.compiled.program.step_count)
         hr_disk_of(r->config, &r->admission.compiled.program, 0, &r->admission.answer.disk);
     result->plan = r->admission.answer;
+    hr_error refused = *err;
+    if (status == HR_NO_FIT && result->plan.minimum_bytes)
+        return hr_fail(err, HR_NO_FIT, "%s, or look for other changes with headroom plan",
+                       refused.message);
     if (status != HR_OK) return status;
     hr_memory_region_trim(r->memory, &r->admission.region);
     result->arena_bytes_planned = r->admission.compiled.plan.arena_bytes;

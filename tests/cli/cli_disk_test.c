@@ -113,7 +113,7 @@ static void the_plan_includes_the_bytes_of_checkpoints_logs_and_shards(void **st
     assert_non_null(strstr(out, "\n  token shards  "));
     assert_int_equal(run("plan recipe.yaml train.steps=auto train.keep_every=100"), HR_OK);
     assert_non_null(strstr(out, "and one more every 100 steps (train.keep_every)"));
-    assert_non_null(strstr(out, "at most, per step"));
+    assert_non_null(strstr(out, "at most, for each step"));
 }
 
 static void a_run_without_enough_disk_space_is_refused(void **state)

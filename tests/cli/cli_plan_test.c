@@ -63,7 +63,7 @@ static void queries_print_text_and_json(void **state)
     } cases[] = {
         { "largest",
           "--largest train.seq_len --budget 200MiB",
-          "the largest train.seq_len that fits is ",
+          "largest train.seq_len that fits: ",
           { "key", "fits", "outcome", "largest", "next", "next_multiple_of_64", "available_bytes",
             "plans_made", "plan" } },
         { "smallest",
@@ -88,6 +88,9 @@ static void queries_print_text_and_json(void **state)
         json_decref(answer);
     }
     assert_int_equal(access("f.svg", F_OK), 0);
+    assert_int_equal(run("plan " HR_SOURCE "/presets/quickstart.yaml --frontier"), HR_OK);
+    assert_non_null(strstr(out, "\n    tokens/s\n"));
+    assert_non_null(strstr(out, " process memory, log scale "));
     assert_int_equal(run("plan tiny.yaml --json --largest model.d_ff --budget 1"), HR_NO_FIT);
     json_t *answer = out_json();
     assert_true(json_is_false(json_object_get(answer, "fits")));

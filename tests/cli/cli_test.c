@@ -98,12 +98,41 @@ static void manual_and_completion_have_every_listed_option(void **state)
     assert_int_equal(run("help generate"), HR_OK);
     assert_non_null(strstr(
         out,
-        "  --stop TEXT            stop string; it is not printed; may be repeated, at most 16\n"));
+        "  --stop TEXT             stop string; it is not printed; may be repeated, at most 16\n"));
     assert_non_null(
         strstr(manual, "\nstop string; it is not printed; may be repeated, at most 16\n"));
     for (int32_t i = 0; hr_config_key(i); i++) {
         assert_non_null(strstr(manual, hr_config_key(i)->name));
         assert_non_null(strstr(completion, hr_config_key(i)->name));
+    }
+}
+
+/* Texts of two columns are wrapped, and every text of the second column starts at one place. */
+static void help_is_aligned_and_within_100_columns(void **state)
+{
+    (void)state;
+    require_program();
+    for (int32_t i = -1; i < COMMAND_COUNT; i++) {
+        assert_int_equal(run("help %s", i < 0 ? "" : commands[i]), HR_OK);
+        for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n")) {
+            const size_t length = strlen(line), column = i < 0 ? 40 : 26;
+            const bool row = !strncmp(line, i < 0 ? "  headroom" : "  --", i < 0 ? 10 : 4);
+            if (length > 100) fail_msg("%zu columns: %s", length, line);
+            const char *text = row ? strstr(line + 2, "  ") : NULL; /* after the left part */
+            if (text && text + strspn(text, " ") != line + column)
+                fail_msg("not aligned: %s", line);
+        }
+    }
+    assert_int_equal(run("keys"), HR_OK);
+    assert_non_null(strstr(out, "\nmodel.rope_scaling.original_positions  8192        integer "));
+    assert_int_equal(strncmp(out, "key  ", 5), 0);
+    assert_non_null(strstr(out, "\n  train.format                           now train.dtype\n"));
+    for (const char *at = hr_config_key(1)->choices; *at; at += strcspn(at, " ")) {
+        char family[32];
+        at += strspn(at, " ");
+        snprintf(family, sizeof family, "%.*s", (int)strcspn(at, " "), at);
+        assert_int_equal(run("help keys"), HR_OK);
+        if (!strstr(out, family)) fail_msg("help keys does not explain %s", family);
     }
 }
 
@@ -396,6 +425,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(without_arguments_it_prints_a_short_help),
+        IN_A_FOLDER(help_is_aligned_and_within_100_columns),
         IN_A_FOLDER(a_group_prints_its_commands),
         IN_A_FOLDER(manual_and_completion_have_every_listed_option),
         IN_A_FOLDER(every_term_has_the_same_explanation_in_three_places),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config_test.c - the table of keys, sizes, and the checks. */
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -408,22 +409,51 @@ static void sizes_are_printed_exactly_with_a_unit_that_suits_them(void **state)
                         "-9,223,372,036,854,775,808 bytes (-8,589,934,592.0 GiB)");
 }
 
-static void sizes_of_one_table_have_one_unit_and_none_is_shown_as_zero(void **state)
+static void a_size_has_one_form_wherever_it_is_printed(void **state)
 {
     (void)state;
     char text[HR_COUNT_BYTES];
     const int64_t gib = INT64_C(1) << 30, mib = 1 << 20;
-    assert_string_equal(hr_size_print(20 * gib, 20 * gib, text), "20.0 GiB");
-    assert_string_equal(hr_size_print(mib, 20 * gib, text), "<0.1 GiB");
-    assert_string_equal(hr_size_print(mib, 10 * gib - 1, text), "1.0 MiB");
-    assert_string_equal(hr_size_print(10 * gib - 1, 10 * gib - 1, text), "10,240.0 MiB");
-    assert_string_equal(hr_size_print(64, 10 * mib, text), "<0.1 MiB");
-    assert_string_equal(hr_size_print(64, mib - 1, text), "0.1 KiB");
-    assert_string_equal(hr_size_print(0, mib - 1, text), "0.0 KiB");
-    assert_string_equal(hr_size_print(-mib, gib, text), "-1.0 MiB");
+    assert_string_equal(hr_size_print(20 * gib, text), "20.0 GiB");
+    assert_string_equal(hr_size_print(10 * gib - 1, text), "10,240.0 MiB");
+    assert_string_equal(hr_size_print(mib, text), "1.0 MiB");
+    assert_string_equal(hr_size_print(mib - 1, text), "1,024.0 KiB");
+    assert_string_equal(hr_size_print(1023, text), "1.0 KiB");
+    assert_string_equal(hr_size_print(0, text), "0.0 KiB");
+    assert_string_equal(hr_size_print(-mib, text), "-1.0 MiB");
+    assert_string_equal(hr_size_print(64, text), "0.1 KiB");
+    assert_string_equal(hr_size_print(16, text), "<0.1 KiB");
+    assert_string_equal(hr_size_print(INT64_MIN, text), "-8,589,934,592.0 GiB");
     assert_string_equal(hr_count_print(INT64_MIN, text), "-9,223,372,036,854,775,808");
     assert_string_equal(hr_count_print(-100, text), "-100");
     assert_string_equal(hr_count_print(1000, text), "1,000");
+}
+
+static void durations_have_the_two_units_that_matter(void **state)
+{
+    static const struct {
+        double seconds;
+        const char *text;
+    } cases[] = {
+        { 0, "0 s" },
+        { 0.78521, "785.2 ms" },
+        { 3.0911, "3.091 s" },
+        { 119.4, "119.4 s" },
+        { 119.6, "2 min 0 s" },
+        { 754, "12 min 34 s" },
+        { 3599.7, "1 h 0 min" },
+        { 12000, "3 h 20 min" },
+        { 172799, "2 days 0 h" },
+        { 1.6e6, "18 days 12 h" },
+        { 1.622e9, "18,773 days 4 h" },
+        { 1e15, "?" },
+        { -1, "?" },
+        { NAN, "?" },
+    };
+    (void)state;
+    char text[HR_COUNT_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(hr_duration_print(cases[i].seconds, text), cases[i].text);
 }
 
 static void the_check_names_both_numbers(void **state)
@@ -553,7 +583,8 @@ int main(void)
         cmocka_unit_test(a_path_of_1023_bytes_is_taken_and_of_1024_refused),
         cmocka_unit_test(sizes_are_read_exactly),
         cmocka_unit_test(sizes_are_printed_exactly_with_a_unit_that_suits_them),
-        cmocka_unit_test(sizes_of_one_table_have_one_unit_and_none_is_shown_as_zero),
+        cmocka_unit_test(a_size_has_one_form_wherever_it_is_printed),
+        cmocka_unit_test(durations_have_the_two_units_that_matter),
         cmocka_unit_test(the_check_names_both_numbers),
         cmocka_unit_test(a_405b_model_with_a_million_tokens_is_accepted),
         cmocka_unit_test(the_documented_table_equals_the_code),

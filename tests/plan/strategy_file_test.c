@@ -94,19 +94,24 @@ static void adjacent_layers_with_one_set_share_an_entry(void **state)
     char text[TEXT_BYTES];
     hr_writer writer = { text, sizeof text };
     hr_strategy_print(&config, &strategy, &writer);
-    assert_string_equal(text, "micro_batch: 3\n"
-                              "loss_chunk: 64\n"
-                              "mlp_tile: full\n"
-                              "attention_tile: full\n"
-                              "backward_order: input_grad_first\n"
-                              "gradient_release: no\n"
-                              "reorder: no\n"
-                              "layers:\n"
-                              "  - layers: 0-1\n"
-                              "    keep: [norm, q, k, v, attention, mlp_input, up, activation]\n"
-                              "  - layers: 2\n"
-                              "    keep: [q, k, v, attention, up, activation]\n"
-                              "  - layers: 3\n    keep: []\n");
+    assert_string_equal(
+        text,
+        "micro_batch: 3                     # sequences per forward/backward pass; full: the "
+        "batch\n"
+        "loss_chunk: 64                     # tokens per chunk of logits and loss; full: the "
+        "micro-batch\n"
+        "mlp_tile: full                     # tokens per MLP tile; full: the micro-batch\n"
+        "attention_tile: full               # sequences per attention tile; full: the "
+        "micro-batch\n"
+        "backward_order: input_grad_first   # of the two gradients of a linear layer\n"
+        "gradient_release: no               # yes: update each weight during backward\n"
+        "reorder: no                        # yes: move operations to lower the peak\n"
+        "layers:                            # activations to keep; backward recomputes the others\n"
+        "  - layers: 0-1\n"
+        "    keep: [norm, q, k, v, attention, mlp_input, up, activation]\n"
+        "  - layers: 2\n"
+        "    keep: [q, k, v, attention, up, activation]\n"
+        "  - layers: 3\n    keep: []\n");
 }
 
 #define ALL "layers:\n - { layers: 0-3, keep: [] }\n"

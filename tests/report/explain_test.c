@@ -15,6 +15,7 @@
 #include "plan/lifetimes.h"
 #include "report/details.h"
 #include "report/explain.h"
+#include "report/frontier.h"
 #include "report/labels.h"
 #include "report/listing.h"
 #include "support/random_config.h"
@@ -123,7 +124,7 @@ static void components_phases_and_curve_agree_with_the_storages(void **state)
         assert_int_equal(curve, d->curve[d->curve_peak]);
         assert_int_equal(alive[d->peak_step], floor);
         for (int32_t i = 1; i < d->largest_count; i++)
-            assert_true(d->largest[i].bytes > 0 && d->largest[i].bytes <= floor);
+            assert_in_range(d->largest[i].bytes, 1, d->largest[i - 1].bytes);
         free(alive);
         free(e.memory);
     }
@@ -142,18 +143,26 @@ static void the_peak_is_marked_below_its_bar(void **state)
     explain(&config, &strategy, &e);
     hr_writer writer = { text, TEXT_BYTES };
     hr_explain_plan(&config, &e.answer, &e.details, false, false, &writer);
-    const char *title = strstr(text, "live bytes over a training step\n");
+    const char *title = strstr(text, "live bytes during a training step\n");
     assert_non_null(title);
     const char *top = strchr(title, '\n') + 1, *mark = strchr(title, '^');
     assert_non_null(mark);
     const char *line = mark, *last;
     while (line[-1] != '\n') line--;
-    for (last = line - 1; last[-1] != '\n';) last--; /* the line that has a bar in every column */
+    for (last = line - 1; last[-1] != '\n';) last--; /* the axis */
+    assert_int_equal(last[strcspn(last, "+")], '+');
+    for (last--; last[-1] != '\n';) last--; /* the line that has a bar in every column */
     const int64_t column = (mark - line) - (int64_t)strcspn(last, "#");
     assert_int_equal(top[mark - line], '#');
     assert_in_range(column, 0, e.details.curve_count - 1);
     assert_int_equal(e.details.curve[column], e.compiled.plan.floor_bytes);
-    assert_true(!strncmp(mark + 2, e.details.peak, strlen(e.details.peak)));
+    char label[HR_PLAN_NAME_BYTES + 64], count[HR_COUNT_BYTES];
+    snprintf(label, sizeof label, "^ operation %s: %s\n            operation  %d ",
+             hr_count_print(e.details.peak_step, count), e.details.peak, e.details.curve_first);
+    assert_int_equal(strncmp(mark, label, strlen(label)), 0);
+    const char *end = strchr(strchr(mark, '\n') + 1, '\n');
+    snprintf(label, sizeof label, " %d\n", e.details.curve_last);
+    assert_int_equal(strncmp(end + 1 - strlen(label), label, strlen(label)), 0);
     free(text);
     free(e.memory);
 }
@@ -287,7 +296,8 @@ static void steps_are_named_by_what_they_do(void **state)
           "layer 0 forward, query, key and value projection" },
         { "pythia-70m", "norm", 2, HR_DIR_FORWARD, "input_layernorm",
           "layer 2 forward, norm before attention" },
-        { "pythia-70m", "linear", HR_NONE, HR_DIR_FORWARD, "embed_out", "head forward, logits" },
+        { "pythia-70m", "linear", HR_NONE, HR_DIR_FORWARD, "embed_out",
+          "output head forward, logits" },
         { "needle-70m", "linear", 1, HR_DIR_FORWARD, ".w1", "layer 1 forward, MLP up-projection" },
         { "needle-70m", "linear_dw", 1, HR_DIR_BACKWARD, ".wo",
           "layer 1 backward, attention output projection, weight gradient" },
@@ -335,10 +345,12 @@ static void a_listing_shows_loops_within_loops(void **state)
     for (int32_t l = 1; l < program->loop_count; l++)
         loops += program->loops[l].step_last >= program->loops[l].step_first;
     assert_int_equal(lines, program->step_count + loops);
-    assert_non_null(strstr(text, "\nstep\n  micro-batch x 4, 1024 token rows a turn\n"));
-    assert_non_null(strstr(text, "\n    mlp tile x 8, 128 token rows a turn\n        "));
-    assert_non_null(strstr(text, "\n    attention tile x 4, 256 token rows a turn\n        "));
-    assert_non_null(strstr(text, "\n    loss chunk x 4, 256 token rows a turn\n        "));
+    assert_null(strstr(text, " W:")); /* in the table of operations, a capital is optional */
+    assert_non_null(strstr(text, "\nstep\n  micro-batch x 4, 1024 token rows per iteration\n"));
+    assert_non_null(strstr(text, "\n    mlp tile x 8, 128 token rows per iteration\n        "));
+    assert_non_null(
+        strstr(text, "\n    attention tile x 4, 256 token rows per iteration\n        "));
+    assert_non_null(strstr(text, "\n    loss chunk x 4, 256 token rows per iteration\n        "));
     free(text);
     free(e.memory);
 }
@@ -359,6 +371,32 @@ static void the_longest_names_are_not_truncated(void **state)
     free(e.memory);
 }
 
+/* Every setting saves memory, and no two activations are recomputed in equally many layers. */
+static void the_longest_summary_of_a_strategy_is_not_truncated(void **state)
+{
+    enum { LAYERS = 4096 };
+    static hr_intermediates recompute_set[LAYERS];
+    static const char end[] =
+        "MLP activations in 4094 of 4096 layers; gradient release (backward runs twice, for the "
+        "gradient norm)";
+    char words[HR_POINT_WORDS_BYTES];
+    hr_strategy strategy;
+    hr_config config = preset("llama-134m", LAYERS, recompute_set, &strategy);
+    (void)state;
+    config.train.batch = strategy.micro_batch = 16777216;
+    strategy.loss_chunk = strategy.mlp_tile = INT64_C(1) << 40;
+    strategy.attention_tile = 16777216;
+    strategy.consume = true;
+    for (int32_t l = 1; l < LAYERS - 1; l++) recompute_set[l] = (1u << HR_INTERMEDIATES) - 1;
+    hr_frontier_words(&config, &strategy, words);
+    assert_string_equal(words + strlen(words) - strlen(end), end);
+    recompute_set[0] = recompute_set[LAYERS - 1] = 1u << HR_INTERMEDIATE_NORM;
+    recompute_set[LAYERS - 1] |= 1u << HR_INTERMEDIATE_Q;
+    hr_frontier_words(&config, &strategy, words);
+    assert_non_null(strstr(words, "; recompute norm outputs in every layer, queries in 4095, keys "
+                                  "in 4094, "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +408,7 @@ int main(void)
         cmocka_unit_test(steps_are_named_by_what_they_do),
         cmocka_unit_test(a_listing_shows_loops_within_loops),
         cmocka_unit_test(the_longest_names_are_not_truncated),
+        cmocka_unit_test(the_longest_summary_of_a_strategy_is_not_truncated),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -458,8 +458,8 @@ static void a_tied_head_has_to_equal_the_embedding_table(void **state)
         if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
 
         status = open_with_head(table, head, shape, "BF16", bytes / 4, false, &err);
-        snprintf(said, sizeof said, "tensor %s is BF16, but %s, the head by config.json, is F32",
-                 head, table);
+        snprintf(said, sizeof said,
+                 "tensor %s is BF16, but %s, the output head by config.json, is F32", head, table);
         if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
         oracle_close(&model);
     }

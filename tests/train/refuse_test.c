@@ -106,6 +106,8 @@ static int32_t check_changes(const hr_config *config)
         if (!change->changes_mathematics) assert_true(change->seconds_lost == lost);
         else assert_true(change->seconds_lost == 0);
         assert_non_null(strstr(refused->text, change->what));
+        assert_true(strstr(refused->text, "\n  --budget ") < strstr(refused->text, change->what));
+        assert_non_null(strstr(refused->text, ", sorted by what they give up:\n"));
         if (i > 0) {
             const hr_plan_change *before = &d->changes[i - 1];
             assert_true(before->changes_mathematics <= change->changes_mathematics);
@@ -183,6 +185,10 @@ static void memory_that_no_strategy_reduces_is_reported(void **state)
     assert_true(p->details.alone.bytes > 100000);
     assert_non_null(strstr(p->text, "image alone: "));
     assert_int_equal(p->details.change_count, 0);
+    assert_non_null(strstr(p->text, "\n  --budget "));
+    assert_non_null(strstr(p->text, "  no change of one or two keys was found\n"));
+    assert_null(strstr(p->text, "sorted by"));
+    assert_null(strstr(p->err.message, "headroom plan"));
     free(p);
     config.model.vocab_size = 200000;
     config.memory.budget = 200 << 20;
