@@ -359,8 +359,8 @@ static hr_status tolerate_failure(hr_trainer *trainer, hr_status status, bool la
     return HR_OK;
 }
 
-/* The last checkpoint of a run is not tried again. Says what is lost unless there is a checkpoint of
- * this step. */
+/* The last checkpoint of a run is not tried again. Says what is lost unless there is a checkpoint
+ * of this step. */
 static hr_status fail_save(const hr_trainer *trainer, const hr_error *why, hr_error *err)
 {
     const long long step = trainer->state.step, saved = trainer->saved_step;
