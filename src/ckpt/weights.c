@@ -18,28 +18,35 @@ const char hr_weights_config_name[] = "config.json";
 
 /* ---- contents of a file */
 
-const char *hr_kept_name(hr_kept kept)
+const char hr_weights_name[] = "model.safetensors";
+
+int32_t hr_kept_count(const hr_program *program)
 {
-    static const char *const names[] = {
-        [HR_KEPT_WEIGHTS] = "model.safetensors",
-        [HR_KEPT_MOMENT_1] = "moment_1.safetensors",
-        [HR_KEPT_MOMENT_2] = "moment_2.safetensors",
-        [HR_KEPT_AVERAGE] = "average.safetensors",
-    };
-    return names[kept];
+    return HR_KEPT_STATES + program->state_count;
+}
+
+const char *hr_kept_name(const hr_program *program, hr_kept kept)
+{
+    return kept == HR_KEPT_WEIGHTS ? hr_weights_name : program->states[kept - HR_KEPT_STATES].file;
 }
 
 int32_t hr_kept_tensor(const hr_program *program, int32_t index, hr_kept kept)
 {
     const hr_param *param = &program->params[index];
-    switch (kept) {
-    case HR_KEPT_WEIGHTS: return param->master;
-    case HR_KEPT_MOMENT_1: return param->moment[0];
-    case HR_KEPT_MOMENT_2: return param->moment[1];
-    case HR_KEPT_AVERAGE: return param->average;
-    case HR_KEPT_KINDS: break;
-    }
-    return HR_NONE;
+    if (kept == HR_KEPT_WEIGHTS) return param->master;
+    return hr_kept_name(program, kept) ? param->states[kept - HR_KEPT_STATES] : HR_NONE;
+}
+
+hr_kept_shape hr_kept_shape_of(const hr_program *program, int32_t index, hr_kept kept)
+{
+    const hr_param *param = &program->params[index];
+    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    const bool vector = param->dims[1] == 0;
+    const int32_t shape = kept == HR_KEPT_WEIGHTS ? HR_STATE_ELEMENTS
+                                                  : program->states[kept - HR_KEPT_STATES].shape;
+    if (shape == HR_STATE_ROWS) return (hr_kept_shape){ K, 1, true, false };
+    if (shape == HR_STATE_COLUMNS) return (hr_kept_shape){ N, 1, true, false };
+    return (hr_kept_shape){ K, N, vector, param->external_transposed && !vector };
 }
 
 bool hr_kept_any(const hr_program *program, hr_kept kept)
@@ -49,17 +56,17 @@ bool hr_kept_any(const hr_program *program, hr_kept kept)
     return false;
 }
 
-int64_t hr_kept_bytes_of(const hr_param *param)
+int64_t hr_kept_bytes_of(const hr_program *program, int32_t param, hr_kept kept)
 {
-    return param->dims[0] * hr_max(param->dims[1], 1) * (int64_t)sizeof(float);
+    const hr_kept_shape shape = hr_kept_shape_of(program, param, kept);
+    return shape.K * shape.N * (int64_t)sizeof(float);
 }
 
 int64_t hr_kept_bytes(const hr_program *program, hr_kept kept)
 {
     int64_t sum = 0;
     for (int32_t p = 0; p < program->param_count; p++)
-        if (hr_kept_tensor(program, p, kept) != HR_NONE)
-            sum += hr_kept_bytes_of(&program->params[p]);
+        if (hr_kept_tensor(program, p, kept) != HR_NONE) sum += hr_kept_bytes_of(program, p, kept);
     return sum;
 }
 
@@ -70,15 +77,16 @@ int64_t hr_weights_text_bytes(const hr_program *program)
 
 static const char header_begin[] = "{\"__metadata__\":{\"format\":\"pt\"}";
 
-/* Prints the entry of a parameter whose tensor begins at offset `begin` of the data. */
-static void put_entry(hr_writer *w, const hr_param *param, int64_t begin)
+/* Prints the entry of a tensor that begins at offset `begin` of the data. */
+static void put_entry(hr_writer *w, const hr_program *program, int32_t param, hr_kept kept,
+                      int64_t begin)
 {
-    const int64_t first = param->dims[param->external_transposed ? 1 : 0];
-    const int64_t second = param->dims[param->external_transposed ? 0 : 1];
-    hr_put(w, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", param->external_name, (long long)first);
-    if (second) hr_put(w, ",%lld", (long long)second);
+    const hr_kept_shape shape = hr_kept_shape_of(program, param, kept);
+    hr_put(w, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", program->params[param].external_name,
+           (long long)(shape.transposed ? shape.N : shape.K));
+    if (!shape.vector) hr_put(w, ",%lld", (long long)(shape.transposed ? shape.K : shape.N));
     hr_put(w, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,
-           (long long)(begin + hr_kept_bytes_of(param)));
+           (long long)(begin + hr_kept_bytes_of(program, param, kept)));
 }
 
 int64_t hr_kept_file_bytes(const hr_program *program, hr_kept kept)
@@ -90,10 +98,10 @@ int64_t hr_kept_file_bytes(const hr_program *program, hr_kept kept)
     for (int32_t p = 0; p < program->param_count; p++) {
         if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
         hr_writer w = { entry, sizeof entry };
-        put_entry(&w, &program->params[p], begin);
+        put_entry(&w, program, p, kept, begin);
         HR_ASSERT(!w.cut);
         header += w.used;
-        begin += hr_kept_bytes_of(&program->params[p]);
+        begin += hr_kept_bytes_of(program, p, kept);
     }
     return hr_round_up(header, HEADER_ALIGN) + begin;
 }
@@ -105,8 +113,8 @@ int64_t hr_weights_header(const hr_program *program, hr_kept kept, char *text, i
     hr_put(&w, "%s", header_begin);
     for (int32_t p = 0; p < program->param_count; p++) {
         if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
-        put_entry(&w, &program->params[p], begin);
-        begin += hr_kept_bytes_of(&program->params[p]);
+        put_entry(&w, program, p, kept, begin);
+        begin += hr_kept_bytes_of(program, p, kept);
     }
     hr_put(&w, "}");
     while ((w.used + LENGTH_BYTES) % HEADER_ALIGN && !w.cut) hr_put(&w, " ");
@@ -120,8 +128,7 @@ int64_t hr_weights_header(const hr_program *program, hr_kept kept, char *text, i
 hr_status hr_weights_check(const char *directory, hr_error *err)
 {
     char path[PATH_MAX];
-    hr_status status = hr_path_join(directory, hr_kept_name(HR_KEPT_WEIGHTS), path, sizeof path,
-                                    err);
+    hr_status status = hr_path_join(directory, hr_weights_name, path, sizeof path, err);
     if (status == HR_OK) status = hr_file_check_place(path, err);
     if (status == HR_OK)
         status = hr_path_join(directory, hr_weights_config_name, path, sizeof path, err);
@@ -141,32 +148,30 @@ hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, hr_ke
     out->program = program;
     out->kept = kept;
     hr_hash_begin(&out->hash);
-    hr_status status = hr_file_begin(&out->file, directory, hr_kept_name(kept), err);
+    hr_status status = hr_file_begin(&out->file, directory, hr_kept_name(program, kept), err);
     if (status == HR_OK)
         status = hr_file_reserve(&out->file, header_bytes + hr_kept_bytes(program, kept), err);
     return status == HR_OK ? append(out, text, header_bytes, err) : status;
 }
 
-int64_t hr_weights_rows(const hr_param *param)
+int64_t hr_weights_rows(hr_kept_shape shape)
 {
-    return param->external_transposed ? hr_max(param->dims[1], 1) : param->dims[0];
+    return shape.transposed ? shape.N : shape.K;
 }
 
-int64_t hr_weights_width(const hr_param *param)
+int64_t hr_weights_width(hr_kept_shape shape)
 {
-    return param->external_transposed ? param->dims[0] : hr_max(param->dims[1], 1);
+    return shape.transposed ? shape.K : shape.N;
 }
 
 /* Gathers any layout and dtype, one element at a time. */
-static void gather_any(const hr_param *param, const hr_tensor *tensor, const void *values,
+static void gather_any(hr_kept_shape shape, const hr_tensor *tensor, const void *values,
                        int64_t row, float *to)
 {
-    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
-    const int64_t width = hr_weights_width(param);
+    const int64_t width = hr_weights_width(shape);
     for (int64_t i = 0; i < width; i++) {
-        const int64_t k = param->external_transposed ? i : row;
-        const int64_t n = param->external_transposed ? row : i;
-        const int64_t at = hr_layout_index((hr_layout)tensor->layout, K, N, k, n);
+        const int64_t k = shape.transposed ? i : row, n = shape.transposed ? row : i;
+        const int64_t at = hr_layout_index((hr_layout)tensor->layout, shape.K, shape.N, k, n);
         to[i] = tensor->dtype == HR_F32 ? ((const float *)values)[at]
                                         : hr_bf16_to_f32(((const hr_bf16 *)values)[at]);
     }
@@ -186,11 +191,11 @@ static void gather_block(const float *values, hr_layout layout, int64_t K, int64
 }
 
 /* For files whose rows are columns of panels. */
-static void gather_columns(const hr_param *param, hr_layout layout, const float *values,
+static void gather_columns(hr_kept_shape shape, hr_layout layout, const float *values,
                            int64_t first, int64_t count, float *to)
 {
     enum { LINES = 16 };
-    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    const int64_t K = shape.K, N = shape.N;
     for (int64_t n = first; n < first + count;) {
         const int64_t end = hr_min(first + count, (n / HR_PANEL_WIDTH + 1) * HR_PANEL_WIDTH);
         float *rows = to + (n - first) * K;
@@ -201,10 +206,10 @@ static void gather_columns(const hr_param *param, hr_layout layout, const float 
 }
 
 /* For files whose rows are lines of panels. */
-static void gather_lines(const hr_param *param, hr_layout layout, const float *values,
-                         int64_t first, int64_t count, float *to)
+static void gather_lines(hr_kept_shape shape, hr_layout layout, const float *values, int64_t first,
+                         int64_t count, float *to)
 {
-    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    const int64_t K = shape.K, N = shape.N;
     const int64_t step = layout == HR_PANEL_PAIR ? 2 : 1;
     for (int64_t n = 0; n < N; n += HR_PANEL_WIDTH) {
         const int64_t columns = hr_min(HR_PANEL_WIDTH, N - n);
@@ -219,18 +224,18 @@ static void gather_lines(const hr_param *param, hr_layout layout, const float *v
 void hr_weights_gather(const hr_program *program, int32_t index, hr_kept kept, const void *values,
                        int64_t first, int64_t count, float *to)
 {
-    const hr_param *param = &program->params[index];
+    const hr_kept_shape shape = hr_kept_shape_of(program, index, kept);
     const hr_tensor *tensor = &program->tensors[hr_kept_tensor(program, index, kept)];
     const hr_layout layout = (hr_layout)tensor->layout;
-    const int64_t width = hr_weights_width(param);
+    const int64_t width = hr_weights_width(shape);
     const bool panels = tensor->dtype == HR_F32 && layout != HR_ROWS;
-    if (panels && param->external_transposed) {
-        gather_columns(param, layout, values, first, count, to);
+    if (panels && shape.transposed) {
+        gather_columns(shape, layout, values, first, count, to);
     } else if (panels) {
-        gather_lines(param, layout, values, first, count, to);
+        gather_lines(shape, layout, values, first, count, to);
     } else {
         for (int64_t i = 0; i < count; i++)
-            gather_any(param, tensor, values, first + i, to + i * width);
+            gather_any(shape, tensor, values, first + i, to + i * width);
     }
 }
 
@@ -255,15 +260,16 @@ hr_status hr_weights_append(hr_weights_out *out, int32_t param, const float *val
                             hr_error *err)
 {
     if (all_finite(values, count)) return append(out, values, count * (int64_t)sizeof *values, err);
-    return hr_fail(err, HR_DIVERGED, "%s: %s has NaN or Inf values", hr_kept_name(out->kept),
+    return hr_fail(err, HR_DIVERGED, "%s: %s has NaN or Inf values",
+                   hr_kept_name(out->program, out->kept),
                    out->program->params[param].external_name);
 }
 
 hr_status hr_weights_add(hr_weights_out *out, int32_t index, const void *values, void *staging,
                          int64_t staging_bytes, hr_error *err)
 {
-    const hr_param *param = &out->program->params[index];
-    const int64_t rows = hr_weights_rows(param), width = hr_weights_width(param);
+    const hr_kept_shape shape = hr_kept_shape_of(out->program, index, out->kept);
+    const int64_t rows = hr_weights_rows(shape), width = hr_weights_width(shape);
     const int64_t held = staging_bytes / (width * (int64_t)sizeof(float));
     HR_ASSERT(held > 0);
     for (int64_t row = 0; row < rows; row += held) {

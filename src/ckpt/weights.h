@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/weights.h - weights, moments and the average of a program as safetensors files with Hugging
- * Face names, and config.json.
+/* ckpt/weights.h - weights and the states of a program as safetensors files with Hugging Face
+ * names, and config.json.
  *
  * Parameters are written one after another through a small buffer, so saving needs no second copy
  * of the model. The files contain the fp32 masters, so no precision is lost. A value that is not
@@ -14,21 +14,26 @@
 #include "graph/program.h"
 #include "headroom/config.h"
 
-/* The tensors that a file contains: all weights, or one optimizer state or average of the trained
- * parameters. */
-typedef enum {
-    HR_KEPT_WEIGHTS,
-    HR_KEPT_MOMENT_1,
-    HR_KEPT_MOMENT_2,
-    HR_KEPT_AVERAGE,
-    HR_KEPT_KINDS
-} hr_kept;
+/* The tensors that a file contains: all weights, or one state of the trained parameters. A state
+ * has the number 1 + its index in the program. */
+typedef int32_t hr_kept;
+enum { HR_KEPT_WEIGHTS, HR_KEPT_STATES, HR_KEPT_MAX = HR_KEPT_STATES + HR_STATES_MAX };
 
-/* "model.safetensors" */
-const char *hr_kept_name(hr_kept kept);
+/* Number of kinds that a program can have files of. Pure. */
+int32_t hr_kept_count(const hr_program *program);
+
+extern const char hr_weights_name[]; /* "model.safetensors" */
+const char *hr_kept_name(const hr_program *program, hr_kept kept);
 
 /* The tensor of a parameter in a file of this kind; HR_NONE if it has none. Pure. */
 int32_t hr_kept_tensor(const hr_program *program, int32_t param, hr_kept kept);
+
+/* Its elements in the file: [K, N], or [N, K] if transposed; a vector has N = 1. Pure. */
+typedef struct {
+    int64_t K, N;
+    bool vector, transposed;
+} hr_kept_shape;
+hr_kept_shape hr_kept_shape_of(const hr_program *program, int32_t param, hr_kept kept);
 
 /* Whether the program has a file of this kind. Pure. */
 bool hr_kept_any(const hr_program *program, hr_kept kept);
@@ -41,8 +46,8 @@ int64_t hr_weights_text_bytes(const hr_program *program);
  * of the parameters. */
 int64_t hr_weights_header(const hr_program *program, hr_kept kept, char *text, int64_t bytes);
 
-/* Bytes of one parameter, and of all tensors after the header. Pure. */
-int64_t hr_kept_bytes_of(const hr_param *param);
+/* Bytes of one tensor, and of all tensors after the header. Pure. */
+int64_t hr_kept_bytes_of(const hr_program *program, int32_t param, hr_kept kept);
 int64_t hr_kept_bytes(const hr_program *program, hr_kept kept);
 
 /* Bytes of the whole file; 0 if the program has none. Pure. */
@@ -59,16 +64,16 @@ typedef struct {
  * hr_file_begin. */
 HR_MUST_CHECK hr_status hr_weights_check(const char *directory, hr_error *err);
 
-/* Begins DIR/hr_kept_name(kept) with its header. `text` as in hr_weights_header.
+/* Begins DIR/hr_kept_name(program, kept) with its header. `text` as in hr_weights_header.
  * Errors   USAGE the directory is missing. FAILURE the file cannot be written. */
 HR_MUST_CHECK hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program,
                                          hr_kept kept, const char *directory, char *text,
                                          int64_t bytes, hr_error *err);
 
-/* Rows and row width, in elements, of a parameter's matrix in the file. Gathering the rows of one
- * panel together is fastest. */
-int64_t hr_weights_rows(const hr_param *param);
-int64_t hr_weights_width(const hr_param *param);
+/* Rows and row width, in elements, of a matrix in the file. Gathering the rows of one panel
+ * together is fastest. */
+int64_t hr_weights_rows(hr_kept_shape shape);
+int64_t hr_weights_width(hr_kept_shape shape);
 
 /* Copies rows [first, first + count) of that matrix out of the tensor's layout in memory.
  *   values  in the layout and dtype of the tensor: bf16 for a frozen weight without a master

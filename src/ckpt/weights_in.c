@@ -254,10 +254,11 @@ hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, 
     int64_t file_bytes, offset = hr_weights_header(program, kept, text, bytes);
     const int64_t all_bytes = offset + hr_kept_bytes(program, kept);
     in->program = program;
-    in->path = hr_kept_name(kept);
+    in->kept = kept;
+    in->path = hr_kept_name(program, kept);
     in->file_count = 0;
     in->cpu_mask = cpu_mask;
-    hr_status status = hr_path_join(directory, hr_kept_name(kept), path, sizeof path, err);
+    hr_status status = hr_path_join(directory, in->path, path, sizeof path, err);
     if (status == HR_OK) status = hr_file_open(path, in->files, &file_bytes, err);
     if (status != HR_OK) return status;
     in->file_count = 1;
@@ -267,7 +268,7 @@ hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, 
     for (int32_t p = 0; p < program->param_count; p++) {
         in->sources[p] = (hr_weights_source){ offset, 0, HR_STORED_F32 };
         if (hr_kept_tensor(program, p, kept) != HR_NONE)
-            offset += hr_kept_bytes_of(&program->params[p]);
+            offset += hr_kept_bytes_of(program, p, kept);
     }
     return compare_header(in->files[0], path, text, offset - hr_kept_bytes(program, kept), err);
 }
@@ -282,13 +283,14 @@ void hr_weights_in_close(hr_weights_in *in)
 
 static hr_unpack unpack_of(const hr_weights_in *in, int32_t index)
 {
-    const hr_param *param = &in->program->params[index];
-    const hr_tensor *tensor = &in->program->tensors[param->master];
+    const hr_kept_shape shape = hr_kept_shape_of(in->program, index, in->kept);
+    const int32_t to = hr_kept_tensor(in->program, index, in->kept);
+    const hr_tensor *tensor = &in->program->tensors[to];
     return (hr_unpack){ .kind = in->sources[index].kind,
                         .layout = (hr_layout)tensor->layout,
-                        .K = param->dims[0],
-                        .N = hr_max(param->dims[1], 1),
-                        .transposed = param->external_transposed && param->dims[1] > 0,
+                        .K = shape.K,
+                        .N = shape.N,
+                        .transposed = shape.transposed,
                         .cpu_mask = in->cpu_mask };
 }
 

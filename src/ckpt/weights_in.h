@@ -20,6 +20,7 @@ typedef struct {
 
 typedef struct {
     const hr_program *program;
+    hr_kept kept;               /* what is read; HR_KEPT_WEIGHTS from a folder */
     const char *path;           /* the folder; owned by the caller */
     hr_weights_source *sources; /* [param_count] */
     int *files;                 /* [file_count] descriptors */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/checked.h"
 
 static bool full(hr_builder *builder, int32_t count, int32_t most, const char *what)
 {
@@ -98,10 +99,9 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
                          .external_transposed = shape.transposed,
                          .init_scale = shape.init_scale,
                          .init_constant = shape.init_constant,
-                         .moment = { HR_NONE, HR_NONE },
-                         .average = HR_NONE,
                          .gradient = HR_NONE,
                          .gradient_again = HR_NONE };
+    for (int32_t i = 0; i < HR_STATES_MAX; i++) param->states[i] = HR_NONE;
     va_list list;
     va_start(list, name);
     vsnprintf(param->external_name, sizeof param->external_name, name, list);
@@ -117,26 +117,53 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
                                    half ? HR_BF16 : HR_F32, layout, shape.K, shape.N, HR_NONE);
     param->master = param->weight;
     if (half && !builder->weights_alone && !frozen)
-        param->master = hr_build_state(builder, program->param_count, "master", HR_ROLE_MASTER,
-                                       HR_NONE);
+        param->master = hr_build_like_weight(builder, program->param_count, "master",
+                                             HR_ROLE_MASTER, HR_NONE);
     if (builder->status != HR_OK) return HR_NONE;
     program->param_count++;
     return param->weight;
 }
 
-int32_t hr_build_state(hr_builder *builder, int32_t index, const char *what, hr_role role,
-                       int32_t home)
+/* Declares a tensor of a parameter, with the parameter's layer. */
+static int32_t build_for(hr_builder *builder, int32_t index, const char *what, hr_role role,
+                         hr_dtype dtype, hr_layout layout, int64_t K, int64_t N, int32_t home)
 {
     const hr_param *param = &builder->program->params[index];
     char name[HR_TENSOR_NAME_BYTES];
     if (builder->status != HR_OK) return HR_NONE;
-    const hr_tensor weight = builder->program->tensors[param->weight];
+    const int16_t layer = builder->program->tensors[param->weight].layer;
     /* Large enough for the longest parameter name of a model of 4096 layers. */
     snprintf(name, sizeof name, "%.8s %.54s", what, param->external_name);
-    const int32_t made = hr_build_fixed(builder, name, role, HR_F32, (hr_layout)weight.layout,
-                                        param->dims[0], param->dims[1], home);
-    if (made != HR_NONE) builder->program->tensors[made].layer = weight.layer;
+    const int32_t made = hr_build_fixed(builder, name, role, dtype, layout, K, N, home);
+    if (made != HR_NONE) builder->program->tensors[made].layer = layer;
     return made;
+}
+
+int32_t hr_build_like_weight(hr_builder *builder, int32_t index, const char *what, hr_role role,
+                             int32_t home)
+{
+    const hr_param *param = &builder->program->params[index];
+    const uint8_t layout = builder->program->tensors[param->weight].layout;
+    return build_for(builder, index, what, role, HR_F32, (hr_layout)layout, param->dims[0],
+                     param->dims[1], home);
+}
+
+void hr_build_states(hr_builder *builder, int32_t index)
+{
+    hr_program *program = builder->program;
+    hr_param *param = &program->params[index];
+    const hr_layout layout = (hr_layout)program->tensors[param->weight].layout;
+    for (int32_t i = 0; i < program->state_count && builder->status == HR_OK; i++) {
+        const hr_state *state = &program->states[i];
+        const bool whole = state->shape == HR_STATE_ELEMENTS;
+        const int64_t K = state->shape == HR_STATE_COLUMNS ? hr_max(param->dims[1], 1)
+                                                           : param->dims[0];
+        if (param->rule.frozen) param->states[i] = state->average ? param->master : HR_NONE;
+        else
+            param->states[i] = build_for(builder, index, state->name, HR_ROLE_STATE,
+                                         (hr_dtype)state->dtype, whole ? layout : HR_ROWS, K,
+                                         whole ? param->dims[1] : 0, HR_NONE);
+    }
 }
 
 static hr_step made(const hr_builder *builder, int32_t op, const void *attr, int64_t attr_bytes)

@@ -74,10 +74,13 @@ typedef struct {
 int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
     HR_PRINTF(3, 4);
 
-/* Declares an fp32 tensor for a parameter, in the layout of its weight: "moment 1
- * embed_out.weight". */
-int32_t hr_build_state(hr_builder *builder, int32_t param, const char *what, hr_role role,
-                       int32_t home);
+/* Declares an fp32 tensor for a parameter, in the layout of its weight: "grad embed_out.weight". */
+int32_t hr_build_like_weight(hr_builder *builder, int32_t param, const char *what, hr_role role,
+                             int32_t home);
+
+/* Declares the states of a parameter that the program lists: "moment 1 embed_out.weight". A frozen
+ * parameter gets none, and is its own average. */
+void hr_build_states(hr_builder *builder, int32_t param);
 
 /* ---- steps and loops */
 

@@ -168,8 +168,8 @@ int32_t hr_derive_param(hr_derive *derive, int32_t weight)
     const bool again = param->gradient != HR_NONE;
     int32_t *sum = again ? &param->gradient_again : &param->gradient;
     HR_ASSERT(*sum == HR_NONE);
-    return *sum = hr_build_state(derive->builder, p, again ? "grad 2" : "grad", HR_ROLE_GRADIENT,
-                                 0);
+    return *sum = hr_build_like_weight(derive->builder, p, again ? "grad 2" : "grad",
+                                       HR_ROLE_GRADIENT, 0);
 }
 
 int32_t hr_derive_sum(const hr_derive *derive, int32_t weight)

@@ -27,6 +27,13 @@ hr_status hr_program_place(hr_region *region, const struct hr_op *const *ops, in
     return HR_OK;
 }
 
+int32_t hr_program_average(const hr_program *program)
+{
+    for (int32_t i = 0; i < program->state_count; i++)
+        if (program->states[i].average) return i;
+    return HR_NONE;
+}
+
 int64_t hr_tensor_bytes(const hr_tensor *tensor)
 {
     return tensor->rows * tensor->row_bytes + tensor->fixed_bytes;

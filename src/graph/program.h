@@ -16,7 +16,8 @@
 enum {
     HR_NONE = -1,
     HR_IN_MAX = 8,
-    HR_OUT_MAX = 5,
+    HR_OUT_MAX = 8,
+    HR_STATES_MAX = HR_OUT_MAX - 2, /* outputs of one step, with a weight and its master */
     HR_ATTR_BYTES = 176,
     HR_TENSOR_NAME_BYTES = 64
 };
@@ -31,8 +32,8 @@ enum { HR_NORM_PARTS_OF_A_LAYER = 24 };
 
 typedef enum {
     HR_ROLE_WEIGHT,
-    HR_ROLE_MASTER, /* fp32 copy that the optimizer updates, where the weight is bf16 */
-    HR_ROLE_MOMENT,
+    HR_ROLE_MASTER,     /* fp32 copy that the optimizer updates, where the weight is bf16 */
+    HR_ROLE_STATE,      /* a state of a parameter */
     HR_ROLE_GRADIENT,   /* of a weight */
     HR_ROLE_ACTIVATION, /* any value of token rows, including gradients of activations */
     HR_ROLE_INPUT,      /* written by the host: ids, targets, schedule */
@@ -126,11 +127,27 @@ typedef struct {
     bool init_constant;
     int32_t weight; /* tensor that forward reads */
     int32_t master; /* tensor that the update writes; = weight in fp32 and when frozen */
-    int32_t moment[2];
-    int32_t average;        /* EMA of the master over the updates; HR_NONE: not requested */
-    int32_t gradient;       /* HR_NONE: frozen */
+    int32_t states[HR_STATES_MAX]; /* tensors of the states of the program; HR_NONE: frozen */
+    int32_t gradient;              /* HR_NONE: frozen */
     int32_t gradient_again; /* of a second use of the weight; HR_NONE: no second accumulator */
 } hr_param;
+
+/* Elements of a state of a parameter [K, N]. */
+typedef enum {
+    HR_STATE_ELEMENTS, /* one for each element, in the layout of the master */
+    HR_STATE_ROWS,     /* [K] */
+    HR_STATE_COLUMNS   /* [N] */
+} hr_state_shape;
+
+/* A state that training keeps for each trained parameter. It starts at zero, an average at the
+ * weights. */
+typedef struct {
+    const char *name; /* of its tensors, before the name of the parameter: "moment 1" */
+    const char *file; /* in a checkpoint: "moment_1.safetensors"; null: it is not saved */
+    uint8_t shape;    /* hr_state_shape */
+    uint8_t dtype;
+    bool average; /* of the weights, published as a model; of a frozen parameter its weight */
+} hr_state;
 
 struct hr_op;
 
@@ -141,6 +158,8 @@ typedef struct {
     hr_step *steps;
     hr_loop *loops;
     hr_param *params;
+    hr_state states[HR_STATES_MAX]; /* that each trained parameter has */
+    int32_t state_count;
     int32_t tensor_count, step_count, loop_count, param_count;
     int32_t tensor_max, step_max, loop_max, param_max;
 } hr_program;
@@ -159,6 +178,9 @@ static inline int32_t hr_tensor_root(const hr_program *program, int32_t tensor)
     while (program->tensors[tensor].view_of != HR_NONE) tensor = program->tensors[tensor].view_of;
     return tensor;
 }
+
+/* Index of the state that is an average of the weights; HR_NONE if there is none. */
+int32_t hr_program_average(const hr_program *program);
 
 /* Bytes of one tensor, without rounding. */
 int64_t hr_tensor_bytes(const hr_tensor *tensor);

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "model/assembly.h"
+#include "model/optimizer.h"
 #include "ops/host/host.h"
 #include "ops/last_row/last_row_build.h"
 #include "ops/linear/linear_build.h"
@@ -36,7 +37,6 @@ static int32_t scalar(hr_assembly *a, const char *name, hr_role role)
 static void build_load(hr_assembly *a)
 {
     hr_program *program = a->builder.program;
-    const int32_t moments = a->config->train.optimizer.kind == HR_OPTIMIZER_SGD ? 1 : 2;
     hr_assembly_section(a, "load", 0, false);
     for (int32_t p = 0; p < program->param_count && a->builder.status == HR_OK; p++) {
         hr_param *param = &program->params[p];
@@ -46,13 +46,9 @@ static void build_load(hr_assembly *a)
                                          hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
         step->out[master->dtype == HR_BF16] = param->master; /* or a weight without master */
         if (param->weight != param->master) step->out[1] = param->weight;
-        for (int32_t m = 0; m < moments && !param->rule.frozen; m++)
-            step->out[2 + m] = param->moment[m] = hr_build_state(
-                &a->builder, p, m ? "moment 2" : "moment 1", HR_ROLE_MOMENT, HR_NONE);
-        if (a->config->train.ema_decay > 0 && !param->rule.frozen)
-            step->out[4] = param->average = hr_build_state(&a->builder, p, "average",
-                                                           HR_ROLE_MOMENT, HR_NONE);
-        else if (a->config->train.ema_decay > 0) param->average = param->master; /* frozen */
+        hr_build_states(&a->builder, p);
+        for (int32_t i = 0; i < program->state_count && !param->rule.frozen; i++)
+            step->out[2 + i] = param->states[i];
     }
     a->builder.layer = HR_NONE;
     if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
@@ -106,12 +102,10 @@ static void build_step(hr_assembly *a, hr_region *scratch)
 static void build_update(hr_assembly *a)
 {
     const hr_program *program = a->builder.program;
-    const int32_t kind = a->config->train.optimizer.kind;
-    const hr_update_rule rule = { .sgd = kind == HR_OPTIMIZER_SGD,
-                                  .attr = { .beta1 = a->config->train.optimizer.beta1,
-                                            .beta2 = a->config->train.optimizer.beta2,
-                                            .eps = a->config->train.optimizer.eps,
-                                            .decoupled = kind == HR_OPTIMIZER_ADAMW } };
+    const hr_optimizer *optimizer = &hr_optimizers[a->config->train.optimizer.kind];
+    const hr_update_attr settings = { .beta1 = a->config->train.optimizer.beta1,
+                                      .beta2 = a->config->train.optimizer.beta2,
+                                      .eps = a->config->train.optimizer.eps };
     hr_assembly_section(a, "update", 0, false);
     hr_build_late_steps(&a->builder);
     hr_build_merges(&a->builder);
@@ -123,10 +117,10 @@ static void build_update(hr_assembly *a)
     /* Without clipping, no update depends on the norm. */
     const int32_t scale = a->config->train.optimizer.clip > 0 ? norm_scale : HR_NONE;
     for (int32_t p = 0; p < program->param_count; p++)
-        hr_build_update(&a->builder, p, rule, scale, a->lr);
-    if (a->config->train.ema_decay > 0)
-        for (int32_t p = 0; p < program->param_count; p++)
-            hr_build_average(&a->builder, p, a->config->train.ema_decay);
+        optimizer->update(&a->builder, p, settings, scale, a->lr);
+    const int32_t average = hr_program_average(program);
+    for (int32_t p = 0; p < program->param_count && average != HR_NONE; p++)
+        hr_build_average(&a->builder, p, average, a->config->train.ema_decay);
     hr_build_loop_close(&a->builder);
 }
 
@@ -180,9 +174,7 @@ static void build_save(hr_assembly *a)
         hr_step *step = hr_assembly_host(a, HR_OP_save, p,
                                          hr_assembly_staging(param, HR_SAVE_STAGING_BYTES));
         step->in[0] = param->master;
-        step->in[1] = param->moment[0];
-        step->in[2] = param->moment[1];
-        step->in[3] = param->average;
+        for (int32_t i = 0; i < program->state_count; i++) step->in[1 + i] = param->states[i];
     }
     hr_build_loop_close(&a->builder);
 }
@@ -215,6 +207,7 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *tra
     a.family->params(&a.builder, config, &a.model);
     status = trained ? HR_OK : hr_rules_check_names(config, program, err);
     if (status != HR_OK) return status;
+    program->state_count = hr_config_states(config, program->states);
     build_load(&a);
     build_fetch(&a);
     build_step(&a, region);

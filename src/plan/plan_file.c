@@ -108,20 +108,19 @@ static json_t *shape_of(const hr_tensor *tensor)
 
 enum { NAME_BYTES = 128 }; /* limit of the verifier */
 
-/* The parameter whose weight, master, moment, average or gradient the tensor is; HR_NONE: none.
- * Called only for tensors of four roles, at most seven per parameter. */
+/* The parameter whose weight, master, state or gradient the tensor is; HR_NONE: none. Called only
+ * for tensors of these roles. */
 static int32_t param_of(const hr_program *program, int32_t tensor, const char **what)
 {
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
         *what = param->weight == tensor           ? ""
-                : param->master == tensor         ? "master "
-                : param->moment[0] == tensor      ? "moment 1 "
-                : param->moment[1] == tensor      ? "moment 2 "
-                : param->average == tensor        ? "average "
-                : param->gradient == tensor       ? "grad "
-                : param->gradient_again == tensor ? "grad 2 "
-                                                  : 0;
+                : param->master == tensor         ? "master"
+                : param->gradient == tensor       ? "grad"
+                : param->gradient_again == tensor ? "grad 2"
+                                                  : NULL;
+        for (int32_t i = 0; i < program->state_count && !*what; i++)
+            if (param->states[i] == tensor) *what = program->states[i].name;
         if (*what) return p;
     }
     return HR_NONE;
@@ -145,7 +144,8 @@ static void name_tensor(const hr_program *program, int32_t index, char *name)
     if (tensor->role <= HR_ROLE_GRADIENT) {
         const int32_t p = param_of(program, index, &what);
         if (p != HR_NONE) {
-            snprintf(name, NAME_BYTES, "%s%s", what, program->params[p].external_name);
+            snprintf(name, NAME_BYTES, "%s%s%s", what, *what ? " " : "",
+                     program->params[p].external_name);
             return;
         }
     }

@@ -124,7 +124,7 @@ static int32_t part_of(const counting *c, int32_t b)
     switch (tensor->role) {
     case HR_ROLE_WEIGHT: return PART_WEIGHTS;
     case HR_ROLE_MASTER: return PART_MASTERS;
-    case HR_ROLE_MOMENT: return PART_MOMENTS;
+    case HR_ROLE_STATE: return PART_MOMENTS;
     case HR_ROLE_GRADIENT: return PART_GRADIENTS;
     case HR_ROLE_INPUT: return PART_INPUTS;
     case HR_ROLE_SUM: return PART_SUMS;

@@ -66,11 +66,17 @@ static const struct {
                   { "sgd", "update of", true },
                   { "average", "EMA of", true } };
 
+static bool is_state(const hr_param *param, int32_t tensor)
+{
+    for (int32_t i = 0; i < HR_STATES_MAX; i++)
+        if (param->states[i] == tensor) return true;
+    return false;
+}
+
 static bool belongs(const hr_param *param, int32_t tensor)
 {
     return tensor == param->weight || tensor == param->master || tensor == param->gradient ||
-           tensor == param->gradient_again || tensor == param->moment[0] ||
-           tensor == param->moment[1] || tensor == param->average;
+           tensor == param->gradient_again || is_state(param, tensor);
 }
 
 /* Returns the first parameter that a step reads or writes, or null. */

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/directory.h"
 #include "ckpt/recipe.h"
+#include "model/optimizer.h"
 #include "train/disk.h"
 
 /* Bytes that a slow, shared disk flushes and reads back in linger_ns. A signal does not interrupt
@@ -79,7 +80,7 @@ hr_weights_out *hr_checkpoint_writer_file(hr_checkpoint_writer *checkpoint_write
 void hr_checkpoint_writer_abort(hr_checkpoint_writer *checkpoint_writer)
 {
     hr_error ignored;
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++) {
+    for (hr_kept kept = 0; kept < hr_kept_count(checkpoint_writer->program); kept++) {
         if (checkpoint_writer->begun[kept]) hr_weights_abort(&checkpoint_writer->files[kept]);
         checkpoint_writer->begun[kept] = false;
     }
@@ -114,10 +115,11 @@ hr_status hr_checkpoint_writer_begin(hr_checkpoint_writer *checkpoint_writer, in
     if (status == HR_OK)
         status = hr_disk_check_checkpoint(checkpoint_writer->store,
                                           checkpoint_writer->checkpoint_bytes, err);
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
-        if (!hr_kept_any(checkpoint_writer->program, (hr_kept)kept)) continue;
-        status = hr_weights_begin(&checkpoint_writer->files[kept], checkpoint_writer->program,
-                                  (hr_kept)kept, checkpoint_writer->partial, text, text_bytes, err);
+    for (hr_kept kept = 0; kept < hr_kept_count(checkpoint_writer->program) && status == HR_OK;
+         kept++) {
+        if (!hr_kept_any(checkpoint_writer->program, kept)) continue;
+        status = hr_weights_begin(&checkpoint_writer->files[kept], checkpoint_writer->program, kept,
+                                  checkpoint_writer->partial, text, text_bytes, err);
         checkpoint_writer->begun[kept] = status == HR_OK;
     }
     if (status != HR_OK) hr_checkpoint_writer_abort(checkpoint_writer);
@@ -130,7 +132,7 @@ void hr_checkpoint_writer_finish(hr_checkpoint_writer *checkpoint_writer)
 {
     checkpoint_writer->manifest.file_count = 0;
     checkpoint_writer->bytes = 0;
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++)
+    for (hr_kept kept = 0; kept < hr_kept_count(checkpoint_writer->program); kept++)
         if (checkpoint_writer->begun[kept])
             checkpoint_writer->bytes += checkpoint_writer->files[kept].file.bytes;
     checkpoint_writer->pending = true;
@@ -192,14 +194,15 @@ static hr_status put_texts(hr_checkpoint_writer *checkpoint_writer, hr_error *er
 static hr_status commit_files(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
 {
     hr_status status = HR_OK;
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
+    for (hr_kept kept = 0; kept < hr_kept_count(checkpoint_writer->program) && status == HR_OK;
+         kept++) {
         if (!checkpoint_writer->begun[kept]) continue;
         hr_weights_out *out = &checkpoint_writer->files[kept];
         const int64_t bytes = out->file.bytes;
         status = hr_file_commit(&out->file, err);
         if (status != HR_OK) return status;
         checkpoint_writer->begun[kept] = false;
-        hr_manifest_add(&checkpoint_writer->manifest, hr_kept_name((hr_kept)kept), bytes,
+        hr_manifest_add(&checkpoint_writer->manifest, hr_kept_name(out->program, kept), bytes,
                         &out->hash);
     }
     return status;
@@ -284,14 +287,13 @@ static hr_status link_or_copy(const char *place, const char *name, const char *o
 }
 
 /* Publishes the config first, so that new weights are never beside the config of another model. */
-static hr_status publish_folder(const char *place, hr_kept kept, const char *out, void *buffer,
-                                int64_t bytes, hr_error *err)
+static hr_status publish_folder(const char *place, const char *weights, const char *out,
+                                void *buffer, int64_t bytes, hr_error *err)
 {
     hr_status status = link_or_copy(place, hr_weights_config_name, out, hr_weights_config_name,
                                     buffer, bytes, err);
     if (status == HR_OK)
-        status = link_or_copy(place, hr_kept_name(kept), out, hr_kept_name(HR_KEPT_WEIGHTS), buffer,
-                              bytes, err);
+        status = link_or_copy(place, weights, out, hr_weights_name, buffer, bytes, err);
     return status;
 }
 
@@ -299,14 +301,14 @@ hr_status hr_checkpoint_writer_publish(const char *place, const char *out, void 
                                        int64_t bytes, hr_error *err)
 {
     char average[PATH_MAX], file[PATH_MAX];
-    hr_status status = publish_folder(place, HR_KEPT_WEIGHTS, out, buffer, bytes, err);
+    hr_status status = publish_folder(place, hr_weights_name, out, buffer, bytes, err);
     if (status == HR_OK)
-        status = hr_path_join(place, hr_kept_name(HR_KEPT_AVERAGE), file, sizeof file, err);
+        status = hr_path_join(place, hr_average_state.file, file, sizeof file, err);
     if (status != HR_OK || !hr_file_exists(file)) return status;
     status = hr_path_join(out, "average", average, sizeof average, err);
     if (status == HR_OK) status = hr_directory_make(average, err);
     if (status == HR_OK)
-        status = publish_folder(place, HR_KEPT_AVERAGE, average, buffer, bytes, err);
+        status = publish_folder(place, hr_average_state.file, average, buffer, bytes, err);
     return status;
 }
 

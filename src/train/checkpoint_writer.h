@@ -25,8 +25,8 @@ typedef struct {
     uint8_t *buffer; /* [HR_CHECKPOINT_WRITER_BUFFER], page-aligned */
     char *text;      /* [HR_RECIPE_BYTES] */
     hr_manifest manifest;
-    hr_weights_out files[HR_KEPT_KINDS];
-    bool begun[HR_KEPT_KINDS];
+    hr_weights_out files[HR_KEPT_MAX];
+    bool begun[HR_KEPT_MAX];
     int64_t checkpoint_bytes; /* upper bound for one checkpoint */
     int64_t bytes;            /* of the last checkpoint that was handed over */
     bool pending;             /* handed over, and its result not collected yet */

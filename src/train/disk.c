@@ -12,6 +12,7 @@
 #include "ckpt/weights.h"
 #include "corpus/kind.h"
 #include "corpus/spec.h"
+#include "model/optimizer.h"
 #include "report/metrics.h"
 #include "report/tensorboard.h"
 #include "text/blocks.h"
@@ -32,8 +33,8 @@ static int64_t blocks(int64_t bytes)
 static void size_checkpoint(const hr_config *config, const hr_program *program, hr_plan_disk *disk)
 {
     disk->tensor_bytes = disk->checkpoint_bytes = 0;
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++) {
-        const int64_t bytes = hr_kept_file_bytes(program, (hr_kept)kept);
+    for (hr_kept kept = 0; kept < hr_kept_count(program); kept++) {
+        const int64_t bytes = hr_kept_file_bytes(program, kept);
         disk->tensor_bytes += bytes;
         disk->checkpoint_bytes += blocks(bytes);
     }
@@ -141,13 +142,16 @@ static int64_t existing_bytes(const hr_config *config)
     char name[HR_STEP_NAME_BYTES], place[HR_STEP_PATH_BYTES];
     int64_t step = INT64_MAX, sum = 0;
     if (hr_checkpoint_store_path(config->train.out, store, NULL) != HR_OK) return 0;
+    hr_state states[HR_STATES_MAX];
+    const int32_t count = hr_config_states(config, states);
     while (hr_checkpoint_store_newest(store, step, &step, NULL) == HR_OK && step >= 0)
-        for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++) {
+        for (int32_t i = -1; i < count; i++) {
+            const char *file_name = i < 0 ? hr_weights_name : states[i].file;
             int file = -1;
             int64_t bytes;
+            if (!file_name) continue;
             if (hr_path_join(store, hr_step_name(step, name), place, sizeof place, NULL) != HR_OK ||
-                hr_path_join(place, hr_kept_name((hr_kept)kept), path, sizeof path, NULL) !=
-                    HR_OK ||
+                hr_path_join(place, file_name, path, sizeof path, NULL) != HR_OK ||
                 hr_file_open(path, &file, &bytes, NULL) != HR_OK)
                 continue;
             hr_file_close(&file);

@@ -45,7 +45,7 @@ static bool is_weights(const char *name)
 
 static bool is_published(const char *name)
 {
-    return !strcmp(name, hr_kept_name(HR_KEPT_WEIGHTS)) || !strcmp(name, hr_weights_config_name);
+    return !strcmp(name, hr_weights_name) || !strcmp(name, hr_weights_config_name);
 }
 
 /* Texts and tokenizers of the run may be in its folder. */
@@ -209,7 +209,7 @@ __attribute__((noinline)) bool hr_folder_has_another_model(const char *folder, c
     int files[2] = { -1, -1 };
     int64_t bytes[2];
     hr_error ignored;
-    const char *config = hr_weights_config_name, *weights = hr_kept_name(HR_KEPT_WEIGHTS);
+    const char *config = hr_weights_config_name, *weights = hr_weights_name;
     if (hr_path_join(folder, config, there, sizeof there, NULL) != HR_OK ||
         hr_path_join(place, config, own, sizeof own, NULL) != HR_OK || !hr_file_exists(there) ||
         !hr_file_exists(own) || is_same(there, own))

@@ -24,34 +24,25 @@ static hr_status load_kept(hr_trainer *trainer, const hr_call *call, hr_kept kep
                    call->scratch, attr->staging_bytes, trainer->options->interrupts, err);
 }
 
-/* Initializes the average of a weight with the weight. */
-static void init_average(const hr_trainer *trainer, int32_t step, const hr_call *call)
+/* Sets a state of a parameter to its initial value, after its master. */
+static void init_state(const hr_program *program, int32_t step, int32_t state, const hr_call *call)
 {
-    const hr_program *program = trainer->executor.program;
-    const int32_t tensor = program->steps[step].out[4];
-    memcpy(call->out[4], call->out[0], (size_t)hr_tensor_bytes(&program->tensors[tensor]));
+    const hr_tensor *tensor = &program->tensors[program->steps[step].out[2 + state]];
+    const size_t bytes = (size_t)hr_tensor_bytes(tensor);
+    if (program->states[state].average) memcpy(call->out[2 + state], call->out[0], bytes);
+    else memset(call->out[2 + state], 0, bytes);
 }
 
+/* Loads the states that the checkpoint has; the others start anew. */
 static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
 {
-    static const hr_kept states[] = { HR_KEPT_MOMENT_1, HR_KEPT_MOMENT_2, HR_KEPT_AVERAGE };
-    hr_status status = load_kept(trainer, call, HR_KEPT_WEIGHTS, call->out[0], call->out[1], err);
-    for (int32_t i = 0; i < 3 && status == HR_OK; i++)
-        if (call->out[2 + i] && trainer->kept[states[i]].file_count)
-            status = load_kept(trainer, call, states[i], call->out[2 + i], NULL, err);
-        else if (call->out[2 + i]) init_average(trainer, step, call);
-    return status;
-}
-
-/* Moments start at zero, averages at their weights. */
-static void init_states(const hr_trainer *trainer, int32_t step, const hr_call *call)
-{
     const hr_program *program = trainer->executor.program;
-    const int32_t *out = program->steps[step].out;
-    for (int32_t k = 2; k < 4; k++)
-        if (call->out[k])
-            memset(call->out[k], 0, (size_t)hr_tensor_bytes(&program->tensors[out[k]]));
-    if (call->out[4]) init_average(trainer, step, call);
+    hr_status status = load_kept(trainer, call, HR_KEPT_WEIGHTS, call->out[0], call->out[1], err);
+    for (int32_t i = 0; i < program->state_count && status == HR_OK; i++)
+        if (call->out[2 + i] && trainer->kept[HR_KEPT_STATES + i].file_count)
+            status = load_kept(trainer, call, HR_KEPT_STATES + i, call->out[2 + i], NULL, err);
+        else if (call->out[2 + i]) init_state(program, step, i, call);
+    return status;
 }
 
 static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
@@ -73,7 +64,8 @@ static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *ca
                       call->out[0], call->out[1], interrupts);
     if (status != HR_OK) return status;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
-    init_states(trainer, step, call);
+    for (int32_t i = 0; i < trainer->executor.program->state_count; i++)
+        if (call->out[2 + i]) init_state(trainer->executor.program, step, i, call);
     return HR_OK;
 }
 
@@ -84,9 +76,9 @@ static hr_status save(hr_trainer *trainer, const hr_call *call, hr_error *err)
     const hr_program *program = trainer->executor.program;
     hr_status status = HR_OK;
     hr_trainer_report_progress(trainer, "saving", attr->param, program->param_count);
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
-        hr_weights_out *file = hr_checkpoint_writer_file(trainer->checkpoint_writer, (hr_kept)kept);
-        if (!file || hr_kept_tensor(program, attr->param, (hr_kept)kept) == HR_NONE) continue;
+    for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
+        hr_weights_out *file = hr_checkpoint_writer_file(trainer->checkpoint_writer, kept);
+        if (!file || hr_kept_tensor(program, attr->param, kept) == HR_NONE) continue;
         status = hr_save(file, attr->param, trainer->executor.pool, call->in[kept], call->scratch,
                          attr->staging_bytes, err);
     }

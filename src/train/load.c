@@ -47,8 +47,7 @@ hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, float *
                   const volatile sig_atomic_t *interrupts, hr_error *err)
 {
     enum { ALIGN = 64 };
-    const hr_param *of = &in->program->params[param];
-    const int64_t width = of->external_transposed ? of->dims[0] : hr_max(of->dims[1], 1);
+    const int64_t width = hr_weights_width(hr_kept_shape_of(in->program, param, in->kept));
     const int64_t panel_bytes = hr_min(staging_bytes, HR_PANEL_WIDTH * width * 4 + ALIGN);
     loading l = { .in = in,
                   .param = param,
@@ -70,5 +69,5 @@ hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, float *
                                                 l.slice_bytes, err);
     if (status != HR_OK) return status;
     return hr_fail(err, HR_FAILURE, "%s: %s was read twice with different results", in->path,
-                   of->external_name);
+                   in->program->params[param].external_name);
 }

@@ -155,30 +155,42 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
 
 static void close_kept(hr_trainer *trainer)
 {
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++) {
+    for (hr_kept kept = 0; kept < hr_kept_count(trainer->executor.program); kept++) {
         hr_weights_in *in = &trainer->kept[kept];
         for (int32_t f = 0; f < in->file_count; f++) hr_file_close(&in->files[f]);
         in->file_count = 0;
     }
 }
 
+/* Returns whether the recipe adds this state, by a change that is allowed, and reports it. */
+static bool starts_anew(hr_trainer *trainer, hr_kept kept)
+{
+    if (kept == HR_KEPT_WEIGHTS) return false;
+    const hr_state *state = &trainer->executor.program->states[kept - HR_KEPT_STATES];
+    char line[256];
+    if (!hr_resume_allows(trainer->options,
+                          state->average ? "train.ema_decay" : "train.optimizer.kind"))
+        return false;
+    snprintf(line, sizeof line, "the checkpoint has no %s: %s starts at %s", state->file,
+             state->name, state->average ? "the current weights" : "zero");
+    hr_trainer_trouble(trainer, line);
+    return true;
+}
+
 static hr_status open_kept(hr_trainer *trainer, hr_error *err)
 {
     const hr_program *program = trainer->executor.program;
     hr_status status = HR_OK;
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
-        if (!hr_kept_any(program, (hr_kept)kept)) continue;
-        const bool there = hr_manifest_find(&trainer->resume.manifest, hr_kept_name((hr_kept)kept));
-        /* An average that the resumed recipe adds starts with the current weights. */
-        if (!there && kept == HR_KEPT_AVERAGE &&
-            hr_resume_allows(trainer->options, "train.ema_decay"))
-            continue;
+    for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
+        if (!hr_kept_any(program, kept)) continue;
+        const bool there = hr_manifest_find(&trainer->resume.manifest, hr_kept_name(program, kept));
+        if (!there && starts_anew(trainer, kept)) continue;
         if (!there)
             return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", trainer->resume.place,
-                           hr_kept_name((hr_kept)kept));
-        status = hr_weights_in_open_kept(
-            &trainer->kept[kept], program, (hr_kept)kept, trainer->resume.place, trainer->cpu_mask,
-            trainer->weights_text, hr_weights_text_bytes(program), err);
+                           hr_kept_name(program, kept));
+        status = hr_weights_in_open_kept(&trainer->kept[kept], program, kept, trainer->resume.place,
+                                         trainer->cpu_mask, trainer->weights_text,
+                                         hr_weights_text_bytes(program), err);
     }
     return status;
 }

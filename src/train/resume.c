@@ -11,6 +11,7 @@
 #include "corpus/spec.h"
 #include "model/assemble.h"
 #include "model/config_keys.h"
+#include "model/optimizer.h"
 #include "plan/compile.h"
 #include "train/folder.h"
 #include "train/log.h"
@@ -31,13 +32,6 @@ static bool report_progress(void *context, int64_t bytes_done, int64_t bytes_tot
 }
 
 /* ---- intact checkpoints */
-
-/* Returns whether a run of that recipe saves that kind of state. */
-static bool has(const hr_config *recipe, hr_kept kept)
-{
-    if (kept == HR_KEPT_MOMENT_2) return recipe->train.optimizer.kind != HR_OPTIMIZER_SGD;
-    return kept != HR_KEPT_AVERAGE || recipe->train.ema_decay > 0;
-}
 
 /* Reads the recipe of a checkpoint. A file that cannot be opened is not damaged.
  *   opened  out */
@@ -63,11 +57,15 @@ static __attribute__((noinline)) hr_status check_files(const char *place,
     hr_config recipe;
     bool opened;
     hr_status status = read_recipe(place, &recipe, &opened, err);
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++)
-        if (has(&recipe, (hr_kept)kept) && !hr_manifest_find(manifest, hr_kept_name((hr_kept)kept)))
-            status = hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", place,
-                             hr_kept_name((hr_kept)kept));
-    return status;
+    if (status != HR_OK) return status;
+    hr_state states[HR_STATES_MAX];
+    const int32_t count = hr_config_states(&recipe, states);
+    for (int32_t i = -1; i < count; i++) {
+        const char *name = i < 0 ? hr_weights_name : states[i].file;
+        if (name && !hr_manifest_find(manifest, name))
+            return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", place, name);
+    }
+    return HR_OK;
 }
 
 hr_status hr_resume_check_manifest(const char *place, const hr_manifest *manifest, hr_error *err)
@@ -179,15 +177,16 @@ static bool is_fewer_steps(const hr_resume *resume, const hr_config *now,
            now->train.steps <= resume->manifest.state.step;
 }
 
-/* Hashes of the parameters that each kind of state has, by name and size; empty: there are none. */
+/* Hashes of the names and sizes of the parameters in each file of a checkpoint. */
 typedef struct {
-    char of[HR_KEPT_KINDS][HR_HASH_BYTES];
-} state_hashes;
+    int32_t count;
+    const char *names[HR_KEPT_MAX];
+    char hashes[HR_KEPT_MAX][HR_HASH_BYTES];
+} file_hashes;
 
-static void hash_state(const hr_program *program, hr_kept kept, char text[HR_HASH_BYTES])
+static void hash_file(const hr_program *program, hr_kept kept, file_hashes *files)
 {
     hr_hash hash;
-    *text = 0;
     if (!hr_kept_any(program, kept)) return;
     hr_hash_begin(&hash);
     for (int32_t p = 0; p < program->param_count; p++) {
@@ -196,36 +195,40 @@ static void hash_state(const hr_program *program, hr_kept kept, char text[HR_HAS
         hr_hash_add(&hash, param->external_name, (int64_t)strlen(param->external_name) + 1);
         hr_hash_add(&hash, param->dims, (int64_t)sizeof param->dims);
     }
-    hr_hash_print(&hash, text);
+    files->names[files->count] = hr_kept_name(program, kept);
+    hr_hash_print(&hash, files->hashes[files->count++]);
 }
 
-static hr_status hash_states(hr_memory *memory, const hr_config *config, state_hashes *hashes)
+static hr_status hash_files(hr_memory *memory, const hr_config *config, file_hashes *files)
 {
     hr_region region;
     hr_program program;
+    files->count = 0;
     hr_status status = hr_config_check(config, NULL);
     if (status == HR_OK)
         status = hr_memory_region_open(memory, "comparing the models",
                                        hr_compile_unpacked_bytes(config), &region, NULL);
     if (status != HR_OK) return status;
     status = hr_model_assemble(config, 1, &region, &program, NULL);
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++)
-        hash_state(&program, (hr_kept)kept, hashes->of[kept]);
+    for (hr_kept kept = 0; status == HR_OK && kept < hr_kept_count(&program); kept++)
+        hash_file(&program, kept, files);
     hr_memory_region_close(memory, &region);
     return status;
 }
 
 /* Returns why no --allow-change makes a checkpoint of one recipe readable for another; null if
- * nothing is known against it. An average that is missing starts with the current weights. */
+ * nothing is known against it. States that the checkpoint does not have start anew. */
 static const char *find_obstacle(hr_memory *memory, const hr_config *before, const hr_config *now)
 {
-    state_hashes has, needs;
-    if (hash_states(memory, before, &has) != HR_OK || hash_states(memory, now, &needs) != HR_OK)
+    file_hashes has, needs;
+    if (hash_files(memory, before, &has) != HR_OK || hash_files(memory, now, &needs) != HR_OK)
         return NULL;
-    for (int32_t kept = 0; kept < HR_KEPT_AVERAGE; kept++)
-        if (*needs.of[kept] && strcmp(needs.of[kept], has.of[kept]) != 0)
-            return kept == HR_KEPT_WEIGHTS ? "its model has another shape"
-                                           : "it has other optimizer states than this recipe needs";
+    for (int32_t n = 0; n < needs.count; n++)
+        for (int32_t h = 0; h < has.count; h++)
+            if (!strcmp(needs.names[n], has.names[h]) && strcmp(needs.hashes[n], has.hashes[h]))
+                return strcmp(needs.names[n], hr_weights_name)
+                           ? "it has the optimizer states of other parameters"
+                           : "its model has another shape";
     return NULL;
 }
 
@@ -329,7 +332,7 @@ static hr_status find(hr_memory *memory, const char *store, const hr_config *con
     return hr_fail(err, HR_USAGE,
                    "%.300s has %s of another model than its checkpoints have; move it and its "
                    "config.json away, or give another --out",
-                   config->train.out, hr_kept_name(HR_KEPT_WEIGHTS));
+                   config->train.out, hr_weights_name);
 }
 
 /* Refuses to overwrite weights whose checkpoints are missing, for example because a disk is not
@@ -339,8 +342,7 @@ static hr_status check_missing_checkpoints(const hr_config *config, const hr_tra
 {
     char weights[HR_PATH_BYTES + 32], log[HR_PATH_BYTES + 32];
     const char *out = config->train.out;
-    hr_status status = hr_path_join(out, hr_kept_name(HR_KEPT_WEIGHTS), weights, sizeof weights,
-                                    err);
+    hr_status status = hr_path_join(out, hr_weights_name, weights, sizeof weights, err);
     if (status == HR_OK) status = hr_path_join(out, hr_log_name, log, sizeof log, err);
     if (status != HR_OK || options->fresh || !hr_file_exists(weights) || !hr_metrics_has_save(log))
         return status;

@@ -73,8 +73,8 @@ hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool, const void 
                   void *staging, int64_t staging_bytes, hr_error *err)
 {
     enum { PANEL = HR_PANEL_WIDTH };
-    const hr_param *of = &out->program->params[param];
-    const int64_t rows = hr_weights_rows(of), width = hr_weights_width(of);
+    const hr_kept_shape shape = hr_kept_shape_of(out->program, param, out->kept);
+    const int64_t rows = hr_weights_rows(shape), width = hr_weights_width(shape);
     const int64_t capacity = staging_bytes / (width * (int64_t)sizeof(float));
     saving s = { .out = out, .param = param, .values = values, .width = width, .err = err };
     HR_ASSERT(capacity > 0);

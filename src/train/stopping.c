@@ -35,8 +35,8 @@ double hr_stopping_seconds(const hr_program *program, const hr_rates *rates)
         step_commits |= hr_executor_commits(program, s);
     }
     double bytes = 0;
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++)
-        bytes += (double)hr_kept_bytes(program, (hr_kept)kept);
+    for (hr_kept kept = 0; kept < hr_kept_count(program); kept++)
+        bytes += (double)hr_kept_bytes(program, kept);
     return 2 * (longest + update_total + (step_commits ? step_total : 0)) +
            4 * bytes / hr_stopping_disk_rate(rates) + 1;
 }

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "model/assemble.h"
+#include "model/optimizer.h"
 #include "train/prepare.h"
 
 static int64_t sample_most(const hr_config *config)
@@ -26,6 +27,8 @@ int64_t hr_run_bytes(const hr_config *config)
                               .tensor_count = limits.tensors,
                               .loop_count = limits.loops,
                               .param_count = limits.params };
+    hr_state states[HR_STATES_MAX];
+    const int32_t kinds = HR_KEPT_STATES + hr_config_states(config, states);
     const int64_t alignment = 8 * 64;
     const int64_t source = config->model.from[0] ? hr_weights_in_bytes(&most) : 0;
     return hr_executor_bytes(&most) + source + most.tensor_count +
@@ -33,14 +36,14 @@ int64_t hr_run_bytes(const hr_config *config)
            hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size) +
            sample_most(config) * (int64_t)sizeof(int32_t) + HR_SAMPLE_TEXT_BYTES +
            hr_weights_text_bytes(&most) + hr_log_bytes() + hr_checkpoint_writer_bytes() +
-           HR_KEPT_KINDS * hr_weights_in_kept_bytes(&most) + alignment;
+           kinds * hr_weights_in_kept_bytes(&most) + alignment;
 }
 
 /* Places the tables of the files that a checkpoint is loaded from. */
 static bool place_kept(hr_region *region, const hr_program *program, hr_trainer *trainer)
 {
     bool placed = true;
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++) {
+    for (hr_kept kept = 0; kept < hr_kept_count(program); kept++) {
         hr_weights_in *in = &trainer->kept[kept];
         in->sources = hr_region_take(region, program->param_count, sizeof *in->sources);
         in->files = hr_region_take(region, 1, sizeof *in->files);

@@ -56,7 +56,7 @@ typedef struct {
     hr_checkpoint_writer *checkpoint_writer;
     hr_resume resume; /* the checkpoint of the resume or of the last rewind */
     /* The files of that checkpoint while they are loaded; file_count 0: closed. */
-    hr_weights_in kept[HR_KEPT_KINDS];
+    hr_weights_in kept[HR_KEPT_MAX];
     uint32_t cpu_mask;                                         /* base/cpu.h */
     char *weights_text;                                        /* [hr_weights_text_bytes] */
     char train_text[HR_HASH_BYTES], valid_text[HR_HASH_BYTES]; /* identify the texts */

@@ -92,6 +92,7 @@ static bool completes(const hr_program *program, int32_t s)
  * update. */
 static void judge_places(const hr_program *program)
 {
+    const int32_t state = hr_program_average(program);
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
         int32_t at = HR_NONE, last = HR_NONE, average = HR_NONE, gap = 0;
@@ -103,14 +104,14 @@ static void judge_places(const hr_program *program)
             } else if (averages(program, s)) {
                 if (program->steps[s].in[0] != param->master) continue;
                 assert_int_equal(average, HR_NONE);
-                assert_int_equal(program->steps[s].out[0], param->average);
+                assert_int_equal(program->steps[s].out[0], param->states[state]);
                 average = s;
             } else if (touches(program, s, param->weight) || touches(program, s, param->gradient))
                 last = s;
         }
         assert_true(at > last && last != HR_NONE);
         assert_int_equal(program->steps[at].loop, hr_program_loop(program, "step"));
-        assert_int_equal(average != HR_NONE, param->average != HR_NONE);
+        assert_int_equal(average != HR_NONE, state != HR_NONE);
         if (average != HR_NONE) {
             assert_true(average > at);
             assert_int_equal(program->steps[average].loop, program->steps[at].loop);
@@ -295,8 +296,8 @@ static int32_t matrix(hr_builder *b, int64_t K, int64_t N, const char *name)
 {
     const int32_t made = weight(b, HR_PARAM_MATRIX, K, N, name);
     hr_param *param = &b->program->params[b->program->param_count - 1];
-    param->moment[0] = hr_build_state(b, b->program->param_count - 1, "moment 1", HR_ROLE_MOMENT,
-                                      HR_NONE);
+    param->states[0] = hr_build_like_weight(b, b->program->param_count - 1, "moment 1",
+                                            HR_ROLE_STATE, HR_NONE);
     return made;
 }
 
@@ -339,7 +340,7 @@ static void build_by_hand(compiled *c, double clip)
     step->in[0] = loss;
     step->in[1] = norm_scale;
     for (int32_t p = 0; p < program->param_count; p++)
-        hr_build_update(&b, p, (hr_update_rule){ .sgd = true }, clip > 0 ? norm_scale : HR_NONE,
+        hr_build_update(&b, p, HR_OP_sgd, (hr_update_attr){ 0 }, 1, clip > 0 ? norm_scale : HR_NONE,
                         lr);
     hr_build_loop_close(&b);
     must(hr_build_status(&b), &err);

@@ -346,7 +346,7 @@ static void every_name_is_complete_and_unique(void **state)
     assert_int_equal(hr_program_place(&region, ops, 5, 20, 20, 20, 1, &m.program, &err), HR_OK);
     m.program.param_count = 1;
     hr_param *param = &m.program.params[0];
-    *param = (hr_param){ .moment = { HR_NONE, HR_NONE }, .gradient = HR_NONE };
+    *param = (hr_param){ .gradient = HR_NONE };
     snprintf(param->external_name, sizeof param->external_name, "%s", parameter);
     param->weight = made(&m, "cut", 3);
     param->master = made(&m, "cut", 3);

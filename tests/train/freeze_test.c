@@ -74,7 +74,7 @@ static void same_but_frozen(const rig *all, const rig *some)
         const bool is_short = program->tensors[param->weight].dtype == HR_BF16;
         float *before = weights_of((void *)some, param->external_name);
         require(frozen == (param->gradient == HR_NONE), "%s: gradient", param->external_name);
-        require(frozen == (param->moment[0] == HR_NONE), "%s: moment", param->external_name);
+        require(frozen == (param->states[0] == HR_NONE), "%s: moment", param->external_name);
         require(!frozen || param->master == param->weight, "%s: master", param->external_name);
         if (!frozen)
             require(!memcmp(all->gradients + at, some->gradients + at,

@@ -11,7 +11,7 @@ static int64_t staging(const void *attr, int64_t rows, int32_t threads)
 
 const hr_op hr_initialise_op = { .name = "initialise",
                                  .in = "",
-                                 .out = "WWWWW",
+                                 .out = "WWWWWWWW",
                                  .host = true,
                                  .scratch_bytes = staging };
 const hr_op hr_batch_op = { .name = "batch", .in = "", .out = "RRWWR", .host = true };
@@ -28,7 +28,7 @@ const hr_op hr_emit_op = { .name = "emit",
                            .scratch_bytes = staging };
 const hr_op hr_report_op = { .name = "report", .in = "WWWW", .out = "", .host = true };
 const hr_op hr_save_op = { .name = "save",
-                           .in = "wWWW",
+                           .in = "wWWWWWW",
                            .out = "",
                            .host = true,
                            .scratch_bytes = staging };

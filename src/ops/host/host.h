@@ -2,8 +2,8 @@
 /* ops/host/host.h - operations that the trainer runs between kernels: they read text, write files
  * and report numbers. They are part of the program, so their memory is planned.
  *
- *   initialise  out  master W, weight W, moment W, moment W,  initial values of one parameter,
- *                    average W                                generated or read from files
+ *   initialise  out  master W, weight W, states W ...         initial values of one parameter,
+ *                                                             generated or read from files
  *   batch       out  ids R, targets R, scale W, lr W,         the next batch of text, the loss
  *                    begins R                                 scale, the learning rate, and the
  *                                                             starts of documents
@@ -12,7 +12,7 @@
  *   emit        in   logits r                                 writes logits, or computes the loss
  *                                                             against the next tokens of a text
  *   report      in   sums w ...                               numbers for the log
- *   save        in   master w, moment W, moment W, average W  writes one parameter in pieces
+ *   save        in   master w, states W ...                   writes one parameter in pieces
  *
  * save, sample, emit and initialise use a scratch buffer of `staging_bytes`. */
 #ifndef HR_OPS_HOST_H

@@ -64,34 +64,32 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit)
     return scale;
 }
 
-void hr_build_update(hr_builder *builder, int32_t index, hr_update_rule rule, int32_t norm_scale,
-                     int32_t lr)
+void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_attr attr,
+                     int32_t states, int32_t norm_scale, int32_t lr)
 {
     const hr_param *param = &builder->program->params[index];
+    int32_t out = 0;
     if (hr_build_status(builder) != HR_OK || param->gradient == HR_NONE) return;
-    hr_update_attr attr = rule.attr;
     attr.elements = elements_of(builder->program, param->gradient);
     attr.decay = param->rule.decay;
     attr.lr_scale = param->rule.lr_scale;
-    hr_step *step = hr_build_step(builder, rule.sgd ? HR_OP_sgd : HR_OP_adamw, &attr, sizeof attr);
-    int32_t out = 0;
+    hr_step *step = hr_build_step(builder, op, &attr, sizeof attr);
     step->in[0] = param->gradient;
     step->in[1] = norm_scale;
     step->in[2] = lr;
     step->out[out++] = param->master;
-    step->out[out++] = param->moment[0];
-    if (!rule.sgd) step->out[out++] = param->moment[1];
+    for (int32_t i = 0; i < states; i++) step->out[out++] = param->states[i];
     if (param->weight != param->master) step->out[out] = param->weight;
 }
 
-void hr_build_average(hr_builder *builder, int32_t index, double decay)
+void hr_build_average(hr_builder *builder, int32_t index, int32_t state, double decay)
 {
     const hr_param *param = &builder->program->params[index];
     if (hr_build_status(builder) != HR_OK || param->gradient == HR_NONE) return;
     const hr_average_attr attr = { elements_of(builder->program, param->master), decay };
     hr_step *step = hr_build_step(builder, HR_OP_average, &attr, sizeof attr);
     step->in[0] = param->master;
-    step->out[0] = param->average;
+    step->out[0] = param->states[state];
 }
 
 const hr_op hr_merge_op = { .name = "merge", .in = "w", .out = "u" };

@@ -13,17 +13,16 @@ void hr_build_merges(hr_builder *builder);
  * the tensor [2]: norm, scale. */
 int32_t hr_build_norm_scale(hr_builder *builder, double limit);
 
-typedef struct {
-    bool sgd;
-    hr_update_attr attr; /* hr_build_update sets elements, decay and lr_scale per parameter */
-} hr_update_rule;
+/* Adds the update of parameter `index`, unless it is frozen, by HR_OP_adamw or HR_OP_sgd. It reads
+ * the gradient, the norm and the learning rate, updates the master and the first `states` states in
+ * place, and writes the weight.
+ *   attr        elements, decay and lr_scale are set here
+ *   norm_scale  tensor of hr_build_norm_scale; HR_NONE: no scaling */
+void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_attr attr,
+                     int32_t states, int32_t norm_scale, int32_t lr);
 
-/* Updates parameter `index` unless it is frozen. norm_scale HR_NONE: no scaling. */
-void hr_build_update(hr_builder *builder, int32_t index, hr_update_rule rule, int32_t norm_scale,
-                     int32_t lr);
-
-/* Updates the average of parameter `index` with `decay`, unless it is frozen. Call it after all
- * updates. */
-void hr_build_average(hr_builder *builder, int32_t index, double decay);
+/* Updates the average of parameter `index`, its state `state`, with `decay`, unless it is frozen.
+ * Call it after all updates. */
+void hr_build_average(hr_builder *builder, int32_t index, int32_t state, double decay);
 
 #endif

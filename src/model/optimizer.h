@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/optimizer.h - the optimizers: the states that each keeps for a parameter, and the steps
+ * that update one.
+ *
+ * A new optimizer needs a row in hr_optimizers, a value of hr_optimizer_kind, its name among the
+ * choices of train.optimizer.kind, and an operation if no existing one computes its update. */
+#ifndef HR_MODEL_OPTIMIZER_H
+#define HR_MODEL_OPTIMIZER_H
+
+#include "headroom/config.h"
+#include "ops/update/update_build.h"
+
+typedef struct {
+    const char *name; /* in train.optimizer.kind */
+    const hr_state *states;
+    int32_t state_count;
+
+    /* Adds the update of a trained parameter, whose first states are those above.
+     *   attr        beta1, beta2 and eps of the recipe
+     *   norm_scale  tensor of hr_build_norm_scale; HR_NONE: no scaling */
+    void (*update)(hr_builder *builder, int32_t param, hr_update_attr attr, int32_t norm_scale,
+                   int32_t lr);
+} hr_optimizer;
+
+/* [hr_optimizer_kind] */
+extern const hr_optimizer hr_optimizers[];
+
+/* The average of the weights, train.ema_decay. */
+extern const hr_state hr_average_state;
+
+/* The states that a run of this config keeps for each trained parameter: those of its optimizer,
+ * then the average. Returns their number. Pure. */
+int32_t hr_config_states(const hr_config *config, hr_state states[HR_STATES_MAX]);
+
+#endif
