@@ -155,14 +155,15 @@ static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *
     hr_put(writer, "\n%sdisk, with --out%s\n", style->title, style->plain);
     const int64_t all = disk->checkpoints * disk->checkpoint_bytes;
     put_line(writer, "one checkpoint", disk->checkpoint_bytes, "weights, optimizer states");
-    snprintf(what, sizeof what, "%lld checkpoint%s", (long long)disk->checkpoints,
-             disk->checkpoints == 1 ? "" : "s");
-    snprintf(why, sizeof why, "train.keep_last=%lld and one being written",
-             (long long)config->train.keep_last);
+    if (disk->checkpoints > config->train.keep_last)
+        snprintf(why, sizeof why, "train.keep_last=%lld and one being written",
+                 (long long)config->train.keep_last);
+    else snprintf(why, sizeof why, "all that the run writes");
     if (disk->every_steps)
         snprintf(why, sizeof why, "and one more every %lld steps (train.keep_every)",
                  (long long)disk->every_steps);
-    put_line(writer, what, all, why);
+    snprintf(what, sizeof what, "%lld checkpoints", (long long)disk->checkpoints);
+    if (disk->checkpoints > 1 || disk->every_steps) put_line(writer, what, all, why);
     snprintf(why, sizeof why, "at most, for %lld steps", (long long)disk->steps);
     put_line(writer, "logs", disk->log_bytes, disk->steps ? why : "at most, for each step");
     if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, "at most");

@@ -110,7 +110,12 @@ static void the_plan_includes_the_bytes_of_checkpoints_logs_and_shards(void **st
     assert_int_equal(run("plan recipe.yaml data.train=text.txt"), HR_OK);
     assert_non_null(strstr(out, "\ndisk, with --out\n  one checkpoint  "));
     assert_non_null(strstr(out, "\n  3 checkpoints  "));
+    assert_non_null(strstr(out, "  all that the run writes\n"));
     assert_non_null(strstr(out, "\n  token shards  "));
+    assert_int_equal(run("plan recipe.yaml train.keep_last=1"), HR_OK);
+    assert_non_null(strstr(out, "  train.keep_last=1 and one being written\n"));
+    assert_int_equal(run("plan recipe.yaml train.checkpoint_every=end"), HR_OK);
+    assert_null(strstr(out, "\n  1 checkpoint"));
     assert_int_equal(run("plan recipe.yaml train.steps=auto train.keep_every=100"), HR_OK);
     assert_non_null(strstr(out, "and one more every 100 steps (train.keep_every)"));
     assert_non_null(strstr(out, "at most, for each step"));
