@@ -154,42 +154,37 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
 static const hr_cli_command commands[] = {
     { "plan", "RECIPE", "print whether a run fits, its memory and how to reduce it",
       "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"
-      "Plans all memory of a training run without running it. When nothing fits, the exit code is "
-      "3\n"
-      "and changes that make it fit are listed. --largest, --smallest and --frontier search all "
-      "plans\n"
-      "of the recipe; at most one of them can be given.",
+      "Plans all memory of a training run without running it. When nothing fits, the exit\n"
+      "code is 3 and changes that make it fit are listed. --largest, --smallest and\n"
+      "--frontier search all plans of the recipe; at most one of them can be given.",
       TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(LARGEST) |
           TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(HELP),
       1, 1, hr_cli_plan, true },
     { "train", "RECIPE", "train within the planned memory",
       "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"
-      "Plans, allocates the memory once, trains, and prints planned and measured memory at the "
-      "end.\n"
-      "With --out, the first Ctrl-C or SIGTERM saves a checkpoint and exits with code 75; the\n"
-      "same command resumes. A second one exits at once. SIGUSR1 saves a checkpoint, SIGUSR2 "
-      "prints\n"
-      "memory use. Without --out no weights and no checkpoints are saved.",
+      "Plans, allocates the memory once, trains, and prints planned and measured memory at\n"
+      "the end. With --out, the first Ctrl-C or SIGTERM saves a checkpoint and exits with\n"
+      "code 75; the same command resumes. A second one exits at once. SIGUSR1 saves a\n"
+      "checkpoint, SIGUSR2 prints memory use. Without --out no weights and no checkpoints are\n"
+      "saved.",
       TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(FRESH) | TAKES(ALLOW_CHANGE) |
           TAKES(HELP),
       1, 1, hr_cli_train, true },
     { "generate", "MODEL_DIR", "generate text from a model",
-      "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face model.\n"
-      "Prints the text while it is generated. All memory, the KV cache included, is planned before "
-      "the\n"
-      "weights are loaded. Equal seeds give equal text.",
+      "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face\n"
+      "model. Prints the text while it is generated. All memory, the KV cache included, is\n"
+      "planned before the weights are loaded. Equal seeds give equal text.",
       TAKES(PROMPT) | TAKES(FILE) | TAKES(PROMPT_IDS) | TAKES(PRINT_IDS) | TAKES(TOKENIZER) |
           TAKES(MAX_TOKENS) | TAKES(CHUNK) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) |
           TAKES(MIN_P) | TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(SEED) | TAKES(FORMAT) |
           TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_generate },
     { "eval", "MODEL_DIR", "compute loss, accuracy or logits of a model",
-      "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face model.\n"
-      "Prints loss in nats per token, perplexity and bits per byte; with --choices, accuracy on "
-      "multiple\n"
-      "choice, by total and by length-normalized log likelihood. All memory is planned before the\n"
-      "weights are loaded. The keys of --file are data.text_field, data.prompt_field,\n"
-      "data.completion_field and data.bad_lines.",
+      "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face\n"
+      "model. Prints loss in nats per token, perplexity and bits per byte; with --choices,\n"
+      "accuracy on multiple choice, by total and by length-normalized log likelihood. All\n"
+      "memory is planned before the weights are loaded. The keys of --file are\n"
+      "data.text_field, data.prompt_field, data.completion_field and data.bad_lines.",
       TAKES(TOKENS) | TAKES(TEXT_FILE) | TAKES(CHOICES) | TAKES(LOGITS_OUT) | TAKES(PER_TOKEN) |
           TAKES(CONTEXT) | TAKES(STRIDE) | TAKES(TOKENIZER) | TAKES(FORMAT) | TAKES(BUDGET) |
           TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
@@ -198,42 +193,39 @@ static const hr_cli_command commands[] = {
       "RUN_DIR is the --out of a run. Only the manifests of its checkpoints are read.",
       TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_checkpoint_list },
     { "checkpoint verify", "RUN_DIR", "check every file of every checkpoint against its hash",
-      "RUN_DIR is the --out of a run. Prints each damaged checkpoint; the exit code is then 5.",
+      "RUN_DIR is the --out of a run. The exit code is 5 if a checkpoint is damaged.",
       TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_checkpoint_verify },
     { "checkpoint prune", "RUN_DIR", "delete checkpoints that the train.keep_* keys do not keep",
-      "RUN_DIR is the --out of a run. Deletes damaged and unfinished checkpoints, and those that\n"
-      "train.keep_last, train.keep_every and train.keep_best do not keep. The keys are those of "
-      "the run\n"
-      "unless given here. At least one intact checkpoint always remains.",
+      "RUN_DIR is the --out of a run. Deletes damaged and unfinished checkpoints, and those\n"
+      "that train.keep_last, train.keep_every and train.keep_best do not keep. The keys are\n"
+      "those of the run unless given here. At least one intact checkpoint always remains.",
       TAKES(HELP), 1, 1, hr_cli_checkpoint_prune, true },
     { "data inspect", "RECIPE", "print statistics and samples of the data of a recipe",
       "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"
-      "Tokenizes data.train and data.valid as train does, or reads the cached tokens. Prints "
-      "files,\n"
-      "documents, tokens, the longest document, masked tokens, skipped lines, epochs of a run, "
-      "and\n"
-      "ten samples.",
+      "Tokenizes data.train and data.valid as train does, or reads the cached tokens. Prints\n"
+      "files, documents, tokens, the longest document, masked tokens, skipped lines, epochs\n"
+      "of a run, and ten samples.",
       TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_data, true },
     { "cache path", "", "print the cache directory",
-      "The cache holds token shards, vocabularies and calibrations: $XDG_CACHE_HOME/headroom, or\n"
-      "~/.cache/headroom. Runs with --out keep their token shards in DIR instead.",
+      "The cache holds token shards, vocabularies and calibrations: $XDG_CACHE_HOME/headroom,\n"
+      "or ~/.cache/headroom. Runs with --out keep their token shards in DIR instead.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_path },
     { "cache list", "", "list the files of the cache, most recently used first",
       "Prints the size, the time of the last use, the kind and the name of each file.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_list },
     { "cache prune", "", "delete the least recently used files of the cache",
-      "Deletes token shards and vocabularies until the rest is within the limit. A file in use by\n"
-      "a running process is kept. train and data inspect do the same when they use the cache.",
+      "Deletes token shards and vocabularies until the rest is within the limit. A file in\n"
+      "use by a running process is kept. train and data inspect do the same when they use the\n"
+      "cache.",
       TAKES(LIMIT) | TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_prune },
     { "cache clear", "", "delete all token shards and vocabularies of the cache",
       "Files in use by a running process and calibrations are kept.", TAKES(JSON) | TAKES(HELP), 0,
       0, hr_cli_cache_clear },
     { "tokenize train", "FILE...", "train a BPE or SuperBPE tokenizer",
-      "Writes the same tokenizer.json as Hugging Face tokenizers with the same "
-      "settings. Prints the\n"
-      "memory it will use before it merges; the exit code is 3 when it does not "
-      "fit. The first\n"
-      "Ctrl-C saves the state and exits with code 75; the same command resumes.",
+      "Writes the same tokenizer.json as Hugging Face tokenizers with the same settings.\n"
+      "Prints the memory it will use before it merges; the exit code is 3 when it does not\n"
+      "fit. The first Ctrl-C saves the state and exits with code 75; the same command\n"
+      "resumes.",
       TAKES(TOKENIZER_OUT) | TAKES(VOCAB_SIZE) | TAKES(MIN_FREQUENCY) | TAKES(LIMIT_ALPHABET) |
           TAKES(INITIAL_ALPHABET) | TAKES(SPECIAL) | TAKES(MAX_TOKEN_LENGTH) | TAKES(PATTERN) |
           TAKES(LIKE) | TAKES(PREFIX_SPACE) | TAKES(TRANSITION) | TAKES(INHERIT) |
@@ -241,27 +233,26 @@ static const hr_cli_command commands[] = {
           TAKES(HELP),
       1, -1, hr_cli_tokenize_train },
     { "tokenize encode", "[FILE]", "print the token ids of a text",
-      "Reads tokenizer.json of BPE, Unigram and data.tokenizer=words, vocab.json with merges.txt,\n"
-      "tiktoken files, and tokenizer.model of SentencePiece. The tokenizer bytes has no file.\n"
-      "Without FILE, or with -, reads standard input. --jsonl reads {\"text\": ...} per line; "
-      "--json\n"
-      "prints {\"ids\": [...]} per line.",
+      "Reads tokenizer.json of BPE, Unigram and data.tokenizer=words, vocab.json with\n"
+      "merges.txt, tiktoken files, and tokenizer.model of SentencePiece. The tokenizer bytes\n"
+      "has no file. Without FILE, or with -, reads standard input. --jsonl reads {\"text\":\n"
+      "...} per line; --json prints {\"ids\": [...]} per line.",
       TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
           TAKES(JSON) | TAKES(HELP),
       0, 1, hr_cli_tokenize_encode },
     { "tokenize decode", "[FILE]", "print the text of token ids",
-      "Ids are separated by spaces, commas or newlines. --jsonl reads {\"ids\": "
-      "[...]} and prints\n"
-      "{\"text\": ...} per line. Without FILE, or with -, reads standard input. "
-      "Special tokens are\nnot printed.",
+      "Ids are separated by spaces, commas or newlines. --jsonl reads {\"ids\": [...]} and\n"
+      "prints {\"text\": ...} per line. Without FILE, or with -, reads standard input.\n"
+      "Special tokens are not printed.",
       TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(KEEP_SPECIAL) | TAKES(HELP), 0, 1,
       hr_cli_tokenize_decode },
     { "tokenize inspect", "TOKENIZER", "print what a tokenizer file contains",
-      "Prints tokens, merges, normalizer, pre-tokenizer, tokens added around a text, and memory.",
+      "Prints tokens, merges, normalizer, pre-tokenizer, tokens added around a text, and\n"
+      "memory.",
       TAKES(PATTERN) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_tokenize_inspect },
     { "tokenize count", "[FILE]", "count the tokens of a text",
-      "Prints bytes, texts, tokens and bytes per token. Without FILE, or with -, "
-      "reads standard\ninput.",
+      "Prints bytes, texts, tokens and bytes per token. Without FILE, or with -, reads\n"
+      "standard input.",
       TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
           TAKES(JSON) | TAKES(HELP),
       0, 1, hr_cli_tokenize_count },
@@ -270,17 +261,15 @@ static const hr_cli_command commands[] = {
       TAKES(PATTERN) | TAKES(JSONL) | TAKES(THREADS) | TAKES(JSON) | TAKES(HELP), 2, -1,
       hr_cli_tokenize_compare },
     { "convert", "SOURCE OUT_DIR", "copy weights with other shards, tensor names or dtype",
-      "SOURCE is a folder with safetensors, sharded or not, or a single file. Tensors are copied\n"
-      "unchanged unless --dtype is given. OUT_DIR is created; it must not contain weights. "
-      "config.json\n"
-      "and the tokenizer files are copied too.",
+      "SOURCE is a folder with safetensors, sharded or not, or a single file. Tensors are\n"
+      "copied unchanged unless --dtype is given. OUT_DIR is created; it must not contain\n"
+      "weights. config.json and the tokenizer files are copied too.",
       TAKES(SHARD_BYTES) | TAKES(PREFIX) | TAKES(DTYPE) | TAKES(HELP), 2, 2, hr_cli_convert },
     { "calibrate", "", "measure this machine to predict step times",
       "Runs small recipes for less than a minute and stores kernel timings in\n"
-      "$XDG_CACHE_HOME/headroom. With --check it predicts the step time of other "
-      "recipes, runs\n"
-      "them, and prints both. Rows measured while the machine was faster or slower "
-      "than during\ncalibration are marked.",
+      "$XDG_CACHE_HOME/headroom. With --check it predicts the step time of other recipes,\n"
+      "runs them, and prints both. Rows measured while the machine was faster or slower than\n"
+      "during calibration are marked.",
       TAKES(THREADS) | TAKES(KERNELS) | TAKES(CHECK) | TAKES(RECIPES) | TAKES(JSON) | TAKES(HELP),
       0, 0, hr_cli_calibrate },
     { "doctor", "", "print what this machine has and which kernels are used",
@@ -298,26 +287,21 @@ static const hr_cli_command commands[] = {
       "  wide                            gated recurrence instead of attention, wide output head",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys, .small = true },
     { "verify", "FILE.json", "check a plan file for overlapping buffers",
-      "FILE.json is from plan --out. Recomputes lifetimes, overlaps, peak and floor from the "
-      "operations\n"
-      "in the file, independently of the planner. When two live buffers overlap, the exit code is "
-      "4 and\n"
-      "both are named.",
+      "FILE.json is from plan --out. Recomputes lifetimes, overlaps, peak and floor from the\n"
+      "operations in the file, independently of the planner. When two live buffers overlap,\n"
+      "the exit code is 4 and both are named.",
       TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_verify },
     { "pack", "FILE.csv", "assign offsets to buffers of given sizes and lifetimes",
-      "Each row of FILE.csv is a buffer: id,lower,upper,size. It is live from time lower up to, "
-      "but not\n"
-      "including, upper; at most 1,048,576 rows. Buffers that are live at the same time do not "
-      "overlap.\n"
-      "Without --capacity, the total is minimized. The exit code is 3 when no placement within "
-      "the\n"
-      "capacity exists, 7 when the time limit ended the search.",
+      "Each row of FILE.csv is a buffer: id,lower,upper,size. It is live from time lower up\n"
+      "to, but not including, upper; at most 1,048,576 rows. Buffers that are live at the\n"
+      "same time do not overlap. Without --capacity, the total is minimized. The exit code is\n"
+      "3 when no placement within the capacity exists, 7 when the time limit ended the\n"
+      "search.",
       TAKES(CAPACITY) | TAKES(SECONDS) | TAKES(PACK_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1,
       hr_cli_pack },
     { "help", "[COMMAND|TERM]", "print help, the manual page or the shell completion",
-      "help COMMAND prints the options of a command, help TERM explains a word of the output, help "
-      "terms\n"
-      "all of them. Without either: the list of commands.",
+      "help COMMAND prints the options of a command, help TERM explains a word of the output,\n"
+      "help terms all of them. Without either: the list of commands.",
       TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0, 5, hr_cli_help, .small = true },
     { "version", "", "print the version", "Prints the version of the program and its library.",
       TAKES(HELP), 0, 0, hr_cli_version, .small = true },

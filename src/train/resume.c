@@ -284,7 +284,7 @@ static hr_status compare(hr_memory *memory, const hr_config *before, const hr_co
             now->train.out, (long long)resume->manifest.state.step, obstacle);
     if (!refused) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "%.200s has a run with another recipe, at step %lld: %d change%s not allowed; "
+                   "the run in %.200s has another recipe, at step %lld: %d change%s not allowed; "
                    "allow %s with --allow-change, use --fresh to start over, or give another --out",
                    now->train.out, (long long)resume->manifest.state.step, refused,
                    refused == 1 ? " is" : "s are", refused == 1 ? "it" : "each");

@@ -170,7 +170,7 @@ static void another_recipe_or_text_is_refused_unless_allowed(void **state)
     assert_non_null(strstr(err, "train.seed was \"0\" and is \"7\"\n"));
     assert_non_null(strstr(err, "train.optimizer.lr was \""));
     assert_non_null(
-        strstr(err, "run has a run with another recipe, at step 12: 2 changes are not allowed; "));
+        strstr(err, "the run in run has another recipe, at step 12: 2 changes are not allowed; "));
     assert_int_equal(run("%s train.optimizer.lr=0.02 --allow-change train.optimizer.lr "
                          "train.steps=14 --allow-change train.steps",
                          run_words),
