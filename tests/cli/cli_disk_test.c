@@ -51,7 +51,7 @@ static int64_t size_of(const char *path)
     return there.st_size;
 }
 
-static const char *const kinds[] = { "model", "moment_1", "moment_2", "average" };
+static const char *const kinds[] = { "model", "moment_1", "moment_2", "momentum", "average" };
 
 /* Bytes of the blocks that the files of a directory use. */
 static int64_t folder_bytes(const char *folder)
@@ -90,7 +90,7 @@ static void the_plan_includes_the_bytes_of_checkpoints_logs_and_shards(void **st
         assert_int_equal(run("train recipe.yaml data.train=text.txt %s --out run", cases[i].words),
                          HR_OK);
         int64_t sum = 0;
-        for (int32_t k = 0; k < 4; k++) {
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             char path[128];
             snprintf(path, sizeof path, "run/checkpoints/step-000000000006/%s.safetensors",
                      kinds[k]);
