@@ -149,15 +149,15 @@ hr_status hr_tokens_origin(const char *path, const char *name, char *origin, int
     return HR_OK;
 }
 
-hr_status hr_tokens_copy_files(const char *path, const char *folder, uint8_t *staging,
+hr_status hr_tokens_copy_files(const char *path, const char *folder, void *buffer, int64_t bytes,
                                hr_error *err)
 {
     hr_tokenizer_source source;
     hr_status status = probe(&source, path, err);
     if (status != HR_OK) return status;
-    status = hr_file_copy(source.path, folder, name_of(&source), staging, HR_TOKENS_STAGING, err);
+    status = hr_file_copy(source.path, folder, name_of(&source), buffer, bytes, err);
     if (status == HR_OK && source.form == HR_TOKENIZER_PAIR)
-        status = hr_file_copy(source.merges, folder, merges_name, staging, HR_TOKENS_STAGING, err);
+        status = hr_file_copy(source.merges, folder, merges_name, buffer, bytes, err);
     return status;
 }
 

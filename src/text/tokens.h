@@ -27,9 +27,9 @@ HR_MUST_CHECK hr_status hr_tokens_identify(const char *path, uint8_t *staging,
                                            hr_tokens_facts *facts, hr_error *err);
 
 /* Copies the files into a folder under their Hugging Face names. Does nothing if they are already
- * there. staging [HR_TOKENS_STAGING]. Errors as hr_file_begin and hr_file_commit. */
-HR_MUST_CHECK hr_status hr_tokens_copy_files(const char *path, const char *folder, uint8_t *staging,
-                                             hr_error *err);
+ * there. buffer [bytes] scratch. Errors as hr_file_begin and hr_file_commit. */
+HR_MUST_CHECK hr_status hr_tokens_copy_files(const char *path, const char *folder, void *buffer,
+                                             int64_t bytes, hr_error *err);
 
 /* Writes the path of the file that hr_tokens_copy_files copies as `name` into origin [bytes]; an
  * empty string if it copies no such file. Errors as hr_tokenizer_probe. */

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/directory.h"
@@ -237,4 +238,39 @@ hr_status hr_folder_check(const hr_config *config, const hr_train_options *optio
     c.is_average = true;
     *c.replaced = *c.left = 0;
     return status == HR_OK ? check(&c, options) : status;
+}
+
+/* ---- refused runs */
+
+/* Removes the last name of a path; false: it was the only one. */
+static bool cut_name(char *path)
+{
+    size_t bytes = strlen(path);
+    while (bytes && path[bytes - 1] == '/') bytes--;
+    while (bytes && path[bytes - 1] != '/') bytes--;
+    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
+    path[bytes] = 0;
+    return bytes > 0;
+}
+
+hr_folder_before hr_folder_look(const hr_config *config)
+{
+    char path[PATH_MAX];
+    hr_folder_before before = { 0 };
+    if (hr_path_join(config->train.out, "lock", path, sizeof path, NULL) != HR_OK) return before;
+    before.had_lock = hr_file_exists(path);
+    while (cut_name(path) && !hr_file_exists(path)) continue;
+    before.path_bytes = (int64_t)strlen(path);
+    return before;
+}
+
+void hr_folder_undo(const hr_config *config, const hr_folder_before *before, bool holds_lock)
+{
+    char path[PATH_MAX];
+    if (!config->train.out[0] ||
+        hr_path_join(config->train.out, "lock", path, sizeof path, NULL) != HR_OK)
+        return;
+    if (holds_lock && !before->had_lock) unlink(path);
+    while (cut_name(path) && (int64_t)strlen(path) > before->path_bytes && rmdir(path) == 0)
+        continue;
 }

@@ -21,6 +21,19 @@
 HR_MUST_CHECK hr_status hr_folder_check(const hr_config *config, const hr_train_options *options,
                                         bool is_run, hr_error *err);
 
+/* What existed of the path of train.out before a run. */
+typedef struct {
+    int64_t path_bytes; /* length of the part of the path that existed */
+    bool had_lock;
+} hr_folder_before;
+
+hr_folder_before hr_folder_look(const hr_config *config);
+
+/* Removes the lock and the directories that a run has created, if they are empty without it: for a
+ * run that is refused. Token shards stay, and the directory with them.
+ *   holds_lock  the run has the lock */
+void hr_folder_undo(const hr_config *config, const hr_folder_before *before, bool holds_lock);
+
 /* Returns whether the model in the folder of a run differs from that of one of its checkpoints: a
  * different config.json, and weights of a different size. Pure. */
 bool hr_folder_has_another_model(const char *folder, const char *place);

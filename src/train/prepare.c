@@ -162,17 +162,6 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
     return status == HR_OK ? check_metrics(config, metrics, err) : status;
 }
 
-/* Copies generation_config.json, which other software uses when it generates with the model. */
-static hr_status copy_generation_config(const hr_config *config, hr_error *err)
-{
-    static const char name[] = "generation_config.json";
-    char path[PATH_MAX], buffer[4096];
-    if (!config->model.from[0] || !config->train.out[0]) return HR_OK;
-    const hr_status status = hr_path_join(config->model.from, name, path, sizeof path, err);
-    if (status != HR_OK || !hr_file_exists(path)) return status;
-    return hr_file_copy(path, config->train.out, name, buffer, sizeof buffer, err);
-}
-
 static bool report_progress(void *context, const char *work, int64_t bytes_done,
                             int64_t bytes_total)
 {
@@ -269,24 +258,6 @@ static void report_texts(const hr_train_events *events, const hr_prepare_texts *
     report_part(events, "valid", &text->valid);
 }
 
-/* Copies the tokenizer beside the weights, where generate and eval look for it. `memory` is that of
- * hr_text_prepare, which has finished. */
-static hr_status copy_tokenizer(const hr_config *config, const hr_text *text, void *memory,
-                                hr_error *err)
-{
-    const hr_tokenizer_kind kind = hr_config_tokenizer(config);
-    hr_vocabulary *vocabulary = NULL;
-    if (!config->train.out[0]) return HR_OK;
-    if (kind == HR_TOKENIZER_FILE)
-        return hr_tokens_copy_files(config->data.tokenizer, config->train.out, memory, err);
-    if (kind != HR_TOKENIZER_WORDS || !text->vocabulary[0]) return HR_OK;
-    hr_status status = hr_vocabulary_open(&vocabulary, memory, kind, config->model.vocab_size,
-                                          text->vocabulary, err);
-    if (status == HR_OK) status = hr_word_level_write(vocabulary, config->train.out, err);
-    hr_vocabulary_close(&vocabulary);
-    return status;
-}
-
 hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
                      hr_batch_mixture *mixture, hr_error *err)
 {
@@ -295,7 +266,6 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
     hr_region region;
     hr_prepare_texts texts = { .corpus = NULL };
     hr_status status = config->train.out[0] ? hr_directory_make(config->train.out, err) : HR_OK;
-    if (status == HR_OK) status = copy_generation_config(config, err);
     if (status == HR_OK && !has_text(config)) return HR_OK;
     if (status == HR_OK)
         status = hr_memory_region_open(memory, "tokenizing", hr_prepare_bytes(config), &region,
@@ -309,11 +279,41 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
     if (status == HR_OK)
         status = hr_prepare_prune(config, trainer->options->cache_limit_bytes, &progress, err);
     if (status == HR_OK) find_mixture(&texts, text, mixture);
-    if (status == HR_OK) status = copy_tokenizer(config, text, region.base + region.used, err);
     if (status == HR_OK) report_texts(&trainer->options->events, &texts, text);
     hr_corpus_close(&texts.corpus);
     hr_memory_region_close(memory, &region);
     return status;
+}
+
+/* ---- sidecar files */
+
+enum { COPY_BYTES = 4096 };
+
+/* Other software uses generation_config.json when it generates with the model. */
+static hr_status copy_generation_config(const hr_config *config, hr_error *err)
+{
+    static const char name[] = "generation_config.json";
+    char path[PATH_MAX], buffer[COPY_BYTES];
+    if (!config->model.from[0]) return HR_OK;
+    const hr_status status = hr_path_join(config->model.from, name, path, sizeof path, err);
+    if (status != HR_OK || !hr_file_exists(path)) return status;
+    return hr_file_copy(path, config->train.out, name, buffer, sizeof buffer, err);
+}
+
+hr_status hr_prepare_sidecars(const hr_trainer *trainer, hr_error *err)
+{
+    const hr_config *config = trainer->config;
+    const hr_tokenizer_kind kind = hr_config_tokenizer(config);
+    char buffer[COPY_BYTES];
+    if (!config->train.out[0]) return HR_OK;
+    const hr_status status = copy_generation_config(config, err);
+    if (status != HR_OK || !has_text(config)) return status;
+    if (kind == HR_TOKENIZER_FILE)
+        return hr_tokens_copy_files(config->data.tokenizer, config->train.out, buffer,
+                                    sizeof buffer, err);
+    return kind == HR_TOKENIZER_WORDS
+               ? hr_word_level_write(trainer->vocabulary, config->train.out, err)
+               : HR_OK;
 }
 
 /* ---- identification */

@@ -57,6 +57,11 @@ HR_MUST_CHECK hr_status hr_prepare_paths(const hr_config *config, const char *me
 HR_MUST_CHECK hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
                                    hr_batch_mixture *mixture, hr_error *err);
 
+/* Copies the tokenizer, which generate and eval look for beside the weights, and
+ * generation_config.json into train.out. The vocabulary of the trainer is open. Errors as
+ * hr_file_begin and hr_file_commit. */
+HR_MUST_CHECK hr_status hr_prepare_sidecars(const hr_trainer *trainer, hr_error *err);
+
 /* Identifies the texts: shards by their names, which are content hashes; files of rows by a hash of
  * all bytes.
  *   train_text, valid_text  out

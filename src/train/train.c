@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "model/hf_config.h"
 #include "train/disk.h"
+#include "train/folder.h"
 #include "train/prepare.h"
 #include "train/rows.h"
 #include "train/trainer.h"
@@ -26,7 +27,9 @@ typedef struct {
     hr_text text;
     hr_batch_mixture mixture;
     hr_trainer trainer;
-    int lock; /* lock of train.out; -1: not held */
+    hr_folder_before before;
+    bool is_in_folder; /* the run has written to train.out; token shards do not count */
+    int lock;          /* lock of train.out; -1: not held */
 } run;
 
 /* Opens a file of rows if the recipe names one, else windows of a text. */
@@ -173,11 +176,19 @@ static hr_status open_run(run *r, hr_error *err)
                                            &compiled->program, r->admission.answer.strategy,
                                            r->admission.answer.disk.checkpoint_bytes,
                                            &r->run_region, err);
-    if (status != HR_OK) return status;
-    warn_of_old_average(r);
-    return hr_log_open(&trainer->log, &r->options->events, config->train.out, r->options->metrics,
-                       trainer->resume.found ? &trainer->resume.manifest.state : NULL,
-                       &r->run_region, err);
+    if (status == HR_OK) warn_of_old_average(r);
+    return status;
+}
+
+/* Opens the log and copies the sidecar files: what train.out gets before the first step. */
+static hr_status enter_folder(run *r, hr_error *err)
+{
+    hr_trainer *trainer = &r->trainer;
+    const hr_run_state *from = trainer->resume.found ? &trainer->resume.manifest.state : NULL;
+    const hr_status status = hr_log_open(&trainer->log, &r->options->events, r->config->train.out,
+                                         r->options->metrics, from, &r->run_region, err);
+    r->is_in_folder = status == HR_OK;
+    return status == HR_OK ? hr_prepare_sidecars(trainer, err) : status;
 }
 
 /* Seconds per token at the calibrated rate of matrix products alone; 0: not calibrated. */
@@ -360,6 +371,7 @@ static hr_status run_phases(run *r, hr_error *err)
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = check_resume(r, err);
     if (status == HR_OK) status = check_disk(r, err);
+    if (status == HR_OK) status = enter_folder(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status == HR_OK) status = remove_earlier_run(r, err);
     if (status != HR_OK) return status;
@@ -385,6 +397,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
               .options = options,
               .memory = memory,
               .lock = -1,
+              .before = hr_folder_look(config),
               .trainer = { .config = config,
                            .options = options,
                            .lock = &r.lock,
@@ -407,6 +420,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     hr_vocabulary_close(&r.trainer.vocabulary);
     hr_weights_in_close(&r.trainer.source);
     hr_text_release(&r.text);
+    if (status != HR_OK && !r.is_in_folder) hr_folder_undo(config, &r.before, r.lock >= 0);
     hr_file_close(&r.lock);
     return status;
 }

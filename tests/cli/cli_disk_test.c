@@ -124,7 +124,7 @@ static void the_plan_includes_the_bytes_of_checkpoints_logs_and_shards(void **st
 static void a_run_without_enough_disk_space_is_refused(void **state)
 {
     static const char script[] = "\"$HEADROOM\" train recipe.yaml data.train=text.txt "
-                                 "--out disk/run; code=$?; find disk -name '*.safetensors'; "
+                                 "--out disk/run; code=$?; rm -f disk/run/*.tokens; find disk; "
                                  "exit $code\n";
     (void)state;
     prepare();
@@ -135,7 +135,8 @@ static void a_run_without_enough_disk_space_is_refused(void **state)
     assert_non_null(strstr(told, " are free; free "));
     assert_non_null(strstr(told, ", type train.keep_last=1, or give --out on another disk\n"));
     assert_null(strstr(out, "step 1/6"));
-    assert_null(strstr(out, "safetensors"));
+    assert_non_null(strstr(out, "\ndisk\ndisk/run\n")); /* nothing but token shards was written */
+    assert_null(strstr(out, "disk/run/"));
     assert_int_equal(run_on_disk(100000, script), HR_NO_FIT);
     assert_null(strstr(err, "keep_last=1"));
     assert_int_equal(run_on_disk(2000000, script), HR_OK);

@@ -164,6 +164,33 @@ static void a_run_without_a_checkpoint_starts_again(void **state)
     assert_string_equal(err, "");
 }
 
+/* Token shards stay: they may have taken minutes. */
+static void a_refused_run_leaves_no_folder(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    put("short.txt", "hi");
+    shell("mkdir folder");
+    assert_int_equal(run("train tiny.yaml data.train=short.txt data.cache=c --out new/deep/run"),
+                     HR_CORRUPT);
+    assert_int_equal(access("new", F_OK), -1);
+    assert_int_equal(run("train tiny.yaml data.train=short.txt data.cache=c --out folder/new/"),
+                     HR_CORRUPT);
+    assert_int_equal(run("train tiny.yaml data.train=short.txt data.cache=c --out folder"),
+                     HR_CORRUPT);
+    shell("rmdir folder");
+    assert_int_equal(run("train tiny.yaml data.train=short.txt data.tokenizer=words --out run "
+                         "model.vocab_size=8"),
+                     HR_CORRUPT);
+    shell("cd run && rm *.tokens *.vocabulary && cd .. && rmdir run");
+    /* The lock of a killed run stays. */
+    shell("mkdir folder && : >folder/lock");
+    assert_int_equal(run("train tiny.yaml data.train=short.txt data.cache=c --out folder"),
+                     HR_CORRUPT);
+    assert_int_equal(access("folder/lock", F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +202,7 @@ int main(void)
         IN_A_FOLDER(texts_and_other_files_are_allowed_in_the_directory),
         IN_A_FOLDER(another_model_beside_checkpoints_is_not_deleted),
         IN_A_FOLDER(a_run_without_a_checkpoint_starts_again),
+        IN_A_FOLDER(a_refused_run_leaves_no_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
