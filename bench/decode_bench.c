@@ -84,7 +84,7 @@ static int64_t bytes_of_token(hr_config config, int32_t format)
     hr_region region = hr_region_over(take(region_bytes), region_bytes);
     must(hr_compile_generation(&config, 1, 0, 1, &region, &compiled, &err), &err);
     const hr_program *program = &compiled.program;
-    const hr_loop *token = &program->loops[hr_program_loop(program, "token")];
+    const hr_loop *token = &program->loops[hr_program_loop(program, HR_LOOP_ANSWER_TOKEN)];
     uint8_t *read = calloc((size_t)program->tensor_count, 1);
     for (int32_t s = token->step_first; s <= token->step_last; s++)
         for (int32_t k = 0; k < HR_IN_MAX && program->steps[s].op != HR_OP_embed; k++)

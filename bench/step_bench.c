@@ -86,7 +86,7 @@ static void usual_shapes(bench *b)
 static double step_gflop(const rig *r)
 {
     const hr_program *program = &r->compiled.program;
-    const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
+    const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
     double flops = 0;
     for (int32_t s = section->step_first; s <= section->step_last; s++) {
         const hr_step *step = &program->steps[s];
@@ -119,9 +119,9 @@ static sample take_round(bench *b)
     const double before = hr_ceiling_gflops(kind, b->threads);
     const double wall = wall_seconds(), cpu = hr_bench_cpu_seconds();
     b->last_seconds = cpu;
-    rig_section(&b->rig, "fetch");
-    rig_section(&b->rig, "step");
-    rig_section(&b->rig, "update");
+    rig_section(&b->rig, HR_LOOP_FETCH);
+    rig_section(&b->rig, HR_LOOP_STEP);
+    rig_section(&b->rig, HR_LOOP_UPDATE);
     sample s = { hr_bench_cpu_seconds() - cpu, wall_seconds() - wall, 0 };
     s.ceiling = 0.5 * (before + hr_ceiling_gflops(kind, b->threads));
     b->rig.executor.clock++;

@@ -178,7 +178,7 @@ hr_status hr_probe_open(hr_probe *probe, const hr_config *config, int32_t thread
         executor->dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
         executor->host = host;
         executor->context = probe;
-        status = hr_executor_run(executor, hr_program_loop(executor->program, "load"), err);
+        status = hr_executor_run(executor, hr_program_loop(executor->program, HR_LOOP_LOAD), err);
     }
     if (status != HR_OK) hr_probe_close(probe);
     return status;
@@ -186,7 +186,8 @@ hr_status hr_probe_open(hr_probe *probe, const hr_config *config, int32_t thread
 
 hr_status hr_probe_step(hr_probe *probe, bool timed, hr_step_time *time, hr_error *err)
 {
-    static const char *const sections[] = { "fetch", "norm", "step", "update" };
+    static const hr_loop_id sections[] = { HR_LOOP_FETCH, HR_LOOP_NORM, HR_LOOP_STEP,
+                                           HR_LOOP_UPDATE };
     hr_executor *executor = &probe->executor;
     hr_status status = HR_OK;
     executor->watch = record;

@@ -378,7 +378,7 @@ static hr_status open_run(evaluation *e, hr_error *err)
     e->targets = hr_region_take(tables, e->result->at_a_time * length, sizeof *e->targets);
     e->losses.text = hr_region_take(tables, HR_LOSSES_TEXT_BYTES, 1);
     if (!e->losses.text) return hr_fail(err, HR_FAILURE, "out of memory for the tables of the run");
-    e->turn = hr_program_loop(&e->session.compiled.program, "turn");
+    e->turn = hr_program_loop(&e->session.compiled.program, HR_LOOP_SEQUENCES_BATCH);
     hr_inference_report_progress(&e->session, "checking the tokens", 0, 0);
     return hr_sequences_check(&e->source, e->ids, e->targets, err);
 }
@@ -410,9 +410,9 @@ static hr_status run(evaluation *e, hr_error *err)
     e->session.executor.count[e->turn] = (result->sequences + result->at_a_time - 1) /
                                          result->at_a_time;
     if (status == HR_OK)
-        status = hr_inference_run(&e->session, "load", &result->run.load_seconds, err);
+        status = hr_inference_run(&e->session, HR_LOOP_LOAD, &result->run.load_seconds, err);
     if (status == HR_OK)
-        status = hr_inference_run(&e->session, "sequences", &result->run_seconds, err);
+        status = hr_inference_run(&e->session, HR_LOOP_SEQUENCES, &result->run_seconds, err);
     if (status == HR_OK && request->logits_out) status = hr_file_commit(&e->logits, err);
     if (status == HR_OK && request->per_token) status = hr_losses_commit(&e->losses, err);
     if (status == HR_OK) sum_up(e);

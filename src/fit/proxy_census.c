@@ -5,13 +5,6 @@
 #include <string.h>
 
 /* Returns the section of a step: the child of loop 0 that contains it. */
-static int32_t section_of(const hr_program *program, int32_t s)
-{
-    int32_t loop = program->steps[s].loop;
-    while (loop > 0 && program->loops[loop].parent != 0) loop = program->loops[loop].parent;
-    return loop;
-}
-
 /* Adds with saturation: times that are too large all count as equally slow. */
 static void add(int64_t *sum, int64_t ps)
 {
@@ -25,13 +18,13 @@ int32_t hr_proxy_place_of(const hr_proxy_model *proxy, const hr_step *step)
 
 static bool is_training(const hr_program *program, int32_t section)
 {
-    const char *name = program->loops[section].name;
-    return !strcmp(name, "step") || !strcmp(name, "norm");
+    const int32_t id = program->loops[section].id;
+    return id == HR_LOOP_STEP || id == HR_LOOP_NORM;
 }
 
 bool hr_proxy_trains(const hr_program *program, int32_t s)
 {
-    return is_training(program, section_of(program, s));
+    return is_training(program, hr_loop_section(program, program->steps[s].loop));
 }
 
 static void count_step(const hr_proxy_model *proxy, const hr_step *step, int64_t alive,
@@ -58,11 +51,11 @@ void hr_proxy_census_take(const hr_proxy_model *proxy, const hr_program *program
     *c = (hr_proxy_census){ .head = 0 };
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
-        const int32_t section = section_of(program, s);
+        const int32_t section = hr_loop_section(program, program->steps[s].loop);
         if (section != last) {
-            const char *name = program->loops[section].name;
+            const int32_t id = program->loops[section].id;
             training = is_training(program, section);
-            timed = training || !strcmp(name, "fetch") || !strcmp(name, "update");
+            timed = training || id == HR_LOOP_FETCH || id == HR_LOOP_UPDATE;
             sections++;
         }
         last = section;

@@ -316,7 +316,7 @@ bool hr_proxy_adds_up(const hr_proxy_model *proxy)
     for (int32_t i = 0; i < HR_PROXY_DEPTHS; i++) {
         const hr_program *program = &proxy->models[i].program;
         if (!proxy->models[i].sequences) continue;
-        const int32_t section = hr_program_loop(program, "step");
+        const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
         for (int32_t t = 0; t < program->tensor_count; t++)
             if (program->tensors[t].intermediates &&
                 program->tensors[t].layer == proxy->trained.frozen_in_proxy &&

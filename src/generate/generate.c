@@ -422,8 +422,8 @@ static hr_status open_run(generation *g, hr_error *err)
     if (status != HR_OK) return status;
     g->ids = hr_region_take(&session->tables, session->config.train.seq_len, sizeof *g->ids);
     if (!g->ids) return hr_fail(err, HR_FAILURE, "out of memory for the tables of the run");
-    g->chunk = hr_program_loop(program, "chunk");
-    g->token = hr_program_loop(program, "token");
+    g->chunk = hr_program_loop(program, HR_LOOP_PROMPT_CHUNK);
+    g->token = hr_program_loop(program, HR_LOOP_ANSWER_TOKEN);
     return take_ids(g, err);
 }
 
@@ -436,11 +436,12 @@ static hr_status run(generation *g, hr_error *err)
     session->executor.count[g->token] = result->positions - g->count;
     result->end = result->positions < g->count + g->request->tokens ? HR_END_POSITIONS
                                                                     : HR_END_TOKENS;
-    hr_status status = hr_inference_run(session, "load", &result->run.load_seconds, err);
-    if (status == HR_OK) status = hr_inference_run(session, "caches", &clearing, err);
-    if (status == HR_OK) status = hr_inference_run(session, "prompt", &result->prompt_seconds, err);
+    hr_status status = hr_inference_run(session, HR_LOOP_LOAD, &result->run.load_seconds, err);
+    if (status == HR_OK) status = hr_inference_run(session, HR_LOOP_CACHES, &clearing, err);
+    if (status == HR_OK)
+        status = hr_inference_run(session, HR_LOOP_PROMPT, &result->prompt_seconds, err);
     if (status == HR_OK && !g->ended)
-        status = hr_inference_run(session, "answer", &result->answer_seconds, err);
+        status = hr_inference_run(session, HR_LOOP_ANSWER, &result->answer_seconds, err);
     if (status == HR_INTERRUPTED) {
         result->end = HR_END_INTERRUPT;
         status = HR_OK;

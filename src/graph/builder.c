@@ -230,6 +230,13 @@ int32_t hr_build_loop_open(hr_builder *builder, const char *name, int64_t count)
     return builder->loop;
 }
 
+int32_t hr_build_known_loop_open(hr_builder *builder, hr_loop_id id, int64_t count)
+{
+    const int32_t made = hr_build_loop_open(builder, hr_loop_name(id), count);
+    if (made != HR_NONE) builder->program->loops[made].id = id;
+    return made;
+}
+
 void hr_build_loop_close(hr_builder *builder)
 {
     if (builder->status != HR_OK) return;

@@ -97,6 +97,7 @@ void hr_build_late_steps(hr_builder *builder);
 /* Opens a loop inside the current one, and closes it. Steps added between the calls belong to
  * it. */
 int32_t hr_build_loop_open(hr_builder *builder, const char *name, int64_t count);
+int32_t hr_build_known_loop_open(hr_builder *builder, hr_loop_id id, int64_t count);
 void hr_build_loop_close(hr_builder *builder);
 
 /* The first error, or HR_OK. */

@@ -21,7 +21,7 @@ hr_status hr_program_place(hr_region *region, const struct hr_op *const *ops, in
     if (!made.tensors || !made.steps || !made.loops || !made.params)
         return hr_fail(err, HR_FAILURE, "the program needs more than %lld bytes",
                        (long long)region->bytes);
-    made.loops[0] = (hr_loop){ "run", HR_NONE, 1, 0, 0, 0, -1 };
+    made.loops[0] = (hr_loop){ .name = "run", .parent = HR_NONE, .count = 1, .step_last = -1 };
     made.loop_count = 1;
     *program = made;
     return HR_OK;
@@ -37,6 +37,49 @@ int32_t hr_program_average(const hr_program *program)
 int64_t hr_tensor_bytes(const hr_tensor *tensor)
 {
     return tensor->rows * tensor->row_bytes + tensor->fixed_bytes;
+}
+
+const char *hr_loop_name(hr_loop_id id)
+{
+    static const char *const names[HR_LOOP_IDS] = {
+        [HR_LOOP_OTHER] = "",
+        [HR_LOOP_LOAD] = "load",
+        [HR_LOOP_FETCH] = "fetch",
+        [HR_LOOP_NORM] = "norm",
+        [HR_LOOP_STEP] = "step",
+        [HR_LOOP_UPDATE] = "update",
+        [HR_LOOP_EVALUATION] = "evaluation",
+        [HR_LOOP_EVALUATION_BATCH] = "evaluation batch",
+        [HR_LOOP_SAMPLE] = "sample",
+        [HR_LOOP_SAVE] = "save",
+        [HR_LOOP_CACHES] = "caches",
+        [HR_LOOP_PROMPT] = "prompt",
+        [HR_LOOP_PROMPT_CHUNK] = "chunk",
+        [HR_LOOP_ANSWER] = "answer",
+        [HR_LOOP_ANSWER_TOKEN] = "token",
+        [HR_LOOP_SEQUENCES] = "sequences",
+        [HR_LOOP_SEQUENCES_BATCH] = "turn",
+    };
+    return names[id];
+}
+
+int32_t hr_program_loop(const hr_program *program, hr_loop_id id)
+{
+    for (int32_t l = 0; l < program->loop_count; l++)
+        if (program->loops[l].id == (int32_t)id) return l;
+    return HR_NONE;
+}
+
+int32_t hr_loop_section(const hr_program *program, int32_t loop)
+{
+    while (loop > 0 && program->loops[loop].parent > 0) loop = program->loops[loop].parent;
+    return loop;
+}
+
+hr_loop_id hr_step_section(const hr_program *program, int32_t step)
+{
+    const int32_t section = hr_loop_section(program, program->steps[step].loop);
+    return section == HR_NONE ? HR_LOOP_OTHER : (hr_loop_id)program->loops[section].id;
 }
 
 bool hr_loop_inside(const hr_program *program, int32_t inner, int32_t outer)

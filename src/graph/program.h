@@ -70,10 +70,33 @@ typedef enum {
     HR_BLOCK_HEAD
 } hr_block;
 
+/* Loops that code looks for. Those without a comment are sections: children of loop 0. */
+typedef enum {
+    HR_LOOP_OTHER, /* any: the loops of tiles, chunks and micro-batches */
+    HR_LOOP_LOAD,
+    HR_LOOP_FETCH,
+    HR_LOOP_NORM,
+    HR_LOOP_STEP,
+    HR_LOOP_UPDATE,
+    HR_LOOP_EVALUATION,
+    HR_LOOP_EVALUATION_BATCH, /* in EVALUATION */
+    HR_LOOP_SAMPLE,
+    HR_LOOP_SAVE,
+    HR_LOOP_CACHES,
+    HR_LOOP_PROMPT,
+    HR_LOOP_PROMPT_CHUNK, /* in PROMPT */
+    HR_LOOP_ANSWER,
+    HR_LOOP_ANSWER_TOKEN, /* in ANSWER */
+    HR_LOOP_SEQUENCES,
+    HR_LOOP_SEQUENCES_BATCH, /* in SEQUENCES */
+    HR_LOOP_IDS
+} hr_loop_id;
+
 /* A loop. Its steps are contiguous. It is planned once, whatever its count. */
 typedef struct {
     char name[24];
     int32_t parent; /* HR_NONE for loop 0, the run */
+    int32_t id;     /* hr_loop_id */
     int64_t count;  /* iterations */
     int64_t rows;   /* token rows per iteration; 0: not a loop over rows. The last may have fewer */
     int64_t rows_total;
@@ -184,6 +207,18 @@ int32_t hr_program_average(const hr_program *program);
 
 /* Bytes of one tensor, without rounding. */
 int64_t hr_tensor_bytes(const hr_tensor *tensor);
+
+/* "step"; "" for HR_LOOP_OTHER. */
+const char *hr_loop_name(hr_loop_id id);
+
+/* Index of the first loop with this id; HR_NONE: there is none. */
+int32_t hr_program_loop(const hr_program *program, hr_loop_id id);
+
+/* The section that contains a loop; 0 for loop 0, HR_NONE for HR_NONE. */
+int32_t hr_loop_section(const hr_program *program, int32_t loop);
+
+/* The id of the section of a step; HR_LOOP_OTHER outside of sections. */
+hr_loop_id hr_step_section(const hr_program *program, int32_t step);
 
 /* Returns true when `inner` is `outer` or inside it. Every loop is inside HR_NONE. */
 bool hr_loop_inside(const hr_program *program, int32_t inner, int32_t outer);

@@ -253,7 +253,7 @@ hr_status hr_inference_take(hr_inference *s, hr_host_fn *host, void *context, hr
     return HR_OK;
 }
 
-hr_status hr_inference_run(hr_inference *s, const char *section, double *seconds, hr_error *err)
+hr_status hr_inference_run(hr_inference *s, hr_loop_id section, double *seconds, hr_error *err)
 {
     const int64_t start = hr_clock_ns();
     const hr_status status = hr_executor_run(&s->executor,

@@ -72,8 +72,8 @@ HR_MUST_CHECK hr_status hr_inference_take(hr_inference *session, hr_host_fn *hos
 
 /* Runs a section; `seconds` out. An interrupt stops it before the next step.
  * Errors as hr_load and the host steps; INTERRUPTED. */
-HR_MUST_CHECK hr_status hr_inference_run(hr_inference *session, const char *section,
-                                         double *seconds, hr_error *err);
+HR_MUST_CHECK hr_status hr_inference_run(hr_inference *session, hr_loop_id section, double *seconds,
+                                         hr_error *err);
 
 /* Compares the memory used with the plan. Errors BROKEN. */
 HR_MUST_CHECK hr_status hr_inference_check_peak(hr_inference *session, hr_error *err);

@@ -37,7 +37,7 @@ static int32_t scalar(hr_assembly *a, const char *name, hr_role role)
 static void build_load(hr_assembly *a)
 {
     hr_program *program = a->builder.program;
-    hr_assembly_section(a, "load", 0, false);
+    hr_assembly_section(a, HR_LOOP_LOAD, 0, false);
     for (int32_t p = 0; p < program->param_count && a->builder.status == HR_OK; p++) {
         hr_param *param = &program->params[p];
         const hr_tensor *master = &program->tensors[param->master];
@@ -59,7 +59,7 @@ static void build_load(hr_assembly *a)
  * text. */
 static void build_fetch(hr_assembly *a)
 {
-    hr_assembly_section(a, "fetch", 0, false);
+    hr_assembly_section(a, HR_LOOP_FETCH, 0, false);
     a->loss_scale = scalar(a, "1 / real tokens", HR_ROLE_INPUT);
     a->lr = scalar(a, "learning rate", HR_ROLE_INPUT);
     hr_step *step = hr_assembly_host(a, HR_OP_batch, HR_NONE, 0);
@@ -85,7 +85,7 @@ static void build_text(hr_assembly *a, const char *ids, const char *targets, con
 static void build_step(hr_assembly *a, hr_region *scratch)
 {
     hr_builder *builder = &a->builder;
-    hr_assembly_section(a, "step", a->config->train.batch * a->config->train.seq_len, true);
+    hr_assembly_section(a, HR_LOOP_STEP, a->config->train.batch * a->config->train.seq_len, true);
     build_text(a, "ids", "targets", "begins");
     builder->direction = HR_DIR_FORWARD;
     const int32_t first = builder->program->step_count;
@@ -106,7 +106,7 @@ static void build_update(hr_assembly *a)
     const hr_update_attr settings = { .beta1 = a->config->train.optimizer.beta1,
                                       .beta2 = a->config->train.optimizer.beta2,
                                       .eps = a->config->train.optimizer.eps };
-    hr_assembly_section(a, "update", 0, false);
+    hr_assembly_section(a, HR_LOOP_UPDATE, 0, false);
     hr_build_late_steps(&a->builder);
     hr_build_merges(&a->builder);
     const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip);
@@ -137,9 +137,10 @@ static int64_t evaluation_iterations(const hr_config *config, int64_t sequences)
 static void build_evaluation(hr_assembly *a, int64_t sequences)
 {
     hr_builder *builder = &a->builder;
-    hr_assembly_section(a, "evaluation", sequences * a->config->train.seq_len, false);
+    hr_assembly_section(a, HR_LOOP_EVALUATION, sequences * a->config->train.seq_len, false);
     const int32_t loss_sum = scalar(a, "evaluation loss sum", HR_ROLE_SUM);
-    hr_build_loop_open(builder, "evaluation batch", evaluation_iterations(a->config, sequences));
+    hr_build_known_loop_open(builder, HR_LOOP_EVALUATION_BATCH,
+                             evaluation_iterations(a->config, sequences));
     build_text(a, "evaluation ids", "evaluation targets", "evaluation begins");
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
     hr_assembly_head(a, hidden, a->targets, HR_NONE, loss_sum, 0);
@@ -152,7 +153,7 @@ static void build_evaluation(hr_assembly *a, int64_t sequences)
 static void build_sample(hr_assembly *a)
 {
     hr_builder *builder = &a->builder;
-    hr_assembly_section(a, "sample", a->config->train.seq_len, false);
+    hr_assembly_section(a, HR_LOOP_SAMPLE, a->config->train.seq_len, false);
     hr_build_loop_open(builder, "sampled token", hr_max(a->config->train.sample_tokens, 1));
     const int32_t ids = hr_assembly_tokens(a, "prompt ids", builder->loop);
     hr_assembly_host(a, HR_OP_prompt, HR_NONE, 0)->out[0] = ids;
@@ -168,7 +169,7 @@ static void build_sample(hr_assembly *a)
 static void build_save(hr_assembly *a)
 {
     const hr_program *program = a->builder.program;
-    hr_assembly_section(a, "save", 0, false);
+    hr_assembly_section(a, HR_LOOP_SAVE, 0, false);
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
         hr_step *step = hr_assembly_host(a, HR_OP_save, p,
@@ -223,13 +224,6 @@ hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequence
                             hr_region *region, hr_program *program, hr_error *err)
 {
     return hr_model_assemble_proxy(config, NULL, evaluation_sequences, region, program, err);
-}
-
-int32_t hr_program_loop(const hr_program *program, const char *name)
-{
-    for (int32_t l = 0; l < program->loop_count; l++)
-        if (!strcmp(program->loops[l].name, name)) return l;
-    return HR_NONE;
 }
 
 static int64_t elements_of(const hr_param *param)

@@ -33,9 +33,6 @@ HR_MUST_CHECK hr_status hr_model_assemble_proxy(const hr_config *config, const h
                                                 int64_t evaluation_sequences, hr_region *region,
                                                 hr_program *program, hr_error *err);
 
-/* Index of the loop with this name; HR_NONE: there is none. */
-int32_t hr_program_loop(const hr_program *program, const char *name);
-
 /* Elements of all parameters, without padding, as published model sizes count them. */
 int64_t hr_program_parameters(const hr_program *program);
 

@@ -9,12 +9,12 @@
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"
 
-void hr_assembly_section(hr_assembly *a, const char *name, int64_t rows, bool training)
+void hr_assembly_section(hr_assembly *a, hr_loop_id id, int64_t rows, bool training)
 {
     a->builder.rows = rows;
     a->builder.training = training;
     a->builder.separate = false;
-    hr_build_loop_open(&a->builder, name, 1);
+    hr_build_known_loop_open(&a->builder, id, 1);
 }
 
 hr_step *hr_assembly_host(hr_assembly *a, int32_t op, int32_t param, int64_t staging_bytes)
@@ -42,7 +42,7 @@ int64_t hr_assembly_staging(const hr_param *param, int64_t most)
 void hr_assembly_load(hr_assembly *a)
 {
     hr_program *program = a->builder.program;
-    hr_assembly_section(a, "load", 0, false);
+    hr_assembly_section(a, HR_LOOP_LOAD, 0, false);
     for (int32_t p = 0; p < program->param_count && a->builder.status == HR_OK; p++) {
         const hr_param *param = &program->params[p];
         const hr_tensor *weight = &program->tensors[param->weight];

@@ -16,7 +16,7 @@ typedef struct {
 } hr_assembly;
 
 /* Opens a section whose activations have `rows` rows. */
-void hr_assembly_section(hr_assembly *a, const char *name, int64_t rows, bool training);
+void hr_assembly_section(hr_assembly *a, hr_loop_id id, int64_t rows, bool training);
 
 /* Adds a host step. `param` HR_NONE: it handles no parameter. */
 hr_step *hr_assembly_host(hr_assembly *a, int32_t op, int32_t param, int64_t staging_bytes);

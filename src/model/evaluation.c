@@ -12,8 +12,8 @@
 static void build_sequences(hr_assembly *a, int64_t sequences, int64_t emit_bytes)
 {
     hr_builder *builder = &a->builder;
-    hr_assembly_section(a, "sequences", sequences * a->config->train.seq_len, false);
-    hr_build_loop_open(builder, "turn", HR_MANY);
+    hr_assembly_section(a, HR_LOOP_SEQUENCES, sequences * a->config->train.seq_len, false);
+    hr_build_known_loop_open(builder, HR_LOOP_SEQUENCES_BATCH, HR_MANY);
     const int32_t ids = hr_assembly_tokens(a, "ids", builder->loop);
     hr_assembly_host(a, HR_OP_prompt, HR_NONE, 0)->out[0] = ids;
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, ids);

@@ -21,7 +21,7 @@ static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[2])
     const hr_attention_attr attr = hr_block_attention(config);
     const int64_t capacity = hr_kv_cache_rows(config->train.seq_len, rows,
                                               config->model.attention.sliding_window);
-    hr_assembly_section(a, "caches", 0, false);
+    hr_assembly_section(a, HR_LOOP_CACHES, 0, false);
     for (int32_t l = 0; l < config->model.n_layers; l++) {
         a->builder.layer = (int16_t)l;
         const hr_kv_cache cache = hr_build_kv_cache(&a->builder, attr.G, attr.head_width, capacity,
@@ -35,7 +35,7 @@ static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[2])
 
 static void build_states(hr_assembly *a, int32_t (*caches)[2])
 {
-    hr_assembly_section(a, "caches", 0, false);
+    hr_assembly_section(a, HR_LOOP_CACHES, 0, false);
     for (int32_t l = 0; l < a->config->model.n_layers; l++) {
         a->builder.layer = (int16_t)l;
         caches[l][0] = hr_build_recurrence_state(&a->builder, a->config->model.d_model, 0);
@@ -46,12 +46,12 @@ static void build_states(hr_assembly *a, int32_t (*caches)[2])
 }
 
 /* Builds a section that processes some rows of the text and samples the next token. */
-static void build_rows(hr_assembly *a, const char *section, const char *turn, int64_t rows,
+static void build_rows(hr_assembly *a, hr_loop_id section, hr_loop_id turn, int64_t rows,
                        int64_t sampling_bytes)
 {
     hr_builder *builder = &a->builder;
     hr_assembly_section(a, section, rows, false);
-    hr_build_loop_open(builder, turn, HR_MANY);
+    hr_build_known_loop_open(builder, turn, HR_MANY);
     const int32_t ids = hr_assembly_tokens(a, "ids", builder->loop);
     builder->position = hr_build_fixed(builder, "position", HR_ROLE_INPUT, HR_I32, HR_ROWS, 1, 0,
                                        builder->loop);
@@ -95,8 +95,8 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows,
     if (a.family->traits & HR_HAS_STATES) build_states(&a, caches);
     else build_caches(&a, rows, caches);
     a.builder.caches = (const int32_t(*)[2])caches;
-    build_rows(&a, "prompt", "chunk", rows, sampling_bytes);
-    build_rows(&a, "answer", "token", 1, sampling_bytes);
+    build_rows(&a, HR_LOOP_PROMPT, HR_LOOP_PROMPT_CHUNK, rows, sampling_bytes);
+    build_rows(&a, HR_LOOP_ANSWER, HR_LOOP_ANSWER_TOKEN, 1, sampling_bytes);
     region->used = kept;
     return hr_build_status(&a.builder);
 }

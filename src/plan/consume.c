@@ -197,7 +197,8 @@ static void copy_loops(consuming *c)
     hr_program *program = c->program;
     const int32_t count = program->loop_count;
     hr_loop *norm = &program->loops[c->update];
-    snprintf(norm->name, sizeof norm->name, "norm");
+    norm->id = HR_LOOP_NORM;
+    snprintf(norm->name, sizeof norm->name, "%s", hr_loop_name(HR_LOOP_NORM));
     for (int32_t l = 0; l < program->loop_max; l++) c->loop_copy[l] = HR_NONE;
     for (int32_t l = 1; l < count; l++) {
         if (l == c->section || !hr_loop_inside(program, l, c->section)) continue;
@@ -324,8 +325,8 @@ hr_status hr_consume(hr_program *program, hr_region *scratch, hr_error *err)
 {
     const int64_t kept = scratch->used, steps = program->step_max, tensors = program->tensor_max;
     consuming c = { .program = program,
-                    .section = hr_program_loop(program, "step"),
-                    .update = hr_program_loop(program, "update"),
+                    .section = hr_program_loop(program, HR_LOOP_STEP),
+                    .update = hr_program_loop(program, HR_LOOP_UPDATE),
                     .touched = hr_region_take(scratch, tensors, sizeof *c.touched),
                     .written = hr_region_take(scratch, tensors, sizeof *c.written),
                     .late = hr_region_take(scratch, tensors, sizeof *c.late),

@@ -248,7 +248,8 @@ int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int
 
 int64_t hr_cost_program(const hr_program *program, const hr_rates *rates)
 {
-    static const char *const sections[] = { "fetch", "norm", "step", "update" };
+    static const hr_loop_id sections[] = { HR_LOOP_FETCH, HR_LOOP_NORM, HR_LOOP_STEP,
+                                           HR_LOOP_UPDATE };
     int64_t total = 0;
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         const int32_t l = hr_program_loop(program, sections[i]);

@@ -126,20 +126,13 @@ static int32_t param_of(const hr_program *program, int32_t tensor, const char **
     return HR_NONE;
 }
 
-/* The section of a tensor's home; HR_NONE if the sections share it. */
-static int32_t section_of(const hr_program *program, int32_t home)
-{
-    while (home > 0 && program->loops[home].parent > 0) home = program->loops[home].parent;
-    return home > 0 ? home : HR_NONE;
-}
-
 /* A tensor's name: "layers.3.up", "evaluation.layers.3.up", "targets.slice". A tensor of a
  * parameter has the parameter's external name, without a section. */
 static void name_tensor(const hr_program *program, int32_t index, char *name)
 {
     const hr_tensor *tensor = &program->tensors[index];
-    const int32_t section = section_of(program,
-                                       program->tensors[hr_tensor_root(program, index)].home);
+    const int32_t home = program->tensors[hr_tensor_root(program, index)].home;
+    const int32_t section = hr_loop_section(program, home);
     const char *what = 0, *own = tensor->name, *prefix = "";
     if (tensor->role <= HR_ROLE_GRADIENT) {
         const int32_t p = param_of(program, index, &what);
@@ -151,7 +144,7 @@ static void name_tensor(const hr_program *program, int32_t index, char *name)
     }
     /* Tensors of the training step have no prefix; those of other sections have the section's
      * name. */
-    if (section != HR_NONE && strcmp(program->loops[section].name, "step") != 0)
+    if (section > 0 && program->loops[section].id != HR_LOOP_STEP)
         prefix = program->loops[section].name;
     const size_t length = strlen(prefix);
     if (length && !strncmp(own, prefix, length) && own[length] == ' ') own += length + 1;

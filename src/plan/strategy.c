@@ -104,7 +104,7 @@ static void add_tile(cutting *c, int32_t first, int32_t last, const char *name, 
 }
 
 /* Tiles the steps of the head in a section, which are adjacent: forward and backward. */
-static void tile_head(cutting *c, const char *section, const char *name, int64_t chunk)
+static void tile_head(cutting *c, hr_loop_id section, const char *name, int64_t chunk)
 {
     const hr_program *program = c->program;
     const int32_t l = hr_program_loop(program, section);
@@ -133,7 +133,7 @@ static int32_t run_end(const hr_program *program, int32_t s, int32_t end)
 static void tile_blocks(cutting *c, hr_block block, const char *name, int64_t rows)
 {
     const hr_program *program = c->program;
-    const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
+    const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
     const int32_t end = section->step_last;
     for (int32_t s = section->step_first, last; s <= end; s = last + 1) {
         last = run_end(program, s, end);
@@ -159,7 +159,7 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
                             hr_region *scratch, hr_error *err)
 {
     hr_status status = HR_OK;
-    const int32_t section = hr_program_loop(program, "step");
+    const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
     hr_order(program, section, strategy->dw_first);
     if (drops_something(strategy))
         status = hr_recompute(program, section, strategy->recompute_set, whole_blocks(strategy),
@@ -174,8 +174,8 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     if (strategy->micro_batch)
         add_tile(&c, step->step_first, step->step_last, "micro-batch", strategy->micro_batch * T);
     if (strategy->loss_chunk) {
-        tile_head(&c, "step", "loss chunk", strategy->loss_chunk);
-        tile_head(&c, "evaluation", "evaluation loss chunk", strategy->loss_chunk);
+        tile_head(&c, HR_LOOP_STEP, "loss chunk", strategy->loss_chunk);
+        tile_head(&c, HR_LOOP_EVALUATION, "evaluation loss chunk", strategy->loss_chunk);
     }
     if (strategy->mlp_tile) tile_blocks(&c, HR_BLOCK_MLP, "mlp tile", strategy->mlp_tile);
     if (strategy->attention_tile)

@@ -166,19 +166,19 @@ static void add_lines(const hr_plan *plan, hr_plan_details *details)
     }
 }
 
-/* Returns true for the sections of a training step: fetch, step, pre-update and update. The other
- * sections are phases of their own. */
-static bool is_training(const char *section)
+/* The sections of a training step (fetch, norm, step and update) are one phase, the other sections
+ * a phase each. */
+static hr_loop_id phase_of(hr_loop_id section)
 {
-    return strcmp(section, "load") && strcmp(section, "evaluation") && strcmp(section, "sample") &&
-           strcmp(section, "save");
+    const bool training = section == HR_LOOP_FETCH || section == HR_LOOP_NORM ||
+                          section == HR_LOOP_UPDATE;
+    return training ? HR_LOOP_STEP : section;
 }
 
 static void add_phases(const counting *c, bool reads, hr_plan_details *details)
 {
-    static const char *const sections[] = {
-        "load", "step", "step", "evaluation", "sample", "save"
-    };
+    static const hr_loop_id phases[] = { HR_LOOP_LOAD,       HR_LOOP_STEP,   HR_LOOP_STEP,
+                                         HR_LOOP_EVALUATION, HR_LOOP_SAMPLE, HR_LOOP_SAVE };
     static const char *const names[] = { "load",       "first step", "later steps",
                                          "evaluation", "sampling",   "save" };
     const char *const whys[] = { reads ? "weights read from files"
@@ -191,11 +191,9 @@ static void add_phases(const counting *c, bool reads, hr_plan_details *details)
     const hr_program *program = &c->compiled->program;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         int64_t most = 0;
-        for (int32_t s = 0; s < program->step_count; s++) {
-            const char *section = program->loops[hr_label_section(program, s)].name;
-            if (is_training(section)) section = "step";
-            if (!strcmp(section, sections[k])) most = hr_max(most, c->alive[s]);
-        }
+        for (int32_t s = 0; s < program->step_count; s++)
+            if (phase_of(hr_step_section(program, s)) == phases[k])
+                most = hr_max(most, c->alive[s]);
         if (most) add_part(&details->phases[details->phase_count++], names[k], whys[k], most);
     }
 }
@@ -294,7 +292,7 @@ static void add_curve(const counting *c, hr_plan_details *details)
     const hr_program *program = &c->compiled->program;
     int32_t first = program->step_count, last = -1;
     for (int32_t s = 0; s < program->step_count; s++) {
-        if (!is_training(program->loops[hr_label_section(program, s)].name)) continue;
+        if (phase_of(hr_step_section(program, s)) != HR_LOOP_STEP) continue;
         first = (int32_t)hr_min(first, s);
         last = s;
     }

@@ -117,14 +117,6 @@ const char *hr_label_intermediate(hr_intermediate intermediate)
     return names[intermediate] ? names[intermediate] : "layer inputs";
 }
 
-int32_t hr_label_section(const hr_program *program, int32_t step)
-{
-    int32_t section = program->steps[step].loop;
-    while (section != 0 && program->loops[section].parent != 0)
-        section = program->loops[section].parent;
-    return section;
-}
-
 static void put_place(hr_writer *writer, const hr_program *program, int32_t step)
 {
     static const char *const directions[] = { [HR_DIR_NONE] = "",
@@ -132,8 +124,9 @@ static void put_place(hr_writer *writer, const hr_program *program, int32_t step
                                               [HR_DIR_BACKWARD] = " backward",
                                               [HR_DIR_RECOMPUTED] = " recompute" };
     const hr_step *s = &program->steps[step];
-    const char *section = program->loops[hr_label_section(program, step)].name;
-    const bool training = !strcmp(section, "step");
+    const hr_loop_id id = hr_step_section(program, step);
+    const char *section = hr_loop_name(id);
+    const bool training = id == HR_LOOP_STEP;
     const char *direction = training ? directions[s->direction] : "";
     if (!training) hr_put(writer, "%s", section);
     if (!training && (s->layer != HR_NONE || s->block != HR_BLOCK_NONE)) hr_put(writer, ", ");

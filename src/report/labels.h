@@ -16,9 +16,6 @@ void hr_label_tensor(const hr_tensor *tensor, char text[HR_PLAN_NAME_BYTES]);
 /* Name of an activation of a layer in the plural: "norm outputs". */
 const char *hr_label_intermediate(hr_intermediate intermediate);
 
-/* Section of a step: a child loop of the run. */
-int32_t hr_label_section(const hr_program *program, int32_t step);
-
 enum { HR_WORDS_BYTES_COLUMNS = 21 };
 
 /* Prints exact bytes, right-aligned in HR_WORDS_BYTES_COLUMNS, and hr_size_print of them. */

@@ -18,7 +18,7 @@ static const char *const packing_words
  * products that remain. */
 static int64_t flops_per_token(const hr_config *config, const hr_program *program)
 {
-    const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
+    const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
     const int64_t T = config->train.seq_len;
     const bool freezes = config->train.freeze[0];
     int64_t whole = 0, rest = 0; /* quotients and remainders by T, so that no sum overflows */

@@ -65,15 +65,15 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     if (!trainer->sample_ids || !trainer->sample_text || !trainer->weights_text ||
         !place_kept(region, program, trainer))
         return hr_fail(err, HR_FAILURE, "out of memory for the buffers of the run");
-    trainer->load = hr_program_loop(program, "load");
-    trainer->fetch = hr_program_loop(program, "fetch");
-    trainer->norm = hr_program_loop(program, "norm");
-    trainer->step_section = hr_program_loop(program, "step");
-    trainer->update = hr_program_loop(program, "update");
-    trainer->evaluation = hr_program_loop(program, "evaluation");
-    trainer->evaluation_batch = hr_program_loop(program, "evaluation batch");
-    trainer->sample = hr_program_loop(program, "sample");
-    trainer->save = hr_program_loop(program, "save");
+    trainer->load = hr_program_loop(program, HR_LOOP_LOAD);
+    trainer->fetch = hr_program_loop(program, HR_LOOP_FETCH);
+    trainer->norm = hr_program_loop(program, HR_LOOP_NORM);
+    trainer->step_section = hr_program_loop(program, HR_LOOP_STEP);
+    trainer->update = hr_program_loop(program, HR_LOOP_UPDATE);
+    trainer->evaluation = hr_program_loop(program, HR_LOOP_EVALUATION);
+    trainer->evaluation_batch = hr_program_loop(program, HR_LOOP_EVALUATION_BATCH);
+    trainer->sample = hr_program_loop(program, HR_LOOP_SAMPLE);
+    trainer->save = hr_program_loop(program, HR_LOOP_SAVE);
     return HR_OK;
 }
 

@@ -56,11 +56,9 @@ static void every_call_of_a_step_is_timed(void **state)
     assert_true(time.wall_ns > 0 && time.cpu_ns > 0);
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_probe_times *times = &probe.times[2 * s];
-        int32_t section = program->steps[s].loop;
-        while (program->loops[section].parent > 0) section = program->loops[section].parent;
-        const char *name = program->loops[section].name;
-        const bool trains = !strcmp(name, "fetch") || !strcmp(name, "step") ||
-                            !strcmp(name, "update");
+        const hr_loop_id section = hr_step_section(program, s);
+        const bool trains = section == HR_LOOP_FETCH || section == HR_LOOP_STEP ||
+                            section == HR_LOOP_UPDATE;
         const int64_t calls = trains ? STEPS * hr_cost_turns(program, s) : 0;
         assert_int_equal(times[0].count + times[1].count, calls);
         assert_int_equal(times[1].count, trains ? STEPS : 0);
@@ -85,7 +83,7 @@ static void note_operations(const hr_recipe *recipe, bool seen[][2])
     if (compiled.plan.floor_bytes > (int64_t)MEGABYTES_MOST << 20)
         fail_msg("%lld bytes", (long long)compiled.plan.floor_bytes);
     const hr_program *program = &compiled.program;
-    static const char *const sections[] = { "step", "update" };
+    static const hr_loop_id sections[] = { HR_LOOP_STEP, HR_LOOP_UPDATE };
     for (int32_t i = 0; i < 2; i++) {
         const hr_loop *section = &program->loops[hr_program_loop(program, sections[i])];
         for (int32_t s = section->step_first; s <= section->step_last; s++)

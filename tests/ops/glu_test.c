@@ -299,7 +299,7 @@ static void build(built *m, int32_t second_reader)
                        .layer = HR_NONE,
                        .err = &m->err };
     const int32_t w[] = { weight(m, "w_gate"), weight(m, "w_up"), weight(m, "w_down") };
-    m->section = hr_build_loop_open(b, "step", 1);
+    m->section = hr_build_known_loop_open(b, HR_LOOP_STEP, 1);
     const int32_t ids = hr_build_rows(b, "ids", HR_I32, 1);
     const int32_t loss = hr_build_fixed(b, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS, 1, 0, 0);
     const int32_t x = hr_build_rows(b, "x", HR_BF16, WIDTH);

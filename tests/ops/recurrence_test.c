@@ -364,7 +364,7 @@ static void build(built *m, bool second_reader)
     const int32_t w_first = hr_build_param(b, matrix, "w_first");
     const int32_t w_in = hr_build_param(b, matrix, "w_in");
     const int32_t alpha = hr_build_param(b, vector, "alpha");
-    m->section = hr_build_loop_open(b, "step", 1);
+    m->section = hr_build_known_loop_open(b, HR_LOOP_STEP, 1);
     const int32_t ids = hr_build_rows(b, "ids", HR_I32, 1);
     const int32_t loss = hr_build_fixed(b, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS, 1, 0, 0);
     const int32_t given = hr_build_rows(b, "given", HR_BF16, WIDTH);

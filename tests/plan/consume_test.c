@@ -63,10 +63,9 @@ static bool averages(const hr_program *program, int32_t s)
     return program->steps[s].op == HR_OP_average;
 }
 
-static bool is_in(const hr_program *program, int32_t s, const char *section)
+static bool is_in(const hr_program *program, int32_t s, hr_loop_id section)
 {
-    const int32_t loop = hr_program_loop(program, section);
-    return loop != HR_NONE && hr_loop_inside(program, program->steps[s].loop, loop);
+    return hr_step_section(program, s) == section;
 }
 
 static bool touches(const hr_program *program, int32_t s, int32_t tensor)
@@ -97,7 +96,7 @@ static void judge_places(const hr_program *program)
         const hr_param *param = &program->params[p];
         int32_t at = HR_NONE, last = HR_NONE, average = HR_NONE, gap = 0;
         for (int32_t s = 0; s < program->step_count; s++) {
-            if (!is_in(program, s, "step")) continue;
+            if (!is_in(program, s, HR_LOOP_STEP)) continue;
             if (updates(program, s) && program->steps[s].in[0] == param->gradient) {
                 assert_int_equal(at, HR_NONE);
                 at = s;
@@ -110,13 +109,13 @@ static void judge_places(const hr_program *program)
                 last = s;
         }
         assert_true(at > last && last != HR_NONE);
-        assert_int_equal(program->steps[at].loop, hr_program_loop(program, "step"));
+        assert_int_equal(program->steps[at].loop, hr_program_loop(program, HR_LOOP_STEP));
         assert_int_equal(average != HR_NONE, state != HR_NONE);
         if (average != HR_NONE) {
             assert_true(average > at);
             assert_int_equal(program->steps[average].loop, program->steps[at].loop);
         }
-        for (int32_t l = program->steps[last].loop; l != hr_program_loop(program, "step");
+        for (int32_t l = program->steps[last].loop; l != hr_program_loop(program, HR_LOOP_STEP);
              l = program->loops[l].parent)
             last = program->loops[l].step_last;
         for (int32_t s = last + 1; s < hr_max(at, average); s++)
@@ -126,7 +125,7 @@ static void judge_places(const hr_program *program)
     }
 }
 
-static int32_t first_of(const hr_program *program, int16_t op, const char *section)
+static int32_t first_of(const hr_program *program, int16_t op, hr_loop_id section)
 {
     for (int32_t s = 0; s < program->step_count; s++)
         if (program->steps[s].op == op && is_in(program, s, section)) return s;
@@ -135,18 +134,18 @@ static int32_t first_of(const hr_program *program, int16_t op, const char *secti
 
 static void judge_sections(const hr_program *program, bool clips)
 {
-    const int32_t report = first_of(program, HR_OP_report, clips ? "norm" : "step");
-    assert_int_equal(hr_program_loop(program, "norm") != HR_NONE, clips);
-    assert_int_equal(hr_program_loop(program, "update") != HR_NONE, !clips);
+    const int32_t report = first_of(program, HR_OP_report, clips ? HR_LOOP_NORM : HR_LOOP_STEP);
+    assert_int_equal(hr_program_loop(program, HR_LOOP_NORM) != HR_NONE, clips);
+    assert_int_equal(hr_program_loop(program, HR_LOOP_UPDATE) != HR_NONE, !clips);
     assert_true(report != HR_NONE);
     for (int32_t s = 0; s <= report; s++) assert_false(updates(program, s));
     /* With a norm section the report has both numbers, otherwise only the loss. */
     assert_int_equal(program->steps[report].in[1] != HR_NONE, clips);
     assert_int_not_equal(program->steps[report].in[0], HR_NONE);
-    assert_int_equal(first_of(program, HR_OP_clip, clips ? "step" : "norm"), HR_NONE);
+    assert_int_equal(first_of(program, HR_OP_clip, clips ? HR_LOOP_STEP : HR_LOOP_NORM), HR_NONE);
     for (int32_t s = 0; s < program->step_count; s++)
         if (program->steps[s].op == HR_OP_sumsq)
-            assert_true(is_in(program, s, clips ? "norm" : "step"));
+            assert_true(is_in(program, s, clips ? HR_LOOP_NORM : HR_LOOP_STEP));
 }
 
 static void updates_follow_the_last_use_of_weight_and_gradient(void **state)
@@ -182,8 +181,8 @@ static void the_norm_section_repeats_the_step(void **state)
         compiled c;
         compile(&c, &config, &strategy);
         const hr_program *program = &c.of.program;
-        const hr_loop *norm = &program->loops[hr_program_loop(program, "norm")];
-        const hr_loop *step = &program->loops[hr_program_loop(program, "step")];
+        const hr_loop *norm = &program->loops[hr_program_loop(program, HR_LOOP_NORM)];
+        const hr_loop *step = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
         int32_t a = norm->step_first, b = step->step_first;
         for (;; a++, b++) {
             while (a <= norm->step_last &&
@@ -220,7 +219,7 @@ static bool holds_up(const hr_step *step, const hr_step *update)
 /* Moves update `s` before the last step of the model that must precede it, into its loop. */
 static void take_up(hr_program *program, int32_t s)
 {
-    const int32_t section = hr_program_loop(program, "step");
+    const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
     int32_t at = s - 1;
     while (updates(program, at) || program->steps[at].op == HR_OP_sumsq ||
            !holds_up(&program->steps[at], &program->steps[s]))
@@ -314,12 +313,12 @@ static void build_by_hand(compiled *c, double clip)
     const int32_t scale = hr_build_fixed(&b, "scale", HR_ROLE_INPUT, HR_F64, HR_ROWS, 1, 0, 0);
     const int32_t lr = hr_build_fixed(&b, "lr", HR_ROLE_INPUT, HR_F64, HR_ROWS, 1, 0, 0);
     const int32_t loss = hr_build_fixed(&b, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS, 1, 0, 0);
-    hr_build_loop_open(&b, "fetch", 1);
+    hr_build_known_loop_open(&b, HR_LOOP_FETCH, 1);
     const int32_t fetched[] = { x, targets, scale, lr };
     memcpy(hr_build_step(&b, HR_OP_batch, 0, 0)->out, fetched, sizeof fetched);
     hr_build_loop_close(&b);
 
-    hr_build_loop_open(&b, "step", 1);
+    hr_build_known_loop_open(&b, HR_LOOP_STEP, 1);
     b.direction = HR_DIR_FORWARD;
     const int32_t first = program->step_count;
     b.block = HR_BLOCK_MLP;
@@ -334,7 +333,7 @@ static void build_by_hand(compiled *c, double clip)
     hr_build_loop_close(&b);
     assert_int_equal(program->step_count - first, 9);
 
-    hr_build_loop_open(&b, "update", 1);
+    hr_build_known_loop_open(&b, HR_LOOP_UPDATE, 1);
     const int32_t norm_scale = hr_build_norm_scale(&b, clip);
     hr_step *step = hr_build_step(&b, HR_OP_report, 0, 0);
     step->in[0] = loss;

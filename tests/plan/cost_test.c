@@ -88,7 +88,7 @@ static void walk_turns(walk *w, int32_t above, int64_t rows)
 static void a_program_costs_the_sum_of_its_calls(void **state)
 {
     (void)state;
-    static const char *const sections[] = { "fetch", "step", "update" };
+    static const hr_loop_id sections[] = { HR_LOOP_FETCH, HR_LOOP_STEP, HR_LOOP_UPDATE };
     static hr_rates rates;
     for (uint64_t turn = 0; turn < PROGRAMS; turn++) {
         hr_config config = random_config(SEED, turn);
@@ -144,7 +144,7 @@ static void equal_layers_cost_the_same(void **state)
     build(&b, &config, 2);
     const hr_program *program = &b.compiled.program;
     draw_rates(0, &rates);
-    const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
+    const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
     int64_t of_layer[3] = { 0 };
     for (int32_t s = section->step_first; s <= section->step_last; s++)
         if (program->steps[s].layer >= 0)

@@ -42,7 +42,7 @@ static void build_by_hand(compiled *c, hr_act act)
     const int32_t fetched[] = { ids, targets, scale, lr };
     memcpy(step->out, fetched, sizeof fetched);
 
-    hr_build_loop_open(&b, "step", 1);
+    hr_build_known_loop_open(&b, HR_LOOP_STEP, 1);
     b.direction = HR_DIR_FORWARD;
     const int32_t first = program->step_count;
     b.block = HR_BLOCK_EMBED;

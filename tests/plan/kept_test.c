@@ -24,7 +24,7 @@ static hr_intermediates cheap(int32_t family)
 
 static int64_t flops_of_step(const hr_program *program)
 {
-    const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
+    const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
     int64_t flops = 0;
     for (int32_t s = section->step_first; s <= section->step_last; s++) {
         const hr_op *op = program->ops[program->steps[s].op];
@@ -38,7 +38,7 @@ static int64_t kept_bytes(const hr_compiled *c)
 {
     const hr_program *program = &c->program;
     int64_t bytes = 0;
-    int32_t head = program->loops[hr_program_loop(program, "step")].step_first;
+    int32_t head = program->loops[hr_program_loop(program, HR_LOOP_STEP)].step_first;
     while (program->steps[head].block != HR_BLOCK_HEAD) head++;
     for (int32_t b = 0; b < c->plan.buffer_count; b++) {
         const hr_buffer *buffer = &c->plan.buffers[b];

@@ -354,6 +354,7 @@ static void every_name_is_complete_and_unique(void **state)
     m.program.tensors[param->master].role = HR_ROLE_MASTER;
     open_loop(&m);
     snprintf(m.program.loops[1].name, sizeof m.program.loops[1].name, "step");
+    m.program.loops[1].id = HR_LOOP_STEP;
     made(&m, "up", 3);
     made(&m, "up", 3);
     close_loop(&m);

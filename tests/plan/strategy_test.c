@@ -69,7 +69,7 @@ typedef struct {
 
 static void add_runs(cut_list *list, const hr_program *program, hr_block block, int64_t rows)
 {
-    const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
+    const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
     for (int32_t s = section->step_first, last; rows && s <= section->step_last; s = last + 1) {
         const hr_step *steps = program->steps;
         for (last = s; last < section->step_last && steps[last + 1].block == steps[s].block &&
@@ -83,7 +83,7 @@ static void add_runs(cut_list *list, const hr_program *program, hr_block block, 
     }
 }
 
-static void add_head(cut_list *list, const hr_program *program, const char *section,
+static void add_head(cut_list *list, const hr_program *program, hr_loop_id section,
                      const char *name, int64_t rows)
 {
     const hr_loop *loop = &program->loops[hr_program_loop(program, section)];
@@ -110,7 +110,7 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
 
     open_region(c, hr_compile_bytes(config));
     must(hr_model_assemble(config, micro, &c->region, program, &err), &err);
-    const int32_t section = hr_program_loop(program, "step");
+    const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
     /* Clones must come after the backward order; without clones the order may come at any time. */
     const bool order_last = !drops && draw(SEED, turn, 80) % 2;
     if (!order_last) {
@@ -124,8 +124,8 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
     if (strategy.micro_batch)
         list.cuts[list.count++] = (hr_tile_cut){ step->step_first, step->step_last, "micro-batch",
                                                  strategy.micro_batch * T };
-    add_head(&list, program, "step", "loss chunk", strategy.loss_chunk);
-    add_head(&list, program, "evaluation", "evaluation loss chunk", strategy.loss_chunk);
+    add_head(&list, program, HR_LOOP_STEP, "loss chunk", strategy.loss_chunk);
+    add_head(&list, program, HR_LOOP_EVALUATION, "evaluation loss chunk", strategy.loss_chunk);
     add_runs(&list, program, HR_BLOCK_MLP, strategy.mlp_tile);
     add_runs(&list, program, HR_BLOCK_ATTENTION, strategy.attention_tile * T);
     for (int32_t i = list.count - 1; i > 0; i--) {
@@ -186,7 +186,7 @@ static void passes_in_any_order_give_one_plan_byte_for_byte(void **state)
 
 static int64_t flops_of_step(const hr_program *program)
 {
-    const int32_t loop = hr_program_loop(program, "step");
+    const int32_t loop = hr_program_loop(program, HR_LOOP_STEP);
     int64_t sum = 0;
     for (int32_t s = program->loops[loop].step_first; s <= program->loops[loop].step_last; s++) {
         const hr_step *step = &program->steps[s];
@@ -222,7 +222,7 @@ static void no_tile_adds_work_and_no_clone_splits_a_run(void **state)
         for (int32_t l = 0; l < a.of.program.loop_count; l++)
             loops += !strcmp(a.of.program.loops[l].name, "mlp tile");
         /* One forward and one backward, without recomputation; the norm section has them too. */
-        const bool norm = hr_program_loop(&a.of.program, "norm") != HR_NONE;
+        const bool norm = hr_program_loop(&a.of.program, HR_LOOP_NORM) != HR_NONE;
         assert_int_equal(norm, cut.consume);
         const bool has_mlp = !(hr_family_of(&config)->traits & HR_HAS_STATES);
         assert_int_equal(loops, has_mlp ? (norm ? 4 : 2) * config.model.n_layers : 0);
@@ -234,7 +234,7 @@ static void no_tile_adds_work_and_no_clone_splits_a_run(void **state)
 static int64_t rows_within(const compiled *c, const char *const *names, int32_t count)
 {
     const hr_program *program = &c->of.program;
-    const hr_loop *step = &program->loops[hr_program_loop(program, "step")];
+    const hr_loop *step = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
     int64_t rows = 0;
     for (int32_t b = 0; b < c->of.plan.buffer_count; b++) {
         const hr_buffer *buffer = &c->of.plan.buffers[b];

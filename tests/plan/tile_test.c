@@ -60,7 +60,7 @@ static void plan(compiled *c, int32_t threads)
     c->plan.floor_bytes = c->packing.floor_bytes;
 }
 
-static void tile_head(compiled *c, const char *section, const char *name, int64_t chunk)
+static void tile_head(compiled *c, hr_loop_id section, const char *name, int64_t chunk)
 {
     const hr_loop *loop = &c->program.loops[hr_program_loop(&c->program, section)];
     int32_t first = -1, last = -1;
@@ -76,7 +76,7 @@ static void tile_head(compiled *c, const char *section, const char *name, int64_
 
 static void tile_batch(compiled *c, int64_t rows)
 {
-    const hr_loop *loop = &c->program.loops[hr_program_loop(&c->program, "step")];
+    const hr_loop *loop = &c->program.loops[hr_program_loop(&c->program, HR_LOOP_STEP)];
     hr_error err;
     must(hr_tile(&c->program,
                  &(hr_tile_cut){ loop->step_first, loop->step_last, "micro-batch", rows }, 1,
@@ -91,14 +91,14 @@ static void compile_in_order(compiled *c, const hr_config *config, hr_strategy c
     hr_error err;
     open_region(c, hr_compile_bytes(config) + (1 << 20));
     must(hr_model_assemble(config, micro_batch, &c->region, &c->program, &err), &err);
-    must(hr_recompute(&c->program, hr_program_loop(&c->program, "step"), cuts.recompute_set, 0,
-                      &c->region, &err),
+    must(hr_recompute(&c->program, hr_program_loop(&c->program, HR_LOOP_STEP), cuts.recompute_set,
+                      0, &c->region, &err),
          &err);
     const int64_t rows = cuts.micro_batch * config->train.seq_len;
     if (!chunk_first && rows) tile_batch(c, rows);
     if (cuts.loss_chunk) {
-        tile_head(c, "step", "loss chunk", cuts.loss_chunk);
-        tile_head(c, "evaluation", "evaluation loss chunk", cuts.loss_chunk);
+        tile_head(c, HR_LOOP_STEP, "loss chunk", cuts.loss_chunk);
+        tile_head(c, HR_LOOP_EVALUATION, "evaluation loss chunk", cuts.loss_chunk);
     }
     if (chunk_first && rows) tile_batch(c, rows);
     hr_tile_sort_loops(&c->program);
@@ -153,7 +153,7 @@ static void tiling_the_loss_or_the_batch_first_gives_equal_plans(void **state)
 /* ---- limits in plans of models */
 
 /* Maximum of rows of any tensor of logits or of their gradient in a section's plan. */
-static int64_t logit_rows(const compiled *c, const char *section)
+static int64_t logit_rows(const compiled *c, hr_loop_id section)
 {
     const hr_loop *loop = &c->program.loops[hr_program_loop(&c->program, section)];
     int64_t rows = 0;
@@ -170,7 +170,7 @@ static int64_t logit_rows(const compiled *c, const char *section)
 }
 
 /* Floating-point operations of a section, with every iteration counted at full size. */
-static int64_t flops_of(const compiled *c, const char *section)
+static int64_t flops_of(const compiled *c, hr_loop_id section)
 {
     const hr_program *program = &c->program;
     const int32_t loop = hr_program_loop(program, section);
@@ -202,11 +202,11 @@ static void logits_have_the_rows_of_a_chunk_and_no_tile_adds_work(void **state)
         cuts.micro_batch = micro;
         cuts.loss_chunk = chunk;
         compile_in_order(&cut, &config, cuts, micro, draw(SEED, turn, 24) % 2);
-        assert_int_equal(logit_rows(&whole, "step"), batch * T);
-        assert_int_equal(logit_rows(&cut, "step"), chunk);
-        assert_int_equal(logit_rows(&cut, "evaluation"), chunk);
-        if (config.train.sample_tokens) assert_int_equal(logit_rows(&cut, "sample"), 1);
-        assert_int_equal(flops_of(&whole, "step"), flops_of(&cut, "step"));
+        assert_int_equal(logit_rows(&whole, HR_LOOP_STEP), batch * T);
+        assert_int_equal(logit_rows(&cut, HR_LOOP_STEP), chunk);
+        assert_int_equal(logit_rows(&cut, HR_LOOP_EVALUATION), chunk);
+        if (config.train.sample_tokens) assert_int_equal(logit_rows(&cut, HR_LOOP_SAMPLE), 1);
+        assert_int_equal(flops_of(&whole, HR_LOOP_STEP), flops_of(&cut, HR_LOOP_STEP));
         free(whole.memory);
         free(cut.memory);
     }
@@ -272,7 +272,7 @@ static void build_by_hand(compiled *c)
     const int32_t fetched[] = { ids, targets, scale, lr };
     memcpy(step->out, fetched, sizeof fetched);
 
-    hr_build_loop_open(&b, "step", 1);
+    hr_build_known_loop_open(&b, HR_LOOP_STEP, 1);
     const int32_t h = hr_build_embed(&b, "h", ids, table, HR_NONE, 0);
     const int32_t up = hr_build_linear(&b, "up", h, w1, HR_NONE, HR_ACT_RELU, HR_NONE);
     const int32_t logits = hr_build_linear(&b, "logits", up, w2, HR_NONE, HR_ACT_NONE, HR_NONE);
@@ -347,7 +347,8 @@ static void a_short_last_iteration_does_not_change_the_floor(void **state)
     compiled c;
     build_by_hand(&c);
     cut(&c, LOGITS_STEP, DUP_STEP, "chunk", 48);
-    assert_int_equal(c.program.loops[hr_program_loop(&c.program, "chunk")].count, 6);
+    assert_string_equal(c.program.loops[c.program.loop_count - 1].name, "chunk");
+    assert_int_equal(c.program.loops[c.program.loop_count - 1].count, 6);
     floor_is(&c,
              WEIGHTS + 2 * 4 * ROWS + 2 * LINE + (128 + 256 + 256) * ROWS + 48 * 384 + W2_BYTES);
 }

@@ -111,12 +111,12 @@ static void components_phases_and_curve_agree_with_the_storages(void **state)
         for (int32_t i = 0; i < d->phase_count; i++) most = hr_max(most, d->phases[i].bytes);
         if (most != floor)
             fail_msg("no phase has the peak: step %d, section %s", d->peak_step,
-                     program->loops[hr_label_section(program, d->peak_step)].name);
+                     hr_loop_name(hr_step_section(program, d->peak_step)));
         most = 0;
         for (int32_t s = 0; s < program->step_count; s++) {
-            const char *section = program->loops[hr_label_section(program, s)].name;
-            if (strcmp(section, "load") && strcmp(section, "evaluation") &&
-                strcmp(section, "sample") && strcmp(section, "save"))
+            const hr_loop_id section = hr_step_section(program, s);
+            if (section != HR_LOOP_LOAD && section != HR_LOOP_EVALUATION &&
+                section != HR_LOOP_SAMPLE && section != HR_LOOP_SAVE)
                 most = hr_max(most, alive[s]);
         }
         for (int32_t i = 0; i < d->curve_count; i++) curve = hr_max(curve, d->curve[i]);

@@ -105,7 +105,7 @@ static inline void rig_begins(const rig *r, int64_t first, int64_t rows, int32_t
 
 static inline void rig_fetch(rig *r, const hr_executor *executor, int32_t step, const hr_call *call)
 {
-    const int32_t evaluation = hr_program_loop(&r->compiled.program, "evaluation batch");
+    const int32_t evaluation = hr_program_loop(&r->compiled.program, HR_LOOP_EVALUATION_BATCH);
     int64_t real = 0, first = call->row_first;
     /* evaluation processes the batch in parts */
     if (r->compiled.program.steps[step].loop == evaluation)
@@ -127,7 +127,7 @@ static inline void rig_report(rig *r, int32_t step, const hr_call *call)
     for (int64_t i = 0; i < r->rows; i++) real += r->targets[i] >= 0;
     const double mean = *(const double *)call->in[0] / (double)real;
     if (r->compiled.program.steps[step].loop ==
-        hr_program_loop(&r->compiled.program, "evaluation")) {
+        hr_program_loop(&r->compiled.program, HR_LOOP_EVALUATION)) {
         r->evaluation_loss = mean;
         return;
     }
@@ -175,6 +175,13 @@ static inline void rig_keep_gradient(rig *r, const hr_step *step)
     }
 }
 
+static inline int32_t rig_loop(const hr_program *program, const char *name)
+{
+    for (int32_t l = 0; l < program->loop_count; l++)
+        if (!strcmp(program->loops[l].name, name)) return l;
+    return HR_NONE;
+}
+
 /* Keeps copies of gradients and of the logits of evaluation during the run. */
 static inline void rig_watch(void *context, const hr_executor *executor, int32_t s)
 {
@@ -182,13 +189,13 @@ static inline void rig_watch(void *context, const hr_executor *executor, int32_t
     const hr_program *program = executor->program;
     const hr_step *step = &program->steps[s];
     if (step->op == HR_OP_adamw || step->op == HR_OP_sgd) rig_keep_gradient(r, step);
-    const hr_loop *section = &program->loops[hr_program_loop(program, "evaluation")];
+    const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_EVALUATION)];
     if (step->op != HR_OP_linear || step->block != HR_BLOCK_HEAD) return;
     if (s < section->step_first || s > section->step_last) return;
     const int64_t V = r->config.model.vocab_size, rows = program->tensors[step->out[0]].rows;
     if (program->tensors[step->out[0]].dims[1] != V) return; /* the expansion before the logits */
-    const int32_t chunk = hr_program_loop(program, "evaluation loss chunk");
-    int64_t first = executor->turn[hr_program_loop(program, "evaluation batch")] *
+    const int32_t chunk = rig_loop(program, "evaluation loss chunk");
+    int64_t first = executor->turn[hr_program_loop(program, HR_LOOP_EVALUATION_BATCH)] *
                     r->compiled.strategy.micro_batch * r->config.train.seq_len;
     if (chunk != HR_NONE) first += executor->turn[chunk] * rows;
     const void *logits = hr_executor_address(executor, step->out[0]);
@@ -260,11 +267,10 @@ static inline void rig_build(rig *r, const hr_config *config, int32_t threads, u
     rig_build_with(r, config, 0, threads, cpu_mask, weights, context);
 }
 
-static inline void rig_section(rig *r, const char *name)
+static inline void rig_section(rig *r, hr_loop_id id)
 {
     hr_error err;
-    rig_must(hr_executor_run(&r->executor, hr_program_loop(&r->compiled.program, name), &err),
-             &err);
+    rig_must(hr_executor_run(&r->executor, hr_program_loop(&r->compiled.program, id), &err), &err);
 }
 
 /* The same, then runs the load section. */
@@ -272,7 +278,7 @@ static inline void rig_open(rig *r, const hr_config *config, int32_t threads, ui
                             float *(*weights)(void *, const char *), void *context)
 {
     rig_build(r, config, threads, cpu_mask, weights, context);
-    rig_section(r, "load");
+    rig_section(r, HR_LOOP_LOAD);
 }
 
 static inline void rig_close(rig *r)
@@ -290,7 +296,8 @@ static inline void rig_close(rig *r)
 /* Runs one training step. Loss, norm and gradients (before clipping) are then in the rig. */
 static inline void rig_step(rig *r)
 {
-    static const char *const sections[] = { "fetch", "norm", "step", "update" };
+    static const hr_loop_id sections[] = { HR_LOOP_FETCH, HR_LOOP_NORM, HR_LOOP_STEP,
+                                           HR_LOOP_UPDATE };
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         if (hr_program_loop(&r->compiled.program, sections[i]) != HR_NONE)
             rig_section(r, sections[i]);
@@ -301,9 +308,9 @@ static inline void rig_step(rig *r)
 static inline void rig_evaluate(rig *r)
 {
     const int64_t micro = r->compiled.strategy.micro_batch;
-    r->executor.count[hr_program_loop(&r->compiled.program, "evaluation batch")] =
+    r->executor.count[hr_program_loop(&r->compiled.program, HR_LOOP_EVALUATION_BATCH)] =
         r->config.train.batch / micro;
-    rig_section(r, "evaluation");
+    rig_section(r, HR_LOOP_EVALUATION);
 }
 
 /* Element i of a parameter's master, in file order. */

@@ -19,12 +19,14 @@ enum { SEED = 20250215 };
 /* Runs all sections, as hr_train does. */
 static void run_all(rig *r)
 {
-    rig_section(r, "load");
+    rig_section(r, HR_LOOP_LOAD);
     rig_step(r);
     rig_step(r);
     rig_evaluate(r);
-    if (hr_program_loop(&r->compiled.program, "sample") != HR_NONE) rig_section(r, "sample");
-    if (hr_program_loop(&r->compiled.program, "save") != HR_NONE) rig_section(r, "save");
+    if (hr_program_loop(&r->compiled.program, HR_LOOP_SAMPLE) != HR_NONE)
+        rig_section(r, HR_LOOP_SAMPLE);
+    if (hr_program_loop(&r->compiled.program, HR_LOOP_SAVE) != HR_NONE)
+        rig_section(r, HR_LOOP_SAVE);
 }
 
 /* One past the last planned byte of the operands and scratch of a step. */
@@ -125,7 +127,7 @@ static int64_t list_untouched(const rig *r)
         const hr_buffer *buffer = &plan->buffers[b];
         if (buffer->view_of != HR_NONE) continue;
         const int64_t bytes = pattern_untouched_bytes(r->arena_memory, buffer->offset,
-                                                         buffer->bytes);
+                                                      buffer->bytes);
         if (bytes > plan->arena_bytes / 10000)
             print_message(
                 "  %lld of %lld bytes of %s, steps %d to %d (%s)\n", (long long)bytes,

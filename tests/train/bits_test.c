@@ -85,7 +85,7 @@ static trace run(const hr_config *config, cut c, uint32_t mask)
     own.memory.micro_batch = c.micro_batch;
     own.memory.loss_chunk = c.loss_chunk;
     rig_build_with(&r, &own, c.strategy, c.threads, mask, 0, 0);
-    rig_section(&r, "load");
+    rig_section(&r, HR_LOOP_LOAD);
     for (int32_t s = 0; s < STEPS; s++) {
         rig_step(&r);
         t.losses[s] = r.loss;

@@ -56,7 +56,7 @@ static hr_config config_of(int32_t family, uint64_t round)
 static void train(rig *r, const hr_config *config, const hr_strategy *strategy)
 {
     rig_build_with(r, config, strategy, 2, (uint32_t)hr_cpu_detect(), weights_of, r);
-    rig_section(r, "load");
+    rig_section(r, HR_LOOP_LOAD);
     rig_step(r);
 }
 

@@ -190,7 +190,7 @@ static double worst_logit(int32_t which, const variant *v, const char *golden_na
     rig_build(&r, &config, 2, hr_cpu_detect(), NULL, NULL);
     rig_must(open_source(&r.compiled.program, folder.path, &kept, &err), &err);
     r.executor.host = load_host;
-    rig_section(&r, "load");
+    rig_section(&r, HR_LOOP_LOAD);
     for (int64_t i = 0; i < r.rows; i++) r.ids[i] = (int32_t)ids[i];
     rig_evaluate(&r);
     oracle_close(&golden);
@@ -311,7 +311,8 @@ static void is_refused(const variant *v, hr_status expected, const char *said)
     hr_status status = open_source(&r.compiled.program, folder.path, &kept, &err);
     r.executor.host = load_host;
     if (status == HR_OK)
-        status = hr_executor_run(&r.executor, hr_program_loop(&r.compiled.program, "load"), &err);
+        status = hr_executor_run(&r.executor, hr_program_loop(&r.compiled.program, HR_LOOP_LOAD),
+                                 &err);
     if (status != expected || !strstr(err.message, said))
         fail_msg("expected %d \"%s\", got %d \"%s\"", expected, said, status, err.message);
     hr_weights_in_close(&source);
