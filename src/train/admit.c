@@ -39,7 +39,10 @@ static hr_status build_fastest(hr_trial *t, int64_t limit, hr_fit_found *found, 
             status = hr_trial_build(t, &found->strategy,
                                     tries ? HR_COMPILE_PACK_WORK_BRIEF : HR_COMPILE_PACK_WORK, err);
         if (status != HR_OK) return status;
-        if (tries == 0) bound_ps = found->proven ? found->step_ps : 0;
+        if (tries == 0) {
+            bound_ps = found->bound_ps;
+            t->admission->answer.cut = bound_ps > 0 && !found->proven;
+        }
         const int64_t arena = t->admission->compiled.plan.arena_bytes;
         if (arena <= limit) {
             t->admission->answer.bound_seconds = hr_cost_seconds(&t->admission->rates, bound_ps);
