@@ -56,6 +56,7 @@ typedef struct {
     /* proven: no plan is faster within the available bytes; 0: unknown; -1: no other plans were
      * searched */
     double bound_seconds;
+    bool cut; /* the search for a faster plan reached its limit of work */
     int32_t threads;
     char rung[16];                         /* instruction set: ref, avx2, avx512, avx512bf16, amx */
     char packing[16];                      /* at floor, proven, open */

@@ -26,12 +26,17 @@ typedef struct {
     char strategy[HR_STRATEGY_TEXT_BYTES];
 } hr_plan_point;
 
+#define HR_QUERY_WORK INT64_C(3000000000)
+
 /* Settings of a query. */
 typedef struct {
     const char *calibrations; /* directory of calibrations; null: step times are estimated */
     char *text;               /* [text_bytes] out: the answer as text; null: none */
     int64_t text_bytes;
     int32_t columns; /* terminal width for plots; 0: 80 */
+    /* limit of counted work, about a nanosecond of a 2024 core a unit; the last plan may exceed it.
+     * 0: HR_QUERY_WORK */
+    int64_t work_most;
     hr_plan_progress progress;
 } hr_plan_query;
 
@@ -58,6 +63,7 @@ typedef struct {
     int64_t at_once;
     int64_t at_once_bytes;  /* process memory with it; -1: as above */
     int64_t tokens_at_once; /* tokens per step with it */
+    bool at_once_cut;       /* the search for it reached its limit of work: a larger one may fit */
     /* the search reached its limit of work: `value` fits but may not be the largest; `below` does
      * not fit (-1: unknown) */
     bool cut;
@@ -94,11 +100,15 @@ typedef struct {
     hr_plan_point least;   /* with the smallest budget, which is its process_bytes */
     hr_plan_point within;  /* with the smallest budget that keeps the slowdown within the limit */
     hr_plan_point fastest; /* without a budget */
+    /* The search reached its limit: below this many bytes it found no plan within the slowdown, but
+     * a budget from here to that of `within` may have one. 0: `within` is minimal */
+    int64_t within_bound;
     char times[HR_TIMES_TEXT_BYTES];
 } hr_smallest;
 
 /* Finds the smallest budget, and the smallest budget whose step is at most `slowdown` (0.1: 10 %)
- * slower than the fastest plan without a budget. Both are minimal to the page.
+ * slower than the fastest plan without a budget. Both are minimal to the page, unless the search
+ * for the second reaches its limit (`within_bound`).
  *
  * Errors   USAGE  slowdown is negative or not finite. As hr_plan_make. */
 HR_MUST_CHECK hr_status hr_plan_smallest(const hr_config *config, double slowdown,
@@ -111,13 +121,15 @@ typedef struct {
     bool named;              /* memory.strategy fixes the strategy: there is one point */
     int64_t available_bytes; /* memory.budget; -1: none. Points above it are included */
     int32_t count;
+    bool cut; /* the search reached its limit of work: there may be plans between the points */
+    int32_t probes; /* number of plans made */
     char times[HR_TIMES_TEXT_BYTES];
     hr_plan_point points[HR_POINTS_MOST]; /* memory and speed increase from point to point */
 } hr_frontier;
 
 /* Finds the fastest plans between the smallest plan and the fastest plan without a budget, at
  * budgets in geometric progression. No point is worse than another in both memory and time, and no
- * plan occurs twice.
+ * plan occurs twice. A limit on counted work ends the search (`cut`).
  *
  *   svg  path for a plot, written atomically; null: none
  *

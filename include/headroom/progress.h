@@ -36,8 +36,9 @@ hr_progress hr_progress_begin(int fd);
 /* Formats the line without control characters. Returns its length. Pure. */
 int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BYTES]);
 
-/* Formats "evaluating: 45 %, 23 s left" for work that started `seconds` ago; with total 0 only
- * "planning". Returns its length. Pure. */
+/* Formats "evaluating: 45 %, 23 s left" for work that started `seconds` ago; with total 0
+ * "planning", and from one second on, if any work is done, "planning, 2 s so far". Returns its
+ * length. Pure. */
 int32_t hr_progress_work_print(const char *work, int64_t done, int64_t total, double seconds,
                                char text[HR_PROGRESS_BYTES]);
 

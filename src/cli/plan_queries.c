@@ -117,11 +117,12 @@ static hr_status smallest(const hr_cli_arguments *arguments, const hr_config *co
     if (status != HR_OK) return status;
     if (!arguments->values[HR_OPTION_JSON]) printf("%s", question->text);
     else
-        print_json(json_pack("{s:s, s:b, s:f, s:o, s:o, s:o, s:s}", "question", "smallest",
+        print_json(json_pack("{s:s, s:b, s:f, s:o, s:o, s:o, s:o, s:s}", "question", "smallest",
                              "strategy_named", answer->named, "slowdown", answer->slowdown, "least",
                              json_of_point(&answer->least), "within",
-                             json_of_point(&answer->within), "fastest",
-                             json_of_point(&answer->fastest), "times", answer->times));
+                             json_of_point(&answer->within), "within_bound",
+                             json_of_count(answer->within_bound ? answer->within_bound : -1),
+                             "fastest", json_of_point(&answer->fastest), "times", answer->times));
     return HR_OK;
 }
 
@@ -132,9 +133,10 @@ static void print_frontier(const hr_frontier *answer)
     json_t *points = json_array();
     for (int32_t i = 0; i < answer->count; i++)
         json_array_append_new(points, json_of_point(&answer->points[i]));
-    print_json(json_pack("{s:s, s:b, s:o, s:s, s:o}", "question", "frontier", "strategy_named",
-                         answer->named, "available_bytes", json_of_count(answer->available_bytes),
-                         "times", answer->times, "points", points));
+    print_json(json_pack("{s:s, s:b, s:b, s:o, s:s, s:o}", "question", "frontier", "strategy_named",
+                         answer->named, "limit_reached", answer->cut, "available_bytes",
+                         json_of_count(answer->available_bytes), "times", answer->times, "points",
+                         points));
 }
 
 static hr_status frontier(const hr_cli_arguments *arguments, const hr_config *config,

@@ -34,10 +34,8 @@ void hr_cli_planning_show(void *planning)
 {
     hr_cli_planning *p = planning;
     char text[HR_PROGRESS_BYTES];
-    const int64_t now_ns = hr_cli_now_ns(), seconds = (now_ns - p->begun_ns) / 1000000000;
-    if (seconds < 1) return;
-    snprintf(text, sizeof text, "planning, %lld:%02lld so far", (long long)(seconds / 60),
-             (long long)(seconds % 60));
+    const int64_t now_ns = hr_cli_now_ns();
+    hr_progress_work_print("planning", 1, 0, (double)(now_ns - p->begun_ns) * 1e-9, text);
     hr_progress_note(&p->progress, text, now_ns);
 }
 

@@ -78,6 +78,13 @@ static hr_status bound_tiling(hr_fit_search *w, tiling *t, hr_error *err)
     return status;
 }
 
+/* Lower bound in picoseconds of a step of any strategy with the layers of `base` and the rest of
+ * `rests`, with or without tiles: the time without recompute. */
+static int64_t least_ps(const hr_fit *fit, const hr_setting *base, const hr_setting *rests)
+{
+    return hr_fit_uniform_ps(fit, &base->sets[0]) + hr_setting_least_rest_ps(rests);
+}
+
 /* Lower bound on the picoseconds that tiles add to a step. */
 static int64_t tiles_ps(const hr_fit *fit, const hr_setting *base, const hr_setting *s)
 {
@@ -133,7 +140,7 @@ static hr_status explore_tiling(hr_fit_search *w, tiling *t, hr_error *err)
     hr_fit *fit = w->fit;
     hr_setting *s = &fit->scratch->tiled;
     int32_t i = t->mlps > 1, last = t->attentions - 1;
-    if (is_spent(w, 0)) return HR_OK;
+    if (is_spent(w, least_ps(fit, t->base, t->rests))) return HR_OK;
     hr_status status = bound_tiling(w, t, err);
     if (t->bound == INT64_MAX || (w->any && t->bound >= w->found->step_ps)) return status;
     if (status == HR_OK) status = skip_tiles(w, t, true, &i, &last, err);
@@ -238,10 +245,12 @@ static hr_status explore_consumed(hr_fit_search *w, const hr_setting *whole, hr_
     hr_fit *fit = w->fit;
     hr_fit_scratch *scratch = fit->scratch;
     const int64_t micro = hr_fit_sequences_of(fit, &whole->knobs);
-    if (whole->knobs.micro_batch || is_spent(w, 0)) return HR_OK;
+    if (whole->knobs.micro_batch) return HR_OK;
     hr_status status = hr_setting_open(fit, micro, false, true, &scratch->dx_rests, err);
     if (status == HR_OK) status = hr_setting_open(fit, micro, true, true, &scratch->dw_rests, err);
-    if (status != HR_OK) return status;
+    if (status != HR_OK || is_spent(w, hr_min(least_ps(fit, whole, &scratch->dx_rests),
+                                              least_ps(fit, whole, &scratch->dw_rests))))
+        return status;
     hr_setting_derive(fit, whole, &scratch->dx_rests, &scratch->dx_first);
     status = hr_setting_price_tiles(fit, whole, &scratch->dx_first, err);
     if (status != HR_OK) return status;

@@ -14,10 +14,10 @@ hr_status hr_program_place(hr_region *region, const struct hr_op *const *ops, in
                         .step_max = step_max,
                         .loop_max = loop_max,
                         .param_max = param_max };
-    made.tensors = hr_region_take(region, tensor_max, sizeof *made.tensors);
-    made.steps = hr_region_take(region, step_max, sizeof *made.steps);
-    made.loops = hr_region_take(region, loop_max, sizeof *made.loops);
-    made.params = hr_region_take(region, param_max, sizeof *made.params);
+    made.tensors = hr_region_take_raw(region, tensor_max, sizeof *made.tensors);
+    made.steps = hr_region_take_raw(region, step_max, sizeof *made.steps);
+    made.loops = hr_region_take_raw(region, loop_max, sizeof *made.loops);
+    made.params = hr_region_take_raw(region, param_max, sizeof *made.params);
     if (!made.tensors || !made.steps || !made.loops || !made.params)
         return hr_fail(err, HR_FAILURE, "the program needs more than %lld bytes",
                        (long long)region->bytes);

@@ -126,6 +126,11 @@ hr_status hr_memory_region_open(hr_memory *memory, const char *name, int64_t byt
     return HR_OK;
 }
 
+void hr_memory_region_enlarge_pages(const hr_region *region)
+{
+    madvise(region->base, (size_t)region->bytes, MADV_HUGEPAGE);
+}
+
 static hr_span *span_of(hr_memory *memory, const hr_region *region)
 {
     HR_ASSERT(memory->state == HR_MEMORY_OPEN);

@@ -57,6 +57,10 @@ HR_MUST_CHECK hr_status hr_memory_region_open(hr_memory *memory, const char *nam
 /* Unmaps the whole pages after region->used. */
 void hr_memory_region_trim(hr_memory *memory, hr_region *region);
 
+/* Lets the kernel back a region with huge pages, which makes its first use several times as fast.
+ * Only where no run follows in this process: its resident bytes may then exceed what is used. */
+void hr_memory_region_enlarge_pages(const hr_region *region);
+
 /* Unmaps a region and empties it. Accepts an empty one. */
 void hr_memory_region_close(hr_memory *memory, hr_region *region);
 

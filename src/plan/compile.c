@@ -96,9 +96,23 @@ hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy,
     if (status == HR_OK)
         status = hr_strategy_apply(&compiled->strategy, config->train.seq_len, program, region,
                                    err);
+    int32_t moves;
     if (status == HR_OK && compiled->strategy.reorder)
-        status = hr_reorder(program, threads, region, err);
+        status = hr_reorder(program, threads, region, &moves, err);
+    compiled->program_bytes = region->used;
     return status == HR_OK ? derive_plan(threads, region, compiled, err) : status;
+}
+
+hr_status hr_compile_reorder(hr_region *region, hr_compiled *compiled, bool *moved, hr_error *err)
+{
+    const int32_t threads = compiled->plan.threads;
+    int32_t moves;
+    const hr_status status = hr_reorder(&compiled->program, threads, region, &moves, err);
+    *moved = moves > 0;
+    if (status != HR_OK || !*moved) return status;
+    compiled->strategy.reorder = true;
+    region->used = compiled->program_bytes;
+    return derive_plan(threads, region, compiled, err);
 }
 
 hr_status hr_compile_pack(hr_region *region, int64_t work, hr_compiled *compiled, hr_error *err)

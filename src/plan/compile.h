@@ -26,6 +26,7 @@ typedef struct {
     hr_plan plan;
     hr_strategy strategy; /* canonical; its `recompute_set` is in the region */
     hr_pack_result packing;
+    int64_t program_bytes; /* of the region: those before the tables of the plan */
 } hr_compiled;
 
 /* Upper bound of the region bytes that compiling this config takes. */
@@ -42,6 +43,14 @@ int64_t hr_compile_kept_bytes(const hr_config *config);
 HR_MUST_CHECK hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy,
                                          int32_t threads, hr_region *region, hr_compiled *compiled,
                                          hr_error *err);
+
+/* Moves the steps of a compiled program around its peak (plan/reorder.h) and derives its plan
+ * again, as hr_compile_floor does for a strategy with `reorder`.
+ *
+ *   region  the one it was compiled in
+ *   moved   out: false if no move lowers the floor; then the compiled plan is as it was */
+HR_MUST_CHECK hr_status hr_compile_reorder(hr_region *region, hr_compiled *compiled, bool *moved,
+                                           hr_error *err);
 
 /* Second half of compiling: gives every buffer its offset, with `work` as in hr_pack. Packing a
  * plan again with more work never makes it larger. */

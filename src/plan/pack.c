@@ -41,8 +41,8 @@ static hr_status too_small(const hr_region *scratch, hr_error *err)
 static bool sort_events(const hr_storage *storages, int32_t count, hr_region *scratch,
                         hr_pack_key **out)
 {
-    hr_pack_key *events = hr_region_take(scratch, 2 * (int64_t)count, sizeof *events);
-    hr_pack_key *spare = hr_region_take(scratch, 2 * (int64_t)count, sizeof *spare);
+    hr_pack_key *events = hr_region_take_raw(scratch, 2 * (int64_t)count, sizeof *events);
+    hr_pack_key *spare = hr_region_take_raw(scratch, 2 * (int64_t)count, sizeof *spare);
     if (!spare) return false;
     for (int32_t i = 0; i < count; i++) {
         events[2 * i] = (hr_pack_key){ { storages[i].step_first, 1 }, i };
@@ -96,8 +96,8 @@ static hr_status prepare(packing *p, const hr_storage *storages, hr_pack_result 
         if (!hr_checked_add(all, storages[i].bytes, &all))
             return hr_fail(err, HR_NO_FIT, "the buffers of this plan add up to 2^63 bytes or more");
     }
-    p->items = hr_region_take(p->effort.scratch, p->count, sizeof *p->items);
-    p->section_bytes = hr_region_take(p->effort.scratch, p->count, sizeof *p->section_bytes);
+    p->items = hr_region_take_raw(p->effort.scratch, p->count, sizeof *p->items);
+    p->section_bytes = hr_region_take_raw(p->effort.scratch, p->count, sizeof *p->section_bytes);
     const int64_t used = p->effort.scratch->used;
     hr_pack_key *events;
     if (!p->section_bytes || !sort_events(storages, p->count, p->effort.scratch, &events))

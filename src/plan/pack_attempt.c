@@ -61,6 +61,13 @@ void *hr_pack_take(hr_pack_effort *effort, int64_t count, int64_t size)
     return taken;
 }
 
+void *hr_pack_take_raw(hr_pack_effort *effort, int64_t count, int64_t size)
+{
+    void *taken = hr_region_take_raw(effort->scratch, count, size);
+    HR_ASSERT(taken);
+    return taken;
+}
+
 int64_t hr_pack_attempt_bytes(int32_t count)
 {
     const int64_t n = count;

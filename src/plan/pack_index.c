@@ -7,10 +7,12 @@
  * necessary but remain free. */
 #include "plan/pack_index.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 
 enum {
-    RUNS_AN_ITEM = 4, /* beside the first of each list */
+    RUNS_AN_ITEM = 8, /* beside the first of each list */
     RUNS_OF_FEW = 1 << 16,
     LISTS_MOST = 128 /* of one lifetime: four per level of the tree */
 };
@@ -36,7 +38,8 @@ void hr_pack_index_open(hr_pack_index *index, int32_t sections, int32_t items,
 {
     *index = (hr_pack_index){ .sections = sections, .run_count = 4 * sections };
     index->run_most = index->run_count + runs_most(items, sections);
-    index->runs = hr_pack_take(effort, index->run_most, sizeof *index->runs);
+    index->runs = hr_pack_take_raw(effort, index->run_most, sizeof *index->runs);
+    memset(index->runs, 0, (size_t)index->run_count * sizeof *index->runs);
     index->recent = hr_pack_take(effort, index->run_count, sizeof *index->recent);
 }
 

@@ -25,8 +25,8 @@ void hr_pack_sort(const hr_pack_part *part, hr_pack_order by, hr_pack_effort *ef
                   int32_t *order)
 {
     const int64_t used = effort->scratch->used;
-    hr_pack_key *keys = hr_pack_take(effort, part->count, sizeof *keys);
-    hr_pack_key *spare = hr_pack_take(effort, part->count, sizeof *spare);
+    hr_pack_key *keys = hr_pack_take_raw(effort, part->count, sizeof *keys);
+    hr_pack_key *spare = hr_pack_take_raw(effort, part->count, sizeof *spare);
     for (int32_t i = 0; i < part->count; i++) {
         const hr_pack_item *item = &part->items[i];
         const int64_t life = (int64_t)item->last - item->first + 1, load = item->load;

@@ -18,6 +18,10 @@ static void merge(const hr_pack_key *from, hr_pack_key *to, int64_t low, int64_t
                   int64_t high)
 {
     int64_t left = low, right = middle;
+    if (middle == high || !comes_after(&from[middle - 1], &from[middle])) {
+        memcpy(to + low, from + low, (size_t)(high - low) * sizeof *to); /* in order already */
+        return;
+    }
     for (int64_t i = low; i < high; i++) {
         const bool take_left = left < middle &&
                                (right == high || !comes_after(&from[left], &from[right]));

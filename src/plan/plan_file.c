@@ -108,39 +108,50 @@ static json_t *shape_of(const hr_tensor *tensor)
 
 enum { NAME_BYTES = 128 }; /* limit of the verifier */
 
-/* The parameter whose weight, master, state or gradient the tensor is; HR_NONE: none. Called only
- * for tensors of these roles. */
-static int32_t param_of(const hr_program *program, int32_t tensor, const char **what)
+/* Which tensor of a parameter this is, as the first word of its name; null: none. */
+static const char *part_of(const hr_program *program, const hr_param *param, int32_t tensor)
 {
-    for (int32_t p = 0; p < program->param_count; p++) {
-        const hr_param *param = &program->params[p];
-        *what = param->weight == tensor           ? ""
-                : param->master == tensor         ? "master"
-                : param->gradient == tensor       ? "grad"
-                : param->gradient_again == tensor ? "grad 2"
-                                                  : NULL;
-        for (int32_t i = 0; i < program->state_count && !*what; i++)
-            if (param->states[i] == tensor) *what = program->states[i].name;
-        if (*what) return p;
+    const char *part = param->weight == tensor           ? ""
+                       : param->master == tensor         ? "master"
+                       : param->gradient == tensor       ? "grad"
+                       : param->gradient_again == tensor ? "grad 2"
+                                                         : NULL;
+    for (int32_t i = 0; i < program->state_count && !part; i++)
+        if (param->states[i] == tensor) part = program->states[i].name;
+    return part;
+}
+
+/* The parameter that a tensor of one of four roles belongs to; HR_NONE: none. Searches outward from
+ * `near`, the parameter of the tensor before: buffers are in the order of their first use, in which
+ * parameters rise or fall by one. */
+static int32_t param_of(const hr_program *program, int32_t tensor, int32_t near)
+{
+    const int32_t count = program->param_count;
+    for (int32_t far = 0; far < count; far++) {
+        const int32_t above = near + far, below = near - far;
+        if (above < count && part_of(program, &program->params[above], tensor)) return above;
+        if (below >= 0 && part_of(program, &program->params[below], tensor)) return below;
     }
     return HR_NONE;
 }
 
 /* A tensor's name: "layers.3.up", "evaluation.layers.3.up", "targets.slice". A tensor of a
- * parameter has the parameter's external name, without a section. */
-static void name_tensor(const hr_program *program, int32_t index, char *name)
+ * parameter has the parameter's external name, without a section.
+ *
+ *   param  in and out: the last parameter that had a tensor named */
+static void name_tensor(const hr_program *program, int32_t index, int32_t *param, char *name)
 {
     const hr_tensor *tensor = &program->tensors[index];
     const int32_t home = program->tensors[hr_tensor_root(program, index)].home;
     const int32_t section = hr_loop_section(program, home);
-    const char *what = 0, *own = tensor->name, *prefix = "";
-    if (tensor->role <= HR_ROLE_GRADIENT) {
-        const int32_t p = param_of(program, index, &what);
-        if (p != HR_NONE) {
-            snprintf(name, NAME_BYTES, "%s%s%s", what, *what ? " " : "",
-                     program->params[p].external_name);
-            return;
-        }
+    const char *own = tensor->name, *prefix = "";
+    const int32_t p = tensor->role <= HR_ROLE_GRADIENT ? param_of(program, index, *param) : HR_NONE;
+    if (p != HR_NONE) {
+        const hr_param *of = &program->params[p];
+        const char *part = part_of(program, of, index);
+        snprintf(name, NAME_BYTES, "%s%s%s", part, *part ? " " : "", of->external_name);
+        *param = p;
+        return;
     }
     /* Tensors of the training step have no prefix; those of other sections have the section's
      * name. */
@@ -169,7 +180,7 @@ static bool make_unique(json_t *names, char *name)
 
 /* First half of a buffer's record: its content. */
 static json_t *describe(const hr_program *program, const hr_buffer *buffer, json_t *names,
-                        int32_t *home)
+                        int32_t *param, int32_t *home)
 {
     char name[NAME_BYTES];
     if (buffer->tensor == HR_NONE) {
@@ -181,7 +192,7 @@ static json_t *describe(const hr_program *program, const hr_buffer *buffer, json
     }
     const hr_tensor *tensor = &program->tensors[buffer->tensor];
     *home = program->tensors[hr_tensor_root(program, buffer->tensor)].home;
-    name_tensor(program, buffer->tensor, name);
+    name_tensor(program, buffer->tensor, param, name);
     if (!make_unique(names, name)) return 0;
     return json_pack("{ss ss so ss}", "name", name, "dtype", hr_dtype_name((hr_dtype)tensor->dtype),
                      "shape", shape_of(tensor), "role", role_names[tensor->role]);
@@ -190,11 +201,12 @@ static json_t *describe(const hr_program *program, const hr_buffer *buffer, json
 static void put_buffers(writer *w, const hr_program *program, const hr_plan *plan)
 {
     json_t *names = json_object();
+    int32_t param = 0;
     open_list(w, "buffers");
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_buffer *buffer = &plan->buffers[b];
         int32_t home = HR_NONE;
-        json_t *record = describe(program, buffer, names, &home);
+        json_t *record = describe(program, buffer, names, &param, &home);
         json_t *view_of = buffer->view_of == HR_NONE ? json_null() : json_integer(buffer->view_of);
         json_t *place = json_pack("{sI sI si si si si so}", "bytes", (json_int_t)buffer->bytes,
                                   "offset", (json_int_t)buffer->offset, "step_first",

@@ -224,15 +224,18 @@ static hr_status move_one(reordering *r, bool *moved, hr_error *err)
     return HR_OK;
 }
 
-hr_status hr_reorder(hr_program *program, int32_t threads, hr_region *region, hr_error *err)
+hr_status hr_reorder(hr_program *program, int32_t threads, hr_region *region, int32_t *moves,
+                     hr_error *err)
 {
     reordering r = { .program = program, .region = region, .threads = threads };
     const int64_t mark = region->used;
     hr_status status = HR_OK;
     bool moved = true;
-    for (int32_t moves = 0; moves < MOVES_MOST && moved && status == HR_OK; moves++) {
+    *moves = 0;
+    while (*moves < MOVES_MOST && moved && status == HR_OK) {
         moved = false;
         status = move_one(&r, &moved, err);
+        *moves += moved;
         region->used = mark;
     }
     return status;

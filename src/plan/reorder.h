@@ -13,11 +13,12 @@
  * program and `threads` (through scratch).
  *
  *   region  room for lifetimes; released on return
+ *   moves   out: how many steps moved; 0: the program is as it was
  *
  * Errors   FAILURE  the region is too small. NO_FIT  a size of 2^63 bytes or more.
  * Cost     one derivation of lifetimes, and for each of at most 64 moves one per promising
  *          candidate, at most 48. */
 HR_MUST_CHECK hr_status hr_reorder(hr_program *program, int32_t threads, hr_region *region,
-                                   hr_error *err);
+                                   int32_t *moves, hr_error *err);
 
 #endif

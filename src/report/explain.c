@@ -90,6 +90,7 @@ static void put_certificate(hr_writer *writer, const hr_config *config,
         hr_put(writer, "%s within %s", proven ? "proven fastest" : "fastest found",
                config->memory.budget ? "the budget" : "the available memory");
     if (answer->bound_seconds <= 0) return;
+    if (answer->cut && !proven) hr_put(writer, " and the limit of the search");
     if (!proven)
         hr_put(writer, "; no strategy takes less than %s per step",
                hr_duration_print(answer->bound_seconds, time));

@@ -116,6 +116,11 @@ static void put_table(const hr_frontier *f, hr_writer *w)
         char budget[64];
         hr_put(w, "> above the budget of %s\n", hr_bytes_print(f->available_bytes, budget));
     }
+    if (f->cut)
+        hr_put(w,
+               "the search ended at its limit of work, after %d plans; there may be others between "
+               "these\n",
+               f->probes);
     hr_put(w, "speed: %s\n", f->times);
     if (f->named) hr_put(w, "memory.strategy is set: there is only this plan\n");
 }
@@ -304,8 +309,8 @@ static void put_answer(const hr_largest *a, hr_writer *w)
         hr_put(w, "none, not even the minimum, %s\n", hr_count_print(a->next, value));
     else if (a->cut) hr_put(w, "at least %s\n", value);
     else if (a->at_once > 0)
-        hr_put(w, "%s without gradient accumulation, any up to %s with it\n",
-               hr_count_print(a->at_once, at_once), value);
+        hr_put(w, "%s%s without gradient accumulation, any up to %s with it\n",
+               a->at_once_cut ? "at least " : "", hr_count_print(a->at_once, at_once), value);
     else if (a->outcome == HR_LARGEST_FOUND) hr_put(w, "%s\n", value);
     else hr_put(w, "%s, its maximum\n", value);
 }
@@ -385,6 +390,10 @@ void hr_smallest_print(const hr_smallest *a, hr_writer *w)
              "\nsmallest budget that is at most %.4g %% slower than the fastest plan",
              100 * a->slowdown);
     put_budget(w, what, &a->within, &a->fastest);
+    if (a->within_bound)
+        hr_put(w,
+               "  the search ended at its limit; below %s it found no plan that is fast enough\n",
+               hr_bytes_print(a->within_bound, size));
     hr_put(w, "\nfastest plan: %s, %s per step\nspeed: %s\n",
            hr_bytes_print(a->fastest.process_bytes, size),
            hr_duration_print(a->fastest.step_seconds, time), a->times);

@@ -41,6 +41,11 @@ int32_t hr_progress_work_print(const char *work, int64_t done, int64_t total, do
 {
     char left[HR_COUNT_BYTES];
     int32_t length = snprintf(text, HR_PROGRESS_BYTES, "%.100s", work);
+    if (total <= 0 && done > 0 && seconds >= 1) {
+        hr_duration_print(floor(seconds), left);
+        return length +
+               snprintf(text + length, (size_t)(HR_PROGRESS_BYTES - length), ", %s so far", left);
+    }
     if (total <= 0) return length;
     length += snprintf(text + length, (size_t)(HR_PROGRESS_BYTES - length), ": %lld %%",
                        (long long)((double)done * 100 / (double)total));

@@ -20,8 +20,8 @@ enum {
 typedef enum {
     FASTEST,  /* the fastest plan; the smallest if nothing fits */
     THOROUGH, /* as FASTEST, and the bytes of the smallest plan */
-    LEAST,    /* only the smallest plan */
-    WHETHER   /* any plan that fits; else the smallest, or only a floor if hopeless */
+    LEAST,    /* only the bytes of the smallest plan */
+    WHETHER   /* those of any plan that fits; else of the smallest, or a floor if hopeless */
 } aims;
 
 /* Builds the fastest strategy whose packed arena is within a limit. A plan that does not pack at
@@ -39,7 +39,10 @@ static hr_status build_fastest(hr_trial *t, int64_t limit, hr_fit_found *found, 
             status = hr_trial_build(t, &found->strategy,
                                     tries ? HR_COMPILE_PACK_WORK_BRIEF : HR_COMPILE_PACK_WORK, err);
         if (status != HR_OK) return status;
-        if (tries == 0) bound_ps = found->proven ? found->step_ps : 0;
+        if (tries == 0) {
+            bound_ps = found->bound_ps;
+            t->admission->answer.cut = bound_ps > 0 && !found->proven;
+        }
         const int64_t arena = t->admission->compiled.plan.arena_bytes;
         if (arena <= limit) {
             t->admission->answer.bound_seconds = hr_cost_seconds(&t->admission->rates, bound_ps);
@@ -106,12 +109,12 @@ static hr_status build_low(hr_trial *t, hr_fit_found *least, int64_t *best, hr_e
 static hr_status build_reordered(hr_trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
 {
     const hr_admission *a = t->admission;
-    least->strategy.reorder = true;
-    hr_status status = hr_trial_build_floor(t, &least->strategy, err);
-    if (status == HR_OK && a->compiled.packing.floor_bytes < *best)
-        status = hr_trial_pack(t, HR_COMPILE_PACK_WORK_BRIEF, err);
-    else least->strategy.reorder = false;
-    if (status != HR_OK || !least->strategy.reorder) return status;
+    bool moved = false;
+    hr_status status = hr_trial_build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
+    if (status == HR_OK) status = hr_trial_reorder_floor(t, &moved, err);
+    if (status != HR_OK || !moved || a->compiled.packing.floor_bytes >= *best) return status;
+    status = hr_trial_pack(t, HR_COMPILE_PACK_WORK_BRIEF, err);
+    if (status != HR_OK) return status;
     least->strategy.reorder = a->compiled.plan.arena_bytes < *best;
     *best = hr_min(*best, a->compiled.plan.arena_bytes);
     return HR_OK;
@@ -136,17 +139,15 @@ static hr_status measure_least(hr_trial *t, hr_fit_found *least, int64_t *best, 
     return status;
 }
 
-/* Builds the smallest plan: a strategy with the least floor, packed. A reordering of its steps may
- * need fewer bytes than any strategy of the search space.
- *
- *   shown  take the fastest plan of that size, which takes several times as long */
-static hr_status build_least(hr_trial *t, bool shown, hr_fit_found *least, hr_error *err)
+/* Builds the smallest plan: a strategy with the least floor, packed, and the fastest one of that
+ * size. A reordering of its steps may need fewer bytes than any strategy of the search space. */
+static hr_status build_least(hr_trial *t, hr_fit_found *least, hr_error *err)
 {
     hr_admission *a = t->admission;
     int64_t best = 0, low;
     hr_status status = measure_least(t, least, &best, err);
     if (status != HR_OK) return status;
-    if (!least->strategy.reorder && shown && best == t->lowest.floor_bytes)
+    if (!least->strategy.reorder && best == t->lowest.floor_bytes)
         status = build_low(t, least, &low, err);
     if (status == HR_OK)
         status = hr_trial_build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
@@ -207,7 +208,7 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
         answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
     }
-    int64_t floor_bytes = 0;
+    int64_t floor_bytes = 0, arena = 0;
     bool decided = false;
     if (aim == WHETHER) {
         status = build_any(t, limit, &decided, err);
@@ -215,8 +216,8 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
         if (decided) return status;
     }
     if (aim == LEAST || aim == WHETHER) {
-        status = build_least(t, false, &least, err);
-        answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
+        status = measure_least(t, &least, &arena, err);
+        answer->fits = status == HR_OK && arena <= limit;
         return status;
     }
     /* The least floor shows that nothing fits much sooner than a search of all strategies. */
@@ -224,7 +225,6 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
     if (status == HR_OK && floor_bytes > limit)
         status = hr_fail(err, HR_NO_FIT, "no strategy fits an arena of %lld bytes",
                          (long long)limit);
-    int64_t arena;
     if (status == HR_OK && aim == THOROUGH) status = measure_least(t, &least, &arena, err);
     if (status == HR_OK) status = build_fastest(t, limit, &found, err);
     answer->fits = status == HR_OK;
@@ -232,7 +232,7 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
     if (status == HR_OK) return hr_trial_build(t, &found.strategy, HR_COMPILE_PACK_WORK, err);
     if (status != HR_NO_FIT) return status;
     /* The smallest plan may pack within the limit although the strategies above do not. */
-    status = build_least(t, true, &least, err);
+    status = build_least(t, &least, err);
     answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
     return status;
 }
@@ -242,10 +242,10 @@ static hr_status admit(hr_trial *t, const char *calibrations, aims aim, hr_error
     hr_admission *a = t->admission;
     hr_plan_answer *answer = &a->answer;
     const hr_config *config = &a->config;
-    hr_status status = hr_trial_prepare(t, calibrations, aim == FASTEST || aim == THOROUGH, err);
+    hr_status status = hr_trial_prepare(t, calibrations, aim == FASTEST, err);
     if (status == HR_OK) status = search(t, aim, err);
     hr_trial_close_search(t);
-    if (status != HR_OK) return status;
+    if (status != HR_OK || aim == LEAST || aim == WHETHER) return status;
     const hr_strategy *strategy = &a->compiled.strategy;
     a->config.memory.micro_batch = strategy->micro_batch ? strategy->micro_batch
                                                          : config->train.batch;

@@ -48,8 +48,8 @@ HR_MUST_CHECK hr_status hr_admit(hr_memory *memory, const hr_config *config,
                                  const char *calibrations, bool thorough, hr_admission_room *room,
                                  hr_admission *admission, hr_error *err);
 
-/* Plans only the smallest run, whether it fits or not; several times as fast as hr_admit.
- * answer.minimum_bytes are its process bytes. Errors as hr_admit, but never NO_FIT. */
+/* Finds only answer.minimum_bytes, the process bytes of the smallest plan, and answer.fits; several
+ * times as fast as hr_admit. Errors as hr_admit, but never NO_FIT. */
 HR_MUST_CHECK hr_status hr_admit_least(hr_memory *memory, const hr_config *config,
                                        const char *calibrations, hr_admission_room *room,
                                        hr_admission *admission, hr_error *err);

@@ -23,9 +23,6 @@ enum {
     MEND_MOST = 4
 };
 
-/* Work limit of all plans (hr_admission), about three seconds. The last plan may exceed it. */
-static const int64_t work_most = INT64_C(3000000000);
-
 /* The values to search: all, only multiples of BLOCK_TOKENS, or only the others. */
 typedef enum { ALL, BLOCKS, OTHERS } kinds;
 
@@ -45,9 +42,8 @@ typedef struct {
         kinds kind;
     } deserts[DESERTS_MOST];
     int32_t desert_count;
-    bool at_once;                /* also set memory.micro_batch to the value */
-    int64_t high_tried;          /* smallest value that does not fit; INT64_MAX: none yet */
-    char reason[HR_ERROR_BYTES]; /* error of the last value that cannot be planned */
+    bool at_once;                         /* also set memory.micro_batch to the value */
+    char reason[HR_ERROR_BYTES];          /* error of the last value that cannot be planned */
     hr_intermediates recompute_set[4096]; /* of the strategy file read by is_legal */
 } asking;
 
@@ -59,7 +55,7 @@ static void set(asking *a, int64_t value)
 
 static bool is_spent(const asking *a)
 {
-    return a->probes->work >= work_most;
+    return hr_probes_are_spent(a->probes);
 }
 
 static bool is_of(kinds kind, int64_t value)
@@ -199,7 +195,6 @@ static hr_status fits(asking *a, int64_t value, bool *yes, hr_error *err)
     const hr_status status = bytes_as(a, value, false, &bytes, err);
     set(a, value);
     *yes = bytes <= available(a);
-    if (status == HR_OK && !*yes) a->high_tried = hr_min(a->high_tried, value);
     return status;
 }
 
@@ -262,7 +257,8 @@ static hr_status climb(asking *a, kinds kind, int64_t start, int64_t *best, hr_e
     return status;
 }
 
-/* If there are few valid values, finds the largest that fits by trying them from the top. */
+/* If there are few valid values, finds the largest that fits by trying them from the top. At the
+ * limit of work, only the smallest is left to try. */
 static hr_status try_all(asking *a, bool *few, int64_t *best, hr_error *err)
 {
     int64_t list[LIST_MOST];
@@ -277,6 +273,7 @@ static hr_status try_all(asking *a, bool *few, int64_t *best, hr_error *err)
     hr_status status = HR_OK;
     for (int32_t i = count - 1; *few && i >= 0 && *best < 0 && status == HR_OK; i--) {
         bool yes;
+        if (is_spent(a)) i = 0;
         status = fits(a, list[i], &yes, err);
         if (yes) *best = list[i];
     }
@@ -413,10 +410,23 @@ static hr_status find_at_once(asking *a, hr_largest *answer, int64_t start, hr_e
     if (status == HR_OK && answer->at_once > 0) {
         status = bytes_as(a, answer->at_once, !is_spent(a), &answer->at_once_bytes, err);
         answer->tokens_at_once = answer->at_once * a->config.train.seq_len;
+        answer->at_once_cut = is_spent(a);
     }
     a->at_once = false;
     a->config.memory.micro_batch = 0;
     return status;
+}
+
+/* The smallest value above another that is known not to fit; -1: none. */
+static int64_t lowest_refused(const asking *a, int64_t above)
+{
+    int64_t least = -1;
+    for (int32_t i = 0; i < a->known_count; i++) {
+        const int64_t value = a->known[i].value;
+        if (value <= above || a->known[i].bytes <= available(a)) continue;
+        if (least < 0 || value < least) least = value;
+    }
+    return least;
 }
 
 static hr_status find(asking *a, hr_largest *answer, hr_error *err)
@@ -431,10 +441,16 @@ static hr_status find(asking *a, hr_largest *answer, hr_error *err)
     if (status != HR_OK) return status;
     answer->value = hr_max(answer->value, other);
     if (answer->value < 0) return find_none(a, answer, err);
-    answer->cut = is_spent(a);
-    answer->below = a->high_tried < INT64_MAX ? a->high_tried : -1;
+    const bool spent = is_spent(a), ends = from(a, ALL, answer->value + 1, INT64_MAX) < 0;
+    answer->cut = spent && !ends;
+    answer->below = lowest_refused(a, answer->value);
     status = confirm_value(a, answer, err);
     if (status != HR_OK || answer->cut) return status;
+    if (spent) { /* whether memory grows with the key stays open */
+        answer->outcome = HR_LARGEST_END;
+        say_end(a, answer, answer->reason);
+        return HR_OK;
+    }
     status = look_around(a, answer, err);
     const bool batch = !strcmp(a->row->key.name, "train.batch") && !a->config.memory.micro_batch;
     return status == HR_OK && batch ? find_at_once(a, answer, start, err) : status;
@@ -472,7 +488,6 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_pla
                  .row = row,
                  .low = row->key.zero_word ? hr_max(low, 1) : low,
                  .high = (int64_t)row->key.high,
-                 .high_tried = INT64_MAX,
                  .room_bytes = hr_room_process_bytes() };
     *answer = (hr_largest){ .key = &row->key,
                             .value = -1,

@@ -28,7 +28,8 @@ static const int64_t unbounded = INT64_C(1) << 53; /* the largest that memory.bu
 
 hr_status hr_probes_open(hr_probes *probes, const hr_plan_query *question, hr_error *err)
 {
-    *probes = (hr_probes){ .calibrations = question->calibrations };
+    *probes = (hr_probes){ .calibrations = question->calibrations,
+                           .work_most = question->work_most ? question->work_most : HR_QUERY_WORK };
     probes->room.progress = question->progress;
     hr_region region;
     hr_status status = hr_memory_open(&probes->memory, err);
@@ -162,6 +163,7 @@ static hr_status find_within(hr_probes *probes, const hr_config *config, hr_smal
         if (is_within(&point, answer)) answer->within = point;
         else low = hr_max(middle, low + page);
     }
+    if (answer->within.process_bytes - low > page) answer->within_bound = low + page;
     return HR_OK;
 }
 
@@ -187,6 +189,7 @@ hr_status hr_plan_smallest(const hr_config *config, double slowdown, const hr_pl
     hr_status status = hr_probes_open(&probes, question, err);
     if (status != HR_OK) return status;
     answer->slowdown = slowdown;
+    answer->within_bound = 0;
     status = find_smallest(&probes, config, answer, err);
     hr_probes_close(&probes);
     if (status != HR_OK || !question->text) return status;
@@ -259,6 +262,7 @@ static hr_status walk_evenly(walk *w, hr_error *err)
     const double high = log((double)f->points[f->count - 1].process_bytes);
     hr_status status = HR_OK;
     for (int32_t i = BUDGETS - 2; i > 0 && status == HR_OK; i--) {
+        if (hr_probes_are_spent(w->probes)) break;
         const int64_t budget = (int64_t)exp(low + (high - low) * i / (BUDGETS - 1));
         if (budget >= f->points[0].process_bytes && !is_known(w, budget))
             status = probe(w, budget, err);
@@ -271,7 +275,8 @@ static hr_status walk_gaps(walk *w, hr_error *err)
 {
     const hr_frontier *f = w->frontier;
     hr_status status = HR_OK;
-    while (f->count < POINTS_FEW && w->probes->made < PROBES_MOST && status == HR_OK) {
+    while (f->count < POINTS_FEW && w->probes->made < PROBES_MOST && status == HR_OK &&
+           !hr_probes_are_spent(w->probes)) {
         double widest = 1.002; /* narrower gaps are not worth a point */
         int32_t at = HR_NONE;
         for (int32_t i = 0; i + 1 < f->count; i++) {
@@ -292,6 +297,7 @@ static hr_status find_frontier(hr_probes *probes, const hr_config *config, hr_fr
     walk w = { .probes = probes, .config = config, .frontier = answer };
     hr_plan_point least;
     answer->count = 0;
+    answer->cut = false;
     answer->named = *config->memory.strategy;
     answer->available_bytes = config->memory.budget ? config->memory.budget : -1;
     hr_status status = probe(&w, unbounded, err);
@@ -300,7 +306,9 @@ static hr_status find_frontier(hr_probes *probes, const hr_config *config, hr_fr
         insert(&w, &least, least.process_bytes);
         status = walk_evenly(&w, err);
         if (status == HR_OK) status = walk_gaps(&w, err);
+        answer->cut = hr_probes_are_spent(probes);
     }
+    answer->probes = probes->made;
     memcpy(answer->times, probes->times, sizeof answer->times);
     return status;
 }

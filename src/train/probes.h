@@ -13,6 +13,7 @@ typedef struct {
     hr_admission_room room;
     int64_t least_floor;             /* of the recipe of the last plan */
     int64_t work;                    /* of all plans so far, in units of hr_admission.work */
+    int64_t work_most;               /* limit of it, see hr_plan_query */
     int32_t made;                    /* plans made so far */
     char times[HR_TIMES_TEXT_BYTES]; /* source of the rates of the last plan */
 } hr_probes;
@@ -21,6 +22,12 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_probes_open(hr_probes *probes, const hr_plan_query *question,
                                        hr_error *err);
 void hr_probes_close(hr_probes *probes);
+
+/* Returns whether the limit of work is reached. */
+static inline bool hr_probes_are_spent(const hr_probes *probes)
+{
+    return probes->work >= probes->work_most;
+}
 
 /* Finds the fastest plan within a budget. Errors as hr_admit. */
 HR_MUST_CHECK hr_status hr_probe_fastest(hr_probes *probes, const hr_config *config, int64_t budget,

@@ -331,6 +331,12 @@ static hr_status check_disk(run *r, hr_error *err)
     return HR_OK;
 }
 
+static void report_planning(void *context)
+{
+    run *r = context;
+    hr_trainer_report_progress(&r->trainer, "planning", 1, 0);
+}
+
 static hr_status run_phases(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
@@ -341,6 +347,7 @@ static hr_status run_phases(run *r, hr_error *err)
         return report_done(r, err);
     if (status == HR_OK) status = hr_resume_check_writable(r->config, err);
     if (status == HR_OK) hr_trainer_report_progress(&r->trainer, "planning", 0, 0);
+    r->admission.progress = (hr_plan_progress){ report_planning, r };
     if (status == HR_OK)
         status = hr_admit(r->memory, r->config, r->options->calibrations, false, NULL,
                           &r->admission, err);

@@ -40,6 +40,7 @@ hr_status hr_trial_open_regions(hr_trial *t, bool touched, hr_error *err)
         const hr_status status = hr_memory_region_open(t->memory, "planning", t->planning_bytes,
                                                        &t->room->region, err);
         if (status != HR_OK) return status;
+        hr_memory_region_enlarge_pages(&t->room->region);
     }
     if (t->room) a->region = t->room->region;
     if (!a->region.base) {
@@ -47,6 +48,7 @@ hr_status hr_trial_open_regions(hr_trial *t, bool touched, hr_error *err)
                                                  &a->region, err);
         if (status != HR_OK) return status;
         if (touched) memset(a->region.base, 0, (size_t)a->region.bytes);
+        else hr_memory_region_enlarge_pages(&a->region);
     }
     if (t->planning_bytes > a->region.bytes)
         return hr_fail(err, HR_FAILURE, "out of memory for the plan of %lld layers",
@@ -130,11 +132,24 @@ hr_status hr_trial_build_floor(hr_trial *t, const hr_strategy *strategy, hr_erro
 {
     hr_admission *a = t->admission;
     a->region.used = 0;
+    t->is_packed = false;
     hr_trial_close_search(t);
     hr_trial_tell(t);
     const hr_status status = hr_compile_floor(&a->config, strategy, t->threads, &a->region,
                                               &a->compiled, err);
     if (status == HR_OK) a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP / 2;
+    return status;
+}
+
+hr_status hr_trial_reorder_floor(hr_trial *t, bool *moved, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    HR_ASSERT(t->is_packed);
+    hr_trial_close_search(t);
+    hr_trial_tell(t);
+    const hr_status status = hr_compile_reorder(&a->region, &a->compiled, moved, err);
+    a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP / 4;
+    t->is_packed = status == HR_OK && !*moved;
     return status;
 }
 
@@ -150,12 +165,31 @@ hr_status hr_trial_pack(hr_trial *t, int64_t work, hr_error *err)
                a->compiled.packing.work * WORK_PACKED;
     HR_ASSERT(a->region.used <= t->kept_bytes);
     a->region.used = t->kept_bytes;
+    t->is_packed = true;
     hr_trial_account(t, a->compiled.plan.arena_bytes);
     return HR_OK;
 }
 
+/* True if the admission has the plan of a strategy, packed within the same work limit. */
+static bool is_there(const hr_trial *t, const hr_strategy *strategy, int64_t work)
+{
+    const hr_strategy *built = &t->admission->compiled.strategy;
+    return t->is_packed && t->admission->pack_work == work &&
+           built->micro_batch == strategy->micro_batch &&
+           built->loss_chunk == strategy->loss_chunk && built->mlp_tile == strategy->mlp_tile &&
+           built->attention_tile == strategy->attention_tile &&
+           built->dw_first == strategy->dw_first && built->consume == strategy->consume &&
+           built->reorder == strategy->reorder && built->layer_count == strategy->layer_count &&
+           !memcmp(built->recompute_set, strategy->recompute_set,
+                   (size_t)built->layer_count * sizeof *built->recompute_set);
+}
+
 hr_status hr_trial_build(hr_trial *t, const hr_strategy *strategy, int64_t work, hr_error *err)
 {
+    if (is_there(t, strategy, work)) {
+        hr_trial_account(t, t->admission->compiled.packing.arena_bytes);
+        return HR_OK;
+    }
     const hr_status status = hr_trial_build_floor(t, strategy, err);
     return status == HR_OK ? hr_trial_pack(t, work, err) : status;
 }

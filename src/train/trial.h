@@ -16,6 +16,7 @@ typedef struct {
     int64_t planning_bytes, kept_bytes;
     hr_region search; /* memory of `fit` */
     bool search_is_open;
+    bool is_packed;      /* the admission has the packed plan of its strategy */
     hr_fit_found lowest; /* with the least floor; floor_bytes 0: not computed */
     hr_intermediates *chosen, *least, *spare; /* [layers] recompute sets */
     hr_fit fit;
@@ -54,10 +55,15 @@ void hr_trial_tell(const hr_trial *t);
 HR_MUST_CHECK hr_status hr_trial_build_floor(hr_trial *t, const hr_strategy *strategy,
                                              hr_error *err);
 
-/* Packs the plan of hr_trial_build_floor within a work limit. */
+/* Reorders the steps of the packed plan in the admission, and derives its floor again.
+ *
+ *   moved  out: false if that does not lower the floor; the packed plan then stays */
+HR_MUST_CHECK hr_status hr_trial_reorder_floor(hr_trial *t, bool *moved, hr_error *err);
+
+/* Packs the plan of hr_trial_build_floor or hr_trial_reorder_floor within a work limit. */
 HR_MUST_CHECK hr_status hr_trial_pack(hr_trial *t, int64_t work, hr_error *err);
 
-/* Both. */
+/* Builds and packs a strategy, unless the admission has this plan already. */
 HR_MUST_CHECK hr_status hr_trial_build(hr_trial *t, const hr_strategy *strategy, int64_t work,
                                        hr_error *err);
 

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "graph/op.h"
 #include "model/assemble.h"
+#include "plan/compile.h"
 #include "plan/lifetimes.h"
 #include "plan/reorder.h"
 #include "support/random_strategy.h"
@@ -76,7 +77,9 @@ static reordered reorder(const hr_config *config, const hr_strategy *strategy)
     r.was = hr_region_take(&r.region, r.program.step_count, sizeof *r.was);
     memcpy(r.before, r.program.steps, bytes);
     const int64_t used = r.region.used;
-    must(hr_reorder(&r.program, THREADS, &r.region, &err), &err);
+    int32_t moves;
+    must(hr_reorder(&r.program, THREADS, &r.region, &moves, &err), &err);
+    assert_int_equal(moves > 0, memcmp(r.before, r.program.steps, bytes) != 0);
     assert_int_equal(r.region.used, used);
     find_places(&r);
     return r;
@@ -190,12 +193,42 @@ static void the_head_gradient_is_delayed_if_that_lowers_the_floor(void **state)
     assert_true(floor_of(&r.program, r.region) < floor_of(&original, r.region));
 }
 
+/* The search for the smallest plan reorders a plan that is compiled and packed already. */
+static void a_compiled_plan_is_reordered_as_if_compiled_so(void **state)
+{
+    (void)state;
+    static _Alignas(64) uint8_t memory[64 << 20];
+    hr_intermediates recompute_set[LAYERS_MOST];
+    hr_strategy strategy;
+    hr_error err;
+    int32_t moved_count = 0;
+    for (uint64_t turn = 0; turn < CASES / 2; turn++) {
+        const hr_config config = random_case(turn, recompute_set, &strategy);
+        hr_region region = room(), other = hr_region_over(memory, sizeof memory);
+        hr_compiled compiled, expected;
+        bool moved;
+        must(hr_compile(&config, &strategy, THREADS, &region, &compiled, &err), &err);
+        const int64_t arena_bytes = compiled.plan.arena_bytes;
+        must(hr_compile_reorder(&region, &compiled, &moved, &err), &err);
+        strategy.reorder = true;
+        must(hr_compile_floor(&config, &strategy, THREADS, &other, &expected, &err), &err);
+        assert_int_equal(compiled.plan.floor_bytes, expected.plan.floor_bytes);
+        assert_memory_equal(compiled.program.steps, expected.program.steps,
+                            (size_t)expected.program.step_count * sizeof(hr_step));
+        assert_int_equal(compiled.strategy.reorder, moved);
+        if (!moved) assert_int_equal(compiled.plan.arena_bytes, arena_bytes);
+        moved_count += moved;
+    }
+    assert_in_range(moved_count, 1, CASES / 2 - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_loops_and_host_steps_are_unchanged),
         cmocka_unit_test(the_floor_never_grows_and_often_falls),
         cmocka_unit_test(the_head_gradient_is_delayed_if_that_lowers_the_floor),
+        cmocka_unit_test(a_compiled_plan_is_reordered_as_if_compiled_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

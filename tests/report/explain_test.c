@@ -196,6 +196,43 @@ static void colour_and_blocks_are_printed_only_on_request(void **state)
     free(e.memory);
 }
 
+static void what_is_proven_about_the_strategy_is_printed(void **state)
+{
+    static const struct {
+        double bound_seconds;
+        bool cut;
+        const char *sentence;
+    } cases[] = {
+        { 1, false, "  strategy: proven fastest within the available memory\n" },
+        { 0.5, false,
+          "  strategy: fastest found within the available memory; no strategy takes less than 500 "
+          "ms "
+          "per step\n" },
+        { 0.5, true,
+          "  strategy: fastest found within the available memory and the limit of the search; no "
+          "strategy takes less than 500 ms per step\n" },
+        { 0, false, "  strategy: fastest found, not proven\n" },
+        { -1, false, "  strategy: given, not compared with others\n" },
+    };
+    hr_intermediates recompute_set[8];
+    hr_strategy strategy;
+    const hr_config config = preset("needle-70m", 2, recompute_set, &strategy);
+    explained e;
+    char *text = malloc(TEXT_BYTES);
+    (void)state;
+    assert_non_null(text);
+    explain(&config, &strategy, &e);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hr_writer writer = { text, TEXT_BYTES };
+        e.answer.bound_seconds = cases[i].bound_seconds;
+        e.answer.cut = cases[i].cut;
+        hr_explain_plan(&config, &e.answer, &e.details, false, false, &writer);
+        if (!strstr(text, cases[i].sentence)) fail_msg("%s: %s", cases[i].sentence, text);
+    }
+    free(text);
+    free(e.memory);
+}
+
 static void the_proven_part_of_the_gap_is_printed_in_bytes(void **state)
 {
     static const struct {
@@ -403,6 +440,7 @@ int main(void)
         cmocka_unit_test(components_phases_and_curve_agree_with_the_storages),
         cmocka_unit_test(the_peak_is_marked_below_its_bar),
         cmocka_unit_test(colour_and_blocks_are_printed_only_on_request),
+        cmocka_unit_test(what_is_proven_about_the_strategy_is_printed),
         cmocka_unit_test(the_proven_part_of_the_gap_is_printed_in_bytes),
         cmocka_unit_test(the_table_of_a_126_layer_model_fits_the_buffer),
         cmocka_unit_test(steps_are_named_by_what_they_do),

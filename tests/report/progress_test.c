@@ -201,6 +201,8 @@ static void work_is_shown_with_its_remaining_time(void **state)
         const char *said;
     } cases[] = {
         { 0, 0, 9, "evaluating" },
+        { 1, 0, 0.9, "evaluating" },
+        { 1, 0, 62.9, "evaluating, 62 s so far" },
         { 0, 200, 9, "evaluating: 0 %" },
         { 90, 200, 0.5, "evaluating: 45 %" },
         { 50, 200, 30, "evaluating: 25 %, 90 s left" },

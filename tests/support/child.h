@@ -40,6 +40,7 @@ typedef struct {
     hr_train_result result;
     hr_train_step steps[CHILD_STEPS];
     int32_t step_count, evaluated_count, saved_count;
+    int32_t planning_count; /* signs of progress while planning */
     char sample[CHILD_SAMPLE_BYTES];
     int64_t sample_bytes;
     char said[512]; /* standard error */
@@ -53,6 +54,12 @@ static inline void child_preparing(void *context, const char *work, int64_t byte
 {
     (void)context, (void)work, (void)bytes_done, (void)bytes_total;
     poll(NULL, 0, (int)child_told->wishes.preparing_ms);
+}
+
+static inline void child_working(void *context, const char *work, int64_t done, int64_t total)
+{
+    (void)context, (void)total;
+    child_told->planning_count += !strcmp(work, "planning") && done > 0;
 }
 
 static inline void child_step(void *context, const hr_train_step *step)
@@ -87,6 +94,7 @@ static inline void child_train(void)
 {
     const child_wishes *wishes = &child_told->wishes;
     const hr_train_options options = { .events = { .preparing = child_preparing,
+                                                   .working = child_working,
                                                    .step = child_step,
                                                    .evaluated = child_evaluated,
                                                    .sample = child_sample,

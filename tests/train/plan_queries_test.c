@@ -201,6 +201,40 @@ static void keys_without_integer_values_are_refused(void **state)
     free(answer);
 }
 
+/* The limit is one of counted work, so equal limits give equal answers. */
+static void a_largest_value_at_the_limit_of_work_says_so(void **state)
+{
+    (void)state;
+    static hr_config config;
+    static hr_largest whole, part;
+    hr_plan_query limited = question;
+    config = recipe(2);
+    config.memory.budget = 2 * minimum(&config);
+    if (hr_plan_largest(&config, "train.seq_len", &question, &whole, &err) != HR_OK)
+        fail_msg("%s", err.message);
+    assert_false(whole.cut);
+    assert_null(strstr(text, "limit of work"));
+    int32_t cut = 0;
+    int64_t value = 0;
+    for (limited.work_most = 1; limited.work_most < HR_QUERY_WORK; limited.work_most *= 8) {
+        if (hr_plan_largest(&config, "train.seq_len", &limited, &part, &err) != HR_OK)
+            fail_msg("%s", err.message);
+        if (!part.cut) break;
+        cut++;
+        assert_true(part.value >= value && part.value <= whole.value);
+        assert_true(part.below < 0 || part.below > part.value);
+        assert_true(part.probes < whole.probes);
+        assert_true(part.plan.process_bytes <= config.memory.budget);
+        char said[128];
+        snprintf(said, sizeof said, "the search ended at its limit of work, after %d plans; ",
+                 part.probes);
+        assert_non_null(strstr(text, said));
+        value = part.value;
+    }
+    assert_true(cut >= 3);
+    assert_int_equal(part.value, whole.value);
+}
+
 /* ---- the smallest budget */
 
 static void check_least(const hr_config *config, const hr_plan_point *point)
@@ -225,6 +259,7 @@ static void a_page_below_the_smallest_budget_is_refused(void **state)
             fail_msg("%s", err.message);
         check_least(&config, &answer->least);
         check_least(&config, &answer->within);
+        assert_int_equal(answer->within_bound, 0);
         assert_int_equal(plan(&config, answer->least.process_bytes - PAGE, &below), HR_NO_FIT);
         const double most = answer->fastest.step_seconds * (1 + slowdown);
         assert_true(answer->within.step_seconds <= most * (1 + 1e-9));
@@ -301,6 +336,29 @@ static void every_frontier_point_is_a_plan_and_none_is_dominated(void **state)
     free(frontier);
 }
 
+static void a_frontier_that_ends_at_its_limit_says_so(void **state)
+{
+    (void)state;
+    static hr_config config;
+    hr_frontier *whole = malloc(sizeof *whole), *part = malloc(sizeof *part);
+    config = recipe(1);
+    hr_plan_query limited = question;
+    limited.work_most = 1;
+    if (hr_plan_frontier(&config, NULL, &question, whole, &err) != HR_OK)
+        fail_msg("%s", err.message);
+    assert_false(whole->cut);
+    assert_null(strstr(text, "limit of work"));
+    if (hr_plan_frontier(&config, NULL, &limited, part, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_true(part->cut && part->probes < whole->probes);
+    assert_non_null(strstr(text, "the search ended at its limit of work, after "));
+    /* Both ends are there. */
+    assert_int_equal(part->count, 2);
+    assert_int_equal(part->points[0].process_bytes, whole->points[0].process_bytes);
+    assert_int_equal(part->points[1].process_bytes, whole->points[whole->count - 1].process_bytes);
+    free(whole);
+    free(part);
+}
+
 #define END_OF(text, words) \
     (strlen(text) >= strlen(words) && !strcmp((text) + strlen(text) - strlen(words), words))
 
@@ -373,6 +431,8 @@ int main(void)
         cmocka_unit_test(the_largest_batch_reports_the_largest_micro_batch),
         cmocka_unit_test(if_nothing_fits_the_smallest_value_is_reported),
         cmocka_unit_test(keys_without_integer_values_are_refused),
+        cmocka_unit_test(a_largest_value_at_the_limit_of_work_says_so),
+        cmocka_unit_test(a_frontier_that_ends_at_its_limit_says_so),
         cmocka_unit_test(a_page_below_the_smallest_budget_is_refused),
         cmocka_unit_test(an_invalid_slowdown_is_refused),
         cmocka_unit_test(every_frontier_point_is_a_plan_and_none_is_dominated),
