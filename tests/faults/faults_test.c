@@ -102,9 +102,11 @@ static void assert_sentences(const char *fault)
 
 /* ---- calls that change files */
 
-/* Every renamed checkpoint is complete, and so are the weights. */
+/* Every renamed checkpoint is complete, and so are the weights. A run that is refused before its
+ * first step leaves no folder. */
 static void assert_nothing_is_partial(const char *fault)
 {
+    if (access("run", F_OK) != 0) return;
     const int code = run("checkpoint verify run");
     if (code != HR_OK && !strstr(err, "has no checkpoints"))
         fail_msg("%s: verify says %d: %s%s", fault, code, err, out);
