@@ -19,12 +19,12 @@
 #include "base/checked.h"
 #include "base/random.h"
 #include "ceiling.h"
-#include "ckpt/weights.h"
+#include "checkpoint/weights.h"
 #include "headroom/generate.h"
-#include "model/assemble.h"
 #include "ops/list.h"
 #include "plain.h"
 #include "plan/compile.h"
+#include "sections/assemble.h"
 
 enum { TOKENS = 48, READS = 8, FOLDER_BYTES = 64 };
 

@@ -12,12 +12,12 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "fit/fit.h"
 #include "headroom/verify.h"
 #include "ops/list.h"
 #include "plain.h"
 #include "plan/compile.h"
 #include "plan/plan_file.h"
+#include "search/fit.h"
 
 enum { LAYERS_MOST = 126, BUDGETS_MOST = 1000, KV_HEADS = 8 };
 

@@ -15,11 +15,11 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "fit/fit.h"
 #include "ops/list.h"
 #include "plain.h"
 #include "plan/compile.h"
 #include "plan/pack.h"
+#include "search/fit.h"
 #include "support/random_config.h"
 
 enum { LAYERS_MOST = 126, SMALL_LAYERS = 32, RANDOM_MOST = 100000, SEED = 20251121 };

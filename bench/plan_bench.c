@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/assemble.h"
 #include "plain.h"
 #include "plan/compile.h"
 #include "plan/lifetimes.h"
 #include "plan/pack.h"
 #include "plan/strategy.h"
+#include "sections/assemble.h"
 
 enum { T = 4096, BATCH = 8, LOSS_CHUNK = 512, MLP_TILE = 256, LAYERS_MOST = 1024 };
 

@@ -8,8 +8,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "model/assemble.h"
 #include "ops/host/host.h"
+#include "sections/assemble.h"
 
 /* Fills weights with values in (-1/32, 1/32), so that no product overflows or underflows. The
  * generator of real runs computes a logarithm for each value; the values do not affect the

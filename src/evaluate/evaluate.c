@@ -13,8 +13,8 @@
 #include "evaluate/sequences.h"
 #include "evaluate/text.h"
 #include "infer/inference.h"
-#include "model/assemble.h"
 #include "model/family.h"
+#include "sections/assemble.h"
 
 /* TURN_TOKENS and CHUNK_MOST: tokens per iteration and per chunk of logits, if memory allows;
  * TOKENS_LEAST: fewer tokens are not worth a pass over a weight. Chunks of multiples of this size

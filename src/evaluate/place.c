@@ -7,7 +7,7 @@
 
 #include "base/directory.h"
 #include "base/file.h"
-#include "ckpt/sidecar_files.h"
+#include "checkpoint/sidecar_files.h"
 #include "evaluate/output.h"
 
 typedef struct {

@@ -3,7 +3,7 @@
 #include "evaluate/sequences.h"
 
 #include "base/checked.h"
-#include "ckpt/safetensors.h"
+#include "checkpoint/safetensors.h"
 #include "evaluate/multiple_choice.h"
 
 int64_t hr_sequences_header_bytes(const char *path)

@@ -6,7 +6,7 @@
 #ifndef HR_EVALUATE_SEQUENCES_H
 #define HR_EVALUATE_SEQUENCES_H
 
-#include "ckpt/token_rows.h"
+#include "checkpoint/token_rows.h"
 #include "evaluate/ids_file.h"
 #include "text/tokens.h"
 

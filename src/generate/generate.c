@@ -15,8 +15,8 @@
 #include "generate/sampler.h"
 #include "generate/stream.h"
 #include "infer/inference.h"
-#include "model/assemble.h"
 #include "model/family.h"
+#include "sections/assemble.h"
 
 enum { CHUNK_MOST = 512 };
 

@@ -7,7 +7,7 @@
 #ifndef HR_INFER_INFERENCE_H
 #define HR_INFER_INFERENCE_H
 
-#include "ckpt/weights_in.h"
+#include "checkpoint/weights_in.h"
 #include "dev/executor.h"
 #include "headroom/infer.h"
 #include "plan/compile.h"

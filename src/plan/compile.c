@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-#include "model/assemble.h"
-#include "model/evaluation.h"
-#include "model/generation.h"
 #include "plan/lifetimes.h"
 #include "plan/reorder.h"
 #include "plan/tile.h"
+#include "sections/assemble.h"
+#include "sections/evaluation.h"
+#include "sections/generation.h"
 
 int64_t hr_compile_kept_bytes(const hr_config *config)
 {

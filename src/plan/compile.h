@@ -69,13 +69,13 @@ HR_MUST_CHECK hr_status hr_compile(const hr_config *config, const hr_strategy *s
                                    int32_t threads, hr_region *region, hr_compiled *compiled,
                                    hr_error *err);
 
-/* Compiles the whole program that generates text (model/generation.h). It has no strategy. */
+/* Compiles the whole program that generates text (sections/generation.h). It has no strategy. */
 HR_MUST_CHECK hr_status hr_compile_generation(const hr_config *config, int64_t rows,
                                               int64_t picking_bytes, int32_t threads,
                                               hr_region *region, hr_compiled *compiled,
                                               hr_error *err);
 
-/* Compiles the program that evaluates whole sequences (model/evaluation.h).
+/* Compiles the program that evaluates whole sequences (sections/evaluation.h).
  *
  *   sequences  per iteration
  *   chunk      rows whose logits exist at a time

@@ -11,7 +11,7 @@
 
 #include "base/checked.h"
 #include "graph/op.h"
-#include "model/assemble.h"
+#include "sections/assemble.h"
 
 typedef struct {
     hr_program *program;

@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "model/assemble.h"
+#include "sections/assemble.h"
 
 /* Predicted seconds of a step of training from which costs are in nanoseconds. */
 #define NANOSECONDS_FROM 1e6

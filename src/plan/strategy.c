@@ -6,13 +6,13 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "model/assemble.h"
 #include "model/family.h"
 #include "model/layer_schema.h"
 #include "plan/consume.h"
 #include "plan/order.h"
 #include "plan/recompute.h"
 #include "plan/tile.h"
+#include "sections/assemble.h"
 
 /* Default loss chunk in tokens: large enough that accumulating the head's gradient once per chunk
  * costs little, small enough that the logits are a minor part of any plan. */

@@ -11,8 +11,8 @@
 
 #include "base/checked.h"
 #include "base/number.h"
+#include "config/yaml_events.h"
 #include "model/layer_schema.h"
-#include "model/yaml_events.h"
 
 enum { WORD_BYTES = 64 };
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "fit/proxy_cache.h"
 #include "mem/limits.h"
 #include "plan/strategy_file.h"
+#include "search/proxy_cache.h"
 #include "train/answer.h"
 #include "train/trial.h"
 

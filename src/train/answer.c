@@ -6,8 +6,8 @@
 
 #include "graph/op.h"
 #include "mem/limits.h"
-#include "model/assemble.h"
 #include "plan/strategy_file.h"
+#include "sections/assemble.h"
 #include "train/stopping.h"
 
 static const char *const packing_words

@@ -16,7 +16,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/directory.h"
-#include "ckpt/recipe.h"
+#include "checkpoint/recipe.h"
 #include "model/optimizer.h"
 #include "train/disk.h"
 

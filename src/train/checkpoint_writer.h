@@ -8,8 +8,8 @@
 #define HR_TRAIN_CHECKPOINT_WRITER_H
 
 #include "base/region.h"
-#include "ckpt/checkpoint_store.h"
-#include "ckpt/weights.h"
+#include "checkpoint/checkpoint_store.h"
+#include "checkpoint/weights.h"
 #include "dev/io_thread.h"
 #include "train/log.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "ckpt/checkpoint_store.h"
-#include "ckpt/recipe.h"
+#include "checkpoint/checkpoint_store.h"
+#include "checkpoint/recipe.h"
 #include "train/resume.h"
 
 typedef struct {

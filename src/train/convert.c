@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train/convert.c - allocates the memory of a conversion. */
-#include "ckpt/convert.h"
+#include "checkpoint/convert.h"
 #include "mem/memory.h"
 
 hr_status hr_convert(const hr_convert_request *request, hr_convert_report *report, hr_error *err)

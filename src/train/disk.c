@@ -7,9 +7,9 @@
 
 #include "base/checked.h"
 #include "base/file.h"
-#include "ckpt/checkpoint_store.h"
-#include "ckpt/recipe.h"
-#include "ckpt/weights.h"
+#include "checkpoint/checkpoint_store.h"
+#include "checkpoint/recipe.h"
+#include "checkpoint/weights.h"
 #include "corpus/kind.h"
 #include "corpus/spec.h"
 #include "model/optimizer.h"
@@ -19,7 +19,7 @@
 
 enum {
     FILE_BLOCK = 4096,
-    CONFIG_BYTES = 4096, /* size of config.json, the limit in ckpt/weights.c */
+    CONFIG_BYTES = 4096, /* size of config.json, the limit in checkpoint/weights.c */
     SAMPLE_BYTES = HR_METRICS_BYTES
 };
 

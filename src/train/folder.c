@@ -11,9 +11,9 @@
 #include "base/checked.h"
 #include "base/directory.h"
 #include "base/file.h"
-#include "ckpt/checkpoint_store.h"
-#include "ckpt/sidecar_files.h"
-#include "ckpt/weights.h"
+#include "checkpoint/checkpoint_store.h"
+#include "checkpoint/sidecar_files.h"
+#include "checkpoint/weights.h"
 #include "text/tokens.h"
 
 typedef struct {

@@ -7,8 +7,8 @@
 
 #include "base/checked.h"
 #include "base/threads.h"
+#include "config/config_keys.h"
 #include "mem/limits.h"
-#include "model/config_keys.h"
 #include "plan/strategy_file.h"
 #include "report/frontier.h"
 #include "train/probes.h"

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#include "ckpt/weights_in.h"
+#include "checkpoint/weights_in.h"
 #include "dev/pool.h"
 
 /* Fills master and weight (null: none) of parameter `param`. Each thread reads chunks and stores

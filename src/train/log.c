@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "ckpt/checkpoint_store.h"
+#include "checkpoint/checkpoint_store.h"
 
 const char hr_log_name[] = "metrics.jsonl";
 

@@ -8,7 +8,7 @@
 #define HR_TRAIN_LOG_H
 
 #include "base/region.h"
-#include "ckpt/manifest.h"
+#include "checkpoint/manifest.h"
 #include "headroom/train.h"
 #include "report/metrics.h"
 #include "report/tensorboard.h"

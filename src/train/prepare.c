@@ -9,8 +9,8 @@
 
 #include "base/checked.h"
 #include "base/file.h"
-#include "ckpt/weights.h"
-#include "ckpt/weights_in.h"
+#include "checkpoint/weights.h"
+#include "checkpoint/weights_in.h"
 #include "text/cache.h"
 #include "text/tokens.h"
 #include "text/word_level.h"

@@ -4,7 +4,7 @@
 #ifndef HR_TRAIN_PREPARE_H
 #define HR_TRAIN_PREPARE_H
 
-#include "ckpt/hash.h"
+#include "checkpoint/hash.h"
 #include "corpus/corpus.h"
 #include "headroom/train.h"
 #include "mem/memory.h"

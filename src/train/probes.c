@@ -10,8 +10,8 @@
 
 #include "base/checked.h"
 #include "base/file.h"
-#include "fit/proxy_cache.h"
 #include "report/frontier.h"
+#include "search/proxy_cache.h"
 
 enum {
     BUDGETS = 20,     /* of a frontier, evenly spaced on a log scale */

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "ckpt/checkpoint_store.h"
+#include "checkpoint/checkpoint_store.h"
 #include "train/trainer.h"
 
 /* ---- the guard's statistics as numbers */

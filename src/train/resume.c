@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "ckpt/recipe.h"
-#include "ckpt/weights.h"
+#include "checkpoint/recipe.h"
+#include "checkpoint/weights.h"
+#include "config/config_keys.h"
 #include "corpus/spec.h"
-#include "model/assemble.h"
-#include "model/config_keys.h"
 #include "model/optimizer.h"
 #include "plan/compile.h"
+#include "sections/assemble.h"
 #include "train/folder.h"
 #include "train/log.h"
 #include "train/schedule.h"

@@ -4,7 +4,7 @@
 #ifndef HR_TRAIN_RESUME_H
 #define HR_TRAIN_RESUME_H
 
-#include "ckpt/checkpoint_store.h"
+#include "checkpoint/checkpoint_store.h"
 #include "headroom/train.h"
 #include "mem/memory.h"
 

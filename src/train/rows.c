@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "model/config_keys.h"
+#include "config/config_keys.h"
 #include "train/prepare.h"
 
 enum { PATH_SHOWN = 160 };

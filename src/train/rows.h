@@ -3,7 +3,7 @@
 #ifndef HR_TRAIN_ROWS_H
 #define HR_TRAIN_ROWS_H
 
-#include "ckpt/token_rows.h"
+#include "checkpoint/token_rows.h"
 #include "headroom/train.h"
 #include "text/batch.h"
 

@@ -3,7 +3,7 @@
 #ifndef HR_TRAIN_SAVE_H
 #define HR_TRAIN_SAVE_H
 
-#include "ckpt/weights.h"
+#include "checkpoint/weights.h"
 #include "dev/pool.h"
 
 /* Appends a parameter to a file of a checkpoint. One thread writes half of the staging buffer while

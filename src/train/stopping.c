@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ckpt/weights.h"
+#include "checkpoint/weights.h"
 #include "dev/executor.h"
 
 double hr_stopping_disk_rate(const hr_rates *rates)

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "model/hf_config.h"
+#include "hf/hf_config.h"
 #include "train/disk.h"
 #include "train/folder.h"
 #include "train/prepare.h"

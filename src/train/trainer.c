@@ -8,8 +8,8 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "model/assemble.h"
 #include "model/optimizer.h"
+#include "sections/assemble.h"
 #include "train/prepare.h"
 
 static int64_t sample_most(const hr_config *config)

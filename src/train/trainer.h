@@ -3,8 +3,8 @@
 #ifndef HR_TRAIN_TRAINER_H
 #define HR_TRAIN_TRAINER_H
 
-#include "ckpt/token_rows.h"
-#include "ckpt/weights_in.h"
+#include "checkpoint/token_rows.h"
+#include "checkpoint/weights_in.h"
 #include "dev/executor.h"
 #include "headroom/train.h"
 #include "text/batch.h"

@@ -9,10 +9,10 @@
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "calibrate/rates_file.h"
-#include "ckpt/weights_in.h"
-#include "fit/proxy_cache.h"
+#include "checkpoint/weights_in.h"
 #include "mem/limits.h"
 #include "ops/list.h"
+#include "search/proxy_cache.h"
 #include "train/prepare.h"
 
 /* Work units of a proxy-model step, a plan step and a packed item: measured on presets of 6 to 126

@@ -4,7 +4,7 @@
 #ifndef HR_TRAIN_TRIAL_H
 #define HR_TRAIN_TRIAL_H
 
-#include "fit/fit.h"
+#include "search/fit.h"
 #include "train/admit.h"
 
 typedef struct {

@@ -13,8 +13,8 @@
 #include "base/cpu.h"
 #include "calibrate/probe.h"
 #include "calibrate/recipes.h"
-#include "model/assemble.h"
 #include "plan/cost.h"
+#include "sections/assemble.h"
 
 enum { MEGABYTES_MOST = 1536 }; /* memory of a small machine */
 

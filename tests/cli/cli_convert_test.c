@@ -5,7 +5,7 @@
 
 #include "base/bf16.h"
 #include "base/random.h"
-#include "ckpt/convert.h"
+#include "checkpoint/convert.h"
 #include "headroom/status.h"
 #include "support/oracle.h"
 #include "support/program.h"

@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include <sys/stat.h>
 
-#include "ckpt/manifest.h"
+#include "checkpoint/manifest.h"
 #include "headroom/status.h"
 #include "support/program.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/hf_config.h"
+#include "hf/hf_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ckpt/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/manifest.h"
+#include "checkpoint/manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ckpt/token_rows.h"
+#include "checkpoint/token_rows.h"
 
 enum { V = 100, NUMBERS_MOST = 1024 };
 

@@ -17,7 +17,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/random.h"
-#include "ckpt/unpack.h"
+#include "checkpoint/unpack.h"
 #include "guard.h"
 #include "ops/activation/activation.h"
 #include "ops/attention/attention.h"

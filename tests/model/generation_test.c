@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "model/generation.h"
+#include "sections/generation.h"
 
 enum { BYTES = 1 << 20 };
 

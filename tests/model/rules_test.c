@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "model/assemble.h"
 #include "plan/compile.h"
+#include "sections/assemble.h"
 
 static hr_config recipe(const char *freeze, const char *groups)
 {

@@ -11,9 +11,9 @@
 
 #include "base/checked.h"
 #include "headroom/verify.h"
-#include "model/assemble.h"
 #include "plan/compile.h"
 #include "plan/plan_file.h"
+#include "sections/assemble.h"
 #include "support/random_freeze.h"
 #include "text/folder.h"
 

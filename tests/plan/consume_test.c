@@ -12,7 +12,6 @@
 
 #include "base/checked.h"
 #include "headroom/verify.h"
-#include "model/assemble.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"
@@ -21,6 +20,7 @@
 #include "plan/consume.h"
 #include "plan/lifetimes.h"
 #include "plan/plan_file.h"
+#include "sections/assemble.h"
 #include "support/by_hand.h"
 #include "support/compiled.h"
 #include "support/random_strategy.h"

@@ -12,12 +12,12 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "model/assemble.h"
 #include "ops/linear/linear.h"
 #include "ops/list.h"
 #include "ops/norm/norm.h"
 #include "plan/compile.h"
 #include "plan/cost.h"
+#include "sections/assemble.h"
 #include "support/random_config.h"
 
 enum { SEED = 20250311, PROGRAMS = 40, THREADS = 2 };

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "graph/op.h"
-#include "model/assemble.h"
 #include "plan/compile.h"
+#include "sections/assemble.h"
 
 enum { LAYERS = 3, T = 128, BATCH = 2, H = 4, D = 384, F = 4 * D, GATED = 8 * D / 3 };
 

@@ -11,10 +11,10 @@
 
 #include "base/checked.h"
 #include "graph/op.h"
-#include "model/assemble.h"
 #include "plan/compile.h"
 #include "plan/lifetimes.h"
 #include "plan/reorder.h"
+#include "sections/assemble.h"
 #include "support/random_strategy.h"
 
 enum { SEED = 20261121, CASES = 60 * HR_COUNT, LAYERS_MOST = 6, THREADS = 2 };

@@ -12,7 +12,6 @@
 
 #include "base/checked.h"
 #include "headroom/verify.h"
-#include "model/assemble.h"
 #include "model/layer_schema.h"
 #include "ops/list.h"
 #include "plan/compile.h"
@@ -22,6 +21,7 @@
 #include "plan/plan_file.h"
 #include "plan/recompute.h"
 #include "plan/tile.h"
+#include "sections/assemble.h"
 #include "support/compiled.h"
 #include "support/random_freeze.h"
 #include "support/random_strategy.h"

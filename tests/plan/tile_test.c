@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "model/assemble.h"
 #include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
@@ -21,6 +20,7 @@
 #include "plan/plan_file.h"
 #include "plan/recompute.h"
 #include "plan/tile.h"
+#include "sections/assemble.h"
 #include "support/by_hand.h"
 #include "support/random_config.h"
 #include "text/folder.h"

@@ -11,13 +11,13 @@
 
 #include "base/checked.h"
 #include "graph/op.h"
-#include "model/assemble.h"
 #include "plan/lifetimes.h"
 #include "report/details.h"
 #include "report/explain.h"
 #include "report/frontier.h"
 #include "report/labels.h"
 #include "report/listing.h"
+#include "sections/assemble.h"
 #include "support/random_config.h"
 #include "support/random_strategy.h"
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "model/assemble.h"
 #include "plan/compile.h"
+#include "sections/assemble.h"
 #include "support/random_config.h"
 
 enum { FREEZE_NOTHING, FREEZE_KINDS, FREEZE_BOTTOM, FREEZE_BOTTOM_AND_KINDS, FREEZE_ANY, FREEZES };

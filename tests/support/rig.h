@@ -17,10 +17,10 @@
 #include "base/cpu.h"
 #include "base/random.h"
 #include "dev/executor.h"
-#include "model/assemble.h"
 #include "ops/host/host.h"
 #include "plan/compile.h"
 #include "plan/strategy_file.h"
+#include "sections/assemble.h"
 #include "train/initialise.h"
 #include "train/schedule.h"
 

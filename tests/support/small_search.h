@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/checked.h"
-#include "fit/layers.h"
+#include "search/layers.h"
 #include "support/random_config.h"
 
 enum { LAYERS_MOST = 7, RESTS_MOST = 3 };

@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#include "model/assemble.h"
 #include "require.h"
+#include "sections/assemble.h"
 #include "support/compiled.h"
 #include "train/initialise.h"
 

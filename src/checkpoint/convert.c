@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint/convert.c - assigns names and offsets first, then copies tensors through one buffer.
+ *
+ * Config files are written first and the index last, so an incomplete folder is not mistaken for a
+ * complete one. On an error or signal, the written files are removed. */
+#include "checkpoint/convert.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "base/writer.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/sidecar_files.h"
+#include "checkpoint/unpack.h"
+
+enum {
+    PIECE_ELEMENTS = 1 << 18,
+    PIECE_BYTES = PIECE_ELEMENTS * 4,
+    TEXT_BYTES = 1 << 20, /* header and index, apart from their tensor entries */
+    NAME_BYTES = 1024,
+    LENGTH_BYTES = 8,
+    ALIGN = 64,
+    WORD_BYTES = 16,
+    NAME_SHOWN = 120
+};
+
+static const char *const prefixes[] = { "none", "model.", "transformer.", "gpt_neox." };
+
+_Static_assert((int64_t)PIECE_BYTES >= HR_SIDECAR_FILE_BYTES,
+               "the buffer for tensors also holds a sidecar file");
+
+enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
+
+/* Prefixes of head tensors, which never get a model prefix. */
+static const char *const heads[] = { "lm_head.", "embed_out.", "score." };
+
+/* Element widths in bits, in the order within a file. */
+static const int32_t widths[] = { 64, 32, 16, 8, 6, 4 };
+
+/* A tensor in the destination. */
+typedef struct {
+    const hr_stored_tensor *from;
+    const hr_stored_dtype *dtype;
+    int64_t bytes, begin; /* begin: offset in the data of its file */
+    int32_t file;
+} row;
+
+typedef struct {
+    const hr_convert_request *request;
+    hr_error *err;
+    hr_stored stored;
+    row *rows; /* [stored.tensor_count], in the byte order of the source */
+    int64_t *file_bytes;
+    int32_t file_count;
+    const hr_stored_dtype *dtype; /* null: keep each dtype */
+    char *text;                   /* [text_bytes] */
+    int64_t text_bytes;
+    void *piece;    /* [PIECE_BYTES] buffer for reading */
+    float *wide;    /* [PIECE_ELEMENTS] */
+    uint16_t *half; /* [PIECE_ELEMENTS] */
+    uint32_t cpu_mask;
+    bool made;             /* this conversion created the destination folder */
+    int32_t files_written; /* so far */
+    hr_sidecar_files sidecars;
+} conversion;
+
+int64_t hr_convert_bytes(const char *source)
+{
+    /* The rows and the new names need less than the tables of the source, and so does the new
+     * header, which has no white space between its entries. */
+    return hr_stored_bytes(source) + 2 * hr_stored_compact_bytes(source) +
+           3 * (int64_t)PIECE_BYTES + TEXT_BYTES + 65536;
+}
+
+/* ---- names */
+
+static bool starts_with(const char *name, const char *prefix)
+{
+    return !strncmp(name, prefix, strlen(prefix));
+}
+
+static const char *without_prefix(const char *name)
+{
+    for (int32_t i = 1; i < PREFIXES; i++)
+        if (starts_with(name, prefixes[i])) return name + strlen(prefixes[i]);
+    return name;
+}
+
+static bool is_head(const char *name)
+{
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (starts_with(name, heads[i])) return true;
+    return false;
+}
+
+/* A destination name in two parts. */
+typedef struct {
+    const char *prefix, *rest;
+} name_parts;
+
+static name_parts name_of(const conversion *c, const hr_stored_tensor *tensor)
+{
+    const char *prefix = c->request->prefix;
+    const char *bare = without_prefix(tensor->name);
+    if (!prefix || is_head(bare)) return (name_parts){ "", tensor->name };
+    return (name_parts){ strcmp(prefix, prefixes[0]) ? prefix : "", bare };
+}
+
+/* Checks that names stay unique when all get the same prefix. */
+static hr_status check_names(const conversion *c)
+{
+    char name[NAME_BYTES];
+    for (int32_t i = 0; c->request->prefix && i < c->stored.tensor_count; i++) {
+        const hr_stored_tensor *tensor = &c->stored.tensors[i];
+        const char *bare = without_prefix(tensor->name);
+        for (int32_t k = 0; k < PREFIXES; k++) {
+            snprintf(name, sizeof name, "%s%s", k ? prefixes[k] : "", bare);
+            const hr_stored_tensor *other = hr_stored_find(&c->stored, name);
+            if (other && other != tensor)
+                return hr_fail(c->err, HR_CORRUPT, "%.200s: %.*s and %.*s would get the same name",
+                               c->request->source, NAME_SHOWN, tensor->name, NAME_SHOWN,
+                               other->name);
+        }
+    }
+    return HR_OK;
+}
+
+static void put_name(hr_writer *w, const char *name)
+{
+    for (; *name; name++) hr_put(w, *name == '"' || *name == '\\' ? "\\%c" : "%c", *name);
+}
+
+static void put_tensor_name(const conversion *c, hr_writer *w, const hr_stored_tensor *tensor)
+{
+    const name_parts name = name_of(c, tensor);
+    hr_put(w, "\"%s", name.prefix);
+    put_name(w, name.rest);
+    hr_put(w, "\"");
+}
+
+static void put_file_name(const conversion *c, int32_t file, char name[HR_NAME_BYTES])
+{
+    if (!c->request->shard_bytes) snprintf(name, HR_NAME_BYTES, "%s", hr_stored_single_name);
+    else snprintf(name, HR_NAME_BYTES, "model-%05d-of-%05d.safetensors", file + 1, c->file_count);
+}
+
+/* ---- offsets */
+
+/* Assigns files in the order of the source. Within a file, wider elements come first, so all
+ * tensors are aligned to their element size. */
+static hr_status assign_offsets(conversion *c)
+{
+    const int64_t most = c->request->shard_bytes;
+    const int32_t count = c->stored.tensor_count;
+    int64_t in_file = 0;
+    c->file_count = 1;
+    for (int32_t i = 0; i < count; i++) {
+        row *r = &c->rows[i];
+        r->from = &c->stored.tensors[c->stored.by_offset[i]];
+        r->dtype = c->dtype && r->from->dtype->kind != HR_STORED_OTHER ? c->dtype : r->from->dtype;
+        r->bytes = r->from->bytes;
+        if (r->dtype != r->from->dtype)
+            r->bytes = r->from->bytes / (r->from->dtype->bits / 8) * (r->dtype->bits / 8);
+        if (most && in_file && r->bytes > most - in_file) {
+            c->file_count++;
+            in_file = 0;
+        }
+        in_file += r->bytes;
+        r->file = c->file_count - 1;
+        if (c->file_count > HR_STORED_FILES_MAX)
+            return hr_fail(c->err, HR_USAGE,
+                           "--shard-bytes %lld makes more than %d files; give a larger size",
+                           (long long)most, HR_STORED_FILES_MAX);
+    }
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (int32_t i = 0; i < count; i++) {
+            row *r = &c->rows[i];
+            if (r->dtype->bits != widths[w]) continue;
+            r->begin = c->file_bytes[r->file];
+            c->file_bytes[r->file] += r->bytes;
+        }
+    return HR_OK;
+}
+
+/* ---- interrupts */
+
+static hr_status check_interrupts(const conversion *c)
+{
+    const volatile sig_atomic_t *interrupts = c->request->interrupts;
+    if (!interrupts || *interrupts == 0) return HR_OK;
+    return hr_fail(c->err, HR_INTERRUPTED,
+                   "interrupted; the unfinished files in %.200s were removed",
+                   c->request->destination);
+}
+
+/* ---- numbers */
+
+/* Rounds to nearest, ties to even; false if the result would be infinite. */
+static bool f16_of(float value, uint16_t *half)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t size = bits & 0x7fffffff;
+    uint32_t rounded;
+    if (size >= 0x477ff000) return false; /* 65520 rounds to 65536, above the largest f16 */
+    if (size < 0x38800000) {              /* below 2^-14: subnormal, steps of 2^-24 */
+        float steps;
+        memcpy(&steps, &size, sizeof steps);
+        const float shift = 0x1p23f, nearest = steps * 0x1p24f + shift;
+        memcpy(&rounded, &nearest, sizeof rounded);
+        rounded &= 0x7fffff;
+    } else rounded = (size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13;
+    *half = (uint16_t)(bits >> 16 & 0x8000) | (uint16_t)rounded;
+    return true;
+}
+
+/* Converts the elements of a chunk. Returns the result, or null if an element cannot be
+ * represented. */
+static const void *convert_elements(const conversion *c, const row *r, int64_t count)
+{
+    const bool to_bf16 = r->dtype->kind == HR_STORED_BF16;
+    const hr_unpack unpack = {
+        r->from->dtype->kind,     HR_ROWS,    count, 1, false, to_bf16 ? NULL : c->wide,
+        to_bf16 ? c->half : NULL, c->cpu_mask
+    };
+    if (!hr_unpack_take(&unpack, 0, count, c->piece)) return NULL;
+    if (to_bf16) return c->half;
+    if (r->dtype->kind == HR_STORED_F32) return c->wide;
+    bool held = true;
+    for (int64_t i = 0; i < count; i++) held &= f16_of(c->wide[i], &c->half[i]);
+    return held ? c->half : NULL;
+}
+
+static hr_status write_tensor(const conversion *c, hr_file_out *out, const row *r)
+{
+    const bool changes = r->dtype != r->from->dtype;
+    const int file = c->stored.files[r->from->file].file;
+    const int64_t from_bytes = changes ? r->from->dtype->bits / 8 : 1;
+    const int64_t to_bytes = changes ? r->dtype->bits / 8 : 1;
+    const int64_t most = changes ? PIECE_ELEMENTS : PIECE_BYTES;
+    const int64_t elements = r->from->bytes / from_bytes;
+    for (int64_t at = 0; at < elements; at += most) {
+        const int64_t some = hr_min(most, elements - at);
+        hr_status status = check_interrupts(c);
+        if (status != HR_OK) return status;
+        status = hr_file_read(file, c->request->source, r->from->offset + at * from_bytes, c->piece,
+                              some * from_bytes, c->err);
+        if (status != HR_OK) return status;
+        const void *written = changes ? convert_elements(c, r, some) : c->piece;
+        if (!written)
+            return hr_fail(c->err, HR_CORRUPT,
+                           "%.200s: tensor %.*s has values that are NaN, Inf or too large for %s",
+                           c->request->source, NAME_SHOWN, r->from->name, r->dtype->name);
+        status = hr_file_append(out, written, some * to_bytes, c->err);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}
+
+/* ---- files */
+
+/* Prints the length field and the text of a header. */
+static hr_status put_header(const conversion *c, int32_t file, int64_t *bytes)
+{
+    hr_writer w = { c->text + LENGTH_BYTES, c->text_bytes - LENGTH_BYTES };
+    hr_put(&w, "{\"__metadata__\":{\"format\":\"pt\"}");
+    for (int32_t i = 0; i < c->stored.tensor_count; i++) {
+        const row *r = &c->rows[i];
+        if (r->file != file) continue;
+        hr_put(&w, ",");
+        put_tensor_name(c, &w, r->from);
+        hr_put(&w, ":{\"dtype\":\"%s\",\"shape\":[", r->dtype->name);
+        for (int32_t k = 0; k < r->from->rank; k++)
+            hr_put(&w, "%s%lld", k ? "," : "", (long long)r->from->dims[k]);
+        hr_put(&w, "],\"data_offsets\":[%lld,%lld]}", (long long)r->begin,
+               (long long)(r->begin + r->bytes));
+    }
+    hr_put(&w, "}");
+    while ((w.used + LENGTH_BYTES) % ALIGN && !w.cut) hr_put(&w, " ");
+    if (w.cut || w.used > HR_STORED_HEADER_BYTES_MAX)
+        return hr_fail(c->err, HR_FAILURE, "out of memory for the header of file %d", file + 1);
+    for (int32_t i = 0; i < LENGTH_BYTES; i++) c->text[i] = (char)((uint64_t)w.used >> (8 * i));
+    *bytes = w.used + LENGTH_BYTES;
+    return HR_OK;
+}
+
+static hr_status write_file(conversion *c, int32_t file)
+{
+    char name[HR_NAME_BYTES];
+    hr_file_out out;
+    int64_t header_bytes = 0;
+    put_file_name(c, file, name);
+    hr_status status = put_header(c, file, &header_bytes);
+    if (status != HR_OK) return status;
+    status = hr_file_begin(&out, c->request->destination, name, c->err);
+    if (status != HR_OK) return status;
+    status = hr_file_reserve(&out, header_bytes + c->file_bytes[file], c->err);
+    if (status == HR_OK) status = hr_file_append(&out, c->text, header_bytes, c->err);
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (int32_t i = 0; i < c->stored.tensor_count && status == HR_OK; i++)
+            if (c->rows[i].file == file && c->rows[i].dtype->bits == widths[w])
+                status = write_tensor(c, &out, &c->rows[i]);
+    if (status == HR_OK) status = hr_file_commit(&out, c->err);
+    if (status == HR_OK) c->files_written++;
+    hr_file_abort(&out);
+    return status;
+}
+
+static hr_status write_text(const conversion *c, const char *name, const char *text, int64_t bytes)
+{
+    hr_file_out out;
+    hr_status status = hr_file_begin(&out, c->request->destination, name, c->err);
+    if (status == HR_OK) status = hr_file_append(&out, text, bytes, c->err);
+    return status == HR_OK ? hr_file_commit(&out, c->err) : status;
+}
+
+static hr_status write_index(const conversion *c)
+{
+    char name[HR_NAME_BYTES];
+    int64_t sum = 0;
+    hr_writer w = { c->text, c->text_bytes };
+    for (int32_t f = 0; f < c->file_count; f++) sum += c->file_bytes[f];
+    hr_put(&w, "{\n  \"metadata\": {\n    \"total_size\": %lld\n  },\n  \"weight_map\": {",
+           (long long)sum);
+    for (int32_t i = 0; i < c->stored.tensor_count; i++) {
+        put_file_name(c, c->rows[i].file, name);
+        hr_put(&w, "%s\n    ", i ? "," : "");
+        put_tensor_name(c, &w, c->rows[i].from);
+        hr_put(&w, ": \"%s\"", name);
+    }
+    hr_put(&w, "\n  }\n}\n");
+    if (w.cut) return hr_fail(c->err, HR_FAILURE, "out of memory for the index");
+    return write_text(c, hr_stored_index_name, c->text, w.used);
+}
+
+/* ---- conversion */
+
+/* Refuses a destination with weights: loaders could read the old files instead of the new ones. */
+static hr_status check_destination(const conversion *c)
+{
+    const char *path = c->request->destination;
+    char found[HR_NAME_BYTES] = "";
+    DIR *directory = opendir(path);
+    if (!directory) return HR_OK; /* hr_directory_make creates it or reports the error */
+    for (const struct dirent *entry; !*found && (entry = readdir(directory));)
+        if (strstr(entry->d_name, ".safetensors"))
+            snprintf(found, sizeof found, "%s", entry->d_name);
+    closedir(directory);
+    if (!*found) return HR_OK;
+    return hr_fail(c->err, HR_USAGE, "%.200s: already has %.100s; give a folder without weights",
+                   path, found);
+}
+
+static hr_status check_options(conversion *c)
+{
+    const char *dtype = c->request->dtype, *prefix = c->request->prefix;
+    char name[WORD_BYTES] = "";
+    if (!*c->request->source || !*c->request->destination)
+        return hr_fail(c->err, HR_USAGE, "the %s path is empty; give a folder",
+                       *c->request->source ? "destination" : "source");
+    for (size_t i = 0; dtype && i < sizeof name - 1 && dtype[i]; i++)
+        name[i] = (char)(dtype[i] >= 'a' && dtype[i] <= 'z' ? dtype[i] - 'a' + 'A' : dtype[i]);
+    c->dtype = dtype ? hr_stored_dtype_find(name) : NULL;
+    if (dtype && (!c->dtype || c->dtype->kind == HR_STORED_OTHER))
+        return hr_fail(c->err, HR_USAGE, "--dtype takes f32, f16 or bf16; got \"%.40s\"", dtype);
+    bool known = !prefix;
+    for (int32_t i = 0; i < PREFIXES && !known; i++) known = !strcmp(prefix, prefixes[i]);
+    if (known) return HR_OK;
+    return hr_fail(c->err, HR_USAGE,
+                   "--prefix takes none, model., transformer. or gpt_neox.; got \"%.40s\"", prefix);
+}
+
+static hr_status take_memory(conversion *c, hr_region *region)
+{
+    c->rows = hr_region_take(region, c->stored.tensor_count, sizeof *c->rows);
+    c->file_bytes = hr_region_take(region, HR_STORED_FILES_MAX + 1, sizeof *c->file_bytes);
+    c->piece = hr_region_take(region, PIECE_BYTES, 1);
+    c->wide = hr_region_take(region, PIECE_ELEMENTS, sizeof *c->wide);
+    c->half = hr_region_take(region, PIECE_ELEMENTS, sizeof *c->half);
+    c->text_bytes = (region->bytes - hr_round_up(region->used, ALIGN)) / ALIGN * ALIGN;
+    c->text = hr_region_take(region, hr_max(c->text_bytes, 0), 1);
+    if (c->rows && c->file_bytes && c->piece && c->wide && c->half && c->text) return HR_OK;
+    return hr_fail(c->err, HR_FAILURE, "%.200s: out of memory for its tensors", c->request->source);
+}
+
+static hr_status write_all(conversion *c)
+{
+    hr_status status = hr_sidecar_files_copy(&c->sidecars, c->err);
+    for (int32_t f = 0; f < c->file_count && status == HR_OK; f++) status = write_file(c, f);
+    return status == HR_OK && c->request->shard_bytes ? write_index(c) : status;
+}
+
+/* Removes only files that this conversion has written. check_destination has ensured that none
+ * existed before. */
+static void remove_written(const conversion *c)
+{
+    char path[PATH_MAX], name[HR_NAME_BYTES];
+    const char *folder = c->request->destination;
+    hr_sidecar_files_remove(&c->sidecars);
+    for (int32_t f = 0; f < c->files_written; f++) {
+        put_file_name(c, f, name);
+        if (hr_path_join(folder, name, path, sizeof path, NULL) == HR_OK) unlink(path);
+    }
+    if (c->made) rmdir(folder);
+}
+
+static hr_status convert(conversion *c, hr_region *region)
+{
+    hr_status status = take_memory(c, region);
+    if (status == HR_OK) status = check_names(c);
+    if (status == HR_OK) status = assign_offsets(c);
+    c->sidecars = (hr_sidecar_files){ .source = hr_file_is_directory(c->request->source)
+                                                    ? c->request->source
+                                                    : NULL,
+                                      .destination = c->request->destination,
+                                      .dtype = c->dtype,
+                                      .memory = c->piece };
+    if (status == HR_OK) status = hr_sidecar_files_check(&c->sidecars, c->err);
+    if (status != HR_OK) return status;
+    c->made = !hr_file_exists(c->request->destination);
+    status = hr_directory_make(c->request->destination, c->err);
+    if (status != HR_OK) return status;
+    status = write_all(c);
+    if (status != HR_OK) remove_written(c);
+    return status;
+}
+
+hr_status hr_convert_in(const hr_convert_request *request, hr_region *region,
+                        hr_convert_report *report, hr_error *err)
+{
+    conversion c = { .request = request, .err = err, .cpu_mask = hr_cpu_detect() };
+    hr_status status = check_options(&c);
+    if (status == HR_OK) status = check_destination(&c);
+    if (status == HR_OK) status = hr_stored_open(&c.stored, request->source, region, err);
+    if (status != HR_OK) return status;
+    status = convert(&c, region);
+    if (status == HR_OK) {
+        *report = (hr_convert_report){ .tensors = c.stored.tensor_count, .files = c.file_count };
+        for (int32_t i = 0; i < c.stored.tensor_count; i++) {
+            report->changed += c.rows[i].dtype != c.rows[i].from->dtype;
+            report->bytes += c.rows[i].bytes;
+        }
+    }
+    hr_stored_close(&c.stored);
+    return status;
+}

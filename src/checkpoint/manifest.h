@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint/manifest.h - the last file of a checkpoint: the state of the run, and the sizes and
+ * hashes of the other files.
+ *
+ * The manifest is one JSON object on one line. Its last member is the hash of all bytes before it,
+ * so a flipped bit in the manifest is detected like one in the other files. docs/checkpoints.md
+ * lists the members. */
+#ifndef HR_CHECKPOINT_MANIFEST_H
+#define HR_CHECKPOINT_MANIFEST_H
+
+#include <stdbool.h>
+
+#include "checkpoint/hash.h"
+#include "headroom/status.h"
+
+enum {
+    /* version 1 has the same members, but its runs used another random generator */
+    HR_MANIFEST_VERSION = 2,
+    HR_MANIFEST_FILES_MAX = 8,
+    HR_MANIFEST_NAME_BYTES = 40,
+    HR_MANIFEST_BYTES = 16 << 10,
+    HR_STATE_LEVELS = 160 /* numbers of the guard's statistics */
+};
+
+/* The state of a run between two updates, except its tensors. Random numbers and the data order are
+ * functions of seed and step, so they need no state here. */
+typedef struct {
+    int64_t step, steps; /* steps done; steps of the whole run */
+    int64_t tokens;      /* training tokens so far, without padding */
+    /* the batch of a step is step + batch_shift; skipped batches increase it */
+    int64_t batch_shift;
+    /* step of the last scheduled evaluation, sample and checkpoint */
+    int64_t evaluated, sampled, kept;
+    int64_t ended;             /* 1: early stopping ended the run */
+    int64_t best_step, waited; /* step of the best validation loss; evaluations since then */
+    int64_t bad_steps;         /* steps that were skipped or rewound */
+    int64_t log_bytes;         /* bytes of complete lines in the log */
+    int64_t metrics_bytes;     /* and in the file of --metrics */
+    double first_loss, last_loss;
+    double valid_loss, best_loss;   /* NaN: no evaluation yet */
+    double seconds;                 /* training time so far */
+    double levels[HR_STATE_LEVELS]; /* statistics of the guard */
+    int64_t level_count;
+} hr_run_state;
+
+typedef struct {
+    char name[HR_MANIFEST_NAME_BYTES];
+    int64_t bytes;
+    char hash[HR_HASH_BYTES];
+} hr_manifest_file;
+
+typedef struct {
+    hr_run_state state;
+    char kernels[16]; /* kernel variant that computed the last step */
+    char train_text[HR_HASH_BYTES], valid_text[HR_HASH_BYTES]; /* hashes of the texts */
+    hr_manifest_file files[HR_MANIFEST_FILES_MAX];
+    int32_t file_count;
+} hr_manifest;
+
+extern const char hr_manifest_name[]; /* "manifest.json" */
+
+/* Adds a file. `hash` must cover all of its bytes. */
+void hr_manifest_add(hr_manifest *manifest, const char *name, int64_t bytes, const hr_hash *hash);
+
+/* The file with this name, or null. */
+const hr_manifest_file *hr_manifest_find(const hr_manifest *manifest, const char *name);
+
+/* Prints the manifest into text [HR_MANIFEST_BYTES]. Returns its bytes. */
+int64_t hr_manifest_print(const hr_manifest *manifest, char text[HR_MANIFEST_BYTES]);
+
+/* Parses the manifest in text [bytes], which is modified.
+ *   path  for error messages
+ * Errors   USAGE    the manifest has another version
+ *          CORRUPT  it is damaged or incomplete. */
+HR_MUST_CHECK hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text,
+                                         int64_t bytes, hr_error *err);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint/unpack.h - conversion of a parameter's rows from a file's layout and dtype to those of
+ * the master weight and the weight in memory. */
+#ifndef HR_CHECKPOINT_UNPACK_H
+#define HR_CHECKPOINT_UNPACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "checkpoint/safetensors.h"
+
+/* One parameter. The file has `rows` rows of `width` elements: [K, N], or [N, K] if transposed. */
+typedef struct {
+    hr_stored_kind kind; /* not OTHER */
+    hr_layout layout;    /* of master and weight */
+    int64_t K, N;
+    bool transposed;
+    float *master;     /* may be null */
+    uint16_t *weight;  /* bf16; may be null */
+    uint32_t cpu_mask; /* base/cpu.h: allowed instruction sets */
+} hr_unpack;
+
+static inline int64_t hr_unpack_rows(const hr_unpack *unpack)
+{
+    return unpack->transposed ? unpack->N : unpack->K;
+}
+
+static inline int64_t hr_unpack_width(const hr_unpack *unpack)
+{
+    return unpack->transposed ? unpack->K : unpack->N;
+}
+
+/* Whether the rows have the same layout and dtype in memory as in the file. Then they can be read
+ * directly to their destination, row 0 to master. */
+bool hr_unpack_is_flat(const hr_unpack *unpack);
+
+/* Writes rows [first, first + count) of the file, and the zero padding of the layout beside them.
+ * Fast for whole panels, where first and count are multiples of HR_PANEL_WIDTH; for a matrix that
+ * is not transposed, also for an even number of rows.
+ *
+ *   source  [count, width] in the file's dtype; for a flat parameter it may be the destination
+ *
+ * Returns  whether all elements are finite in master and in weight: the largest F32 values overflow
+ *          bf16. Non-finite elements are written too
+ * Numerics F32 to bf16 rounds to nearest, ties to even; everything else is exact, including
+ * subnormals
+ * Threads  any, for disjoint rows. */
+bool hr_unpack_take(const hr_unpack *unpack, int64_t first, int64_t count, const void *source);
+
+#endif

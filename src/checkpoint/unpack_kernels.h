@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint/unpack_kernels.h - the AVX2 variant of hr_unpack_take. */
+#ifndef HR_CHECKPOINT_UNPACK_KERNELS_H
+#define HR_CHECKPOINT_UNPACK_KERNELS_H
+
+#include "checkpoint/unpack.h"
+
+/* The largest bit pattern, without the sign, of an fp32 element that is finite in all outputs. With
+ * a bf16 output, values at least half a step above the largest bf16 number round to infinity (ties
+ * to even). */
+static inline uint32_t hr_unpack_most(const hr_unpack *unpack)
+{
+    return unpack->weight ? 0x7f7f7fff : 0x7f7fffff;
+}
+
+/* Whether hr_unpack_take_avx2 supports these rows. */
+bool hr_unpack_can_avx2(const hr_unpack *unpack, int64_t first, int64_t count);
+
+/* As hr_unpack_take, if hr_unpack_can_avx2. */
+bool hr_unpack_take_avx2(const hr_unpack *unpack, int64_t first, int64_t count, const void *source);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint/weights.c - header, tensors and config. Text is printed into the caller's buffer,
+ * because all of this runs after the seal. */
+#include "checkpoint/weights.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bf16.h"
+#include "base/checked.h"
+#include "base/writer.h"
+#include "hf/hf_config.h"
+
+enum { ENTRY_BYTES = 256, CONFIG_BYTES = 4096, LENGTH_BYTES = 8, HEADER_ALIGN = 64 };
+
+const char hr_weights_config_name[] = "config.json";
+
+/* ---- contents of a file */
+
+const char hr_weights_name[] = "model.safetensors";
+
+int32_t hr_kept_count(const hr_program *program)
+{
+    return HR_KEPT_STATES + program->state_count;
+}
+
+const char *hr_kept_name(const hr_program *program, hr_kept kept)
+{
+    return kept == HR_KEPT_WEIGHTS ? hr_weights_name : program->states[kept - HR_KEPT_STATES].file;
+}
+
+int32_t hr_kept_tensor(const hr_program *program, int32_t index, hr_kept kept)
+{
+    const hr_param *param = &program->params[index];
+    if (kept == HR_KEPT_WEIGHTS) return param->master;
+    return hr_kept_name(program, kept) ? param->states[kept - HR_KEPT_STATES] : HR_NONE;
+}
+
+hr_kept_shape hr_kept_shape_of(const hr_program *program, int32_t index, hr_kept kept)
+{
+    const hr_param *param = &program->params[index];
+    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    const bool vector = param->dims[1] == 0;
+    const int32_t shape = kept == HR_KEPT_WEIGHTS ? HR_STATE_ELEMENTS
+                                                  : program->states[kept - HR_KEPT_STATES].shape;
+    if (shape == HR_STATE_ROWS) return (hr_kept_shape){ K, 1, true, false };
+    if (shape == HR_STATE_COLUMNS) return (hr_kept_shape){ N, 1, true, false };
+    return (hr_kept_shape){ K, N, vector, param->external_transposed && !vector };
+}
+
+bool hr_kept_any(const hr_program *program, hr_kept kept)
+{
+    for (int32_t p = 0; p < program->param_count; p++)
+        if (hr_kept_tensor(program, p, kept) != HR_NONE) return true;
+    return false;
+}
+
+int64_t hr_kept_bytes_of(const hr_program *program, int32_t param, hr_kept kept)
+{
+    const hr_kept_shape shape = hr_kept_shape_of(program, param, kept);
+    return shape.K * shape.N * (int64_t)sizeof(float);
+}
+
+int64_t hr_kept_bytes(const hr_program *program, hr_kept kept)
+{
+    int64_t sum = 0;
+    for (int32_t p = 0; p < program->param_count; p++)
+        if (hr_kept_tensor(program, p, kept) != HR_NONE) sum += hr_kept_bytes_of(program, p, kept);
+    return sum;
+}
+
+int64_t hr_weights_text_bytes(const hr_program *program)
+{
+    return hr_max(program->param_count * (int64_t)ENTRY_BYTES + ENTRY_BYTES, CONFIG_BYTES);
+}
+
+static const char header_begin[] = "{\"__metadata__\":{\"format\":\"pt\"}";
+
+/* Prints the entry of a tensor that begins at offset `begin` of the data. */
+static void put_entry(hr_writer *w, const hr_program *program, int32_t param, hr_kept kept,
+                      int64_t begin)
+{
+    const hr_kept_shape shape = hr_kept_shape_of(program, param, kept);
+    hr_put(w, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", program->params[param].external_name,
+           (long long)(shape.transposed ? shape.N : shape.K));
+    if (!shape.vector) hr_put(w, ",%lld", (long long)(shape.transposed ? shape.K : shape.N));
+    hr_put(w, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,
+           (long long)(begin + hr_kept_bytes_of(program, param, kept)));
+}
+
+int64_t hr_kept_file_bytes(const hr_program *program, hr_kept kept)
+{
+    char entry[ENTRY_BYTES];
+    /* includes the final "}" */
+    int64_t begin = 0, header = LENGTH_BYTES + (int64_t)sizeof header_begin;
+    if (!hr_kept_any(program, kept)) return 0;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
+        hr_writer w = { entry, sizeof entry };
+        put_entry(&w, program, p, kept, begin);
+        HR_ASSERT(!w.cut);
+        header += w.used;
+        begin += hr_kept_bytes_of(program, p, kept);
+    }
+    return hr_round_up(header, HEADER_ALIGN) + begin;
+}
+
+int64_t hr_weights_header(const hr_program *program, hr_kept kept, char *text, int64_t bytes)
+{
+    hr_writer w = { text + LENGTH_BYTES, bytes - LENGTH_BYTES };
+    int64_t begin = 0;
+    hr_put(&w, "%s", header_begin);
+    for (int32_t p = 0; p < program->param_count; p++) {
+        if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
+        put_entry(&w, program, p, kept, begin);
+        begin += hr_kept_bytes_of(program, p, kept);
+    }
+    hr_put(&w, "}");
+    while ((w.used + LENGTH_BYTES) % HEADER_ALIGN && !w.cut) hr_put(&w, " ");
+    HR_ASSERT(!w.cut); /* the caller's buffer has hr_weights_text_bytes */
+    for (int32_t i = 0; i < LENGTH_BYTES; i++) text[i] = (char)((uint64_t)w.used >> (8 * i));
+    return w.used + LENGTH_BYTES;
+}
+
+/* ---- writing */
+
+hr_status hr_weights_check(const char *directory, hr_error *err)
+{
+    char path[PATH_MAX];
+    hr_status status = hr_path_join(directory, hr_weights_name, path, sizeof path, err);
+    if (status == HR_OK) status = hr_file_check_place(path, err);
+    if (status == HR_OK)
+        status = hr_path_join(directory, hr_weights_config_name, path, sizeof path, err);
+    return status == HR_OK ? hr_file_check_place(path, err) : status;
+}
+
+static hr_status append(hr_weights_out *out, const void *memory, int64_t bytes, hr_error *err)
+{
+    hr_hash_add(&out->hash, memory, bytes);
+    return hr_file_append(&out->file, memory, bytes, err);
+}
+
+hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, hr_kept kept,
+                           const char *directory, char *text, int64_t bytes, hr_error *err)
+{
+    const int64_t header_bytes = hr_weights_header(program, kept, text, bytes);
+    out->program = program;
+    out->kept = kept;
+    hr_hash_begin(&out->hash);
+    hr_status status = hr_file_begin(&out->file, directory, hr_kept_name(program, kept), err);
+    if (status == HR_OK)
+        status = hr_file_reserve(&out->file, header_bytes + hr_kept_bytes(program, kept), err);
+    return status == HR_OK ? append(out, text, header_bytes, err) : status;
+}
+
+int64_t hr_weights_rows(hr_kept_shape shape)
+{
+    return shape.transposed ? shape.N : shape.K;
+}
+
+int64_t hr_weights_width(hr_kept_shape shape)
+{
+    return shape.transposed ? shape.K : shape.N;
+}
+
+/* Gathers any layout and dtype, one element at a time. */
+static void gather_any(hr_kept_shape shape, const hr_tensor *tensor, const void *values,
+                       int64_t row, float *to)
+{
+    const int64_t width = hr_weights_width(shape);
+    for (int64_t i = 0; i < width; i++) {
+        const int64_t k = shape.transposed ? i : row, n = shape.transposed ? row : i;
+        const int64_t at = hr_layout_index((hr_layout)tensor->layout, shape.K, shape.N, k, n);
+        to[i] = tensor->dtype == HR_F32 ? ((const float *)values)[at]
+                                        : hr_bf16_to_f32(((const hr_bf16 *)values)[at]);
+    }
+}
+
+/* Writes columns [n, n + columns) of lines [k, k + lines) of one panel as rows of the file. The
+ * block fits the first-level cache, so each line is fetched once. Adjacent columns of a line are
+ * `step` floats apart. */
+static void gather_block(const float *values, hr_layout layout, int64_t K, int64_t N, int64_t k,
+                         int64_t lines, int64_t n, int64_t columns, float *to, int64_t width)
+{
+    const int64_t step = layout == HR_PANEL_PAIR ? 2 : 1;
+    for (int64_t i = 0; i < lines; i++) {
+        const float *line = values + hr_layout_index(layout, K, N, k + i, n);
+        for (int64_t c = 0; c < columns; c++) to[c * width + i] = line[c * step];
+    }
+}
+
+/* For files whose rows are columns of panels. */
+static void gather_columns(hr_kept_shape shape, hr_layout layout, const float *values,
+                           int64_t first, int64_t count, float *to)
+{
+    enum { LINES = 16 };
+    const int64_t K = shape.K, N = shape.N;
+    for (int64_t n = first; n < first + count;) {
+        const int64_t end = hr_min(first + count, (n / HR_PANEL_WIDTH + 1) * HR_PANEL_WIDTH);
+        float *rows = to + (n - first) * K;
+        for (int64_t k = 0; k < K; k += LINES)
+            gather_block(values, layout, K, N, k, hr_min(LINES, K - k), n, end - n, rows + k, K);
+        n = end;
+    }
+}
+
+/* For files whose rows are lines of panels. */
+static void gather_lines(hr_kept_shape shape, hr_layout layout, const float *values, int64_t first,
+                         int64_t count, float *to)
+{
+    const int64_t K = shape.K, N = shape.N;
+    const int64_t step = layout == HR_PANEL_PAIR ? 2 : 1;
+    for (int64_t n = 0; n < N; n += HR_PANEL_WIDTH) {
+        const int64_t columns = hr_min(HR_PANEL_WIDTH, N - n);
+        for (int64_t k = first; k < first + count; k++) {
+            const float *line = values + hr_layout_index(layout, K, N, k, n);
+            float *row = to + (k - first) * N + n;
+            for (int64_t c = 0; c < columns; c++) row[c] = line[c * step];
+        }
+    }
+}
+
+void hr_weights_gather(const hr_program *program, int32_t index, hr_kept kept, const void *values,
+                       int64_t first, int64_t count, float *to)
+{
+    const hr_kept_shape shape = hr_kept_shape_of(program, index, kept);
+    const hr_tensor *tensor = &program->tensors[hr_kept_tensor(program, index, kept)];
+    const hr_layout layout = (hr_layout)tensor->layout;
+    const int64_t width = hr_weights_width(shape);
+    const bool panels = tensor->dtype == HR_F32 && layout != HR_ROWS;
+    if (panels && shape.transposed) {
+        gather_columns(shape, layout, values, first, count, to);
+    } else if (panels) {
+        gather_lines(shape, layout, values, first, count, to);
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            gather_any(shape, tensor, values, first + i, to + i * width);
+    }
+}
+
+/* An exponent of all ones carries into the sign bit. Vectorised and without branches, because
+ * training waits for the check. */
+static bool all_finite(const float *values, int64_t count)
+{
+    enum { LANES = 16 };
+    const uint32_t magnitude = 0x7fffffff, one = 0x00800000;
+    uint32_t bits[LANES], carried[LANES] = { 0 }, any = 0;
+    for (int64_t i = 0; i < count; i += LANES) {
+        const int64_t lanes = hr_min(LANES, count - i);
+        if (lanes < LANES) memset(bits, 0, sizeof bits);
+        memcpy(bits, values + i, lanes < LANES ? (size_t)lanes * sizeof *bits : sizeof bits);
+        for (int32_t l = 0; l < LANES; l++) carried[l] |= (bits[l] & magnitude) + one;
+    }
+    for (int32_t l = 0; l < LANES; l++) any |= carried[l];
+    return any <= magnitude;
+}
+
+hr_status hr_weights_append(hr_weights_out *out, int32_t param, const float *values, int64_t count,
+                            hr_error *err)
+{
+    if (all_finite(values, count)) return append(out, values, count * (int64_t)sizeof *values, err);
+    return hr_fail(err, HR_DIVERGED, "%s: %s has NaN or Inf values",
+                   hr_kept_name(out->program, out->kept),
+                   out->program->params[param].external_name);
+}
+
+hr_status hr_weights_add(hr_weights_out *out, int32_t index, const void *values, void *staging,
+                         int64_t staging_bytes, hr_error *err)
+{
+    const hr_kept_shape shape = hr_kept_shape_of(out->program, index, out->kept);
+    const int64_t rows = hr_weights_rows(shape), width = hr_weights_width(shape);
+    const int64_t held = staging_bytes / (width * (int64_t)sizeof(float));
+    HR_ASSERT(held > 0);
+    for (int64_t row = 0; row < rows; row += held) {
+        const int64_t count = hr_min(held, rows - row);
+        hr_weights_gather(out->program, index, out->kept, values, row, count, staging);
+        const hr_status status = hr_weights_append(out, index, staging, count * width, err);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}
+
+void hr_weights_abort(hr_weights_out *out)
+{
+    hr_file_abort(&out->file);
+}
+
+int64_t hr_weights_config(const hr_config *config, char *text, int64_t bytes)
+{
+    hr_writer w = { text, bytes };
+    hr_hf_config_write(config, &w);
+    HR_ASSERT(!w.cut);
+    return w.used;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint/weights_in.c - matches names and shapes at opening, then reads the data in chunks. */
+#define _GNU_SOURCE
+#include "checkpoint/weights_in.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "checkpoint/unpack.h"
+
+enum { NAME_BYTES = 128, PATH_SHOWN = 160, NAME_SHOWN = 120 };
+
+/* Prefixes that a model with a head puts before the names of its base model; files of a base model
+ * alone have none. */
+static const char *const prefixes[] = { "", "model.", "transformer.", "gpt_neox." };
+
+enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
+
+/* Buffers that are not weights. */
+static const char *const buffers[] = {
+    ".attention.bias",       ".attention.masked_bias", ".attn.bias",
+    ".attn.masked_bias",     ".rotary_emb.inv_freq",   ".rotary_emb.cos_cached",
+    ".rotary_emb.sin_cached"
+};
+
+/* Names of a head, or of its copy if the head is tied to the embedding table. */
+static const char *const heads[] = { "lm_head.weight", "embed_out.weight" };
+
+int64_t hr_weights_in_bytes(const hr_program *program)
+{
+    return program->param_count * (int64_t)sizeof(hr_weights_source) +
+           HR_STORED_FILES_MAX * (int64_t)sizeof(int) + 2 * 64;
+}
+
+int64_t hr_weights_in_kept_bytes(const hr_program *program)
+{
+    return program->param_count * (int64_t)sizeof(hr_weights_source) + (int64_t)sizeof(int) +
+           2 * 64;
+}
+
+int64_t hr_weights_in_scratch_bytes(const char *path)
+{
+    /* One flag byte for each tensor. */
+    const int64_t bytes = hr_stored_bytes(path);
+    return bytes + bytes / (int64_t)sizeof(hr_stored_tensor) + 64;
+}
+
+hr_status hr_weights_in_check(const char *path, hr_error *err)
+{
+    const hr_status status = hr_directory_find(path, err);
+    return status == HR_OK ? hr_stored_check(path, err) : status;
+}
+
+static const char *shown(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > PATH_SHOWN ? path + length - PATH_SHOWN : path;
+}
+
+/* ---- names */
+
+static const char *without_prefix(const char *name)
+{
+    for (int32_t i = 1; i < PREFIXES; i++) {
+        const size_t bytes = strlen(prefixes[i]);
+        if (!strncmp(name, prefixes[i], bytes)) return name + bytes;
+    }
+    return name;
+}
+
+/* Finds the one tensor with a parameter's name, with any prefix. */
+static hr_status find(const hr_stored *stored, const char *path, const char *wanted,
+                      const hr_stored_tensor **found, hr_error *err)
+{
+    const char *bare = without_prefix(wanted);
+    *found = NULL;
+    for (int32_t i = 0; i < PREFIXES; i++) {
+        char name[NAME_BYTES];
+        snprintf(name, sizeof name, "%s%s", prefixes[i], bare);
+        const hr_stored_tensor *tensor = hr_stored_find(stored, name);
+        if (!tensor) continue;
+        if (*found)
+            return hr_fail(err, HR_CORRUPT, "%s: has both %s and %s: remove one of them",
+                           shown(path), (*found)->name, tensor->name);
+        *found = tensor;
+    }
+    if (*found) return HR_OK;
+    return hr_fail(err, HR_CORRUPT, "%s: has no tensor %s, with or without a prefix", shown(path),
+                   wanted);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    const size_t bytes = strlen(name), end_bytes = strlen(end);
+    return bytes >= end_bytes && !strcmp(name + bytes - end_bytes, end);
+}
+
+static bool is_buffer(const char *name)
+{
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (ends_with(name, buffers[i])) return true;
+    return false;
+}
+
+static bool is_head(const char *name)
+{
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (!strcmp(name, heads[i])) return true;
+    return false;
+}
+
+/* ---- shapes */
+
+static hr_status check_shape(const char *path, const hr_param *param,
+                             const hr_stored_tensor *tensor, hr_error *err)
+{
+    const bool vector = param->dims[1] == 0;
+    const int32_t first = param->external_transposed && !vector ? 1 : 0;
+    hr_stored_tensor expected = { .rank = vector ? 1 : 2,
+                                  .dims = { param->dims[first], param->dims[1 - first] } };
+    char is[64], needed[64];
+    const bool same = tensor->rank == expected.rank && tensor->dims[0] == expected.dims[0] &&
+                      (vector || tensor->dims[1] == expected.dims[1]);
+    if (!same)
+        return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s, config.json implies %s",
+                       shown(path), NAME_SHOWN, tensor->name,
+                       hr_stored_shape(tensor, is, sizeof is),
+                       hr_stored_shape(&expected, needed, sizeof needed));
+    if (tensor->dtype->kind != HR_STORED_OTHER) return HR_OK;
+    return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s; weights are F32, F16 or BF16",
+                   shown(path), NAME_SHOWN, tensor->name, tensor->dtype->name);
+}
+
+/* Compares two tensors in chunks on the stack. */
+static hr_status compare_bytes(const hr_stored *stored, const hr_stored_tensor *head,
+                               const hr_stored_tensor *table, bool *same, hr_error *err)
+{
+    char a[8192], b[8192];
+    *same = true;
+    for (int64_t at = 0; at < head->bytes && *same; at += (int64_t)sizeof a) {
+        const int64_t part = hr_min((int64_t)sizeof a, head->bytes - at);
+        hr_status status = hr_file_read(stored->files[head->file].file, stored->path,
+                                        head->offset + at, a, part, err);
+        if (status == HR_OK)
+            status = hr_file_read(stored->files[table->file].file, stored->path, table->offset + at,
+                                  b, part, err);
+        if (status != HR_OK) return status;
+        *same = !memcmp(a, b, (size_t)part);
+    }
+    return HR_OK;
+}
+
+/* A stored copy of a tied head must equal the embedding table byte for byte. */
+static hr_status check_copy(const hr_weights_in *in, const hr_stored *stored,
+                            const hr_stored_tensor *head, hr_error *err)
+{
+    const hr_param *param = &in->program->params[0]; /* the embedding table, in every family */
+    const hr_stored_tensor *table;
+    bool same = false;
+    hr_status status = find(stored, in->path, param->external_name, &table, err);
+    if (status == HR_OK) status = check_shape(in->path, param, head, err);
+    if (status != HR_OK) return status;
+    if (head->dtype != table->dtype)
+        return hr_fail(
+            err, HR_CORRUPT, "%s: tensor %s is %s, but %s, the output head by config.json, is %s",
+            shown(in->path), head->name, head->dtype->name, table->name, table->dtype->name);
+    status = compare_bytes(stored, head, table, &same, err);
+    if (status != HR_OK || same) return status;
+    return hr_fail(err, HR_CORRUPT,
+                   "%s: config.json ties the embeddings, but tensors %s and %s differ; set "
+                   "\"tie_word_embeddings\": false to load both",
+                   shown(in->path), head->name, table->name);
+}
+
+/* Checks a tensor that is not a parameter: it must be a buffer, or a copy of a tied embedding
+ * table. A tied table is marked by external_transposed, because the head's product reads it as a
+ * matrix. */
+static hr_status check_other(const hr_weights_in *in, const hr_stored *stored,
+                             const hr_stored_tensor *tensor, hr_error *err)
+{
+    const bool ties = in->program->param_count && in->program->params[0].external_transposed;
+    if (is_buffer(tensor->name)) return HR_OK;
+    if (ties && is_head(tensor->name)) return check_copy(in, stored, tensor, err);
+    return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s does not belong to this model",
+                   shown(in->path), NAME_SHOWN, tensor->name);
+}
+
+static hr_status find_all(hr_weights_in *in, const hr_stored *stored, uint8_t *used, hr_error *err)
+{
+    hr_status status = HR_OK;
+    for (int32_t p = 0; p < in->program->param_count; p++) {
+        const hr_param *param = &in->program->params[p];
+        const hr_stored_tensor *tensor;
+        status = find(stored, in->path, param->external_name, &tensor, err);
+        if (status == HR_OK) status = check_shape(in->path, param, tensor, err);
+        if (status != HR_OK) return status;
+        used[tensor - stored->tensors] = 1;
+        in->sources[p] = (hr_weights_source){ tensor->offset, tensor->file, tensor->dtype->kind };
+    }
+    for (int32_t t = 0; t < stored->tensor_count && status == HR_OK; t++)
+        if (!used[t]) status = check_other(in, stored, &stored->tensors[t], err);
+    return status;
+}
+
+hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const char *path,
+                             uint32_t cpu_mask, hr_region *kept, hr_region *scratch, hr_error *err)
+{
+    hr_stored stored;
+    *in = (hr_weights_in){ .program = program, .path = path, .cpu_mask = cpu_mask };
+    hr_status status = hr_stored_open(&stored, path, scratch, err);
+    if (status != HR_OK) return status;
+    uint8_t *used = hr_region_take(scratch, stored.tensor_count, 1);
+    in->sources = hr_region_take(kept, program->param_count, sizeof *in->sources);
+    in->files = hr_region_take(kept, HR_STORED_FILES_MAX, sizeof *in->files);
+    if (!used || !in->sources || !in->files)
+        status = hr_fail(err, HR_FAILURE, "%s: out of memory for the table of weights",
+                         shown(path));
+    else status = find_all(in, &stored, used, err);
+    for (int32_t f = 0; status == HR_OK && f < stored.file_count; f++) {
+        in->files[in->file_count++] = stored.files[f].file; /* the table now owns the descriptor */
+        stored.files[f].file = -1;
+        posix_fadvise(in->files[f], 0, 0, POSIX_FADV_SEQUENTIAL);
+    }
+    hr_stored_close(&stored);
+    return status;
+}
+
+/* Compares in chunks on the stack: the header may be large, and the expected text is already in
+ * memory. */
+static hr_status compare_header(int file, const char *path, const char *header, int64_t bytes,
+                                hr_error *err)
+{
+    char piece[4096];
+    for (int64_t at = 0; at < bytes; at += (int64_t)sizeof piece) {
+        const int64_t part = hr_min((int64_t)sizeof piece, bytes - at);
+        const hr_status status = hr_file_read(file, path, at, piece, part, err);
+        if (status != HR_OK) return status;
+        if (memcmp(piece, header + at, (size_t)part))
+            return hr_fail(err, HR_CORRUPT, "%s: belongs to another model or program version",
+                           shown(path));
+    }
+    return HR_OK;
+}
+
+hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, hr_kept kept,
+                                  const char *directory, uint32_t cpu_mask, char *text,
+                                  int64_t bytes, hr_error *err)
+{
+    char path[PATH_MAX];
+    int64_t file_bytes, offset = hr_weights_header(program, kept, text, bytes);
+    const int64_t all_bytes = offset + hr_kept_bytes(program, kept);
+    in->program = program;
+    in->kept = kept;
+    in->path = hr_kept_name(program, kept);
+    in->file_count = 0;
+    in->cpu_mask = cpu_mask;
+    hr_status status = hr_path_join(directory, in->path, path, sizeof path, err);
+    if (status == HR_OK) status = hr_file_open(path, in->files, &file_bytes, err);
+    if (status != HR_OK) return status;
+    in->file_count = 1;
+    if (file_bytes != all_bytes)
+        return hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", shown(path),
+                       (long long)file_bytes, (long long)all_bytes);
+    for (int32_t p = 0; p < program->param_count; p++) {
+        in->sources[p] = (hr_weights_source){ offset, 0, HR_STORED_F32 };
+        if (hr_kept_tensor(program, p, kept) != HR_NONE)
+            offset += hr_kept_bytes_of(program, p, kept);
+    }
+    return compare_header(in->files[0], path, text, offset - hr_kept_bytes(program, kept), err);
+}
+
+void hr_weights_in_close(hr_weights_in *in)
+{
+    for (int32_t f = 0; f < in->file_count; f++) hr_file_close(&in->files[f]);
+    *in = (hr_weights_in){ 0 };
+}
+
+/* ---- bytes */
+
+static hr_unpack unpack_of(const hr_weights_in *in, int32_t index)
+{
+    const hr_kept_shape shape = hr_kept_shape_of(in->program, index, in->kept);
+    const int32_t to = hr_kept_tensor(in->program, index, in->kept);
+    const hr_tensor *tensor = &in->program->tensors[to];
+    return (hr_unpack){ .kind = in->sources[index].kind,
+                        .layout = (hr_layout)tensor->layout,
+                        .K = shape.K,
+                        .N = shape.N,
+                        .transposed = shape.transposed,
+                        .cpu_mask = in->cpu_mask };
+}
+
+static int64_t element_bytes(const hr_unpack *unpack)
+{
+    return unpack->kind == HR_STORED_F32 ? 4 : 2;
+}
+
+/* Whole panels if they fit, otherwise an even number of rows, as the pair layout needs. */
+static int64_t rows_of_piece(const hr_unpack *unpack, int64_t staging_bytes)
+{
+    const int64_t row_bytes = hr_unpack_width(unpack) * element_bytes(unpack);
+    const int64_t rows = hr_min(staging_bytes / row_bytes, hr_unpack_rows(unpack));
+    HR_ASSERT(rows > 0);
+    if (rows == 1 || rows == hr_unpack_rows(unpack)) return rows;
+    return rows < HR_PANEL_WIDTH ? rows / 2 * 2 : rows / HR_PANEL_WIDTH * HR_PANEL_WIDTH;
+}
+
+int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t staging_bytes)
+{
+    const hr_unpack unpack = unpack_of(in, param);
+    const int64_t rows = rows_of_piece(&unpack, staging_bytes);
+    return (hr_unpack_rows(&unpack) + rows - 1) / rows;
+}
+
+hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t piece, float *master,
+                             void *weight, void *staging, int64_t staging_bytes, hr_error *err)
+{
+    const hr_weights_source *source = &in->sources[param];
+    hr_unpack unpack = unpack_of(in, param);
+    unpack.master = master;
+    unpack.weight = weight;
+    const int64_t rows = rows_of_piece(&unpack, staging_bytes), first = piece * rows;
+    const int64_t count = hr_min(rows, hr_unpack_rows(&unpack) - first);
+    const int64_t row_bytes = hr_unpack_width(&unpack) * element_bytes(&unpack);
+    void *place = hr_unpack_is_flat(&unpack) ? master + first * unpack.N : staging;
+    const hr_status status = hr_file_read(in->files[source->file], in->path,
+                                          source->offset + first * row_bytes, place,
+                                          count * row_bytes, err);
+    if (status != HR_OK) return status;
+    if (hr_unpack_take(&unpack, first, count, place)) return HR_OK;
+    return hr_fail(err, HR_CORRUPT, "%s: tensor %s has NaN or Inf values", shown(in->path),
+                   in->program->params[param].external_name);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint/weights_in.h - loads the parameters of a program from the safetensors files of a
+ * folder.
+ *
+ * Before the seal, it finds every parameter by its external name, with or without an architecture's
+ * prefix, and checks its shape and dtype. After the seal, threads read chunks of rows through
+ * staging buffers into the arena, so there is never a second copy of the model. */
+#ifndef HR_CHECKPOINT_WEIGHTS_IN_H
+#define HR_CHECKPOINT_WEIGHTS_IN_H
+
+#include "checkpoint/safetensors.h"
+#include "checkpoint/weights.h"
+#include "graph/program.h"
+
+/* Location of a parameter in the files. */
+typedef struct {
+    int64_t offset;
+    int32_t file; /* index into `files` */
+    hr_stored_kind kind;
+} hr_weights_source;
+
+typedef struct {
+    const hr_program *program;
+    hr_kept kept;               /* what is read; HR_KEPT_WEIGHTS from a folder */
+    const char *path;           /* the folder; owned by the caller */
+    hr_weights_source *sources; /* [param_count] */
+    int *files;                 /* [file_count] descriptors */
+    int32_t file_count;
+    uint32_t cpu_mask; /* base/cpu.h: allowed instruction sets */
+} hr_weights_in;
+
+/* Bytes of a region that stay in use for the run. Pure. */
+int64_t hr_weights_in_bytes(const hr_program *program);
+
+int64_t hr_weights_in_kept_bytes(const hr_program *program); /* for hr_weights_in_open_kept */
+
+/* Checks that `path` exists and has the first file that hr_weights_in_open reads. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_weights_in_check(const char *path, hr_error *err);
+
+/* Finds every parameter. Every tensor of the folder must belong to the program, except buffers such
+ * as masks and RoPE frequencies, and a copy of a tied embedding table, which must be byte-identical
+ * to the table.
+ *
+ *   kept     needs hr_weights_in_bytes
+ *   scratch  needs hr_stored_bytes(path) and one byte per tensor during the call
+ *
+ * Errors   as hr_stored_open; CORRUPT  a parameter is missing, occurs twice, or has another shape
+ *          or a dtype other than F32, F16 and BF16; a tensor does not belong to the model; the head
+ *          differs from the table that it is tied to. */
+HR_MUST_CHECK hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program,
+                                           const char *path, uint32_t cpu_mask, hr_region *kept,
+                                           hr_region *scratch, hr_error *err);
+
+/* Opens a file of a checkpoint. Its header must equal the program's own header byte for byte.
+ * Allocates nothing, so it may be called after the seal.
+ *
+ *   in    sources [param_count] and files [1] belong to the caller, also after the close
+ *   text  [bytes >= hr_weights_text_bytes(program)] scratch
+ *
+ * Errors   CORRUPT  the header or the size differs. USAGE, FAILURE. */
+HR_MUST_CHECK hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program,
+                                                hr_kept kept, const char *directory,
+                                                uint32_t cpu_mask, char *text, int64_t bytes,
+                                                hr_error *err);
+
+/* Bytes of scratch that hr_weights_in_open needs for the current files. */
+int64_t hr_weights_in_scratch_bytes(const char *path);
+
+/* Chunks that a parameter is read in with a staging buffer of this size, which holds at least one
+ * row. */
+int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t staging_bytes);
+
+/* Reads one chunk.
+ *
+ *   master, weight  in the layout of their tensors; weight is null if it is the master; master is
+ *                   null if there is only a weight
+ *   staging         [staging_bytes], as in hr_weights_in_pieces
+ *
+ * Errors   CORRUPT  an element is not finite; the message names the tensor. FAILURE.
+ * Threads  any, for different chunks. */
+HR_MUST_CHECK hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t piece,
+                                           float *master, void *weight, void *staging,
+                                           int64_t staging_bytes, hr_error *err);
+
+/* Closes the files. Accepts a closed or zeroed object. */
+void hr_weights_in_close(hr_weights_in *in);
+
+#endif

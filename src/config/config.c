@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config/config.c - converts one key at a time between text and hr_config, using its table row. */
+#include "headroom/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/number.h"
+#include "config/config_keys.h"
+#include "ops/attention/attention.h"
+
+_Static_assert(HR_CONFIG_ROWS_MAX <= 64 * HR_CONFIG_GIVEN_WORDS, "a bit for every key");
+
+/* Every member of hr_config that a key can name has one of these types. */
+typedef union {
+    int64_t integer; /* HR_KEY_INTEGER, HR_KEY_BYTES */
+    double real;
+    bool truth;
+    int32_t choice;
+    char text[HR_PATH_BYTES];
+} member;
+
+/* Index of a word among words separated by one space; -1: not among them. */
+static int32_t choice_index(const char *choices, const char *word)
+{
+    const size_t bytes = strlen(word);
+    int32_t index = 0;
+    for (const char *at = choices; at; index++) {
+        const char *space = strchr(at, ' ');
+        const size_t length = space ? (size_t)(space - at) : strlen(at);
+        if (length == bytes && !memcmp(at, word, bytes)) return index;
+        at = space ? space + 1 : NULL;
+    }
+    return -1;
+}
+
+static void choice_word(const char *choices, int32_t index, char *text, int64_t bytes)
+{
+    const char *at = choices;
+    for (; index > 0; index--) at = strchr(at, ' ') + 1;
+    snprintf(text, (size_t)bytes, "%.*s", (int)strcspn(at, " "), at);
+}
+
+static bool in_range(const hr_key *key, double value)
+{
+    return value >= key->low && (key->below_high ? value < key->high : value <= key->high);
+}
+
+static bool parse_number(const hr_key *key, const char *text, member *value)
+{
+    if (key->zero_word && !strcmp(text, key->zero_word)) return true;
+    if (key->type == HR_KEY_REAL)
+        return hr_real_parse(text, &value->real) && in_range(key, value->real);
+    const bool read = key->type == HR_KEY_BYTES
+                          ? hr_bytes_parse(text, &value->integer, NULL) == HR_OK
+                          : hr_integer_parse(text, &value->integer);
+    return read && in_range(key, (double)value->integer);
+}
+
+/* The first control character or null: paths are printed in recipes and reports, one per line. */
+static const char *control_character(const char *text)
+{
+    while (*text && (unsigned char)*text >= ' ') text++;
+    return *text ? text : NULL;
+}
+
+static bool parse_text(const hr_config_row *row, const char *text, member *value)
+{
+    const size_t length = strlen(text);
+    if (row->key.choices && choice_index(row->key.choices, text) < 0) return false;
+    if (length >= (size_t)row->bytes) return false;
+    memcpy(value->text, text, length);
+    return true;
+}
+
+static bool parse_member(const hr_config_row *row, const char *text, member *value)
+{
+    switch (row->key.type) {
+    case HR_KEY_BOOL:
+        value->truth = !strcmp(text, "true");
+        return value->truth || !strcmp(text, "false");
+    case HR_KEY_CHOICE:
+        value->choice = choice_index(row->key.choices, text);
+        return value->choice >= 0;
+    case HR_KEY_TEXT: return parse_text(row, text, value);
+    default: return parse_number(&row->key, text, value);
+    }
+}
+
+static hr_status fail_value(const hr_config_row *row, const char *key, const char *value,
+                            hr_error *err)
+{
+    char takes[HR_TAKES_BYTES], quoted[48];
+    hr_key_takes(&row->key, takes);
+    hr_config_quote(value, quoted);
+    if (row->key.type == HR_KEY_TEXT && !row->key.choices)
+        return hr_fail(err, HR_USAGE,
+                       "%s takes a string of at most %d bytes without control characters; got %s",
+                       key, row->bytes - 1, quoted);
+    if (row->key.type == HR_KEY_BYTES)
+        return hr_fail(err, HR_USAGE, "%s takes a %s; got %s", key, takes, quoted);
+    const bool word = row->key.choices || row->key.type == HR_KEY_BOOL;
+    return hr_fail(err, HR_USAGE, "%s takes %s%s; got %s", key,
+                   word                              ? ""
+                   : row->key.type == HR_KEY_INTEGER ? "an "
+                                                     : "a ",
+                   takes, quoted);
+}
+
+hr_status hr_config_set(hr_config *config, const char *key, const char *value, hr_error *err)
+{
+    const int32_t index = hr_config_row_find(key);
+    if (index < 0) return hr_config_fail_unknown(key, err);
+    const hr_config_row *row = &hr_config_rows()[index];
+    member parsed = { .text = { 0 } };
+    const char *control = row->key.type == HR_KEY_TEXT ? control_character(value) : NULL;
+    if (control) {
+        char quoted[48];
+        return hr_fail(err, HR_USAGE,
+                       "%s takes no control characters, and byte %lld of %s is one%s", key,
+                       (long long)(control - value), hr_config_quote(value, quoted),
+                       *control == '\n' ? ", the end of a line" : "");
+    }
+    if (!parse_member(row, value, &parsed)) {
+        return fail_value(row, key, value, err);
+    }
+    memcpy((char *)config + row->offset, &parsed, (size_t)row->bytes);
+    config->given[index / 64] |= UINT64_C(1) << index % 64;
+    config->from_recipe[index / 64] &= ~(UINT64_C(1) << index % 64);
+    const int32_t old = hr_config_renamed_find(key);
+    if (old >= 0) config->old_names |= UINT64_C(1) << old;
+    return HR_OK;
+}
+
+hr_status hr_config_set_word(hr_config *config, const char *word, hr_error *err)
+{
+    char key[128];
+    const char *equals = strchr(word, '=');
+    if (!equals)
+        return hr_fail(err, HR_USAGE, "\"%.60s\" is not key=value; a command takes one recipe",
+                       word);
+    snprintf(key, sizeof key, "%.*s", (int)(equals - word), word);
+    return hr_config_set(config, key, equals + 1, err);
+}
+
+hr_status hr_config_get(const hr_config *config, const char *key, char *text, int64_t bytes,
+                        hr_error *err)
+{
+    const int32_t index = hr_config_row_find(key);
+    if (index < 0) return hr_config_fail_unknown(key, err);
+    const hr_config_row *row = &hr_config_rows()[index];
+    member value = { .text = { 0 } };
+    memcpy(&value, (const char *)config + row->offset, (size_t)row->bytes);
+    char written[HR_PATH_BYTES];
+    const char *zero = row->key.zero_word;
+    switch (row->key.type) {
+    case HR_KEY_INTEGER:
+    case HR_KEY_BYTES:
+        if (zero && value.integer == 0) snprintf(written, sizeof written, "%s", zero);
+        else snprintf(written, sizeof written, "%lld", (long long)value.integer);
+        break;
+    case HR_KEY_REAL:
+        if (zero && value.real == 0) snprintf(written, sizeof written, "%s", zero);
+        else hr_real_print(value.real, written);
+        break;
+    case HR_KEY_BOOL: snprintf(written, sizeof written, value.truth ? "true" : "false"); break;
+    case HR_KEY_CHOICE:
+        choice_word(row->key.choices, value.choice, written, (int64_t)sizeof written);
+        break;
+    case HR_KEY_TEXT: memcpy(written, value.text, sizeof written); break;
+    }
+    const int64_t needed = (int64_t)strlen(written) + 1;
+    if (needed > bytes)
+        return hr_fail(err, HR_USAGE, "%s: its value needs %lld bytes, there are %lld", key,
+                       (long long)needed, (long long)bytes);
+    memcpy(text, written, (size_t)needed);
+    return HR_OK;
+}
+
+int64_t hr_config_head_dim(const hr_config *config)
+{
+    const int64_t given = config->model.head_dim;
+    return given ? given : config->model.d_model / config->model.n_heads;
+}
+
+int64_t hr_config_attention_stride(const hr_config *config)
+{
+    const int64_t given = config->model.attention.stride;
+    if (given) return given;
+    return config->model.attention.pattern == HR_PATTERN_MIXED ? 4 : 2;
+}
+
+int64_t hr_config_kv_heads(const hr_config *config)
+{
+    return config->model.n_kv_heads ? config->model.n_kv_heads : config->model.n_heads;
+}
+
+static bool is_rows(const char *path)
+{
+    static const char suffix[] = ".safetensors";
+    const size_t bytes = strlen(path), suffix_bytes = sizeof suffix - 1;
+    return bytes >= suffix_bytes && !strcmp(path + bytes - suffix_bytes, suffix);
+}
+
+hr_config_data hr_config_data_of(const hr_config *config)
+{
+    const char *train = config->data.train, *valid = config->data.valid;
+    hr_config_data data = { "", "", "", "" };
+    if (config->data.fixed_batch[0]) data.train_rows = config->data.fixed_batch;
+    else *(is_rows(train) ? &data.train_rows : &data.train_text) = train;
+    *(is_rows(valid) ? &data.valid_rows : &data.valid_text) = valid;
+    return data;
+}
+
+bool hr_config_document_end(const hr_config *config, int64_t *id)
+{
+    const char *text = config->data.document_end;
+    int64_t value = HR_DOCUMENT_END_AUTO;
+    if (!strcmp(text, "none")) value = HR_DOCUMENT_END_NONE;
+    else if (strcmp(text, "auto") != 0 && (!hr_integer_parse(text, &value) || value < 0))
+        return false;
+    *id = value;
+    return true;
+}
+
+hr_tokenizer_kind hr_config_tokenizer(const hr_config *config)
+{
+    if (!strcmp(config->data.tokenizer, "bytes")) return HR_TOKENIZER_BYTES;
+    return strcmp(config->data.tokenizer, "words") ? HR_TOKENIZER_FILE : HR_TOKENIZER_WORDS;
+}
+
+int64_t hr_config_positions(const hr_config *config)
+{
+    return hr_max(config->model.positions, config->train.seq_len);
+}
+
+int64_t hr_config_embedding_rank(const hr_config *config)
+{
+    const int64_t given = config->model.embedding_rank;
+    return given ? given : hr_max(config->model.d_model / 4, 1);
+}
+
+int64_t hr_config_expansion(const hr_config *config)
+{
+    const int64_t given = config->model.expansion;
+    return given ? given : 4 * config->model.d_model;
+}
+
+void hr_config_default(hr_config *config)
+{
+    memset(config, 0, sizeof *config);
+    for (int32_t i = 0; i < hr_config_row_count(); i++) {
+        const hr_key *key = &hr_config_rows()[i].key;
+        HR_ASSERT(hr_config_set(config, key->name, key->default_text, NULL) == HR_OK);
+    }
+    memset(config->given, 0, sizeof config->given);
+    memset(config->from_recipe, 0, sizeof config->from_recipe);
+}

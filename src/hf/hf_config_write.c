@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hf/hf_config_write.c - writes config.json for other software, row by row of the table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/number.h"
+#include "config/config_keys.h"
+#include "hf/hf_config.h"
+#include "hf/hf_table.h"
+#include "model/family.h"
+
+enum { VALUE_BYTES = 64 };
+
+typedef struct {
+    hr_writer *out;
+    const hr_config *config;
+    int32_t made_by;
+    const char *scaling; /* kind of scaling */
+} writing;
+
+/* Returns whether a row is written. Defaults of other software are omitted, unless only headroom
+ * has the option. */
+static bool is_written(const writing *w, const hr_hf_option *row, const char *value)
+{
+    const bool own = !hr_hf_architectures[w->made_by].architecture;
+    const bool scaling = !strncmp(row->names, "rope_scaling.", 13);
+    const bool blocks = !strncmp(row->names, "attention_", 10) && row->key;
+    if (!*row->names || !value || !strcmp(row->names, "layer_types")) return false;
+    if (scaling)
+        return strcmp(w->scaling, "none") &&
+               (!strcmp(w->scaling, "llama3") || !strncmp(row->names + 13, "rope_type", 9) ||
+                !strncmp(row->names + 13, "factor", 6));
+    if (blocks) return own || w->config->model.attention.pattern != 0;
+    if (!strncmp(row->names, "rope_parameters.", 16)) return false;
+    return !(row->value && !strcmp(row->value, "none") && !strcmp(value, "none"));
+}
+
+/* The value of a row for a config; null: none. */
+static const char *value_of(const writing *w, const hr_hf_option *row, char text[HR_PATH_BYTES])
+{
+    if (!strcmp(row->names, "use_sliding_window") && w->config->model.attention.sliding_window)
+        return "true";
+    if (!row->key || hr_config_row_find(row->key) < 0) return row->value;
+    if (!strcmp(row->key, "model.attention.stride") && !w->config->model.attention.stride)
+        return NULL; /* the pattern's default */
+    if (!strcmp(row->key, "model.n_kv_heads"))
+        snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_kv_heads(w->config));
+    else if (!strcmp(row->key, "model.head_dim"))
+        snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_head_dim(w->config));
+    else if (!strcmp(row->key, "model.positions"))
+        snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_positions(w->config));
+    else if (!strcmp(row->key, "model.embedding_rank"))
+        snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_embedding_rank(w->config));
+    else if (!strcmp(row->key, "model.expansion"))
+        snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_expansion(w->config));
+    else if (!strcmp(row->key, "model.tie_embeddings"))
+        snprintf(text, HR_PATH_BYTES, "%s", hr_family_ties(w->config) ? "true" : "false");
+    else {
+        const hr_status status = hr_config_get(w->config, row->key, text, HR_PATH_BYTES, NULL);
+        HR_ASSERT(status == HR_OK);
+    }
+    return text;
+}
+
+static void put_value(hr_writer *out, const char *value)
+{
+    double number;
+    const bool none = !strcmp(value, "none");
+    if (none) hr_put(out, "null");
+    else if (!strcmp(value, "true") || !strcmp(value, "false") || hr_real_parse(value, &number))
+        hr_put(out, "%s", value);
+    else hr_put(out, "\"%s\"", value);
+}
+
+static void put_rows(const writing *w)
+{
+    char text[HR_PATH_BYTES];
+    bool inside = false;
+    for (int32_t i = 0; i < HR_HF_WRITTEN; i++) {
+        const hr_hf_option *row = &hr_hf_options[i];
+        if (!hr_hf_has(row, w->made_by)) continue;
+        const char *value = value_of(w, row, text);
+        if (!is_written(w, row, value)) continue;
+        const int name_bytes = (int)strcspn(row->names, " ");
+        const char *dot = memchr(row->names, '.', (size_t)name_bytes);
+        if (dot && !inside) hr_put(w->out, "  \"%.*s\": {", (int)(dot - row->names), row->names);
+        else if (!dot && inside) hr_put(w->out, " },\n");
+        if (!dot) hr_put(w->out, "  \"%.*s\": ", name_bytes, row->names);
+        else
+            hr_put(w->out, "%s\"%.*s\": ", inside ? ", " : " ",
+                   (int)(row->names + name_bytes - dot - 1), dot + 1);
+        put_value(w->out, value);
+        if (!dot) hr_put(w->out, ",\n");
+        inside = dot != NULL;
+    }
+    if (inside) hr_put(w->out, " },\n");
+}
+
+/* Writes options that hr_hf_config_read ignores; dropout comes from the recipe. */
+static void put_rest(const writing *w)
+{
+    static const struct {
+        const char *letters, *name;
+    } dropouts[] = { { "n", "hidden_dropout" }, { "nlmq3oy", "attention_dropout" },
+                     { "g", "attn_pdrop" },     { "g", "embd_pdrop" },
+                     { "g", "resid_pdrop" },    { "eo", "dropout" } };
+    const char letter = hr_hf_architectures[w->made_by].letter;
+    for (size_t i = 0; i < sizeof dropouts / sizeof *dropouts; i++)
+        if (strchr(dropouts[i].letters, letter))
+            hr_put(w->out, "  \"%s\": %.17g,\n", dropouts[i].name, w->config->model.dropout);
+    if (*w->config->token_ids) hr_put(w->out, "%s", w->config->token_ids);
+    else if (letter == 'n') hr_put(w->out, "  \"bos_token_id\": 0,\n  \"eos_token_id\": 0,\n");
+    if (strchr("q3", letter) && w->config->model.attention.sliding_window)
+        hr_put(w->out, "  \"max_window_layers\": 0,\n  \"sliding_window\": %lld,\n",
+               (long long)w->config->model.attention.sliding_window);
+}
+
+/* The row of architectures. A llama with a sliding window becomes a mistral, because other software
+ * has no window for llama. */
+static int32_t architecture_of(const hr_config *config)
+{
+    const bool slides = config->model.attention.sliding_window > 0;
+    const bool llama = config->model.family == HR_FAMILY_LLAMA;
+    const char *family = llama && slides ? hr_family_mistral.name : hr_family_of(config)->name;
+    int32_t made_by = -1;
+    for (int32_t i = 0; i < HR_HF_ARCHITECTURES; i++)
+        if (!strcmp(hr_hf_architectures[i].family, family)) made_by = i;
+    HR_ASSERT(made_by >= 0);
+    return made_by;
+}
+
+void hr_hf_config_write(const hr_config *config, hr_writer *writer)
+{
+    char scaling[VALUE_BYTES];
+    const writing w = { writer, config, architecture_of(config), scaling };
+    const hr_status status = hr_config_get(config, "model.rope_scaling.kind", scaling,
+                                           sizeof scaling, NULL);
+    HR_ASSERT(status == HR_OK);
+    const char *architecture = hr_hf_architectures[w.made_by].architecture;
+    hr_put(writer, "{\n");
+    if (architecture) hr_put(writer, "  \"architectures\": [\"%s\"],\n", architecture);
+    hr_put(writer, "  \"model_type\": \"%s\",\n", hr_hf_architectures[w.made_by].family);
+    put_rows(&w);
+    put_rest(&w);
+    hr_put(writer, "  \"torch_dtype\": \"float32\"\n}\n");
+}
+
+const char *hr_hf_config_note(const hr_config *config)
+{
+    const bool known = hr_hf_architectures[architecture_of(config)].architecture != NULL;
+    if (!known || !config->model.attention.pattern || !config->train.out[0]) return NULL;
+    return "note   model.attention.pattern has no Hugging Face equivalent: other "
+           "software will use dense attention with these weights";
+}

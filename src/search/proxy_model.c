@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* search/proxy_model.c - builds small proxy models and measures their live bytes and time. */
+#include "search/proxy_model.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "plan/compile.h"
+#include "plan/lifetimes.h"
+#include "search/proxy_bounds.h"
+#include "search/proxy_cache.h"
+#include "search/proxy_census.h"
+#include "sections/assemble.h"
+
+/* Bytes of a program and of the tables that building it needs. */
+static int64_t model_bytes(const hr_config *small)
+{
+    const hr_model_limits limits = hr_model_limits_of(small);
+    return limits.steps * (int64_t)sizeof(hr_step) +
+           limits.tensors * (int64_t)(sizeof(hr_tensor) + 32) +
+           limits.loops * (int64_t)sizeof(hr_loop) + limits.params * (int64_t)sizeof(hr_param) +
+           8 * 64;
+}
+
+/* The config with the depth of the largest proxy model. */
+static hr_config small_of(const hr_config *config)
+{
+    hr_config small = *config;
+    const int32_t frozen = config->train.freeze[0] ? HR_PROXY_FROZEN_MOST : 0;
+    small.model.n_layers = hr_min(config->model.n_layers, HR_PROXY_LAYERS_MOST + frozen);
+    return small;
+}
+
+int64_t hr_proxy_bytes(const hr_config *config)
+{
+    const hr_config small = small_of(config);
+    const hr_model_limits limits = hr_model_limits_of(&small);
+    const int64_t buffers = limits.tensors + limits.steps;
+    const int64_t proxies = hr_compile_unpacked_bytes(&small) +
+                            HR_PROXY_DEPTHS * model_bytes(&small) +
+                            buffers * (int64_t)sizeof(int32_t) + 64;
+    return config->train.freeze[0] ? hr_max(proxies, model_bytes(config)) : proxies;
+}
+
+/* Assembles the model before any pass and copies it to the caller's region. Each micro-batch
+ * size is assembled only once. */
+static hr_status begin(hr_proxy_model *proxy, const hr_config *config, int64_t sequences,
+                       hr_program *program, hr_error *err)
+{
+    const int64_t layers = config->model.n_layers - proxy->trained.frozen_in_proxy;
+    hr_proxy_program *model = &proxy->models[layers == HR_PROXY_LAYERS_MOST];
+    hr_region *region = proxy->region;
+    hr_status status = HR_OK;
+    if (model->sequences != sequences) {
+        model->region.used = 0;
+        model->sequences = 0;
+        status = hr_model_assemble_proxy(config, &proxy->trained, sequences, &model->region,
+                                         &model->program, err);
+        if (status != HR_OK) return status;
+        model->sequences = sequences;
+    }
+    const hr_program *from = &model->program;
+    *program = *from; /* no pass changes a parameter */
+    program->steps = hr_region_take_raw(region, from->step_max, sizeof *program->steps);
+    program->tensors = hr_region_take_raw(region, from->tensor_max, sizeof *program->tensors);
+    program->loops = hr_region_take_raw(region, from->loop_max, sizeof *program->loops);
+    if (!program->steps || !program->tensors || !program->loops)
+        return hr_fail(err, HR_FAILURE, "out of memory for the search");
+    memcpy(program->steps, from->steps, (size_t)from->step_count * sizeof *from->steps);
+    memcpy(program->tensors, from->tensors, (size_t)from->tensor_count * sizeof *from->tensors);
+    memcpy(program->loops, from->loops, (size_t)from->loop_count * sizeof *from->loops);
+    return HR_OK;
+}
+
+/* Bytes of the frozen layers that the proxy model lacks. They have only weights, and those are
+ * always live. */
+static int64_t frozen_bytes(const hr_proxy_model *proxy, const hr_program *program,
+                            const hr_plan *plan)
+{
+    int64_t bytes = 0;
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        const int32_t t = plan->buffers[b].tensor;
+        if (t == HR_NONE || plan->buffers[b].view_of != HR_NONE) continue;
+        if (program->tensors[t].layer == 0 && program->tensors[t].role == HR_ROLE_WEIGHT)
+            bytes += plan->buffers[b].bytes;
+    }
+    return (proxy->trained.frozen - proxy->trained.frozen_in_proxy) * bytes;
+}
+
+/* Counts the table of gradient norms at its size in the whole model. It is live during most of a
+ * section, and only in some sections: growth from three layers to four would miss it when the
+ * peak is in another section. */
+static void add_norm_parts(const hr_proxy_model *proxy, const hr_program *program,
+                           const hr_plan *plan, int32_t layers, int64_t *alive)
+{
+    const int64_t unit = HR_NORM_PARTS_OF_A_LAYER * (int64_t)sizeof(double);
+    const int64_t missing = (proxy->depth.layers - layers) * unit;
+    for (int32_t b = 0; b < plan->buffer_count && missing > 0; b++) {
+        const hr_buffer *buffer = &plan->buffers[b];
+        if (buffer->tensor == HR_NONE || buffer->view_of != HR_NONE) continue;
+        if (strcmp(program->tensors[buffer->tensor].name, HR_NORM_PARTS)) continue;
+        if (buffer->bytes <= unit) continue; /* no layer trains */
+        for (int32_t s = buffer->step_first; s <= buffer->step_last; s++) alive[s] += missing;
+    }
+}
+
+/* Builds a proxy model of `layers` layers with one keep-set, and its live bytes by step. The
+ * caller resets the region. */
+static hr_status build_proxy(hr_proxy_model *proxy, const hr_strategy *knobs,
+                             hr_intermediates recompute_set, int32_t layers, hr_program *program,
+                             hr_plan *plan, int64_t **alive, hr_error *err)
+{
+    hr_intermediates sets[HR_PROXY_FROZEN_MOST + HR_PROXY_LAYERS_MOST] = { 0 };
+    hr_config config = *proxy->config;
+    hr_strategy strategy = *knobs;
+    const int64_t sequences = knobs->micro_batch ? knobs->micro_batch : config.train.batch;
+    *plan = (hr_plan){ .threads = proxy->threads, .rung = "" };
+    config.model.n_layers = proxy->trained.frozen_in_proxy + layers;
+    for (int32_t l = 0; l < layers; l++) sets[proxy->trained.frozen_in_proxy + l] = recompute_set;
+    strategy.layer_count = proxy->trained.frozen_in_proxy + layers;
+    strategy.recompute_set = sets;
+    hr_status status = begin(proxy, &config, sequences, program, err);
+    if (status == HR_OK)
+        status = hr_strategy_apply(&strategy, config.train.seq_len, program, proxy->region, err);
+    if (status == HR_OK) status = hr_lifetimes(program, proxy->region, plan, err);
+    if (status != HR_OK) return status;
+    *alive = hr_region_take(proxy->region, program->step_count, sizeof **alive);
+    if (!*alive)
+        return hr_fail(err, HR_FAILURE, "out of memory for the search over %d layers", layers);
+    hr_lifetimes_alive(program, plan, *alive);
+    const int64_t missing = frozen_bytes(proxy, program, plan);
+    for (int32_t s = 0; s < program->step_count; s++) (*alive)[s] += missing;
+    add_norm_parts(proxy, program, plan, layers, *alive);
+    proxy->built++;
+    proxy->steps += program->step_count;
+    return HR_OK;
+}
+
+static hr_proxy_key key_of(const hr_strategy *knobs, hr_intermediates recompute_set, int32_t layers,
+                           hr_proxy_prices wanted, bool works)
+{
+    return (hr_proxy_key){ .micro_batch = knobs->micro_batch,
+                           .loss_chunk = knobs->loss_chunk,
+                           .mlp_tile = knobs->mlp_tile,
+                           .attention_tile = knobs->attention_tile,
+                           .recompute_set = recompute_set,
+                           .layers = layers,
+                           .dw_first = knobs->dw_first,
+                           .consume = knobs->consume,
+                           .prices = (int32_t)wanted,
+                           .works = works };
+}
+
+static hr_status look(hr_proxy_model *proxy, const hr_strategy *knobs,
+                      hr_intermediates recompute_set, int32_t layers, hr_proxy_prices wanted,
+                      hr_proxy_census *c, hr_error *err)
+{
+    const int64_t kept = proxy->region->used;
+    const hr_proxy_key key = key_of(knobs, recompute_set, layers, wanted, false);
+    if (hr_proxy_cache_find(proxy->cache, &key, c)) return HR_OK;
+    hr_program program;
+    hr_plan plan;
+    int64_t *alive = NULL;
+    const hr_status status = build_proxy(proxy, knobs, recompute_set, layers, &program, &plan,
+                                         &alive, err);
+    if (status == HR_OK) {
+        hr_proxy_census_take(proxy, &program, alive, wanted, c);
+        hr_proxy_cache_put(proxy->cache, &key, c);
+    }
+    proxy->region->used = kept;
+    return status;
+}
+
+/* Finds out which parameters of the model train. Without frozen parameters it is all of them. */
+static hr_status survey(const hr_config *config, hr_region *region, hr_trained *trained,
+                        hr_error *err)
+{
+    const int64_t kept = region->used;
+    hr_program program;
+    *trained = (hr_trained){ .layers = UINT64_MAX, .uniform = true };
+    if (!config->train.freeze[0]) return HR_OK;
+    const hr_status status = hr_model_assemble(config, 1, region, &program, err);
+    if (status == HR_OK) *trained = hr_trained_of(&program, (int32_t)config->model.n_layers);
+    trained->frozen_in_proxy = (int32_t)hr_min(trained->frozen, HR_PROXY_FROZEN_MOST);
+    region->used = kept;
+    return status;
+}
+
+hr_status hr_proxy_open(hr_proxy_model *proxy, const hr_config *config, const hr_rates *rates,
+                        int32_t threads, hr_region *region, hr_error *err)
+{
+    const hr_config small = small_of(config);
+    const int64_t bytes = model_bytes(&small);
+    hr_trained trained;
+    const hr_status status = survey(config, region, &trained, err);
+    if (status != HR_OK) return status;
+    const int32_t layers = (int32_t)config->model.n_layers - trained.frozen;
+    const bool exact = layers <= HR_PROXY_LAYERS_MOST;
+    *proxy = (hr_proxy_model){ .config = config,
+                               .rates = rates,
+                               .threads = threads,
+                               .trained = trained,
+                               .depth = { layers, exact, exact ? layers : HR_PROXY_LAYERS },
+                               .region = region };
+    for (int32_t i = 0; i < HR_PROXY_DEPTHS; i++) {
+        void *memory = hr_region_take(region, bytes, 1);
+        if (!memory) return hr_fail(err, HR_FAILURE, "out of memory for the search");
+        proxy->models[i].region = hr_region_over(memory, bytes);
+    }
+    return HR_OK;
+}
+
+int32_t hr_proxy_place(const hr_proxy_model *proxy, int32_t layer)
+{
+    if (proxy->depth.exact || layer == 0) return layer;
+    return layer == proxy->depth.layers - 1 ? 2 : 1;
+}
+
+int64_t hr_proxy_work(const hr_proxy_model *proxy, const hr_proxy_set *set,
+                      const hr_proxy_slopes *slopes, int32_t layer)
+{
+    const int32_t place = hr_proxy_place(proxy, layer);
+    const int64_t beyond = proxy->depth.exact ? 0 : proxy->depth.layers - HR_PROXY_LAYERS;
+    const int64_t steps = !proxy->depth.exact && place == 1 ? layer - 1 : 0;
+    int64_t most = 0;
+    for (int32_t pass = 0; pass < HR_PASSES; pass++)
+        hr_proxy_raise(&most, set->work[place][pass] + beyond * slopes->depth[place][pass] +
+                                  steps * slopes->step[pass]);
+    return most;
+}
+
+/* Upper limit of one time, so that the sum over all layers and the rest does not overflow. */
+static int64_t ps_most(const hr_proxy_model *proxy)
+{
+    return INT64_MAX / (proxy->depth.layers + 2);
+}
+
+static hr_proxy_set set_of(const hr_proxy_model *proxy, hr_intermediates recompute_set,
+                           const hr_proxy_census *c, int64_t *reference_head)
+{
+    const int32_t places = proxy->depth.places;
+    if (*reference_head == 0) *reference_head = c->head_first;
+    hr_proxy_set set = { .recompute_set = recompute_set,
+                         .kept = (c->head_first - *reference_head) / places };
+    for (int32_t place = 0; place < places; place++) {
+        set.ps[place] = hr_min(c->layer_ps[place], ps_most(proxy));
+        for (int32_t pass = 0; pass < HR_PASSES; pass++)
+            set.work[place][pass] = c->work[place][pass] - place * set.kept;
+    }
+    return set;
+}
+
+hr_status hr_proxy_set_of(hr_proxy_model *proxy, const hr_strategy *knobs,
+                          hr_intermediates recompute_set, int64_t *reference_head,
+                          hr_proxy_set *set, hr_error *err)
+{
+    const int32_t places = proxy->depth.places;
+    hr_proxy_census c;
+    const hr_status status = look(proxy, knobs, recompute_set, places, HR_PRICE_LAYERS, &c, err);
+    if (status != HR_OK) return status;
+    *set = set_of(proxy, recompute_set, &c, reference_head);
+    return HR_OK;
+}
+
+static void take_works(const hr_proxy_works most, const bool *known, int32_t count,
+                       hr_proxy_set *sets)
+{
+    for (int32_t k = 1; k < count; k++)
+        for (int32_t place = 0; place < HR_PROXY_LAYERS_MOST && !known[k]; place++)
+            for (int32_t pass = 0; pass < HR_PASSES; pass++)
+                sets[k].work[place][pass] = most[place][pass][k];
+}
+
+hr_status hr_proxy_works_of(hr_proxy_model *proxy, const hr_strategy *knobs,
+                            int64_t *reference_head, hr_proxy_set *sets, const bool *known,
+                            int32_t count, hr_error *err)
+{
+    const int64_t kept = proxy->region->used;
+    hr_program program;
+    hr_plan plan;
+    int64_t *alive = NULL;
+    hr_proxy_census c;
+    hr_proxy_works most;
+    const bool tiled = knobs->mlp_tile || knobs->attention_tile;
+    const hr_proxy_key key = key_of(knobs, 0, proxy->depth.places, HR_PRICE_LAYERS, true);
+    const hr_proxy_works *known_works = hr_proxy_cache_works(proxy->cache, &key);
+    if (known_works && hr_proxy_cache_find(proxy->cache, &key, &c)) {
+        sets[0] = set_of(proxy, 0, &c, reference_head);
+        take_works(*known_works, known, count, sets);
+        return HR_OK;
+    }
+    const hr_status status = build_proxy(proxy, knobs, 0, proxy->depth.places, &program, &plan,
+                                         &alive, err);
+    int32_t *list = NULL;
+    if (status == HR_OK) list = hr_region_take(proxy->region, plan.buffer_count, sizeof *list);
+    if (list) {
+        hr_proxy_census_take(proxy, &program, alive, HR_PRICE_LAYERS, &c);
+        sets[0] = set_of(proxy, 0, &c, reference_head);
+        hr_proxy_bound_works(proxy, &program, &plan, alive, list, tiled, sets, count, most);
+        take_works(most, known, count, sets);
+        hr_proxy_works *kept_works = hr_proxy_cache_put_works(proxy->cache, &key);
+        if (kept_works) {
+            memcpy(*kept_works, most, sizeof most);
+            hr_proxy_cache_put(proxy->cache, &key, &c);
+        }
+    }
+    proxy->region->used = kept;
+    if (status == HR_OK && !list) return hr_fail(err, HR_FAILURE, "out of memory for the search");
+    return status;
+}
+
+bool hr_proxy_adds_up(const hr_proxy_model *proxy)
+{
+    bool add_up = true;
+    if (hr_proxy_cache_adds_up(proxy->cache, &add_up)) return add_up;
+    for (int32_t i = 0; i < HR_PROXY_DEPTHS; i++) {
+        const hr_program *program = &proxy->models[i].program;
+        if (!proxy->models[i].sequences) continue;
+        const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
+        for (int32_t t = 0; t < program->tensor_count; t++)
+            if (program->tensors[t].intermediates &&
+                program->tensors[t].layer == proxy->trained.frozen_in_proxy &&
+                program->tensors[t].home == section)
+                add_up &= hr_proxy_is_independent(program, t);
+    }
+    hr_proxy_cache_put_adds_up(proxy->cache, add_up);
+    return add_up;
+}
+
+/* What each layer beyond the third adds. */
+typedef struct {
+    hr_proxy_slopes slopes;
+    int64_t head, before, after, rest_ps;
+    int64_t section[HR_PROXY_SECTIONS_MOST];
+} growth;
+
+static growth growth_of(const hr_proxy_census *three, const hr_proxy_census *four)
+{
+    growth g = { .head = four->head - three->head,
+                 .before = four->before - three->before,
+                 .after = four->after - three->after,
+                 .rest_ps = four->rest_ps - three->rest_ps };
+    for (int32_t i = 0; i < HR_PROXY_SECTIONS_MOST; i++)
+        g.section[i] = four->section[i] - three->section[i];
+    for (int32_t pass = 0; pass < HR_PASSES; pass++) {
+        g.slopes.step[pass] = four->work[2][pass] - four->work[1][pass];
+        g.slopes.depth[0][pass] = four->work[0][pass] - three->work[0][pass];
+        g.slopes.depth[1][pass] = four->work[1][pass] - three->work[1][pass];
+        g.slopes.depth[2][pass] = four->work[3][pass] - three->work[2][pass];
+    }
+    return g;
+}
+
+static hr_proxy_rest rest_at(const hr_proxy_census *c, const growth *g, int64_t beyond,
+                             int64_t most)
+{
+    hr_proxy_rest rest = { .head = c->head + beyond * g->head, .ps = c->rest_ps };
+    if (g->rest_ps > (most - hr_min(rest.ps, most)) / hr_max(beyond, 1)) rest.ps = most;
+    else rest.ps += beyond * g->rest_ps;
+    hr_proxy_raise(&rest.other, c->before + beyond * g->before);
+    hr_proxy_raise(&rest.other, c->after + beyond * g->after);
+    for (int32_t i = 0; i < HR_PROXY_SECTIONS_MOST; i++)
+        hr_proxy_raise(&rest.other, c->section[i] + beyond * g->section[i]);
+    return rest;
+}
+
+/* The growth per layer usually does not depend on the chunk: if it is equal for the first and
+ * the last chunk, it is taken to be equal for those between. */
+hr_status hr_proxy_rests_of(hr_proxy_model *proxy, const hr_strategy *knobs,
+                            hr_intermediates recompute_set, const int64_t *chunks, int32_t count,
+                            hr_proxy_rest *rests, hr_proxy_slopes *slopes, hr_error *err)
+{
+    const int64_t beyond = proxy->depth.exact ? 0 : proxy->depth.layers - HR_PROXY_LAYERS;
+    growth first = { .head = 0 };
+    bool agree = beyond == 0;
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t c = i == 0 ? 0 : count - i; /* the last chunk is measured second */
+        hr_strategy cut = *knobs;
+        hr_proxy_census three, four;
+        cut.loss_chunk = chunks[c];
+        hr_status status = look(proxy, &cut, recompute_set, proxy->depth.places, HR_PRICE_REST,
+                                &three, err);
+        if (status == HR_OK && !agree)
+            status = look(proxy, &cut, recompute_set, HR_PROXY_LAYERS_MOST, HR_PRICE_REST, &four,
+                          err);
+        if (status != HR_OK) return status;
+        const growth g = agree ? first : growth_of(&three, &four);
+        if (i == 0) first = g;
+        else agree = agree || (i == 1 && memcmp(&g, &first, sizeof g) == 0);
+        rests[c] = rest_at(&three, &g, beyond, ps_most(proxy));
+    }
+    *slopes = first.slopes;
+    return HR_OK;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sections/assemble.c - builds the sections of a run, one function each. */
+#include "sections/assemble.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "model/optimizer.h"
+#include "ops/host/host.h"
+#include "ops/last_row/last_row_build.h"
+#include "ops/linear/linear_build.h"
+#include "ops/list.h"
+#include "ops/loss/loss_build.h"
+#include "ops/update/update_build.h"
+#include "sections/assembly.h"
+
+hr_model_limits hr_model_limits_of(const hr_config *config)
+{
+    /* A layer has at most 16 parameters. Each has a step in load, one in save and three in update.
+     * A layer has at most 15 steps forward, in each of three passes (training, evaluation, sample),
+     * and 23 backward; forward and backward repeat if the gradient norm has its own pass. Tiles
+     * make a loop for each run of attention and of the MLP: forward, backward and at most four of
+     * clones, in each of the two. */
+    const int32_t layers = (int32_t)config->model.n_layers;
+    return (hr_model_limits){ .steps = 200 * layers + 200,
+                              .tensors = 300 * layers + 300,
+                              .loops = 16 * layers + 48,
+                              .params = 24 * layers + 24 };
+}
+
+static int32_t scalar(hr_assembly *a, const char *name, hr_role role)
+{
+    return hr_build_fixed(&a->builder, name, role, HR_F64, HR_ROWS, 1, 0, 0);
+}
+
+/* New and continued runs share one program: either may read a file here. */
+static void build_load(hr_assembly *a)
+{
+    hr_program *program = a->builder.program;
+    hr_assembly_section(a, HR_LOOP_LOAD, 0, false);
+    for (int32_t p = 0; p < program->param_count && a->builder.status == HR_OK; p++) {
+        hr_param *param = &program->params[p];
+        const hr_tensor *master = &program->tensors[param->master];
+        a->builder.layer = master->layer;
+        hr_step *step = hr_assembly_host(a, HR_OP_initialise, p,
+                                         hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
+        step->out[master->dtype == HR_BF16] = param->master; /* or a weight without master */
+        if (param->weight != param->master) step->out[1] = param->weight;
+        hr_build_states(&a->builder, p);
+        for (int32_t i = 0; i < program->state_count && !param->rule.frozen; i++)
+            step->out[2 + i] = param->states[i];
+    }
+    a->builder.layer = HR_NONE;
+    if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
+    hr_build_loop_close(&a->builder);
+}
+
+/* Values that all micro-batches share are known before the first; each micro-batch reads its own
+ * text. */
+static void build_fetch(hr_assembly *a)
+{
+    hr_assembly_section(a, HR_LOOP_FETCH, 0, false);
+    a->loss_scale = scalar(a, "1 / real tokens", HR_ROLE_INPUT);
+    a->lr = scalar(a, "learning rate", HR_ROLE_INPUT);
+    hr_step *step = hr_assembly_host(a, HR_OP_batch, HR_NONE, 0);
+    step->out[2] = a->loss_scale;
+    step->out[3] = a->lr;
+    hr_build_loop_close(&a->builder);
+}
+
+static void build_text(hr_assembly *a, const char *ids, const char *targets, const char *begins)
+{
+    a->ids = hr_assembly_tokens(a, ids, a->builder.loop);
+    a->targets = hr_assembly_tokens(a, targets, a->builder.loop);
+    a->builder.separate = a->config->data.documents == HR_DOCUMENTS_SEPARATE;
+    if (a->builder.separate) a->builder.begins = hr_assembly_tokens(a, begins, a->builder.loop);
+    a->builder.block = HR_BLOCK_EMBED;
+    hr_step *step = hr_assembly_host(a, HR_OP_batch, HR_NONE, 0);
+    step->out[0] = a->ids;
+    step->out[1] = a->targets;
+    if (a->builder.separate) step->out[4] = a->builder.begins;
+    a->builder.block = HR_BLOCK_NONE;
+}
+
+static void build_step(hr_assembly *a, hr_region *scratch)
+{
+    hr_builder *builder = &a->builder;
+    hr_assembly_section(a, HR_LOOP_STEP, a->config->train.batch * a->config->train.seq_len, true);
+    build_text(a, "ids", "targets", "begins");
+    builder->direction = HR_DIR_FORWARD;
+    const int32_t first = builder->program->step_count;
+    const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
+    a->loss_sum = hr_build_fixed(builder, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS,
+                                 a->config->train.z_loss > 0 ? 2 : 1, 0, 0);
+    hr_assembly_head(a, hidden, a->targets, a->loss_scale, a->loss_sum, 0);
+    if (builder->status == HR_OK)
+        builder->status = hr_build_derivative(builder, first, builder->program->step_count - 1,
+                                              scratch, builder->err);
+    hr_build_loop_close(builder);
+}
+
+static void build_update(hr_assembly *a)
+{
+    const hr_program *program = a->builder.program;
+    const hr_optimizer *optimizer = &hr_optimizers[a->config->train.optimizer.kind];
+    const hr_update_attr settings = { .beta1 = a->config->train.optimizer.beta1,
+                                      .beta2 = a->config->train.optimizer.beta2,
+                                      .eps = a->config->train.optimizer.eps };
+    hr_assembly_section(a, HR_LOOP_UPDATE, 0, false);
+    hr_build_late_steps(&a->builder);
+    hr_build_merges(&a->builder);
+    const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip);
+    /* The report precedes the first update, so that a loss that is not finite changes no weight. */
+    hr_step *step = hr_assembly_host(a, HR_OP_report, HR_NONE, 0);
+    step->in[0] = a->loss_sum;
+    step->in[1] = norm_scale;
+    /* Without clipping, no update depends on the norm. */
+    const int32_t scale = a->config->train.optimizer.clip > 0 ? norm_scale : HR_NONE;
+    for (int32_t p = 0; p < program->param_count; p++)
+        optimizer->update(&a->builder, p, settings, scale, a->lr);
+    const int32_t average = hr_program_average(program);
+    for (int32_t p = 0; p < program->param_count && average != HR_NONE; p++)
+        hr_build_average(&a->builder, p, average, a->config->train.ema_decay);
+    hr_build_loop_close(&a->builder);
+}
+
+/* Iterations of an evaluation. They cover the recipe's eval_batches, so that the text read does not
+ * depend on the micro-batch. */
+static int64_t evaluation_iterations(const hr_config *config, int64_t sequences)
+{
+    int64_t turns = 0;
+    const int64_t parts = hr_max(config->train.batch / sequences, 1);
+    const bool counted = hr_checked_mul(config->train.eval_batches, parts, &turns);
+    return counted && turns ? turns : HR_MANY;
+}
+
+static void build_evaluation(hr_assembly *a, int64_t sequences)
+{
+    hr_builder *builder = &a->builder;
+    hr_assembly_section(a, HR_LOOP_EVALUATION, sequences * a->config->train.seq_len, false);
+    const int32_t loss_sum = scalar(a, "evaluation loss sum", HR_ROLE_SUM);
+    hr_build_known_loop_open(builder, HR_LOOP_EVALUATION_BATCH,
+                             evaluation_iterations(a->config, sequences));
+    build_text(a, "evaluation ids", "evaluation targets", "evaluation begins");
+    const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
+    hr_assembly_head(a, hidden, a->targets, HR_NONE, loss_sum, 0);
+    hr_build_loop_close(builder);
+    hr_step *step = hr_assembly_host(a, HR_OP_report, HR_NONE, 0);
+    step->in[0] = loss_sum;
+    hr_build_loop_close(builder);
+}
+
+static void build_sample(hr_assembly *a)
+{
+    hr_builder *builder = &a->builder;
+    hr_assembly_section(a, HR_LOOP_SAMPLE, a->config->train.seq_len, false);
+    hr_build_loop_open(builder, "sampled token", hr_max(a->config->train.sample_tokens, 1));
+    const int32_t ids = hr_assembly_tokens(a, "prompt ids", builder->loop);
+    hr_assembly_host(a, HR_OP_prompt, HR_NONE, 0)->out[0] = ids;
+    const int32_t hidden = a->family->forward(builder, a->config, &a->model, ids);
+    const int32_t last = hr_build_last_row(builder, "last hidden", hidden);
+    hr_assembly_head(a, last, HR_NONE, HR_NONE, HR_NONE, 0);
+    hr_build_loop_close(builder);
+    hr_build_loop_close(builder);
+}
+
+/* The staging buffer of a parameter has the size of its gradient, so saving is never the peak, and
+ * a run without saving has the same arena. */
+static void build_save(hr_assembly *a)
+{
+    const hr_program *program = a->builder.program;
+    hr_assembly_section(a, HR_LOOP_SAVE, 0, false);
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        hr_step *step = hr_assembly_host(a, HR_OP_save, p,
+                                         hr_assembly_staging(param, HR_SAVE_STAGING_BYTES));
+        step->in[0] = param->master;
+        for (int32_t i = 0; i < program->state_count; i++) step->in[1 + i] = param->states[i];
+    }
+    hr_build_loop_close(&a->builder);
+}
+
+hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *trained,
+                                  int64_t evaluation_sequences, hr_region *region,
+                                  hr_program *program, hr_error *err)
+{
+    const hr_rules rules = { config, trained };
+    const hr_model_limits limits = hr_model_limits_of(config);
+    hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
+                                        limits.tensors, limits.loops, limits.params, program, err);
+    if (status != HR_OK) return status;
+    hr_assembly a = { .builder = { .program = program,
+                                   .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16
+                                                                                  : HR_F32,
+                                   .T = config->train.seq_len,
+                                   .layer = HR_NONE,
+                                   .rule = hr_rules_of,
+                                   .rule_of = &rules,
+                                   .err = err },
+                      .config = config,
+                      .family = hr_family_of(config) };
+    const int64_t kept = region->used;
+    a.model.layers = hr_region_take(region, config->model.n_layers, sizeof *a.model.layers);
+    if (!a.model.layers)
+        return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
+                       (long long)config->model.n_layers);
+    program->loops[0].count = config->train.steps ? config->train.steps : HR_MANY;
+    a.family->params(&a.builder, config, &a.model);
+    status = trained ? HR_OK : hr_rules_check_names(config, program, err);
+    if (status != HR_OK) return status;
+    program->state_count = hr_config_states(config, program->states);
+    build_load(&a);
+    build_fetch(&a);
+    build_step(&a, region);
+    build_update(&a);
+    build_evaluation(&a, evaluation_sequences);
+    if (config->train.sample_tokens) build_sample(&a);
+    build_save(&a);
+    region->used = kept;
+    return hr_build_status(&a.builder);
+}
+
+hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequences,
+                            hr_region *region, hr_program *program, hr_error *err)
+{
+    return hr_model_assemble_proxy(config, NULL, evaluation_sequences, region, program, err);
+}
+
+static int64_t elements_of(const hr_param *param)
+{
+    return param->dims[0] * hr_max(param->dims[1], 1);
+}
+
+int64_t hr_program_parameters(const hr_program *program)
+{
+    int64_t count = 0;
+    for (int32_t p = 0; p < program->param_count; p++) count += elements_of(&program->params[p]);
+    return count;
+}
+
+int64_t hr_program_trained_parameters(const hr_program *program)
+{
+    int64_t count = 0;
+    for (int32_t p = 0; p < program->param_count; p++)
+        if (!program->params[p].rule.frozen) count += elements_of(&program->params[p]);
+    return count;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sections/assembly.c - shared building blocks of sections. */
+#include "sections/assembly.h"
+
+#include "base/checked.h"
+#include "ops/host/host.h"
+#include "ops/linear/linear_build.h"
+#include "ops/list.h"
+#include "ops/loss/loss_build.h"
+#include "sections/assemble.h"
+
+void hr_assembly_section(hr_assembly *a, hr_loop_id id, int64_t rows, bool training)
+{
+    a->builder.rows = rows;
+    a->builder.training = training;
+    a->builder.separate = false;
+    hr_build_known_loop_open(&a->builder, id, 1);
+}
+
+hr_step *hr_assembly_host(hr_assembly *a, int32_t op, int32_t param, int64_t staging_bytes)
+{
+    const hr_host_attr attr = { param, staging_bytes };
+    return hr_build_step(&a->builder, op, &attr, sizeof attr);
+}
+
+int32_t hr_assembly_tokens(hr_assembly *a, const char *name, int32_t home)
+{
+    const int32_t made = hr_build_rows(&a->builder, name, HR_I32, 1);
+    if (made == HR_NONE) return made;
+    a->builder.program->tensors[made].role = HR_ROLE_INPUT;
+    a->builder.program->tensors[made].home = home;
+    return made;
+}
+
+int64_t hr_assembly_staging(const hr_param *param, int64_t most)
+{
+    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    const int64_t row_bytes = hr_max(K, N) * (int64_t)sizeof(float);
+    return hr_max(row_bytes, hr_min(K * N * (int64_t)sizeof(float), most));
+}
+
+void hr_assembly_load(hr_assembly *a)
+{
+    hr_program *program = a->builder.program;
+    hr_assembly_section(a, HR_LOOP_LOAD, 0, false);
+    for (int32_t p = 0; p < program->param_count && a->builder.status == HR_OK; p++) {
+        const hr_param *param = &program->params[p];
+        const hr_tensor *weight = &program->tensors[param->weight];
+        a->builder.layer = weight->layer;
+        hr_step *step = hr_assembly_host(a, HR_OP_initialise, p,
+                                         hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
+        step->out[weight->dtype == HR_BF16] = param->weight; /* output 1 is the bf16 weight */
+    }
+    a->builder.layer = HR_NONE;
+    if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
+    hr_build_loop_close(&a->builder);
+}
+
+int32_t hr_assembly_logits(hr_assembly *a, int32_t hidden)
+{
+    a->builder.block = HR_BLOCK_HEAD;
+    if (a->family->expand) hidden = a->family->expand(&a->builder, a->config, &a->model, hidden);
+    return hr_build_linear(&a->builder, "logits", hidden, a->model.head, HR_NONE, HR_ACT_NONE,
+                           HR_NONE);
+}
+
+void hr_assembly_head(hr_assembly *a, int32_t hidden, int32_t targets, int32_t scale,
+                      int32_t loss_sum, int64_t sampling_bytes)
+{
+    const int32_t logits = hr_assembly_logits(a, hidden);
+    const double z = a->builder.training ? a->config->train.z_loss : 0;
+    if (loss_sum != HR_NONE) hr_build_loss(&a->builder, logits, targets, scale, z, loss_sum);
+    a->builder.block = HR_BLOCK_NONE;
+    if (loss_sum == HR_NONE)
+        hr_assembly_host(a, HR_OP_sample, HR_NONE, sampling_bytes)->in[0] = logits;
+}

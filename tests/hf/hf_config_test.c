@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hf_config_test.c - config.json to the keys of a recipe and back; unknown options are named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "config/config_keys.h"
+#include "hf/hf_config.h"
+#include "model/family.h"
+#include "text/folder.h"
+
+#define NEOX \
+    "\"architectures\":[\"GPTNeoXForCausalLM\"],\"model_type\":\"gpt_neox\",\"vocab_size\":101," \
+    "\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":3," \
+    "\"intermediate_size\":61"
+#define SIZES \
+    "\"vocab_size\":101,\"hidden_size\":40,\"num_hidden_layers\":2," \
+    "\"num_attention_heads\":4,\"intermediate_size\":61"
+#define LLAMA \
+    "\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":101,\"hidden_size\":40," \
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"intermediate_size\":61"
+#define ALWAYS_4 \
+    ",\"return_dict\":true,\"output_hidden_states\":false,\"torchscript\":false,\"dtype\":null," \
+    "\"pruned_heads\":{},\"chunk_size_feed_forward\":0,\"is_encoder_decoder\":false," \
+    "\"is_decoder\":false,\"cross_attention_hidden_size\":null,\"add_cross_attention\":false," \
+    "\"tie_encoder_decoder\":false,\"finetuning_task\":null,\"id2label\":{\"0\":\"LABEL_0\"}," \
+    "\"label2id\":{\"LABEL_0\":0},\"task_specific_params\":null,\"problem_type\":null," \
+    "\"tokenizer_class\":null,\"prefix\":null,\"bos_token_id\":1,\"pad_token_id\":null," \
+    "\"eos_token_id\":[2,3],\"sep_token_id\":null,\"decoder_start_token_id\":null," \
+    "\"max_length\":20,\"min_length\":0,\"do_sample\":false,\"early_stopping\":false," \
+    "\"num_beams\":1,\"temperature\":1.0,\"top_k\":50,\"top_p\":1.0,\"typical_p\":1.0," \
+    "\"repetition_penalty\":1.0,\"length_penalty\":1.0,\"no_repeat_ngram_size\":0," \
+    "\"encoder_no_repeat_ngram_size\":0,\"bad_words_ids\":null,\"num_return_sequences\":1," \
+    "\"output_scores\":false,\"return_dict_in_generate\":false,\"forced_bos_token_id\":null," \
+    "\"forced_eos_token_id\":null,\"remove_invalid_values\":false," \
+    "\"exponential_decay_length_penalty\":null,\"suppress_tokens\":null," \
+    "\"begin_suppress_tokens\":null,\"num_beam_groups\":1,\"diversity_penalty\":0.0," \
+    "\"_name_or_path\":\"\",\"transformers_version\":\"4.57.1\",\"tf_legacy_loss\":false," \
+    "\"use_bfloat16\":false,\"output_attentions\":false"
+
+static hr_folder folder;
+
+static hr_status read_text(const char *text, hr_config *config, hr_error *err)
+{
+    hr_folder_write(hr_folder_path(&folder, "config.json"), text, (int64_t)strlen(text));
+    hr_config_default(config);
+    return hr_hf_config_read(folder.path, config, err);
+}
+
+static void is_taken(const char *text, hr_config *config)
+{
+    hr_error err;
+    if (read_text(text, config, &err) != HR_OK) fail_msg("%s: %s", text, err.message);
+}
+
+static void is_refused(const char *text, const char *said)
+{
+    hr_config config, before;
+    hr_error err;
+    hr_config_default(&before);
+    const hr_status status = read_text(text, &config, &err);
+    if (status != HR_CORRUPT || !strstr(err.message, said))
+        fail_msg("%s: expected \"%s\", got %d \"%s\"", text, said, status,
+                 status ? err.message : "");
+    assert_null(strchr(err.message, '\n'));
+    assert_memory_equal(&config, &before, sizeof config);
+}
+
+static void key_is(const hr_config *config, const char *key, const char *expected)
+{
+    char text[HR_PATH_BYTES];
+    assert_int_equal(hr_config_get(config, key, text, sizeof text, NULL), HR_OK);
+    assert_string_equal(text, expected);
+}
+
+/* ---- accepted options */
+
+/* The same model with the spellings of two versions of transformers. */
+static void both_spellings_give_the_same_model(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "gpt_neox", "llama_gqa", "qwen3_tied" };
+    for (int32_t i = 0; i < 3; i++) {
+        char path[512];
+        int64_t bytes;
+        hr_config five, four;
+        snprintf(path, sizeof path, HR_ORACLES "/hf/%s/config.json", names[i]);
+        char *text = hr_folder_read(path, &bytes);
+        is_taken(text, &five);
+        free(text);
+        snprintf(path, sizeof path, HR_ORACLES "/hf/%s/config.v4.json", names[i]);
+        text = hr_folder_read(path, &bytes);
+        is_taken(text, &four);
+        free(text);
+        assert_memory_equal(&five.model, &four.model, sizeof five.model);
+        key_is(&five, "model.n_layers", "2");
+        key_is(&five, "model.d_ff", "61");
+        key_is(&five, "model.vocab_size", "101");
+        if (i == 0) {
+            key_is(&five, "model.family", "gpt_neox");
+            key_is(&five, "model.rotary_fraction", "0.25");
+            key_is(&five, "model.rope_theta", "10000");
+            key_is(&five, "model.parallel_residual", "true");
+            continue;
+        }
+        key_is(&five, "model.n_kv_heads", "2");
+        if (i == 2) key_is(&five, "model.tie_embeddings", "true");
+        if (i == 2) key_is(&five, "model.head_dim", "12");
+        if (i == 2) continue;
+        key_is(&five, "model.family", "llama");
+        key_is(&five, "model.head_dim", "10");
+        key_is(&five, "model.rope_theta", "500000");
+        key_is(&five, "model.rope_scaling.kind", "llama3");
+        key_is(&five, "model.rope_scaling.original_positions", "256");
+    }
+}
+
+static void absent_options_have_the_defaults_of_transformers(void **state)
+{
+    (void)state;
+    hr_config config;
+    is_taken("{" LLAMA "}", &config);
+    key_is(&config, "model.n_kv_heads", "auto");
+    key_is(&config, "model.head_dim", "auto");
+    key_is(&config, "model.norm_eps", "1e-06");
+    key_is(&config, "model.rope_theta", "10000");
+    key_is(&config, "model.rope_scaling.kind", "none");
+    is_taken("{" LLAMA ",\"rope_scaling\":null,\"head_dim\":null,\"num_key_value_heads\":null,"
+             "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5},"
+             "\"pad_token_id\":null,\"mlp_bias\":null,\"_name_or_path\":\"x\"}",
+             &config);
+    key_is(&config, "model.rope_theta", "500000");
+    is_taken("{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2.0}}", &config);
+    key_is(&config, "model.rope_scaling.kind", "linear");
+    key_is(&config, "model.rope_scaling.factor", "2");
+    is_taken("{" NEOX "}", &config);
+    key_is(&config, "model.norm_eps", "1e-05");
+    key_is(&config, "model.rotary_fraction", "0.25");
+    is_taken("{" NEOX ",\"rotary_pct\":1.0,\"use_parallel_residual\":false}", &config);
+    key_is(&config, "model.rotary_fraction", "1");
+    key_is(&config, "model.parallel_residual", "false");
+    key_is(&config, "model.dropout", "0");
+    is_taken("{\"architectures\":[\"GPT2LMHeadModel\"],\"n_embd\":36,\"n_head\":3,\"n_layer\":2,"
+             "\"vocab_size\":101,\"n_inner\":null,\"attn_pdrop\":0.1}",
+             &config);
+    key_is(&config, "model.d_ff", "144");
+    key_is(&config, "model.positions", "1024");
+    key_is(&config, "model.tie_embeddings", "true");
+    is_taken("{\"architectures\":[\"OPTForCausalLM\"],\"hidden_size\":36,\"ffn_dim\":77,"
+             "\"num_attention_heads\":3,\"num_hidden_layers\":2,\"vocab_size\":101,"
+             "\"word_embed_proj_dim\":36,\"do_layer_norm_before\":true,\"prefix\":\"</s>\"}",
+             &config);
+    key_is(&config, "model.positions", "2048");
+    is_taken("{\"architectures\":[\"MistralForCausalLM\"],\"vocab_size\":101,\"hidden_size\":64,"
+             "\"num_hidden_layers\":2,\"num_attention_heads\":16,\"intermediate_size\":61}",
+             &config);
+    key_is(&config, "model.attention.sliding_window", "4096");
+    key_is(&config, "model.n_kv_heads", "8");
+    is_taken("{\"architectures\":[\"MistralForCausalLM\"]," SIZES ",\"sliding_window\":null,"
+             "\"num_key_value_heads\":2,\"hidden_act\":\"swish\"}",
+             &config);
+    key_is(&config, "model.attention.sliding_window", "none");
+    is_taken("{\"architectures\":[\"Qwen2ForCausalLM\"]," SIZES ",\"sliding_window\":131072,"
+             "\"use_sliding_window\":false,\"max_window_layers\":21,\"num_key_value_heads\":2,"
+             "\"tie_word_embeddings\":true}",
+             &config);
+    key_is(&config, "model.attention.sliding_window", "none");
+    key_is(&config, "model.tie_embeddings", "true");
+    is_taken("{\"architectures\":[\"Qwen3ForCausalLM\"],\"vocab_size\":101,\"hidden_size\":40,"
+             "\"num_hidden_layers\":2,\"num_attention_heads\":64,\"intermediate_size\":61}",
+             &config);
+    key_is(&config, "model.head_dim", "128");
+    key_is(&config, "model.n_kv_heads", "32");
+}
+
+/* Options that transformers 4.57 writes for every model, 5.23 for fewer, and others of published
+ * folders. */
+static void options_without_effect_are_ignored(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = {
+        { "{" LLAMA, ",\"is_llama_config\":true,\"rope_interleaved\":false,\"pretraining_tp\":1,"
+                     "\"transformers.js_config\":{\"dtype\":\"q4\"},\"unsloth_fixed\":true,"
+                     "\"sliding_window\":null" },
+        { "{" NEOX, ",\"attention_bias\":true,\"classifier_dropout\":0.1,\"rope_scaling\":null,"
+                    "\"rope_theta\":1e4,\"partial_rotary_factor\":0.25,\"custom_pipelines\":{}" },
+        { "{\"model_type\":\"mistral\",\"architectures\":null," SIZES,
+          ",\"num_key_value_heads\":2,\"partial_rotary_factor\":null" },
+        { "{\"model_type\":\"qwen2\"," SIZES, ",\"num_key_value_heads\":2,\"use_mrope\":false,"
+                                              "\"attention_bias\":true,\"layer_types\":"
+                                              "[\"full_attention\",\"full_attention\"]" },
+        { "{\"model_type\":\"qwen3\"," SIZES, ",\"num_key_value_heads\":2,"
+                                              "\"attention_bias\":false,\"use_mrope\":false" },
+        { "{\"model_type\":\"gpt2\",\"n_embd\":36,\"n_head\":3,\"n_layer\":2,\"vocab_size\":101",
+          ",\"n_special\":0,\"predict_special_tokens\":true,\"summary_type\":\"cls_index\"" },
+        { "{\"model_type\":\"opt\",\"hidden_size\":36,\"ffn_dim\":77,\"num_attention_heads\":3,"
+          "\"num_hidden_layers\":2,\"vocab_size\":101",
+          ",\"enable_bias\":true,\"_remove_final_layer_norm\":false,\"layerdrop\":0.0" },
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char plain[512], full[4096];
+        hr_config bare, rich;
+        snprintf(plain, sizeof plain, "%s%s}", texts[i][0],
+                 strstr(texts[i][1], "num_key_value_heads") ? ",\"num_key_value_heads\":2" : "");
+        snprintf(full, sizeof full, "%s%s" ALWAYS_4 "}", texts[i][0], texts[i][1]);
+        is_taken(plain, &bare);
+        is_taken(full, &rich);
+        assert_memory_equal(&bare.model, &rich.model, sizeof bare.model);
+    }
+}
+
+/* Other software ends its texts with these ids; values that are no ids are dropped. */
+static void token_ids_are_kept(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        { ",\"bos_token_id\":11,\"eos_token_id\":[ 7,\n 9 ],\"pad_token_id\":null",
+          "  \"bos_token_id\": 11,\n  \"eos_token_id\": [7, 9],\n  \"pad_token_id\": null,\n" },
+        { "", "" },
+        { ",\"eos_token_id\":\"7\",\"pad_token_id\":3,\"bos_token_id\":{\"a\":[1]}",
+          "  \"pad_token_id\": 3,\n" },
+        { ",\"eos_token_id\":[1,\"x\",2],\"bos_token_id\":-1,\"pad_token_id\":true", "" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512], written[8192];
+        hr_config config, again;
+        hr_writer writer = { written, sizeof written };
+        snprintf(text, sizeof text, "{" LLAMA "%s}", cases[i][0]);
+        is_taken(text, &config);
+        assert_string_equal(config.token_ids, cases[i][1]);
+        hr_hf_config_write(&config, &writer);
+        assert_non_null(strstr(written, cases[i][1]));
+        is_taken(written, &again);
+        assert_string_equal(again.token_ids, cases[i][1]);
+    }
+    char many[2048] = "{" LLAMA ",\"pad_token_id\":3,\"eos_token_id\":[1";
+    for (int32_t i = 0; i < 100; i++) strcat(many, ",100000");
+    hr_config config;
+    is_taken(strcat(many, "],\"bos_token_id\":1}"), &config);
+    assert_string_equal(config.token_ids, "  \"pad_token_id\": 3,\n  \"bos_token_id\": 1,\n");
+}
+
+/* ---- refused options */
+
+static void unknown_options_are_named(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        { "{}", "has neither \"architectures\" nor \"model_type\"" },
+        { "{\"architectures\":[\"MambaForCausalLM\"]}",
+          "architecture MambaForCausalLM is not supported" },
+        { "{\"architectures\":[\"LlamaModel\"]}", "architecture LlamaModel is not supported" },
+        { "{\"model_type\":\"mamba\"}", "architecture mamba is not supported" },
+        { "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"gpt_neox\"}",
+          "model_type is gpt_neox, but LlamaForCausalLM is a llama" },
+        { "{\"architectures\":[\"LlamaForCausalLM\",\"X\"]}", "names more than one architecture" },
+        { "{\"architectures\":7}", "\"architectures\" is not a list with one name" },
+        { "{\"architectures\":[]}", "\"architectures\" is not a list with one name" },
+        { "{" LLAMA ",\"architectures\":[\"OPTForCausalLM\"]}", "has \"architectures\" twice" },
+        { "{" LLAMA ",\"word_embed_proj_dim\":40}",
+          "\"word_embed_proj_dim\" is not a known option" },
+        { "{" LLAMA ",\"rope_parameters.rope_theta\":9}", "\"rope_parameters.rope_theta\" is no" },
+        { "{" LLAMA ",\"rope_scaling\":[]}", "\"rope_scaling\" is not a mapping" },
+        { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"none\"}}", "\"rope_type\" cannot be none" },
+        { "{" LLAMA ",\"rope_scaling\":{\"short_factor\":[1,2]}}",
+          "\"rope_scaling.short_factor\" has several values, only one is supported" },
+        { "{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2},\"rope_parameters\":{"
+          "\"rope_type\":\"linear\",\"rope_theta\":9}}",
+          "\"rope_scaling\" has \"factor\", but \"rope_parameters\" has not" },
+        { "{" LLAMA ",\"layer_types\":[\"full_attention\"]}",
+          "\"layer_types\" has 1 entries for 2 layers" },
+        { "{" NEOX ",\"rope_theta\":500}",
+          "\"rope_theta\" is 500, but the other options make model.rope_theta 10000" },
+        { "{" NEOX ",\"rotary_pct\":0.5,\"partial_rotary_factor\":0.25}",
+          "\"partial_rotary_factor\" is 0.25, but the other options make "
+          "model.rotary_fraction 0.5" },
+        { "{" LLAMA ",\"logit_scale\":2}", "\"logit_scale\" is not a known option of llama" },
+        { "{" LLAMA ",\"quantization_config\":{\"bits\":4}}",
+          "\"quantization_config\" is not a known opt" },
+        { "{" LLAMA ",\"attention_bias\":true}",
+          "\"attention_bias\" is true, only false is supported" },
+        { "{" LLAMA ",\"mlp_bias\":true}", "\"mlp_bias\" is true, only false is supported" },
+        { "{" LLAMA ",\"hidden_act\":\"gelu\"}", "\"hidden_act\" is gelu, only silu is supported" },
+        { "{" LLAMA ",\"hidden_act\":null}", "\"hidden_act\" cannot be null" },
+        { "{" LLAMA ",\"layer_types\":[\"full_attention\",\"chunked_attention\"]}",
+          "\"layer_types\" is of several kinds" },
+        { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":2}}",
+          "\"rope_type\": model.rope_scaling.kind takes one of none, linear, llama3; "
+          "got \"yarn\"" },
+        { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"linear\"}}",
+          "rope type linear has no \"factor\"" },
+        { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8}}",
+          "rope type llama3 has no \"low_freq_factor\"" },
+        { "{" LLAMA ",\"rope_scaling\":{\"beta_fast\":32}}",
+          "\"beta_fast\" is not a known option" },
+        { "{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"rope_type\":\"llama3\"}}",
+          "\"rope_scaling.type\" is linear, but \"rope_scaling.rope_type\" is llama3" },
+        { "{" LLAMA ",\"rope_theta\":1e4,\"rope_parameters\":{\"rope_theta\":1e6}}",
+          "\"rope_theta\" is 1e4, but \"rope_parameters.rope_theta\" is 1e6" },
+        { "{" LLAMA ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}",
+          "\"partial_rotary_factor\" is 0.5, only 1 is supported" },
+        { "{" LLAMA ",\"sliding_window\":7}", "\"sliding_window\" is not a known option of llama" },
+        { "{" LLAMA ",\"is_llama_config\":false}", "\"is_llama_config\" is false, only true is" },
+        { "{" LLAMA ",\"rope_interleaved\":true}", "\"rope_interleaved\" is true, only false" },
+        { "{" LLAMA ",\"pruned_heads\":{\"0\":[1]}}", "\"pruned_heads\" is not a known option" },
+        { "{" LLAMA ",\"pruned_heads\":{", "no quoted key" },
+        { "{" LLAMA ",\"add_cross_attention\":true}", "\"add_cross_attention\" is true, only" },
+        { "{\"architectures\":[\"Qwen2ForCausalLM\"]," SIZES ",\"use_mrope\":true}",
+          "\"use_mrope\" is true, only false is supported" },
+        { "{" LLAMA ",\"use_mrope\":false}", "\"use_mrope\" is not a known option of llama" },
+        { "{" LLAMA ",\"head_dim\":3}", "config.json: RoPE needs an even head width, not 3" },
+        { "{" LLAMA ",\"num_key_value_heads\":3}",
+          "config.json: model.n_kv_heads 3 does not divide model.n_heads 4" },
+        { "{" NEOX ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2}}",
+          "config.json: model.family gpt_neox has no model.rope_scaling.kind" },
+        { "{" NEOX ",\"rotary_pct\":0.2}",
+          "config.json: model.rotary_fraction 0.2 of a head of 16 is 3 elements" },
+        { "{" LLAMA ",\"num_key_value_heads\":0}", "\"num_key_value_heads\" cannot be 0" },
+        { "{" LLAMA ",\"num_key_value_heads\":\"2\"}", "\"num_key_value_heads\" cannot be 2" },
+        { "{" LLAMA ",\"num_key_value_heads\":2.5}", "\"num_key_value_heads\": model.n_kv_heads" },
+        { "{" LLAMA ",\"rope_theta\":null}", "\"rope_theta\" cannot be null" },
+        { "{" LLAMA ",\"hidden_size\":40}", "has \"hidden_size\" twice" },
+        { "{" LLAMA ",\"tie_word_embeddings\":\"false\"}", "\"tie_word_embeddings\" cannot be" },
+        { "{" LLAMA ",\"tie_word_embeddings\":1}", "\"tie_word_embeddings\" cannot be 1" },
+        { "{\"architectures\":[\"Qwen2ForCausalLM\"]," SIZES ",\"use_sliding_window\":true}",
+          "\"use_sliding_window\" is true, only false is supported" },
+        { "{\"architectures\":[\"OPTForCausalLM\"],\"hidden_size\":36,"
+          "\"word_embed_proj_dim\":18}",
+          "\"num_hidden_layers\"" },
+        { "{\"architectures\":[\"OPTForCausalLM\"],\"hidden_size\":36,\"ffn_dim\":77,"
+          "\"num_attention_heads\":3,\"num_hidden_layers\":2,\"vocab_size\":101,"
+          "\"word_embed_proj_dim\":18}",
+          "\"word_embed_proj_dim\" is 18, but the other options make model.d_model 36" },
+        { "{" NEOX ",\"use_parallel_residual\":\"true\"}", "\"use_parallel_residual\" cannot" },
+        { "{" NEOX ",\"attention_bias\":false}",
+          "\"attention_bias\" is false, only true is supported" },
+        { "{" NEOX ",\"hidden_act\":\"gelu_fast\"}", "\"hidden_act\" is gelu_fast, only gelu is" },
+        { "{\"model_type\":\"gpt_neox\",\"hidden_size\":8}", "has no \"num_hidden_layers\"" },
+        { "{\"model_type\":\"gpt_neox\",\"hidden_size\":-8}", "\"hidden_size\": model.d_model" },
+        { "{\"model_type\":\"gpt_neox\",\"hidden_size\":[8]}",
+          "\"hidden_size\" has several values" },
+        { "{\"model_type\":\"gpt_neox\",\"rope_scaling\":{\"a\":{}}}",
+          "\"rope_scaling.a\" has several values" },
+        { "{" LLAMA, "neither a comma nor the closing bracket" },
+        { "[]", "wrong type of value" },
+        { "", "unexpected end" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) is_refused(cases[i][0], cases[i][1]);
+    char *large = calloc(1, 70000);
+    memset(large, ' ', 69999);
+    is_refused(large, "has more than 65,536 bytes, the limit");
+    free(large);
+    hr_config config;
+    hr_error err;
+    remove(hr_folder_path(&folder, "config.json"));
+    assert_int_equal(hr_hf_config_read(folder.path, &config, &err), HR_USAGE);
+    assert_non_null(strstr(err.message, "config.json: no such file"));
+}
+
+/* ---- with given keys */
+
+static void keys_that_contradict_the_folder_are_named(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_error err;
+    is_taken("{" LLAMA "}", &config);
+    for (int32_t i = 0; i < 4; i++) {
+        static const char *const given[][2] = { { "model.n_layers", "2" },
+                                                { "model.n_layers", "4" }, /* also the default */
+                                                { "model.family", "gpt_neox" },
+                                                { "model.dropout", "0.5" } };
+        hr_config_default(&config);
+        assert_int_equal(hr_config_set(&config, "model.from", folder.path, &err), HR_OK);
+        assert_int_equal(hr_config_set(&config, given[i][0], given[i][1], &err), HR_OK);
+        const hr_status status = hr_config_adopt(&config, &err);
+        assert_int_equal(status, i == 1 || i == 2 ? HR_USAGE : HR_OK);
+        if (i == 1) assert_non_null(strstr(err.message, "model.n_layers is 4, but the model in"));
+        if (i == 2) assert_non_null(strstr(err.message, "has llama; remove the key"));
+        if (status != HR_OK) continue;
+        key_is(&config, "model.family", "llama");
+        key_is(&config, "model.d_model", "40");
+        key_is(&config, "model.from", folder.path);
+        key_is(&config, "model.dropout", i == 3 ? "0.5" : "0");
+        assert_int_equal(hr_config_adopt(&config, &err), HR_OK); /* a second call changes nothing */
+    }
+}
+
+/* ---- writing */
+
+static void a_written_config_reads_back_equal(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = { "none", "linear", "llama3" };
+    for (int32_t i = 0; i < HR_FAMILIES * 12; i++) {
+        const int32_t family = i / 12, turn = i % 12;
+        const uint32_t neox = family == HR_FAMILY_GPT_NEOX;
+        hr_config config, back;
+        hr_error err;
+        char text[4096];
+        hr_writer writer = { text, sizeof text };
+        hr_config_default(&config);
+        config.model.family = family;
+        const uint32_t traits = hr_family_of(&config)->traits;
+        config.model.d_model = 48;
+        config.model.n_heads = 6;
+        config.model.n_layers = 3;
+        config.model.d_ff = 77;
+        config.model.vocab_size = 300;
+        config.model.norm_eps = family == HR_FAMILY_OPT ? 1e-5 : 3e-7;
+        config.model.attention.pattern = turn % 4;
+        config.model.attention.window = turn % 4 ? 3 : 1; /* no effect with a dense pattern */
+        if (neox) config.model.rotary_fraction = 0.5;
+        if (neox) config.model.parallel_residual = turn % 2;
+        if (neox || traits & HR_READS_GROUPS) config.model.rope_theta = 12345.5;
+        config.model.tie_embeddings = HR_TIE_FALSE;
+        if (traits & HR_MAY_TIE && turn % 2) config.model.tie_embeddings = HR_TIE_TRUE;
+        if (!(traits & HR_MAY_TIE)) config.model.tie_embeddings = HR_TIE_AUTO;
+        if (!(traits & HR_HAS_STATES)) config.model.positions = 999;
+        if (traits & HR_READS_RANK) config.model.embedding_rank = 7;
+        if (traits & HR_READS_GROUPS) {
+            config.model.n_kv_heads = 2;
+            config.model.head_dim = 10;
+            assert_int_equal(
+                hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 3], &err), HR_OK);
+            if (turn % 3) config.model.rope_scaling.factor = 2.5;
+        }
+        if (family == HR_FAMILY_MISTRAL && !(turn % 4))
+            config.model.attention.sliding_window = turn / 4 * 5;
+        if (traits & HR_READS_EXPANSION) config.model.expansion = 123;
+        if (traits & HR_READS_EXPANSION && turn % 2) config.model.decoder_rank = 9;
+        if (traits & HR_HAS_STATES) { /* no heads, norms or MLP */
+            config.model.n_heads = 4;
+            config.model.d_ff = 4 * config.model.d_model;
+            config.model.norm_eps = 1e-5;
+            config.model.attention.pattern = 0;
+            config.model.attention.window = 1;
+        }
+        hr_hf_config_write(&config, &writer);
+        assert_false(writer.cut);
+        is_taken(text, &back);
+        for (int32_t k = 0; k < hr_config_row_count(); k++) {
+            char mine[HR_PATH_BYTES];
+            const char *name = hr_config_key(k)->name;
+            if (strncmp(name, "model.", 6) != 0) continue;
+            assert_int_equal(hr_config_get(&config, name, mine, sizeof mine, &err), HR_OK);
+            key_is(&back, name, mine);
+        }
+    }
+}
+
+/* Other software has no window for llama: with one, the model is a mistral and otherwise the
+ * same. */
+static void a_llama_with_a_window_is_written_as_a_mistral(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = { "none", "linear", "llama3" };
+    for (int32_t turn = 0; turn < 12; turn++) {
+        hr_config config, back;
+        hr_error err;
+        char text[4096];
+        hr_writer writer = { text, sizeof text };
+        hr_config_default(&config);
+        config.model.family = HR_FAMILY_LLAMA;
+        config.model.tie_embeddings = turn % 2 ? HR_TIE_TRUE : HR_TIE_FALSE;
+        config.model.n_kv_heads = 2;
+        config.model.head_dim = 10;
+        config.model.positions = 999;
+        config.model.rope_scaling.factor = 2.5;
+        assert_int_equal(hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 3], &err),
+                         HR_OK);
+        if (!(turn % 3)) config.model.rope_scaling.factor = 8; /* no effect */
+        config.model.attention.sliding_window = 5 + turn;
+        hr_hf_config_write(&config, &writer);
+        assert_non_null(strstr(text, "\"architectures\": [\"MistralForCausalLM\"]"));
+        assert_non_null(strstr(text, "\"model_type\": \"mistral\""));
+        assert_null(strstr(text, "llama\""));
+        is_taken(text, &back);
+        config.model.family = HR_FAMILY_MISTRAL;
+        assert_memory_equal(&back.model, &config.model, sizeof back.model);
+    }
+}
+
+static void a_pattern_unknown_to_other_software_is_noted(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_config_default(&config);
+    config.model.family = HR_FAMILY_LLAMA;
+    strcpy(config.train.out, "out");
+    assert_null(hr_hf_config_note(&config));
+    config.model.attention.pattern = 1;
+    assert_non_null(strstr(hr_hf_config_note(&config), "other software will use dense attention"));
+    config.model.family = HR_FAMILY_NEEDLE; /* unknown to other software */
+    assert_null(hr_hf_config_note(&config));
+    config.model.family = HR_FAMILY_LLAMA;
+    config.train.out[0] = 0; /* no output */
+    assert_null(hr_hf_config_note(&config));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_spellings_give_the_same_model),
+        cmocka_unit_test(absent_options_have_the_defaults_of_transformers),
+        cmocka_unit_test(options_without_effect_are_ignored),
+        cmocka_unit_test(token_ids_are_kept),
+        cmocka_unit_test(unknown_options_are_named),
+        cmocka_unit_test(keys_that_contradict_the_folder_are_named),
+        cmocka_unit_test(a_written_config_reads_back_equal),
+        cmocka_unit_test(a_llama_with_a_window_is_written_as_a_mistral),
+        cmocka_unit_test(a_pattern_unknown_to_other_software_is_noted),
+    };
+    folder = hr_folder_open();
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    hr_folder_close(&folder);
+    return failed;
+}
