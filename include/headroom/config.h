@@ -17,19 +17,25 @@ extern "C" {
 
 enum { HR_PATH_BYTES = 1024 };
 
-typedef enum {
-    HR_FAMILY_NEEDLE,
-    HR_FAMILY_GPT_NEOX,
-    HR_FAMILY_LLAMA,
-    HR_FAMILY_GPT2,
-    HR_FAMILY_OPT,
-    HR_FAMILY_MISTRAL,
-    HR_FAMILY_QWEN2,
-    HR_FAMILY_QWEN3,
-    HR_FAMILY_YXANUL,
-    HR_FAMILY_WIDE,
-    HR_FAMILIES
-} hr_family;
+/* The families: enumerator, name in model.family. A new one needs a line here, its file
+ * model/<name>.c, and a line in the help of keys (cli/table.c); one that Hugging Face knows also a
+ * row in hf/hf_table.c. */
+#define HR_FAMILY_LIST(X) \
+    X(NEEDLE, needle) \
+    X(GPT_NEOX, gpt_neox) \
+    X(LLAMA, llama) \
+    X(GPT2, gpt2) \
+    X(OPT, opt) \
+    X(MISTRAL, mistral) \
+    X(QWEN2, qwen2) \
+    X(QWEN3, qwen3) \
+    X(YXANUL, yxanul) \
+    X(WIDE, wide)
+
+#define HR_FAMILY_ID(id, name) HR_FAMILY_##id,
+typedef enum { HR_FAMILY_LIST(HR_FAMILY_ID) HR_FAMILIES } hr_family;
+#undef HR_FAMILY_ID
+
 /* auto: the default of the family */
 typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie;
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;

@@ -47,11 +47,12 @@
  * 0. */
 #define DROPOUT_MAX 0.999
 
+#define FAMILY_WORD(id, name) " " #name
+
 static const hr_config_row rows[] = {
     TEXT(model.from, "", NULL,
          "folder with config.json and safetensors to load; unset: random weights"),
-    CHOICE(model.family, "gpt_neox",
-           "needle gpt_neox llama gpt2 opt mistral qwen2 qwen3 yxanul wide",
+    CHOICE(model.family, "gpt_neox", &(HR_FAMILY_LIST(FAMILY_WORD))[1],
            "model architecture; headroom help keys explains each"),
     INTEGER(model.d_model, "128", "elements", NULL, 1, WIDTH_MAX, "width of the residual stream"),
     INTEGER(model.n_layers, "4", "layers", NULL, 1, 4096, "transformer blocks"),

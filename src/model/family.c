@@ -4,13 +4,9 @@
 
 const hr_family_spec *hr_family_of(const hr_config *config)
 {
-    static const hr_family_spec *const families[] = {
-        [HR_FAMILY_NEEDLE] = &hr_family_needle, [HR_FAMILY_GPT_NEOX] = &hr_family_gpt_neox,
-        [HR_FAMILY_LLAMA] = &hr_family_llama,   [HR_FAMILY_GPT2] = &hr_family_gpt2,
-        [HR_FAMILY_OPT] = &hr_family_opt,       [HR_FAMILY_MISTRAL] = &hr_family_mistral,
-        [HR_FAMILY_QWEN2] = &hr_family_qwen2,   [HR_FAMILY_QWEN3] = &hr_family_qwen3,
-        [HR_FAMILY_YXANUL] = &hr_family_yxanul, [HR_FAMILY_WIDE] = &hr_family_wide
-    };
+#define SPEC(id, name) &hr_family_##name,
+    static const hr_family_spec *const families[] = { HR_FAMILY_LIST(SPEC) };
+#undef SPEC
     return families[config->model.family];
 }
 

@@ -53,9 +53,9 @@ typedef struct {
                       int32_t hidden);
 } hr_family_spec;
 
-extern const hr_family_spec hr_family_needle, hr_family_gpt_neox, hr_family_llama, hr_family_gpt2,
-    hr_family_opt, hr_family_mistral, hr_family_qwen2, hr_family_qwen3, hr_family_yxanul,
-    hr_family_wide;
+#define HR_FAMILY_SPEC(id, name) extern const hr_family_spec hr_family_##name;
+HR_FAMILY_LIST(HR_FAMILY_SPEC)
+#undef HR_FAMILY_SPEC
 
 /* The family of a config. Never null. */
 const hr_family_spec *hr_family_of(const hr_config *config);
