@@ -92,7 +92,7 @@ static int list(const hr_cli_arguments *arguments, bool thorough)
     const hr_checkpoint_events events = { .context = &s, .found = show, .reading = show_reading };
     if (arguments->values[HR_OPTION_JSON]) s.all = json_array();
     const hr_status status = hr_checkpoint_list(arguments->operands[0], thorough, &events,
-                                                hr_cli_catch_signals(), &err);
+                                                hr_cli_catch_signals(NULL), &err);
     hr_progress_end(&s.progress);
     if (s.all && (status == HR_OK || status == HR_CORRUPT)) {
         json_dumpf(s.all, stdout, JSON_INDENT(2));
@@ -121,7 +121,7 @@ int hr_cli_checkpoint_prune(const hr_cli_arguments *arguments)
     };
     const hr_status status = hr_checkpoint_prune(arguments->operands[0], arguments->operands + 1,
                                                  arguments->operand_count - 1, &events,
-                                                 hr_cli_catch_signals(), &err);
+                                                 hr_cli_catch_signals(NULL), &err);
     hr_progress_end(&s.progress);
     return end(status, &err);
 }

@@ -195,9 +195,20 @@ HR_MUST_CHECK hr_status hr_cli_number(const hr_cli_arguments *arguments, hr_cli_
 HR_MUST_CHECK hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id,
                                      int64_t *value, hr_error *err);
 
-/* Installs handlers: SIGINT and SIGTERM increment the returned counter; the second signal ends the
- * program immediately. */
-const volatile sig_atomic_t *hr_cli_catch_signals(void);
+/* Requests to end, by SIGINT or SIGTERM. */
+typedef struct {
+    volatile sig_atomic_t interrupts; /* requests so far */
+    volatile sig_atomic_t number;     /* the last signal; 0: none */
+} hr_cli_signals;
+
+const hr_cli_signals *hr_cli_received_signals(void);
+
+/* Installs handlers for SIGINT and SIGTERM. The first request is counted; the second prints `said`,
+ * unless it is null, and ends the program immediately. Returns the counter. */
+const volatile sig_atomic_t *hr_cli_catch_signals(const char *said);
+
+/* Installs a handler for two signals, which do not interrupt each other. */
+void hr_cli_catch(void (*handler)(int), int first, int second);
 
 /* Exit code for the last signal. */
 int hr_cli_signal_code(void);

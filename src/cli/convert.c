@@ -13,7 +13,7 @@ int hr_cli_convert(const hr_cli_arguments *arguments)
                                    .destination = arguments->operands[1],
                                    .prefix = arguments->values[HR_OPTION_PREFIX],
                                    .dtype = arguments->values[HR_OPTION_DTYPE],
-                                   .interrupts = hr_cli_catch_signals() };
+                                   .interrupts = hr_cli_catch_signals(NULL) };
     hr_convert_report report;
     hr_error err;
     char bytes[64];

@@ -153,7 +153,7 @@ int hr_cli_data(const hr_cli_arguments *arguments)
         .sample = show_sample,
         .note = show_note,
         .cache_limit_bytes = cache_limit_bytes,
-        .interrupts = hr_cli_catch_signals(),
+        .interrupts = hr_cli_catch_signals(NULL),
     };
     const hr_status status = hr_data_inspect(&config, &events, &err);
     hr_progress_end(&s.progress);

@@ -44,7 +44,7 @@ hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *requ
                                    .format = format && !strcmp(format, "bf16") ? HR_FORMAT_BF16
                                                                                : HR_FORMAT_FP32,
                                    .kernels = arguments->values[HR_OPTION_KERNELS],
-                                   .interrupts = hr_cli_catch_signals() };
+                                   .interrupts = hr_cli_catch_signals(NULL) };
     hr_status status = hr_cli_whole(arguments, HR_OPTION_THREADS, &request->threads, err);
     if (status == HR_OK && budget) status = hr_bytes_parse(budget, &request->budget, err);
     if (status == HR_OK && budget && request->budget == 0)

@@ -105,7 +105,7 @@ static hr_status encode(const hr_cli_arguments *arguments, const char *path, con
                         screen *s, hr_tokenize_info *info, hr_tokenize_result *result,
                         double *seconds, hr_error *err)
 {
-    const volatile sig_atomic_t *interrupts = hr_cli_catch_signals();
+    const volatile sig_atomic_t *interrupts = hr_cli_catch_signals(NULL);
     hr_tokenize *tokenize = NULL;
     hr_tokenize_setting setting;
     hr_status status = open_setting(arguments, path, &setting, err);

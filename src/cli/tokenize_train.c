@@ -134,7 +134,7 @@ int hr_cli_tokenize_train(const hr_cli_arguments *a)
     request.told = show_progress;
     request.context = &s;
     if (read_numbers(a, &request, &err) != HR_OK) return hr_cli_fail(&err);
-    request.interrupts = hr_cli_catch_signals();
+    request.interrupts = hr_cli_catch_signals(NULL);
     const hr_status status = hr_tokenize_train(&request, &result, &err);
     hr_progress_end(&s.progress);
     if (status == HR_OK && s.json) print_json(&result);

@@ -14,22 +14,7 @@
 #include "cli.h"
 #include "headroom/progress.h"
 
-static volatile sig_atomic_t interrupts, last_signal, saves, reports;
-
-/* The first signal lets the run save and end; the second ends it immediately, which is safe because
- * files get their names only when complete. timeout(1) and batch queues send SIGTERM twice, to the
- * process and to its group: this counts as one request. */
-static void interrupted(int number)
-{
-    static const char said[] =
-        "\nheadroom: stopped at once; steps since the last checkpoint are lost\n";
-    if (number == SIGTERM && last_signal == SIGTERM) return;
-    last_signal = number;
-    interrupts = interrupts + 1;
-    if (interrupts <= 1) return;
-    (void)!write(STDERR_FILENO, said, sizeof said - 1);
-    _exit(128 + number);
-}
+static volatile sig_atomic_t saves, reports;
 
 static void asked(int number)
 {
@@ -37,21 +22,10 @@ static void asked(int number)
     else reports = reports + 1;
 }
 
-/* One at a time, because the handler counts them. */
-static void catch_two(void (*handler)(int), int first, int second)
-{
-    struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    sigaddset(&action.sa_mask, first);
-    sigaddset(&action.sa_mask, second);
-    sigaction(first, &action, NULL);
-    sigaction(second, &action, NULL);
-}
-
 /* A closed terminal must not end the run. */
 static void catch_requests(void)
 {
-    catch_two(asked, SIGUSR1, SIGUSR2);
+    hr_cli_catch(asked, SIGUSR1, SIGUSR2);
     signal(SIGHUP, SIG_IGN);
 }
 
@@ -86,8 +60,9 @@ static void show_plan(void *context, const hr_plan_answer *plan)
     screen *s = context;
     char process[64], arena[64];
     hr_progress_end(&s->progress);
-    catch_two(interrupted, SIGINT, SIGTERM); /* before this point nothing had started, and the
-                                              * handlers of main.c applied */
+    /* Before this point nothing had started, and the handlers of main.c applied. A second signal
+     * may end the run at any time, because files get their names only when complete. */
+    hr_cli_catch_signals("\nheadroom: stopped at once; steps since the last checkpoint are lost\n");
     s->process_bytes = plan->process_bytes;
     if (plan->trained_parameters != plan->parameters)
         printf("plan   %s of %s parameters are trained\n", hr_cli_count(plan->trained_parameters),
@@ -227,6 +202,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     s.saves = config.train.out[0];
     for (int32_t i = 0; i < arguments->repeated_count; i++)
         (void)hr_cli_key_name(arguments->repeated[i]); /* warns if the name is deprecated */
+    const hr_cli_signals *signals = hr_cli_received_signals();
     const hr_train_options options = {
         .events = { .context = &s,
                     .preparing = show_preparing,
@@ -245,8 +221,8 @@ int hr_cli_train(const hr_cli_arguments *arguments)
         .fresh = arguments->values[HR_OPTION_FRESH],
         .allowed = arguments->repeated,
         .allowed_count = arguments->repeated_count,
-        .interrupts = &interrupts,
-        .signal = &last_signal,
+        .interrupts = &signals->interrupts,
+        .signal = &signals->number,
         .saves = &saves,
         .reports = &reports,
     };
@@ -260,6 +236,6 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     print_command(&s, arguments);
     /* Without a signal, the time limit ended the run; the exit code is that of SIGTERM. */
     return status == HR_INTERRUPTED && !result.saved
-               ? 128 + (last_signal ? (int)last_signal : SIGTERM)
+               ? 128 + (signals->number ? (int)signals->number : SIGTERM)
                : code;
 }

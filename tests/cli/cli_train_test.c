@@ -467,6 +467,19 @@ static void a_second_interrupt_ends_the_run_immediately(void **state)
     assert_nothing_is_saved();
 }
 
+/* As timeout(1) sends them, to the process and to its group. */
+static void the_same_signal_within_a_second_is_one_request(void **state)
+{
+    (void)state;
+    static const int signals[][2] = { { SIGINT, SIGINT }, { SIGTERM, SIGTERM } };
+    require_program();
+    put_tiny_and_text();
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        assert_int_equal(run_signalled(long_run, "step 1/", signals[i], 2), HR_INTERRUPTED);
+        assert_non_null(strstr(out, "\nsaved  run\n"));
+    }
+}
+
 /* The signal comes when the text is ready, before a large table is initialized: almost certainly
  * before the first step. Then there is no memory to report. */
 static void a_run_interrupted_early_prints_one_sentence(void **state)
@@ -518,6 +531,7 @@ int main(void)
         IN_A_FOLDER(an_interrupted_run_saves_and_is_exit_75),
         IN_A_FOLDER(a_run_interrupted_at_its_end_is_saved_once),
         IN_A_FOLDER(a_second_interrupt_ends_the_run_immediately),
+        IN_A_FOLDER(the_same_signal_within_a_second_is_one_request),
         IN_A_FOLDER(a_run_interrupted_early_prints_one_sentence),
         IN_A_FOLDER(a_plan_larger_than_the_machine_is_refused_before_texts_are_read),
     };

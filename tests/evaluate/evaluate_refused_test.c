@@ -206,6 +206,7 @@ static void text_needs_a_tokenizer(void **state)
             "far.txt: byte 2 is 122; the model has ids 0 to 100");
 }
 
+/* timeout signals the process and then its group: two signals, one request. */
 static void an_interrupt_leaves_no_file(void **state)
 {
     (void)state;

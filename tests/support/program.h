@@ -109,9 +109,9 @@ static inline void put_tiny_and_blot(void)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Runs the program and sends signals [count] at the first line that starts with `line`. For several
- * signals the program is stopped first, so that all are pending. It replaces the shell, so that it
- * gets the signals itself. */
+/* Runs the program and sends signals [count] at the first line that starts with `line`. For
+ * different signals the program is stopped first, so that all are pending; the same signal is sent
+ * again after 20 ms. The program replaces the shell, so that it gets the signals itself. */
 static inline int run_signalled(const char *arguments, const char *line, const int *signals,
                                 int32_t count)
 {
@@ -136,9 +136,13 @@ static inline int run_signalled(const char *arguments, const char *line, const i
     while (fgets(text, sizeof text, told)) {
         if (waiting && !strncmp(text, line, strlen(line))) {
             waiting = false;
-            if (count > 1) assert_int_equal(kill(child, SIGSTOP), 0);
-            for (int32_t i = 0; i < count; i++) assert_int_equal(kill(child, signals[i]), 0);
-            if (count > 1) assert_int_equal(kill(child, SIGCONT), 0);
+            const bool pending = count > 1 && signals[0] != signals[1];
+            if (pending) assert_int_equal(kill(child, SIGSTOP), 0);
+            for (int32_t i = 0; i < count; i++) {
+                if (i && !pending) usleep(20000);
+                assert_int_equal(kill(child, signals[i]), 0);
+            }
+            if (pending) assert_int_equal(kill(child, SIGCONT), 0);
         }
         length += (size_t)snprintf(out + length, sizeof out - length, "%s", text);
         assert_true(length < sizeof out);
