@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "plan/two_judges.h"
+#include "judge/two_judges.h"
 
 enum { SEED = 300, PLANS = 5, MUTATIONS = 100 };
 

@@ -1,45 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify_size_test.c - a plan of thousands of layers is verified: only the size of the file has a
  * limit. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "headroom/verify.h"
-
-static char path[64];
-
-static int set_up(void **state)
-{
-    (void)state;
-    snprintf(path, sizeof path, "%s/headroom-verify-XXXXXX", P_tmpdir);
-    const int file = mkstemp(path);
-    return file < 0 || close(file);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
-
-static hr_status judge(const char *text, hr_verify_report *report, hr_error *err)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-    *err = (hr_error){ HR_OK, "" };
-    return hr_verify_file(path, report, err);
-}
+#include "judge/edited_plan.h"
 
 enum { MANY = 70000 }; /* buffers; with twice as many steps, more than 2^17 records */
 
@@ -83,12 +47,12 @@ static void a_plan_of_many_records_is_verified(void **state)
     hr_verify_report report;
     hr_error err;
     char *text = plan_of_many(0);
-    if (judge(text, &report, &err) != HR_OK) fail_msg("%s", err.message);
+    if (judge_bytes(text, strlen(text), &report, &err) != HR_OK) fail_msg("%s", err.message);
     assert_int_equal(report.alive_count, MANY);
     assert_int_equal(report.floor_bytes, 64 * MANY);
     free(text);
     text = plan_of_many(64);
-    assert_int_equal(judge(text, &report, &err), HR_BROKEN);
+    assert_int_equal(judge_bytes(text, strlen(text), &report, &err), HR_BROKEN);
     assert_non_null(strstr(err.message, "buffers 0 (x0) and 1 (x1) are both in use at step 1"));
     free(text);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/plan/two_judges.h - plans of random small recipes, and the verdicts of two independent
+/* tests/judge/two_judges.h - plans of random small recipes, and the verdicts of two independent
  * verifiers on modified plans: headroom verify and tools/soak, which share no code. */
-#ifndef HR_TESTS_PLAN_TWO_JUDGES_H
-#define HR_TESTS_PLAN_TWO_JUDGES_H
+#ifndef HR_TESTS_JUDGE_TWO_JUDGES_H
+#define HR_TESTS_JUDGE_TWO_JUDGES_H
 
 #include <setjmp.h>
 #include <stdarg.h>
