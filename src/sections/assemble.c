@@ -14,20 +14,6 @@
 #include "ops/update/update_build.h"
 #include "sections/assembly.h"
 
-hr_model_limits hr_model_limits_of(const hr_config *config)
-{
-    /* A layer has at most 16 parameters. Each has a step in load, one in save and three in update.
-     * A layer has at most 15 steps forward, in each of three passes (training, evaluation, sample),
-     * and 23 backward; forward and backward repeat if the gradient norm has its own pass. Tiles
-     * make a loop for each run of attention and of the MLP: forward, backward and at most four of
-     * clones, in each of the two. */
-    const int32_t layers = (int32_t)config->model.n_layers;
-    return (hr_model_limits){ .steps = 200 * layers + 200,
-                              .tensors = 300 * layers + 300,
-                              .loops = 16 * layers + 48,
-                              .params = 24 * layers + 24 };
-}
-
 static int32_t scalar(hr_assembly *a, const char *name, hr_role role)
 {
     return hr_build_fixed(&a->builder, name, role, HR_F64, HR_ROWS, 1, 0, 0);
@@ -185,25 +171,11 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *tra
                                   hr_program *program, hr_error *err)
 {
     const hr_rules rules = { config, trained };
-    const hr_model_limits limits = hr_model_limits_of(config);
-    hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
-                                        limits.tensors, limits.loops, limits.params, program, err);
+    hr_assembly a;
+    hr_status status = hr_assembly_begin(&a, config, false, region, program, err);
     if (status != HR_OK) return status;
-    hr_assembly a = { .builder = { .program = program,
-                                   .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16
-                                                                                  : HR_F32,
-                                   .T = config->train.seq_len,
-                                   .layer = HR_NONE,
-                                   .rule = hr_rules_of,
-                                   .rule_of = &rules,
-                                   .err = err },
-                      .config = config,
-                      .family = hr_family_of(config) };
-    const int64_t kept = region->used;
-    a.model.layers = hr_region_take(region, config->model.n_layers, sizeof *a.model.layers);
-    if (!a.model.layers)
-        return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
-                       (long long)config->model.n_layers);
+    a.builder.rule = hr_rules_of;
+    a.builder.rule_of = &rules;
     program->loops[0].count = config->train.steps ? config->train.steps : HR_MANY;
     a.family->params(&a.builder, config, &a.model);
     status = trained ? HR_OK : hr_rules_check_names(config, program, err);
@@ -216,8 +188,7 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *tra
     build_evaluation(&a, evaluation_sequences);
     if (config->train.sample_tokens) build_sample(&a);
     build_save(&a);
-    region->used = kept;
-    return hr_build_status(&a.builder);
+    return hr_assembly_end(&a);
 }
 
 hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequences,

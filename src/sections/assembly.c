@@ -9,6 +9,53 @@
 #include "ops/loss/loss_build.h"
 #include "sections/assemble.h"
 
+hr_model_limits hr_model_limits_of(const hr_config *config)
+{
+    /* A layer has at most 16 parameters. Each has a step in load, one in save and three in update.
+     * A layer has at most 15 steps forward, in each of three passes (training, evaluation, sample),
+     * and 23 backward; forward and backward repeat if the gradient norm has its own pass. Tiles
+     * make a loop for each run of attention and of the MLP: forward, backward and at most four of
+     * clones, in each of the two. */
+    const int32_t layers = (int32_t)config->model.n_layers;
+    return (hr_model_limits){ .steps = 200 * layers + 200,
+                              .tensors = 300 * layers + 300,
+                              .loops = 16 * layers + 48,
+                              .params = 24 * layers + 24 };
+}
+
+hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, bool inference,
+                            hr_region *region, hr_program *program, hr_error *err)
+{
+    const hr_model_limits limits = hr_model_limits_of(config);
+    const hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
+                                              limits.tensors, limits.loops, limits.params, program,
+                                              err);
+    if (status != HR_OK) return status;
+    *a = (hr_assembly){
+        .builder = { .program = program,
+                     .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
+                     .T = config->train.seq_len,
+                     .layer = HR_NONE,
+                     .weights_alone = inference,
+                     .short_tables = inference,
+                     .err = err },
+        .config = config,
+        .family = hr_family_of(config),
+        .region = region,
+        .kept_bytes = region->used,
+    };
+    a->model.layers = hr_region_take(region, config->model.n_layers, sizeof *a->model.layers);
+    if (a->model.layers) return HR_OK;
+    return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
+                   (long long)config->model.n_layers);
+}
+
+hr_status hr_assembly_end(hr_assembly *a)
+{
+    a->region->used = a->kept_bytes;
+    return hr_build_status(&a->builder);
+}
+
 void hr_assembly_section(hr_assembly *a, hr_loop_id id, int64_t rows, bool training)
 {
     a->builder.rows = rows;

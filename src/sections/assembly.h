@@ -13,7 +13,17 @@ typedef struct {
     hr_model model;
     int32_t ids, targets, loss_scale, lr; /* tensors of the batch */
     int32_t loss_sum;
+    hr_region *region;
+    int64_t kept_bytes; /* of the region: the program; the rest is the model's, until the end */
 } hr_assembly;
+
+/* Places an empty program in `region` and begins to build it. For inference, weights have no
+ * masters and lookup tables have the length of the sequence. */
+HR_MUST_CHECK hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, bool inference,
+                                          hr_region *region, hr_program *program, hr_error *err);
+
+/* Ends the assembly; the program stays in the region. */
+HR_MUST_CHECK hr_status hr_assembly_end(hr_assembly *a);
 
 /* Opens a section whose activations have `rows` rows. */
 void hr_assembly_section(hr_assembly *a, hr_loop_id id, int64_t rows, bool training);

@@ -6,7 +6,6 @@
 #include "sections/evaluation.h"
 
 #include "ops/list.h"
-#include "sections/assemble.h"
 #include "sections/assembly.h"
 
 static void build_sequences(hr_assembly *a, int64_t sequences, int64_t emit_bytes)
@@ -28,28 +27,11 @@ hr_status hr_model_assemble_evaluation(const hr_config *config, int64_t sequence
                                        int64_t emit_bytes, hr_region *region, hr_program *program,
                                        hr_error *err)
 {
-    const hr_model_limits limits = hr_model_limits_of(config);
-    hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
-                                        limits.tensors, limits.loops, limits.params, program, err);
+    hr_assembly a;
+    const hr_status status = hr_assembly_begin(&a, config, true, region, program, err);
     if (status != HR_OK) return status;
-    hr_assembly a = { .builder = { .program = program,
-                                   .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16
-                                                                                  : HR_F32,
-                                   .T = config->train.seq_len,
-                                   .layer = HR_NONE,
-                                   .weights_alone = true,
-                                   .short_tables = true,
-                                   .err = err },
-                      .config = config,
-                      .family = hr_family_of(config) };
-    const int64_t kept = region->used, layers = config->model.n_layers;
-    a.model.layers = hr_region_take(region, layers, sizeof *a.model.layers);
-    if (!a.model.layers)
-        return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
-                       (long long)layers);
     a.family->params(&a.builder, config, &a.model);
     hr_assembly_load(&a);
     build_sequences(&a, sequences, emit_bytes);
-    region->used = kept;
-    return hr_build_status(&a.builder);
+    return hr_assembly_end(&a);
 }

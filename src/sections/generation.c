@@ -12,7 +12,6 @@
 #include "ops/last_row/last_row_build.h"
 #include "ops/list.h"
 #include "ops/recurrence/recurrence_build.h"
-#include "sections/assemble.h"
 #include "sections/assembly.h"
 
 static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[2])
@@ -69,25 +68,12 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows,
                                        int64_t sampling_bytes, hr_region *region,
                                        hr_program *program, hr_error *err)
 {
-    const hr_model_limits limits = hr_model_limits_of(config);
-    const hr_family_spec *family = hr_family_of(config);
-    hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
-                                        limits.tensors, limits.loops, limits.params, program, err);
+    const int64_t layers = config->model.n_layers;
+    hr_assembly a;
+    const hr_status status = hr_assembly_begin(&a, config, true, region, program, err);
     if (status != HR_OK) return status;
-    hr_assembly a = { .builder = { .program = program,
-                                   .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16
-                                                                                  : HR_F32,
-                                   .T = config->train.seq_len,
-                                   .layer = HR_NONE,
-                                   .weights_alone = true,
-                                   .short_tables = true,
-                                   .err = err },
-                      .config = config,
-                      .family = family };
-    const int64_t kept = region->used, layers = config->model.n_layers;
-    a.model.layers = hr_region_take(region, layers, sizeof *a.model.layers);
     int32_t(*caches)[2] = hr_region_take(region, layers, sizeof *caches);
-    if (!a.model.layers || !caches)
+    if (!caches)
         return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
                        (long long)layers);
     a.family->params(&a.builder, config, &a.model);
@@ -97,6 +83,5 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows,
     a.builder.caches = (const int32_t(*)[2])caches;
     build_rows(&a, HR_LOOP_PROMPT, HR_LOOP_PROMPT_CHUNK, rows, sampling_bytes);
     build_rows(&a, HR_LOOP_ANSWER, HR_LOOP_ANSWER_TOKEN, 1, sampling_bytes);
-    region->used = kept;
-    return hr_build_status(&a.builder);
+    return hr_assembly_end(&a);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/judge/plan_text.h - a small valid plan, written by hand: a load, four micro-batches with two
- * chunks each, an update, a save. Buffer 4 takes over the bytes of buffer 3 at step 3. */
+/* tests/judge/plan_text.h - a small valid plan, written by hand: a load, four micro-batches with
+ * two chunks each, an update, a save. Buffer 4 takes over the bytes of buffer 3 at step 3. */
 #ifndef HR_TESTS_JUDGE_PLAN_TEXT_H
 #define HR_TESTS_JUDGE_PLAN_TEXT_H
 
