@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "base/directory.h"
-#include "text/folder.h"
+#include "support/folder.h"
 
 enum { MANY = 700 }; /* more names than one getdents64 call returns */
 

@@ -15,25 +15,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "require.h"
-#include "text/folder.h"
+#include "support/in_folder.h"
 
 enum { NOBODY = 65534 };
-
-static hr_folder folder;
-
-static int set_up(void **state)
-{
-    (void)state;
-    folder = hr_folder_open();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    hr_folder_close(&folder);
-    return 0;
-}
 
 static void assert_refused(const char *path, hr_status status, const char *sentence)
 {

@@ -9,8 +9,8 @@
 
 #include "base/random.h"
 #include "checkpoint/safetensors.h"
+#include "support/folder.h"
 #include "support/oracle.h"
-#include "text/folder.h"
 
 enum { SEED = 11 };
 

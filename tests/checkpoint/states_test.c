@@ -15,7 +15,7 @@
 #include "config/config_keys.h"
 #include "model/optimizer.h"
 #include "support/by_hand.h"
-#include "text/folder.h"
+#include "support/folder.h"
 
 enum { MEMORY_BYTES = 1 << 20, STAGING_BYTES = 4096, PARAMS = 3, STATES = 4 };
 

@@ -11,25 +11,10 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/token_rows.h"
 #include "guard.h"
+#include "support/in_folder.h"
 #include "support/stored.h"
 
 enum { V = 70000, SEED = 20261122 };
-
-static hr_folder folder;
-
-static int set_up(void **state)
-{
-    (void)state;
-    folder = hr_folder_open();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    hr_folder_close(&folder);
-    return 0;
-}
 
 /* Random ids, with 0 and V - 1 among them, and labels of which a third are -100. */
 static void draw(int64_t count, int64_t *ids, int64_t *labels)

@@ -9,8 +9,8 @@
 #include <jansson.h>
 
 #include "checkpoint/weights.h"
+#include "support/folder.h"
 #include "support/rig.h"
-#include "text/folder.h"
 
 enum { STAGING_BYTES = 4096, SEED = 7 };
 

@@ -12,7 +12,7 @@
 
 #include "base/random.h"
 #include "headroom/config.h"
-#include "text/folder.h"
+#include "support/folder.h"
 
 static hr_folder folder;
 static char recipe_path[512];

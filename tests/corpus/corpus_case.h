@@ -14,7 +14,7 @@
 
 #include "corpus/corpus.h"
 #include "guard.h"
-#include "text/folder.h"
+#include "support/folder.h"
 
 typedef struct {
     hr_guard guard;

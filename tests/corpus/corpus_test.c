@@ -4,23 +4,9 @@
 #include "corpus_case.h"
 
 #include "base/random.h"
+#include "support/in_folder.h"
 
-static hr_folder folder;
 static char out[1 << 20];
-
-static int set_up(void **state)
-{
-    (void)state;
-    folder = hr_folder_open();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    hr_folder_close(&folder);
-    return 0;
-}
 
 static void put(const char *name, const char *content)
 {

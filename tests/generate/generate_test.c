@@ -18,8 +18,8 @@
 #include "mem/process.h"
 #include "model/family.h"
 #include "support/child.h"
+#include "support/folder.h"
 #include "support/oracle.h"
-#include "text/folder.h"
 
 enum { T = 64, PROMPT = 16, SAMPLE = 40, SAID_BYTES = 1 << 16 };
 

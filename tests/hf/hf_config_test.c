@@ -9,7 +9,7 @@
 #include "config/config_keys.h"
 #include "hf/hf_config.h"
 #include "model/family.h"
-#include "text/folder.h"
+#include "support/folder.h"
 
 #define NEOX \
     "\"architectures\":[\"GPTNeoXForCausalLM\"],\"model_type\":\"gpt_neox\",\"vocab_size\":101," \

@@ -14,8 +14,8 @@
 #include "plan/compile.h"
 #include "plan/plan_file.h"
 #include "sections/assemble.h"
+#include "support/folder.h"
 #include "support/random_freeze.h"
-#include "text/folder.h"
 
 enum { SEED = 20250214 };
 

@@ -23,8 +23,8 @@
 #include "sections/assemble.h"
 #include "support/by_hand.h"
 #include "support/compiled.h"
+#include "support/folder.h"
 #include "support/random_strategy.h"
-#include "text/folder.h"
 
 enum { SEED = 20261122, LAYERS_MOST = 4 };
 

@@ -13,7 +13,7 @@
 
 #include "headroom/pack.h"
 #include "plan/instance.h"
-#include "text/folder.h"
+#include "support/folder.h"
 
 static hr_folder folder;
 static char in[512], out[512];

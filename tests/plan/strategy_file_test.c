@@ -12,8 +12,8 @@
 
 #include "model/layer_schema.h"
 #include "plan/strategy_file.h"
+#include "support/folder.h"
 #include "support/random_strategy.h"
-#include "text/folder.h"
 
 enum { SEED = 20250403, LAYERS_MOST = 40, TEXT_BYTES = 8192 };
 

@@ -23,9 +23,9 @@
 #include "plan/tile.h"
 #include "sections/assemble.h"
 #include "support/compiled.h"
+#include "support/folder.h"
 #include "support/random_freeze.h"
 #include "support/random_strategy.h"
-#include "text/folder.h"
 
 enum { SEED = 20250402, LAYERS_MOST = 4, SETS = 1 << (HR_INTERMEDIATES - 1) };
 

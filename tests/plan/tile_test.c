@@ -22,8 +22,8 @@
 #include "plan/tile.h"
 #include "sections/assemble.h"
 #include "support/by_hand.h"
+#include "support/folder.h"
 #include "support/random_config.h"
-#include "text/folder.h"
 
 enum { SEED = 20250213, LAYERS_MOST = 4 };
 

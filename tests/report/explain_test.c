@@ -23,8 +23,12 @@
 
 enum { SEED = 20250301, TEXT_BYTES = 1 << 16, SPARE_BYTES = 1 << 24 };
 
+enum { FEW_LAYERS = 8 };
+
 /* A compiled config, and its printed plan. */
 typedef struct {
+    hr_intermediates recompute_set[FEW_LAYERS];
+    hr_strategy strategy;
     void *memory;
     hr_region region;
     hr_compiled compiled;
@@ -82,6 +86,17 @@ static hr_config preset(const char *name, int64_t layers, hr_intermediates *reco
     return config;
 }
 
+/* Explains such a preset, without recompute; returns a buffer for the text. */
+static char *explain_preset(const char *name, int64_t layers, hr_config *config, explained *e)
+{
+    char *text = malloc(TEXT_BYTES);
+    assert_non_null(text);
+    assert_in_range(layers, 1, FEW_LAYERS);
+    *config = preset(name, layers, e->recompute_set, &e->strategy);
+    explain(config, &e->strategy, e);
+    return text;
+}
+
 static int64_t sum_of(const hr_plan_part *parts, int32_t count)
 {
     int64_t sum = 0;
@@ -133,14 +148,10 @@ static void components_phases_and_curve_agree_with_the_storages(void **state)
 /* The column of the first '^' in a text, and whether the highest line has a bar there. */
 static void the_peak_is_marked_below_its_bar(void **state)
 {
-    hr_intermediates recompute_set[8];
-    hr_strategy strategy;
-    const hr_config config = preset("needle-70m", 6, recompute_set, &strategy);
     explained e;
-    char *text = malloc(TEXT_BYTES);
+    hr_config config;
+    char *text = explain_preset("needle-70m", 6, &config, &e);
     (void)state;
-    assert_non_null(text);
-    explain(&config, &strategy, &e);
     hr_writer writer = { text, TEXT_BYTES };
     hr_explain_plan(&config, &e.answer, &e.details, false, false, &writer);
     const char *title = strstr(text, "live bytes during a training step\n");
@@ -169,14 +180,10 @@ static void the_peak_is_marked_below_its_bar(void **state)
 
 static void colour_and_blocks_are_printed_only_on_request(void **state)
 {
-    hr_intermediates recompute_set[8];
-    hr_strategy strategy;
-    const hr_config config = preset("pythia-70m", 3, recompute_set, &strategy);
     explained e;
-    char *text = malloc(TEXT_BYTES);
+    hr_config config;
+    char *text = explain_preset("pythia-70m", 3, &config, &e);
     (void)state;
-    assert_non_null(text);
-    explain(&config, &strategy, &e);
     e.details.change_count = e.details.removal_count = 1;
     for (int32_t asked = 0; asked < 4; asked++) {
         const bool colour = asked & 1, blocks = asked & 2;
@@ -214,14 +221,10 @@ static void what_is_proven_about_the_strategy_is_printed(void **state)
         { 0, false, "  strategy: fastest found, not proven\n" },
         { -1, false, "  strategy: given, not compared with others\n" },
     };
-    hr_intermediates recompute_set[8];
-    hr_strategy strategy;
-    const hr_config config = preset("needle-70m", 2, recompute_set, &strategy);
     explained e;
-    char *text = malloc(TEXT_BYTES);
+    hr_config config;
+    char *text = explain_preset("needle-70m", 2, &config, &e);
     (void)state;
-    assert_non_null(text);
-    explain(&config, &strategy, &e);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hr_writer writer = { text, TEXT_BYTES };
         e.answer.bound_seconds = cases[i].bound_seconds;
@@ -244,14 +247,10 @@ static void the_proven_part_of_the_gap_is_printed_in_bytes(void **state)
         { "open", "  640 bytes above the floor; not proven smallest\n", 640 },
         { "open", "  proven lower bound; gap 512 bytes, 0.000 %\n", 640 },
     };
-    hr_intermediates recompute_set[8];
-    hr_strategy strategy;
-    const hr_config config = preset("needle-70m", 2, recompute_set, &strategy);
     explained e;
-    char *text = malloc(TEXT_BYTES);
+    hr_config config;
+    char *text = explain_preset("needle-70m", 2, &config, &e);
     (void)state;
-    assert_non_null(text);
-    explain(&config, &strategy, &e);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hr_writer writer = { text, TEXT_BYTES };
         snprintf(e.answer.packing, sizeof e.answer.packing, "%s", cases[i].packing);

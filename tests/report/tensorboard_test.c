@@ -20,7 +20,7 @@
 #include "base/random.h"
 #include "report/tensorboard.h"
 #include "require.h"
-#include "text/folder.h"
+#include "support/folder.h"
 
 enum { EVENTS_MAX = 2000, SCALARS_MAX = 8, NOBODY = 65534 };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/folder.h"
+#include "support/folder.h"
 
 enum { STORED_HEADER_MAX = 1 << 18 };
 

@@ -8,7 +8,7 @@
 
 #include <zstd.h>
 
-#include "text/folder.h"
+#include "support/folder.h"
 
 /* The decompressed text and a null; free it. The test fails if the file cannot be read. */
 static inline char *zst_read(const char *path, int64_t *bytes)

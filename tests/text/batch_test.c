@@ -10,26 +10,11 @@
 
 #include "base/random.h"
 #include "guard.h"
+#include "support/in_folder.h"
 #include "text/batch.h"
-#include "text/folder.h"
 #include "text/shard.h"
 
-static hr_folder folder;
 static hr_guard guard;
-
-static int set_up(void **state)
-{
-    (void)state;
-    folder = hr_folder_open();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    hr_folder_close(&folder);
-    return 0;
-}
 
 /* Writes a shard whose token i has id i. */
 static void write_shard(int64_t tokens)

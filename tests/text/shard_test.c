@@ -9,8 +9,8 @@
 
 #include "base/random.h"
 #include "guard.h"
+#include "support/folder.h"
 #include "text/blocks.h"
-#include "text/folder.h"
 #include "text/shard.h"
 
 static hr_folder folder;

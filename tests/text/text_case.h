@@ -5,7 +5,7 @@
 
 #include "corpus/corpus.h"
 #include "guard.h"
-#include "text/folder.h"
+#include "support/folder.h"
 #include "text/shard.h"
 #include "text/text.h"
 

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "model/family.h"
 #include "support/child.h"
-#include "text/folder.h"
+#include "support/folder.h"
 
 /* Documents of 32 bytes, in JSON Lines. */
 enum { TOKENS = 32, DOCUMENTS = 17, STEPS = 4 };

@@ -12,9 +12,9 @@
 #include "model/family.h"
 #include "require.h"
 #include "support/child.h"
+#include "support/folder.h"
 #include "support/oracle.h"
 #include "support/rig.h"
-#include "text/folder.h"
 
 enum { T = 24, TEXT_BYTES = 6000, VALID_BYTES = 9 * T + 7 };
 

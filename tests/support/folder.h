@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.h - a temporary folder for a test, and functions that write and read whole files. */
+/* support/folder.h - a temporary folder for a test, and functions that write and read whole
+ * files. */
 #ifndef HR_TESTS_FOLDER_H
 #define HR_TESTS_FOLDER_H
 
