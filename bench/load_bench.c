@@ -5,7 +5,7 @@
  *
  *     load_bench [folder [threads [type [format [rounds]]]]]
  *
- *     type    dtype of the file: f32, f16, bf16
+ *     type    dtype of the file: f32, f16, bf16, or e4m3 with scales (vectors stay bf16)
  *     format  what is kept: fp32, bf16, or both (bf16 and fp32 masters, as in training)
  *
  * The file is in the folder (/tmp) during the benchmark. */
@@ -61,41 +61,60 @@ static void put(FILE *file, const void *bytes, int64_t count)
     if (fwrite(bytes, 1, (size_t)count, file) != (size_t)count) abort();
 }
 
-/* Random numbers near 1, to avoid special values. */
+/* Appends the entry of a tensor at the end of the data. N 0: a vector. */
+static int64_t put_entry(char *header, int64_t *end, const char *name, const char *dtype,
+                         int64_t size, int64_t K, int64_t N)
+{
+    int64_t used = sprintf(header, "%c\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld", *end ? ',' : '{',
+                           name, dtype, (long long)K);
+    if (N) used += sprintf(header + used, ",%lld", (long long)N);
+    const int64_t begin = *end;
+    *end += K * hr_max(N, 1) * size;
+    return used + sprintf(header + used, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,
+                          (long long)*end);
+}
+
+/* Random numbers near 1, to avoid special values; those of e4m3 are also positive scales. */
 static void write_model(bench *b)
 {
     static char header[1 << 20];
     static uint32_t noise[PIECE_BYTES / 4];
-    int64_t used = 8, begin = 0;
-    const int64_t size = strcmp(b->type, "f32") ? 2 : 4;
+    int64_t used = 8, end = 0;
+    const bool wide = !strcmp(b->type, "f32"), half = !strcmp(b->type, "f16");
+    const bool scaled = !strcmp(b->type, "e4m3");
     FILE *file = fopen(b->path, "wb");
     if (!file) abort();
-    const uint32_t one = strcmp(b->type, "f16") ? 0x3f003f00 : 0x3c003c00;
+    const uint32_t random = scaled ? 0x07070707 : 0x807f807f;
+    const uint32_t one = scaled ? 0x38383838 : half ? 0x3c003c00 : 0x3f003f00;
     for (int64_t i = 0; i < PIECE_BYTES / 4; i++)
-        noise[i] = ((uint32_t)hr_random_mix((uint64_t)i) & 0x807f807f) | one;
+        noise[i] = ((uint32_t)hr_random_mix((uint64_t)i) & random) | one;
     for (int32_t p = 0; p < b->program.param_count; p++) {
         const hr_param *param = &b->program.params[p];
-        const int64_t K = param->dims[0], N = param->dims[1], end = begin + K * hr_max(N, 1) * size;
-        used += sprintf(header + used, "%c\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld", p ? ',' : '{',
-                        param->external_name,
-                        size == 4         ? "F32"
-                        : *b->type == 'f' ? "F16"
-                                          : "BF16",
-                        (long long)(param->external_transposed ? N : K));
-        if (N)
-            used += sprintf(header + used, ",%lld",
-                            (long long)(param->external_transposed ? K : N));
-        used += sprintf(header + used, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,
-                        (long long)end);
-        begin = end;
+        const bool turned = param->external_transposed && param->dims[1];
+        const int64_t K = param->dims[turned], N = param->dims[!turned];
+        const bool blocks = scaled && N;
+        used += put_entry(header + used, &end, param->external_name,
+                          blocks ? "F8_E4M3"
+                          : wide ? "F32"
+                          : half ? "F16"
+                                 : "BF16",
+                          blocks ? 1
+                          : wide ? 4
+                                 : 2,
+                          K, N);
+        char name[160];
+        snprintf(name, sizeof name, "%s_scale_inv", param->external_name);
+        if (blocks)
+            used += put_entry(header + used, &end, name, "F32", 4, hr_scale_blocks(K),
+                              hr_scale_blocks(N));
     }
     used += sprintf(header + used, "}");
     for (int32_t i = 0; i < 8; i++) header[i] = (char)((uint64_t)(used - 8) >> (8 * i));
     put(file, header, used);
-    for (int64_t at = 0; at < begin; at += PIECE_BYTES)
-        put(file, noise, hr_min(PIECE_BYTES, begin - at));
+    for (int64_t at = 0; at < end; at += PIECE_BYTES)
+        put(file, noise, hr_min(PIECE_BYTES, end - at));
     if (fflush(file) || fsync(fileno(file)) || fclose(file)) abort();
-    b->file_bytes = used + begin;
+    b->file_bytes = used + end;
 }
 
 static void empty_cache(const bench *b)

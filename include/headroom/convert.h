@@ -21,14 +21,15 @@ typedef struct {
     /* largest tensor bytes per file, exceeded only by a single larger tensor; 0: one file */
     int64_t shard_bytes;
     const char *prefix; /* "none", "model.", "transformer.", "gpt_neox."; null: unchanged */
-    /* "f32", "f16" or "bf16", for all floating-point tensors; null: unchanged */
+    /* "f32", "f16" or "bf16": all floating-point tensors; "f8_e4m3": the matrices of layers, with
+     * scales of blocks; null: unchanged */
     const char *dtype;
     const volatile sig_atomic_t *interrupts; /* above 0: stop; null: none */
 } hr_convert_request;
 
 typedef struct {
     int32_t tensors, files;
-    int32_t changed; /* tensors whose dtype changed */
+    int32_t changed; /* tensors whose dtype changed; new scales are not counted */
     int64_t bytes;   /* of all tensors, as written */
 } hr_convert_report;
 

@@ -15,13 +15,12 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/writer.h"
+#include "checkpoint/block_scales.h"
+#include "checkpoint/convert_tensor.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/sidecar_files.h"
-#include "checkpoint/unpack.h"
 
 enum {
-    PIECE_ELEMENTS = 1 << 18,
-    PIECE_BYTES = PIECE_ELEMENTS * 4,
     TEXT_BYTES = 1 << 20, /* header and index, apart from their tensor entries */
     NAME_BYTES = 1024,
     LENGTH_BYTES = 8,
@@ -32,7 +31,7 @@ enum {
 
 static const char *const prefixes[] = { "none", "model.", "transformer.", "gpt_neox." };
 
-_Static_assert((int64_t)PIECE_BYTES >= HR_SIDECAR_FILE_BYTES,
+_Static_assert((int64_t)HR_CONVERT_PIECE_BYTES >= HR_SIDECAR_FILE_BYTES,
                "the buffer for tensors also holds a sidecar file");
 
 enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
@@ -43,28 +42,19 @@ static const char *const heads[] = { "lm_head.", "embed_out.", "score." };
 /* Element widths in bits, in the order within a file. */
 static const int32_t widths[] = { 64, 32, 16, 8, 6, 4 };
 
-/* A tensor in the destination. */
-typedef struct {
-    const hr_stored_tensor *from;
-    const hr_stored_dtype *dtype;
-    int64_t bytes, begin; /* begin: offset in the data of its file */
-    int32_t file;
-} row;
-
 typedef struct {
     const hr_convert_request *request;
     hr_error *err;
     hr_stored stored;
-    row *rows; /* [stored.tensor_count], in the byte order of the source */
+    hr_converted
+        *rows; /* [row_count] of at most 2 * stored.tensor_count, in the byte order of the source */
+    int32_t row_count;
     int64_t *file_bytes;
     int32_t file_count;
     const hr_stored_dtype *dtype; /* null: keep each dtype */
     char *text;                   /* [text_bytes] */
     int64_t text_bytes;
-    void *piece;    /* [PIECE_BYTES] buffer for reading */
-    float *wide;    /* [PIECE_ELEMENTS] */
-    uint16_t *half; /* [PIECE_ELEMENTS] */
-    uint32_t cpu_mask;
+    hr_tensor_conversion tensors;
     bool made;             /* this conversion created the destination folder */
     int32_t files_written; /* so far */
     hr_sidecar_files sidecars;
@@ -72,10 +62,10 @@ typedef struct {
 
 int64_t hr_convert_bytes(const char *source)
 {
-    /* The rows and the new names need less than the tables of the source, and so does the new
-     * header, which has no white space between its entries. */
-    return hr_stored_bytes(source) + 2 * hr_stored_compact_bytes(source) +
-           3 * (int64_t)PIECE_BYTES + TEXT_BYTES + 65536;
+    /* For each tensor of the source at most two are written, each of which needs less than the
+     * source's in the tables and, without white space, in the header and the index. */
+    return hr_stored_bytes(source) + 4 * hr_stored_compact_bytes(source) +
+           3 * (int64_t)HR_CONVERT_PIECE_BYTES + TEXT_BYTES + 65536;
 }
 
 /* ---- names */
@@ -136,12 +126,12 @@ static void put_name(hr_writer *w, const char *name)
     for (; *name; name++) hr_put(w, *name == '"' || *name == '\\' ? "\\%c" : "%c", *name);
 }
 
-static void put_tensor_name(const conversion *c, hr_writer *w, const hr_stored_tensor *tensor)
+static void put_tensor_name(const conversion *c, hr_writer *w, const hr_converted *r)
 {
-    const name_parts name = name_of(c, tensor);
+    const name_parts name = name_of(c, r->from);
     hr_put(w, "\"%s", name.prefix);
     put_name(w, name.rest);
-    hr_put(w, "\"");
+    hr_put(w, r->scales ? "_scale_inv\"" : "\"");
 }
 
 static void put_file_name(const conversion *c, int32_t file, char name[HR_NAME_BYTES])
@@ -150,23 +140,67 @@ static void put_file_name(const conversion *c, int32_t file, char name[HR_NAME_B
     else snprintf(name, HR_NAME_BYTES, "model-%05d-of-%05d.safetensors", file + 1, c->file_count);
 }
 
-/* ---- offsets */
+/* ---- rows */
+
+/* Whether a name has a number between dots, as tensors of layers have. */
+static bool is_in_layer(const char *name)
+{
+    for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+        const size_t digits = strspn(dot + 1, "0123456789");
+        if (digits && dot[1 + digits] == '.') return true;
+    }
+    return false;
+}
+
+/* Matrices of layers become F8_E4M3; embedding tables, heads and vectors do not. */
+static bool becomes_e4m3(const hr_stored_tensor *tensor)
+{
+    static const char end[] = ".weight";
+    const size_t bytes = strlen(tensor->name), end_bytes = sizeof end - 1;
+    return tensor->rank == 2 && tensor->dims[0] && tensor->dims[1] && is_in_layer(tensor->name) &&
+           bytes > end_bytes && !strcmp(tensor->name + bytes - end_bytes, end) &&
+           tensor->dims[1] <= HR_SCALES_MAX * HR_SCALE_BLOCK;
+}
+
+static void add_row(conversion *c, const hr_stored_tensor *from, const hr_stored_dtype *dtype,
+                    bool scales)
+{
+    int64_t elements = 1;
+    for (int32_t k = 0; k < from->rank; k++) elements *= from->dims[k];
+    const int64_t bytes = scales
+                              ? hr_scale_blocks(from->dims[0]) * hr_scale_blocks(from->dims[1]) * 4
+                          : dtype == from->dtype ? from->bytes
+                                                 : elements * (dtype->bits / 8);
+    c->rows[c->row_count++] = (hr_converted){
+        .from = from, .dtype = dtype, .bytes = bytes, .scales = scales
+    };
+}
+
+/* A tensor in the requested dtype, with new scales, or without its old ones. */
+static hr_status add_rows(conversion *c, const hr_stored_tensor *from)
+{
+    const hr_stored_kind is = from->dtype->kind;
+    const hr_stored_kind wanted = c->dtype ? c->dtype->kind : HR_STORED_OTHER;
+    const bool changes = c->dtype && is != HR_STORED_OTHER && is != wanted &&
+                         (wanted != HR_STORED_E4M3 || becomes_e4m3(from));
+    if (c->dtype && wanted != HR_STORED_E4M3 && hr_block_scales_is(&c->stored, from)) return HR_OK;
+    add_row(c, from, changes ? c->dtype : from->dtype, false);
+    if (changes && wanted == HR_STORED_E4M3) add_row(c, from, hr_stored_dtype_find("F32"), true);
+    if (!changes || is != HR_STORED_E4M3) return HR_OK;
+    const hr_stored_tensor *scales;
+    return hr_block_scales_find(&c->stored, from, &c->rows[c->row_count - 1].old_scales, &scales,
+                                c->err);
+}
 
 /* Assigns files in the order of the source. Within a file, wider elements come first, so all
  * tensors are aligned to their element size. */
 static hr_status assign_offsets(conversion *c)
 {
     const int64_t most = c->request->shard_bytes;
-    const int32_t count = c->stored.tensor_count;
     int64_t in_file = 0;
     c->file_count = 1;
-    for (int32_t i = 0; i < count; i++) {
-        row *r = &c->rows[i];
-        r->from = &c->stored.tensors[c->stored.by_offset[i]];
-        r->dtype = c->dtype && r->from->dtype->kind != HR_STORED_OTHER ? c->dtype : r->from->dtype;
-        r->bytes = r->from->bytes;
-        if (r->dtype != r->from->dtype)
-            r->bytes = r->from->bytes / (r->from->dtype->bits / 8) * (r->dtype->bits / 8);
+    for (int32_t i = 0; i < c->row_count; i++) {
+        hr_converted *r = &c->rows[i];
         if (most && in_file && r->bytes > most - in_file) {
             c->file_count++;
             in_file = 0;
@@ -179,8 +213,8 @@ static hr_status assign_offsets(conversion *c)
                            (long long)most, HR_STORED_FILES_MAX);
     }
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
-        for (int32_t i = 0; i < count; i++) {
-            row *r = &c->rows[i];
+        for (int32_t i = 0; i < c->row_count; i++) {
+            hr_converted *r = &c->rows[i];
             if (r->dtype->bits != widths[w]) continue;
             r->begin = c->file_bytes[r->file];
             c->file_bytes[r->file] += r->bytes;
@@ -188,79 +222,12 @@ static hr_status assign_offsets(conversion *c)
     return HR_OK;
 }
 
-/* ---- interrupts */
-
-static hr_status check_interrupts(const conversion *c)
+static hr_status make_rows(conversion *c)
 {
-    const volatile sig_atomic_t *interrupts = c->request->interrupts;
-    if (!interrupts || *interrupts == 0) return HR_OK;
-    return hr_fail(c->err, HR_INTERRUPTED,
-                   "interrupted; the unfinished files in %.200s were removed",
-                   c->request->destination);
-}
-
-/* ---- numbers */
-
-/* Rounds to nearest, ties to even; false if the result would be infinite. */
-static bool f16_of(float value, uint16_t *half)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    const uint32_t size = bits & 0x7fffffff;
-    uint32_t rounded;
-    if (size >= 0x477ff000) return false; /* 65520 rounds to 65536, above the largest f16 */
-    if (size < 0x38800000) {              /* below 2^-14: subnormal, steps of 2^-24 */
-        float steps;
-        memcpy(&steps, &size, sizeof steps);
-        const float shift = 0x1p23f, nearest = steps * 0x1p24f + shift;
-        memcpy(&rounded, &nearest, sizeof rounded);
-        rounded &= 0x7fffff;
-    } else rounded = (size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13;
-    *half = (uint16_t)(bits >> 16 & 0x8000) | (uint16_t)rounded;
-    return true;
-}
-
-/* Converts the elements of a chunk. Returns the result, or null if an element cannot be
- * represented. */
-static const void *convert_elements(const conversion *c, const row *r, int64_t count)
-{
-    const bool to_bf16 = r->dtype->kind == HR_STORED_BF16;
-    const hr_unpack unpack = {
-        r->from->dtype->kind,     HR_ROWS,    count, 1, false, to_bf16 ? NULL : c->wide,
-        to_bf16 ? c->half : NULL, c->cpu_mask
-    };
-    if (!hr_unpack_take(&unpack, 0, count, c->piece)) return NULL;
-    if (to_bf16) return c->half;
-    if (r->dtype->kind == HR_STORED_F32) return c->wide;
-    bool held = true;
-    for (int64_t i = 0; i < count; i++) held &= f16_of(c->wide[i], &c->half[i]);
-    return held ? c->half : NULL;
-}
-
-static hr_status write_tensor(const conversion *c, hr_file_out *out, const row *r)
-{
-    const bool changes = r->dtype != r->from->dtype;
-    const int file = c->stored.files[r->from->file].file;
-    const int64_t from_bytes = changes ? r->from->dtype->bits / 8 : 1;
-    const int64_t to_bytes = changes ? r->dtype->bits / 8 : 1;
-    const int64_t most = changes ? PIECE_ELEMENTS : PIECE_BYTES;
-    const int64_t elements = r->from->bytes / from_bytes;
-    for (int64_t at = 0; at < elements; at += most) {
-        const int64_t some = hr_min(most, elements - at);
-        hr_status status = check_interrupts(c);
-        if (status != HR_OK) return status;
-        status = hr_file_read(file, c->request->source, r->from->offset + at * from_bytes, c->piece,
-                              some * from_bytes, c->err);
-        if (status != HR_OK) return status;
-        const void *written = changes ? convert_elements(c, r, some) : c->piece;
-        if (!written)
-            return hr_fail(c->err, HR_CORRUPT,
-                           "%.200s: tensor %.*s has values that are NaN, Inf or too large for %s",
-                           c->request->source, NAME_SHOWN, r->from->name, r->dtype->name);
-        status = hr_file_append(out, written, some * to_bytes, c->err);
-        if (status != HR_OK) return status;
-    }
-    return HR_OK;
+    hr_status status = HR_OK;
+    for (int32_t i = 0; i < c->stored.tensor_count && status == HR_OK; i++)
+        status = add_rows(c, &c->stored.tensors[c->stored.by_offset[i]]);
+    return status == HR_OK ? assign_offsets(c) : status;
 }
 
 /* ---- files */
@@ -270,14 +237,15 @@ static hr_status put_header(const conversion *c, int32_t file, int64_t *bytes)
 {
     hr_writer w = { c->text + LENGTH_BYTES, c->text_bytes - LENGTH_BYTES };
     hr_put(&w, "{\"__metadata__\":{\"format\":\"pt\"}");
-    for (int32_t i = 0; i < c->stored.tensor_count; i++) {
-        const row *r = &c->rows[i];
+    for (int32_t i = 0; i < c->row_count; i++) {
+        const hr_converted *r = &c->rows[i];
         if (r->file != file) continue;
         hr_put(&w, ",");
-        put_tensor_name(c, &w, r->from);
+        put_tensor_name(c, &w, r);
         hr_put(&w, ":{\"dtype\":\"%s\",\"shape\":[", r->dtype->name);
         for (int32_t k = 0; k < r->from->rank; k++)
-            hr_put(&w, "%s%lld", k ? "," : "", (long long)r->from->dims[k]);
+            hr_put(&w, "%s%lld", k ? "," : "",
+                   (long long)(r->scales ? hr_scale_blocks(r->from->dims[k]) : r->from->dims[k]));
         hr_put(&w, "],\"data_offsets\":[%lld,%lld]}", (long long)r->begin,
                (long long)(r->begin + r->bytes));
     }
@@ -303,9 +271,9 @@ static hr_status write_file(conversion *c, int32_t file)
     status = hr_file_reserve(&out, header_bytes + c->file_bytes[file], c->err);
     if (status == HR_OK) status = hr_file_append(&out, c->text, header_bytes, c->err);
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
-        for (int32_t i = 0; i < c->stored.tensor_count && status == HR_OK; i++)
+        for (int32_t i = 0; i < c->row_count && status == HR_OK; i++)
             if (c->rows[i].file == file && c->rows[i].dtype->bits == widths[w])
-                status = write_tensor(c, &out, &c->rows[i]);
+                status = hr_convert_tensor(&c->tensors, &out, &c->rows[i], c->err);
     if (status == HR_OK) status = hr_file_commit(&out, c->err);
     if (status == HR_OK) c->files_written++;
     hr_file_abort(&out);
@@ -328,10 +296,10 @@ static hr_status write_index(const conversion *c)
     for (int32_t f = 0; f < c->file_count; f++) sum += c->file_bytes[f];
     hr_put(&w, "{\n  \"metadata\": {\n    \"total_size\": %lld\n  },\n  \"weight_map\": {",
            (long long)sum);
-    for (int32_t i = 0; i < c->stored.tensor_count; i++) {
+    for (int32_t i = 0; i < c->row_count; i++) {
         put_file_name(c, c->rows[i].file, name);
         hr_put(&w, "%s\n    ", i ? "," : "");
-        put_tensor_name(c, &w, c->rows[i].from);
+        put_tensor_name(c, &w, &c->rows[i]);
         hr_put(&w, ": \"%s\"", name);
     }
     hr_put(&w, "\n  }\n}\n");
@@ -368,7 +336,8 @@ static hr_status check_options(conversion *c)
         name[i] = (char)(dtype[i] >= 'a' && dtype[i] <= 'z' ? dtype[i] - 'a' + 'A' : dtype[i]);
     c->dtype = dtype ? hr_stored_dtype_find(name) : NULL;
     if (dtype && (!c->dtype || c->dtype->kind == HR_STORED_OTHER))
-        return hr_fail(c->err, HR_USAGE, "--dtype takes f32, f16 or bf16; got \"%.40s\"", dtype);
+        return hr_fail(c->err, HR_USAGE, "--dtype takes f32, f16, bf16 or f8_e4m3; got \"%.40s\"",
+                       dtype);
     bool known = !prefix;
     for (int32_t i = 0; i < PREFIXES && !known; i++) known = !strcmp(prefix, prefixes[i]);
     if (known) return HR_OK;
@@ -378,14 +347,15 @@ static hr_status check_options(conversion *c)
 
 static hr_status take_memory(conversion *c, hr_region *region)
 {
-    c->rows = hr_region_take(region, c->stored.tensor_count, sizeof *c->rows);
+    hr_tensor_conversion *t = &c->tensors;
+    c->rows = hr_region_take(region, 2 * (int64_t)c->stored.tensor_count, sizeof *c->rows);
     c->file_bytes = hr_region_take(region, HR_STORED_FILES_MAX + 1, sizeof *c->file_bytes);
-    c->piece = hr_region_take(region, PIECE_BYTES, 1);
-    c->wide = hr_region_take(region, PIECE_ELEMENTS, sizeof *c->wide);
-    c->half = hr_region_take(region, PIECE_ELEMENTS, sizeof *c->half);
+    t->piece = hr_region_take(region, HR_CONVERT_PIECE_BYTES, 1);
+    t->wide = hr_region_take(region, HR_CONVERT_PIECE, sizeof *t->wide);
+    t->half = hr_region_take(region, HR_CONVERT_PIECE, sizeof *t->half);
     c->text_bytes = (region->bytes - hr_round_up(region->used, ALIGN)) / ALIGN * ALIGN;
     c->text = hr_region_take(region, hr_max(c->text_bytes, 0), 1);
-    if (c->rows && c->file_bytes && c->piece && c->wide && c->half && c->text) return HR_OK;
+    if (c->rows && c->file_bytes && t->piece && t->wide && t->half && c->text) return HR_OK;
     return hr_fail(c->err, HR_FAILURE, "%.200s: out of memory for its tensors", c->request->source);
 }
 
@@ -414,13 +384,20 @@ static hr_status convert(conversion *c, hr_region *region)
 {
     hr_status status = take_memory(c, region);
     if (status == HR_OK) status = check_names(c);
-    if (status == HR_OK) status = assign_offsets(c);
+    if (status == HR_OK) status = make_rows(c);
+    bool quantizes = false, dequantizes = false;
+    for (int32_t i = 0; i < c->row_count && status == HR_OK; i++) {
+        quantizes = quantizes || c->rows[i].scales;
+        dequantizes = dequantizes || c->rows[i].old_scales.columns;
+    }
     c->sidecars = (hr_sidecar_files){ .source = hr_file_is_directory(c->request->source)
                                                     ? c->request->source
                                                     : NULL,
                                       .destination = c->request->destination,
                                       .dtype = c->dtype,
-                                      .memory = c->piece };
+                                      .quantized = quantizes,
+                                      .dequantized = dequantizes,
+                                      .memory = c->tensors.piece };
     if (status == HR_OK) status = hr_sidecar_files_check(&c->sidecars, c->err);
     if (status != HR_OK) return status;
     c->made = !hr_file_exists(c->request->destination);
@@ -434,16 +411,20 @@ static hr_status convert(conversion *c, hr_region *region)
 hr_status hr_convert_in(const hr_convert_request *request, hr_region *region,
                         hr_convert_report *report, hr_error *err)
 {
-    conversion c = { .request = request, .err = err, .cpu_mask = hr_cpu_detect() };
+    conversion c = { .request = request, .err = err };
+    c.tensors = (hr_tensor_conversion){ .stored = &c.stored,
+                                        .destination = request->destination,
+                                        .interrupts = request->interrupts,
+                                        .cpu_mask = hr_cpu_detect() };
     hr_status status = check_options(&c);
     if (status == HR_OK) status = check_destination(&c);
     if (status == HR_OK) status = hr_stored_open(&c.stored, request->source, region, err);
     if (status != HR_OK) return status;
     status = convert(&c, region);
     if (status == HR_OK) {
-        *report = (hr_convert_report){ .tensors = c.stored.tensor_count, .files = c.file_count };
-        for (int32_t i = 0; i < c.stored.tensor_count; i++) {
-            report->changed += c.rows[i].dtype != c.rows[i].from->dtype;
+        *report = (hr_convert_report){ .tensors = c.row_count, .files = c.file_count };
+        for (int32_t i = 0; i < c.row_count; i++) {
+            report->changed += !c.rows[i].scales && c.rows[i].dtype != c.rows[i].from->dtype;
             report->bytes += c.rows[i].bytes;
         }
     }

@@ -12,6 +12,8 @@ typedef struct {
     const char *source; /* folder; null: nothing to copy */
     const char *destination;
     const hr_stored_dtype *dtype;  /* dtype to write into config.json; null: leave it unchanged */
+    bool quantized;                /* config.json gets the quantization_config of F8_E4M3 */
+    bool dequantized;              /* config.json loses its quantization_config */
     char *memory;                  /* [HR_SIDECAR_FILE_BYTES] scratch */
     bool copied[HR_SIDECAR_FILES]; /* files copied so far */
 } hr_sidecar_files;

@@ -8,6 +8,7 @@
 #include "base/bf16.h"
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "checkpoint/block_scales.h"
 #include "checkpoint/unpack_kernels.h"
 
 /* Converts with integers, because threads may flush subnormal floats to zero. The product with
@@ -23,11 +24,28 @@ static uint32_t f32_of_f16(uint16_t half)
     return sign | bits;
 }
 
-static uint32_t element(hr_stored_kind kind, const void *source, int64_t index)
+/* E4M3 has no Inf; the largest magnitude is NaN. */
+static uint32_t f32_of_e4m3(uint8_t byte, float scale)
 {
-    if (kind == HR_STORED_F32) return ((const uint32_t *)source)[index];
+    const uint32_t rest = byte & 0x7f;
+    uint32_t bits = (rest << 20) + (120u << 23);
+    float value = (float)rest * 0x1p-9f; /* subnormal */
+    if (rest == 0x7f) return 0x7fc00000;
+    if (rest >= 8) memcpy(&value, &bits, sizeof value);
+    value *= byte & 0x80 ? -scale : scale;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Element i of a row of `width` elements. */
+static uint32_t element(const hr_unpack *u, const void *source, int64_t row, int64_t i)
+{
+    const int64_t index = row * hr_unpack_width(u) + i;
+    if (u->kind == HR_STORED_F32) return ((const uint32_t *)source)[index];
+    if (u->kind == HR_STORED_E4M3)
+        return f32_of_e4m3(((const uint8_t *)source)[index], u->scales[i / HR_SCALE_BLOCK]);
     const uint16_t half = ((const uint16_t *)source)[index];
-    return kind == HR_STORED_BF16 ? (uint32_t)half << 16 : f32_of_f16(half);
+    return u->kind == HR_STORED_BF16 ? (uint32_t)half << 16 : f32_of_f16(half);
 }
 
 static void put(const hr_unpack *u, int64_t to, uint32_t bits)
@@ -55,7 +73,7 @@ static bool take_portable(const hr_unpack *u, int64_t first, int64_t count, cons
         for (int64_t i = 0; i < stored_width; i++) {
             const int64_t k = u->transposed ? i : row, n = u->transposed ? row : i;
             uint32_t bits = 0;
-            if (row < rows && i < width) bits = element(u->kind, source, (row - first) * width + i);
+            if (row < rows && i < width) bits = element(u, source, row - first, i);
             finite &= (bits & 0x7fffffff) <= most;
             put(u, hr_layout_index(u->layout, u->K, u->N, k, n), bits);
         }

@@ -16,9 +16,10 @@ typedef struct {
     hr_layout layout;    /* of master and weight */
     int64_t K, N;
     bool transposed;
-    float *master;     /* may be null */
-    uint16_t *weight;  /* bf16; may be null */
-    uint32_t cpu_mask; /* base/cpu.h: allowed instruction sets */
+    float *master;       /* may be null */
+    uint16_t *weight;    /* bf16; may be null */
+    uint32_t cpu_mask;   /* base/cpu.h: allowed instruction sets */
+    const float *scales; /* E4M3: [ceil(width / 128)] factors of the rows; otherwise null */
 } hr_unpack;
 
 static inline int64_t hr_unpack_rows(const hr_unpack *unpack)
@@ -39,12 +40,13 @@ bool hr_unpack_is_flat(const hr_unpack *unpack);
  * Fast for whole panels, where first and count are multiples of HR_PANEL_WIDTH; for a matrix that
  * is not transposed, also for an even number of rows.
  *
- *   source  [count, width] in the file's dtype; for a flat parameter it may be the destination
+ *   source  [count, width] in the file's dtype; for a flat parameter it may be the destination;
+ *           rows of E4M3 lie in one row of blocks (block_scales.h)
  *
  * Returns  whether all elements are finite in master and in weight: the largest F32 values overflow
  *          bf16. Non-finite elements are written too
- * Numerics F32 to bf16 rounds to nearest, ties to even; everything else is exact, including
- * subnormals
+ * Numerics F32 to bf16 rounds to nearest, ties to even; an E4M3 value times its scale is an fp32
+ *          product; everything else is exact, including subnormals
  * Threads  any, for disjoint rows. */
 bool hr_unpack_take(const hr_unpack *unpack, int64_t first, int64_t count, const void *source);
 

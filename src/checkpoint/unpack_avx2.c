@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "checkpoint/block_scales.h"
 
 enum { PANEL = HR_PANEL_WIDTH, LANES = 8, LINES = 16 };
 
@@ -55,11 +56,24 @@ static bool all_finite(const hr_unpack *u, const maxima *seen)
     return _mm256_testz_si256(_mm256_or_si256(words, halves), _mm256_set1_epi32(-1));
 }
 
-/* Converts eight elements to fp32. Subnormal f16 values are exact, even if the thread flushes
- * subnormals. */
-ALWAYS_INLINE __m256i widen(hr_stored_kind kind, const void *from)
+/* The bits of an E4M3 value are those of an f16 value that is 2^8 times smaller, except of NaN. */
+ALWAYS_INLINE __m256i widen_e4m3(const void *from, float scale)
+{
+    const __m128i bytes = _mm_cvtepu8_epi16(_mm_loadl_epi64(from));
+    const __m128i rest = _mm_and_si128(bytes, _mm_set1_epi16(0x7f));
+    const __m128i sign = _mm_slli_epi16(_mm_xor_si128(bytes, rest), 8);
+    const __m128i nan = _mm_cmpeq_epi16(rest, _mm_set1_epi16(0x7f));
+    const __m128i halves = _mm_or_si128(_mm_or_si128(sign, _mm_slli_epi16(rest, 7)), nan);
+    const __m256 values = _mm256_mul_ps(_mm256_cvtph_ps(halves), _mm256_set1_ps(256));
+    return _mm256_castps_si256(_mm256_mul_ps(values, _mm256_set1_ps(scale)));
+}
+
+/* Converts eight elements to fp32; `scale` is the factor of E4M3. Subnormal f16 values are exact,
+ * even if the thread flushes subnormals. */
+ALWAYS_INLINE __m256i widen(hr_stored_kind kind, const void *from, float scale)
 {
     if (kind == HR_STORED_F32) return load(from);
+    if (kind == HR_STORED_E4M3) return widen_e4m3(from, scale);
     const __m128i halves = _mm_loadu_si128(from);
     if (kind == HR_STORED_F16) return _mm256_castps_si256(_mm256_cvtph_ps(halves));
     return _mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16);
@@ -119,16 +133,18 @@ ALWAYS_INLINE void transpose(__m256i r[LANES])
  * eight rows completely before the next eight: rows at a power-of-two distance compete for the same
  * few cache sets.
  *
- *   raw  the elements are words that are pairs of bf16 */
+ *   scale  factor of E4M3 elements
+ *   raw    the elements are words that are pairs of bf16 */
 ALWAYS_INLINE void fill(lines *l, hr_stored_kind kind, const char *from, int64_t stride,
-                        bool transposed, bool raw, maxima *seen)
+                        float scale, bool transposed, bool raw, maxima *seen)
 {
-    const int64_t half = LANES * (kind == HR_STORED_F32 || raw ? 4 : 2);
+    const int64_t half = LANES * (raw ? 4 : hr_stored_kind_bytes(kind));
     for (int32_t n = 0; n < LINES; n += LANES)
         for (int32_t j = 0; j < 2; j++) {
             __m256i row[LANES];
             for (int32_t i = 0; i < LANES; i++) {
-                row[i] = widen(raw ? HR_STORED_F32 : kind, from + (n + i) * stride + j * half);
+                row[i] = widen(raw ? HR_STORED_F32 : kind, from + (n + i) * stride + j * half,
+                               scale);
                 if (raw) track_halves(seen, row[i]);
                 else track_words(seen, row[i]);
             }
@@ -212,7 +228,7 @@ static bool is_aligned(const hr_unpack *u)
 ALWAYS_INLINE bool take_panels(const hr_unpack *u, hr_stored_kind kind, bool transposed, bool raw,
                                int64_t first, int64_t count, const char *source)
 {
-    const int64_t size = kind == HR_STORED_F32 ? 4 : 2, width = hr_unpack_width(u);
+    const int64_t size = hr_stored_kind_bytes(kind), width = hr_unpack_width(u);
     const int64_t stride = width * size, across = raw ? 2 * PANEL : PANEL, bytes = across * size;
     const bool streaming = is_aligned(u);
     char edge[LINES * PANEL * 4];
@@ -228,7 +244,9 @@ ALWAYS_INLINE bool take_panels(const hr_unpack *u, hr_stored_kind kind, bool tra
             const char *from = source + row * stride + column * size;
             const bool whole = rows == LINES && columns == across;
             if (!whole) fill_edge(edge, bytes, from, stride, rows, columns * size);
-            fill(&l, kind, whole ? from : edge, whole ? stride : bytes, transposed, raw, &seen);
+            const float scale = kind == HR_STORED_E4M3 ? u->scales[column / HR_SCALE_BLOCK] : 1;
+            fill(&l, kind, whole ? from : edge, whole ? stride : bytes, scale, transposed, raw,
+                 &seen);
             if (raw)
                 put_words(&l, (columns + 1) / 2,
                           (uint32_t *)u->weight +
@@ -241,23 +259,23 @@ ALWAYS_INLINE bool take_panels(const hr_unpack *u, hr_stored_kind kind, bool tra
     return all_finite(u, &seen);
 }
 
-/* Converts elements whose order in memory equals that of the file. */
-ALWAYS_INLINE bool take_flat(const hr_unpack *u, hr_stored_kind kind, int64_t first, int64_t count,
-                             const char *source)
+/* Converts `count` elements in the order of the file to elements `at` and following. */
+ALWAYS_INLINE void take_run(const hr_unpack *u, hr_stored_kind kind, int64_t at, int64_t count,
+                            const char *source, float scale, maxima *seen)
 {
-    const int64_t size = kind == HR_STORED_F32 ? 4 : 2, at = first * u->N, all = count * u->N;
+    const int64_t size = hr_stored_kind_bytes(kind);
     const bool streaming = is_aligned(u) && at % PANEL == 0;
     float *master = u->master ? u->master + at : NULL;
     uint16_t *weight = u->weight ? u->weight + at : NULL;
-    maxima seen = { _mm256_setzero_si256(), _mm256_setzero_si256() };
-    for (int64_t i = 0; i < all; i += PANEL) {
-        const int64_t some = hr_min(PANEL, all - i);
+    for (int64_t i = 0; i < count; i += PANEL) {
+        const int64_t some = hr_min(PANEL, count - i);
         const char *from = source + i * size;
         char edge[PANEL * 4] = { 0 };
         if (some < PANEL) from = memcpy(edge, from, (size_t)(some * size));
-        const __m256i low = widen(kind, from), high = widen(kind, from + LANES * size);
-        track_words(&seen, low);
-        track_words(&seen, high);
+        const __m256i low = widen(kind, from, scale);
+        const __m256i high = widen(kind, from + LANES * size, scale);
+        track_words(seen, low);
+        track_words(seen, high);
         const __m256i halves = narrow(round_up_half(low), round_up_half(high));
         if (some == PANEL) {
             if (master && from != (const char *)(master + i)) {
@@ -275,6 +293,21 @@ ALWAYS_INLINE bool take_flat(const hr_unpack *u, hr_stored_kind kind, int64_t fi
         if (master) memcpy(master + i, words, (size_t)some * sizeof *words);
         if (weight) memcpy(weight + i, ends, (size_t)some * sizeof *ends);
     }
+}
+
+/* Converts elements whose order in memory equals that of the file. */
+ALWAYS_INLINE bool take_flat(const hr_unpack *u, hr_stored_kind kind, int64_t first, int64_t count,
+                             const char *source)
+{
+    maxima seen = { _mm256_setzero_si256(), _mm256_setzero_si256() };
+    if (kind != HR_STORED_E4M3) {
+        take_run(u, kind, first * u->N, count * u->N, source, 1, &seen);
+        return all_finite(u, &seen);
+    }
+    for (int64_t k = 0; k < count; k++)
+        for (int64_t n = 0; n < u->N; n += HR_SCALE_BLOCK)
+            take_run(u, kind, (first + k) * u->N + n, hr_min(HR_SCALE_BLOCK, u->N - n),
+                     source + k * u->N + n, u->scales[n / HR_SCALE_BLOCK], &seen);
     return all_finite(u, &seen);
 }
 
@@ -300,7 +333,8 @@ bool hr_unpack_take_avx2(const hr_unpack *u, int64_t first, int64_t count, const
     bool finite;
     if (u->kind == HR_STORED_F32) finite = take_kind(u, HR_STORED_F32, first, count, source);
     else if (u->kind == HR_STORED_F16) finite = take_kind(u, HR_STORED_F16, first, count, source);
-    else finite = take_kind(u, HR_STORED_BF16, first, count, source);
+    else if (u->kind == HR_STORED_BF16) finite = take_kind(u, HR_STORED_BF16, first, count, source);
+    else finite = take_kind(u, HR_STORED_E4M3, first, count, source);
     _mm_sfence(); /* orders the non-temporal stores before any signal to other threads */
     return finite;
 }

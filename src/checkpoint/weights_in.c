@@ -32,8 +32,8 @@ static const char *const heads[] = { "lm_head.weight", "embed_out.weight" };
 
 int64_t hr_weights_in_bytes(const hr_program *program)
 {
-    return program->param_count * (int64_t)sizeof(hr_weights_source) +
-           HR_STORED_FILES_MAX * (int64_t)sizeof(int) + 2 * 64;
+    return program->param_count * (int64_t)(sizeof(hr_weights_source) + sizeof(hr_block_scales)) +
+           HR_STORED_FILES_MAX * (int64_t)sizeof(int) + 3 * 64;
 }
 
 int64_t hr_weights_in_kept_bytes(const hr_program *program)
@@ -131,7 +131,7 @@ static hr_status check_shape(const char *path, const hr_param *param,
                        hr_stored_shape(tensor, is, sizeof is),
                        hr_stored_shape(&expected, needed, sizeof needed));
     if (tensor->dtype->kind != HR_STORED_OTHER) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s; weights are F32, F16 or BF16",
+    return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s; weights are F32, F16, BF16 or F8_E4M3",
                    shown(path), NAME_SHOWN, tensor->name, tensor->dtype->name);
 }
 
@@ -199,6 +199,12 @@ static hr_status find_all(hr_weights_in *in, const hr_stored *stored, uint8_t *u
         if (status == HR_OK) status = check_shape(in->path, param, tensor, err);
         if (status != HR_OK) return status;
         used[tensor - stored->tensors] = 1;
+        if (tensor->dtype->kind == HR_STORED_E4M3) {
+            const hr_stored_tensor *scales;
+            status = hr_block_scales_find(stored, tensor, &in->scales[p], &scales, err);
+            if (status != HR_OK) return status;
+            used[scales - stored->tensors] = 1;
+        }
         in->sources[p] = (hr_weights_source){ tensor->offset, tensor->file, tensor->dtype->kind };
     }
     for (int32_t t = 0; t < stored->tensor_count && status == HR_OK; t++)
@@ -215,8 +221,9 @@ hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const
     if (status != HR_OK) return status;
     uint8_t *used = hr_region_take(scratch, stored.tensor_count, 1);
     in->sources = hr_region_take(kept, program->param_count, sizeof *in->sources);
+    in->scales = hr_region_take(kept, program->param_count, sizeof *in->scales);
     in->files = hr_region_take(kept, HR_STORED_FILES_MAX, sizeof *in->files);
-    if (!used || !in->sources || !in->files)
+    if (!used || !in->sources || !in->scales || !in->files)
         status = hr_fail(err, HR_FAILURE, "%s: out of memory for the table of weights",
                          shown(path));
     else status = find_all(in, &stored, used, err);
@@ -255,6 +262,7 @@ hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, 
     const int64_t all_bytes = offset + hr_kept_bytes(program, kept);
     in->program = program;
     in->kept = kept;
+    in->scales = NULL;
     in->path = hr_kept_name(program, kept);
     in->file_count = 0;
     in->cpu_mask = cpu_mask;
@@ -294,17 +302,18 @@ static hr_unpack unpack_of(const hr_weights_in *in, int32_t index)
                         .cpu_mask = in->cpu_mask };
 }
 
-static int64_t element_bytes(const hr_unpack *unpack)
-{
-    return unpack->kind == HR_STORED_F32 ? 4 : 2;
-}
-
-/* Whole panels if they fit, otherwise an even number of rows, as the pair layout needs. */
+/* Whole panels if they fit, otherwise an even number of rows, as the pair layout needs. Rows of
+ * E4M3 lie in one row of blocks: their number divides 128. */
 static int64_t rows_of_piece(const hr_unpack *unpack, int64_t staging_bytes)
 {
-    const int64_t row_bytes = hr_unpack_width(unpack) * element_bytes(unpack);
-    const int64_t rows = hr_min(staging_bytes / row_bytes, hr_unpack_rows(unpack));
+    const int64_t row_bytes = hr_unpack_width(unpack) * hr_stored_kind_bytes(unpack->kind);
+    int64_t rows = hr_min(staging_bytes / row_bytes, hr_unpack_rows(unpack));
     HR_ASSERT(rows > 0);
+    if (unpack->kind == HR_STORED_E4M3) {
+        int64_t divisor = HR_SCALE_BLOCK;
+        while (divisor > rows && rows < hr_unpack_rows(unpack)) divisor /= 2;
+        rows = hr_min(divisor, rows);
+    }
     if (rows == 1 || rows == hr_unpack_rows(unpack)) return rows;
     return rows < HR_PANEL_WIDTH ? rows / 2 * 2 : rows / HR_PANEL_WIDTH * HR_PANEL_WIDTH;
 }
@@ -325,11 +334,18 @@ hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t pie
     unpack.weight = weight;
     const int64_t rows = rows_of_piece(&unpack, staging_bytes), first = piece * rows;
     const int64_t count = hr_min(rows, hr_unpack_rows(&unpack) - first);
-    const int64_t row_bytes = hr_unpack_width(&unpack) * element_bytes(&unpack);
+    const int64_t row_bytes = hr_unpack_width(&unpack) * hr_stored_kind_bytes(unpack.kind);
+    float scales[HR_SCALES_MAX];
     void *place = hr_unpack_is_flat(&unpack) ? master + first * unpack.N : staging;
-    const hr_status status = hr_file_read(in->files[source->file], in->path,
-                                          source->offset + first * row_bytes, place,
-                                          count * row_bytes, err);
+    hr_status status = hr_file_read(in->files[source->file], in->path,
+                                    source->offset + first * row_bytes, place, count * row_bytes,
+                                    err);
+    if (status == HR_OK && unpack.kind == HR_STORED_E4M3) {
+        const hr_block_scales *of = &in->scales[param];
+        unpack.scales = scales;
+        status = hr_block_scales_read(of, in->files[of->file], in->path, first / HR_SCALE_BLOCK,
+                                      scales, err);
+    }
     if (status != HR_OK) return status;
     if (hr_unpack_take(&unpack, first, count, place)) return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: tensor %s has NaN or Inf values", shown(in->path),

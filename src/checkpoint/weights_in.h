@@ -8,6 +8,7 @@
 #ifndef HR_CHECKPOINT_WEIGHTS_IN_H
 #define HR_CHECKPOINT_WEIGHTS_IN_H
 
+#include "checkpoint/block_scales.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/weights.h"
 #include "graph/program.h"
@@ -24,6 +25,7 @@ typedef struct {
     hr_kept kept;               /* what is read; HR_KEPT_WEIGHTS from a folder */
     const char *path;           /* the folder; owned by the caller */
     hr_weights_source *sources; /* [param_count] */
+    hr_block_scales *scales;    /* [param_count] of E4M3 parameters; null for a checkpoint */
     int *files;                 /* [file_count] descriptors */
     int32_t file_count;
     uint32_t cpu_mask; /* base/cpu.h: allowed instruction sets */
@@ -45,8 +47,8 @@ HR_MUST_CHECK hr_status hr_weights_in_check(const char *path, hr_error *err);
  *   scratch  needs hr_stored_bytes(path) and one byte per tensor during the call
  *
  * Errors   as hr_stored_open; CORRUPT  a parameter is missing, occurs twice, or has another shape
- *          or a dtype other than F32, F16 and BF16; a tensor does not belong to the model; the head
- *          differs from the table that it is tied to. */
+ *          or a dtype other than F32, F16, BF16 and F8_E4M3 with its scales; a tensor does not
+ *          belong to the model; the head differs from the table that it is tied to. */
 HR_MUST_CHECK hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program,
                                            const char *path, uint32_t cpu_mask, hr_region *kept,
                                            hr_region *scratch, hr_error *err);

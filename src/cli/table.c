@@ -63,7 +63,7 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                            "change the prefix of the tensor names: none, model., transformer. or "
                            "gpt_neox." },
     [HR_OPTION_DTYPE] = { "dtype", "NAME",
-                          "convert all floating-point tensors to f32, f16 or bf16" },
+                          "convert floating-point tensors to f32, f16, bf16 or f8_e4m3" },
     [HR_OPTION_PROMPT] = { "prompt", "TEXT", "prompt text" },
     [HR_OPTION_FILE] = { "file", "FILE", "read the prompt from a file; -: standard input" },
     [HR_OPTION_PROMPT_IDS] = { "prompt-ids", "LIST", "prompt as token ids: 29,1,11" },

@@ -162,6 +162,48 @@ static hr_status read_section(reader *r, hr_json *json, const char *section)
     return kind == HR_JSON_CLOSE ? HR_OK : not_json(r, json);
 }
 
+/* Whether a list is [128, 128]. */
+static bool is_block_size(hr_json *json)
+{
+    bool same = true;
+    int32_t count = 0;
+    hr_json_kind kind;
+    for (; (kind = hr_json_next(json)) == HR_JSON_NUMBER; count++)
+        same = same && hr_json_is(json, "128");
+    return kind == HR_JSON_CLOSE && same && count == 2;
+}
+
+/* Weights in F8_E4M3 with a scale for each block of 128 x 128 are read (checkpoint/block_scales.h);
+ * any other quantization is refused by its name. */
+static hr_status read_quantization(reader *r, hr_json *json)
+{
+    char method[VALUE_BYTES] = "without quant_method";
+    bool blocks = false, e4m3 = true;
+    hr_json_kind kind = hr_json_next(json);
+    if (kind == HR_JSON_NULL) return HR_OK;
+    if (kind == HR_JSON_WRONG) return not_json(r, json);
+    if (kind != HR_JSON_OBJECT)
+        return hr_fail(r->err, HR_CORRUPT, "%s: \"quantization_config\" is not a mapping",
+                       shown(r));
+    while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
+        const bool is_method = hr_json_is(json, "quant_method"),
+                   is_format = hr_json_is(json, "fmt");
+        const bool is_size = hr_json_is(json, "weight_block_size");
+        kind = hr_json_next(json);
+        if (is_method && kind == HR_JSON_STRING) quote(json->value, json->value_bytes, method);
+        else if (is_format && kind == HR_JSON_STRING) e4m3 = hr_json_is(json, "e4m3");
+        else if (is_size && kind == HR_JSON_ARRAY) blocks = is_block_size(json);
+        else if (!hr_json_skip(json, kind)) return not_json(r, json);
+    }
+    if (kind != HR_JSON_CLOSE) return not_json(r, json);
+    if (!strcmp(method, "fp8") && blocks && e4m3) return HR_OK;
+    return hr_fail(
+        r->err, HR_CORRUPT,
+        "%s: quantization %s%s is not supported; supported is fp8 with \"fmt\": \"e4m3\" "
+        "and \"weight_block_size\": [128, 128]",
+        shown(r), method, strcmp(method, "fp8") ? "" : " of this kind");
+}
+
 /* Returns whether any architecture has this option. */
 static bool is_option(const char *name)
 {
@@ -211,6 +253,7 @@ static hr_status read_option(reader *r, hr_json *json)
     if (!strcmp(name, "layer_types")) return read_layer_types(r, json, name);
     if (!strcmp(name, "rope_scaling") || !strcmp(name, "rope_parameters"))
         return read_section(r, json, name);
+    if (!strcmp(name, "quantization_config")) return read_quantization(r, json);
     if (is_token_id(name)) return read_token_id(r, json);
     const hr_json_kind kind = hr_json_next(json);
     if (!strcmp(name, "model_type") && kind == HR_JSON_STRING) {

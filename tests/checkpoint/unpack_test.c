@@ -11,12 +11,16 @@
 #include "checkpoint/unpack.h"
 #include "guard.h"
 #include "require.h"
+#include "support/e4m3.h"
 
 enum { SEED = 5 };
 
+/* Of E4M3 columns 0 to 127 and 128 to 255. */
+static const float scales[] = { 0.0123f, 3e5f };
+
 static int64_t bytes_of(hr_stored_kind kind)
 {
-    return kind == HR_STORED_F32 ? 4 : 2;
+    return kind == HR_STORED_F32 ? 4 : kind == HR_STORED_E4M3 ? 1 : 2;
 }
 
 /* Converts f16 with plain arithmetic. */
@@ -45,21 +49,25 @@ static void fill(void *source, hr_stored_kind kind, int64_t count, uint64_t seed
         if (kind == HR_STORED_F16 && (half & 0x7c00) == 0x7c00) half &= 0xbfff;
         if (kind == HR_STORED_BF16 && (half & 0x7f80) == 0x7f80) half &= 0xbfff;
         if (kind == HR_STORED_F32) ((uint32_t *)source)[i] = word;
+        else if (kind == HR_STORED_E4M3)
+            ((uint8_t *)source)[i] = (uint8_t)(half % 128 == 127 ? half & 0xf0 : half);
         else ((uint16_t *)source)[i] = half;
     }
 }
 
-static float value_of(const void *source, hr_stored_kind kind, int64_t i)
+static float value_of(const void *source, hr_stored_kind kind, int64_t i, int64_t column)
 {
     if (kind == HR_STORED_F32) return ((const float *)source)[i];
+    if (kind == HR_STORED_E4M3)
+        return e4m3_value(((const uint8_t *)source)[i]) * scales[column / 128];
     const uint16_t half = ((const uint16_t *)source)[i];
     return kind == HR_STORED_F16 ? of_half(half) : hr_bf16_to_f32(half);
 }
 
-static uint16_t bf16_of(const void *source, hr_stored_kind kind, int64_t i)
+static uint16_t bf16_of(const void *source, hr_stored_kind kind, int64_t i, int64_t column)
 {
     if (kind == HR_STORED_BF16) return ((const uint16_t *)source)[i];
-    return hr_bf16_from_f32(value_of(source, kind, i));
+    return hr_bf16_from_f32(value_of(source, kind, i, column));
 }
 
 /* Converts rows in chunks of `most`, from memory that ends at a guard page. */
@@ -84,10 +92,11 @@ static void check(const hr_unpack *u, const void *source)
         for (int64_t n = 0; n < u->N; n++) {
             const int64_t to = hr_layout_index(u->layout, u->K, u->N, k, n);
             const int64_t from = u->transposed ? n * u->K + k : k * u->N + n;
-            const float value = value_of(source, u->kind, from);
+            const int64_t column = from % hr_unpack_width(u);
+            const float value = value_of(source, u->kind, from, column);
             if (u->master && memcmp(&u->master[to], &value, sizeof value))
                 fail_msg("(%d, %d) is %g, not %g", (int)k, (int)n, u->master[to], value);
-            if (u->weight) assert_int_equal(u->weight[to], bf16_of(source, u->kind, from));
+            if (u->weight) assert_int_equal(u->weight[to], bf16_of(source, u->kind, from, column));
         }
 }
 
@@ -117,7 +126,7 @@ static void one_case(uint32_t cpu_mask, hr_stored_kind kind, hr_layout layout, b
 {
     const int64_t stored = hr_layout_elements(layout, K, N);
     hr_guard masters = { 0 }, weights = { 0 };
-    hr_unpack u = { kind, layout, K, N, transposed, NULL, NULL, cpu_mask };
+    hr_unpack u = { kind, layout, K, N, transposed, NULL, NULL, cpu_mask, scales };
     void *source = malloc((size_t)(K * N * 4));
     fill(source, kind, K * N, SEED + (uint64_t)(K * 31 + N));
     if (outputs & 1) u.master = hr_guard_open(&masters, stored * 4);
@@ -140,7 +149,7 @@ static void every_dtype_converts_to_every_layout(void **state)
     static const int64_t pieces[] = { 1000, 16, 48, 5 };
     print_message("seed %d\n", SEED);
     int32_t turn = 0;
-    for (int32_t kind = HR_STORED_F32; kind <= HR_STORED_BF16; kind++)
+    for (int32_t kind = HR_STORED_F32; kind <= HR_STORED_E4M3; kind++)
         for (int32_t layout = HR_ROWS; layout <= HR_PANEL_PAIR; layout++)
             for (int32_t transposed = 0; transposed < 2; transposed++)
                 for (int32_t i = 0; i < 2 * SIZES * SIZES; i++, turn++)
@@ -156,12 +165,33 @@ static void every_f16_converts_exactly(void **state)
     for (uint32_t i = 0; i < 2 * 65536; i++) {
         const uint16_t half = (uint16_t)(i / 2);
         float out = 7;
-        const hr_unpack u = { HR_STORED_F16, HR_ROWS, 1,    1,
-                              false,         &out,    NULL, mask_of((int32_t)i % 2) };
+        const hr_unpack u = { HR_STORED_F16,           HR_ROWS, 1, 1, false, &out, NULL,
+                              mask_of((int32_t)i % 2), NULL };
         const float value = of_half(half);
         assert_int_equal(hr_unpack_take(&u, 0, 1, &half), isfinite(value) != 0);
         if (!isnan(value)) assert_memory_equal(&out, &value, sizeof value);
         else assert_true(isnan(out));
+    }
+}
+
+/* All 256 E4M3 values times two scales, alone and in a whole panel. */
+static void every_e4m3_converts_exactly(void **state)
+{
+    (void)state;
+    enum { SIDE = HR_PANEL_WIDTH };
+    static uint8_t source[SIDE * SIDE];
+    static float out[SIDE * SIDE];
+    for (int32_t i = 0; i < 2 * 2 * 256; i++) {
+        const float scale = scales[i / 2 % 2];
+        const hr_unpack u = { HR_STORED_E4M3, HR_PANEL,       SIDE,  SIDE, false, out,
+                              NULL,           mask_of(i % 2), &scale };
+        memset(source, i / 4, sizeof source);
+        const float value = e4m3_value((uint8_t)(i / 4)) * scale;
+        assert_int_equal(hr_unpack_take(&u, 0, SIDE, source), isfinite(value) != 0);
+        for (int32_t k = 0; k < SIDE * SIDE; k++) {
+            if (!isnan(value)) assert_memory_equal(&out[k], &value, sizeof value);
+            else assert_true(isnan(out[k]));
+        }
     }
 }
 
@@ -185,7 +215,8 @@ static void values_that_round_to_infinity_are_detected_if_bf16_is_written(void *
                               way / 3 % 2,
                               outputs & 1 ? master : NULL,
                               outputs & 2 ? weight : NULL,
-                              mask_of(way / 18) };
+                              mask_of(way / 18),
+                              NULL };
         for (int32_t i = 0; i < K * N; i++) {
             const uint32_t kept = source[i], word = words[i / 2 % 4];
             source[i] = i % 2 ? word | 0x80000000 : word;
@@ -200,20 +231,22 @@ static void non_finite_elements_are_detected_at_every_position(void **state)
 {
     (void)state;
     enum { K = 38, N = 37 };
-    static const uint32_t bad[][3] = { { 0x7f800000, 0x7c00, 0x7f80 },   /* infinite */
-                                       { 0xff800000, 0xfc00, 0xff80 },   /* -infinity */
-                                       { 0x7f800001, 0x7c01, 0x7f81 },   /* NaN */
-                                       { 0xffffffff, 0xffff, 0xffff } }; /* -NaN */
+    static const uint32_t bad[][4] = { { 0x7f800000, 0x7c00, 0x7f80, 0x7f },   /* infinite, NaN */
+                                       { 0xff800000, 0xfc00, 0xff80, 0xff },   /* -infinity, -NaN */
+                                       { 0x7f800001, 0x7c01, 0x7f81, 0x7f },   /* NaN */
+                                       { 0xffffffff, 0xffff, 0xffff, 0xff } }; /* -NaN */
     static float master[64 * 64];
     static uint16_t weight[64 * 64];
     static uint32_t source[K * N];
-    for (int32_t way = 0; way < 2 * 3 * 3 * 2 * 2; way++) {
-        const hr_stored_kind kind = (hr_stored_kind)(way / 2 % 3);
-        const hr_unpack u = { kind,         (hr_layout)(way / 6 % 3), K,      N,
-                              way / 18 % 2, way / 36 ? master : NULL, weight, mask_of(way % 2) };
+    for (int32_t way = 0; way < 2 * 4 * 3 * 2 * 2; way++) {
+        const hr_stored_kind kind = (hr_stored_kind)(way / 2 % 4);
+        const hr_unpack u = { kind,         (hr_layout)(way / 8 % 3), K,      N,
+                              way / 24 % 2, way / 48 ? master : NULL, weight, mask_of(way % 2),
+                              scales };
         for (int32_t i = 0; i < K * N; i++) {
             fill(source, kind, K * N, SEED);
             if (kind == HR_STORED_F32) source[i] = bad[i % 4][0];
+            else if (kind == HR_STORED_E4M3) ((uint8_t *)source)[i] = (uint8_t)bad[i % 4][kind];
             else ((uint16_t *)source)[i] = (uint16_t)bad[i % 4][kind];
             assert_false(hr_unpack_take(&u, 0, hr_unpack_rows(&u), source));
         }
@@ -227,6 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_dtype_converts_to_every_layout),
         cmocka_unit_test(every_f16_converts_exactly),
+        cmocka_unit_test(every_e4m3_converts_exactly),
         cmocka_unit_test(non_finite_elements_are_detected_at_every_position),
         cmocka_unit_test(values_that_round_to_infinity_are_detected_if_bf16_is_written),
     };

@@ -220,7 +220,7 @@ static void invalid_conversions_are_refused(void **state)
     assert_int_equal(run("convert one.safetensors to0"), HR_USAGE);
     assert_non_null(strstr(err, "to0: already has model.safetensors; give a folder without"));
     assert_int_equal(run("convert one.safetensors new --dtype f64"), HR_USAGE);
-    assert_non_null(strstr(err, "--dtype takes f32, f16 or bf16; got \"f64\""));
+    assert_non_null(strstr(err, "--dtype takes f32, f16, bf16 or f8_e4m3; got \"f64\""));
     assert_int_equal(run("convert one.safetensors new --prefix x."), HR_USAGE);
     assert_non_null(strstr(err, "--prefix takes none, model., transformer. or gpt_neox."));
     assert_int_equal(run("convert one.safetensors new --shard-bytes none"), HR_USAGE);

@@ -132,6 +132,12 @@ static void absent_options_have_the_defaults_of_transformers(void **state)
              "\"pad_token_id\":null,\"mlp_bias\":null,\"_name_or_path\":\"x\"}",
              &config);
     key_is(&config, "model.rope_theta", "500000");
+    is_taken("{" LLAMA
+             ",\"quantization_config\":{\"activation_scheme\":\"dynamic\",\"fmt\":\"e4m3\","
+             "\"modules_to_not_convert\":[\"lm_head\"],\"quant_method\":\"fp8\","
+             "\"weight_block_size\":[128,128]}}",
+             &config);
+    is_taken("{" LLAMA ",\"quantization_config\":null}", &config);
     is_taken("{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2.0}}", &config);
     key_is(&config, "model.rope_scaling.kind", "linear");
     key_is(&config, "model.rope_scaling.factor", "2");
@@ -262,6 +268,17 @@ static void unknown_options_are_named(void **state)
         { "{" LLAMA ",\"word_embed_proj_dim\":40}",
           "\"word_embed_proj_dim\" is not a known option" },
         { "{" LLAMA ",\"rope_parameters.rope_theta\":9}", "\"rope_parameters.rope_theta\" is no" },
+        { "{" LLAMA ",\"quantization_config\":7}", "\"quantization_config\" is not a mapping" },
+        { "{" LLAMA ",\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4}}",
+          "quantization gptq is not supported; supported is fp8 with" },
+        { "{" LLAMA ",\"quantization_config\":{\"quant_method\":\"fp8\"}}",
+          "quantization fp8 of this kind is not supported" },
+        { "{" LLAMA ",\"quantization_config\":{\"quant_method\":\"fp8\",\"fmt\":\"e5m2\","
+          "\"weight_block_size\":[128,128]}}",
+          "quantization fp8 of this kind is not supported" },
+        { "{" LLAMA ",\"quantization_config\":{\"quant_method\":\"fp8\","
+          "\"weight_block_size\":[128,64]}}",
+          "quantization fp8 of this kind is not supported" },
         { "{" LLAMA ",\"rope_scaling\":[]}", "\"rope_scaling\" is not a mapping" },
         { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"none\"}}", "\"rope_type\" cannot be none" },
         { "{" LLAMA ",\"rope_scaling\":{\"short_factor\":[1,2]}}",
@@ -278,7 +295,7 @@ static void unknown_options_are_named(void **state)
           "model.rotary_fraction 0.5" },
         { "{" LLAMA ",\"logit_scale\":2}", "\"logit_scale\" is not a known option of llama" },
         { "{" LLAMA ",\"quantization_config\":{\"bits\":4}}",
-          "\"quantization_config\" is not a known opt" },
+          "quantization without quant_method is not supported" },
         { "{" LLAMA ",\"attention_bias\":true}",
           "\"attention_bias\" is true, only false is supported" },
         { "{" LLAMA ",\"mlp_bias\":true}", "\"mlp_bias\" is true, only false is supported" },

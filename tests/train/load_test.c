@@ -9,6 +9,7 @@
 
 #include "base/cpu.h"
 #include "base/random.h"
+#include "support/e4m3.h"
 #include "support/oracle.h"
 #include "support/rig.h"
 #include "support/stored.h"
@@ -24,7 +25,7 @@ enum { MODELS = sizeof models / sizeof *models };
 
 /* How the tensors of a model are written to a folder. */
 typedef struct {
-    const char *dtype; /* F32, F16, BF16 */
+    const char *dtype; /* F32, F16, BF16; F8_E4M3: matrices with scales, the rest F32 */
     bool bare;         /* without prefixes */
     int32_t shards;    /* 0: one file */
     const char *left_out, *added, *renamed;
@@ -72,6 +73,46 @@ static int64_t convert(const char *dtype, const float *from, int64_t count, void
     return count * (strcmp(dtype, "F32") ? 2 : 4);
 }
 
+static bool is_matrix(const char *name)
+{
+    const json_t *shape = json_object_get(json_object_get(model.header, name), "shape");
+    const size_t length = strlen(name);
+    return json_array_size(shape) == 2 && length > 7 && !strcmp(name + length - 7, ".weight");
+}
+
+/* Appends a matrix as F8_E4M3 and its scales, of which the last is `spoiling` if it is not 0. */
+static void add_scaled(stored_file *file, const variant *v, const char *name, const char *dims,
+                       const float *values)
+{
+    enum { BLOCKS_MAX = 64 };
+    int rows, width;
+    char scale_name[160], shape[32];
+    float scales[BLOCKS_MAX];
+    assert_int_equal(sscanf(dims, "[%d,%d]", &rows, &width), 2);
+    const int across = (width + E4M3_BLOCK - 1) / E4M3_BLOCK;
+    const int down = (rows + E4M3_BLOCK - 1) / E4M3_BLOCK;
+    uint8_t *bytes = malloc((size_t)rows * (size_t)width);
+    assert_in_range(across * down, 1, BLOCKS_MAX);
+    for (int b = 0; b < across * down; b++)
+        scales[b] = e4m3_scale(values, rows, width, b / across * E4M3_BLOCK,
+                               b % across * E4M3_BLOCK);
+    for (int i = 0; i < rows * width; i++) {
+        const int b = i / width / E4M3_BLOCK * across + i % width / E4M3_BLOCK;
+        bytes[i] = e4m3_nearest((double)values[i] / (double)scales[b]);
+    }
+    const bool spoiled = v->spoiled && !strcmp(name, v->spoiled);
+    if (spoiled && v->spoiling != 0) scales[across * down - 1] = v->spoiling;
+    stored_add(file, v->bare ? bare_name(name) : name, "F8_E4M3", dims, bytes, rows * width);
+    snprintf(scale_name, sizeof scale_name, "%s%s", v->bare ? bare_name(name) : name,
+             v->bare ? "_scale" : "_scale_inv");
+    const bool reshaped = v->reshaped && !strcmp(name, v->reshaped);
+    snprintf(shape, sizeof shape, reshaped ? "[%d]" : "[%d,%d]", reshaped ? down * across : down,
+             across);
+    if (!spoiled || v->spoiling != 0)
+        stored_add(file, scale_name, "F32", shape, scales, down * across * 4);
+    free(bytes);
+}
+
 static void add_tensor(stored_file *file, const variant *v, const char *name)
 {
     int64_t bytes = 0;
@@ -80,13 +121,20 @@ static void add_tensor(stored_file *file, const variant *v, const char *name)
     const void *data = oracle_tensor(&model, "", name, &bytes);
     float *values = memcpy(malloc((size_t)bytes), data, (size_t)bytes);
     if (v->spoiled && !strcmp(name, v->spoiled)) values[bytes / 8] = v->spoiling;
-    const int64_t written = convert(v->dtype, values, bytes / 4, values);
+    if (!strcmp(v->dtype, "F8_E4M3") && is_matrix(name)) {
+        add_scaled(file, v, name, dims, values);
+        free(values);
+        free(dims);
+        return;
+    }
+    const char *dtype = strcmp(v->dtype, "F8_E4M3") ? v->dtype : "F32";
+    const int64_t written = convert(dtype, values, bytes / 4, values);
     const bool flat = v->reshaped && !strcmp(name, v->reshaped);
     if (flat) snprintf(dims, strlen(dims) + 1, "[%d]", (int)(bytes / 4));
     const char *as = v->renamed && !strcmp(name, v->renamed) ? "stranger" : name;
-    stored_add(file, v->bare ? bare_name(as) : as, v->dtype, dims, values, written);
+    stored_add(file, v->bare ? bare_name(as) : as, dtype, dims, values, written);
     if (v->added && !strcmp(name, v->added))
-        stored_add(file, bare_name(name), v->dtype, dims, values, written);
+        stored_add(file, bare_name(name), dtype, dims, values, written);
     free(values);
     free(dims);
 }
@@ -246,6 +294,11 @@ static void check_param(const rig *r, int32_t p, const char *dtype, const float 
         const int64_t at = hr_layout_index(layout, K, N, k, n);
         float expected = whole[i];
         if (!strcmp(dtype, "BF16")) expected = hr_bf16_to_f32(hr_bf16_from_f32(whole[i]));
+        if (!strcmp(dtype, "F8_E4M3") && is_matrix(param->external_name)) {
+            const int64_t rows = turned ? N : K, width = turned ? K : N;
+            const float scale = e4m3_scale(whole, rows, width, i / width, i % width);
+            expected = e4m3_value(e4m3_nearest((double)whole[i] / (double)scale)) * scale;
+        }
         if (master && !strcmp(dtype, "F16"))
             assert_true(fabs((double)master[at] - (double)expected) <=
                         fabs((double)expected) / 2048 + 6e-8);
@@ -258,16 +311,16 @@ static void check_param(const rig *r, int32_t p, const char *dtype, const float 
 static void every_parameter_loads_with_any_staging_size(void **state)
 {
     (void)state;
-    static const variant variants[] = { { "F32" }, { "BF16" }, { "F16" } };
+    static const variant variants[] = { { "F32" }, { "BF16" }, { "F16" }, { "F8_E4M3" } };
     print_message("seed %d\n", SEED);
-    for (int32_t turn = 0; turn < 3 * MODELS * 2; turn++) {
-        const variant *v = &variants[turn % 3];
-        const int32_t format = turn % 2 ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
-        assert_true(open_model(turn / 3 % MODELS));
+    for (int32_t turn = 0; turn < 4 * MODELS * 2; turn++) {
+        const variant *v = &variants[turn % 4];
+        const int32_t format = turn / 4 % 2 ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
+        assert_true(open_model(turn / 8));
         rig r;
         hr_error err;
         hr_region kept;
-        const hr_folder folder = write_folder(turn / 3 % MODELS, v);
+        const hr_folder folder = write_folder(turn / 8, v);
         const hr_config config = config_from(&folder, format, &err);
         rig_build(&r, &config, 1 + turn % 3, 0, NULL, NULL);
         const hr_program *program = &r.compiled.program;
@@ -340,6 +393,26 @@ static void folders_of_other_models_are_refused(void **state)
     for (int32_t i = 0; i < 3; i++)
         is_refused(&(variant){ dtypes[i], .spoiled = q, .spoiling = bad[i] }, HR_CORRUPT,
                    "tensor model.layers.1.self_attn.q_proj.weight has NaN or Inf values");
+    oracle_close(&model);
+}
+
+static void scales_that_are_missing_or_wrong_are_refused(void **state)
+{
+    (void)state;
+    static const char q[] = "model.layers.1.self_attn.q_proj.weight";
+    static const char fp8[] = "F8_E4M3";
+    assert_true(open_model(1));
+    is_refused(&(variant){ fp8 }, HR_OK, "");
+    is_refused(&(variant){ fp8, .bare = true }, HR_OK, "");
+    is_refused(&(variant){ fp8, .spoiled = q }, HR_CORRUPT,
+               "tensor model.layers.1.self_attn.q_proj.weight is F8_E4M3, but has no scales: "
+               "model.layers.1.self_attn.q_proj.weight_scale_inv is missing");
+    is_refused(&(variant){ fp8, .reshaped = q }, HR_CORRUPT,
+               "q_proj.weight_scale_inv is [1], [1, 1] is needed for model.layers.1");
+    const float bad[] = { NAN, INFINITY, -1 };
+    for (int32_t i = 0; i < 3; i++)
+        is_refused(&(variant){ fp8, .spoiled = q, .spoiling = bad[i] }, HR_CORRUPT,
+                   "q_proj.weight_scale_inv has a scale that is negative, NaN or Inf");
     oracle_close(&model);
 }
 
@@ -472,6 +545,7 @@ int main(void)
         cmocka_unit_test(loaded_models_give_the_golden_logits),
         cmocka_unit_test(every_parameter_loads_with_any_staging_size),
         cmocka_unit_test(folders_of_other_models_are_refused),
+        cmocka_unit_test(scales_that_are_missing_or_wrong_are_refused),
         cmocka_unit_test(unknown_tensors_are_refused_and_buffers_ignored),
         cmocka_unit_test(a_tied_head_has_to_equal_the_embedding_table),
     };
