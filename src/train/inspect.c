@@ -6,9 +6,11 @@
 #include "base/checked.h"
 #include "base/writer.h"
 #include "headroom/data.h"
+#include "mem/memory.h"
 #include "text/shard.h"
 #include "text/word_vocabulary.h"
-#include "train/prepare.h"
+#include "train/paths.h"
+#include "train/texts.h"
 
 enum {
     LOOKBACK_TOKENS = 1 << 16, /* tokens that are searched for the start of a document */
@@ -22,7 +24,7 @@ typedef struct {
     hr_error *err;
     hr_memory memory;
     hr_region region;
-    hr_prepare_texts texts;
+    hr_texts texts;
     hr_text text;
     hr_vocabulary *vocabulary; /* null: the data are ids already */
     void *shard_memory;
@@ -30,7 +32,7 @@ typedef struct {
 
 static int64_t inspect_bytes(const hr_config *config)
 {
-    return hr_round_up(hr_prepare_bytes(config), 64) + hr_shard_bytes() +
+    return hr_round_up(hr_texts_bytes(config), 64) + hr_shard_bytes() +
            hr_round_up(hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size),
                        64);
 }
@@ -193,14 +195,8 @@ static hr_status report_samples(inspection *in)
 static hr_status prepare(inspection *in)
 {
     const hr_text_progress progress = { report_progress, (void *)in->events, report_note };
-    const hr_config *config = in->config;
-    hr_status status = hr_prepare_open(config, &in->region, &in->texts, in->err);
-    if (status == HR_OK)
-        status = hr_text_prepare(&in->texts.desc, in->region.base + in->region.used,
-                                 in->region.bytes - in->region.used, &progress, &in->text, in->err);
-    if (status == HR_OK)
-        status = hr_prepare_prune(config, in->events->cache_limit_bytes, &progress, in->err);
-    return status;
+    return hr_texts_prepare(in->config, &in->region, in->events->cache_limit_bytes, &progress,
+                            &in->texts, &in->text, in->err);
 }
 
 /* Takes the tables for samples from the region, behind those of the corpus. */
@@ -219,7 +215,7 @@ static hr_status open_vocabulary(inspection *in)
 static hr_status inspect(inspection *in)
 {
     const hr_config_data data = hr_config_data_of(in->config);
-    hr_status status = hr_prepare_paths(in->config, NULL, in->err);
+    hr_status status = hr_paths_check(in->config, NULL, in->err);
     if (status == HR_OK && !*data.train_text && !*data.valid_text)
         status = hr_fail(in->err, HR_USAGE, "%.200s: has rows of token ids, not text",
                          data.train_rows);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "config/config_keys.h"
-#include "train/prepare.h"
+#include "train/texts.h"
 
 enum { PATH_SHOWN = 160 };
 
@@ -79,7 +79,7 @@ hr_status hr_config_adopt_data(hr_config *config, hr_error *err)
     int64_t length = 0;
     hr_status status = adopt(&adopted, false, &length, err);
     if (status == HR_OK) status = adopt(&adopted, true, &length, err);
-    if (status == HR_OK) status = hr_prepare_read(config, err);
+    if (status == HR_OK) status = hr_texts_read(config, err);
     if (status == HR_OK) *config = adopted;
     return status;
 }

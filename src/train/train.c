@@ -11,6 +11,7 @@
 #include "hf/hf_config.h"
 #include "train/disk.h"
 #include "train/folder.h"
+#include "train/paths.h"
 #include "train/prepare.h"
 #include "train/rows.h"
 #include "train/trainer.h"
@@ -188,7 +189,7 @@ static hr_status enter_folder(run *r, hr_error *err)
     const hr_status status = hr_log_open(&trainer->log, &r->options->events, r->config->train.out,
                                          r->options->metrics, from, &r->run_region, err);
     r->is_in_folder = status == HR_OK;
-    return status == HR_OK ? hr_prepare_sidecars(trainer, err) : status;
+    return status == HR_OK ? hr_prepare_sidecars(r->config, trainer->vocabulary, err) : status;
 }
 
 /* Seconds per token at the calibrated rate of matrix products alone; 0: not calibrated. */
@@ -337,6 +338,22 @@ static void report_planning(void *context)
     hr_trainer_report_progress(&r->trainer, "planning", 1, 0);
 }
 
+static bool report_preparing(void *context, const char *work, int64_t bytes_done,
+                             int64_t bytes_total)
+{
+    run *r = context;
+    const hr_train_events *events = &r->options->events;
+    if (events->preparing) events->preparing(events->context, work, bytes_done, bytes_total);
+    return hr_trainer_poll(&r->trainer);
+}
+
+static void report_note(void *context, const char *line)
+{
+    const run *r = context;
+    const hr_train_events *events = &r->options->events;
+    if (events->text) events->text(events->context, line);
+}
+
 static hr_status run_phases(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
@@ -370,10 +387,13 @@ static hr_status run_phases(run *r, hr_error *err)
 
     /* A budget may exceed the machine: refused before texts are read, which may take minutes. */
     status = hr_memory_check_room(&r->admission.compiled.plan, err);
-    if (status == HR_OK) status = hr_prepare(r->memory, &r->trainer, &r->text, &r->mixture, err);
+    const hr_text_progress progress = { report_preparing, r, report_note };
+    if (status == HR_OK)
+        status = hr_prepare(r->memory, r->config, r->options->cache_limit_bytes, &progress,
+                            &r->text, &r->mixture, err);
     if (status == HR_OK) status = hr_resume_lock(r->config, &r->lock, err);
     if (status != HR_OK) return status;
-    status = hr_prepare_identify(&r->trainer, &r->text, r->trainer.train_text,
+    status = hr_prepare_identify(r->config, &progress, &r->text, r->trainer.train_text,
                                  r->trainer.valid_text, err);
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = check_resume(r, err);
@@ -437,7 +457,7 @@ hr_status hr_train(const hr_config *config, const hr_train_options *options,
 {
     hr_memory memory = { 0 };
     *result = (hr_train_result){ .valid_loss = NAN };
-    hr_status status = hr_prepare_paths(config, options->metrics, err);
+    hr_status status = hr_paths_check(config, options->metrics, err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);
     if (status == HR_OK) status = train_in(&memory, config, options, result, err);
     hr_memory_close(&memory);

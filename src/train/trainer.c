@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "model/optimizer.h"
 #include "sections/assemble.h"
-#include "train/prepare.h"
+#include "train/texts.h"
 
 static int64_t sample_most(const hr_config *config)
 {
@@ -32,7 +32,7 @@ int64_t hr_run_bytes(const hr_config *config)
     const int64_t alignment = 8 * 64;
     const int64_t source = config->model.from[0] ? hr_weights_in_bytes(&most) : 0;
     return hr_executor_bytes(&most) + source + most.tensor_count +
-           hr_batches_bytes(hr_prepare_shards(config)) + hr_batches_bytes(1) +
+           hr_batches_bytes(hr_texts_shards(config)) + hr_batches_bytes(1) +
            hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size) +
            sample_most(config) * (int64_t)sizeof(int32_t) + HR_SAMPLE_TEXT_BYTES +
            hr_weights_text_bytes(&most) + hr_log_bytes() + hr_checkpoint_writer_bytes() +

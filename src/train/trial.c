@@ -13,7 +13,7 @@
 #include "mem/limits.h"
 #include "ops/list.h"
 #include "search/proxy_cache.h"
-#include "train/prepare.h"
+#include "train/texts.h"
 
 /* Work units of a proxy-model step, a plan step and a packed item: measured on presets of 6 to 126
  * layers, accurate to a factor of two. */
@@ -93,7 +93,7 @@ hr_status hr_trial_prepare(hr_trial *t, const char *calibrations, bool touched, 
     if (status == HR_OK) status = hr_trial_open_regions(t, touched, err);
     if (status != HR_OK) return status;
     t->rung = hr_cpu_rung_name(a->cpu_mask);
-    a->prepare_bytes = hr_prepare_bytes(config);
+    a->prepare_bytes = hr_texts_bytes(config);
     a->reading_bytes = config->model.from[0] ? hr_weights_in_scratch_bytes(config->model.from) : 0;
     a->run_bytes = hr_run_bytes(config);
     answer->available_bytes = config->memory.budget ? config->memory.budget
