@@ -100,7 +100,4 @@ HR_MUST_CHECK hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *
 /* The part of the region of an admission that compiling never uses. */
 hr_region hr_admit_spare(const hr_admission *admission);
 
-/* Bytes of tables and buffers of a run, without program and plan. */
-int64_t hr_run_bytes(const hr_config *config);
-
 #endif

@@ -17,8 +17,8 @@
 #include "base/clock.h"
 #include "base/directory.h"
 #include "checkpoint/recipe.h"
+#include "mem/process.h"
 #include "model/optimizer.h"
-#include "train/disk.h"
 
 /* Bytes that a slow, shared disk flushes and reads back in linger_ns. A signal does not interrupt
  * the wait: a run that stops waits for the same checkpoint anyway. */
@@ -37,10 +37,10 @@ int64_t hr_checkpoint_writer_bytes(void)
            (int64_t)sizeof(hr_checkpoint_writer) + 3 * 64;
 }
 
-hr_status hr_checkpoint_writer_open(hr_checkpoint_writer **opened, const hr_log *log,
-                                    const hr_config *config, const hr_program *program,
-                                    const char *strategy, int64_t checkpoint_bytes,
-                                    hr_region *region, hr_error *err)
+hr_status hr_checkpoint_writer_open(hr_checkpoint_writer **opened, hr_checkpoint_flush_fn *flush,
+                                    const void *context, const hr_config *config,
+                                    const hr_program *program, const char *strategy,
+                                    int64_t checkpoint_bytes, hr_region *region, hr_error *err)
 {
     const int64_t page = hr_page_bytes();
     uint8_t *memory = hr_region_take(region, page + SHARED_BYTES, 1);
@@ -50,7 +50,8 @@ hr_status hr_checkpoint_writer_open(hr_checkpoint_writer **opened, const hr_log 
     if (!memory || !text || !checkpoint_writer)
         return hr_fail(err, HR_FAILURE, "out of memory for checkpoints");
     checkpoint_writer->text = text;
-    checkpoint_writer->log = log;
+    checkpoint_writer->flush = flush;
+    checkpoint_writer->flush_context = context;
     checkpoint_writer->buffer = (uint8_t *)(uintptr_t)hr_round_up((int64_t)(uintptr_t)memory, page);
     checkpoint_writer->config = config;
     checkpoint_writer->program = program;
@@ -106,6 +107,18 @@ static hr_status make_partial(hr_checkpoint_writer *checkpoint_writer, int64_t s
                    checkpoint_writer->partial, hr_reason(errno));
 }
 
+/* Checks that there is room for one more checkpoint. */
+static hr_status check_disk(const char *path, int64_t bytes, hr_error *err)
+{
+    char count[3][HR_COUNT_BYTES];
+    const int64_t available = hr_file_free_bytes(path);
+    if (available < 0 || bytes <= available) return HR_OK;
+    return hr_fail(err, HR_FAILURE,
+                   "%.300s: a checkpoint needs %s bytes of disk, and %s are free; free %s bytes",
+                   path, hr_count_print(bytes, count[0]), hr_count_print(available, count[1]),
+                   hr_count_print(bytes - available, count[2]));
+}
+
 hr_status hr_checkpoint_writer_begin(hr_checkpoint_writer *checkpoint_writer, int64_t step,
                                      char *text, int64_t text_bytes, hr_error *err)
 {
@@ -113,8 +126,7 @@ hr_status hr_checkpoint_writer_begin(hr_checkpoint_writer *checkpoint_writer, in
     checkpoint_writer->made = false;
     hr_status status = make_partial(checkpoint_writer, step, err);
     if (status == HR_OK)
-        status = hr_disk_check_checkpoint(checkpoint_writer->store,
-                                          checkpoint_writer->checkpoint_bytes, err);
+        status = check_disk(checkpoint_writer->store, checkpoint_writer->checkpoint_bytes, err);
     for (hr_kept kept = 0; kept < hr_kept_count(checkpoint_writer->program) && status == HR_OK;
          kept++) {
         if (!hr_kept_any(checkpoint_writer->program, kept)) continue;
@@ -319,7 +331,7 @@ static void write_checkpoint(void *context)
     hr_status status = put_texts(checkpoint_writer, err);
     if (status == HR_OK) status = commit_files(checkpoint_writer, err);
     if (status == HR_OK) status = verify(checkpoint_writer, err);
-    if (status == HR_OK) status = hr_log_flush(checkpoint_writer->log, err);
+    if (status == HR_OK) status = checkpoint_writer->flush(checkpoint_writer->flush_context, err);
     if (status == HR_OK) status = put_manifest(checkpoint_writer, err);
     if (status == HR_OK) status = rename_into_place(checkpoint_writer, err);
     checkpoint_writer->made = status == HR_OK;

@@ -11,14 +11,17 @@
 #include "checkpoint/checkpoint_store.h"
 #include "checkpoint/weights.h"
 #include "dev/io_thread.h"
-#include "train/log.h"
+
+/* Brings to disk what must not be newer than a checkpoint. Runs on the background thread. */
+typedef hr_status hr_checkpoint_flush_fn(const void *context, hr_error *err);
 
 /* Fields are private, except those that the functions below name. */
 typedef struct {
     const hr_config *config;
     const hr_program *program;
     const char *strategy; /* YAML text */
-    const hr_log *log;
+    hr_checkpoint_flush_fn *flush;
+    const void *flush_context;
     hr_io_thread io_thread;
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     char partial[HR_STEP_PATH_BYTES], place[HR_STEP_PATH_BYTES];
@@ -44,12 +47,13 @@ int64_t hr_checkpoint_writer_bytes(void);
 /* Places a checkpoint writer in the region and starts its thread. Without train.out it only takes
  * the memory.
  *
- *   log               flushed before a checkpoint is renamed
+ *   flush             called with its context before a checkpoint is renamed
  *   checkpoint_bytes  as in hr_plan_disk
  *
  * Errors   FAILURE; USAGE  the path is too long. */
 HR_MUST_CHECK hr_status hr_checkpoint_writer_open(hr_checkpoint_writer **checkpoint_writer,
-                                                  const hr_log *log, const hr_config *config,
+                                                  hr_checkpoint_flush_fn *flush,
+                                                  const void *context, const hr_config *config,
                                                   const hr_program *program, const char *strategy,
                                                   int64_t checkpoint_bytes, hr_region *region,
                                                   hr_error *err);

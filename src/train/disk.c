@@ -194,14 +194,3 @@ __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
         hr_count_print(available, count[2]), hr_count_print(needed - available, count[3]),
         helps ? "type train.keep_last=1, " : "");
 }
-
-hr_status hr_disk_check_checkpoint(const char *path, int64_t bytes, hr_error *err)
-{
-    char count[3][HR_COUNT_BYTES];
-    const int64_t available = hr_file_free_bytes(path);
-    if (available < 0 || bytes <= available) return HR_OK;
-    return hr_fail(err, HR_FAILURE,
-                   "%.300s: a checkpoint needs %s bytes of disk, and %s are free; free %s bytes",
-                   path, hr_count_print(bytes, count[0]), hr_count_print(available, count[1]),
-                   hr_count_print(bytes - available, count[2]));
-}

@@ -28,7 +28,4 @@ void hr_disk_of(const hr_config *config, const hr_program *program, int64_t step
 HR_MUST_CHECK hr_status hr_disk_check_run(const hr_config *config, const hr_plan_disk *disk,
                                           int64_t done, int64_t *free_bytes, hr_error *err);
 
-/* Checks that there is room for one more checkpoint. Errors FAILURE, with both numbers. */
-HR_MUST_CHECK hr_status hr_disk_check_checkpoint(const char *path, int64_t bytes, hr_error *err);
-
 #endif

@@ -132,16 +132,10 @@ static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_e
     return status;
 }
 
-/* Sets the input of the next sample to the end of the text so far. When the window is full it moves
- * by half, so that most tokens see at least half a window. */
 static void prompt(hr_trainer *trainer, hr_executor *executor, const hr_call *call)
 {
-    const int64_t T = trainer->config->train.seq_len, half = hr_max(T / 2, 1);
-    int64_t first = 0;
-    while (trainer->sample_count - first > T) first += half;
-    executor->rows_here = trainer->sample_count - first;
-    memcpy(call->out[0], trainer->sample_ids + first,
-           (size_t)executor->rows_here * sizeof *trainer->sample_ids);
+    executor->rows_here = hr_sample_window(&trainer->sample, trainer->config->train.seq_len,
+                                           call->out[0]);
 }
 
 static float logit(const hr_call *call, int64_t v)
@@ -156,8 +150,8 @@ static hr_status sample_token(hr_trainer *trainer, const hr_call *call)
     const int64_t V = trainer->config->model.vocab_size;
     const double temperature = trainer->config->train.sample_temperature;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
-    const int64_t prompt_tokens = hr_min(HR_SAMPLE_PROMPT_TOKENS, trainer->config->train.seq_len);
-    hr_trainer_report_progress(trainer, "sampling", trainer->sample_count - prompt_tokens,
+    hr_sample *sample = &trainer->sample;
+    hr_trainer_report_progress(trainer, "sampling", sample->count - sample->prompt,
                                trainer->config->train.sample_tokens);
     int64_t best = 0;
     for (int64_t v = 1; v < V; v++)
@@ -166,7 +160,7 @@ static hr_status sample_token(hr_trainer *trainer, const hr_call *call)
         const float top = logit(call, best);
         const hr_random_stream stream = hr_random_stream_of(call->seed, (uint64_t)call->clock,
                                                             HR_SITE_SAMPLE, 0);
-        const hr_random_row row = hr_random_row_of(stream, 0, (uint32_t)trainer->sample_count);
+        const hr_random_row row = hr_random_row_of(stream, 0, (uint32_t)sample->count);
         double sum = 0;
         for (int64_t v = 0; v < V; v++) sum += exp((logit(call, v) - top) / temperature);
         double left = sum * hr_random_unit(hr_random_wide(&row, 0));
@@ -178,7 +172,7 @@ static hr_status sample_token(hr_trainer *trainer, const hr_call *call)
             }
         }
     }
-    trainer->sample_ids[trainer->sample_count++] = (int32_t)best;
+    sample->ids[sample->count++] = (int32_t)best;
     return HR_OK;
 }
 

@@ -89,28 +89,11 @@ static hr_status open_batches(run *r, hr_error *err)
     return open_data(r, &desc, &trainer->valid_rows, &trainer->valid, err);
 }
 
-/* Reads the prompt of the samples: the first tokens of a text. */
+/* The prompt of the samples begins the validation text, or the training text if there is none. */
 static hr_status read_prompt(run *r, hr_error *err)
 {
-    hr_trainer *trainer = &r->trainer;
     const hr_text_part *part = r->text.valid.shard[0] ? &r->text.valid : &r->text.train[0];
-    int32_t targets[HR_SAMPLE_PROMPT_TOKENS];
-    int64_t filled;
-    hr_batches *batches = 0;
-    const hr_batch_desc desc = { .shard = part->shard,
-                                 .name = part->shard,
-                                 .vocab_size = r->config->model.vocab_size,
-                                 .T = hr_min(HR_SAMPLE_PROMPT_TOKENS, r->config->train.seq_len),
-                                 .batch = 1 };
-    const int64_t kept = r->run_region.used;
-    hr_status status = hr_batches_open(
-        &batches, hr_region_take(&r->run_region, hr_batches_bytes(1), 1), &desc, err);
-    if (status == HR_OK)
-        status = hr_batches_fill(batches, 0, 0, 1, trainer->sample_ids, targets, &filled, err);
-    hr_batches_close(&batches);
-    r->run_region.used = kept;
-    trainer->sample_count = desc.T;
-    return status;
+    return hr_sample_read_prompt(&r->trainer.sample, r->config, part->shard, &r->run_region, err);
 }
 
 /* Finds the weights of model.from, with the help of a temporary region. */
@@ -146,6 +129,11 @@ static void warn_of_old_average(const run *r)
     events->trouble(events->context, line);
 }
 
+static hr_status flush_log(const void *log, hr_error *err)
+{
+    return hr_log_flush(log, err);
+}
+
 static hr_status open_run(run *r, hr_error *err)
 {
     hr_trainer *trainer = &r->trainer;
@@ -173,8 +161,8 @@ static hr_status open_run(run *r, hr_error *err)
                                     hr_config_tokenizer(config), config->model.vocab_size,
                                     r->text.vocabulary, err);
     if (status == HR_OK)
-        status = hr_checkpoint_writer_open(&trainer->checkpoint_writer, &trainer->log, config,
-                                           &compiled->program, r->admission.answer.strategy,
+        status = hr_checkpoint_writer_open(&trainer->checkpoint_writer, flush_log, &trainer->log,
+                                           config, &compiled->program, r->admission.answer.strategy,
                                            r->admission.answer.disk.checkpoint_bytes,
                                            &r->run_region, err);
     if (status == HR_OK) warn_of_old_average(r);

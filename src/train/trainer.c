@@ -8,36 +8,6 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "model/optimizer.h"
-#include "sections/assemble.h"
-#include "train/texts.h"
-
-static int64_t sample_most(const hr_config *config)
-{
-    return HR_SAMPLE_PROMPT_TOKENS + config->train.sample_tokens;
-}
-
-/* Uses the maxima over all strategies of the model, so that process memory differs only by the
- * arena. Includes the checkpoint writer even without train.out, so that a run needs the bytes of
- * its plan either way. */
-int64_t hr_run_bytes(const hr_config *config)
-{
-    const hr_model_limits limits = hr_model_limits_of(config);
-    const hr_program most = { .step_count = limits.steps,
-                              .tensor_count = limits.tensors,
-                              .loop_count = limits.loops,
-                              .param_count = limits.params };
-    hr_state states[HR_STATES_MAX];
-    const int32_t kinds = HR_KEPT_STATES + hr_config_states(config, states);
-    const int64_t alignment = 8 * 64;
-    const int64_t source = config->model.from[0] ? hr_weights_in_bytes(&most) : 0;
-    return hr_executor_bytes(&most) + source + most.tensor_count +
-           hr_batches_bytes(hr_texts_shards(config)) + hr_batches_bytes(1) +
-           hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size) +
-           sample_most(config) * (int64_t)sizeof(int32_t) + HR_SAMPLE_TEXT_BYTES +
-           hr_weights_text_bytes(&most) + hr_log_bytes() + hr_checkpoint_writer_bytes() +
-           kinds * hr_weights_in_kept_bytes(&most) + alignment;
-}
 
 /* Places the tables of the files that a checkpoint is loaded from. */
 static bool place_kept(hr_region *region, const hr_program *program, hr_trainer *trainer)
@@ -58,12 +28,10 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     trainer->executor.program = program;
     hr_status status = hr_executor_place(region, &trainer->executor, err);
     if (status != HR_OK) return status;
-    trainer->sample_most = sample_most(trainer->config);
-    trainer->sample_ids = hr_region_take(region, trainer->sample_most, sizeof(int32_t));
-    trainer->sample_text = hr_region_take(region, HR_SAMPLE_TEXT_BYTES, 1);
+    status = hr_sample_place(region, trainer->config, &trainer->sample, err);
+    if (status != HR_OK) return status;
     trainer->weights_text = hr_region_take(region, hr_weights_text_bytes(program), 1);
-    if (!trainer->sample_ids || !trainer->sample_text || !trainer->weights_text ||
-        !place_kept(region, program, trainer))
+    if (!trainer->weights_text || !place_kept(region, program, trainer))
         return hr_fail(err, HR_FAILURE, "out of memory for the buffers of the run");
     trainer->load = hr_program_loop(program, HR_LOOP_LOAD);
     trainer->fetch = hr_program_loop(program, HR_LOOP_FETCH);
@@ -72,7 +40,7 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     trainer->update = hr_program_loop(program, HR_LOOP_UPDATE);
     trainer->evaluation = hr_program_loop(program, HR_LOOP_EVALUATION);
     trainer->evaluation_batch = hr_program_loop(program, HR_LOOP_EVALUATION_BATCH);
-    trainer->sample = hr_program_loop(program, HR_LOOP_SAMPLE);
+    trainer->sampling = hr_program_loop(program, HR_LOOP_SAMPLE);
     trainer->save = hr_program_loop(program, HR_LOOP_SAVE);
     return HR_OK;
 }
@@ -195,8 +163,8 @@ static double seconds_left(const hr_trainer *trainer)
         .step = trainer->state.step,
         .steps = trainer->state.steps,
         .every = { [HR_WORK_EVALUATION] = trainer->valid ? config->train.eval_every : HR_EVERY_NONE,
-                   [HR_WORK_SAMPLE] = trainer->sample != HR_NONE ? config->train.sample_every
-                                                                 : HR_EVERY_NONE,
+                   [HR_WORK_SAMPLE] = trainer->sampling != HR_NONE ? config->train.sample_every
+                                                                   : HR_EVERY_NONE,
                    [HR_WORK_SAVE] = config->train.out[0] ? config->train.checkpoint_every
                                                          : HR_EVERY_NONE },
         .in_steps = { [HR_WORK_SAMPLE] = sampled },
@@ -320,8 +288,7 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
     return hr_trainer_diverged(trainer, what, err);
 }
 
-/* Samples a continuation of the first tokens of the validation text, or of the training text if
- * there is none. */
+/* Samples a continuation of the prompt. */
 static hr_status sample(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
@@ -329,17 +296,14 @@ static hr_status sample(hr_trainer *trainer, hr_error *err)
     trainer->executor.committed = false;
     /* Needed if this is the first work after the start. */
     trainer->executor.clock = trainer->state.step - 1;
-    hr_status status = hr_executor_run(&trainer->executor, trainer->sample, err);
+    hr_status status = hr_executor_run(&trainer->executor, trainer->sampling, err);
     if (status == HR_OK)
-        status = hr_vocabulary_decode(trainer->vocabulary, trainer->sample_ids,
-                                      trainer->sample_count, trainer->sample_text,
-                                      HR_SAMPLE_TEXT_BYTES, &bytes, err);
-    trainer->sample_count = hr_min(HR_SAMPLE_PROMPT_TOKENS, trainer->config->train.seq_len);
+        status = hr_sample_take(&trainer->sample, trainer->vocabulary, &bytes, err);
     if (status != HR_OK) return status;
     trainer->state.sampled = trainer->state.step;
     trainer->is_saved = false;
-    if (events->sample) events->sample(events->context, trainer->sample_text, bytes);
-    hr_log_sample(&trainer->log, trainer->state.step, trainer->sample_text, bytes);
+    if (events->sample) events->sample(events->context, trainer->sample.text, bytes);
+    hr_log_sample(&trainer->log, trainer->state.step, trainer->sample.text, bytes);
     return HR_OK;
 }
 
@@ -448,7 +412,7 @@ static hr_status after_step(hr_trainer *trainer, hr_error *err)
         (step == state->steps || due(config->train.eval_every, step)))
         status = measure(trainer, evaluate, HR_WORK_EVALUATION, err);
     const bool last = step == state->steps || state->ended;
-    if (status == HR_OK && trainer->sample != HR_NONE && state->sampled < step &&
+    if (status == HR_OK && trainer->sampling != HR_NONE && state->sampled < step &&
         (last || due(config->train.sample_every, step)))
         status = measure(trainer, sample, HR_WORK_SAMPLE, err);
     const bool best = config->train.keep_best && state->evaluated == step &&

@@ -15,8 +15,7 @@
 #include "train/log.h"
 #include "train/remaining.h"
 #include "train/resume.h"
-
-enum { HR_SAMPLE_PROMPT_TOKENS = 16, HR_SAMPLE_TEXT_BYTES = 16 << 10 };
+#include "train/sample.h"
 
 typedef struct {
     const hr_config *config;
@@ -38,7 +37,7 @@ typedef struct {
     int64_t saves, reports;     /* signals handled so far */
     hr_run_times times;         /* since the process started */
 
-    int32_t load, fetch, norm, step_section, update, evaluation, evaluation_batch, sample,
+    int32_t load, fetch, norm, step_section, update, evaluation, evaluation_batch, sampling,
         save; /* loops; HR_NONE: absent, such as norm or update if gradients are released */
 
     int64_t targets;            /* target tokens of the current batch */
@@ -48,9 +47,7 @@ typedef struct {
     bool is_bad;                /* the current step gets no update */
     int64_t evaluated_tokens;
     double evaluation_loss;
-    int32_t *sample_ids; /* [sample_most] */
-    int64_t sample_count, sample_most;
-    char *sample_text;    /* [HR_SAMPLE_TEXT_BYTES] */
+    hr_sample sample;
     hr_weights_in source; /* weights of model.from */
 
     hr_checkpoint_writer *checkpoint_writer;

@@ -13,6 +13,7 @@
 #include "mem/limits.h"
 #include "ops/list.h"
 #include "search/proxy_cache.h"
+#include "train/run_bytes.h"
 #include "train/texts.h"
 
 /* Work units of a proxy-model step, a plan step and a packed item: measured on presets of 6 to 126
