@@ -9,11 +9,11 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/threads.h"
+#include "checkpoint/load.h"
 #include "hf/hf_config.h"
 #include "mem/limits.h"
 #include "ops/host/host.h"
 #include "sections/assemble.h"
-#include "train/load.h"
 
 hr_status hr_inference_begin(hr_inference *s, hr_error *err)
 {
