@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admission/account.h"
 #include "admission/probes.h"
 #include "base/checked.h"
 #include "base/threads.h"
 #include "config/config_keys.h"
-#include "mem/limits.h"
 #include "plan/strategy_file.h"
 #include "report/frontier.h"
 
@@ -30,8 +30,8 @@ typedef struct {
     hr_probes *probes;
     hr_config config; /* the searched key holds the value to try */
     const hr_config_row *row;
-    int64_t low, high;  /* range of the key, without 0 if 0 has a word of its own */
-    int64_t room_bytes; /* memory available on the machine; unused with a budget */
+    int64_t low, high;       /* range of the key, without 0 if 0 has a word of its own */
+    int64_t available_bytes; /* the budget, or memory available on the machine */
     struct {
         int64_t value, bytes;
         bool exact; /* false: the bytes only say whether the value fits */
@@ -148,13 +148,12 @@ static int64_t end_of(asking *a, kinds kind, int64_t low)
 
 /* ---- probes */
 
-/* Bytes that the process may use. Without a budget the machine must also hold the page tables. */
+/* Bytes that the process may use. */
 static int64_t available(const asking *a)
 {
-    if (a->config.memory.budget) return a->config.memory.budget;
     const int32_t threads = a->config.train.threads ? (int32_t)a->config.train.threads
                                                     : hr_threads_default();
-    return a->room_bytes - hr_process_kernel_bytes(a->room_bytes, threads);
+    return hr_account_process(a->config.memory.budget, a->available_bytes, threads);
 }
 
 /* Process bytes of the smallest plan with a value; INT64_MAX if it cannot be planned here. Without
@@ -488,7 +487,7 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_pla
                  .row = row,
                  .low = row->key.zero_word ? hr_max(low, 1) : low,
                  .high = (int64_t)row->key.high,
-                 .room_bytes = hr_room_process_bytes() };
+                 .available_bytes = hr_account_available(config->memory.budget) };
     *answer = (hr_largest){ .key = &row->key,
                             .value = -1,
                             .next = -1,

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admission/account.h"
 #include "base/checked.h"
 #include "base/writer.h"
-#include "mem/process.h"
 
 enum { HALVINGS_MOST = 30, PAIRS_MOST = 3 };
 
@@ -298,12 +298,11 @@ void hr_refuse(hr_memory *memory, const hr_config *config, const char *calibrati
                    .config = config,
                    .calibrations = calibrations,
                    .admission = admission,
-                   .available = answer->available_bytes,
+                   .available = hr_account_process(config->memory.budget, answer->available_bytes,
+                                                   admission->compiled.plan.threads),
                    .minimum = answer->minimum_bytes,
                    .free_seconds = -1,
                    .plans_most = SINGLES_MOST };
-    if (!config->memory.budget)
-        r.available -= hr_process_kernel_bytes(r.available, admission->compiled.plan.threads);
     find_alone(&r, details);
     for (int32_t i = 0; i < WAYS; i++) {
         const way *const one[] = { &ways[i] };

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "admission/account.h"
 #include "admission/run_bytes.h"
 #include "base/assert.h"
 #include "base/checked.h"
@@ -97,8 +98,7 @@ hr_status hr_trial_prepare(hr_trial *t, const char *calibrations, bool touched, 
     a->prepare_bytes = hr_texts_bytes(config);
     a->reading_bytes = config->model.from[0] ? hr_weights_in_scratch_bytes(config->model.from) : 0;
     a->run_bytes = hr_run_bytes(config);
-    answer->available_bytes = config->memory.budget ? config->memory.budget
-                                                    : hr_room_process_bytes();
+    answer->available_bytes = hr_account_available(config->memory.budget);
     answer->memory_bytes = hr_room_memory().whole_bytes;
     answer->machine_bytes = config->memory.budget ? 0 : answer->memory_bytes;
     if (t->room) hr_proxy_cache_use(t->room->cache, config);
