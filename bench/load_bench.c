@@ -21,10 +21,10 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/random.h"
+#include "checkpoint/load.h"
 #include "mem/process.h"
 #include "plain.h"
 #include "sections/assemble.h"
-#include "train/load.h"
 
 enum { LAYERS = 8, D = 2048, F = 5632, V = 32000, PIECE_BYTES = 1 << 20 };
 

@@ -15,8 +15,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "report/metrics.h"
-#include "report/tensorboard.h"
+#include "telemetry/metrics.h"
+#include "telemetry/tensorboard.h"
 
 enum { ROUNDS = 5 };
 

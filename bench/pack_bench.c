@@ -18,7 +18,7 @@
 #include "ops/list.h"
 #include "plain.h"
 #include "plan/compile.h"
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 #include "search/fit.h"
 #include "support/random_config.h"
 

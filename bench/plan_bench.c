@@ -10,7 +10,7 @@
 #include "plain.h"
 #include "plan/compile.h"
 #include "plan/lifetimes.h"
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 #include "plan/strategy.h"
 #include "sections/assemble.h"
 

@@ -4,16 +4,16 @@
 
 #include <string.h>
 
+#include "admission/account.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/threads.h"
+#include "checkpoint/load.h"
 #include "hf/hf_config.h"
-#include "mem/limits.h"
 #include "ops/host/host.h"
 #include "sections/assemble.h"
-#include "train/load.h"
 
 hr_status hr_inference_begin(hr_inference *s, hr_error *err)
 {
@@ -137,20 +137,20 @@ hr_status hr_inference_fit(hr_inference *s, int64_t own_bytes, const char *token
                            const char *instead, hr_error *err)
 {
     const hr_memory *memory = s->memory;
-    const int64_t page = hr_page_bytes(), budget = s->request->budget;
-    const int64_t available = budget ? budget : hr_room_process_bytes();
+    const int64_t budget = s->request->budget, available = hr_account_available(budget);
     hr_plan *plan = &s->compiled.plan;
     s->own_bytes = own_bytes;
-    plan->threads = s->threads;
-    plan->rung = hr_cpu_rung_name(s->cpu_mask);
-    plan->page_bytes = page;
-    const int64_t others = memory->regions_bytes - hr_round_up(s->planning.bytes, page);
-    const int64_t tables = others + hr_round_up(s->planning.used, page) +
-                           hr_round_up(tables_bytes(s), page);
-    const int64_t reading = tables + hr_round_up(reading_bytes(s), page);
-    hr_memory_account(memory, hr_max(memory->regions_bytes_most, reading), tables, plan);
-    const int64_t needed = plan->process_bytes +
-                           (budget ? 0 : hr_process_kernel_bytes(plan->process_bytes, s->threads));
+    const int64_t planning = hr_round_up(s->planning.bytes, hr_page_bytes());
+    const hr_account_region regions[] = {
+        { memory->regions_bytes - planning, HR_PHASE_PREPARE, HR_PHASE_RUN },
+        { memory->regions_bytes_most, HR_PHASE_PLAN, HR_PHASE_PLAN },
+        { s->planning.used, HR_PHASE_PREPARE, HR_PHASE_RUN }, /* program and plan */
+        { tables_bytes(s), HR_PHASE_READ, HR_PHASE_RUN },
+        { reading_bytes(s), HR_PHASE_READ, HR_PHASE_READ },
+    };
+    hr_account(memory, regions, sizeof regions / sizeof *regions, s->threads,
+               hr_cpu_rung_name(s->cpu_mask), plan);
+    const int64_t needed = hr_account_needed(budget, plan->process_bytes, s->threads);
     if (needed <= available) {
         hr_memory_region_trim(s->memory, &s->planning);
         describe(s);

@@ -6,7 +6,7 @@
 #define HR_PLAN_COMPILE_H
 
 #include "headroom/config.h"
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 #include "plan/strategy.h"
 
 /* Work limits for packing one plan, counted in items that the search examines. The search runs only

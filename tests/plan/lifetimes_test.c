@@ -13,7 +13,7 @@
 #include "ops/linear/linear.h"
 #include "ops/list.h"
 #include "plan/lifetimes.h"
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 
 enum { ROWS = 64, WIDTH = 16, ADDEND = 2, AUX = 3 };
 

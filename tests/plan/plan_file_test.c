@@ -18,7 +18,7 @@
 #include "graph/op.h"
 #include "headroom/verify.h"
 #include "plan/lifetimes.h"
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 #include "plan/plan_file.h"
 
 enum { SEED = 4096, MEMORY_BYTES = 64 << 20, DEPTH = 5, STEPS_MAX = 120 };

@@ -20,9 +20,9 @@
 #include "ops/host/host.h"
 #include "plan/compile.h"
 #include "plan/strategy_file.h"
+#include "run/initialise.h"
+#include "run/schedule.h"
 #include "sections/assemble.h"
-#include "train/initialise.h"
-#include "train/schedule.h"
 
 /* The arena is aligned to huge pages and requests them, as in the product. */
 enum { RIG_HUGE_BYTES = 2 << 20 };

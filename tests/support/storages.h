@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 
 enum { SEED = 20241, STORAGES_MAX = 20000 };
 enum { STAGE = 1 << 20 }; /* the packer's first stage for few items */

@@ -5,11 +5,11 @@
 
 #include <string.h>
 
+#include "admission/account.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "headroom/config.h"
-#include "mem/limits.h"
 #include "tokenizer/train/output.h"
 
 hr_status hr_stage_report(const hr_stage *s, const char *work, int64_t done, int64_t all,
@@ -21,18 +21,10 @@ hr_status hr_stage_report(const hr_stage *s, const char *work, int64_t done, int
     return hr_fail(err, HR_INTERRUPTED, "interrupted while %s", work);
 }
 
-/* Process memory with `more` bytes in regions, before the plan exists. */
-static int64_t process_with(const hr_stage *s, int64_t more)
-{
-    return s->memory.image_bytes + s->memory.main_stack_bytes + s->memory.stacks.bytes +
-           HR_HEAP_BYTES + hr_process_counter_bytes() + s->memory.regions_bytes +
-           hr_round_up(more, hr_page_bytes());
-}
-
 hr_status hr_stage_region(hr_stage *s, const char *name, int64_t bytes, hr_region *region,
                           hr_error *err)
 {
-    const int64_t needed = process_with(s, bytes), budget = s->request->budget;
+    const int64_t needed = hr_account_now(&s->memory, bytes), budget = s->request->budget;
     if (budget && needed > budget) {
         char wanted[64], there[64];
         return hr_fail(err, HR_NO_FIT, "%s: needs at least %s, --budget is %s", name,
@@ -333,29 +325,32 @@ static void make_plan(hr_stage *s, bool resumed)
     hr_region *writing[WRITING_REGIONS];
     hr_plan *plan = &s->plan;
     hr_tokenize_train_plan *report = &s->result->plan;
-    const int64_t page = hr_page_bytes();
-    const int64_t corpus = hr_round_up(hr_engine_corpus_bytes(&s->sizes), page);
-    int64_t stay = s->memory.regions_bytes + corpus;
-    const int64_t most = hr_max(s->memory.regions_bytes_most, stay) + s->memory.stacks.bytes;
+    const hr_memory *memory = &s->memory;
+    const int64_t corpus = hr_round_up(hr_engine_corpus_bytes(&s->sizes), hr_page_bytes());
+    int64_t freed = 0;
     writing_regions(s, writing);
-    for (int32_t i = 0; i < WRITING_REGIONS; i++) stay -= writing[i]->bytes;
-    *plan = (hr_plan){ .threads = s->threads,
-                       .page_bytes = page,
-                       .arena_bytes = hr_engine_bytes(&s->sizes) };
-    hr_memory_account(&s->memory, most, stay, plan);
+    for (int32_t i = 0; i < WRITING_REGIONS; i++) freed += writing[i]->bytes;
+    const hr_account_region regions[] = {
+        { memory->stacks.bytes, HR_PHASE_PLAN, HR_PHASE_PREPARE }, /* open before the arena */
+        { memory->regions_bytes_most, HR_PHASE_PLAN, HR_PHASE_PLAN },
+        { freed, HR_PHASE_PREPARE, HR_PHASE_PREPARE },
+        { memory->regions_bytes - freed, HR_PHASE_PREPARE, HR_PHASE_RUN },
+        { corpus, HR_PHASE_PREPARE, HR_PHASE_RUN },
+    };
+    *plan = (hr_plan){ .arena_bytes = hr_engine_bytes(&s->sizes) };
+    hr_account(memory, regions, sizeof regions / sizeof *regions, s->threads, "", plan);
     report->stage = s->number;
     report->slots = s->sizes.slots;
-    report->tables_bytes = most - s->memory.stacks.bytes;
-    report->engine_bytes = stay + plan->arena_bytes;
+    report->tables_bytes = hr_max(memory->regions_bytes_most, memory->regions_bytes + corpus);
+    report->engine_bytes = memory->regions_bytes - freed + corpus + plan->arena_bytes;
     report->process_bytes_planned = plan->process_bytes;
     report->resumed = resumed;
 }
 
 static hr_status check_plan(const hr_stage *s, hr_error *err)
 {
-    const int64_t budget = s->request->budget, planned = s->plan.process_bytes;
-    const int64_t available = budget ? budget : hr_room_process_bytes();
-    const int64_t needed = planned + (budget ? 0 : hr_process_kernel_bytes(planned, s->threads));
+    const int64_t budget = s->request->budget, available = hr_account_available(budget);
+    const int64_t needed = hr_account_needed(budget, s->plan.process_bytes, s->threads);
     char wanted[64], there[64];
     if (s->sizes.slots > HR_SLOTS_MAX || s->sizes.positions > HR_SLOTS_MAX)
         return hr_fail(err, HR_NO_FIT,

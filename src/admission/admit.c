@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admission/admit.c - searches within the arena limit for what each kind of admission asks for. */
+#include "admission/admit.h"
+
+#include <string.h>
+
+#include "admission/answer.h"
+#include "admission/trial.h"
+#include "base/checked.h"
+#include "mem/limits.h"
+#include "plan/strategy_file.h"
+#include "search/proxy_cache.h"
+
+enum {
+    TRIES_MOST = 5,
+    CHANCE_PART = 8 /* a floor above the limit by over 1/8 of itself counts as hopeless */
+};
+
+/* Goals of an admission. */
+typedef enum {
+    FASTEST,  /* the fastest plan; the smallest if nothing fits */
+    THOROUGH, /* as FASTEST, and the bytes of the smallest plan */
+    LEAST,    /* only the bytes of the smallest plan */
+    WHETHER   /* those of any plan that fits; else of the smallest, or a floor if hopeless */
+} aims;
+
+/* Builds the fastest strategy whose packed arena is within a limit. A plan that does not pack at
+ * its floor may exceed the limit. The search limit then falls by the excess, times 2 for each
+ * earlier try. Only the first try packs with the full work limit; packing a later plan again with
+ * that limit gives an arena that is no larger.
+ * Errors   NO_FIT  none was found. */
+static hr_status build_fastest(hr_trial *t, int64_t limit, hr_fit_found *found, hr_error *err)
+{
+    int64_t asked = limit, bound_ps = 0;
+    for (int32_t tries = 0; tries < TRIES_MOST; tries++) {
+        hr_status status = hr_trial_open_search(t, err);
+        if (status == HR_OK) status = hr_fit_fastest(&t->fit, asked, found, err);
+        if (status == HR_OK)
+            status = hr_trial_build(t, &found->strategy,
+                                    tries ? HR_COMPILE_PACK_WORK_BRIEF : HR_COMPILE_PACK_WORK, err);
+        if (status != HR_OK) return status;
+        if (tries == 0) {
+            bound_ps = found->bound_ps;
+            t->admission->answer.cut = bound_ps > 0 && !found->proven;
+        }
+        const int64_t arena = t->admission->compiled.plan.arena_bytes;
+        if (arena <= limit) {
+            t->admission->answer.bound_seconds = hr_cost_seconds(&t->admission->rates, bound_ps);
+            return HR_OK;
+        }
+        asked -= (arena - limit) << tries;
+    }
+    return hr_fail(err, HR_NO_FIT, "no plan fits an arena of %lld bytes", (long long)limit);
+}
+
+/* Finds the least floor of any strategy, once. If that exceeds `most`, a lower bound above `most`
+ * is enough. */
+static hr_status find_floor(hr_trial *t, int64_t most, int64_t *bytes, hr_error *err)
+{
+    hr_fit_found found = { .strategy.recompute_set = t->lowest.strategy.recompute_set };
+    *bytes = t->lowest.floor_bytes;
+    if (t->lowest.floor_bytes) return HR_OK;
+    hr_status status = hr_trial_open_search(t, err);
+    if (status == HR_OK) status = hr_fit_least(&t->fit, most, &found, err);
+    if (status != HR_OK) return status;
+    t->lowest = found;
+    t->admission->least_floor = found.floor_bytes;
+    *bytes = found.floor_bytes;
+    return HR_OK;
+}
+
+/* Copies a search result, and its recompute sets into the memory that the copy owns. */
+static void copy_found(const hr_trial *t, const hr_fit_found *from, hr_fit_found *to)
+{
+    hr_intermediates *recompute_set = to->strategy.recompute_set;
+    const int64_t layers = t->admission->config.model.n_layers;
+    memcpy(recompute_set, from->strategy.recompute_set, (size_t)layers * sizeof *recompute_set);
+    *to = *from;
+    to->strategy.recompute_set = recompute_set;
+}
+
+/* Finds the fastest strategy with the least floor. If it does not pack at its floor, also searches
+ * below its arena. Leaves the strategy with the smallest arena in *least, its arena in *best. */
+static hr_status build_low(hr_trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
+{
+    const hr_admission *a = t->admission;
+    int64_t limit;
+    hr_fit_found found = { .strategy.recompute_set = t->spare };
+    hr_status status = find_floor(t, INT64_MAX, &limit, err);
+    *best = INT64_MAX;
+    for (int32_t tries = 0; tries < TRIES_MOST && status == HR_OK; tries++) {
+        status = hr_trial_open_search(t, err);
+        if (status == HR_OK) status = hr_fit_fastest(&t->fit, limit, &found, err);
+        if (status == HR_OK)
+            status = hr_trial_build(t, &found.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
+        if (status != HR_OK) return status;
+        const int64_t arena = a->compiled.plan.arena_bytes;
+        if (arena >= *best) break;
+        *best = arena;
+        copy_found(t, &found, least);
+        if (arena == found.floor_bytes) break;
+        limit = arena - HR_ARENA_ALIGN;
+    }
+    return status;
+}
+
+/* Reorders the steps of the strategy that packs into *best bytes. Packs it if its floor is then
+ * lower, and keeps the new order if the arena shrinks. Lowers *best to the arena. */
+static hr_status build_reordered(hr_trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
+{
+    const hr_admission *a = t->admission;
+    bool moved = false;
+    hr_status status = hr_trial_build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
+    if (status == HR_OK) status = hr_trial_reorder_floor(t, &moved, err);
+    if (status != HR_OK || !moved || a->compiled.packing.floor_bytes >= *best) return status;
+    status = hr_trial_pack(t, HR_COMPILE_PACK_WORK_BRIEF, err);
+    if (status != HR_OK) return status;
+    least->strategy.reorder = a->compiled.plan.arena_bytes < *best;
+    *best = hr_min(*best, a->compiled.plan.arena_bytes);
+    return HR_OK;
+}
+
+/* Finds the bytes of the smallest plan. The built plan may be another one afterwards.
+ *
+ *   least  out: strategy of the smallest plan
+ *   best   out: its arena bytes */
+static hr_status measure_least(hr_trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    int64_t floor_bytes;
+    hr_status status = find_floor(t, INT64_MAX, &floor_bytes, err);
+    if (status != HR_OK) return status;
+    copy_found(t, &t->lowest, least);
+    status = hr_trial_build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
+    if (status == HR_OK) *best = a->compiled.plan.arena_bytes;
+    if (status == HR_OK && *best > floor_bytes) status = build_low(t, least, best, err);
+    if (status == HR_OK) status = build_reordered(t, least, best, err);
+    if (status == HR_OK) a->answer.minimum_bytes = hr_trial_account(t, *best);
+    return status;
+}
+
+/* Builds the smallest plan: a strategy with the least floor, packed, and the fastest one of that
+ * size. A reordering of its steps may need fewer bytes than any strategy of the search space. */
+static hr_status build_least(hr_trial *t, hr_fit_found *least, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    int64_t best = 0, low;
+    hr_status status = measure_least(t, least, &best, err);
+    if (status != HR_OK) return status;
+    if (!least->strategy.reorder && best == t->lowest.floor_bytes)
+        status = build_low(t, least, &low, err);
+    if (status == HR_OK)
+        status = hr_trial_build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
+    if (status == HR_OK && a->compiled.plan.arena_bytes > best)
+        status = hr_trial_build(t, &t->lowest.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
+    if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process_bytes;
+    return status;
+}
+
+/* Builds the strategy that the recipe names. */
+static hr_status build_named(hr_trial *t, hr_fit_found *found, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_status status = hr_strategy_read(&a->config, a->config.memory.strategy, &found->strategy,
+                                        err);
+    if (status == HR_OK) status = hr_trial_build(t, &found->strategy, HR_COMPILE_PACK_WORK, err);
+    if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process_bytes;
+    return status;
+}
+
+/* Decides whether any plan fits from the strategy with the least floor alone. That is much faster
+ * than finding the fastest strategy with that floor.
+ *
+ *   decided  out: false if the strategy is too close to the limit to decide
+ *
+ * Errors   NO_FIT  the floor is far above the limit. */
+static hr_status build_any(hr_trial *t, int64_t limit, bool *decided, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    int64_t floor_bytes = 0;
+    *decided = true;
+    const int64_t hopeless = hr_max(limit, 0) / (CHANCE_PART - 1) * CHANCE_PART + CHANCE_PART;
+    hr_status status = find_floor(t, hopeless, &floor_bytes, err);
+    if (status != HR_OK) return status;
+    a->answer.minimum_bytes = hr_trial_account(t, floor_bytes);
+    if (floor_bytes > hopeless)
+        return hr_fail(err, HR_NO_FIT, "the smallest floor is far above the limit");
+    *decided = floor_bytes <= limit;
+    if (!*decided) return HR_OK;
+    status = hr_trial_build(t, &t->lowest.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
+    *decided = status != HR_OK || a->compiled.plan.arena_bytes <= limit;
+    a->answer.minimum_bytes = a->compiled.plan.process_bytes;
+    return status;
+}
+
+/* Builds the plan that the goal asks for. */
+static hr_status search(hr_trial *t, aims aim, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_plan_answer *answer = &a->answer;
+    const int64_t limit = hr_trial_arena_limit(t);
+    hr_fit_found found = { .strategy.recompute_set = t->chosen },
+                 least = { .strategy.recompute_set = t->least };
+    hr_status status;
+    answer->bound_seconds = -1;
+    if (*a->config.memory.strategy) {
+        status = build_named(t, &found, err);
+        answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
+        return status;
+    }
+    int64_t floor_bytes = 0, arena = 0;
+    bool decided = false;
+    if (aim == WHETHER) {
+        status = build_any(t, limit, &decided, err);
+        answer->fits = decided && status == HR_OK;
+        if (decided) return status;
+    }
+    if (aim == LEAST || aim == WHETHER) {
+        status = measure_least(t, &least, &arena, err);
+        answer->fits = status == HR_OK && arena <= limit;
+        return status;
+    }
+    /* The least floor shows that nothing fits much sooner than a search of all strategies. */
+    status = find_floor(t, INT64_MAX, &floor_bytes, err);
+    if (status == HR_OK && floor_bytes > limit)
+        status = hr_fail(err, HR_NO_FIT, "no strategy fits an arena of %lld bytes",
+                         (long long)limit);
+    if (status == HR_OK && aim == THOROUGH) status = measure_least(t, &least, &arena, err);
+    if (status == HR_OK) status = build_fastest(t, limit, &found, err);
+    answer->fits = status == HR_OK;
+    if (status == HR_OK && (aim == FASTEST || a->pack_work == HR_COMPILE_PACK_WORK)) return HR_OK;
+    if (status == HR_OK) return hr_trial_build(t, &found.strategy, HR_COMPILE_PACK_WORK, err);
+    if (status != HR_NO_FIT) return status;
+    /* The smallest plan may pack within the limit although the strategies above do not. */
+    status = build_least(t, &least, err);
+    answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
+    return status;
+}
+
+static hr_status admit(hr_trial *t, const char *calibrations, aims aim, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_plan_answer *answer = &a->answer;
+    const hr_config *config = &a->config;
+    hr_status status = hr_trial_prepare(t, calibrations, aim == FASTEST, err);
+    if (status == HR_OK) status = search(t, aim, err);
+    hr_trial_close_search(t);
+    if (status != HR_OK || aim == LEAST || aim == WHETHER) return status;
+    const hr_strategy *strategy = &a->compiled.strategy;
+    a->config.memory.micro_batch = strategy->micro_batch ? strategy->micro_batch
+                                                         : config->train.batch;
+    hr_answer_describe(a);
+    /* Free memory changes from moment to moment. Reports it only if the plan takes most of it;
+     * otherwise reports the memory of the machine. */
+    if (answer->machine_bytes && answer->process_bytes <= answer->available_bytes / 8 * 7)
+        answer->available_bytes = answer->machine_bytes;
+    return HR_OK;
+}
+
+hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calibrations,
+                   bool thorough, hr_admission_room *room, hr_admission *admission, hr_error *err)
+{
+    *admission = (hr_admission){ .config = *config, .progress = admission->progress };
+    hr_trial t = { .memory = memory, .admission = admission, .room = room };
+    const hr_status status = admit(&t, calibrations, thorough ? THOROUGH : FASTEST, err);
+    const hr_plan_answer *answer = &admission->answer;
+    if (status != HR_OK || answer->fits) return status;
+    char needed[64], there[64];
+    hr_bytes_print(answer->available_bytes, there);
+    if (config->memory.budget)
+        return hr_fail(
+            err, HR_NO_FIT, "the run needs at least %s, the budget is %s; use --budget %lld",
+            hr_bytes_print(answer->minimum_bytes, needed), there, (long long)answer->minimum_bytes);
+    /* Without a budget the machine must also hold what the kernel allocates for the process. */
+    const int64_t bytes = answer->minimum_bytes + answer->kernel_bytes;
+    return hr_fail(err, HR_NO_FIT,
+                   "the run needs at least %s with page tables, this machine has %s available%s",
+                   hr_bytes_print(bytes, needed), there,
+                   bytes > answer->memory_bytes ? "" : "; free some memory");
+}
+
+int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, bool exact,
+                         hr_admission *admission)
+{
+    hr_error ignored;
+    hr_admission other = { .region = admission->region,
+                           .config = *config,
+                           .progress = admission->progress };
+    hr_trial t = { .memory = memory, .admission = &other };
+    other.region.used = 0;
+    const hr_status status = admit(&t, NULL, exact ? LEAST : WHETHER, &ignored);
+    admission->work += other.work;
+    const bool known = status == HR_OK || (status == HR_NO_FIT && other.answer.minimum_bytes > 0);
+    return known ? other.answer.minimum_bytes : INT64_MAX;
+}
+
+hr_status hr_admit_least(hr_memory *memory, const hr_config *config, const char *calibrations,
+                         hr_admission_room *room, hr_admission *admission, hr_error *err)
+{
+    *admission = (hr_admission){ .config = *config, .progress = admission->progress };
+    hr_trial t = { .memory = memory, .admission = admission, .room = room };
+    return admit(&t, calibrations, LEAST, err);
+}
+
+hr_status hr_admit_any(hr_memory *memory, const hr_config *config, const char *calibrations,
+                       hr_admission_room *room, hr_admission *admission, hr_error *err)
+{
+    *admission = (hr_admission){ .config = *config, .progress = admission->progress };
+    hr_trial t = { .memory = memory, .admission = admission, .room = room };
+    return admit(&t, calibrations, WHETHER, err);
+}
+
+/* Limits of the search for one budget, in layer states (hr_layers) and proxy-model steps (hr_fit).
+ * Beyond either limit the best result so far is used. */
+enum { BUDGET_STATES_MOST = 24 << 20, BUDGET_STEPS_MOST = 1 << 19 };
+
+/* Arenas that bracket a step time: `low` is too slow, `high` is fast enough. With step seconds. */
+typedef struct {
+    int64_t low, high;
+    double slow, fast;
+} span;
+
+/* The next arena to try. Three choices alternate: linear interpolation, the middle, and one page
+ * below `high`. Time is a step function of bytes, and the last step often lies far below `high`. */
+static int64_t look_at(const span *s, int64_t page, double seconds, int32_t turn)
+{
+    const double width = (double)(s->high - s->low), fall = s->slow - s->fast;
+    double share = 0.5;
+    if (turn % 3 == 2) return s->high - page;
+    if (turn % 3 == 0 && fall > 0) share = (s->slow - seconds) / fall;
+    share = share < 1.0 / 16 ? 1.0 / 16 : share > 15.0 / 16 ? 15.0 / 16 : share;
+    return hr_max(s->low + page, hr_min(s->high - page, s->low + (int64_t)(width * share)));
+}
+
+hr_status hr_admit_budget(hr_memory *memory, const hr_config *config, const char *calibrations,
+                          double seconds, const hr_plan_point *slow, const hr_plan_point *fast,
+                          hr_admission_room *room, int64_t *least, int64_t *bytes, hr_error *err)
+{
+    hr_admission admission = { .config = *config };
+    if (room) admission.progress = room->progress;
+    hr_trial t = { .memory = memory, .admission = &admission, .room = room };
+    hr_status status = hr_trial_prepare(&t, calibrations, false, err);
+    const int64_t page = hr_page_bytes();
+    hr_fit_found found = { .strategy.recompute_set = t.chosen },
+                 best = { .strategy.recompute_set = t.least };
+    span s = { slow->arena_bytes, fast->arena_bytes, slow->step_seconds, fast->step_seconds };
+    if (status == HR_OK) status = hr_trial_open_search(&t, err);
+    t.fit.layers.work_most = HR_LAYERS_WORK_BRIEF;
+    int64_t work = 0;
+    for (int32_t turn = 0; status == HR_OK && s.high - s.low > page; turn++) {
+        if (work > BUDGET_STATES_MOST || t.fit.proxy.steps > BUDGET_STEPS_MOST) break;
+        const int64_t middle = look_at(&s, page, seconds, turn);
+        hr_trial_tell(&t);
+        status = hr_fit_fastest(&t.fit, middle, &found, err);
+        work += t.fit.layers.work;
+        const double takes = hr_cost_seconds(&admission.rates, found.step_ps);
+        const bool within = status == HR_OK && takes <= seconds;
+        if (within) {
+            s.high = hr_min(found.floor_bytes, middle);
+            s.fast = takes;
+            copy_found(&t, &found, &best);
+        } else s.low = middle;
+        if (status == HR_OK && !within) s.slow = takes;
+        if (status == HR_NO_FIT) status = HR_OK;
+    }
+    if (status == HR_OK) *least = hr_trial_account(&t, s.low) + page;
+    if (status == HR_OK) *bytes = hr_trial_account(&t, s.high);
+    if (status == HR_OK && best.floor_bytes) {
+        status = hr_trial_build(&t, &best.strategy, HR_COMPILE_PACK_WORK, err);
+        if (status == HR_OK) *bytes = admission.compiled.plan.process_bytes;
+    }
+    if (!room) hr_memory_region_close(memory, &admission.region);
+    return status;
+}
+
+hr_status hr_admit_other(hr_memory *memory, const hr_config *config, const char *calibrations,
+                         hr_admission *admission, hr_plan_answer *answer, hr_error *err)
+{
+    hr_admission other = { .region = admission->region,
+                           .config = *config,
+                           .progress = admission->progress };
+    hr_trial t = { .memory = memory, .admission = &other };
+    other.region.used = 0;
+    const hr_status status = admit(&t, calibrations, FASTEST, err);
+    admission->work += other.work;
+    if (status == HR_OK) *answer = other.answer;
+    return status;
+}
+
+hr_region hr_admit_spare(const hr_admission *admission)
+{
+    const int64_t bytes = HR_TRIAL_SETS_SPARE * hr_trial_set_bytes(&admission->config);
+    return hr_region_over(admission->region.base + admission->region.bytes - bytes, bytes);
+}
+
+hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, int64_t work,
+                            hr_admission *admission, double *seconds, hr_error *err)
+{
+    hr_admission *a = admission;
+    hr_trial t = { .memory = memory,
+                   .admission = a,
+                   .rung = a->compiled.plan.rung,
+                   .threads = a->compiled.plan.threads };
+    hr_status status = hr_trial_open_regions(&t, true, err);
+    if (status == HR_OK && work > 0) status = hr_trial_build(&t, strategy, work, err);
+    if (status == HR_OK && work == 0) {
+        status = hr_trial_build_floor(&t, strategy, err);
+        a->region.used = t.kept_bytes;
+        if (status == HR_OK) hr_trial_account(&t, a->compiled.plan.floor_bytes);
+    }
+    if (status == HR_OK)
+        *seconds = hr_cost_seconds(&a->rates, hr_cost_program(&a->compiled.program, &a->rates));
+    return status;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admission/answer.c - reads the answer off a compiled plan: bytes, times, and the strategy as
+ * text. */
+#include "admission/answer.h"
+
+#include <stdio.h>
+
+#include "admission/stopping.h"
+#include "graph/op.h"
+#include "mem/limits.h"
+#include "plan/strategy_file.h"
+#include "sections/assemble.h"
+
+static const char *const packing_words
+    [] = { [HR_PACK_AT_FLOOR] = "at floor", [HR_PACK_PROVEN] = "proven", [HR_PACK_OPEN] = "open" };
+
+/* FLOP of training for one token by the usual convention: three times the products of the forward
+ * pass, with attention counted over the pairs that the mask keeps. With frozen weights: the
+ * products that remain. */
+static int64_t flops_per_token(const hr_config *config, const hr_program *program)
+{
+    const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
+    const int64_t T = config->train.seq_len;
+    const bool freezes = config->train.freeze[0];
+    int64_t whole = 0, rest = 0; /* quotients and remainders by T, so that no sum overflows */
+    for (int32_t s = section->step_first; s <= section->step_last; s++) {
+        const hr_step *step = &program->steps[s];
+        const hr_op *op = program->ops[step->op];
+        if (!op->flops) continue;
+        const bool forward = step->direction == HR_DIR_FORWARD;
+        const bool counted = forward || (step->direction == HR_DIR_BACKWARD && freezes);
+        const int64_t flops = counted ? op->flops(step->attr, T) : 0;
+        whole += flops / T;
+        rest += flops % T;
+    }
+    const int64_t times = freezes ? 1 : 3;
+    return times * whole + times * rest / T;
+}
+
+void hr_answer_describe(hr_admission *a)
+{
+    const hr_plan *plan = &a->compiled.plan;
+    const hr_strategy *strategy = &a->compiled.strategy;
+    hr_plan_answer *answer = &a->answer;
+    hr_writer writer = { answer->strategy, sizeof answer->strategy };
+    const int64_t T = a->config.train.seq_len;
+    answer->process_bytes = plan->process_bytes;
+    answer->arena_bytes = plan->arena_bytes;
+    answer->floor_bytes = plan->floor_bytes;
+    answer->bound_bytes = a->compiled.packing.bound_bytes;
+    answer->kernel_bytes = hr_process_kernel_bytes(plan->process_bytes, plan->threads);
+    answer->parameters = hr_program_parameters(&a->compiled.program);
+    answer->trained_parameters = hr_program_trained_parameters(&a->compiled.program);
+    answer->micro_batch = a->config.memory.micro_batch;
+    answer->loss_chunk = strategy->loss_chunk ? strategy->loss_chunk : answer->micro_batch * T;
+    answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);
+    answer->step_seconds = hr_cost_seconds(&a->rates,
+                                           hr_cost_program(&a->compiled.program, &a->rates));
+    answer->stop_seconds = hr_stopping_seconds(&a->compiled.program, &a->rates);
+    answer->disk_rate = hr_stopping_disk_rate(&a->rates);
+    answer->threads = plan->threads;
+    snprintf(answer->rung, sizeof answer->rung, "%s", plan->rung);
+    snprintf(answer->packing, sizeof answer->packing, "%s",
+             packing_words[a->compiled.packing.proof]);
+    hr_strategy_print(&a->config, strategy, &writer);
+}

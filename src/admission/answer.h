@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admission/answer.h - the answer of an admission. */
+#ifndef HR_ADMISSION_ANSWER_H
+#define HR_ADMISSION_ANSWER_H
+
+#include "admission/admit.h"
+
+/* Fills the answer from the compiled plan, except what the search decides: whether the plan fits,
+ * minimum_bytes and the bounds of the search. */
+void hr_answer_describe(hr_admission *admission);
+
+#endif

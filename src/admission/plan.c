@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admission/plan.c - plans a run and prints the result. */
+#include "headroom/plan.h"
+
+#include <stddef.h>
+
+#include "admission/admit.h"
+#include "admission/disk.h"
+#include "admission/refuse.h"
+#include "admission/remove.h"
+#include "plan/plan_file.h"
+#include "report/details.h"
+#include "report/explain.h"
+#include "report/listing.h"
+
+/* Finds what to report: how to make a plan smaller that fits, or what would fit instead. */
+static hr_status find_reasons(const hr_config *config, const hr_plan_outputs *outputs,
+                              hr_memory *memory, hr_admission *admission, hr_plan_details *details,
+                              hr_error *err)
+{
+    const hr_status status = hr_details(&admission->compiled, admission->config.model.from[0],
+                                        &admission->region, details, err);
+    if (status != HR_OK) return status;
+    if (admission->answer.fits) return hr_remove(memory, admission, details, err);
+    hr_refuse(memory, config, outputs->calibrations, admission, details);
+    return HR_OK;
+}
+
+static void print(const hr_config *config, const hr_plan_outputs *outputs,
+                  const hr_plan_answer *answer, const hr_plan_details *details)
+{
+    hr_writer writer = { outputs->text, outputs->text_bytes };
+    if (answer->fits)
+        hr_explain_plan(config, answer, details, outputs->colour, outputs->blocks, &writer);
+    else hr_explain_refusal(config, answer, details, outputs->colour, &writer);
+}
+
+/* Not inlined: the memory has to be opened with a small stack (mem/process.h). */
+static __attribute__((noinline)) hr_status plan_into(const hr_config *config,
+                                                     const hr_plan_outputs *outputs,
+                                                     hr_memory *memory, hr_admission *admission,
+                                                     hr_plan_details *details, hr_error *err)
+{
+    const hr_status status = hr_admit(memory, config, outputs->calibrations, true, NULL, admission,
+                                      err);
+    const hr_compiled *compiled = &admission->compiled;
+    if (status != HR_OK && (status != HR_NO_FIT || !compiled->program.step_count)) return status;
+    hr_disk_of(config, &compiled->program, 0, &admission->answer.disk);
+    const bool table = outputs->text && !outputs->program;
+    hr_error other;
+    if (table || outputs->details) {
+        const hr_status found = find_reasons(config, outputs, memory, admission, details, &other);
+        if (found != HR_OK) return hr_fail(err, found, "%s", other.message);
+    }
+    if (table) print(config, outputs, &admission->answer, details);
+    else if (outputs->text) hr_listing(&compiled->program, outputs->text, outputs->text_bytes);
+    if (!outputs->file || status != HR_OK) return status;
+    return hr_plan_file_write(outputs->file, &compiled->program, &compiled->plan, err);
+}
+
+/* Not inlined, as above. */
+static __attribute__((noinline)) hr_status plan_alone(const hr_config *config,
+                                                      const hr_plan_outputs *outputs,
+                                                      hr_memory *memory, hr_admission *admission,
+                                                      hr_error *err)
+{
+    hr_plan_details details;
+    return plan_into(config, outputs, memory, admission, &details, err);
+}
+
+hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
+                       hr_plan_answer *answer, hr_error *err)
+{
+    static const hr_plan_outputs nothing = { 0 };
+    hr_memory memory = { 0 };
+    hr_admission admission = { .progress = { 0 } };
+    if (!outputs) outputs = &nothing;
+    admission.progress = outputs->progress;
+    hr_status status = outputs->file ? hr_plan_file_check(outputs->file, err) : HR_OK;
+    if (status == HR_OK) status = hr_memory_open(&memory, err);
+    if (status == HR_OK && outputs->details)
+        status = plan_into(config, outputs, &memory, &admission, outputs->details, err);
+    else if (status == HR_OK) status = plan_alone(config, outputs, &memory, &admission, err);
+    if (answer) *answer = admission.answer;
+    hr_memory_close(&memory);
+    return status;
+}

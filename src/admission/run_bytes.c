@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admission/run_bytes.c - adds up what the objects of a run say that they need. */
+#include "admission/run_bytes.h"
+
+#include "checkpoint/checkpoint_writer.h"
+#include "checkpoint/weights_in.h"
+#include "data/sample.h"
+#include "data/texts.h"
+#include "dev/executor.h"
+#include "model/optimizer.h"
+#include "sections/assemble.h"
+#include "telemetry/log.h"
+#include "text/batch.h"
+
+/* Uses the maxima over all strategies of the model, so that process memory differs only by the
+ * arena. Includes the checkpoint writer even without train.out, so that a run needs the bytes of
+ * its plan either way. */
+int64_t hr_run_bytes(const hr_config *config)
+{
+    const hr_model_limits limits = hr_model_limits_of(config);
+    const hr_program most = { .step_count = limits.steps,
+                              .tensor_count = limits.tensors,
+                              .loop_count = limits.loops,
+                              .param_count = limits.params };
+    hr_state states[HR_STATES_MAX];
+    const int32_t kinds = HR_KEPT_STATES + hr_config_states(config, states);
+    const int64_t alignment = 8 * 64;
+    const int64_t source = config->model.from[0] ? hr_weights_in_bytes(&most) : 0;
+    return hr_executor_bytes(&most) + source + most.tensor_count +
+           hr_batches_bytes(hr_texts_shards(config)) + hr_batches_bytes(1) +
+           hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size) +
+           hr_sample_bytes(config) + hr_weights_text_bytes(&most) + hr_log_bytes() +
+           hr_checkpoint_writer_bytes() + kinds * hr_weights_in_kept_bytes(&most) + alignment;
+}

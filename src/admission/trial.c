@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admission/trial.c - opens what all plans of one config share, and builds and packs strategies. */
+#include "admission/trial.h"
+
+#include <string.h>
+
+#include "admission/account.h"
+#include "admission/run_bytes.h"
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "base/threads.h"
+#include "calibrate/rates_file.h"
+#include "checkpoint/weights_in.h"
+#include "data/texts.h"
+#include "mem/limits.h"
+#include "ops/list.h"
+#include "search/proxy_cache.h"
+
+/* Work units of a proxy-model step, a plan step and a packed item: measured on presets of 6 to 126
+ * layers, accurate to a factor of two. */
+enum { WORK_PROXY_STEP = 400, WORK_PLAN_STEP = 2000, WORK_PACKED = 10 };
+
+int64_t hr_trial_set_bytes(const hr_config *config)
+{
+    return hr_round_up(config->model.n_layers * (int64_t)sizeof(hr_intermediates), 64);
+}
+
+hr_status hr_trial_open_regions(hr_trial *t, bool touched, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    const int64_t layers = a->config.model.n_layers;
+    const int64_t compile_bytes = hr_round_up(hr_compile_bytes(&a->config), 64);
+    const int64_t search_bytes = hr_round_up(hr_fit_bytes(&a->config), 64);
+    const int64_t sets_bytes = (HR_TRIAL_SETS_OWN + HR_TRIAL_SETS_SPARE) *
+                               hr_trial_set_bytes(&a->config);
+    t->kept_bytes = hr_compile_kept_bytes(&a->config);
+    const int64_t searching = hr_round_up(t->kept_bytes, 64) + search_bytes;
+    t->planning_bytes = hr_max(compile_bytes, searching) + sets_bytes;
+    if (t->room && t->room->region.bytes < t->planning_bytes) {
+        hr_memory_region_close(t->memory, &t->room->region);
+        const hr_status status = hr_memory_region_open(t->memory, "planning", t->planning_bytes,
+                                                       &t->room->region, err);
+        if (status != HR_OK) return status;
+        hr_memory_region_enlarge_pages(&t->room->region);
+    }
+    if (t->room) a->region = t->room->region;
+    if (!a->region.base) {
+        hr_status status = hr_memory_region_open(t->memory, "planning", t->planning_bytes,
+                                                 &a->region, err);
+        if (status != HR_OK) return status;
+        if (touched) memset(a->region.base, 0, (size_t)a->region.bytes);
+        else hr_memory_region_enlarge_pages(&a->region);
+    }
+    if (t->planning_bytes > a->region.bytes)
+        return hr_fail(err, HR_FAILURE, "out of memory for the plan of %lld layers",
+                       (long long)layers);
+    t->search = hr_region_over(a->region.base + searching - search_bytes, search_bytes);
+    hr_region sets = hr_region_over(a->region.base + t->planning_bytes - sets_bytes, sets_bytes);
+    t->chosen = hr_region_take(&sets, layers, sizeof *t->chosen);
+    t->least = hr_region_take(&sets, layers, sizeof *t->chosen);
+    t->spare = hr_region_take(&sets, layers, sizeof *t->chosen);
+    t->lowest.strategy.recompute_set = hr_region_take(&sets, layers, sizeof *t->chosen);
+    return HR_OK;
+}
+
+/* Loads the rates. A calibration that cannot be opened counts as none and gives estimates; one that
+ * can be read but is invalid is an error. */
+static hr_status load_rates(hr_trial *t, const char *calibrations, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_status status = HR_USAGE;
+    for (int32_t tries = 0; tries < 2 && status == HR_USAGE; tries++)
+        status = hr_rates_load(tries ? NULL : calibrations, hr_op_table, HR_OP_COUNT, a->cpu_mask,
+                               t->threads, &t->admission->rates, a->answer.times, err);
+    if (status != HR_OK) return status;
+    const int32_t bf16 = a->config.train.dtype == HR_FORMAT_BF16;
+    const int64_t product_as = a->rates.op[HR_OP_linear][bf16].unit_as[HR_TERM_FLOPS];
+    const int64_t attention_as = a->rates.op[HR_OP_attention][bf16].unit_as[HR_TERM_FLOPS];
+    a->rates.in_nanoseconds = hr_cost_needs_nanoseconds(&a->config,
+                                                        hr_max(product_as, attention_as));
+    return HR_OK;
+}
+
+hr_status hr_trial_prepare(hr_trial *t, const char *calibrations, bool touched, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_plan_answer *answer = &a->answer;
+    const hr_config *config = &a->config;
+    t->threads = config->train.threads ? (int32_t)config->train.threads : hr_threads_default();
+    hr_status status = hr_config_check(config, err);
+    if (status == HR_OK)
+        status = hr_cpu_choose("train.kernels", config->train.kernels, &a->cpu_mask, err);
+    if (status == HR_OK) status = load_rates(t, calibrations, err);
+    if (status == HR_OK) status = hr_trial_open_regions(t, touched, err);
+    if (status != HR_OK) return status;
+    t->rung = hr_cpu_rung_name(a->cpu_mask);
+    a->prepare_bytes = hr_texts_bytes(config);
+    a->reading_bytes = config->model.from[0] ? hr_weights_in_scratch_bytes(config->model.from) : 0;
+    a->run_bytes = hr_run_bytes(config);
+    answer->available_bytes = hr_account_available(config->memory.budget);
+    answer->memory_bytes = hr_room_memory().whole_bytes;
+    answer->machine_bytes = config->memory.budget ? 0 : answer->memory_bytes;
+    if (t->room) hr_proxy_cache_use(t->room->cache, config);
+    return HR_OK;
+}
+
+void hr_trial_tell(const hr_trial *t)
+{
+    const hr_plan_progress *progress = &t->admission->progress;
+    if (progress->search) progress->search(progress->context);
+}
+
+void hr_trial_close_search(hr_trial *t)
+{
+    if (t->search_is_open) t->admission->work += t->fit.proxy.steps * WORK_PROXY_STEP;
+    t->search_is_open = false;
+}
+
+hr_status hr_trial_open_search(hr_trial *t, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    if (t->search_is_open) return HR_OK;
+    t->search.used = 0;
+    t->search_is_open = true;
+    const hr_status status = hr_fit_open(&t->fit, &a->config, &a->rates, t->threads, &t->search,
+                                         err);
+    if (status == HR_OK && t->room) t->fit.proxy.cache = t->room->cache;
+    return status;
+}
+
+hr_status hr_trial_build_floor(hr_trial *t, const hr_strategy *strategy, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    a->region.used = 0;
+    t->is_packed = false;
+    hr_trial_close_search(t);
+    hr_trial_tell(t);
+    const hr_status status = hr_compile_floor(&a->config, strategy, t->threads, &a->region,
+                                              &a->compiled, err);
+    if (status == HR_OK) a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP / 2;
+    return status;
+}
+
+hr_status hr_trial_reorder_floor(hr_trial *t, bool *moved, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    HR_ASSERT(t->is_packed);
+    hr_trial_close_search(t);
+    hr_trial_tell(t);
+    const hr_status status = hr_compile_reorder(&a->region, &a->compiled, moved, err);
+    a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP / 4;
+    t->is_packed = status == HR_OK && !*moved;
+    return status;
+}
+
+hr_status hr_trial_pack(hr_trial *t, int64_t work, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_trial_tell(t);
+    const hr_status status = hr_compile_pack(&a->region, work, &a->compiled, err);
+    hr_trial_tell(t);
+    if (status != HR_OK) return status;
+    a->pack_work = work;
+    a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP / 2 +
+               a->compiled.packing.work * WORK_PACKED;
+    HR_ASSERT(a->region.used <= t->kept_bytes);
+    a->region.used = t->kept_bytes;
+    t->is_packed = true;
+    hr_trial_account(t, a->compiled.plan.arena_bytes);
+    return HR_OK;
+}
+
+/* True if the admission has the plan of a strategy, packed within the same work limit. */
+static bool is_there(const hr_trial *t, const hr_strategy *strategy, int64_t work)
+{
+    const hr_strategy *built = &t->admission->compiled.strategy;
+    return t->is_packed && t->admission->pack_work == work &&
+           built->micro_batch == strategy->micro_batch &&
+           built->loss_chunk == strategy->loss_chunk && built->mlp_tile == strategy->mlp_tile &&
+           built->attention_tile == strategy->attention_tile &&
+           built->dw_first == strategy->dw_first && built->consume == strategy->consume &&
+           built->reorder == strategy->reorder && built->layer_count == strategy->layer_count &&
+           !memcmp(built->recompute_set, strategy->recompute_set,
+                   (size_t)built->layer_count * sizeof *built->recompute_set);
+}
+
+hr_status hr_trial_build(hr_trial *t, const hr_strategy *strategy, int64_t work, hr_error *err)
+{
+    if (is_there(t, strategy, work)) {
+        hr_trial_account(t, t->admission->compiled.packing.arena_bytes);
+        return HR_OK;
+    }
+    const hr_status status = hr_trial_build_floor(t, strategy, err);
+    return status == HR_OK ? hr_trial_pack(t, work, err) : status;
+}

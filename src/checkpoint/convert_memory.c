@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint/convert_memory.c - allocates the memory of a conversion. */
+#include "checkpoint/convert.h"
+#include "mem/memory.h"
+
+hr_status hr_convert(const hr_convert_request *request, hr_convert_report *report, hr_error *err)
+{
+    hr_memory memory = { 0 };
+    hr_region region;
+    hr_status status = hr_memory_open(&memory, err);
+    if (status == HR_OK)
+        status = hr_memory_region_open(&memory, "converting", hr_convert_bytes(request->source),
+                                       &region, err);
+    if (status == HR_OK) status = hr_convert_in(request, &region, report, err);
+    hr_memory_close(&memory);
+    return status;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run/host.c - the operations of a program that run on the trainer: loading, batches, samples,
+ * reports, saving. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bf16.h"
+#include "base/checked.h"
+#include "base/random.h"
+#include "checkpoint/load.h"
+#include "checkpoint/save.h"
+#include "ops/host/host.h"
+#include "run/initialise.h"
+#include "run/schedule.h"
+#include "run/trainer.h"
+
+/* Loads one state of a parameter from a checkpoint. */
+static hr_status load_kept(hr_trainer *trainer, const hr_call *call, hr_kept kept, void *master,
+                           void *weight, hr_error *err)
+{
+    const hr_host_attr *attr = call->attr;
+    return hr_load(&trainer->kept[kept], attr->param, trainer->executor.pool, master, weight,
+                   call->scratch, attr->staging_bytes, trainer->options->interrupts, err);
+}
+
+/* Sets a state of a parameter to its initial value, after its master. */
+static void init_state(const hr_program *program, int32_t step, int32_t state, const hr_call *call)
+{
+    const hr_tensor *tensor = &program->tensors[program->steps[step].out[2 + state]];
+    const size_t bytes = (size_t)hr_tensor_bytes(tensor);
+    if (program->states[state].average) memcpy(call->out[2 + state], call->out[0], bytes);
+    else memset(call->out[2 + state], 0, bytes);
+}
+
+/* Loads the states that the checkpoint has; the others start anew. */
+static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
+{
+    const hr_program *program = trainer->executor.program;
+    hr_status status = load_kept(trainer, call, HR_KEPT_WEIGHTS, call->out[0], call->out[1], err);
+    for (int32_t i = 0; i < program->state_count && status == HR_OK; i++)
+        if (call->out[2 + i] && trainer->kept[HR_KEPT_STATES + i].file_count)
+            status = load_kept(trainer, call, HR_KEPT_STATES + i, call->out[2 + i], NULL, err);
+        else if (call->out[2 + i]) init_state(program, step, i, call);
+    return status;
+}
+
+static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
+{
+    const hr_host_attr *attr = call->attr;
+    const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
+    hr_status status = HR_OK;
+    hr_trainer_report_progress(trainer,
+                               trainer->resume.found            ? "loading the checkpoint"
+                               : trainer->config->model.from[0] ? "loading weights"
+                                                                : "initializing weights",
+                               attr->param, trainer->executor.program->param_count);
+    if (trainer->resume.found) return load_states(trainer, step, call, err);
+    if (trainer->config->model.from[0])
+        status = hr_load(&trainer->source, attr->param, trainer->executor.pool, call->out[0],
+                         call->out[1], call->scratch, attr->staging_bytes, interrupts, err);
+    else
+        hr_initialise(trainer->executor.program, attr->param, (uint64_t)trainer->config->train.seed,
+                      call->out[0], call->out[1], interrupts);
+    if (status != HR_OK) return status;
+    if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
+    for (int32_t i = 0; i < trainer->executor.program->state_count; i++)
+        if (call->out[2 + i]) init_state(trainer->executor.program, step, i, call);
+    return HR_OK;
+}
+
+/* Writes the states of a parameter to the files of the checkpoint. */
+static hr_status save(hr_trainer *trainer, const hr_call *call, hr_error *err)
+{
+    const hr_host_attr *attr = call->attr;
+    const hr_program *program = trainer->executor.program;
+    hr_status status = HR_OK;
+    hr_trainer_report_progress(trainer, "saving", attr->param, program->param_count);
+    for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
+        hr_weights_out *file = hr_checkpoint_writer_file(trainer->checkpoint_writer, kept);
+        if (!file || hr_kept_tensor(program, attr->param, kept) == HR_NONE) continue;
+        status = hr_save(file, attr->param, trainer->executor.pool, call->in[kept], call->scratch,
+                         attr->staging_bytes, err);
+    }
+    return status;
+}
+
+/* Counts the targets of the whole batch before its first micro-batch. A batch without targets has
+ * no gradient. */
+static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
+{
+    const hr_run_state *state = &trainer->state;
+    const hr_status status = hr_batches_targets(trainer->train, state->step + state->batch_shift,
+                                                &trainer->targets, err);
+    if (status != HR_OK) return status;
+    trainer->lr = hr_schedule_lr(trainer->config, state->step, state->steps);
+    *(double *)call->out[2] = 1.0 / (double)hr_max(trainer->targets, 1);
+    *(double *)call->out[3] = trainer->lr;
+    return HR_OK;
+}
+
+/* Reads rows [row, row + rows) of a batch, and the positions where documents begin if the program
+ * needs them. */
+static hr_status read_rows(hr_batches *batches, int64_t batch, int64_t row, int64_t rows,
+                           const hr_call *call, int64_t *targets, hr_error *err)
+{
+    const hr_status status = hr_batches_fill(batches, batch, row, rows, call->out[0], call->out[1],
+                                             targets, err);
+    if (status != HR_OK || !call->out[4]) return status;
+    return hr_batches_begins(batches, batch, row, rows, call->out[4], err);
+}
+
+static hr_status fetch_rows(hr_trainer *trainer, const hr_call *call, hr_error *err)
+{
+    const int64_t T = trainer->config->train.seq_len;
+    int64_t targets;
+    return read_rows(trainer->train, trainer->state.step + trainer->state.batch_shift,
+                     call->row_first / T, call->rows / T, call, &targets, err);
+}
+
+static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_error *err)
+{
+    const hr_executor *executor = &trainer->executor;
+    int64_t targets;
+    if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
+    hr_trainer_report_progress(trainer, "evaluating", executor->turn[trainer->evaluation_batch],
+                               executor->count[trainer->evaluation_batch]);
+    const hr_status status = read_rows(trainer->valid, executor->turn[trainer->evaluation_batch], 0,
+                                       call->rows / trainer->config->train.seq_len, call, &targets,
+                                       err);
+    if (status == HR_OK) trainer->evaluated_tokens += targets;
+    return status;
+}
+
+static void prompt(hr_trainer *trainer, hr_executor *executor, const hr_call *call)
+{
+    executor->rows_here = hr_sample_window(&trainer->sample, trainer->config->train.seq_len,
+                                           call->out[0]);
+}
+
+static float logit(const hr_call *call, int64_t v)
+{
+    if (call->dtype == HR_F32) return ((const float *)call->in[0])[v];
+    return hr_bf16_to_f32(((const hr_bf16 *)call->in[0])[v]);
+}
+
+/* Appends the most likely token, or one sampled from the softmax of logits / temperature. */
+static hr_status sample_token(hr_trainer *trainer, const hr_call *call)
+{
+    const int64_t V = trainer->config->model.vocab_size;
+    const double temperature = trainer->config->train.sample_temperature;
+    if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
+    hr_sample *sample = &trainer->sample;
+    hr_trainer_report_progress(trainer, "sampling", sample->count - sample->prompt,
+                               trainer->config->train.sample_tokens);
+    int64_t best = 0;
+    for (int64_t v = 1; v < V; v++)
+        if (logit(call, v) > logit(call, best)) best = v;
+    if (temperature > 0) {
+        const float top = logit(call, best);
+        const hr_random_stream stream = hr_random_stream_of(call->seed, (uint64_t)call->clock,
+                                                            HR_SITE_SAMPLE, 0);
+        const hr_random_row row = hr_random_row_of(stream, 0, (uint32_t)sample->count);
+        double sum = 0;
+        for (int64_t v = 0; v < V; v++) sum += exp((logit(call, v) - top) / temperature);
+        double left = sum * hr_random_unit(hr_random_wide(&row, 0));
+        for (int64_t v = 0; v < V; v++) {
+            left -= exp((logit(call, v) - top) / temperature);
+            if (left < 0) {
+                best = v;
+                break;
+            }
+        }
+    }
+    sample->ids[sample->count++] = (int32_t)best;
+    return HR_OK;
+}
+
+/* Clears the sign of a NaN, which x86 sets for computed NaNs and printf would print. */
+static double without_nan_sign(double value)
+{
+    return isnan(value) ? (double)NAN : value;
+}
+
+static hr_status report_bad(hr_trainer *trainer, hr_guard_verdict verdict, hr_error *err)
+{
+    char what[192];
+    trainer->is_bad = true;
+    if (verdict == HR_GUARD_NOT_FINITE) {
+        snprintf(what, sizeof what, "step %lld: the loss is %g and the gradient norm %g",
+                 (long long)trainer->state.step + 1, trainer->loss, trainer->grad_norm);
+    } else {
+        const bool loss = verdict == HR_GUARD_LOSS_SPIKE;
+        snprintf(
+            what, sizeof what, "step %lld: spike: the %s is %g, in the steps before at most %g",
+            (long long)trainer->state.step + 1, loss ? "loss" : "gradient norm",
+            loss ? trainer->loss : trainer->grad_norm,
+            loss ? hr_guard_loss_limit(&trainer->guard) : hr_guard_norm_limit(&trainer->guard));
+    }
+    return hr_trainer_diverged(trainer, what, err);
+}
+
+/* Without targets the sums are 0, which would look like a perfect loss. */
+static hr_status report_no_targets(hr_trainer *trainer, const hr_call *call)
+{
+    trainer->loss = trainer->z_loss = (double)NAN;
+    trainer->grad_norm = call->in[1] ? *(const double *)call->in[1] : (double)NAN;
+    return HR_OK;
+}
+
+/* Without the norm (updates that release gradients and do not clip) the first report checks only
+ * the loss, before the first weight changes. */
+static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
+{
+    const double *sums = call->in[0], targets = (double)hr_max(trainer->targets, 1);
+    const bool pulls = trainer->config->train.z_loss > 0;
+    if (trainer->targets == 0) return report_no_targets(trainer, call);
+    trainer->loss = without_nan_sign(sums[0] / targets);
+    trainer->z_loss = pulls ? without_nan_sign(sums[1] / targets) : 0;
+    trainer->grad_norm = call->in[1] ? without_nan_sign(*(const double *)call->in[1]) : (double)NAN;
+    const hr_guard_verdict verdict = call->in[1] ? hr_guard_judge(&trainer->guard, trainer->loss,
+                                                                  trainer->grad_norm)
+                                                 : hr_guard_peek(&trainer->guard, trainer->loss);
+    if (verdict == HR_GUARD_FINE) return HR_OK;
+    if (verdict != HR_GUARD_NOT_FINITE && !trainer->config->train.detect_spikes) return HR_OK;
+    return report_bad(trainer, verdict, err);
+}
+
+hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                          hr_error *err)
+{
+    hr_trainer *trainer = context;
+    const int32_t loop = executor->program->steps[step].loop;
+    switch (executor->program->steps[step].op) {
+    case HR_OP_initialise: return initialise(trainer, step, call, err);
+    case HR_OP_batch:
+        if (loop == trainer->evaluation_batch) return fetch_evaluation(trainer, call, err);
+        return loop == trainer->fetch ? fetch(trainer, call, err) : fetch_rows(trainer, call, err);
+    case HR_OP_prompt: prompt(trainer, executor, call); return HR_OK;
+    case HR_OP_sample: return sample_token(trainer, call);
+    case HR_OP_report:
+        if (loop != trainer->evaluation) return report(trainer, call, err);
+        trainer->evaluation_loss = trainer->evaluated_tokens
+                                       ? without_nan_sign(*(const double *)call->in[0] /
+                                                          (double)trainer->evaluated_tokens)
+                                       : (double)NAN;
+        return HR_OK;
+    case HR_OP_save: return save(trainer, call, err);
+    default: return hr_fail(err, HR_FAILURE, "operation %d is not an operation of the host", step);
+    }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run/initialise.c - normal numbers by the Box-Muller transform of counter-based uniforms. */
+#include "run/initialise.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/bf16.h"
+#include "base/checked.h"
+#include "base/random.h"
+
+/* Writes normal numbers for columns 4 * index to 4 * index + 3 of a row. u is never 0, so no value
+ * exceeds sqrt(-2 ln 2^-32) = 6.66 in magnitude. */
+static void draw_normals(const hr_random_row *row, uint32_t index, double normals[4])
+{
+    const double turn = 6.283185307179586476925;
+    const hr_random_block block = hr_random_block_of(row, index);
+    for (int i = 0; i < 4; i += 2) {
+        const double u = (block.word[i] + 1.0) / 4294967296.0;
+        const double v = block.word[i + 1] / 4294967296.0, radius = sqrt(-2 * log(u));
+        normals[i] = radius * cos(turn * v);
+        normals[i + 1] = radius * sin(turn * v);
+    }
+}
+
+void hr_initialise(const hr_program *program, int32_t index, uint64_t seed, float *master,
+                   void *weight, const volatile sig_atomic_t *interrupts)
+{
+    const hr_param *param = &program->params[index];
+    const hr_tensor *tensor = &program->tensors[param->master];
+    const hr_layout layout = (hr_layout)tensor->layout;
+    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    memset(master ? master : weight, 0, (size_t)hr_tensor_bytes(tensor));
+    const hr_random_stream stream = hr_random_stream_of(seed, 0, HR_SITE_WEIGHTS, (uint32_t)index);
+    double draws[4] = { 1, 1, 1, 1 };
+    for (int64_t k = 0; k < K; k++) {
+        if (interrupts && *interrupts > 0) return;
+        const hr_random_row row = hr_random_row_of(stream, 0, (uint32_t)k);
+        for (int64_t n = 0; n < N; n++) {
+            const int64_t at = hr_layout_index(layout, K, N, k, n);
+            if (n % 4 == 0 && !param->init_constant) draw_normals(&row, (uint32_t)(n / 4), draws);
+            const float value = (float)(param->init_scale * draws[n % 4]);
+            if (master) master[at] = value;
+            else ((hr_bf16 *)weight)[at] = hr_bf16_from_f32(value);
+        }
+    }
+    if (!master || !weight) return;
+    const int64_t elements = hr_tensor_bytes(tensor) / (int64_t)sizeof *master;
+    for (int64_t i = 0; i < elements; i++) ((hr_bf16 *)weight)[i] = hr_bf16_from_f32(master[i]);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run/restore.c - saves the state of a run, and restores it on resume and rewind. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "checkpoint/checkpoint_store.h"
+#include "run/trainer.h"
+
+/* ---- the guard's statistics as numbers */
+
+static double *put_level(double *to, const hr_guard_level *level)
+{
+    memcpy(to, level->values, sizeof level->values);
+    memcpy(to + HR_GUARD_WINDOW, level->row, sizeof level->row);
+    to += HR_GUARD_WINDOW + HR_GUARD_ROW;
+    *to++ = (double)level->count;
+    *to++ = (double)level->next;
+    *to++ = (double)level->in_a_row;
+    return to;
+}
+
+static const double *read_level(const double *from, hr_guard_level *level)
+{
+    memcpy(level->values, from, sizeof level->values);
+    memcpy(level->row, from + HR_GUARD_WINDOW, sizeof level->row);
+    from += HR_GUARD_WINDOW + HR_GUARD_ROW;
+    level->count = (int64_t)*from++;
+    level->next = (int64_t)*from++;
+    level->in_a_row = (int64_t)*from++;
+    return from;
+}
+
+static void put_guard(const hr_guard *guard, hr_run_state *state)
+{
+    _Static_assert((int)HR_GUARD_WORDS <= (int)HR_STATE_LEVELS, "they have room");
+    put_level(put_level(state->levels, &guard->loss), &guard->norm);
+    state->level_count = HR_GUARD_WORDS;
+}
+
+static bool read_guard(const hr_run_state *state, hr_guard *guard)
+{
+    for (int64_t i = 0; i < state->level_count; i++)
+        if (!isfinite(state->levels[i])) return false;
+    if (state->level_count != HR_GUARD_WORDS) return false;
+    read_level(read_level(state->levels, &guard->loss), &guard->norm);
+    return hr_guard_is_valid(guard);
+}
+
+bool hr_resume_has_statistics(const hr_run_state *state)
+{
+    hr_guard guard;
+    return read_guard(state, &guard);
+}
+
+/* ---- saving */
+
+hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait, hr_error *err)
+{
+    const hr_train_events *events = &trainer->options->events;
+    const hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
+    hr_status status = HR_OK;
+    if (!hr_checkpoint_writer_collect(trainer->checkpoint_writer, wait, &status, err)) return HR_OK;
+    if (checkpoint_writer->made) {
+        trainer->saved_step = checkpoint_writer->manifest.state.step;
+        trainer->resume.found = true;
+        trainer->resume.manifest = checkpoint_writer->manifest;
+        memcpy(trainer->resume.place, checkpoint_writer->place, sizeof checkpoint_writer->place);
+    }
+    if (status != HR_OK) {
+        trainer->is_saved = false;
+        return status;
+    }
+    trainer->result->saved = trainer->saved_step == trainer->state.step;
+    if (checkpoint_writer->pruned != HR_OK)
+        hr_trainer_trouble(trainer, checkpoint_writer->prune_err.message);
+    if (events->saved) events->saved(events->context, trainer->config->train.out);
+    return HR_OK;
+}
+
+/* Saving is not interruptible: an interrupt is often the reason to save. */
+static hr_status run_save(hr_trainer *trainer, hr_error *err)
+{
+    hr_executor *executor = &trainer->executor;
+    hr_stop_fn *stop = executor->stop;
+    executor->stop = NULL;
+    const hr_status status = hr_executor_run(executor, trainer->save, err);
+    executor->stop = stop;
+    return status;
+}
+
+static hr_status diverged(hr_trainer *trainer, hr_error *err)
+{
+    char what[HR_NAME_BYTES];
+    snprintf(what, sizeof what, "step %lld: %.160s", (long long)trainer->state.step,
+             err ? err->message : "a weight is NaN or Inf");
+    return hr_trainer_diverged(trainer, what, err);
+}
+
+static void fill_manifest(hr_trainer *trainer)
+{
+    hr_manifest *manifest = &trainer->checkpoint_writer->manifest;
+    hr_run_state *state = &trainer->state;
+    hr_log_note(&trainer->log, state);
+    put_guard(&trainer->guard, state);
+    manifest->state = *state;
+    memcpy(manifest->train_text, trainer->train_text, sizeof manifest->train_text);
+    memcpy(manifest->valid_text, trainer->valid_text, sizeof manifest->valid_text);
+    snprintf(manifest->kernels, sizeof manifest->kernels, "%s", trainer->executor.plan->rung);
+}
+
+/* If the output folder was moved or removed, creates it again and continues there. */
+static hr_status relock_folder(hr_trainer *trainer, hr_error *err)
+{
+    bool moved;
+    char line[HR_PATH_BYTES + 128];
+    const char *out = trainer->config->train.out;
+    hr_status status = hr_checkpoint_store_lock_again(out, trainer->lock, &moved, err);
+    if (status != HR_OK || !moved) return status;
+    status = hr_log_follow(&trainer->log, trainer->state.step + 1, err);
+    snprintf(line, sizeof line,
+             "%.900s: the output folder has changed; the run continues there, with a new "
+             "log",
+             out);
+    hr_trainer_trouble(trainer, line);
+    return status;
+}
+
+hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
+{
+    hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
+    const int64_t bytes = hr_weights_text_bytes(trainer->executor.program);
+    const int64_t step = trainer->state.step;
+    if (!trainer->config->train.out[0]) return HR_OK;
+    if (trainer->is_saved) return HR_OK;
+    hr_status status = relock_folder(trainer, err);
+    if (status == HR_OK)
+        status = hr_checkpoint_writer_begin(checkpoint_writer, step, trainer->weights_text, bytes,
+                                            err);
+    if (status != HR_OK) return status;
+    status = run_save(trainer, err);
+    if (status != HR_OK) {
+        hr_checkpoint_writer_abort(checkpoint_writer);
+        return status == HR_DIVERGED ? diverged(trainer, err) : status;
+    }
+    fill_manifest(trainer);
+    hr_checkpoint_writer_finish(checkpoint_writer);
+    trainer->is_saved = true;
+    return HR_OK;
+}
+
+/* ---- loading */
+
+static void close_kept(hr_trainer *trainer)
+{
+    for (hr_kept kept = 0; kept < hr_kept_count(trainer->executor.program); kept++) {
+        hr_weights_in *in = &trainer->kept[kept];
+        for (int32_t f = 0; f < in->file_count; f++) hr_file_close(&in->files[f]);
+        in->file_count = 0;
+    }
+}
+
+/* Returns whether the recipe adds this state, by a change that is allowed, and reports it. */
+static bool starts_anew(hr_trainer *trainer, hr_kept kept)
+{
+    if (kept == HR_KEPT_WEIGHTS) return false;
+    const hr_state *state = &trainer->executor.program->states[kept - HR_KEPT_STATES];
+    char line[256];
+    if (!hr_resume_allows(trainer->options,
+                          state->average ? "train.ema_decay" : "train.optimizer.kind"))
+        return false;
+    snprintf(line, sizeof line, "the checkpoint has no %s: %s starts at %s", state->file,
+             state->name, state->average ? "the current weights" : "zero");
+    hr_trainer_trouble(trainer, line);
+    return true;
+}
+
+static hr_status open_kept(hr_trainer *trainer, hr_error *err)
+{
+    const hr_program *program = trainer->executor.program;
+    hr_status status = HR_OK;
+    for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
+        if (!hr_kept_any(program, kept)) continue;
+        const bool there = hr_manifest_find(&trainer->resume.manifest, hr_kept_name(program, kept));
+        if (!there && starts_anew(trainer, kept)) continue;
+        if (!there)
+            return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", trainer->resume.place,
+                           hr_kept_name(program, kept));
+        status = hr_weights_in_open_kept(&trainer->kept[kept], program, kept, trainer->resume.place,
+                                         trainer->cpu_mask, trainer->weights_text,
+                                         hr_weights_text_bytes(program), err);
+    }
+    return status;
+}
+
+static hr_status restore_state(hr_trainer *trainer, hr_error *err)
+{
+    const int64_t steps = trainer->state.steps, patience = trainer->config->train.patience;
+    trainer->state = trainer->resume.manifest.state;
+    if (!read_guard(&trainer->state, &trainer->guard))
+        return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has incomplete statistics",
+                       trainer->resume.place);
+    trainer->state.steps = steps;
+    trainer->state.ended = patience > 0 && trainer->state.waited >= patience;
+    trainer->saved_step = trainer->state.step;
+    trainer->is_saved = true;
+    trainer->seconds_before = trainer->state.seconds;
+    hr_train_result *result = trainer->result;
+    hr_trainer_take_result(result, &trainer->state);
+    result->saved = true;
+    return HR_OK;
+}
+
+hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
+{
+    hr_status status = trainer->resume.found ? open_kept(trainer, err) : HR_OK;
+    if (status == HR_OK) status = hr_executor_run(&trainer->executor, trainer->load, err);
+    close_kept(trainer);
+    if (status != HR_OK || !trainer->resume.found) return status;
+    return restore_state(trainer, err);
+}
+
+/* ---- rewinding */
+
+/* Reads and verifies the checkpoint of a step, in buffers that the idle checkpoint writer does not
+ * need. */
+static hr_status read_checkpoint(hr_trainer *trainer, int64_t step, hr_error *err)
+{
+    hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
+    hr_resume *resume = &trainer->resume;
+    char name[HR_STEP_NAME_BYTES];
+    const hr_checkpoint_store_reader reader = { .memory = checkpoint_writer->buffer,
+                                                .bytes = HR_CHECKPOINT_WRITER_BUFFER };
+    hr_status status = hr_path_join(checkpoint_writer->store, hr_step_name(step, name),
+                                    checkpoint_writer->place, sizeof checkpoint_writer->place, err);
+    if (status == HR_OK)
+        status = hr_checkpoint_store_read(checkpoint_writer->store, step, checkpoint_writer->text,
+                                          &checkpoint_writer->manifest, err);
+    if (status == HR_OK)
+        status = hr_checkpoint_store_verify(checkpoint_writer->place, &checkpoint_writer->manifest,
+                                            &reader, err);
+    if (status != HR_OK) return status;
+    memcpy(resume->place, checkpoint_writer->place, sizeof checkpoint_writer->place);
+    resume->manifest = checkpoint_writer->manifest;
+    return HR_OK;
+}
+
+/* Chooses the last scheduled checkpoint, not one that a signal requested, so that interruptions do
+ * not change the results. If it is damaged, chooses the newest intact one. An unreadable checkpoint
+ * is not damaged: its error ends the run. */
+static hr_status find_rewind_target(hr_trainer *trainer, hr_error *err)
+{
+    const hr_resume *resume = &trainer->resume;
+    if (!resume->found)
+        return hr_trainer_diverged(trainer, "there is no checkpoint to rewind to", err);
+    const char *store = trainer->checkpoint_writer->store;
+    const int64_t kept = trainer->state.kept, due = kept > 0 ? kept : resume->manifest.state.step;
+    hr_status status = read_checkpoint(trainer, due, err);
+    for (int64_t step = INT64_MAX; status == HR_CORRUPT;) {
+        if (step != due && err) hr_trainer_trouble(trainer, err->message);
+        status = hr_checkpoint_store_newest(store, step, &step, err);
+        if (status == HR_OK && step < 0)
+            return hr_trainer_diverged(trainer, "there is no intact checkpoint to rewind to", err);
+        if (status == HR_OK)
+            status = step == due ? HR_CORRUPT : read_checkpoint(trainer, step, err);
+    }
+    return status == HR_OK
+               ? hr_checkpoint_store_remove_newer(store, resume->manifest.state.step, err)
+               : status;
+}
+
+static hr_status load_rewind_target(hr_trainer *trainer, hr_error *err)
+{
+    const hr_status status = find_rewind_target(trainer, err);
+    return status == HR_OK ? hr_trainer_load(trainer, err) : status;
+}
+
+/* Training continues with the batch after that of the bad step. An interrupt while loading leaves
+ * weights of two steps in memory: then the state of the run is that of the checkpoint, which needs
+ * no saving. */
+hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
+{
+    char line[256];
+    const int64_t wrong = trainer->state.step, bad_steps = trainer->state.bad_steps;
+    const int64_t next_batch = wrong + trainer->state.batch_shift + 1;
+    const double seconds_before = trainer->seconds_before;
+    hr_status status = load_rewind_target(trainer, err);
+    if (status == HR_CORRUPT) { /* damaged after its hashes were verified */
+        if (err) hr_trainer_trouble(trainer, err->message);
+        status = load_rewind_target(trainer, err);
+    }
+    const hr_status taken = status == HR_INTERRUPTED ? restore_state(trainer, err) : status;
+    trainer->seconds_before = seconds_before; /* counted from the start of this process */
+    if (taken != HR_OK) return taken;
+    hr_log_rewind(&trainer->log, &trainer->state);
+    if (status != HR_OK) return status;
+    trainer->state.bad_steps = bad_steps;
+    trainer->state.batch_shift = next_batch - trainer->state.step;
+    trainer->result->saved = trainer->is_saved =
+        false; /* later steps differ from those that were saved */
+    snprintf(line, sizeof line, "step %lld: rewound to step %lld, the batch is skipped",
+             (long long)wrong + 1, (long long)trainer->state.step);
+    hr_trainer_trouble(trainer, line);
+    return HR_OK;
+}

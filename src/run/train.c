@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run/train.c - the phases of a run: admission, preparation, memory, seal, training. */
+#include "headroom/train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "admission/disk.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "data/paths.h"
+#include "data/prepare.h"
+#include "data/rows.h"
+#include "hf/hf_config.h"
+#include "run/folder.h"
+#include "run/trainer.h"
+
+/* All resources of a run, so that one function closes them. */
+typedef struct {
+    const hr_config *config;
+    const hr_train_options *options;
+    hr_memory *memory;
+    hr_admission admission;
+    hr_region run_region;
+    hr_pool pool;
+    hr_kernels kernels;
+    hr_text text;
+    hr_batch_mixture mixture;
+    hr_trainer trainer;
+    hr_folder_before before;
+    bool is_in_folder; /* the run has written to train.out; token shards do not count */
+    int lock;          /* lock of train.out; -1: not held */
+} run;
+
+/* Opens a file of rows if the recipe names one, else windows of a text. */
+static hr_status open_data(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_batches **batches,
+                           hr_error *err)
+{
+    hr_status status = HR_OK;
+    if (!desc->shard[0])
+        status = hr_rows_open(rows, r->config, !desc->training, r->options, desc, err);
+    const int64_t bytes = hr_batches_bytes(desc->mixture.count ? desc->mixture.count : 1);
+    void *memory = hr_region_take(&r->run_region, bytes, 1);
+    if (status == HR_OK) status = hr_batches_open(batches, memory, desc, err);
+    return status == HR_OK ? hr_batches_check_targets(*batches, desc->name, err) : status;
+}
+
+/* The name of the validation text in error messages: a share of data.train has no path. */
+static const char *valid_name(const hr_config *config, char text[64])
+{
+    const char *valid = config->data.valid;
+    if (!*valid || valid[strlen(valid) - 1] != '%') return valid;
+    snprintf(text, 64, "data.valid=%.40s", valid);
+    return text;
+}
+
+static hr_status open_batches(run *r, hr_error *err)
+{
+    char name[64];
+    const hr_config *config = r->config;
+    const hr_config_data data = hr_config_data_of(config);
+    hr_trainer *trainer = &r->trainer;
+    hr_batch_desc desc = { .shard = r->text.train[0].shard,
+                           .mixture = r->mixture,
+                           .name = *data.train_rows ? data.train_rows : data.train_text,
+                           .vocab_size = config->model.vocab_size,
+                           .T = config->train.seq_len,
+                           .batch = config->train.batch,
+                           .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
+                           .training = true,
+                           .seed = (uint64_t)config->train.seed };
+    hr_status status = open_data(r, &desc, &trainer->train_rows, &trainer->train, err);
+    if (status != HR_OK) return status;
+    const int64_t an_epoch = hr_batches_view(trainer->train)->batches;
+    trainer->state.steps = config->train.steps;
+    if (!trainer->state.steps &&
+        !hr_checked_mul(config->train.epochs, an_epoch, &trainer->state.steps))
+        return hr_fail(err, HR_USAGE, "train.epochs: %lld epochs of %lld steps are too many",
+                       (long long)config->train.epochs, (long long)an_epoch);
+
+    if (!config->data.valid[0]) return HR_OK;
+    desc = (hr_batch_desc){ .shard = r->text.valid.shard,
+                            .name = valid_name(config, name),
+                            .vocab_size = config->model.vocab_size,
+                            .T = config->train.seq_len,
+                            .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
+                            .batch = r->admission.config.memory.micro_batch };
+    return open_data(r, &desc, &trainer->valid_rows, &trainer->valid, err);
+}
+
+/* The prompt of the samples begins the validation text, or the training text if there is none. */
+static hr_status read_prompt(run *r, hr_error *err)
+{
+    const hr_text_part *part = r->text.valid.shard[0] ? &r->text.valid : &r->text.train[0];
+    return hr_sample_read_prompt(&r->trainer.sample, r->config, part->shard, &r->run_region, err);
+}
+
+/* Finds the weights of model.from, with the help of a temporary region. */
+static hr_status open_source(run *r, hr_error *err)
+{
+    const char *path = r->config->model.from;
+    hr_region region;
+    if (!*path || r->trainer.resume.found) return HR_OK;
+    hr_status status = hr_memory_region_open(r->memory, "reading the names of tensors",
+                                             hr_weights_in_scratch_bytes(path), &region, err);
+    if (status != HR_OK) return status;
+    status = hr_weights_in_open(&r->trainer.source, &r->admission.compiled.program, path,
+                                r->admission.cpu_mask, &r->run_region, &region, err);
+    hr_memory_region_close(r->memory, &region);
+    return status;
+}
+
+/* Warns of an average from an earlier run, which this run does not update. */
+static void warn_of_old_average(const run *r)
+{
+    char line[HR_PATH_BYTES + 128], path[HR_PATH_BYTES + 64];
+    hr_error ignored;
+    const hr_train_events *events = &r->options->events;
+    const char *out = r->config->train.out;
+    if (!*out || r->config->train.ema_decay > 0 || !events->trouble) return;
+    if (hr_path_join(out, "average/model.safetensors", path, sizeof path, &ignored) != HR_OK ||
+        !hr_file_exists(path))
+        return;
+    snprintf(line, sizeof line,
+             "%.1000s: is from an earlier run with train.ema_decay; this run does not "
+             "change it",
+             path);
+    events->trouble(events->context, line);
+}
+
+static hr_status flush_log(const void *log, hr_error *err)
+{
+    return hr_log_flush(log, err);
+}
+
+static hr_status open_run(run *r, hr_error *err)
+{
+    hr_trainer *trainer = &r->trainer;
+    const hr_config *config = r->config;
+    const hr_compiled *compiled = &r->admission.compiled;
+    hr_status status = hr_memory_region_open(r->memory, "tables of the run", r->admission.run_bytes,
+                                             &r->run_region, err);
+    trainer->cpu_mask = r->admission.cpu_mask;
+    if (status == HR_OK)
+        status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
+    if (status == HR_OK) status = open_source(r, err);
+    if (status != HR_OK) return status;
+    /* A text that is too short for a prompt is too short for a window: that error takes
+     * precedence. */
+    hr_error prompt_err;
+    const hr_status prompt = config->train.sample_tokens ? read_prompt(r, &prompt_err) : HR_OK;
+    status = open_batches(r, err);
+    if (status != HR_OK) return status;
+    if (prompt != HR_OK) return hr_fail(err, prompt, "%s", prompt_err.message);
+    const int64_t bytes = hr_vocabulary_bytes(hr_config_tokenizer(config),
+                                              config->model.vocab_size);
+    const bool has_text = r->text.train[0].shard[0] || r->text.valid.shard[0];
+    if (has_text)
+        status = hr_vocabulary_open(&trainer->vocabulary, hr_region_take(&r->run_region, bytes, 1),
+                                    hr_config_tokenizer(config), config->model.vocab_size,
+                                    r->text.vocabulary, err);
+    if (status == HR_OK)
+        status = hr_checkpoint_writer_open(&trainer->checkpoint_writer, flush_log, &trainer->log,
+                                           config, &compiled->program, r->admission.answer.strategy,
+                                           r->admission.answer.disk.checkpoint_bytes,
+                                           &r->run_region, err);
+    if (status == HR_OK) warn_of_old_average(r);
+    return status;
+}
+
+/* Opens the log and copies the sidecar files: what train.out gets before the first step. */
+static hr_status enter_folder(run *r, hr_error *err)
+{
+    hr_trainer *trainer = &r->trainer;
+    const hr_run_state *from = trainer->resume.found ? &trainer->resume.manifest.state : NULL;
+    const hr_status status = hr_log_open(&trainer->log, &r->options->events, r->config->train.out,
+                                         r->options->metrics, from, &r->run_region, err);
+    r->is_in_folder = status == HR_OK;
+    return status == HR_OK ? hr_prepare_sidecars(r->config, trainer->vocabulary, err) : status;
+}
+
+/* Seconds per token at the calibrated rate of matrix products alone; 0: not calibrated. */
+static double ceiling_seconds(const hr_admission *admission)
+{
+    const int32_t bf16 = admission->config.train.dtype == HR_FORMAT_BF16;
+    const hr_rates *rates = &admission->rates;
+    if (!rates->pace_us[0]) return 0;
+    return (double)admission->answer.flops_per_token * 1e-18 *
+           (double)rates->op[HR_OP_linear][bf16].unit_as[HR_TERM_FLOPS];
+}
+
+static bool should_stop(void *context)
+{
+    return hr_trainer_poll(context);
+}
+
+static hr_status take_memory(run *r, hr_error *err)
+{
+    const hr_plan *plan = &r->admission.compiled.plan;
+    const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
+    void *stacks;
+    hr_trainer_report_progress(&r->trainer, "allocating memory", 0, 0);
+    hr_status status = hr_memory_stacks_open(r->memory, stacks_bytes, &stacks, err);
+    if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, plan->threads, err);
+    if (status == HR_OK)
+        status = hr_memory_arena_open(r->memory, plan, r->options->interrupts, err);
+    if (status == HR_INTERRUPTED)
+        status = hr_fail(err, HR_INTERRUPTED,
+                         "interrupted before the first step; nothing was saved");
+    if (status == HR_OK) status = hr_memory_seal(r->memory, plan, err);
+    if (status != HR_OK) return status;
+    hr_kernels_fill(&r->kernels, r->admission.cpu_mask);
+    hr_executor *executor = &r->trainer.executor;
+    executor->pool = &r->pool;
+    executor->kernels = &r->kernels;
+    executor->dtype = r->config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
+    executor->seed = (uint64_t)r->config->train.seed;
+    executor->host = hr_trainer_host;
+    executor->stop = should_stop;
+    executor->context = &r->trainer;
+    r->trainer.ceiling_seconds = ceiling_seconds(&r->admission);
+    return HR_OK;
+}
+
+/* Writes the last line of the log, and checks the measured memory against the plan. */
+static hr_status report_end(run *r, hr_error *err)
+{
+    hr_train_result *result = r->trainer.result;
+    result->arena_bytes_used = r->memory->arena_bytes_used;
+    result->process_bytes_measured = hr_memory_peak_bytes(r->memory);
+    const hr_metrics_last last = { result->arena_bytes_planned, result->arena_bytes_used,
+                                   result->process_bytes_planned, result->process_bytes_measured,
+                                   result->valid_loss };
+    const hr_status status = hr_log_end(&r->trainer.log, &last, err);
+    if (status != HR_OK || !hr_process_is_exact()) return status;
+    if (result->process_bytes_measured > result->process_bytes_planned)
+        return hr_fail(err, HR_BROKEN, "the plan was %lld bytes, the process used %lld",
+                       (long long)result->process_bytes_planned,
+                       (long long)result->process_bytes_measured);
+    return HR_OK;
+}
+
+/* Does what a run that was killed after its last checkpoint still had to do: publish the weights
+ * and remove older checkpoints. */
+static hr_status finish_earlier_run(const run *r, hr_error *err)
+{
+    char buffer[16 << 10];
+    hr_error left;
+    const hr_train_events *events = &r->options->events;
+    const hr_resume *resume = &r->trainer.resume;
+    const hr_status status = hr_checkpoint_writer_publish(resume->place, r->config->train.out,
+                                                          buffer, sizeof buffer, err);
+    if (status == HR_OK && hr_resume_prune(resume, r->config, &left) != HR_OK && events->trouble)
+        events->trouble(events->context, left.message);
+    return status;
+}
+
+static void report_complete(const run *r, int64_t step)
+{
+    char line[HR_PATH_BYTES + 128];
+    const hr_train_events *events = &r->options->events;
+    snprintf(line, sizeof line,
+             "%.900s  the run is complete, at step %lld; use --fresh to start over",
+             r->config->train.out, (long long)step);
+    if (events->text) events->text(events->context, line);
+}
+
+/* Reports a run that is complete already; nothing is computed. */
+static hr_status report_done(run *r, hr_error *err)
+{
+    hr_train_result *result = r->trainer.result;
+    const hr_run_state *state = &r->trainer.resume.manifest.state;
+    hr_trainer_take_result(result, state);
+    result->saved = true;
+    report_complete(r, state->step);
+    return finish_earlier_run(r, err);
+}
+
+/* Reports the resume, and checks that the texts are unchanged. */
+static hr_status check_resume(run *r, hr_error *err)
+{
+    const hr_resume *resume = &r->trainer.resume;
+    if (!resume->found) return HR_OK;
+    hr_resume_report(resume, r->config, r->options, r->admission.compiled.plan.rung,
+                     r->trainer.state.steps);
+    const hr_run_state *state = &resume->manifest.state;
+    const hr_status status = hr_resume_check_texts(
+        resume, r->config, r->options, r->trainer.train_text, r->trainer.valid_text, err);
+    const bool is_last = state->step == state->steps || state->ended;
+    return status == HR_OK && is_last ? finish_earlier_run(r, err) : status;
+}
+
+/* With --fresh: removes the earlier checkpoints once the run has its memory and is about to
+ * start. */
+static hr_status remove_earlier_run(run *r, hr_error *err)
+{
+    return r->options->fresh && r->config->train.out[0]
+               ? hr_resume_remove_checkpoints(r->config, err)
+               : HR_OK;
+}
+
+/* Checks the disk space; the number of steps is known now, even if the recipe gives epochs. */
+static hr_status check_disk(run *r, hr_error *err)
+{
+    char line[192], log_count[HR_COUNT_BYTES], free_count[HR_COUNT_BYTES];
+    int64_t free_bytes;
+    const hr_train_events *events = &r->options->events;
+    const hr_resume *resume = &r->trainer.resume;
+    const int64_t done = resume->found ? resume->manifest.state.step : 0;
+    hr_plan_disk *disk = &r->trainer.result->plan.disk;
+    hr_disk_of(r->config, &r->admission.compiled.program, r->trainer.state.steps, disk);
+    const hr_status status = hr_disk_check_run(r->config, disk, done, &free_bytes, err);
+    if (status != HR_OK || free_bytes < 0 || free_bytes >= disk->log_bytes) return status;
+    snprintf(line, sizeof line,
+             "disk   the log may grow to %s bytes, and %s are free beside the checkpoints; lines "
+             "without room are left out",
+             hr_count_print(disk->log_bytes, log_count), hr_count_print(free_bytes, free_count));
+    if (events->text) events->text(events->context, line);
+    return HR_OK;
+}
+
+static void report_planning(void *context)
+{
+    run *r = context;
+    hr_trainer_report_progress(&r->trainer, "planning", 1, 0);
+}
+
+static bool report_preparing(void *context, const char *work, int64_t bytes_done,
+                             int64_t bytes_total)
+{
+    run *r = context;
+    const hr_train_events *events = &r->options->events;
+    if (events->preparing) events->preparing(events->context, work, bytes_done, bytes_total);
+    return hr_trainer_poll(&r->trainer);
+}
+
+static void report_note(void *context, const char *line)
+{
+    const run *r = context;
+    const hr_train_events *events = &r->options->events;
+    if (events->text) events->text(events->context, line);
+}
+
+static hr_status run_phases(run *r, hr_error *err)
+{
+    hr_train_result *result = r->trainer.result;
+    const hr_train_events *events = &r->options->events;
+    hr_status status = hr_resume_enter(r->memory, r->config, r->options, &r->lock,
+                                       &r->trainer.resume, err);
+    if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->config, r->options))
+        return report_done(r, err);
+    if (status == HR_OK) status = hr_resume_check_writable(r->config, err);
+    if (status == HR_OK) hr_trainer_report_progress(&r->trainer, "planning", 0, 0);
+    r->admission.progress = (hr_plan_progress){ report_planning, r };
+    if (status == HR_OK)
+        status = hr_admit(r->memory, r->config, r->options->calibrations, false, NULL,
+                          &r->admission, err);
+    if (r->admission.compiled.program.step_count)
+        hr_disk_of(r->config, &r->admission.compiled.program, 0, &r->admission.answer.disk);
+    result->plan = r->admission.answer;
+    hr_error refused = *err;
+    if (status == HR_NO_FIT && result->plan.minimum_bytes)
+        return hr_fail(err, HR_NO_FIT, "%s, or look for other changes with headroom plan",
+                       refused.message);
+    if (status != HR_OK) return status;
+    hr_memory_region_trim(r->memory, &r->admission.region);
+    result->arena_bytes_planned = r->admission.compiled.plan.arena_bytes;
+    result->process_bytes_planned = r->admission.compiled.plan.process_bytes;
+    if (events->planned) events->planned(events->context, &result->plan);
+    const char *note = hr_hf_config_note(r->config);
+    if (note && events->text) events->text(events->context, note);
+    r->trainer.executor.plan = &r->admission.compiled.plan;
+    r->trainer.executor.memory = r->memory;
+
+    /* A budget may exceed the machine: refused before texts are read, which may take minutes. */
+    status = hr_memory_check_room(&r->admission.compiled.plan, err);
+    const hr_text_progress progress = { report_preparing, r, report_note };
+    if (status == HR_OK)
+        status = hr_prepare(r->memory, r->config, r->options->cache_limit_bytes, &progress,
+                            &r->text, &r->mixture, err);
+    if (status == HR_OK) status = hr_resume_lock(r->config, &r->lock, err);
+    if (status != HR_OK) return status;
+    status = hr_prepare_identify(r->config, &progress, &r->text, r->trainer.train_text,
+                                 r->trainer.valid_text, err);
+    if (status == HR_OK) status = open_run(r, err);
+    if (status == HR_OK) status = check_resume(r, err);
+    if (status == HR_OK) status = check_disk(r, err);
+    if (status == HR_OK) status = enter_folder(r, err);
+    if (status == HR_OK) status = take_memory(r, err);
+    if (status == HR_OK) status = remove_earlier_run(r, err);
+    if (status != HR_OK) return status;
+    hr_error end_error;
+    const int64_t begun = r->trainer.resume.found ? r->trainer.resume.manifest.state.step : -1;
+    status = hr_trainer_run(&r->trainer, err);
+    if (status == HR_OK && r->trainer.state.step == begun && r->trainer.resume.changed)
+        report_complete(r, begun);
+    if (status != HR_OK && !r->trainer.start_ns) return status; /* the log stays unchanged */
+    const hr_status end_status = report_end(r, &end_error);
+    if (end_status == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;
+    *err = end_error;
+    return end_status;
+}
+
+/* Not inlined: the stack depth when the memory is opened is part of the plan, and `plan` has to get
+ * the same number of bytes. */
+static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_config *config,
+                                                    const hr_train_options *options,
+                                                    hr_train_result *result, hr_error *err)
+{
+    run r = { .config = config,
+              .options = options,
+              .memory = memory,
+              .lock = -1,
+              .before = hr_folder_look(config),
+              .trainer = { .config = config,
+                           .options = options,
+                           .lock = &r.lock,
+                           .result = result,
+                           .begun_ns = hr_clock_ns(),
+                           .state = { .first_loss = NAN,
+                                      .last_loss = NAN,
+                                      .valid_loss = NAN,
+                                      .best_loss = NAN },
+                           .train_rows.file = -1,
+                           .valid_rows.file = -1 } };
+    const hr_status status = run_phases(&r, err);
+    hr_checkpoint_writer_close(r.trainer.checkpoint_writer);
+    hr_log_close(&r.trainer.log);
+    hr_pool_close(&r.pool);
+    hr_batches_close(&r.trainer.train);
+    hr_batches_close(&r.trainer.valid);
+    hr_token_rows_close(&r.trainer.train_rows);
+    hr_token_rows_close(&r.trainer.valid_rows);
+    hr_vocabulary_close(&r.trainer.vocabulary);
+    hr_weights_in_close(&r.trainer.source);
+    hr_text_release(&r.text);
+    if (status != HR_OK && !r.is_in_folder) hr_folder_undo(config, &r.before, r.lock >= 0);
+    hr_file_close(&r.lock);
+    return status;
+}
+
+hr_status hr_train(const hr_config *config, const hr_train_options *options,
+                   hr_train_result *result, hr_error *err)
+{
+    hr_memory memory = { 0 };
+    *result = (hr_train_result){ .valid_loss = NAN };
+    hr_status status = hr_paths_check(config, options->metrics, err);
+    if (status == HR_OK) status = hr_memory_open(&memory, err);
+    if (status == HR_OK) status = train_in(&memory, config, options, result, err);
+    hr_memory_close(&memory);
+    return status;
+}

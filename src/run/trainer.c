@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run/trainer.c - runs the sections of a run in order. */
+#include "run/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+
+/* Places the tables of the files that a checkpoint is loaded from. */
+static bool place_kept(hr_region *region, const hr_program *program, hr_trainer *trainer)
+{
+    bool placed = true;
+    for (hr_kept kept = 0; kept < hr_kept_count(program); kept++) {
+        hr_weights_in *in = &trainer->kept[kept];
+        in->sources = hr_region_take(region, program->param_count, sizeof *in->sources);
+        in->files = hr_region_take(region, 1, sizeof *in->files);
+        placed &= in->sources && in->files;
+    }
+    return placed;
+}
+
+hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trainer *trainer,
+                           hr_error *err)
+{
+    trainer->executor.program = program;
+    hr_status status = hr_executor_place(region, &trainer->executor, err);
+    if (status != HR_OK) return status;
+    status = hr_sample_place(region, trainer->config, &trainer->sample, err);
+    if (status != HR_OK) return status;
+    trainer->weights_text = hr_region_take(region, hr_weights_text_bytes(program), 1);
+    if (!trainer->weights_text || !place_kept(region, program, trainer))
+        return hr_fail(err, HR_FAILURE, "out of memory for the buffers of the run");
+    trainer->load = hr_program_loop(program, HR_LOOP_LOAD);
+    trainer->fetch = hr_program_loop(program, HR_LOOP_FETCH);
+    trainer->norm = hr_program_loop(program, HR_LOOP_NORM);
+    trainer->step_section = hr_program_loop(program, HR_LOOP_STEP);
+    trainer->update = hr_program_loop(program, HR_LOOP_UPDATE);
+    trainer->evaluation = hr_program_loop(program, HR_LOOP_EVALUATION);
+    trainer->evaluation_batch = hr_program_loop(program, HR_LOOP_EVALUATION_BATCH);
+    trainer->sampling = hr_program_loop(program, HR_LOOP_SAMPLE);
+    trainer->save = hr_program_loop(program, HR_LOOP_SAVE);
+    return HR_OK;
+}
+
+/* The time limit uses a monotonic clock. */
+bool hr_trainer_is_interrupted(const hr_trainer *trainer)
+{
+    const int64_t most = trainer->config->train.max_seconds;
+    if (trainer->options->interrupts && *trainer->options->interrupts > 0) return true;
+    return most > 0 && (hr_clock_ns() - trainer->begun_ns) / 1000000000 >= most;
+}
+
+bool hr_trainer_poll(hr_trainer *trainer)
+{
+    const volatile sig_atomic_t *reports = trainer->options->reports;
+    if (reports && *reports != trainer->reports) {
+        trainer->reports = *reports;
+        hr_log_signal(&trainer->log, trainer->state.step, "SIGUSR2");
+        hr_trainer_report_memory(trainer);
+    }
+    return hr_trainer_is_interrupted(trainer);
+}
+
+void hr_trainer_report_progress(const hr_trainer *trainer, const char *work, int64_t done,
+                                int64_t total)
+{
+    const hr_train_events *events = &trainer->options->events;
+    if (events->working) events->working(events->context, work, done, total);
+}
+
+void hr_trainer_trouble(hr_trainer *trainer, const char *line)
+{
+    const hr_train_events *events = &trainer->options->events;
+    if (events->trouble) events->trouble(events->context, line);
+    hr_log_trouble(&trainer->log, trainer->state.step, line);
+}
+
+/* Names the step of the last checkpoint: its weights are finite, but the divergence may have begun
+ * before it. */
+hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *err)
+{
+    hr_error failed;
+    char kept[HR_PATH_BYTES + 64] = "no weights are saved";
+    if (hr_trainer_collect_checkpoint(trainer, true, &failed) != HR_OK)
+        hr_trainer_trouble(trainer, failed.message);
+    if (trainer->saved_step)
+        snprintf(kept, sizeof kept, "%.200s has the weights of step %lld",
+                 trainer->config->train.out, (long long)trainer->saved_step);
+    return hr_fail(err, HR_DIVERGED,
+                   "%s; %s; try a lower train.optimizer.lr, more train.schedule.warmup_steps, "
+                   "or train.optimizer.clip",
+                   what, kept);
+}
+
+void hr_trainer_take_result(hr_train_result *result, const hr_run_state *state)
+{
+    result->steps = state->step;
+    result->tokens = state->tokens;
+    result->first_loss = state->first_loss;
+    result->last_loss = state->last_loss;
+    result->valid_loss = state->valid_loss;
+    result->seconds = state->seconds;
+}
+
+/* ---- a step */
+
+static hr_status run_step_sections(hr_trainer *trainer, hr_error *err)
+{
+    hr_executor *executor = &trainer->executor;
+    executor->clock = trainer->state.step;
+    executor->committed = false;
+    trainer->is_bad = false;
+    hr_status status = hr_executor_run(executor, trainer->fetch, err);
+    if (status == HR_OK && trainer->norm != HR_NONE)
+        status = hr_executor_run(executor, trainer->norm, err);
+    if (status == HR_OK) status = hr_executor_run(executor, trainer->step_section, err);
+    if (status == HR_OK && trainer->update != HR_NONE)
+        status = hr_executor_run(executor, trainer->update, err);
+    return status;
+}
+
+static void log_step(hr_trainer *trainer, double rate)
+{
+    const hr_run_state *state = &trainer->state;
+    const hr_metrics_step line = { .step = state->step,
+                                   .loss = trainer->loss,
+                                   .lr = trainer->lr,
+                                   .grad_norm = trainer->grad_norm,
+                                   .tokens = state->tokens,
+                                   .tokens_per_second = rate,
+                                   .seconds = trainer->result->seconds,
+                                   .no_targets = trainer->targets == 0,
+                                   .pulls = trainer->config->train.z_loss > 0,
+                                   .z_loss = trainer->z_loss,
+                                   .fraction_of_ceiling = rate * trainer->ceiling_seconds };
+    hr_log_step(&trainer->log, &line);
+}
+
+/* Returns the number of batches of an evaluation. */
+static int64_t evaluation_batches(const hr_trainer *trainer)
+{
+    const hr_program *program = trainer->executor.program;
+    const int64_t there = hr_batches_view(trainer->valid)->batches;
+    if (!trainer->config->train.eval_batches) return there;
+    return hr_min(program->loops[trainer->evaluation_batch].count, there);
+}
+
+/* An evaluated token takes a third of the time of a trained one: the backward pass takes twice as
+ * long as the forward pass. A sampled token takes the forward pass of a window. */
+static double seconds_left(const hr_trainer *trainer)
+{
+    const hr_config *config = trainer->config;
+    const hr_plan_answer *plan = &trainer->result->plan;
+    const double save = config->train.out[0] && plan->disk_rate > 0
+                            ? (double)plan->disk.tensor_bytes / plan->disk_rate
+                            : 0;
+    const double sampled = (double)config->train.sample_tokens /
+                           (3.0 * (double)config->train.batch);
+    hr_remaining remaining = {
+        .step = trainer->state.step,
+        .steps = trainer->state.steps,
+        .every = { [HR_WORK_EVALUATION] = trainer->valid ? config->train.eval_every : HR_EVERY_NONE,
+                   [HR_WORK_SAMPLE] = trainer->sampling != HR_NONE ? config->train.sample_every
+                                                                   : HR_EVERY_NONE,
+                   [HR_WORK_SAVE] = config->train.out[0] ? config->train.checkpoint_every
+                                                         : HR_EVERY_NONE },
+        .in_steps = { [HR_WORK_SAMPLE] = sampled },
+        .in_seconds = { [HR_WORK_SAVE] = save },
+        .end_seconds = 2 * save /* flush and read back */
+    };
+    if (trainer->valid)
+        remaining.in_steps[HR_WORK_EVALUATION] = (double)evaluation_batches(trainer) *
+                                                 (double)plan->micro_batch /
+                                                 (3.0 * (double)config->train.batch);
+    return hr_remaining_seconds(&remaining, &trainer->times);
+}
+
+static void count_step(hr_trainer *trainer, int64_t before_ns)
+{
+    const hr_train_events *events = &trainer->options->events;
+    hr_train_result *result = trainer->result;
+    hr_run_state *state = &trainer->state;
+    const int64_t now_ns = hr_clock_ns();
+    state->step++;
+    state->tokens += trainer->targets;
+    if (trainer->targets) {
+        if (isnan(state->first_loss)) state->first_loss = trainer->loss;
+        state->last_loss = trainer->loss;
+    }
+    state->seconds = trainer->seconds_before + (double)(now_ns - trainer->start_ns) * 1e-9;
+    hr_trainer_take_result(result, state);
+    result->saved = trainer->is_saved = false;
+    hr_run_times_add(&trainer->times, HR_WORK_STEP, (double)(now_ns - before_ns) * 1e-9);
+    const double rate = (double)trainer->targets * 1e9 / (double)hr_max(now_ns - before_ns, 1);
+    const hr_train_step event = { .step = state->step,
+                                  .steps = state->steps,
+                                  .loss = trainer->loss,
+                                  .lr = trainer->lr,
+                                  .grad_norm = trainer->grad_norm,
+                                  .tokens = state->tokens,
+                                  .seconds = result->seconds,
+                                  .tokens_per_second = rate,
+                                  .seconds_left = seconds_left(trainer),
+                                  .targets = trainer->targets };
+    if (events->step) events->step(events->context, &event);
+    log_step(trainer, rate);
+}
+
+/* Handles a bad step as the recipe says. The run ends if weights have already changed or if there
+ * were too many bad steps. */
+static hr_status skip_or_rewind(hr_trainer *trainer, int64_t before_ns, hr_error *err)
+{
+    const hr_config *config = trainer->config;
+    const bool rewinds = config->train.bad_steps == HR_BAD_STEPS_REWIND;
+    if (config->train.bad_steps == HR_BAD_STEPS_STOP || (!rewinds && trainer->executor.committed) ||
+        trainer->state.bad_steps >= config->train.bad_steps_max)
+        return HR_DIVERGED;
+    trainer->state.bad_steps++;
+    if (rewinds) return hr_trainer_rewind(trainer, err);
+    char line[HR_ERROR_BYTES];
+    snprintf(line, sizeof line, "%.*s; the update is skipped",
+             (int)strcspn(err ? err->message : "bad step", ";"), err ? err->message : "bad step");
+    count_step(trainer, before_ns);
+    hr_trainer_trouble(trainer, line);
+    return HR_OK;
+}
+
+/* Waits for a small pending checkpoint to reach the disk before the step counts, so that a kill
+ * loses at most one interval. A large one completes during later steps. Returns nanoseconds, which
+ * are not part of the step time. */
+static int64_t wait_for_disk(hr_trainer *trainer)
+{
+    const int64_t before_ns = hr_clock_ns();
+    hr_checkpoint_writer_linger(trainer->checkpoint_writer);
+    return hr_clock_ns() - before_ns;
+}
+
+static hr_status train_step(hr_trainer *trainer, hr_error *err)
+{
+    const int64_t before_ns = hr_clock_ns();
+    const hr_status status = run_step_sections(trainer, err);
+    if (status == HR_DIVERGED && trainer->is_bad) return skip_or_rewind(trainer, before_ns, err);
+    if (status == HR_OK) count_step(trainer, before_ns + wait_for_disk(trainer));
+    return status;
+}
+
+/* ---- work between steps */
+
+/* Updates the best evaluation. Evaluations without targets have no loss and are not passed here. */
+static void update_best(hr_trainer *trainer)
+{
+    hr_run_state *state = &trainer->state;
+    const bool best = !(state->valid_loss >= state->best_loss);
+    state->waited = best ? 0 : state->waited + 1;
+    if (best) {
+        state->best_loss = state->valid_loss;
+        state->best_step = state->step;
+    }
+    const int64_t patience = trainer->config->train.patience;
+    state->ended = patience > 0 && state->waited >= patience;
+}
+
+static hr_status evaluate(hr_trainer *trainer, hr_error *err)
+{
+    const hr_train_events *events = &trainer->options->events;
+    trainer->executor.count[trainer->evaluation_batch] = evaluation_batches(trainer);
+    trainer->evaluated_tokens = 0;
+    trainer->executor.committed = false;
+    const hr_status status = hr_executor_run(&trainer->executor, trainer->evaluation, err);
+    if (status != HR_OK) return status;
+    trainer->result->valid_loss = trainer->state.valid_loss = trainer->evaluation_loss;
+    trainer->state.evaluated = trainer->state.step;
+    trainer->is_saved = false;
+    if (trainer->evaluated_tokens) update_best(trainer);
+    if (events->evaluated)
+        events->evaluated(events->context, trainer->state.step, trainer->evaluation_loss,
+                          trainer->evaluated_tokens);
+    hr_log_evaluation(&trainer->log, trainer->state.step, trainer->evaluation_loss,
+                      trainer->evaluated_tokens);
+    if (!trainer->evaluated_tokens || isfinite(trainer->evaluation_loss)) return HR_OK;
+    char what[128];
+    snprintf(what, sizeof what, "step %lld: the validation loss is %g over %lld tokens",
+             (long long)trainer->state.step, trainer->evaluation_loss,
+             (long long)trainer->evaluated_tokens);
+    return hr_trainer_diverged(trainer, what, err);
+}
+
+/* Samples a continuation of the prompt. */
+static hr_status sample(hr_trainer *trainer, hr_error *err)
+{
+    const hr_train_events *events = &trainer->options->events;
+    int64_t bytes = 0;
+    trainer->executor.committed = false;
+    /* Needed if this is the first work after the start. */
+    trainer->executor.clock = trainer->state.step - 1;
+    hr_status status = hr_executor_run(&trainer->executor, trainer->sampling, err);
+    if (status == HR_OK)
+        status = hr_sample_take(&trainer->sample, trainer->vocabulary, &bytes, err);
+    if (status != HR_OK) return status;
+    trainer->state.sampled = trainer->state.step;
+    trainer->is_saved = false;
+    if (events->sample) events->sample(events->context, trainer->sample.text, bytes);
+    hr_log_sample(&trainer->log, trainer->state.step, trainer->sample.text, bytes);
+    return HR_OK;
+}
+
+static bool due(int64_t every, int64_t step)
+{
+    return every > 0 && step % every == 0;
+}
+
+/* Turns a failed checkpoint into a warning, unless it is the last: the existing ones stay, and the
+ * next interval tries again. */
+static hr_status tolerate_failure(hr_trainer *trainer, hr_status status, bool last,
+                                  const hr_error *err)
+{
+    char line[HR_ERROR_BYTES + 64];
+    if (last || (status != HR_FAILURE && status != HR_USAGE && status != HR_CORRUPT)) return status;
+    snprintf(line, sizeof line, "step %lld: %s: %s", (long long)trainer->state.step,
+             trainer->checkpoint_writer->made ? "a checkpoint alone" : "no checkpoint",
+             err->message);
+    hr_trainer_trouble(trainer, line);
+    return HR_OK;
+}
+
+/* The last checkpoint of a run is not tried again. Says what is lost unless there is a checkpoint
+ * of this step. */
+static hr_status fail_save(const hr_trainer *trainer, const hr_error *why, hr_error *err)
+{
+    const long long step = trainer->state.step, saved = trainer->saved_step;
+    const bool lost = why->status == HR_FAILURE || why->status == HR_USAGE ||
+                      why->status == HR_CORRUPT;
+    if (!lost || saved == step) return hr_fail(err, why->status, "%s", why->message);
+    if (saved)
+        return hr_fail(err, why->status,
+                       "step %lld: the weights after step %lld are lost: %.480s; the same command "
+                       "then resumes at step %lld",
+                       step, saved, why->message, saved);
+    return hr_fail(err, why->status,
+                   "step %lld: the weights of this run are lost: %.480s; the same command then "
+                   "starts over",
+                   step, why->message);
+}
+
+static hr_status collect_checkpoint(hr_trainer *trainer, bool wait, bool last, hr_error *err)
+{
+    hr_error why = { .status = HR_OK };
+    if (wait && trainer->checkpoint_writer->pending)
+        hr_trainer_report_progress(trainer, "writing the checkpoint", 0, 0);
+    hr_status status = hr_trainer_collect_checkpoint(trainer, wait, &why);
+    status = tolerate_failure(trainer, status, last, &why);
+    return status == HR_OK ? HR_OK : fail_save(trainer, &why, err);
+}
+
+/* Makes a checkpoint; waits for the last one of a run. */
+static hr_status save_checkpoint(hr_trainer *trainer, bool last, hr_error *err)
+{
+    hr_error why = { .status = HR_OK };
+    hr_status status = collect_checkpoint(trainer, true, false, err);
+    if (status != HR_OK) return status;
+    status = tolerate_failure(trainer, hr_trainer_save(trainer, &why), last, &why);
+    if (status != HR_OK) return fail_save(trainer, &why, err);
+    return last ? collect_checkpoint(trainer, true, true, err) : HR_OK;
+}
+
+/* Logs a scheduled checkpoint before it is made, so that the log of a resumed run equals that of an
+ * uninterrupted one. */
+static hr_status save_due(hr_trainer *trainer, bool last, hr_error *err)
+{
+    hr_run_state *state = &trainer->state;
+    if (!trainer->config->train.out[0]) return HR_OK;
+    if (state->kept < state->step) {
+        state->kept = state->step;
+        hr_log_save(&trainer->log, state->step, trainer->result->seconds);
+    }
+    return save_checkpoint(trainer, last, err);
+}
+
+typedef hr_status work_fn(hr_trainer *trainer, hr_error *err);
+
+/* Does work that is due, and measures its time. */
+static hr_status measure(hr_trainer *trainer, work_fn *work, hr_run_work kind, hr_error *err)
+{
+    const int64_t before_ns = hr_clock_ns();
+    const hr_status status = work(trainer, err);
+    hr_run_times_add(&trainer->times, kind, (double)(hr_clock_ns() - before_ns) * 1e-9);
+    return status;
+}
+
+static hr_status save_last(hr_trainer *trainer, hr_error *err)
+{
+    return save_due(trainer, true, err);
+}
+
+static hr_status save_next(hr_trainer *trainer, hr_error *err)
+{
+    return save_due(trainer, false, err);
+}
+
+/* Does the work that is due after a step, unless it was done before an interrupt. */
+static hr_status after_step(hr_trainer *trainer, hr_error *err)
+{
+    const hr_config *config = trainer->config;
+    hr_run_state *state = &trainer->state;
+    const int64_t step = state->step;
+    hr_status status = HR_OK;
+    if (step == 0) return HR_OK;
+    if (trainer->valid && state->evaluated < step &&
+        (step == state->steps || due(config->train.eval_every, step)))
+        status = measure(trainer, evaluate, HR_WORK_EVALUATION, err);
+    const bool last = step == state->steps || state->ended;
+    if (status == HR_OK && trainer->sampling != HR_NONE && state->sampled < step &&
+        (last || due(config->train.sample_every, step)))
+        status = measure(trainer, sample, HR_WORK_SAMPLE, err);
+    const bool best = config->train.keep_best && state->evaluated == step &&
+                      state->best_step == step;
+    if (status == HR_OK && (last || best || due(config->train.checkpoint_every, step)))
+        status = measure(trainer, last ? save_last : save_next, HR_WORK_SAVE, err);
+    return status;
+}
+
+/* Makes a checkpoint if a signal requested one; else collects a completed one. */
+static hr_status save_requested(hr_trainer *trainer, hr_error *err)
+{
+    const hr_train_options *options = trainer->options;
+    if (!options->saves || *options->saves == trainer->saves || trainer->state.step == 0)
+        return collect_checkpoint(trainer, false, false, err);
+    trainer->saves = *options->saves;
+    hr_log_signal(&trainer->log, trainer->state.step, "SIGUSR1");
+    return save_checkpoint(trainer, false, err);
+}
+
+static bool has_steps_left(const hr_trainer *trainer)
+{
+    return trainer->state.step < trainer->state.steps && !trainer->state.ended;
+}
+
+static hr_status run_steps(hr_trainer *trainer, hr_error *err)
+{
+    hr_status status = after_step(trainer, err);
+    while (status == HR_OK && has_steps_left(trainer) && !hr_trainer_poll(trainer)) {
+        status = train_step(trainer, err);
+        if (status == HR_OK) status = after_step(trainer, err);
+        if (status == HR_OK) status = save_requested(trainer, err);
+    }
+    return status;
+}
+
+static void log_signal(hr_trainer *trainer)
+{
+    const volatile sig_atomic_t *signal = trainer->options->signal;
+    const char *name = !signal || !*signal ? "time" : *signal == SIGTERM ? "SIGTERM" : "SIGINT";
+    hr_log_signal(&trainer->log, trainer->state.step, name);
+}
+
+static hr_status end_interrupted(hr_trainer *trainer, hr_error *err)
+{
+    const long long step = trainer->state.step;
+    if (step == 0)
+        return hr_fail(err, HR_INTERRUPTED, "interrupted before the first step; nothing was saved");
+    const hr_status status = save_checkpoint(trainer, true, err);
+    /* Logged after the size in the checkpoint, so a resumed run truncates this line. */
+    if (has_steps_left(trainer)) log_signal(trainer);
+    if (status != HR_OK) return status;
+    return hr_fail(err, HR_INTERRUPTED, "interrupted after step %lld of %lld%s", step,
+                   (long long)trainer->state.steps,
+                   trainer->result->saved ? "; the weights are saved" : "; nothing was saved");
+}
+
+hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
+{
+    hr_error ignored;
+    hr_status status = hr_trainer_load(trainer, err);
+    if (status != HR_OK && status != HR_INTERRUPTED) return status;
+    trainer->start_ns = hr_clock_ns();
+    if (status == HR_OK) status = run_steps(trainer, err);
+    if (status == HR_INTERRUPTED ||
+        (status == HR_OK && (has_steps_left(trainer) || hr_trainer_is_interrupted(trainer))))
+        return end_interrupted(trainer, err);
+    (void)!hr_trainer_collect_checkpoint(trainer, true, &ignored);
+    return status;
+}
