@@ -180,14 +180,14 @@ static void build_save(hr_assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
-hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *trained,
-                                  int64_t evaluation_sequences, hr_region *region,
-                                  hr_program *program, hr_error *err)
+hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *backend,
+                                  const hr_trained *trained, int64_t evaluation_sequences,
+                                  hr_region *region, hr_program *program, hr_error *err)
 {
     const hr_rules rules = { config, trained };
     const hr_model_limits limits = hr_model_limits_of(config);
-    hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
-                                        limits.tensors, limits.loops, limits.params, program, err);
+    hr_status status = hr_program_place(region, backend, limits.steps, limits.tensors, limits.loops,
+                                        limits.params, program, err);
     if (status != HR_OK) return status;
     hr_assembly a = { .builder = { .program = program,
                                    .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16
@@ -217,13 +217,15 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *tra
     if (config->train.sample_tokens) build_sample(&a);
     build_save(&a);
     region->used = kept;
-    return hr_build_status(&a.builder);
+    return hr_assembly_close(&a, err);
 }
 
-hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequences,
-                            hr_region *region, hr_program *program, hr_error *err)
+hr_status hr_model_assemble(const hr_config *config, const hr_backend *backend,
+                            int64_t evaluation_sequences, hr_region *region, hr_program *program,
+                            hr_error *err)
 {
-    return hr_model_assemble_proxy(config, NULL, evaluation_sequences, region, program, err);
+    return hr_model_assemble_proxy(config, backend, NULL, evaluation_sequences, region, program,
+                                   err);
 }
 
 static int64_t elements_of(const hr_param *param)

@@ -74,3 +74,9 @@ void hr_assembly_head(hr_assembly *a, int32_t hidden, int32_t targets, int32_t s
     if (loss_sum == HR_NONE)
         hr_assembly_host(a, HR_OP_sample, HR_NONE, sampling_bytes)->in[0] = logits;
 }
+
+hr_status hr_assembly_close(const hr_assembly *a, hr_error *err)
+{
+    const hr_status status = hr_build_status(&a->builder);
+    return status == HR_OK ? hr_backend_check(a->builder.program, err) : status;
+}

@@ -4,6 +4,7 @@
 #ifndef HR_SECTIONS_ASSEMBLY_H
 #define HR_SECTIONS_ASSEMBLY_H
 
+#include "graph/backend.h"
 #include "model/family.h"
 
 typedef struct {
@@ -38,5 +39,9 @@ int32_t hr_assembly_logits(hr_assembly *a, int32_t hidden);
  * instead that samples a token, with `sampling_bytes` of scratch. */
 void hr_assembly_head(hr_assembly *a, int32_t hidden, int32_t targets, int32_t scale,
                       int32_t loss_sum, int64_t sampling_bytes);
+
+/* The first error of building the program; else checks that its back end runs it.
+ * Errors   USAGE  the back end does not have an operation (graph/backend.h). */
+HR_MUST_CHECK hr_status hr_assembly_close(const hr_assembly *a, hr_error *err);
 
 #endif

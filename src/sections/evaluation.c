@@ -24,13 +24,13 @@ static void build_sequences(hr_assembly *a, int64_t sequences, int64_t emit_byte
     hr_build_loop_close(builder);
 }
 
-hr_status hr_model_assemble_evaluation(const hr_config *config, int64_t sequences,
-                                       int64_t emit_bytes, hr_region *region, hr_program *program,
-                                       hr_error *err)
+hr_status hr_model_assemble_evaluation(const hr_config *config, const hr_backend *backend,
+                                       int64_t sequences, int64_t emit_bytes, hr_region *region,
+                                       hr_program *program, hr_error *err)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
-    hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
-                                        limits.tensors, limits.loops, limits.params, program, err);
+    hr_status status = hr_program_place(region, backend, limits.steps, limits.tensors, limits.loops,
+                                        limits.params, program, err);
     if (status != HR_OK) return status;
     hr_assembly a = { .builder = { .program = program,
                                    .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16
@@ -51,5 +51,5 @@ hr_status hr_model_assemble_evaluation(const hr_config *config, int64_t sequence
     hr_assembly_load(&a);
     build_sequences(&a, sequences, emit_bytes);
     region->used = kept;
-    return hr_build_status(&a.builder);
+    return hr_assembly_close(&a, err);
 }

@@ -65,14 +65,14 @@ static void build_rows(hr_assembly *a, hr_loop_id section, hr_loop_id turn, int6
     hr_build_loop_close(builder);
 }
 
-hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows,
-                                       int64_t sampling_bytes, hr_region *region,
+hr_status hr_model_assemble_generation(const hr_config *config, const hr_backend *backend,
+                                       int64_t rows, int64_t sampling_bytes, hr_region *region,
                                        hr_program *program, hr_error *err)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
     const hr_family_spec *family = hr_family_of(config);
-    hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
-                                        limits.tensors, limits.loops, limits.params, program, err);
+    hr_status status = hr_program_place(region, backend, limits.steps, limits.tensors, limits.loops,
+                                        limits.params, program, err);
     if (status != HR_OK) return status;
     hr_assembly a = { .builder = { .program = program,
                                    .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16
@@ -98,5 +98,5 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows,
     build_rows(&a, HR_LOOP_PROMPT, HR_LOOP_PROMPT_CHUNK, rows, sampling_bytes);
     build_rows(&a, HR_LOOP_ANSWER, HR_LOOP_ANSWER_TOKEN, 1, sampling_bytes);
     region->used = kept;
-    return hr_build_status(&a.builder);
+    return hr_assembly_close(&a, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train/train.c - the phases of a run: admission, preparation, memory, seal, training. */
 #include "headroom/train.h"
+#include "dev/cpu.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "hf/hf_config.h"
+#include "ops/list.h"
 #include "train/disk.h"
 #include "train/folder.h"
 #include "train/prepare.h"
@@ -23,7 +25,7 @@ typedef struct {
     hr_admission admission;
     hr_region run_region;
     hr_pool pool;
-    hr_kernels kernels;
+    hr_cpu_device cpu;
     hr_text text;
     hr_batch_mixture mixture;
     hr_trainer trainer;
@@ -221,10 +223,10 @@ static hr_status take_memory(run *r, hr_error *err)
                          "interrupted before the first step; nothing was saved");
     if (status == HR_OK) status = hr_memory_seal(r->memory, plan, err);
     if (status != HR_OK) return status;
-    hr_kernels_fill(&r->kernels, r->admission.cpu_mask);
+    hr_cpu_device_open(&r->cpu, &r->pool, r->admission.cpu_mask);
     hr_executor *executor = &r->trainer.executor;
     executor->pool = &r->pool;
-    executor->kernels = &r->kernels;
+    executor->device = &r->cpu.device;
     executor->dtype = r->config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     executor->seed = (uint64_t)r->config->train.seed;
     executor->host = hr_trainer_host;
