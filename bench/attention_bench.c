@@ -10,6 +10,8 @@
 #include "base/cpu.h"
 #include "ceiling.h"
 #include "ops/attention/attention.h"
+#include "ops/attention/attention_build.h"
+#include "ops/cpu.h"
 #include "ops/kernels.h"
 
 enum { TOKENS = 4096, HEADS = 8, WIDTH = 64, REPEATS = 7 };
@@ -107,7 +109,7 @@ static void measure_shape(const machine *m, const shape *s, hr_call fwd, hr_call
                           double dense[2])
 {
     const hr_attention_attr attr = attr_of(s);
-    void *scratch = room(hr_attention_bwd_scratch_bytes(&attr, TOKENS, m->threads));
+    void *scratch = room(hr_attention_bwd_cpu.scratch_bytes(&attr, TOKENS, m->threads));
     double seconds[2][REPEATS], ceilings[REPEATS];
     fwd.attr = bwd.attr = &attr;
     fwd.scratch = bwd.scratch = scratch;

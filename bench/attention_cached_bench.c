@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "ceiling.h"
 #include "ops/attention/attention.h"
+#include "ops/cpu.h"
 #include "ops/kernels.h"
 #include "ops/kv_cache/kv_cache.h"
 
@@ -105,7 +106,7 @@ static void measure(const hr_kernels *kernels, const shape *s, hr_dtype dtype, i
                         .kernels = kernels,
                         .rows = s->rows,
                         .dtype = dtype };
-    j.call.scratch = room(hr_attention_cached_scratch_bytes(&j.attr, s->rows, threads));
+    j.call.scratch = room(hr_attention_cached_cpu.scratch_bytes(&j.attr, s->rows, threads));
     double attended[REPEATS], read[REPEATS];
     hr_bench_reading reading = { .bytes = caches, .count = 2 * j.layers * j.layer_bytes };
     for (int r = -1; r < REPEATS; r++) { /* the first round warms up */

@@ -21,6 +21,7 @@
 #include "ceiling.h"
 #include "checkpoint/weights.h"
 #include "headroom/generate.h"
+#include "ops/cpu.h"
 #include "ops/list.h"
 #include "plain.h"
 #include "plan/compile.h"
@@ -54,7 +55,7 @@ static void write_model(const hr_config *config, const char *folder)
     const int64_t bytes = hr_compile_bytes(config), staging_bytes = 1 << 20;
     hr_region region = hr_region_over(take(bytes), bytes);
     int64_t most = 0;
-    must(hr_model_assemble(config, 1, &region, &program, &err), &err);
+    must(hr_model_assemble(config, &hr_cpu_backend, 1, &region, &program, &err), &err);
     for (int32_t p = 0; p < program.param_count; p++)
         most = hr_max(most, hr_tensor_bytes(&program.tensors[program.params[p].master]));
     float *values = take(most);
@@ -82,7 +83,7 @@ static int64_t bytes_of_token(hr_config config, int32_t format)
     config.train.seq_len = 2 * TOKENS;
     const int64_t region_bytes = hr_compile_bytes(&config);
     hr_region region = hr_region_over(take(region_bytes), region_bytes);
-    must(hr_compile_generation(&config, 1, 0, 1, &region, &compiled, &err), &err);
+    must(hr_compile_generation(&config, &hr_cpu_backend, 1, 0, 1, &region, &compiled, &err), &err);
     const hr_program *program = &compiled.program;
     const hr_loop *token = &program->loops[hr_program_loop(program, HR_LOOP_ANSWER_TOKEN)];
     uint8_t *read = calloc((size_t)program->tensor_count, 1);

@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "headroom/verify.h"
-#include "ops/list.h"
+#include "ops/cpu.h"
 #include "plain.h"
 #include "plan/compile.h"
 #include "plan/plan_file.h"
@@ -116,7 +116,8 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
         const double searched = now();
         compile.used = 0;
         if (status == HR_OK)
-            status = hr_compile(&config, &found.strategy, 2, &compile, &compiled, &err);
+            status = hr_compile(&config, &hr_cpu_backend, &found.strategy, 2, &compile, &compiled,
+                                &err);
         search_ms[b] = 1e3 * (searched - start);
         compile_ms[b] = 1e3 * (now() - searched);
         if (status == HR_OK) status = verify(&compiled, &verify_ms[b], &err);
@@ -148,7 +149,7 @@ int main(int argc, char **argv)
     const char *only_shape = argc > 2 ? argv[2] : "", *only_form = argc > 3 ? argv[3] : "";
     hr_rates rates;
     if (budgets < 2 || budgets > BUDGETS_MOST) return 2;
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
+    hr_rates_guess(&hr_cpu_backend, hr_cpu_detect(), 2, &rates);
     for (size_t form = 0; form < sizeof forms / sizeof *forms; form++) {
         if (!strstr(forms[form].name, only_form)) continue;
         printf("%s; ms, median and worst\n%-5s %6s %7s %15s %15s %15s %15s %7s %7s\n",

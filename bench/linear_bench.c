@@ -7,7 +7,9 @@
 
 #include "base/bf16.h"
 #include "ceiling.h"
+#include "ops/cpu.h"
 #include "ops/kernels.h"
+#include "ops/linear/linear.h"
 
 enum { ROUNDS_MOST = 101, SEQUENCE = 128 };
 
@@ -104,7 +106,7 @@ static void measure_shape(const hr_kernels *kernels, const int64_t shape[3], hr_
                           hr_ceiling ceiling, int32_t threads, int32_t rounds)
 {
     const int64_t M = shape[0], K = shape[1], N = shape[2];
-    const int64_t elements = hr_layout_elements(hr_layout_for(dtype), K, N);
+    const int64_t elements = hr_layout_elements(hr_linear_layout(dtype), K, N);
     void *x = take_numbers(M * K, dtype), *x2 = take_numbers(M * K, dtype);
     void *y = take_numbers(M * N, dtype), *y2 = take_numbers(M * N, dtype);
     void *w = take_numbers(elements, dtype), *out = take(M * (K > N ? K : N) * 4);
@@ -120,18 +122,18 @@ static void measure_shape(const hr_kernels *kernels, const int64_t shape[3], hr_
             memcpy(call->in, in, sizeof in);
             call->out[0] = out;
             call->out[1] = at->pre ? y2 : NULL;
-            call->scratch = take(hr_linear_scratch_bytes(&attr, M, threads));
+            call->scratch = take(hr_linear_cpu.scratch_bytes(&attr, M, threads));
         } else if (at->run == hr_linear_dx_run) {
             void *const in[4] = { y, w, at->other ? x : NULL, at->other ? x2 : NULL };
             memcpy(call->in, in, sizeof in);
             call->out[0] = out;
-            call->scratch = take(hr_linear_dx_scratch_bytes(&attr, M, threads));
+            call->scratch = take(hr_linear_dx_cpu.scratch_bytes(&attr, M, threads));
         } else {
             call->in[0] = x;
             call->in[1] = y;
             call->out[0] = dw;
             call->out[1] = at->bias ? vector : NULL;
-            call->scratch = take(hr_linear_dw_scratch_bytes(&attr, M, threads));
+            call->scratch = take(hr_linear_dw_cpu.scratch_bytes(&attr, M, threads));
         }
         measure(&work, shape, at->name, ceiling, threads, rounds);
         free(call->scratch);

@@ -23,6 +23,7 @@
 #include "base/random.h"
 #include "checkpoint/load.h"
 #include "mem/process.h"
+#include "ops/cpu.h"
 #include "plain.h"
 #include "sections/assemble.h"
 
@@ -174,7 +175,7 @@ static void open_model(bench *b)
     b->config.model.vocab_size = V;
     b->config.model.n_layers = strcmp(b->type, "f32") ? LAYERS : LAYERS / 2 - 1;
     b->config.train.dtype = strcmp(b->format, "fp32") ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
-    must(hr_model_assemble(&b->config, 1, &region, &b->program, &err), &err);
+    must(hr_model_assemble(&b->config, &hr_cpu_backend, 1, &region, &b->program, &err), &err);
     madvise(region.base + hr_round_up(region.used, 4096),
             (size_t)(bytes - hr_round_up(region.used, 4096)), MADV_DONTNEED);
     b->weights = calloc((size_t)b->program.param_count, sizeof *b->weights);

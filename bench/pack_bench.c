@@ -15,7 +15,7 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "ops/list.h"
+#include "ops/cpu.h"
 #include "plain.h"
 #include "plan/compile.h"
 #include "plan/pack/pack.h"
@@ -109,7 +109,7 @@ static hr_strategy found_strategy(bench *b, uint64_t index)
     hr_error err;
     hr_fit fit;
     hr_fit_found found = { .strategy.recompute_set = b->recompute_set };
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, mask, 2, &rates);
+    hr_rates_guess(&hr_cpu_backend, mask, 2, &rates);
     must(hr_fit_open(&fit, &b->config, &rates, 2, &b->region, &err), &err);
     must(hr_fit_least(&fit, INT64_MAX, &found, &err), &err);
     const double times = 1 + 3.0 * draw(b->seed, index, 25) / 4294967296.0;
@@ -128,7 +128,9 @@ static void make(bench *b, uint64_t index)
     b->region.used = 0;
     const hr_strategy strategy = b->of == FIT ? found_strategy(b, index)
                                               : random_strategy(b, index);
-    must(hr_compile_floor(&b->config, &strategy, 2, &b->region, &b->compiled, &err), &err);
+    must(
+        hr_compile_floor(&b->config, &hr_cpu_backend, &strategy, 2, &b->region, &b->compiled, &err),
+        &err);
 }
 
 static int compare_doubles(const void *a, const void *b)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/cpu.h"
 #include "plain.h"
 #include "plan/compile.h"
 #include "plan/lifetimes.h"
@@ -88,7 +89,7 @@ static void plan_once(bench *b, const hr_config *config, choice how)
     const hr_strategy strategy = strategy_of(config, how, recompute_set);
     b->region.used = 0;
     b->last = now();
-    must(hr_model_assemble(config, BATCH, &b->region, &b->program, &err), &err);
+    must(hr_model_assemble(config, &hr_cpu_backend, BATCH, &b->region, &b->program, &err), &err);
     lap(b, BUILD);
     must(hr_strategy_apply(&strategy, config->train.seq_len, &b->program, &b->region, &err), &err);
     lap(b, PASSES);

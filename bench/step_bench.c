@@ -90,7 +90,7 @@ static double step_gflop(const rig *r)
     double flops = 0;
     for (int32_t s = section->step_first; s <= section->step_last; s++) {
         const hr_step *step = &program->steps[s];
-        const hr_op *op = program->ops[step->op];
+        const hr_op *op = hr_step_op(program, step);
         if (op->flops && step->direction == HR_DIR_FORWARD)
             flops += 3.0 * (double)op->flops(step->attr, r->rows);
     }
@@ -103,7 +103,7 @@ static bench *watched;
 static void watch(void *context, const hr_executor *executor, int32_t s)
 {
     const hr_step *step = &executor->program->steps[s];
-    const hr_op *op = executor->program->ops[step->op];
+    const hr_op *op = hr_step_op(executor->program, step);
     (void)context;
     watched->op_seconds[step->op] += hr_bench_cpu_seconds() - watched->last_seconds;
     if (op->flops) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "admission/stopping.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "mem/limits.h"
 #include "plan/strategy_file.h"
 #include "sections/assemble.h"
@@ -25,7 +25,7 @@ static int64_t flops_per_token(const hr_config *config, const hr_program *progra
     int64_t whole = 0, rest = 0; /* quotients and remainders by T, so that no sum overflows */
     for (int32_t s = section->step_first; s <= section->step_last; s++) {
         const hr_step *step = &program->steps[s];
-        const hr_op *op = program->ops[step->op];
+        const hr_op *op = hr_step_op(program, step);
         if (!op->flops) continue;
         const bool forward = step->direction == HR_DIR_FORWARD;
         const bool counted = forward || (step->direction == HR_DIR_BACKWARD && freezes);

@@ -14,6 +14,7 @@
 #include "checkpoint/weights_in.h"
 #include "data/texts.h"
 #include "mem/limits.h"
+#include "ops/cpu.h"
 #include "ops/list.h"
 #include "search/proxy_cache.h"
 
@@ -71,7 +72,7 @@ static hr_status load_rates(hr_trial *t, const char *calibrations, hr_error *err
     hr_admission *a = t->admission;
     hr_status status = HR_USAGE;
     for (int32_t tries = 0; tries < 2 && status == HR_USAGE; tries++)
-        status = hr_rates_load(tries ? NULL : calibrations, hr_op_table, HR_OP_COUNT, a->cpu_mask,
+        status = hr_rates_load(tries ? NULL : calibrations, &hr_cpu_backend, a->cpu_mask,
                                t->threads, &t->admission->rates, a->answer.times, err);
     if (status != HR_OK) return status;
     const int32_t bf16 = a->config.train.dtype == HR_FORMAT_BF16;
@@ -136,8 +137,8 @@ hr_status hr_trial_build_floor(hr_trial *t, const hr_strategy *strategy, hr_erro
     t->is_packed = false;
     hr_trial_close_search(t);
     hr_trial_tell(t);
-    const hr_status status = hr_compile_floor(&a->config, strategy, t->threads, &a->region,
-                                              &a->compiled, err);
+    const hr_status status = hr_compile_floor(&a->config, &hr_cpu_backend, strategy, t->threads,
+                                              &a->region, &a->compiled, err);
     if (status == HR_OK) a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP / 2;
     return status;
 }

@@ -49,10 +49,4 @@ static inline int64_t hr_layout_index(hr_layout layout, int64_t K, int64_t N, in
     return (panel * ((K + 1) / 2) + k / 2) * 2 * HR_PANEL_WIDTH + column * 2 + k % 2;
 }
 
-/* The weight layout that matrix products with this activation dtype read. */
-static inline hr_layout hr_layout_for(hr_dtype activation)
-{
-    return activation == HR_BF16 ? HR_PANEL_PAIR : HR_PANEL;
-}
-
 #endif

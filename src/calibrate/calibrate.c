@@ -20,6 +20,7 @@
 #include "calibrate/prices.h"
 #include "calibrate/rates_file.h"
 #include "calibrate/sampling.h"
+#include "ops/cpu.h"
 
 enum {
     CALLS_MOST = 16384,
@@ -95,7 +96,7 @@ static void record_times(timings *l, const hr_probe *probe, int32_t recipe, int3
     const hr_program *program = &probe->compiled.program;
     for (int32_t slot = 0; slot < 2 * program->step_count; slot++) {
         const hr_probe_times *times = &probe->times[slot];
-        if (times->count == 0 || program->ops[program->steps[slot / 2].op]->host) continue;
+        if (times->count == 0 || hr_step_op(program, &program->steps[slot / 2])->host) continue;
         const int32_t call = find_call(l, probe, recipe, slot, (double)times->calls / steps);
         for (int32_t k = 0; call != HR_NONE && k < times->count; k++) {
             if (l->time_count == TIMES_MOST) return;
@@ -355,7 +356,7 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     if (status != HR_OK) return status;
     report->recipes = hr_time_samples_covered(&d->samples);
     report->left_out = d->samples.recipes - report->recipes;
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, mask, threads, &d->rates);
+    hr_rates_guess(&hr_cpu_backend, mask, threads, &d->rates);
     for (int32_t i = 0; i < HR_SPEED_PARTS; i++)
         d->rates.pace_us[i] = (int32_t)fmin(fmax(1e-3 * speed.ns[i], 1), INT32_MAX);
     d->rates.disk_rate = (int64_t)fmin(report->disk, 1e15);
@@ -364,11 +365,11 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     report->threads = threads;
     snprintf(report->rung, sizeof report->rung, "%s", hr_cpu_rung_name(mask));
     char name[HR_RATES_NAME_BYTES];
-    hr_rates_machine_of(hr_op_table, HR_OP_COUNT, mask, threads, &machine);
+    hr_rates_machine_of(&hr_cpu_backend, mask, threads, &machine);
     hr_rates_name(&machine, name);
     snprintf(report->file, sizeof report->file, "%s/%s", request->directory, name);
-    return hr_rates_save(request->directory, hr_op_table, HR_OP_COUNT, &machine, request->date,
-                         &d->rates, err);
+    return hr_rates_save(request->directory, &hr_cpu_backend, &machine, request->date, &d->rates,
+                         err);
 }
 
 hr_status hr_calibrate(const hr_calibrate_request *request, hr_calibrate_report *report,

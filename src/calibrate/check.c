@@ -15,6 +15,7 @@
 #include "calibrate/recipes.h"
 #include "calibrate/speed_probe.h"
 #include "model/family.h"
+#include "ops/cpu.h"
 
 enum {
     BEST_OF = 5,
@@ -216,8 +217,8 @@ static hr_status check(const hr_calibrate_request *request, hr_memory *memory,
     hr_status status = hr_calibrate_machine(request, &mask, &threads, err);
     if (status == HR_OK) status = open_check(memory, &d, err);
     if (status == HR_OK)
-        status = hr_rates_load(request->directory, hr_op_table, HR_OP_COUNT, mask, threads,
-                               &d->rates, verdict->source, err);
+        status = hr_rates_load(request->directory, &hr_cpu_backend, mask, threads, &d->rates,
+                               verdict->source, err);
     if (status == HR_OK) status = hr_speed_probe_open(&d->speed_probe, threads, mask, err);
     if (status != HR_OK) return status;
     status = check_all(request, d, err);

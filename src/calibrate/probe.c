@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "ops/cpu.h"
 #include "ops/host/host.h"
 #include "sections/assemble.h"
 
@@ -120,7 +121,8 @@ static hr_status compile(hr_probe *probe, const hr_config *config, int32_t threa
     hr_status status = hr_memory_region_open(&probe->memory, "planning", bytes, &probe->region,
                                              err);
     if (status == HR_OK)
-        status = hr_compile(config, &strategy, threads, &probe->region, &probe->compiled, err);
+        status = hr_compile(config, &hr_cpu_backend, &strategy, threads, &probe->region,
+                            &probe->compiled, err);
     if (status != HR_OK) return status;
     hr_memory_account(&probe->memory, bytes, bytes, &probe->compiled.plan);
     probe->times = hr_region_take(&probe->region, probe->compiled.program.step_count,
@@ -169,12 +171,12 @@ hr_status hr_probe_open(hr_probe *probe, const hr_config *config, int32_t thread
     if (status == HR_OK) status = compile(probe, config, threads, err);
     if (status == HR_OK) status = take_memory(probe, threads, err);
     if (status == HR_OK) {
-        hr_kernels_fill(&probe->kernels, cpu_mask);
+        hr_cpu_device_open(&probe->cpu, &probe->pool, cpu_mask);
         hr_executor *executor = &probe->executor;
         executor->plan = &probe->compiled.plan;
         executor->memory = &probe->memory;
         executor->pool = &probe->pool;
-        executor->kernels = &probe->kernels;
+        executor->device = &probe->cpu.device;
         executor->dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
         executor->host = host;
         executor->context = probe;

@@ -7,6 +7,7 @@
 #ifndef HR_CALIBRATE_PROBE_H
 #define HR_CALIBRATE_PROBE_H
 
+#include "dev/cpu.h"
 #include "dev/executor.h"
 #include "plan/compile.h"
 
@@ -24,7 +25,7 @@ typedef struct {
     hr_region region; /* program, plan and tables */
     hr_compiled compiled;
     hr_pool pool;
-    hr_kernels kernels;
+    hr_cpu_device cpu;
     hr_executor executor;
     int64_t targets;                        /* tokens per batch */
     int64_t fork_join_ns;                   /* minimum time to wake all threads and wait for them */

@@ -36,8 +36,8 @@ static uint64_t hash_integer(uint64_t hash, int64_t value)
 
 static const uint64_t hash_begin = UINT64_C(14695981039346656037);
 
-void hr_rates_machine_of(const struct hr_op *const *ops, int32_t op_count, uint32_t cpu_mask,
-                         int32_t threads, hr_rates_machine *machine)
+void hr_rates_machine_of(const hr_backend *backend, uint32_t cpu_mask, int32_t threads,
+                         hr_rates_machine *machine)
 {
     hr_machine here;
     hr_machine_read(&here);
@@ -48,10 +48,10 @@ void hr_rates_machine_of(const struct hr_op *const *ops, int32_t op_count, uint3
     uint64_t build = hash_text(hash_begin, HR_VERSION);
     build = hash_integer(build, HR_COST_MODEL);
     build = hash_integer(build, HR_TERM_COUNT);
-    for (int32_t i = 0; i < op_count; i++) {
-        build = hash_text(build, ops[i]->name);
-        build = hash_text(build, ops[i]->in);
-        build = hash_text(build, ops[i]->out);
+    for (int32_t i = 0; i < backend->op_count; i++) {
+        build = hash_text(build, backend->ops[i]->name);
+        build = hash_text(build, backend->ops[i]->in);
+        build = hash_text(build, backend->ops[i]->out);
     }
     machine->build = build;
 }
@@ -112,16 +112,15 @@ static json_t *json_of_rate(const hr_rate *rate)
     return object;
 }
 
-static json_t *json_of_rates(const struct hr_op *const *ops, int32_t op_count,
-                             const hr_rates *rates)
+static json_t *json_of_rates(const hr_backend *backend, const hr_rates *rates)
 {
     json_t *all = json_object();
-    for (int32_t i = 0; i < op_count; i++) {
-        if (ops[i]->host) continue;
+    for (int32_t i = 0; i < backend->op_count; i++) {
+        if (backend->ops[i]->host) continue;
         json_t *both = json_object();
         for (int32_t dtype = 0; dtype < 2; dtype++)
             json_object_set_new(both, dtype_names[dtype], json_of_rate(&rates->op[i][dtype]));
-        json_object_set_new(all, ops[i]->name, both);
+        json_object_set_new(all, backend->ops[i]->name, both);
     }
     return all;
 }
@@ -145,7 +144,7 @@ static int append(const char *text, size_t bytes, void *context)
     return hr_file_append(to->out, text, (int64_t)bytes, to->err) == HR_OK ? 0 : -1;
 }
 
-hr_status hr_rates_save(const char *directory, const struct hr_op *const *ops, int32_t op_count,
+hr_status hr_rates_save(const char *directory, const hr_backend *backend,
                         const hr_rates_machine *machine, const char *date, const hr_rates *rates,
                         hr_error *err)
 {
@@ -160,7 +159,7 @@ hr_status hr_rates_save(const char *directory, const struct hr_op *const *ops, i
     json_t *root = json_pack("{si ss so so sI so}", "version", FILE_VERSION, "date", date,
                              "machine", json_of_machine(machine), "pace_us", json_of_speed(rates),
                              "disk_bytes_per_second", (json_int_t)rates->disk_rate, "rates",
-                             json_of_rates(ops, op_count, rates));
+                             json_of_rates(backend, rates));
     sink to = { &out, err };
     err->status = HR_OK;
     const int failed = root ? json_dump_callback(root, append, &to, JSON_INDENT(1)) : -1;
@@ -177,8 +176,7 @@ hr_status hr_rates_save(const char *directory, const struct hr_op *const *ops, i
 
 typedef struct {
     const char *path;
-    const struct hr_op *const *ops;
-    int32_t op_count;
+    const hr_backend *backend;
     hr_rates *rates;
     hr_error *err;
 } reader;
@@ -217,11 +215,11 @@ static hr_status read_rate(const reader *r, const char *op, json_t *object, hr_r
 static hr_status read_rates(const reader *r, json_t *all)
 {
     if (!json_is_object(all)) return refuse(r, "it has no rates", "");
-    for (int32_t i = 0; i < r->op_count; i++) {
-        if (r->ops[i]->host) continue;
-        json_t *both = json_object_get(all, r->ops[i]->name);
+    for (int32_t i = 0; i < r->backend->op_count; i++) {
+        if (r->backend->ops[i]->host) continue;
+        json_t *both = json_object_get(all, r->backend->ops[i]->name);
         for (int32_t dtype = 0; dtype < 2; dtype++) {
-            const hr_status status = read_rate(r, r->ops[i]->name,
+            const hr_status status = read_rate(r, r->backend->ops[i]->name,
                                                json_object_get(both, dtype_names[dtype]),
                                                &r->rates->op[i][dtype]);
             if (status != HR_OK) return status;
@@ -307,16 +305,16 @@ static hr_status read_file(const reader *r, const hr_rates_machine *machine, con
     return status;
 }
 
-hr_status hr_rates_load(const char *directory, const struct hr_op *const *ops, int32_t op_count,
-                        uint32_t cpu_mask, int32_t threads, hr_rates *rates,
-                        char source[HR_RATES_SOURCE_BYTES], hr_error *err)
+hr_status hr_rates_load(const char *directory, const hr_backend *backend, uint32_t cpu_mask,
+                        int32_t threads, hr_rates *rates, char source[HR_RATES_SOURCE_BYTES],
+                        hr_error *err)
 {
     char path[PATH_BYTES], name[HR_RATES_NAME_BYTES], found[HR_RATES_SOURCE_BYTES];
     hr_rates_machine machine;
-    hr_rates read = { .threads = threads };
+    hr_rates read = { .backend = backend, .threads = threads };
     bool there = directory && *directory;
     const char *stale = NULL;
-    hr_rates_machine_of(ops, op_count, cpu_mask, threads, &machine);
+    hr_rates_machine_of(backend, cpu_mask, threads, &machine);
     hr_rates_name(&machine, name);
     if (there) {
         const hr_status status = hr_path_join(directory, name, path, sizeof path, err);
@@ -324,7 +322,7 @@ hr_status hr_rates_load(const char *directory, const struct hr_op *const *ops, i
         there = hr_file_exists(path);
     }
     if (there) {
-        const reader r = { path, ops, op_count, &read, err };
+        const reader r = { path, backend, &read, err };
         const hr_status status = read_file(&r, &machine, &stale, found);
         if (status != HR_OK) return status;
     }
@@ -333,7 +331,7 @@ hr_status hr_rates_load(const char *directory, const struct hr_op *const *ops, i
         memcpy(source, found, sizeof found);
         return HR_OK;
     }
-    hr_rates_guess(ops, op_count, cpu_mask, threads, rates);
+    hr_rates_guess(backend, cpu_mask, threads, rates);
     const int written = snprintf(source, HR_RATES_SOURCE_BYTES,
                                  "estimated from the instruction set (%s)", machine.rung);
     if (stale)

@@ -21,9 +21,9 @@ typedef struct {
 } hr_rates_machine;
 
 /* Describes this machine with the kernels of `cpu_mask` and `threads` threads.
- *   ops [op_count]  operations of the programs to be priced */
-void hr_rates_machine_of(const struct hr_op *const *ops, int32_t op_count, uint32_t cpu_mask,
-                         int32_t threads, hr_rates_machine *machine);
+ *   backend  of the programs to be priced */
+void hr_rates_machine_of(const hr_backend *backend, uint32_t cpu_mask, int32_t threads,
+                         hr_rates_machine *machine);
 
 /* Writes a name such as "calibration-0123456789abcdef.json". The same machine always has the same
  * name. */
@@ -32,9 +32,9 @@ void hr_rates_name(const hr_rates_machine *machine, char name[HR_RATES_NAME_BYTE
 /* Writes the file atomically; creates the directory if it is missing.
  *   date  "2025-03-14", shown to the user
  * Errors   USAGE, FAILURE as base/file.h. */
-HR_MUST_CHECK hr_status hr_rates_save(const char *directory, const struct hr_op *const *ops,
-                                      int32_t op_count, const hr_rates_machine *machine,
-                                      const char *date, const hr_rates *rates, hr_error *err);
+HR_MUST_CHECK hr_status hr_rates_save(const char *directory, const hr_backend *backend,
+                                      const hr_rates_machine *machine, const char *date,
+                                      const hr_rates *rates, hr_error *err);
 
 /* Returns the rates for this machine: the calibrated ones, or an estimate.
  *
@@ -45,9 +45,8 @@ HR_MUST_CHECK hr_status hr_rates_save(const char *directory, const struct hr_op 
  * Errors   CORRUPT  the file is not a calibration: not JSON, or a rate that is not an integer,
  *          negative or too large. The message names the file; removing it or `headroom calibrate`
  *          helps. */
-HR_MUST_CHECK hr_status hr_rates_load(const char *directory, const struct hr_op *const *ops,
-                                      int32_t op_count, uint32_t cpu_mask, int32_t threads,
-                                      hr_rates *rates, char source[HR_RATES_SOURCE_BYTES],
-                                      hr_error *err);
+HR_MUST_CHECK hr_status hr_rates_load(const char *directory, const hr_backend *backend,
+                                      uint32_t cpu_mask, int32_t threads, hr_rates *rates,
+                                      char source[HR_RATES_SOURCE_BYTES], hr_error *err);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "calibrate/recipes.h"
+#include "ops/list.h"
 
 enum { RUNS = 3 };
 

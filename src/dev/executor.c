@@ -20,7 +20,7 @@ static void find_first_writers(hr_executor *executor, uint8_t *written)
     const hr_program *program = executor->program;
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
-        const char *letters = program->ops[step->op]->out;
+        const char *letters = hr_step_op(program, step)->out;
         for (int32_t k = 0; letters[k]; k++) {
             if (step->out[k] == HR_NONE || (letters[k] != 'a' && letters[k] != 'A')) continue;
             const int32_t root = hr_tensor_root(program, step->out[k]);
@@ -33,7 +33,7 @@ static void find_first_writers(hr_executor *executor, uint8_t *written)
 bool hr_executor_commits(const hr_program *program, int32_t index)
 {
     const hr_step *step = &program->steps[index];
-    const char *letters = program->ops[step->op]->out;
+    const char *letters = hr_step_op(program, step)->out;
     for (int32_t k = 0; letters[k]; k++) {
         if (step->out[k] == HR_NONE || (letters[k] != 'u' && letters[k] != 'U')) continue;
         if (program->tensors[hr_tensor_root(program, step->out[k])].home == HR_NONE) return true;
@@ -132,7 +132,7 @@ static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
  * last iteration. */
 static int64_t rows_of_step(const hr_program *program, const hr_step *step, int64_t rows)
 {
-    const hr_op *op = program->ops[step->op];
+    const hr_op *op = hr_step_op(program, step);
     for (int32_t i = 0; op->in[i]; i++)
         if (step->in[i] != HR_NONE && program->tensors[step->in[i]].rows > 0)
             return hr_min(rows, program->tensors[step->in[i]].rows);
@@ -140,20 +140,6 @@ static int64_t rows_of_step(const hr_program *program, const hr_step *step, int6
         if (step->out[i] != HR_NONE && program->tensors[step->out[i]].rows > 0)
             return hr_min(rows, program->tensors[step->out[i]].rows);
     return 0;
-}
-
-typedef struct {
-    const hr_call *call;
-    hr_run_fn *run;
-} phase_call;
-
-static void run_phase(void *context, int32_t thread, int32_t threads)
-{
-    const phase_call *phase = context;
-    hr_call call = *phase->call;
-    call.thread = thread;
-    call.threads = threads;
-    phase->run(&call);
 }
 
 /* In builds with AddressSanitizer, poisons every arena byte that is not live at this step. */
@@ -176,9 +162,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
 {
     const hr_program *program = executor->program;
     const hr_step *step = &program->steps[s];
-    const hr_op_run *run = &hr_op_run_table[step->op];
     hr_call call = { .attr = step->attr,
-                     .kernels = executor->kernels,
                      .clock = executor->clock,
                      .seed = executor->seed,
                      .dtype = executor->dtype,
@@ -200,10 +184,9 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
 
     hr_status status = HR_OK;
     poison_dead_bytes(executor, s);
-    if (program->ops[step->op]->host)
+    if (hr_step_op(program, step)->host)
         status = executor->host(executor->context, executor, s, &call, err);
-    for (call.phase = 0; call.phase < run->phases; call.phase++)
-        hr_pool_run(executor->pool, run_phase, &(phase_call){ &call, run->run });
+    else executor->device->launch(executor->device, program, s, &call);
     if (executor->watch) executor->watch(executor->context, executor, s);
     return status;
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dev/executor.h - runs a program at the addresses of its plan.
  *
- * The executor runs the steps in order, moves views with their loops, and calls each operation on
- * every thread of the pool, phase by phase. The trainer runs the host steps. Nothing here
- * allocates. */
+ * The executor runs the steps in order, moves views with their loops, and launches each operation
+ * on the device of its back end. The trainer runs the host steps. Nothing here allocates. */
 #ifndef HR_DEV_EXECUTOR_H
 #define HR_DEV_EXECUTOR_H
 
+#include "dev/device.h"
 #include "dev/pool.h"
-#include "graph/op.h"
 #include "mem/memory.h"
-#include "ops/kernels.h"
-#include "ops/list.h"
 #include "plan/plan.h"
 
 struct hr_executor;
@@ -31,8 +28,8 @@ typedef struct hr_executor {
     const hr_program *program;
     const hr_plan *plan;
     hr_memory *memory; /* owns the arena; records the bytes that steps use */
-    hr_pool *pool;
-    const hr_kernels *kernels;
+    const hr_device *device;
+    hr_pool *pool; /* for host steps that share their work */
     hr_dtype dtype;
     uint64_t seed;
     int64_t clock;     /* optimizer step */

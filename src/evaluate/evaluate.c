@@ -14,6 +14,7 @@
 #include "evaluate/text.h"
 #include "infer/inference.h"
 #include "model/family.h"
+#include "ops/cpu.h"
 #include "sections/assemble.h"
 
 /* TURN_TOKENS and CHUNK_MOST: tokens per iteration and per chunk of logits, if memory allows;
@@ -259,10 +260,10 @@ static hr_status plan(evaluation *e, hr_error *err)
     for (bool done = status != HR_OK; !done;) {
         const int64_t losses = result->chunk * (int64_t)sizeof(double);
         session->planning.used = 0;
-        status = hr_compile_evaluation(&session->config, result->at_a_time, result->chunk,
-                                       result->mlp_tile, widens ? HR_LOGITS_STAGING_BYTES : losses,
-                                       session->threads, &session->planning, &session->compiled,
-                                       err);
+        status = hr_compile_evaluation(&session->config, &hr_cpu_backend, result->at_a_time,
+                                       result->chunk, result->mlp_tile,
+                                       widens ? HR_LOGITS_STAGING_BYTES : losses, session->threads,
+                                       &session->planning, &session->compiled, err);
         if (status == HR_OK)
             status = hr_inference_fit(session, own_bytes(e), "tokens at a time",
                                       "shorter sequences", err);
@@ -343,8 +344,8 @@ static hr_status emit(evaluation *e, const hr_call *call, hr_error *err)
     if (e->request->logits_out)
         return hr_logits_add(&e->logits, call->in[0], call->dtype, call->rows * vocabulary,
                              call->scratch, err);
-    scoring s = { e->session.kernels.loss.row, call, e->targets + call->row_first, call->scratch,
-                  vocabulary };
+    scoring s = { e->session.cpu.kernels.loss.row, call, e->targets + call->row_first,
+                  call->scratch, vocabulary };
     hr_status status = HR_OK;
     hr_pool_run(&e->session.pool, score_some, &s);
     for (int64_t i = 0; i < call->rows && status == HR_OK; i++) {

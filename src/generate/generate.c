@@ -16,6 +16,7 @@
 #include "generate/stream.h"
 #include "infer/inference.h"
 #include "model/family.h"
+#include "ops/cpu.h"
 #include "sections/assemble.h"
 
 enum { CHUNK_MOST = 512 };
@@ -299,8 +300,9 @@ static hr_status plan(generation *g, hr_error *err)
     for (bool done = status != HR_OK; !done; rows /= 2) {
         g->result->chunk = hr_min(rows, g->prompt_count);
         session->planning.used = 0;
-        status = hr_compile_generation(config, g->result->chunk, scratch_bytes, session->threads,
-                                       &session->planning, &session->compiled, err);
+        status = hr_compile_generation(config, &hr_cpu_backend, g->result->chunk, scratch_bytes,
+                                       session->threads, &session->planning, &session->compiled,
+                                       err);
         if (status == HR_OK)
             status = hr_inference_fit(session, ids_bytes, "tokens", "fewer --max-tokens", err);
         done = status != HR_NO_FIT || rows == 1;

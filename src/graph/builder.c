@@ -112,7 +112,7 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     const bool matrix = shape.kind == HR_PARAM_MATRIX;
     const bool short_table = (builder->short_tables || frozen) && shape.kind == HR_PARAM_TABLE;
     const bool half = builder->dtype == HR_BF16 && (matrix || short_table);
-    const hr_layout layout = matrix ? hr_layout_for(builder->dtype) : HR_ROWS;
+    const hr_layout layout = matrix ? program->backend->matrix_layout(builder->dtype) : HR_ROWS;
     param->weight = hr_build_fixed(builder, param->external_name, HR_ROLE_WEIGHT,
                                    half ? HR_BF16 : HR_F32, layout, shape.K, shape.N, HR_NONE);
     param->master = param->weight;

@@ -7,7 +7,7 @@
 #ifndef HR_GRAPH_BUILDER_H
 #define HR_GRAPH_BUILDER_H
 
-#include "graph/op.h"
+#include "graph/backend.h"
 
 enum { HR_LATE_MAX = 4 };
 

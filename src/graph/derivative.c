@@ -12,7 +12,7 @@
 static const hr_op *op_of(const hr_derive *derive, int32_t step)
 {
     const hr_program *program = derive->builder->program;
-    return program->ops[program->steps[step].op];
+    return hr_step_op(program, &program->steps[step]);
 }
 
 /* Returns the row operand that the step adds to its output unchanged (the residual). */

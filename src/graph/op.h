@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph/op.h - the properties of an operation that the compiler uses.
+/* graph/op.h - the properties of an operation that the compiler uses, on every back end. What
+ * depends on kernels is in graph/backend.h.
  *
  * Operand letters are all the semantics that passes need (capital: optional operand):
  *   in   r  token rows, split by the loop     w  read completely
@@ -12,9 +13,6 @@
 #include "graph/program.h"
 
 struct hr_derive;
-
-/* Kinds of extra work that an operation can declare beside its products and bytes. */
-enum { HR_ITEMS_MAX = 4 };
 
 typedef struct hr_op {
     const char *name;
@@ -32,31 +30,8 @@ typedef struct hr_op {
      * outputs. Null: it computes output 0 anyway. */
     void (*without_first)(hr_step *clone);
 
-    /* Token rows may be split at multiples of this; null: 1. */
-    int64_t (*row_quantum)(const void *attr);
-
-    /* Scratch bytes of the whole step, over all threads; null: none. Must not decrease with
-     * rows. */
-    int64_t (*scratch_bytes)(const void *attr, int64_t rows, int32_t threads);
-
     /* Floating-point operations of the matrix products for `rows` rows; null: none. */
     int64_t (*flops)(const void *attr, int64_t rows);
-
-    /* For the cost model only (plan/cost.h). Counts work that is neither a matrix product nor a
-     * pass over bytes: exponentials, sums that wait for the rest of a reduction, packing before a
-     * product. Each operation defines its own kinds; null: none.
-     *   step   attributes, and which operands are present
-     *   bf16   whether any operand is bf16
-     *   items  in/out; zeros at the call; must not decrease with rows */
-    void (*items)(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX]);
-
-    /* For the cost model only. Marks tables of which a call reads or writes one row per token,
-     * whatever their length: bit i is input i or output i. */
-    uint8_t in_looked_up, out_looked_up;
-
-    /* For the cost model only. Number of work pieces that threads share, one thread per piece;
-     * null: enough for any number of threads. */
-    int64_t (*pieces)(const void *attr, int64_t rows);
 } hr_op;
 
 #endif

@@ -4,12 +4,11 @@
 
 #include <string.h>
 
-hr_status hr_program_place(hr_region *region, const struct hr_op *const *ops, int32_t op_count,
-                           int32_t step_max, int32_t tensor_max, int32_t loop_max,
-                           int32_t param_max, hr_program *program, hr_error *err)
+hr_status hr_program_place(hr_region *region, const struct hr_backend *backend, int32_t step_max,
+                           int32_t tensor_max, int32_t loop_max, int32_t param_max,
+                           hr_program *program, hr_error *err)
 {
-    hr_program made = { .ops = ops,
-                        .op_count = op_count,
+    hr_program made = { .backend = backend,
                         .tensor_max = tensor_max,
                         .step_max = step_max,
                         .loop_max = loop_max,

@@ -172,11 +172,10 @@ typedef struct {
     bool average; /* of the weights, published as a model; of a frozen parameter its weight */
 } hr_state;
 
-struct hr_op;
+struct hr_backend;
 
 typedef struct {
-    const struct hr_op *const *ops;
-    int32_t op_count;
+    const struct hr_backend *backend; /* that it is planned for, with its table of operations */
     hr_tensor *tensors;
     hr_step *steps;
     hr_loop *loops;
@@ -190,10 +189,9 @@ typedef struct {
 /* Creates an empty program with the given capacities in the caller's region. It contains loop 0,
  * the run.
  * Errors   FAILURE  the region is too small. */
-HR_MUST_CHECK hr_status hr_program_place(hr_region *region, const struct hr_op *const *ops,
-                                         int32_t op_count, int32_t step_max, int32_t tensor_max,
-                                         int32_t loop_max, int32_t param_max, hr_program *program,
-                                         hr_error *err);
+HR_MUST_CHECK hr_status hr_program_place(hr_region *region, const struct hr_backend *backend,
+                                         int32_t step_max, int32_t tensor_max, int32_t loop_max,
+                                         int32_t param_max, hr_program *program, hr_error *err);
 
 /* Returns the tensor that owns the bytes of a view. */
 static inline int32_t hr_tensor_root(const hr_program *program, int32_t tensor)

@@ -239,11 +239,11 @@ hr_status hr_inference_take(hr_inference *s, hr_host_fn *host, void *context, hr
         status = hr_fail(err, HR_INTERRUPTED, "interrupted before reading weights");
     if (status == HR_OK) status = hr_memory_seal(s->memory, plan, err);
     if (status != HR_OK) return status;
-    hr_kernels_fill(&s->kernels, s->cpu_mask);
+    hr_cpu_device_open(&s->cpu, &s->pool, s->cpu_mask);
     s->executor.plan = plan;
     s->executor.memory = s->memory;
     s->executor.pool = &s->pool;
-    s->executor.kernels = &s->kernels;
+    s->executor.device = &s->cpu.device;
     s->executor.dtype = s->config.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     s->executor.host = dispatch;
     s->executor.stop = should_stop;

@@ -8,6 +8,7 @@
 #define HR_INFER_INFERENCE_H
 
 #include "checkpoint/weights_in.h"
+#include "dev/cpu.h"
 #include "dev/executor.h"
 #include "headroom/infer.h"
 #include "plan/compile.h"
@@ -27,7 +28,7 @@ typedef struct {
     int64_t own_bytes;
     hr_region tables; /* tables of the run; the caller may take own_bytes of them */
     hr_pool pool;
-    hr_kernels kernels;
+    hr_cpu_device cpu;
     hr_weights_in weights;
     hr_executor executor;
     hr_tokens *tokens; /* null: tokens are bytes, or no text is needed */

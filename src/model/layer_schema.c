@@ -3,7 +3,9 @@
 #include "model/layer_schema.h"
 
 #include "base/assert.h"
+#include "graph/backend.h"
 #include "model/family.h"
+#include "ops/linear/linear.h"
 #include "ops/list.h"
 
 /* Limits for one layer with the embedding and the last norm. */
@@ -27,6 +29,12 @@ static int32_t add(hr_intermediates set, hr_intermediates *sets, int32_t count)
     return left;
 }
 
+/* The marks of a layer are the same for every back end. */
+static const hr_backend none = { .name = "none",
+                                 .ops = hr_op_table,
+                                 .op_count = HR_OP_COUNT,
+                                 .matrix_layout = hr_linear_layout };
+
 static void build(const hr_config *config, hr_region *region, hr_program *program)
 {
     int32_t layer[1][HR_LAYER_WEIGHTS];
@@ -35,8 +43,8 @@ static void build(const hr_config *config, hr_region *region, hr_program *progra
     const hr_family_spec *family = hr_family_of(config);
     hr_config one = *config;
     one.model.n_layers = 1;
-    hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, STEPS_MOST, TENSORS_MOST,
-                                        LOOPS_MOST, PARAMS_MOST, program, &err);
+    hr_status status = hr_program_place(region, &none, STEPS_MOST, TENSORS_MOST, LOOPS_MOST,
+                                        PARAMS_MOST, program, &err);
     HR_ASSERT(status == HR_OK);
     hr_builder builder = { .program = program,
                            .dtype = one.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,

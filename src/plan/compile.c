@@ -84,15 +84,16 @@ static hr_status derive_plan(int32_t threads, hr_region *region, hr_compiled *co
     return HR_OK;
 }
 
-hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy, int32_t threads,
-                           hr_region *region, hr_compiled *compiled, hr_error *err)
+hr_status hr_compile_floor(const hr_config *config, const hr_backend *backend,
+                           const hr_strategy *strategy, int32_t threads, hr_region *region,
+                           hr_compiled *compiled, hr_error *err)
 {
     hr_program *program = &compiled->program;
     hr_status status = copy_strategy(config, strategy, region, &compiled->strategy, err);
     if (status != HR_OK) return status;
     const int64_t sequences = compiled->strategy.micro_batch ? compiled->strategy.micro_batch
                                                              : config->train.batch;
-    status = hr_model_assemble(config, sequences, region, program, err);
+    status = hr_model_assemble(config, backend, sequences, region, program, err);
     if (status == HR_OK)
         status = hr_strategy_apply(&compiled->strategy, config->train.seq_len, program, region,
                                    err);
@@ -126,19 +127,21 @@ hr_status hr_compile_pack(hr_region *region, int64_t work, hr_compiled *compiled
     return HR_OK;
 }
 
-hr_status hr_compile(const hr_config *config, const hr_strategy *strategy, int32_t threads,
-                     hr_region *region, hr_compiled *compiled, hr_error *err)
+hr_status hr_compile(const hr_config *config, const hr_backend *backend,
+                     const hr_strategy *strategy, int32_t threads, hr_region *region,
+                     hr_compiled *compiled, hr_error *err)
 {
-    const hr_status status = hr_compile_floor(config, strategy, threads, region, compiled, err);
+    const hr_status status = hr_compile_floor(config, backend, strategy, threads, region, compiled,
+                                              err);
     if (status != HR_OK) return status;
     return hr_compile_pack(region, HR_COMPILE_PACK_WORK, compiled, err);
 }
 
-hr_status hr_compile_generation(const hr_config *config, int64_t rows, int64_t picking_bytes,
-                                int32_t threads, hr_region *region, hr_compiled *compiled,
-                                hr_error *err)
+hr_status hr_compile_generation(const hr_config *config, const hr_backend *backend, int64_t rows,
+                                int64_t picking_bytes, int32_t threads, hr_region *region,
+                                hr_compiled *compiled, hr_error *err)
 {
-    hr_status status = hr_model_assemble_generation(config, rows, picking_bytes, region,
+    hr_status status = hr_model_assemble_generation(config, backend, rows, picking_bytes, region,
                                                     &compiled->program, err);
     if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
     if (status != HR_OK) return status;
@@ -172,13 +175,14 @@ static hr_status tile_evaluation(int64_t chunk, int64_t mlp_tile, int64_t rows, 
     return status;
 }
 
-hr_status hr_compile_evaluation(const hr_config *config, int64_t sequences, int64_t chunk,
-                                int64_t mlp_tile, int64_t emit_bytes, int32_t threads,
-                                hr_region *region, hr_compiled *compiled, hr_error *err)
+hr_status hr_compile_evaluation(const hr_config *config, const hr_backend *backend,
+                                int64_t sequences, int64_t chunk, int64_t mlp_tile,
+                                int64_t emit_bytes, int32_t threads, hr_region *region,
+                                hr_compiled *compiled, hr_error *err)
 {
     hr_program *program = &compiled->program;
-    hr_status status = hr_model_assemble_evaluation(config, sequences, emit_bytes, region, program,
-                                                    err);
+    hr_status status = hr_model_assemble_evaluation(config, backend, sequences, emit_bytes, region,
+                                                    program, err);
     if (status == HR_OK)
         status = tile_evaluation(chunk, mlp_tile, sequences * config->train.seq_len, program,
                                  region, err);

@@ -5,6 +5,7 @@
 #ifndef HR_PLAN_COMPILE_H
 #define HR_PLAN_COMPILE_H
 
+#include "graph/backend.h"
 #include "headroom/config.h"
 #include "plan/pack/pack.h"
 #include "plan/strategy.h"
@@ -40,9 +41,9 @@ int64_t hr_compile_unpacked_bytes(const hr_config *config);
 int64_t hr_compile_kept_bytes(const hr_config *config);
 
 /* First half of compiling, without packing. Sets arena_bytes to the floor, its lower bound. */
-HR_MUST_CHECK hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy,
-                                         int32_t threads, hr_region *region, hr_compiled *compiled,
-                                         hr_error *err);
+HR_MUST_CHECK hr_status hr_compile_floor(const hr_config *config, const hr_backend *backend,
+                                         const hr_strategy *strategy, int32_t threads,
+                                         hr_region *region, hr_compiled *compiled, hr_error *err);
 
 /* Moves the steps of a compiled program around its peak (plan/reorder.h) and derives its plan
  * again, as hr_compile_floor does for a strategy with `reorder`.
@@ -65,13 +66,13 @@ HR_MUST_CHECK hr_status hr_compile_pack(hr_region *region, int64_t work, hr_comp
  *
  * Errors   USAGE  the strategy is not legal. FAILURE  the region is too small. NO_FIT  a size of
  *          2^63 bytes or more. */
-HR_MUST_CHECK hr_status hr_compile(const hr_config *config, const hr_strategy *strategy,
-                                   int32_t threads, hr_region *region, hr_compiled *compiled,
-                                   hr_error *err);
+HR_MUST_CHECK hr_status hr_compile(const hr_config *config, const hr_backend *backend,
+                                   const hr_strategy *strategy, int32_t threads, hr_region *region,
+                                   hr_compiled *compiled, hr_error *err);
 
 /* Compiles the whole program that generates text (sections/generation.h). It has no strategy. */
-HR_MUST_CHECK hr_status hr_compile_generation(const hr_config *config, int64_t rows,
-                                              int64_t picking_bytes, int32_t threads,
+HR_MUST_CHECK hr_status hr_compile_generation(const hr_config *config, const hr_backend *backend,
+                                              int64_t rows, int64_t picking_bytes, int32_t threads,
                                               hr_region *region, hr_compiled *compiled,
                                               hr_error *err);
 
@@ -80,9 +81,10 @@ HR_MUST_CHECK hr_status hr_compile_generation(const hr_config *config, int64_t r
  *   sequences  per iteration
  *   chunk      rows whose logits exist at a time
  *   mlp_tile   rows that an MLP processes at a time; 0: all */
-HR_MUST_CHECK hr_status hr_compile_evaluation(const hr_config *config, int64_t sequences,
-                                              int64_t chunk, int64_t mlp_tile, int64_t emit_bytes,
-                                              int32_t threads, hr_region *region,
-                                              hr_compiled *compiled, hr_error *err);
+HR_MUST_CHECK hr_status hr_compile_evaluation(const hr_config *config, const hr_backend *backend,
+                                              int64_t sequences, int64_t chunk, int64_t mlp_tile,
+                                              int64_t emit_bytes, int32_t threads,
+                                              hr_region *region, hr_compiled *compiled,
+                                              hr_error *err);
 
 #endif

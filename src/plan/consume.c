@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "sections/assemble.h"
 
 typedef struct {
@@ -32,7 +32,7 @@ typedef struct {
 
 static const hr_op *op_of(const consuming *c, int32_t s)
 {
-    return c->program->ops[c->program->steps[s].op];
+    return hr_step_op(c->program, &c->program->steps[s]);
 }
 
 static int32_t root_of(const consuming *c, int32_t tensor)

@@ -72,23 +72,24 @@ hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool
                      int32_t threads)
 {
     const hr_step *s = &program->steps[step];
-    const hr_op *op = program->ops[s->op];
+    const hr_op *op = hr_step_op(program, s);
+    const hr_op_facts *facts = hr_step_facts(program, s);
     const int64_t worked = rows_of(program, s, rows);
     hr_work work = { .amount = { 0 } };
     if (op->flops) work.amount[HR_TERM_FLOPS] = op->flops(s->attr, worked);
-    if (op->items)
-        op->items(s, hr_cost_dtype(program, step) == 1, worked, &work.amount[HR_TERM_ITEMS]);
+    if (facts->items)
+        facts->items(s, hr_cost_dtype(program, step) == 1, worked, &work.amount[HR_TERM_ITEMS]);
     for (int32_t i = 0; op->in[i]; i++)
-        if (s->in[i] != HR_NONE && !(op->in_looked_up >> i & 1))
+        if (s->in[i] != HR_NONE && !(facts->in_looked_up >> i & 1))
             work.amount[HR_TERM_IN + i] = bytes_shown(program, s->in[i], worked);
     for (int32_t k = 0; op->out[k]; k++) {
         if (s->out[k] == HR_NONE) continue;
         const int64_t bytes = bytes_shown(program, s->out[k], worked);
         const bool sums = op->out[k] == 'a' || op->out[k] == 'A';
-        if (!(op->out_looked_up >> k & 1)) work.amount[HR_TERM_OUT + k] = bytes;
+        if (!(facts->out_looked_up >> k & 1)) work.amount[HR_TERM_OUT + k] = bytes;
         if (sums && starts) work.amount[HR_TERM_START] = add(work.amount[HR_TERM_START], bytes);
     }
-    if (op->pieces) share(&work, op->pieces(s->attr, worked), threads);
+    if (facts->pieces) share(&work, facts->pieces(s->attr, worked), threads);
     return work;
 }
 
@@ -140,7 +141,7 @@ bool hr_cost_needs_nanoseconds(const hr_config *config, int64_t flop_as)
 
 static const hr_rate *rate_of(const hr_program *program, const hr_rates *rates, int32_t step)
 {
-    HR_DEBUG_ASSERT(program->op_count <= HR_RATE_OPS_MOST);
+    HR_DEBUG_ASSERT(program->backend->op_count <= HR_RATE_OPS_MOST);
     return &rates->op[program->steps[step].op][hr_cost_dtype(program, step)];
 }
 
@@ -216,7 +217,7 @@ int64_t hr_cost_turns(const hr_program *program, int32_t step)
 static int64_t starts_of(const hr_program *program, int32_t step)
 {
     const hr_step *s = &program->steps[step];
-    const char *letters = program->ops[s->op]->out;
+    const char *letters = hr_step_op(program, s)->out;
     int32_t sum = HR_NONE;
     for (int32_t k = 0; letters[k] && sum == HR_NONE; k++)
         if (letters[k] == 'a' || letters[k] == 'A') sum = s->out[k];

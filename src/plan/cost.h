@@ -10,13 +10,13 @@
 #ifndef HR_PLAN_COST_H
 #define HR_PLAN_COST_H
 
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "headroom/config.h"
 
 /* Terms of a call, beside the constant cost of the call. */
 enum {
     HR_TERM_FLOPS,
-    HR_TERM_ITEMS,                             /* of hr_op.items, kind i: HR_TERM_ITEMS + i */
+    HR_TERM_ITEMS,                             /* of hr_op_facts.items, kind i: HR_TERM_ITEMS + i */
     HR_TERM_IN = HR_TERM_ITEMS + HR_ITEMS_MAX, /* bytes of input i: HR_TERM_IN + i */
     HR_TERM_OUT = HR_TERM_IN + HR_IN_MAX,      /* bytes of output k; a sum is read and written */
     HR_TERM_START = HR_TERM_OUT + HR_OUT_MAX,  /* bytes of sums that are zeroed */
@@ -43,7 +43,8 @@ typedef struct {
 /* Rates of each operation for fp32 [0] and bf16 [1], indexed like the program's table of
  * operations. All are between 0 and the two limits. */
 typedef struct {
-    int32_t threads; /* thread count of the measurement, >= 1 */
+    const hr_backend *backend; /* that they are rates of */
+    int32_t threads;           /* thread count of the measurement, >= 1 */
     /* Microseconds of each part of a fixed short probe during the measurement
      * (calibrate/speed_probe.h). Zeros: not measured. */
     int32_t pace_us[HR_SPEED_PARTS];
@@ -95,10 +96,9 @@ int64_t hr_cost_program(const hr_program *program, const hr_rates *rates);
 
 /* Estimated rates for a machine without calibration, by its instruction set.
  *
- *   ops [op_count]  the table that programs refer to; op_count <= HR_RATE_OPS_MOST
- *   cpu_mask        base/cpu.h
- *   threads         all compute matrix products; only a few add memory bandwidth */
-void hr_rates_guess(const struct hr_op *const *ops, int32_t op_count, uint32_t cpu_mask,
-                    int32_t threads, hr_rates *rates);
+ *   backend   at most HR_RATE_OPS_MOST operations
+ *   cpu_mask  base/cpu.h
+ *   threads   all compute matrix products; only a few add memory bandwidth */
+void hr_rates_guess(const hr_backend *backend, uint32_t cpu_mask, int32_t threads, hr_rates *rates);
 
 #endif

@@ -56,12 +56,13 @@ static const int64_t *items_of(const hr_op *op)
 }
 
 /* Items take `slower` times as long without vector instructions. */
-static hr_rate guess(const hr_op *op, int64_t flop_as, int64_t byte_as, int64_t slower,
-                     int64_t threads)
+static hr_rate guess(const hr_backend *backend, int32_t index, int64_t flop_as, int64_t byte_as,
+                     int64_t slower, int64_t threads)
 {
+    const hr_op *op = backend->ops[index];
     hr_rate rate = { .call_ps = CALL_PS };
     if (op->flops) rate.unit_as[HR_TERM_FLOPS] = flop_as;
-    if (op->items)
+    if (backend->facts[index]->items)
         for (int32_t i = 0; i < HR_ITEMS_MAX; i++)
             rate.unit_as[HR_TERM_ITEMS + i] = slower * items_of(op)[i] * 1000000 / threads;
     for (int32_t i = 0; op->in[i]; i++) rate.unit_as[HR_TERM_IN + i] = byte_as;
@@ -72,20 +73,21 @@ static hr_rate guess(const hr_op *op, int64_t flop_as, int64_t byte_as, int64_t 
     return rate;
 }
 
-void hr_rates_guess(const struct hr_op *const *ops, int32_t op_count, uint32_t cpu_mask,
-                    int32_t threads, hr_rates *rates)
+void hr_rates_guess(const hr_backend *backend, uint32_t cpu_mask, int32_t threads, hr_rates *rates)
 {
     const rung_rates rung = rates_of_rung(cpu_mask);
     const int64_t slower = cpu_mask & HR_CPU_AVX2 ? 1 : VECTOR_PASSES;
     const int64_t byte_as = slower * (int64_t)BYTE_AS / hr_min(hr_max(threads, 1), MEMORY_THREADS);
     memset(rates, 0, sizeof *rates);
+    rates->backend = backend;
     rates->threads = (int32_t)hr_max(threads, 1);
-    for (int32_t i = 0; i < op_count && i < HR_RATE_OPS_MOST; i++) {
-        if (ops[i]->host) continue; /* host steps are not part of the step time */
-        const bool attention = !strncmp(ops[i]->name, "attention", 9);
+    for (int32_t i = 0; i < backend->op_count && i < HR_RATE_OPS_MOST; i++) {
+        /* host steps are not part of the step time */
+        if (backend->ops[i]->host || !backend->facts[i]) continue;
+        const bool attention = !strncmp(backend->ops[i]->name, "attention", 9);
         for (int32_t dtype = 0; dtype < 2; dtype++) {
             const int64_t flop_as = attention ? rung.attention_as[dtype] : rung.product_as[dtype];
-            rates->op[i][dtype] = guess(ops[i], flop_as / rates->threads, byte_as, slower,
+            rates->op[i][dtype] = guess(backend, i, flop_as / rates->threads, byte_as, slower,
                                         rates->threads);
         }
     }

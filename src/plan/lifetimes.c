@@ -3,7 +3,7 @@
 #include "plan/lifetimes.h"
 
 #include "base/checked.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 
 typedef struct {
     int32_t first, last; /* last < first: never accessed */
@@ -78,7 +78,7 @@ static void join(deriving *d)
     const hr_program *program = d->program;
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
-        const hr_op *op = program->ops[step->op];
+        const hr_op *op = hr_step_op(program, step);
         for (int32_t k = 0; op->out[k]; k++)
             for (int32_t j = 0; op->in[j] && step->out[k] != HR_NONE; j++) {
                 if (!(op->reuse[k] & 1 << j) || step->in[j] == HR_NONE) continue;
@@ -144,14 +144,15 @@ static hr_status list_scratch(deriving *d, int32_t s, hr_error *err)
     hr_plan *plan = d->plan;
     const hr_program *program = d->program;
     const hr_step *step = &program->steps[s];
-    const hr_op *op = program->ops[step->op];
+    const hr_op *op = hr_step_op(program, step);
+    const hr_op_facts *facts = hr_step_facts(program, step);
     int64_t rows = 0, bytes = 0;
-    if (!op->scratch_bytes) return HR_OK;
+    if (!facts->scratch_bytes) return HR_OK;
     for (int32_t i = 0; op->in[i]; i++)
         if (step->in[i] != HR_NONE) rows = hr_max(rows, program->tensors[step->in[i]].rows);
     for (int32_t i = 0; op->out[i]; i++)
         if (step->out[i] != HR_NONE) rows = hr_max(rows, program->tensors[step->out[i]].rows);
-    const int64_t needed = op->scratch_bytes(step->attr, rows, plan->threads);
+    const int64_t needed = facts->scratch_bytes(step->attr, rows, plan->threads);
     if (needed == 0) return HR_OK;
     const hr_status status = rounded(needed, op->name, &bytes, err);
     if (status != HR_OK) return status;

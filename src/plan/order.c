@@ -2,7 +2,7 @@
 /* plan/order.c - swaps adjacent steps that do not read each other's results. */
 #include "plan/order.h"
 
-#include "graph/op.h"
+#include "graph/backend.h"
 
 /* A step that only adds row sums to existing values, as a weight gradient does. */
 static bool only_sums(const hr_op *op)
@@ -23,7 +23,7 @@ static bool reads(const hr_step *step, int32_t tensor)
  * the same gradient, and neither reads a result of the other. */
 static bool is_pair(const hr_program *program, const hr_step *dw, const hr_step *dx)
 {
-    const hr_op *sums = program->ops[dw->op], *rows = program->ops[dx->op];
+    const hr_op *sums = hr_step_op(program, dw), *rows = hr_step_op(program, dx);
     if (dw->direction != HR_DIR_BACKWARD || dx->direction != HR_DIR_BACKWARD) return false;
     if (dw->loop != dx->loop || !only_sums(sums) || only_sums(rows)) return false;
     for (int32_t k = 0; k < HR_OUT_MAX; k++)

@@ -15,7 +15,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 
 static const char *const role_names[] = { "weight",     "master", "moment", "gradient",
                                           "activation", "input",  "sum",    "table" };
@@ -245,7 +245,7 @@ static int64_t rows_of(const hr_program *program, const hr_step *step)
 static json_t *step_record(const hr_program *program, const hr_plan *plan, int32_t s)
 {
     const hr_step *step = &program->steps[s];
-    const hr_op *op = program->ops[step->op];
+    const hr_op *op = hr_step_op(program, step);
     json_t *reads = json_array(), *writes = json_array();
     bool failed = !reads || !writes;
     for (int32_t i = 0; op->in[i]; i++)
@@ -388,7 +388,7 @@ static hr_status join_tensors(reader *r, json_t *steps)
     hr_plan *plan = &r->plan;
     for (int32_t s = 0; s < r->program->step_count; s++) {
         const hr_step *step = &r->program->steps[s];
-        const hr_op *op = r->program->ops[step->op];
+        const hr_op *op = hr_step_op(r->program, step);
         json_t *record = json_array_get(steps, (size_t)s);
         json_t *reads = json_object_get(record, "reads");
         json_t *writes = json_object_get(record, "writes");

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "graph/op.h"
+#include "graph/backend.h"
 
 enum { DEPTH_MOST = 16 }; /* longest chain of recomputed values in a layer */
 
@@ -67,7 +67,7 @@ static int32_t missing(const cloning *c, const int32_t *tensors, int32_t count)
 static bool is_remade(const cloning *c, int32_t tensor)
 {
     const hr_step *step = &c->program->steps[c->producer[tensor]];
-    const hr_op *op = c->program->ops[step->op];
+    const hr_op *op = hr_step_op(c->program, step);
     if (!op->remade_by || step->out[0] != tensor || step->out[1] == HR_NONE) return false;
     if (op->residual && step->in[op->residual - 1] != HR_NONE) return false;
     return c->producer[step->out[1]] == HR_NONE;
@@ -108,7 +108,7 @@ static bool append_clone(cloning *c, int32_t tensor)
     hr_step *made = &c->steps[c->count++];
     *made = c->program->steps[c->producer[tensor]];
     made->direction = HR_DIR_RECOMPUTED;
-    const hr_op *op = c->program->ops[made->op];
+    const hr_op *op = hr_step_op(c->program, made);
     if (is_remade(c, tensor)) {
         for (int32_t i = 1; i < HR_IN_MAX; i++) made->in[i] = HR_NONE;
         made->in[0] = made->out[1];

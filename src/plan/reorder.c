@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "plan/lifetimes.h"
 
 enum {
@@ -94,7 +94,7 @@ static bool must_keep_order(const hr_program *program, const hr_step *a, const h
 static bool movable(const hr_program *program, int32_t s, int32_t loop)
 {
     return s >= 0 && s < program->step_count && program->steps[s].loop == loop &&
-           !program->ops[program->steps[s].op]->host;
+           !hr_step_op(program, &program->steps[s])->host;
 }
 
 static void fill_window(reordering *r, int32_t at)
@@ -212,7 +212,7 @@ static hr_status move_one(reordering *r, bool *moved, hr_error *err)
     peak now;
     hr_status status = measure(r, &r->plan, &now, err);
     if (status != HR_OK) return status;
-    if (r->program->ops[r->program->steps[now.at].op]->host) return HR_OK;
+    if (hr_step_op(r->program, &r->program->steps[now.at])->host) return HR_OK;
     fill_window(r, now.at);
     for (int32_t far = 1; far <= REACH; far++)
         for (int32_t side = -1; side <= 1; side += 2) {

@@ -10,7 +10,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 
 /* First and last step that access a tensor's bytes. */
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
 
 static const hr_op *op_of(const tiling *t, const hr_step *step)
 {
-    return t->program->ops[step->op];
+    return hr_step_op(t->program, step);
 }
 
 static bool is_row(char letter)
@@ -167,8 +167,8 @@ static bool may_be_cut(const tiling *t)
 {
     for (int32_t s = t->first; s <= t->last; s++) {
         const hr_step *step = &t->program->steps[s];
-        const hr_op *op = op_of(t, step);
-        if (op->row_quantum && t->rows % op->row_quantum(step->attr)) return false;
+        const hr_op_facts *facts = hr_step_facts(t->program, step);
+        if (facts->row_quantum && t->rows % facts->row_quantum(step->attr)) return false;
     }
     return true;
 }

@@ -9,7 +9,7 @@
 
 #include "base/checked.h"
 #include "base/sort.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "plan/lifetimes.h"
 #include "report/labels.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "headroom/config.h"
 
 /* Substrings of parameter names and their meaning; the first match counts. */
@@ -139,7 +139,7 @@ static void put_place(hr_writer *writer, const hr_program *program, int32_t step
 void hr_label_step(const hr_program *program, int32_t step, char text[HR_PLAN_NAME_BYTES])
 {
     const hr_step *s = &program->steps[step];
-    const char *op = program->ops[s->op]->name;
+    const char *op = hr_step_op(program, s)->name;
     const hr_param *param = param_of(program, s);
     hr_writer writer = { text, HR_PLAN_NAME_BYTES };
     const char *label = NULL;
@@ -152,7 +152,7 @@ void hr_label_step(const hr_program *program, int32_t step, char text[HR_PLAN_NA
     put_place(&writer, program, step);
     hr_put(&writer, ", ");
     if (label && of_parameter && param) hr_put(&writer, "%s %s", label, param->external_name);
-    else if (label && param && program->ops[s->op]->flops)
+    else if (label && param && hr_step_op(program, s)->flops)
         hr_put(&writer, "%s, %s", role_of(param), label);
     else if (label) hr_put(&writer, "%s", label);
     else if (param) hr_put(&writer, "%s", role_of(param));

@@ -3,7 +3,7 @@
 #include "report/listing.h"
 
 #include "base/writer.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 
 enum { DEPTH_MOST = 16 };
 
@@ -38,7 +38,7 @@ static void put_step(hr_writer *writer, const hr_program *program, int32_t s, in
                                               [HR_DIR_BACKWARD] = " backward",
                                               [HR_DIR_RECOMPUTED] = " recompute" };
     const hr_step *step = &program->steps[s];
-    const hr_op *op = program->ops[step->op];
+    const hr_op *op = hr_step_op(program, step);
     hr_put(writer, "%*s%5d  %-13s", 2 * depth, "", s, op->name);
     for (int32_t k = 0; op->out[k]; k++)
         if (step->out[k] != HR_NONE)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run/train.c - the phases of a run: admission, preparation, memory, seal, training. */
 #include "headroom/train.h"
+#include "dev/cpu.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "data/prepare.h"
 #include "data/rows.h"
 #include "hf/hf_config.h"
+#include "ops/list.h"
 #include "run/folder.h"
 #include "run/trainer.h"
 
@@ -24,7 +26,7 @@ typedef struct {
     hr_admission admission;
     hr_region run_region;
     hr_pool pool;
-    hr_kernels kernels;
+    hr_cpu_device cpu;
     hr_text text;
     hr_batch_mixture mixture;
     hr_trainer trainer;
@@ -210,10 +212,10 @@ static hr_status take_memory(run *r, hr_error *err)
                          "interrupted before the first step; nothing was saved");
     if (status == HR_OK) status = hr_memory_seal(r->memory, plan, err);
     if (status != HR_OK) return status;
-    hr_kernels_fill(&r->kernels, r->admission.cpu_mask);
+    hr_cpu_device_open(&r->cpu, &r->pool, r->admission.cpu_mask);
     hr_executor *executor = &r->trainer.executor;
     executor->pool = &r->pool;
-    executor->kernels = &r->kernels;
+    executor->device = &r->cpu.device;
     executor->dtype = r->config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     executor->seed = (uint64_t)r->config->train.seed;
     executor->host = hr_trainer_host;

@@ -54,8 +54,8 @@ static hr_status begin(hr_proxy_model *proxy, const hr_config *config, int64_t s
     if (model->sequences != sequences) {
         model->region.used = 0;
         model->sequences = 0;
-        status = hr_model_assemble_proxy(config, &proxy->trained, sequences, &model->region,
-                                         &model->program, err);
+        status = hr_model_assemble_proxy(config, proxy->rates->backend, &proxy->trained, sequences,
+                                         &model->region, &model->program, err);
         if (status != HR_OK) return status;
         model->sequences = sequences;
     }
@@ -172,14 +172,14 @@ static hr_status look(hr_proxy_model *proxy, const hr_strategy *knobs,
 }
 
 /* Finds out which parameters of the model train. Without frozen parameters it is all of them. */
-static hr_status survey(const hr_config *config, hr_region *region, hr_trained *trained,
-                        hr_error *err)
+static hr_status survey(const hr_config *config, const hr_backend *backend, hr_region *region,
+                        hr_trained *trained, hr_error *err)
 {
     const int64_t kept = region->used;
     hr_program program;
     *trained = (hr_trained){ .layers = UINT64_MAX, .uniform = true };
     if (!config->train.freeze[0]) return HR_OK;
-    const hr_status status = hr_model_assemble(config, 1, region, &program, err);
+    const hr_status status = hr_model_assemble(config, backend, 1, region, &program, err);
     if (status == HR_OK) *trained = hr_trained_of(&program, (int32_t)config->model.n_layers);
     trained->frozen_in_proxy = (int32_t)hr_min(trained->frozen, HR_PROXY_FROZEN_MOST);
     region->used = kept;
@@ -192,7 +192,7 @@ hr_status hr_proxy_open(hr_proxy_model *proxy, const hr_config *config, const hr
     const hr_config small = small_of(config);
     const int64_t bytes = model_bytes(&small);
     hr_trained trained;
-    const hr_status status = survey(config, region, &trained, err);
+    const hr_status status = survey(config, rates->backend, region, &trained, err);
     if (status != HR_OK) return status;
     const int32_t layers = (int32_t)config->model.n_layers - trained.frozen;
     const bool exact = layers <= HR_PROXY_LAYERS_MOST;

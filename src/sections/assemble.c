@@ -166,13 +166,13 @@ static void build_save(hr_assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
-hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *trained,
-                                  int64_t evaluation_sequences, hr_region *region,
-                                  hr_program *program, hr_error *err)
+hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *backend,
+                                  const hr_trained *trained, int64_t evaluation_sequences,
+                                  hr_region *region, hr_program *program, hr_error *err)
 {
     const hr_rules rules = { config, trained };
     hr_assembly a;
-    hr_status status = hr_assembly_begin(&a, config, false, region, program, err);
+    hr_status status = hr_assembly_begin(&a, config, backend, false, region, program, err);
     if (status != HR_OK) return status;
     a.builder.rule = hr_rules_of;
     a.builder.rule_of = &rules;
@@ -188,13 +188,15 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *tra
     build_evaluation(&a, evaluation_sequences);
     if (config->train.sample_tokens) build_sample(&a);
     build_save(&a);
-    return hr_assembly_end(&a);
+    return hr_assembly_end(&a, err);
 }
 
-hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequences,
-                            hr_region *region, hr_program *program, hr_error *err)
+hr_status hr_model_assemble(const hr_config *config, const hr_backend *backend,
+                            int64_t evaluation_sequences, hr_region *region, hr_program *program,
+                            hr_error *err)
 {
-    return hr_model_assemble_proxy(config, NULL, evaluation_sequences, region, program, err);
+    return hr_model_assemble_proxy(config, backend, NULL, evaluation_sequences, region, program,
+                                   err);
 }
 
 static int64_t elements_of(const hr_param *param)

@@ -8,7 +8,7 @@
 #ifndef HR_SECTIONS_ASSEMBLE_H
 #define HR_SECTIONS_ASSEMBLE_H
 
-#include "graph/program.h"
+#include "graph/backend.h"
 #include "headroom/config.h"
 #include "model/rules.h"
 
@@ -23,13 +23,16 @@ hr_model_limits hr_model_limits_of(const hr_config *config);
 /* Builds the program into `region`. Evaluation reads `evaluation_sequences` at a time.
  *
  * Errors   FAILURE  the region is too small
- *          USAGE    train.freeze or train.param_groups match nothing, or nothing is trained. */
-HR_MUST_CHECK hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequences,
-                                          hr_region *region, hr_program *program, hr_error *err);
+ *          USAGE    train.freeze or train.param_groups match nothing, or nothing is trained, or
+ *                   the back end does not have an operation of the model. */
+HR_MUST_CHECK hr_status hr_model_assemble(const hr_config *config, const hr_backend *backend,
+                                          int64_t evaluation_sequences, hr_region *region,
+                                          hr_program *program, hr_error *err);
 
 /* The same for a proxy model with fewer layers: `trained` replaces the patterns of train.freeze for
  * its layers. Null: apply the patterns. */
-HR_MUST_CHECK hr_status hr_model_assemble_proxy(const hr_config *config, const hr_trained *trained,
+HR_MUST_CHECK hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *backend,
+                                                const hr_trained *trained,
                                                 int64_t evaluation_sequences, hr_region *region,
                                                 hr_program *program, hr_error *err);
 

@@ -23,13 +23,12 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
                               .params = 24 * layers + 24 };
 }
 
-hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, bool inference,
-                            hr_region *region, hr_program *program, hr_error *err)
+hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_backend *backend,
+                            bool inference, hr_region *region, hr_program *program, hr_error *err)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
-    const hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
-                                              limits.tensors, limits.loops, limits.params, program,
-                                              err);
+    const hr_status status = hr_program_place(region, backend, limits.steps, limits.tensors,
+                                              limits.loops, limits.params, program, err);
     if (status != HR_OK) return status;
     *a = (hr_assembly){
         .builder = { .program = program,
@@ -50,10 +49,11 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, bool infere
                    (long long)config->model.n_layers);
 }
 
-hr_status hr_assembly_end(hr_assembly *a)
+hr_status hr_assembly_end(hr_assembly *a, hr_error *err)
 {
     a->region->used = a->kept_bytes;
-    return hr_build_status(&a->builder);
+    const hr_status status = hr_build_status(&a->builder);
+    return status == HR_OK ? hr_backend_check(a->builder.program, err) : status;
 }
 
 void hr_assembly_section(hr_assembly *a, hr_loop_id id, int64_t rows, bool training)

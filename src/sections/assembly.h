@@ -4,6 +4,7 @@
 #ifndef HR_SECTIONS_ASSEMBLY_H
 #define HR_SECTIONS_ASSEMBLY_H
 
+#include "graph/backend.h"
 #include "model/family.h"
 
 typedef struct {
@@ -19,11 +20,14 @@ typedef struct {
 
 /* Places an empty program in `region` and begins to build it. For inference, weights have no
  * masters and lookup tables have the length of the sequence. */
-HR_MUST_CHECK hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, bool inference,
+HR_MUST_CHECK hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config,
+                                          const hr_backend *backend, bool inference,
                                           hr_region *region, hr_program *program, hr_error *err);
 
-/* Ends the assembly; the program stays in the region. */
-HR_MUST_CHECK hr_status hr_assembly_end(hr_assembly *a);
+/* Ends the assembly; the program stays in the region.
+ * Errors   the first error of building; USAGE  the back end does not have an operation
+ *          (graph/backend.h). */
+HR_MUST_CHECK hr_status hr_assembly_end(hr_assembly *a, hr_error *err);
 
 /* Opens a section whose activations have `rows` rows. */
 void hr_assembly_section(hr_assembly *a, hr_loop_id id, int64_t rows, bool training);

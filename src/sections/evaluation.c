@@ -23,15 +23,15 @@ static void build_sequences(hr_assembly *a, int64_t sequences, int64_t emit_byte
     hr_build_loop_close(builder);
 }
 
-hr_status hr_model_assemble_evaluation(const hr_config *config, int64_t sequences,
-                                       int64_t emit_bytes, hr_region *region, hr_program *program,
-                                       hr_error *err)
+hr_status hr_model_assemble_evaluation(const hr_config *config, const hr_backend *backend,
+                                       int64_t sequences, int64_t emit_bytes, hr_region *region,
+                                       hr_program *program, hr_error *err)
 {
     hr_assembly a;
-    const hr_status status = hr_assembly_begin(&a, config, true, region, program, err);
+    const hr_status status = hr_assembly_begin(&a, config, backend, true, region, program, err);
     if (status != HR_OK) return status;
     a.family->params(&a.builder, config, &a.model);
     hr_assembly_load(&a);
     build_sequences(&a, sequences, emit_bytes);
-    return hr_assembly_end(&a);
+    return hr_assembly_end(&a, err);
 }

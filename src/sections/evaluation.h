@@ -7,7 +7,7 @@
 #ifndef HR_SECTIONS_EVALUATION_H
 #define HR_SECTIONS_EVALUATION_H
 
-#include "graph/program.h"
+#include "graph/backend.h"
 #include "headroom/config.h"
 
 /* Builds the program into `region`. train.seq_len is the length of a sequence, train.dtype the
@@ -16,8 +16,9 @@
  *   sequences   per iteration, >= 1
  *   emit_bytes  scratch of the host step that receives the logits
  *
- * Errors   FAILURE  the region is too small. */
-HR_MUST_CHECK hr_status hr_model_assemble_evaluation(const hr_config *config, int64_t sequences,
+ * Errors   FAILURE  the region is too small. USAGE  the back end lacks an operation. */
+HR_MUST_CHECK hr_status hr_model_assemble_evaluation(const hr_config *config,
+                                                     const hr_backend *backend, int64_t sequences,
                                                      int64_t emit_bytes, hr_region *region,
                                                      hr_program *program, hr_error *err);
 

@@ -64,13 +64,13 @@ static void build_rows(hr_assembly *a, hr_loop_id section, hr_loop_id turn, int6
     hr_build_loop_close(builder);
 }
 
-hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows,
-                                       int64_t sampling_bytes, hr_region *region,
+hr_status hr_model_assemble_generation(const hr_config *config, const hr_backend *backend,
+                                       int64_t rows, int64_t sampling_bytes, hr_region *region,
                                        hr_program *program, hr_error *err)
 {
     const int64_t layers = config->model.n_layers;
     hr_assembly a;
-    const hr_status status = hr_assembly_begin(&a, config, true, region, program, err);
+    const hr_status status = hr_assembly_begin(&a, config, backend, true, region, program, err);
     if (status != HR_OK) return status;
     int32_t(*caches)[2] = hr_region_take(region, layers, sizeof *caches);
     if (!caches)
@@ -83,5 +83,5 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows,
     a.builder.caches = (const int32_t(*)[2])caches;
     build_rows(&a, HR_LOOP_PROMPT, HR_LOOP_PROMPT_CHUNK, rows, sampling_bytes);
     build_rows(&a, HR_LOOP_ANSWER, HR_LOOP_ANSWER_TOKEN, 1, sampling_bytes);
-    return hr_assembly_end(&a);
+    return hr_assembly_end(&a, err);
 }

@@ -7,7 +7,7 @@
 #ifndef HR_SECTIONS_GENERATION_H
 #define HR_SECTIONS_GENERATION_H
 
-#include "graph/program.h"
+#include "graph/backend.h"
 #include "headroom/config.h"
 
 /* Builds the program into `region`. train.seq_len limits the tokens of prompt and answer;
@@ -16,8 +16,9 @@
  *   rows            of a chunk of the prompt, 1 to train.seq_len
  *   sampling_bytes  scratch of the host step that samples a token
  *
- * Errors   FAILURE  the region is too small. */
-HR_MUST_CHECK hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows,
+ * Errors   FAILURE  the region is too small. USAGE  the back end lacks an operation. */
+HR_MUST_CHECK hr_status hr_model_assemble_generation(const hr_config *config,
+                                                     const hr_backend *backend, int64_t rows,
                                                      int64_t sampling_bytes, hr_region *region,
                                                      hr_program *program, hr_error *err);
 

@@ -16,7 +16,7 @@
 #include "base/cpu.h"
 #include "calibrate/rates_file.h"
 #include "headroom/calibrate.h"
-#include "ops/list.h"
+#include "ops/cpu.h"
 #include "require.h"
 
 static char folder[64];
@@ -149,7 +149,7 @@ static void an_invalid_calibration_file_is_refused(void **state)
     (void)state;
     hr_rates_machine machine;
     char name[HR_RATES_NAME_BYTES], path[256];
-    hr_rates_machine_of(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 1, &machine);
+    hr_rates_machine_of(&hr_cpu_backend, hr_cpu_detect(), 1, &machine);
     hr_rates_name(&machine, name);
     snprintf(path, sizeof path, "cache/headroom/%s", name);
     assert_int_equal(system("mkdir -p cache/headroom"), 0);

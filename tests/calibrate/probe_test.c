@@ -13,6 +13,7 @@
 #include "base/cpu.h"
 #include "calibrate/probe.h"
 #include "calibrate/recipes.h"
+#include "ops/cpu.h"
 #include "plan/cost.h"
 #include "sections/assemble.h"
 
@@ -79,7 +80,7 @@ static void note_operations(const hr_recipe *recipe, bool seen[][2])
     void *memory = aligned_alloc(64, (size_t)bytes);
     hr_region region = hr_region_over(memory, bytes);
     const hr_strategy strategy = hr_probe_strategy(&config, recompute_set);
-    must(hr_compile_floor(&config, &strategy, 2, &region, &compiled, &err));
+    must(hr_compile_floor(&config, &hr_cpu_backend, &strategy, 2, &region, &compiled, &err));
     if (compiled.plan.floor_bytes > (int64_t)MEGABYTES_MOST << 20)
         fail_msg("%lld bytes", (long long)compiled.plan.floor_bytes);
     const hr_program *program = &compiled.program;

@@ -14,6 +14,7 @@
 
 #include "base/cpu.h"
 #include "calibrate/rates_file.h"
+#include "ops/cpu.h"
 #include "ops/list.h"
 
 static char folder[64], path[256];
@@ -31,7 +32,7 @@ static int make_folder(void **state)
     snprintf(folder, sizeof folder, "%.40s/rates_XXXXXX", parent ? parent : P_tmpdir);
     if (!mkdtemp(folder)) return -1;
     mask = hr_cpu_detect();
-    hr_rates_machine_of(hr_op_table, HR_OP_COUNT, mask, THREADS, &machine);
+    hr_rates_machine_of(&hr_cpu_backend, mask, THREADS, &machine);
     hr_rates_name(&machine, name);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return 0;
@@ -47,19 +48,19 @@ static int drop_folder(void **state)
 static hr_rates guessed(void)
 {
     hr_rates rates;
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, mask, THREADS, &rates);
+    hr_rates_guess(&hr_cpu_backend, mask, THREADS, &rates);
     return rates;
 }
 
 static void save(const hr_rates *rates, const hr_rates_machine *of)
 {
-    if (hr_rates_save(folder, hr_op_table, HR_OP_COUNT, of, "2025-03-14", rates, &err) != HR_OK)
+    if (hr_rates_save(folder, &hr_cpu_backend, of, "2025-03-14", rates, &err) != HR_OK)
         fail_msg("%s", err.message);
 }
 
 static hr_status load(const char *directory, hr_rates *rates, char *source)
 {
-    return hr_rates_load(directory, hr_op_table, HR_OP_COUNT, mask, THREADS, rates, source, &err);
+    return hr_rates_load(directory, &hr_cpu_backend, mask, THREADS, rates, source, &err);
 }
 
 static void a_calibration_is_read_back_as_it_was_written(void **state)

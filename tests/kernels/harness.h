@@ -192,7 +192,7 @@ static inline void kernel_both(kernel_case *c, int32_t slot, hr_dtype dtype, int
 /* A [K, N] matrix in the layout of product weights for this dtype; its padding is 0. */
 static inline void kernel_weight(kernel_case *c, int32_t slot, int64_t K, int64_t N)
 {
-    const hr_layout layout = hr_layout_for(c->call.dtype);
+    const hr_layout layout = hr_linear_layout(c->call.dtype);
     const int64_t count = hr_layout_elements(layout, K, N);
     kernel_operand *o = kernel_add(c, false, slot, c->call.dtype, count, KERNEL_CONSTANT, 0, 0);
     for (int64_t k = 0; k < K; k++)

@@ -8,6 +8,8 @@
 #define HR_TESTS_KERNELS_TABLE_H
 
 #include "kernels/harness.h"
+#include "ops/cpu.h"
+#include "ops/linear/linear.h"
 
 /* `rows` tokens; `a` and `b` are usually widths, as each operation documents. */
 typedef struct {
@@ -55,7 +57,7 @@ static inline void make_linear(kernel_case *c, kernel_sizes s, int32_t option)
     c->attr.linear = (hr_linear_attr){ s.a, s.b, 64, acts[option] };
     c->run = hr_linear_run;
     c->kernel_offset = KERNEL_LINEAR(c, mm);
-    c->scratch_bytes = hr_linear_scratch_bytes;
+    c->scratch_bytes = hr_linear_cpu.scratch_bytes;
     kernel_in(c, 0, dtype, s.rows * s.a, KERNEL_UNIFORM, 1);
     kernel_weight(c, 1, s.a, s.b);
     if (option != LINEAR_PLAIN) kernel_in(c, 2, HR_F32, s.b, KERNEL_UNIFORM, 1);
@@ -71,7 +73,7 @@ static inline void make_linear_dx(kernel_case *c, kernel_sizes s, int32_t option
     c->attr.linear = (hr_linear_attr){ s.a, s.b, 64, acts[option] };
     c->run = hr_linear_dx_run;
     c->kernel_offset = KERNEL_LINEAR(c, mm);
-    c->scratch_bytes = hr_linear_dx_scratch_bytes;
+    c->scratch_bytes = hr_linear_dx_cpu.scratch_bytes;
     kernel_in(c, 0, dtype, s.rows * s.b, KERNEL_UNIFORM, 1);
     kernel_weight(c, 1, s.a, s.b);
     if (option != LINEAR_PLAIN) kernel_in(c, 2, dtype, s.rows * s.a, KERNEL_UNIFORM, 1);
@@ -83,11 +85,11 @@ static inline void make_linear_dx(kernel_case *c, kernel_sizes s, int32_t option
 static inline void make_linear_dw(kernel_case *c, kernel_sizes s, int32_t option)
 {
     const hr_dtype dtype = c->call.dtype;
-    const int64_t count = hr_layout_elements(hr_layout_for(dtype), s.a, s.b);
+    const int64_t count = hr_layout_elements(hr_linear_layout(dtype), s.a, s.b);
     c->attr.linear = (hr_linear_attr){ s.a, s.b, 64, HR_ACT_NONE };
     c->run = hr_linear_dw_run;
     c->kernel_offset = KERNEL_LINEAR(c, dw);
-    c->scratch_bytes = hr_linear_dw_scratch_bytes;
+    c->scratch_bytes = hr_linear_dw_cpu.scratch_bytes;
     c->call.clear = 3;
     kernel_in(c, 0, dtype, s.rows * s.a, KERNEL_UNIFORM, 1);
     kernel_in(c, 1, dtype, s.rows * s.b, KERNEL_UNIFORM, 1);
@@ -102,7 +104,7 @@ static inline void make_linear_db(kernel_case *c, kernel_sizes s, int32_t option
     c->attr.linear = (hr_linear_attr){ 0, s.b, 64, HR_ACT_NONE };
     c->run = hr_linear_dw_run;
     c->kernel_offset = KERNEL_LINEAR(c, db);
-    c->scratch_bytes = hr_linear_dw_scratch_bytes;
+    c->scratch_bytes = hr_linear_dw_cpu.scratch_bytes;
     c->call.clear = 3;
     kernel_in(c, 1, c->call.dtype, s.rows * s.b, KERNEL_UNIFORM, 1);
     kernel_out(c, 1, HR_F32, s.b, kernel_product(HR_F32, s.rows + 1));
@@ -156,7 +158,7 @@ static inline void make_attention(kernel_case *c, kernel_sizes s, int32_t option
     const int64_t keys = s.rows * c->attr.attention.k_width;
     c->run = hr_attention_run;
     c->kernel_offset = KERNEL_TYPED(c, attention.fwd);
-    c->scratch_bytes = hr_attention_scratch_bytes;
+    c->scratch_bytes = hr_attention_cpu.scratch_bytes;
     kernel_in(c, 0, dtype, queries, KERNEL_UNIFORM, 1);
     kernel_in(c, 1, dtype, keys, KERNEL_UNIFORM, 1);
     kernel_in(c, 2, dtype, keys, KERNEL_UNIFORM, 1);
@@ -173,7 +175,7 @@ static inline void make_attention_bwd(kernel_case *c, kernel_sizes s, int32_t op
     const int64_t keys = s.rows * c->attr.attention.k_width;
     c->run = hr_attention_bwd_run;
     c->kernel_offset = KERNEL_TYPED(c, attention.bwd);
-    c->scratch_bytes = hr_attention_bwd_scratch_bytes;
+    c->scratch_bytes = hr_attention_bwd_cpu.scratch_bytes;
     kernel_in(c, 0, dtype, queries, KERNEL_UNIFORM, 1);
     kernel_in(c, 1, dtype, keys, KERNEL_UNIFORM, 1);
     kernel_in(c, 2, dtype, keys, KERNEL_UNIFORM, 1);
@@ -204,7 +206,7 @@ static inline void make_attention_cached(kernel_case *c, kernel_sizes s, int32_t
                                                    1 };
     c->run = hr_attention_cached_run;
     c->kernel_offset = KERNEL_TYPED(c, attention.cached);
-    c->scratch_bytes = hr_attention_cached_scratch_bytes;
+    c->scratch_bytes = hr_attention_cached_cpu.scratch_bytes;
     kernel_in(c, 0, dtype, s.rows * a.q_width, KERNEL_UNIFORM, 1);
     kernel_in(c, 1, dtype, a.G * capacity * a.head_width, KERNEL_UNIFORM, 1);
     kernel_in(c, 2, dtype, a.G * capacity * a.head_width, KERNEL_UNIFORM, 1);
@@ -255,7 +257,7 @@ static inline void make_norm_bwd(kernel_case *c, kernel_sizes s, int32_t option)
     c->run = hr_norm_bwd_run;
     c->phases = 2;
     c->kernel_offset = KERNEL_AT(norm.bwd);
-    c->scratch_bytes = hr_norm_bwd_scratch_bytes;
+    c->scratch_bytes = hr_norm_bwd_cpu.scratch_bytes;
     c->call.clear = 6;
     kernel_in(c, 0, dtype, count, KERNEL_UNIFORM, 1);
     kernel_in(c, 1, dtype, count, KERNEL_UNIFORM, 3);
@@ -387,7 +389,7 @@ static inline void make_loss(kernel_case *c, kernel_sizes s, int32_t option)
     c->run = hr_loss_run;
     c->phases = 2;
     c->kernel_offset = KERNEL_AT(loss.row);
-    c->scratch_bytes = hr_loss_scratch_bytes;
+    c->scratch_bytes = hr_loss_cpu.scratch_bytes;
     c->call.clear = 1;
     kernel_in(c, 0, dtype, s.rows * s.a, KERNEL_UNIFORM, 10);
     kernel_add(c, false, 1, HR_I32, s.rows, KERNEL_INDEX, (double)s.a, 3);
@@ -423,7 +425,7 @@ static inline void make_recurrence_bwd(kernel_case *c, kernel_sizes s, int32_t o
     c->run = hr_recurrence_bwd_run;
     c->phases = 2;
     c->kernel_offset = KERNEL_AT(recurrence.bwd);
-    c->scratch_bytes = hr_recurrence_bwd_scratch_bytes;
+    c->scratch_bytes = hr_recurrence_bwd_cpu.scratch_bytes;
     c->call.clear = 2;
     kernel_in(c, 0, dtype, count, KERNEL_UNIFORM, 1);
     kernel_add(c, false, 1, dtype, count, KERNEL_COLUMNS, 1, s.a);
@@ -441,7 +443,7 @@ static inline void make_sumsq(kernel_case *c, kernel_sizes s, int32_t option)
     c->run = hr_sumsq_run;
     c->phases = 2;
     c->kernel_offset = KERNEL_AT(update.sumsq);
-    c->scratch_bytes = hr_sumsq_scratch_bytes;
+    c->scratch_bytes = hr_sumsq_cpu.scratch_bytes;
     kernel_in(c, 0, HR_F32, s.rows * s.a, KERNEL_UNIFORM, 1);
     kernel_out(c, 0, HR_F64, 1, kernel_same_bits);
 }
@@ -488,7 +490,7 @@ static inline void kernel_unpack_run(const hr_call *call)
 
 static inline void make_unpack(kernel_case *c, kernel_sizes s, int32_t option)
 {
-    const hr_layout layout = hr_layout_for(c->call.dtype);
+    const hr_layout layout = hr_linear_layout(c->call.dtype);
     const int64_t K = hr_round_up(s.a, HR_PANEL_WIDTH), N = s.b;
     const int64_t count = hr_layout_elements(layout, K, N);
     c->attr.unpack = (hr_unpack){ .kind = option, .layout = layout, .K = K, .N = N };

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "ops/cpu.h"
 #include "sections/generation.h"
 
 enum { BYTES = 1 << 20 };
@@ -30,8 +31,8 @@ static void a_region_that_is_too_small_is_refused_at_every_size(void **state)
     assert_non_null(memory);
     for (int64_t bytes = 0; bytes <= BYTES; bytes += 64) {
         hr_region region = hr_region_over(memory, bytes);
-        const hr_status status = hr_model_assemble_generation(&config, 16, 64, &region, &program,
-                                                              &err);
+        const hr_status status = hr_model_assemble_generation(&config, &hr_cpu_backend, 16, 64,
+                                                              &region, &program, &err);
         if (status == HR_OK) {
             made++;
             break;

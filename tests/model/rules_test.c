@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "ops/cpu.h"
 #include "plan/compile.h"
 #include "sections/assemble.h"
 
@@ -35,7 +36,8 @@ static hr_param_rule rule_of(const hr_config *config, const char *name)
     void *memory = aligned_alloc(64, (size_t)bytes);
     hr_region region = hr_region_over(memory, bytes);
     if (hr_config_check(config, &err) != HR_OK) fail_msg("%s", err.message);
-    if (hr_model_assemble(config, 1, &region, &program, &err) != HR_OK) fail_msg("%s", err.message);
+    if (hr_model_assemble(config, &hr_cpu_backend, 1, &region, &program, &err) != HR_OK)
+        fail_msg("%s", err.message);
     for (int32_t p = 0; p < program.param_count; p++)
         if (!strcmp(program.params[p].external_name, name)) rule = program.params[p].rule;
     free(memory);
@@ -87,7 +89,8 @@ static void assert_refused(const char *freeze, const char *groups, const char *s
     void *memory = aligned_alloc(64, (size_t)bytes);
     hr_region region = hr_region_over(memory, bytes);
     hr_status status = hr_config_check(&config, &err);
-    if (status == HR_OK) status = hr_model_assemble(&config, 1, &region, &program, &err);
+    if (status == HR_OK)
+        status = hr_model_assemble(&config, &hr_cpu_backend, 1, &region, &program, &err);
     free(memory);
     assert_int_equal(status, HR_USAGE);
     assert_string_equal(err.message, sentence);

@@ -3,6 +3,8 @@
  * a product with every instruction set. */
 #include "ops/activation/activation.h"
 #include "ops/activation/activation_scalar.h"
+#include "ops/cpu.h"
+#include "ops/linear/linear.h"
 #include "ops/passes.h"
 
 enum { SEED = 707, ROWS = 5 };
@@ -49,8 +51,8 @@ static void a_product_writes_the_same_bits(uint32_t mask)
             const hr_dtype dtype = activations[k / 4 % 2];
             const double scale = scales[k / 8];
             const int64_t count = TALL * attr.N, bytes = count * hr_dtype_bytes(dtype);
-            const int64_t words = hr_layout_elements(hr_layout_for(dtype), K, attr.N);
-            const int64_t scratch = hr_linear_scratch_bytes(&attr, TALL, 1);
+            const int64_t words = hr_layout_elements(hr_linear_layout(dtype), K, attr.N);
+            const int64_t scratch = hr_linear_cpu.scratch_bytes(&attr, TALL, 1);
             void *pre = take_poisoned(bytes), *y = take_poisoned(bytes);
             void *again = take_poisoned(bytes), *alone = take_poisoned(bytes);
             void *x = take_random(TALL * K, dtype, scale, &state);

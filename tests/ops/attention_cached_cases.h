@@ -5,6 +5,7 @@
 #define HR_TESTS_OPS_ATTENTION_CACHED_CASES_H
 
 #include "attention_cases.h"
+#include "ops/cpu.h"
 #include "ops/kv_cache/kv_cache.h"
 
 typedef struct {
@@ -66,7 +67,7 @@ static inline void cached_piece(const attention_case *c, attention_tensors *t, c
                                 int64_t inside)
 {
     const int32_t position = (int32_t)(first - inside);
-    const int64_t bytes = hr_attention_cached_scratch_bytes(&room->attend, rows, threads);
+    const int64_t bytes = hr_attention_cached_cpu.scratch_bytes(&room->attend, rows, threads);
     hr_kernels kernels;
     hr_guard guard;
     hr_attention_kernels_fill(&kernels.attention, mask);

@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "guard.h"
 #include "ops/attention/attention.h"
+#include "ops/cpu.h"
 #include "ops/kernels.h"
 
 /* Random numbers of the tests: a hashed counter. */
@@ -147,8 +148,8 @@ static inline void case_call(const attention_case *c, attention_tensors *t, bool
     static const int bwd[] = { CASE_Q, CASE_K, CASE_V, CASE_O, CASE_GRAD_O, CASE_LSE };
     static const int fwd_out[] = { CASE_O, CASE_LSE }, bwd_out[] = { CASE_DQ, CASE_DK, CASE_DV };
     const int *in = backward ? bwd : fwd, *out = backward ? bwd_out : fwd_out;
-    const int64_t bytes = backward ? hr_attention_bwd_scratch_bytes(&c->attr, rows, threads)
-                                   : hr_attention_scratch_bytes(&c->attr, rows, threads);
+    const int64_t bytes = backward ? hr_attention_bwd_cpu.scratch_bytes(&c->attr, rows, threads)
+                                   : hr_attention_cpu.scratch_bytes(&c->attr, rows, threads);
     hr_kernels kernels;
     hr_guard guard;
     hr_call call = { .attr = &c->attr,

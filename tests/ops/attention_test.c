@@ -2,6 +2,7 @@
 /* Attention: every instruction set against the reference, the reference against finite differences
  * of the definition, and the bit-identity that the contract promises. */
 #include "attention_cases.h"
+#include "ops/attention/attention_build.h"
 #include "require.h"
 
 #ifndef HR_COUNT

@@ -2,6 +2,7 @@
 /* The embedding: every instruction set gives the bits of the reference; clearing covers whole
  * tables; threads and splits change no bit; the gradient is the adjoint of the forward pass. */
 #include "ops/embed/embed.h"
+#include "ops/linear/linear.h"
 #include "ops/passes.h"
 
 enum { SEED = 202, V = 7 };
@@ -96,7 +97,7 @@ static void compare_panels(const hr_kernels *kernels, int64_t D, hr_dtype dtype,
 {
     enum { ROWS = 29, WORDS = 37, T = 5 };
     uint64_t state = start(SEED + (uint64_t)D);
-    const hr_layout layout = hr_layout_for(dtype);
+    const hr_layout layout = hr_linear_layout(dtype);
     const int64_t stored = hr_layout_elements(layout, D, WORDS);
     const hr_embed_attr in_rows = { WORDS, D, T, T, 0, HR_ROWS };
     const hr_embed_attr in_panels = { WORDS, D, T, T, 0, layout, dtype };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "graph/builder.h"
+#include "ops/cpu.h"
 #include "ops/glu/glu.h"
 #include "ops/glu/glu_build.h"
 #include "ops/linear/linear_build.h"
@@ -288,8 +289,7 @@ static void build(built *m, int32_t second_reader)
     *m = (built){ .memory = malloc(REGION_BYTES) };
     m->region = hr_region_over(m->memory, REGION_BYTES);
     assert_int_equal(
-        hr_program_place(&m->region, hr_op_table, HR_OP_COUNT, 32, 64, 4, 8, &m->program, &m->err),
-        HR_OK);
+        hr_program_place(&m->region, &hr_cpu_backend, 32, 64, 4, 8, &m->program, &m->err), HR_OK);
     hr_builder *b = &m->builder;
     *b = (hr_builder){ .program = &m->program,
                        .dtype = HR_BF16,
@@ -365,7 +365,7 @@ static void one_step_writes_both_gradients_in_place(void **unused)
     assert_true(attr->N == WIDTH);
     for (int32_t k = 0; k < 2; k++) { /* the cost model counts exponentials */
         int64_t items[HR_ITEMS_MAX] = { 0 };
-        hr_op_table[k ? HR_OP_glu_bwd : HR_OP_glu]->items(bwd, true, 5, items);
+        (k ? hr_glu_bwd_cpu : hr_glu_cpu).items(bwd, true, 5, items);
         assert_true(items[0] == 5 * WIDTH && !items[1]);
     }
     hr_plan plan = { .threads = 1, .rung = "ref", .page_bytes = 4096 };

@@ -3,6 +3,7 @@
  * differences, and the same bits for every split of tokens and number of threads. */
 #include <xmmintrin.h>
 
+#include "ops/cpu.h"
 #include "ops/linear/linear.h"
 #include "ops/passes.h"
 
@@ -30,7 +31,7 @@ static uint32_t mask_of(const char *rung)
 
 static void *take_weight(int64_t K, int64_t N, hr_dtype dtype, uint64_t *state)
 {
-    const hr_layout layout = hr_layout_for(dtype);
+    const hr_layout layout = hr_linear_layout(dtype);
     void *weight = take(hr_layout_elements(layout, K, N) * hr_dtype_bytes(dtype));
     for (int64_t k = 0; k < K; k++)
         for (int64_t n = 0; n < N; n++)
@@ -81,7 +82,7 @@ static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, produ
     call.in[2] = at.options & WITH_BIAS ? take_random(N, HR_F32, 1, &state) : NULL;
     call.in[3] = at.options & (WITH_OTHER | OVER_OTHER) ? residual : NULL;
     void *y = call.out[0] = take_poisoned(bytes), *pre = call.out[1] = take_poisoned(bytes);
-    call.scratch = take_scratch(hr_linear_scratch_bytes(&attr, rows, at.threads));
+    call.scratch = take_scratch(hr_linear_cpu.scratch_bytes(&attr, rows, at.threads));
     run_threads(&call, hr_linear_run, 1, 1);
     call.kernels = fast;
     call.out[0] = at.options & OVER_OTHER ? residual : take_poisoned(bytes);
@@ -106,7 +107,7 @@ static void compare_dx(const hr_kernels *fast, const hr_kernels *ref, product_ca
     call.in[2] = at.options & (WITH_OTHER | OVER_OTHER) ? addend : NULL;
     call.in[3] = at.act != HR_ACT_NONE ? aux : NULL;
     void *dx = call.out[0] = take_poisoned(bytes);
-    call.scratch = take_scratch(hr_linear_dx_scratch_bytes(&attr, rows, at.threads));
+    call.scratch = take_scratch(hr_linear_dx_cpu.scratch_bytes(&attr, rows, at.threads));
     run_threads(&call, hr_linear_dx_run, 1, 1);
     call.kernels = fast;
     call.out[0] = at.options & OVER_OTHER ? addend
@@ -120,7 +121,7 @@ static void compare_dx(const hr_kernels *fast, const hr_kernels *ref, product_ca
 /* Fails at the first nonzero element of the padding. */
 static void assert_padding_zero(const float *dw, int64_t K, int64_t N, hr_dtype dtype)
 {
-    const hr_layout layout = hr_layout_for(dtype);
+    const hr_layout layout = hr_linear_layout(dtype);
     const int64_t count = hr_layout_elements(layout, K, N);
     unsigned char *inside = take(count);
     for (int64_t k = 0; k < K; k++)
@@ -134,7 +135,7 @@ static void compare_dw(const hr_kernels *fast, const hr_kernels *ref, product_ca
 {
     uint64_t state = SEED + at.options;
     const int64_t rows = at.size.rows, K = at.size.K, N = at.size.N;
-    const int64_t count = hr_layout_elements(hr_layout_for(at.dtype), K, N);
+    const int64_t count = hr_layout_elements(hr_linear_layout(at.dtype), K, N);
     const hr_linear_attr attr = { K, N, T, HR_ACT_NONE };
     hr_call call = call_of(ref, &at, &attr);
     call.row_first = row_first;
@@ -146,13 +147,13 @@ static void compare_dw(const hr_kernels *fast, const hr_kernels *ref, product_ca
         memset(old, 0, (size_t)count * 4);
         for (int64_t k = 0; k < K; k++)
             for (int64_t n = 0; n < N; n++)
-                old[hr_layout_index(hr_layout_for(at.dtype), K, N, k, n)] =
+                old[hr_layout_index(hr_linear_layout(at.dtype), K, N, k, n)] =
                     before[hr_layout_index(HR_PANEL, K, N, k, n)];
     }
     float *db = call.clear & 2 ? take_poisoned(N * 4) : take_random(N, HR_F32, 1, &state);
     float *dw_ref = call.out[0] = take_copy(old, count * 4), *db_ref = take_copy(db, N * 4);
     call.out[1] = db_ref;
-    call.scratch = take_scratch(hr_linear_dw_scratch_bytes(&attr, rows, at.threads));
+    call.scratch = take_scratch(hr_linear_dw_cpu.scratch_bytes(&attr, rows, at.threads));
     run_threads(&call, hr_linear_dw_run, 1, 1);
     call.kernels = fast;
     call.out[0] = old;
@@ -250,8 +251,8 @@ static void threads_and_splits_change_no_bit_of_rows(uint32_t mask)
         hr_call call = { .attr = &attr, .kernels = &kernels, .dtype = dtype };
         call.in[0] = take_random(ROWS * K, dtype, size, &state);
         call.in[1] = take_weight(attr.K, attr.N, dtype, &state);
-        call.scratch = take_scratch(hr_max(hr_linear_scratch_bytes(&attr, ROWS, 4),
-                                           hr_linear_dx_scratch_bytes(&attr, ROWS, 4)));
+        call.scratch = take_scratch(hr_max(hr_linear_cpu.scratch_bytes(&attr, ROWS, 4),
+                                           hr_linear_dx_cpu.scratch_bytes(&attr, ROWS, 4)));
         const int64_t bytes = ROWS * N * hr_dtype_bytes(dtype);
         void *whole = call.out[0] = take_poisoned(bytes);
         run_rows(call, run, K, N, 0, ROWS, 1);
@@ -277,10 +278,10 @@ static void check_token_cuts(const hr_kernels *kernels, hr_dtype dtype, int64_t 
     uint64_t state = SEED;
     const int64_t rows = cuts[cut_count - 1];
     const hr_linear_attr attr = { K, N, T, HR_ACT_NONE };
-    const int64_t bytes = hr_layout_elements(hr_layout_for(dtype), K, N) * 4;
+    const int64_t bytes = hr_layout_elements(hr_linear_layout(dtype), K, N) * 4;
     void *x = take_random(rows * K, dtype, 1, &state);
     void *dy = take_random(rows * N, dtype, 1, &state);
-    void *scratch = take_scratch(hr_linear_dw_scratch_bytes(&attr, rows, 4));
+    void *scratch = take_scratch(hr_linear_dw_cpu.scratch_bytes(&attr, rows, 4));
     void *dw[2] = { take_poisoned(bytes), take_poisoned(bytes) };
     void *db[2] = { take_poisoned(N * 4), take_poisoned(N * 4) };
     hr_call call = { .attr = &attr, .kernels = kernels, .scratch = scratch, .dtype = dtype };
@@ -340,9 +341,9 @@ static void db_has_the_same_bits_with_and_without_dw(uint32_t mask)
         run_threads(&call, hr_linear_dw_run, 1, 1);
         call.attr = &both;
         call.in[0] = take_random(ROWS * K, dtype, 1, &state);
-        call.out[0] = take_poisoned(hr_layout_elements(hr_layout_for(dtype), K, N) * 4);
+        call.out[0] = take_poisoned(hr_layout_elements(hr_linear_layout(dtype), K, N) * 4);
         call.clear |= 1;
-        call.scratch = take_scratch(hr_linear_dw_scratch_bytes(&both, ROWS, 4));
+        call.scratch = take_scratch(hr_linear_dw_cpu.scratch_bytes(&both, ROWS, 4));
         for (int32_t threads = 1; threads <= 4; threads++) {
             call.out[1] = take_copy(before, N * 4);
             run_threads(&call, hr_linear_dw_run, 1, threads);
@@ -369,9 +370,9 @@ static void padding_stays_zero_next_to_infinity(uint32_t mask)
         call.in[1] = take_random(ROWS * N, dtype, 1, &state);
         for (int64_t i = 0; i < ROWS * K; i++) hr_element_set(call.in[0], i, dtype, INFINITY);
         hr_element_set(call.in[1], ROWS * N - 1, dtype, INFINITY);
-        float *dw = call.out[0] = take_poisoned(hr_layout_elements(hr_layout_for(dtype), K, N) *
+        float *dw = call.out[0] = take_poisoned(hr_layout_elements(hr_linear_layout(dtype), K, N) *
                                                 (int64_t)sizeof *dw);
-        call.scratch = take_scratch(hr_linear_dw_scratch_bytes(&attr, ROWS, 1));
+        call.scratch = take_scratch(hr_linear_dw_cpu.scratch_bytes(&attr, ROWS, 1));
         run_threads(&call, hr_linear_dw_run, 1, 1);
         assert_padding_zero(dw, K, N, dtype);
         assert_false(isfinite(dw[0]));
@@ -395,7 +396,7 @@ static void activations_of_extreme_values_are_correct(uint32_t mask)
         call.in[1] = take_weight(1, 1, dtype, &state);
         hr_element_set(call.in[1], 0, dtype, 1);
         call.out[0] = take_poisoned(COUNT * hr_dtype_bytes(dtype));
-        call.scratch = take_scratch(hr_linear_scratch_bytes(&attr, COUNT, 1));
+        call.scratch = take_scratch(hr_linear_cpu.scratch_bytes(&attr, COUNT, 1));
         for (int64_t i = 0; i < COUNT; i++) hr_element_set(call.in[0], i, dtype, values[i]);
         run_threads(&call, hr_linear_run, 1, 1);
         for (int64_t i = 0; i < COUNT; i++) {
@@ -430,7 +431,7 @@ static double objective(const hr_kernels *ref, const small_net *net)
                      .attr = &up,
                      .kernels = ref,
                      .rows = FD_ROWS };
-    call.scratch = take_scratch(hr_linear_scratch_bytes(&up, FD_ROWS, 1));
+    call.scratch = take_scratch(hr_linear_cpu.scratch_bytes(&up, FD_ROWS, 1));
     run_threads(&call, hr_linear_run, 1, 1);
     call = (hr_call){ .in = { net->hidden, net->weight[1] },
                       .out = { net->y },
@@ -530,9 +531,9 @@ static void scratch_is_monotone_in_rows(void **state)
 {
     (void)state;
     const hr_linear_attr attr = { 700, 90, 64, HR_ACT_NONE };
-    int64_t (*const bytes[3])(const void *, int64_t, int32_t) = { hr_linear_scratch_bytes,
-                                                                  hr_linear_dx_scratch_bytes,
-                                                                  hr_linear_dw_scratch_bytes };
+    int64_t (*const bytes[3])(const void *, int64_t, int32_t) = { hr_linear_cpu.scratch_bytes,
+                                                                  hr_linear_dx_cpu.scratch_bytes,
+                                                                  hr_linear_dw_cpu.scratch_bytes };
     for (int32_t k = 0; k < 3; k++)
         for (int64_t rows = 1; rows < 1200; rows++)
             assert_true(bytes[k](&attr, rows, 3) >= bytes[k](&attr, rows - 1, 3));

@@ -2,6 +2,7 @@
 /* Cross-entropy and z-loss: every instruction set against the reference up to the largest
  * vocabularies, exponentials, ignored targets, extreme logits; the reference against finite
  * differences. */
+#include "ops/cpu.h"
 #include "ops/loss/loss.h"
 #include "ops/passes.h"
 
@@ -44,7 +45,7 @@ static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, int64_t
     void *expected = take_poisoned(bytes), *got = over == 1 ? logits : take_poisoned(bytes);
     hr_call call = { .in = { logits, take_targets(rows, V, &state), &scale },
                      .out = { expected_sums, expected },
-                     .scratch = take_poisoned(hr_loss_scratch_bytes(&attr, rows, 1)),
+                     .scratch = take_poisoned(hr_loss_cpu.scratch_bytes(&attr, rows, 1)),
                      .attr = &attr,
                      .kernels = ref,
                      .rows = rows,
@@ -109,7 +110,7 @@ static void an_ignored_target_costs_nothing_and_has_no_gradient(uint32_t mask)
     float *logits = take_poisoned(ROWS * V * 4), *dlogits = take_poisoned(ROWS * V * 4);
     hr_call call = { .in = { logits, targets, &scale },
                      .out = { sums, dlogits },
-                     .scratch = take_poisoned(hr_loss_scratch_bytes(&attr, ROWS, 1)),
+                     .scratch = take_poisoned(hr_loss_cpu.scratch_bytes(&attr, ROWS, 1)),
                      .attr = &attr,
                      .kernels = &kernels,
                      .rows = ROWS,
@@ -140,7 +141,7 @@ static void threads_and_splits_change_no_bit(uint32_t mask)
             hr_call call = {
                 .in = { hr_element_at(logits, first * V, HR_BF16), targets + first, &scale },
                 .out = { sums[threads], hr_element_at(dlogits[threads], first * V, HR_BF16) },
-                .scratch = take_poisoned(hr_loss_scratch_bytes(&attr, rows, 4)),
+                .scratch = take_poisoned(hr_loss_cpu.scratch_bytes(&attr, rows, 4)),
                 .attr = &attr,
                 .kernels = &kernels,
                 .rows = rows,

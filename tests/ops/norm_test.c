@@ -3,6 +3,7 @@
  * reference against the equations in double and their finite differences, the same bits for every
  * split of tokens and number of threads, and the builder. */
 #include "graph/builder.h"
+#include "ops/cpu.h"
 #include "ops/list.h"
 #include "ops/norm/norm.h"
 #include "ops/norm/norm_build.h"
@@ -96,7 +97,7 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int6
                      .clear = 1u << 2,
                      .dtype = dtype };
     for (int32_t k = 0; k < 2; k++) {
-        call.scratch = take_poisoned(hr_norm_bwd_scratch_bytes(call.attr, rows, k + 1));
+        call.scratch = take_poisoned(hr_norm_bwd_cpu.scratch_bytes(call.attr, rows, k + 1));
         call.out[0] = dx[k];
         call.out[1] = dgain[k];
         call.out[2] = dbias[k];
@@ -146,7 +147,7 @@ static void run_calls(const hr_kernels *kernels, backward_arrays a, const hr_nor
                          .row_first = first,
                          .clear = first == 0 ? 1u << 1 | 1u << 2 : 0,
                          .dtype = dtype };
-        call.scratch = take_poisoned(hr_norm_bwd_scratch_bytes(call.attr, count, threads));
+        call.scratch = take_poisoned(hr_norm_bwd_cpu.scratch_bytes(call.attr, count, threads));
         run_threads(&call, hr_norm_bwd_run, 2, threads);
     }
 }
@@ -260,7 +261,7 @@ static void any_split_fits_in_its_scratch(void **unused)
                     dgain += dy[r * D] * (dy[r * D] - mean) * stat[(r + 1) * stats - 1];
                     dbias += dy[r * D];
                 }
-                call.scratch = take_poisoned(hr_norm_bwd_scratch_bytes(call.attr, rows, 1));
+                call.scratch = take_poisoned(hr_norm_bwd_cpu.scratch_bytes(call.attr, rows, 1));
                 run_threads(&call, hr_norm_bwd_run, 2, 1);
                 assert_true(fabs(sums[0][0] - dgain) < 1e-3);
                 if (attr->centred) assert_true(fabs(sums[1][0] - dbias) < 1e-3);
@@ -275,7 +276,7 @@ static void scratch_has_the_size_of_the_block_sums(void **unused)
     const int64_t D = 20, T = 130, rows = 2 * T + 65, blocks = 3 + 3 + 2 + 2;
     for (int32_t shape = 0; shape < SHAPE_COUNT; shape++)
         for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
-            assert_int_equal(hr_norm_bwd_scratch_bytes(attr_of(D, shape, T), rows, threads),
+            assert_int_equal(hr_norm_bwd_cpu.scratch_bytes(attr_of(D, shape, T), rows, threads),
                              blocks * D * 4 * (shapes[shape].centred ? 2 : 1));
 }
 
@@ -355,7 +356,7 @@ static void gradient_of_shape(int32_t shape)
     for (int64_t i = 0; i < count; i++) assert_true(fabs(y[i] - y_expected[i]) < 1e-6);
     memcpy(call.in, (void *[]){ weight, x, stat, gain, NULL }, 5 * sizeof(void *));
     memcpy(call.out, (void *[]){ dx, dgain, attr->centred ? dbias : NULL }, 3 * sizeof(void *));
-    call.scratch = take_poisoned(hr_norm_bwd_scratch_bytes(attr, ROWS, 1));
+    call.scratch = take_poisoned(hr_norm_bwd_cpu.scratch_bytes(attr, ROWS, 1));
     run_threads(&call, hr_norm_bwd_run, 2, 1);
     assert_slopes(&o, attr, o.x, dx, count);
     assert_slopes(&o, attr, o.gain, dgain, WIDTH);
@@ -420,8 +421,7 @@ static void open_scene(scene *s, int64_t width, int64_t D, bool training)
 {
     s->region = hr_region_over(s->memory, sizeof s->memory);
     assert_int_equal(
-        hr_program_place(&s->region, hr_op_table, HR_OP_COUNT, 8, 16, 4, 4, &s->program, &s->err),
-        HR_OK);
+        hr_program_place(&s->region, &hr_cpu_backend, 8, 16, 4, 4, &s->program, &s->err), HR_OK);
     s->builder = (hr_builder){ .program = &s->program,
                                .dtype = HR_BF16,
                                .rows = 128,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "graph/builder.h"
+#include "ops/cpu.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"
@@ -83,7 +84,7 @@ static void run_backward(const hr_kernels *kernels, const hr_recurrence_attr *at
                      .rows = rows,
                      .clear = clear ? 1u << 1 : 0,
                      .dtype = dtype };
-    call.scratch = take_poisoned(hr_recurrence_bwd_scratch_bytes(attr, rows, threads));
+    call.scratch = take_poisoned(hr_recurrence_bwd_cpu.scratch_bytes(attr, rows, threads));
     run_threads(&call, hr_recurrence_bwd_run, 2, threads);
 }
 
@@ -349,8 +350,7 @@ static void build(built *m, bool second_reader)
     *m = (built){ .memory = malloc(REGION_BYTES) };
     m->region = hr_region_over(m->memory, REGION_BYTES);
     assert_int_equal(
-        hr_program_place(&m->region, hr_op_table, HR_OP_COUNT, 32, 64, 4, 8, &m->program, &m->err),
-        HR_OK);
+        hr_program_place(&m->region, &hr_cpu_backend, 32, 64, 4, 8, &m->program, &m->err), HR_OK);
     hr_builder *b = &m->builder;
     *b = (hr_builder){ .program = &m->program,
                        .dtype = HR_BF16,
@@ -434,7 +434,7 @@ static void only_the_input_is_saved_for_backward(void **unused)
     }
     assert_int_equal(products, 1);
     for (int32_t k = 0; k < 2; k++) {
-        const hr_op *op = hr_op_table[k ? HR_OP_recurrence_bwd : HR_OP_recurrence];
+        const hr_op_facts *op = k ? &hr_recurrence_bwd_cpu : &hr_recurrence_cpu;
         assert_true(op->row_quantum(bwd->attr) == LENGTH);
         assert_true(op->pieces(bwd->attr, 2 * LENGTH) == 2);
     }

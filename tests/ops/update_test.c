@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The update: sums of squares are bit-identical with every instruction set; AdamW, Adam and SGD
  * against their definitions in double, over several steps; padding stays zero. */
+#include "ops/cpu.h"
 #include "ops/passes.h"
 #include "ops/update/update.h"
 
@@ -13,7 +14,7 @@ static double sumsq_of(const hr_kernels *kernels, float *gradient, int64_t eleme
     double part = NAN;
     hr_call call = { .in = { gradient },
                      .out = { &part },
-                     .scratch = take_poisoned(hr_sumsq_scratch_bytes(&attr, 0, threads)),
+                     .scratch = take_poisoned(hr_sumsq_cpu.scratch_bytes(&attr, 0, threads)),
                      .attr = &attr,
                      .kernels = kernels };
     run_threads(&call, hr_sumsq_run, 2, threads);

@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "headroom/verify.h"
+#include "ops/cpu.h"
 #include "plan/compile.h"
 #include "plan/plan_file.h"
 #include "sections/assemble.h"
@@ -43,7 +44,7 @@ static void compile(compiled *c, const hr_config *config, int64_t micro_batch, i
     hr_intermediates *recompute_set = malloc((size_t)config->model.n_layers *
                                              sizeof *recompute_set);
     const hr_strategy strategy = hr_strategy_of(config, micro_batch, recompute_set);
-    must(hr_compile(config, &strategy, threads, &c->region, &c->of, &err), &err);
+    must(hr_compile(config, &hr_cpu_backend, &strategy, threads, &c->region, &c->of, &err), &err);
     if (c->of.packing.proof == HR_PACK_OPEN)
         must(hr_compile_pack(&c->region, HR_COMPILE_PACK_WORK_MOST, &c->of, &err), &err);
     free(recompute_set);
@@ -269,7 +270,8 @@ static void a_region_that_is_too_small_is_refused_at_every_size(void **state)
         hr_error err;
         hr_intermediates recompute_set[8];
         const hr_strategy strategy = hr_strategy_of(&config, config.train.batch, recompute_set);
-        const hr_status status = hr_compile(&config, &strategy, 2, &region, &c, &err);
+        const hr_status status = hr_compile(&config, &hr_cpu_backend, &strategy, 2, &region, &c,
+                                            &err);
         assert_true(status == HR_OK || status == HR_FAILURE);
         refused += status == HR_FAILURE;
         if (part == 400) assert_int_equal(status, HR_OK);

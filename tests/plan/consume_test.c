@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "headroom/verify.h"
+#include "ops/cpu.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"
@@ -246,7 +247,8 @@ static void an_update_one_step_too_early_is_refused(void **state)
             compiled c;
             int32_t wanted = (int32_t)between(SEED, turn, 200 + (uint32_t)k, 0, 40), s;
             open_region(&c, hr_compile_bytes(&config));
-            must(hr_compile_floor(&config, &strategy, 2, &c.region, &c.of, &err), &err);
+            must(hr_compile_floor(&config, &hr_cpu_backend, &strategy, 2, &c.region, &c.of, &err),
+                 &err);
             hr_program *program = &c.of.program;
             for (s = 1; s < program->step_count; s++)
                 if (updates(program, s) && wanted-- == 0) break;

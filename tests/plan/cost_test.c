@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "ops/cpu.h"
 #include "ops/linear/linear.h"
 #include "ops/list.h"
 #include "ops/norm/norm.h"
@@ -36,7 +37,8 @@ static void build(built *b, const hr_config *config, int64_t micro_batch)
     b->region = hr_region_over(b->memory, bytes);
     hr_intermediates recompute_set[4096];
     const hr_strategy strategy = hr_strategy_of(config, micro_batch, recompute_set);
-    if (hr_compile_floor(config, &strategy, 2, &b->region, &b->compiled, &err) != HR_OK)
+    if (hr_compile_floor(config, &hr_cpu_backend, &strategy, 2, &b->region, &b->compiled, &err) !=
+        HR_OK)
         fail_msg("%s", err.message);
 }
 
@@ -195,12 +197,12 @@ static void products_count_the_work_of_their_blocks(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t items[HR_ITEMS_MAX] = { 0 };
-        hr_op_table[cases[i].op]->items(&step, cases[i].bf16, 64, items);
+        hr_cpu_backend.facts[cases[i].op]->items(&step, cases[i].bf16, 64, items);
         assert_memory_equal(items, cases[i].items, sizeof items);
     }
     int64_t items[HR_ITEMS_MAX] = { 0 };
     step.out[1] = 1; /* db */
-    hr_op_table[HR_OP_linear_dw]->items(&step, true, 1025, items);
+    hr_linear_dw_cpu.items(&step, true, 1025, items);
     assert_int_equal(items[0], 1025 * 1000);
     assert_int_equal(items[3], 2 * 600 * 1000);
 }
@@ -214,7 +216,7 @@ static void norms_count_the_subtraction_of_the_mean(void **state)
         const hr_norm_attr attr = { .D = 32, .groups = 3, .T = 64, .centred = i < 2 };
         memcpy(step.attr, &attr, sizeof attr);
         int64_t items[HR_ITEMS_MAX] = { 0 };
-        hr_op_table[step.op]->items(&step, true, 64, items);
+        hr_cpu_backend.facts[step.op]->items(&step, true, 64, items);
         assert_int_equal(items[0], i < 2 ? 64 * 3 * 32 : 0);
         assert_true(!items[1] && !items[2] && !items[3]);
     }
@@ -236,7 +238,7 @@ static void more_rows_are_never_less_work(void **state)
                 for (int32_t t = 0; t < HR_TERM_COUNT; t++)
                     if (work.amount[t] < less.amount[t])
                         fail_msg("%s, term %d: %lld, with more rows %lld",
-                                 program->ops[program->steps[s].op]->name, t,
+                                 hr_step_op(program, &program->steps[s])->name, t,
                                  (long long)less.amount[t], (long long)work.amount[t]);
                 less = work;
             }
@@ -291,7 +293,7 @@ static void every_kernel_has_an_estimate_and_a_higher_rung_never_costs_more(void
     built b;
     build(&b, &config, 4);
     for (int32_t r = 0; r < 5; r++) {
-        hr_rates_guess(hr_op_table, HR_OP_COUNT, (uint32_t)hr_cpu_mask_of(rungs[r]), 2, &rates);
+        hr_rates_guess(&hr_cpu_backend, (uint32_t)hr_cpu_mask_of(rungs[r]), 2, &rates);
         const hr_loop *section = &b.compiled.program.loops[2];
         for (int32_t s = section->step_first; s <= section->step_last; s++)
             if (!hr_op_table[b.compiled.program.steps[s].op]->host)
@@ -301,7 +303,7 @@ static void every_kernel_has_an_estimate_and_a_higher_rung_never_costs_more(void
                         hr_cost_program(&b.compiled.program, &lower));
         lower = rates;
     }
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, (uint32_t)hr_cpu_mask_of("amx"), 1, &rates);
+    hr_rates_guess(&hr_cpu_backend, (uint32_t)hr_cpu_mask_of("amx"), 1, &rates);
     assert_true(hr_cost_program(&b.compiled.program, &rates) >
                 hr_cost_program(&b.compiled.program, &lower));
     free(b.memory);

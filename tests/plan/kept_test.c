@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "graph/op.h"
+#include "graph/backend.h"
+#include "ops/cpu.h"
 #include "plan/compile.h"
 #include "sections/assemble.h"
 
@@ -27,7 +28,7 @@ static int64_t flops_of_step(const hr_program *program)
     const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
     int64_t flops = 0;
     for (int32_t s = section->step_first; s <= section->step_last; s++) {
-        const hr_op *op = program->ops[program->steps[s].op];
+        const hr_op *op = hr_step_op(program, &program->steps[s]);
         if (op->flops) flops += op->flops(program->steps[s].attr, T);
     }
     return flops;
@@ -94,11 +95,13 @@ static void saved_bytes_per_token_equal_the_formula(void **state)
         hr_strategy strategy = { .dw_first = true,
                                  .layer_count = LAYERS,
                                  .recompute_set = nothing };
-        assert_int_equal(hr_compile_floor(&config, &strategy, 2, &region, &all, &err), HR_OK);
+        assert_int_equal(
+            hr_compile_floor(&config, &hr_cpu_backend, &strategy, 2, &region, &all, &err), HR_OK);
         const int64_t flops = flops_of_step(&all.program);
         region.used = 0;
         strategy.recompute_set = recompute_set;
-        assert_int_equal(hr_compile_floor(&config, &strategy, 2, &region, &some, &err), HR_OK);
+        assert_int_equal(
+            hr_compile_floor(&config, &hr_cpu_backend, &strategy, 2, &region, &some, &err), HR_OK);
         assert_int_equal(flops_of_step(&some.program), flops);
         assert_int_equal(kept_bytes(&some), cases[i / 2].bytes * T * BATCH);
         free(memory);

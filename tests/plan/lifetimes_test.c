@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "graph/builder.h"
+#include "ops/cpu.h"
 #include "ops/linear/linear.h"
 #include "ops/list.h"
 #include "plan/lifetimes.h"
@@ -36,7 +37,7 @@ static void must(hr_status status, const hr_error *err)
 static int32_t open_scene(scene *s)
 {
     s->region = hr_region_over(s->memory, sizeof s->memory);
-    must(hr_program_place(&s->region, hr_op_table, HR_OP_COUNT, 32, 64, 8, 4, &s->program, &s->err),
+    must(hr_program_place(&s->region, &hr_cpu_backend, 32, 64, 8, 4, &s->program, &s->err),
          &s->err);
     s->builder = (hr_builder){ .program = &s->program,
                                .dtype = HR_F32,
@@ -283,7 +284,7 @@ static void scratch_lives_for_one_step_and_is_counted_in_lines(void **state)
     assert_int_equal(s.plan.scratch_of_step[0], HR_NONE);
     const hr_buffer *buffer = &s.plan.buffers[scratch];
     const hr_linear_attr attr = { WIDTH, WIDTH, ROWS, HR_ACT_NONE };
-    const int64_t needed = hr_linear_dx_scratch_bytes(&attr, ROWS, 1);
+    const int64_t needed = hr_linear_dx_cpu.scratch_bytes(&attr, ROWS, 1);
     assert_int_equal(buffer->tensor, HR_NONE);
     assert_int_equal(buffer->step_first, 1);
     assert_int_equal(buffer->step_last, 1);

@@ -15,7 +15,7 @@
 
 #include "base/checked.h"
 #include "base/random.h"
-#include "graph/op.h"
+#include "graph/backend.h"
 #include "headroom/verify.h"
 #include "plan/lifetimes.h"
 #include "plan/pack/pack.h"
@@ -72,12 +72,15 @@ static const hr_op op_map = { .name = "map",
                               .in = "rR",
                               .out = "r",
                               .reuse = { 3 },
-                              .flops = flops,
-                              .scratch_bytes = scratch_bytes };
+                              .flops = flops };
 static const hr_op op_sum = { .name = "sum", .in = "r", .out = "a" };
 static const hr_op op_update = { .name = "update", .in = "w", .out = "u" };
 static const hr_op op_report = { .name = "report", .in = "w", .out = "" };
 static const hr_op *const ops[] = { &op_source, &op_map, &op_sum, &op_update, &op_report };
+
+static const hr_op_facts nothing = { 0 }, map_facts = { .scratch_bytes = scratch_bytes };
+static const hr_op_facts *const facts[] = { &nothing, &map_facts, &nothing, &nothing, &nothing };
+static const hr_backend backend = { .ops = ops, .facts = facts, .op_count = 5 };
 
 typedef enum { SOURCE, MAP, SUM, UPDATE, REPORT } op_index;
 
@@ -196,7 +199,7 @@ static hr_program make_program(hr_region *region)
 {
     making m = { .depth = 1 };
     hr_error err;
-    assert_int_equal(hr_program_place(region, ops, 5, 2 * STEPS_MAX, 6 * STEPS_MAX, STEPS_MAX, 0,
+    assert_int_equal(hr_program_place(region, &backend, 2 * STEPS_MAX, 6 * STEPS_MAX, STEPS_MAX, 0,
                                       &m.program, &err),
                      HR_OK);
     /* State that every step may read and update: a table, because a weight may not be read after
@@ -343,7 +346,7 @@ static void every_name_is_complete_and_unique(void **state)
     hr_region region = hr_region_over(memory, MEMORY_BYTES);
     hr_verify_report report;
     hr_error err = { HR_OK, "" };
-    assert_int_equal(hr_program_place(&region, ops, 5, 20, 20, 20, 1, &m.program, &err), HR_OK);
+    assert_int_equal(hr_program_place(&region, &backend, 20, 20, 20, 1, &m.program, &err), HR_OK);
     m.program.param_count = 1;
     hr_param *param = &m.program.params[0];
     *param = (hr_param){ .gradient = HR_NONE };

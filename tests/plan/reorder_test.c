@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "graph/op.h"
+#include "graph/backend.h"
+#include "ops/cpu.h"
 #include "plan/compile.h"
 #include "plan/lifetimes.h"
 #include "plan/reorder.h"
@@ -70,7 +71,7 @@ static reordered reorder(const hr_config *config, const hr_strategy *strategy)
     reordered r = { .region = room() };
     hr_error err;
     const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : config->train.batch;
-    must(hr_model_assemble(config, sequences, &r.region, &r.program, &err), &err);
+    must(hr_model_assemble(config, &hr_cpu_backend, sequences, &r.region, &r.program, &err), &err);
     must(hr_strategy_apply(strategy, config->train.seq_len, &r.program, &r.region, &err), &err);
     const size_t bytes = (size_t)r.program.step_count * sizeof *r.before;
     r.before = hr_region_take(&r.region, 1, (int64_t)bytes);
@@ -133,7 +134,7 @@ static void values_loops_and_host_steps_are_unchanged(void **state)
         for (int32_t s = 0; s < r.program.step_count; s++) {
             check_operands(&r, s);
             assert_int_equal(r.program.steps[s].loop, r.before[s].loop);
-            if (r.program.ops[r.program.steps[s].op]->host) assert_int_equal(r.was[s], s);
+            if (hr_step_op(&r.program, &r.program.steps[s])->host) assert_int_equal(r.was[s], s);
         }
     }
 }
@@ -207,11 +208,14 @@ static void a_compiled_plan_is_reordered_as_if_compiled_so(void **state)
         hr_region region = room(), other = hr_region_over(memory, sizeof memory);
         hr_compiled compiled, expected;
         bool moved;
-        must(hr_compile(&config, &strategy, THREADS, &region, &compiled, &err), &err);
+        must(hr_compile(&config, &hr_cpu_backend, &strategy, THREADS, &region, &compiled, &err),
+             &err);
         const int64_t arena_bytes = compiled.plan.arena_bytes;
         must(hr_compile_reorder(&region, &compiled, &moved, &err), &err);
         strategy.reorder = true;
-        must(hr_compile_floor(&config, &strategy, THREADS, &other, &expected, &err), &err);
+        must(
+            hr_compile_floor(&config, &hr_cpu_backend, &strategy, THREADS, &other, &expected, &err),
+            &err);
         assert_int_equal(compiled.plan.floor_bytes, expected.plan.floor_bytes);
         assert_memory_equal(compiled.program.steps, expected.program.steps,
                             (size_t)expected.program.step_count * sizeof(hr_step));

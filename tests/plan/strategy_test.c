@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "headroom/verify.h"
 #include "model/layer_schema.h"
+#include "ops/cpu.h"
 #include "ops/list.h"
 #include "plan/compile.h"
 #include "plan/consume.h"
@@ -109,7 +110,7 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
     for (int32_t l = 0; l < strategy.layer_count; l++) drops |= strategy.recompute_set[l] != 0;
 
     open_region(c, hr_compile_bytes(config));
-    must(hr_model_assemble(config, micro, &c->region, program, &err), &err);
+    must(hr_model_assemble(config, &hr_cpu_backend, micro, &c->region, program, &err), &err);
     const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
     /* Clones must come after the backward order; without clones the order may come at any time. */
     const bool order_last = !drops && draw(SEED, turn, 80) % 2;
@@ -193,7 +194,7 @@ static int64_t flops_of_step(const hr_program *program)
         int64_t turns = 1;
         for (int32_t l = step->loop; l != loop; l = program->loops[l].parent)
             turns *= program->loops[l].count;
-        const hr_op *op = program->ops[step->op];
+        const hr_op *op = hr_step_op(program, step);
         if (op->flops) sum += turns * op->flops(step->attr, program->tensors[step->in[0]].rows);
     }
     return sum;

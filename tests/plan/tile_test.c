@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/cpu.h"
 #include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
@@ -90,7 +91,8 @@ static void compile_in_order(compiled *c, const hr_config *config, hr_strategy c
 {
     hr_error err;
     open_region(c, hr_compile_bytes(config) + (1 << 20));
-    must(hr_model_assemble(config, micro_batch, &c->region, &c->program, &err), &err);
+    must(hr_model_assemble(config, &hr_cpu_backend, micro_batch, &c->region, &c->program, &err),
+         &err);
     must(hr_recompute(&c->program, hr_program_loop(&c->program, HR_LOOP_STEP), cuts.recompute_set,
                       0, &c->region, &err),
          &err);
@@ -177,7 +179,7 @@ static int64_t flops_of(const compiled *c, hr_loop_id section)
     int64_t sum = 0;
     for (int32_t s = program->loops[loop].step_first; s <= program->loops[loop].step_last; s++) {
         const hr_step *step = &program->steps[s];
-        const hr_op *op = program->ops[step->op];
+        const hr_op *op = hr_step_op(program, step);
         int64_t turns = 1;
         for (int32_t l = step->loop; l != loop; l = program->loops[l].parent)
             turns *= program->loops[l].count;
@@ -425,8 +427,8 @@ static void hundreds_of_tiles_give_one_plan_in_any_order_and_in_one_call(void **
     for (int32_t turn = 0; turn < 2; turn++) {
         compiled c;
         open_region(&c, 1 << 22);
-        must(hr_program_place(&c.region, hr_op_table, HR_OP_COUNT, LINKS + 2, 4096, CUTS + 2, 1,
-                              &c.program, &err),
+        must(hr_program_place(&c.region, &hr_cpu_backend, LINKS + 2, 4096, CUTS + 2, 1, &c.program,
+                              &err),
              &err);
         hr_builder b = { .program = &c.program,
                          .dtype = HR_F32,

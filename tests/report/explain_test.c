@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 #include "base/checked.h"
-#include "graph/op.h"
+#include "graph/backend.h"
+#include "ops/cpu.h"
 #include "plan/lifetimes.h"
 #include "report/details.h"
 #include "report/explain.h"
@@ -48,7 +49,7 @@ static void explain(const hr_config *config, const hr_strategy *strategy, explai
     e->memory = malloc((size_t)bytes);
     assert_non_null(e->memory);
     e->region = hr_region_over(e->memory, bytes);
-    must(hr_compile(config, strategy, 1, &e->region, &e->compiled, &err), &err);
+    must(hr_compile(config, &hr_cpu_backend, strategy, 1, &e->region, &e->compiled, &err), &err);
     hr_plan *plan = &e->compiled.plan;
     plan->process[0] = (hr_process_line){ "arena", plan->arena_bytes };
     plan->process_count = 1;
@@ -304,7 +305,7 @@ static int32_t step_of(const hr_program *program, const char *op, int32_t layer,
 {
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
-        if (strcmp(program->ops[step->op]->name, op) || step->layer != layer) continue;
+        if (strcmp(hr_step_op(program, step)->name, op) || step->layer != layer) continue;
         if (step->direction != direction) continue;
         for (int32_t i = 0; i < HR_IN_MAX; i++)
             if (step->in[i] != HR_NONE && strstr(program->tensors[step->in[i]].name, weight))

@@ -57,7 +57,7 @@ static void watch_step(void *context, const hr_executor *executor, int32_t s)
     (void)executor;
     if (r->memory.arena_bytes_used > planned_end(r, s))
         fail_msg("step %d (%s) was given bytes up to %lld, its buffers end at %lld", s,
-                 r->compiled.program.ops[r->compiled.program.steps[s].op]->name,
+                 hr_step_op(&r->compiled.program, &r->compiled.program.steps[s])->name,
                  (long long)r->memory.arena_bytes_used, (long long)planned_end(r, s));
     used_most = hr_max(used_most, r->memory.arena_bytes_used);
     r->memory.arena_bytes_used = 0;
@@ -135,7 +135,8 @@ static int64_t list_untouched(const rig *r)
                 buffer->tensor == HR_NONE ? "scratch"
                                           : r->compiled.program.tensors[buffer->tensor].name,
                 buffer->step_first, buffer->step_last,
-                r->compiled.program.ops[r->compiled.program.steps[buffer->step_first].op]->name);
+                hr_step_op(&r->compiled.program, &r->compiled.program.steps[buffer->step_first])
+                    ->name);
     }
     return pattern_untouched_bytes(r->arena_memory, 0, plan->arena_bytes);
 }

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
-#include "ops/list.h"
+#include "ops/cpu.h"
 #include "plan/compile.h"
 #include "search/fit.h"
 #include "support/random_freeze.h"
@@ -51,7 +51,7 @@ static scene open_scene(void)
     largest.train.freeze[0] = '*'; /* takes more */
     s.search = take(hr_fit_bytes(&largest));
     s.compile = take(hr_compile_bytes(&largest));
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &s.rates);
+    hr_rates_guess(&hr_cpu_backend, hr_cpu_detect(), 2, &s.rates);
     return s;
 }
 
@@ -67,7 +67,8 @@ static void build(scene *s, const hr_strategy *strategy, built *out)
     hr_error err;
     hr_compiled compiled;
     s->compile.used = 0;
-    if (hr_compile_floor(&s->config, strategy, 2, &s->compile, &compiled, &err) != HR_OK)
+    if (hr_compile_floor(&s->config, &hr_cpu_backend, strategy, 2, &s->compile, &compiled, &err) !=
+        HR_OK)
         fail_msg("%s", err.message);
     *out = (built){ compiled.plan.floor_bytes, hr_cost_program(&compiled.program, &s->rates),
                     *strategy };
@@ -378,7 +379,7 @@ static void more_bytes_are_never_slower(void **state)
     hr_rates rates;
     hr_error err;
     (void)state;
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
+    hr_rates_guess(&hr_cpu_backend, hr_cpu_detect(), 2, &rates);
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
         char path[512];
         hr_intermediates recompute_set[LAYERS_MOST];
@@ -420,7 +421,7 @@ static void a_chunk_that_is_given_finds_its_least(void **state)
     hr_rates rates;
     hr_error err;
     (void)state;
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
+    hr_rates_guess(&hr_cpu_backend, hr_cpu_detect(), 2, &rates);
     for (size_t i = 0; i < 4 * sizeof presets / sizeof *presets; i++) {
         char path[512];
         hr_intermediates recompute_set[LAYERS_MOST];
@@ -455,7 +456,7 @@ static void the_least_floor_of_a_deep_preset_is_that_of_its_program(void **state
         hr_config_default(&s.config);
         snprintf(path, sizeof path, "%s/presets/%s.yaml", HR_SOURCE, presets[i]);
         if (hr_config_read(&s.config, path, &err) != HR_OK) fail_msg("%s", err.message);
-        hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &s.rates);
+        hr_rates_guess(&hr_cpu_backend, hr_cpu_detect(), 2, &s.rates);
         s.search = take(hr_fit_bytes(&s.config));
         s.compile = take(hr_compile_bytes(&s.config));
         assert_int_equal(hr_fit_open(&s.fit, &s.config, &s.rates, 2, &s.search, &err), HR_OK);

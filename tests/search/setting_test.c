@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
-#include "ops/list.h"
+#include "ops/cpu.h"
 #include "search/setting.h"
 #include "support/random_config.h"
 
@@ -57,7 +57,7 @@ static void what_is_foreseen_of_a_set_is_never_more_than_it_takes(void **state)
     hr_error err;
     tally t = { 0 };
     (void)state;
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
+    hr_rates_guess(&hr_cpu_backend, hr_cpu_detect(), 2, &rates);
     print_message("seed %d\n", SEED);
     for (uint64_t turn = 0; turn < 30 * HR_COUNT; turn++) {
         hr_fit fit;

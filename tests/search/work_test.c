@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
-#include "ops/list.h"
+#include "ops/cpu.h"
 #include "search/fit.h"
 #include "search/proxy_cache.h"
 
@@ -49,7 +49,7 @@ static void a_search_stays_within_its_work_limits_at_odd_lengths(void **state)
     (void)state;
     hr_rates rates;
     hr_error err;
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
+    hr_rates_guess(&hr_cpu_backend, hr_cpu_detect(), 2, &rates);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const hr_config config = odd(shapes[i].batch, shapes[i].seq_len);
         hr_intermediates recompute_set[36];
@@ -86,7 +86,7 @@ static void cached_proxy_models_are_not_rebuilt(void **state)
     hr_fit_found first = { .strategy.recompute_set = one },
                  second = { .strategy.recompute_set = two };
     struct hr_proxy_cache *cache = NULL;
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
+    hr_rates_guess(&hr_cpu_backend, hr_cpu_detect(), 2, &rates);
     assert_int_equal(hr_proxy_cache_place(&memory, &cache, &err), HR_OK);
     hr_proxy_cache_use(cache, &config);
     for (int32_t turn = 0; turn < 2; turn++) {

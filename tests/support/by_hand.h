@@ -7,18 +7,22 @@
 #include <stddef.h>
 
 #include "graph/builder.h"
+#include "ops/cpu.h"
 #include "ops/list.h"
 
-static inline const hr_op *const *operations_without_scratch(void)
+static inline const hr_backend *backend_without_scratch(void)
 {
-    static hr_op bare[HR_OP_COUNT];
-    static const hr_op *table[HR_OP_COUNT];
+    static hr_op_facts bare[HR_OP_COUNT];
+    static const hr_op_facts *table[HR_OP_COUNT];
+    static hr_backend backend;
     for (int32_t i = 0; i < HR_OP_COUNT; i++) {
-        bare[i] = *hr_op_table[i];
+        bare[i] = *hr_cpu_backend.facts[i];
         bare[i].scratch_bytes = NULL;
         table[i] = &bare[i];
     }
-    return table;
+    backend = hr_cpu_backend;
+    backend.facts = table;
+    return &backend;
 }
 
 /* An empty training program of `rows` token rows, and its builder. */
@@ -26,8 +30,8 @@ static inline hr_builder by_hand(hr_program *program, hr_region *region, int64_t
                                  hr_error *err)
 {
     enum { STEPS = 48, TENSORS = 80, LOOPS = 12, PARAMS = 4 };
-    const hr_status status = hr_program_place(region, operations_without_scratch(), HR_OP_COUNT,
-                                              STEPS, TENSORS, LOOPS, PARAMS, program, err);
+    const hr_status status = hr_program_place(region, backend_without_scratch(), STEPS, TENSORS,
+                                              LOOPS, PARAMS, program, err);
     return (hr_builder){ .program = program,
                          .dtype = HR_F32,
                          .rows = rows,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/cpu.h"
 #include "plan/compile.h"
 
 typedef struct {
@@ -52,7 +53,7 @@ static inline void compile(compiled *c, const hr_config *config, const hr_strate
     hr_error err;
     open_region(c, hr_compile_bytes(config));
     must(hr_config_check(config, &err), &err);
-    must(hr_compile_floor(config, strategy, 2, &c->region, &c->of, &err), &err);
+    must(hr_compile_floor(config, &hr_cpu_backend, strategy, 2, &c->region, &c->of, &err), &err);
     pack(c);
 }
 

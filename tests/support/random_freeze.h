@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/cpu.h"
 #include "plan/compile.h"
 #include "sections/assemble.h"
 #include "support/random_config.h"
@@ -56,7 +57,7 @@ static inline void random_freeze(hr_config *config, int32_t kind, uint64_t seed,
     hr_region region = hr_region_over(memory, bytes);
     hr_program program;
     config->train.freeze[0] = 0;
-    hr_status status = hr_model_assemble(config, 1, &region, &program, &err);
+    hr_status status = hr_model_assemble(config, &hr_cpu_backend, 1, &region, &program, &err);
     if (status != HR_OK) abort();
     if (kind == FREEZE_BOTTOM || kind == FREEZE_BOTTOM_AND_KINDS)
         freeze_bottom(config, &program,
@@ -67,7 +68,7 @@ static inline void random_freeze(hr_config *config, int32_t kind, uint64_t seed,
         else freeze_in_all_layers(config, &program, p);
     }
     region.used = 0;
-    status = hr_model_assemble(config, 1, &region, &program, &err);
+    status = hr_model_assemble(config, &hr_cpu_backend, 1, &region, &program, &err);
     if (status != HR_OK) config->train.freeze[0] = 0;
     free(memory);
 }

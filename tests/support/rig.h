@@ -16,7 +16,9 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/random.h"
+#include "dev/cpu.h"
 #include "dev/executor.h"
+#include "ops/cpu.h"
 #include "ops/host/host.h"
 #include "plan/compile.h"
 #include "plan/strategy_file.h"
@@ -34,7 +36,7 @@ typedef struct rig {
     hr_compiled compiled;
     hr_memory memory;
     hr_pool pool;
-    hr_kernels kernels;
+    hr_cpu_device cpu;
     hr_executor executor;
     int64_t rows;           /* per batch: batch x seq_len */
     int32_t *ids, *targets; /* [rows] the batch of every step and of evaluation */
@@ -225,7 +227,8 @@ static inline void rig_build_with(rig *r, const hr_config *config, const hr_stra
     if (strategy) asked = *strategy;
     else if (*config->memory.strategy)
         rig_must(hr_strategy_read(config, config->memory.strategy, &asked, &err), &err);
-    rig_must(hr_compile(config, &asked, threads, &r->region, &r->compiled, &err), &err);
+    rig_must(hr_compile(config, &hr_cpu_backend, &asked, threads, &r->region, &r->compiled, &err),
+             &err);
     free(recompute_set);
     if (!r->compiled.strategy.micro_batch) r->compiled.strategy.micro_batch = config->train.batch;
     r->rows = config->train.batch * config->train.seq_len;
@@ -247,12 +250,12 @@ static inline void rig_build_with(rig *r, const hr_config *config, const hr_stra
     r->memory = (hr_memory){ .arena = r->arena_memory, .arena_bytes = arena };
     r->stacks = aligned_alloc(4096, (size_t)hr_round_up(hr_pool_bytes(threads) + 4096, 4096));
     rig_must(hr_pool_open(&r->pool, r->stacks, hr_pool_bytes(threads), threads, &err), &err);
-    hr_kernels_fill(&r->kernels, cpu_mask);
+    hr_cpu_device_open(&r->cpu, &r->pool, cpu_mask);
     r->executor = (hr_executor){ .program = &r->compiled.program,
                                  .plan = &r->compiled.plan,
                                  .memory = &r->memory,
                                  .pool = &r->pool,
-                                 .kernels = &r->kernels,
+                                 .device = &r->cpu.device,
                                  .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
                                  .seed = (uint64_t)config->train.seed,
                                  .host = rig_host,

@@ -101,105 +101,71 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-static int64_t row_quantum(const void *attr)
+int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length)
 {
-    return ((const hr_attention_attr *)attr)->T;
+    const bool columns = mask->kind == HR_PATTERN_GLOBAL || mask->kind == HR_PATTERN_MIXED;
+    const int64_t window = mask->kind == HR_PATTERN_GLOBAL ? 0 : mask->window;
+    if (mask->kind == HR_PATTERN_DENSE) return length * (length + 1) / 2;
+    if (mask->kind == HR_PATTERN_SLIDING) {
+        const int64_t seen = hr_min(window, length);
+        return seen * (seen + 1) / 2 + (length - seen) * seen;
+    }
+    int64_t pairs = 0;
+    for (int64_t first = 0; first < length; first += mask->block) {
+        const int64_t rows = hr_min(mask->block, length - first), block = first / mask->block;
+        const int64_t near = hr_max(block - window, 0); /* the first block of the window */
+        int64_t before = block - near;
+        if (columns) before += (near + mask->stride - 1) / mask->stride;
+        pairs += rows * before * mask->block + rows * (rows + 1) / 2;
+    }
+    return pairs;
 }
 
-static int64_t pair_flops(const void *attr, int64_t rows, int64_t flops_each)
+int64_t hr_attention_scores(const hr_attention_attr *attr, int64_t rows)
 {
-    const hr_attention_attr *shape = attr;
-    const int64_t whole = rows / shape->T, rest = rows % shape->T;
-    const int64_t pairs = whole * hr_attention_pairs(&shape->mask, shape->T) +
-                          (rest ? hr_attention_pairs(&shape->mask, rest) : 0);
-    return flops_each * pairs * shape->H * shape->head_width;
+    const int64_t whole = rows / attr->T, rest = rows % attr->T;
+    const int64_t pairs = whole * hr_attention_pairs(&attr->mask, attr->T) +
+                          (rest ? hr_attention_pairs(&attr->mask, rest) : 0);
+    return pairs * attr->H;
+}
+
+int64_t hr_attention_cached_scores(const hr_attention_cached_attr *attr, int64_t rows)
+{
+    const bool slides = attr->mask.kind == HR_PATTERN_SLIDING;
+    const int64_t seen = slides ? hr_min(attr->mask.window, attr->capacity) : attr->capacity;
+    return rows * seen * attr->H;
 }
 
 static int64_t flops(const void *attr, int64_t rows)
 {
-    return pair_flops(attr, rows, 4);
+    const hr_attention_attr *shape = attr;
+    return 4 * hr_attention_scores(shape, rows) * shape->head_width;
 }
 
 static int64_t flops_backward(const void *attr, int64_t rows)
 {
-    return pair_flops(attr, rows, 10);
-}
-
-/* Cost items: scores, each with an exponential; scores that draw a random number for dropout; and
- * per score the padding of a head to the 32 elements that the widest kernels multiply at once. */
-static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
-{
-    const hr_attention_attr *shape = (const hr_attention_attr *)step->attr;
-    const int64_t width = shape->head_width;
-    (void)bf16;
-    items[0] = pair_flops(shape, rows, 1) / width;
-    if (shape->dropout > 0) items[1] = items[0];
-    items[2] = items[0] * (hr_round_up(width, 32) - width);
-}
-
-/* Assumes a full cache. */
-static int64_t pairs_cached(const hr_attention_cached_attr *shape, int64_t rows)
-{
-    const bool slides = shape->mask.kind == HR_PATTERN_SLIDING;
-    const int64_t seen = slides ? hr_min(shape->mask.window, shape->capacity) : shape->capacity;
-    return rows * seen * shape->H;
+    const hr_attention_attr *shape = attr;
+    return 10 * hr_attention_scores(shape, rows) * shape->head_width;
 }
 
 static int64_t flops_cached(const void *attr, int64_t rows)
 {
     const hr_attention_cached_attr *shape = attr;
-    return 4 * pairs_cached(shape, rows) * shape->head_width;
-}
-
-static void items_cached(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
-{
-    const hr_attention_cached_attr *shape = (const hr_attention_cached_attr *)step->attr;
-    const int64_t width = shape->head_width;
-    (void)bf16;
-    items[0] = pairs_cached(shape, rows);
-    items[2] = items[0] * (hr_round_up(width, 32) - width);
-}
-
-static int64_t pieces_cached(const void *attr, int64_t rows)
-{
-    return rows * ((const hr_attention_cached_attr *)attr)->H;
-}
-
-static int64_t pieces(const void *attr, int64_t rows)
-{
-    const hr_attention_attr *shape = attr;
-    return (rows + shape->T - 1) / shape->T * shape->H;
-}
-
-static int64_t pieces_backward(const void *attr, int64_t rows)
-{
-    const hr_attention_attr *shape = attr;
-    return (rows + shape->T - 1) / shape->T * shape->G;
+    return 4 * hr_attention_cached_scores(shape, rows) * shape->head_width;
 }
 
 const hr_op hr_attention_op = { .name = "attention",
                                 .in = "rRRR",
                                 .out = "rR",
                                 .derivative = derivative,
-                                .row_quantum = row_quantum,
-                                .scratch_bytes = hr_attention_scratch_bytes,
-                                .flops = flops,
-                                .items = items,
-                                .pieces = pieces };
+                                .flops = flops };
 
 const hr_op hr_attention_bwd_op = { .name = "attention_bwd",
                                     .in = "rRRrrrR",
                                     .out = "rRR",
-                                    .row_quantum = row_quantum,
-                                    .scratch_bytes = hr_attention_bwd_scratch_bytes,
-                                    .flops = flops_backward,
-                                    .items = items,
-                                    .pieces = pieces_backward };
+                                    .flops = flops_backward };
 
 const hr_op hr_attention_cached_op = { .name = "attention_cached",
                                        .in = "rwww",
                                        .out = "r",
-                                       .scratch_bytes = hr_attention_cached_scratch_bytes,
-                                       .flops = flops_cached,
-                                       .items = items_cached,
-                                       .pieces = pieces_cached };
+                                       .flops = flops_cached };

@@ -120,16 +120,8 @@ typedef struct {
 /* Largest head width. Multiples of 16 are fastest. */
 enum { HR_ATTENTION_HEAD_MAX = 256 };
 
-/* Number of unmasked pairs (i, j) with j <= i < length. */
-int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length);
-
-int64_t hr_attention_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
-int64_t hr_attention_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
-
 hr_run_fn hr_attention_run;
 hr_run_fn hr_attention_bwd_run;
-
-int64_t hr_attention_cached_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
 hr_run_fn hr_attention_cached_run;
 
 #endif

@@ -19,4 +19,11 @@ int32_t hr_build_attention_cached(hr_builder *builder, const char *name, int32_t
                                   int32_t position, const hr_kv_cache *cache,
                                   const hr_attention_attr *attr);
 
+/* Unmasked pairs (i, j) with j <= i < length. */
+int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length);
+
+/* Scores of all heads that `rows` rows have; over a cache that is full. */
+int64_t hr_attention_scores(const hr_attention_attr *attr, int64_t rows);
+int64_t hr_attention_cached_scores(const hr_attention_cached_attr *attr, int64_t rows);
+
 #endif

@@ -11,18 +11,6 @@
 #include "ops/kernels.h"
 #include "ops/kv_cache/kv_cache.h"
 
-static int64_t thread_bytes(const hr_attention_cached_attr *attr)
-{
-    attention_scratch room;
-    return attention_scratch_place(NULL, ATTENTION_KEY_CHUNK, attr->head_width, &room);
-}
-
-int64_t hr_attention_cached_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
-{
-    (void)rows;
-    return threads * thread_bytes(attr);
-}
-
 /* Split of a call: units of at most `heads` heads and `rows` positions. */
 typedef struct {
     int64_t heads, rows;
@@ -120,7 +108,8 @@ void hr_attention_cached_run(const hr_call *call)
                 .attr = attr,
                 .mask = attr->mask,
                 .position = *(const int32_t *)call->in[3] + call->row_first,
-                .scratch = (uint8_t *)call->scratch + call->thread * thread_bytes(attr) };
+                .scratch = (uint8_t *)call->scratch +
+                           call->thread * attention_cached_thread_bytes(attr) };
     const int64_t end = s.position + call->rows, shared = attr->H / attr->G;
     const cut c = cut_of(attr, call->rows, call->threads);
     check(&s);

@@ -10,52 +10,6 @@
 #include "ops/element.h"
 #include "ops/kernels.h"
 
-int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length)
-{
-    int64_t pairs = 0;
-    const int64_t seen = hr_min(attention_reach(mask), length);
-    if (mask->kind == HR_PATTERN_DENSE || mask->kind == HR_PATTERN_SLIDING)
-        return seen * (seen + 1) / 2 + (length - seen) * seen;
-    const int64_t block = mask->block;
-    for (int64_t first = 0; first < length; first += block) {
-        const int64_t rows = hr_min(block, length - first);
-        const attention_key_iterator iterator = attention_iterate_keys(mask, first, first);
-        int64_t before = first - iterator.near;
-        if (iterator.column < iterator.near)
-            before += (iterator.near + iterator.column_step - 1) / iterator.column_step * block;
-        pairs += rows * before + rows * (rows + 1) / 2;
-    }
-    return pairs;
-}
-
-/* Length of the longest sequence of a call. */
-static int64_t longest(const hr_attention_attr *attr, int64_t rows)
-{
-    return hr_min(attr->T, rows);
-}
-
-static int64_t thread_bytes(const hr_attention_attr *attr, int64_t length)
-{
-    attention_scratch room;
-    return attention_scratch_place(NULL, length, attr->head_width, &room);
-}
-
-static int64_t thread_bytes_bwd(const hr_attention_attr *attr, int64_t length)
-{
-    attention_bwd_scratch room;
-    return attention_bwd_scratch_place(NULL, length, attr->head_width, &room);
-}
-
-int64_t hr_attention_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
-{
-    return threads * thread_bytes(attr, longest(attr, rows));
-}
-
-int64_t hr_attention_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
-{
-    return threads * thread_bytes_bwd(attr, longest(attr, rows));
-}
-
 /* One thread's share of a call. */
 typedef struct {
     const hr_call *call;
@@ -196,7 +150,7 @@ static hr_attention_task task_of(const share *s, const document *d, int64_t head
 void hr_attention_run(const hr_call *call)
 {
     const hr_attention_attr *attr = call->attr;
-    share s = share_of(call, thread_bytes(attr, longest(attr, call->rows)));
+    share s = share_of(call, attention_thread_bytes(attr, call->rows));
     const int64_t group_heads = attr->H / attr->G;
     int64_t first, last;
     hr_share(s.sequences * attr->H, call->thread, call->threads, &first, &last);
@@ -249,7 +203,7 @@ static void clear_all_gaps(const share *s, int64_t sequence)
 void hr_attention_bwd_run(const hr_call *call)
 {
     const hr_attention_attr *attr = call->attr;
-    share s = share_of(call, thread_bytes_bwd(attr, longest(attr, call->rows)));
+    share s = share_of(call, attention_bwd_thread_bytes(attr, call->rows));
     const int64_t group_heads = attr->H / attr->G, width = (int64_t)attr->H * attr->head_width;
     void *dk = s.fused ? call->out[0] : call->out[1], *dv = s.fused ? call->out[0] : call->out[2];
     int64_t first, last;

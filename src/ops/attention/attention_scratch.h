@@ -104,4 +104,23 @@ static inline int64_t attention_bwd_scratch_place(uint8_t *base, int64_t length,
     return at;
 }
 
+/* Bytes of one thread in a call of `rows`: for the longest sequence. */
+static inline int64_t attention_thread_bytes(const hr_attention_attr *attr, int64_t rows)
+{
+    attention_scratch room;
+    return attention_scratch_place(NULL, hr_min(attr->T, rows), attr->head_width, &room);
+}
+
+static inline int64_t attention_bwd_thread_bytes(const hr_attention_attr *attr, int64_t rows)
+{
+    attention_bwd_scratch room;
+    return attention_bwd_scratch_place(NULL, hr_min(attr->T, rows), attr->head_width, &room);
+}
+
+static inline int64_t attention_cached_thread_bytes(const hr_attention_cached_attr *attr)
+{
+    attention_scratch room;
+    return attention_scratch_place(NULL, ATTENTION_KEY_CHUNK, attr->head_width, &room);
+}
+
 #endif

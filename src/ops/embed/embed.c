@@ -66,25 +66,6 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-/* Table elements read from memory: each row once, for any number of tokens. In panel layout each
- * token gathers its own elements. */
-static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
-{
-    const hr_embed_attr *attr = (const hr_embed_attr *)step->attr;
-    (void)bf16;
-    if (attr->layout == HR_ROWS) items[0] = hr_min(rows, attr->V) * attr->D;
-    else items[1] = rows * attr->D;
-}
+const hr_op hr_embed_op = { .name = "embed", .in = "rwWWR", .out = "r", .derivative = derivative };
 
-const hr_op hr_embed_op = { .name = "embed",
-                            .in = "rwWWR",
-                            .out = "r",
-                            .derivative = derivative,
-                            .items = items,
-                            .in_looked_up = 1 << 1 | 1 << 2 };
-
-const hr_op hr_embed_bwd_op = { .name = "embed_bwd",
-                                .in = "rrR",
-                                .out = "AA",
-                                .items = items,
-                                .out_looked_up = 1 << 0 | 1 << 1 };
+const hr_op hr_embed_bwd_op = { .name = "embed_bwd", .in = "rrR", .out = "AA" };

@@ -40,22 +40,13 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-/* Exponentials to compute. */
-static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
-{
-    (void)bf16;
-    items[0] = rows * ((const hr_glu_attr *)step->attr)->N;
-}
-
 const hr_op hr_glu_op = { .name = "glu",
                           .in = "rr",
                           .out = "r",
                           .reuse = { 1 << 0 | 1 << 1 },
-                          .derivative = derivative,
-                          .items = items };
+                          .derivative = derivative };
 
 const hr_op hr_glu_bwd_op = { .name = "glu_bwd",
                               .in = "rrr",
                               .out = "rr",
-                              .reuse = { 1 << 0 | 1 << 1 | 1 << 2, 1 << 0 | 1 << 1 | 1 << 2 },
-                              .items = items };
+                              .reuse = { 1 << 0 | 1 << 1 | 1 << 2, 1 << 0 | 1 << 1 | 1 << 2 } };

@@ -18,11 +18,18 @@
 #ifndef HR_OPS_HOST_H
 #define HR_OPS_HOST_H
 
+#include "graph/backend.h"
 #include "graph/builder.h"
+#include "ops/list.h"
 
 typedef struct {
     int32_t param; /* row of the parameter table, for steps of one parameter */
     int64_t staging_bytes;
 } hr_host_attr;
+
+/* The same for every back end: hr_<op>_host. */
+#define HR_OP_HOST(name) extern const hr_op_facts hr_##name##_host;
+HR_HOST_OP_LIST(HR_OP_HOST)
+#undef HR_OP_HOST
 
 #endif

@@ -145,50 +145,6 @@ static int64_t flops(const void *attr, int64_t rows)
     return 2 * rows * shape->K * shape->N;
 }
 
-/* Block sizes of the kernels: a KiB of the reduction by this many columns. */
-enum { BLOCK_BYTES = 1024, BLOCK_COLUMNS = 512, TILE_COLUMNS = 32 };
-
-static int64_t blocks(int64_t length, int64_t block)
-{
-    return hr_max(1, (length + block - 1) / block);
-}
-
-/* Cost items of a product with `reduced` elements of reduction and `columns` of result: erf of GELU
- * or its derivative; sums stored between blocks of the reduction; elements copied per block of
- * columns; rows with a partial last tile. */
-static void items_mm(const hr_linear_attr *shape, bool bf16, int64_t rows, int64_t reduced,
-                     int64_t columns, int64_t items[HR_ITEMS_MAX])
-{
-    if (hr_act_needs_pre(shape->act)) items[0] = rows * columns;
-    items[1] = rows * columns * (blocks(reduced, BLOCK_BYTES / (bf16 ? 2 : 4)) - 1);
-    items[2] = rows * reduced * blocks(columns, BLOCK_COLUMNS);
-    if (columns % TILE_COLUMNS) items[3] = rows;
-}
-
-static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
-{
-    const hr_linear_attr *shape = attr_of(step);
-    items_mm(shape, bf16, rows, shape->K, shape->N, items);
-}
-
-static void items_dx(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
-{
-    const hr_linear_attr *shape = attr_of(step);
-    items_mm(shape, bf16, rows, shape->N, shape->K, items);
-}
-
-/* Cost items: the pass for db; elements of x and dy that are packed, once per block of the other's
- * columns; sums stored between blocks of tokens. */
-static void items_dw(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
-{
-    const hr_linear_attr *shape = attr_of(step);
-    if (step->out[1] != HR_NONE) items[0] = rows * shape->N;
-    if (step->out[0] == HR_NONE) return;
-    items[1] = rows * shape->K * blocks(shape->N, BLOCK_COLUMNS);
-    items[2] = rows * shape->N * blocks(shape->K, BLOCK_COLUMNS);
-    items[3] = shape->K * shape->N * (blocks(rows, BLOCK_BYTES / (bf16 ? 2 : 4)) - 1);
-}
-
 const hr_op hr_linear_op = { .name = "linear",
                              .in = "rwWR",
                              .out = "rR",
@@ -197,22 +153,13 @@ const hr_op hr_linear_op = { .name = "linear",
                              .remade_by = 1 + HR_OP_activation,
                              .without_first = only_pre,
                              .derivative = derivative,
-                             .scratch_bytes = hr_linear_scratch_bytes,
-                             .flops = flops,
-                             .items = items };
+                             .flops = flops };
 
 const hr_op hr_linear_dx_op = { .name = "linear_dx",
                                 .in = "rwRR",
                                 .out = "r",
                                 .reuse = { 1 << ADDEND | 1 << AUX },
                                 .derivative = derivative_back,
-                                .scratch_bytes = hr_linear_dx_scratch_bytes,
-                                .flops = flops,
-                                .items = items_dx };
+                                .flops = flops };
 
-const hr_op hr_linear_dw_op = { .name = "linear_dw",
-                                .in = "Rr",
-                                .out = "AA",
-                                .scratch_bytes = hr_linear_dw_scratch_bytes,
-                                .flops = flops,
-                                .items = items_dw };
+const hr_op hr_linear_dw_op = { .name = "linear_dw", .in = "Rr", .out = "AA", .flops = flops };

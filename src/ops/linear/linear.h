@@ -50,10 +50,11 @@ typedef struct {
     hr_act act;
 } hr_linear_attr;
 
-/* Scratch of all threads together, for any instruction set. */
-int64_t hr_linear_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
-int64_t hr_linear_dx_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
-int64_t hr_linear_dw_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
+/* The layout of the weight that products with this dtype of activations read. */
+static inline hr_layout hr_linear_layout(hr_dtype activations)
+{
+    return activations == HR_BF16 ? HR_PANEL_PAIR : HR_PANEL;
+}
 
 /* The operations as the executor calls them: ops/linear/linear_run.c. */
 hr_run_fn hr_linear_run;

@@ -8,17 +8,7 @@
 #ifndef HR_OPS_LINEAR_LINEAR_KERNELS_H
 #define HR_OPS_LINEAR_LINEAR_KERNELS_H
 
-#include "ops/linear/linear.h"
-
-/* A *word* is the part of the reduction that one lane of a multiply-add takes: one fp32, or a pair
- * of bf16. In units of words PANEL and PANEL_PAIR are the same layout: [columns /
- * 16][words][16]. */
-enum {
-    HR_LINEAR_WORDS = 256,       /* words of the reduction per block: 1 KiB of a row */
-    HR_LINEAR_COLUMNS = 512,     /* columns per packed block: 512 KiB stay in L2 */
-    HR_LINEAR_ROWS = 516,        /* rows that use a packed block: 43 strips of 12 */
-    HR_LINEAR_STRIP_BYTES = 1088 /* row stride of a copied strip: not a multiple of 4 KiB */
-};
+#include "ops/linear/linear_scratch.h"
 
 /* out = epilogue(a B): B [K, N] is W, or with `transposed` the transpose of W, [N, K].
  *

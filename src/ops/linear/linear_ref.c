@@ -21,7 +21,7 @@ static double as_stored(hr_dtype dtype, double z)
 static void multiply(hr_dtype dtype, const hr_linear_mm *mm, int64_t row, int64_t rows, int64_t n,
                      int64_t columns, double z[ROWS][COLUMNS])
 {
-    const hr_layout layout = hr_layout_for(dtype);
+    const hr_layout layout = hr_linear_layout(dtype);
     float w[DEPTH][COLUMNS] = { 0 };
     for (int64_t first = 0; first < mm->K; first += DEPTH) {
         const int64_t depth = hr_min(DEPTH, mm->K - first);
@@ -97,7 +97,7 @@ static void sum_tokens(hr_dtype dtype, const hr_linear_dw *dw, int64_t k, int64_
 /* Also stores zeros past N, and in the row past an odd K. */
 static void dw_any(hr_dtype dtype, const hr_linear_dw *dw)
 {
-    const hr_layout layout = hr_layout_for(dtype);
+    const hr_layout layout = hr_linear_layout(dtype);
     const int64_t k_stored = dw->k_end == dw->K && layout == HR_PANEL_PAIR ? hr_round_up(dw->K, 2)
                                                                            : dw->k_end;
     for (int64_t k = dw->k_first; k < k_stored; k += STRIP)

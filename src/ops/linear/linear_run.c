@@ -1,64 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_run.c - splits a matrix product over threads and lays out their scratch.
+/* ops/linear/linear_run.c - splits a matrix product over threads.
  *
  * Threads form a grid over the result. Threads never wait for each other: if two of them need the
  * same packed block, both pack it. */
 #include "ops/kernels.h"
 
-enum { TILE_COLUMNS = 32, ALIGN = 64, DB_TOKENS = 64 };
-
-/* ---- scratch of one thread: one function gives both size and layout ---- */
-
-typedef struct {
-    int64_t sums, strip, bytes; /* offsets; the block of B is at 0 */
-} mm_layout;
-
-static mm_layout lay_out_mm(int64_t rows, int64_t K, int64_t N)
-{
-    const int64_t words = hr_min(HR_LINEAR_WORDS, hr_round_up(K, HR_PANEL_WIDTH));
-    const int64_t columns = hr_min(HR_LINEAR_COLUMNS, hr_round_up(N, TILE_COLUMNS));
-    /* a multiple of every strip height */
-    const int64_t sum_rows = hr_min(HR_LINEAR_ROWS, hr_round_up(rows, 96));
-    mm_layout layout;
-    layout.sums = words * columns * 4;
-    layout.strip = layout.sums + (K > HR_LINEAR_WORDS ? sum_rows * columns * 4 : 0);
-    layout.bytes = layout.strip + 32 * HR_LINEAR_STRIP_BYTES;
-    return layout;
-}
-
-typedef struct {
-    int64_t dy_block, bytes; /* offset; the block of x is at 0 */
-} dw_layout;
-
-static dw_layout lay_out_dw(int64_t K, int64_t N)
-{
-    const int64_t most = HR_LINEAR_ROWS + TILE_COLUMNS;
-    const int64_t x_columns = hr_min(most, hr_round_up(K, TILE_COLUMNS) + TILE_COLUMNS);
-    const int64_t panels = hr_min(HR_LINEAR_COLUMNS, hr_round_up(N, TILE_COLUMNS)) / HR_PANEL_WIDTH;
-    dw_layout layout;
-    layout.dy_block = x_columns * HR_LINEAR_WORDS * 4;
-    layout.bytes = layout.dy_block + panels * (HR_LINEAR_WORDS + 1) * ALIGN;
-    return layout;
-}
-
-int64_t hr_linear_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
-{
-    const hr_linear_attr *linear = attr;
-    return threads * lay_out_mm(rows, linear->K, linear->N).bytes;
-}
-
-int64_t hr_linear_dx_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
-{
-    const hr_linear_attr *linear = attr;
-    return threads * lay_out_mm(rows, linear->N, linear->K).bytes;
-}
-
-int64_t hr_linear_dw_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
-{
-    const hr_linear_attr *linear = attr;
-    (void)rows;
-    return linear->K ? threads * lay_out_dw(linear->K, linear->N).bytes : 0;
-}
+enum { TILE_COLUMNS = HR_LINEAR_TILE_COLUMNS, DB_TOKENS = 64 };
 
 /* ---- the grid ---- */
 
@@ -121,7 +68,7 @@ static void run_mm(const hr_call *call, hr_linear_mm mm)
     const share rows = share_of(down, call->thread / columns, parts);
     const share n = share_of(across, call->thread % columns, columns);
     if (rows.first >= rows.end || n.first >= n.end) return;
-    const mm_layout layout = lay_out_mm(call->rows, mm.K, mm.N);
+    const hr_linear_mm_layout layout = hr_linear_lay_out_mm(call->rows, mm.K, mm.N);
     char *scratch = (char *)call->scratch + call->thread * layout.bytes;
     mm.a = row(call, mm.a, rows.first, mm.K);
     mm.residual = row(call, mm.residual, rows.first, mm.N);
@@ -194,7 +141,7 @@ void hr_linear_dw_run(const hr_call *call)
     const int32_t parts = row_parts(down, across, call->threads), columns = call->threads / parts;
     const share k = share_of(down, call->thread / columns, parts);
     const share n = share_of(across, call->thread % columns, columns);
-    const dw_layout layout = lay_out_dw(attr->K, attr->N);
+    const hr_linear_dw_layout layout = hr_linear_lay_out_dw(attr->K, attr->N);
     char *scratch = (char *)call->scratch + call->thread * layout.bytes;
     const hr_linear_dw dw = { .x = call->in[0],
                               .dy = call->in[1],

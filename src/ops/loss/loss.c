@@ -34,5 +34,4 @@ const hr_op hr_loss_op = { .name = "loss",
                            .in = "rrW",
                            .out = "aR",
                            .reuse = { 0, 1 << 0 },
-                           .derivative = derivative,
-                           .scratch_bytes = hr_loss_scratch_bytes };
+                           .derivative = derivative };

@@ -32,8 +32,6 @@ typedef struct {
     double z; /* 0: cross-entropy only */
 } hr_loss_attr;
 
-int64_t hr_loss_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
-
 hr_run_fn hr_loss_run;
 
 #endif

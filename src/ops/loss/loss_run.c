@@ -6,13 +6,6 @@
 #include "ops/kernels.h"
 #include "ops/loss/loss.h"
 
-int64_t hr_loss_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
-{
-    const hr_loss_attr *loss = attr;
-    (void)threads;
-    return rows * (loss->z > 0 ? 2 : 1) * (int64_t)sizeof(double);
-}
-
 static void run_rows(const hr_call *call)
 {
     const hr_loss_attr *attr = call->attr;

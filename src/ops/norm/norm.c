@@ -62,24 +62,13 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-/* Elements of the mean pass, which RMSNorm does not have. */
-static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
-{
-    const hr_norm_attr *attr = (const hr_norm_attr *)step->attr;
-    (void)bf16;
-    if (attr->centred) items[0] = rows * attr->groups * attr->D;
-}
-
 const hr_op hr_norm_op = { .name = "norm",
                            .in = "rwW",
                            .out = "rR",
                            .reuse = { 1 << 0 },
-                           .derivative = derivative,
-                           .items = items };
+                           .derivative = derivative };
 
 const hr_op hr_norm_bwd_op = { .name = "norm_bwd",
                                .in = "rrrwR",
                                .out = "rAA",
-                               .reuse = { 1 << 0 | 1 << 1 | 1 << 4 },
-                               .scratch_bytes = hr_norm_bwd_scratch_bytes,
-                               .items = items };
+                               .reuse = { 1 << 0 | 1 << 1 | 1 << 4 } };

@@ -46,8 +46,6 @@ static inline int64_t hr_norm_stats(const hr_norm_attr *attr)
     return attr->centred ? 2 : 1;
 }
 
-int64_t hr_norm_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
-
 hr_run_fn hr_norm_run;
 hr_run_fn hr_norm_bwd_run;
 

@@ -8,9 +8,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
-#include "ops/norm/norm.h"
-
-enum { HR_NORM_BLOCK_TOKENS = 64 };
+#include "ops/norm/norm_scratch.h"
 
 typedef void hr_norm_fwd_fn(const void *x, const float *gain, const float *bias, void *y,
                             float *stat, int64_t rows, const hr_norm_attr *attr, hr_dtype dtype);

@@ -26,31 +26,15 @@ void hr_norm_run(const hr_call *call)
 }
 
 /* Block numbers run through the whole batch; each sequence starts a new block. */
-static int64_t blocks_of_sequence(int64_t T)
-{
-    return (T + BLOCK - 1) / BLOCK;
-}
-
 static int64_t block_of_row(int64_t row, int64_t T)
 {
-    return row / T * blocks_of_sequence(T) + row % T / BLOCK;
+    return row / T * hr_norm_blocks(T) + row % T / BLOCK;
 }
 
 static int64_t block_first_row(int64_t block, int64_t T)
 {
-    const int64_t count = blocks_of_sequence(T);
+    const int64_t count = hr_norm_blocks(T);
     return block / count * T + block % count * BLOCK;
-}
-
-/* Two blocks more than whole sequences and whole blocks need: depending on the first row, a block
- * may be split at either end, and the last block of a sequence may be short. */
-int64_t hr_norm_bwd_scratch_bytes(const void *attributes, int64_t rows, int32_t threads)
-{
-    const hr_norm_attr *attr = attributes;
-    (void)threads;
-    const int64_t blocks = rows / attr->T * blocks_of_sequence(attr->T) +
-                           blocks_of_sequence(rows % attr->T) + 2;
-    return blocks * hr_norm_stats(attr) * attr->D * (int64_t)sizeof(float);
 }
 
 static void bwd_blocks(const hr_call *call, int64_t block_first, int64_t block_count)

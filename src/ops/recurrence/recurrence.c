@@ -57,32 +57,16 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-static int64_t whole_sequences(const void *attr)
-{
-    return ((const hr_recurrence_attr *)attr)->T;
-}
-
-static int64_t pieces(const void *attributes, int64_t rows)
-{
-    const hr_recurrence_attr *attr = attributes;
-    return (rows + attr->T - 1) / attr->T * hr_recurrence_stripes(attr->C);
-}
-
 const hr_op hr_recurrence_op = { .name = "recurrence",
                                  .in = "rrw",
                                  .out = "rU",
                                  .reuse = { 1 << U | 1 << X },
                                  .residual = 1 + X,
-                                 .derivative = derivative,
-                                 .row_quantum = whole_sequences,
-                                 .pieces = pieces };
+                                 .derivative = derivative };
 
 const hr_op hr_recurrence_clear_op = { .name = "recurrence_clear", .in = "", .out = "w" };
 
 const hr_op hr_recurrence_bwd_op = { .name = "recurrence_bwd",
                                      .in = "rrw",
                                      .out = "rA",
-                                     .reuse = { 1 << 0 | 1 << 1 },
-                                     .row_quantum = whole_sequences,
-                                     .scratch_bytes = hr_recurrence_bwd_scratch_bytes,
-                                     .pieces = pieces };
+                                     .reuse = { 1 << 0 | 1 << 1 } };

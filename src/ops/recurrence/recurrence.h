@@ -47,17 +47,6 @@ typedef struct {
     int64_t C, T;
 } hr_recurrence_attr;
 
-/* Tokens per partial sum of dalpha, and channels per stripe. With this width each access to a row
- * is at least half a KiB, and the states of a block, 32 KiB, stay in cache. */
-enum { HR_RECURRENCE_BLOCK = 64, HR_RECURRENCE_STRIPE = 128 };
-
-static inline int64_t hr_recurrence_stripes(int64_t C)
-{
-    return (C + HR_RECURRENCE_STRIPE - 1) / HR_RECURRENCE_STRIPE;
-}
-
-int64_t hr_recurrence_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
-
 hr_run_fn hr_recurrence_run;
 hr_run_fn hr_recurrence_bwd_run;
 hr_run_fn hr_recurrence_clear_run;

@@ -4,13 +4,7 @@
 #ifndef HR_OPS_RECURRENCE_KERNELS_H
 #define HR_OPS_RECURRENCE_KERNELS_H
 
-#include "base/checked.h"
-#include "ops/recurrence/recurrence.h"
-
-static inline int64_t hr_recurrence_blocks(int64_t tokens)
-{
-    return (tokens + HR_RECURRENCE_BLOCK - 1) / HR_RECURRENCE_BLOCK;
-}
+#include "ops/recurrence/recurrence_scratch.h"
 
 /* Arrays of rows start at the first of these channels of the first token. */
 typedef struct {

@@ -10,7 +10,7 @@
 
 enum {
     STRIPE = HR_RECURRENCE_STRIPE,
-    BLOCK_STATES = HR_RECURRENCE_BLOCK * STRIPE,
+    BLOCK_STATES = HR_RECURRENCE_BLOCK_STATES,
     COLUMN_UNIT = 16 /* a cache line of sums */
 };
 
@@ -61,23 +61,6 @@ void hr_recurrence_run(const hr_call *call)
     }
 }
 
-/* Only the last sequence may be short. */
-static int64_t blocks_of(int64_t rows, int64_t T)
-{
-    return rows / T * hr_recurrence_blocks(T) + hr_recurrence_blocks(rows % T);
-}
-
-static int64_t sums_bytes(const hr_recurrence_attr *attr, int64_t rows)
-{
-    return hr_round_up(blocks_of(rows, attr->T) * attr->C * (int64_t)sizeof(float), 64);
-}
-
-/* Scratch: one block of states per thread, then the sums of all blocks. */
-int64_t hr_recurrence_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
-{
-    return threads * BLOCK_STATES * (int64_t)sizeof(float) + sums_bytes(attr, rows);
-}
-
 static void bwd_pieces(const hr_call *call, float *sums)
 {
     const hr_recurrence_attr *attr = call->attr;
@@ -108,7 +91,7 @@ void hr_recurrence_bwd_run(const hr_call *call)
     hr_share((attr->C + COLUMN_UNIT - 1) / COLUMN_UNIT, call->thread, call->threads, &first, &last);
     first *= COLUMN_UNIT;
     last = hr_min(last * COLUMN_UNIT, attr->C);
-    const int64_t blocks = blocks_of(call->rows, attr->T);
+    const int64_t blocks = hr_recurrence_blocks_of(call->rows, attr->T);
     if (first >= last || !dalpha) return;
     if (call->clear & 2) memset(dalpha + first, 0, (size_t)(last - first) * sizeof *dalpha);
     for (int64_t k = 0; k < blocks; k++)

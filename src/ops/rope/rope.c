@@ -54,19 +54,10 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-/* Heads to rotate. */
-static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
-{
-    const hr_rope_attr *shape = (const hr_rope_attr *)step->attr;
-    (void)bf16;
-    items[0] = rows * shape->heads * shape->runs;
-}
-
 const hr_op hr_rope_table_op = { .name = "rope_table", .in = "", .out = "w" };
 
 const hr_op hr_rope_op = { .name = "rope",
                            .in = "rwWR",
                            .out = "r",
                            .reuse = { 1 << 0 },
-                           .derivative = derivative,
-                           .items = items };
+                           .derivative = derivative };

@@ -94,10 +94,7 @@ void hr_build_average(hr_builder *builder, int32_t index, int32_t state, double 
 
 const hr_op hr_merge_op = { .name = "merge", .in = "w", .out = "u" };
 
-const hr_op hr_sumsq_op = { .name = "sumsq",
-                            .in = "w",
-                            .out = "w",
-                            .scratch_bytes = hr_sumsq_scratch_bytes };
+const hr_op hr_sumsq_op = { .name = "sumsq", .in = "w", .out = "w" };
 
 const hr_op hr_clip_op = { .name = "clip", .in = "w", .out = "w" };
 

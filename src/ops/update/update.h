@@ -66,8 +66,6 @@ typedef struct {
     bool decoupled;
 } hr_update_attr;
 
-int64_t hr_sumsq_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
-
 hr_run_fn hr_merge_run;
 hr_run_fn hr_sumsq_run;
 hr_run_fn hr_clip_run;

@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 #include "base/bf16.h"
+#include "ops/update/update_scratch.h"
 
-enum { HR_UPDATE_RUN_ELEMENTS = 4096, HR_SUMSQ_LANES = 16 };
+enum { HR_SUMSQ_LANES = 16 };
 
 /* g = scale gradient + pull w;  m = keep1 m + take1 g;  v = keep2 v + take2 g^2
  * w = w - (shrink w + rate m / (sqrt(debias2 v) + eps)) */

@@ -9,25 +9,12 @@
 
 enum { RUN = HR_UPDATE_RUN_ELEMENTS };
 
-static int64_t run_count(int64_t elements)
-{
-    return (elements + RUN - 1) / RUN;
-}
-
 /* The elements of this thread's runs. */
 static void share_elements(const hr_call *call, int64_t elements, int64_t *first, int64_t *last)
 {
-    hr_share(run_count(elements), call->thread, call->threads, first, last);
+    hr_share(hr_update_runs(elements), call->thread, call->threads, first, last);
     *first *= RUN;
     *last = hr_min(*last * RUN, elements);
-}
-
-int64_t hr_sumsq_scratch_bytes(const void *attributes, int64_t rows, int32_t threads)
-{
-    const hr_sumsq_attr *attr = attributes;
-    (void)rows;
-    (void)threads;
-    return run_count(attr->elements) * (int64_t)sizeof(double);
 }
 
 /* Memory-bound, so compiler vectorisation suffices. */
@@ -65,7 +52,7 @@ void hr_sumsq_run(const hr_call *call)
     }
     if (call->thread != 0) return;
     double sum = 0;
-    for (int64_t k = 0; k < run_count(elements); k++) sum += runs[k];
+    for (int64_t k = 0; k < hr_update_runs(elements); k++) sum += runs[k];
     *(double *)call->out[0] = sum;
 }
 
