@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admission/admit.h - plans a config on this machine: the fastest plan that fits, or a refusal.
  *
- * The search (src/fit) finds the fastest strategy within the available bytes. The strategy is then
- * built, packed and accounted: its time is a prediction, its bytes are exact. */
+ * The search (src/search) finds the fastest strategy within the available bytes. The strategy is
+ * then built, packed and accounted: its time is a prediction, its bytes are exact. */
 #ifndef HR_ADMISSION_ADMIT_H
 #define HR_ADMISSION_ADMIT_H
 

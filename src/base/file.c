@@ -397,8 +397,7 @@ hr_status hr_file_reserve(hr_file_out *out, int64_t bytes, hr_error *err)
     if (bytes == 0 || fallocate(out->file, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0) return HR_OK;
     const int code = errno;
     if (code != ENOSPC && code != EDQUOT && code != EFBIG)
-        return HR_OK; /* the file system does not
-                                                                          * support it */
+        return HR_OK; /* not supported by the file system */
     snprintf(text, sizeof text, "needs %s bytes", hr_count_print(bytes, count));
     return remove_and_report(out, text, code, err);
 }

@@ -9,12 +9,12 @@
 #include "base/bf16.h"
 #include "base/checked.h"
 
-enum { NAME_BYTES = 256, NAME_SHOWN = 120, PATH_SHOWN = 160 };
+enum { NAME_BYTES = 1024, NAME_SHOWN = 120, PATH_SHOWN = 160 };
 
 static const char weight[] = "weight";
 
 /* In the order of preference. */
-static const char *const suffixes[] = { "_scale_inv", "_scale" };
+static const char *const suffixes[] = { HR_SCALES_SUFFIX, "_scale" };
 
 enum { SUFFIXES = sizeof suffixes / sizeof *suffixes };
 

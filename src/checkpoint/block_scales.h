@@ -9,6 +9,8 @@
 
 #include "checkpoint/safetensors.h"
 
+#define HR_SCALES_SUFFIX "_scale_inv" /* after the name of the matrix; read is also "_scale" */
+
 enum {
     HR_SCALE_BLOCK = 128,
     HR_SCALES_MAX = 1024 /* scales in a row of blocks: matrices of up to 131,072 columns */
@@ -24,7 +26,7 @@ typedef struct {
 /* Blocks in this number of rows or columns. */
 static inline int64_t hr_scale_blocks(int64_t elements)
 {
-    return (elements + HR_SCALE_BLOCK - 1) / HR_SCALE_BLOCK;
+    return elements / HR_SCALE_BLOCK + (elements % HR_SCALE_BLOCK != 0);
 }
 
 /* Finds the scales of an F8_E4M3 tensor and reads them all once.

@@ -46,9 +46,8 @@ typedef struct {
     const hr_convert_request *request;
     hr_error *err;
     hr_stored stored;
-    hr_converted
-        *rows; /* [row_count] of at most 2 * stored.tensor_count, in the byte order of the source */
-    int32_t row_count;
+    hr_converted *rows; /* [row_count], in the byte order of the source */
+    int32_t row_count;  /* at most twice the tensors of the source */
     int64_t *file_bytes;
     int32_t file_count;
     const hr_stored_dtype *dtype; /* null: keep each dtype */
@@ -131,7 +130,7 @@ static void put_tensor_name(const conversion *c, hr_writer *w, const hr_converte
     const name_parts name = name_of(c, r->from);
     hr_put(w, "\"%s", name.prefix);
     put_name(w, name.rest);
-    hr_put(w, r->scales ? "_scale_inv\"" : "\"");
+    hr_put(w, r->scales ? HR_SCALES_SUFFIX "\"" : "\"");
 }
 
 static void put_file_name(const conversion *c, int32_t file, char name[HR_NAME_BYTES])
@@ -165,15 +164,29 @@ static bool becomes_e4m3(const hr_stored_tensor *tensor)
 static void add_row(conversion *c, const hr_stored_tensor *from, const hr_stored_dtype *dtype,
                     bool scales)
 {
-    int64_t elements = 1;
-    for (int32_t k = 0; k < from->rank; k++) elements *= from->dims[k];
-    const int64_t bytes = scales
-                              ? hr_scale_blocks(from->dims[0]) * hr_scale_blocks(from->dims[1]) * 4
-                          : dtype == from->dtype ? from->bytes
-                                                 : elements * (dtype->bits / 8);
+    int64_t bytes = from->bytes;
+    if (scales) bytes = hr_scale_blocks(from->dims[0]) * hr_scale_blocks(from->dims[1]) * 4;
+    else if (dtype != from->dtype) bytes = bytes / (from->dtype->bits / 8) * (dtype->bits / 8);
     c->rows[c->row_count++] = (hr_converted){
         .from = from, .dtype = dtype, .bytes = bytes, .scales = scales
     };
+}
+
+/* New scales must not get the name of another tensor. */
+static hr_status add_scales(conversion *c, const hr_stored_tensor *from)
+{
+    char name[NAME_BYTES];
+    for (int32_t k = 0; k < PREFIXES; k++) {
+        const char *bare = c->request->prefix ? without_prefix(from->name) : from->name;
+        snprintf(name, sizeof name, "%s%s%s", c->request->prefix && k ? prefixes[k] : "", bare,
+                 HR_SCALES_SUFFIX);
+        if (hr_stored_find(&c->stored, name))
+            return hr_fail(
+                c->err, HR_CORRUPT, "%.200s: %.*s already exists, but %.*s is %s: remove it first",
+                c->request->source, NAME_SHOWN, name, NAME_SHOWN, from->name, from->dtype->name);
+    }
+    add_row(c, from, hr_stored_dtype_find("F32"), true);
+    return HR_OK;
 }
 
 /* A tensor in the requested dtype, with new scales, or without its old ones. */
@@ -185,7 +198,7 @@ static hr_status add_rows(conversion *c, const hr_stored_tensor *from)
                          (wanted != HR_STORED_E4M3 || becomes_e4m3(from));
     if (c->dtype && wanted != HR_STORED_E4M3 && hr_block_scales_is(&c->stored, from)) return HR_OK;
     add_row(c, from, changes ? c->dtype : from->dtype, false);
-    if (changes && wanted == HR_STORED_E4M3) add_row(c, from, hr_stored_dtype_find("F32"), true);
+    if (changes && wanted == HR_STORED_E4M3) return add_scales(c, from);
     if (!changes || is != HR_STORED_E4M3) return HR_OK;
     const hr_stored_tensor *scales;
     return hr_block_scales_find(&c->stored, from, &c->rows[c->row_count - 1].old_scales, &scales,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoint/sidecar_files.c - copies config.json with its dtype and quantization
- * updated, all other files
- * unchanged. */
+/* checkpoint/sidecar_files.c - copies config.json with its dtype and quantization updated, all
+ * other files unchanged. */
 #include "checkpoint/sidecar_files.h"
 
 #include <limits.h>
@@ -132,10 +131,9 @@ static hr_status write_config(const hr_sidecar_files *c, const char *path, hr_er
     hr_status status = read_config(c, path, &bytes, &found, err);
     if (status != HR_OK) return status;
     const char *text = c->memory, *name = c->dtype ? torch_name(c->dtype) : "";
-    const bool drops = c->dequantized && found.quantization.end;
-    bool dropped = !drops;
+    bool dropped = (!c->quantized && !c->dequantized) || !found.quantization.end;
     status = hr_file_begin(&out, c->destination, names[0], err);
-    if (status == HR_OK && c->quantized && found.inside && !found.quantization.end)
+    if (status == HR_OK && c->quantized && found.inside)
         status = replace(&out, text, &taken, (span){ found.inside, found.inside }, quantization,
                          err);
     for (int32_t i = 0; i <= found.dtype_count && status == HR_OK; i++) {

@@ -87,16 +87,28 @@ static hr_status take_option(hr_cli_arguments *arguments, char **words, int32_t 
     return HR_OK;
 }
 
+/* The operand with this number, in the words of the help: "OUT_DIR". */
+static const char *operand_name(const hr_cli_command *command, int32_t number)
+{
+    const char *name = command->operands;
+    while (number-- > 0 && strchr(name, ' ')) name = strchr(name, ' ') + 1;
+    return name;
+}
+
 static hr_status check_operands(const hr_cli_arguments *arguments, hr_error *err)
 {
     const hr_cli_command *command = arguments->command;
     const int32_t count = arguments->operand_count;
-    if (count < command->operand_least)
+    if (count < command->operand_least) {
+        const char *name = operand_name(command, count);
         return hr_fail(err, HR_USAGE, "%s needs %.*s (headroom %s --help)", command->name,
-                       (int)strcspn(command->operands, " "), command->operands, command->name);
+                       (int)strcspn(name, " "), name, command->name);
+    }
     if (command->operand_most >= 0 && count > command->operand_most && !command->keys)
         return hr_fail(err, HR_USAGE, "%s takes %s; \"%.60s\" is one too many", command->name,
-                       command->operand_most ? "one operand" : "no operands",
+                       command->operand_most > 1   ? "two operands"
+                       : command->operand_most > 0 ? "one operand"
+                                                   : "no operands",
                        arguments->operands[command->operand_most]);
     return HR_OK;
 }

@@ -2,6 +2,8 @@
 /* dev/cpu.c - calls an operation on every thread, phase by phase. */
 #include "dev/cpu.h"
 
+#include "base/assert.h"
+
 #include "ops/cpu.h"
 #include "ops/cpu_run.h"
 
@@ -25,6 +27,7 @@ static void launch(const hr_device *device, const hr_program *program, int32_t s
     const hr_cpu_device *cpu = (const hr_cpu_device *)device;
     const hr_op_run *run = &hr_cpu_runs[program->steps[step].op];
     hr_call each = *call;
+    HR_ASSERT(run->run && run->phases > 0);
     each.kernels = &cpu->kernels;
     for (each.phase = 0; each.phase < run->phases; each.phase++)
         hr_pool_run(cpu->pool, run_phase, &(phase_call){ &each, run->run });

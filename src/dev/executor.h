@@ -21,7 +21,7 @@ typedef hr_status hr_host_fn(void *context, struct hr_executor *executor, int32_
 /* Returns true to stop before the next step; the run then returns INTERRUPTED. */
 typedef bool hr_stop_fn(void *context);
 
-/* Called after every step (tests). */
+/* Called after every step (calibration and tests). */
 typedef void hr_watch_fn(void *context, const struct hr_executor *executor, int32_t step);
 
 typedef struct hr_executor {

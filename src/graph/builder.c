@@ -156,6 +156,7 @@ void hr_build_states(hr_builder *builder, int32_t index)
     for (int32_t i = 0; i < program->state_count && builder->status == HR_OK; i++) {
         const hr_state *state = &program->states[i];
         const bool whole = state->shape == HR_STATE_ELEMENTS;
+        HR_ASSERT(state->dtype == HR_F32); /* as files and checkpoints have it */
         const int64_t K = state->shape == HR_STATE_COLUMNS ? hr_max(param->dims[1], 1)
                                                            : param->dims[0];
         if (param->rule.frozen) param->states[i] = state->average ? param->master : HR_NONE;

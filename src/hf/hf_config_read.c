@@ -162,22 +162,25 @@ static hr_status read_section(reader *r, hr_json *json, const char *section)
     return kind == HR_JSON_CLOSE ? HR_OK : not_json(r, json);
 }
 
-/* Whether a list is [128, 128]. */
-static bool is_block_size(hr_json *json)
+/* Reads the rest of a list; `same` out: whether it is [128, 128]. */
+static bool read_block_size(hr_json *json, bool *same)
 {
-    bool same = true;
     int32_t count = 0;
     hr_json_kind kind;
-    for (; (kind = hr_json_next(json)) == HR_JSON_NUMBER; count++)
-        same = same && hr_json_is(json, "128");
-    return kind == HR_JSON_CLOSE && same && count == 2;
+    *same = true;
+    for (; (kind = hr_json_next(json)) != HR_JSON_CLOSE; count++) {
+        *same = *same && kind == HR_JSON_NUMBER && hr_json_is(json, "128");
+        if (!hr_json_skip(json, kind)) return false;
+    }
+    *same = *same && count == 2;
+    return true;
 }
 
 /* Weights in F8_E4M3 with a scale for each block of 128 x 128 are read (checkpoint/block_scales.h);
  * any other quantization is refused by its name. */
 static hr_status read_quantization(reader *r, hr_json *json)
 {
-    char method[VALUE_BYTES] = "without quant_method";
+    char method[VALUE_BYTES] = "";
     bool blocks = false, e4m3 = true;
     hr_json_kind kind = hr_json_next(json);
     if (kind == HR_JSON_NULL) return HR_OK;
@@ -191,17 +194,18 @@ static hr_status read_quantization(reader *r, hr_json *json)
         const bool is_size = hr_json_is(json, "weight_block_size");
         kind = hr_json_next(json);
         if (is_method && kind == HR_JSON_STRING) quote(json->value, json->value_bytes, method);
-        else if (is_format && kind == HR_JSON_STRING) e4m3 = hr_json_is(json, "e4m3");
-        else if (is_size && kind == HR_JSON_ARRAY) blocks = is_block_size(json);
-        else if (!hr_json_skip(json, kind)) return not_json(r, json);
+        if (is_format && kind != HR_JSON_NULL)
+            e4m3 = kind == HR_JSON_STRING && hr_json_is(json, "e4m3");
+        const bool read = is_size && kind == HR_JSON_ARRAY ? read_block_size(json, &blocks)
+                                                           : hr_json_skip(json, kind);
+        if (!read) return not_json(r, json);
     }
     if (kind != HR_JSON_CLOSE) return not_json(r, json);
     if (!strcmp(method, "fp8") && blocks && e4m3) return HR_OK;
-    return hr_fail(
-        r->err, HR_CORRUPT,
-        "%s: quantization %s%s is not supported; supported is fp8 with \"fmt\": \"e4m3\" "
-        "and \"weight_block_size\": [128, 128]",
-        shown(r), method, strcmp(method, "fp8") ? "" : " of this kind");
+    return hr_fail(r->err, HR_CORRUPT,
+                   "%s: quantization_config with quant_method \"%s\" is not supported; headroom "
+                   "reads \"fp8\" with \"fmt\": \"e4m3\" and \"weight_block_size\": [128, 128]",
+                   shown(r), method);
 }
 
 /* Returns whether any architecture has this option. */

@@ -127,9 +127,8 @@ void hr_proxy_bound_works(const hr_proxy_model *proxy, const hr_program *program
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
         if (step->layer == HR_NONE || !hr_proxy_trains(program, s)) continue;
-        const bool is_frozen = step->layer <
-                               /* sets change nothing in frozen layers */
-                               proxy->trained.frozen_in_proxy;
+        /* Sets change nothing in frozen layers. */
+        const bool is_frozen = step->layer < proxy->trained.frozen_in_proxy;
         const int32_t place = hr_proxy_place_of(proxy, step),
                       pass = step->direction == HR_DIR_BACKWARD;
         const outline o = outline_of(program, plan, list, is_frozen ? 0 : droppable, s,

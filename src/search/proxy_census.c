@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-/* Returns the section of a step: the child of loop 0 that contains it. */
 /* Adds with saturation: times that are too large all count as equally slow. */
 static void add(int64_t *sum, int64_t ps)
 {

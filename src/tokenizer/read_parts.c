@@ -259,6 +259,12 @@ static int32_t named(const hr_component *c, int32_t item)
     return -1;
 }
 
+/* Ids outside the range become ones that no vocabulary has. */
+static uint32_t id_of(int64_t id)
+{
+    return id < 0 || id > UINT32_MAX ? UINT32_MAX : (uint32_t)id;
+}
+
 static hr_status close_post_processor(parts *p, const hr_component *c, hr_error *err)
 {
     if (!strcmp(c->type, "ByteLevel")) return HR_OK; /* changes offsets only */
@@ -266,8 +272,8 @@ static hr_status close_post_processor(parts *p, const hr_component *c, hr_error 
         return refuse(p, " after another that adds tokens", c->type, err);
     if (!strcmp(c->type, "RobertaProcessing") || !strcmp(c->type, "BertProcessing")) {
         if (c->sep < 0 || c->cls < 0) return refuse(p, " without sep and cls", c->type, err);
-        const hr_status status = around(p, true, (uint32_t)c->cls, err);
-        return status == HR_OK ? around(p, false, (uint32_t)c->sep, err) : status;
+        const hr_status status = around(p, true, id_of(c->cls), err);
+        return status == HR_OK ? around(p, false, id_of(c->sep), err) : status;
     }
     if (strcmp(c->type, "TemplateProcessing")) return refuse(p, "", c->type, err);
     int32_t texts = 0;
@@ -283,8 +289,7 @@ static hr_status close_post_processor(parts *p, const hr_component *c, hr_error 
                            "post_processor uses \"%.*s\", which is not one of its special_tokens",
                            p->source->path, (int)hr_min(c->item_bytes[i], 80), c->items[i]);
         for (int32_t k = 0; k < c->id_counts[at]; k++) {
-            const uint32_t id = (uint32_t)hr_max(0, hr_min(c->ids[at][k], UINT32_MAX));
-            const hr_status status = around(p, texts == 0, id, err);
+            const hr_status status = around(p, texts == 0, id_of(c->ids[at][k]), err);
             if (status != HR_OK) return status;
         }
     }

@@ -133,13 +133,12 @@ typedef struct {
 } counts;
 
 /* Reads the header of a field at `offset` of the file and, for a piece, its message. */
-static hr_status count_field(const char *path, const cursor *all, cursor *c, counts *found,
-                             bool *whole, int64_t *skipped, hr_error *err)
+static hr_status count_field(const char *path, cursor *c, counts *found, bool *whole,
+                             int64_t *skipped, hr_error *err)
 {
     const uint8_t *begin = c->at;
     const uint64_t tag = varint(c);
     uint64_t bytes = 0;
-    (void)all;
     *skipped = 0;
     if ((tag & 7) == 0) varint(c);
     else if ((tag & 7) == 5) bytes = 4;
@@ -183,7 +182,7 @@ hr_status hr_sentencepiece_count(hr_tokenizer_source *source, hr_error *err)
          * file. */
         while (status == HR_OK && whole && !skipped && c.at < c.end &&
                (c.end - c.at > 32 || at + count == bytes))
-            status = count_field(source->path, &c, &c, &found, &whole, &skipped, err);
+            status = count_field(source->path, &c, &found, &whole, &skipped, err);
         if (status == HR_OK && !whole && c.at == buffer) status = damaged(source->path, err);
         at += c.at - buffer + skipped;
         if (status == HR_OK && at > bytes) status = damaged(source->path, err);

@@ -156,6 +156,56 @@ static void scales_that_are_missing_are_refused(void **state)
     assert_int_equal(run("convert odd same"), HR_OK);
 }
 
+/* Names that new scales would repeat, and scales that no conversion can use. */
+static void scales_in_the_way_and_impossible_ones_are_refused(void **state)
+{
+    (void)state;
+    static const float values[256 * 2] = { 1 };
+    static const char scales[] = "model.layers.0.mlp.up_proj.weight_scale_inv";
+    static const struct {
+        const char *dtype, *shape, *scale_dtype, *scale_shape, *to, *said;
+        int64_t bytes, scale_bytes;
+    } cases[] = {
+        { "F32", "[2,256]", "F32", "[1,2]", "f8_e4m3", "_inv already exists, but model.layers.0",
+          2048, 8 },
+        { "F8_E4M3", "[2,256]", "F16", "[1,2]", "f32", "_inv is F16; scales are F32 or BF16", 512,
+          4 },
+        { "F8_E4M3", "[512]", "F32", "[4]", "f32", "is F8_E4M3, but not a matrix", 512, 16 },
+        { "F8_E4M3", "[0,140000]", "F32", "[0,1094]", "f32", "has 140000 columns, the limit", 0,
+          0 },
+        { "F8_E4M3", "[0,9223372036854775807]", "F32", "[1]", "f32",
+          "_inv is [1], [0, 72057594037927936] is needed", 0, 4 },
+    };
+    require_program();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stored_file file = stored_begin();
+        stored_add(&file, inside, cases[i].dtype, cases[i].shape, values, cases[i].bytes);
+        stored_add(&file, scales, cases[i].scale_dtype, cases[i].scale_shape, values,
+                   cases[i].scale_bytes);
+        assert_int_equal(system("mkdir -p odd"), 0);
+        stored_end(&file, "odd/model.safetensors");
+        assert_int_equal(run("convert odd new --dtype %s", cases[i].to), HR_CORRUPT);
+        if (!strstr(err, cases[i].said)) fail_msg("%s: %s", cases[i].said, err);
+        assert_int_equal(access("new", F_OK), -1);
+    }
+}
+
+/* Another entry is replaced, so that config.json tells the truth. */
+static void the_quantization_of_a_config_is_replaced(void **state)
+{
+    (void)state;
+    static float matrix[ROWS * WIDTH];
+    char text[512];
+    require_program();
+    put_model(matrix);
+    put("wide/config.json", "{\"a\":1,\"quantization_config\":null}");
+    assert_int_equal(run("convert wide fp8 --dtype f8_e4m3"), HR_OK);
+    get("fp8/config.json", text);
+    assert_non_null(strstr(text, "\"quant_method\": \"fp8\""));
+    assert_non_null(strstr(text, "\"a\":1}"));
+    assert_null(strstr(text, "null"));
+}
+
 static const char base_keys[] =
     "model.family=llama model.d_model=160 model.n_layers=2 model.n_heads=4 model.d_ff=200 "
     "model.vocab_size=257 data.tokenizer=bytes train.seq_len=16 train.batch=2 ";
@@ -192,6 +242,8 @@ int main(void)
         IN_A_FOLDER(matrices_of_layers_become_e4m3_and_return),
         IN_A_FOLDER(the_quantization_is_removed_wherever_it_is_in_the_config),
         IN_A_FOLDER(scales_that_are_missing_are_refused),
+        IN_A_FOLDER(scales_in_the_way_and_impossible_ones_are_refused),
+        IN_A_FOLDER(the_quantization_of_a_config_is_replaced),
         IN_A_FOLDER(a_model_is_evaluated_and_trained_upon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -269,8 +269,6 @@ static void only_regular_files_are_replaced(void **state)
     }
 }
 
-/* With less address space than planning needs, there is no plan to explain, and the exit code is
- * still "does not fit". Sanitizers map more than that. */
 /* Input files, weights and other texts are never overwritten, only an earlier file of the same
  * kind. */
 static void files_of_another_kind_are_not_replaced(void **state)

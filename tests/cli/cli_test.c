@@ -328,6 +328,8 @@ static void an_unknown_word_is_one_error_sentence_with_exit_2(void **state)
         { "plan tiny.yaml --frontier --svg .",
           "--svg .: is a directory, a file cannot be written there" },
         { "doctor please", "doctor takes no operands; \"please\" is one too many" },
+        { "convert a", "convert needs OUT_DIR (headroom convert --help)" },
+        { "convert a b c", "convert takes two operands; \"c\" is one too many" },
         { "verify a b", "verify takes one operand; \"b\" is one too many" },
         { "plan tiny.yaml other.yaml",
           "\"other.yaml\" is not key=value; a command takes one recipe" },

@@ -141,7 +141,7 @@ hr_pack_answer hr_pack_search(const hr_pack_part *part, const int32_t *order, in
 int64_t hr_pack_repair_bytes(int32_t count);
 int64_t hr_pack_search_bytes(int32_t count);
 
-/* ---- pack_attempt.c: methods for one part */
+/* ---- pack/attempt.c: methods for one part */
 
 /* The lowest known placement of a part, and the tables for finding others. */
 typedef struct {
@@ -184,7 +184,7 @@ hr_pack_answer hr_pack_dive(hr_pack_attempt *a, int64_t capacity, int64_t work,
 
 int64_t hr_pack_attempt_bytes(int32_t count);
 
-/* ---- pack_core.c: reduced parts that stand for a part */
+/* ---- pack/core.c: reduced parts that stand for a part */
 
 /* An item folded into the place of another: no third item is live with both. */
 typedef struct {
@@ -223,7 +223,7 @@ void hr_pack_unglue(const hr_pack_part *part, const hr_pack_part *glued, const i
 
 int64_t hr_pack_core_bytes(int32_t count);
 
-/* ---- pack_levels.c */
+/* ---- pack/levels.c */
 
 /* Searches for a placement of the attempt's part within the target, a multiple of its unit, with at
  * most `work`. Starts with the items of the fullest sections and adds more items level by level,
