@@ -23,7 +23,7 @@ static void launch(const hr_device *device, const hr_program *program, int32_t s
                    const hr_call *call)
 {
     const hr_cpu_device *cpu = (const hr_cpu_device *)device;
-    const hr_op_run *run = &hr_cpu_runs[program->steps[step].op];
+    const hr_op_run *run = hr_cpu_runs[program->steps[step].op];
     hr_call each = *call;
     each.kernels = &cpu->kernels;
     for (each.phase = 0; each.phase < run->phases; each.phase++)
