@@ -13,10 +13,10 @@
 #include "base/checked.h"
 #include "model/family.h"
 #include "model/rules.h"
+#include "ops/attention/attention.h"
 #include "ops/rope/rope.h"
 
 enum {
-    HEAD_WIDTH_MAX = 256, /* kernels hold a row of a head in registers */
     BYTE_IDS = 256,
     WORDS_LEAST = 5, /* <pad> <unk> <sos> <eos> and one word */
     STATE_BYTES = 16 /* fp32 weight, gradient and two moments: the maximum per parameter */
@@ -123,15 +123,15 @@ static hr_status check_heads(const hr_config *config, hr_error *err)
                        "model.n_kv_heads %lld does not divide model.n_heads %lld; the nearest that "
                        "does is %lld",
                        (long long)G, (long long)H, (long long)nearest_divisor(H, G, err));
-    if (config->model.head_dim > HEAD_WIDTH_MAX)
+    if (config->model.head_dim > HR_ATTENTION_HEAD_MAX)
         return hr_fail(err, HR_USAGE, "model.head_dim is %lld; the limit is %d",
-                       (long long)config->model.head_dim, HEAD_WIDTH_MAX);
-    if (hr_config_head_dim(config) > HEAD_WIDTH_MAX)
+                       (long long)config->model.head_dim, HR_ATTENTION_HEAD_MAX);
+    if (hr_config_head_dim(config) > HR_ATTENTION_HEAD_MAX)
         return hr_fail(err, HR_USAGE,
                        "model.d_model %lld / model.n_heads %lld gives heads of %lld; the limit is "
                        "%d: use at least %lld heads",
-                       (long long)D, (long long)H, (long long)(D / H), HEAD_WIDTH_MAX,
-                       (long long)((D + HEAD_WIDTH_MAX - 1) / HEAD_WIDTH_MAX));
+                       (long long)D, (long long)H, (long long)(D / H), HR_ATTENTION_HEAD_MAX,
+                       (long long)((D + HR_ATTENTION_HEAD_MAX - 1) / HR_ATTENTION_HEAD_MAX));
     return check_rotation(config, err);
 }
 

@@ -25,7 +25,7 @@ static void launch(const hr_device *device, const hr_program *program, int32_t s
                    const hr_call *call)
 {
     const hr_cpu_device *cpu = (const hr_cpu_device *)device;
-    const hr_op_run *run = &hr_cpu_runs[program->steps[step].op];
+    const hr_op_run *run = hr_cpu_runs[program->steps[step].op];
     hr_call each = *call;
     HR_ASSERT(run->run && run->phases > 0);
     each.kernels = &cpu->kernels;

@@ -11,8 +11,8 @@
 typedef struct hr_device {
     const hr_backend *backend; /* that its programs are planned for */
 
-    /* Runs one step of such a program, all phases on all threads, and returns when its outputs are
-     * complete. `call` has everything but kernels, phase and thread. */
+    /* Runs one step of such a program, and returns when its outputs are complete. `call` has
+     * everything but kernels, phase and thread. */
     void (*launch)(const struct hr_device *device, const hr_program *program, int32_t step,
                    const hr_call *call);
 } hr_device;

@@ -216,6 +216,7 @@ hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
 {
     const hr_program *program = executor->program;
     const hr_loop *section = &program->loops[loop];
+    HR_ASSERT(executor->device->backend == program->backend);
     memset(executor->open, 0, (size_t)program->loop_count);
     memset(executor->turn, 0, (size_t)program->loop_count * sizeof *executor->turn);
     for (int32_t l = section->parent; l != HR_NONE; l = program->loops[l].parent)

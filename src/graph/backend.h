@@ -46,6 +46,8 @@ typedef struct {
     int64_t (*pieces)(const void *attr, int64_t rows);
 } hr_op_facts;
 
+struct hr_rates;
+
 typedef struct hr_backend {
     const char *name;
     const hr_op *const *ops;         /* [op_count] the operations that programs are made of */
@@ -54,6 +56,11 @@ typedef struct hr_backend {
 
     /* The layout of the matrices that products with this dtype of activations read. */
     hr_layout (*matrix_layout)(hr_dtype activations);
+
+    /* Estimates the rates of a machine that was not calibrated (graph/rates.h).
+     *   features  of the machine: of a CPU its mask (base/cpu.h)
+     *   rates     in: the back end and `threads`, zeros otherwise. out: the rates of operations */
+    void (*guess)(uint32_t features, struct hr_rates *rates);
 } hr_backend;
 
 static inline const hr_op *hr_step_op(const hr_program *program, const hr_step *step)

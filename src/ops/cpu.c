@@ -13,4 +13,5 @@ const hr_backend hr_cpu_backend = { .name = "cpu",
                                     .ops = hr_op_table,
                                     .facts = facts,
                                     .op_count = HR_OP_COUNT,
-                                    .matrix_layout = hr_linear_layout };
+                                    .matrix_layout = hr_linear_layout,
+                                    .guess = hr_cpu_guess };

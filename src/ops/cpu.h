@@ -22,6 +22,9 @@ enum {
     HR_CPU_ALL = HR_CPU_FLOATS_SUMS | 1 << HR_I32
 };
 
+/* hr_backend.guess of the CPU. */
+void hr_cpu_guess(uint32_t features, struct hr_rates *rates);
+
 extern const hr_backend hr_cpu_backend;
 
 #endif

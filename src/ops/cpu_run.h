@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/cpu_run.h - the executor's half of the CPU back end: the function and the number of phases of
- * each operation. It is in a separate file so that the planner links no kernel. */
+/* ops/cpu_run.h - the executor's half of the CPU back end: hr_<op>_cpu_run of each operation, in
+ * its <op>_run.c. The planner's half is ops/cpu.h. */
 #ifndef HR_OPS_CPU_RUN_H
 #define HR_OPS_CPU_RUN_H
 
 #include "ops/call.h"
 
-/* A phase begins when all threads have finished the one before. Null and 0 phases for an operation
- * of the host. */
+/* A phase begins when all threads have finished the one before. */
 typedef struct {
     hr_run_fn *run;
     int32_t phases;
 } hr_op_run;
 
-/* [HR_OP_COUNT] */
-extern const hr_op_run hr_cpu_runs[];
+/* [HR_OP_COUNT]; null: an operation of the host. */
+extern const hr_op_run *const hr_cpu_runs[];
 
 #endif

@@ -4,8 +4,7 @@
 #ifndef HR_OPS_LIST_H
 #define HR_OPS_LIST_H
 
-#include "graph/backend.h"
-#include "ops/call.h"
+#include "graph/op.h"
 
 #define HR_OP_LIST(X) \
     X(embed) \

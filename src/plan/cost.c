@@ -10,7 +10,6 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "base/cpu.h"
 #include "sections/assemble.h"
 
 /* Predicted seconds of a step of training from which costs are in nanoseconds. */
@@ -260,4 +259,12 @@ int64_t hr_cost_program(const hr_program *program, const hr_rates *rates)
             total = add(total, hr_cost_step_total(program, rates, s));
     }
     return total;
+}
+
+void hr_rates_guess(const hr_backend *backend, uint32_t features, int32_t threads, hr_rates *rates)
+{
+    memset(rates, 0, sizeof *rates);
+    rates->backend = backend;
+    rates->threads = (int32_t)hr_max(threads, 1);
+    backend->guess(features, rates);
 }

@@ -10,48 +10,8 @@
 #ifndef HR_PLAN_COST_H
 #define HR_PLAN_COST_H
 
-#include "graph/backend.h"
+#include "graph/rates.h"
 #include "headroom/config.h"
-
-/* Terms of a call, beside the constant cost of the call. */
-enum {
-    HR_TERM_FLOPS,
-    HR_TERM_ITEMS,                             /* of hr_op_facts.items, kind i: HR_TERM_ITEMS + i */
-    HR_TERM_IN = HR_TERM_ITEMS + HR_ITEMS_MAX, /* bytes of input i: HR_TERM_IN + i */
-    HR_TERM_OUT = HR_TERM_IN + HR_IN_MAX,      /* bytes of output k; a sum is read and written */
-    HR_TERM_START = HR_TERM_OUT + HR_OUT_MAX,  /* bytes of sums that are zeroed */
-    HR_TERM_COUNT
-};
-
-enum { HR_RATE_OPS_MOST = 48, HR_SPEED_PARTS = 3 };
-
-/* Version of the meaning of the terms: rates of another version are invalid. Increase it with every
- * change of what an operation counts. */
-enum { HR_COST_MODEL = 4 };
-
-/* Limits of the rates: picoseconds per call and attoseconds (10^-18 s) per unit of a term. Integers
- * of these units are fine enough for 10^17 operations per second and coarse enough for a sum of 292
- * years. */
-#define HR_RATE_CALL_PS_MOST INT64_C(1000000000000) /* one second */
-#define HR_RATE_UNIT_AS_MOST INT64_C(1000000000000) /* one microsecond */
-
-typedef struct {
-    int64_t call_ps;
-    int64_t unit_as[HR_TERM_COUNT];
-} hr_rate;
-
-/* Rates of each operation for fp32 [0] and bf16 [1], indexed like the program's table of
- * operations. All are between 0 and the two limits. */
-typedef struct {
-    const hr_backend *backend; /* that they are rates of */
-    int32_t threads;           /* thread count of the measurement, >= 1 */
-    /* Microseconds of each part of a fixed short probe during the measurement
-     * (calibrate/speed_probe.h). Zeros: not measured. */
-    int32_t pace_us[HR_SPEED_PARTS];
-    int64_t disk_rate;   /* bytes per second, written and flushed; 0: not measured */
-    bool in_nanoseconds; /* costs are nanoseconds: for training steps that take days */
-    hr_rate op[HR_RATE_OPS_MOST][2];
-} hr_rates;
 
 /* Amounts, by term, of one call of a step over `rows` token rows. */
 typedef struct {
@@ -94,11 +54,11 @@ int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int
 /* The cost of one training step: sections fetch, norm, step and update. At most INT64_MAX. */
 int64_t hr_cost_program(const hr_program *program, const hr_rates *rates);
 
-/* Estimated rates for a machine without calibration, by its instruction set.
+/* Estimated rates for a machine without calibration (hr_backend.guess).
  *
  *   backend   at most HR_RATE_OPS_MOST operations
- *   cpu_mask  base/cpu.h
+ *   features  of the machine, as the back end counts them: of a CPU its mask (base/cpu.h)
  *   threads   all compute matrix products; only a few add memory bandwidth */
-void hr_rates_guess(const hr_backend *backend, uint32_t cpu_mask, int32_t threads, hr_rates *rates);
+void hr_rates_guess(const hr_backend *backend, uint32_t features, int32_t threads, hr_rates *rates);
 
 #endif

@@ -171,8 +171,7 @@ static void both_halves_have_the_same_operations(void **state)
     for (int32_t op = 0; op < HR_OP_COUNT; op++) {
         const bool host = hr_op_table[op]->host;
         assert_non_null(hr_cpu_backend.facts[op]);
-        assert_int_equal(hr_cpu_runs[op].run != NULL, !host);
-        assert_int_equal(hr_cpu_runs[op].phases > 0, !host);
+        assert_int_equal(hr_cpu_runs[op] != NULL, !host);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/activation/activation_run.c - splits the rows over threads. */
 #include "ops/activation/activation.h"
+#include "ops/cpu_run.h"
 #include "ops/element.h"
 #include "ops/kernels.h"
 
@@ -13,3 +14,5 @@ void hr_activation_run(const hr_call *call)
                                       hr_element_at(call->out[0], first * attr->N, call->dtype),
                                       (last - first) * attr->N, attr->act, call->dtype);
 }
+
+const hr_op_run hr_activation_cpu_run = { hr_activation_run, 1 };

@@ -7,6 +7,7 @@
  * depend on the split. */
 #include "base/assert.h"
 #include "ops/attention/attention_scratch.h"
+#include "ops/cpu_run.h"
 #include "ops/element.h"
 #include "ops/kernels.h"
 #include "ops/kv_cache/kv_cache.h"
@@ -128,3 +129,5 @@ void hr_attention_cached_run(const hr_call *call)
         }
     }
 }
+
+const hr_op_run hr_attention_cached_cpu_run = { hr_attention_cached_run, 1 };

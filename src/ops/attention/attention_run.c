@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "ops/attention/attention_pattern.h"
 #include "ops/attention/attention_scratch.h"
+#include "ops/cpu_run.h"
 #include "ops/element.h"
 #include "ops/kernels.h"
 
@@ -226,3 +227,6 @@ void hr_attention_bwd_run(const hr_call *call)
             }
     }
 }
+
+const hr_op_run hr_attention_cpu_run = { hr_attention_run, 1 };
+const hr_op_run hr_attention_bwd_cpu_run = { hr_attention_bwd_run, 1 };

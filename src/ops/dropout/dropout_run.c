@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/dropout/dropout_run.c - splits the rows over threads. */
+#include "ops/cpu_run.h"
 #include "ops/dropout/dropout.h"
 #include "ops/element.h"
 #include "ops/kernels.h"
@@ -25,3 +26,5 @@ void hr_dropout_run(const hr_call *call)
                                    threshold, scale, call->dtype);
     }
 }
+
+const hr_op_run hr_dropout_cpu_run = { hr_dropout_run, 1 };

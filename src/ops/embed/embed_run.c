@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/cpu_run.h"
 #include "ops/element.h"
 #include "ops/embed/embed.h"
 #include "ops/kernels.h"
@@ -114,3 +115,6 @@ void hr_embed_bwd_run(const hr_call *call)
                                      dy, last - first, call->dtype);
     }
 }
+
+const hr_op_run hr_embed_cpu_run = { hr_embed_run, 1 };
+const hr_op_run hr_embed_bwd_cpu_run = { hr_embed_bwd_run, 1 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/glu/glu_run.c - splits the rows over threads. */
+#include "ops/cpu_run.h"
 #include "ops/element.h"
 #include "ops/glu/glu.h"
 #include "ops/kernels.h"
@@ -28,3 +29,6 @@ void hr_glu_bwd_run(const hr_call *call)
         hr_element_at(call->in[2], at, dtype), hr_element_at(call->out[0], at, dtype),
         hr_element_at(call->out[1], at, dtype), (last - first) * attr->N, dtype);
 }
+
+const hr_op_run hr_glu_cpu_run = { hr_glu_run, 1 };
+const hr_op_run hr_glu_bwd_cpu_run = { hr_glu_bwd_run, 1 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "ops/cpu_run.h"
 #include "ops/element.h"
 #include "ops/kv_cache/kv_cache.h"
 
@@ -43,3 +44,6 @@ void hr_cache_append_run(const hr_call *call)
                 attr->v_head_stride, call->out[1], at);
     }
 }
+
+const hr_op_run hr_cache_clear_cpu_run = { hr_cache_clear_run, 1 };
+const hr_op_run hr_cache_append_cpu_run = { hr_cache_append_run, 1 };

@@ -3,6 +3,7 @@
  *
  * Threads form a grid over the result. Threads never wait for each other: if two of them need the
  * same packed block, both pack it. */
+#include "ops/cpu_run.h"
 #include "ops/kernels.h"
 
 enum { TILE_COLUMNS = HR_LINEAR_TILE_COLUMNS, DB_TOKENS = 64 };
@@ -162,3 +163,7 @@ void hr_linear_dw_run(const hr_call *call)
                               .dy_block = scratch + layout.dy_block };
     if (k.first < k.end && n.first < n.end) kernels->dw(&dw);
 }
+
+const hr_op_run hr_linear_cpu_run = { hr_linear_run, 1 };
+const hr_op_run hr_linear_dx_cpu_run = { hr_linear_dx_run, 1 };
+const hr_op_run hr_linear_dw_cpu_run = { hr_linear_dw_run, 1 };

@@ -2,6 +2,7 @@
 /* ops/loss/loss_run.c - splits the rows over threads; thread 0 then adds their losses in order. */
 #include <string.h>
 
+#include "ops/cpu_run.h"
 #include "ops/element.h"
 #include "ops/kernels.h"
 #include "ops/loss/loss.h"
@@ -46,3 +47,5 @@ void hr_loss_run(const hr_call *call)
         for (int64_t r = 0; r < call->rows; r++) sum[i] += part[r];
     }
 }
+
+const hr_op_run hr_loss_cpu_run = { hr_loss_run, 2 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/cpu_run.h"
 #include "ops/element.h"
 #include "ops/kernels.h"
 #include "ops/norm/norm.h"
@@ -92,3 +93,6 @@ void hr_norm_bwd_run(const hr_call *call)
             add_blocks(call->out[1 + k], partial + k * D, block_count, stats * D, first, last,
                        call->clear & 2u << k);
 }
+
+const hr_op_run hr_norm_cpu_run = { hr_norm_run, 1 };
+const hr_op_run hr_norm_bwd_cpu_run = { hr_norm_bwd_run, 2 };

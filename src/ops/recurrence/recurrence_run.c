@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/cpu_run.h"
 #include "ops/element.h"
 #include "ops/kernels.h"
 #include "ops/recurrence/recurrence.h"
@@ -105,3 +106,7 @@ void hr_recurrence_clear_run(const hr_call *call)
     hr_share(attr->C, call->thread, call->threads, &first, &last);
     memset((float *)call->out[0] + first, 0, (size_t)(last - first) * sizeof(float));
 }
+
+const hr_op_run hr_recurrence_cpu_run = { hr_recurrence_run, 1 };
+const hr_op_run hr_recurrence_bwd_cpu_run = { hr_recurrence_bwd_run, 2 };
+const hr_op_run hr_recurrence_clear_cpu_run = { hr_recurrence_clear_run, 1 };

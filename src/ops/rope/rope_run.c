@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/cpu_run.h"
 #include "ops/element.h"
 #include "ops/kernels.h"
 #include "ops/rope/rope.h"
@@ -53,3 +54,6 @@ void hr_rope_table_run(const hr_call *call)
         }
     }
 }
+
+const hr_op_run hr_rope_cpu_run = { hr_rope_run, 1 };
+const hr_op_run hr_rope_table_cpu_run = { hr_rope_table_run, 1 };

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "ops/cpu_run.h"
 #include "ops/kernels.h"
 #include "ops/update/update.h"
 
@@ -121,3 +122,10 @@ void hr_sgd_run(const hr_call *call)
     call->kernels->update.sgd(gradient + first, master + first, m + first,
                               weight ? weight + first : NULL, last - first, &factors);
 }
+
+const hr_op_run hr_merge_cpu_run = { hr_merge_run, 1 };
+const hr_op_run hr_average_cpu_run = { hr_average_run, 1 };
+const hr_op_run hr_sumsq_cpu_run = { hr_sumsq_run, 2 };
+const hr_op_run hr_clip_cpu_run = { hr_clip_run, 1 };
+const hr_op_run hr_adamw_cpu_run = { hr_adamw_run, 1 };
+const hr_op_run hr_sgd_cpu_run = { hr_sgd_run, 1 };

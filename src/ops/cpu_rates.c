@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/cost_guess.c - typical rates per instruction set, for machines without calibration.
+/* ops/cpu_rates.c - typical rates per instruction set, for machines without calibration.
  *
  * Matrix products have the speed of each rung's kernels on the machine they were developed on; a
  * pass over memory has the speed of one core and its memory there. This ranks plans well enough,
@@ -9,7 +9,8 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "plan/cost.h"
+#include "graph/rates.h"
+#include "ops/cpu.h"
 
 /* Attoseconds per FLOP of one thread: fp32 and bf16 matrix products, and those of attention. */
 typedef struct {
@@ -73,22 +74,20 @@ static hr_rate guess(const hr_backend *backend, int32_t index, int64_t flop_as, 
     return rate;
 }
 
-void hr_rates_guess(const hr_backend *backend, uint32_t cpu_mask, int32_t threads, hr_rates *rates)
+void hr_cpu_guess(uint32_t features, hr_rates *rates)
 {
-    const rung_rates rung = rates_of_rung(cpu_mask);
-    const int64_t slower = cpu_mask & HR_CPU_AVX2 ? 1 : VECTOR_PASSES;
-    const int64_t byte_as = slower * (int64_t)BYTE_AS / hr_min(hr_max(threads, 1), MEMORY_THREADS);
-    memset(rates, 0, sizeof *rates);
-    rates->backend = backend;
-    rates->threads = (int32_t)hr_max(threads, 1);
+    const hr_backend *backend = rates->backend;
+    const rung_rates rung = rates_of_rung(features);
+    const int64_t threads = rates->threads;
+    const int64_t slower = features & HR_CPU_AVX2 ? 1 : VECTOR_PASSES;
+    const int64_t byte_as = slower * (int64_t)BYTE_AS / hr_min(threads, MEMORY_THREADS);
     for (int32_t i = 0; i < backend->op_count && i < HR_RATE_OPS_MOST; i++) {
         /* host steps are not part of the step time */
         if (backend->ops[i]->host || !backend->facts[i]) continue;
         const bool attention = !strncmp(backend->ops[i]->name, "attention", 9);
         for (int32_t dtype = 0; dtype < 2; dtype++) {
             const int64_t flop_as = attention ? rung.attention_as[dtype] : rung.product_as[dtype];
-            rates->op[i][dtype] = guess(backend, i, flop_as / rates->threads, byte_as, slower,
-                                        rates->threads);
+            rates->op[i][dtype] = guess(backend, i, flop_as / threads, byte_as, slower, threads);
         }
     }
 }
