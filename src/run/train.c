@@ -218,7 +218,6 @@ static hr_status take_memory(run *r, hr_error *err)
     executor->device = &r->cpu.device;
     executor->dtype = r->config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     executor->seed = (uint64_t)r->config->train.seed;
-    executor->host = hr_trainer_host;
     executor->stop = should_stop;
     executor->context = &r->trainer;
     r->trainer.ceiling_seconds = ceiling_seconds(&r->admission);

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "ops/list.h"
 
 /* Places the tables of the files that a checkpoint is loaded from. */
 static bool place_kept(hr_region *region, const hr_program *program, hr_trainer *trainer)
@@ -27,6 +28,8 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
 {
     trainer->executor.program = program;
     hr_status status = hr_executor_place(region, &trainer->executor, err);
+    hr_executor_serve(&trainer->executor, hr_trainer_services(trainer));
+    if (status == HR_OK) status = hr_executor_check_services(&trainer->executor, err);
     if (status != HR_OK) return status;
     status = hr_sample_place(region, trainer->config, &trainer->sample, err);
     if (status != HR_OK) return status;
@@ -84,7 +87,7 @@ hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *e
 {
     hr_error failed;
     char kept[HR_PATH_BYTES + 64] = "no weights are saved";
-    if (hr_trainer_collect_checkpoint(trainer, true, &failed) != HR_OK)
+    if (hr_executor_wait(&trainer->executor, HR_OP_save, &failed) != HR_OK)
         hr_trainer_trouble(trainer, failed.message);
     if (trainer->saved_step)
         snprintf(kept, sizeof kept, "%.200s has the weights of step %lld",
@@ -350,7 +353,8 @@ static hr_status collect_checkpoint(hr_trainer *trainer, bool wait, bool last, h
     hr_error why = { .status = HR_OK };
     if (wait && trainer->checkpoint_writer->pending)
         hr_trainer_report_progress(trainer, "writing the checkpoint", 0, 0);
-    hr_status status = hr_trainer_collect_checkpoint(trainer, wait, &why);
+    hr_status status = wait ? hr_executor_wait(&trainer->executor, HR_OP_save, &why)
+                            : hr_trainer_collect_checkpoint(trainer, false, &why);
     status = tolerate_failure(trainer, status, last, &why);
     return status == HR_OK ? HR_OK : fail_save(trainer, &why, err);
 }
@@ -480,6 +484,6 @@ hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
     if (status == HR_INTERRUPTED ||
         (status == HR_OK && (has_steps_left(trainer) || hr_trainer_is_interrupted(trainer))))
         return end_interrupted(trainer, err);
-    (void)!hr_trainer_collect_checkpoint(trainer, true, &ignored);
+    (void)!hr_executor_wait(&trainer->executor, HR_OP_save, &ignored);
     return status;
 }

@@ -63,9 +63,8 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_trainer_place(hr_region *region, const hr_program *program,
                                          hr_trainer *trainer, hr_error *err);
 
-/* Runs the host operations: an hr_host_fn. */
-hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
-                          hr_error *err);
+/* The handlers of the services of training; waiting for `save` collects its checkpoint. */
+hr_services hr_trainer_services(hr_trainer *trainer);
 
 /* Returns the error that ends a diverged run: what is not finite, which weights are saved, what to
  * try. */
