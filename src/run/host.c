@@ -12,6 +12,7 @@
 #include "ops/host/host.h"
 #include "run/initialise.h"
 #include "run/schedule.h"
+#include "run/tell.h"
 #include "run/trainer.h"
 
 /* Loads one state of a parameter from a checkpoint. */

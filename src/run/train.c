@@ -16,6 +16,7 @@
 #include "hf/hf_config.h"
 #include "ops/list.h"
 #include "run/folder.h"
+#include "run/tell.h"
 #include "run/trainer.h"
 
 /* All resources of a run, so that one function closes them. */
