@@ -5,6 +5,8 @@
 #include "base/sort.h"
 #include "checkpoint/opening.h"
 
+const char hr_stored_index_name[] = "model.safetensors.index.json";
+
 static bool named_before(const void *table, int32_t a, int32_t b)
 {
     const hr_opening_name *rows = table;

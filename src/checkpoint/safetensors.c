@@ -19,7 +19,6 @@
 #include "checkpoint/opening.h"
 
 const char hr_stored_single_name[] = "model.safetensors";
-const char hr_stored_index_name[] = "model.safetensors.index.json";
 
 static bool name_before(const void *table, int32_t a, int32_t b)
 {

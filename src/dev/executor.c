@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "graph/service.h"
 #include "mem/poison.h"
 
 int64_t hr_executor_bytes(const hr_program *program)
@@ -142,6 +143,78 @@ static int64_t rows_of_step(const hr_program *program, const hr_step *step, int6
     return 0;
 }
 
+/* ---- services */
+
+void hr_executor_serve(hr_executor *executor, hr_services services)
+{
+    HR_ASSERT(executor->services_count < HR_SERVICES_MAX);
+    executor->services[executor->services_count++] = services;
+}
+
+/* Returns how closely a handler matches; 0: not at all. */
+static int32_t match(const hr_service *service, int32_t op, hr_loop_id section)
+{
+    const bool in_section = service->section == section;
+    if (!in_section && service->section != HR_LOOP_OTHER) return 0;
+    if (service->op != op && service->op != HR_NONE) return 0;
+    return 1 + in_section + 2 * (service->op == op);
+}
+
+/* Returns the handler that matches an operation in a section most closely; null: there is none. */
+static const hr_service *find_service(const hr_executor *executor, int32_t op, hr_loop_id section,
+                                      void **context)
+{
+    const hr_service *found = NULL;
+    for (int32_t i = executor->services_count - 1; i >= 0 && !found; i--) {
+        const hr_services *from = &executor->services[i];
+        int32_t best = 0;
+        for (int32_t k = 0; k < from->count; k++) {
+            const int32_t matched = match(&from->services[k], op, section);
+            if (matched > best) found = &from->services[k];
+            best = hr_max(best, matched);
+        }
+        *context = from->context;
+    }
+    return found;
+}
+
+hr_status hr_executor_check_services(const hr_executor *executor, hr_error *err)
+{
+    const hr_program *program = executor->program;
+    void *context;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_op *op = hr_step_op(program, &program->steps[s]);
+        const hr_loop_id section = hr_step_section(program, s);
+        if (op->host && !find_service(executor, program->steps[s].op, section, &context))
+            return hr_fail(err, HR_FAILURE, "no handler for the service %s in the section \"%s\"",
+                           op->name, hr_loop_name(section));
+    }
+    return hr_service_check_sections(program, err);
+}
+
+hr_status hr_executor_wait(const hr_executor *executor, int32_t op, hr_error *err)
+{
+    hr_status status = HR_OK;
+    for (int32_t i = 0; i < executor->services_count; i++)
+        for (int32_t k = 0; k < executor->services[i].count && status == HR_OK; k++) {
+            const hr_service *service = &executor->services[i].services[k];
+            if (service->op == op && service->wait)
+                status = service->wait(executor->services[i].context, err);
+        }
+    return status;
+}
+
+static hr_status begin_service(hr_executor *executor, int32_t s, const hr_call *call, hr_error *err)
+{
+    void *context;
+    const hr_service *service = find_service(executor, executor->program->steps[s].op,
+                                             hr_step_section(executor->program, s), &context);
+    HR_ASSERT(service); /* hr_executor_check_services has found it */
+    return service->begin(context, executor, s, call, err);
+}
+
+/* ---- steps */
+
 /* In builds with AddressSanitizer, poisons every arena byte that is not live at this step. */
 static void poison_dead_bytes(const hr_executor *executor, int32_t step)
 {
@@ -184,8 +257,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
 
     hr_status status = HR_OK;
     poison_dead_bytes(executor, s);
-    if (hr_step_op(program, step)->host)
-        status = executor->host(executor->context, executor, s, &call, err);
+    if (hr_step_op(program, step)->host) status = begin_service(executor, s, &call, err);
     else executor->device->launch(executor->device, program, s, &call);
     if (executor->watch) executor->watch(executor->context, executor, s);
     return status;

@@ -272,11 +272,14 @@ static hr_status plan(evaluation *e, hr_error *err)
     return status == HR_NO_FIT ? hr_inference_refuse(session, err) : status;
 }
 
-/* ---- the steps of the host */
+/* ---- services */
 
 /* Provides the sequences of an iteration; the last one may have fewer. */
-static hr_status prompt(evaluation *e, hr_executor *executor, const hr_call *call, hr_error *err)
+static hr_status prompt(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                        hr_error *err)
 {
+    evaluation *e = context;
+    (void)step;
     const int64_t length = e->source.length;
     int32_t *ids = call->out[0];
     e->first = executor->turn[e->turn] * e->result->at_a_time;
@@ -338,8 +341,11 @@ static hr_status count_loss(evaluation *e, int64_t sequence, int64_t t, int32_t 
     return HR_OK;
 }
 
-static hr_status emit(evaluation *e, const hr_call *call, hr_error *err)
+static hr_status emit(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                      hr_error *err)
 {
+    evaluation *e = context;
+    (void)executor, (void)step;
     const int64_t length = e->source.length, vocabulary = e->session.config.model.vocab_size;
     if (e->request->logits_out)
         return hr_logits_add(&e->logits, call->in[0], call->dtype, call->rows * vocabulary,
@@ -356,16 +362,10 @@ static hr_status emit(evaluation *e, const hr_call *call, hr_error *err)
     return status;
 }
 
-static hr_status host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
-                      hr_error *err)
-{
-    evaluation *e = context;
-    switch (executor->program->steps[step].op) {
-    case HR_OP_prompt: return prompt(e, executor, call, err);
-    case HR_OP_emit: return emit(e, call, err);
-    default: return hr_fail(err, HR_FAILURE, "operation %d is not an operation of the host", step);
-    }
-}
+static const hr_service services[] = {
+    { HR_OP_prompt, HR_LOOP_SEQUENCES, prompt, NULL },
+    { HR_OP_emit, HR_LOOP_SEQUENCES, emit, NULL },
+};
 
 /* ---- the run */
 
@@ -435,7 +435,8 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
     if (status == HR_OK) hr_inference_report_progress(&e.session, "planning", 0, 0);
     if (status == HR_OK) status = plan(&e, err);
     if (status == HR_OK) status = open_run(&e, err);
-    if (status == HR_OK) status = hr_inference_take(&e.session, host, &e, err);
+    if (status == HR_OK)
+        status = hr_inference_take(&e.session, (hr_services){ services, 2, &e }, err);
     if (status == HR_OK) status = run(&e, err);
     if (status == HR_OK) status = hr_inference_check_peak(&e.session, err);
     if (status == HR_INTERRUPTED) status = hr_fail(err, status, "interrupted; no file was written");

@@ -311,12 +311,17 @@ static hr_status plan(generation *g, hr_error *err)
     return status == HR_NO_FIT ? hr_inference_refuse(session, err) : status;
 }
 
-/* ---- the steps of the host */
+/* ---- services */
 
 /* Provides the next rows: a chunk of the prompt, or the last token. */
-static hr_status prompt(generation *g, hr_executor *executor, int32_t loop, const hr_call *call)
+static hr_status prompt(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                        hr_error *err)
 {
-    const int64_t most = loop == g->chunk ? g->result->chunk : 1;
+    generation *g = context;
+    (void)err;
+    const int64_t most = hr_step_section(executor->program, step) == HR_LOOP_PROMPT
+                             ? g->result->chunk
+                             : 1;
     const int64_t rows = hr_min(most, g->count - g->done);
     executor->rows_here = rows;
     memcpy(call->out[0], g->ids + g->done, (size_t)rows * sizeof *g->ids);
@@ -382,9 +387,11 @@ static hr_status emit_rest(generation *g, hr_error *err)
 }
 
 /* Only the last chunk of a prompt is followed by sampling. */
-static hr_status sample_token(generation *g, hr_executor *executor, int32_t loop,
+static hr_status sample_token(void *context, hr_executor *executor, int32_t step,
                               const hr_call *call, hr_error *err)
 {
+    generation *g = context;
+    const int32_t loop = executor->program->steps[step].loop;
     const hr_generate_request *request = g->request;
     if (g->done < g->count) return HR_OK;
     const int32_t id = hr_sampler_sample(&request->sampling, call->in[0], call->dtype,
@@ -402,17 +409,10 @@ static hr_status sample_token(generation *g, hr_executor *executor, int32_t loop
     return HR_OK;
 }
 
-static hr_status host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
-                      hr_error *err)
-{
-    generation *g = context;
-    const int32_t loop = executor->program->steps[step].loop;
-    switch (executor->program->steps[step].op) {
-    case HR_OP_prompt: return prompt(g, executor, loop, call);
-    case HR_OP_sample: return sample_token(g, executor, loop, call, err);
-    default: return hr_fail(err, HR_FAILURE, "operation %d is not an operation of the host", step);
-    }
-}
+static const hr_service services[] = {
+    { HR_OP_prompt, HR_LOOP_OTHER, prompt, NULL },
+    { HR_OP_sample, HR_LOOP_OTHER, sample_token, NULL },
+};
 
 /* ---- the run */
 
@@ -464,7 +464,8 @@ static __attribute__((noinline)) hr_status generate_in(hr_memory *memory,
     if (status == HR_OK) hr_inference_report_progress(&g.session, "planning", 0, 0);
     if (status == HR_OK) status = plan(&g, err);
     if (status == HR_OK) status = open_run(&g, err);
-    if (status == HR_OK) status = hr_inference_take(&g.session, host, &g, err);
+    if (status == HR_OK)
+        status = hr_inference_take(&g.session, (hr_services){ services, 2, &g }, err);
     if (status == HR_OK) status = run(&g, err);
     if (status == HR_OK) status = hr_inference_check_peak(&g.session, err);
     hr_inference_close(&g.session);

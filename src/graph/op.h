@@ -21,7 +21,8 @@ typedef struct hr_op {
     uint8_t residual;          /* 1 + input that is added to output 0 unchanged; 0: none */
     int16_t remade_by;         /* 1 + op that computes output 0 from output 1 alone, with the same
                                 * attributes, bit-identical; 0: none */
-    bool host;                 /* run by the trainer, not by a kernel: reads text, writes files */
+    uint32_t host;             /* a service, run by the host and not by a kernel (dev/service.h):
+                                * bit i: the section hr_loop_id i may hold it; 0: a kernel */
 
     /* Emits the steps that compute gradients of the inputs; null: no gradient flows through. */
     hr_status (*derivative)(struct hr_derive *derive, int32_t step, hr_error *err);

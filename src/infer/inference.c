@@ -200,8 +200,11 @@ void hr_inference_report_progress(const hr_inference *session, const char *work,
     if (request->working) request->working(request->working_context, work, done, total);
 }
 
-static hr_status load(hr_inference *s, const hr_call *call, hr_error *err)
+static hr_status load(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                      hr_error *err)
 {
+    hr_inference *s = context;
+    (void)executor, (void)step;
     const hr_host_attr *attr = call->attr;
     hr_inference_report_progress(s, "loading weights", attr->param,
                                  s->compiled.program.param_count);
@@ -212,26 +215,23 @@ static hr_status load(hr_inference *s, const hr_call *call, hr_error *err)
     return hr_fail(err, HR_INTERRUPTED, "interrupted while reading weights");
 }
 
-static hr_status dispatch(void *context, hr_executor *executor, int32_t step, const hr_call *call,
-                          hr_error *err)
-{
-    hr_inference *s = context;
-    if (executor->program->steps[step].op == HR_OP_initialise) return load(s, call, err);
-    return s->host(s->context, executor, step, call, err);
-}
+static const hr_service loading[] = { { HR_OP_initialise, HR_LOOP_LOAD, load, NULL } };
 
 static bool should_stop(void *context)
 {
     return hr_inference_is_interrupted(context);
 }
 
-hr_status hr_inference_take(hr_inference *s, hr_host_fn *host, void *context, hr_error *err)
+hr_status hr_inference_take(hr_inference *s, hr_services services, hr_error *err)
 {
     const hr_plan *plan = &s->compiled.plan;
     const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
     void *stacks;
+    hr_executor_serve(&s->executor, (hr_services){ loading, 1, s });
+    hr_executor_serve(&s->executor, services);
+    hr_status status = hr_executor_check_services(&s->executor, err);
     hr_inference_report_progress(s, "allocating memory", 0, 0);
-    hr_status status = hr_memory_stacks_open(s->memory, stacks_bytes, &stacks, err);
+    if (status == HR_OK) status = hr_memory_stacks_open(s->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&s->pool, stacks, stacks_bytes, plan->threads, err);
     if (status == HR_OK)
         status = hr_memory_arena_open(s->memory, plan, s->request->interrupts, err);
@@ -245,11 +245,8 @@ hr_status hr_inference_take(hr_inference *s, hr_host_fn *host, void *context, hr
     s->executor.pool = &s->pool;
     s->executor.device = &s->cpu.device;
     s->executor.dtype = s->config.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
-    s->executor.host = dispatch;
     s->executor.stop = should_stop;
     s->executor.context = s;
-    s->host = host;
-    s->context = context;
     return HR_OK;
 }
 

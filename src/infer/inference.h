@@ -33,8 +33,6 @@ typedef struct {
     hr_executor executor;
     hr_tokens *tokens; /* null: tokens are bytes, or no text is needed */
     hr_region tokens_region;
-    hr_host_fn *host;
-    void *context; /* argument of host */
 } hr_inference;
 
 /* Reads the config and selects threads and kernels. Errors USAGE; CORRUPT as hr_config_adopt. */
@@ -66,13 +64,14 @@ HR_MUST_CHECK hr_status hr_inference_open(hr_inference *session, hr_error *err);
  * NO_FIT. */
 HR_MUST_CHECK hr_status hr_inference_refuse(hr_inference *session, hr_error *err);
 
-/* Allocates stacks, threads and the arena, and seals the memory. `host` runs all host steps except
- * those that load weights. Errors NO_FIT, INTERRUPTED, BROKEN. */
-HR_MUST_CHECK hr_status hr_inference_take(hr_inference *session, hr_host_fn *host, void *context,
+/* Allocates stacks, threads and the arena, and seals the memory. `services` handle all services of
+ * the program but those that load weights. Errors NO_FIT, INTERRUPTED, BROKEN; as
+ * hr_executor_check_services. */
+HR_MUST_CHECK hr_status hr_inference_take(hr_inference *session, hr_services services,
                                           hr_error *err);
 
 /* Runs a section; `seconds` out. An interrupt stops it before the next step.
- * Errors as hr_load and the host steps; INTERRUPTED. */
+ * Errors as hr_load and the services; INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_inference_run(hr_inference *session, hr_loop_id section, double *seconds,
                                          hr_error *err);
 

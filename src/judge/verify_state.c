@@ -10,6 +10,15 @@
 
 enum { OUTLIVES_RUN = -1 };
 
+int32_t hr_judged_repeating(const hr_judged_plan *plan, int32_t s, int32_t home)
+{
+    int32_t found = -1;
+    for (int32_t loop = plan->steps[s].loop; loop > 0 && loop != home;
+         loop = plan->loops[loop].parent)
+        if (plan->loops[loop].repeats > 1) found = loop;
+    return found;
+}
+
 /* The section of a step; loop 0 if it is in none. */
 static int32_t section_of(const hr_judged_plan *plan, int32_t s)
 {

@@ -12,15 +12,6 @@
 
 enum { OUTLIVES_RUN = -1 };
 
-int32_t hr_judged_repeating(const hr_judged_plan *plan, int32_t s, int32_t home)
-{
-    int32_t found = -1;
-    for (int32_t loop = plan->steps[s].loop; loop > 0 && loop != home;
-         loop = plan->loops[loop].parent)
-        if (plan->loops[loop].repeats > 1) found = loop;
-    return found;
-}
-
 /* ---- names */
 
 static int compare_names(const void *a, const void *b)

@@ -37,7 +37,7 @@
     X(sgd) \
     X(average)
 
-/* Operations that the trainer runs: they read text, write files and report numbers. */
+/* Services (ops/host/): operations that the host runs. */
 #define HR_HOST_OP_LIST(X) \
     X(initialise) \
     X(batch) \

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run/host.c - the operations of a program that run on the trainer: loading, batches, samples,
- * reports, saving. */
+/* run/host.c - the services of training: loading, batches, samples, reports, saving. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "ops/host/host.h"
 #include "run/initialise.h"
 #include "run/schedule.h"
+#include "run/tell.h"
 #include "run/trainer.h"
 
 /* Loads one state of a parameter from a checkpoint. */
@@ -45,8 +45,10 @@ static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *c
     return status;
 }
 
-static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
+static hr_status initialise(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                            hr_error *err)
 {
+    hr_trainer *trainer = context;
     const hr_host_attr *attr = call->attr;
     const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
     hr_status status = HR_OK;
@@ -54,41 +56,52 @@ static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *ca
                                trainer->resume.found            ? "loading the checkpoint"
                                : trainer->config->model.from[0] ? "loading weights"
                                                                 : "initializing weights",
-                               attr->param, trainer->executor.program->param_count);
+                               attr->param, executor->program->param_count);
     if (trainer->resume.found) return load_states(trainer, step, call, err);
     if (trainer->config->model.from[0])
-        status = hr_load(&trainer->source, attr->param, trainer->executor.pool, call->out[0],
-                         call->out[1], call->scratch, attr->staging_bytes, interrupts, err);
+        status = hr_load(&trainer->source, attr->param, executor->pool, call->out[0], call->out[1],
+                         call->scratch, attr->staging_bytes, interrupts, err);
     else
-        hr_initialise(trainer->executor.program, attr->param, (uint64_t)trainer->config->train.seed,
+        hr_initialise(executor->program, attr->param, (uint64_t)trainer->config->train.seed,
                       call->out[0], call->out[1], interrupts);
     if (status != HR_OK) return status;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
-    for (int32_t i = 0; i < trainer->executor.program->state_count; i++)
-        if (call->out[2 + i]) init_state(trainer->executor.program, step, i, call);
+    for (int32_t i = 0; i < executor->program->state_count; i++)
+        if (call->out[2 + i]) init_state(executor->program, step, i, call);
     return HR_OK;
 }
 
 /* Writes the states of a parameter to the files of the checkpoint. */
-static hr_status save(hr_trainer *trainer, const hr_call *call, hr_error *err)
+static hr_status save(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                      hr_error *err)
 {
+    hr_trainer *trainer = context;
+    (void)step;
     const hr_host_attr *attr = call->attr;
-    const hr_program *program = trainer->executor.program;
+    const hr_program *program = executor->program;
     hr_status status = HR_OK;
     hr_trainer_report_progress(trainer, "saving", attr->param, program->param_count);
     for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
         hr_weights_out *file = hr_checkpoint_writer_file(trainer->checkpoint_writer, kept);
         if (!file || hr_kept_tensor(program, attr->param, kept) == HR_NONE) continue;
-        status = hr_save(file, attr->param, trainer->executor.pool, call->in[kept], call->scratch,
+        status = hr_save(file, attr->param, executor->pool, call->in[kept], call->scratch,
                          attr->staging_bytes, err);
     }
     return status;
 }
 
+static hr_status wait_for_checkpoint(void *context, hr_error *err)
+{
+    return hr_trainer_collect_checkpoint(context, true, err);
+}
+
 /* Counts the targets of the whole batch before its first micro-batch. A batch without targets has
  * no gradient. */
-static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
+static hr_status fetch(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                       hr_error *err)
 {
+    hr_trainer *trainer = context;
+    (void)executor, (void)step;
     const hr_run_state *state = &trainer->state;
     const hr_status status = hr_batches_targets(trainer->train, state->step + state->batch_shift,
                                                 &trainer->targets, err);
@@ -110,17 +123,22 @@ static hr_status read_rows(hr_batches *batches, int64_t batch, int64_t row, int6
     return hr_batches_begins(batches, batch, row, rows, call->out[4], err);
 }
 
-static hr_status fetch_rows(hr_trainer *trainer, const hr_call *call, hr_error *err)
+static hr_status fetch_rows(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                            hr_error *err)
 {
+    hr_trainer *trainer = context;
+    (void)executor, (void)step;
     const int64_t T = trainer->config->train.seq_len;
     int64_t targets;
     return read_rows(trainer->train, trainer->state.step + trainer->state.batch_shift,
                      call->row_first / T, call->rows / T, call, &targets, err);
 }
 
-static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_error *err)
+static hr_status fetch_evaluation(void *context, hr_executor *executor, int32_t step,
+                                  const hr_call *call, hr_error *err)
 {
-    const hr_executor *executor = &trainer->executor;
+    hr_trainer *trainer = context;
+    (void)step;
     int64_t targets;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
     hr_trainer_report_progress(trainer, "evaluating", executor->turn[trainer->evaluation_batch],
@@ -132,10 +150,14 @@ static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_e
     return status;
 }
 
-static void prompt(hr_trainer *trainer, hr_executor *executor, const hr_call *call)
+static hr_status prompt(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                        hr_error *err)
 {
+    hr_trainer *trainer = context;
+    (void)step, (void)err;
     executor->rows_here = hr_sample_window(&trainer->sample, trainer->config->train.seq_len,
                                            call->out[0]);
+    return HR_OK;
 }
 
 static float logit(const hr_call *call, int64_t v)
@@ -145,8 +167,11 @@ static float logit(const hr_call *call, int64_t v)
 }
 
 /* Appends the most likely token, or one sampled from the softmax of logits / temperature. */
-static hr_status sample_token(hr_trainer *trainer, const hr_call *call)
+static hr_status sample_token(void *context, hr_executor *executor, int32_t step,
+                              const hr_call *call, hr_error *err)
 {
+    hr_trainer *trainer = context;
+    (void)executor, (void)step, (void)err;
     const int64_t V = trainer->config->model.vocab_size;
     const double temperature = trainer->config->train.sample_temperature;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
@@ -210,8 +235,11 @@ static hr_status report_no_targets(hr_trainer *trainer, const hr_call *call)
 
 /* Without the norm (updates that release gradients and do not clip) the first report checks only
  * the loss, before the first weight changes. */
-static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
+static hr_status report(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                        hr_error *err)
 {
+    hr_trainer *trainer = context;
+    (void)executor, (void)step;
     const double *sums = call->in[0], targets = (double)hr_max(trainer->targets, 1);
     const bool pulls = trainer->config->train.z_loss > 0;
     if (trainer->targets == 0) return report_no_targets(trainer, call);
@@ -226,26 +254,33 @@ static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
     return report_bad(trainer, verdict, err);
 }
 
-hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
-                          hr_error *err)
+static hr_status report_evaluation(void *context, hr_executor *executor, int32_t step,
+                                   const hr_call *call, hr_error *err)
 {
     hr_trainer *trainer = context;
-    const int32_t loop = executor->program->steps[step].loop;
-    switch (executor->program->steps[step].op) {
-    case HR_OP_initialise: return initialise(trainer, step, call, err);
-    case HR_OP_batch:
-        if (loop == trainer->evaluation_batch) return fetch_evaluation(trainer, call, err);
-        return loop == trainer->fetch ? fetch(trainer, call, err) : fetch_rows(trainer, call, err);
-    case HR_OP_prompt: prompt(trainer, executor, call); return HR_OK;
-    case HR_OP_sample: return sample_token(trainer, call);
-    case HR_OP_report:
-        if (loop != trainer->evaluation) return report(trainer, call, err);
-        trainer->evaluation_loss = trainer->evaluated_tokens
-                                       ? without_nan_sign(*(const double *)call->in[0] /
-                                                          (double)trainer->evaluated_tokens)
-                                       : (double)NAN;
-        return HR_OK;
-    case HR_OP_save: return save(trainer, call, err);
-    default: return hr_fail(err, HR_FAILURE, "operation %d is not an operation of the host", step);
-    }
+    (void)executor, (void)step, (void)err;
+    trainer->evaluation_loss = trainer->evaluated_tokens
+                                   ? without_nan_sign(*(const double *)call->in[0] /
+                                                      (double)trainer->evaluated_tokens)
+                                   : (double)NAN;
+    return HR_OK;
+}
+
+/* Batches and reports of training are in the step and, depending on the plan, in sections of their
+ * own. */
+static const hr_service services[] = {
+    { HR_OP_initialise, HR_LOOP_LOAD, initialise, NULL },
+    { HR_OP_batch, HR_LOOP_FETCH, fetch, NULL },
+    { HR_OP_batch, HR_LOOP_EVALUATION, fetch_evaluation, NULL },
+    { HR_OP_batch, HR_LOOP_OTHER, fetch_rows, NULL },
+    { HR_OP_report, HR_LOOP_EVALUATION, report_evaluation, NULL },
+    { HR_OP_report, HR_LOOP_OTHER, report, NULL },
+    { HR_OP_prompt, HR_LOOP_SAMPLE, prompt, NULL },
+    { HR_OP_sample, HR_LOOP_SAMPLE, sample_token, NULL },
+    { HR_OP_save, HR_LOOP_SAVE, save, wait_for_checkpoint },
+};
+
+hr_services hr_trainer_services(hr_trainer *trainer)
+{
+    return (hr_services){ services, sizeof services / sizeof *services, trainer };
 }

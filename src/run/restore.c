@@ -7,53 +7,9 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "checkpoint/checkpoint_store.h"
+#include "run/statistics.h"
+#include "run/tell.h"
 #include "run/trainer.h"
-
-/* ---- the guard's statistics as numbers */
-
-static double *put_level(double *to, const hr_guard_level *level)
-{
-    memcpy(to, level->values, sizeof level->values);
-    memcpy(to + HR_GUARD_WINDOW, level->row, sizeof level->row);
-    to += HR_GUARD_WINDOW + HR_GUARD_ROW;
-    *to++ = (double)level->count;
-    *to++ = (double)level->next;
-    *to++ = (double)level->in_a_row;
-    return to;
-}
-
-static const double *read_level(const double *from, hr_guard_level *level)
-{
-    memcpy(level->values, from, sizeof level->values);
-    memcpy(level->row, from + HR_GUARD_WINDOW, sizeof level->row);
-    from += HR_GUARD_WINDOW + HR_GUARD_ROW;
-    level->count = (int64_t)*from++;
-    level->next = (int64_t)*from++;
-    level->in_a_row = (int64_t)*from++;
-    return from;
-}
-
-static void put_guard(const hr_guard *guard, hr_run_state *state)
-{
-    _Static_assert((int)HR_GUARD_WORDS <= (int)HR_STATE_LEVELS, "they have room");
-    put_level(put_level(state->levels, &guard->loss), &guard->norm);
-    state->level_count = HR_GUARD_WORDS;
-}
-
-static bool read_guard(const hr_run_state *state, hr_guard *guard)
-{
-    for (int64_t i = 0; i < state->level_count; i++)
-        if (!isfinite(state->levels[i])) return false;
-    if (state->level_count != HR_GUARD_WORDS) return false;
-    read_level(read_level(state->levels, &guard->loss), &guard->norm);
-    return hr_guard_is_valid(guard);
-}
-
-bool hr_resume_has_statistics(const hr_run_state *state)
-{
-    hr_guard guard;
-    return read_guard(state, &guard);
-}
 
 /* ---- saving */
 
@@ -104,7 +60,7 @@ static void fill_manifest(hr_trainer *trainer)
     hr_manifest *manifest = &trainer->checkpoint_writer->manifest;
     hr_run_state *state = &trainer->state;
     hr_log_note(&trainer->log, state);
-    put_guard(&trainer->guard, state);
+    hr_statistics_put(&trainer->guard, state);
     manifest->state = *state;
     memcpy(manifest->train_text, trainer->train_text, sizeof manifest->train_text);
     memcpy(manifest->valid_text, trainer->valid_text, sizeof manifest->valid_text);
@@ -199,7 +155,7 @@ static hr_status restore_state(hr_trainer *trainer, hr_error *err)
 {
     const int64_t steps = trainer->state.steps, patience = trainer->config->train.patience;
     trainer->state = trainer->resume.manifest.state;
-    if (!read_guard(&trainer->state, &trainer->guard))
+    if (!hr_statistics_read(&trainer->state, &trainer->guard))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has incomplete statistics",
                        trainer->resume.place);
     trainer->state.steps = steps;

@@ -15,6 +15,7 @@
 #include "plan/compile.h"
 #include "run/folder.h"
 #include "run/schedule.h"
+#include "run/statistics.h"
 #include "sections/assemble.h"
 #include "telemetry/log.h"
 
@@ -30,6 +31,12 @@ static bool report_progress(void *context, int64_t bytes_done, int64_t bytes_tot
         options->events.preparing(options->events.context, "checking the checkpoint", bytes_done,
                                   bytes_total);
     return options->interrupts && *options->interrupts > 0;
+}
+
+static bool has_statistics(const hr_run_state *state)
+{
+    hr_guard guard;
+    return hr_statistics_read(state, &guard);
 }
 
 /* ---- intact checkpoints */
@@ -73,7 +80,7 @@ hr_status hr_resume_check_manifest(const char *place, const hr_manifest *manifes
 {
     if (!hr_manifest_find(manifest, hr_recipe_name))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", place, hr_recipe_name);
-    if (!hr_resume_has_statistics(&manifest->state))
+    if (!has_statistics(&manifest->state))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has incomplete statistics", place);
     return check_files(place, manifest, err);
 }

@@ -66,9 +66,6 @@ HR_MUST_CHECK hr_status hr_resume_check_texts(const hr_resume *resume, const hr_
 HR_MUST_CHECK hr_status hr_resume_check_manifest(const char *place, const hr_manifest *manifest,
                                                  hr_error *err);
 
-/* Returns whether a state has valid statistics for the guard. Pure. */
-bool hr_resume_has_statistics(const hr_run_state *state);
-
 /* Removes the older checkpoints that a completed run left. Errors FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_prune(const hr_resume *resume, const hr_config *config,
                                         hr_error *err);

@@ -16,6 +16,7 @@
 #include "hf/hf_config.h"
 #include "ops/list.h"
 #include "run/folder.h"
+#include "run/tell.h"
 #include "run/trainer.h"
 
 /* All resources of a run, so that one function closes them. */
@@ -218,7 +219,6 @@ static hr_status take_memory(run *r, hr_error *err)
     executor->device = &r->cpu.device;
     executor->dtype = r->config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     executor->seed = (uint64_t)r->config->train.seed;
-    executor->host = hr_trainer_host;
     executor->stop = should_stop;
     executor->context = &r->trainer;
     r->trainer.ceiling_seconds = ceiling_seconds(&r->admission);

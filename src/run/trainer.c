@@ -8,6 +8,8 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "ops/list.h"
+#include "run/tell.h"
 
 /* Places the tables of the files that a checkpoint is loaded from. */
 static bool place_kept(hr_region *region, const hr_program *program, hr_trainer *trainer)
@@ -27,6 +29,8 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
 {
     trainer->executor.program = program;
     hr_status status = hr_executor_place(region, &trainer->executor, err);
+    hr_executor_serve(&trainer->executor, hr_trainer_services(trainer));
+    if (status == HR_OK) status = hr_executor_check_services(&trainer->executor, err);
     if (status != HR_OK) return status;
     status = hr_sample_place(region, trainer->config, &trainer->sample, err);
     if (status != HR_OK) return status;
@@ -45,14 +49,6 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     return HR_OK;
 }
 
-/* The time limit uses a monotonic clock. */
-bool hr_trainer_is_interrupted(const hr_trainer *trainer)
-{
-    const int64_t most = trainer->config->train.max_seconds;
-    if (trainer->options->interrupts && *trainer->options->interrupts > 0) return true;
-    return most > 0 && (hr_clock_ns() - trainer->begun_ns) / 1000000000 >= most;
-}
-
 bool hr_trainer_poll(hr_trainer *trainer)
 {
     const volatile sig_atomic_t *reports = trainer->options->reports;
@@ -62,47 +58,6 @@ bool hr_trainer_poll(hr_trainer *trainer)
         hr_trainer_report_memory(trainer);
     }
     return hr_trainer_is_interrupted(trainer);
-}
-
-void hr_trainer_report_progress(const hr_trainer *trainer, const char *work, int64_t done,
-                                int64_t total)
-{
-    const hr_train_events *events = &trainer->options->events;
-    if (events->working) events->working(events->context, work, done, total);
-}
-
-void hr_trainer_trouble(hr_trainer *trainer, const char *line)
-{
-    const hr_train_events *events = &trainer->options->events;
-    if (events->trouble) events->trouble(events->context, line);
-    hr_log_trouble(&trainer->log, trainer->state.step, line);
-}
-
-/* Names the step of the last checkpoint: its weights are finite, but the divergence may have begun
- * before it. */
-hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *err)
-{
-    hr_error failed;
-    char kept[HR_PATH_BYTES + 64] = "no weights are saved";
-    if (hr_trainer_collect_checkpoint(trainer, true, &failed) != HR_OK)
-        hr_trainer_trouble(trainer, failed.message);
-    if (trainer->saved_step)
-        snprintf(kept, sizeof kept, "%.200s has the weights of step %lld",
-                 trainer->config->train.out, (long long)trainer->saved_step);
-    return hr_fail(err, HR_DIVERGED,
-                   "%s; %s; try a lower train.optimizer.lr, more train.schedule.warmup_steps, "
-                   "or train.optimizer.clip",
-                   what, kept);
-}
-
-void hr_trainer_take_result(hr_train_result *result, const hr_run_state *state)
-{
-    result->steps = state->step;
-    result->tokens = state->tokens;
-    result->first_loss = state->first_loss;
-    result->last_loss = state->last_loss;
-    result->valid_loss = state->valid_loss;
-    result->seconds = state->seconds;
 }
 
 /* ---- a step */
@@ -350,7 +305,8 @@ static hr_status collect_checkpoint(hr_trainer *trainer, bool wait, bool last, h
     hr_error why = { .status = HR_OK };
     if (wait && trainer->checkpoint_writer->pending)
         hr_trainer_report_progress(trainer, "writing the checkpoint", 0, 0);
-    hr_status status = hr_trainer_collect_checkpoint(trainer, wait, &why);
+    hr_status status = wait ? hr_executor_wait(&trainer->executor, HR_OP_save, &why)
+                            : hr_trainer_collect_checkpoint(trainer, false, &why);
     status = tolerate_failure(trainer, status, last, &why);
     return status == HR_OK ? HR_OK : fail_save(trainer, &why, err);
 }
@@ -480,6 +436,6 @@ hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
     if (status == HR_INTERRUPTED ||
         (status == HR_OK && (has_steps_left(trainer) || hr_trainer_is_interrupted(trainer))))
         return end_interrupted(trainer, err);
-    (void)!hr_trainer_collect_checkpoint(trainer, true, &ignored);
+    (void)!hr_executor_wait(&trainer->executor, HR_OP_save, &ignored);
     return status;
 }

@@ -63,33 +63,11 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_trainer_place(hr_region *region, const hr_program *program,
                                          hr_trainer *trainer, hr_error *err);
 
-/* Runs the host operations: an hr_host_fn. */
-hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
-                          hr_error *err);
-
-/* Returns the error that ends a diverged run: what is not finite, which weights are saved, what to
- * try. */
-hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *err);
-
-/* Returns whether a signal asked the run to stop, or its time is over. Threads: any. */
-bool hr_trainer_is_interrupted(const hr_trainer *trainer);
+/* The handlers of the services of training; waiting for `save` collects its checkpoint. */
+hr_services hr_trainer_services(hr_trainer *trainer);
 
 /* As hr_trainer_is_interrupted, and writes a memory report if one was requested. */
 bool hr_trainer_poll(hr_trainer *trainer);
-
-/* Sets the result of a run from its state. */
-void hr_trainer_take_result(hr_train_result *result, const hr_run_state *state);
-
-/* Reports the progress of work between the steps. */
-void hr_trainer_report_progress(const hr_trainer *trainer, const char *work, int64_t done,
-                                int64_t total);
-
-/* Reports a problem; the run continues. */
-void hr_trainer_trouble(hr_trainer *trainer, const char *line);
-
-/* Reports the memory that the process uses, compared with the plan: to train.out and to the
- * events. */
-void hr_trainer_report_memory(hr_trainer *trainer);
 
 /* Runs the sections to the end of the run, or to the first interrupt. */
 HR_MUST_CHECK hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err);

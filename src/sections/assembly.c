@@ -3,6 +3,7 @@
 #include "sections/assembly.h"
 
 #include "base/checked.h"
+#include "graph/service.h"
 #include "ops/host/host.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
@@ -52,7 +53,8 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
 hr_status hr_assembly_end(hr_assembly *a, hr_error *err)
 {
     a->region->used = a->kept_bytes;
-    const hr_status status = hr_build_status(&a->builder);
+    hr_status status = hr_build_status(&a->builder);
+    if (status == HR_OK) status = hr_service_check_sections(a->builder.program, err);
     return status == HR_OK ? hr_backend_check(a->builder.program, err) : status;
 }
 

@@ -26,7 +26,8 @@ HR_MUST_CHECK hr_status hr_assembly_begin(hr_assembly *a, const hr_config *confi
 
 /* Ends the assembly; the program stays in the region.
  * Errors   the first error of building; USAGE  the back end does not have an operation
- *          (graph/backend.h). */
+ *          (graph/backend.h); as
+ *          hr_service_check_sections. */
 HR_MUST_CHECK hr_status hr_assembly_end(hr_assembly *a, hr_error *err);
 
 /* Opens a section whose activations have `rows` rows. */

@@ -36,13 +36,6 @@ struct hr_encode_session_shared {
     hr_error err;
 };
 
-void hr_encode_session_output(hr_tokenize *t, const uint32_t *ids, int64_t count)
-{
-    if (!count) return;
-    t->result->ids += count;
-    if (t->request->ids) t->request->ids(t->request->context, ids, count);
-}
-
 /* Waits until all earlier parts are output, then outputs the buffered ids. False: an earlier part
  * failed. */
 static bool take_turn(hr_encode_session_part *part)

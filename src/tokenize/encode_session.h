@@ -74,7 +74,12 @@ HR_MUST_CHECK hr_status hr_encode_session_plain(hr_tokenize *t, const uint8_t *t
                                                 hr_error *err);
 
 /* Outputs ids. */
-void hr_encode_session_output(hr_tokenize *t, const uint32_t *ids, int64_t count);
+static inline void hr_encode_session_output(hr_tokenize *t, const uint32_t *ids, int64_t count)
+{
+    if (!count) return;
+    t->result->ids += count;
+    if (t->request->ids) t->request->ids(t->request->context, ids, count);
+}
 
 /* Receives the ids of a part. */
 bool hr_encode_session_sink(void *context, const uint32_t *ids, int64_t count);

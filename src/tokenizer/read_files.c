@@ -1,9 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/read_files.c - reads the line-based files: merges.txt and .tiktoken. */
+/* tokenizer/read_files.c - reads merges and the line-based files: merges.txt and .tiktoken. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "tokenizer/reading.h"
+
+/* The tokens that stand for characters without a token do not take part in merges. */
+static bool is_fallback(const hr_tokenizer *tokenizer, int32_t id)
+{
+    return tokenizer->kind != HR_BYTE_LEVEL_BPE &&
+           (id == tokenizer->bpe.unknown || tokenizer->marks[id] & HR_TOKENIZER_FALLBACK);
+}
+
+hr_status hr_read_merge(hr_tokenizer *tokenizer, const hr_tokenizer_source *source,
+                        const hr_keys *keys, const char *left, int64_t left_bytes,
+                        const char *right, int64_t right_bytes, hr_error *err)
+{
+    const int32_t a = hr_keys_find(keys, left, left_bytes, "", 0);
+    const int32_t b = hr_keys_find(keys, right, right_bytes, "", 0);
+    const int32_t both = hr_keys_find(keys, left, left_bytes, right, right_bytes);
+    if (a < 0 || b < 0 || both < 0)
+        return hr_fail(
+            err, HR_CORRUPT,
+            HR_OF_FILE "merge %lld, \"%.*s %.*s\": the token \"%.*s%.*s\" is not in the vocabulary",
+            source->path, (long long)tokenizer->merges + 1, (int)hr_min(left_bytes, 60), left,
+            (int)hr_min(right_bytes, 60), right, a < 0 || b >= 0 ? (int)hr_min(left_bytes, 60) : 0,
+            left, a >= 0 ? (int)hr_min(right_bytes, 60) : 0, right);
+    if (is_fallback(tokenizer, a) || is_fallback(tokenizer, b) || is_fallback(tokenizer, both))
+        return hr_fail(err, HR_CORRUPT,
+                       HR_OF_FILE
+                       "merge %lld uses the unknown token or a byte token, which is not supported",
+                       source->path, (long long)tokenizer->merges + 1);
+    if (!hr_bpe_add_merge(&tokenizer->bpe, (uint32_t)a, (uint32_t)b, (int32_t)tokenizer->merges,
+                          (uint32_t)both))
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "more merges than were counted", source->path);
+    tokenizer->merges++;
+    return HR_OK;
+}
 
 /* The next line of text [bytes] from *at on, without its line break; false: none. */
 static bool next_line(const char *text, int64_t bytes, int64_t *at, const char **line,

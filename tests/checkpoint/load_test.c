@@ -181,8 +181,7 @@ static hr_status load_host(void *context, hr_executor *executor, int32_t step, c
                            hr_error *err)
 {
     const hr_host_attr *attr = call->attr;
-    if (executor->program->steps[step].op != HR_OP_initialise)
-        return rig_host(context, executor, step, call, err);
+    (void)context;
     for (int32_t k = 2; k < 4; k++)
         if (call->out[k])
             memset(call->out[k], 0,
@@ -191,6 +190,8 @@ static hr_status load_host(void *context, hr_executor *executor, int32_t step, c
     return hr_load(&source, attr->param, executor->pool, call->out[0], call->out[1], call->scratch,
                    attr->staging_bytes, NULL, err);
 }
+
+static const hr_service loading[] = { { HR_OP_initialise, HR_LOOP_LOAD, load_host, NULL } };
 
 static hr_config config_from(const hr_folder *folder, int32_t format, hr_error *err)
 {
@@ -237,7 +238,7 @@ static double worst_logit(int32_t which, const variant *v, const char *golden_na
     config.train.batch = bytes / 8 / config.train.seq_len;
     rig_build(&r, &config, 2, hr_cpu_detect(), NULL, NULL);
     rig_must(open_source(&r.compiled.program, folder.path, &kept, &err), &err);
-    r.executor.host = load_host;
+    hr_executor_serve(&r.executor, (hr_services){ loading, 1, NULL });
     rig_section(&r, HR_LOOP_LOAD);
     for (int64_t i = 0; i < r.rows; i++) r.ids[i] = (int32_t)ids[i];
     rig_evaluate(&r);
@@ -362,7 +363,7 @@ static void is_refused(const variant *v, hr_status expected, const char *said)
     const hr_config config = config_from(&folder, HR_FORMAT_FP32, &err);
     rig_build(&r, &config, 2, 0, NULL, NULL);
     hr_status status = open_source(&r.compiled.program, folder.path, &kept, &err);
-    r.executor.host = load_host;
+    hr_executor_serve(&r.executor, (hr_services){ loading, 1, NULL });
     if (status == HR_OK)
         status = hr_executor_run(&r.executor, hr_program_loop(&r.compiled.program, HR_LOOP_LOAD),
                                  &err);

@@ -162,6 +162,8 @@ static inline hr_status rig_host(void *context, hr_executor *executor, int32_t s
     return HR_OK;
 }
 
+static const hr_service rig_services[] = { { HR_NONE, HR_LOOP_OTHER, rig_host, NULL } };
+
 /* Keeps a copy of the gradient that an update has read. */
 static inline void rig_keep_gradient(rig *r, const hr_step *step)
 {
@@ -258,10 +260,11 @@ static inline void rig_build_with(rig *r, const hr_config *config, const hr_stra
                                  .device = &r->cpu.device,
                                  .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
                                  .seed = (uint64_t)config->train.seed,
-                                 .host = rig_host,
                                  .watch = rig_watch,
                                  .context = r };
     rig_must(hr_executor_place(&r->region, &r->executor, &err), &err);
+    hr_executor_serve(&r->executor, (hr_services){ rig_services, 1, r });
+    rig_must(hr_executor_check_services(&r->executor, &err), &err);
 }
 
 static inline void rig_build(rig *r, const hr_config *config, int32_t threads, uint32_t cpu_mask,

@@ -157,6 +157,8 @@ static inline hr_status trace_host(void *context, hr_executor *executor, int32_t
     return HR_OK;
 }
 
+static const hr_service trace_services[] = { { HR_NONE, HR_LOOP_OTHER, trace_host, NULL } };
+
 /* Opens a trace of a program with its plan, beside the plan file at `path`. */
 static inline hr_status trace_open(trace *t, const hr_program *program, const hr_plan *plan,
                                    const char *path, hr_error *err)
@@ -177,12 +179,13 @@ static inline hr_status trace_open(trace *t, const hr_program *program, const hr
                                  .plan = plan,
                                  .memory = &t->memory,
                                  .device = &t->device,
-                                 .host = trace_host,
                                  .context = t };
     const int64_t bytes = hr_round_up(hr_executor_bytes(program) + program->tensor_count + 64, 64);
     t->tables = aligned_alloc(64, (size_t)bytes);
     hr_region region = hr_region_over(t->tables, bytes);
-    return hr_executor_place(&region, &t->executor, err);
+    const hr_status placed = hr_executor_place(&region, &t->executor, err);
+    hr_executor_serve(&t->executor, (hr_services){ trace_services, 1, t });
+    return placed == HR_OK ? hr_executor_check_services(&t->executor, err) : placed;
 }
 
 /* Runs every section once, two iterations of each loop whose count depends on data. */

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/host/host.c - properties of the operations that the trainer runs. */
+/* ops/host/host.c - properties of the operations that the host runs. */
 #include "ops/host/host.h"
 
-const hr_op hr_initialise_op = { .name = "initialise", .in = "", .out = "WWWWWWWW", .host = true };
-const hr_op hr_batch_op = { .name = "batch", .in = "", .out = "RRWWR", .host = true };
-const hr_op hr_prompt_op = { .name = "prompt", .in = "", .out = "rW", .host = true };
-const hr_op hr_sample_op = { .name = "sample", .in = "r", .out = "", .host = true };
-const hr_op hr_emit_op = { .name = "emit", .in = "r", .out = "", .host = true };
-const hr_op hr_report_op = { .name = "report", .in = "WWWW", .out = "", .host = true };
-const hr_op hr_save_op = { .name = "save", .in = "wWWWWWW", .out = "", .host = true };
+_Static_assert(HR_LOOP_IDS <= 32, "a section is a bit of hr_op.host");
+
+/* Sections that may hold a service. */
+enum {
+    LOAD = 1 << HR_LOOP_LOAD,
+    FETCH = 1 << HR_LOOP_FETCH,
+    NORM = 1 << HR_LOOP_NORM, /* a pass over the batch for the gradient norm */
+    STEP = 1 << HR_LOOP_STEP,
+    UPDATE = 1 << HR_LOOP_UPDATE,
+    EVALUATION = 1 << HR_LOOP_EVALUATION,
+    SAMPLE = 1 << HR_LOOP_SAMPLE,
+    SAVE = 1 << HR_LOOP_SAVE,
+    PROMPT = 1 << HR_LOOP_PROMPT,
+    ANSWER = 1 << HR_LOOP_ANSWER,
+    SEQUENCES = 1 << HR_LOOP_SEQUENCES
+};
 
 static int64_t staging(const void *attr, int64_t rows, int32_t threads)
 {
@@ -24,3 +33,35 @@ const hr_op_facts hr_sample_host = { .scratch_bytes = staging };
 const hr_op_facts hr_emit_host = { .scratch_bytes = staging };
 const hr_op_facts hr_report_host = { 0 };
 const hr_op_facts hr_save_host = { .scratch_bytes = staging };
+
+/* Operands, and what the service does:
+ *
+ *   initialise  out  master, weight, states ...      initial values of one parameter, generated or
+ *                                                    read from files
+ *   batch       out  ids, targets, scale, lr,        the next batch of text, the loss scale, the
+ *                    begins                          learning rate, and the starts of documents
+ *   prompt      out  ids, position                   the prompt and its position
+ *   sample      in   logits                          chooses the next token
+ *   emit        in   logits                          writes logits, or computes the loss against
+ *                                                    the next tokens of a text
+ *   report      in   sums ...                        numbers for the log
+ *   save        in   master, states ...              writes one parameter in pieces */
+const hr_op hr_initialise_op = { .name = "initialise", .in = "", .out = "WWWWWWWW", .host = LOAD };
+const hr_op hr_batch_op = { .name = "batch",
+                            .in = "",
+                            .out = "RRWWR",
+                            .host = FETCH | NORM | STEP | EVALUATION };
+const hr_op hr_prompt_op = { .name = "prompt",
+                             .in = "",
+                             .out = "rW",
+                             .host = SAMPLE | PROMPT | ANSWER | SEQUENCES };
+const hr_op hr_sample_op = { .name = "sample",
+                             .in = "r",
+                             .out = "",
+                             .host = SAMPLE | PROMPT | ANSWER };
+const hr_op hr_emit_op = { .name = "emit", .in = "r", .out = "", .host = SEQUENCES };
+const hr_op hr_report_op = { .name = "report",
+                             .in = "WWWW",
+                             .out = "",
+                             .host = NORM | STEP | UPDATE | EVALUATION };
+const hr_op hr_save_op = { .name = "save", .in = "wWWWWWW", .out = "", .host = SAVE };

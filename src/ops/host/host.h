@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/host/host.h - operations that the trainer runs between kernels: they read text, write files
- * and report numbers. They are part of the program, so their memory is planned.
- *
- *   initialise  out  master W, weight W, states W ...         initial values of one parameter,
- *                                                             generated or read from files
- *   batch       out  ids R, targets R, scale W, lr W,         the next batch of text, the loss
- *                    begins R                                 scale, the learning rate, and the
- *                                                             starts of documents
- *   prompt      out  ids r, position W                        the prompt and its position
- *   sample      in   logits r                                 chooses the next token
- *   emit        in   logits r                                 writes logits, or computes the loss
- *                                                             against the next tokens of a text
- *   report      in   sums w ...                               numbers for the log
- *   save        in   master w, states W ...                   writes one parameter in pieces
+/* ops/host/host.h - services: operations that the host runs between kernels. They read text, write
+ * files and report numbers, and may fail (dev/service.h). They are part of the program, so their
+ * memory is planned. ops/host/host.c says which sections may hold them.
  *
  * save, sample, emit and initialise use a scratch buffer of `staging_bytes`. */
 #ifndef HR_OPS_HOST_H

@@ -54,20 +54,6 @@ static const way ways[HR_PACK_WAYS] = {
     { HR_PACK_BY_BIRTH, HR_PACK_HANG_AFTER },
 };
 
-void *hr_pack_take(hr_pack_effort *effort, int64_t count, int64_t size)
-{
-    void *taken = hr_region_take(effort->scratch, count, size);
-    HR_ASSERT(taken);
-    return taken;
-}
-
-void *hr_pack_take_raw(hr_pack_effort *effort, int64_t count, int64_t size)
-{
-    void *taken = hr_region_take_raw(effort->scratch, count, size);
-    HR_ASSERT(taken);
-    return taken;
-}
-
 int64_t hr_pack_attempt_bytes(int32_t count)
 {
     const int64_t n = count;

@@ -7,6 +7,7 @@
 #ifndef HR_PLAN_PACK_PART_H
 #define HR_PLAN_PACK_PART_H
 
+#include "base/assert.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -80,10 +81,20 @@ static inline bool hr_pack_stopped(hr_pack_effort *effort)
 }
 
 /* `count` zeroed objects of `size` bytes, valid until the caller restores scratch->used. */
-void *hr_pack_take(hr_pack_effort *effort, int64_t count, int64_t size);
+static inline void *hr_pack_take(hr_pack_effort *effort, int64_t count, int64_t size)
+{
+    void *taken = hr_region_take(effort->scratch, count, size);
+    HR_ASSERT(taken);
+    return taken;
+}
 
 /* Same, but not zeroed: for callers that write before they read. */
-void *hr_pack_take_raw(hr_pack_effort *effort, int64_t count, int64_t size);
+static inline void *hr_pack_take_raw(hr_pack_effort *effort, int64_t count, int64_t size)
+{
+    void *taken = hr_region_take_raw(effort->scratch, count, size);
+    HR_ASSERT(taken);
+    return taken;
+}
 
 /* Indices of the part's items in order of `by`: `order` out [count]. Ties go to the lower index. */
 void hr_pack_sort(const hr_pack_part *part, hr_pack_order by, hr_pack_effort *effort,

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "headroom/status.h"
+#include "tokenizer/train/engine_pairs.h"
 #include "tokenizer/train/engine_parts.h"
 
 static int32_t index_bits_for(int64_t pairs)
@@ -71,84 +72,6 @@ void hr_engine_place(hr_engine *e, hr_region *region)
     e->levels = hr_region_take_raw(region, HR_LEVELS, sizeof *e->levels);
     HR_ASSERT(e->levels && e->positions && e->pairs && e->heap && e->index && e->sides[1] &&
               e->touched[1] && e->merges);
-}
-
-/* Hash table of pairs. */
-
-static uint64_t place_of(const hr_engine *e, uint64_t key)
-{
-    return key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - e->index_bits);
-}
-
-hr_engine_pair *hr_engine_find(const hr_engine *e, uint64_t key)
-{
-    const uint64_t mask = (UINT64_C(1) << e->index_bits) - 1;
-    for (uint64_t i = place_of(e, key);; i = (i + 1) & mask) {
-        if (!e->index[i]) return 0;
-        hr_engine_pair *pair = &e->pairs[e->index[i] - 1];
-        if (pair->key == key) return pair;
-    }
-}
-
-uint32_t hr_engine_add_pair(hr_engine *e, uint64_t key, int64_t count, uint32_t places)
-{
-    const uint64_t mask = (UINT64_C(1) << e->index_bits) - 1;
-    uint64_t i = place_of(e, key);
-    while (e->index[i]) i = (i + 1) & mask;
-    HR_ASSERT(e->pair_count < e->sizes.pairs);
-    const uint32_t pair = (uint32_t)e->pair_count++;
-    e->index[i] = pair + 1;
-    e->pairs[pair] = (hr_engine_pair){ key, count, (uint32_t)e->position_count + 2, places };
-    e->position_count += 2 + (int64_t)places;
-    return pair;
-}
-
-/* Heap with eight children per node: largest count first, then smallest key. */
-
-static bool before(const hr_engine *e, const hr_engine_top *a, const hr_engine_top *b)
-{
-    if (a->count != b->count) return a->count > b->count;
-    return e->pairs[a->pair].key < e->pairs[b->pair].key;
-}
-
-static void sink(hr_engine *e, int64_t at)
-{
-    const hr_engine_top moving = e->heap[at];
-    for (;;) {
-        const int64_t first = 8 * at + 1, end = hr_min(first + 8, e->heap_count);
-        int64_t best = first;
-        if (first >= end) break;
-        for (int64_t i = first + 1; i < end; i++)
-            if (before(e, &e->heap[i], &e->heap[best])) best = i;
-        if (!before(e, &e->heap[best], &moving)) break;
-        e->heap[at] = e->heap[best];
-        at = best;
-    }
-    e->heap[at] = moving;
-}
-
-static void push(hr_engine *e, uint32_t pair, int64_t count)
-{
-    int64_t at = e->heap_count++;
-    const hr_engine_top moving = { count, pair };
-    HR_ASSERT(at < e->sizes.pairs);
-    while (at > 0 && before(e, &moving, &e->heap[(at - 1) / 8])) {
-        e->heap[at] = e->heap[(at - 1) / 8];
-        at = (at - 1) / 8;
-    }
-    e->heap[at] = moving;
-}
-
-static void drop_top(hr_engine *e)
-{
-    e->heap[0] = e->heap[--e->heap_count];
-    if (e->heap_count) sink(e, 0);
-}
-
-void hr_engine_make_heap(hr_engine *e)
-{
-    for (int64_t i = (e->heap_count - 2) / 8; i >= 0; i--)
-        if (e->heap_count > 1) sink(e, i);
 }
 
 /* Position lists. */
@@ -279,7 +202,7 @@ static void gain(hr_engine *e, uint64_t key, int64_t count, hr_engine_side *side
     const uint32_t pair = hr_engine_add_pair(e, key, count, side->events);
     side->at = e->pairs[pair].first;
     hr_engine_head_list(e, pair);
-    push(e, pair, count);
+    hr_engine_push(e, pair, count);
 }
 
 static void update_counts(hr_engine *e, const work *w)
@@ -388,7 +311,7 @@ static hr_status best(hr_engine *e, hr_engine_pair **found, hr_error *err)
         if (!pair) return HR_OK;
         if (top->count != pair->count) {
             top->count = pair->count;
-            sink(e, 0);
+            hr_engine_sink(e, 0);
             continue;
         }
         if (pair->count < hr_max(1, e->rules.least)) return HR_OK;
@@ -398,7 +321,7 @@ static hr_status best(hr_engine *e, hr_engine_pair **found, hr_error *err)
             return HR_OK;
         }
         drop_list(e, pair);
-        drop_top(e);
+        hr_engine_drop_top(e);
     }
 }
 
@@ -417,7 +340,7 @@ hr_status hr_engine_step(hr_engine *e, bool *made, hr_error *err)
         status = make_room(e, pair, &again, err);
         if (status) return status;
         if (again) continue;
-        drop_top(e);
+        hr_engine_drop_top(e);
         status = merge_pair(e, pair, err);
         *made = status == HR_OK;
         return status;

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/sort.h"
+#include "tokenizer/train/engine_pairs.h"
 #include "tokenizer/train/engine_parts.h"
 
 static int32_t level_of(int64_t count)

@@ -31,12 +31,6 @@ static inline uint64_t hr_pair_key(uint32_t left, uint32_t right)
     return (uint64_t)left << 32 | right;
 }
 
-hr_engine_pair *hr_engine_find(const hr_engine *engine, uint64_t key);
-
-/* Adds a new pair and reserves an unwritten list of `places` positions after all others. Returns
- * its number. */
-uint32_t hr_engine_add_pair(hr_engine *engine, uint64_t key, int64_t count, uint32_t places);
-
 /* Writes the header of a pair's list: the pair and the length. */
 static inline void hr_engine_head_list(hr_engine *engine, uint32_t pair)
 {
@@ -44,9 +38,6 @@ static inline void hr_engine_head_list(hr_engine *engine, uint32_t pair)
     engine->positions[p->first - 2] = pair;
     engine->positions[p->first - 1] = p->places;
 }
-
-/* Builds the heap from heap [heap_count]. */
-void hr_engine_make_heap(hr_engine *engine);
 
 /* Upper bounds for the positions and pairs that merging a pair needs in addition to its list. */
 static inline int64_t hr_engine_room_positions(int64_t occurrences)

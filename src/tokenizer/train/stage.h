@@ -106,6 +106,14 @@ HR_MUST_CHECK hr_status hr_stage_write_atoms(hr_stage *stage, hr_error *err);
 HR_MUST_CHECK hr_status hr_stage_build_words(hr_stage *stage, hr_error *err);
 HR_MUST_CHECK hr_status hr_stage_build_atoms(hr_stage *stage, hr_error *err);
 
+/* ---- tokenizer/train/stage_text.c */
+
+/* Opens a region for tables of these capacities and moves the tables of the workers to it. Errors
+ * NO_FIT. */
+HR_MUST_CHECK hr_status hr_stage_tables(hr_stage *stage,
+                                        const hr_word_room rooms[HR_POOL_THREADS_MAX],
+                                        hr_error *err);
+
 /* Runs all feeds to their ends with hr_feed.word = `word`, and grows full tables in between.
  * Reports progress as `work`. Errors as hr_feed_run, NO_FIT, INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_stage_feed(hr_stage *stage, const char *work,
