@@ -13,7 +13,8 @@ enum { STEPS_MOST = 40, TENSORS_MOST = 100, LOOPS_MOST = 4, PARAMS_MOST = 32 };
 
 enum {
     BYTES = STEPS_MOST * sizeof(hr_step) + TENSORS_MOST * sizeof(hr_tensor) +
-            LOOPS_MOST * sizeof(hr_loop) + PARAMS_MOST * sizeof(hr_param) + 8 * 64
+            LOOPS_MOST * sizeof(hr_loop) + PARAMS_MOST * (sizeof(hr_param) + sizeof(int32_t)) +
+            sizeof(hr_layer) + 8 * 64
 };
 
 /* Adds a set to disjoint sets and merges those that it intersects. */
@@ -35,17 +36,18 @@ static const hr_backend none = { .name = "none",
                                  .op_count = HR_OP_COUNT,
                                  .matrix_layout = hr_linear_layout };
 
-static void build(const hr_config *config, hr_region *region, hr_program *program)
+static void build(const hr_config *config, int32_t kind, hr_region *region, hr_program *program)
 {
-    int32_t layer[1][HR_LAYER_WEIGHTS];
-    hr_model model = { .rope_table = HR_NONE, .layers = layer };
+    hr_model model;
     hr_error err;
     const hr_family_spec *family = hr_family_of(config);
     hr_config one = *config;
     one.model.n_layers = 1;
     hr_status status = hr_program_place(region, &none, STEPS_MOST, TENSORS_MOST, LOOPS_MOST,
                                         PARAMS_MOST, program, &err);
+    if (status == HR_OK) status = hr_model_open(&one, region, &model, &err);
     HR_ASSERT(status == HR_OK);
+    model.layers[0].kind = kind;
     hr_builder builder = { .program = program,
                            .dtype = one.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
                            .rows = one.train.seq_len,
@@ -62,29 +64,46 @@ static void build(const hr_config *config, hr_region *region, hr_program *progra
     HR_ASSERT(status == HR_OK);
 }
 
+/* The sets of intermediates that one step makes: disjoint. */
+typedef struct {
+    hr_intermediates sets[HR_INTERMEDIATES];
+    int32_t count;
+} shared;
+
+static void look(const hr_program *program, hr_layer_schema *schema, shared *together)
+{
+    for (int32_t t = 0; t < program->tensor_count; t++) {
+        const hr_intermediates is = program->tensors[t].intermediates;
+        schema->part_count = add(is, schema->parts, schema->part_count);
+        schema->present |= is;
+    }
+    for (int32_t s = 0; s < program->step_count; s++) {
+        hr_intermediates made = 0;
+        for (int32_t k = 0; k < HR_OUT_MAX; k++)
+            if (program->steps[s].out[k] != HR_NONE)
+                made |= program->tensors[program->steps[s].out[k]].intermediates;
+        together->count = add(made, together->sets, together->count);
+    }
+}
+
 hr_layer_schema hr_layer_schema_of(const hr_config *config)
 {
     _Alignas(64) unsigned char memory[BYTES];
-    hr_region region = hr_region_over(memory, sizeof memory);
     hr_program program;
     hr_layer_schema schema = { .present = 0 };
-    hr_intermediates together[HR_INTERMEDIATES];
-    int32_t count = 0;
-    build(config, &region, &program);
-    for (int32_t t = 0; t < program.tensor_count; t++) {
-        schema.part_count = add(program.tensors[t].intermediates, schema.parts, schema.part_count);
-        schema.present |= program.tensors[t].intermediates;
-    }
-    for (int32_t s = 0; s < program.step_count; s++) {
-        hr_intermediates made = 0;
-        for (int32_t k = 0; k < HR_OUT_MAX; k++)
-            if (program.steps[s].out[k] != HR_NONE)
-                made |= program.tensors[program.steps[s].out[k]].intermediates;
-        count = add(made, together, count);
+    shared together = { .count = 0 };
+    uint32_t seen = 0;
+    for (int64_t l = 0; l < config->model.n_layers; l++) {
+        const int32_t kind = hr_family_kind(config, l);
+        if (seen >> kind & 1) continue;
+        seen |= 1U << kind;
+        hr_region region = hr_region_over(memory, sizeof memory);
+        build(config, kind, &region, &program);
+        look(&program, &schema, &together);
     }
     for (int32_t i = 0; i < schema.part_count; i++)
-        for (int32_t j = 0; j < count; j++)
-            if (together[j] & schema.parts[i]) schema.made[i] = together[j];
+        for (int32_t j = 0; j < together.count; j++)
+            if (together.sets[j] & schema.parts[i]) schema.made[i] = together.sets[j];
     return schema;
 }
 

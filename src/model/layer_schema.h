@@ -18,7 +18,7 @@ typedef struct {
     int32_t part_count;
 } hr_layer_schema;
 
-/* The schema of a checked config. */
+/* The schema of a checked config, for the layers of all kinds. */
 hr_layer_schema hr_layer_schema_of(const hr_config *config);
 
 /* The largest closed subset of `set`. */

@@ -54,8 +54,8 @@ static hr_status begin(hr_proxy_model *proxy, const hr_config *config, int64_t s
     if (model->sequences != sequences) {
         model->region.used = 0;
         model->sequences = 0;
-        status = hr_model_assemble_proxy(config, proxy->rates->backend, &proxy->trained, sequences,
-                                         &model->region, &model->program, err);
+        status = hr_model_assemble_proxy(config, proxy->rates->backend, &proxy->trained, NULL,
+                                         sequences, &model->region, &model->program, err);
         if (status != HR_OK) return status;
         model->sequences = sequences;
     }

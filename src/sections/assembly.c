@@ -43,10 +43,7 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
         .region = region,
         .kept_bytes = region->used,
     };
-    a->model.layers = hr_region_take(region, config->model.n_layers, sizeof *a->model.layers);
-    if (a->model.layers) return HR_OK;
-    return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
-                   (long long)config->model.n_layers);
+    return hr_model_open(config, region, &a->model, err);
 }
 
 hr_status hr_assembly_end(hr_assembly *a, hr_error *err)
