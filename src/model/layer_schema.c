@@ -86,6 +86,14 @@ static void look(const hr_program *program, hr_layer_schema *schema, shared *tog
     }
 }
 
+static int64_t bytes_of(const hr_program *program)
+{
+    int64_t bytes = 0;
+    for (int32_t t = 0; t < program->tensor_count; t++)
+        bytes += hr_tensor_bytes(&program->tensors[t]);
+    return bytes;
+}
+
 hr_layer_schema hr_layer_schema_of(const hr_config *config)
 {
     _Alignas(64) unsigned char memory[BYTES];
@@ -93,12 +101,16 @@ hr_layer_schema hr_layer_schema_of(const hr_config *config)
     hr_layer_schema schema = { .present = 0 };
     shared together = { .count = 0 };
     uint32_t seen = 0;
+    int64_t bytes = 0;
     for (int64_t l = 0; l < config->model.n_layers; l++) {
         const int32_t kind = hr_family_kind(config, l);
         if (seen >> kind & 1) continue;
         seen |= 1U << kind;
         hr_region region = hr_region_over(memory, sizeof memory);
         build(config, kind, &region, &program);
+        /* Kinds of layers differ in what they compute, not in bytes: the search relies on it. */
+        HR_ASSERT(bytes == 0 || bytes == bytes_of(&program));
+        bytes = bytes_of(&program);
         look(&program, &schema, &together);
     }
     for (int32_t i = 0; i < schema.part_count; i++)
