@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "model/layer_types.h"
 #include "ops/dropout/dropout_build.h"
 #include "ops/linear/linear_build.h"
 
@@ -100,12 +101,6 @@ int32_t hr_block_join_mid(hr_builder *builder, const hr_config *config, const ch
                           int32_t weight, int32_t bias, int32_t residual)
 {
     return join(builder, config, name, x, weight, bias, residual, HR_INTERMEDIATE_MID);
-}
-
-int32_t hr_block_attention_kind(const hr_config *config, int64_t layer)
-{
-    (void)layer;
-    return config->model.attention.sliding_window ? HR_LAYER_SLIDING : HR_LAYER_FULL;
 }
 
 static hr_attention_mask mask_of(const hr_config *config, int32_t kind)

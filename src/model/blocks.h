@@ -50,12 +50,6 @@ int32_t hr_block_join(hr_builder *builder, const hr_config *config, const char *
 int32_t hr_block_join_mid(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
                           int32_t weight, int32_t bias, int32_t residual);
 
-/* Kinds of layers by their attention: model.attention.pattern, or the sliding window. */
-enum { HR_LAYER_FULL, HR_LAYER_SLIDING };
-
-/* The kind of a layer in families with a sliding window. */
-int32_t hr_block_attention_kind(const hr_config *config, int64_t layer);
-
 /* Attributes of attention in a layer, by its kind: heads, mask, scale, dropout. Offsets are 0,
  * heads are adjacent. */
 hr_attention_attr hr_block_attention(const hr_config *config, const hr_layer *layer);

@@ -37,7 +37,8 @@ typedef enum {
     HR_TIES = 1 << 6,            /* it is by default */
     HR_READS_EXPANSION = 1 << 7, /* model.expansion, model.decoder_rank */
     HR_HAS_STATES = 1 << 8,      /* a recurrence instead of attention; no MLP, no dropout */
-    HR_SLIDES = 1 << 9           /* sliding_window, equal in all layers */
+    HR_SLIDES = 1 << 9,          /* sliding_window */
+    HR_MIXES_ATTENTION = 1 << 10 /* layer_types: only some layers have the window */
 } hr_family_trait;
 
 typedef struct {
@@ -45,7 +46,8 @@ typedef struct {
     uint32_t traits;
     const char *initialisation; /* description for people */
 
-    /* The kind of a layer, below HR_LAYER_KINDS_MOST; null: all layers are of kind 0. */
+    /* The kind of a layer, below HR_LAYER_KINDS_MOST; null: all layers are of kind 0. Kinds have
+     * the same weights and values; they differ in what their steps compute. */
     int32_t (*kind)(const hr_config *config, int64_t layer);
 
     /* Declares every parameter in file order. The token embedding is first; it is stored transposed
