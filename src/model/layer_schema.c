@@ -3,6 +3,7 @@
 #include "model/layer_schema.h"
 
 #include "base/assert.h"
+#include "base/checked.h"
 #include "graph/backend.h"
 #include "model/family.h"
 #include "ops/linear/linear.h"
@@ -94,20 +95,52 @@ static int64_t bytes_of(const hr_program *program)
     return bytes;
 }
 
+/* Memory for one layer of one kind, and the kinds that were built. */
+typedef struct {
+    _Alignas(64) unsigned char memory[BYTES];
+    uint32_t seen;
+    int64_t layer;
+} kinds;
+
+/* Builds a layer of the next kind. Returns false after the last. */
+static bool build_next(const hr_config *config, kinds *all, hr_program *program)
+{
+    for (; all->layer < config->model.n_layers; all->layer++) {
+        const int32_t kind = hr_family_kind(config, all->layer);
+        if (all->seen >> kind & 1) continue;
+        hr_region region = hr_region_over(all->memory, sizeof all->memory);
+        all->seen |= 1U << kind;
+        build(config, kind, &region, program);
+        return true;
+    }
+    return false;
+}
+
+hr_layer_size hr_layer_size_of(const hr_config *config)
+{
+    kinds all;
+    hr_program program;
+    hr_layer_size most = { 0, 0 };
+    for (all.seen = 0, all.layer = 0; build_next(config, &all, &program);) {
+        hr_layer_size size = { 0, 0 };
+        for (int32_t p = 0; p < program.param_count; p++)
+            size.params += program.tensors[program.params[p].weight].layer != HR_NONE;
+        for (int32_t s = 0; s < program.step_count; s++)
+            size.steps += program.steps[s].layer != HR_NONE;
+        most.params = (int32_t)hr_max(most.params, size.params);
+        most.steps = (int32_t)hr_max(most.steps, size.steps);
+    }
+    return most;
+}
+
 hr_layer_schema hr_layer_schema_of(const hr_config *config)
 {
-    _Alignas(64) unsigned char memory[BYTES];
+    kinds all;
     hr_program program;
     hr_layer_schema schema = { .present = 0 };
     shared together = { .count = 0 };
-    uint32_t seen = 0;
     int64_t bytes = 0;
-    for (int64_t l = 0; l < config->model.n_layers; l++) {
-        const int32_t kind = hr_family_kind(config, l);
-        if (seen >> kind & 1) continue;
-        seen |= 1U << kind;
-        hr_region region = hr_region_over(memory, sizeof memory);
-        build(config, kind, &region, &program);
+    for (all.seen = 0, all.layer = 0; build_next(config, &all, &program);) {
         /* Kinds of layers differ in what they compute, not in bytes: the search relies on it. */
         HR_ASSERT(bytes == 0 || bytes == bytes_of(&program));
         bytes = bytes_of(&program);

@@ -122,7 +122,7 @@ static int64_t frozen_bytes(const hr_proxy_model *proxy, const hr_program *progr
 static void add_norm_parts(const hr_proxy_model *proxy, const hr_program *program,
                            const hr_plan *plan, int32_t layers, int64_t *alive)
 {
-    const int64_t unit = HR_NORM_PARTS_OF_A_LAYER * (int64_t)sizeof(double);
+    const int64_t unit = hr_program_norm_parts(program) * (int64_t)sizeof(double);
     const int64_t missing = (proxy->depth.layers - layers) * unit;
     for (int32_t b = 0; b < plan->buffer_count && missing > 0; b++) {
         const hr_buffer *buffer = &plan->buffers[b];
