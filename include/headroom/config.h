@@ -30,7 +30,8 @@ enum { HR_PATH_BYTES = 1024 };
     X(QWEN2, qwen2) \
     X(QWEN3, qwen3) \
     X(YXANUL, yxanul) \
-    X(WIDE, wide)
+    X(WIDE, wide) \
+    X(GPT_NEO, gpt_neo)
 
 #define HR_FAMILY_ID(id, name) HR_FAMILY_##id,
 typedef enum { HR_FAMILY_LIST(HR_FAMILY_ID) HR_FAMILIES } hr_family;
@@ -58,6 +59,7 @@ typedef enum {
 } hr_schedule_kind;
 
 enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_IDS_BYTES = 256 };
+enum { HR_LAYER_TYPES_BYTES = 256 };
 
 typedef struct {
     struct {
@@ -84,8 +86,9 @@ typedef struct {
         struct {
             /* hr_pattern of ops/attention: dense, local, global, mixed */
             int32_t pattern;
-            int64_t window, stride, block; /* stride 0: the default of the pattern */
-            int64_t sliding_window;        /* llama-like: tokens; 0: none */
+            int64_t window, stride, block;          /* stride 0: the default of the pattern */
+            int64_t sliding_window;                 /* llama-like: tokens; 0: none */
+            char layer_types[HR_LAYER_TYPES_BYTES]; /* layers with the window; empty: all */
         } attention;
     } model;
     struct {

@@ -19,7 +19,8 @@
 
 enum {
     FILE_BLOCK = 4096,
-    CONFIG_BYTES = 4096, /* size of config.json, the limit in checkpoint/weights.c */
+    CONFIG_BYTES = 4096,   /* config.json without its list of layers */
+    LAYER_TYPE_BYTES = 24, /* "sliding_attention" and a comma in that list */
     SAMPLE_BYTES = HR_METRICS_BYTES
 };
 
@@ -32,15 +33,16 @@ static int64_t blocks(int64_t bytes)
 
 static void size_checkpoint(const hr_config *config, const hr_program *program, hr_plan_disk *disk)
 {
+    const int64_t listed = *config->model.attention.layer_types ? config->model.n_layers : 0;
     disk->tensor_bytes = disk->checkpoint_bytes = 0;
     for (hr_kept kept = 0; kept < hr_kept_count(program); kept++) {
         const int64_t bytes = hr_kept_file_bytes(program, kept);
         disk->tensor_bytes += bytes;
         disk->checkpoint_bytes += blocks(bytes);
     }
-    disk->checkpoint_bytes += CONFIG_BYTES + blocks(hr_recipe_bytes(config)) +
-                              blocks(HR_STRATEGY_TEXT_BYTES) + blocks(HR_MANIFEST_BYTES) +
-                              FILE_BLOCK; /* the directory itself */
+    disk->checkpoint_bytes += CONFIG_BYTES + blocks(listed * LAYER_TYPE_BYTES) +
+                              blocks(hr_recipe_bytes(config)) + blocks(HR_STRATEGY_TEXT_BYTES) +
+                              blocks(HR_MANIFEST_BYTES) + FILE_BLOCK; /* the directory itself */
 }
 
 /* Number of events that happen every `every` steps and after the last; every 0: only after the

@@ -279,7 +279,7 @@ static const hr_cli_command commands[] = {
       "Keys can be set in the recipe, or after it on the command line as key=value.\n"
       "model.family:\n"
       "  gpt_neox                        Pythia and GPT-NeoX\n"
-      "  gpt2, opt                       GPT-2, OPT\n"
+      "  gpt2, opt, gpt_neo              GPT-2, OPT, GPT-Neo\n"
       "  llama, mistral, qwen2, qwen3    the Hugging Face models of these names (\"llama-like\" "
       "keys)\n"
       "  yxanul                          llama-like, with a factorized embedding\n"

@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "model/family.h"
+#include "model/layer_types.h"
 #include "model/rules.h"
 #include "ops/attention/attention.h"
 #include "ops/rope/rope.h"
@@ -45,16 +46,18 @@ static hr_status check_family(const hr_config *config, hr_error *err)
         bool given;
         uint32_t trait;
         const char *key;
-    } keys[] = { { config->model.n_kv_heads, HR_READS_GROUPS, "model.n_kv_heads" },
-                 { config->model.head_dim, HR_READS_GROUPS, "model.head_dim" },
-                 { config->model.rope_scaling.kind, HR_READS_GROUPS, "model.rope_scaling.kind" },
-                 { config->model.attention.sliding_window, HR_SLIDES,
-                   "model.attention.sliding_window" },
-                 { config->model.positions, HR_LEARNS_POSITIONS | HR_ROTATES_SHARE | HR_ROTATES_ALL,
-                   "model.positions" },
-                 { config->model.embedding_rank, HR_READS_RANK, "model.embedding_rank" },
-                 { config->model.expansion, HR_READS_EXPANSION, "model.expansion" },
-                 { config->model.decoder_rank, HR_READS_EXPANSION, "model.decoder_rank" } };
+    } keys[] = {
+        { config->model.n_kv_heads, HR_READS_GROUPS, "model.n_kv_heads" },
+        { config->model.head_dim, HR_READS_GROUPS, "model.head_dim" },
+        { config->model.rope_scaling.kind, HR_READS_GROUPS, "model.rope_scaling.kind" },
+        { config->model.attention.sliding_window, HR_SLIDES, "model.attention.sliding_window" },
+        { *config->model.attention.layer_types, HR_MIXES_ATTENTION, "model.attention.layer_types" },
+        { config->model.positions, HR_LEARNS_POSITIONS | HR_ROTATES_SHARE | HR_ROTATES_ALL,
+          "model.positions" },
+        { config->model.embedding_rank, HR_READS_RANK, "model.embedding_rank" },
+        { config->model.expansion, HR_READS_EXPANSION, "model.expansion" },
+        { config->model.decoder_rank, HR_READS_EXPANSION, "model.decoder_rank" }
+    };
     const hr_family_spec *family = hr_family_of(config);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (keys[i].given && !(family->traits & keys[i].trait))
@@ -148,7 +151,8 @@ static hr_status check_scaling(const hr_config *config, hr_error *err)
 /* A sliding window in tokens and a pattern of blocks exclude each other. */
 static hr_status check_window(const hr_config *config, hr_error *err)
 {
-    if (!config->model.attention.sliding_window || !config->model.attention.pattern) return HR_OK;
+    if (!config->model.attention.sliding_window || !config->model.attention.pattern)
+        return hr_layer_types_check(config, err);
     return hr_fail(err, HR_USAGE,
                    "model.attention.sliding_window %lld needs model.attention.pattern dense",
                    (long long)config->model.attention.sliding_window);

@@ -101,7 +101,9 @@ static const hr_config_row rows[] = {
     INTEGER(model.attention.block, "64", "tokens", NULL, 1, TOKENS_MAX,
             "tokens per attention block"),
     INTEGER(model.attention.sliding_window, "none", "tokens", "none", 0, TOKENS_MAX,
-            "llama: sliding window, the current token included"),
+            "llama-like, gpt_neo: sliding window, the current token included"),
+    TEXT(model.attention.layer_types, "", NULL,
+         "layers with the window: full sliding alternates, full*21 sliding*7; unset: all"),
 
     TEXT(data.train, "", NULL,
          "training data: files, DIR/ or globs; .safetensors: rows of token ids"),

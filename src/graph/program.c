@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/checked.h"
+
 hr_status hr_program_place(hr_region *region, const struct hr_backend *backend, int32_t step_max,
                            int32_t tensor_max, int32_t loop_max, int32_t param_max,
                            hr_program *program, hr_error *err)
@@ -24,6 +26,22 @@ hr_status hr_program_place(hr_region *region, const struct hr_backend *backend, 
     made.loop_count = 1;
     *program = made;
     return HR_OK;
+}
+
+int64_t hr_program_norm_parts(const hr_program *program)
+{
+    enum { LEAST = 24, ALIGNED = 8 };
+    int64_t most = LEAST, here = 0, rest = 0;
+    int16_t layer = HR_NONE;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const int16_t of = program->tensors[program->params[p].weight].layer;
+        const bool trains = !program->params[p].rule.frozen;
+        if (of == HR_NONE) rest += trains;
+        else here = (of == layer ? here : 0) + trains;
+        if (of != HR_NONE) layer = of;
+        most = hr_max(most, hr_max(here, rest));
+    }
+    return hr_round_up(most, ALIGNED);
 }
 
 int32_t hr_program_average(const hr_program *program)

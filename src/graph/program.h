@@ -22,10 +22,8 @@ enum {
     HR_TENSOR_NAME_BYTES = 64
 };
 
-/* The name of the table of gradient norms: one double for each trained parameter of a layer. Its
- * size is proportional to the number of trained layers plus one. */
+/* The name of the table of gradient norms: one double for each trained parameter. */
 #define HR_NORM_PARTS "gradient norm parts"
-enum { HR_NORM_PARTS_OF_A_LAYER = 24 };
 
 /* A loop count that depends on the data. It means "more than once". */
 #define HR_MANY INT64_C(2147483647)
@@ -199,6 +197,11 @@ static inline int32_t hr_tensor_root(const hr_program *program, int32_t tensor)
     while (program->tensors[tensor].view_of != HR_NONE) tensor = program->tensors[tensor].view_of;
     return tensor;
 }
+
+/* Doubles in the table of gradient norms for each trained layer, and for the rest of the model: the
+ * most parameters of any of them, so that every layer adds the same bytes. A multiple of 8, so that
+ * sums are aligned as buffers are, and at least 24, which is enough for most families. */
+int64_t hr_program_norm_parts(const hr_program *program);
 
 /* Index of the state that is an average of the weights; HR_NONE if there is none. */
 int32_t hr_program_average(const hr_program *program);

@@ -10,7 +10,9 @@
 #include "base/number.h"
 #include "config/config_keys.h"
 #include "hf/hf_config.h"
+#include "hf/hf_layers.h"
 #include "hf/hf_table.h"
+#include "model/family.h"
 
 enum {
     FILE_BYTES = 65536,
@@ -34,7 +36,7 @@ typedef struct {
     char text[FILE_BYTES];
     option options[OPTIONS_MAX];
     int32_t option_count;
-    int64_t layer_types;                                     /* entries; 0: absent */
+    hr_hf_layers layers[HR_HF_LISTS];
     hr_writer token_ids;                                     /* lines in the format of the file */
     char architecture[VALUE_BYTES], model_type[VALUE_BYTES]; /* empty: absent */
     int32_t made_by;                                         /* row of hr_hf_architectures */
@@ -121,23 +123,15 @@ static bool spells(const char *names, const option *o)
     return false;
 }
 
-/* Reduces a list of equal entries to one value. */
-static hr_status read_layer_types(reader *r, hr_json *json, const char *name)
+static hr_status read_layers(reader *r, hr_json *json, int32_t list, const char *name)
 {
-    hr_json found = { .value = "of several kinds" };
-    const char *first = NULL;
-    bool same = true;
-    hr_json_kind kind = hr_json_next(json);
+    const hr_json_kind kind = hr_json_next(json);
     if (kind == HR_JSON_NULL) return HR_OK;
-    if (kind != HR_JSON_ARRAY) return not_json(r, json);
-    for (; (kind = hr_json_next(json)) == HR_JSON_STRING; r->layer_types++) {
-        same = same && (!first || !strcmp(first, json->value));
-        first = json->value;
-    }
-    if (kind != HR_JSON_CLOSE) return not_json(r, json);
-    if (same && first) found.value = first;
-    found.value_bytes = (int64_t)strlen(found.value);
-    return add_option(r, &found, "", name, HR_JSON_STRING);
+    const char *problem = kind == HR_JSON_ARRAY ? hr_hf_layers_read(json, &r->layers[list])
+                                                : "is not a list";
+    if (json->problem) return not_json(r, json);
+    if (problem) return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" %s", shown(r), name, problem);
+    return add_option(r, json, "", name, HR_JSON_STRING);
 }
 
 static hr_status read_section(reader *r, hr_json *json, const char *section)
@@ -254,7 +248,8 @@ static hr_status read_option(reader *r, hr_json *json)
     const char *name = json->value;
     char quoted[VALUE_BYTES];
     if (!strcmp(name, "architectures")) return read_architectures(r, json);
-    if (!strcmp(name, "layer_types")) return read_layer_types(r, json, name);
+    const int32_t list = hr_hf_layers_list(name);
+    if (list < HR_HF_LISTS) return read_layers(r, json, list, name);
     if (!strcmp(name, "rope_scaling") || !strcmp(name, "rope_parameters"))
         return read_section(r, json, name);
     if (!strcmp(name, "quantization_config")) return read_quantization(r, json);
@@ -506,6 +501,46 @@ static hr_status check_sections(const reader *r)
     return HR_OK;
 }
 
+/* Returns the value of an option of the top level; `absent` if the file has none or null. */
+static hr_status integer_of(const reader *r, const char *name, int64_t absent, int64_t *value)
+{
+    char text[VALUE_BYTES];
+    *value = absent;
+    for (int32_t i = 0; i < r->option_count; i++) {
+        const option *o = &r->options[i];
+        if (*o->section || strcmp(o->name, name) || o->kind == HR_JSON_NULL) continue;
+        quote(o->value, o->value_bytes, text);
+        const bool truth = o->kind == HR_JSON_TRUE || o->kind == HR_JSON_FALSE;
+        if (truth) *value = o->kind == HR_JSON_TRUE;
+        else if (o->kind != HR_JSON_NUMBER || !hr_integer_parse(text, value) || *value < 0)
+            return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" cannot be %s", shown(r), name, text);
+    }
+    return HR_OK;
+}
+
+/* Sets the window and the layers that have it, in families that mix layers. */
+static hr_status take_layers(reader *r, hr_config *config)
+{
+    enum { MAX_WINDOW_LAYERS = 28 }; /* the default of transformers */
+    hr_error inner;
+    hr_hf_window window = { .has_switch = false };
+    int64_t on = 0;
+    hr_status status = HR_OK;
+    if (!(hr_family_of(config)->traits & HR_MIXES_ATTENTION) && !r->layers[0].count) return HR_OK;
+    if (config->model.family == HR_FAMILY_GPT_NEO) {
+        hr_hf_layers_default(r->layers);
+    } else if (hr_family_of(config)->traits & HR_MIXES_ATTENTION) {
+        window.has_switch = true;
+        status = integer_of(r, "use_sliding_window", false, &on);
+        window.is_on = on;
+    }
+    if (status == HR_OK && window.has_switch)
+        status = integer_of(r, "max_window_layers", MAX_WINDOW_LAYERS, &window.max_window_layers);
+    if (status != HR_OK || hr_hf_layers_take(r->layers, &window, config, &inner) == HR_OK)
+        return status;
+    return hr_fail(r->err, HR_CORRUPT, "%s: %.300s", shown(r), inner.message);
+}
+
 static hr_status read_file(reader *r, const char *directory, int64_t *bytes)
 {
     int file;
@@ -528,7 +563,7 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
     int64_t bytes;
     hr_config_default(&fresh);
     r.option_count = 0;
-    r.layer_types = 0;
+    for (int32_t i = 0; i < HR_HF_LISTS; i++) r.layers[i].count = 0;
     r.token_ids = (hr_writer){ .text = fresh.token_ids, .bytes = sizeof fresh.token_ids };
     r.architecture[0] = r.model_type[0] = 0;
     r.err = err;
@@ -542,9 +577,7 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
         if (hr_hf_has(&hr_hf_options[i], r.made_by))
             status = take_row(&r, &hr_hf_options[i], &fresh);
     if (status == HR_OK) status = check_scaling(&r, &fresh);
-    if (status == HR_OK && r.layer_types && r.layer_types != fresh.model.n_layers)
-        status = hr_fail(err, HR_CORRUPT, "%s: \"layer_types\" has %lld entries for %lld layers",
-                         shown(&r), (long long)r.layer_types, (long long)fresh.model.n_layers);
+    if (status == HR_OK) status = take_layers(&r, &fresh);
     if (status != HR_OK) return status;
     if (fresh.model.d_ff == 0) fresh.model.d_ff = 4 * fresh.model.d_model;
     if (hr_config_check_model(&fresh, &inner) != HR_OK)

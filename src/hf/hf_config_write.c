@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "config/config_keys.h"
 #include "hf/hf_config.h"
+#include "hf/hf_layers.h"
 #include "hf/hf_table.h"
 #include "model/family.h"
 
@@ -26,7 +27,7 @@ static bool is_written(const writing *w, const hr_hf_option *row, const char *va
     const bool own = !hr_hf_architectures[w->made_by].architecture;
     const bool scaling = !strncmp(row->names, "rope_scaling.", 13);
     const bool blocks = !strncmp(row->names, "attention_", 10) && row->key;
-    if (!*row->names || !value || !strcmp(row->names, "layer_types")) return false;
+    if (!*row->names || !value) return false;
     if (scaling)
         return strcmp(w->scaling, "none") &&
                (!strcmp(w->scaling, "llama3") || !strncmp(row->names + 13, "rope_type", 9) ||
@@ -39,8 +40,8 @@ static bool is_written(const writing *w, const hr_hf_option *row, const char *va
 /* The value of a row for a config; null: none. */
 static const char *value_of(const writing *w, const hr_hf_option *row, char text[HR_PATH_BYTES])
 {
-    if (!strcmp(row->names, "use_sliding_window") && w->config->model.attention.sliding_window)
-        return "true";
+    if (!strcmp(row->names, "window_size") && !w->config->model.attention.sliding_window)
+        return row->value; /* no layer has it */
     if (!row->key || hr_config_row_find(row->key) < 0) return row->value;
     if (!strcmp(row->key, "model.attention.stride") && !w->config->model.attention.stride)
         return NULL; /* the pattern's default */
@@ -102,18 +103,18 @@ static void put_rest(const writing *w)
 {
     static const struct {
         const char *letters, *name;
-    } dropouts[] = { { "n", "hidden_dropout" }, { "nlmq3oy", "attention_dropout" },
+    } dropouts[] = { { "n", "hidden_dropout" }, { "nlmq3opy", "attention_dropout" },
                      { "g", "attn_pdrop" },     { "g", "embd_pdrop" },
-                     { "g", "resid_pdrop" },    { "eo", "dropout" } };
+                     { "g", "resid_pdrop" },    { "p", "resid_dropout" },
+                     { "p", "embed_dropout" },  { "eo", "dropout" } };
     const char letter = hr_hf_architectures[w->made_by].letter;
     for (size_t i = 0; i < sizeof dropouts / sizeof *dropouts; i++)
         if (strchr(dropouts[i].letters, letter))
             hr_put(w->out, "  \"%s\": %.17g,\n", dropouts[i].name, w->config->model.dropout);
     if (*w->config->token_ids) hr_put(w->out, "%s", w->config->token_ids);
     else if (letter == 'n') hr_put(w->out, "  \"bos_token_id\": 0,\n  \"eos_token_id\": 0,\n");
-    if (strchr("q3", letter) && w->config->model.attention.sliding_window)
-        hr_put(w->out, "  \"max_window_layers\": 0,\n  \"sliding_window\": %lld,\n",
-               (long long)w->config->model.attention.sliding_window);
+    if (strchr("q3", letter)) hr_hf_layers_put_qwen(w->config, w->out);
+    if (letter == 'p') hr_hf_layers_put_neo(w->config, w->out);
 }
 
 /* The row of architectures. A llama with a sliding window becomes a mistral, because other software

@@ -4,18 +4,25 @@
 
 #include <math.h>
 
+#include "model/layer_types.h"
 #include "ops/dropout/dropout_build.h"
 #include "ops/linear/linear_build.h"
 
 void hr_block_layers(hr_builder *builder, const hr_config *config, hr_model *model,
                      const hr_layer_weight *weights, int32_t count)
 {
-    for (int64_t i = 0; i < config->model.n_layers; i++) {
+    const int64_t L = config->model.n_layers;
+    int32_t *tensors = hr_region_take(model->region, L * count, sizeof *tensors);
+    if (!tensors && hr_build_status(builder) == HR_OK)
+        builder->status = hr_fail(builder->err, HR_FAILURE,
+                                  "out of memory for the weights of %lld layers", (long long)L);
+    for (int64_t i = 0; i < L && tensors; i++, tensors += count) {
+        model->layers[i].weights = tensors;
         builder->layer = (int16_t)i;
         for (int32_t w = 0; w < count; w++)
-            model->layers[i][w] = weights[w].name ? hr_build_param(builder, weights[w].shape,
-                                                                   weights[w].name, (long long)i)
-                                                  : HR_NONE;
+            tensors[w] = weights[w].name ? hr_build_param(builder, weights[w].shape,
+                                                          weights[w].name, (long long)i)
+                                         : HR_NONE;
     }
     builder->layer = HR_NONE;
 }
@@ -44,12 +51,12 @@ void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model
 int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t h, hr_block_branch *attention, hr_block_branch *mlp)
 {
-    for (int64_t i = 0; i < config->model.n_layers; i++) {
+    for (int64_t i = 0; i < config->model.n_layers && hr_build_status(builder) == HR_OK; i++) {
         builder->layer = (int16_t)i;
         builder->block = HR_BLOCK_ATTENTION;
-        h = attention(builder, config, model, model->layers[i], h);
+        h = attention(builder, config, model, &model->layers[i], h);
         builder->block = HR_BLOCK_MLP;
-        if (mlp) h = mlp(builder, config, model, model->layers[i], h);
+        if (mlp) h = mlp(builder, config, model, &model->layers[i], h);
     }
     builder->layer = HR_NONE;
     builder->block = HR_BLOCK_NONE;
@@ -96,17 +103,17 @@ int32_t hr_block_join_mid(hr_builder *builder, const hr_config *config, const ch
     return join(builder, config, name, x, weight, bias, residual, HR_INTERMEDIATE_MID);
 }
 
-static hr_attention_mask mask_of(const hr_config *config)
+static hr_attention_mask mask_of(const hr_config *config, int32_t kind)
 {
     const int32_t window = (int32_t)config->model.attention.sliding_window;
-    if (window) return (hr_attention_mask){ HR_PATTERN_SLIDING, 1, window, 1 };
+    if (kind == HR_LAYER_SLIDING) return (hr_attention_mask){ HR_PATTERN_SLIDING, 1, window, 1 };
     return (hr_attention_mask){ config->model.attention.pattern,
                                 (int32_t)config->model.attention.block,
                                 (int32_t)config->model.attention.window,
                                 (int32_t)hr_config_attention_stride(config) };
 }
 
-hr_attention_attr hr_block_attention(const hr_config *config)
+hr_attention_attr hr_block_attention(const hr_config *config, const hr_layer *layer)
 {
     const int64_t head_width = hr_config_head_dim(config);
     return (hr_attention_attr){ .H = (int32_t)config->model.n_heads,
@@ -115,7 +122,7 @@ hr_attention_attr hr_block_attention(const hr_config *config)
                                 .q_head_stride = head_width,
                                 .k_head_stride = head_width,
                                 .v_head_stride = head_width,
-                                .mask = mask_of(config),
+                                .mask = mask_of(config, layer->kind),
                                 .scale = (float)(1 / sqrt((double)head_width)),
                                 .dropout = (float)config->model.dropout };
 }

@@ -28,7 +28,7 @@ void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model
 
 /* A branch of a layer with its residual: from the stream `h` before it to the stream after it. */
 typedef int32_t hr_block_branch(hr_builder *builder, const hr_config *config, const hr_model *model,
-                                const int32_t *weights, int32_t h);
+                                const hr_layer *layer, int32_t h);
 
 /* All layers, each attention and then mlp (null: none). Returns the final stream. */
 int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
@@ -50,8 +50,8 @@ int32_t hr_block_join(hr_builder *builder, const hr_config *config, const char *
 int32_t hr_block_join_mid(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
                           int32_t weight, int32_t bias, int32_t residual);
 
-/* Attributes of attention from a config: heads, mask, scale, dropout. Offsets are 0, heads are
- * adjacent. */
-hr_attention_attr hr_block_attention(const hr_config *config);
+/* Attributes of attention in a layer, by its kind: heads, mask, scale, dropout. Offsets are 0,
+ * heads are adjacent. */
+hr_attention_attr hr_block_attention(const hr_config *config, const hr_layer *layer);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/family.c - the list of families. */
+/* model/family.c - the list of families, and the layers of a model. */
 #include "model/family.h"
 
 const hr_family_spec *hr_family_of(const hr_config *config)
@@ -8,6 +8,24 @@ const hr_family_spec *hr_family_of(const hr_config *config)
     static const hr_family_spec *const families[] = { HR_FAMILY_LIST(SPEC) };
 #undef SPEC
     return families[config->model.family];
+}
+
+int32_t hr_family_kind(const hr_config *config, int64_t layer)
+{
+    const hr_family_spec *family = hr_family_of(config);
+    return family->kind ? family->kind(config, layer) : 0;
+}
+
+hr_status hr_model_open(const hr_config *config, hr_region *region, hr_model *model, hr_error *err)
+{
+    const int64_t count = config->model.n_layers;
+    hr_layer *layers = hr_region_take(region, count, sizeof *layers);
+    if (!layers)
+        return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
+                       (long long)count);
+    for (int64_t l = 0; l < count; l++) layers[l].kind = hr_family_kind(config, l);
+    *model = (hr_model){ .rope_table = HR_NONE, .layers = layers, .region = region };
+    return HR_OK;
 }
 
 bool hr_family_ties(const hr_config *config)

@@ -7,14 +7,23 @@
 #include "graph/builder.h"
 #include "headroom/config.h"
 
-enum { HR_LAYER_WEIGHTS = 20 };
+/* Kinds of layers that one model may have. */
+enum { HR_LAYER_KINDS_MOST = 2 };
 
-/* The tensors that forward steps read. Each family has an enum of its layer weights. */
+/* A layer: its kind, and the tensors of its weights. Each family has an enum of its layer
+ * weights. */
+typedef struct {
+    int32_t kind;
+    int32_t *weights;
+} hr_layer;
+
+/* The tensors that forward steps read. */
 typedef struct {
     int32_t table, positions, final_gain, final_bias, head, rope_table;
-    int32_t factor;                      /* of a factorised table or head, else HR_NONE */
-    int32_t expansion, expansion_bias;   /* widen rows before the head; only for `expand` */
-    int32_t (*layers)[HR_LAYER_WEIGHTS]; /* [n_layers] */
+    int32_t factor;                    /* of a factorised table or head, else HR_NONE */
+    int32_t expansion, expansion_bias; /* widen rows before the head; only for `expand` */
+    hr_layer *layers;                  /* [n_layers] */
+    hr_region *region;                 /* for the weights of layers */
 } hr_model;
 
 /* Optional keys and features of a family. */
@@ -28,13 +37,18 @@ typedef enum {
     HR_TIES = 1 << 6,            /* it is by default */
     HR_READS_EXPANSION = 1 << 7, /* model.expansion, model.decoder_rank */
     HR_HAS_STATES = 1 << 8,      /* a recurrence instead of attention; no MLP, no dropout */
-    HR_SLIDES = 1 << 9           /* sliding_window, equal in all layers */
+    HR_SLIDES = 1 << 9,          /* sliding_window */
+    HR_MIXES_ATTENTION = 1 << 10 /* layer_types: only some layers have the window */
 } hr_family_trait;
 
 typedef struct {
     const char *name;
     uint32_t traits;
     const char *initialisation; /* description for people */
+
+    /* The kind of a layer, below HR_LAYER_KINDS_MOST; null: all layers are of kind 0. Kinds have
+     * the same weights and values; they differ in what their steps compute. */
+    int32_t (*kind)(const hr_config *config, int64_t layer);
 
     /* Declares every parameter in file order. The token embedding is first; it is stored transposed
      * if it is also the head. */
@@ -59,6 +73,13 @@ HR_FAMILY_LIST(HR_FAMILY_SPEC)
 
 /* The family of a config. Never null. */
 const hr_family_spec *hr_family_of(const hr_config *config);
+
+/* The kind of a layer. */
+int32_t hr_family_kind(const hr_config *config, int64_t layer);
+
+/* Lists the layers of a model with their kinds in `region`. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_model_open(const hr_config *config, hr_region *region, hr_model *model,
+                                      hr_error *err);
 
 /* Returns whether the head is the token embedding (tied embeddings). */
 bool hr_family_ties(const hr_config *config);

@@ -62,8 +62,9 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
-                         const int32_t *w, int32_t h)
+                         const hr_layer *layer, int32_t h)
 {
+    const int32_t *w = layer->weights;
     (void)model;
     const int64_t D = config->model.d_model;
     const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
@@ -71,7 +72,7 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
     const int32_t qkv = hr_build_linear(builder, "qkv", norm, w[QKV], w[QKV_BIAS], HR_ACT_NONE,
                                         HR_NONE);
     hr_block_mark_qkv(builder, qkv);
-    hr_attention_attr attr = hr_block_attention(config);
+    hr_attention_attr attr = hr_block_attention(config, layer);
     attr.k_offset = D;
     attr.v_offset = 2 * D;
     const int32_t o = hr_build_attention(builder, "attention", qkv, HR_NONE, HR_NONE, attr);
@@ -79,8 +80,9 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
 }
 
 static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
-                   const int32_t *w, int32_t h)
+                   const hr_layer *layer, int32_t h)
 {
+    const int32_t *w = layer->weights;
     (void)model;
     const int32_t norm = hr_build_norm(builder, "norm_2", h, w[LN_2], w[LN_2_BIAS],
                                        config->model.norm_eps);

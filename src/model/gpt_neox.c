@@ -82,13 +82,14 @@ static void tables(hr_builder *builder, const hr_config *config, hr_model *model
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
-                         const int32_t *w, int32_t h, int32_t residual)
+                         const hr_layer *layer, int32_t h, int32_t residual)
 {
+    const int32_t *w = layer->weights;
     const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
                                        config->model.norm_eps);
     int32_t qkv = hr_build_linear(builder, "qkv", norm, w[QKV], w[QKV_BIAS], HR_ACT_NONE, HR_NONE);
     hr_block_mark_qkv(builder, qkv);
-    hr_attention_attr attr = hr_block_attention(config);
+    hr_attention_attr attr = hr_block_attention(config, layer);
     attr.k_offset = attr.head_width;
     attr.v_offset = 2 * attr.head_width;
     attr.q_head_stride = attr.k_head_stride = attr.v_head_stride = 3 * attr.head_width;
@@ -108,9 +109,10 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
                              residual);
 }
 
-static int32_t mlp(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h,
+static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_layer *layer, int32_t h,
                    int32_t residual)
 {
+    const int32_t *w = layer->weights;
     const int32_t norm = hr_build_norm(builder, "norm_2", h, w[LN_2], w[LN_2_BIAS],
                                        config->model.norm_eps);
     const int32_t up = hr_build_linear(builder, "up", norm, w[UP], w[UP_BIAS], HR_ACT_GELU,
@@ -123,13 +125,13 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 {
     builder->block = HR_BLOCK_EMBED;
     int32_t h = hr_build_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
-    for (int64_t i = 0; i < config->model.n_layers; i++) {
-        const int32_t *w = model->layers[i];
+    for (int64_t i = 0; i < config->model.n_layers && hr_build_status(builder) == HR_OK; i++) {
+        const hr_layer *layer = &model->layers[i];
         builder->layer = (int16_t)i;
         builder->block = HR_BLOCK_ATTENTION;
-        const int32_t after = attention(builder, config, model, w, h, h);
+        const int32_t after = attention(builder, config, model, layer, h, h);
         builder->block = HR_BLOCK_MLP;
-        h = mlp(builder, config, w, config->model.parallel_residual ? h : after, after);
+        h = mlp(builder, config, layer, config->model.parallel_residual ? h : after, after);
     }
     builder->layer = HR_NONE;
     builder->block = HR_BLOCK_NONE;

@@ -3,6 +3,7 @@
 #include "model/layer_schema.h"
 
 #include "base/assert.h"
+#include "base/checked.h"
 #include "graph/backend.h"
 #include "model/family.h"
 #include "ops/linear/linear.h"
@@ -13,7 +14,8 @@ enum { STEPS_MOST = 40, TENSORS_MOST = 100, LOOPS_MOST = 4, PARAMS_MOST = 32 };
 
 enum {
     BYTES = STEPS_MOST * sizeof(hr_step) + TENSORS_MOST * sizeof(hr_tensor) +
-            LOOPS_MOST * sizeof(hr_loop) + PARAMS_MOST * sizeof(hr_param) + 8 * 64
+            LOOPS_MOST * sizeof(hr_loop) + PARAMS_MOST * (sizeof(hr_param) + sizeof(int32_t)) +
+            sizeof(hr_layer) + 8 * 64
 };
 
 /* Adds a set to disjoint sets and merges those that it intersects. */
@@ -35,17 +37,18 @@ static const hr_backend none = { .name = "none",
                                  .op_count = HR_OP_COUNT,
                                  .matrix_layout = hr_linear_layout };
 
-static void build(const hr_config *config, hr_region *region, hr_program *program)
+static void build(const hr_config *config, int32_t kind, hr_region *region, hr_program *program)
 {
-    int32_t layer[1][HR_LAYER_WEIGHTS];
-    hr_model model = { .rope_table = HR_NONE, .layers = layer };
+    hr_model model;
     hr_error err;
     const hr_family_spec *family = hr_family_of(config);
     hr_config one = *config;
     one.model.n_layers = 1;
     hr_status status = hr_program_place(region, &none, STEPS_MOST, TENSORS_MOST, LOOPS_MOST,
                                         PARAMS_MOST, program, &err);
+    if (status == HR_OK) status = hr_model_open(&one, region, &model, &err);
     HR_ASSERT(status == HR_OK);
+    model.layers[0].kind = kind;
     hr_builder builder = { .program = program,
                            .dtype = one.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
                            .rows = one.train.seq_len,
@@ -62,29 +65,90 @@ static void build(const hr_config *config, hr_region *region, hr_program *progra
     HR_ASSERT(status == HR_OK);
 }
 
-hr_layer_schema hr_layer_schema_of(const hr_config *config)
+/* The sets of intermediates that one step makes: disjoint. */
+typedef struct {
+    hr_intermediates sets[HR_INTERMEDIATES];
+    int32_t count;
+} shared;
+
+static void look(const hr_program *program, hr_layer_schema *schema, shared *together)
 {
-    _Alignas(64) unsigned char memory[BYTES];
-    hr_region region = hr_region_over(memory, sizeof memory);
-    hr_program program;
-    hr_layer_schema schema = { .present = 0 };
-    hr_intermediates together[HR_INTERMEDIATES];
-    int32_t count = 0;
-    build(config, &region, &program);
-    for (int32_t t = 0; t < program.tensor_count; t++) {
-        schema.part_count = add(program.tensors[t].intermediates, schema.parts, schema.part_count);
-        schema.present |= program.tensors[t].intermediates;
+    for (int32_t t = 0; t < program->tensor_count; t++) {
+        const hr_intermediates is = program->tensors[t].intermediates;
+        schema->part_count = add(is, schema->parts, schema->part_count);
+        schema->present |= is;
     }
-    for (int32_t s = 0; s < program.step_count; s++) {
+    for (int32_t s = 0; s < program->step_count; s++) {
         hr_intermediates made = 0;
         for (int32_t k = 0; k < HR_OUT_MAX; k++)
-            if (program.steps[s].out[k] != HR_NONE)
-                made |= program.tensors[program.steps[s].out[k]].intermediates;
-        count = add(made, together, count);
+            if (program->steps[s].out[k] != HR_NONE)
+                made |= program->tensors[program->steps[s].out[k]].intermediates;
+        together->count = add(made, together->sets, together->count);
+    }
+}
+
+static int64_t bytes_of(const hr_program *program)
+{
+    int64_t bytes = 0;
+    for (int32_t t = 0; t < program->tensor_count; t++)
+        bytes += hr_tensor_bytes(&program->tensors[t]);
+    return bytes;
+}
+
+/* Memory for one layer of one kind, and the kinds that were built. */
+typedef struct {
+    _Alignas(64) unsigned char memory[BYTES];
+    uint32_t seen;
+    int64_t layer;
+} kinds;
+
+/* Builds a layer of the next kind. Returns false after the last. */
+static bool build_next(const hr_config *config, kinds *all, hr_program *program)
+{
+    for (; all->layer < config->model.n_layers; all->layer++) {
+        const int32_t kind = hr_family_kind(config, all->layer);
+        if (all->seen >> kind & 1) continue;
+        hr_region region = hr_region_over(all->memory, sizeof all->memory);
+        all->seen |= 1U << kind;
+        build(config, kind, &region, program);
+        return true;
+    }
+    return false;
+}
+
+hr_layer_size hr_layer_size_of(const hr_config *config)
+{
+    kinds all;
+    hr_program program;
+    hr_layer_size most = { 0, 0 };
+    for (all.seen = 0, all.layer = 0; build_next(config, &all, &program);) {
+        hr_layer_size size = { 0, 0 };
+        for (int32_t p = 0; p < program.param_count; p++)
+            size.params += program.tensors[program.params[p].weight].layer != HR_NONE;
+        for (int32_t s = 0; s < program.step_count; s++)
+            size.steps += program.steps[s].layer != HR_NONE;
+        most.params = (int32_t)hr_max(most.params, size.params);
+        most.steps = (int32_t)hr_max(most.steps, size.steps);
+    }
+    return most;
+}
+
+hr_layer_schema hr_layer_schema_of(const hr_config *config)
+{
+    kinds all;
+    hr_program program;
+    hr_layer_schema schema = { .present = 0 };
+    shared together = { .count = 0 };
+    int64_t bytes = 0;
+    for (all.seen = 0, all.layer = 0; build_next(config, &all, &program);) {
+        /* Kinds of layers differ in what they compute, not in bytes: the search relies on it. */
+        HR_ASSERT(bytes == 0 || bytes == bytes_of(&program));
+        bytes = bytes_of(&program);
+        look(&program, &schema, &together);
     }
     for (int32_t i = 0; i < schema.part_count; i++)
-        for (int32_t j = 0; j < count; j++)
-            if (together[j] & schema.parts[i]) schema.made[i] = together[j];
+        for (int32_t j = 0; j < together.count; j++)
+            if (together.sets[j] & schema.parts[i]) schema.made[i] = together.sets[j];
     return schema;
 }
 

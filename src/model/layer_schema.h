@@ -18,8 +18,16 @@ typedef struct {
     int32_t part_count;
 } hr_layer_schema;
 
-/* The schema of a checked config. */
+/* The schema of a checked config, for the layers of all kinds. */
 hr_layer_schema hr_layer_schema_of(const hr_config *config);
+
+/* The parameters and forward steps of a layer: the most over its kinds. */
+typedef struct {
+    int32_t params, steps;
+} hr_layer_size;
+
+/* Counts them in a build of one layer of each kind. */
+hr_layer_size hr_layer_size_of(const hr_config *config);
 
 /* The largest closed subset of `set`. */
 hr_intermediates hr_layer_schema_within(const hr_layer_schema *schema, hr_intermediates set);

@@ -89,9 +89,10 @@ static int32_t norm_heads(hr_builder *builder, const hr_config *config, const ch
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
-                         const int32_t *w, int32_t h)
+                         const hr_layer *layer, int32_t h)
 {
-    const hr_attention_attr attr = hr_block_attention(config);
+    const int32_t *w = layer->weights;
+    const hr_attention_attr attr = hr_block_attention(config, layer);
     const int32_t norm = hr_build_rms_norm(builder, "norm_1", h, w[HR_LLAMA_NORM_1],
                                            config->model.norm_eps);
     int32_t q = hr_block_project(builder, "q", norm, w[HR_LLAMA_WQ], w[HR_LLAMA_BQ],
@@ -109,8 +110,9 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
 }
 
 static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
-                   const int32_t *w, int32_t h)
+                   const hr_layer *layer, int32_t h)
 {
+    const int32_t *w = layer->weights;
     (void)model;
     const int32_t norm = hr_build_rms_norm(builder, "norm_2", h, w[HR_LLAMA_NORM_2],
                                            config->model.norm_eps);
@@ -146,6 +148,7 @@ const hr_family_spec hr_family_llama = { .name = "llama",
                                          .traits = HR_READS_GROUPS | HR_SLIDES | HR_ROTATES_ALL |
                                                    HR_MAY_TIE,
                                          .initialisation = "normal(0.02); norms 1",
+                                         .kind = hr_layer_type,
                                          .params = params,
                                          .tables = hr_llama_tables,
                                          .forward = hr_llama_forward };

@@ -11,6 +11,7 @@
 #define HR_MODEL_LLAMA_H
 
 #include "model/blocks.h"
+#include "model/layer_types.h"
 
 /* Weights of a layer. A family with its own names fills such a table. */
 enum {

@@ -13,6 +13,7 @@ const hr_family_spec hr_family_mistral = { .name = "mistral",
                                            .traits = HR_READS_GROUPS | HR_SLIDES | HR_ROTATES_ALL |
                                                      HR_MAY_TIE,
                                            .initialisation = "normal(0.02); norms 1",
+                                           .kind = hr_layer_type,
                                            .params = params,
                                            .tables = hr_llama_tables,
                                            .forward = hr_llama_forward };

@@ -69,8 +69,9 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
-                         const int32_t *w, int32_t h)
+                         const hr_layer *layer, int32_t h)
 {
+    const int32_t *w = layer->weights;
     (void)model;
     const double eps = config->model.norm_eps;
     const int32_t norm_q = hr_build_norm(builder, "norm_q", h, w[LN_Q], w[LN_Q_BIAS], eps);
@@ -79,13 +80,15 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
     const int32_t k = hr_block_project(builder, "k", norm_k, w[WK], HR_NONE, HR_INTERMEDIATE_K);
     const int32_t norm_v = hr_build_norm(builder, "norm_v", h, w[LN_V], w[LN_V_BIAS], eps);
     const int32_t v = hr_block_project(builder, "v", norm_v, w[WV], HR_NONE, HR_INTERMEDIATE_V);
-    const int32_t o = hr_build_attention(builder, "attention", q, k, v, hr_block_attention(config));
+    const int32_t o = hr_build_attention(builder, "attention", q, k, v,
+                                         hr_block_attention(config, layer));
     return hr_block_join_mid(builder, config, "attention_out", o, w[WO], HR_NONE, h);
 }
 
 static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
-                   const int32_t *w, int32_t h)
+                   const hr_layer *layer, int32_t h)
 {
+    const int32_t *w = layer->weights;
     (void)model;
     const int32_t norm = hr_build_norm(builder, "norm_mlp", h, w[LN_MLP], w[LN_MLP_BIAS],
                                        config->model.norm_eps);

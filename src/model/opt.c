@@ -72,21 +72,24 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
-                         const int32_t *w, int32_t h)
+                         const hr_layer *layer, int32_t h)
 {
+    const int32_t *w = layer->weights;
     (void)model;
     const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
                                        config->model.norm_eps);
     const int32_t q = hr_block_project(builder, "q", norm, w[WQ], w[BQ], HR_INTERMEDIATE_Q);
     const int32_t k = hr_block_project(builder, "k", norm, w[WK], w[BK], HR_INTERMEDIATE_K);
     const int32_t v = hr_block_project(builder, "v", norm, w[WV], w[BV], HR_INTERMEDIATE_V);
-    const int32_t o = hr_build_attention(builder, "attention", q, k, v, hr_block_attention(config));
+    const int32_t o = hr_build_attention(builder, "attention", q, k, v,
+                                         hr_block_attention(config, layer));
     return hr_block_join_mid(builder, config, "attention_out", o, w[OUT], w[OUT_BIAS], h);
 }
 
 static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
-                   const int32_t *w, int32_t h)
+                   const hr_layer *layer, int32_t h)
 {
+    const int32_t *w = layer->weights;
     (void)model;
     const int32_t norm = hr_build_norm(builder, "norm_2", h, w[LN_2], w[LN_2_BIAS],
                                        config->model.norm_eps);

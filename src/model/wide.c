@@ -55,8 +55,9 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 
 /* A layer mixes tokens, so tiles split it as they split attention: between sequences. */
 static int32_t mix(hr_builder *builder, const hr_config *config, const hr_model *model,
-                   const int32_t *w, int32_t x)
+                   const hr_layer *layer, int32_t x)
 {
+    const int32_t *w = layer->weights;
     const int32_t u = hr_block_project(builder, "u", x, w[W_IN], HR_NONE, HR_INTERMEDIATE_UP);
     (void)config;
     (void)model;

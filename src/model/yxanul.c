@@ -65,6 +65,7 @@ const hr_family_spec hr_family_yxanul = {
     .traits = HR_READS_GROUPS | HR_SLIDES | HR_READS_RANK | HR_ROTATES_ALL | HR_MAY_TIE | HR_TIES,
     .initialisation = "normal(0.02); embedding projection normal(1 / sqrt(rank)); attention output "
                       "and MLP down-projection normal(0.02 / sqrt(2 n_layers)); norms 1",
+    .kind = hr_layer_type,
     .params = params,
     .tables = hr_llama_tables,
     .forward = forward

@@ -196,6 +196,7 @@ static int64_t bound_setting(hr_fit_search *w, const hr_setting *s)
                                   .set_count = hr_layers_prune(&fit->proxy, sets, fit->set_count),
                                   .slopes = &s->slopes,
                                   .limit = w->limit };
+    if (hr_proxy_is_mixed(&fit->proxy)) return hr_fit_bound_layers(s, &task);
     if (task.set_count > HR_UNIFORM_SETS_MOST)
         return hr_fit_uniform_ps(fit, &s->sets[0]) + hr_setting_least_rest_ps(s);
     return hr_uniform_bound(&fit->layers, &task, s->rests, s->chunk_count);

@@ -37,6 +37,15 @@ static hr_fit_choice choose_chunk(const hr_setting *s, int64_t limit,
     return best;
 }
 
+/* Bytes that the head needs at least within a limit; INT64_MAX: no chunk fits. */
+static int64_t least_head(const hr_setting *s, int64_t limit)
+{
+    int64_t head = INT64_MAX;
+    for (int32_t c = 0; c < s->chunk_count; c++)
+        if (s->rests[c].other <= limit) head = hr_min(head, s->rests[c].head);
+    return head;
+}
+
 /* Chooses layer by layer: for models that are their own proxy, and where counts do not decide. A
  * coarse pass comes first: its result is a bound that prunes most of the exact pass. */
 static bool choose_by_layer(hr_fit_search *w, const hr_setting *s, hr_layers_task *task,
@@ -46,9 +55,7 @@ static bool choose_by_layer(hr_fit_search *w, const hr_setting *s, hr_layers_tas
     const hr_layers_state *frontier;
     hr_layers *layers = &w->fit->layers;
     int32_t state = 0;
-    task->head = INT64_MAX;
-    for (int32_t c = 0; c < s->chunk_count; c++)
-        if (s->rests[c].other <= task->limit) task->head = hr_min(task->head, s->rests[c].head);
+    task->head = least_head(s, task->limit);
     if (task->head == INT64_MAX) return false;
     task->ps_most = ps_most - rest_ps;
     const int64_t bound = hr_layers_bound(task);
@@ -72,22 +79,63 @@ static bool choose_by_layer(hr_fit_search *w, const hr_setting *s, hr_layers_tas
     return best->chunk != HR_NONE && best->ps <= ps_most;
 }
 
+/* Gaps of choose_mixed: the first guess is that the best time exceeds the bound by this fraction of
+ * it. */
+enum { GAP_FIRST = 1 << 14, GAP_GROWTH = 4 };
+
+/* Chooses among many layers of several kinds: layer by layer within a small gap above the bound,
+ * which grows until it holds a choice. A gap that holds too many states ends that. */
+static bool choose_mixed(hr_fit_search *w, const hr_setting *s, hr_layers_task *task,
+                         hr_fit_choice *best)
+{
+    const int64_t rest_ps = hr_setting_least_rest_ps(s);
+    const hr_layers_state *frontier;
+    hr_layers *layers = &w->fit->layers;
+    hr_layers_task within = *task;
+    int32_t state = 0;
+    within.head = least_head(s, task->limit);
+    if (within.head == INT64_MAX) return false;
+    const int64_t bound = hr_layers_bound(&within), most = task->ps_most - rest_ps - bound;
+    if (bound == INT64_MAX || most < 0) return false;
+    for (int64_t gap = hr_min(bound / GAP_FIRST + 1, most); !hr_layers_spent(layers);) {
+        within.ps_most = bound + gap;
+        const int32_t count = hr_layers_choose(layers, &within, HR_LAYERS_STATES, &frontier);
+        if (layers->thinned) break;
+        *best = choose_chunk(s, task->limit, frontier, count, &state);
+        if (best->chunk != HR_NONE && best->ps - rest_ps <= within.ps_most) {
+            hr_layers_read(layers, task, state, w->fit->trial);
+            return true;
+        }
+        if (gap == most) return false;
+        task->ps_least = within.ps_most + rest_ps + 1;
+        gap = gap >= most / GAP_GROWTH ? most : gap * GAP_GROWTH;
+    }
+    return choose_by_layer(w, s, task, best);
+}
+
+int64_t hr_fit_bound_layers(const hr_setting *s, const hr_layers_task *task)
+{
+    hr_layers_task least = *task;
+    least.head = least_head(s, task->limit);
+    const int64_t bound = least.head == INT64_MAX ? INT64_MAX : hr_layers_bound(&least);
+    return bound == INT64_MAX ? INT64_MAX : bound + hr_setting_least_rest_ps(s);
+}
+
 bool hr_fit_has_no_room(const hr_setting *s, const hr_layers_task *task)
 {
     hr_layers_task least = *task;
-    least.head = INT64_MAX;
-    for (int32_t c = 0; c < s->chunk_count; c++)
-        if (s->rests[c].other <= task->limit) least.head = hr_min(least.head, s->rests[c].head);
+    least.head = least_head(s, task->limit);
     return !hr_layers_have_room(&least);
 }
 
-/* Chooses among many equal layers: by counts, or else layer by layer. */
-static bool choose_uniform(hr_fit_search *w, const hr_setting *s, hr_layers_task *task,
-                           hr_fit_choice *best)
+/* Chooses among many layers: by counts if the middle layers are equal, or else layer by layer. */
+static bool choose_many(hr_fit_search *w, const hr_setting *s, hr_layers_task *task,
+                        hr_fit_choice *best)
 {
     hr_fit *fit = w->fit;
     hr_uniform_best uniform;
     w->looks++;
+    if (hr_proxy_is_mixed(&fit->proxy)) return choose_mixed(w, s, task, best);
     if (task->set_count > HR_UNIFORM_SETS_MOST) return choose_by_layer(w, s, task, best);
     if (hr_uniform_choose(&fit->layers, task, s->rests, s->chunk_count, &uniform, fit->trial)) {
         *best = (hr_fit_choice){ uniform.chunk, uniform.ps };
@@ -106,14 +154,14 @@ static bool choose(hr_fit_search *w, const hr_setting *s, hr_layers_task *task, 
     hr_parts_best parts;
     if (fit->proxy.depth.exact) return choose_by_layer(w, s, task, best);
     if (hr_fit_has_no_room(s, task)) return false;
-    if (!task->parts->add_up) return choose_uniform(w, s, task, best);
+    if (!task->parts->add_up) return choose_many(w, s, task, best);
     hr_parts_choose(&fit->layers, task, s->rests, s->chunk_count, &parts, fit->spare);
     if (parts.bound > task->ps_most) return false;
     task->ps_least = parts.bound;
-    if (!parts.found) return choose_uniform(w, s, task, best);
+    if (!parts.found) return choose_many(w, s, task, best);
     /* The choice found so far stays in fit->spare until the search for a faster one ends. */
     task->ps_most = parts.ps - 1;
-    if (parts.ps > parts.bound && choose_uniform(w, s, task, best)) return true;
+    if (parts.ps > parts.bound && choose_many(w, s, task, best)) return true;
     memcpy(fit->trial, fit->spare, (size_t)fit->proxy.depth.layers * sizeof *fit->trial);
     *best = (hr_fit_choice){ parts.chunk, parts.ps };
     return true;

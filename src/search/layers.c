@@ -103,50 +103,105 @@ static int64_t leanest_of(const hr_layers_task *task)
     return least;
 }
 
-/* Lower bound on the cost of the remaining layers. */
+/* The envelope of each middle place. */
 typedef struct {
-    const envelope *middle;
-    int64_t room;    /* bytes that they may keep if the layers below keep nothing */
-    int64_t middles; /* number of middle layers among them */
+    envelope of[HR_LAYER_KINDS_MOST];
+    int32_t count;
+} envelopes;
+
+static void envelop(const hr_layers_task *task, envelopes *middle)
+{
+    middle->count = hr_proxy_groups(task->proxy);
+    for (int32_t i = 0; i < middle->count; i++)
+        middle->of[i] = envelope_of(task->sets, task->set_count, 1 + i);
+}
+
+/* Lower bound on the cost of the remaining layers: the envelope of all middle layers together, the
+ * lines of each sorted by the time that a byte saves. */
+typedef struct {
+    int64_t kept[HR_LAYER_KINDS_MOST * HR_FIT_SETS_MOST],
+        ps[HR_LAYER_KINDS_MOST * HR_FIT_SETS_MOST];
+    double slope[HR_LAYER_KINDS_MOST * HR_FIT_SETS_MOST]; /* to the next point */
+    int32_t count;
+    int64_t room;    /* bytes that the middle layers may keep if the layers below keep nothing */
     int64_t ends_ps; /* time of the other layers */
     int32_t at;      /* index in the envelope, from the previous query */
 } outlook;
 
-static outlook look_ahead(const hr_layers_task *task, const envelope *middle, int32_t next)
+/* Returns the place of a middle layer, less 1; HR_NONE for other layers. */
+static int32_t middle_of(const hr_proxy_model *proxy, int32_t layer)
 {
-    outlook ahead = { .middle = middle, .room = task->limit - task->head };
+    const int32_t place = hr_proxy_place(proxy, layer);
+    const bool is_end = proxy->depth.exact || place == 0 || place == proxy->depth.places - 1;
+    return is_end ? HR_NONE : place - 1;
+}
+
+static void join(const envelopes *middle, const int64_t *layers, outlook *ahead)
+{
+    int32_t at[HR_LAYER_KINDS_MOST] = { 0 };
+    ahead->count = 1;
+    ahead->kept[0] = ahead->ps[0] = 0;
+    for (int32_t i = 0; i < middle->count; i++) {
+        ahead->kept[0] += layers[i] * middle->of[i].kept[0];
+        ahead->ps[0] += layers[i] * middle->of[i].ps[0];
+    }
+    for (;; ahead->count++) {
+        int32_t best = HR_NONE;
+        for (int32_t i = 0; i < middle->count; i++) {
+            const envelope *e = &middle->of[i];
+            if (layers[i] == 0 || at[i] + 1 == e->count) continue;
+            if (best == HR_NONE || e->slope[at[i]] < middle->of[best].slope[at[best]]) best = i;
+        }
+        if (best == HR_NONE) break;
+        const envelope *e = &middle->of[best];
+        const int32_t from = at[best]++, last = ahead->count - 1;
+        ahead->slope[last] = e->slope[from];
+        ahead->kept[last + 1] = ahead->kept[last] +
+                                layers[best] * (e->kept[from + 1] - e->kept[from]);
+        ahead->ps[last + 1] = ahead->ps[last] + layers[best] * (e->ps[from + 1] - e->ps[from]);
+    }
+    ahead->at = ahead->count - 1;
+}
+
+static void look_ahead(const hr_layers_task *task, const envelopes *middle, int32_t next,
+                       outlook *ahead)
+{
+    int64_t layers[HR_LAYER_KINDS_MOST] = { 0 };
+    ahead->room = task->limit - task->head;
+    ahead->ends_ps = 0;
     for (int32_t l = next; l < task->proxy->depth.layers; l++) {
-        if (!task->proxy->depth.exact && hr_proxy_place(task->proxy, l) == 1) {
-            ahead.middles++;
+        const int32_t i = middle_of(task->proxy, l);
+        if (i != HR_NONE) {
+            layers[i]++;
             continue;
         }
-        ahead.ends_ps += fastest_of(task, hr_proxy_place(task->proxy, l));
-        ahead.room -= leanest_of(task);
+        ahead->ends_ps += fastest_of(task, hr_proxy_place(task->proxy, l));
+        ahead->room -= leanest_of(task);
     }
-    ahead.at = middle->count - 1;
-    return ahead;
+    join(middle, layers, ahead);
 }
 
 /* Returns the bound in picoseconds, lowered slightly to be safe from rounding; INT64_MAX if
  * `kept` leaves too little room. Fast when `kept` rises from query to query. */
 static int64_t ps_ahead(outlook *ahead, int64_t kept)
 {
-    const envelope *e = ahead->middle;
-    const int64_t room = ahead->room - kept, n = ahead->middles;
-    if (room < n * e->kept[0]) return INT64_MAX;
-    if (n == 0 || room >= n * e->kept[e->count - 1])
-        return ahead->ends_ps + n * e->ps[e->count - 1];
-    if (ahead->at == e->count - 1 || room >= n * e->kept[ahead->at + 1]) ahead->at = e->count - 2;
-    while (room < n * e->kept[ahead->at]) ahead->at--;
-    const double ps = (double)(n * e->ps[ahead->at]) +
-                      e->slope[ahead->at] * (double)(room - n * e->kept[ahead->at]);
+    const int64_t room = ahead->room - kept;
+    const int32_t last = ahead->count - 1;
+    if (room < ahead->kept[0]) return INT64_MAX;
+    if (room >= ahead->kept[last]) return ahead->ends_ps + ahead->ps[last];
+    if (ahead->at == last || room >= ahead->kept[ahead->at + 1]) ahead->at = last - 1;
+    while (room < ahead->kept[ahead->at]) ahead->at--;
+    const double ps = (double)ahead->ps[ahead->at] +
+                      ahead->slope[ahead->at] * (double)(room - ahead->kept[ahead->at]);
     return ahead->ends_ps + (int64_t)(ps * (1 - 1e-9));
 }
 
 int64_t hr_layers_bound(const hr_layers_task *task)
 {
-    const envelope middle = envelope_of(task->sets, task->set_count, 1);
-    outlook ahead = look_ahead(task, &middle, 0);
+    envelopes middle;
+    outlook ahead;
+    envelop(task, &middle);
+    look_ahead(task, &middle, 0, &ahead);
     return ps_ahead(&ahead, 0);
 }
 
@@ -219,13 +274,15 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
     static const hr_layers_state start = { 0, 0, 0, 0 };
     const hr_layers_state *before = &start;
     const int32_t depth = task->proxy->depth.layers;
-    const envelope middle = envelope_of(task->sets, task->set_count, 1);
+    envelopes middle;
+    outlook ahead;
+    envelop(task, &middle);
     int32_t before_count = 1;
     int64_t used = 0;
     layers->thinned = false;
     for (int32_t l = 0; l < depth; l++) {
         const int32_t place = hr_proxy_place(task->proxy, l);
-        outlook ahead = look_ahead(task, &middle, l + 1);
+        look_ahead(task, &middle, l + 1, &ahead);
         /* Divides the remaining room among the remaining layers, so that every layer gets some. */
         const int64_t wanted = hr_layers_spent(layers) ? hr_min(states_most, HR_LAYERS_COARSE)
                                                        : states_most;

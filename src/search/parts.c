@@ -9,7 +9,7 @@
 #include "base/checked.h"
 
 enum {
-    BUNDLES_MOST = HR_FIT_PARTS_MOST * 32, /* of 1, 2, 4 ... layers */
+    BUNDLES_MOST = HR_PARTS_MOST * 32, /* of 1, 2, 4 ... layers */
     /* the first guess: the best time exceeds the bound by this fraction of it */
     GAP_FIRST = 1 << 18,
     GAP_GROWTH = 8,
@@ -35,9 +35,9 @@ typedef struct {
     int64_t ps_most;
     bundle bundles[BUNDLES_MOST];
     int32_t bundle_count;
-    int32_t by_price[HR_FIT_PARTS_MOST], priced; /* parts by rising time per byte saved */
-    int64_t to_come[HR_FIT_PARTS_MOST];          /* layers that may still recompute each part */
-    line lines[HR_FIT_PARTS_MOST + 1];
+    int32_t by_price[HR_PARTS_MOST], priced; /* parts by rising time per byte saved */
+    int64_t to_come[HR_PARTS_MOST];          /* layers that may still recompute each part */
+    line lines[HR_PARTS_MOST + 1];
     int32_t line_count, at;
     hr_layers_state *nodes, *lists[2];
     int64_t node_count, node_most, list_most;
@@ -46,22 +46,31 @@ typedef struct {
     bool out_of_room;
 } search;
 
-void hr_parts_of(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t set_count,
-                 hr_parts *parts)
+/* True if a layer in `place` may belong to the group. */
+static bool is_of(const hr_proxy_model *proxy, int32_t place, int32_t group)
 {
-    int64_t saved[HR_FIT_SETS_MOST] = { 0 }, ps[HR_FIT_SETS_MOST] = { 0 };
-    parts->count = 0;
-    parts->add_up = sets[0].recompute_set == 0 && set_count > 1 &&
-                    (set_count & (set_count - 1)) == 0;
-    parts->kept = sets[0].kept;
-    for (int32_t place = 0; place < proxy->depth.places; place++)
-        parts->ps[place] = sets[0].ps[place];
+    if (!hr_proxy_is_mixed(proxy)) return true;
+    const int32_t last = proxy->depth.places - 1;
+    const int32_t layer = place == 0 ? 0 : proxy->depth.layers - 1;
+    return (place == 0 || place == last ? hr_proxy_group(proxy, layer) : place - 1) == group;
+}
+
+/* Adds what the parts save and cost in the layers of one group. */
+static void add_group(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t set_count,
+                      int32_t group, hr_parts *parts)
+{
+    int64_t saved[HR_FIT_SETS_MOST] = { 0 }, ps[HR_FIT_SETS_MOST] = { 0 }, layers = 0;
+    for (int32_t l = 0; l < proxy->depth.layers - 1; l++)
+        layers += hr_proxy_group(proxy, l) == group;
     for (int32_t k = 1; k < set_count && parts->add_up; k *= 2) {
         const int32_t i = parts->count++;
         int64_t least = INT64_MAX;
         for (int32_t place = 0; place < proxy->depth.places; place++)
-            least = hr_min(least, sets[k].ps[place] - sets[0].ps[place]);
+            if (is_of(proxy, place, group))
+                least = hr_min(least, sets[k].ps[place] - sets[0].ps[place]);
         parts->parts[i].recompute_set = sets[k].recompute_set;
+        parts->parts[i].group = group;
+        parts->parts[i].layers = layers;
         parts->parts[i].saved = saved[k] = sets[0].kept - sets[k].kept;
         parts->parts[i].ps = ps[k] = least;
         parts->add_up &= saved[k] >= 0 && ps[k] >= 0;
@@ -74,8 +83,22 @@ void hr_parts_of(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t 
                              (sets[before].recompute_set | sets[part].recompute_set) &&
                          sets[k].kept >= sets[0].kept - saved[k];
         for (int32_t place = 0; place < proxy->depth.places; place++)
-            parts->add_up &= sets[k].ps[place] >= sets[0].ps[place] + ps[k];
+            parts->add_up &= !is_of(proxy, place, group) ||
+                             sets[k].ps[place] >= sets[0].ps[place] + ps[k];
     }
+}
+
+void hr_parts_of(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t set_count,
+                 hr_parts *parts)
+{
+    parts->count = 0;
+    parts->add_up = sets[0].recompute_set == 0 && set_count > 1 &&
+                    (set_count & (set_count - 1)) == 0;
+    parts->kept = sets[0].kept;
+    for (int32_t place = 0; place < proxy->depth.places; place++)
+        parts->ps[place] = sets[0].ps[place];
+    for (int32_t group = 0; group < hr_proxy_groups(proxy) && parts->add_up; group++)
+        add_group(proxy, sets, set_count, group, parts);
 }
 
 /* ---- bounds on the remaining bundles */
@@ -184,7 +207,9 @@ static int32_t start(search *s)
         for (int32_t c = 0; c < s->rest_count; c++) {
             const int64_t room = task->limit - hr_max(work, s->rests[c].head + set->kept);
             const hr_layers_state state = { last * task->parts->kept - room,
-                                            ps + set->ps[2] + s->rests[c].ps, end_of(c, k), 0 };
+                                            ps + set->ps[task->proxy->depth.places - 1] +
+                                                s->rests[c].ps,
+                                            end_of(c, k), 0 };
             if (s->rests[c].other <= task->limit && room >= 0) count = put(s, count, &state);
         }
     }
@@ -234,8 +259,8 @@ static int64_t add_bundle(search *s, int32_t b, int64_t old_count)
 static void bundle_up(search *s, double worth)
 {
     const hr_parts *all = s->task->parts;
-    int32_t order[HR_FIT_PARTS_MOST];
-    double far[HR_FIT_PARTS_MOST];
+    int32_t order[HR_PARTS_MOST];
+    double far[HR_PARTS_MOST];
     s->bundle_count = 0;
     for (int32_t p = 0; p < all->count; p++) {
         int32_t i = p;
@@ -245,7 +270,7 @@ static void bundle_up(search *s, double worth)
     }
     for (int32_t i = 0; i < all->count; i++) {
         const int32_t p = order[i];
-        int64_t left = s->task->proxy->depth.layers - 1;
+        int64_t left = all->parts[p].layers;
         /* Each bundle is at most one more than the sum of those after it, so every number of
          * layers can be reached. */
         for (int64_t size; left > 0 && all->parts[p].saved > 0; left -= size) {
@@ -262,7 +287,7 @@ static bool run(search *s, hr_layers_state *best)
     s->node_count = 0;
     int64_t count = start(s);
     for (int32_t p = 0; p < s->task->parts->count; p++)
-        s->to_come[p] = s->task->proxy->depth.layers - 1;
+        s->to_come[p] = s->task->parts->parts[p].layers;
     for (int32_t b = 0; b < s->bundle_count && count > 0 && !s->out_of_room; b++) {
         s->to_come[s->bundles[b].part] -= s->bundles[b].layers;
         look_ahead(s);
@@ -281,14 +306,14 @@ static bool run(search *s, hr_layers_state *best)
 
 /* Returns the index of the set with exactly these parts, or of one that beats it in all but
  * work; HR_NONE if there is none. */
-static int32_t set_of(const hr_layers_task *task, hr_intermediates recompute_set, int64_t kept,
-                      int64_t ps)
+static int32_t set_of(const hr_layers_task *task, hr_intermediates recompute_set, int32_t group,
+                      int64_t kept, int64_t ps)
 {
     int32_t found = HR_NONE;
     for (int32_t k = 0; k < task->set_count; k++) {
         const hr_proxy_set *set = &task->sets[k];
         if (set->recompute_set == recompute_set) return k;
-        if (set->kept <= kept && set->ps[1] <= ps) found = k;
+        if (set->kept <= kept && set->ps[1 + group] <= ps) found = k;
     }
     return found;
 }
@@ -301,7 +326,8 @@ static int64_t lay_out(const search *s, const hr_layers_state *best, int64_t lim
 {
     const hr_layers_task *task = s->task;
     const hr_parts *all = task->parts;
-    int64_t layers[HR_FIT_PARTS_MOST] = { 0 }, kept = 0, peak = 0;
+    int64_t layers[HR_PARTS_MOST] = { 0 }, kept = 0, peak = 0;
+    int32_t below[HR_LAYER_KINDS_MOST] = { 0 }, group_before = HR_NONE;
     int32_t node = best->from, k = HR_NONE;
     hr_intermediates before = 0;
     for (; s->nodes[node].from != HR_NONE; node = s->nodes[node].from)
@@ -311,17 +337,21 @@ static int64_t lay_out(const search *s, const hr_layers_state *best, int64_t lim
     result->ps = s->rests[result->chunk].ps;
     for (int32_t l = 0; l < task->proxy->depth.layers; l++) {
         hr_intermediates recompute_set = 0;
-        int64_t kept_here = all->kept, ps = all->ps[1];
+        const int32_t group = hr_proxy_group(task->proxy, l);
+        int64_t kept_here = all->kept, ps = all->ps[1 + group];
         for (int32_t p = 0; p < all->count; p++) {
-            if (layers[p] <= l) continue;
+            if (all->parts[p].group != group || layers[p] <= below[group]) continue;
             recompute_set |= all->parts[p].recompute_set;
             kept_here -= all->parts[p].saved;
             ps += all->parts[p].ps;
         }
         if (l == last) k = end % HR_FIT_SETS_MOST;
-        else if (l == 0 || recompute_set != before) k = set_of(task, recompute_set, kept_here, ps);
+        else if (group != group_before || recompute_set != before)
+            k = set_of(task, recompute_set, group, kept_here, ps);
         if (k == HR_NONE) return INT64_MAX;
         before = recompute_set;
+        group_before = group;
+        below[group]++;
         chosen[l] = (uint16_t)k;
         peak = hr_max(peak, kept + hr_proxy_work(task->proxy, &task->sets[k], task->slopes, l));
         kept += task->sets[k].kept;
@@ -337,7 +367,7 @@ static int64_t bound_of(search *s, double *worth)
     *worth = 0;
     s->node_count = 0;
     for (int32_t p = 0; p < s->task->parts->count; p++)
-        s->to_come[p] = s->task->proxy->depth.layers - 1;
+        s->to_come[p] = s->task->parts->parts[p].layers;
     look_ahead(s);
     const int32_t count = start(s);
     for (int32_t i = 0; i < count; i++) {

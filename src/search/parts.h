@@ -2,24 +2,28 @@
 /* search/parts.h - chooses how many layers recompute each part: exact where possible, else a bound.
  *
  * When the saving and the cost of a set are sums over its parts, the time and kept bytes of a
- * choice are sums over (part, number of layers that recompute it). That is a small knapsack over
- * parts instead of layers. It ignores the working memory of layers, so its result is a bound.
- * Placing the layers that recompute most at the bottom usually meets the limit, and then the
- * bound is exact. */
+ * choice are sums over (part, number of layers of a kind that recompute it). That is a small
+ * knapsack over parts instead of layers. It ignores the working memory of layers, so its result is
+ * a bound. Placing the layers that recompute most at the bottom usually meets the limit, and then
+ * the bound is exact. */
 #ifndef HR_SEARCH_PARTS_H
 #define HR_SEARCH_PARTS_H
 
 #include "search/layers.h"
 
-/* What each part saves and costs, as the minimum over the places of a layer. */
+enum { HR_PARTS_MOST = HR_FIT_PARTS_MOST * HR_LAYER_KINDS_MOST };
+
+/* What each part saves and costs in layers of one kind, as the minimum over their places. */
 struct hr_parts {
     bool add_up;
     int32_t count;
-    int64_t kept, ps[HR_PROXY_LAYERS_MOST]; /* of the set that recomputes nothing */
+    int64_t kept, ps[HR_PROXY_PLACES_MOST]; /* of the set that recomputes nothing */
     struct {
         hr_intermediates recompute_set;
+        int32_t group;  /* of layers: hr_proxy_group */
+        int64_t layers; /* of the group, without the last layer of the model */
         int64_t saved, ps;
-    } parts[HR_FIT_PARTS_MOST];
+    } parts[HR_PARTS_MOST];
 };
 
 /* Fills `parts` from all sets, in the order of hr_fit_sets. add_up becomes false if some set

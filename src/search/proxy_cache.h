@@ -13,7 +13,7 @@
 typedef struct hr_proxy_cache hr_proxy_cache;
 
 /* Maximum live bytes in each place and pass, for each set. */
-typedef int64_t hr_proxy_works[HR_PROXY_LAYERS_MOST][HR_PASSES][HR_FIT_SETS_MOST];
+typedef int64_t hr_proxy_works[HR_PROXY_PLACES_MOST][HR_PASSES][HR_FIT_SETS_MOST];
 
 /* Everything that a result depends on. */
 typedef struct {

@@ -63,9 +63,8 @@ void hr_proxy_census_take(const hr_proxy_model *proxy, const hr_program *program
             const int64_t ps = hr_cost_step_total(program, proxy->rates, s);
             int64_t *sum = in_layer ? &c->layer_ps[hr_proxy_place_of(proxy, step)] : &c->rest_ps;
             add(sum, ps);
-            for (int32_t more = proxy->trained.frozen_in_proxy;
-                 more < proxy->trained.frozen && in_layer; more++)
-                if (step->layer == 0) add(sum, ps);
+            const bool is_frozen = in_layer && step->layer < proxy->trained.frozen_in_proxy;
+            for (int32_t n = 1; is_frozen && n < proxy->frozen_like[step->layer]; n++) add(sum, ps);
         }
         if (!training) hr_proxy_raise(&c->section[sections - 1], alive[s]);
         else count_step(proxy, step, alive[s], c);

@@ -22,13 +22,35 @@ static int64_t model_bytes(const hr_config *small)
            8 * 64;
 }
 
+/* The kinds of layers first to last - 1, in the order in which they occur. Returns how many. */
+static int32_t list_kinds(const hr_config *config, int64_t first, int64_t last,
+                          uint8_t kinds[HR_LAYER_KINDS_MOST])
+{
+    int32_t count = 0;
+    for (int64_t l = first; l < last; l++) {
+        const int32_t kind = hr_family_kind(config, l);
+        int32_t i = 0;
+        while (i < count && kinds[i] != kind) i++;
+        if (i == count) kinds[count++] = (uint8_t)kind;
+    }
+    return count;
+}
+
 /* The config with the depth of the largest proxy model. */
 static hr_config small_of(const hr_config *config)
 {
+    uint8_t kinds[HR_LAYER_KINDS_MOST];
     hr_config small = *config;
+    const int64_t L = config->model.n_layers;
     const int32_t frozen = config->train.freeze[0] ? HR_PROXY_FROZEN_MOST : 0;
-    small.model.n_layers = hr_min(config->model.n_layers, HR_PROXY_LAYERS_MOST + frozen);
+    small.model.n_layers = hr_min(L, 3 + list_kinds(config, 0, L, kinds) + frozen);
     return small;
+}
+
+static bool is_mixed(const hr_config *config)
+{
+    uint8_t kinds[HR_LAYER_KINDS_MOST];
+    return list_kinds(config, 0, config->model.n_layers, kinds) > 1;
 }
 
 int64_t hr_proxy_bytes(const hr_config *config)
@@ -38,7 +60,8 @@ int64_t hr_proxy_bytes(const hr_config *config)
     const int64_t buffers = limits.tensors + limits.steps;
     const int64_t proxies = hr_compile_unpacked_bytes(&small) +
                             HR_PROXY_DEPTHS * model_bytes(&small) +
-                            buffers * (int64_t)sizeof(int32_t) + 64;
+                            buffers * (int64_t)sizeof(int32_t) + 64 +
+                            (is_mixed(config) ? hr_round_up(config->model.n_layers, 64) : 0);
     return config->train.freeze[0] ? hr_max(proxies, model_bytes(config)) : proxies;
 }
 
@@ -47,15 +70,19 @@ int64_t hr_proxy_bytes(const hr_config *config)
 static hr_status begin(hr_proxy_model *proxy, const hr_config *config, int64_t sequences,
                        hr_program *program, hr_error *err)
 {
-    const int64_t layers = config->model.n_layers - proxy->trained.frozen_in_proxy;
-    hr_proxy_program *model = &proxy->models[layers == HR_PROXY_LAYERS_MOST];
+    const int32_t layers = (int32_t)config->model.n_layers;
+    const bool is_larger = layers > proxy->trained.frozen_in_proxy + proxy->depth.places;
+    hr_proxy_program *model = &proxy->models[is_larger];
     hr_region *region = proxy->region;
     hr_status status = HR_OK;
     if (model->sequences != sequences) {
+        uint8_t kinds[HR_PROXY_FROZEN_MOST + HR_PROXY_LAYERS_MOST];
+        memcpy(kinds, proxy->kinds, sizeof kinds);
+        if (!is_larger) kinds[layers - 1] = kinds[layers];
         model->region.used = 0;
         model->sequences = 0;
-        status = hr_model_assemble_proxy(config, proxy->rates->backend, &proxy->trained, sequences,
-                                         &model->region, &model->program, err);
+        status = hr_model_assemble_proxy(config, proxy->rates->backend, &proxy->trained, kinds,
+                                         sequences, &model->region, &model->program, err);
         if (status != HR_OK) return status;
         model->sequences = sequences;
     }
@@ -81,10 +108,12 @@ static int64_t frozen_bytes(const hr_proxy_model *proxy, const hr_program *progr
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const int32_t t = plan->buffers[b].tensor;
         if (t == HR_NONE || plan->buffers[b].view_of != HR_NONE) continue;
-        if (program->tensors[t].layer == 0 && program->tensors[t].role == HR_ROLE_WEIGHT)
-            bytes += plan->buffers[b].bytes;
+        const int32_t layer = program->tensors[t].layer;
+        if (layer == HR_NONE || layer >= proxy->trained.frozen_in_proxy) continue;
+        if (program->tensors[t].role == HR_ROLE_WEIGHT)
+            bytes += (proxy->frozen_like[layer] - 1) * plan->buffers[b].bytes;
     }
-    return (proxy->trained.frozen - proxy->trained.frozen_in_proxy) * bytes;
+    return bytes;
 }
 
 /* Counts the table of gradient norms at its size in the whole model. It is live during most of a
@@ -93,7 +122,7 @@ static int64_t frozen_bytes(const hr_proxy_model *proxy, const hr_program *progr
 static void add_norm_parts(const hr_proxy_model *proxy, const hr_program *program,
                            const hr_plan *plan, int32_t layers, int64_t *alive)
 {
-    const int64_t unit = HR_NORM_PARTS_OF_A_LAYER * (int64_t)sizeof(double);
+    const int64_t unit = hr_program_norm_parts(program) * (int64_t)sizeof(double);
     const int64_t missing = (proxy->depth.layers - layers) * unit;
     for (int32_t b = 0; b < plan->buffer_count && missing > 0; b++) {
         const hr_buffer *buffer = &plan->buffers[b];
@@ -181,9 +210,54 @@ static hr_status survey(const hr_config *config, const hr_backend *backend, hr_r
     if (!config->train.freeze[0]) return HR_OK;
     const hr_status status = hr_model_assemble(config, backend, 1, region, &program, err);
     if (status == HR_OK) *trained = hr_trained_of(&program, (int32_t)config->model.n_layers);
-    trained->frozen_in_proxy = (int32_t)hr_min(trained->frozen, HR_PROXY_FROZEN_MOST);
     region->used = kept;
     return status;
+}
+
+/* Chooses the frozen layers of the proxies: one of each kind, and two if they are of one kind. */
+static void choose_frozen(hr_proxy_model *proxy)
+{
+    hr_trained *trained = &proxy->trained;
+    const int32_t frozen = trained->frozen;
+    const int32_t kinds = list_kinds(proxy->config, 0, frozen, proxy->kinds);
+    trained->frozen_in_proxy = (int32_t)hr_min(frozen, HR_PROXY_FROZEN_MOST);
+    if (kinds < trained->frozen_in_proxy) proxy->kinds[1] = proxy->kinds[0];
+    for (int32_t i = 0; i < trained->frozen_in_proxy; i++) {
+        proxy->frozen_like[i] = 0;
+        for (int32_t l = 0; l < frozen; l++)
+            proxy->frozen_like[i] += hr_family_kind(proxy->config, l) == proxy->kinds[i];
+    }
+    if (kinds < trained->frozen_in_proxy) {
+        proxy->frozen_like[0]--;
+        proxy->frozen_like[1] = 1;
+    }
+}
+
+/* Chooses the other layers of the proxies, and the place that stands for each layer. */
+static hr_status choose_layers(hr_proxy_model *proxy, hr_region *region, hr_error *err)
+{
+    const hr_config *config = proxy->config;
+    const int32_t frozen = proxy->trained.frozen, layers = proxy->depth.layers;
+    uint8_t *kinds = proxy->kinds + proxy->trained.frozen_in_proxy, middle[HR_LAYER_KINDS_MOST];
+    if (proxy->depth.exact) {
+        for (int32_t l = 0; l < layers; l++) kinds[l] = (uint8_t)hr_family_kind(config, frozen + l);
+        kinds[layers] = kinds[layers - 1];
+        return HR_OK;
+    }
+    const int32_t last = frozen + layers - 1, count = list_kinds(config, frozen + 1, last, middle);
+    proxy->depth.places = count + 2;
+    kinds[0] = (uint8_t)hr_family_kind(config, frozen);
+    memcpy(kinds + 1, middle, (size_t)count);
+    kinds[count + 1] = middle[count - 1];
+    kinds[count + 2] = (uint8_t)hr_family_kind(config, last);
+    if (count == 1) return HR_OK;
+    uint8_t *place = hr_region_take(region, layers, sizeof *place);
+    if (!place) return hr_fail(err, HR_FAILURE, "out of memory for the search");
+    for (int32_t l = 1; l < layers - 1; l++)
+        while (middle[place[l]++] != hr_family_kind(config, frozen + l)) continue;
+    place[layers - 1] = (uint8_t)(count + 1);
+    proxy->depth.place = place;
+    return HR_OK;
 }
 
 hr_status hr_proxy_open(hr_proxy_model *proxy, const hr_config *config, const hr_rates *rates,
@@ -192,16 +266,19 @@ hr_status hr_proxy_open(hr_proxy_model *proxy, const hr_config *config, const hr
     const hr_config small = small_of(config);
     const int64_t bytes = model_bytes(&small);
     hr_trained trained;
-    const hr_status status = survey(config, rates->backend, region, &trained, err);
+    hr_status status = survey(config, rates->backend, region, &trained, err);
     if (status != HR_OK) return status;
     const int32_t layers = (int32_t)config->model.n_layers - trained.frozen;
-    const bool exact = layers <= HR_PROXY_LAYERS_MOST;
+    const bool exact = layers <= HR_PROXY_PLACES_MOST;
     *proxy = (hr_proxy_model){ .config = config,
                                .rates = rates,
                                .threads = threads,
                                .trained = trained,
-                               .depth = { layers, exact, exact ? layers : HR_PROXY_LAYERS },
+                               .depth = { layers, exact, layers, NULL },
                                .region = region };
+    choose_frozen(proxy);
+    status = choose_layers(proxy, region, err);
+    if (status != HR_OK) return status;
     for (int32_t i = 0; i < HR_PROXY_DEPTHS; i++) {
         void *memory = hr_region_take(region, bytes, 1);
         if (!memory) return hr_fail(err, HR_FAILURE, "out of memory for the search");
@@ -213,15 +290,28 @@ hr_status hr_proxy_open(hr_proxy_model *proxy, const hr_config *config, const hr
 int32_t hr_proxy_place(const hr_proxy_model *proxy, int32_t layer)
 {
     if (proxy->depth.exact || layer == 0) return layer;
+    if (proxy->depth.place) return proxy->depth.place[layer];
     return layer == proxy->depth.layers - 1 ? 2 : 1;
+}
+
+int32_t hr_proxy_group(const hr_proxy_model *proxy, int32_t layer)
+{
+    if (!hr_proxy_is_mixed(proxy)) return 0;
+    const int32_t place = hr_proxy_place(proxy, layer), last = proxy->depth.places - 1;
+    if (place > 0 && place < last) return place - 1;
+    const uint8_t *kinds = proxy->kinds + proxy->trained.frozen_in_proxy;
+    const uint8_t kind = kinds[place == 0 ? 0 : last + 1]; /* of the larger proxy */
+    int32_t group = 0;
+    while (group < last - 2 && kinds[1 + group] != kind) group++;
+    return group;
 }
 
 int64_t hr_proxy_work(const hr_proxy_model *proxy, const hr_proxy_set *set,
                       const hr_proxy_slopes *slopes, int32_t layer)
 {
     const int32_t place = hr_proxy_place(proxy, layer);
-    const int64_t beyond = proxy->depth.exact ? 0 : proxy->depth.layers - HR_PROXY_LAYERS;
-    const int64_t steps = !proxy->depth.exact && place == 1 ? layer - 1 : 0;
+    const int64_t beyond = proxy->depth.layers - proxy->depth.places;
+    const int64_t steps = place < proxy->depth.places - 1 ? layer - place : 0;
     int64_t most = 0;
     for (int32_t pass = 0; pass < HR_PASSES; pass++)
         hr_proxy_raise(&most, set->work[place][pass] + beyond * slopes->depth[place][pass] +
@@ -266,7 +356,7 @@ static void take_works(const hr_proxy_works most, const bool *known, int32_t cou
                        hr_proxy_set *sets)
 {
     for (int32_t k = 1; k < count; k++)
-        for (int32_t place = 0; place < HR_PROXY_LAYERS_MOST && !known[k]; place++)
+        for (int32_t place = 0; place < HR_PROXY_PLACES_MOST && !known[k]; place++)
             for (int32_t pass = 0; pass < HR_PASSES; pass++)
                 sets[k].work[place][pass] = most[place][pass][k];
 }
@@ -327,26 +417,28 @@ bool hr_proxy_adds_up(const hr_proxy_model *proxy)
     return add_up;
 }
 
-/* What each layer beyond the third adds. */
+/* What each layer beyond the places adds. */
 typedef struct {
     hr_proxy_slopes slopes;
     int64_t head, before, after, rest_ps;
     int64_t section[HR_PROXY_SECTIONS_MOST];
 } growth;
 
-static growth growth_of(const hr_proxy_census *three, const hr_proxy_census *four)
+static growth growth_of(const hr_proxy_census *smaller, const hr_proxy_census *larger,
+                        int32_t places)
 {
-    growth g = { .head = four->head - three->head,
-                 .before = four->before - three->before,
-                 .after = four->after - three->after,
-                 .rest_ps = four->rest_ps - three->rest_ps };
+    const int32_t last = places - 1;
+    growth g = { .head = larger->head - smaller->head,
+                 .before = larger->before - smaller->before,
+                 .after = larger->after - smaller->after,
+                 .rest_ps = larger->rest_ps - smaller->rest_ps };
     for (int32_t i = 0; i < HR_PROXY_SECTIONS_MOST; i++)
-        g.section[i] = four->section[i] - three->section[i];
+        g.section[i] = larger->section[i] - smaller->section[i];
     for (int32_t pass = 0; pass < HR_PASSES; pass++) {
-        g.slopes.step[pass] = four->work[2][pass] - four->work[1][pass];
-        g.slopes.depth[0][pass] = four->work[0][pass] - three->work[0][pass];
-        g.slopes.depth[1][pass] = four->work[1][pass] - three->work[1][pass];
-        g.slopes.depth[2][pass] = four->work[3][pass] - three->work[2][pass];
+        g.slopes.step[pass] = larger->work[last][pass] - larger->work[last - 1][pass];
+        for (int32_t place = 0; place < places; place++)
+            g.slopes.depth[place][pass] = larger->work[place + (place == last)][pass] -
+                                          smaller->work[place][pass];
     }
     return g;
 }
@@ -370,24 +462,23 @@ hr_status hr_proxy_rests_of(hr_proxy_model *proxy, const hr_strategy *knobs,
                             hr_intermediates recompute_set, const int64_t *chunks, int32_t count,
                             hr_proxy_rest *rests, hr_proxy_slopes *slopes, hr_error *err)
 {
-    const int64_t beyond = proxy->depth.exact ? 0 : proxy->depth.layers - HR_PROXY_LAYERS;
+    const int32_t places = proxy->depth.places;
+    const int64_t beyond = proxy->depth.layers - places;
     growth first = { .head = 0 };
     bool agree = beyond == 0;
     for (int32_t i = 0; i < count; i++) {
         const int32_t c = i == 0 ? 0 : count - i; /* the last chunk is measured second */
         hr_strategy cut = *knobs;
-        hr_proxy_census three, four;
+        hr_proxy_census smaller, larger;
         cut.loss_chunk = chunks[c];
-        hr_status status = look(proxy, &cut, recompute_set, proxy->depth.places, HR_PRICE_REST,
-                                &three, err);
+        hr_status status = look(proxy, &cut, recompute_set, places, HR_PRICE_REST, &smaller, err);
         if (status == HR_OK && !agree)
-            status = look(proxy, &cut, recompute_set, HR_PROXY_LAYERS_MOST, HR_PRICE_REST, &four,
-                          err);
+            status = look(proxy, &cut, recompute_set, places + 1, HR_PRICE_REST, &larger, err);
         if (status != HR_OK) return status;
-        const growth g = agree ? first : growth_of(&three, &four);
+        const growth g = agree ? first : growth_of(&smaller, &larger, places);
         if (i == 0) first = g;
         else agree = agree || (i == 1 && memcmp(&g, &first, sizeof g) == 0);
-        rests[c] = rest_at(&three, &g, beyond, ps_most(proxy));
+        rests[c] = rest_at(&smaller, &g, beyond, ps_most(proxy));
     }
     *slopes = first.slopes;
     return HR_OK;

@@ -2,21 +2,25 @@
 /* search/proxy_model.h - measures the memory and time of one layer in a small proxy model.
  *
  * The live bytes at a step of layer l are the bytes kept by the layers below, plus bytes that
- * depend only on the keep-set of layer l. All layers but the first and last are equal, and the
- * effect of depth grows linearly. So a proxy of three layers measures each keep-set in each
- * place, and one of four layers measures the growth with depth. A model of up to four layers is
- * its own proxy. */
+ * depend only on the keep-set of layer l. All layers of one kind but the first and last are equal,
+ * and the effect of depth grows linearly, equally for all kinds (model/family.h). So a proxy of the
+ * first layer, one middle layer of each kind and the last layer measures each keep-set in each
+ * place, and one with another middle layer measures the growth with depth. A model of up to four
+ * layers is its own proxy. */
 #ifndef HR_SEARCH_PROXY_MODEL_H
 #define HR_SEARCH_PROXY_MODEL_H
 
+#include <stddef.h>
+
 #include "graph/program.h"
+#include "model/family.h"
 #include "model/rules.h"
 #include "plan/cost.h"
 #include "search/space.h"
 
 enum {
-    HR_PROXY_LAYERS = 3,
-    HR_PROXY_LAYERS_MOST = 4,
+    HR_PROXY_PLACES_MOST = HR_LAYER_KINDS_MOST + 2,
+    HR_PROXY_LAYERS_MOST = HR_PROXY_PLACES_MOST + 1,
     HR_PROXY_FROZEN_MOST = 2,
     HR_PROXY_SECTIONS_MOST = 8,
     HR_PROXY_DEPTHS = 2
@@ -30,7 +34,9 @@ typedef enum { HR_PASS_FORWARD, HR_PASS_BACKWARD, HR_PASSES } hr_proxy_pass;
 typedef struct {
     int32_t layers; /* of the model, without the layers that no gradient reaches */
     bool exact;     /* the model is its own proxy */
-    int32_t places;
+    int32_t places; /* layers of the smaller proxy */
+    /* [layers] the place of each layer; null: first, middle and last */
+    const uint8_t *place;
 } hr_proxy_depth;
 
 /* The cost of one keep-set in all places. */
@@ -39,8 +45,8 @@ typedef struct {
     /* bytes that a layer keeps until its backward pass, beyond those of the reference set */
     int64_t kept;
     /* maximum live bytes, without those kept by the layers below */
-    int64_t work[HR_PROXY_LAYERS_MOST][HR_PASSES];
-    int64_t ps[HR_PROXY_LAYERS_MOST]; /* picoseconds of a layer in a training step */
+    int64_t work[HR_PROXY_PLACES_MOST][HR_PASSES];
+    int64_t ps[HR_PROXY_PLACES_MOST]; /* picoseconds of a layer in a training step */
 } hr_proxy_set;
 
 /* The cost of everything outside the layers, at the depth of the model, with the reference
@@ -54,7 +60,7 @@ typedef struct {
 /* How the work of a layer changes with its position; all zero for a model that is its own proxy. */
 typedef struct {
     int64_t step[HR_PASSES];                        /* from one middle layer to the next */
-    int64_t depth[HR_PROXY_LAYERS_MOST][HR_PASSES]; /* for each layer beyond three */
+    int64_t depth[HR_PROXY_PLACES_MOST][HR_PASSES]; /* for each layer beyond the places */
 } hr_proxy_slopes;
 
 /* An assembled model that no pass has changed, for micro-batches of `sequences`; 0: not built. */
@@ -70,6 +76,10 @@ typedef struct {
     int32_t threads;
     hr_proxy_depth depth;
     hr_trained trained;
+    /* kinds of the layers of the larger proxy. The smaller one lacks the last but one */
+    uint8_t kinds[HR_PROXY_FROZEN_MOST + HR_PROXY_LAYERS_MOST];
+    /* layers of the model that each frozen layer of a proxy stands for */
+    int32_t frozen_like[HR_PROXY_FROZEN_MOST];
     hr_proxy_program models[HR_PROXY_DEPTHS];
     hr_region *region;            /* memory of one proxy model at a time */
     int64_t built;                /* number of proxy models built so far */
@@ -87,6 +97,22 @@ HR_MUST_CHECK hr_status hr_proxy_open(hr_proxy_model *proxy, const hr_config *co
 /* Returns the place of a layer. `layer` counts from the first layer that a gradient reaches, as
  * everywhere in the search. */
 int32_t hr_proxy_place(const hr_proxy_model *proxy, int32_t layer);
+
+/* True if the layers between the first and the last are of more than one kind. */
+static inline bool hr_proxy_is_mixed(const hr_proxy_model *proxy)
+{
+    return proxy->depth.place != NULL;
+}
+
+/* Returns the group of layers of one kind that a layer belongs to: 0, or in a mixed model the
+ * middle place of its kind, less 1. */
+int32_t hr_proxy_group(const hr_proxy_model *proxy, int32_t layer);
+
+/* Number of groups. */
+static inline int32_t hr_proxy_groups(const hr_proxy_model *proxy)
+{
+    return hr_proxy_is_mixed(proxy) ? proxy->depth.places - 2 : 1;
+}
 
 /* Maximum live bytes in the passes of a layer, without those kept by the layers below. */
 int64_t hr_proxy_work(const hr_proxy_model *proxy, const hr_proxy_set *set,

@@ -97,7 +97,7 @@ hr_status hr_setting_bound_works(hr_fit *fit, hr_setting *s, hr_error *err)
 /* What recomputing one combination of values of a step saves and costs. */
 typedef struct {
     hr_intermediates together, recompute_set;
-    int64_t saved, ps[HR_PROXY_LAYERS_MOST];
+    int64_t saved, ps[HR_PROXY_PLACES_MOST];
 } share;
 
 static hr_status ask_share(hr_fit *fit, hr_setting *s, share *part, hr_error *err)

@@ -76,7 +76,7 @@ typedef struct {
 /* Work of a set in one pass of middle layer l. */
 static int64_t work_in(const hr_layers_task *task, const hr_proxy_set *set, int32_t pass, int32_t l)
 {
-    const int64_t beyond = task->proxy->depth.layers - HR_PROXY_LAYERS;
+    const int64_t beyond = task->proxy->depth.layers - task->proxy->depth.places;
     return hr_max(0, set->work[1][pass] + beyond * task->slopes->depth[1][pass] +
                          (l - 1) * task->slopes->step[pass]);
 }

@@ -167,13 +167,15 @@ static void build_save(hr_assembly *a)
 }
 
 hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *backend,
-                                  const hr_trained *trained, int64_t evaluation_sequences,
-                                  hr_region *region, hr_program *program, hr_error *err)
+                                  const hr_trained *trained, const uint8_t *kinds,
+                                  int64_t evaluation_sequences, hr_region *region,
+                                  hr_program *program, hr_error *err)
 {
     const hr_rules rules = { config, trained };
     hr_assembly a;
     hr_status status = hr_assembly_begin(&a, config, backend, false, region, program, err);
     if (status != HR_OK) return status;
+    for (int64_t l = 0; kinds && l < config->model.n_layers; l++) a.model.layers[l].kind = kinds[l];
     a.builder.rule = hr_rules_of;
     a.builder.rule_of = &rules;
     program->loops[0].count = config->train.steps ? config->train.steps : HR_MANY;
@@ -195,8 +197,8 @@ hr_status hr_model_assemble(const hr_config *config, const hr_backend *backend,
                             int64_t evaluation_sequences, hr_region *region, hr_program *program,
                             hr_error *err)
 {
-    return hr_model_assemble_proxy(config, backend, NULL, evaluation_sequences, region, program,
-                                   err);
+    return hr_model_assemble_proxy(config, backend, NULL, NULL, evaluation_sequences, region,
+                                   program, err);
 }
 
 static int64_t elements_of(const hr_param *param)

@@ -30,9 +30,10 @@ HR_MUST_CHECK hr_status hr_model_assemble(const hr_config *config, const hr_back
                                           hr_program *program, hr_error *err);
 
 /* The same for a proxy model with fewer layers: `trained` replaces the patterns of train.freeze for
- * its layers. Null: apply the patterns. */
+ * its layers, and `kinds` [n_layers] are their kinds. Null: apply the patterns; as the family
+ * says. */
 HR_MUST_CHECK hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *backend,
-                                                const hr_trained *trained,
+                                                const hr_trained *trained, const uint8_t *kinds,
                                                 int64_t evaluation_sequences, hr_region *region,
                                                 hr_program *program, hr_error *err);
 

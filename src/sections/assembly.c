@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "graph/service.h"
+#include "model/layer_schema.h"
 #include "ops/host/host.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
@@ -12,12 +13,16 @@
 
 hr_model_limits hr_model_limits_of(const hr_config *config)
 {
-    /* A layer has at most 16 parameters. Each has a step in load, one in save and three in update.
-     * A layer has at most 15 steps forward, in each of three passes (training, evaluation, sample),
-     * and 23 backward; forward and backward repeat if the gradient norm has its own pass. Tiles
-     * make a loop for each run of attention and of the MLP: forward, backward and at most four of
-     * clones, in each of the two. */
-    const int32_t layers = (int32_t)config->model.n_layers;
+    /* For a layer with 16 parameters, or 17 steps forward. Each parameter has a step in load, one
+     * in save and three in update. Steps forward are in each of three passes (training, evaluation,
+     * sample), beside 23 backward; forward and backward repeat if the gradient norm has its own
+     * pass. Tiles make a loop for each run of attention and of the MLP: forward, backward and at
+     * most four of clones, in each of the two. A larger layer counts as several. */
+    enum { PARAMS = 16, FORWARD = 17 };
+    const hr_layer_size size = hr_layer_size_of(config);
+    const int32_t times = (int32_t)hr_max((size.params + PARAMS - 1) / PARAMS,
+                                          (size.steps + FORWARD - 1) / FORWARD);
+    const int32_t layers = (int32_t)config->model.n_layers * times;
     return (hr_model_limits){ .steps = 200 * layers + 200,
                               .tensors = 300 * layers + 300,
                               .loops = 16 * layers + 48,
@@ -44,10 +49,7 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
         .region = region,
         .kept_bytes = region->used,
     };
-    a->model.layers = hr_region_take(region, config->model.n_layers, sizeof *a->model.layers);
-    if (a->model.layers) return HR_OK;
-    return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
-                   (long long)config->model.n_layers);
+    return hr_model_open(config, region, &a->model, err);
 }
 
 hr_status hr_assembly_end(hr_assembly *a, hr_error *err)

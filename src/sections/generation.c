@@ -17,11 +17,12 @@
 static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[2])
 {
     const hr_config *config = a->config;
-    const hr_attention_attr attr = hr_block_attention(config);
-    const int64_t capacity = hr_kv_cache_rows(config->train.seq_len, rows,
-                                              config->model.attention.sliding_window);
     hr_assembly_section(a, HR_LOOP_CACHES, 0, false);
     for (int32_t l = 0; l < config->model.n_layers; l++) {
+        const hr_attention_attr attr = hr_block_attention(config, &a->model.layers[l]);
+        const bool slides = attr.mask.kind == HR_PATTERN_SLIDING;
+        const int64_t capacity = hr_kv_cache_rows(config->train.seq_len, rows,
+                                                  slides ? attr.mask.window : 0);
         a->builder.layer = (int16_t)l;
         const hr_kv_cache cache = hr_build_kv_cache(&a->builder, attr.G, attr.head_width, capacity,
                                                     0);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/checked.h"
 #include "headroom/plan_queries.h"
 #include "headroom/verify.h"
 #include "support/random_config.h"
@@ -216,7 +217,8 @@ static void a_largest_value_at_the_limit_of_work_says_so(void **state)
     assert_null(strstr(text, "limit of work"));
     int32_t cut = 0;
     int64_t value = 0;
-    for (limited.work_most = 1; limited.work_most < HR_QUERY_WORK; limited.work_most *= 8) {
+    for (int64_t most = 1;; most *= 8) {
+        limited.work_most = hr_min(most, HR_QUERY_WORK);
         if (hr_plan_largest(&config, "train.seq_len", &limited, &part, &err) != HR_OK)
             fail_msg("%s", err.message);
         if (!part.cut) break;

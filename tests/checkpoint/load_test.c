@@ -20,7 +20,8 @@
 
 enum { SEED = 3 };
 
-static const char *const models[] = { "gpt_neox", "llama_gqa", "gpt2", "qwen3_tied" };
+static const char *const models[] = { "gpt_neox",   "llama_gqa", "gpt2",
+                                      "qwen3_tied", "gpt_neo",   "qwen2_mixed" };
 enum { MODELS = sizeof models / sizeof *models };
 
 /* How the tensors of a model are written to a folder. */

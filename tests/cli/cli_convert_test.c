@@ -379,8 +379,9 @@ static void goes_on_from(const char *words, const char *folder)
 static void a_run_starts_from_the_directory_that_a_run_wrote(void **state)
 {
     (void)state;
-    static const char *const families[] = { "needle",  "gpt_neox", "llama", "gpt2",   "opt",
-                                            "mistral", "qwen2",    "qwen3", "yxanul", "wide" };
+    static const char *const families[] = { "needle", "gpt_neox", "llama",  "gpt2",
+                                            "opt",    "mistral",  "qwen2",  "qwen3",
+                                            "yxanul", "wide",     "gpt_neo" };
     require_program();
     put_tiny_and_text();
     put("from.yaml", "train: {batch: 4, seq_len: 16, steps: 1, threads: 2}\n");

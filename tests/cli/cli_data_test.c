@@ -9,7 +9,8 @@
 #include "support/program.h"
 #include "support/stored.h"
 
-static const char *const families[] = { "gpt_neox", "gpt2", "llama_gqa", "qwen3_tied" };
+static const char *const families[] = { "gpt_neox",   "gpt2",    "llama_gqa",
+                                        "qwen3_tied", "gpt_neo", "qwen2_mixed" };
 enum { FAMILIES = sizeof families / sizeof *families, STEPS = 10, T = 16 };
 
 #define LOSS_TOLERANCE 1e-5

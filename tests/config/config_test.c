@@ -479,6 +479,24 @@ static void the_check_names_both_numbers(void **state)
           "model.family gpt_neox has no model.attention.sliding_window" },
         { "model.family=llama model.attention.sliding_window=64 model.attention.pattern=local",
           "model.attention.sliding_window 64 needs model.attention.pattern dense" },
+        { "model.family=llama model.attention.layer_types=full",
+          "model.family llama has no model.attention.layer_types" },
+        { "model.family=qwen2 model.attention.sliding_window=8 "
+          "model.attention.layer_types=full,local",
+          "model.attention.layer_types: \"local\" is not a type; write \"full sliding\", or with "
+          "numbers of layers \"full*21 sliding*7\"" },
+        { "model.family=qwen2 model.attention.sliding_window=8 "
+          "model.attention.layer_types=sliding*0",
+          "model.attention.layer_types: \"sliding*0\" is not a type; write \"full sliding\", or "
+          "with numbers of layers \"full*21 sliding*7\"" },
+        { "model.family=qwen2 model.attention.sliding_window=8 model.attention.layer_types=full*4",
+          "model.attention.layer_types has no sliding layer; remove it and "
+          "model.attention.sliding_window for full attention" },
+        { "model.family=gpt_neo model.attention.layer_types=full,sliding",
+          "model.attention.layer_types needs model.attention.sliding_window, in tokens" },
+        { "model.family=gpt_neo model.attention.sliding_window=8 "
+          "model.attention.layer_types=full*3,sliding*2",
+          "model.attention.layer_types lists 5 layers, model.n_layers is 4" },
         { "model.family=gpt2 model.positions=64",
           "train.seq_len 128 is more than model.positions 64: use train.seq_len=64 or "
           "model.positions=128" },

@@ -69,10 +69,11 @@ static void ids_are(const json_t *answer, const json_t *want)
 
 static void greedy_answers_equal_those_of_transformers(void **state)
 {
-    static const char *const models[] = { "gpt_neox", "gpt2", "llama_gqa", "qwen3_tied" };
+    static const char *const models[] = { "gpt_neox",   "gpt2",    "llama_gqa",
+                                          "qwen3_tied", "gpt_neo", "qwen2_mixed" };
     static const char *const rungs[] = { "ref", "auto" };
     (void)state;
-    for (int32_t m = 0; m < 8; m++) {
+    for (int32_t m = 0; m < 12; m++) {
         char path[600], list[200], arguments[900];
         int32_t used = 0;
         snprintf(path, sizeof path, HR_ORACLES "/hf/%s/golden.json", models[m / 2]);

@@ -21,6 +21,10 @@
 #define LLAMA \
     "\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":101,\"hidden_size\":40," \
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"intermediate_size\":61"
+#define QWEN2 "\"architectures\":[\"Qwen2ForCausalLM\"],\"num_key_value_heads\":2," SIZES
+#define NEO \
+    "\"architectures\":[\"GPTNeoForCausalLM\"],\"vocab_size\":101,\"hidden_size\":40," \
+    "\"num_layers\":2,\"num_heads\":4"
 #define ALWAYS_4 \
     ",\"return_dict\":true,\"output_hidden_states\":false,\"torchscript\":false,\"dtype\":null," \
     "\"pruned_heads\":{},\"chunk_size_feed_forward\":0,\"is_encoder_decoder\":false," \
@@ -181,6 +185,44 @@ static void absent_options_have_the_defaults_of_transformers(void **state)
     key_is(&config, "model.n_kv_heads", "32");
 }
 
+static void window_is(const char *text, const char *window, const char *layer_types)
+{
+    hr_config config;
+    is_taken(text, &config);
+    key_is(&config, "model.attention.sliding_window", window);
+    key_is(&config, "model.attention.layer_types", layer_types);
+}
+
+#define FOUR \
+    "\"num_hidden_layers\":4,\"vocab_size\":101,\"hidden_size\":40," \
+    "\"num_attention_heads\":4,\"intermediate_size\":61,\"num_key_value_heads\":2"
+#define WINDOW "{\"model_type\":\"qwen2\"," FOUR ",\"use_sliding_window\":true"
+#define NEO_4 \
+    "{\"model_type\":\"gpt_neo\",\"vocab_size\":101,\"hidden_size\":40,\"num_layers\":4," \
+    "\"num_heads\":4,\"intermediate_size\":null,\"attention_types\":"
+
+static void layers_with_a_window_are_those_of_transformers(void **state)
+{
+    (void)state;
+    window_is(WINDOW "}", "none", ""); /* from layer 28 on */
+    window_is(WINDOW ",\"max_window_layers\":3,\"sliding_window\":9}", "9", "full*3 sliding");
+    window_is(WINDOW ",\"max_window_layers\":0}", "4096", "");
+    window_is(WINDOW ",\"max_window_layers\":4}", "none", "");
+    window_is(WINDOW ",\"max_window_layers\":0,\"sliding_window\":null}", "none", "");
+    window_is(WINDOW ",\"max_window_layers\":0,\"layer_types\":[\"sliding_attention\","
+                     "\"full_attention\",\"sliding_attention\",\"full_attention\"]}",
+              "4096", "sliding full");
+    window_is("{\"model_type\":\"qwen3\"," FOUR ",\"use_sliding_window\":true,"
+              "\"max_window_layers\":1,\"layer_types\":null}",
+              "4096", "full sliding*3");
+    window_is(NEO_4 "[[[\"global\",\"local\"],2]]}", "256", "full sliding");
+    window_is(NEO_4 "[[[\"global\"],1],[[\"local\"],3]],\"window_size\":7}", "7", "full sliding*3");
+    window_is(NEO_4 "[[[\"global\"],4]],\"attention_layers\":[\"global\",\"global\",\"global\","
+                    "\"global\"]}",
+              "none", "");
+    window_is(NEO_4 "[[[\"local\"],4]]}", "256", "");
+}
+
 /* Options that transformers 4.57 writes for every model, 5.23 for fewer, and others of published
  * folders. */
 static void options_without_effect_are_ignored(void **state)
@@ -308,7 +350,9 @@ static void unknown_options_are_named(void **state)
         { "{" LLAMA ",\"hidden_act\":\"gelu\"}", "\"hidden_act\" is gelu, only silu is supported" },
         { "{" LLAMA ",\"hidden_act\":null}", "\"hidden_act\" cannot be null" },
         { "{" LLAMA ",\"layer_types\":[\"full_attention\",\"chunked_attention\"]}",
-          "\"layer_types\" is of several kinds" },
+          "\"layer_types\" has a type of layer that is not supported" },
+        { "{" LLAMA ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}",
+          "\"layer_types\" has layers with a sliding window, but there is none" },
         { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":2}}",
           "\"rope_type\": model.rope_scaling.kind takes one of none, linear, llama3; "
           "got \"yarn\"" },
@@ -347,8 +391,26 @@ static void unknown_options_are_named(void **state)
         { "{" LLAMA ",\"hidden_size\":40}", "has \"hidden_size\" twice" },
         { "{" LLAMA ",\"tie_word_embeddings\":\"false\"}", "\"tie_word_embeddings\" cannot be" },
         { "{" LLAMA ",\"tie_word_embeddings\":1}", "\"tie_word_embeddings\" cannot be 1" },
-        { "{\"architectures\":[\"Qwen2ForCausalLM\"]," SIZES ",\"use_sliding_window\":true}",
-          "\"use_sliding_window\" is true, only false is supported" },
+        { "{" QWEN2 ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}",
+          "\"layer_types\" has sliding_attention, but \"use_sliding_window\" is false" },
+        { "{" QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":null,\"layer_types\":["
+          "\"full_attention\",\"sliding_attention\"]}",
+          "\"layer_types\" has layers with a sliding window, but there is none" },
+        { "{" QWEN2 ",\"use_sliding_window\":\"yes\"}", "\"use_sliding_window\" cannot be yes" },
+        { "{" QWEN2 ",\"max_window_layers\":-1}", "\"max_window_layers\" cannot be -1" },
+        { "{" QWEN2 ",\"layer_types\":\"full_attention\"}", "\"layer_types\" is not a list" },
+        { "{" QWEN2 ",\"attention_layers\":[\"global\",\"local\"]}",
+          "\"attention_layers\" is not a known option of qwen2" },
+        { "{" NEO "}", "\"attention_types\" has 24 entries for 2 layers" },
+        { "{" NEO ",\"attention_types\":[[[\"global\"],2]],\"attention_layers\":[\"global\","
+          "\"local\"]}",
+          "\"attention_types\" and \"attention_layers\" are different lists of layers" },
+        { "{" NEO ",\"attention_types\":[[[\"global\"]]]}",
+          "\"attention_types\" is not a list of types of layers" },
+        { "{" NEO ",\"attention_types\":[[[\"global\"],-1]]}",
+          "\"attention_types\" is not a list of types of layers" },
+        { "{" NEO ",\"attention_types\":[[[\"global\"],4097]]}", "lists more than 4,096 layers" },
+        { "{" NEO ",\"attention_types\":[[[\"mid\"],2]]}", "has a type of layer that is not" },
         { "{\"architectures\":[\"OPTForCausalLM\"],\"hidden_size\":36,"
           "\"word_embed_proj_dim\":18}",
           "\"num_hidden_layers\"" },
@@ -452,6 +514,13 @@ static void a_written_config_reads_back_equal(void **state)
         }
         if (family == HR_FAMILY_MISTRAL && !(turn % 4))
             config.model.attention.sliding_window = turn / 4 * 5;
+        if (traits & HR_MIXES_ATTENTION && !(turn % 4)) {
+            static const char *const lists[] = { "", "full sliding", "sliding full*2",
+                                                 "full*2 sliding", "full sliding*2" };
+            config.model.n_layers = 3 + turn % 3;
+            config.model.attention.sliding_window = 7;
+            strcpy(config.model.attention.layer_types, lists[(turn / 4 + family) % 5]);
+        }
         if (traits & HR_READS_EXPANSION) config.model.expansion = 123;
         if (traits & HR_READS_EXPANSION && turn % 2) config.model.decoder_rank = 9;
         if (traits & HR_HAS_STATES) { /* no heads, norms or MLP */
@@ -528,6 +597,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_spellings_give_the_same_model),
         cmocka_unit_test(absent_options_have_the_defaults_of_transformers),
+        cmocka_unit_test(layers_with_a_window_are_those_of_transformers),
         cmocka_unit_test(options_without_effect_are_ignored),
         cmocka_unit_test(token_ids_are_kept),
         cmocka_unit_test(unknown_options_are_named),

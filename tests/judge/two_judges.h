@@ -140,10 +140,11 @@ static inline void judge_twice(json_t *plan, const char *what, tally *counts)
 
 /* ---- plans */
 
-enum { ANY = -1, FAMILIES = 10 };
+enum { ANY = -1, FAMILIES = 11 };
 
-static const char *const families[FAMILIES] = { "needle",  "gpt_neox", "llama", "gpt2",   "opt",
-                                                "mistral", "qwen2",    "qwen3", "yxanul", "wide" };
+static const char *const families[FAMILIES] = { "needle", "gpt_neox", "llama",  "gpt2",
+                                                "opt",    "mistral",  "qwen2",  "qwen3",
+                                                "yxanul", "wide",     "gpt_neo" };
 
 /* Writes a strategy that recomputes everything possible in every layer, with or without gradient
  * release. */

@@ -12,8 +12,9 @@ import safetensors.torch
 import torch
 import transformers
 from torch.overrides import TorchFunctionMode
-from transformers import (GPT2Config, GPT2LMHeadModel, GPTNeoXConfig, GPTNeoXForCausalLM,
-                          LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM)
+from transformers import (GPT2Config, GPT2LMHeadModel, GPTNeoConfig, GPTNeoForCausalLM,
+                          GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaForCausalLM,
+                          Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM)
 
 from common import (TRAINING, cross_entropy, deterministic, difference, empty_folder, make_batch,
                     save_json, save_tensors, three_digits, versions)
@@ -327,6 +328,22 @@ def specs():
              head_dim=12, intermediate_size=61, max_position_embeddings=512, rms_norm_eps=1e-6,
              rope_parameters={"rope_type": "default", "rope_theta": 1000000.0},
              tie_word_embeddings=True, **shared)},
+        {"name": "gpt_neo", "seed": 511, "batch": 2, "length": 23, "model": GPTNeoForCausalLM,
+         "note": "global and local attention in turn, a window of 5 tokens; scores are not divided "
+                 "by the square root of the head width; tied head",
+         "config": GPTNeoConfig(
+             hidden_size=24, num_layers=4, num_heads=2, intermediate_size=45, window_size=5,
+             attention_types=[[["global", "local"], 2]], max_position_embeddings=32,
+             activation_function="gelu_new", tie_word_embeddings=True, **shared)},
+        {"name": "qwen2_mixed", "seed": 620, "batch": 2, "length": 23, "model": Qwen2ForCausalLM,
+         "note": "one layer with full attention, then two with a sliding window of 6 tokens; "
+                 "biases of q, k and v; untied",
+         "config": Qwen2Config(
+             hidden_size=32, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+             intermediate_size=45, max_position_embeddings=512, rms_norm_eps=1e-6,
+             use_sliding_window=True, sliding_window=6, max_window_layers=1,
+             rope_parameters={"rope_type": "default", "rope_theta": 1000000.0},
+             tie_word_embeddings=False, **shared)},
     ]
 
 

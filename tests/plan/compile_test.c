@@ -164,7 +164,7 @@ static void presets_pack_at_their_floor(void **state)
         "needle-70m",     "pythia-70m",  "llama-134m",   "gpt2-124m",   "opt-125m",
         "qwen3-0.6b",     "yxanul-197m", "llama-3.2-1b", "quickstart",  "small/needle",
         "small/gpt_neox", "small/gpt2",  "small/opt",    "small/llama", "small/mistral",
-        "small/qwen2",    "small/qwen3", "small/yxanul", "small/wide"
+        "small/qwen2",    "small/qwen3", "small/yxanul", "small/wide",  "small/gpt_neo"
     };
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -138,6 +138,40 @@ static hr_config qwen3_config(void)
     return config;
 }
 
+static hr_config gpt_neo_config(void)
+{
+    hr_config config;
+    common(&config, 23);
+    config.model.family = HR_FAMILY_GPT_NEO;
+    config.model.d_model = 24;
+    config.model.n_layers = 4;
+    config.model.n_heads = 2;
+    config.model.d_ff = 45;
+    config.model.vocab_size = 101;
+    config.model.positions = 32;
+    config.model.attention.sliding_window = 5;
+    strcpy(config.model.attention.layer_types, "full sliding");
+    return config;
+}
+
+static hr_config qwen2_mixed_config(void)
+{
+    hr_config config;
+    common(&config, 23);
+    config.model.family = HR_FAMILY_QWEN2;
+    config.model.d_model = 32;
+    config.model.n_layers = 3;
+    config.model.n_heads = 4;
+    config.model.n_kv_heads = 2;
+    config.model.d_ff = 45;
+    config.model.vocab_size = 101;
+    config.model.rope_theta = 1e6;
+    config.model.norm_eps = 1e-6;
+    config.model.attention.sliding_window = 6;
+    strcpy(config.model.attention.layer_types, "full sliding*2");
+    return config;
+}
+
 static hr_config yxanul_config(void)
 {
     hr_config config;
@@ -387,6 +421,24 @@ static void qwen3_matches_transformers(void **state)
     on_every_rung(&c, &config);
 }
 
+static void gpt_neo_matches_transformers(void **state)
+{
+    (void)state;
+    const oracle_case c = { "hf/gpt_neo/model.safetensors", "hf/gpt_neo/golden.safetensors",
+                            "hf/gpt_neo/golden.json", 0, 1.7e-6 };
+    const hr_config config = gpt_neo_config();
+    on_every_rung(&c, &config);
+}
+
+static void qwen2_with_two_kinds_of_layers_matches_transformers(void **state)
+{
+    (void)state;
+    const oracle_case c = { "hf/qwen2_mixed/model.safetensors", "hf/qwen2_mixed/golden.safetensors",
+                            "hf/qwen2_mixed/golden.json", 0, 3.3e-6 };
+    const hr_config config = qwen2_mixed_config();
+    on_every_rung(&c, &config);
+}
+
 static void yxanul_matches_pytorch(void **state)
 {
     (void)state;
@@ -525,6 +577,8 @@ int main(void)
         cmocka_unit_test(llama_matches_transformers),
         cmocka_unit_test(gpt2_matches_transformers),
         cmocka_unit_test(qwen3_matches_transformers),
+        cmocka_unit_test(gpt_neo_matches_transformers),
+        cmocka_unit_test(qwen2_with_two_kinds_of_layers_matches_transformers),
         cmocka_unit_test(yxanul_matches_pytorch),
         cmocka_unit_test(wide_matches_pytorch),
         cmocka_unit_test(two_decoder_factors_equal_their_product),

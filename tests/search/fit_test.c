@@ -48,7 +48,10 @@ static scene open_scene(void)
     hr_config largest;
     hr_config_default(&largest);
     largest.model.n_layers = LAYERS_MOST;
-    largest.train.freeze[0] = '*'; /* takes more */
+    largest.model.family = HR_FAMILY_GPT_NEO;
+    largest.model.attention.sliding_window = 1;
+    strcpy(largest.model.attention.layer_types, "full sliding"); /* takes more */
+    largest.train.freeze[0] = '*';                               /* takes more */
     s.search = take(hr_fit_bytes(&largest));
     s.compile = take(hr_compile_bytes(&largest));
     hr_rates_guess(&hr_cpu_backend, hr_cpu_detect(), 2, &s.rates);
@@ -172,11 +175,31 @@ static void freeze(hr_config *config, uint64_t turn)
     random_freeze(config, kind, SEED, turn);
 }
 
+/* Opens the search and leaves `left` of the sets, the first and the last among them. */
+static void open_search(scene *s, uint64_t turn, int32_t left)
+{
+    hr_error err;
+    if (hr_config_check(&s->config, &err) != HR_OK) fail_msg("%s", err.message);
+    s->search.used = s->compile.used = 0;
+    if (hr_fit_open(&s->fit, &s->config, &s->rates, 2, &s->search, &err) != HR_OK)
+        fail_msg("%s", err.message);
+    const int32_t all = s->fit.set_count;
+    for (int32_t i = 1; i < left && i < all - 1; i++) {
+        const int32_t j = (int32_t)between(SEED, turn, 40 + (uint32_t)i, i, all - 2);
+        const hr_intermediates set = s->fit.sets[i];
+        s->fit.sets[i] = s->fit.sets[j];
+        s->fit.sets[j] = set;
+    }
+    if (all > left) {
+        s->fit.sets[left - 1] = s->fit.sets[all - 1];
+        s->fit.set_count = left;
+    }
+}
+
 /* A recipe whose space is small enough: some knobs set, a few keep-sets left; or nearly all
  * keep-sets and no cuts. */
 static void pose(scene *s, uint64_t turn)
 {
-    hr_error err;
     const bool many = turn % 8 == 3;
     s->config = random_config(SEED, turn);
     hr_config *config = &s->config;
@@ -194,22 +217,31 @@ static void pose(scene *s, uint64_t turn)
     if (draw(SEED, turn, 33) % 2) config->memory.micro_batch = config->train.batch;
     if (draw(SEED, turn, 34) % 2) config->memory.loss_chunk = 64 * config->train.seq_len;
     freeze(config, turn);
-    if (hr_config_check(config, &err) != HR_OK) fail_msg("%s", err.message);
-    s->search.used = s->compile.used = 0;
-    if (hr_fit_open(&s->fit, config, &s->rates, 2, &s->search, &err) != HR_OK)
-        fail_msg("%s", err.message);
-    const int32_t all = s->fit.set_count;
     const int32_t left = many ? (HR_COUNT > 1 ? 64 : 32) : config->model.n_layers > 2 ? 3 : 6;
-    for (int32_t i = 1; i < left && i < all - 1; i++) {
-        const int32_t j = (int32_t)between(SEED, turn, 40 + (uint32_t)i, i, all - 2);
-        const hr_intermediates set = s->fit.sets[i];
-        s->fit.sets[i] = s->fit.sets[j];
-        s->fit.sets[j] = set;
-    }
-    if (all > left) {
-        s->fit.sets[left - 1] = s->fit.sets[all - 1];
-        s->fit.set_count = left;
-    }
+    open_search(s, turn, left);
+}
+
+/* A recipe with full and sliding attention: in more layers than a proxy model has, in both orders,
+ * in turn and in blocks. */
+static void pose_mixed(scene *s, uint64_t turn)
+{
+    static const char *const lists[] = { "full sliding",     "sliding full",   "full*2 sliding*3",
+                                         "sliding*4 full*2", "full sliding*2", "sliding full*4" };
+    static const int32_t families[] = { HR_FAMILY_GPT_NEO, HR_FAMILY_QWEN2, HR_FAMILY_QWEN3 };
+    const int32_t list = (int32_t)(turn % 6);
+    s->config = random_config_of(families[turn / 6 % 3], SEED, turn);
+    hr_config *config = &s->config;
+    config->model.n_layers = list == 3 ? 6 : between(SEED, turn, 30, 5, 6);
+    config->model.attention.pattern = 0;
+    config->train.seq_len = 64 * between(SEED, turn, 31, 1, 2);
+    config->model.attention.sliding_window = between(SEED, turn, 37, 1, config->train.seq_len - 1);
+    strcpy(config->model.attention.layer_types, lists[list]);
+    config->train.batch = between(SEED, turn, 32, 1, 2);
+    config->memory.recompute = HR_RECOMPUTE_AUTO;
+    config->memory.micro_batch = config->train.batch;
+    if (turn % 3) config->memory.loss_chunk = 64;
+    if (turn % 4 == 1) random_freeze(config, FREEZE_KINDS, SEED, turn);
+    open_search(s, turn, config->model.n_layers > 5 ? 2 : 3);
 }
 
 /* The least floor; the strategy that is said to have it, has it. */
@@ -229,6 +261,20 @@ static int64_t least_of(scene *s, hr_fit *fit, hr_intermediates *recompute_set)
     return found.floor_bytes;
 }
 
+/* Compares the search with all strategies: the least floor, and the fastest within some limits. */
+static void compare_all(scene *s, uint64_t turn)
+{
+    hr_intermediates lowest[LAYERS_MOST];
+    qsort(s->list, (size_t)s->count, sizeof *s->list, ascending);
+    const int64_t least = least_of(s, &s->fit, lowest);
+    if (least != s->list[0].floor)
+        say(s, "least", &s->list[0].strategy, s->list[0].floor, s->list[0].ps);
+    assert_int_equal(least, s->list[0].floor);
+    for (int32_t b = 0; b < BUDGETS; b++)
+        compare(s, turn, s->list[(int64_t)(s->count - 1) * b / (BUDGETS - 1)].floor);
+    compare(s, turn, least - 1);
+}
+
 static void the_search_finds_what_an_enumerator_finds(void **state)
 {
     scene s = open_scene();
@@ -243,18 +289,32 @@ static void the_search_finds_what_an_enumerator_finds(void **state)
         done++;
         strategies += s.count;
         for (int32_t i = 0; i < s.count; i++) consumed += s.list[i].strategy.consume;
-        qsort(s.list, (size_t)s.count, sizeof *s.list, ascending);
-        hr_intermediates lowest[LAYERS_MOST];
-        const int64_t least = least_of(&s, &s.fit, lowest);
-        if (least != s.list[0].floor)
-            say(&s, "least", &s.list[0].strategy, s.list[0].floor, s.list[0].ps);
-        assert_int_equal(least, s.list[0].floor);
-        for (int32_t b = 0; b < BUDGETS; b++)
-            compare(&s, turn, s.list[(int64_t)(s.count - 1) * b / (BUDGETS - 1)].floor);
-        compare(&s, turn, least - 1);
+        compare_all(&s, turn);
     }
     print_message("%d recipes, %lld strategies, %d of them with consumed gradients\n", done,
                   (long long)strategies, consumed);
+    close_scene(&s);
+}
+
+static void so_it_does_in_layers_of_two_kinds(void **state)
+{
+    scene s = open_scene();
+    int32_t done = 0, mixed = 0;
+    int64_t strategies = 0;
+    (void)state;
+    s.list = malloc(STRATEGIES_MOST * sizeof *s.list);
+    for (uint64_t turn = 0; done < CASES; turn++) {
+        pose_mixed(&s, turn);
+        if (!enumerate(&s)) continue;
+        done++;
+        mixed += hr_proxy_is_mixed(&s.fit.proxy);
+        strategies += s.count;
+        compare_all(&s, turn);
+    }
+    print_message("%d recipes, %d with two kinds between the first and the last layer, %lld "
+                  "strategies\n",
+                  done, mixed, (long long)strategies);
+    assert_true(mixed > CASES / 2);
     close_scene(&s);
 }
 
@@ -269,8 +329,9 @@ static void deep_models_match_their_proxy_models(void **state)
         hr_error err;
         built really;
         int64_t before = INT64_MAX;
-        pose(&s, turn);
-        s.config.model.n_layers = between(SEED, turn, 50, 5, LAYERS_MOST);
+        if (turn % 2) pose_mixed(&s, turn / 2);
+        else pose(&s, turn);
+        s.config.model.n_layers = between(SEED, turn, 50, turn % 2 ? 7 : 5, LAYERS_MOST);
         freeze(&s.config, turn);
         s.search.used = 0;
         assert_int_equal(hr_fit_open(&s.fit, &s.config, &s.rates, 2, &s.search, &err), HR_OK);
@@ -469,6 +530,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_search_finds_what_an_enumerator_finds),
+        cmocka_unit_test(so_it_does_in_layers_of_two_kinds),
         cmocka_unit_test(deep_models_match_their_proxy_models),
         cmocka_unit_test(layers_that_differ_are_not_underrated),
         cmocka_unit_test(where_room_is_short_the_gap_is_honest),

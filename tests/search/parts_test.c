@@ -20,28 +20,33 @@ static void open_search(small_search *s, uint64_t turn)
     const int64_t most = draw(SEED, turn, 0) % 3 ? 12 : 60;
     const bool more = draw(SEED, turn, 4) % 4 == 0, uneven = draw(SEED, turn, 5) % 4 == 0;
     const int32_t parts = (int32_t)between(SEED, turn, 2, 1, PARTS_MOST);
-    int64_t saved[PARTS_MOST], ps[PARTS_MOST], base_work[3][HR_PASSES];
+    int64_t saved[PARTS_MOST], ps[2][PARTS_MOST], base_work[HR_PROXY_PLACES_MOST][HR_PASSES];
     *s = (small_search){ .proxy.depth = { (int32_t)between(SEED, turn, 1, 5, LAYERS_MOST), false,
                                           3 } };
     if (parts == 3) s->proxy.depth.layers = 5;
+    if (turn % 2) draw_kinds(s, SEED, turn, 90);
+    const int32_t places = s->proxy.depth.places;
     s->set_count = 1 << parts;
     s->rest_count = (int32_t)between(SEED, turn, 3, 1, RESTS_MOST);
     for (int32_t pass = 0; pass < HR_PASSES; pass++) {
         s->slopes.step[pass] = between(SEED, turn, what++, 0, 6);
-        for (int32_t place = 0; place < 3; place++) {
+        for (int32_t place = 0; place < places; place++) {
             s->slopes.depth[place][pass] = between(SEED, turn, what++, 0, 5);
             base_work[place][pass] = between(SEED, turn, what++, 40, 40 + most);
         }
     }
     for (int32_t p = 0; p < parts; p++) {
         saved[p] = between(SEED, turn, what++, 0, most);
-        ps[p] = between(SEED, turn, what++, 0, 9);
+        ps[0][p] = between(SEED, turn, what++, 0, 9);
+        ps[1][p] = between(SEED, turn, what++, 0, 9);
     }
     for (int32_t k = 0; k < s->set_count; k++) {
         s->sets[k] = (hr_proxy_set){ .recompute_set = (uint16_t)k, .kept = parts * most };
-        for (int32_t place = 0; place < 3; place++) {
-            s->sets[k].ps[place] = 20 + (uneven && k == 1 && place == 2);
-            for (int32_t p = 0; p < parts; p++) s->sets[k].ps[place] += k >> p & 1 ? ps[p] : 0;
+        for (int32_t place = 0; place < places; place++) {
+            const int32_t kind = kind_of(s, place);
+            s->sets[k].ps[place] = 20 + 7 * kind + (uneven && k == 1 && place == places - 1);
+            for (int32_t p = 0; p < parts; p++)
+                s->sets[k].ps[place] += k >> p & 1 ? ps[kind][p] : 0;
             if (more && k == 3) s->sets[k].ps[place] += 2;
             for (int32_t pass = 0; pass < HR_PASSES; pass++)
                 s->sets[k].work[place][pass] = base_work[place][pass] +

@@ -46,6 +46,13 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
         if (traits & HR_SLIDES && config.model.attention.pattern == 0 && draw(seed, turn, 20) % 2)
             config.model.attention.sliding_window = between(seed, turn, 21, 1, 210);
     }
+    if (family == HR_FAMILY_GPT_NEO && config.model.attention.pattern == 0)
+        config.model.attention.sliding_window = between(seed, turn, 21, 0, 210);
+    if (traits & HR_MIXES_ATTENTION && config.model.attention.sliding_window &&
+        config.model.n_layers > 1)
+        snprintf(config.model.attention.layer_types, sizeof config.model.attention.layer_types,
+                 "%s",
+                 (const char *[]){ "", "full sliding", "sliding full" }[draw(seed, turn, 90) % 3]);
     if (traits & HR_READS_RANK) config.model.embedding_rank = between(seed, turn, 23, 1, 40);
     if (traits & HR_MAY_TIE) config.model.tie_embeddings = (int32_t)between(seed, turn, 24, 0, 2);
     if (traits & HR_READS_EXPANSION) {

@@ -22,6 +22,7 @@ typedef struct {
     hr_proxy_rest rests[RESTS_MOST];
     hr_proxy_slopes slopes;
     int32_t set_count, rest_count;
+    uint8_t place[LAYERS_MOST];
 } small_search;
 
 /* Memory for hr_layers of LAYERS_MOST layers; the caller frees it. */
@@ -34,6 +35,28 @@ static inline void *open_layers(hr_layers *layers)
     hr_region region = hr_region_over(memory, bytes);
     assert_int_equal(hr_layers_place(layers, LAYERS_MOST, &region, &err), HR_OK);
     return memory;
+}
+
+/* Layers of two kinds, each of them between the first and the last layer. */
+static inline void draw_kinds(small_search *s, uint64_t seed, uint64_t turn, uint32_t what)
+{
+    const int32_t last = s->proxy.depth.layers - 1;
+    uint8_t *kinds = s->proxy.kinds;
+    s->proxy.depth.places = 4;
+    s->proxy.depth.place = s->place;
+    for (int32_t l = 1; l < last; l++)
+        s->place[l] = (uint8_t)(l < 3 ? l : between(seed, turn, what + (uint32_t)l, 1, 2));
+    s->place[last] = 3;
+    kinds[2] = kinds[3] = 1; /* of the larger proxy: first, both, the second again, last */
+    kinds[0] = draw(seed, turn, what) % 2;
+    kinds[4] = draw(seed, turn, what + 1) % 2;
+}
+
+/* The kind of the layers in a place. */
+static inline int32_t kind_of(const small_search *s, int32_t place)
+{
+    if (!hr_proxy_is_mixed(&s->proxy)) return 0;
+    return s->proxy.kinds[place == 3 ? 4 : place];
 }
 
 static inline void draw_rests(small_search *s, uint64_t seed, uint64_t turn, uint32_t what)

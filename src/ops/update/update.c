@@ -24,8 +24,6 @@ void hr_build_merges(hr_builder *builder)
     }
 }
 
-/* An upper limit that is the same for every trained layer, so that each layer adds the same
- * bytes. */
 static int64_t parts_most(const hr_program *program)
 {
     int64_t layers = 0;
@@ -36,7 +34,7 @@ static int64_t parts_most(const hr_program *program)
         layers += layer != HR_NONE;
         last = layer;
     }
-    return HR_NORM_PARTS_OF_A_LAYER * (layers + 1);
+    return hr_program_norm_parts(program) * (layers + 1);
 }
 
 int32_t hr_build_norm_scale(hr_builder *builder, double limit)

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_schema_test.c - sizes of layers and of the table of gradient norms, against counts by
+ * hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/layer_schema.h"
+
+static void sizes_of_layers_are_counted(void **state)
+{
+    static const struct {
+        int32_t family, params, steps;
+    } cases[] = { { HR_FAMILY_GPT2, 12, 7 },    /* two norms, four products, attention */
+                  { HR_FAMILY_LLAMA, 9, 13 },   /* two norms, seven products, two rotations,
+                                                    attention, a gate */
+                  { HR_FAMILY_GPT_NEO, 13, 9 }, /* two norms, six products, attention */
+                  { HR_FAMILY_WIDE, 2, 2 } };   /* a product, a recurrence */
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hr_config config;
+        hr_config_default(&config);
+        config.model.family = cases[i].family;
+        hr_layer_size size = hr_layer_size_of(&config);
+        assert_int_equal(size.params, cases[i].params);
+        assert_int_equal(size.steps, cases[i].steps);
+        if (cases[i].family != HR_FAMILY_GPT_NEO) continue;
+        config.model.attention.sliding_window = 8;
+        strcpy(config.model.attention.layer_types, "full sliding");
+        size = hr_layer_size_of(&config);
+        assert_int_equal(size.params, cases[i].params);
+        assert_int_equal(size.steps, cases[i].steps);
+    }
+}
+
+enum { PARAMS = 80 };
+
+/* A program whose parameter p is in layer layers[p]. */
+static int64_t parts_of(const int16_t *layers, int32_t count, const bool *frozen)
+{
+    hr_tensor tensors[PARAMS];
+    hr_param params[PARAMS];
+    hr_program program = { .tensors = tensors, .params = params, .param_count = count };
+    for (int32_t p = 0; p < count; p++) {
+        tensors[p] = (hr_tensor){ .layer = layers[p] };
+        params[p] = (hr_param){ .weight = p, .rule.frozen = frozen[p] };
+    }
+    return hr_program_norm_parts(&program);
+}
+
+static void the_table_of_norms_has_room_for_the_largest_layer(void **state)
+{
+    int16_t layers[PARAMS];
+    bool frozen[PARAMS] = { false };
+    (void)state;
+    for (int16_t p = 0; p < PARAMS; p++) layers[p] = p / 24;
+    assert_int_equal(parts_of(layers, PARAMS, frozen), 24);
+    for (int16_t p = 0; p < PARAMS; p++) layers[p] = p < 30 ? 0 : 1;
+    assert_int_equal(parts_of(layers, 55, frozen), 32); /* 30 and 25 */
+    for (int32_t p = 0; p < 6; p++) frozen[p] = true;
+    assert_int_equal(parts_of(layers, 54, frozen), 24);
+    for (int16_t p = 0; p < PARAMS; p++) layers[p] = p % 2 ? (int16_t)(p / 8) : HR_NONE;
+    memset(frozen, 0, sizeof frozen);
+    assert_int_equal(parts_of(layers, PARAMS, frozen), 40); /* outside the layers */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_of_layers_are_counted),
+        cmocka_unit_test(the_table_of_norms_has_room_for_the_largest_layer),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
