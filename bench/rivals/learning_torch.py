@@ -178,7 +178,7 @@ class Needle(needle_torch.Needle):
 FAMILIES = {"needle": Needle, "gpt_neox": Neox, "llama": Llama}
 
 
-def initialise(model, given):
+def initialize(model, given):
     """Matrices and tables normal, gains 1, biases 0."""
     for name, parameter in model.named_parameters():
         if parameter.ndim >= 2:
@@ -291,7 +291,7 @@ def main():
     torch.set_num_threads(given.threads)
     torch.set_flush_denormal(True)
     model = FAMILIES[given.family](given)
-    initialise(model, given)
+    initialize(model, given)
     if given.weights:
         load_weights(model, given.weights)
     train_ids, valid_ids = word_ids.read(given.train, given.valid, given.vocab)

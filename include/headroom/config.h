@@ -208,7 +208,7 @@ const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES]);
 const char *hr_config_nearest(const char *key);
 
 /* Damerau-Levenshtein distance: the letters that must be added, removed, replaced or swapped with
- * their neighbour to turn one word into the other. Only the first 63 letters count. Pure. */
+ * their neighbor to turn one word into the other. Only the first 63 letters count. Pure. */
 enum { HR_WORD_LETTERS_MAX = 63 };
 int32_t hr_word_distance(const char *a, const char *b);
 

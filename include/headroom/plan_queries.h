@@ -81,7 +81,7 @@ typedef struct {
  *
  * The search assumes that the memory of the smallest plan grows with the key. For train.seq_len it
  * assumes this separately for multiples of 64, which allow smaller tiles, and for all other values.
- * With at most 64 legal values it assumes nothing. The returned value and its neighbour were both
+ * With at most 64 legal values it assumes nothing. The returned value and its neighbor were both
  * planned.
  *
  * Errors   USAGE    the key is unknown or not an integer. As hr_plan_make.

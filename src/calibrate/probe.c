@@ -50,7 +50,7 @@ static hr_status fill(void *context, hr_executor *executor, int32_t step, const 
 {
     const hr_step *s = &executor->program->steps[step];
     (void)err;
-    if (s->op == HR_OP_initialise) fill_weights(executor->program, s, call);
+    if (s->op == HR_OP_initialize) fill_weights(executor->program, s, call);
     else fill_tokens(context, call);
     return HR_OK;
 }
@@ -64,7 +64,7 @@ static hr_status ignore(void *context, hr_executor *executor, int32_t step, cons
 }
 
 static const hr_service services[] = {
-    { HR_OP_initialise, HR_LOOP_LOAD, fill, NULL },
+    { HR_OP_initialize, HR_LOOP_LOAD, fill, NULL },
     { HR_OP_batch, HR_LOOP_OTHER, fill, NULL },
     { HR_NONE, HR_LOOP_OTHER, ignore, NULL },
 };

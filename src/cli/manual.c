@@ -101,7 +101,7 @@ static void completion_options(const hr_cli_command *command)
 }
 
 /* Prints "checkpoint) subcommands='list verify prune ';;" per group: commands of a group are
- * neighbours in the table. */
+ * neighbors in the table. */
 static void completion_subcommands(void)
 {
     for (int32_t i = 0; hr_cli_command_at(i);) {

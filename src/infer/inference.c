@@ -215,7 +215,7 @@ static hr_status load(void *context, hr_executor *executor, int32_t step, const 
     return hr_fail(err, HR_INTERRUPTED, "interrupted while reading weights");
 }
 
-static const hr_service loading[] = { { HR_OP_initialise, HR_LOOP_LOAD, load, NULL } };
+static const hr_service loading[] = { { HR_OP_initialize, HR_LOOP_LOAD, load, NULL } };
 
 static bool should_stop(void *context)
 {

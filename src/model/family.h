@@ -44,7 +44,7 @@ typedef enum {
 typedef struct {
     const char *name;
     uint32_t traits;
-    const char *initialisation; /* description for people */
+    const char *initialization; /* description for people */
 
     /* The kind of a layer, below HR_LAYER_KINDS_MOST; null: all layers are of kind 0. Kinds have
      * the same weights and values; they differ in what their steps compute. */

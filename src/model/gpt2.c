@@ -104,7 +104,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 const hr_family_spec hr_family_gpt2 = {
     .name = "gpt2",
     .traits = HR_LEARNS_POSITIONS | HR_MAY_TIE | HR_TIES,
-    .initialisation = "normal(0.02); attention output and MLP down-projection normal(0.02 / sqrt(2 "
+    .initialization = "normal(0.02); attention output and MLP down-projection normal(0.02 / sqrt(2 "
                       "n_layers)); biases 0, norms 1",
     .params = params,
     .forward = forward

@@ -104,7 +104,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 const hr_family_spec hr_family_gpt_neo = { .name = "gpt_neo",
                                            .traits = HR_LEARNS_POSITIONS | HR_MAY_TIE | HR_TIES |
                                                      HR_SLIDES | HR_MIXES_ATTENTION,
-                                           .initialisation = "normal(0.02); biases 0, norms 1",
+                                           .initialization = "normal(0.02); biases 0, norms 1",
                                            .kind = hr_layer_type,
                                            .params = params,
                                            .forward = forward };

@@ -5,7 +5,7 @@
  *     parallel    h = h + attention(LN_1(h)) + mlp(LN_2(h))
  *     sequential  h = h + attention(LN_1(h)), then h = h + mlp(LN_2(h))
  *
- * Source   Black et al. 2022, arXiv:2204.06745; initialisation: Nguyen and Salazar 2019
+ * Source   Black et al. 2022, arXiv:2204.06745; initialization: Nguyen and Salazar 2019
  *          (small_init), Wang and Komatsuzaki 2021 (wang_init). */
 #include <math.h>
 
@@ -142,7 +142,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 const hr_family_spec hr_family_gpt_neox = {
     .name = "gpt_neox",
     .traits = HR_ROTATES_SHARE | HR_MAY_TIE,
-    .initialisation = "normal(sqrt(2 / (5 d_model))) (small_init); attention output, MLP "
+    .initialization = "normal(sqrt(2 / (5 d_model))) (small_init); attention output, MLP "
                       "down-projection normal(2 / (layers sqrt(d_model))) (wang_init); biases 0, "
                       "norms 1",
     .params = params,

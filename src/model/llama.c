@@ -147,7 +147,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 const hr_family_spec hr_family_llama = { .name = "llama",
                                          .traits = HR_READS_GROUPS | HR_SLIDES | HR_ROTATES_ALL |
                                                    HR_MAY_TIE,
-                                         .initialisation = "normal(0.02); norms 1",
+                                         .initialization = "normal(0.02); norms 1",
                                          .kind = hr_layer_type,
                                          .params = params,
                                          .tables = hr_llama_tables,

@@ -110,6 +110,6 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 
 const hr_family_spec hr_family_opt = { .name = "opt",
                                        .traits = HR_LEARNS_POSITIONS | HR_MAY_TIE | HR_TIES,
-                                       .initialisation = "normal(0.02); biases 0, norms 1",
+                                       .initialization = "normal(0.02); biases 0, norms 1",
                                        .params = params,
                                        .forward = forward };

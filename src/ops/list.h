@@ -39,7 +39,7 @@
 
 /* Services (ops/host/): operations that the host runs. */
 #define HR_HOST_OP_LIST(X) \
-    X(initialise) \
+    X(initialize) \
     X(batch) \
     X(prompt) \
     X(sample) \

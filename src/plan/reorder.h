@@ -2,7 +2,7 @@
 /* plan/reorder.h - moves steps across the peak as long as that lowers the floor.
  *
  * A heuristic outside of the space that the search covers: its gain is extra, at the same predicted
- * time. A step moves among its neighbours in one iteration of one loop. Two steps that access the
+ * time. A step moves among its neighbors in one iteration of one loop. Two steps that access the
  * same value, one of them writing, keep their order, so the order of every sum is unchanged. */
 #ifndef HR_PLAN_REORDER_H
 #define HR_PLAN_REORDER_H

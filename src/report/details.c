@@ -257,7 +257,7 @@ static void describe_tensor(const counting *c, int32_t b, int32_t count, hr_plan
     add_part(part, name, parts[part_of(c, b)].name, count * buffer->bytes);
 }
 
-/* Sorts c->owner, so that equal values are neighbours. */
+/* Sorts c->owner, so that equal values are neighbors. */
 static void add_largest(const counting *c, hr_plan_details *details)
 {
     int32_t rows = 0, first[HR_PLAN_LARGEST_MOST], counts[HR_PLAN_LARGEST_MOST], found = 0;

@@ -73,7 +73,7 @@ static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_
         hr_put(writer, "  %s parameters are trained, the others are frozen\n",
                hr_count_print(answer->trained_parameters, count));
     if (config->model.from[0]) hr_put(writer, "  weights from %s\n", config->model.from);
-    else put_initialization(writer, family->initialisation);
+    else put_initialization(writer, family->initialization);
     put_batch(writer, config, answer);
 }
 

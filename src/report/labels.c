@@ -58,7 +58,7 @@ static const struct {
                   { "emit", "writing logits", false },
                   { "report", "reporting the loss", false },
                   { "clip", "global gradient norm", false },
-                  { "initialise", "initializing", true },
+                  { "initialize", "initializing", true },
                   { "save", "writing", true },
                   { "merge", "adding both gradients of", true },
                   { "sumsq", "norm of the gradient of", true },

@@ -10,7 +10,7 @@
 #include "checkpoint/load.h"
 #include "checkpoint/save.h"
 #include "ops/host/host.h"
-#include "run/initialise.h"
+#include "run/initialize.h"
 #include "run/schedule.h"
 #include "run/tell.h"
 #include "run/trainer.h"
@@ -45,7 +45,7 @@ static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *c
     return status;
 }
 
-static hr_status initialise(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+static hr_status initialize(void *context, hr_executor *executor, int32_t step, const hr_call *call,
                             hr_error *err)
 {
     hr_trainer *trainer = context;
@@ -62,7 +62,7 @@ static hr_status initialise(void *context, hr_executor *executor, int32_t step, 
         status = hr_load(&trainer->source, attr->param, executor->pool, call->out[0], call->out[1],
                          call->scratch, attr->staging_bytes, interrupts, err);
     else
-        hr_initialise(executor->program, attr->param, (uint64_t)trainer->config->train.seed,
+        hr_initialize(executor->program, attr->param, (uint64_t)trainer->config->train.seed,
                       call->out[0], call->out[1], interrupts);
     if (status != HR_OK) return status;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
@@ -269,7 +269,7 @@ static hr_status report_evaluation(void *context, hr_executor *executor, int32_t
 /* Batches and reports of training are in the step and, depending on the plan, in sections of their
  * own. */
 static const hr_service services[] = {
-    { HR_OP_initialise, HR_LOOP_LOAD, initialise, NULL },
+    { HR_OP_initialize, HR_LOOP_LOAD, initialize, NULL },
     { HR_OP_batch, HR_LOOP_FETCH, fetch, NULL },
     { HR_OP_batch, HR_LOOP_EVALUATION, fetch_evaluation, NULL },
     { HR_OP_batch, HR_LOOP_OTHER, fetch_rows, NULL },

@@ -2,7 +2,7 @@
 /* search/fit.h - finds the fastest strategy whose floor is within a byte limit.
  *
  * The search is exact under the time model. It covers the product of the knobs (search/space.h) and
- * every keep-set of every layer. The floor it reports is the floor of the program built with
+ * every recompute set of every layer. The floor it reports is the floor of the program built with
  * that strategy, and the time is the sum over the steps of that program. The time is a lower
  * bound for every plan whose arena is within the limit. docs/fit.md explains why. */
 #ifndef HR_SEARCH_FIT_H

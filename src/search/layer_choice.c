@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* search/layer_choice.c - chooses keep-sets, builds the proxy models of the chosen sets, and
+/* search/layer_choice.c - chooses recompute sets, builds the proxy models of the chosen sets, and
  * repeats until all chosen sets are measured. */
 #include "search/layer_choice.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* search/layer_choice.h - chooses the best keep-set of every layer for one setting of the knobs.
+/* search/layer_choice.h - chooses the best recompute set of every layer for one setting of the
+ * knobs.
  *
- * The cost of most keep-sets is only a lower bound until their proxy models are built. So the
+ * The cost of most recompute sets is only a lower bound until their proxy models are built. So the
  * search chooses with the bounds, builds the proxy models of the chosen sets, and chooses again
  * until every chosen set is measured. */
 #ifndef HR_SEARCH_LAYER_CHOICE_H
@@ -48,7 +49,7 @@ typedef struct {
     bool found;
 } hr_fit_question;
 
-/* Chooses keep-sets, first with lower bounds, until the proxy models of all chosen sets are
+/* Chooses recompute sets, first with lower bounds, until the proxy models of all chosen sets are
  * built. */
 HR_MUST_CHECK hr_status hr_fit_choose_layers(hr_fit_search *w, hr_setting *s, hr_fit_question *q,
                                              hr_error *err);

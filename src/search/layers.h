@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* search/layers.h - chooses the keep-set of every layer: exact, by dynamic programming over kept
- * bytes.
+/* search/layers.h - chooses the recompute set of every layer: exact, by dynamic programming over
+ * kept bytes.
  *
- * The peak is the maximum of the bytes at the head and, over all layers, of the bytes kept by
- * the layers below plus the work of the layer. So among choices for the lower layers, only those
+ * The peak is the maximum of the bytes at the head and, over all layers, of the bytes kept by the
+ * layers below plus the work of the layer. So among choices for the lower layers, only those
  * matter that no other beats in both kept bytes and time, and the state is one number. */
 #ifndef HR_SEARCH_LAYERS_H
 #define HR_SEARCH_LAYERS_H

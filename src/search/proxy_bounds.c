@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* search/proxy_bounds.c - splits the live bytes of each step by what a keep-set decides. */
+/* search/proxy_bounds.c - splits the live bytes of each step by what a recompute set decides. */
 #include "search/proxy_bounds.h"
 
 #include <string.h>

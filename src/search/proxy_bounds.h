@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* search/proxy_bounds.h - bounds on the work of keep-sets that have no proxy model, from the proxy
- * model that recomputes nothing. */
+/* search/proxy_bounds.h - bounds on the work of recompute sets that have no proxy model, from the
+ * proxy model that recomputes nothing. */
 #ifndef HR_SEARCH_PROXY_BOUNDS_H
 #define HR_SEARCH_PROXY_BOUNDS_H
 

@@ -133,7 +133,7 @@ static void add_norm_parts(const hr_proxy_model *proxy, const hr_program *progra
     }
 }
 
-/* Builds a proxy model of `layers` layers with one keep-set, and its live bytes by step. The
+/* Builds a proxy model of `layers` layers with one recompute set, and its live bytes by step. The
  * caller resets the region. */
 static hr_status build_proxy(hr_proxy_model *proxy, const hr_strategy *knobs,
                              hr_intermediates recompute_set, int32_t layers, hr_program *program,

@@ -2,11 +2,11 @@
 /* search/proxy_model.h - measures the memory and time of one layer in a small proxy model.
  *
  * The live bytes at a step of layer l are the bytes kept by the layers below, plus bytes that
- * depend only on the keep-set of layer l. All layers of one kind but the first and last are equal,
- * and the effect of depth grows linearly, equally for all kinds (model/family.h). So a proxy of the
- * first layer, one middle layer of each kind and the last layer measures each keep-set in each
- * place, and one with another middle layer measures the growth with depth. A model of up to four
- * layers is its own proxy. */
+ * depend only on the recompute set of layer l. All layers of one kind but the first and last are
+ * equal, and the effect of depth grows linearly, equally for all kinds (model/family.h). So a
+ * proxy of the first layer, one middle layer of each kind and the last layer measures each
+ * recompute set in each place, and one with another middle layer measures the growth with depth. A
+ * model of up to four layers is its own proxy. */
 #ifndef HR_SEARCH_PROXY_MODEL_H
 #define HR_SEARCH_PROXY_MODEL_H
 
@@ -39,7 +39,7 @@ typedef struct {
     const uint8_t *place;
 } hr_proxy_depth;
 
-/* The cost of one keep-set in all places. */
+/* The cost of one recompute set in all places. */
 typedef struct {
     hr_intermediates recompute_set;
     /* bytes that a layer keeps until its backward pass, beyond those of the reference set */
@@ -50,7 +50,7 @@ typedef struct {
 } hr_proxy_set;
 
 /* The cost of everything outside the layers, at the depth of the model, with the reference
- * keep-set: the one that recomputes most. */
+ * recompute set: the one that recomputes most. */
 typedef struct {
     int64_t head;  /* maximum live bytes between the forward and the backward pass */
     int64_t other; /* maximum live bytes where layers keep nothing: other sections, the embedding */
@@ -118,7 +118,7 @@ static inline int32_t hr_proxy_groups(const hr_proxy_model *proxy)
 int64_t hr_proxy_work(const hr_proxy_model *proxy, const hr_proxy_set *set,
                       const hr_proxy_slopes *slopes, int32_t layer);
 
-/* Measures one keep-set in all places. Ignores knobs->recompute_set.
+/* Measures one recompute set in all places. Ignores knobs->recompute_set.
  *
  *   reference_head  live bytes at the head with the reference set in all layers of the proxy. 0
  *                   when this call measures the reference set; then it is written */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* search/setting.h - one setting of the step-wide knobs, and the cost of every keep-set in it.
+/* search/setting.h - one setting of the step-wide knobs, and the cost of every recompute set in it.
  *
  * The cost of a set is a lower bound until its proxy model is built. The bound is the sum over
  * the parts of the set, or comes from the same set with another backward order, with tiles or

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* search/space.h - lists the strategies that a recipe leaves open.
  *
- * A strategy is the knobs of the whole step and the keep-set of every layer. This file lists the
- * values of the knobs. A key that the recipe sets leaves one value. */
+ * A strategy is the knobs of the whole step and the recompute set of every layer. This file lists
+ * the values of the knobs. A key that the recipe sets leaves one value. */
 #ifndef HR_SEARCH_SPACE_H
 #define HR_SEARCH_SPACE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* search/uniform_layers.h - chooses the keep-sets of many equal layers: exact, over counts of
+/* search/uniform_layers.h - chooses the recompute sets of many equal layers: exact, over counts of
  * layers.
  *
  * Middle layers differ only in the bytes kept below them. When their work changes by the same

@@ -28,7 +28,7 @@ static void build_load(hr_assembly *a)
         hr_param *param = &program->params[p];
         const hr_tensor *master = &program->tensors[param->master];
         a->builder.layer = master->layer;
-        hr_step *step = hr_assembly_host(a, HR_OP_initialise, p,
+        hr_step *step = hr_assembly_host(a, HR_OP_initialize, p,
                                          hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
         step->out[master->dtype == HR_BF16] = param->master; /* or a weight without master */
         if (param->weight != param->master) step->out[1] = param->weight;

@@ -98,7 +98,7 @@ void hr_assembly_load(hr_assembly *a)
         const hr_param *param = &program->params[p];
         const hr_tensor *weight = &program->tensors[param->weight];
         a->builder.layer = weight->layer;
-        hr_step *step = hr_assembly_host(a, HR_OP_initialise, p,
+        hr_step *step = hr_assembly_host(a, HR_OP_initialize, p,
                                          hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
         step->out[weight->dtype == HR_BF16] = param->weight; /* output 1 is the bf16 weight */
     }

@@ -25,14 +25,14 @@ static bool read_pattern(hr_json *json, hr_component *c)
     return hr_json_next(json) == HR_JSON_CLOSE;
 }
 
-static void read_behaviour(const hr_json *json, hr_component *c)
+static void read_behavior(const hr_json *json, hr_component *c)
 {
     static const char *const names[] = { "Isolated", "Removed", "Contiguous", "MergedWithPrevious",
                                          "MergedWithNext" };
-    copy_text(json, c->unknown_behaviour, sizeof c->unknown_behaviour);
+    copy_text(json, c->unknown_behavior, sizeof c->unknown_behavior);
     for (int32_t i = 0; i < 5; i++) {
-        if (strcmp(names[i], c->unknown_behaviour)) continue;
-        c->behaviour = (hr_pretokenizer_behaviour)i;
+        if (strcmp(names[i], c->unknown_behavior)) continue;
+        c->behavior = (hr_pretokenizer_behavior)i;
         c->has_behavior = true;
     }
 }
@@ -119,7 +119,7 @@ bool hr_component_read_member(hr_json *json, hr_component *c, bool *children)
     if (!strcmp(key, "type") && kind == HR_JSON_STRING)
         copy_text(json, c->type, HR_COMPONENT_TYPE_BYTES);
     else if (!strcmp(key, "pattern") && kind == HR_JSON_OBJECT) return read_pattern(json, c);
-    else if (!strcmp(key, "behavior") && kind == HR_JSON_STRING) read_behaviour(json, c);
+    else if (!strcmp(key, "behavior") && kind == HR_JSON_STRING) read_behavior(json, c);
     else if (!strcmp(key, "invert")) c->inverts = on;
     else if (!strcmp(key, "individual_digits")) c->individual = on;
     else if (!strcmp(key, "add_prefix_space")) c->adds_space = on, c->unprefixed = !on;

@@ -19,8 +19,8 @@ typedef struct {
     const char *pattern;
     int64_t pattern_bytes;
     bool is_string, has_behavior, inverts, individual, adds_space, uses_regex, has_children;
-    hr_pretokenizer_behaviour behaviour;
-    char unknown_behaviour[32];
+    hr_pretokenizer_behavior behavior;
+    char unknown_behavior[32];
     /* Items of a template: special token names; null: the text. */
     const char *items[HR_COMPONENT_ITEMS_MAX];
     int64_t item_bytes[HR_COMPONENT_ITEMS_MAX];

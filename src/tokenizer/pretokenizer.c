@@ -62,7 +62,7 @@ typedef struct {
     hr_pattern *pattern;
     const char *string;
     int64_t string_bytes;
-    hr_pretokenizer_behaviour behaviour;
+    hr_pretokenizer_behavior behavior;
     bool invert;
 } stage;
 
@@ -126,7 +126,7 @@ int64_t hr_pretokenizer_bytes(const hr_pretokenizer_desc *desc)
 static hr_status place_stage(stage *made, hr_region *region, const hr_pretokenizer_stage *described,
                              hr_error *err)
 {
-    made->behaviour = described->behaviour;
+    made->behavior = described->behavior;
     made->invert = described->invert;
     if (described->kind == HR_PRETOKENIZER_SPACES) {
         made->how = "scanner white space";
@@ -176,8 +176,8 @@ hr_status hr_pretokenizer_place(hr_pretokenizer **pretokenizer, hr_region *regio
     made->count = desc->stage_count;
     const stage *first = &made->stages[0];
     made->plain = made->count == 1 && first->scanner &&
-                  (first->behaviour == HR_PRETOKENIZER_ISOLATED ||
-                   (first->behaviour == HR_PRETOKENIZER_REMOVED && first->invert));
+                  (first->behavior == HR_PRETOKENIZER_ISOLATED ||
+                   (first->behavior == HR_PRETOKENIZER_REMOVED && first->invert));
     if (made->count > 0 && first->pattern) made->before = hr_pattern_before(first->pattern);
     *pretokenizer = made;
     return HR_OK;
@@ -201,8 +201,8 @@ static bool is_digit(uint8_t c)
 bool hr_pretokenizer_splits_at(const hr_pretokenizer *pretokenizer, const uint8_t *text)
 {
     const stage *first = &pretokenizer->stages[0];
-    const bool kept = first->behaviour == HR_PRETOKENIZER_ISOLATED ||
-                      (first->behaviour == HR_PRETOKENIZER_REMOVED && first->invert);
+    const bool kept = first->behavior == HR_PRETOKENIZER_ISOLATED ||
+                      (first->behavior == HR_PRETOKENIZER_REMOVED && first->invert);
     const uint8_t left = text[-1], here = text[0];
     if (first->searcher == hr_searcher_numeric)
         return left < 0x80 && !is_digit(left) && is_digit(here);
@@ -393,12 +393,12 @@ static hr_found next_span(hr_pretokenizer_cursor *cut, int32_t depth, hr_piece *
 }
 
 /* Whether a span is appended to the held piece. */
-static bool joins(const level *here, hr_pretokenizer_behaviour behaviour, bool is_match)
+static bool joins(const level *here, hr_pretokenizer_behavior behavior, bool is_match)
 {
     if (!here->held) return false;
-    if (behaviour == HR_PRETOKENIZER_CONTIGUOUS) return is_match == here->previous_match;
-    if (behaviour == HR_PRETOKENIZER_MERGED_WITH_PREVIOUS) return is_match && !here->previous_match;
-    return behaviour == HR_PRETOKENIZER_MERGED_WITH_NEXT && !is_match && here->held_is_match;
+    if (behavior == HR_PRETOKENIZER_CONTIGUOUS) return is_match == here->previous_match;
+    if (behavior == HR_PRETOKENIZER_MERGED_WITH_PREVIOUS) return is_match && !here->previous_match;
+    return behavior == HR_PRETOKENIZER_MERGED_WITH_NEXT && !is_match && here->held_is_match;
 }
 
 /* Returns the next piece of a stage. */
@@ -417,14 +417,14 @@ static hr_found next_piece(hr_pretokenizer_cursor *cut, int32_t depth, hr_piece 
         }
         if (found != HR_FOUND) return found;
         is_match ^= cutting->invert;
-        if (cutting->behaviour <= HR_PRETOKENIZER_REMOVED) {
+        if (cutting->behavior <= HR_PRETOKENIZER_REMOVED) {
             *piece = span;
             if (span.end > span.begin &&
-                !(cutting->behaviour == HR_PRETOKENIZER_REMOVED && is_match))
+                !(cutting->behavior == HR_PRETOKENIZER_REMOVED && is_match))
                 return HR_FOUND;
             continue;
         }
-        const bool joined = joins(here, cutting->behaviour, is_match);
+        const bool joined = joins(here, cutting->behavior, is_match);
         const bool ready = here->held && !joined && here->hold.end > here->hold.begin;
         *piece = here->hold;
         if (joined) here->hold.end = span.end;

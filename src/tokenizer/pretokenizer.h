@@ -21,7 +21,7 @@ typedef enum {
     HR_PRETOKENIZER_CONTIGUOUS, /* adjacent matches form one piece */
     HR_PRETOKENIZER_MERGED_WITH_PREVIOUS, /* a match is appended to the text before it */
     HR_PRETOKENIZER_MERGED_WITH_NEXT
-} hr_pretokenizer_behaviour;
+} hr_pretokenizer_behavior;
 
 typedef enum {
     HR_PRETOKENIZER_SPLIT,  /* match a regular expression */
@@ -33,7 +33,7 @@ typedef enum {
 /* One stage. It splits the pieces of the previous stage. */
 typedef struct {
     hr_pretokenizer_kind kind;
-    hr_pretokenizer_behaviour behaviour;
+    hr_pretokenizer_behavior behavior;
     bool invert;         /* match the text between the matches instead */
     const char *pattern; /* [pattern_bytes]; read only by hr_pretokenizer_place */
     int64_t pattern_bytes;

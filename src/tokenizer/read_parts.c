@@ -196,7 +196,7 @@ static hr_status close_pre_tokenizer(parts *p, const hr_component *c, hr_error *
     if (!strcmp(c->type, "WhitespaceSplit"))
         return add_stage(p,
                          (hr_pretokenizer_stage){ .kind = HR_PRETOKENIZER_SPACES,
-                                                  .behaviour = HR_PRETOKENIZER_REMOVED },
+                                                  .behavior = HR_PRETOKENIZER_REMOVED },
                          err);
     if (!strcmp(c->type, "ByteLevel")) {
         if (c->adds_space && p->desc->stage_count)
@@ -214,21 +214,21 @@ static hr_status close_pre_tokenizer(parts *p, const hr_component *c, hr_error *
     if (!strcmp(c->type, "Digits"))
         return add_stage(p,
                          (hr_pretokenizer_stage){ .kind = HR_PRETOKENIZER_DIGITS,
-                                                  .behaviour = c->individual
-                                                                   ? HR_PRETOKENIZER_ISOLATED
-                                                                   : HR_PRETOKENIZER_CONTIGUOUS },
+                                                  .behavior = c->individual
+                                                                  ? HR_PRETOKENIZER_ISOLATED
+                                                                  : HR_PRETOKENIZER_CONTIGUOUS },
                          err);
     if (strcmp(c->type, "Split")) return refuse(p, "", c->type, err);
     if (!c->has_behavior)
         return hr_fail(err, HR_CORRUPT, HR_OF_FILE "pre_tokenizer Split: unknown behavior \"%s\"",
-                       p->source->path, c->unknown_behaviour);
+                       p->source->path, c->unknown_behavior);
     if (!c->pattern)
         return hr_fail(err, HR_CORRUPT, HR_OF_FILE "pre_tokenizer Split has no pattern",
                        p->source->path);
     return add_stage(p,
                      (hr_pretokenizer_stage){ .kind = c->is_string ? HR_PRETOKENIZER_STRING
                                                                    : HR_PRETOKENIZER_SPLIT,
-                                              .behaviour = c->behaviour,
+                                              .behavior = c->behavior,
                                               .invert = c->inverts,
                                               .pattern = c->pattern,
                                               .pattern_bytes = c->pattern_bytes },

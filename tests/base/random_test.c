@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* random_test.c - Philox against published values, draws against their definition, and statistics:
- * bits are fair and independent of their neighbours. */
+ * bits are fair and independent of their neighbors. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -146,7 +146,7 @@ static uint32_t against_the_next_row(uint64_t position, uint32_t element)
     return bits_at(position, element) ^ bits_at(position + 1, element);
 }
 
-static uint32_t against_its_own_neighbour_bits(uint64_t position, uint32_t element)
+static uint32_t against_its_own_neighbor_bits(uint64_t position, uint32_t element)
 {
     const uint32_t bits = bits_at(position, element);
     return bits ^ (bits >> 1 | bits << 31);
@@ -158,12 +158,12 @@ static void bits_are_fair(void **state)
     assert_fair(bits_at);
 }
 
-static void bits_are_independent_of_their_neighbours(void **state)
+static void bits_are_independent_of_their_neighbors(void **state)
 {
     (void)state;
     assert_fair(against_the_next_element);
     assert_fair(against_the_next_row);
-    assert_fair(against_its_own_neighbour_bits);
+    assert_fair(against_its_own_neighbor_bits);
 }
 
 static void a_threshold_drops_the_requested_share(void **state)
@@ -194,7 +194,7 @@ int main(void)
         cmocka_unit_test(every_bit_of_every_coordinate_changes_the_block),
         cmocka_unit_test(units_and_bounds_cover_their_ranges),
         cmocka_unit_test(bits_are_fair),
-        cmocka_unit_test(bits_are_independent_of_their_neighbours),
+        cmocka_unit_test(bits_are_independent_of_their_neighbors),
         cmocka_unit_test(a_threshold_drops_the_requested_share),
     };
     printf("seed %d\n", SEED);

@@ -192,7 +192,7 @@ static hr_status load_host(void *context, hr_executor *executor, int32_t step, c
                    attr->staging_bytes, NULL, err);
 }
 
-static const hr_service loading[] = { { HR_OP_initialise, HR_LOOP_LOAD, load_host, NULL } };
+static const hr_service loading[] = { { HR_OP_initialize, HR_LOOP_LOAD, load_host, NULL } };
 
 static hr_config config_from(const hr_folder *folder, int32_t format, hr_error *err)
 {

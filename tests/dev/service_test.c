@@ -197,7 +197,7 @@ static void every_service_names_the_sections_that_may_hold_it(void **state)
 {
     (void)state;
     for (int32_t op = 0; op < HR_OP_COUNT; op++) {
-        const bool service = op >= HR_OP_initialise;
+        const bool service = op >= HR_OP_initialize;
         assert_int_equal(hr_op_table[op]->host != 0, service);
         assert_int_equal(hr_op_table[op]->host & 1u << HR_LOOP_OTHER, 0);
     }

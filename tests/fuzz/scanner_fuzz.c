@@ -25,17 +25,16 @@ static hr_pretokenizer_desc describe(int kind)
     hr_pretokenizer_desc desc = { .stage_count = 1 };
     const int pattern = kind % 8;
     desc.stages[0] = (hr_pretokenizer_stage){ .kind = HR_PRETOKENIZER_SPLIT,
-                                              .behaviour = (hr_pretokenizer_behaviour)(kind / 8 %
-                                                                                       5),
+                                              .behavior = (hr_pretokenizer_behavior)(kind / 8 % 5),
                                               .invert = kind / 40 % 2,
                                               .pattern = patterns[pattern],
                                               .pattern_bytes = (int64_t)strlen(patterns[pattern]) };
     if (kind / 80 % 2) {
         desc.stages[1] = desc.stages[0];
         desc.stages[0] = (hr_pretokenizer_stage){ .kind = HR_PRETOKENIZER_DIGITS,
-                                                  .behaviour = kind / 160
-                                                                   ? HR_PRETOKENIZER_CONTIGUOUS
-                                                                   : HR_PRETOKENIZER_ISOLATED };
+                                                  .behavior = kind / 160
+                                                                  ? HR_PRETOKENIZER_CONTIGUOUS
+                                                                  : HR_PRETOKENIZER_ISOLATED };
         desc.stage_count = 2;
     }
     return desc;

@@ -40,7 +40,7 @@ static const char plan_text[] =
     "{'name':'dw','dtype':'f32','shape':[8,8],'role':'gradient','bytes':256,'offset':512,"
     "'step_first':2,'step_last':6,'home':2,'storage':6,'view_of':null}],"
     "'steps':["
-    "{'index':0,'loop':1,'layer':-1,'op':'initialise','reads':[],'writes':[[0,'write']],'flops':0},"
+    "{'index':0,'loop':1,'layer':-1,'op':'initialize','reads':[],'writes':[[0,'write']],'flops':0},"
     "{'index':1,'loop':2,'layer':-1,'op':'batch','reads':[],'writes':[[1,'write']],'flops':0},"
     "{'index':2,'loop':3,'layer':-1,'op':'embed','reads':[2,0],'writes':[[3,'write']],'flops':0},"
     "{'index':3,'loop':3,'layer':0,'op':'scale','reads':[3,0],"

@@ -94,7 +94,7 @@ static const lie lies[] = {
     { "steps/0/writes", "[]", HR_CORRUPT,
       "buffer 0 (w): step 2 (embed) reads it before any step writes all of it" },
     { "steps/0/writes/0/1", "'accumulate'", HR_CORRUPT,
-      "buffer 0 (w): step 0 (initialise) reads it before any step writes all of it" },
+      "buffer 0 (w): step 0 (initialize) reads it before any step writes all of it" },
     { "steps/7/reads", "[0,5]", HR_CORRUPT, "buffer 5 (work): step 7 uses it outside its home" },
     { "steps/3/writes/1/1", "'accumulate'", HR_CORRUPT,
       "buffer 5 (work): scratch is written by one step and read by none, step 3 (scale) uses it" },

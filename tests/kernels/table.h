@@ -224,7 +224,7 @@ static inline hr_norm_attr kernel_norm(kernel_sizes s, int32_t option)
                            .groups = option == NORM_HEADS ? 4 : 1,
                            .T = 70,
                            .eps = 1e-5f,
-                           .centred = option == NORM_LAYER };
+                           .centered = option == NORM_LAYER };
 }
 
 /* Elements of a short group may be nearly equal; subtracting the mean then loses digits. */
@@ -242,7 +242,7 @@ static inline void make_norm(kernel_case *c, kernel_sizes s, int32_t option)
     c->kernel_offset = KERNEL_AT(norm.fwd);
     kernel_in(c, 0, dtype, count, KERNEL_UNIFORM, 3);
     kernel_in(c, 1, HR_F32, a.D, KERNEL_UNIFORM, 2);
-    if (a.centred) kernel_in(c, 2, HR_F32, a.D, KERNEL_UNIFORM, 1);
+    if (a.centered) kernel_in(c, 2, HR_F32, a.D, KERNEL_UNIFORM, 1);
     kernel_out(c, 0, dtype, count, kernel_rounded(dtype, kernel_spread(s)));
     kernel_out(c, 1, HR_F32, s.rows * a.groups * hr_norm_stats(&a),
                (kernel_bound){ .tolerance = 1e-5, .size = 0.1 });
@@ -266,7 +266,7 @@ static inline void make_norm_bwd(kernel_case *c, kernel_sizes s, int32_t option)
     kernel_in(c, 4, dtype, count, KERNEL_UNIFORM, 1);
     kernel_out(c, 0, dtype, count, kernel_rounded(dtype, 4));
     kernel_out(c, 1, HR_F32, a.D, sum);
-    if (a.centred) kernel_out(c, 2, HR_F32, a.D, sum);
+    if (a.centered) kernel_out(c, 2, HR_F32, a.D, sum);
 }
 
 /* ---- passes over elements: rows of a */

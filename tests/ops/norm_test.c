@@ -11,16 +11,16 @@
 
 enum { SEED = 101, SHAPE_COUNT = 4 };
 
-/* Of rows and of groups within rows, centred and not. */
+/* Of rows and of groups within rows, centered and not. */
 static const struct {
     int64_t groups;
-    bool centred;
+    bool centered;
 } shapes[SHAPE_COUNT] = { { 1, true }, { 1, false }, { 3, false }, { 2, true } };
 
 static const hr_norm_attr *attr_of(int64_t D, int32_t shape, int64_t T)
 {
     static hr_norm_attr attr;
-    attr = (hr_norm_attr){ D, shapes[shape].groups, T, 1e-5f, shapes[shape].centred };
+    attr = (hr_norm_attr){ D, shapes[shape].groups, T, 1e-5f, shapes[shape].centered };
     return &attr;
 }
 
@@ -36,7 +36,7 @@ static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, int64
     void *expected = take_poisoned(bytes), *got = in_place ? x : take_poisoned(bytes);
     float *stat_expected = take_poisoned(groups * stats * 4);
     float *stat = take_poisoned(groups * stats * 4);
-    hr_call call = { .in = { x, gain, all_operands && attr->centred ? bias : NULL },
+    hr_call call = { .in = { x, gain, all_operands && attr->centered ? bias : NULL },
                      .out = { expected, stat_expected },
                      .attr = attr,
                      .kernels = ref,
@@ -51,7 +51,7 @@ static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, int64
     for (int64_t r = 0; r < groups; r++)
         assert_close(hr_element_at(got, r * D, dtype), hr_element_at(expected, r * D, dtype), D,
                      dtype, rounding(dtype),
-                     attr->centred ? 1 + stat_expected[2 * r + 1] / 4 : 1e-6);
+                     attr->centered ? 1 + stat_expected[2 * r + 1] / 4 : 1e-6);
     if (all_operands) assert_close(stat, stat_expected, groups * stats, HR_F32, 1e-5, 0.1);
     release_all();
 }
@@ -90,7 +90,7 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int6
     dx[1] = over == 1 ? dy : over == 2 ? x : over == 3 ? addend : take_poisoned(bytes);
     float *dgain[2] = { take_random(D, HR_F32, 1, &state) }, *dbias[2] = { NULL, NULL };
     dgain[1] = take_copy(dgain[0], D * 4);
-    for (int32_t k = 0; k < 2 && attr->centred && over < 4; k++) dbias[k] = take_poisoned(D * 4);
+    for (int32_t k = 0; k < 2 && attr->centered && over < 4; k++) dbias[k] = take_poisoned(D * 4);
     hr_call call = { .in = { dy, x, stat, gain, over == 4 ? NULL : addend },
                      .attr = attr,
                      .rows = rows,
@@ -167,17 +167,17 @@ static void compare_splits(const hr_kernels *kernels, int64_t rows, int64_t T, i
         .gain = take_random(D, HR_F32, 1, &state),
         .stat = take_random(groups * hr_norm_stats(attr), HR_F32, 1, &state),
         .dgain = take_poisoned(D * 4),
-        .dbias = attr->centred ? take_poisoned(D * 4) : NULL,
+        .dbias = attr->centered ? take_poisoned(D * 4) : NULL,
     };
     backward_arrays cut = whole;
     cut.dx = take_poisoned(bytes);
     cut.dgain = take_poisoned(D * 4);
-    cut.dbias = attr->centred ? take_poisoned(D * 4) : NULL;
+    cut.dbias = attr->centered ? take_poisoned(D * 4) : NULL;
     run_calls(kernels, whole, attr, rows, rows, dtype, 1);
     run_calls(kernels, cut, attr, rows, call_rows, dtype, threads);
     assert_same_bits(cut.dx, whole.dx, bytes);
     assert_same_bits(cut.dgain, whole.dgain, D * 4);
-    if (attr->centred) assert_same_bits(cut.dbias, whole.dbias, D * 4);
+    if (attr->centered) assert_same_bits(cut.dbias, whole.dbias, D * 4);
     for (int64_t c = 0; c < D; c++) assert_false(isnan(whole.dgain[c]));
     release_all();
 }
@@ -249,7 +249,7 @@ static void any_split_fits_in_its_scratch(void **unused)
                 float *dy = take_random(groups * D, HR_F32, 1, &state);
                 float *stat = take_random(groups * stats, HR_F32, 1, &state);
                 hr_call call = { .in = { dy, dy, stat, take_random(D, HR_F32, 1, &state) },
-                                 .out = { dy, sums[0], attr->centred ? sums[1] : NULL },
+                                 .out = { dy, sums[0], attr->centered ? sums[1] : NULL },
                                  .attr = attr,
                                  .kernels = &kernels,
                                  .rows = rows,
@@ -257,14 +257,14 @@ static void any_split_fits_in_its_scratch(void **unused)
                                  .clear = 6 };
                 double dgain = 0, dbias = 0;
                 for (int64_t r = 0; r < groups; r++) {
-                    const double mean = attr->centred ? stat[2 * r] : 0;
+                    const double mean = attr->centered ? stat[2 * r] : 0;
                     dgain += dy[r * D] * (dy[r * D] - mean) * stat[(r + 1) * stats - 1];
                     dbias += dy[r * D];
                 }
                 call.scratch = take_poisoned(hr_norm_bwd_cpu.scratch_bytes(call.attr, rows, 1));
                 run_threads(&call, hr_norm_bwd_run, 2, 1);
                 assert_true(fabs(sums[0][0] - dgain) < 1e-3);
-                if (attr->centred) assert_true(fabs(sums[1][0] - dbias) < 1e-3);
+                if (attr->centered) assert_true(fabs(sums[1][0] - dbias) < 1e-3);
                 release_all();
             }
 }
@@ -277,7 +277,7 @@ static void scratch_has_the_size_of_the_block_sums(void **unused)
     for (int32_t shape = 0; shape < SHAPE_COUNT; shape++)
         for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
             assert_int_equal(hr_norm_bwd_cpu.scratch_bytes(attr_of(D, shape, T), rows, threads),
-                             blocks * D * 4 * (shapes[shape].centred ? 2 : 1));
+                             blocks * D * 4 * (shapes[shape].centered ? 2 : 1));
 }
 
 enum { ROWS = 5, WIDTH = 11, MOST = ROWS * WIDTH * 3 };
@@ -293,7 +293,7 @@ static void expect(const operands *o, const hr_norm_attr *attr, double y[MOST])
         const double *x = o->x + g * WIDTH;
         double mean = 0, square = 0;
         for (int32_t c = 0; c < WIDTH; c++) mean += x[c] / WIDTH;
-        if (!attr->centred) mean = 0;
+        if (!attr->centered) mean = 0;
         for (int32_t c = 0; c < WIDTH; c++) square += (x[c] - mean) * (x[c] - mean) / WIDTH;
         for (int32_t c = 0; c < WIDTH; c++)
             y[g * WIDTH + c] = (x[c] - mean) / sqrt(square + attr->eps) * o->gain[c] + o->bias[c];
@@ -343,9 +343,9 @@ static void gradient_of_shape(int32_t shape)
     for (int64_t i = 0; i < count; i++) o.x[i] = x[i];
     for (int64_t i = 0; i < count; i++) o.weight[i] = weight[i];
     for (int32_t c = 0; c < WIDTH; c++) o.gain[c] = gain[c];
-    for (int32_t c = 0; c < WIDTH && attr->centred; c++) o.bias[c] = bias[c];
+    for (int32_t c = 0; c < WIDTH && attr->centered; c++) o.bias[c] = bias[c];
 
-    hr_call call = { .in = { x, gain, attr->centred ? bias : NULL },
+    hr_call call = { .in = { x, gain, attr->centered ? bias : NULL },
                      .out = { y, stat },
                      .attr = attr,
                      .kernels = &ref,
@@ -355,12 +355,12 @@ static void gradient_of_shape(int32_t shape)
     expect(&o, attr, y_expected);
     for (int64_t i = 0; i < count; i++) assert_true(fabs(y[i] - y_expected[i]) < 1e-6);
     memcpy(call.in, (void *[]){ weight, x, stat, gain, NULL }, 5 * sizeof(void *));
-    memcpy(call.out, (void *[]){ dx, dgain, attr->centred ? dbias : NULL }, 3 * sizeof(void *));
+    memcpy(call.out, (void *[]){ dx, dgain, attr->centered ? dbias : NULL }, 3 * sizeof(void *));
     call.scratch = take_poisoned(hr_norm_bwd_cpu.scratch_bytes(attr, ROWS, 1));
     run_threads(&call, hr_norm_bwd_run, 2, 1);
     assert_slopes(&o, attr, o.x, dx, count);
     assert_slopes(&o, attr, o.gain, dgain, WIDTH);
-    if (attr->centred) assert_slopes(&o, attr, o.bias, dbias, WIDTH);
+    if (attr->centered) assert_slopes(&o, attr, o.bias, dbias, WIDTH);
     release_all();
 }
 
@@ -440,7 +440,7 @@ static void the_builder_counts_groups_and_saves_statistics(void **unused)
     (void)unused;
     static const struct {
         int64_t width, D, stat_bytes;
-        bool centred, bias, training;
+        bool centered, bias, training;
     } cases[] = { { 96, 96, 8, true, true, true },     { 96, 96, 8, true, false, true },
                   { 96, 96, 4, false, false, true },   { 96, 12, 32, false, false, true },
                   { 256, 128, 16, true, false, true }, { 96, 12, 0, false, false, false } };
@@ -448,8 +448,9 @@ static void the_builder_counts_groups_and_saves_statistics(void **unused)
         static scene s;
         open_scene(&s, cases[i].width, cases[i].D, cases[i].training);
         const int32_t bias = cases[i].bias ? s.bias : HR_NONE;
-        const int32_t y = cases[i].centred ? hr_build_norm(&s.builder, "y", s.x, s.gain, bias, 1e-6)
-                                           : hr_build_rms_norm(&s.builder, "y", s.x, s.gain, 1e-6);
+        const int32_t y = cases[i].centered
+                              ? hr_build_norm(&s.builder, "y", s.x, s.gain, bias, 1e-6)
+                              : hr_build_rms_norm(&s.builder, "y", s.x, s.gain, 1e-6);
         assert_int_equal(hr_build_status(&s.builder), HR_OK);
         assert_int_equal(s.program.step_count, 1);
         const hr_step *step = &s.program.steps[0];
@@ -459,7 +460,7 @@ static void the_builder_counts_groups_and_saves_statistics(void **unused)
         assert_int_equal(step->op, HR_OP_norm);
         assert_true(step->in[0] == s.x && step->in[1] == s.gain && step->in[2] == bias);
         assert_true(attr->D == cases[i].D && attr->groups == groups && attr->T == 64);
-        assert_true(attr->centred == cases[i].centred && attr->eps == 1e-6f);
+        assert_true(attr->centered == cases[i].centered && attr->eps == 1e-6f);
         assert_int_equal(step->out[0], y);
         assert_int_equal(tensors[y].dims[1], cases[i].width);
         assert_int_equal(tensors[y].intermediates, groups == 1 ? 1 << HR_INTERMEDIATE_NORM : 0);
@@ -472,15 +473,15 @@ static void the_builder_counts_groups_and_saves_statistics(void **unused)
 static void the_derivative_has_the_attributes_and_no_bias_without_one(void **unused)
 {
     (void)unused;
-    for (int32_t centred = 0; centred < 2; centred++) {
+    for (int32_t centered = 0; centered < 2; centered++) {
         static scene s;
         int32_t gradient[16], param[16];
         for (int32_t t = 0; t < 16; t++) gradient[t] = param[t] = HR_NONE;
         open_scene(&s, 96, 12, true);
         param[s.gain] = 0;
         param[s.bias] = 1;
-        const int32_t y = centred ? hr_build_norm(&s.builder, "y", s.x, s.gain, s.bias, 1e-6)
-                                  : hr_build_rms_norm(&s.builder, "y", s.x, s.gain, 1e-6);
+        const int32_t y = centered ? hr_build_norm(&s.builder, "y", s.x, s.gain, s.bias, 1e-6)
+                                   : hr_build_rms_norm(&s.builder, "y", s.x, s.gain, 1e-6);
         gradient[y] = hr_build_rows(&s.builder, "dy", HR_BF16, 96);
         hr_derive derive = { .builder = &s.builder, .gradient = gradient, .param = param };
         assert_int_equal(hr_op_table[HR_OP_norm]->derivative(&derive, 0, &s.err), HR_OK);
@@ -494,7 +495,7 @@ static void the_derivative_has_the_attributes_and_no_bias_without_one(void **unu
         assert_int_equal(step->out[0], gradient[s.x]);
         assert_int_equal(tensors[step->out[0]].dims[1], 96);
         assert_int_equal(tensors[step->out[1]].dims[0], 12);
-        assert_int_equal(step->out[2] != HR_NONE, centred);
+        assert_int_equal(step->out[2] != HR_NONE, centered);
     }
 }
 

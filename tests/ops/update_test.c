@@ -237,7 +237,7 @@ static void an_average_approaches_the_weight_by_its_decay(void **unused)
     enum { ELEMENTS = 2 * 4096 + 31, TIMES = 20 };
     const hr_average_attr attr = { ELEMENTS, 0.9 };
     update_arrays whole = take_arrays(ELEMENTS), shared = take_arrays(ELEMENTS);
-    float *before = whole.v, *average = whole.m; /* any initialised array */
+    float *before = whole.v, *average = whole.m; /* any initialized array */
     memcpy(before, average, ELEMENTS * 4);
     for (int32_t threads = 1; threads <= THREADS_MOST; threads++) {
         memcpy(shared.m, before, ELEMENTS * 4);

@@ -213,7 +213,7 @@ static void norms_count_the_subtraction_of_the_mean(void **state)
     (void)state;
     for (int32_t i = 0; i < 4; i++) {
         hr_step step = { .op = (int16_t)(i % 2 ? HR_OP_norm_bwd : HR_OP_norm) };
-        const hr_norm_attr attr = { .D = 32, .groups = 3, .T = 64, .centred = i < 2 };
+        const hr_norm_attr attr = { .D = 32, .groups = 3, .T = 64, .centered = i < 2 };
         memcpy(step.attr, &attr, sizeof attr);
         int64_t items[HR_ITEMS_MAX] = { 0 };
         hr_cpu_backend.facts[step.op]->items(&step, true, 64, items);

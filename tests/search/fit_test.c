@@ -196,8 +196,8 @@ static void open_search(scene *s, uint64_t turn, int32_t left)
     }
 }
 
-/* A recipe whose space is small enough: some knobs set, a few keep-sets left; or nearly all
- * keep-sets and no cuts. */
+/* A recipe whose space is small enough: some knobs set, a few recompute sets left; or nearly all
+ * recompute sets and no cuts. */
 static void pose(scene *s, uint64_t turn)
 {
     const bool many = turn % 8 == 3;

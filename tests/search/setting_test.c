@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setting_test.c - what is foreseen of a keep-set without its proxy model, held against the proxy
- * model. */
+/* setting_test.c - what is foreseen of a recompute set without its proxy model, held against the
+ * proxy model. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

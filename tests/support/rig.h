@@ -22,7 +22,7 @@
 #include "ops/host/host.h"
 #include "plan/compile.h"
 #include "plan/strategy_file.h"
-#include "run/initialise.h"
+#include "run/initialize.h"
 #include "run/schedule.h"
 #include "sections/assemble.h"
 
@@ -72,7 +72,7 @@ static inline int64_t rig_place(const rig *r, int32_t index, int64_t i)
     return hr_layout_index(layout, K, N, i / N, i % N);
 }
 
-static inline void rig_initialise(rig *r, int32_t step, const hr_call *call)
+static inline void rig_initialize(rig *r, int32_t step, const hr_call *call)
 {
     const hr_program *program = &r->compiled.program;
     const int32_t index = ((const hr_host_attr *)call->attr)->param;
@@ -82,7 +82,7 @@ static inline void rig_initialise(rig *r, int32_t step, const hr_call *call)
         if (call->out[k])
             memset(call->out[k], 0,
                    (size_t)hr_tensor_bytes(&program->tensors[program->steps[step].out[k]]));
-    hr_initialise(program, index, (uint64_t)r->config.train.seed, master, call->out[1], NULL);
+    hr_initialize(program, index, (uint64_t)r->config.train.seed, master, call->out[1], NULL);
     if (!r->weights) return;
     float *values = r->weights(r->context, param->external_name);
     for (int64_t i = 0; i < rig_elements(param); i++)
@@ -145,7 +145,7 @@ static inline hr_status rig_host(void *context, hr_executor *executor, int32_t s
     rig *r = context;
     (void)err;
     switch (executor->program->steps[step].op) {
-    case HR_OP_initialise: rig_initialise(r, step, call); break;
+    case HR_OP_initialize: rig_initialize(r, step, call); break;
     case HR_OP_batch: rig_fetch(r, executor, step, call); break;
     case HR_OP_report: rig_report(r, step, call); break;
     case HR_OP_prompt: /* half a window: the later steps get fewer rows than planned */

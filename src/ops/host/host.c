@@ -26,7 +26,7 @@ static int64_t staging(const void *attr, int64_t rows, int32_t threads)
     return ((const hr_host_attr *)attr)->staging_bytes;
 }
 
-const hr_op_facts hr_initialise_host = { .scratch_bytes = staging };
+const hr_op_facts hr_initialize_host = { .scratch_bytes = staging };
 const hr_op_facts hr_batch_host = { 0 };
 const hr_op_facts hr_prompt_host = { 0 };
 const hr_op_facts hr_sample_host = { .scratch_bytes = staging };
@@ -36,7 +36,7 @@ const hr_op_facts hr_save_host = { .scratch_bytes = staging };
 
 /* Operands, and what the service does:
  *
- *   initialise  out  master, weight, states ...      initial values of one parameter, generated or
+ *   initialize  out  master, weight, states ...      initial values of one parameter, generated or
  *                                                    read from files
  *   batch       out  ids, targets, scale, lr,        the next batch of text, the loss scale, the
  *                    begins                          learning rate, and the starts of documents
@@ -46,7 +46,7 @@ const hr_op_facts hr_save_host = { .scratch_bytes = staging };
  *                                                    the next tokens of a text
  *   report      in   sums ...                        numbers for the log
  *   save        in   master, states ...              writes one parameter in pieces */
-const hr_op hr_initialise_op = { .name = "initialise", .in = "", .out = "WWWWWWWW", .host = LOAD };
+const hr_op hr_initialize_op = { .name = "initialize", .in = "", .out = "WWWWWWWW", .host = LOAD };
 const hr_op hr_batch_op = { .name = "batch",
                             .in = "",
                             .out = "RRWWR",

@@ -3,7 +3,7 @@
  * files and report numbers, and may fail (dev/service.h). They are part of the program, so their
  * memory is planned. ops/host/host.c says which sections may hold them.
  *
- * save, sample, emit and initialise use a scratch buffer of `staging_bytes`. */
+ * save, sample, emit and initialize use a scratch buffer of `staging_bytes`. */
 #ifndef HR_OPS_HOST_H
 #define HR_OPS_HOST_H
 

@@ -7,13 +7,13 @@
 #include "ops/norm/norm_build.h"
 
 static int32_t build(hr_builder *builder, const char *name, int32_t x, int32_t gain, int32_t bias,
-                     double eps, bool centred)
+                     double eps, bool centered)
 {
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
     const hr_tensor *tensors = builder->program->tensors;
     const int64_t width = tensors[x].dims[1], D = tensors[gain].dims[0];
     HR_ASSERT(D > 0 && width % D == 0); /* families reject other head widths */
-    const hr_norm_attr attr = { D, width / D, builder->T, (float)eps, centred };
+    const hr_norm_attr attr = { D, width / D, builder->T, (float)eps, centered };
     const int32_t y = hr_build_rows(builder, name, builder->dtype, width);
     if (attr.groups == 1) hr_build_mark(builder, y, HR_INTERMEDIATE_NORM);
     const int64_t stats = attr.groups * hr_norm_stats(&attr);

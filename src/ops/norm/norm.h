@@ -3,9 +3,9 @@
  *
  * A row has `groups` groups of D elements. Each group is normalised on its own, with the same gain.
  * Over the elements c of one group,
- *     centred      m = mean_c(x[c]),  rstd = 1 / sqrt(mean_c((x[c] - m)^2) + eps)
+ *     centered      m = mean_c(x[c]),  rstd = 1 / sqrt(mean_c((x[c] - m)^2) + eps)
  *                  y[c] = (x[c] - m) * rstd * gain[c] + bias[c]                 LayerNorm
- *     not centred  rstd = 1 / sqrt(mean_c(x[c]^2) + eps)
+ *     not centered  rstd = 1 / sqrt(mean_c(x[c]^2) + eps)
  *                  y[c] = x[c] * rstd * gain[c]                                 RMSNorm
  * and with h = (x - m) * rstd (m = 0 in RMSNorm) and t = dy * gain:
  *     dx = addend + rstd * (t - mean_c(t) - h * mean_c(t * h)), without mean_c(t) in RMSNorm
@@ -20,7 +20,7 @@
  *                         or only rstd
  *   gain, bias, dgain, dbias  [D] fp32; RMSNorm has no bias and no dbias
  *
- * Numerics statistics of a group are at least fp32, centred ones in two passes; the sum of squares
+ * Numerics statistics of a group are at least fp32, centered ones in two passes; the sum of squares
  *          must stay below 3e38. dgain and dbias: fp32 partial sums over blocks of 64 tokens
  *          counted from the start of each sequence (length T), within a token by group, added in
  *          order to the accumulator (double inside a block in the reference).
@@ -37,13 +37,13 @@
 typedef struct {
     int64_t D, groups, T;
     float eps;
-    bool centred;
+    bool centered;
 } hr_norm_attr;
 
 /* Statistics saved per group for the backward pass: mean and rstd, or only rstd. */
 static inline int64_t hr_norm_stats(const hr_norm_attr *attr)
 {
-    return attr->centred ? 2 : 1;
+    return attr->centered ? 2 : 1;
 }
 
 hr_run_fn hr_norm_run;

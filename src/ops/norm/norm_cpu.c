@@ -8,7 +8,7 @@ static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR
 {
     const hr_norm_attr *attr = (const hr_norm_attr *)step->attr;
     (void)bf16;
-    if (attr->centred) items[0] = rows * attr->groups * attr->D;
+    if (attr->centered) items[0] = rows * attr->groups * attr->D;
 }
 
 /* Two blocks more than whole sequences and whole blocks need: depending on the first row, a block

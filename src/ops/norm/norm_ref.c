@@ -11,12 +11,12 @@ static void fwd(const void *x, const float *gain, const float *bias, void *y, fl
     const int64_t D = attr->D;
     for (int64_t r = 0; r < rows; r++) {
         double mean = 0, variance = 0;
-        for (int64_t c = 0; c < D && attr->centred; c++)
+        for (int64_t c = 0; c < D && attr->centered; c++)
             mean += hr_element_get(x, r * D + c, dtype);
         mean /= (double)D;
         for (int64_t c = 0; c < D; c++) {
-            const double centred = hr_element_get(x, r * D + c, dtype) - mean;
-            variance += centred * centred;
+            const double centered = hr_element_get(x, r * D + c, dtype) - mean;
+            variance += centered * centered;
         }
         const double rstd = 1 / sqrt(variance / (double)D + attr->eps);
         for (int64_t c = 0; c < D; c++) {
@@ -24,19 +24,19 @@ static void fwd(const void *x, const float *gain, const float *bias, void *y, fl
             hr_element_set(y, r * D + c, dtype, (float)(h * gain[c] + (bias ? bias[c] : 0)));
         }
         if (!stat) continue;
-        if (attr->centred) *stat++ = (float)mean;
+        if (attr->centered) *stat++ = (float)mean;
         *stat++ = (float)rstd;
     }
 }
 
 static double mean_of(const float *stat, int64_t r, const hr_norm_attr *attr)
 {
-    return attr->centred ? stat[2 * r] : 0;
+    return attr->centered ? stat[2 * r] : 0;
 }
 
 static double rstd_of(const float *stat, int64_t r, const hr_norm_attr *attr)
 {
-    return attr->centred ? stat[2 * r + 1] : stat[r];
+    return attr->centered ? stat[2 * r + 1] : stat[r];
 }
 
 /* Parameter sums come first, because dx may overwrite dy or x. */
@@ -54,14 +54,14 @@ static void bwd(const void *dy, const void *x, const float *stat, const float *g
             dbias += slope;
         }
         partial[c] = (float)dgain;
-        if (attr->centred) partial[D + c] = (float)dbias;
+        if (attr->centered) partial[D + c] = (float)dbias;
     }
     for (int64_t r = 0; r < rows; r++) {
         const double mean = mean_of(stat, r, attr), rstd = rstd_of(stat, r, attr);
         double sum_t = 0, sum_th = 0;
         for (int64_t c = 0; c < D; c++) {
             const double t = (double)hr_element_get(dy, r * D + c, dtype) * gain[c];
-            if (attr->centred) sum_t += t;
+            if (attr->centered) sum_t += t;
             sum_th += t * (hr_element_get(x, r * D + c, dtype) - mean) * rstd;
         }
         for (int64_t c = 0; c < D; c++) {

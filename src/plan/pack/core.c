@@ -11,7 +11,7 @@
 enum { NOBODY = -1, ROUNDS_MOST = 8 };
 
 /* A section of the core under construction. Items that live in this section only are its privates;
- * all others continue into a neighbouring section. */
+ * all others continue into a neighboring section. */
 typedef struct {
     int64_t private_bytes;
     int32_t privates; /* head of a list */
@@ -96,8 +96,8 @@ static void fold(folding *f, int32_t from, int32_t into)
     s->gone = true;
 }
 
-/* Folds sections into neighbours. A section is folded if all its items but the privates are in the
- * neighbour, and the privates fit in the place of one of the neighbour's. Returns whether any
+/* Folds sections into neighbors. A section is folded if all its items but the privates are in the
+ * neighbor, and the privates fit in the place of one of the neighbor's. Returns whether any
  * was. */
 static bool fold_sections(folding *f)
 {

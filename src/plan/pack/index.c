@@ -3,7 +3,7 @@
  *
  * The tree is an array: section i is node `sections` + i, the parent of k is k / 2. A lifetime
  * consists of at most two nodes per level. If the runs are used up, a new run merges with its
- * neighbour, and the hole between them counts as used. Offsets found later may be higher than
+ * neighbor, and the hole between them counts as used. Offsets found later may be higher than
  * necessary but remain free. */
 #include "plan/pack/index.h"
 

@@ -130,7 +130,7 @@ int64_t hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, const 
  *   offsets  in/out [count]
  *
  * Returns whether all items are within the target; if not, the offsets are invalid.
- * Cost     per placement: items, and neighbours * log(neighbours). */
+ * Cost     per placement: items, and neighbors * log(neighbors). */
 bool hr_pack_repair(const hr_pack_part *part, int64_t target, int32_t puts, hr_pack_effort *effort,
                     int64_t *offsets);
 

@@ -91,13 +91,13 @@ static int64_t best_gap(const repair *r, int64_t bytes)
     return best;
 }
 
-/* Candidate offset k: at the bottom, at the target, above and below each neighbour. */
+/* Candidate offset k: at the bottom, at the target, above and below each neighbor. */
 static int64_t place_of(const repair *r, int32_t k, int64_t bytes)
 {
     if (k == 0) return 0;
     if (k == 1) return r->target - bytes;
-    const taken *neighbour = &r->taken[(k - 2) / 2];
-    return k % 2 ? neighbour->high : neighbour->low - bytes;
+    const taken *neighbor = &r->taken[(k - 2) / 2];
+    return k % 2 ? neighbor->high : neighbor->low - bytes;
 }
 
 /* The offset that displaces the least price. With too many candidates, tries a random sample. */

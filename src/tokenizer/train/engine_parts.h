@@ -48,8 +48,8 @@ static inline int64_t hr_engine_room_positions(int64_t occurrences)
 }
 static inline int64_t hr_engine_room_pairs(const hr_engine *engine, int64_t occurrences)
 {
-    const int64_t by_neighbour = 2 * (int64_t)engine->vocabulary.count;
-    return (2 * occurrences < by_neighbour ? 2 * occurrences : by_neighbour) + 2;
+    const int64_t by_neighbor = 2 * (int64_t)engine->vocabulary.count;
+    return (2 * occurrences < by_neighbor ? 2 * occurrences : by_neighbor) + 2;
 }
 
 #endif

@@ -103,7 +103,7 @@ typedef struct {
 } reading;
 
 typedef struct {
-    char type[32], behaviour[32];
+    char type[32], behavior[32];
     const char *pattern;
     int64_t pattern_bytes;
     bool is_string, invert, individual, prefix_space, use_regex;
@@ -133,7 +133,7 @@ static hr_status read_fields(reading *r, hr_json *json, stage_text *s, bool *has
         kind = hr_json_next(json);
         const bool truth = kind == HR_JSON_TRUE;
         if (!strcmp(key, "type") && kind == HR_JSON_STRING) take_word(json, s->type);
-        else if (!strcmp(key, "behavior") && kind == HR_JSON_STRING) take_word(json, s->behaviour);
+        else if (!strcmp(key, "behavior") && kind == HR_JSON_STRING) take_word(json, s->behavior);
         else if (!strcmp(key, "invert")) s->invert = truth;
         else if (!strcmp(key, "individual_digits")) s->individual = truth;
         else if (!strcmp(key, "add_prefix_space")) s->prefix_space = truth;
@@ -156,7 +156,7 @@ static hr_status read_fields(reading *r, hr_json *json, stage_text *s, bool *has
     return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: invalid", r->path);
 }
 
-static bool behaviour_of(const char *name, hr_pretokenizer_behaviour *behaviour)
+static bool behavior_of(const char *name, hr_pretokenizer_behavior *behavior)
 {
     static const char *const names[] = {
         [HR_PRETOKENIZER_ISOLATED] = "Isolated",
@@ -167,7 +167,7 @@ static bool behaviour_of(const char *name, hr_pretokenizer_behaviour *behaviour)
     };
     for (int32_t i = 0; i < (int32_t)(sizeof names / sizeof *names); i++) {
         if (strcmp(names[i], name) != 0) continue;
-        *behaviour = (hr_pretokenizer_behaviour)i;
+        *behavior = (hr_pretokenizer_behavior)i;
         return true;
     }
     return false;
@@ -192,14 +192,14 @@ static hr_status add_stage(reading *r, const stage_text *s, hr_error *err)
         stage.pattern_bytes = (int64_t)strlen(hr_pattern_gpt2);
     } else if (!strcmp(s->type, "Digits")) {
         stage.kind = HR_PRETOKENIZER_DIGITS;
-        stage.behaviour = s->individual ? HR_PRETOKENIZER_ISOLATED : HR_PRETOKENIZER_CONTIGUOUS;
+        stage.behavior = s->individual ? HR_PRETOKENIZER_ISOLATED : HR_PRETOKENIZER_CONTIGUOUS;
     } else if (!strcmp(s->type, "Split") && s->pattern) {
         stage.kind = s->is_string ? HR_PRETOKENIZER_STRING : HR_PRETOKENIZER_SPLIT;
         stage.pattern = s->pattern;
         stage.pattern_bytes = s->pattern_bytes;
-        if (!behaviour_of(s->behaviour, &stage.behaviour))
+        if (!behavior_of(s->behavior, &stage.behavior))
             return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: unknown behavior %s of Split",
-                           r->path, s->behaviour);
+                           r->path, s->behavior);
     } else {
         return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: %s is not supported", r->path,
                        *s->type ? s->type : "one without a type");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run/initialise.c - normal numbers by the Box-Muller transform of counter-based uniforms. */
-#include "run/initialise.h"
+/* run/initialize.c - normal numbers by the Box-Muller transform of counter-based uniforms. */
+#include "run/initialize.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void draw_normals(const hr_random_row *row, uint32_t index, double normal
     }
 }
 
-void hr_initialise(const hr_program *program, int32_t index, uint64_t seed, float *master,
+void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, float *master,
                    void *weight, const volatile sig_atomic_t *interrupts)
 {
     const hr_param *param = &program->params[index];

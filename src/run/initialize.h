@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run/initialise.h - initial values of a parameter, as its model family defines them. */
-#ifndef HR_RUN_INITIALISE_H
-#define HR_RUN_INITIALISE_H
+/* run/initialize.h - initial values of a parameter, as its model family defines them. */
+#ifndef HR_RUN_INITIALIZE_H
+#define HR_RUN_INITIALIZE_H
 
 #include <signal.h>
 
@@ -13,7 +13,7 @@
  *
  *   index       parameter index
  *   interrupts  once above 0, the remaining elements stay unwritten; null: none */
-void hr_initialise(const hr_program *program, int32_t index, uint64_t seed, float *master,
+void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, float *master,
                    void *weight, const volatile sig_atomic_t *interrupts);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* initialise_test.c - an interrupt ends the initialization of a large parameter. */
+/* initialize_test.c - an interrupt ends the initialization of a large parameter. */
 #include <signal.h>
 #include <sys/time.h>
 
 #include "require.h"
-#include "run/initialise.h"
+#include "run/initialize.h"
 #include "sections/assemble.h"
 #include "support/compiled.h"
 
@@ -84,7 +84,7 @@ static void without_an_interrupt_everything_is_written(void **state)
     const volatile sig_atomic_t none = 0;
     parameter p;
     open_parameter(&p);
-    hr_initialise(p.program, p.index, 1, p.master, p.weight, &none);
+    hr_initialize(p.program, p.index, 1, p.master, p.weight, &none);
     assert_true(written(&p, 0) > WORDS / 2);
     assert_true(written(&p, ROWS - 1) > WORDS / 2);
     for (int64_t i = 0; i < p.elements; i++) assert_int_not_equal(p.weight[i], 0xffff);
@@ -97,7 +97,7 @@ static void after_an_interrupt_nothing_is_written(void **state)
     const volatile sig_atomic_t before = 1;
     parameter p;
     open_parameter(&p);
-    hr_initialise(p.program, p.index, 1, p.master, p.weight, &before);
+    hr_initialize(p.program, p.index, 1, p.master, p.weight, &before);
     assert_int_equal(written(&p, 0), 0);
     assert_int_equal(written(&p, ROWS - 1), 0);
     weight_is_unchanged(&p);
@@ -121,7 +121,7 @@ static void an_interrupt_stops_in_the_middle(void **state)
         raised = 0;
         const struct itimerval once = { .it_value = { .tv_usec = wait } }, never = { 0 };
         assert_int_equal(setitimer(ITIMER_VIRTUAL, &once, NULL), 0);
-        hr_initialise(p.program, p.index, 1, p.master, p.weight, &raised);
+        hr_initialize(p.program, p.index, 1, p.master, p.weight, &raised);
         assert_int_equal(setitimer(ITIMER_VIRTUAL, &never, NULL), 0);
         if (!raised) wait = wait / 2 + 1;
         else if (!written(&p, 0)) wait = wait * 3 / 2;
