@@ -197,7 +197,7 @@ static const int64_t arena_most = 50 << 20;
 static const int64_t arena_most = INT64_MAX;
 #endif
 
-static void plans_of_all_presets(void **state)
+static void the_plans_of_all_presets_pass(void **state)
 {
     int64_t plans = 0, calls = 0, largest = 0;
     (void)state;
@@ -218,7 +218,7 @@ static void plans_of_all_presets(void **state)
 }
 
 /* Programs of `generate` and `eval`. */
-static void inference(void **state)
+static void the_plans_of_inference_pass(void **state)
 {
     (void)state;
     planned *p = open_recipe(HR_SOURCE "/presets/small/llama.yaml");
@@ -270,7 +270,7 @@ static int32_t step_of(const hr_program *program, int32_t op)
     return HR_NONE;
 }
 
-static void a_buffer_at_another_offset(void **state)
+static void a_buffer_at_another_offset_is_found(void **state)
 {
     (void)state;
     planned *p = right_plan();
@@ -280,7 +280,7 @@ static void a_buffer_at_another_offset(void **state)
     check_noticed(p, ", linear: output 0, ");
 }
 
-static void a_buffer_outside_of_the_arena(void **state)
+static void a_buffer_outside_of_the_arena_is_found(void **state)
 {
     (void)state;
     planned *p = right_plan();
@@ -290,7 +290,7 @@ static void a_buffer_outside_of_the_arena(void **state)
     check_noticed(p, "outside of every space instead of scratch");
 }
 
-static void operands_that_are_exchanged(void **state)
+static void exchanged_operands_are_found(void **state)
 {
     (void)state;
     planned *p = right_plan();
@@ -301,7 +301,7 @@ static void operands_that_are_exchanged(void **state)
     check_noticed(p, ", adamw: output 1, ");
 }
 
-static void a_view_that_moves_too_far(void **state)
+static void a_view_that_moves_too_far_is_found(void **state)
 {
     (void)state;
     planned *p = right_plan();
@@ -314,7 +314,7 @@ static void a_view_that_moves_too_far(void **state)
     check_noticed(p, "not inside of");
 }
 
-static void more_rows_than_planned(void **state)
+static void more_rows_than_planned_are_found(void **state)
 {
     (void)state;
     planned *p = right_plan();
@@ -324,7 +324,7 @@ static void more_rows_than_planned(void **state)
     check_noticed(p, ", attention: output 0, ");
 }
 
-static void another_operation(void **state)
+static void another_operation_is_found(void **state)
 {
     (void)state;
     planned *p = right_plan();
@@ -338,7 +338,7 @@ static int64_t twice(const void *attr, int64_t rows, int32_t threads)
 }
 
 /* A back end whose kernels need more scratch than those that the plan was made for. */
-static void less_scratch_than_needed(void **state)
+static void less_scratch_than_needed_is_found(void **state)
 {
     (void)state;
     planned *p = right_plan();
@@ -354,7 +354,7 @@ static void less_scratch_than_needed(void **state)
 }
 
 /* In the file, the gradient of a weight dies at the step after the one that writes it first. */
-static void a_buffer_that_dies_early(void **state)
+static void a_buffer_that_dies_early_is_found(void **state)
 {
     (void)state;
     planned *p = right_plan();
@@ -374,16 +374,16 @@ static void a_buffer_that_dies_early(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans_of_all_presets),
-        cmocka_unit_test(inference),
-        cmocka_unit_test(a_buffer_at_another_offset),
-        cmocka_unit_test(a_buffer_outside_of_the_arena),
-        cmocka_unit_test(operands_that_are_exchanged),
-        cmocka_unit_test(a_view_that_moves_too_far),
-        cmocka_unit_test(more_rows_than_planned),
-        cmocka_unit_test(another_operation),
-        cmocka_unit_test(less_scratch_than_needed),
-        cmocka_unit_test(a_buffer_that_dies_early),
+        cmocka_unit_test(the_plans_of_all_presets_pass),
+        cmocka_unit_test(the_plans_of_inference_pass),
+        cmocka_unit_test(a_buffer_at_another_offset_is_found),
+        cmocka_unit_test(a_buffer_outside_of_the_arena_is_found),
+        cmocka_unit_test(exchanged_operands_are_found),
+        cmocka_unit_test(a_view_that_moves_too_far_is_found),
+        cmocka_unit_test(more_rows_than_planned_are_found),
+        cmocka_unit_test(another_operation_is_found),
+        cmocka_unit_test(less_scratch_than_needed_is_found),
+        cmocka_unit_test(a_buffer_that_dies_early_is_found),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -72,7 +72,7 @@ static void check_refused(const char *family, const partial *p, const char *sent
     assert_string_equal(err.message, sentence);
 }
 
-static void an_operation_that_is_missing(void **state)
+static void a_missing_operation_is_refused(void **state)
 {
     partial p;
     (void)state;
@@ -84,7 +84,7 @@ static void an_operation_that_is_missing(void **state)
     assert_int_equal(compile(&without, &p.backend, &err), HR_OK);
 }
 
-static void the_operation_that_recomputes_another(void **state)
+static void a_missing_operation_for_recompute_is_refused(void **state)
 {
     partial p;
     (void)state;
@@ -95,7 +95,7 @@ static void the_operation_that_recomputes_another(void **state)
                   "the result of linear");
 }
 
-static void a_dtype(void **state)
+static void a_missing_dtype_is_refused(void **state)
 {
     partial p;
     (void)state;
@@ -113,7 +113,7 @@ static bool without_dropout(const void *attr, char cause[HR_CAUSE_BYTES])
     return attention->dropout == 0;
 }
 
-static void an_attribute(void **state)
+static void an_unsupported_attribute_is_refused(void **state)
 {
     partial p;
     hr_error err;
@@ -129,7 +129,7 @@ static void an_attribute(void **state)
                                      "0.25, only 0 is possible");
 }
 
-static void the_width_of_heads_on_the_cpu(void **state)
+static void heads_wider_than_the_cpu_computes_are_refused(void **state)
 {
     char cause[HR_CAUSE_BYTES];
     hr_attention_attr attr = { .head_width = HR_ATTENTION_HEAD_MAX };
@@ -141,7 +141,7 @@ static void the_width_of_heads_on_the_cpu(void **state)
 }
 
 /* The search builds smaller models, before any plan of the whole model. */
-static void the_search(void **state)
+static void the_search_refuses_too(void **state)
 {
     partial p;
     hr_error err;
@@ -178,12 +178,12 @@ static void both_halves_have_the_same_operations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_operation_that_is_missing),
-        cmocka_unit_test(the_operation_that_recomputes_another),
-        cmocka_unit_test(a_dtype),
-        cmocka_unit_test(an_attribute),
-        cmocka_unit_test(the_width_of_heads_on_the_cpu),
-        cmocka_unit_test(the_search),
+        cmocka_unit_test(a_missing_operation_is_refused),
+        cmocka_unit_test(a_missing_operation_for_recompute_is_refused),
+        cmocka_unit_test(a_missing_dtype_is_refused),
+        cmocka_unit_test(an_unsupported_attribute_is_refused),
+        cmocka_unit_test(heads_wider_than_the_cpu_computes_are_refused),
+        cmocka_unit_test(the_search_refuses_too),
         cmocka_unit_test(both_halves_have_the_same_operations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
