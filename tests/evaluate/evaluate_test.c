@@ -9,7 +9,8 @@
 #include "model/family.h"
 #include "support/evaluating.h"
 
-static const char *const families[] = { "gpt_neox", "gpt2", "llama_gqa", "qwen3_tied" };
+static const char *const families[] = { "gpt_neox",   "gpt2",    "llama_gqa",
+                                        "qwen3_tied", "gpt_neo", "qwen2_mixed" };
 enum { FAMILIES = sizeof families / sizeof *families };
 #define LOGIT_TOLERANCE 2e-5
 #define ORACLE HR_ORACLES "/hf/%s"
