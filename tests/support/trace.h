@@ -96,7 +96,7 @@ static inline const hr_judged_access *trace_side(trace *t, const hr_program *pro
                                                  const hr_judged_access *end, bool is_read)
 {
     for (int32_t i = 0; i < count; i++) {
-        char what[16];
+        char what[24];
         snprintf(what, sizeof what, "%s %d", is_read ? "input" : "output", i);
         if (tensors[i] == HR_NONE) {
             if (at[i].space != TRACE_NULL) trace_fail(t, what, "omitted, has", "an address", 0, 0);
