@@ -20,7 +20,7 @@ static hr_status load_kept(hr_trainer *trainer, const hr_call *call, hr_kept kep
                            void *weight, hr_error *err)
 {
     const hr_host_attr *attr = call->attr;
-    return hr_load(&trainer->kept[kept], attr->param, trainer->executor.pool, master, weight,
+    return hr_load(&trainer->shelf.kept[kept], attr->param, trainer->executor.pool, master, weight,
                    call->scratch, attr->staging_bytes, trainer->options->interrupts, err);
 }
 
@@ -39,7 +39,7 @@ static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *c
     const hr_program *program = trainer->executor.program;
     hr_status status = load_kept(trainer, call, HR_KEPT_WEIGHTS, call->out[0], call->out[1], err);
     for (int32_t i = 0; i < program->state_count && status == HR_OK; i++)
-        if (call->out[2 + i] && trainer->kept[HR_KEPT_STATES + i].file_count)
+        if (call->out[2 + i] && trainer->shelf.kept[HR_KEPT_STATES + i].file_count)
             status = load_kept(trainer, call, HR_KEPT_STATES + i, call->out[2 + i], NULL, err);
         else if (call->out[2 + i]) init_state(program, step, i, call);
     return status;
@@ -53,19 +53,19 @@ static hr_status initialize(void *context, hr_executor *executor, int32_t step, 
     const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
     hr_status status = HR_OK;
     hr_trainer_report_progress(trainer,
-                               trainer->resume.found            ? "loading the checkpoint"
+                               trainer->shelf.resume.found      ? "loading the checkpoint"
                                : trainer->config->model.from[0] ? "loading weights"
                                                                 : "initializing weights",
                                attr->param, executor->program->param_count);
-    if (trainer->resume.found) return load_states(trainer, step, call, err);
+    if (trainer->shelf.resume.found) return load_states(trainer, step, call, err);
     if (trainer->config->model.from[0])
-        status = hr_load(&trainer->source, attr->param, executor->pool, call->out[0], call->out[1],
-                         call->scratch, attr->staging_bytes, interrupts, err);
+        status = hr_load(&trainer->shelf.source, attr->param, executor->pool, call->out[0],
+                         call->out[1], call->scratch, attr->staging_bytes, interrupts, err);
     else
         hr_initialize(executor->program, attr->param, (uint64_t)trainer->config->train.seed,
                       call->out[0], call->out[1], interrupts);
     if (status != HR_OK) return status;
-    if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
+    if (hr_requests_stop(&trainer->requests)) return HR_INTERRUPTED;
     for (int32_t i = 0; i < executor->program->state_count; i++)
         if (call->out[2 + i]) init_state(executor->program, step, i, call);
     return HR_OK;
@@ -82,7 +82,7 @@ static hr_status save(void *context, hr_executor *executor, int32_t step, const 
     hr_status status = HR_OK;
     hr_trainer_report_progress(trainer, "saving", attr->param, program->param_count);
     for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
-        hr_weights_out *file = hr_checkpoint_writer_file(trainer->checkpoint_writer, kept);
+        hr_weights_out *file = hr_checkpoint_writer_file(trainer->shelf.writer, kept);
         if (!file || hr_kept_tensor(program, attr->param, kept) == HR_NONE) continue;
         status = hr_save(file, attr->param, executor->pool, call->in[kept], call->scratch,
                          attr->staging_bytes, err);
@@ -103,12 +103,12 @@ static hr_status fetch(void *context, hr_executor *executor, int32_t step, const
     hr_trainer *trainer = context;
     (void)executor, (void)step;
     const hr_run_state *state = &trainer->state;
-    const hr_status status = hr_batches_targets(trainer->train, state->step + state->batch_shift,
-                                                &trainer->targets, err);
+    const hr_status status = hr_batches_targets(
+        trainer->inputs.train, state->step + state->batch_shift, &trainer->measures.targets, err);
     if (status != HR_OK) return status;
-    trainer->lr = hr_schedule_lr(trainer->config, state->step, state->steps);
-    *(double *)call->out[2] = 1.0 / (double)hr_max(trainer->targets, 1);
-    *(double *)call->out[3] = trainer->lr;
+    trainer->measures.lr = hr_schedule_lr(trainer->config, state->step, state->steps);
+    *(double *)call->out[2] = 1.0 / (double)hr_max(trainer->measures.targets, 1);
+    *(double *)call->out[3] = trainer->measures.lr;
     return HR_OK;
 }
 
@@ -130,7 +130,7 @@ static hr_status fetch_rows(void *context, hr_executor *executor, int32_t step, 
     (void)executor, (void)step;
     const int64_t T = trainer->config->train.seq_len;
     int64_t targets;
-    return read_rows(trainer->train, trainer->state.step + trainer->state.batch_shift,
+    return read_rows(trainer->inputs.train, trainer->state.step + trainer->state.batch_shift,
                      call->row_first / T, call->rows / T, call, &targets, err);
 }
 
@@ -138,15 +138,15 @@ static hr_status fetch_evaluation(void *context, hr_executor *executor, int32_t 
                                   const hr_call *call, hr_error *err)
 {
     hr_trainer *trainer = context;
-    (void)step;
+    const int32_t batch = executor->program->steps[step].loop;
     int64_t targets;
-    if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
-    hr_trainer_report_progress(trainer, "evaluating", executor->turn[trainer->evaluation_batch],
-                               executor->count[trainer->evaluation_batch]);
-    const hr_status status = read_rows(trainer->valid, executor->turn[trainer->evaluation_batch], 0,
+    if (hr_requests_stop(&trainer->requests)) return HR_INTERRUPTED;
+    hr_trainer_report_progress(trainer, "evaluating", executor->turn[batch],
+                               executor->count[batch]);
+    const hr_status status = read_rows(trainer->inputs.valid, executor->turn[batch], 0,
                                        call->rows / trainer->config->train.seq_len, call, &targets,
                                        err);
-    if (status == HR_OK) trainer->evaluated_tokens += targets;
+    if (status == HR_OK) trainer->measures.evaluated_tokens += targets;
     return status;
 }
 
@@ -174,7 +174,7 @@ static hr_status sample_token(void *context, hr_executor *executor, int32_t step
     (void)executor, (void)step, (void)err;
     const int64_t V = trainer->config->model.vocab_size;
     const double temperature = trainer->config->train.sample_temperature;
-    if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
+    if (hr_requests_stop(&trainer->requests)) return HR_INTERRUPTED;
     hr_sample *sample = &trainer->sample;
     hr_trainer_report_progress(trainer, "sampling", sample->count - sample->prompt,
                                trainer->config->train.sample_tokens);
@@ -210,16 +210,17 @@ static double without_nan_sign(double value)
 static hr_status report_bad(hr_trainer *trainer, hr_guard_verdict verdict, hr_error *err)
 {
     char what[192];
-    trainer->is_bad = true;
+    trainer->measures.is_bad = true;
     if (verdict == HR_GUARD_NOT_FINITE) {
         snprintf(what, sizeof what, "step %lld: the loss is %g and the gradient norm %g",
-                 (long long)trainer->state.step + 1, trainer->loss, trainer->grad_norm);
+                 (long long)trainer->state.step + 1, trainer->measures.loss,
+                 trainer->measures.grad_norm);
     } else {
         const bool loss = verdict == HR_GUARD_LOSS_SPIKE;
         snprintf(
             what, sizeof what, "step %lld: spike: the %s is %g, in the steps before at most %g",
             (long long)trainer->state.step + 1, loss ? "loss" : "gradient norm",
-            loss ? trainer->loss : trainer->grad_norm,
+            loss ? trainer->measures.loss : trainer->measures.grad_norm,
             loss ? hr_guard_loss_limit(&trainer->guard) : hr_guard_norm_limit(&trainer->guard));
     }
     return hr_trainer_diverged(trainer, what, err);
@@ -228,8 +229,8 @@ static hr_status report_bad(hr_trainer *trainer, hr_guard_verdict verdict, hr_er
 /* Without targets the sums are 0, which would look like a perfect loss. */
 static hr_status report_no_targets(hr_trainer *trainer, const hr_call *call)
 {
-    trainer->loss = trainer->z_loss = (double)NAN;
-    trainer->grad_norm = call->in[1] ? *(const double *)call->in[1] : (double)NAN;
+    trainer->measures.loss = trainer->measures.z_loss = (double)NAN;
+    trainer->measures.grad_norm = call->in[1] ? *(const double *)call->in[1] : (double)NAN;
     return HR_OK;
 }
 
@@ -240,15 +241,17 @@ static hr_status report(void *context, hr_executor *executor, int32_t step, cons
 {
     hr_trainer *trainer = context;
     (void)executor, (void)step;
-    const double *sums = call->in[0], targets = (double)hr_max(trainer->targets, 1);
+    const double *sums = call->in[0], targets = (double)hr_max(trainer->measures.targets, 1);
     const bool pulls = trainer->config->train.z_loss > 0;
-    if (trainer->targets == 0) return report_no_targets(trainer, call);
-    trainer->loss = without_nan_sign(sums[0] / targets);
-    trainer->z_loss = pulls ? without_nan_sign(sums[1] / targets) : 0;
-    trainer->grad_norm = call->in[1] ? without_nan_sign(*(const double *)call->in[1]) : (double)NAN;
-    const hr_guard_verdict verdict = call->in[1] ? hr_guard_judge(&trainer->guard, trainer->loss,
-                                                                  trainer->grad_norm)
-                                                 : hr_guard_peek(&trainer->guard, trainer->loss);
+    if (trainer->measures.targets == 0) return report_no_targets(trainer, call);
+    trainer->measures.loss = without_nan_sign(sums[0] / targets);
+    trainer->measures.z_loss = pulls ? without_nan_sign(sums[1] / targets) : 0;
+    trainer->measures.grad_norm = call->in[1] ? without_nan_sign(*(const double *)call->in[1])
+                                              : (double)NAN;
+    const hr_guard_verdict verdict = call->in[1]
+                                         ? hr_guard_judge(&trainer->guard, trainer->measures.loss,
+                                                          trainer->measures.grad_norm)
+                                         : hr_guard_peek(&trainer->guard, trainer->measures.loss);
     if (verdict == HR_GUARD_FINE) return HR_OK;
     if (verdict != HR_GUARD_NOT_FINITE && !trainer->config->train.detect_spikes) return HR_OK;
     return report_bad(trainer, verdict, err);
@@ -259,10 +262,11 @@ static hr_status report_evaluation(void *context, hr_executor *executor, int32_t
 {
     hr_trainer *trainer = context;
     (void)executor, (void)step, (void)err;
-    trainer->evaluation_loss = trainer->evaluated_tokens
-                                   ? without_nan_sign(*(const double *)call->in[0] /
-                                                      (double)trainer->evaluated_tokens)
-                                   : (double)NAN;
+    trainer->measures.evaluation_loss = trainer->measures.evaluated_tokens
+                                            ? without_nan_sign(
+                                                  *(const double *)call->in[0] /
+                                                  (double)trainer->measures.evaluated_tokens)
+                                            : (double)NAN;
     return HR_OK;
 }
 

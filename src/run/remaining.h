@@ -20,6 +20,8 @@ enum { HR_EVERY_NONE = -1 }; /* never */
 typedef struct {
     double seconds[HR_WORK_KINDS];
     int64_t count[HR_WORK_KINDS];
+    int64_t start_ns;      /* start of the first step; 0: not begun */
+    double seconds_before; /* training time of the runs before the resume */
 } hr_run_times;
 
 typedef struct {

@@ -16,20 +16,21 @@
 hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
-    const hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
+    const hr_checkpoint_writer *checkpoint_writer = trainer->shelf.writer;
     hr_status status = HR_OK;
-    if (!hr_checkpoint_writer_collect(trainer->checkpoint_writer, wait, &status, err)) return HR_OK;
+    if (!hr_checkpoint_writer_collect(trainer->shelf.writer, wait, &status, err)) return HR_OK;
     if (checkpoint_writer->made) {
-        trainer->saved_step = checkpoint_writer->manifest.state.step;
-        trainer->resume.found = true;
-        trainer->resume.manifest = checkpoint_writer->manifest;
-        memcpy(trainer->resume.place, checkpoint_writer->place, sizeof checkpoint_writer->place);
+        trainer->shelf.saved_step = checkpoint_writer->manifest.state.step;
+        trainer->shelf.resume.found = true;
+        trainer->shelf.resume.manifest = checkpoint_writer->manifest;
+        memcpy(trainer->shelf.resume.place, checkpoint_writer->place,
+               sizeof checkpoint_writer->place);
     }
     if (status != HR_OK) {
-        trainer->is_saved = false;
+        trainer->shelf.is_saved = false;
         return status;
     }
-    trainer->result->saved = trainer->saved_step == trainer->state.step;
+    trainer->result->saved = trainer->shelf.saved_step == trainer->state.step;
     if (checkpoint_writer->pruned != HR_OK)
         hr_trainer_trouble(trainer, checkpoint_writer->prune_err.message);
     if (events->saved) events->saved(events->context, trainer->config->train.out);
@@ -42,7 +43,8 @@ static hr_status run_save(hr_trainer *trainer, hr_error *err)
     hr_executor *executor = &trainer->executor;
     hr_stop_fn *stop = executor->stop;
     executor->stop = NULL;
-    const hr_status status = hr_executor_run(executor, trainer->save, err);
+    const hr_status status = hr_executor_run(executor,
+                                             hr_program_loop(executor->program, HR_LOOP_SAVE), err);
     executor->stop = stop;
     return status;
 }
@@ -57,13 +59,13 @@ static hr_status diverged(hr_trainer *trainer, hr_error *err)
 
 static void fill_manifest(hr_trainer *trainer)
 {
-    hr_manifest *manifest = &trainer->checkpoint_writer->manifest;
+    hr_manifest *manifest = &trainer->shelf.writer->manifest;
     hr_run_state *state = &trainer->state;
     hr_log_note(&trainer->log, state);
     hr_statistics_put(&trainer->guard, state);
     manifest->state = *state;
-    memcpy(manifest->train_text, trainer->train_text, sizeof manifest->train_text);
-    memcpy(manifest->valid_text, trainer->valid_text, sizeof manifest->valid_text);
+    memcpy(manifest->train_text, trainer->inputs.train_text, sizeof manifest->train_text);
+    memcpy(manifest->valid_text, trainer->inputs.valid_text, sizeof manifest->valid_text);
     snprintf(manifest->kernels, sizeof manifest->kernels, "%s", trainer->executor.plan->rung);
 }
 
@@ -86,15 +88,15 @@ static hr_status relock_folder(hr_trainer *trainer, hr_error *err)
 
 hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
 {
-    hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
+    hr_checkpoint_writer *checkpoint_writer = trainer->shelf.writer;
     const int64_t bytes = hr_weights_text_bytes(trainer->executor.program);
     const int64_t step = trainer->state.step;
     if (!trainer->config->train.out[0]) return HR_OK;
-    if (trainer->is_saved) return HR_OK;
+    if (trainer->shelf.is_saved) return HR_OK;
     hr_status status = relock_folder(trainer, err);
     if (status == HR_OK)
-        status = hr_checkpoint_writer_begin(checkpoint_writer, step, trainer->weights_text, bytes,
-                                            err);
+        status = hr_checkpoint_writer_begin(checkpoint_writer, step, trainer->shelf.weights_text,
+                                            bytes, err);
     if (status != HR_OK) return status;
     status = run_save(trainer, err);
     if (status != HR_OK) {
@@ -103,20 +105,11 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
     }
     fill_manifest(trainer);
     hr_checkpoint_writer_finish(checkpoint_writer);
-    trainer->is_saved = true;
+    trainer->shelf.is_saved = true;
     return HR_OK;
 }
 
 /* ---- loading */
-
-static void close_kept(hr_trainer *trainer)
-{
-    for (hr_kept kept = 0; kept < hr_kept_count(trainer->executor.program); kept++) {
-        hr_weights_in *in = &trainer->kept[kept];
-        for (int32_t f = 0; f < in->file_count; f++) hr_file_close(&in->files[f]);
-        in->file_count = 0;
-    }
-}
 
 /* Returns whether the recipe adds this state, by a change that is allowed, and reports it. */
 static bool starts_anew(hr_trainer *trainer, hr_kept kept)
@@ -139,13 +132,15 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
     hr_status status = HR_OK;
     for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
         if (!hr_kept_any(program, kept)) continue;
-        const bool there = hr_manifest_find(&trainer->resume.manifest, hr_kept_name(program, kept));
+        const bool there = hr_manifest_find(&trainer->shelf.resume.manifest,
+                                            hr_kept_name(program, kept));
         if (!there && starts_anew(trainer, kept)) continue;
         if (!there)
-            return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", trainer->resume.place,
-                           hr_kept_name(program, kept));
-        status = hr_weights_in_open_kept(&trainer->kept[kept], program, kept, trainer->resume.place,
-                                         trainer->cpu_mask, trainer->weights_text,
+            return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s",
+                           trainer->shelf.resume.place, hr_kept_name(program, kept));
+        status = hr_weights_in_open_kept(&trainer->shelf.kept[kept], program, kept,
+                                         trainer->shelf.resume.place, trainer->shelf.cpu_mask,
+                                         trainer->shelf.weights_text,
                                          hr_weights_text_bytes(program), err);
     }
     return status;
@@ -154,15 +149,15 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
 static hr_status restore_state(hr_trainer *trainer, hr_error *err)
 {
     const int64_t steps = trainer->state.steps, patience = trainer->config->train.patience;
-    trainer->state = trainer->resume.manifest.state;
+    trainer->state = trainer->shelf.resume.manifest.state;
     if (!hr_statistics_read(&trainer->state, &trainer->guard))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has incomplete statistics",
-                       trainer->resume.place);
+                       trainer->shelf.resume.place);
     trainer->state.steps = steps;
     trainer->state.ended = patience > 0 && trainer->state.waited >= patience;
-    trainer->saved_step = trainer->state.step;
-    trainer->is_saved = true;
-    trainer->seconds_before = trainer->state.seconds;
+    trainer->shelf.saved_step = trainer->state.step;
+    trainer->shelf.is_saved = true;
+    trainer->times.seconds_before = trainer->state.seconds;
     hr_train_result *result = trainer->result;
     hr_trainer_take_result(result, &trainer->state);
     result->saved = true;
@@ -171,10 +166,12 @@ static hr_status restore_state(hr_trainer *trainer, hr_error *err)
 
 hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
 {
-    hr_status status = trainer->resume.found ? open_kept(trainer, err) : HR_OK;
-    if (status == HR_OK) status = hr_executor_run(&trainer->executor, trainer->load, err);
-    close_kept(trainer);
-    if (status != HR_OK || !trainer->resume.found) return status;
+    hr_status status = trainer->shelf.resume.found ? open_kept(trainer, err) : HR_OK;
+    if (status == HR_OK)
+        status = hr_executor_run(&trainer->executor,
+                                 hr_program_loop(trainer->executor.program, HR_LOOP_LOAD), err);
+    hr_shelf_close_kept(&trainer->shelf, trainer->executor.program);
+    if (status != HR_OK || !trainer->shelf.resume.found) return status;
     return restore_state(trainer, err);
 }
 
@@ -184,8 +181,8 @@ hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
  * need. */
 static hr_status read_checkpoint(hr_trainer *trainer, int64_t step, hr_error *err)
 {
-    hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
-    hr_resume *resume = &trainer->resume;
+    hr_checkpoint_writer *checkpoint_writer = trainer->shelf.writer;
+    hr_resume *resume = &trainer->shelf.resume;
     char name[HR_STEP_NAME_BYTES];
     const hr_checkpoint_store_reader reader = { .memory = checkpoint_writer->buffer,
                                                 .bytes = HR_CHECKPOINT_WRITER_BUFFER };
@@ -208,10 +205,10 @@ static hr_status read_checkpoint(hr_trainer *trainer, int64_t step, hr_error *er
  * is not damaged: its error ends the run. */
 static hr_status find_rewind_target(hr_trainer *trainer, hr_error *err)
 {
-    const hr_resume *resume = &trainer->resume;
+    const hr_resume *resume = &trainer->shelf.resume;
     if (!resume->found)
         return hr_trainer_diverged(trainer, "there is no checkpoint to rewind to", err);
-    const char *store = trainer->checkpoint_writer->store;
+    const char *store = trainer->shelf.writer->store;
     const int64_t kept = trainer->state.kept, due = kept > 0 ? kept : resume->manifest.state.step;
     hr_status status = read_checkpoint(trainer, due, err);
     for (int64_t step = INT64_MAX; status == HR_CORRUPT;) {
@@ -241,20 +238,20 @@ hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
     char line[256];
     const int64_t wrong = trainer->state.step, bad_steps = trainer->state.bad_steps;
     const int64_t next_batch = wrong + trainer->state.batch_shift + 1;
-    const double seconds_before = trainer->seconds_before;
+    const double seconds_before = trainer->times.seconds_before;
     hr_status status = load_rewind_target(trainer, err);
     if (status == HR_CORRUPT) { /* damaged after its hashes were verified */
         if (err) hr_trainer_trouble(trainer, err->message);
         status = load_rewind_target(trainer, err);
     }
     const hr_status taken = status == HR_INTERRUPTED ? restore_state(trainer, err) : status;
-    trainer->seconds_before = seconds_before; /* counted from the start of this process */
+    trainer->times.seconds_before = seconds_before; /* counted from the start of this process */
     if (taken != HR_OK) return taken;
     hr_log_rewind(&trainer->log, &trainer->state);
     if (status != HR_OK) return status;
     trainer->state.bad_steps = bad_steps;
     trainer->state.batch_shift = next_batch - trainer->state.step;
-    trainer->result->saved = trainer->is_saved =
+    trainer->result->saved = trainer->shelf.is_saved =
         false; /* later steps differ from those that were saved */
     snprintf(line, sizeof line, "step %lld: rewound to step %lld, the batch is skipped",
              (long long)wrong + 1, (long long)trainer->state.step);

@@ -4,16 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "ops/list.h"
-
-/* The time limit uses a monotonic clock. */
-bool hr_trainer_is_interrupted(const hr_trainer *trainer)
-{
-    const int64_t most = trainer->config->train.max_seconds;
-    if (trainer->options->interrupts && *trainer->options->interrupts > 0) return true;
-    return most > 0 && (hr_clock_ns() - trainer->begun_ns) / 1000000000 >= most;
-}
 
 void hr_trainer_report_progress(const hr_trainer *trainer, const char *work, int64_t done,
                                 int64_t total)
@@ -37,9 +28,9 @@ hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *e
     char kept[HR_PATH_BYTES + 64] = "no weights are saved";
     if (hr_executor_wait(&trainer->executor, HR_OP_save, &failed) != HR_OK)
         hr_trainer_trouble(trainer, failed.message);
-    if (trainer->saved_step)
+    if (trainer->shelf.saved_step)
         snprintf(kept, sizeof kept, "%.200s has the weights of step %lld",
-                 trainer->config->train.out, (long long)trainer->saved_step);
+                 trainer->config->train.out, (long long)trainer->shelf.saved_step);
     return hr_fail(err, HR_DIVERGED,
                    "%s; %s; try a lower train.optimizer.lr, more train.schedule.warmup_steps, "
                    "or train.optimizer.clip",

@@ -9,9 +9,6 @@
  * try. */
 hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *err);
 
-/* Returns whether a signal asked the run to stop, or its time is over. Threads: any. */
-bool hr_trainer_is_interrupted(const hr_trainer *trainer);
-
 /* Sets the result of a run from its state. */
 void hr_trainer_take_result(hr_train_result *result, const hr_run_state *state);
 

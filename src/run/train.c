@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admission/admit.h"
 #include "admission/disk.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "data/paths.h"
 #include "data/prepare.h"
-#include "data/rows.h"
 #include "hf/hf_config.h"
 #include "ops/list.h"
 #include "run/folder.h"
@@ -36,62 +36,6 @@ typedef struct {
     int lock;          /* lock of train.out; -1: not held */
 } run;
 
-/* Opens a file of rows if the recipe names one, else windows of a text. */
-static hr_status open_data(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_batches **batches,
-                           hr_error *err)
-{
-    hr_status status = HR_OK;
-    if (!desc->shard[0])
-        status = hr_rows_open(rows, r->config, !desc->training, r->options, desc, err);
-    const int64_t bytes = hr_batches_bytes(desc->mixture.count ? desc->mixture.count : 1);
-    void *memory = hr_region_take(&r->run_region, bytes, 1);
-    if (status == HR_OK) status = hr_batches_open(batches, memory, desc, err);
-    return status == HR_OK ? hr_batches_check_targets(*batches, desc->name, err) : status;
-}
-
-/* The name of the validation text in error messages: a share of data.train has no path. */
-static const char *valid_name(const hr_config *config, char text[64])
-{
-    const char *valid = config->data.valid;
-    if (!*valid || valid[strlen(valid) - 1] != '%') return valid;
-    snprintf(text, 64, "data.valid=%.40s", valid);
-    return text;
-}
-
-static hr_status open_batches(run *r, hr_error *err)
-{
-    char name[64];
-    const hr_config *config = r->config;
-    const hr_config_data data = hr_config_data_of(config);
-    hr_trainer *trainer = &r->trainer;
-    hr_batch_desc desc = { .shard = r->text.train[0].shard,
-                           .mixture = r->mixture,
-                           .name = *data.train_rows ? data.train_rows : data.train_text,
-                           .vocab_size = config->model.vocab_size,
-                           .T = config->train.seq_len,
-                           .batch = config->train.batch,
-                           .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
-                           .training = true,
-                           .seed = (uint64_t)config->train.seed };
-    hr_status status = open_data(r, &desc, &trainer->train_rows, &trainer->train, err);
-    if (status != HR_OK) return status;
-    const int64_t an_epoch = hr_batches_view(trainer->train)->batches;
-    trainer->state.steps = config->train.steps;
-    if (!trainer->state.steps &&
-        !hr_checked_mul(config->train.epochs, an_epoch, &trainer->state.steps))
-        return hr_fail(err, HR_USAGE, "train.epochs: %lld epochs of %lld steps are too many",
-                       (long long)config->train.epochs, (long long)an_epoch);
-
-    if (!config->data.valid[0]) return HR_OK;
-    desc = (hr_batch_desc){ .shard = r->text.valid.shard,
-                            .name = valid_name(config, name),
-                            .vocab_size = config->model.vocab_size,
-                            .T = config->train.seq_len,
-                            .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
-                            .batch = r->admission.config.memory.micro_batch };
-    return open_data(r, &desc, &trainer->valid_rows, &trainer->valid, err);
-}
-
 /* The prompt of the samples begins the validation text, or the training text if there is none. */
 static hr_status read_prompt(run *r, hr_error *err)
 {
@@ -104,11 +48,11 @@ static hr_status open_source(run *r, hr_error *err)
 {
     const char *path = r->config->model.from;
     hr_region region;
-    if (!*path || r->trainer.resume.found) return HR_OK;
+    if (!*path || r->trainer.shelf.resume.found) return HR_OK;
     hr_status status = hr_memory_region_open(r->memory, "reading the names of tensors",
                                              hr_weights_in_scratch_bytes(path), &region, err);
     if (status != HR_OK) return status;
-    status = hr_weights_in_open(&r->trainer.source, &r->admission.compiled.program, path,
+    status = hr_weights_in_open(&r->trainer.shelf.source, &r->admission.compiled.program, path,
                                 r->admission.cpu_mask, &r->run_region, &region, err);
     hr_memory_region_close(r->memory, &region);
     return status;
@@ -144,7 +88,7 @@ static hr_status open_run(run *r, hr_error *err)
     const hr_compiled *compiled = &r->admission.compiled;
     hr_status status = hr_memory_region_open(r->memory, "tables of the run", r->admission.run_bytes,
                                              &r->run_region, err);
-    trainer->cpu_mask = r->admission.cpu_mask;
+    trainer->shelf.cpu_mask = r->admission.cpu_mask;
     if (status == HR_OK)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
     if (status == HR_OK) status = open_source(r, err);
@@ -153,19 +97,14 @@ static hr_status open_run(run *r, hr_error *err)
      * precedence. */
     hr_error prompt_err;
     const hr_status prompt = config->train.sample_tokens ? read_prompt(r, &prompt_err) : HR_OK;
-    status = open_batches(r, err);
+    status = hr_inputs_open(&trainer->inputs, &r->admission.config, r->options, &r->text,
+                            &r->mixture, &r->run_region, &trainer->state.steps, err);
     if (status != HR_OK) return status;
     if (prompt != HR_OK) return hr_fail(err, prompt, "%s", prompt_err.message);
-    const int64_t bytes = hr_vocabulary_bytes(hr_config_tokenizer(config),
-                                              config->model.vocab_size);
-    const bool has_text = r->text.train[0].shard[0] || r->text.valid.shard[0];
-    if (has_text)
-        status = hr_vocabulary_open(&trainer->vocabulary, hr_region_take(&r->run_region, bytes, 1),
-                                    hr_config_tokenizer(config), config->model.vocab_size,
-                                    r->text.vocabulary, err);
+    status = hr_inputs_open_vocabulary(&trainer->inputs, config, &r->text, &r->run_region, err);
     if (status == HR_OK)
-        status = hr_checkpoint_writer_open(&trainer->checkpoint_writer, flush_log, &trainer->log,
-                                           config, &compiled->program, r->admission.answer.strategy,
+        status = hr_checkpoint_writer_open(&trainer->shelf.writer, flush_log, &trainer->log, config,
+                                           &compiled->program, r->admission.answer.strategy,
                                            r->admission.answer.disk.checkpoint_bytes,
                                            &r->run_region, err);
     if (status == HR_OK) warn_of_old_average(r);
@@ -176,11 +115,13 @@ static hr_status open_run(run *r, hr_error *err)
 static hr_status enter_folder(run *r, hr_error *err)
 {
     hr_trainer *trainer = &r->trainer;
-    const hr_run_state *from = trainer->resume.found ? &trainer->resume.manifest.state : NULL;
+    const hr_run_state *from = trainer->shelf.resume.found ? &trainer->shelf.resume.manifest.state
+                                                           : NULL;
     const hr_status status = hr_log_open(&trainer->log, &r->options->events, r->config->train.out,
                                          r->options->metrics, from, &r->run_region, err);
     r->is_in_folder = status == HR_OK;
-    return status == HR_OK ? hr_prepare_sidecars(r->config, trainer->vocabulary, err) : status;
+    return status == HR_OK ? hr_prepare_sidecars(r->config, trainer->inputs.vocabulary, err)
+                           : status;
 }
 
 /* Seconds per token at the calibrated rate of matrix products alone; 0: not calibrated. */
@@ -250,7 +191,7 @@ static hr_status finish_earlier_run(const run *r, hr_error *err)
     char buffer[16 << 10];
     hr_error left;
     const hr_train_events *events = &r->options->events;
-    const hr_resume *resume = &r->trainer.resume;
+    const hr_resume *resume = &r->trainer.shelf.resume;
     const hr_status status = hr_checkpoint_writer_publish(resume->place, r->config->train.out,
                                                           buffer, sizeof buffer, err);
     if (status == HR_OK && hr_resume_prune(resume, r->config, &left) != HR_OK && events->trouble)
@@ -272,7 +213,7 @@ static void report_complete(const run *r, int64_t step)
 static hr_status report_done(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
-    const hr_run_state *state = &r->trainer.resume.manifest.state;
+    const hr_run_state *state = &r->trainer.shelf.resume.manifest.state;
     hr_trainer_take_result(result, state);
     result->saved = true;
     report_complete(r, state->step);
@@ -282,13 +223,14 @@ static hr_status report_done(run *r, hr_error *err)
 /* Reports the resume, and checks that the texts are unchanged. */
 static hr_status check_resume(run *r, hr_error *err)
 {
-    const hr_resume *resume = &r->trainer.resume;
+    const hr_resume *resume = &r->trainer.shelf.resume;
     if (!resume->found) return HR_OK;
     hr_resume_report(resume, r->config, r->options, r->admission.compiled.plan.rung,
                      r->trainer.state.steps);
     const hr_run_state *state = &resume->manifest.state;
-    const hr_status status = hr_resume_check_texts(
-        resume, r->config, r->options, r->trainer.train_text, r->trainer.valid_text, err);
+    const hr_status status = hr_resume_check_texts(resume, r->config, r->options,
+                                                   r->trainer.inputs.train_text,
+                                                   r->trainer.inputs.valid_text, err);
     const bool is_last = state->step == state->steps || state->ended;
     return status == HR_OK && is_last ? finish_earlier_run(r, err) : status;
 }
@@ -308,7 +250,7 @@ static hr_status check_disk(run *r, hr_error *err)
     char line[192], log_count[HR_COUNT_BYTES], free_count[HR_COUNT_BYTES];
     int64_t free_bytes;
     const hr_train_events *events = &r->options->events;
-    const hr_resume *resume = &r->trainer.resume;
+    const hr_resume *resume = &r->trainer.shelf.resume;
     const int64_t done = resume->found ? resume->manifest.state.step : 0;
     hr_plan_disk *disk = &r->trainer.result->plan.disk;
     hr_disk_of(r->config, &r->admission.compiled.program, r->trainer.state.steps, disk);
@@ -349,8 +291,8 @@ static hr_status run_phases(run *r, hr_error *err)
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
     hr_status status = hr_resume_enter(r->memory, r->config, r->options, &r->lock,
-                                       &r->trainer.resume, err);
-    if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->config, r->options))
+                                       &r->trainer.shelf.resume, err);
+    if (status == HR_OK && hr_resume_is_done(&r->trainer.shelf.resume, r->config, r->options))
         return report_done(r, err);
     if (status == HR_OK) status = hr_resume_check_writable(r->config, err);
     if (status == HR_OK) hr_trainer_report_progress(&r->trainer, "planning", 0, 0);
@@ -383,8 +325,8 @@ static hr_status run_phases(run *r, hr_error *err)
                             &r->text, &r->mixture, err);
     if (status == HR_OK) status = hr_resume_lock(r->config, &r->lock, err);
     if (status != HR_OK) return status;
-    status = hr_prepare_identify(r->config, &progress, &r->text, r->trainer.train_text,
-                                 r->trainer.valid_text, err);
+    status = hr_prepare_identify(r->config, &progress, &r->text, r->trainer.inputs.train_text,
+                                 r->trainer.inputs.valid_text, err);
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = check_resume(r, err);
     if (status == HR_OK) status = check_disk(r, err);
@@ -393,11 +335,13 @@ static hr_status run_phases(run *r, hr_error *err)
     if (status == HR_OK) status = remove_earlier_run(r, err);
     if (status != HR_OK) return status;
     hr_error end_error;
-    const int64_t begun = r->trainer.resume.found ? r->trainer.resume.manifest.state.step : -1;
+    const int64_t begun = r->trainer.shelf.resume.found
+                              ? r->trainer.shelf.resume.manifest.state.step
+                              : -1;
     status = hr_trainer_run(&r->trainer, err);
-    if (status == HR_OK && r->trainer.state.step == begun && r->trainer.resume.changed)
+    if (status == HR_OK && r->trainer.state.step == begun && r->trainer.shelf.resume.changed)
         report_complete(r, begun);
-    if (status != HR_OK && !r->trainer.start_ns) return status; /* the log stays unchanged */
+    if (status != HR_OK && !r->trainer.times.start_ns) return status; /* the log stays unchanged */
     const hr_status end_status = report_end(r, &end_error);
     if (end_status == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;
     *err = end_error;
@@ -419,23 +363,20 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
                            .options = options,
                            .lock = &r.lock,
                            .result = result,
-                           .begun_ns = hr_clock_ns(),
+                           .requests = { .options = options,
+                                         .most_seconds = config->train.max_seconds,
+                                         .begun_ns = hr_clock_ns() },
                            .state = { .first_loss = NAN,
                                       .last_loss = NAN,
                                       .valid_loss = NAN,
                                       .best_loss = NAN },
-                           .train_rows.file = -1,
-                           .valid_rows.file = -1 } };
+                           .inputs = { .train_rows.file = -1, .valid_rows.file = -1 } } };
     const hr_status status = run_phases(&r, err);
-    hr_checkpoint_writer_close(r.trainer.checkpoint_writer);
+    hr_checkpoint_writer_close(r.trainer.shelf.writer);
     hr_log_close(&r.trainer.log);
     hr_pool_close(&r.pool);
-    hr_batches_close(&r.trainer.train);
-    hr_batches_close(&r.trainer.valid);
-    hr_token_rows_close(&r.trainer.train_rows);
-    hr_token_rows_close(&r.trainer.valid_rows);
-    hr_vocabulary_close(&r.trainer.vocabulary);
-    hr_weights_in_close(&r.trainer.source);
+    hr_inputs_close(&r.trainer.inputs);
+    hr_weights_in_close(&r.trainer.shelf.source);
     hr_text_release(&r.text);
     if (status != HR_OK && !r.is_in_folder) hr_folder_undo(config, &r.before, r.lock >= 0);
     hr_file_close(&r.lock);

@@ -11,19 +11,6 @@
 #include "ops/list.h"
 #include "run/tell.h"
 
-/* Places the tables of the files that a checkpoint is loaded from. */
-static bool place_kept(hr_region *region, const hr_program *program, hr_trainer *trainer)
-{
-    bool placed = true;
-    for (hr_kept kept = 0; kept < hr_kept_count(program); kept++) {
-        hr_weights_in *in = &trainer->kept[kept];
-        in->sources = hr_region_take(region, program->param_count, sizeof *in->sources);
-        in->files = hr_region_take(region, 1, sizeof *in->files);
-        placed &= in->sources && in->files;
-    }
-    return placed;
-}
-
 hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trainer *trainer,
                            hr_error *err)
 {
@@ -34,46 +21,42 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     if (status != HR_OK) return status;
     status = hr_sample_place(region, trainer->config, &trainer->sample, err);
     if (status != HR_OK) return status;
-    trainer->weights_text = hr_region_take(region, hr_weights_text_bytes(program), 1);
-    if (!trainer->weights_text || !place_kept(region, program, trainer))
-        return hr_fail(err, HR_FAILURE, "out of memory for the buffers of the run");
-    trainer->load = hr_program_loop(program, HR_LOOP_LOAD);
-    trainer->fetch = hr_program_loop(program, HR_LOOP_FETCH);
-    trainer->norm = hr_program_loop(program, HR_LOOP_NORM);
-    trainer->step_section = hr_program_loop(program, HR_LOOP_STEP);
-    trainer->update = hr_program_loop(program, HR_LOOP_UPDATE);
-    trainer->evaluation = hr_program_loop(program, HR_LOOP_EVALUATION);
-    trainer->evaluation_batch = hr_program_loop(program, HR_LOOP_EVALUATION_BATCH);
-    trainer->sampling = hr_program_loop(program, HR_LOOP_SAMPLE);
-    trainer->save = hr_program_loop(program, HR_LOOP_SAVE);
-    return HR_OK;
+    return hr_shelf_place(region, program, &trainer->shelf, err);
 }
 
 bool hr_trainer_poll(hr_trainer *trainer)
 {
-    const volatile sig_atomic_t *reports = trainer->options->reports;
-    if (reports && *reports != trainer->reports) {
-        trainer->reports = *reports;
+    if (hr_requests_report(&trainer->requests)) {
         hr_log_signal(&trainer->log, trainer->state.step, "SIGUSR2");
         hr_trainer_report_memory(trainer);
     }
-    return hr_trainer_is_interrupted(trainer);
+    return hr_requests_stop(&trainer->requests);
 }
 
 /* ---- a step */
+
+static bool has_section(const hr_trainer *trainer, hr_loop_id id)
+{
+    return hr_program_loop(trainer->executor.program, id) != HR_NONE;
+}
+
+static hr_status run_section(hr_trainer *trainer, hr_loop_id id, hr_error *err)
+{
+    return hr_executor_run(&trainer->executor, hr_program_loop(trainer->executor.program, id), err);
+}
 
 static hr_status run_step_sections(hr_trainer *trainer, hr_error *err)
 {
     hr_executor *executor = &trainer->executor;
     executor->clock = trainer->state.step;
     executor->committed = false;
-    trainer->is_bad = false;
-    hr_status status = hr_executor_run(executor, trainer->fetch, err);
-    if (status == HR_OK && trainer->norm != HR_NONE)
-        status = hr_executor_run(executor, trainer->norm, err);
-    if (status == HR_OK) status = hr_executor_run(executor, trainer->step_section, err);
-    if (status == HR_OK && trainer->update != HR_NONE)
-        status = hr_executor_run(executor, trainer->update, err);
+    trainer->measures.is_bad = false;
+    hr_status status = run_section(trainer, HR_LOOP_FETCH, err);
+    if (status == HR_OK && has_section(trainer, HR_LOOP_NORM))
+        status = run_section(trainer, HR_LOOP_NORM, err);
+    if (status == HR_OK) status = run_section(trainer, HR_LOOP_STEP, err);
+    if (status == HR_OK && has_section(trainer, HR_LOOP_UPDATE))
+        status = run_section(trainer, HR_LOOP_UPDATE, err);
     return status;
 }
 
@@ -81,15 +64,15 @@ static void log_step(hr_trainer *trainer, double rate)
 {
     const hr_run_state *state = &trainer->state;
     const hr_metrics_step line = { .step = state->step,
-                                   .loss = trainer->loss,
-                                   .lr = trainer->lr,
-                                   .grad_norm = trainer->grad_norm,
+                                   .loss = trainer->measures.loss,
+                                   .lr = trainer->measures.lr,
+                                   .grad_norm = trainer->measures.grad_norm,
                                    .tokens = state->tokens,
                                    .tokens_per_second = rate,
                                    .seconds = trainer->result->seconds,
-                                   .no_targets = trainer->targets == 0,
+                                   .no_targets = trainer->measures.targets == 0,
                                    .pulls = trainer->config->train.z_loss > 0,
-                                   .z_loss = trainer->z_loss,
+                                   .z_loss = trainer->measures.z_loss,
                                    .fraction_of_ceiling = rate * trainer->ceiling_seconds };
     hr_log_step(&trainer->log, &line);
 }
@@ -98,9 +81,9 @@ static void log_step(hr_trainer *trainer, double rate)
 static int64_t evaluation_batches(const hr_trainer *trainer)
 {
     const hr_program *program = trainer->executor.program;
-    const int64_t there = hr_batches_view(trainer->valid)->batches;
+    const int64_t there = hr_batches_view(trainer->inputs.valid)->batches;
     if (!trainer->config->train.eval_batches) return there;
-    return hr_min(program->loops[trainer->evaluation_batch].count, there);
+    return hr_min(program->loops[hr_program_loop(program, HR_LOOP_EVALUATION_BATCH)].count, there);
 }
 
 /* An evaluated token takes a third of the time of a trained one: the backward pass takes twice as
@@ -117,16 +100,18 @@ static double seconds_left(const hr_trainer *trainer)
     hr_remaining remaining = {
         .step = trainer->state.step,
         .steps = trainer->state.steps,
-        .every = { [HR_WORK_EVALUATION] = trainer->valid ? config->train.eval_every : HR_EVERY_NONE,
-                   [HR_WORK_SAMPLE] = trainer->sampling != HR_NONE ? config->train.sample_every
-                                                                   : HR_EVERY_NONE,
+        .every = { [HR_WORK_EVALUATION] = trainer->inputs.valid ? config->train.eval_every
+                                                                : HR_EVERY_NONE,
+                   [HR_WORK_SAMPLE] = has_section(trainer, HR_LOOP_SAMPLE)
+                                          ? config->train.sample_every
+                                          : HR_EVERY_NONE,
                    [HR_WORK_SAVE] = config->train.out[0] ? config->train.checkpoint_every
                                                          : HR_EVERY_NONE },
         .in_steps = { [HR_WORK_SAMPLE] = sampled },
         .in_seconds = { [HR_WORK_SAVE] = save },
         .end_seconds = 2 * save /* flush and read back */
     };
-    if (trainer->valid)
+    if (trainer->inputs.valid)
         remaining.in_steps[HR_WORK_EVALUATION] = (double)evaluation_batches(trainer) *
                                                  (double)plan->micro_batch /
                                                  (3.0 * (double)config->train.batch);
@@ -140,26 +125,28 @@ static void count_step(hr_trainer *trainer, int64_t before_ns)
     hr_run_state *state = &trainer->state;
     const int64_t now_ns = hr_clock_ns();
     state->step++;
-    state->tokens += trainer->targets;
-    if (trainer->targets) {
-        if (isnan(state->first_loss)) state->first_loss = trainer->loss;
-        state->last_loss = trainer->loss;
+    state->tokens += trainer->measures.targets;
+    if (trainer->measures.targets) {
+        if (isnan(state->first_loss)) state->first_loss = trainer->measures.loss;
+        state->last_loss = trainer->measures.loss;
     }
-    state->seconds = trainer->seconds_before + (double)(now_ns - trainer->start_ns) * 1e-9;
+    state->seconds = trainer->times.seconds_before +
+                     (double)(now_ns - trainer->times.start_ns) * 1e-9;
     hr_trainer_take_result(result, state);
-    result->saved = trainer->is_saved = false;
+    result->saved = trainer->shelf.is_saved = false;
     hr_run_times_add(&trainer->times, HR_WORK_STEP, (double)(now_ns - before_ns) * 1e-9);
-    const double rate = (double)trainer->targets * 1e9 / (double)hr_max(now_ns - before_ns, 1);
+    const double rate = (double)trainer->measures.targets * 1e9 /
+                        (double)hr_max(now_ns - before_ns, 1);
     const hr_train_step event = { .step = state->step,
                                   .steps = state->steps,
-                                  .loss = trainer->loss,
-                                  .lr = trainer->lr,
-                                  .grad_norm = trainer->grad_norm,
+                                  .loss = trainer->measures.loss,
+                                  .lr = trainer->measures.lr,
+                                  .grad_norm = trainer->measures.grad_norm,
                                   .tokens = state->tokens,
                                   .seconds = result->seconds,
                                   .tokens_per_second = rate,
                                   .seconds_left = seconds_left(trainer),
-                                  .targets = trainer->targets };
+                                  .targets = trainer->measures.targets };
     if (events->step) events->step(events->context, &event);
     log_step(trainer, rate);
 }
@@ -189,7 +176,7 @@ static hr_status skip_or_rewind(hr_trainer *trainer, int64_t before_ns, hr_error
 static int64_t wait_for_disk(hr_trainer *trainer)
 {
     const int64_t before_ns = hr_clock_ns();
-    hr_checkpoint_writer_linger(trainer->checkpoint_writer);
+    hr_checkpoint_writer_linger(trainer->shelf.writer);
     return hr_clock_ns() - before_ns;
 }
 
@@ -197,7 +184,8 @@ static hr_status train_step(hr_trainer *trainer, hr_error *err)
 {
     const int64_t before_ns = hr_clock_ns();
     const hr_status status = run_step_sections(trainer, err);
-    if (status == HR_DIVERGED && trainer->is_bad) return skip_or_rewind(trainer, before_ns, err);
+    if (status == HR_DIVERGED && trainer->measures.is_bad)
+        return skip_or_rewind(trainer, before_ns, err);
     if (status == HR_OK) count_step(trainer, before_ns + wait_for_disk(trainer));
     return status;
 }
@@ -221,25 +209,27 @@ static void update_best(hr_trainer *trainer)
 static hr_status evaluate(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
-    trainer->executor.count[trainer->evaluation_batch] = evaluation_batches(trainer);
-    trainer->evaluated_tokens = 0;
+    trainer->executor.count[hr_program_loop(trainer->executor.program, HR_LOOP_EVALUATION_BATCH)] =
+        evaluation_batches(trainer);
+    trainer->measures.evaluated_tokens = 0;
     trainer->executor.committed = false;
-    const hr_status status = hr_executor_run(&trainer->executor, trainer->evaluation, err);
+    const hr_status status = run_section(trainer, HR_LOOP_EVALUATION, err);
     if (status != HR_OK) return status;
-    trainer->result->valid_loss = trainer->state.valid_loss = trainer->evaluation_loss;
+    trainer->result->valid_loss = trainer->state.valid_loss = trainer->measures.evaluation_loss;
     trainer->state.evaluated = trainer->state.step;
-    trainer->is_saved = false;
-    if (trainer->evaluated_tokens) update_best(trainer);
+    trainer->shelf.is_saved = false;
+    if (trainer->measures.evaluated_tokens) update_best(trainer);
     if (events->evaluated)
-        events->evaluated(events->context, trainer->state.step, trainer->evaluation_loss,
-                          trainer->evaluated_tokens);
-    hr_log_evaluation(&trainer->log, trainer->state.step, trainer->evaluation_loss,
-                      trainer->evaluated_tokens);
-    if (!trainer->evaluated_tokens || isfinite(trainer->evaluation_loss)) return HR_OK;
+        events->evaluated(events->context, trainer->state.step, trainer->measures.evaluation_loss,
+                          trainer->measures.evaluated_tokens);
+    hr_log_evaluation(&trainer->log, trainer->state.step, trainer->measures.evaluation_loss,
+                      trainer->measures.evaluated_tokens);
+    if (!trainer->measures.evaluated_tokens || isfinite(trainer->measures.evaluation_loss))
+        return HR_OK;
     char what[128];
     snprintf(what, sizeof what, "step %lld: the validation loss is %g over %lld tokens",
-             (long long)trainer->state.step, trainer->evaluation_loss,
-             (long long)trainer->evaluated_tokens);
+             (long long)trainer->state.step, trainer->measures.evaluation_loss,
+             (long long)trainer->measures.evaluated_tokens);
     return hr_trainer_diverged(trainer, what, err);
 }
 
@@ -251,12 +241,12 @@ static hr_status sample(hr_trainer *trainer, hr_error *err)
     trainer->executor.committed = false;
     /* Needed if this is the first work after the start. */
     trainer->executor.clock = trainer->state.step - 1;
-    hr_status status = hr_executor_run(&trainer->executor, trainer->sampling, err);
+    hr_status status = run_section(trainer, HR_LOOP_SAMPLE, err);
     if (status == HR_OK)
-        status = hr_sample_take(&trainer->sample, trainer->vocabulary, &bytes, err);
+        status = hr_sample_take(&trainer->sample, trainer->inputs.vocabulary, &bytes, err);
     if (status != HR_OK) return status;
     trainer->state.sampled = trainer->state.step;
-    trainer->is_saved = false;
+    trainer->shelf.is_saved = false;
     if (events->sample) events->sample(events->context, trainer->sample.text, bytes);
     hr_log_sample(&trainer->log, trainer->state.step, trainer->sample.text, bytes);
     return HR_OK;
@@ -275,8 +265,7 @@ static hr_status tolerate_failure(hr_trainer *trainer, hr_status status, bool la
     char line[HR_ERROR_BYTES + 64];
     if (last || (status != HR_FAILURE && status != HR_USAGE && status != HR_CORRUPT)) return status;
     snprintf(line, sizeof line, "step %lld: %s: %s", (long long)trainer->state.step,
-             trainer->checkpoint_writer->made ? "a checkpoint alone" : "no checkpoint",
-             err->message);
+             trainer->shelf.writer->made ? "a checkpoint alone" : "no checkpoint", err->message);
     hr_trainer_trouble(trainer, line);
     return HR_OK;
 }
@@ -285,7 +274,7 @@ static hr_status tolerate_failure(hr_trainer *trainer, hr_status status, bool la
  * of this step. */
 static hr_status fail_save(const hr_trainer *trainer, const hr_error *why, hr_error *err)
 {
-    const long long step = trainer->state.step, saved = trainer->saved_step;
+    const long long step = trainer->state.step, saved = trainer->shelf.saved_step;
     const bool lost = why->status == HR_FAILURE || why->status == HR_USAGE ||
                       why->status == HR_CORRUPT;
     if (!lost || saved == step) return hr_fail(err, why->status, "%s", why->message);
@@ -303,7 +292,7 @@ static hr_status fail_save(const hr_trainer *trainer, const hr_error *why, hr_er
 static hr_status collect_checkpoint(hr_trainer *trainer, bool wait, bool last, hr_error *err)
 {
     hr_error why = { .status = HR_OK };
-    if (wait && trainer->checkpoint_writer->pending)
+    if (wait && trainer->shelf.writer->pending)
         hr_trainer_report_progress(trainer, "writing the checkpoint", 0, 0);
     hr_status status = wait ? hr_executor_wait(&trainer->executor, HR_OP_save, &why)
                             : hr_trainer_collect_checkpoint(trainer, false, &why);
@@ -364,11 +353,11 @@ static hr_status after_step(hr_trainer *trainer, hr_error *err)
     const int64_t step = state->step;
     hr_status status = HR_OK;
     if (step == 0) return HR_OK;
-    if (trainer->valid && state->evaluated < step &&
+    if (trainer->inputs.valid && state->evaluated < step &&
         (step == state->steps || due(config->train.eval_every, step)))
         status = measure(trainer, evaluate, HR_WORK_EVALUATION, err);
     const bool last = step == state->steps || state->ended;
-    if (status == HR_OK && trainer->sampling != HR_NONE && state->sampled < step &&
+    if (status == HR_OK && has_section(trainer, HR_LOOP_SAMPLE) && state->sampled < step &&
         (last || due(config->train.sample_every, step)))
         status = measure(trainer, sample, HR_WORK_SAMPLE, err);
     const bool best = config->train.keep_best && state->evaluated == step &&
@@ -381,10 +370,8 @@ static hr_status after_step(hr_trainer *trainer, hr_error *err)
 /* Makes a checkpoint if a signal requested one; else collects a completed one. */
 static hr_status save_requested(hr_trainer *trainer, hr_error *err)
 {
-    const hr_train_options *options = trainer->options;
-    if (!options->saves || *options->saves == trainer->saves || trainer->state.step == 0)
+    if (trainer->state.step == 0 || !hr_requests_save(&trainer->requests))
         return collect_checkpoint(trainer, false, false, err);
-    trainer->saves = *options->saves;
     hr_log_signal(&trainer->log, trainer->state.step, "SIGUSR1");
     return save_checkpoint(trainer, false, err);
 }
@@ -431,10 +418,10 @@ hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
     hr_error ignored;
     hr_status status = hr_trainer_load(trainer, err);
     if (status != HR_OK && status != HR_INTERRUPTED) return status;
-    trainer->start_ns = hr_clock_ns();
+    trainer->times.start_ns = hr_clock_ns();
     if (status == HR_OK) status = run_steps(trainer, err);
     if (status == HR_INTERRUPTED ||
-        (status == HR_OK && (has_steps_left(trainer) || hr_trainer_is_interrupted(trainer))))
+        (status == HR_OK && (has_steps_left(trainer) || hr_requests_stop(&trainer->requests))))
         return end_interrupted(trainer, err);
     (void)!hr_executor_wait(&trainer->executor, HR_OP_save, &ignored);
     return status;

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run/shelf.h - the checkpoints of a run: the one that it loads, and those that it writes. */
+#ifndef HR_RUN_SHELF_H
+#define HR_RUN_SHELF_H
+
+#include "checkpoint/checkpoint_writer.h"
+#include "checkpoint/weights_in.h"
+#include "run/resume.h"
+
+typedef struct {
+    hr_checkpoint_writer *writer;
+    hr_resume resume;     /* the checkpoint of the resume or of the last rewind */
+    hr_weights_in source; /* weights of model.from */
+    /* The files of that checkpoint while they are loaded; file_count 0: closed. */
+    hr_weights_in kept[HR_KEPT_MAX];
+    int64_t saved_step; /* step of the newest checkpoint; 0: none */
+    bool is_saved;      /* the newest checkpoint has the current state */
+    char *weights_text; /* [hr_weights_text_bytes] */
+    uint32_t cpu_mask;  /* base/cpu.h */
+} hr_shelf;
+
+/* Places the tables of the files that a checkpoint is loaded from. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_shelf_place(hr_region *region, const hr_program *program,
+                                       hr_shelf *shelf, hr_error *err);
+
+/* Closes the files of the checkpoint that was loaded. */
+void hr_shelf_close_kept(hr_shelf *shelf, const hr_program *program);
+
+#endif
