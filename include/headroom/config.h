@@ -50,6 +50,17 @@ typedef enum {
     HR_RECOMPUTE_NORMS,
     HR_RECOMPUTE_LAYERS /* everything but the residual stream */
 } hr_recompute_kind;
+typedef enum {
+    HR_ROPE_SCALING_NONE,
+    HR_ROPE_SCALING_LINEAR,
+    HR_ROPE_SCALING_LLAMA3
+} hr_rope_scaling_choice;
+typedef enum {
+    HR_ATTENTION_DENSE,
+    HR_ATTENTION_LOCAL,
+    HR_ATTENTION_GLOBAL,
+    HR_ATTENTION_MIXED
+} hr_attention_choice;
 typedef enum { HR_OPTIMIZER_ADAM, HR_OPTIMIZER_ADAMW, HR_OPTIMIZER_SGD } hr_optimizer_kind;
 typedef enum {
     HR_SCHEDULE_CONSTANT,
@@ -79,13 +90,12 @@ typedef struct {
         double rope_theta;
         bool parallel_residual; /* gpt_neox */
         struct {
-            int32_t kind; /* hr_rope_scaling_kind of ops/rope: none, linear, llama3 */
+            int32_t kind; /* hr_rope_scaling_choice */
             double factor, low_freq_factor, high_freq_factor;
             int64_t original_positions; /* context length before scaling */
         } rope_scaling;                 /* llama */
         struct {
-            /* hr_pattern of ops/attention: dense, local, global, mixed */
-            int32_t pattern;
+            int32_t pattern;                        /* hr_attention_choice */
             int64_t window, stride, block;          /* stride 0: the default of the pattern */
             int64_t sliding_window;                 /* llama-like: tokens; 0: none */
             char layer_types[HR_LAYER_TYPES_BYTES]; /* layers with the window; empty: all */

@@ -12,6 +12,19 @@
 #include "base/checked.h"
 #include "base/number.h"
 #include "base/threads.h"
+#include "ops/attention/attention.h"
+#include "ops/rope/rope.h"
+
+/* The choices are the values of the operations. */
+_Static_assert((int)HR_ROPE_SCALING_NONE == HR_ROPE_NONE &&
+                   (int)HR_ROPE_SCALING_LINEAR == HR_ROPE_LINEAR &&
+                   (int)HR_ROPE_SCALING_LLAMA3 == HR_ROPE_LLAMA3,
+               "model.rope_scaling.kind");
+_Static_assert((int)HR_ATTENTION_DENSE == HR_PATTERN_DENSE &&
+                   (int)HR_ATTENTION_LOCAL == HR_PATTERN_LOCAL &&
+                   (int)HR_ATTENTION_GLOBAL == HR_PATTERN_GLOBAL &&
+                   (int)HR_ATTENTION_MIXED == HR_PATTERN_MIXED,
+               "model.attention.pattern");
 
 /* clang-format off */
 #define MEMBER(path) (int32_t)offsetof(hr_config, path), (int32_t)sizeof(((hr_config *)0)->path)
