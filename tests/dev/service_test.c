@@ -27,6 +27,7 @@ typedef struct {
     hr_plan plan;
     int32_t scratch[STEPS];
     hr_memory arena;
+    hr_device device;
     hr_executor executor;
     hr_error err;
     char calls[64]; /* one letter per call */
@@ -57,7 +58,10 @@ static void place(fixture *f)
     assert_int_equal(hr_build_status(&f->builder), HR_OK);
     for (int32_t s = 0; s < STEPS; s++) f->scratch[s] = HR_NONE;
     f->plan = (hr_plan){ .threads = 1, .scratch_of_step = f->scratch };
-    f->executor = (hr_executor){ .program = &f->program, .plan = &f->plan, .memory = &f->arena };
+    f->device = (hr_device){ .backend = &hr_cpu_backend };
+    f->executor = (hr_executor){
+        .program = &f->program, .plan = &f->plan, .memory = &f->arena, .device = &f->device
+    };
     assert_int_equal(hr_executor_place(&f->region, &f->executor, &f->err), HR_OK);
 }
 
