@@ -8,8 +8,9 @@
 
 #include "base/bf16.h"
 #include "base/checked.h"
+#include "checkpoint/names.h"
 
-enum { NAME_BYTES = 1024, NAME_SHOWN = 120, PATH_SHOWN = 160 };
+enum { NAME_BYTES = 1024, NAME_SHOWN = 120 };
 
 static const char weight[] = "weight";
 
@@ -17,18 +18,6 @@ static const char weight[] = "weight";
 static const char *const suffixes[] = { HR_SCALES_SUFFIX, "_scale" };
 
 enum { SUFFIXES = sizeof suffixes / sizeof *suffixes };
-
-static const char *shown(const char *path)
-{
-    const size_t length = strlen(path);
-    return length > PATH_SHOWN ? path + length - PATH_SHOWN : path;
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-    const size_t bytes = strlen(name), end_bytes = strlen(end);
-    return bytes >= end_bytes && !strcmp(name + bytes - end_bytes, end);
-}
 
 static const hr_stored_tensor *find(const hr_stored *stored, const char *name)
 {
@@ -52,16 +41,16 @@ static hr_status check(const hr_stored *stored, const hr_stored_tensor *tensor,
     if (scales->rank != 2 || scales->dims[0] != expected.dims[0] ||
         scales->dims[1] != expected.dims[1])
         return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s, %s is needed for %.*s",
-                       shown(stored->path), NAME_SHOWN, scales->name,
+                       hr_path_shown(stored->path), NAME_SHOWN, scales->name,
                        hr_stored_shape(scales, is, sizeof is),
                        hr_stored_shape(&expected, needed, sizeof needed), NAME_SHOWN, tensor->name);
     if (kind != HR_STORED_F32 && kind != HR_STORED_BF16)
         return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s; scales are F32 or BF16",
-                       shown(stored->path), NAME_SHOWN, scales->name, scales->dtype->name);
+                       hr_path_shown(stored->path), NAME_SHOWN, scales->name, scales->dtype->name);
     if (expected.dims[1] <= HR_SCALES_MAX) return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s has %lld columns, the limit for F8_E4M3 is %d",
-                   shown(stored->path), NAME_SHOWN, tensor->name, (long long)tensor->dims[1],
-                   HR_SCALES_MAX * HR_SCALE_BLOCK);
+                   hr_path_shown(stored->path), NAME_SHOWN, tensor->name,
+                   (long long)tensor->dims[1], HR_SCALES_MAX * HR_SCALE_BLOCK);
 }
 
 static hr_status check_values(const hr_stored *stored, const hr_stored_tensor *tensor,
@@ -76,7 +65,7 @@ static hr_status check_values(const hr_stored *stored, const hr_stored_tensor *t
             if (!(row[i] >= 0 && isfinite(row[i])))
                 return hr_fail(err, HR_CORRUPT,
                                "%s: tensor %.*s has a scale that is negative, NaN or Inf",
-                               shown(stored->path), NAME_SHOWN, tensor->name);
+                               hr_path_shown(stored->path), NAME_SHOWN, tensor->name);
     }
     return HR_OK;
 }
@@ -87,12 +76,13 @@ hr_status hr_block_scales_find(const hr_stored *stored, const hr_stored_tensor *
 {
     if (tensor->rank != 2)
         return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is F8_E4M3, but not a matrix",
-                       shown(stored->path), NAME_SHOWN, tensor->name);
-    *found = ends_with(tensor->name, weight) ? find(stored, tensor->name) : NULL;
+                       hr_path_shown(stored->path), NAME_SHOWN, tensor->name);
+    *found = hr_name_ends_with(tensor->name, weight) ? find(stored, tensor->name) : NULL;
     if (!*found)
-        return hr_fail(
-            err, HR_CORRUPT, "%s: tensor %.*s is F8_E4M3, but has no scales: %.*s%s is missing",
-            shown(stored->path), NAME_SHOWN, tensor->name, NAME_SHOWN, tensor->name, suffixes[0]);
+        return hr_fail(err, HR_CORRUPT,
+                       "%s: tensor %.*s is F8_E4M3, but has no scales: %.*s%s is missing",
+                       hr_path_shown(stored->path), NAME_SHOWN, tensor->name, NAME_SHOWN,
+                       tensor->name, suffixes[0]);
     const hr_status status = check(stored, tensor, *found, err);
     if (status != HR_OK) return status;
     *scales = (hr_block_scales){ .offset = (*found)->offset,
@@ -106,7 +96,7 @@ bool hr_block_scales_is(const hr_stored *stored, const hr_stored_tensor *tensor)
 {
     for (int32_t i = 0; i < SUFFIXES; i++) {
         char name[NAME_BYTES];
-        if (!ends_with(tensor->name, suffixes[i])) continue;
+        if (!hr_name_ends_with(tensor->name, suffixes[i])) continue;
         const size_t bytes = strlen(tensor->name) - strlen(suffixes[i]);
         if (bytes >= sizeof name) continue;
         snprintf(name, sizeof name, "%.*s", (int)bytes, tensor->name);

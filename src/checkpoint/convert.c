@@ -17,6 +17,7 @@
 #include "base/writer.h"
 #include "checkpoint/block_scales.h"
 #include "checkpoint/convert_tensor.h"
+#include "checkpoint/names.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/sidecar_files.h"
 
@@ -29,12 +30,8 @@ enum {
     NAME_SHOWN = 120
 };
 
-static const char *const prefixes[] = { "none", "model.", "transformer.", "gpt_neox." };
-
 _Static_assert((int64_t)HR_CONVERT_PIECE_BYTES >= HR_SIDECAR_FILE_BYTES,
                "the buffer for tensors also holds a sidecar file");
-
-enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
 
 /* Prefixes of head tensors, which never get a model prefix. */
 static const char *const heads[] = { "lm_head.", "embed_out.", "score." };
@@ -74,13 +71,6 @@ static bool starts_with(const char *name, const char *prefix)
     return !strncmp(name, prefix, strlen(prefix));
 }
 
-static const char *without_prefix(const char *name)
-{
-    for (int32_t i = 1; i < PREFIXES; i++)
-        if (starts_with(name, prefixes[i])) return name + strlen(prefixes[i]);
-    return name;
-}
-
 static bool is_head(const char *name)
 {
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
@@ -96,9 +86,9 @@ typedef struct {
 static name_parts name_of(const conversion *c, const hr_stored_tensor *tensor)
 {
     const char *prefix = c->request->prefix;
-    const char *bare = without_prefix(tensor->name);
+    const char *bare = hr_name_without_prefix(tensor->name);
     if (!prefix || is_head(bare)) return (name_parts){ "", tensor->name };
-    return (name_parts){ strcmp(prefix, prefixes[0]) ? prefix : "", bare };
+    return (name_parts){ strcmp(prefix, "none") ? prefix : "", bare };
 }
 
 /* Checks that names stay unique when all get the same prefix. */
@@ -107,9 +97,9 @@ static hr_status check_names(const conversion *c)
     char name[NAME_BYTES];
     for (int32_t i = 0; c->request->prefix && i < c->stored.tensor_count; i++) {
         const hr_stored_tensor *tensor = &c->stored.tensors[i];
-        const char *bare = without_prefix(tensor->name);
-        for (int32_t k = 0; k < PREFIXES; k++) {
-            snprintf(name, sizeof name, "%s%s", k ? prefixes[k] : "", bare);
+        const char *bare = hr_name_without_prefix(tensor->name);
+        for (int32_t k = 0; k < HR_PREFIXES; k++) {
+            snprintf(name, sizeof name, "%s%s", hr_prefixes[k], bare);
             const hr_stored_tensor *other = hr_stored_find(&c->stored, name);
             if (other && other != tensor)
                 return hr_fail(c->err, HR_CORRUPT, "%.200s: %.*s and %.*s would get the same name",
@@ -176,9 +166,9 @@ static void add_row(conversion *c, const hr_stored_tensor *from, const hr_stored
 static hr_status add_scales(conversion *c, const hr_stored_tensor *from)
 {
     char name[NAME_BYTES];
-    for (int32_t k = 0; k < PREFIXES; k++) {
-        const char *bare = c->request->prefix ? without_prefix(from->name) : from->name;
-        snprintf(name, sizeof name, "%s%s%s", c->request->prefix && k ? prefixes[k] : "", bare,
+    for (int32_t k = 0; k < HR_PREFIXES; k++) {
+        const char *bare = c->request->prefix ? hr_name_without_prefix(from->name) : from->name;
+        snprintf(name, sizeof name, "%s%s%s", c->request->prefix && k ? hr_prefixes[k] : "", bare,
                  HR_SCALES_SUFFIX);
         if (hr_stored_find(&c->stored, name))
             return hr_fail(
@@ -352,7 +342,8 @@ static hr_status check_options(conversion *c)
         return hr_fail(c->err, HR_USAGE, "--dtype takes f32, f16, bf16 or f8_e4m3; got \"%.40s\"",
                        dtype);
     bool known = !prefix;
-    for (int32_t i = 0; i < PREFIXES && !known; i++) known = !strcmp(prefix, prefixes[i]);
+    for (int32_t i = 0; i < HR_PREFIXES && !known; i++)
+        known = !strcmp(prefix, i ? hr_prefixes[i] : "none");
     if (known) return HR_OK;
     return hr_fail(c->err, HR_USAGE,
                    "--prefix takes none, model., transformer. or gpt_neox.; got \"%.40s\"", prefix);

@@ -35,7 +35,7 @@ static hr_status wrong_header(const hr_opening *o, const hr_json *json)
 
 static hr_status wrong_tensor(const hr_opening *o, const hr_stored_tensor *tensor, const char *what)
 {
-    return hr_fail(o->err, HR_CORRUPT, "%s: tensor %.*s: %s", hr_opening_shown(o->place),
+    return hr_fail(o->err, HR_CORRUPT, "%s: tensor %.*s: %s", hr_path_shown(o->place),
                    HR_STORED_NAME_SHOWN, tensor->name, what);
 }
 
@@ -158,8 +158,8 @@ hr_status hr_opening_read_header(hr_opening *o, int32_t file)
         hr_status status;
         if (hr_json_is(&json, metadata_name)) {
             if (described)
-                return hr_fail(o->err, HR_CORRUPT, "%s: has \"%s\" twice",
-                               hr_opening_shown(o->place), metadata_name);
+                return hr_fail(o->err, HR_CORRUPT, "%s: has \"%s\" twice", hr_path_shown(o->place),
+                               metadata_name);
             described = true;
             status = read_metadata(o, &json);
             if (status != HR_OK) return status;
@@ -171,9 +171,9 @@ hr_status hr_opening_read_header(hr_opening *o, int32_t file)
         tensor->name = json.value;
         tensor->file = file;
         if (!hr_opening_is_plain(tensor->name))
-            return hr_fail(
-                o->err, HR_CORRUPT, "%s: header, byte %lld: a control character in a tensor's name",
-                hr_opening_shown(o->place), (long long)(json.at + HR_STORED_LENGTH_BYTES));
+            return hr_fail(o->err, HR_CORRUPT,
+                           "%s: header, byte %lld: a control character in a tensor's name",
+                           hr_path_shown(o->place), (long long)(json.at + HR_STORED_LENGTH_BYTES));
         stored->tensor_count++;
         status = read_tensor(o, &json, tensor);
         if (status != HR_OK) return status;
@@ -189,13 +189,13 @@ static hr_status check_length(const hr_opening *o, const hr_stored_file *file,
     for (int32_t i = HR_STORED_LENGTH_BYTES - 1; i >= 0; i--) bytes = bytes << 8 | length[i];
     if (bytes > HR_STORED_HEADER_BYTES_MAX)
         return hr_fail(o->err, HR_CORRUPT, "%s: its header has %llu bytes, the limit is %d",
-                       hr_opening_shown(o->place), (unsigned long long)bytes,
+                       hr_path_shown(o->place), (unsigned long long)bytes,
                        HR_STORED_HEADER_BYTES_MAX);
     if ((int64_t)bytes > file->bytes - HR_STORED_LENGTH_BYTES)
         return hr_fail(o->err, HR_CORRUPT,
                        "%s: its header ends at byte %lld, the file at byte %lld: the file is "
                        "truncated",
-                       hr_opening_shown(o->place), (long long)bytes + HR_STORED_LENGTH_BYTES,
+                       hr_path_shown(o->place), (long long)bytes + HR_STORED_LENGTH_BYTES,
                        (long long)file->bytes);
     *text_bytes = (int64_t)bytes;
     return HR_OK;
@@ -207,7 +207,7 @@ hr_status hr_opening_load_header(hr_opening *o, int32_t index)
     uint8_t length[HR_STORED_LENGTH_BYTES];
     if (file->bytes < HR_STORED_LENGTH_BYTES)
         return hr_fail(o->err, HR_CORRUPT, "%s: has %lld bytes, a safetensors file has at least %d",
-                       hr_opening_shown(o->place), (long long)file->bytes, HR_STORED_LENGTH_BYTES);
+                       hr_path_shown(o->place), (long long)file->bytes, HR_STORED_LENGTH_BYTES);
     hr_status status = hr_file_read(file->file, o->place, 0, length, HR_STORED_LENGTH_BYTES,
                                     o->err);
     if (status == HR_OK) status = check_length(o, file, length, &o->text_bytes[index]);

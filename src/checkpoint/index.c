@@ -30,10 +30,10 @@ static hr_status find_shard(hr_opening *o, const char *name, int32_t *file)
     if (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, "..") ||
         !hr_opening_is_plain(name) || strlen(name) >= HR_NAME_BYTES)
         return hr_fail(o->err, HR_CORRUPT, "%s: names a shard that is not a file name",
-                       hr_opening_shown(o->place));
+                       hr_path_shown(o->place));
     if (stored->file_count == HR_STORED_FILES_MAX)
-        return hr_fail(o->err, HR_CORRUPT, "%s: names more than %d shards",
-                       hr_opening_shown(o->place), HR_STORED_FILES_MAX);
+        return hr_fail(o->err, HR_CORRUPT, "%s: names more than %d shards", hr_path_shown(o->place),
+                       HR_STORED_FILES_MAX);
     *file = stored->file_count++;
     stored->files[*file] = (hr_stored_file){ .name = name, .file = -1 };
     return HR_OK;
@@ -50,7 +50,7 @@ static hr_status read_weight_map(hr_opening *o, hr_json *json)
         if (!hr_opening_is_plain(json->value))
             return hr_fail(o->err, HR_CORRUPT,
                            "%s: the index, byte %lld: a control character in a tensor's name",
-                           hr_opening_shown(o->place), (long long)json->at);
+                           hr_path_shown(o->place), (long long)json->at);
         o->named_count++;
         row->name = json->value;
         if (hr_json_next(json) != HR_JSON_STRING) return wrong_index(o, json);
@@ -73,14 +73,14 @@ static hr_status read_index(hr_opening *o, char *text, int64_t bytes)
         }
         if (seen)
             return hr_fail(o->err, HR_CORRUPT, "%s: has \"weight_map\" twice",
-                           hr_opening_shown(o->place));
+                           hr_path_shown(o->place));
         seen = true;
         const hr_status status = read_weight_map(o, &json);
         if (status != HR_OK) return status;
     }
     if (kind != HR_JSON_CLOSE || hr_json_next(&json) != HR_JSON_END) return wrong_index(o, &json);
     if (seen) return HR_OK;
-    return hr_fail(o->err, HR_CORRUPT, "%s: has no \"weight_map\"", hr_opening_shown(o->place));
+    return hr_fail(o->err, HR_CORRUPT, "%s: has no \"weight_map\"", hr_path_shown(o->place));
 }
 
 static hr_status sort_index(hr_opening *o)
@@ -95,7 +95,7 @@ static hr_status sort_index(hr_opening *o)
     for (int32_t i = 1; i < o->named_count; i++)
         if (!strcmp(sorted[i - 1].name, sorted[i].name))
             return hr_fail(o->err, HR_CORRUPT, "%s: names tensor %.*s twice",
-                           hr_opening_shown(o->place), HR_STORED_NAME_SHOWN, sorted[i].name);
+                           hr_path_shown(o->place), HR_STORED_NAME_SHOWN, sorted[i].name);
     return HR_OK;
 }
 
@@ -110,7 +110,7 @@ hr_status hr_opening_open_index(hr_opening *o)
     char *text = NULL;
     if (bytes > HR_STORED_HEADER_BYTES_MAX)
         status = hr_fail(o->err, HR_CORRUPT, "%s: has %lld bytes, the limit is %d",
-                         hr_opening_shown(o->place), (long long)bytes, HR_STORED_HEADER_BYTES_MAX);
+                         hr_path_shown(o->place), (long long)bytes, HR_STORED_HEADER_BYTES_MAX);
     else if (!(text = hr_region_take(o->region, bytes + 1, 1))) status = hr_opening_no_room(o);
     else status = hr_file_read(file, o->place, 0, text, bytes, o->err);
     hr_file_close(&file);
@@ -139,7 +139,7 @@ static hr_status wrong_shard(hr_opening *o, int32_t file, const char *what, cons
     const hr_status status = hr_opening_place(o, file);
     if (status != HR_OK) return status;
     return hr_fail(o->err, HR_CORRUPT, "%s: %s tensor %.*s, which %s puts %s%s",
-                   hr_opening_shown(o->place), what, HR_STORED_NAME_SHOWN, tensor,
+                   hr_path_shown(o->place), what, HR_STORED_NAME_SHOWN, tensor,
                    hr_stored_index_name, where, shard);
 }
 
@@ -153,7 +153,7 @@ hr_status hr_opening_check_index(hr_opening *o)
         if (!row) return wrong_shard(o, tensor->file, "holds", tensor->name, "nowhere", "");
         if (row->file != tensor->file)
             return wrong_shard(o, tensor->file, "holds", tensor->name, "in ",
-                               hr_opening_shown(stored->files[row->file].name));
+                               hr_path_shown(stored->files[row->file].name));
         row->found = true;
     }
     for (int32_t i = 0; i < o->named_count; i++)

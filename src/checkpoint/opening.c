@@ -7,14 +7,6 @@
 
 #include "base/checked.h"
 
-enum { PATH_SHOWN = 200 };
-
-const char *hr_opening_shown(const char *path)
-{
-    const size_t length = strlen(path);
-    return length > PATH_SHOWN ? path + length - PATH_SHOWN : path;
-}
-
 hr_status hr_opening_place(hr_opening *o, int32_t index)
 {
     const char *name = o->stored->files[index].name;
@@ -26,7 +18,7 @@ hr_status hr_opening_place(hr_opening *o, int32_t index)
 hr_status hr_opening_no_room(const hr_opening *o)
 {
     return hr_fail(o->err, HR_FAILURE, "%s: out of memory for its tensors",
-                   hr_opening_shown(o->stored->path));
+                   hr_path_shown(o->stored->path));
 }
 
 void *hr_opening_add_row(hr_region *region, void **table, int32_t count, int64_t bytes)
@@ -50,7 +42,7 @@ hr_status hr_opening_not_json(const hr_opening *o, const hr_json *json, const ch
 {
     if (json->problem)
         return hr_fail(o->err, HR_CORRUPT, "%s: %s, byte %lld: not JSON: %s",
-                       hr_opening_shown(o->place), what, (long long)(at + json->at), json->problem);
+                       hr_path_shown(o->place), what, (long long)(at + json->at), json->problem);
     return hr_fail(o->err, HR_CORRUPT, "%s: %s, byte %lld: wrong type of value",
-                   hr_opening_shown(o->place), what, (long long)(at + json->at));
+                   hr_path_shown(o->place), what, (long long)(at + json->at));
 }

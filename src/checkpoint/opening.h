@@ -7,6 +7,7 @@
 #include <limits.h>
 
 #include "base/json.h"
+#include "checkpoint/names.h"
 #include "checkpoint/safetensors.h"
 
 enum { HR_STORED_LENGTH_BYTES = 8, HR_STORED_NAME_SHOWN = 120 };
@@ -30,9 +31,6 @@ typedef struct {
     int32_t named_count;
     char place[PATH_MAX]; /* path of the current file, for error messages */
 } hr_opening;
-
-/* The last part of a long path: the end identifies a file better than the beginning. */
-const char *hr_opening_shown(const char *path);
 
 /* False if the name contains a control character. */
 bool hr_opening_is_plain(const char *name);

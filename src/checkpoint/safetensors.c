@@ -56,7 +56,7 @@ static hr_status check_layout(hr_opening *o, const int32_t *by_offset)
                     o->err, HR_CORRUPT,
                     "%s: tensor %.*s begins at data byte %lld, and %.*s ends at %lld: "
                     "%s",
-                    hr_opening_shown(o->place), HR_STORED_NAME_SHOWN, tensor->name,
+                    hr_path_shown(o->place), HR_STORED_NAME_SHOWN, tensor->name,
                     (long long)tensor->offset, HR_STORED_NAME_SHOWN, before, (long long)at,
                     tensor->offset < at ? "they overlap" : "there is a gap between them");
             at += tensor->bytes;
@@ -65,7 +65,7 @@ static hr_status check_layout(hr_opening *o, const int32_t *by_offset)
         if (at != file->bytes - file->data_offset)
             return hr_fail(o->err, HR_CORRUPT,
                            "%s: its tensors end at data byte %lld, the file at %lld: %s",
-                           hr_opening_shown(o->place), (long long)at,
+                           hr_path_shown(o->place), (long long)at,
                            (long long)(file->bytes - file->data_offset),
                            at < file->bytes - file->data_offset ? "there are bytes after them"
                                                                 : "the file is truncated");
@@ -84,11 +84,11 @@ static hr_status check_names(hr_opening *o)
         const hr_status status = hr_opening_place(o, a->file);
         if (status != HR_OK) return status;
         if (a->file == b->file)
-            return hr_fail(o->err, HR_CORRUPT, "%s: has tensor %.*s twice",
-                           hr_opening_shown(o->place), HR_STORED_NAME_SHOWN, a->name);
+            return hr_fail(o->err, HR_CORRUPT, "%s: has tensor %.*s twice", hr_path_shown(o->place),
+                           HR_STORED_NAME_SHOWN, a->name);
         return hr_fail(o->err, HR_CORRUPT, "%s: has tensor %.*s, which %s has too",
-                       hr_opening_shown(o->place), HR_STORED_NAME_SHOWN, a->name,
-                       hr_opening_shown(stored->files[b->file].name));
+                       hr_path_shown(o->place), HR_STORED_NAME_SHOWN, a->name,
+                       hr_path_shown(stored->files[b->file].name));
     }
     return HR_OK;
 }
@@ -118,21 +118,16 @@ typedef struct {
     char pickle[HR_NAME_BYTES], other[HR_NAME_BYTES]; /* empty: none */
 } found_names;
 
-static bool ends_with(const char *name, const char *suffix)
-{
-    const size_t bytes = strlen(name), suffix_bytes = strlen(suffix);
-    return bytes > suffix_bytes && !strcmp(name + bytes - suffix_bytes, suffix);
-}
-
 static bool note_name(void *context, const char *name)
 {
     found_names *found = context;
-    const bool pickle = ends_with(name, ".bin") || ends_with(name, ".pt") ||
-                        ends_with(name, ".pth") || ends_with(name, ".ckpt");
+    const bool pickle = hr_name_ends_with(name, ".bin") || hr_name_ends_with(name, ".pt") ||
+                        hr_name_ends_with(name, ".pth") || hr_name_ends_with(name, ".ckpt");
     const bool known = !strcmp(name, "pytorch_model.bin");
     if (pickle && (known || !*found->pickle))
         snprintf(found->pickle, sizeof found->pickle, "%s", name);
-    if (ends_with(name, ".safetensors")) snprintf(found->other, sizeof found->other, "%s", name);
+    if (hr_name_ends_with(name, ".safetensors"))
+        snprintf(found->other, sizeof found->other, "%s", name);
     return true;
 }
 
@@ -147,12 +142,12 @@ static hr_status fail_missing(const char *path, hr_error *err)
                        "%s: has no %s. It has %.80s, a pickle. A pickle can run code when it is "
                        "loaded, so headroom does not read it: save the model with "
                        "save_pretrained(..., safe_serialization=True)",
-                       hr_opening_shown(path), hr_stored_single_name, found.pickle);
+                       hr_path_shown(path), hr_stored_single_name, found.pickle);
     if (*found.other)
         return hr_fail(
             err, HR_USAGE, "%s: has neither %s nor %s. It has %.80s: give it one of these names",
-            hr_opening_shown(path), hr_stored_single_name, hr_stored_index_name, found.other);
-    return hr_fail(err, HR_USAGE, "%s: has neither %s nor %s", hr_opening_shown(path),
+            hr_path_shown(path), hr_stored_single_name, hr_stored_index_name, found.other);
+    return hr_fail(err, HR_USAGE, "%s: has neither %s nor %s", hr_path_shown(path),
                    hr_stored_single_name, hr_stored_index_name);
 }
 
@@ -172,7 +167,7 @@ static hr_status check_file(const char *path, hr_error *err)
         const ssize_t length = readlink(path, target, sizeof target - 1);
         target[length > 0 ? length : 0] = 0;
         return hr_fail(err, HR_USAGE, "%s: is a link to %s, which does not exist",
-                       hr_opening_shown(path), target);
+                       hr_path_shown(path), target);
     }
     const hr_status status = hr_file_open(path, &file, &bytes, err);
     if (status == HR_OK) hr_file_close(&file);
@@ -203,7 +198,7 @@ static hr_status open_shards(hr_opening *o)
         status = hr_opening_place(o, i);
         if (status == HR_OK && stored->sharded && !hr_file_exists(o->place))
             return hr_fail(o->err, HR_USAGE, "%s: no such file, but %s names it",
-                           hr_opening_shown(o->place), hr_stored_index_name);
+                           hr_path_shown(o->place), hr_stored_index_name);
         if (status == HR_OK) status = hr_file_open(o->place, &file->file, &file->bytes, o->err);
         if (status == HR_OK) status = hr_opening_load_header(o, i);
     }
@@ -220,8 +215,7 @@ static hr_status open_all(hr_opening *o, const char *path)
     char *kept = hr_region_take(o->region, (int64_t)strlen(path) + 1, 1);
     stored->files = hr_region_take(o->region, HR_STORED_FILES_MAX, sizeof *stored->files);
     if (!kept || !stored->files)
-        return hr_fail(o->err, HR_FAILURE, "%s: out of memory for its files",
-                       hr_opening_shown(path));
+        return hr_fail(o->err, HR_FAILURE, "%s: out of memory for its files", hr_path_shown(path));
     stored->path = strcpy(kept, path);
     hr_status status = HR_OK;
     if (hr_file_is_directory(path)) {
@@ -233,7 +227,7 @@ static hr_status open_all(hr_opening *o, const char *path)
         else stored->files[stored->file_count++] = (hr_stored_file){ hr_stored_single_name, -1 };
     } else {
         if (strlen(path) >= sizeof o->place)
-            return hr_fail(o->err, HR_USAGE, "%s: the path is too long", hr_opening_shown(path));
+            return hr_fail(o->err, HR_USAGE, "%s: the path is too long", hr_path_shown(path));
         stored->files[stored->file_count++] = (hr_stored_file){ kept, -1 };
     }
     if (status == HR_OK) status = open_shards(o);

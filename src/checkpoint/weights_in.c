@@ -10,15 +10,10 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "checkpoint/names.h"
 #include "checkpoint/unpack.h"
 
-enum { NAME_BYTES = 128, PATH_SHOWN = 160, NAME_SHOWN = 120 };
-
-/* Prefixes that a model with a head puts before the names of its base model; files of a base model
- * alone have none. */
-static const char *const prefixes[] = { "", "model.", "transformer.", "gpt_neox." };
-
-enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
+enum { NAME_BYTES = 128, NAME_SHOWN = 120 };
 
 /* Buffers that are not weights. */
 static const char *const buffers[] = {
@@ -55,54 +50,33 @@ hr_status hr_weights_in_check(const char *path, hr_error *err)
     return status == HR_OK ? hr_stored_check(path, err) : status;
 }
 
-static const char *shown(const char *path)
-{
-    const size_t length = strlen(path);
-    return length > PATH_SHOWN ? path + length - PATH_SHOWN : path;
-}
-
 /* ---- names */
-
-static const char *without_prefix(const char *name)
-{
-    for (int32_t i = 1; i < PREFIXES; i++) {
-        const size_t bytes = strlen(prefixes[i]);
-        if (!strncmp(name, prefixes[i], bytes)) return name + bytes;
-    }
-    return name;
-}
 
 /* Finds the one tensor with a parameter's name, with any prefix. */
 static hr_status find(const hr_stored *stored, const char *path, const char *wanted,
                       const hr_stored_tensor **found, hr_error *err)
 {
-    const char *bare = without_prefix(wanted);
+    const char *bare = hr_name_without_prefix(wanted);
     *found = NULL;
-    for (int32_t i = 0; i < PREFIXES; i++) {
+    for (int32_t i = 0; i < HR_PREFIXES; i++) {
         char name[NAME_BYTES];
-        snprintf(name, sizeof name, "%s%s", prefixes[i], bare);
+        snprintf(name, sizeof name, "%s%s", hr_prefixes[i], bare);
         const hr_stored_tensor *tensor = hr_stored_find(stored, name);
         if (!tensor) continue;
         if (*found)
             return hr_fail(err, HR_CORRUPT, "%s: has both %s and %s: remove one of them",
-                           shown(path), (*found)->name, tensor->name);
+                           hr_path_shown(path), (*found)->name, tensor->name);
         *found = tensor;
     }
     if (*found) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s: has no tensor %s, with or without a prefix", shown(path),
-                   wanted);
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-    const size_t bytes = strlen(name), end_bytes = strlen(end);
-    return bytes >= end_bytes && !strcmp(name + bytes - end_bytes, end);
+    return hr_fail(err, HR_CORRUPT, "%s: has no tensor %s, with or without a prefix",
+                   hr_path_shown(path), wanted);
 }
 
 static bool is_buffer(const char *name)
 {
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (ends_with(name, buffers[i])) return true;
+        if (hr_name_ends_with(name, buffers[i])) return true;
     return false;
 }
 
@@ -127,12 +101,12 @@ static hr_status check_shape(const char *path, const hr_param *param,
                       (vector || tensor->dims[1] == expected.dims[1]);
     if (!same)
         return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s, config.json implies %s",
-                       shown(path), NAME_SHOWN, tensor->name,
+                       hr_path_shown(path), NAME_SHOWN, tensor->name,
                        hr_stored_shape(tensor, is, sizeof is),
                        hr_stored_shape(&expected, needed, sizeof needed));
     if (tensor->dtype->kind != HR_STORED_OTHER) return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s; weights are F32, F16, BF16 or F8_E4M3",
-                   shown(path), NAME_SHOWN, tensor->name, tensor->dtype->name);
+                   hr_path_shown(path), NAME_SHOWN, tensor->name, tensor->dtype->name);
 }
 
 /* Compares two tensors in chunks on the stack. */
@@ -165,15 +139,16 @@ static hr_status check_copy(const hr_weights_in *in, const hr_stored *stored,
     if (status == HR_OK) status = check_shape(in->path, param, head, err);
     if (status != HR_OK) return status;
     if (head->dtype != table->dtype)
-        return hr_fail(
-            err, HR_CORRUPT, "%s: tensor %s is %s, but %s, the output head by config.json, is %s",
-            shown(in->path), head->name, head->dtype->name, table->name, table->dtype->name);
+        return hr_fail(err, HR_CORRUPT,
+                       "%s: tensor %s is %s, but %s, the output head by config.json, is %s",
+                       hr_path_shown(in->path), head->name, head->dtype->name, table->name,
+                       table->dtype->name);
     status = compare_bytes(stored, head, table, &same, err);
     if (status != HR_OK || same) return status;
     return hr_fail(err, HR_CORRUPT,
                    "%s: config.json ties the embeddings, but tensors %s and %s differ; set "
                    "\"tie_word_embeddings\": false to load both",
-                   shown(in->path), head->name, table->name);
+                   hr_path_shown(in->path), head->name, table->name);
 }
 
 /* Checks a tensor that is not a parameter: it must be a buffer, or a copy of a tied embedding
@@ -186,7 +161,7 @@ static hr_status check_other(const hr_weights_in *in, const hr_stored *stored,
     if (is_buffer(tensor->name)) return HR_OK;
     if (ties && is_head(tensor->name)) return check_copy(in, stored, tensor, err);
     return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s does not belong to this model",
-                   shown(in->path), NAME_SHOWN, tensor->name);
+                   hr_path_shown(in->path), NAME_SHOWN, tensor->name);
 }
 
 static hr_status find_all(hr_weights_in *in, const hr_stored *stored, uint8_t *used, hr_error *err)
@@ -225,7 +200,7 @@ hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const
     in->files = hr_region_take(kept, HR_STORED_FILES_MAX, sizeof *in->files);
     if (!used || !in->sources || !in->scales || !in->files)
         status = hr_fail(err, HR_FAILURE, "%s: out of memory for the table of weights",
-                         shown(path));
+                         hr_path_shown(path));
     else status = find_all(in, &stored, used, err);
     for (int32_t f = 0; status == HR_OK && f < stored.file_count; f++) {
         in->files[in->file_count++] = stored.files[f].file; /* the table now owns the descriptor */
@@ -248,7 +223,7 @@ static hr_status compare_header(int file, const char *path, const char *header, 
         if (status != HR_OK) return status;
         if (memcmp(piece, header + at, (size_t)part))
             return hr_fail(err, HR_CORRUPT, "%s: belongs to another model or program version",
-                           shown(path));
+                           hr_path_shown(path));
     }
     return HR_OK;
 }
@@ -271,7 +246,7 @@ hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, 
     if (status != HR_OK) return status;
     in->file_count = 1;
     if (file_bytes != all_bytes)
-        return hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", shown(path),
+        return hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", hr_path_shown(path),
                        (long long)file_bytes, (long long)all_bytes);
     for (int32_t p = 0; p < program->param_count; p++) {
         in->sources[p] = (hr_weights_source){ offset, 0, HR_STORED_F32 };
@@ -348,6 +323,6 @@ hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t pie
     }
     if (status != HR_OK) return status;
     if (hr_unpack_take(&unpack, first, count, place)) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s: tensor %s has NaN or Inf values", shown(in->path),
+    return hr_fail(err, HR_CORRUPT, "%s: tensor %s has NaN or Inf values", hr_path_shown(in->path),
                    in->program->params[param].external_name);
 }

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "checkpoint/checkpoint_store.h"
+#include "run/recipe_change.h"
 #include "run/statistics.h"
 #include "run/tell.h"
 #include "run/trainer.h"
@@ -117,8 +118,8 @@ static bool starts_anew(hr_trainer *trainer, hr_kept kept)
     if (kept == HR_KEPT_WEIGHTS) return false;
     const hr_state *state = &trainer->executor.program->states[kept - HR_KEPT_STATES];
     char line[256];
-    if (!hr_resume_allows(trainer->options,
-                          state->average ? "train.ema_decay" : "train.optimizer.kind"))
+    if (!hr_recipe_change_allows(trainer->options,
+                                 state->average ? "train.ema_decay" : "train.optimizer.kind"))
         return false;
     snprintf(line, sizeof line, "the checkpoint has no %s: %s starts at %s", state->file,
              state->name, state->average ? "the current weights" : "zero");

@@ -41,9 +41,6 @@ HR_MUST_CHECK hr_status hr_resume_check_writable(const hr_config *config, hr_err
 /* Locks train.out, which exists by now, unless it is already locked. Errors USAGE, FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err);
 
-/* Returns whether options allow a key of the recipe to change. */
-bool hr_resume_allows(const hr_train_options *options, const char *key);
-
 /* Returns whether the run is complete, including the last line of its log. */
 bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
                        const hr_train_options *options);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint/names.c - the list of prefixes. */
+#include "checkpoint/names.h"
+
+#include <string.h>
+
+enum { PATH_SHOWN = 160 };
+
+const char *const hr_prefixes[HR_PREFIXES] = { "", "model.", "transformer.", "gpt_neox." };
+
+const char *hr_name_without_prefix(const char *name)
+{
+    for (int32_t i = 1; i < HR_PREFIXES; i++) {
+        const size_t bytes = strlen(hr_prefixes[i]);
+        if (!strncmp(name, hr_prefixes[i], bytes)) return name + bytes;
+    }
+    return name;
+}
+
+bool hr_name_ends_with(const char *name, const char *end)
+{
+    const size_t bytes = strlen(name), end_bytes = strlen(end);
+    return bytes >= end_bytes && !strcmp(name + bytes - end_bytes, end);
+}
+
+const char *hr_path_shown(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > PATH_SHOWN ? path + length - PATH_SHOWN : path;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint/names.h - names of tensors: with and without the prefix of an architecture; and the
+ * part of a path that a message shows. */
+#ifndef HR_CHECKPOINT_NAMES_H
+#define HR_CHECKPOINT_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a model with a head puts before the names of its base model; files of a base model alone
+ * have nothing. The first is empty. */
+enum { HR_PREFIXES = 4 };
+extern const char *const hr_prefixes[HR_PREFIXES];
+
+/* The name after such a prefix. */
+const char *hr_name_without_prefix(const char *name);
+
+bool hr_name_ends_with(const char *name, const char *end);
+
+/* The end of a path that is too long for a message. */
+const char *hr_path_shown(const char *path);
+
+#endif
