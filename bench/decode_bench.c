@@ -132,7 +132,7 @@ typedef struct {
     double last, best;
 } stopwatch;
 
-static bool told(void *context, int32_t id, const char *text, int64_t bytes)
+static bool on_text(void *context, int32_t id, const char *text, int64_t bytes)
 {
     stopwatch *watch = context;
     const double here = hr_bench_cpu_seconds();
@@ -158,7 +158,7 @@ static void measure(const char *folder, const char *rung, int32_t format, int64_
             .tokens = TOKENS,
             .sampling = { .repetition_penalty = 1, .temperature = 0.8, .top_p = 1 },
             .wants_ids = true,
-            .told = told,
+            .on_text = on_text,
             .context = &watch,
         };
         double seconds;

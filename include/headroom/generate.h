@@ -39,13 +39,13 @@ typedef struct {
      * one ends the answer and is not part of it */
     const char *const *stops;
     int32_t stop_count;
-    bool wants_ids; /* `told` needs ids only: any vocabulary is allowed */
+    bool wants_ids; /* `on_text` needs ids only: any vocabulary is allowed */
     int64_t chunk;  /* largest number of prompt tokens per pass; 0: as many as fit, at most 512 */
 
     /* Called for each new id with the text that is now complete; bytes may be 0. Further text of a
      * token, and the last call, come with id -1. Return false to end the answer. Called from one
      * thread; must not allocate. May be null. */
-    bool (*told)(void *context, int32_t id, const char *text, int64_t bytes);
+    bool (*on_text)(void *context, int32_t id, const char *text, int64_t bytes);
     void *context;
 } hr_generate_request;
 
@@ -73,9 +73,9 @@ typedef struct {
  *                   vocabulary; a prompt longer than the positions; a parameter out of range
  *          CORRUPT  the model folder
  *          NO_FIT   with the bytes needed and available
- *          DIVERGED a logit is not finite; text passed to `told` before stays valid
+ *          DIVERGED a logit is not finite; text passed to `on_text` before stays valid
  *          BROKEN   measured memory above the plan
- *          FAILURE  the system refused, or `told` returned false
+ *          FAILURE  the system refused, or `on_text` returned false
  *          INTERRUPTED  during set-up; a later interrupt ends the answer without an error
  * Threads  one call at a time per process. */
 HR_MUST_CHECK hr_status hr_generate(const hr_generate_request *request, hr_generate_result *result,

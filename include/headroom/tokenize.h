@@ -78,7 +78,7 @@ typedef struct {
     void (*ids)(void *context, const uint32_t *ids, int64_t count);
     void (*end)(void *context); /* the current text is complete */
     /* progress; bytes -1: not known */
-    void (*told)(void *context, int64_t bytes_done, int64_t bytes);
+    void (*progress)(void *context, int64_t bytes_done, int64_t bytes);
     void *context;
     const volatile sig_atomic_t *interrupts; /* above 0: stop */
 } hr_tokenize_request;

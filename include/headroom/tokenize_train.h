@@ -71,9 +71,9 @@ typedef struct {
     int64_t threads;                         /* 0: from CPU affinity and cgroup quota */
     const volatile sig_atomic_t *interrupts; /* above 0: save and stop; null: none */
 
-    /* `planned` is called before merging, `told` reports progress. Either may be null. */
+    /* `planned` is called before merging, `progress` reports the progress. Either may be null. */
     void (*planned)(void *context, const hr_tokenize_train_plan *plan);
-    void (*told)(void *context, const char *work, int64_t done, int64_t all);
+    void (*progress)(void *context, const char *work, int64_t done, int64_t all);
     void *context;
 } hr_tokenize_train_request;
 

@@ -14,7 +14,7 @@ typedef struct {
     hr_progress progress;
     json_t *all; /* null: print text */
     bool thorough;
-    int64_t told;
+    int64_t printed;
 } screen;
 
 static json_t *real(double value)
@@ -43,7 +43,7 @@ static void add(screen *s, const hr_checkpoint *c)
 static void print(screen *s, const hr_checkpoint *c)
 {
     char valid[32] = "-", loss[32] = "-";
-    if (!s->told++)
+    if (!s->printed++)
         printf("%12s %17s %17s %11s %11s\n", "step", "tokens", "bytes", "train loss", "valid loss");
     if (c->problem) {
         printf("%12s  damaged: %s\n", hr_cli_count(c->step), c->problem);

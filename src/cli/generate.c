@@ -12,7 +12,7 @@
 
 typedef struct {
     bool ids, json, terminal;
-    int64_t told;
+    int64_t printed;
     int lost; /* errno of a failed write; 0: none */
     hr_progress progress;
     hr_cli_work work;
@@ -25,16 +25,16 @@ static void show_working(void *context, const char *work, int64_t done, int64_t 
 }
 
 /* Writes the bytes unchanged to files and pipes, and only printable text to a terminal. */
-static bool told(void *context, int32_t id, const char *text, int64_t bytes)
+static bool print_text(void *context, int32_t id, const char *text, int64_t bytes)
 {
     answer *a = context;
     hr_progress_end(&a->progress);
-    if (a->json && !a->told) printf(a->ids ? "{ \"ids\": [" : "{ \"text\": \"");
-    if (a->ids && id >= 0) printf(a->told ? ",%d" : "%d", id);
+    if (a->json && !a->printed) printf(a->ids ? "{ \"ids\": [" : "{ \"text\": \"");
+    if (a->ids && id >= 0) printf(a->printed ? ",%d" : "%d", id);
     if (!a->ids && a->json) hr_cli_put_json_text(text, bytes);
     else if (!a->ids && a->terminal) hr_cli_put_text(text, bytes);
     else if (!a->ids) fwrite(text, 1, (size_t)bytes, stdout);
-    a->told++;
+    a->printed++;
     if (fflush(stdout) == 0 && !ferror(stdout)) return true;
     a->lost = errno;
     return false;
@@ -106,7 +106,7 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
         .stops = arguments->repeated,
         .stop_count = arguments->repeated_count,
         .wants_ids = a.ids,
-        .told = told,
+        .on_text = print_text,
         .context = &a
     };
     hr_generate_result result;
@@ -120,11 +120,11 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
         errno = a.lost;
         return HR_FAILURE;
     }
-    if (a.json && a.told) printf(a.ids ? "]" : "\"");
-    else if (a.told) putchar('\n');
+    if (a.json && a.printed) printf(a.ids ? "]" : "\"");
+    else if (a.printed) putchar('\n');
     const bool finished = status == HR_OK || status == HR_BROKEN;
-    if (a.json && a.told && finished) print_json(&result);
-    else if (a.json && a.told) printf(" }\n");
+    if (a.json && a.printed && finished) print_json(&result);
+    else if (a.json && a.printed) printf(" }\n");
     fflush(stdout);
     if (status != HR_OK) {
         const int code = hr_cli_fail(&err);

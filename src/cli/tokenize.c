@@ -18,7 +18,7 @@ enum { DECODED = 1024 };
 
 typedef struct {
     bool prints, json;
-    int64_t told; /* ids printed of this text */
+    int64_t printed; /* ids printed of this text */
     hr_progress progress;
     int64_t begun_ns;
     char text[16384];
@@ -43,17 +43,17 @@ static void put_text(screen *s, const char *text)
     put(s, text, (int64_t)strlen(text));
 }
 
-static void ids(void *context, const uint32_t *told, int64_t count)
+static void ids(void *context, const uint32_t *values, int64_t count)
 {
     screen *s = context;
     char word[16], *const behind = word + sizeof word;
-    if (!s->told && count && s->json) put_text(s, "{\"ids\": [");
+    if (!s->printed && count && s->json) put_text(s, "{\"ids\": [");
     for (int64_t i = 0; i < count; i++) {
         char *at = behind;
-        uint32_t id = told[i];
+        uint32_t id = values[i];
         do *--at = (char)('0' + id % 10);
         while (id /= 10);
-        if (s->told++) {
+        if (s->printed++) {
             *--at = ' ';
             if (s->json) *--at = ',';
         }
@@ -64,12 +64,12 @@ static void ids(void *context, const uint32_t *told, int64_t count)
 static void end(void *context)
 {
     screen *s = context;
-    if (!s->told && s->json) put_text(s, "{\"ids\": [");
+    if (!s->printed && s->json) put_text(s, "{\"ids\": [");
     put_text(s, s->json ? "]}\n" : "\n");
-    s->told = 0;
+    s->printed = 0;
 }
 
-static void told(void *context, int64_t done, int64_t all)
+static void show_progress(void *context, int64_t done, int64_t all)
 {
     screen *s = context;
     char line[HR_PROGRESS_BYTES], left[64] = "", time[HR_COUNT_BYTES];
@@ -115,7 +115,7 @@ static hr_status encode(const hr_cli_arguments *arguments, const char *path, con
                                           .lines = arguments->values[HR_OPTION_JSONL] != NULL,
                                           .ids = s->prints ? ids : NULL,
                                           .end = s->prints ? end : NULL,
-                                          .told = told,
+                                          .progress = show_progress,
                                           .context = s,
                                           .interrupts = interrupts };
     s->begun_ns = hr_cli_now_ns();

@@ -131,7 +131,7 @@ int hr_cli_tokenize_train(const hr_cli_arguments *a)
     request.like_two = a->values[HR_OPTION_LIKE_TWO];
     request.inherit = a->values[HR_OPTION_INHERIT];
     request.planned = planned;
-    request.told = show_progress;
+    request.progress = show_progress;
     request.context = &s;
     if (read_numbers(a, &request, &err) != HR_OK) return hr_cli_fail(&err);
     request.interrupts = hr_cli_catch_signals(NULL);

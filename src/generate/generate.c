@@ -337,8 +337,9 @@ static void emit_text(generation *g, int32_t id, const char *text, int64_t bytes
     for (int64_t i = 0; i < hr_max(bytes, 1) && !g->ended; i++) {
         bool stopped = false;
         const int32_t certain = bytes ? hr_stream_add(&g->stream, text[i], &stopped) : 0;
-        if (request->told && (i == 0 || certain))
-            g->rejected |= !request->told(request->context, i ? -1 : id, g->stream.held, certain);
+        if (request->on_text && (i == 0 || certain))
+            g->rejected |= !request->on_text(request->context, i ? -1 : id, g->stream.held,
+                                             certain);
         g->ended |= g->rejected;
         hr_stream_drop(&g->stream, certain);
         if (!stopped) continue;
@@ -381,8 +382,8 @@ static hr_status emit_rest(generation *g, hr_error *err)
         if (bytes) emit_text(g, -1, text, bytes);
     }
     hr_stream_end(&g->stream);
-    if (request->told && !g->rejected)
-        g->rejected = !request->told(request->context, -1, g->stream.held, g->stream.held_bytes);
+    if (request->on_text && !g->rejected)
+        g->rejected = !request->on_text(request->context, -1, g->stream.held, g->stream.held_bytes);
     return g->rejected ? fail_rejected(err) : HR_OK;
 }
 

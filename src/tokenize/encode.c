@@ -127,7 +127,7 @@ static hr_status fill(input *in, uint8_t *window, int64_t *filled, int64_t room,
 
 static void report_progress(const hr_tokenize *t, const input *in, int64_t done)
 {
-    if (t->request->told) t->request->told(t->request->context, done, in->bytes);
+    if (t->request->progress) t->request->progress(t->request->context, done, in->bytes);
 }
 
 static const char *name_of(const input *in)

@@ -153,7 +153,7 @@ static void take_progress(void *context, int64_t done, int64_t all)
 static void encode(hr_tokenize *tokenize, const char *path, output *to)
 {
     const hr_tokenize_request request = {
-        .ids = take_ids, .told = take_progress, .context = to, .interrupts = &to->interrupts
+        .ids = take_ids, .progress = take_progress, .context = to, .interrupts = &to->interrupts
     };
     hr_tokenize_result result;
     to->count = to->done = 0;

@@ -10,7 +10,7 @@ hr_status hr_stage_report(const hr_stage *s, const char *work, int64_t done, int
                           hr_error *err)
 {
     const hr_tokenize_train_request *r = s->request;
-    if (r->told) r->told(r->context, work, done, all);
+    if (r->progress) r->progress(r->context, work, done, all);
     if (!r->interrupts || !*r->interrupts) return HR_OK;
     return hr_fail(err, HR_INTERRUPTED, "interrupted while %s", work);
 }

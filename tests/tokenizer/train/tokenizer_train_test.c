@@ -101,7 +101,7 @@ static hr_tokenize_train_request request_for(const char *const *files, listener 
     request.threads = 2;
     request.interrupts = &l->interrupts;
     request.planned = planned;
-    request.told = report;
+    request.progress = report;
     request.context = l;
     return request;
 }
