@@ -6,7 +6,9 @@
 
 #include "model/layer_types.h"
 #include "ops/dropout/dropout_build.h"
+#include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
+#include "ops/norm/norm_build.h"
 
 void hr_block_layers(hr_builder *builder, const hr_config *config, hr_model *model,
                      const hr_layer_weight *weights, int32_t count)
@@ -61,6 +63,17 @@ int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_mo
     builder->layer = HR_NONE;
     builder->block = HR_BLOCK_NONE;
     return h;
+}
+
+int32_t hr_block_learned_positions(hr_builder *builder, const hr_config *config,
+                                   const hr_model *model, int32_t ids, hr_block_branch *attention,
+                                   hr_block_branch *mlp)
+{
+    builder->block = HR_BLOCK_EMBED;
+    int32_t h = hr_build_embed(builder, "embedding", ids, model->table, model->positions, 0);
+    h = hr_block_stack(builder, config, model, h, attention, mlp);
+    return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
+                         config->model.norm_eps);
 }
 
 void hr_block_mark_qkv(hr_builder *builder, int32_t qkv)

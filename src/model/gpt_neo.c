@@ -9,7 +9,6 @@
 #include "model/blocks.h"
 #include "model/layer_types.h"
 #include "ops/attention/attention_build.h"
-#include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/norm/norm_build.h"
 
@@ -94,11 +93,7 @@ static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model 
 static int32_t forward(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t ids)
 {
-    builder->block = HR_BLOCK_EMBED;
-    int32_t h = hr_build_embed(builder, "embedding", ids, model->table, model->positions, 0);
-    h = hr_block_stack(builder, config, model, h, attention, mlp);
-    return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
-                         config->model.norm_eps);
+    return hr_block_learned_positions(builder, config, model, ids, attention, mlp);
 }
 
 const hr_family_spec hr_family_gpt_neo = { .name = "gpt_neo",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hf_config_test.c - config.json to the keys of a recipe and back; unknown options are named. */
+/* hf_config_test.c - config.json to the keys of a recipe; unknown options are named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,9 +7,8 @@
 #include <cmocka.h>
 
 #include "config/config_keys.h"
-#include "hf/hf_config.h"
+#include "hf/config_case.h"
 #include "model/family.h"
-#include "support/folder.h"
 
 #define NEOX \
     "\"architectures\":[\"GPTNeoXForCausalLM\"],\"model_type\":\"gpt_neox\",\"vocab_size\":101," \
@@ -44,21 +43,6 @@
     "\"_name_or_path\":\"\",\"transformers_version\":\"4.57.1\",\"tf_legacy_loss\":false," \
     "\"use_bfloat16\":false,\"output_attentions\":false"
 
-static hr_folder folder;
-
-static hr_status read_text(const char *text, hr_config *config, hr_error *err)
-{
-    hr_folder_write(hr_folder_path(&folder, "config.json"), text, (int64_t)strlen(text));
-    hr_config_default(config);
-    return hr_hf_config_read(folder.path, config, err);
-}
-
-static void is_taken(const char *text, hr_config *config)
-{
-    hr_error err;
-    if (read_text(text, config, &err) != HR_OK) fail_msg("%s: %s", text, err.message);
-}
-
 static void is_refused(const char *text, const char *said)
 {
     hr_config config, before;
@@ -70,13 +54,6 @@ static void is_refused(const char *text, const char *said)
                  status ? err.message : "");
     assert_null(strchr(err.message, '\n'));
     assert_memory_equal(&config, &before, sizeof config);
-}
-
-static void key_is(const hr_config *config, const char *key, const char *expected)
-{
-    char text[HR_PATH_BYTES];
-    assert_int_equal(hr_config_get(config, key, text, sizeof text, NULL), HR_OK);
-    assert_string_equal(text, expected);
 }
 
 /* ---- accepted options */
@@ -473,125 +450,6 @@ static void keys_that_contradict_the_folder_are_named(void **state)
     }
 }
 
-/* ---- writing */
-
-static void a_written_config_reads_back_equal(void **state)
-{
-    (void)state;
-    static const char *const kinds[] = { "none", "linear", "llama3" };
-    for (int32_t i = 0; i < HR_FAMILIES * 12; i++) {
-        const int32_t family = i / 12, turn = i % 12;
-        const uint32_t neox = family == HR_FAMILY_GPT_NEOX;
-        hr_config config, back;
-        hr_error err;
-        char text[4096];
-        hr_writer writer = { text, sizeof text };
-        hr_config_default(&config);
-        config.model.family = family;
-        const uint32_t traits = hr_family_of(&config)->traits;
-        config.model.d_model = 48;
-        config.model.n_heads = 6;
-        config.model.n_layers = 3;
-        config.model.d_ff = 77;
-        config.model.vocab_size = 300;
-        config.model.norm_eps = family == HR_FAMILY_OPT ? 1e-5 : 3e-7;
-        config.model.attention.pattern = turn % 4;
-        config.model.attention.window = turn % 4 ? 3 : 1; /* no effect with a dense pattern */
-        if (neox) config.model.rotary_fraction = 0.5;
-        if (neox) config.model.parallel_residual = turn % 2;
-        if (neox || traits & HR_READS_GROUPS) config.model.rope_theta = 12345.5;
-        config.model.tie_embeddings = HR_TIE_FALSE;
-        if (traits & HR_MAY_TIE && turn % 2) config.model.tie_embeddings = HR_TIE_TRUE;
-        if (!(traits & HR_MAY_TIE)) config.model.tie_embeddings = HR_TIE_AUTO;
-        if (!(traits & HR_HAS_STATES)) config.model.positions = 999;
-        if (traits & HR_READS_RANK) config.model.embedding_rank = 7;
-        if (traits & HR_READS_GROUPS) {
-            config.model.n_kv_heads = 2;
-            config.model.head_dim = 10;
-            assert_int_equal(
-                hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 3], &err), HR_OK);
-            if (turn % 3) config.model.rope_scaling.factor = 2.5;
-        }
-        if (family == HR_FAMILY_MISTRAL && !(turn % 4))
-            config.model.attention.sliding_window = turn / 4 * 5;
-        if (traits & HR_MIXES_ATTENTION && !(turn % 4)) {
-            static const char *const lists[] = { "", "full sliding", "sliding full*2",
-                                                 "full*2 sliding", "full sliding*2" };
-            config.model.n_layers = 3 + turn % 3;
-            config.model.attention.sliding_window = 7;
-            strcpy(config.model.attention.layer_types, lists[(turn / 4 + family) % 5]);
-        }
-        if (traits & HR_READS_EXPANSION) config.model.expansion = 123;
-        if (traits & HR_READS_EXPANSION && turn % 2) config.model.decoder_rank = 9;
-        if (traits & HR_HAS_STATES) { /* no heads, norms or MLP */
-            config.model.n_heads = 4;
-            config.model.d_ff = 4 * config.model.d_model;
-            config.model.norm_eps = 1e-5;
-            config.model.attention.pattern = 0;
-            config.model.attention.window = 1;
-        }
-        hr_hf_config_write(&config, &writer);
-        assert_false(writer.cut);
-        is_taken(text, &back);
-        for (int32_t k = 0; k < hr_config_row_count(); k++) {
-            char mine[HR_PATH_BYTES];
-            const char *name = hr_config_key(k)->name;
-            if (strncmp(name, "model.", 6) != 0) continue;
-            assert_int_equal(hr_config_get(&config, name, mine, sizeof mine, &err), HR_OK);
-            key_is(&back, name, mine);
-        }
-    }
-}
-
-/* Other software has no window for llama: with one, the model is a mistral and otherwise the
- * same. */
-static void a_llama_with_a_window_is_written_as_a_mistral(void **state)
-{
-    (void)state;
-    static const char *const kinds[] = { "none", "linear", "llama3" };
-    for (int32_t turn = 0; turn < 12; turn++) {
-        hr_config config, back;
-        hr_error err;
-        char text[4096];
-        hr_writer writer = { text, sizeof text };
-        hr_config_default(&config);
-        config.model.family = HR_FAMILY_LLAMA;
-        config.model.tie_embeddings = turn % 2 ? HR_TIE_TRUE : HR_TIE_FALSE;
-        config.model.n_kv_heads = 2;
-        config.model.head_dim = 10;
-        config.model.positions = 999;
-        config.model.rope_scaling.factor = 2.5;
-        assert_int_equal(hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 3], &err),
-                         HR_OK);
-        if (!(turn % 3)) config.model.rope_scaling.factor = 8; /* no effect */
-        config.model.attention.sliding_window = 5 + turn;
-        hr_hf_config_write(&config, &writer);
-        assert_non_null(strstr(text, "\"architectures\": [\"MistralForCausalLM\"]"));
-        assert_non_null(strstr(text, "\"model_type\": \"mistral\""));
-        assert_null(strstr(text, "llama\""));
-        is_taken(text, &back);
-        config.model.family = HR_FAMILY_MISTRAL;
-        assert_memory_equal(&back.model, &config.model, sizeof back.model);
-    }
-}
-
-static void a_pattern_unknown_to_other_software_is_noted(void **state)
-{
-    (void)state;
-    hr_config config;
-    hr_config_default(&config);
-    config.model.family = HR_FAMILY_LLAMA;
-    strcpy(config.train.out, "out");
-    assert_null(hr_hf_config_note(&config));
-    config.model.attention.pattern = 1;
-    assert_non_null(strstr(hr_hf_config_note(&config), "other software will use dense attention"));
-    config.model.family = HR_FAMILY_NEEDLE; /* unknown to other software */
-    assert_null(hr_hf_config_note(&config));
-    config.model.family = HR_FAMILY_LLAMA;
-    config.train.out[0] = 0; /* no output */
-    assert_null(hr_hf_config_note(&config));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -602,12 +460,6 @@ int main(void)
         cmocka_unit_test(token_ids_are_kept),
         cmocka_unit_test(unknown_options_are_named),
         cmocka_unit_test(keys_that_contradict_the_folder_are_named),
-        cmocka_unit_test(a_written_config_reads_back_equal),
-        cmocka_unit_test(a_llama_with_a_window_is_written_as_a_mistral),
-        cmocka_unit_test(a_pattern_unknown_to_other_software_is_noted),
     };
-    folder = hr_folder_open();
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    hr_folder_close(&folder);
-    return failed;
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }
