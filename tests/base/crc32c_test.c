@@ -56,11 +56,37 @@ static void table_and_instruction_equal_the_definition_at_every_length(void **st
     }
 }
 
+static void blocks_have_the_checksums_of_their_bytes(void **state)
+{
+    (void)state;
+    enum { BLOCKS_MOST = 11 };
+    uint64_t draw = 5;
+    print_message("seed %llu\n", (unsigned long long)draw);
+    for (int64_t block_bytes = 0; block_bytes <= 64; block_bytes += 8)
+        for (int64_t count = 0; count <= BLOCKS_MOST; count++) {
+            hr_guard guard;
+            uint32_t checksums[BLOCKS_MOST + 1];
+            uint8_t *memory = hr_guard_open(&guard, count * block_bytes);
+            for (int64_t i = 0; i < count * block_bytes; i++)
+                memory[i] = (uint8_t)hr_random_mix(++draw);
+            for (int32_t way = 0; way <= hr_crc32c_has_instruction(); way++) {
+                memset(checksums, 0x5a, sizeof checksums);
+                hr_crc32c_blocks(memory, block_bytes, count, way, checksums);
+                for (int64_t i = 0; i < count; i++)
+                    assert_int_equal(checksums[i],
+                                     by_definition(memory + i * block_bytes, block_bytes));
+                assert_int_equal(checksums[count], 0x5a5a5a5a); /* nothing beyond the last */
+            }
+            hr_guard_close(&guard);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table_and_instruction_give_the_published_values),
         cmocka_unit_test(table_and_instruction_equal_the_definition_at_every_length),
+        cmocka_unit_test(blocks_have_the_checksums_of_their_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
