@@ -69,6 +69,8 @@ typedef enum {
     HR_SCHEDULE_WSD /* warm-up, stable, decay */
 } hr_schedule_kind;
 
+typedef enum { HR_PLACE_HOST, HR_PLACE_FILE } hr_place;
+
 enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_IDS_BYTES = 256 };
 enum { HR_LAYER_TYPES_BYTES = 256 };
 
@@ -160,7 +162,10 @@ typedef struct {
         int64_t micro_batch;          /* sequences; 0: auto */
         int64_t loss_chunk;           /* tokens; 0: auto */
         int32_t recompute;            /* hr_recompute_kind */
-        char strategy[HR_PATH_BYTES]; /* file that sets all of the above; empty: none */
+        char strategy[HR_PATH_BYTES]; /* file that sets the three above; empty: none */
+        int32_t moments;              /* hr_place of the optimizer's states */
+        int64_t file_budget;          /* limit of the file for them in bytes; 0: none */
+        char file_dir[HR_PATH_BYTES]; /* directory of that file; empty: train.out */
     } memory;
     /* Begin, end and padding token ids for other software: lines copied from config.json of
      * model.from. Not a key: headroom uses the ids of the tokenizer. */

@@ -29,6 +29,8 @@ typedef struct {
      * data.cache, or without it in train.out */
     int64_t shard_bytes;
     int64_t bytes; /* checkpoints and log together, as far as known */
+    /* of the file with the optimizer's moments while the run lasts; 0: they are in memory */
+    int64_t moments_bytes;
 } hr_plan_disk;
 
 /* Summary of a plan. All sizes are in bytes unless stated otherwise. */
@@ -42,6 +44,7 @@ typedef struct {
     int64_t memory_bytes;  /* memory of this machine or its cgroup, whatever the budget */
     int64_t arena_bytes, floor_bytes;
     int64_t bound_bytes; /* proven lower limit of this plan's arena */
+    int64_t file_bytes;  /* of the space file: the optimizer's moments with memory.moments=file */
     hr_plan_disk disk;   /* set by hr_plan_make and hr_train */
     /* page tables and other kernel memory that a cgroup counts in addition to the process */
     int64_t kernel_bytes;
@@ -51,6 +54,8 @@ typedef struct {
     /* training: 6 x weights in products + attention of computed blocks */
     int64_t flops_per_token;
     double step_seconds; /* predicted time of a training step */
+    /* its operations alone; its transfers to and from a file alone. They overlap */
+    double compute_seconds, file_seconds;
     double stop_seconds; /* upper limit from a signal to the exit */
     double disk_rate;    /* bytes per second that disk times assume */
     /* proven: no plan is faster within the available bytes; 0: unknown; -1: no other plans were

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "mem/limits.h"
 #include "plan/strategy_file.h"
+#include "plan/timeline.h"
 #include "search/proxy_cache.h"
 
 enum {
@@ -257,6 +258,19 @@ static hr_status admit(hr_trial *t, const char *calibrations, aims aim, hr_error
     return HR_OK;
 }
 
+/* The size of the file is the same for every strategy. */
+static hr_status check_file_budget(const hr_admission *admission, hr_error *err)
+{
+    const int64_t bytes = admission->compiled.plan.spaces[HR_SPACE_FILE].bytes;
+    const int64_t budget = admission->config.memory.file_budget;
+    char needed[64], there[64];
+    if (!budget || bytes <= budget) return HR_OK;
+    return hr_fail(err, HR_NO_FIT,
+                   "the optimizer's moments need a file of %s, memory.file_budget is %s; type "
+                   "memory.file_budget=%lld, or keep them in memory with memory.moments=host",
+                   hr_bytes_print(bytes, needed), hr_bytes_print(budget, there), (long long)bytes);
+}
+
 hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calibrations,
                    bool thorough, hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
@@ -264,7 +278,8 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calib
     hr_trial t = { .memory = memory, .admission = admission, .room = room };
     const hr_status status = admit(&t, calibrations, thorough ? THOROUGH : FASTEST, err);
     const hr_plan_answer *answer = &admission->answer;
-    if (status != HR_OK || answer->fits) return status;
+    if (status == HR_OK && answer->fits) return check_file_budget(admission, err);
+    if (status != HR_OK) return status;
     char needed[64], there[64];
     hr_bytes_print(answer->available_bytes, there);
     if (config->memory.budget)
@@ -409,6 +424,6 @@ hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, int6
         if (status == HR_OK) hr_trial_account(&t, a->compiled.plan.floor_bytes);
     }
     if (status == HR_OK)
-        *seconds = hr_cost_seconds(&a->rates, hr_cost_program(&a->compiled.program, &a->rates));
+        *seconds = hr_cost_seconds(&a->rates, hr_timeline_of(&a->compiled.program, &a->rates).step);
     return status;
 }

@@ -3,12 +3,14 @@
  * text. */
 #include "admission/answer.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "admission/stopping.h"
 #include "graph/backend.h"
 #include "mem/limits.h"
 #include "plan/strategy_file.h"
+#include "plan/timeline.h"
 #include "sections/assemble.h"
 
 static const char *const packing_words
@@ -48,14 +50,19 @@ void hr_answer_describe(hr_admission *a)
     answer->arena_bytes = plan->arena_bytes;
     answer->floor_bytes = plan->floor_bytes;
     answer->bound_bytes = a->compiled.packing.bound_bytes;
+    answer->file_bytes = plan->spaces[HR_SPACE_FILE].bytes;
     answer->kernel_bytes = hr_process_kernel_bytes(plan->process_bytes, plan->threads);
     answer->parameters = hr_program_parameters(&a->compiled.program);
     answer->trained_parameters = hr_program_trained_parameters(&a->compiled.program);
     answer->micro_batch = a->config.memory.micro_batch;
     answer->loss_chunk = strategy->loss_chunk ? strategy->loss_chunk : answer->micro_batch * T;
     answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);
-    answer->step_seconds = hr_cost_seconds(&a->rates,
-                                           hr_cost_program(&a->compiled.program, &a->rates));
+    const hr_timeline times = hr_timeline_of(&a->compiled.program, &a->rates);
+    answer->step_seconds = hr_cost_seconds(&a->rates, times.step);
+    answer->compute_seconds = hr_cost_seconds(&a->rates, times.compute);
+    answer->file_seconds = hr_cost_seconds(&a->rates, times.file);
+    if (answer->bound_seconds > 0)
+        answer->bound_seconds = fmax(answer->bound_seconds, answer->file_seconds);
     answer->stop_seconds = hr_stopping_seconds(&a->compiled.program, &a->rates);
     answer->disk_rate = hr_stopping_disk_rate(&a->rates);
     answer->threads = plan->threads;

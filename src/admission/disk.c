@@ -64,6 +64,19 @@ static int64_t count_checkpoints(const hr_config *config, int64_t keep_last, int
     return steps ? hr_min(kept + 1, made) : kept + 1;
 }
 
+/* The states in a file. */
+static int64_t moments_bytes(const hr_program *program)
+{
+    int64_t sum = 0;
+    for (int32_t p = 0; p < program->param_count; p++)
+        for (int32_t i = 0; i < program->state_count; i++) {
+            const int32_t state = program->params[p].states[i];
+            if (state == HR_NONE || program->tensors[state].space != HR_SPACE_FILE) continue;
+            sum += blocks(hr_tensor_bytes(&program->tensors[state]));
+        }
+    return sum;
+}
+
 /* ---- logs */
 
 static int64_t log_bytes(const hr_config *config, int64_t steps)
@@ -130,6 +143,7 @@ __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_prog
     disk->every_steps = disk->steps ? 0 : config->train.keep_every;
     disk->log_bytes = log_bytes(config, disk->steps);
     disk->shard_bytes = shard_bytes(config);
+    disk->moments_bytes = moments_bytes(program);
     int64_t all;
     if (!hr_checked_mul(disk->checkpoints, disk->checkpoint_bytes, &all)) all = INT64_MAX / 2;
     disk->bytes = all + (disk->steps ? disk->log_bytes : 0);

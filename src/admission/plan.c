@@ -44,7 +44,9 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *config,
     const hr_status status = hr_admit(memory, config, outputs->calibrations, true, NULL, admission,
                                       err);
     const hr_compiled *compiled = &admission->compiled;
-    if (status != HR_OK && (status != HR_NO_FIT || !compiled->program.step_count)) return status;
+    const bool is_refused = status == HR_NO_FIT && compiled->program.step_count &&
+                            !admission->answer.fits;
+    if (status != HR_OK && !is_refused) return status;
     hr_disk_of(config, &compiled->program, 0, &admission->answer.disk);
     const bool table = outputs->text && !outputs->program;
     hr_error other;

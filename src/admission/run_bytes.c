@@ -7,10 +7,24 @@
 #include "data/sample.h"
 #include "data/texts.h"
 #include "dev/executor.h"
+#include "dev/transfer.h"
+#include "model/layer_schema.h"
 #include "model/optimizer.h"
 #include "sections/assemble.h"
 #include "telemetry/log.h"
 #include "text/batch.h"
+
+/* Of the file with the states that are not in memory. */
+static int64_t file_bytes(const hr_config *config, const hr_state *states, int32_t count)
+{
+    const hr_layer_size size = hr_layer_size_of(config);
+    const int64_t elements = size.elements * config->model.n_layers + size.rest_elements;
+    const int64_t blocks = hr_model_limits_of(config).params * hr_space_align(HR_SPACE_FILE);
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < count; i++)
+        if (states[i].space == HR_SPACE_FILE) bytes += elements * (int64_t)sizeof(float) + blocks;
+    return bytes ? hr_transfer_file_bytes(bytes) : 0;
+}
 
 /* Uses the maxima over all strategies of the model, so that process memory differs only by the
  * arena. Includes the checkpoint writer even without train.out, so that a run needs the bytes of
@@ -23,12 +37,13 @@ int64_t hr_run_bytes(const hr_config *config)
                               .loop_count = limits.loops,
                               .param_count = limits.params };
     hr_state states[HR_STATES_MAX];
-    const int32_t kinds = HR_KEPT_STATES + hr_config_states(config, states);
+    const int32_t count = hr_config_states(config, states), kinds = HR_KEPT_STATES + count;
     const int64_t alignment = 8 * 64;
     const int64_t source = config->model.from[0] ? hr_weights_in_bytes(&most) : 0;
     return hr_executor_bytes(&most) + source + most.tensor_count +
            hr_batches_bytes(hr_texts_shards(config)) + hr_batches_bytes(1) +
            hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size) +
            hr_sample_bytes(config) + hr_weights_text_bytes(&most) + hr_log_bytes() +
-           hr_checkpoint_writer_bytes() + kinds * hr_weights_in_kept_bytes(&most) + alignment;
+           hr_checkpoint_writer_bytes() + kinds * hr_weights_in_kept_bytes(&most) +
+           file_bytes(config, states, count) + alignment;
 }

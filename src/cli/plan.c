@@ -45,6 +45,7 @@ static void add_disk(json_t *object, const hr_plan_disk *disk)
                             (json_int_t)disk->checkpoint_bytes, "checkpoints",
                             (json_int_t)disk->checkpoints, "log_bytes", (json_int_t)disk->log_bytes,
                             "steps", (json_int_t)disk->steps, "bytes", (json_int_t)disk->bytes);
+    json_object_set_new(all, "moments_bytes", json_integer(disk->moments_bytes));
     json_object_set_new(all, "shard_bytes",
                         disk->shard_bytes < 0 ? json_null() : json_integer(disk->shard_bytes));
     json_object_set_new(object, "disk", all);
@@ -67,6 +68,22 @@ static void add_details(json_t *object, const hr_plan_details *details)
     if (details->alone.bytes > 0)
         json_object_set_new(why, "alone_too_large", json_of_parts(&details->alone, 1));
     json_object_set_new(object, "why", why);
+}
+
+/* The spaces, with the predicted time that each engine works. */
+static void add_spaces(json_t *object, const hr_plan_answer *answer)
+{
+    json_t *list = json_array();
+    json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:f}", "name", "host", "bytes",
+                                          (json_int_t)answer->arena_bytes, "floor_bytes",
+                                          (json_int_t)answer->floor_bytes, "seconds_predicted",
+                                          answer->compute_seconds));
+    if (answer->file_bytes)
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:f}", "name", "file", "bytes",
+                                              (json_int_t)answer->file_bytes, "floor_bytes",
+                                              (json_int_t)answer->file_bytes, "seconds_predicted",
+                                              answer->file_seconds));
+    json_object_set_new(object, "spaces", list);
 }
 
 static void print_json(const hr_plan_answer *answer, const hr_plan_details *details)
@@ -92,6 +109,7 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
         answer->rung, "packing", answer->packing, "step_seconds_predicted", answer->step_seconds,
         "stop_seconds", answer->stop_seconds, "times", answer->times, "strategy", answer->strategy,
         "certificate", certificate);
+    add_spaces(object, answer);
     add_disk(object, &answer->disk);
     add_details(object, details);
     json_dumpf(object, stdout, JSON_INDENT(2));

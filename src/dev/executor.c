@@ -64,13 +64,13 @@ hr_status hr_executor_place(hr_region *region, hr_executor *executor, hr_error *
     return HR_OK;
 }
 
-void *hr_executor_address(const hr_executor *executor, int32_t tensor)
+int64_t hr_executor_offset(const hr_executor *executor, int32_t tensor)
 {
     const hr_program *program = executor->program;
     int64_t offset = 0;
     for (;;) {
         const hr_tensor *described = &program->tensors[tensor];
-        if (described->view_of == HR_NONE) break;
+        if (described->view_of == HR_NONE || described->view_align) break;
         offset += described->view_offset_bytes;
         if (described->view_loop != HR_NONE)
             offset += executor->turn[described->view_loop] * described->view_stride_bytes;
@@ -78,7 +78,13 @@ void *hr_executor_address(const hr_executor *executor, int32_t tensor)
     }
     const int32_t buffer = executor->plan->buffer_of_tensor[tensor];
     HR_ASSERT(buffer != HR_NONE);
-    return executor->memory->arena + executor->plan->buffers[buffer].offset + offset;
+    return executor->plan->buffers[buffer].offset + offset;
+}
+
+void *hr_executor_address(const hr_executor *executor, int32_t tensor)
+{
+    HR_DEBUG_ASSERT(executor->program->tensors[tensor].space == HR_SPACE_HOST);
+    return executor->memory->arena + hr_executor_offset(executor, tensor);
 }
 
 /* Returns the rows in the current iteration of a loop, and the global index of the first row. The
@@ -114,13 +120,14 @@ static bool sums_start(const hr_executor *executor, int32_t step, int32_t tensor
     return true;
 }
 
-/* Returns the address of an operand and records its bytes as used. In a short last iteration a step
+/* Returns the address of an operand, null outside of the arena, and records its bytes as used. In a short last iteration a step
  * gets only the rows that exist, although its view covers more. Bytes are rounded up to
  * HR_ARENA_ALIGN, as in the plan. */
 static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
 {
     if (tensor == HR_NONE) return 0;
     const hr_tensor *described = &executor->program->tensors[tensor];
+    if (described->space != HR_SPACE_HOST) return 0;
     uint8_t *address = hr_executor_address(executor, tensor);
     const int64_t bytes = hr_min(rows, described->rows) * described->row_bytes +
                           described->fixed_bytes;
@@ -221,7 +228,7 @@ static void poison_dead_bytes(const hr_executor *executor, int32_t step)
 #ifdef HR_POISONS
     const hr_plan *plan = executor->plan;
     hr_arena_poison(executor->memory->arena, plan->arena_bytes);
-    for (int32_t i = 0; i < plan->storage_count; i++) {
+    for (int32_t i = 0; i < plan->spaces[HR_SPACE_HOST].storage_count; i++) {
         const hr_storage *storage = &plan->storages[i];
         if (storage->step_first <= step && step <= storage->step_last)
             hr_arena_unpoison(executor->memory->arena + storage->offset, storage->bytes);

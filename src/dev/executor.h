@@ -19,7 +19,7 @@ typedef bool hr_stop_fn(void *context);
 /* Called after every step (calibration and tests). */
 typedef void hr_watch_fn(void *context, const struct hr_executor *executor, int32_t step);
 
-enum { HR_SERVICES_MAX = 2 }; /* those of the caller, and those of the caller's caller */
+enum { HR_SERVICES_MAX = 3 }; /* transfers, those of the caller, those of the caller's caller */
 
 typedef struct hr_executor {
     const hr_program *program;
@@ -71,7 +71,10 @@ bool hr_executor_commits(const hr_program *program, int32_t step);
  * Errors   any error of a service, which stops the run; INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err);
 
-/* Address of a tensor in the current iterations of the loops. */
+/* Offset of a tensor in its space, in the current iterations of the loops. */
+int64_t hr_executor_offset(const hr_executor *executor, int32_t tensor);
+
+/* Address of a tensor in the arena, in the current iterations of the loops. */
 void *hr_executor_address(const hr_executor *executor, int32_t tensor);
 
 #endif

@@ -159,11 +159,16 @@ void hr_build_states(hr_builder *builder, int32_t index)
         HR_ASSERT(state->dtype == HR_F32); /* as files and checkpoints have it */
         const int64_t K = state->shape == HR_STATE_COLUMNS ? hr_max(param->dims[1], 1)
                                                            : param->dims[0];
-        if (param->rule.frozen) param->states[i] = state->average ? param->master : HR_NONE;
-        else
-            param->states[i] = build_for(builder, index, state->name, HR_ROLE_STATE,
-                                         (hr_dtype)state->dtype, whole ? layout : HR_ROWS, K,
-                                         whole ? param->dims[1] : 0, HR_NONE);
+        if (param->rule.frozen) {
+            param->states[i] = state->average ? param->master : HR_NONE;
+            continue;
+        }
+        const int32_t made = build_for(builder, index, state->name, HR_ROLE_STATE,
+                                       (hr_dtype)state->dtype, whole ? layout : HR_ROWS, K,
+                                       whole ? param->dims[1] : 0, HR_NONE);
+        if (made != HR_NONE && hr_tensor_bytes(&program->tensors[made]) >= HR_STATE_AWAY_BYTES)
+            program->tensors[made].space = state->space;
+        param->states[i] = made;
     }
 }
 

@@ -11,6 +11,7 @@
 #define HR_GRAPH_OP_H
 
 #include "graph/program.h"
+#include "graph/transfer.h"
 
 struct hr_derive;
 
@@ -21,6 +22,7 @@ typedef struct hr_op {
     uint8_t residual;          /* 1 + input that is added to output 0 unchanged; 0: none */
     int16_t remade_by;         /* 1 + op that computes output 0 from output 1 alone, with the same
                                 * attributes, bit-identical; 0: none */
+    uint8_t transfer;          /* hr_transfer: a service that moves values between spaces */
     uint32_t host;             /* a service, run by the host and not by a kernel (dev/service.h):
                                 * bit i: the section hr_loop_id i may hold it; 0: a kernel */
 
@@ -30,6 +32,10 @@ typedef struct hr_op {
     /* Changes a recomputing clone whose output 0 has no reader, so that it computes only the other
      * outputs. Null: it computes output 0 anyway. */
     void (*without_first)(hr_step *clone);
+
+    /* Restricts a step over flat arrays to `elements` of them: its operands that are weights,
+     * masters, states or gradients are then views of that many. Null: it cannot be split. */
+    void (*split)(hr_step *step, int64_t elements);
 
     /* Floating-point operations of the matrix products for `rows` rows; null: none. */
     int64_t (*flops)(const void *attr, int64_t rows);

@@ -28,6 +28,12 @@ hr_status hr_program_place(hr_region *region, const struct hr_backend *backend, 
     return HR_OK;
 }
 
+const char *hr_space_name(hr_space space)
+{
+    static const char *const names[HR_SPACES] = { "host", "device", "pinned", "file" };
+    return names[space];
+}
+
 int64_t hr_program_norm_parts(const hr_program *program)
 {
     enum { LEAST = 24, ALIGNED = 8 };

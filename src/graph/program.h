@@ -39,6 +39,16 @@ typedef enum {
     HR_ROLE_TABLE       /* computed once at load: rotary angles */
 } hr_role;
 
+/* Where the bytes of a tensor are. Each space has its own plan of offsets. Kernels access only HOST,
+ * the arena; transfers (ops/host/) copy between it and the other spaces. */
+typedef enum {
+    HR_SPACE_HOST,
+    HR_SPACE_DEVICE, /* memory of an accelerator */
+    HR_SPACE_PINNED, /* host memory that an accelerator copies from */
+    HR_SPACE_FILE,   /* one file of the run */
+    HR_SPACES
+} hr_space;
+
 /* RECOMPUTED: a clone that recomputes a value that the forward pass did not keep. */
 typedef enum { HR_DIR_NONE, HR_DIR_FORWARD, HR_DIR_BACKWARD, HR_DIR_RECOMPUTED } hr_direction;
 
@@ -107,17 +117,18 @@ typedef struct {
  * to; HR_NONE for values that outlive the run. */
 typedef struct {
     char name[HR_TENSOR_NAME_BYTES];
-    int16_t layer; /* HR_NONE: not in a layer */
-    uint8_t dtype, role, layout;
-    hr_intermediates intermediates; /* one buffer can hold several: q, k and v side by side */
+    int16_t layer;                      /* HR_NONE: not in a layer */
+    uint8_t dtype, role, layout, space; /* space: hr_space */
+    hr_intermediates intermediates;     /* one buffer can hold several: q, k and v side by side */
     int64_t dims[2];                /* logical shape: [rows, width] or [K, N]; 1-D: dims[1] = 0 */
     int64_t rows;                   /* token rows, which passes split; 0 for everything else */
     int64_t row_bytes, fixed_bytes; /* bytes = rows * row_bytes + fixed_bytes */
     int32_t home;
     int32_t view_of; /* HR_NONE: not a view, has its own bytes */
     int64_t view_offset_bytes;
-    int32_t view_loop; /* a view moves by view_stride_bytes per iteration of this loop; or
+    int32_t view_loop;  /* a view moves by view_stride_bytes per iteration of this loop; or
                         * HR_NONE */
+    int32_t view_align; /* > 0: a view of a buffer of its own starts at the next multiple of this */
     int64_t view_stride_bytes;
 } hr_tensor;
 
@@ -160,6 +171,10 @@ typedef enum {
     HR_STATE_COLUMNS   /* [N] */
 } hr_state_shape;
 
+/* Smaller states are in the arena, whatever the space of their kind: a transfer of them takes longer
+ * than their bytes are worth. */
+enum { HR_STATE_AWAY_BYTES = 64 << 10 };
+
 /* A state that training keeps for each trained parameter. It starts at zero, an average at the
  * weights. */
 typedef struct {
@@ -167,7 +182,8 @@ typedef struct {
     const char *file; /* in a checkpoint: "moment_1.safetensors"; null: it is not saved */
     uint8_t shape;    /* hr_state_shape */
     uint8_t dtype;
-    bool average; /* of the weights, published as a model; of a frozen parameter its weight */
+    uint8_t space; /* hr_space, of states of HR_STATE_AWAY_BYTES or more */
+    bool average;  /* of the weights, published as a model; of a frozen parameter its weight */
 } hr_state;
 
 struct hr_backend;
@@ -205,6 +221,15 @@ int64_t hr_program_norm_parts(const hr_program *program);
 
 /* Index of the state that is an average of the weights; HR_NONE if there is none. */
 int32_t hr_program_average(const hr_program *program);
+
+/* "host", "file". */
+const char *hr_space_name(hr_space space);
+
+/* Offsets and sizes in a space are multiples of this: a cache line, or a block of direct I/O. */
+static inline int64_t hr_space_align(hr_space space)
+{
+    return space == HR_SPACE_FILE ? 4096 : 64;
+}
 
 /* Bytes of one tensor, without rounding. */
 int64_t hr_tensor_bytes(const hr_tensor *tensor);

@@ -41,7 +41,8 @@ typedef struct hr_rates {
     /* Microseconds of each part of a fixed short probe during the measurement
      * (calibrate/speed_probe.h). Zeros: not measured. */
     int32_t pace_us[HR_SPEED_PARTS];
-    int64_t disk_rate;   /* bytes per second, written and flushed; 0: not measured */
+    int64_t disk_rate; /* bytes per second, written and flushed; 0: not measured */
+    int64_t file_read_rate, file_write_rate; /* bytes per second of direct I/O; 0: not measured */
     bool in_nanoseconds; /* costs are nanoseconds: for training steps that take days */
     hr_rate op[HR_RATE_OPS_MOST][2];
 } hr_rates;

@@ -120,15 +120,22 @@ hr_layer_size hr_layer_size_of(const hr_config *config)
 {
     kinds all;
     hr_program program;
-    hr_layer_size most = { 0, 0 };
+    hr_layer_size most = { 0 };
     for (all.seen = 0, all.layer = 0; build_next(config, &all, &program);) {
-        hr_layer_size size = { 0, 0 };
-        for (int32_t p = 0; p < program.param_count; p++)
-            size.params += program.tensors[program.params[p].weight].layer != HR_NONE;
+        hr_layer_size size = { 0 };
+        for (int32_t p = 0; p < program.param_count; p++) {
+            const hr_tensor *weight = &program.tensors[program.params[p].weight];
+            const int64_t elements = hr_tensor_bytes(weight) /
+                                     hr_dtype_bytes((hr_dtype)weight->dtype);
+            size.params += weight->layer != HR_NONE;
+            *(weight->layer != HR_NONE ? &size.elements : &size.rest_elements) += elements;
+        }
         for (int32_t s = 0; s < program.step_count; s++)
             size.steps += program.steps[s].layer != HR_NONE;
         most.params = (int32_t)hr_max(most.params, size.params);
         most.steps = (int32_t)hr_max(most.steps, size.steps);
+        most.elements = hr_max(most.elements, size.elements);
+        most.rest_elements = size.rest_elements;
     }
     return most;
 }

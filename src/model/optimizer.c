@@ -44,7 +44,10 @@ int32_t hr_config_states(const hr_config *config, hr_state states[HR_STATES_MAX]
 {
     const hr_optimizer *optimizer = &hr_optimizers[config->train.optimizer.kind];
     int32_t count = 0;
-    for (; count < optimizer->state_count; count++) states[count] = optimizer->states[count];
+    for (; count < optimizer->state_count; count++) {
+        states[count] = optimizer->states[count];
+        if (config->memory.moments == HR_PLACE_FILE) states[count].space = HR_SPACE_FILE;
+    }
     if (config->train.ema_decay > 0) states[count++] = hr_average_state;
     return count;
 }

@@ -28,8 +28,8 @@ extern const hr_optimizer hr_optimizers[];
 /* The average of the weights, train.ema_decay. */
 extern const hr_state hr_average_state;
 
-/* The states that a run of this config keeps for each trained parameter: those of its optimizer,
- * then the average. Returns their number. Pure. */
+/* The states that a run of this config keeps for each trained parameter: those of its optimizer, in
+ * the space of memory.moments, then the average. Returns their number. Pure. */
 int32_t hr_config_states(const hr_config *config, hr_state states[HR_STATES_MAX]);
 
 #endif

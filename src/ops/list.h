@@ -45,7 +45,11 @@
     X(sample) \
     X(emit) \
     X(report) \
-    X(save)
+    X(save) \
+    X(fetch_begin) \
+    X(fetch_wait) \
+    X(spill_begin) \
+    X(spill_wait)
 
 #define HR_OP_ID(name) HR_OP_##name,
 enum { HR_OP_LIST(HR_OP_ID) HR_HOST_OP_LIST(HR_OP_ID) HR_OP_COUNT };

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "plan/lifetimes.h"
 #include "plan/reorder.h"
 #include "plan/tile.h"
@@ -45,9 +46,10 @@ static void place_buffers(const hr_program *program, hr_plan *plan)
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         hr_buffer *buffer = &plan->buffers[b];
         buffer->offset = plan->storages[buffer->storage].offset;
-        if (buffer->view_of != HR_NONE)
-            buffer->offset = plan->buffers[buffer->view_of].offset +
-                             program->tensors[buffer->tensor].view_offset_bytes;
+        if (buffer->view_of == HR_NONE) continue;
+        const hr_tensor *view = &program->tensors[buffer->tensor];
+        buffer->offset = plan->buffers[buffer->view_of].offset + view->view_offset_bytes;
+        if (view->view_align) buffer->offset = hr_round_up(buffer->offset, view->view_align);
     }
 }
 
@@ -75,9 +77,13 @@ static hr_status derive_plan(int32_t threads, hr_region *region, hr_compiled *co
     hr_plan *plan = &compiled->plan;
     *plan = (hr_plan){ .threads = threads, .rung = "" };
     hr_status status = hr_lifetimes(&compiled->program, region, plan, err);
-    if (status == HR_OK)
-        status = hr_pack_floor(plan->storages, plan->storage_count, region, &compiled->packing,
-                               err);
+    for (hr_space k = HR_SPACES; k-- > 0 && status == HR_OK;) {
+        hr_plan_space *space = &plan->spaces[k];
+        if (space->storage_count == 0) continue;
+        status = hr_pack_floor(plan->storages + space->storage_first, space->storage_count, region,
+                               &compiled->packing, err); /* the last one is that of the host */
+        if (status == HR_OK) space->bytes = space->floor_bytes = compiled->packing.floor_bytes;
+    }
     if (status != HR_OK) return status;
     plan->arena_bytes = plan->floor_bytes = compiled->packing.floor_bytes;
     plan->peak_step = compiled->packing.peak_step;
@@ -119,8 +125,14 @@ hr_status hr_compile_reorder(hr_region *region, hr_compiled *compiled, bool *mov
 hr_status hr_compile_pack(hr_region *region, int64_t work, hr_compiled *compiled, hr_error *err)
 {
     hr_plan *plan = &compiled->plan;
-    const hr_status status = hr_pack(plan->storages, plan->storage_count, work, region,
-                                     &compiled->packing, err);
+    hr_status status = HR_OK;
+    for (hr_space k = HR_SPACES; k-- > 0 && status == HR_OK;) {
+        hr_plan_space *space = &plan->spaces[k];
+        if (space->storage_count == 0) continue;
+        status = hr_pack(plan->storages + space->storage_first, space->storage_count, work, region,
+                         &compiled->packing, err);
+        if (status == HR_OK) space->bytes = compiled->packing.arena_bytes;
+    }
     if (status != HR_OK) return status;
     plan->arena_bytes = compiled->packing.arena_bytes;
     place_buffers(&compiled->program, plan);

@@ -2,6 +2,8 @@
 /* plan/lifetimes.c - derives lifetimes, joins storages and lists buffers. */
 #include "plan/lifetimes.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "graph/backend.h"
 
@@ -64,6 +66,7 @@ static bool may_share(const deriving *d, int32_t s, int32_t in, int32_t out)
     const hr_tensor *from = &program->tensors[in], *to = &program->tensors[out];
     const int32_t storage = storage_root(d, in);
     if (from->view_of != HR_NONE || to->view_of != HR_NONE) return false;
+    if (from->space != to->space) return false;
     if (from->home == HR_NONE || from->home != to->home) return false;
     for (int32_t l = program->steps[s].loop; l != from->home; l = program->loops[l].parent)
         if (program->loops[l].count > 1) return false;
@@ -91,11 +94,13 @@ static void join(deriving *d)
     }
 }
 
-static hr_status rounded(int64_t bytes, const char *what, int64_t *out, hr_error *err)
+static hr_status rounded(int64_t bytes, hr_space space, const char *what, int64_t *out,
+                         hr_error *err)
 {
-    if (bytes < 0 || bytes > INT64_MAX - HR_ARENA_ALIGN)
+    const int64_t align = hr_space_align(space);
+    if (bytes < 0 || bytes > INT64_MAX - align)
         return hr_fail(err, HR_NO_FIT, "%s needs 2^63 bytes or more", what);
-    *out = hr_max(hr_round_up(bytes, HR_ARENA_ALIGN), HR_ARENA_ALIGN);
+    *out = hr_max(hr_round_up(bytes, align), align);
     return HR_OK;
 }
 
@@ -112,7 +117,8 @@ static hr_status list_tensor(deriving *d, int32_t *storage_of, int32_t tensor, h
         const hr_tensor *described = &d->program->tensors[t];
         const int32_t root = d->roots[t], storage = storage_root(d, t);
         int64_t bytes = 0;
-        const hr_status status = rounded(hr_tensor_bytes(described), described->name, &bytes, err);
+        const hr_status status = rounded(hr_tensor_bytes(described), described->space,
+                                         described->name, &bytes, err);
         if (status != HR_OK) return status;
         if (storage_of[storage] == HR_NONE) {
             storage_of[storage] = plan->storage_count++;
@@ -154,7 +160,7 @@ static hr_status list_scratch(deriving *d, int32_t s, hr_error *err)
         if (step->out[i] != HR_NONE) rows = hr_max(rows, program->tensors[step->out[i]].rows);
     const int64_t needed = facts->scratch_bytes(step->attr, rows, plan->threads);
     if (needed == 0) return HR_OK;
-    const hr_status status = rounded(needed, op->name, &bytes, err);
+    const hr_status status = rounded(needed, HR_SPACE_HOST, op->name, &bytes, err);
     if (status != HR_OK) return status;
     plan->scratch_of_step[s] = plan->buffer_count;
     plan->buffers[plan->buffer_count++] = (hr_buffer){ .tensor = HR_NONE,
@@ -165,6 +171,40 @@ static hr_status list_scratch(deriving *d, int32_t s, hr_error *err)
                                                        .step_last = s };
     plan->storages[plan->storage_count++] = (hr_storage){ bytes, 0, s, s };
     return HR_OK;
+}
+
+static hr_space space_of(const deriving *d, int32_t tensor)
+{
+    return tensor == HR_NONE ? HR_SPACE_HOST : (hr_space)d->program->tensors[tensor].space;
+}
+
+/* Numbers the storages by space, and in one space by first use.
+ *
+ *   number  [storage_count] scratch */
+static void sort_by_space(deriving *d, int32_t *number)
+{
+    hr_plan *plan = d->plan;
+    int32_t next[HR_SPACES];
+    memset(plan->spaces, 0, sizeof plan->spaces);
+    for (int32_t b = 0; b < plan->buffer_count; b++)
+        number[plan->buffers[b].storage] = (int32_t)space_of(d, plan->buffers[b].tensor);
+    for (int32_t i = 0; i < plan->storage_count; i++) plan->spaces[number[i]].storage_count++;
+    for (int32_t k = 0, first = 0; k < HR_SPACES; k++) {
+        plan->spaces[k].storage_first = next[k] = first;
+        first += plan->spaces[k].storage_count;
+    }
+    for (int32_t i = 0; i < plan->storage_count; i++) number[i] = next[number[i]]++;
+    for (int32_t b = 0; b < plan->buffer_count; b++)
+        plan->buffers[b].storage = number[plan->buffers[b].storage];
+    for (int32_t i = 0; i < plan->storage_count; i++)
+        while (number[i] != i) { /* each exchange puts one storage into its place */
+            const int32_t to = number[i];
+            const hr_storage moved = plan->storages[to];
+            plan->storages[to] = plan->storages[i];
+            plan->storages[i] = moved;
+            number[i] = number[to];
+            number[to] = to;
+        }
 }
 
 static hr_status list(deriving *d, int32_t *storage_of, hr_error *err)
@@ -224,14 +264,21 @@ hr_status hr_lifetimes(const hr_program *program, hr_region *region, hr_plan *pl
     join(&d);
     const hr_status status = list(&d, storage_of, err);
     region->used = kept;
-    return status;
+    if (status != HR_OK) return status;
+    int32_t *number = hr_region_take_raw(region, plan->storage_count, sizeof *number);
+    if (!number)
+        return hr_fail(err, HR_FAILURE, "out of memory for a plan of %lld tensors",
+                       (long long)tensors);
+    sort_by_space(&d, number);
+    region->used = kept;
+    return HR_OK;
 }
 
 void hr_lifetimes_alive(const hr_program *program, const hr_plan *plan, int64_t *alive)
 {
     const int32_t steps = program->step_count;
     for (int32_t s = 0; s < steps; s++) alive[s] = 0;
-    for (int32_t i = 0; i < plan->storage_count; i++) {
+    for (int32_t i = 0; i < plan->spaces[HR_SPACE_HOST].storage_count; i++) {
         const hr_storage *storage = &plan->storages[i];
         alive[storage->step_first] += storage->bytes;
         if (storage->step_last + 1 < steps) alive[storage->step_last + 1] -= storage->bytes;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/lifetimes.h - derives buffers, storages and their lifetimes from a program.
  *
+ * Storages of one space are adjacent; the spaces are in the order of hr_space.
+ *
  * The lifetime of a value spans all its accesses, widened to each loop inside its home that
  * iterates more than once. Nothing else affects it. If an operation may overwrite an input in its
  * last read, and input and output have the same size, the two share one storage. */
@@ -19,7 +21,7 @@
 HR_MUST_CHECK hr_status hr_lifetimes(const hr_program *program, hr_region *region, hr_plan *plan,
                                      hr_error *err);
 
-/* Live bytes at every step; the largest is the floor.
+/* Live bytes of the arena at every step; the largest is its floor.
  *
  *   plan   from hr_lifetimes; its storages together are below 2^63 bytes
  *   alive  out [step_count] */

@@ -8,14 +8,14 @@
 
 #include "graph/program.h"
 
-/* Alignment of every offset and buffer size: a cache line, an AMX tile row. */
+/* Alignment of every offset and buffer size in the arena: a cache line, an AMX tile row. */
 enum { HR_ARENA_ALIGN = 64 };
 
 /* The unit of placement: bytes that are live from the first to the last step, inclusive. Tensors
  * with consecutive lifetimes in the same bytes share one storage. */
 typedef struct {
-    int64_t bytes;  /* multiple of HR_ARENA_ALIGN, > 0 */
-    int64_t offset; /* set by packing */
+    int64_t bytes;  /* multiple of hr_space_align, > 0 */
+    int64_t offset; /* in its space; set by packing */
     int32_t step_first, step_last;
 } hr_storage;
 
@@ -27,6 +27,13 @@ typedef struct {
     int64_t bytes, offset; /* of a view: its own size, and its offset in iteration 0 */
     int32_t step_first, step_last;
 } hr_buffer;
+
+/* The storages of one space are adjacent in the table, in the order of first use. */
+typedef struct {
+    int32_t storage_first, storage_count;
+    int64_t bytes;       /* one past the last byte of any of them */
+    int64_t floor_bytes; /* the largest sum of live bytes */
+} hr_plan_space;
 
 enum { HR_PROCESS_LINES = 8 };
 
@@ -42,8 +49,9 @@ typedef struct {
     int32_t *buffer_of_tensor; /* [tensor_count]; HR_NONE: never used */
     int32_t *scratch_of_step;  /* [step_count]; HR_NONE: no scratch */
     int32_t buffer_count, storage_count;
-    int64_t arena_bytes, floor_bytes;
-    int32_t peak_step; /* first step with floor_bytes live */
+    hr_plan_space spaces[HR_SPACES];
+    int64_t arena_bytes, floor_bytes; /* of the space host, the arena */
+    int32_t peak_step;                /* first step with floor_bytes live there */
     int32_t threads;
     int64_t page_bytes;
     const char *rung; /* name of the kernel rung */

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/plan_file.c - writes the plan's tables as JSON, one record per line, and reads them back.
+/* plan/plan_file.c - writes the plan's tables as JSON, one record per line.
  *
  * Each record is built, printed and released before the next. Only the names used so far are kept,
  * to make them unique. */
 #include "plan/plan_file.h"
 
-#include <errno.h>
 #include <jansson.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/file.h"
@@ -19,8 +15,6 @@
 
 static const char *const role_names[] = { "weight",     "master", "moment", "gradient",
                                           "activation", "input",  "sum",    "table" };
-
-/* ---- writing */
 
 typedef struct {
     hr_file_out out;
@@ -93,6 +87,19 @@ static void put_loops(writer *w, const hr_program *program)
         put(w, json_pack("{ss si si si sI}", "name", loop->name, "parent", loop->parent,
                          "step_first", loop->step_first, "step_last", loop->step_last, "repeats",
                          (json_int_t)loop->count));
+    }
+    close_list(w);
+}
+
+/* The spaces beside the host's, whose bytes are those of the arena. */
+static void put_spaces(writer *w, const hr_plan *plan)
+{
+    open_list(w, "spaces");
+    for (hr_space k = HR_SPACE_HOST + 1; k < HR_SPACES; k++) {
+        const hr_plan_space *space = &plan->spaces[k];
+        if (space->storage_count == 0) continue;
+        put(w, json_pack("{ss sI sI}", "name", hr_space_name(k), "bytes", (json_int_t)space->bytes,
+                         "floor_bytes", (json_int_t)space->floor_bytes));
     }
     close_list(w);
 }
@@ -208,10 +215,14 @@ static void put_buffers(writer *w, const hr_program *program, const hr_plan *pla
         int32_t home = HR_NONE;
         json_t *record = describe(program, buffer, names, &param, &home);
         json_t *view_of = buffer->view_of == HR_NONE ? json_null() : json_integer(buffer->view_of);
-        json_t *place = json_pack("{sI sI si si si si so}", "bytes", (json_int_t)buffer->bytes,
-                                  "offset", (json_int_t)buffer->offset, "step_first",
-                                  buffer->step_first, "step_last", buffer->step_last, "home", home,
-                                  "storage", buffer->storage, "view_of", view_of);
+        const hr_space space = buffer->tensor == HR_NONE
+                                   ? HR_SPACE_HOST
+                                   : (hr_space)program->tensors[buffer->tensor].space;
+        json_t *place = json_pack("{ss sI sI si si si si so}", "space", hr_space_name(space),
+                                  "bytes", (json_int_t)buffer->bytes, "offset",
+                                  (json_int_t)buffer->offset, "step_first", buffer->step_first,
+                                  "step_last", buffer->step_last, "home", home, "storage",
+                                  buffer->storage, "view_of", view_of);
         if (!record || !place || json_object_update(record, place)) w->failed = true;
         json_decref(place);
         put(w, record);
@@ -288,6 +299,7 @@ static void put_all(writer *w, const hr_program *program, const hr_plan *plan)
         put(w, json_pack("{ss sI}", "name", plan->process[i].name, "bytes",
                          (json_int_t)plan->process[i].bytes));
     close_list(w);
+    put_spaces(w, plan);
     put_loops(w, program);
     put_buffers(w, program, plan);
     open_list(w, "steps");
@@ -316,223 +328,4 @@ hr_status hr_plan_file_write(const char *path, const hr_program *program, const 
     hr_file_abort(&w.out);
     if (err->status != HR_OK) return err->status;
     return hr_fail(err, HR_FAILURE, "%s: out of memory", path);
-}
-
-/* ---- reading */
-
-typedef struct {
-    const hr_program *program;
-    hr_region *region;
-    hr_plan plan;
-    hr_error *err;
-} reader;
-
-static hr_status not_a_plan(reader *r, const char *what, int64_t index, const char *text)
-{
-    return hr_fail(r->err, HR_CORRUPT, "plan file: %s %lld: %s", what, (long long)index, text);
-}
-
-static const char *copy_text(reader *r, const char *text)
-{
-    char *copy = hr_region_take(r->region, (int64_t)strlen(text) + 1, 1);
-    return copy ? strcpy(copy, text) : 0;
-}
-
-static hr_status read_head(reader *r, json_t *root)
-{
-    json_int_t arena, floor, process, page;
-    json_t *lines, *loops, *buffers, *steps;
-    const char *rung;
-    json_error_t why;
-    int version, threads;
-    if (json_unpack_ex(root, &why, 0, "{si s{ss si sI} sI sI sI so so so so}", "version", &version,
-                       "machine", "kernels", &rung, "threads", &threads, "page_bytes", &page,
-                       "arena_bytes", &arena, "floor_bytes", &floor, "process_bytes", &process,
-                       "process", &lines, "loops", &loops, "buffers", &buffers, "steps", &steps))
-        return hr_fail(r->err, HR_CORRUPT, "plan file: %s", why.text);
-    if (version != HR_PLAN_FILE_VERSION)
-        return hr_fail(r->err, HR_CORRUPT, "plan file: version %d, this program reads version %d",
-                       version, HR_PLAN_FILE_VERSION);
-    if (json_array_size(loops) != (size_t)r->program->loop_count ||
-        json_array_size(steps) != (size_t)r->program->step_count)
-        return hr_fail(r->err, HR_CORRUPT,
-                       "plan file: %zu loops and %zu steps, the program has %d and %d",
-                       json_array_size(loops), json_array_size(steps), r->program->loop_count,
-                       r->program->step_count);
-    if (json_array_size(lines) > HR_PROCESS_LINES)
-        return hr_fail(r->err, HR_CORRUPT, "plan file: %zu process lines, the limit is %d",
-                       json_array_size(lines), HR_PROCESS_LINES);
-    hr_plan *plan = &r->plan;
-    plan->arena_bytes = arena;
-    plan->floor_bytes = floor;
-    plan->process_bytes = process;
-    plan->page_bytes = page;
-    plan->threads = threads;
-    plan->rung = copy_text(r, rung);
-    plan->process_count = (int32_t)json_array_size(lines);
-    for (int32_t i = 0; i < plan->process_count; i++) {
-        const char *name;
-        json_int_t bytes;
-        if (json_unpack_ex(json_array_get(lines, (size_t)i), &why, 0, "{ss sI}", "name", &name,
-                           "bytes", &bytes))
-            return not_a_plan(r, "line of process", i, why.text);
-        plan->process[i] = (hr_process_line){ copy_text(r, name), bytes };
-    }
-    return HR_OK;
-}
-
-/* Finds the tensor of each buffer. The file lists buffers and the program lists tensors; the
- * accesses of the steps match the two. */
-static hr_status join_tensors(reader *r, json_t *steps)
-{
-    hr_plan *plan = &r->plan;
-    for (int32_t s = 0; s < r->program->step_count; s++) {
-        const hr_step *step = &r->program->steps[s];
-        const hr_op *op = hr_step_op(r->program, step);
-        json_t *record = json_array_get(steps, (size_t)s);
-        json_t *reads = json_object_get(record, "reads");
-        json_t *writes = json_object_get(record, "writes");
-        int32_t tensors[HR_IN_MAX + HR_OUT_MAX], count = 0;
-        json_int_t buffers[HR_IN_MAX + HR_OUT_MAX + 1];
-        size_t read_count = json_array_size(reads), write_count = json_array_size(writes);
-        for (int32_t i = 0; op->in[i]; i++)
-            if (step->in[i] != HR_NONE) tensors[count++] = step->in[i];
-        const size_t in_count = (size_t)count;
-        for (int32_t i = 0; op->out[i]; i++)
-            if (step->out[i] != HR_NONE) tensors[count++] = step->out[i];
-        const size_t out_count = (size_t)count - in_count;
-        if (read_count != in_count || (write_count != out_count && write_count != out_count + 1))
-            return not_a_plan(r, "step", s, "it is not the operation of the program");
-        for (size_t i = 0; i < read_count; i++)
-            buffers[i] = json_integer_value(json_array_get(reads, i));
-        for (size_t i = 0; i < write_count; i++)
-            buffers[read_count + i] = json_integer_value(
-                json_array_get(json_array_get(writes, i), 0));
-        for (size_t i = 0; i < read_count + write_count; i++) {
-            if (buffers[i] < 0 || buffers[i] >= plan->buffer_count)
-                return not_a_plan(r, "step", s, "it names a buffer that does not exist");
-            const int32_t b = (int32_t)buffers[i];
-            if (i < (size_t)count) {
-                plan->buffers[b].tensor = tensors[i];
-                plan->buffer_of_tensor[tensors[i]] = b;
-            } else {
-                plan->scratch_of_step[s] = b;
-            }
-        }
-    }
-    return HR_OK;
-}
-
-static hr_status read_buffers(reader *r, json_t *buffers)
-{
-    hr_plan *plan = &r->plan;
-    for (int32_t b = 0; b < plan->buffer_count; b++) {
-        hr_buffer *buffer = &plan->buffers[b];
-        json_int_t bytes, offset;
-        json_t *view_of;
-        json_error_t why;
-        if (json_unpack_ex(json_array_get(buffers, (size_t)b), &why, 0, "{sI sI si si si so}",
-                           "bytes", &bytes, "offset", &offset, "step_first", &buffer->step_first,
-                           "step_last", &buffer->step_last, "storage", &buffer->storage, "view_of",
-                           &view_of))
-            return not_a_plan(r, "buffer", b, why.text);
-        if (buffer->storage < 0 || buffer->storage >= plan->buffer_count)
-            return not_a_plan(r, "buffer", b, "its storage is out of range");
-        buffer->tensor = HR_NONE;
-        buffer->bytes = bytes;
-        buffer->offset = offset;
-        buffer->view_of = json_is_null(view_of) ? HR_NONE : (int32_t)json_integer_value(view_of);
-        plan->storage_count = (int32_t)hr_max(plan->storage_count, buffer->storage + 1);
-    }
-    return HR_OK;
-}
-
-/* A storage has the union of the lifetimes of its buffers, and the size of the largest. */
-static void fill_storages(hr_plan *plan)
-{
-    for (int32_t b = 0; b < plan->buffer_count; b++) {
-        const hr_buffer *buffer = &plan->buffers[b];
-        hr_storage *storage = &plan->storages[buffer->storage];
-        if (buffer->view_of != HR_NONE) continue;
-        if (storage->bytes == 0) {
-            *storage = (hr_storage){ buffer->bytes, buffer->offset, buffer->step_first,
-                                     buffer->step_last };
-            continue;
-        }
-        storage->bytes = hr_max(storage->bytes, buffer->bytes);
-        storage->step_first = (int32_t)hr_min(storage->step_first, buffer->step_first);
-        storage->step_last = (int32_t)hr_max(storage->step_last, buffer->step_last);
-    }
-}
-
-/* The first step with the most live bytes. `change` [step_count + 1] is zero on entry. */
-static int32_t find_peak(const hr_plan *plan, int32_t step_count, int64_t *change)
-{
-    for (int32_t i = 0; i < plan->storage_count; i++) {
-        const hr_storage *storage = &plan->storages[i];
-        if (storage->step_first < 0 || storage->step_first > storage->step_last ||
-            storage->step_last >= step_count)
-            return HR_NONE;
-        change[storage->step_first] += storage->bytes;
-        change[storage->step_last + 1] -= storage->bytes;
-    }
-    int64_t alive = 0;
-    for (int32_t s = 0; s < step_count; s++)
-        if ((alive += change[s]) == plan->floor_bytes) return s;
-    return HR_NONE;
-}
-
-static hr_status read_tables(reader *r, json_t *root)
-{
-    json_t *buffers = json_object_get(root, "buffers");
-    hr_plan *plan = &r->plan;
-    const hr_program *program = r->program;
-    if (json_array_size(buffers) > (size_t)program->tensor_count + (size_t)program->step_count)
-        return hr_fail(r->err, HR_CORRUPT,
-                       "plan file: %zu buffers, the program has %d tensors and %d steps",
-                       json_array_size(buffers), program->tensor_count, program->step_count);
-    plan->buffer_count = (int32_t)json_array_size(buffers);
-    plan->buffers = hr_region_take(r->region, plan->buffer_count, sizeof *plan->buffers);
-    plan->storages = hr_region_take(r->region, plan->buffer_count, sizeof *plan->storages);
-    plan->buffer_of_tensor = hr_region_take(r->region, program->tensor_count, sizeof(int32_t));
-    plan->scratch_of_step = hr_region_take(r->region, program->step_count, sizeof(int32_t));
-    const int64_t used = r->region->used;
-    int64_t *change = hr_region_take(r->region, program->step_count + 1, sizeof *change);
-    if (!plan->buffers || !plan->storages || !plan->buffer_of_tensor || !plan->scratch_of_step ||
-        !change || !plan->rung)
-        return hr_fail(r->err, HR_FAILURE, "plan file: the plan needs more than %lld bytes",
-                       (long long)r->region->bytes);
-    for (int32_t i = 0; i < program->tensor_count; i++) plan->buffer_of_tensor[i] = HR_NONE;
-    for (int32_t i = 0; i < program->step_count; i++) plan->scratch_of_step[i] = HR_NONE;
-    hr_status status = read_buffers(r, buffers);
-    if (!status) status = join_tensors(r, json_object_get(root, "steps"));
-    if (status) return status;
-    fill_storages(plan);
-    plan->peak_step = find_peak(plan, program->step_count, change);
-    r->region->used = used;
-    if (plan->peak_step == HR_NONE && program->step_count)
-        return hr_fail(r->err, HR_CORRUPT,
-                       "plan file: floor_bytes = %lld is not reached at any operation",
-                       (long long)plan->floor_bytes);
-    return HR_OK;
-}
-
-hr_status hr_plan_file_read(const char *path, const hr_program *program, hr_region *region,
-                            hr_plan *plan, hr_error *err)
-{
-    FILE *file = fopen(path, "r");
-    if (!file) return hr_fail(err, HR_USAGE, "plan file %s: %s", path, strerror(errno));
-    json_error_t why;
-    json_t *root = json_loadf(file, 0, &why);
-    fclose(file);
-    if (!root)
-        return hr_fail(err, HR_CORRUPT, "plan file %s, line %d: %s", path, why.line, why.text);
-    const int64_t used = region->used;
-    reader r = { .program = program, .region = region, .err = err };
-    hr_status status = read_head(&r, root);
-    if (!status) status = read_tables(&r, root);
-    json_decref(root);
-    if (status) region->used = used;
-    else *plan = r.plan;
-    return status;
 }

@@ -8,7 +8,7 @@
 
 #include "plan/plan.h"
 
-enum { HR_PLAN_FILE_VERSION = 1 };
+enum { HR_PLAN_FILE_VERSION = 2 };
 
 /* Checks that a plan can be written to `path`: the path is free or holds an earlier plan.
  *
@@ -22,16 +22,5 @@ HR_MUST_CHECK hr_status hr_plan_file_check(const char *path, hr_error *err);
  *          FAILURE  the disk is full or failed. No partial file remains. */
 HR_MUST_CHECK hr_status hr_plan_file_write(const char *path, const hr_program *program,
                                            const hr_plan *plan, hr_error *err);
-
-/* Reads a plan back for the program that it was made from. Writing it again gives the same bytes.
- *
- *   region  holds the tables and strings of the plan
- *   plan    out; untouched on error
- *
- * Errors   USAGE    no such file.
- *          CORRUPT  not a plan, or that of another program: names the first record that differs.
- *          FAILURE  the region is too small. */
-HR_MUST_CHECK hr_status hr_plan_file_read(const char *path, const hr_program *program,
-                                          hr_region *region, hr_plan *plan, hr_error *err);
 
 #endif

@@ -18,6 +18,7 @@ enum {
     PART_WEIGHTS,
     PART_MASTERS,
     PART_MOMENTS,
+    PART_WINDOWS,
     PART_GRADIENTS,
     PART_INPUTS,
     PART_SUMS,
@@ -38,6 +39,7 @@ static const struct {
     [PART_WEIGHTS] = { "weights", "used in every pass" },
     [PART_MASTERS] = { "master weights (fp32)", "updated by the optimizer" },
     [PART_MOMENTS] = { "optimizer states", "kept between steps" },
+    [PART_WINDOWS] = { "moment windows", "pieces of the file, read and written here" },
     [PART_GRADIENTS] = { "weight gradients", "accumulated until the update" },
     [PART_INPUTS] = { "batch", "token ids and targets" },
     [PART_SUMS] = { "loss and norm sums", "scalars of the step" },
@@ -99,6 +101,7 @@ static void find_owners(const counting *c)
         const bool there = buffer->step_first <= plan->peak_step &&
                            plan->peak_step <= buffer->step_last;
         if (buffer->view_of != HR_NONE || !there) continue;
+        if (buffer->storage >= plan->spaces[HR_SPACE_HOST].storage_count) continue;
         const int32_t other = c->owner[buffer->storage];
         if (other == HR_NONE || plan->buffers[other].step_first <= buffer->step_first)
             c->owner[buffer->storage] = b;
@@ -124,7 +127,7 @@ static int32_t part_of(const counting *c, int32_t b)
     switch (tensor->role) {
     case HR_ROLE_WEIGHT: return PART_WEIGHTS;
     case HR_ROLE_MASTER: return PART_MASTERS;
-    case HR_ROLE_STATE: return PART_MOMENTS;
+    case HR_ROLE_STATE: return tensor->home == HR_NONE ? PART_MOMENTS : PART_WINDOWS;
     case HR_ROLE_GRADIENT: return PART_GRADIENTS;
     case HR_ROLE_INPUT: return PART_INPUTS;
     case HR_ROLE_SUM: return PART_SUMS;

@@ -106,6 +106,10 @@ static void put_time(hr_writer *writer, const hr_style *style, const hr_config *
     hr_put(writer, "\n%sspeed%s\n  %s per step, %s tokens/s, %s\n", style->title, style->plain,
            hr_duration_print(answer->step_seconds, step),
            hr_count_print((int64_t)(rate + 0.5), tokens), answer->times);
+    if (answer->file_seconds > 0)
+        hr_put(writer, "  operations take %s, transfers of moments %s, partly at the same time\n",
+               hr_duration_print(answer->compute_seconds, step),
+               hr_duration_print(answer->file_seconds, tokens));
     if (!strncmp(answer->times, "estimated", 9))
         hr_put(writer, "  headroom calibrate measures this machine for better estimates\n");
     const double digits = answer->stop_seconds < 10 ? 10 : 1; /* 8.5 s, 12 s: an upper limit */
@@ -168,6 +172,8 @@ static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *
     snprintf(why, sizeof why, "at most, for %lld steps", (long long)disk->steps);
     put_line(writer, "logs", disk->log_bytes, disk->steps ? why : "at most, for each step");
     if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, "at most");
+    if (disk->moments_bytes)
+        put_line(writer, "moments", disk->moments_bytes, "memory.moments=file, until the run ends");
 }
 
 static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_details *details,

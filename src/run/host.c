@@ -33,11 +33,19 @@ static void init_state(const hr_program *program, int32_t step, int32_t state, c
     else memset(call->out[2 + state], 0, bytes);
 }
 
+/* A state in a file is loaded by a step of its own. */
+static bool has_weights(const hr_call *call)
+{
+    return call->out[0] || call->out[1];
+}
+
 /* Loads the states that the checkpoint has; the others start anew. */
 static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
 {
     const hr_program *program = trainer->executor.program;
-    hr_status status = load_kept(trainer, call, HR_KEPT_WEIGHTS, call->out[0], call->out[1], err);
+    hr_status status = has_weights(call) ? load_kept(trainer, call, HR_KEPT_WEIGHTS, call->out[0],
+                                                     call->out[1], err)
+                                         : HR_OK;
     for (int32_t i = 0; i < program->state_count && status == HR_OK; i++)
         if (call->out[2 + i] && trainer->shelf.kept[HR_KEPT_STATES + i].file_count)
             status = load_kept(trainer, call, HR_KEPT_STATES + i, call->out[2 + i], NULL, err);
@@ -58,10 +66,10 @@ static hr_status initialize(void *context, hr_executor *executor, int32_t step, 
                                                                 : "initializing weights",
                                attr->param, executor->program->param_count);
     if (trainer->shelf.resume.found) return load_states(trainer, step, call, err);
-    if (trainer->config->model.from[0])
+    if (has_weights(call) && trainer->config->model.from[0])
         status = hr_load(&trainer->shelf.source, attr->param, executor->pool, call->out[0],
                          call->out[1], call->scratch, attr->staging_bytes, interrupts, err);
-    else
+    else if (has_weights(call))
         hr_initialize(executor->program, attr->param, (uint64_t)trainer->config->train.seed,
                       call->out[0], call->out[1], interrupts);
     if (status != HR_OK) return status;
@@ -83,7 +91,7 @@ static hr_status save(void *context, hr_executor *executor, int32_t step, const 
     hr_trainer_report_progress(trainer, "saving", attr->param, program->param_count);
     for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
         hr_weights_out *file = hr_checkpoint_writer_file(trainer->shelf.writer, kept);
-        if (!file || hr_kept_tensor(program, attr->param, kept) == HR_NONE) continue;
+        if (!file || !call->in[kept]) continue;
         status = hr_save(file, attr->param, executor->pool, call->in[kept], call->scratch,
                          attr->staging_bytes, err);
     }

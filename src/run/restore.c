@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "checkpoint/checkpoint_store.h"
+#include "ops/list.h"
 #include "run/recipe_change.h"
 #include "run/statistics.h"
 #include "run/tell.h"
@@ -256,6 +257,56 @@ hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
         false; /* later steps differ from those that were saved */
     snprintf(line, sizeof line, "step %lld: rewound to step %lld, the batch is skipped",
              (long long)wrong + 1, (long long)trainer->state.step);
+    hr_trainer_trouble(trainer, line);
+    return HR_OK;
+}
+
+/* ---- the file of moments */
+
+/* Reads the newest intact checkpoint. */
+static hr_status find_newest(hr_trainer *trainer, hr_error *err)
+{
+    const char *store = trainer->shelf.writer->store;
+    for (int64_t step = INT64_MAX;;) {
+        hr_status status = hr_checkpoint_store_newest(store, step, &step, err);
+        if (status == HR_OK && step < 0)
+            return hr_fail(err, HR_CORRUPT, "%.900s: has no intact checkpoint", store);
+        if (status == HR_OK) status = read_checkpoint(trainer, step, err);
+        if (status != HR_CORRUPT) return status;
+        if (err) hr_trainer_trouble(trainer, err->message);
+    }
+}
+
+hr_status hr_trainer_recover(hr_trainer *trainer, hr_error *err)
+{
+    const hr_error why = trainer->moments->file.failure;
+    const int64_t step = trainer->state.step + 1;
+    char line[HR_ERROR_BYTES];
+    hr_error failed;
+    if (hr_executor_wait(&trainer->executor, HR_OP_save, &failed) != HR_OK)
+        hr_trainer_trouble(trainer, failed.message);
+    if (!trainer->shelf.resume.found)
+        return hr_fail(
+            err, why.status,
+            "step %lld: %.480s; there is no checkpoint yet: the same command starts over",
+            (long long)step, why.message);
+    if (trainer->moments->failed_step == step)
+        return hr_fail(err, why.status,
+                       "step %lld: %.480s, for the second time; the same command resumes at step "
+                       "%lld",
+                       (long long)step, why.message, (long long)trainer->shelf.saved_step);
+    trainer->moments->failed_step = step;
+    snprintf(line, sizeof line, "step %lld: %.480s", (long long)step, why.message);
+    hr_trainer_trouble(trainer, line);
+    const double seconds_before = trainer->times.seconds_before;
+    hr_status status = find_newest(trainer, err);
+    if (status == HR_OK) status = hr_transfer_file_open(trainer->moments, err);
+    if (status == HR_OK) status = hr_trainer_load(trainer, err);
+    trainer->times.seconds_before = seconds_before; /* counted from the start of this process */
+    if (status != HR_OK) return status;
+    hr_log_rewind(&trainer->log, &trainer->state);
+    snprintf(line, sizeof line, "step %lld: the run continues from the checkpoint of step %lld",
+             (long long)step, (long long)trainer->state.step);
     hr_trainer_trouble(trainer, line);
     return HR_OK;
 }

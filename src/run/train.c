@@ -147,6 +147,8 @@ static hr_status take_memory(run *r, hr_error *err)
     hr_trainer_report_progress(&r->trainer, "allocating memory", 0, 0);
     hr_status status = hr_memory_stacks_open(r->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, plan->threads, err);
+    if (status == HR_OK && r->trainer.moments)
+        status = hr_transfer_file_open(r->trainer.moments, err);
     if (status == HR_OK)
         status = hr_memory_arena_open(r->memory, plan, r->options->interrupts, err);
     if (status == HR_INTERRUPTED)
@@ -372,6 +374,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
                                       .best_loss = NAN },
                            .inputs = { .train_rows.file = -1, .valid_rows.file = -1 } } };
     const hr_status status = run_phases(&r, err);
+    hr_transfer_file_close(r.trainer.moments);
     hr_checkpoint_writer_close(r.trainer.shelf.writer);
     hr_log_close(&r.trainer.log);
     hr_pool_close(&r.pool);

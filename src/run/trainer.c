@@ -11,13 +11,33 @@
 #include "ops/list.h"
 #include "run/tell.h"
 
+/* Places the file of moments (memory.moments=file). */
+static hr_status place_moments(hr_region *region, hr_trainer *trainer, hr_error *err)
+{
+    const hr_config *config = trainer->config;
+    const int64_t bytes = trainer->executor.plan->spaces[HR_SPACE_FILE].bytes;
+    const char *directory = config->memory.file_dir[0] ? config->memory.file_dir
+                                                       : config->train.out;
+    if (bytes == 0) return HR_OK;
+    if (!directory[0])
+        return hr_fail(err, HR_USAGE,
+                       "memory.moments=file needs a directory for the file: give --out DIR or "
+                       "memory.file_dir=DIR");
+    trainer->moments = hr_transfer_file_place(region, directory, config->train.out, bytes);
+    return trainer->moments ? HR_OK : hr_fail(err, HR_FAILURE, "out of memory for the moments");
+}
+
 hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trainer *trainer,
                            hr_error *err)
 {
     trainer->executor.program = program;
-    hr_status status = hr_executor_place(region, &trainer->executor, err);
+    hr_status status = place_moments(region, trainer, err);
+    if (status == HR_OK) status = hr_executor_place(region, &trainer->executor, err);
+    if (status != HR_OK) return status;
+    if (trainer->moments)
+        hr_executor_serve(&trainer->executor, hr_transfer_file_services(trainer->moments));
     hr_executor_serve(&trainer->executor, hr_trainer_services(trainer));
-    if (status == HR_OK) status = hr_executor_check_services(&trainer->executor, err);
+    status = hr_executor_check_services(&trainer->executor, err);
     if (status != HR_OK) return status;
     status = hr_sample_place(region, trainer->config, &trainer->sample, err);
     if (status != HR_OK) return status;
@@ -186,6 +206,8 @@ static hr_status train_step(hr_trainer *trainer, hr_error *err)
     const hr_status status = run_step_sections(trainer, err);
     if (status == HR_DIVERGED && trainer->measures.is_bad)
         return skip_or_rewind(trainer, before_ns, err);
+    if (status != HR_OK && trainer->moments && hr_transfer_file_has_failed(trainer->moments))
+        return hr_trainer_recover(trainer, err);
     if (status == HR_OK) count_step(trainer, before_ns + wait_for_disk(trainer));
     return status;
 }

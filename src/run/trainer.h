@@ -5,6 +5,7 @@
 
 #include "data/sample.h"
 #include "dev/executor.h"
+#include "dev/transfer.h"
 #include "headroom/train.h"
 #include "run/guard.h"
 #include "run/inputs.h"
@@ -31,7 +32,8 @@ typedef struct {
     hr_run_times times;
     hr_measures measures;
     hr_shelf shelf;
-    double ceiling_seconds; /* per token at the peak rate of products; 0: not measured */
+    hr_transfer_file *moments; /* of the optimizer; null: they are in memory */
+    double ceiling_seconds;    /* per token at the peak rate of products; 0: not measured */
 } hr_trainer;
 
 /* Places tables and buffers in a region of hr_run_bytes, and registers the services. Errors
@@ -68,5 +70,11 @@ HR_MUST_CHECK hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool 
 /* Rewinds to the newest checkpoint and skips the batch of the current step. Errors as
  * hr_trainer_load; DIVERGED  there is no checkpoint. */
 HR_MUST_CHECK hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err);
+
+/* After a transfer to or from the file of moments has failed: creates the file anew, and loads the
+ * newest intact checkpoint, from which the run continues.
+ * Errors   that of the transfer, if there is no checkpoint or it is the second one at the same step;
+ *          as hr_transfer_file_open, hr_trainer_load. */
+HR_MUST_CHECK hr_status hr_trainer_recover(hr_trainer *trainer, hr_error *err);
 
 #endif

@@ -19,7 +19,20 @@ static int32_t scalar(hr_assembly *a, const char *name, hr_role role)
     return hr_build_fixed(&a->builder, name, role, HR_F64, HR_ROWS, 1, 0, 0);
 }
 
-/* New and continued runs share one program: either may read a file here. */
+static bool is_away(const hr_program *program, int32_t tensor)
+{
+    return tensor != HR_NONE && program->tensors[tensor].space != HR_SPACE_HOST;
+}
+
+static hr_step *load_step(hr_assembly *a, int32_t param)
+{
+    const hr_param *loaded = &a->builder.program->params[param];
+    return hr_assembly_host(a, HR_OP_initialize, param,
+                            hr_assembly_staging(loaded, HR_LOAD_STAGING_BYTES));
+}
+
+/* New and continued runs share one program: either may read a file here. States outside of the
+ * arena are loaded one at a time, so that one window of the size of the gradient is enough. */
 static void build_load(hr_assembly *a)
 {
     hr_program *program = a->builder.program;
@@ -28,13 +41,14 @@ static void build_load(hr_assembly *a)
         hr_param *param = &program->params[p];
         const hr_tensor *master = &program->tensors[param->master];
         a->builder.layer = master->layer;
-        hr_step *step = hr_assembly_host(a, HR_OP_initialize, p,
-                                         hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
+        hr_step *step = load_step(a, p);
         step->out[master->dtype == HR_BF16] = param->master; /* or a weight without master */
         if (param->weight != param->master) step->out[1] = param->weight;
         hr_build_states(&a->builder, p);
         for (int32_t i = 0; i < program->state_count && !param->rule.frozen; i++)
-            step->out[2 + i] = param->states[i];
+            if (!is_away(program, param->states[i])) step->out[2 + i] = param->states[i];
+        for (int32_t i = 0; i < program->state_count; i++)
+            if (is_away(program, param->states[i])) load_step(a, p)->out[2 + i] = param->states[i];
     }
     a->builder.layer = HR_NONE;
     if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
@@ -150,6 +164,13 @@ static void build_sample(hr_assembly *a)
     hr_build_loop_close(builder);
 }
 
+static hr_step *save_step(hr_assembly *a, int32_t param)
+{
+    const hr_param *saved = &a->builder.program->params[param];
+    return hr_assembly_host(a, HR_OP_save, param,
+                            hr_assembly_staging(saved, HR_SAVE_STAGING_BYTES));
+}
+
 /* The staging buffer of a parameter has the size of its gradient, so saving is never the peak, and
  * a run without saving has the same arena. */
 static void build_save(hr_assembly *a)
@@ -158,10 +179,12 @@ static void build_save(hr_assembly *a)
     hr_assembly_section(a, HR_LOOP_SAVE, 0, false);
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
-        hr_step *step = hr_assembly_host(a, HR_OP_save, p,
-                                         hr_assembly_staging(param, HR_SAVE_STAGING_BYTES));
+        hr_step *step = save_step(a, p);
         step->in[0] = param->master;
-        for (int32_t i = 0; i < program->state_count; i++) step->in[1 + i] = param->states[i];
+        for (int32_t i = 0; i < program->state_count; i++)
+            if (!is_away(program, param->states[i])) step->in[1 + i] = param->states[i];
+        for (int32_t i = 0; i < program->state_count; i++)
+            if (is_away(program, param->states[i])) save_step(a, p)->in[1 + i] = param->states[i];
     }
     hr_build_loop_close(&a->builder);
 }

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "graph/service.h"
 #include "model/layer_schema.h"
+#include "model/optimizer.h"
 #include "ops/host/host.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
@@ -23,10 +24,17 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
     const int32_t times = (int32_t)hr_max((size.params + PARAMS - 1) / PARAMS,
                                           (size.steps + FORWARD - 1) / FORWARD);
     const int32_t layers = (int32_t)config->model.n_layers * times;
-    return (hr_model_limits){ .steps = 200 * layers + 200,
-                              .tensors = 300 * layers + 300,
-                              .loops = 16 * layers + 48,
-                              .params = 24 * layers + 24 };
+    hr_model_limits limits = { .steps = 200 * layers + 200,
+                               .tensors = 300 * layers + 300,
+                               .loops = 16 * layers + 48,
+                               .params = 24 * layers + 24 };
+    if (config->memory.moments != HR_PLACE_FILE) return limits;
+    hr_state states[HR_STATES_MAX];
+    const int32_t count = hr_config_states(config, states);
+    const int64_t elements = size.elements * config->model.n_layers + size.rest_elements;
+    limits.steps += (int32_t)hr_transfer_steps(limits.params, elements, count);
+    limits.tensors += (int32_t)hr_transfer_tensors(limits.params, elements, count);
+    return limits;
 }
 
 hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_backend *backend,

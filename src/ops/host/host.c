@@ -33,6 +33,10 @@ const hr_op_facts hr_sample_host = { .scratch_bytes = staging };
 const hr_op_facts hr_emit_host = { .scratch_bytes = staging };
 const hr_op_facts hr_report_host = { 0 };
 const hr_op_facts hr_save_host = { .scratch_bytes = staging };
+const hr_op_facts hr_fetch_begin_host = { 0 };
+const hr_op_facts hr_fetch_wait_host = { 0 };
+const hr_op_facts hr_spill_begin_host = { 0 };
+const hr_op_facts hr_spill_wait_host = { 0 };
 
 /* Operands, and what the service does:
  *
@@ -45,7 +49,13 @@ const hr_op_facts hr_save_host = { .scratch_bytes = staging };
  *   emit        in   logits                          writes logits, or computes the loss against
  *                                                    the next tokens of a text
  *   report      in   sums ...                        numbers for the log
- *   save        in   master, states ...              writes one parameter in pieces */
+ *   save        in   master, states ...              writes one parameter in pieces
+ *   fetch_begin in   values in another space         begins to copy each to its window
+ *               out  windows in the arena
+ *   fetch_wait  in   those windows                   waits for the copies
+ *   spill_begin in   windows in the arena            begins to copy each to its place in another
+ *               out  values in another space         space
+ *   spill_wait  in   those windows                   waits for the copies */
 const hr_op hr_initialize_op = { .name = "initialize", .in = "", .out = "WWWWWWWW", .host = LOAD };
 const hr_op hr_batch_op = { .name = "batch",
                             .in = "",
@@ -65,3 +75,26 @@ const hr_op hr_report_op = { .name = "report",
                              .out = "",
                              .host = NORM | STEP | UPDATE | EVALUATION };
 const hr_op hr_save_op = { .name = "save", .in = "wWWWWWW", .out = "", .host = SAVE };
+
+/* Transfers move states where they are written, updated and read. */
+enum { TRANSFERS = LOAD | STEP | UPDATE | SAVE };
+const hr_op hr_fetch_begin_op = { .name = "fetch_begin",
+                                  .in = "wWWWWWWW",
+                                  .out = "wWWWWWWW",
+                                  .transfer = HR_TRANSFER_FETCH_BEGIN,
+                                  .host = TRANSFERS };
+const hr_op hr_fetch_wait_op = { .name = "fetch_wait",
+                                 .in = "wWWWWWWW",
+                                 .out = "",
+                                 .transfer = HR_TRANSFER_FETCH_WAIT,
+                                 .host = TRANSFERS };
+const hr_op hr_spill_begin_op = { .name = "spill_begin",
+                                  .in = "wWWWWWWW",
+                                  .out = "wWWWWWWW",
+                                  .transfer = HR_TRANSFER_SPILL_BEGIN,
+                                  .host = TRANSFERS };
+const hr_op hr_spill_wait_op = { .name = "spill_wait",
+                                 .in = "wWWWWWWW",
+                                 .out = "",
+                                 .transfer = HR_TRANSFER_SPILL_WAIT,
+                                 .host = TRANSFERS };

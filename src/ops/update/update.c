@@ -4,6 +4,7 @@
 
 #include "ops/list.h"
 #include "ops/update/update_build.h"
+#include "ops/update/update_scratch.h"
 
 static int64_t elements_of(const hr_program *program, int32_t tensor)
 {
@@ -96,8 +97,15 @@ const hr_op hr_sumsq_op = { .name = "sumsq", .in = "w", .out = "w" };
 
 const hr_op hr_clip_op = { .name = "clip", .in = "w", .out = "w" };
 
-const hr_op hr_adamw_op = { .name = "adamw", .in = "wWw", .out = "uuuW" };
+_Static_assert(HR_PIECE_ELEMENTS % HR_UPDATE_RUN_ELEMENTS == 0, "a piece is whole runs");
 
-const hr_op hr_sgd_op = { .name = "sgd", .in = "wWw", .out = "uuW" };
+static void split(hr_step *step, int64_t elements)
+{
+    ((hr_update_attr *)step->attr)->elements = elements;
+}
+
+const hr_op hr_adamw_op = { .name = "adamw", .in = "wWw", .out = "uuuW", .split = split };
+
+const hr_op hr_sgd_op = { .name = "sgd", .in = "wWw", .out = "uuW", .split = split };
 
 const hr_op hr_average_op = { .name = "average", .in = "w", .out = "u" };

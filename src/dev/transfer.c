@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dev/transfer.c - hands the operands of transfers to the file, and waits for them. */
+#include "dev/transfer.h"
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "graph/backend.h"
+#include "mem/process.h"
+#include "ops/list.h"
+
+enum { THREADS = 2 }; /* so that one piece is read while another is written */
+
+/* ---- the file */
+
+static hr_space_file_options options_of(const char *directory, const char *run, int64_t file_bytes)
+{
+    return (hr_space_file_options){ .file = { directory, HR_TRANSFER_FILE_NAME, run, file_bytes },
+                                    .threads = THREADS };
+}
+
+int64_t hr_transfer_file_bytes(int64_t file_bytes)
+{
+    const int64_t alignment = hr_page_bytes() + 3 * 64;
+    const hr_space_file_options options = options_of("", "",
+                                                     hr_round_up(file_bytes, HR_BLOCK_BYTES));
+    return (int64_t)sizeof(hr_transfer_file) + hr_space_file_bytes(&options) +
+           hr_space_file_stack_bytes(&options) + alignment;
+}
+
+hr_transfer_file *hr_transfer_file_place(hr_region *region, const char *directory, const char *run,
+                                         int64_t file_bytes)
+{
+    const hr_space_file_options options = options_of(directory, run, file_bytes);
+    const int64_t page = hr_page_bytes(), tables_bytes = hr_space_file_bytes(&options);
+    hr_transfer_file *file = hr_region_take(region, 1, sizeof *file);
+    void *tables = hr_region_take(region, tables_bytes, 1);
+    uint8_t *stacks = hr_region_take(region, hr_space_file_stack_bytes(&options) + page, 1);
+    if (!file || !tables || !stacks) return NULL;
+    file->options = options;
+    file->tables = hr_region_over(tables, tables_bytes);
+    file->stacks = stacks + (page - (int64_t)((uintptr_t)stacks % (uintptr_t)page)) % page;
+    return file;
+}
+
+hr_status hr_transfer_file_open(hr_transfer_file *file, hr_error *err)
+{
+    hr_transfer_file_close(file);
+    file->tables.used = 0;
+    return hr_space_file_open(&file->file, &file->options, &file->tables, file->stacks, err);
+}
+
+bool hr_transfer_file_has_failed(const hr_transfer_file *file)
+{
+    return file->file.failure.status != HR_OK;
+}
+
+void hr_transfer_file_close(hr_transfer_file *file)
+{
+    if (file) hr_space_file_close(&file->file);
+}
+
+/* ---- services */
+
+static int32_t slot_of(const hr_call *call)
+{
+    const hr_transfer_attr *attr = call->attr;
+    HR_ASSERT(attr->slot >= 0 && attr->slot < HR_SLOTS);
+    return attr->slot;
+}
+
+/* Begins one transfer for each operand; their tickets follow each other. */
+static hr_status begin(hr_transfer_file *file, const hr_executor *executor, const hr_call *call,
+                       const int32_t *away, void *const *windows, hr_space_direction direction)
+{
+    for (int32_t i = 0; i < HR_IN_MAX && away[i] != HR_NONE; i++) {
+        const hr_tensor *tensor = &executor->program->tensors[away[i]];
+        const hr_space_transfer transfer = { .direction = direction,
+                                             .memory = windows[i],
+                                             .offset = hr_executor_offset(executor, away[i]),
+                                             .bytes = hr_round_up(hr_tensor_bytes(tensor),
+                                                                  HR_BLOCK_BYTES) };
+        const int64_t ticket = hr_space_file_begin(&file->file, transfer);
+        if (i == 0) file->tickets[slot_of(call)] = ticket;
+    }
+    return HR_OK;
+}
+
+static hr_status fetch(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                       hr_error *err)
+{
+    (void)err;
+    return begin(context, executor, call, executor->program->steps[step].in, call->out,
+                 HR_SPACE_FETCH);
+}
+
+static hr_status spill(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                       hr_error *err)
+{
+    (void)err;
+    return begin(context, executor, call, executor->program->steps[step].out,
+                 (void *const *)call->in, HR_SPACE_SPILL);
+}
+
+static hr_status wait_for(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                          hr_error *err)
+{
+    hr_transfer_file *file = context;
+    const int32_t *windows = executor->program->steps[step].in;
+    hr_status status = HR_OK;
+    for (int32_t i = 0; i < HR_IN_MAX && windows[i] != HR_NONE && status == HR_OK; i++)
+        status = hr_space_file_wait(&file->file, file->tickets[slot_of(call)] + i, err);
+    return status;
+}
+
+hr_services hr_transfer_file_services(hr_transfer_file *file)
+{
+    static const hr_service services[] = {
+        { HR_OP_fetch_begin, HR_LOOP_OTHER, fetch, NULL },
+        { HR_OP_fetch_wait, HR_LOOP_OTHER, wait_for, NULL },
+        { HR_OP_spill_begin, HR_LOOP_OTHER, spill, NULL },
+        { HR_OP_spill_wait, HR_LOOP_OTHER, wait_for, NULL },
+    };
+    return (hr_services){ services, sizeof services / sizeof *services, file };
+}

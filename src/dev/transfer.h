@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dev/transfer.h - the file of a run, and the services that move values between it and the arena.
+ *
+ * The file exists while the run lasts and is worth nothing without it: a resumed run writes it
+ * anew from its checkpoint. */
+#ifndef HR_DEV_TRANSFER_H
+#define HR_DEV_TRANSFER_H
+
+#include "dev/executor.h"
+#include "dev/space_file.h"
+#include "graph/transfer.h"
+
+#define HR_TRANSFER_FILE_NAME "moments.tmp"
+
+typedef struct {
+    hr_space_file file;
+    int64_t tickets[HR_SLOTS]; /* of the first operand of the transfer in each slot */
+    int64_t failed_step;       /* for the caller; at first 0 */
+    /* What the file is created from. */
+    hr_space_file_options options;
+    hr_region tables;
+    uint8_t *stacks;
+} hr_transfer_file;
+
+/* Bytes in a region for a file of at most `file_bytes`. Pure. */
+int64_t hr_transfer_file_bytes(int64_t file_bytes);
+
+/* Places the object; the file does not exist yet. The two strings must outlive it.
+ *
+ *   directory, run  of the file; run as in hr_block_file_options
+ *   file_bytes      > 0
+ *
+ * Returns null if the region is too small. */
+hr_transfer_file *hr_transfer_file_place(hr_region *region, const char *directory, const char *run,
+                                         int64_t file_bytes);
+
+/* Creates the file, after removing the one that is open. Errors as hr_space_file_open. */
+HR_MUST_CHECK hr_status hr_transfer_file_open(hr_transfer_file *file, hr_error *err);
+
+/* Returns whether a transfer has failed since the file was created. */
+bool hr_transfer_file_has_failed(const hr_transfer_file *file);
+
+/* The handlers of transfers. The file has to be open while they run. */
+hr_services hr_transfer_file_services(hr_transfer_file *file);
+
+/* Removes the file. Accepts null and a closed one. */
+void hr_transfer_file_close(hr_transfer_file *file);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph/transfer.h - transfers between the arena and the other spaces, as plan/transfers.h adds
+ * them to a program. */
+#ifndef HR_GRAPH_TRANSFER_H
+#define HR_GRAPH_TRANSFER_H
+
+#include <stdint.h>
+
+/* What an operation does for a transfer. A begin and its wait are two steps. */
+typedef enum {
+    HR_TRANSFER_NONE,
+    HR_TRANSFER_FETCH_BEGIN, /* from another space to the arena */
+    HR_TRANSFER_FETCH_WAIT,
+    HR_TRANSFER_SPILL_BEGIN, /* from the arena to another space */
+    HR_TRANSFER_SPILL_WAIT,
+    HR_TRANSFERS
+} hr_transfer;
+
+/* The input and output of a begin at one index have equal bytes. */
+typedef struct {
+    int32_t slot; /* begins and waits pair by it: a slot has one open transfer at most */
+} hr_transfer_attr;
+
+/* Bytes of each state in a piece of an update: whole blocks of direct I/O, and whole runs of the
+ * update, so that its results do not depend on pieces. HR_SLOTS pieces are in the arena at a time:
+ * the one that is updated, the one before it and the one after it. */
+enum { HR_PIECE_BYTES = 4 << 20, HR_PIECE_ELEMENTS = HR_PIECE_BYTES / 4, HR_SLOTS = 3 };
+
+/* The most that transfers add to a program of `params` parameters with `elements` elements
+ * together, with `states` states outside of the arena. */
+static inline int64_t hr_transfer_steps(int64_t params, int64_t elements, int64_t states)
+{
+    enum { OF_PIECE = 5, OF_STATE = 6 }; /* of a state: load and save it */
+    return (params + elements / HR_PIECE_ELEMENTS) * OF_PIECE + params * states * OF_STATE;
+}
+
+static inline int64_t hr_transfer_tensors(int64_t params, int64_t elements, int64_t states)
+{
+    enum { ARRAYS = 3, OF_STATE = 4, BUFFER = 2 }; /* gradient, master and weight */
+    return (params + elements / HR_PIECE_ELEMENTS) * (ARRAYS + 2 * states) +
+           params * states * OF_STATE + BUFFER;
+}
+
+#endif
