@@ -192,6 +192,14 @@ hr_status hr_trial_build(hr_trial *t, const hr_strategy *strategy, int64_t work,
         hr_trial_account(t, t->admission->compiled.packing.arena_bytes);
         return HR_OK;
     }
-    const hr_status status = hr_trial_build_floor(t, strategy, err);
+    hr_status status = hr_trial_build_floor(t, strategy, err);
+    if (status == HR_OK) status = hr_trial_pack(t, work, err);
+    const hr_compiled *built = &t->admission->compiled;
+    if (status != HR_OK || !built->early || built->plan.arena_bytes == built->plan.floor_bytes)
+        return status;
+    /* Windows that are live early can make packing harder. They are not worth a larger arena. */
+    hr_strategy late = *strategy;
+    late.late = true;
+    status = hr_trial_build_floor(t, &late, err);
     return status == HR_OK ? hr_trial_pack(t, work, err) : status;
 }

@@ -12,7 +12,7 @@
 
 enum {
     HR_SPACE_THREADS_MOST = 8,
-    HR_SPACE_TRANSFERS_MOST = 64,  /* unfinished ones; the next one waits for the oldest */
+    HR_SPACE_TRANSFERS_MOST = 256,  /* unfinished ones; the next one waits for the oldest */
     HR_SPACE_PIECE_BYTES = 4 << 20 /* of one system call */
 };
 

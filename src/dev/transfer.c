@@ -64,7 +64,7 @@ void hr_transfer_file_close(hr_transfer_file *file)
 static int32_t slot_of(const hr_call *call)
 {
     const hr_transfer_attr *attr = call->attr;
-    HR_ASSERT(attr->slot >= 0 && attr->slot < HR_SLOTS);
+    HR_ASSERT(attr->slot >= 0 && attr->slot < HR_SLOTS_MOST);
     return attr->slot;
 }
 

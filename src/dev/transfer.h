@@ -14,7 +14,7 @@
 
 typedef struct {
     hr_space_file file;
-    int64_t tickets[HR_SLOTS]; /* of the first operand of the transfer in each slot */
+    int64_t tickets[HR_SLOTS_MOST]; /* of the first operand of the transfer in each slot */
     int64_t failed_step;       /* for the caller; at first 0 */
     /* What the file is created from. */
     hr_space_file_options options;

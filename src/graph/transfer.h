@@ -22,9 +22,12 @@ typedef struct {
 } hr_transfer_attr;
 
 /* Bytes of each state in a piece of an update: whole blocks of direct I/O, and whole runs of the
- * update, so that its results do not depend on pieces. HR_SLOTS pieces are in the arena at a time:
- * the one that is updated, the one before it and the one after it. */
-enum { HR_PIECE_BYTES = 4 << 20, HR_PIECE_ELEMENTS = HR_PIECE_BYTES / 4, HR_SLOTS = 3 };
+ * update, so that its results do not depend on pieces. */
+enum { HR_PIECE_BYTES = 4 << 20, HR_PIECE_ELEMENTS = HR_PIECE_BYTES / 4 };
+
+/* HR_SLOTS pieces are in the arena at a time: the one that is updated, the one before it and the one
+ * after it. Beside them at most HR_PREFETCH_MOST are fetched early, each in a slot of its own. */
+enum { HR_SLOTS = 3, HR_PREFETCH_MOST = 96, HR_SLOTS_MOST = HR_SLOTS + HR_PREFETCH_MOST };
 
 /* The most that transfers add to a program of `params` parameters with `elements` elements
  * together, with `states` states outside of the arena. */
@@ -37,7 +40,7 @@ static inline int64_t hr_transfer_steps(int64_t params, int64_t elements, int64_
 static inline int64_t hr_transfer_tensors(int64_t params, int64_t elements, int64_t states)
 {
     enum { ARRAYS = 3, OF_STATE = 4, BUFFER = 2 }; /* gradient, master and weight */
-    return (params + elements / HR_PIECE_ELEMENTS) * (ARRAYS + 2 * states) +
+    return (params + elements / HR_PIECE_ELEMENTS) * (ARRAYS + 2 * states + BUFFER) +
            params * states * OF_STATE + BUFFER;
 }
 

@@ -8,6 +8,7 @@
 #include "plan/lifetimes.h"
 #include "plan/reorder.h"
 #include "plan/tile.h"
+#include "plan/transfers.h"
 #include "sections/assemble.h"
 #include "sections/evaluation.h"
 #include "sections/generation.h"
@@ -103,7 +104,12 @@ hr_status hr_compile_floor(const hr_config *config, const hr_backend *backend,
     if (status == HR_OK)
         status = hr_strategy_apply(&compiled->strategy, config->train.seq_len, program, region,
                                    err);
+    hr_prefetch prefetch = { .count = 0 };
     int32_t moves;
+    if (status == HR_OK && !compiled->strategy.late)
+        status = hr_prefetch_choose(program, threads, region, &prefetch, err);
+    compiled->early = prefetch.count;
+    if (status == HR_OK) status = hr_transfers(program, &prefetch, region, err);
     if (status == HR_OK && compiled->strategy.reorder)
         status = hr_reorder(program, threads, region, &moves, err);
     compiled->program_bytes = region->used;

@@ -12,7 +12,6 @@
 #include "plan/order.h"
 #include "plan/recompute.h"
 #include "plan/tile.h"
-#include "plan/transfers.h"
 #include "sections/assemble.h"
 
 /* Default loss chunk in tokens: large enough that accumulating the head's gradient once per chunk
@@ -184,7 +183,6 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     status = hr_tile(program, c.cuts, c.count, scratch, err);
     scratch->used = kept;
     if (status == HR_OK && strategy->consume) status = hr_consume(program, scratch, err);
-    if (status == HR_OK) status = hr_transfers(program, scratch, err);
     if (status == HR_OK) hr_tile_sort_loops(program);
     return status;
 }

@@ -10,8 +10,8 @@ typedef struct {
     const hr_program *program;
     const hr_rates *rates;
     hr_timeline times;
-    int64_t file_free;      /* when the file engine has ended all transfers so far */
-    int64_t ends[HR_SLOTS]; /* when the transfer of each slot ends */
+    int64_t file_free;           /* when the file engine has ended all transfers so far */
+    int64_t ends[HR_SLOTS_MOST]; /* when the transfer of each slot ends */
 } walking;
 
 static int64_t add(int64_t a, int64_t b)

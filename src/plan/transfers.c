@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/checked.h"
 #include "graph/backend.h"
 
@@ -13,52 +12,34 @@ enum { BLOCK = 4096 }; /* of direct I/O: windows start at and consist of whole b
 
 _Static_assert(HR_PIECE_BYTES % BLOCK == 0, "a piece is whole blocks");
 
-/* A piece of an update: elements [first, first + count) of all arrays of step `step`. */
-typedef struct {
-    int32_t step; /* HR_NONE: there is no piece */
-    int64_t first, count;
-} piece;
-
 /* A piece in its slot, with its windows and the ranges of the states that they are copies of. */
 typedef struct {
-    piece of;
+    hr_piece of;
     int32_t count;
     int32_t window[HR_OUT_MAX], away[HR_OUT_MAX];
 } slot;
 
 typedef struct {
     hr_program *program;
+    const hr_prefetch *prefetch;
     hr_step *steps; /* [step_max] the new step list */
     int32_t count;
-    int32_t *first, *last; /* [step_max] new indices of an old step and its transfers */
-    int32_t turn;          /* pieces updated so far */
-    int32_t buffer;        /* the slots, aligned */
-    int64_t slot_bytes;
-    piece fetched; /* the next piece to fetch */
-    slot slots[HR_SLOTS];
+    int32_t fetched; /* pieces whose fetch has begun */
+    int32_t updated; /* pieces whose update is in the list */
+    hr_piece next;   /* the next piece to fetch */
+    int32_t buffer;  /* the slots of pieces that are not fetched early, aligned; HR_NONE */
+    slot slots[HR_SLOTS_MOST];
     int16_t ops[HR_TRANSFERS]; /* the operations of the halves of transfers */
     bool full;
 } moving;
 
 /* ---- program */
 
-static bool is_away(const hr_program *program, int32_t tensor)
+static bool any_away(const hr_program *program, const int32_t *operands, int32_t most)
 {
-    return tensor != HR_NONE && program->tensors[tensor].space != HR_SPACE_HOST;
-}
-
-/* Returns how many of a step's operands are outside of the arena. */
-static int32_t operands_away(const hr_program *program, const int32_t *operands, int32_t most)
-{
-    int32_t count = 0;
-    for (int32_t i = 0; i < most; i++) count += is_away(program, operands[i]);
-    return count;
-}
-
-static bool updates_away(const hr_program *program, int32_t s)
-{
-    const hr_step *step = &program->steps[s];
-    return hr_step_op(program, step)->split && operands_away(program, step->out, HR_OUT_MAX) > 0;
+    for (int32_t i = 0; i < most; i++)
+        if (hr_is_away(program, operands[i])) return true;
+    return false;
 }
 
 static int32_t add_tensor(moving *m, hr_tensor tensor)
@@ -71,28 +52,28 @@ static int32_t add_tensor(moving *m, hr_tensor tensor)
     return m->program->tensor_count++;
 }
 
-/* Adds a buffer of `bytes` in the arena that starts at a block. */
-static int32_t add_buffer(moving *m, const char *name, hr_tensor like, int64_t bytes, int32_t home)
+/* Adds a window: `bytes` in the arena from a block on, for values like those of `like`. */
+static int32_t add_window(moving *m, const char *name, hr_tensor like, int64_t bytes, int32_t home)
 {
-    hr_tensor buffer = like;
-    snprintf(buffer.name, sizeof buffer.name, "%s", name);
-    buffer.space = HR_SPACE_HOST;
-    buffer.home = home;
-    hr_tensor aligned = buffer;
-    snprintf(buffer.name, sizeof buffer.name, "%.48s, unaligned", name);
+    hr_tensor window = like;
+    window.space = HR_SPACE_HOST;
+    window.home = home;
+    window.fixed_bytes = bytes;
+    window.view_align = BLOCK;
+    snprintf(window.name, sizeof window.name, "%s", name);
+    hr_tensor buffer = window;
+    buffer.fixed_bytes = hr_window_bytes(bytes);
     buffer.layout = HR_ROWS;
-    buffer.fixed_bytes = bytes + BLOCK - hr_space_align(HR_SPACE_HOST);
     buffer.dims[0] = buffer.fixed_bytes / hr_dtype_bytes((hr_dtype)buffer.dtype);
     buffer.dims[1] = 0;
-    aligned.fixed_bytes = bytes;
-    aligned.view_of = add_tensor(m, buffer);
-    aligned.view_align = BLOCK;
-    return add_tensor(m, aligned);
+    buffer.view_align = 0;
+    snprintf(buffer.name, sizeof buffer.name, "%.48s, unaligned", name);
+    window.view_of = add_tensor(m, buffer);
+    return add_tensor(m, window);
 }
 
-/* Adds a view of elements [first, first + count) of an array, in whole blocks if it is transferred.
- * The blocks of an array outside of the arena are its own. */
-static int32_t add_view(moving *m, int32_t of, int64_t offset_bytes, int64_t count, bool in_blocks)
+/* Adds a view of `count` elements of an array. */
+static int32_t add_view(moving *m, int32_t of, int64_t offset_bytes, int64_t count)
 {
     hr_tensor view = m->program->tensors[of];
     view.view_of = of;
@@ -102,8 +83,16 @@ static int32_t add_view(moving *m, int32_t of, int64_t offset_bytes, int64_t cou
     view.dims[0] = count;
     view.dims[1] = 0;
     view.fixed_bytes = count * hr_dtype_bytes((hr_dtype)view.dtype);
-    if (in_blocks) view.fixed_bytes = hr_round_up(view.fixed_bytes, BLOCK);
     return add_tensor(m, view);
+}
+
+/* The same in whole blocks, for a transfer. */
+static int32_t add_blocks(moving *m, int32_t of, int64_t offset_bytes, int64_t count)
+{
+    const int32_t made = add_view(m, of, offset_bytes, count);
+    hr_tensor *view = &m->program->tensors[made];
+    if (!m->full) view->fixed_bytes = hr_round_up(view->fixed_bytes, BLOCK);
+    return made;
 }
 
 static void append(moving *m, hr_step step)
@@ -113,8 +102,8 @@ static void append(moving *m, hr_step step)
 }
 
 /* Appends one half of a transfer beside a step. `to` null: a half that waits. */
-static void append_transfer(moving *m, const hr_step *beside, hr_transfer half, int32_t slot_index,
-                            const int32_t *from, const int32_t *to, int32_t count)
+static void append_half(moving *m, const hr_step *beside, hr_transfer half, int32_t slot_index,
+                        const int32_t *from, const int32_t *to, int32_t count)
 {
     const hr_transfer_attr attr = { slot_index };
     hr_step step = *beside;
@@ -128,104 +117,96 @@ static void append_transfer(moving *m, const hr_step *beside, hr_transfer half, 
 
 /* ---- whole states */
 
-/* Gives a step that reads or writes whole values outside of the arena a window for each. */
-static void move_whole(moving *m, const hr_step *of)
+/* Replaces the operands outside of the arena by windows. Returns how many. */
+static int32_t give_windows(moving *m, int32_t *operands, int32_t most, int32_t home, int32_t *away,
+                            int32_t *windows)
 {
-    hr_program *program = m->program;
-    hr_step step = *of;
-    int32_t away[2][HR_IN_MAX], windows[2][HR_IN_MAX], counts[2] = { 0, 0 };
-    for (int32_t side = 0; side < 2; side++) {
-        int32_t *operands = side ? step.out : step.in;
-        for (int32_t i = 0; i < HR_IN_MAX; i++) {
-            if (!is_away(program, operands[i])) continue;
-            const hr_tensor like = program->tensors[operands[i]];
-            char name[HR_TENSOR_NAME_BYTES];
-            snprintf(name, sizeof name, "%.54s, window", like.name);
-            away[side][counts[side]] = operands[i];
-            operands[i] = add_buffer(m, name, like, hr_round_up(hr_tensor_bytes(&like), BLOCK),
-                                     step.loop);
-            windows[side][counts[side]++] = operands[i];
-        }
+    int32_t count = 0;
+    for (int32_t i = 0; i < most; i++) {
+        if (!hr_is_away(m->program, operands[i])) continue;
+        const hr_tensor like = m->program->tensors[operands[i]];
+        char name[HR_TENSOR_NAME_BYTES];
+        snprintf(name, sizeof name, "%.54s, window", like.name);
+        away[count] = operands[i];
+        operands[i] = add_window(m, name, like, hr_round_up(hr_tensor_bytes(&like), BLOCK), home);
+        windows[count++] = operands[i];
     }
-    if (counts[0]) {
-        append_transfer(m, of, HR_TRANSFER_FETCH_BEGIN, 0, away[0], windows[0], counts[0]);
-        append_transfer(m, of, HR_TRANSFER_FETCH_WAIT, 0, windows[0], NULL, counts[0]);
-    }
+    return count;
+}
+
+/* Gives a step that reads or writes whole values outside of the arena a window for each. */
+static void move_whole(moving *m, hr_step step)
+{
+    const hr_step beside = step;
+    int32_t from[HR_IN_MAX], in[HR_IN_MAX], to[HR_OUT_MAX], out[HR_OUT_MAX];
+    const int32_t fetches = give_windows(m, step.in, HR_IN_MAX, step.loop, from, in);
+    const int32_t spills = give_windows(m, step.out, HR_OUT_MAX, step.loop, to, out);
+    if (fetches) append_half(m, &beside, HR_TRANSFER_FETCH_BEGIN, 0, from, in, fetches);
+    if (fetches) append_half(m, &beside, HR_TRANSFER_FETCH_WAIT, 0, in, NULL, fetches);
     append(m, step);
-    if (counts[1]) {
-        append_transfer(m, of, HR_TRANSFER_SPILL_BEGIN, 0, windows[1], away[1], counts[1]);
-        append_transfer(m, of, HR_TRANSFER_SPILL_WAIT, 0, windows[1], NULL, counts[1]);
-    }
+    if (spills) append_half(m, &beside, HR_TRANSFER_SPILL_BEGIN, 0, out, to, spills);
+    if (spills) append_half(m, &beside, HR_TRANSFER_SPILL_WAIT, 0, out, NULL, spills);
 }
 
 /* ---- updates in pieces */
 
-static int64_t elements_of(const hr_program *program, int32_t s)
+static bool is_early(const moving *m, int32_t piece)
 {
-    const hr_step *step = &program->steps[s];
-    for (int32_t k = 0; k < HR_OUT_MAX; k++)
-        if (is_away(program, step->out[k])) {
-            const hr_tensor *state = &program->tensors[step->out[k]];
-            return hr_tensor_bytes(state) / hr_dtype_bytes((hr_dtype)state->dtype);
-        }
-    return 0;
+    return m->prefetch && piece < m->prefetch->count;
 }
 
-/* The piece after this one; the first of the program after { -1 }. */
-static piece next_piece(const hr_program *program, piece before)
+/* The slot of a piece: one of those that pieces share, or one of its own. */
+static int32_t slot_of(const moving *m, int32_t piece)
 {
-    piece next = { before.step, before.first + before.count, 0 };
-    if (next.step < 0 || next.first == elements_of(program, next.step)) {
-        next.first = 0;
-        do next.step++;
-        while (next.step < program->step_count && !updates_away(program, next.step));
-        if (next.step == program->step_count) return (piece){ HR_NONE, 0, 0 };
-    }
-    next.count = hr_min(elements_of(program, next.step) - next.first, HR_PIECE_ELEMENTS);
-    return next;
+    const int32_t early = m->prefetch ? m->prefetch->count : 0;
+    return piece < early ? HR_SLOTS + piece : (piece - early) % HR_SLOTS;
 }
 
-/* The buffer of the slots, with room for the states of the step that has most of them there. */
-static void add_slots(moving *m)
+/* A tensor like the states of an update, of `bytes`. */
+static hr_tensor like_states(const moving *m, int32_t step, int64_t bytes)
+{
+    const int32_t *out = m->program->steps[step].out;
+    int32_t k = 0;
+    while (!hr_is_away(m->program, out[k])) k++;
+    hr_tensor like = m->program->tensors[out[k]];
+    like.layer = HR_NONE;
+    like.layout = HR_ROWS;
+    like.dims[0] = bytes / hr_dtype_bytes((hr_dtype)like.dtype);
+    like.dims[1] = 0;
+    return like;
+}
+
+/* Begins to fetch the next piece; does nothing after the last. */
+static void fetch_next(moving *m, const hr_step *beside)
 {
     const hr_program *program = m->program;
-    int64_t states = 0;
-    const hr_tensor *like = NULL;
-    for (int32_t s = 0; s < program->step_count; s++) {
-        if (!updates_away(program, s)) continue;
-        const hr_step *step = &program->steps[s];
-        states = hr_max(states, operands_away(program, step->out, HR_OUT_MAX));
-        for (int32_t k = 0; k < HR_OUT_MAX && !like; k++)
-            if (is_away(program, step->out[k])) like = &program->tensors[step->out[k]];
-    }
-    if (!like) return;
-    hr_tensor plain = *like;
-    plain.layer = HR_NONE;
-    plain.layout = HR_ROWS;
-    m->slot_bytes = states * HR_PIECE_BYTES;
-    plain.dims[0] = HR_SLOTS * m->slot_bytes / hr_dtype_bytes((hr_dtype)plain.dtype);
-    plain.dims[1] = 0;
-    m->buffer = add_buffer(m, "moment windows", plain, HR_SLOTS * m->slot_bytes, 0);
-}
-
-/* Begins to fetch the next piece into a slot; does nothing after the last. */
-static void fetch_next(moving *m, const hr_step *beside, int32_t index)
-{
-    hr_program *program = m->program;
+    const hr_piece piece = m->next;
+    const int32_t index = slot_of(m, m->fetched);
     slot *to = &m->slots[index];
-    *to = (slot){ .of = m->fetched };
-    if (m->fetched.step == HR_NONE) return;
-    const hr_step *step = &program->steps[m->fetched.step];
-    for (int32_t k = 0; k < HR_OUT_MAX; k++) {
-        if (!is_away(program, step->out[k])) continue;
-        const int64_t bytes = hr_dtype_bytes((hr_dtype)program->tensors[step->out[k]].dtype);
-        to->away[to->count] = add_view(m, step->out[k], to->of.first * bytes, to->of.count, true);
-        to->window[to->count] = add_view(
-            m, m->buffer, index * m->slot_bytes + to->count * HR_PIECE_BYTES, to->of.count, true);
+    if (piece.step == HR_NONE || m->full) return;
+    const int64_t bytes = hr_piece_bytes(program, piece), all = hr_slots_bytes(program);
+    int32_t buffer = m->buffer;
+    int64_t offset = index * (all / HR_SLOTS);
+    if (is_early(m, m->fetched)) {
+        buffer = add_window(m, "early moments", like_states(m, piece.step, bytes), bytes, 0);
+        offset = 0;
+    } else if (buffer == HR_NONE) {
+        buffer = add_window(m, "moments", like_states(m, piece.step, all), all, 0);
+        m->buffer = buffer;
+    }
+    *to = (slot){ .of = piece };
+    for (int32_t k = 0; k < HR_OUT_MAX && !m->full; k++) {
+        const int32_t state = program->steps[piece.step].out[k];
+        if (!hr_is_away(program, state)) continue;
+        const int64_t element = hr_dtype_bytes((hr_dtype)program->tensors[state].dtype);
+        to->away[to->count] = add_blocks(m, state, piece.first * element, piece.count);
+        to->window[to->count] = add_blocks(m, buffer, offset, piece.count);
+        offset += hr_round_up(piece.count * element, BLOCK);
         to->count++;
     }
-    append_transfer(m, beside, HR_TRANSFER_FETCH_BEGIN, index, to->away, to->window, to->count);
-    m->fetched = next_piece(program, m->fetched);
+    append_half(m, beside, HR_TRANSFER_FETCH_BEGIN, index, to->away, to->window, to->count);
+    m->next = hr_piece_next(program, piece);
+    m->fetched++;
 }
 
 static bool is_array(const hr_tensor *tensor)
@@ -239,14 +220,14 @@ static int32_t operand_of(moving *m, int32_t operand, const slot *at, int32_t *w
 {
     const hr_program *program = m->program;
     if (operand == HR_NONE) return HR_NONE;
-    if (is_away(program, operand)) return at->window[(*window)++];
+    if (hr_is_away(program, operand)) return at->window[(*window)++];
     const hr_tensor *tensor = &program->tensors[operand];
-    const int64_t bytes = hr_dtype_bytes((hr_dtype)tensor->dtype);
-    if (!is_array(tensor) || at->of.count * bytes >= hr_tensor_bytes(tensor)) return operand;
-    return add_view(m, operand, at->of.first * bytes, at->of.count, false);
+    const int64_t element = hr_dtype_bytes((hr_dtype)tensor->dtype);
+    if (!is_array(tensor) || at->of.count * element == hr_tensor_bytes(tensor)) return operand;
+    return add_view(m, operand, at->of.first * element, at->of.count);
 }
 
-static void append_piece(moving *m, hr_step step, const slot *at)
+static void append_update(moving *m, hr_step step, const slot *at)
 {
     int32_t window = 0;
     hr_step_op(m->program, &step)->split(&step, at->of.count);
@@ -255,59 +236,73 @@ static void append_piece(moving *m, hr_step step, const slot *at)
     append(m, step);
 }
 
-static void append_wait(moving *m, const hr_step *beside, hr_transfer half, int32_t index)
+static void append_wait(moving *m, const hr_step *beside, hr_transfer half, int32_t piece)
 {
-    const slot *at = &m->slots[index];
-    append_transfer(m, beside, half, index, at->window, NULL, at->count);
+    const slot *at = &m->slots[slot_of(m, piece)];
+    append_half(m, beside, half, slot_of(m, piece), at->window, NULL, at->count);
 }
 
 /* Replaces an update by its pieces. */
 static void move_pieces(moving *m, int32_t s)
 {
     const hr_step step = m->program->steps[s];
-    if (m->turn == 0)
-        for (int32_t i = 0; i < HR_SLOTS; i++) fetch_next(m, &step, i);
-    while (!m->full) {
-        const int32_t index = m->turn % HR_SLOTS, before = (m->turn + HR_SLOTS - 1) % HR_SLOTS;
-        const slot *at = &m->slots[index];
+    if (m->updated == 0)
+        for (int32_t i = 0; i < HR_SLOTS; i++) fetch_next(m, &step);
+    while (m->updated < m->fetched && !m->full) {
+        const int32_t piece = m->updated;
+        const slot *at = &m->slots[slot_of(m, piece)];
         if (at->of.step != s) return;
-        append_wait(m, &step, HR_TRANSFER_FETCH_WAIT, index);
-        append_piece(m, step, at);
-        append_transfer(m, &step, HR_TRANSFER_SPILL_BEGIN, index, at->window, at->away, at->count);
-        if (m->turn > 0) {
-            append_wait(m, &step, HR_TRANSFER_SPILL_WAIT, before);
-            fetch_next(m, &step, before);
-        }
-        m->turn++;
-        if (m->slots[m->turn % HR_SLOTS].of.step == HR_NONE) { /* that was the last piece */
-            append_wait(m, &step, HR_TRANSFER_SPILL_WAIT, index);
-            return;
-        }
+        append_wait(m, &step, HR_TRANSFER_FETCH_WAIT, piece);
+        append_update(m, step, at);
+        append_half(m, &step, HR_TRANSFER_SPILL_BEGIN, slot_of(m, piece), at->window, at->away,
+                    at->count);
+        if (piece > 0) append_wait(m, &step, HR_TRANSFER_SPILL_WAIT, piece - 1);
+        if (piece > 0 && !is_early(m, piece - 1)) fetch_next(m, &step); /* its slot is free */
+        m->updated++;
     }
+    if (m->next.step == HR_NONE && m->updated == m->fetched && !m->full)
+        append_wait(m, &step, HR_TRANSFER_SPILL_WAIT, m->updated - 1);
 }
 
 /* ---- the pass */
 
+/* Begins the early fetches before step `s`, in the section of that step. */
+static void fetch_early(moving *m, int32_t s)
+{
+    hr_program *program = m->program;
+    while (is_early(m, m->fetched) && m->prefetch->before[m->fetched] == s && !m->full) {
+        hr_step beside = program->steps[s];
+        beside.loop = hr_loop_section(program, beside.loop);
+        fetch_next(m, &beside);
+    }
+}
+
 static void move_all(moving *m)
 {
     hr_program *program = m->program;
-    const int32_t steps = program->step_count;
-    for (int32_t s = 0; s < steps && !m->full; s++) {
+    for (int32_t s = 0; s < program->step_count && !m->full; s++) {
         const hr_step step = program->steps[s];
-        m->first[s] = m->count;
-        if (updates_away(program, s)) move_pieces(m, s);
-        else if (operands_away(program, step.in, HR_IN_MAX) ||
-                 operands_away(program, step.out, HR_OUT_MAX))
-            move_whole(m, &step);
+        fetch_early(m, s);
+        if (hr_piece_has(program, s)) move_pieces(m, s);
+        else if (any_away(program, step.in, HR_IN_MAX) || any_away(program, step.out, HR_OUT_MAX))
+            move_whole(m, step);
         else append(m, step);
-        m->last[s] = m->count - 1;
     }
-    for (int32_t l = 0; l < program->loop_count && !m->full; l++) {
-        hr_loop *loop = &program->loops[l];
-        if (loop->step_last < loop->step_first) continue;
-        loop->step_first = m->first[loop->step_first];
-        loop->step_last = m->last[loop->step_last];
+}
+
+/* Sets the steps of each loop. */
+static void span_loops(hr_program *program)
+{
+    for (int32_t l = 0; l < program->loop_count; l++) {
+        program->loops[l].step_first = 0;
+        program->loops[l].step_last = -1;
     }
+    for (int32_t s = 0; s < program->step_count; s++)
+        for (int32_t l = program->steps[s].loop; l != HR_NONE; l = program->loops[l].parent) {
+            hr_loop *loop = &program->loops[l];
+            if (loop->step_last < 0) loop->step_first = s;
+            loop->step_last = s;
+        }
 }
 
 static bool has_states_away(const hr_program *program)
@@ -317,27 +312,30 @@ static bool has_states_away(const hr_program *program)
     return false;
 }
 
-hr_status hr_transfers(hr_program *program, hr_region *scratch, hr_error *err)
+hr_status hr_transfers(hr_program *program, const hr_prefetch *prefetch, hr_region *scratch,
+                       hr_error *err)
 {
-    const int64_t kept = scratch->used, steps = program->step_max;
+    const int64_t kept = scratch->used;
     if (!has_states_away(program)) return HR_OK;
-    moving m = { .program = program,
-                 .steps = hr_region_take_raw(scratch, steps, sizeof *m.steps),
-                 .first = hr_region_take_raw(scratch, steps, sizeof *m.first),
-                 .last = hr_region_take_raw(scratch, steps, sizeof *m.last) };
-    if (!m.steps || !m.first || !m.last)
+    moving *m = hr_region_take(scratch, 1, sizeof *m);
+    hr_step *steps = hr_region_take_raw(scratch, program->step_max, sizeof *steps);
+    if (!m || !steps)
         return hr_fail(err, HR_FAILURE, "out of memory for the transfers of %d operations",
                        program->step_max);
+    m->program = program;
+    m->prefetch = prefetch;
+    m->steps = steps;
+    m->buffer = HR_NONE;
+    m->next = hr_piece_first(program);
     for (int32_t op = 0; op < program->backend->op_count; op++)
-        m.ops[program->backend->ops[op]->transfer] = (int16_t)op;
-    m.fetched = next_piece(program, (piece){ -1, 0, 0 });
-    add_slots(&m);
-    move_all(&m);
-    if (m.full)
+        m->ops[program->backend->ops[op]->transfer] = (int16_t)op;
+    move_all(m);
+    if (m->full)
         return hr_fail(err, HR_FAILURE, "the program has more than %d operations and %d tensors",
                        program->step_max, program->tensor_max);
-    memcpy(program->steps, m.steps, (size_t)m.count * sizeof *m.steps);
-    program->step_count = m.count;
+    memcpy(program->steps, steps, (size_t)m->count * sizeof *steps);
+    program->step_count = m->count;
+    span_loops(program);
     scratch->used = kept;
     return HR_OK;
 }

@@ -6,20 +6,24 @@
  * window back after it. Each has a half that begins it and a half that waits, so that other steps
  * run in between.
  *
- * An update is split into pieces (graph/transfer.h). Pieces take turns in a few slots of one
- * buffer: while one piece is updated, those after it are fetched and the one before it is
- * spilled. Pieces end where the runs of an update do, so its results do not change. Loading and
- * saving use a window of the size of a state, that of a gradient. */
+ * An update is split into pieces (graph/transfer.h), which take turns in a few slots of one buffer:
+ * while one piece is updated, those after it are fetched and the one before it is spilled. The first
+ * pieces may be fetched much earlier (plan/prefetch.h). Pieces end where the runs of an update do,
+ * so its results do not change. Loading and saving use a window of the size of a state, that of a
+ * gradient. */
 #ifndef HR_PLAN_TRANSFERS_H
 #define HR_PLAN_TRANSFERS_H
 
-#include "graph/program.h"
+#include "plan/prefetch.h"
 
-/* Adds the transfers. Call it after all passes that move or clone updates. Does nothing to a
- * program with all values in the arena.
+/* Adds the transfers. Call it after all passes that clone or tile steps. Does nothing to a program
+ * with all values in the arena.
+ *
+ *   prefetch  chosen for this program; null: no piece is fetched early
  *
  * Errors   FAILURE  no room for steps or tensors; scratch too small.
  * Cost     one pass over the program. */
-HR_MUST_CHECK hr_status hr_transfers(hr_program *program, hr_region *scratch, hr_error *err);
+HR_MUST_CHECK hr_status hr_transfers(hr_program *program, const hr_prefetch *prefetch,
+                                     hr_region *scratch, hr_error *err);
 
 #endif

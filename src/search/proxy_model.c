@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "plan/compile.h"
 #include "plan/lifetimes.h"
+#include "plan/transfers.h"
 #include "search/proxy_bounds.h"
 #include "search/proxy_cache.h"
 #include "search/proxy_census.h"
@@ -151,6 +152,7 @@ static hr_status build_proxy(hr_proxy_model *proxy, const hr_strategy *knobs,
     hr_status status = begin(proxy, &config, sequences, program, err);
     if (status == HR_OK)
         status = hr_strategy_apply(&strategy, config.train.seq_len, program, proxy->region, err);
+    if (status == HR_OK) status = hr_transfers(program, NULL, proxy->region, err);
     if (status == HR_OK) status = hr_lifetimes(program, proxy->region, plan, err);
     if (status != HR_OK) return status;
     *alive = hr_region_take(proxy->region, program->step_count, sizeof **alive);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/pieces.c - walks through the pieces of updates. */
+#include "plan/pieces.h"
+
+#include "base/checked.h"
+#include "graph/backend.h"
+
+bool hr_piece_has(const hr_program *program, int32_t step)
+{
+    return hr_step_op(program, &program->steps[step])->split && hr_piece_states(program, step) > 0;
+}
+
+int32_t hr_piece_states(const hr_program *program, int32_t step)
+{
+    int32_t count = 0;
+    for (int32_t k = 0; k < HR_OUT_MAX; k++)
+        count += hr_is_away(program, program->steps[step].out[k]);
+    return count;
+}
+
+/* Elements of the arrays of an update. */
+static int64_t elements_of(const hr_program *program, int32_t step)
+{
+    const int32_t *out = program->steps[step].out;
+    int32_t k = 0;
+    while (!hr_is_away(program, out[k])) k++;
+    const hr_tensor *state = &program->tensors[out[k]];
+    return hr_tensor_bytes(state) / hr_dtype_bytes((hr_dtype)state->dtype);
+}
+
+/* The piece from element `first` of a step on, or of the next update after the last element. */
+static hr_piece piece_from(const hr_program *program, int32_t step, int64_t first)
+{
+    if (step < 0 || first == elements_of(program, step)) {
+        first = 0;
+        do step++;
+        while (step < program->step_count && !hr_piece_has(program, step));
+        if (step == program->step_count) return (hr_piece){ HR_NONE, 0, 0 };
+    }
+    return (hr_piece){ step, first, hr_min(elements_of(program, step) - first, HR_PIECE_ELEMENTS) };
+}
+
+hr_piece hr_piece_first(const hr_program *program)
+{
+    return piece_from(program, -1, 0);
+}
+
+hr_piece hr_piece_next(const hr_program *program, hr_piece piece)
+{
+    return piece_from(program, piece.step, piece.first + piece.count);
+}
+
+int64_t hr_piece_bytes(const hr_program *program, hr_piece piece)
+{
+    const int32_t *out = program->steps[piece.step].out;
+    int64_t bytes = 0;
+    for (int32_t k = 0; k < HR_OUT_MAX; k++)
+        if (hr_is_away(program, out[k]))
+            bytes += hr_round_up(piece.count *
+                                     hr_dtype_bytes((hr_dtype)program->tensors[out[k]].dtype),
+                                 hr_space_align(HR_SPACE_FILE));
+    return bytes;
+}
+
+int64_t hr_window_bytes(int64_t bytes)
+{
+    return bytes + hr_space_align(HR_SPACE_FILE) - hr_space_align(HR_SPACE_HOST);
+}

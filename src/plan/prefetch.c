@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/prefetch.c - one pass over the pieces, against the live bytes without them. */
+#include "plan/prefetch.h"
+
+#include "base/checked.h"
+#include "plan/lifetimes.h"
+
+int64_t hr_slots_bytes(const hr_program *program)
+{
+    int32_t states = 0;
+    for (int32_t s = 0; s < program->step_count; s++)
+        if (hr_piece_has(program, s)) states = (int32_t)hr_max(states, hr_piece_states(program, s));
+    return HR_SLOTS * states * (int64_t)HR_PIECE_BYTES;
+}
+
+static void raise_all(int64_t *alive, int32_t first, int32_t last, int64_t bytes)
+{
+    for (int32_t s = first; s <= last; s++) alive[s] += bytes;
+}
+
+static bool has_room(const int64_t *alive, int32_t first, int32_t last, int64_t bytes,
+                     int64_t floor_bytes)
+{
+    for (int32_t s = first; s <= last; s++)
+        if (alive[s] + bytes > floor_bytes) return false;
+    return true;
+}
+
+/* Whether a step may be inserted before this one and run once per training step: outside of all
+ * loops in a section. */
+static bool is_between_loops(const hr_program *program, int32_t s)
+{
+    int32_t loop = program->steps[s].loop;
+    while (program->loops[loop].step_first == s && program->loops[loop].parent > 0)
+        loop = program->loops[loop].parent;
+    return program->loops[loop].parent == 0;
+}
+
+/* The earliest step, from `first` on, before which `bytes` can be live until step `last`; `begin` if
+ * there is none before that one. */
+static int32_t earliest(const hr_program *program, const int64_t *alive, int32_t first,
+                        int32_t begin, int64_t bytes, int64_t floor_bytes)
+{
+    int32_t found = begin;
+    for (int32_t s = begin - 1; s >= first && alive[s] + bytes <= floor_bytes; s--)
+        if (is_between_loops(program, s)) found = s;
+    return found;
+}
+
+static void choose(const hr_program *program, int64_t *alive, hr_prefetch *prefetch)
+{
+    const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
+    const hr_piece start = hr_piece_first(program);
+    int32_t last = start.step, first = program->loops[section].step_first;
+    int64_t floor_bytes = 0;
+    for (int32_t s = start.step; s < program->step_count; s++)
+        if (hr_piece_has(program, s)) last = s;
+    raise_all(alive, start.step, last, hr_window_bytes(hr_slots_bytes(program)));
+    for (int32_t s = 0; s < program->step_count; s++) floor_bytes = hr_max(floor_bytes, alive[s]);
+    floor_bytes -= hr_slots_bytes(program) / HR_SLOTS; /* a slot of room makes packing easy */
+    hr_piece piece = start;
+    for (int32_t i = 0; i < HR_PREFETCH_MOST && piece.step != HR_NONE; i++) {
+        const hr_piece next = hr_piece_next(program, piece);
+        const int64_t bytes = hr_window_bytes(hr_piece_bytes(program, piece));
+        /* Its window is live until it is spilled, beside the next piece. */
+        const int32_t until = next.step == HR_NONE ? last : next.step;
+        if (!has_room(alive, start.step, until, bytes, floor_bytes)) return;
+        first = earliest(program, alive, first, start.step, bytes, floor_bytes);
+        if (first == start.step) return;
+        raise_all(alive, first, until, bytes);
+        prefetch->before[prefetch->count++] = first;
+        piece = next;
+    }
+}
+
+hr_status hr_prefetch_choose(const hr_program *program, int32_t threads, hr_region *region,
+                             hr_prefetch *prefetch, hr_error *err)
+{
+    const int64_t kept = region->used;
+    hr_plan plan = { .threads = threads, .rung = "" };
+    prefetch->count = 0;
+    if (hr_piece_first(program).step == HR_NONE ||
+        hr_program_loop(program, HR_LOOP_STEP) == HR_NONE)
+        return HR_OK;
+    const hr_status status = hr_lifetimes(program, region, &plan, err);
+    if (status != HR_OK) return status;
+    int64_t *alive = hr_region_take_raw(region, program->step_count, sizeof *alive);
+    if (!alive)
+        return hr_fail(err, HR_FAILURE, "out of memory for the prefetch of %d operations",
+                       program->step_count);
+    hr_lifetimes_alive(program, &plan, alive);
+    choose(program, alive, prefetch);
+    region->used = kept;
+    return HR_OK;
+}
