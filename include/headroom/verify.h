@@ -53,7 +53,7 @@ typedef struct {
  *          CORRUPT  not a plan file, or an inconsistent one: the sentence names the item.
  *          USAGE    missing or unreadable file.
  *          FAILURE  out of memory.
- * Cost     a few times the file size in memory, freed on return; files above 256 MiB are refused.
+ * Cost     a few times the file size in memory, freed on return; files above 1 GiB are refused.
  * Threads  any. */
 HR_MUST_CHECK hr_status hr_verify_file(const char *path, hr_verify_report *report, hr_error *err);
 
