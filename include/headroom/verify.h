@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-enum { HR_VERIFY_ALIVE_MAX = 16 };
+enum { HR_VERIFY_ALIVE_MAX = 16, HR_VERIFY_SPACES_MAX = 3 };
 
 /* A storage that is alive at the peak. */
 typedef struct {
@@ -23,16 +23,25 @@ typedef struct {
     int64_t bytes;
 } hr_verify_alive;
 
+/* A memory space beside the host's: device, pinned or file. */
+typedef struct {
+    char name[16];
+    int64_t bytes;
+    int64_t floor_bytes; /* derived from the lifetimes */
+} hr_verify_space;
+
 typedef struct {
     int32_t loop_count, buffer_count, storage_count, step_count;
-    int64_t arena_bytes, process_bytes;
-    int64_t floor_bytes; /* derived from the lifetimes */
-    int64_t gap_bytes;   /* arena_bytes - floor_bytes */
-    int32_t peak_step;   /* first step at which floor_bytes are alive */
+    int64_t arena_bytes, process_bytes; /* the arena is the memory of the host */
+    int64_t floor_bytes;                /* derived from the lifetimes */
+    int64_t gap_bytes;                  /* arena_bytes - floor_bytes */
+    int32_t peak_step;                  /* first step at which floor_bytes are alive */
     char peak_op[128];
     int32_t alive_count; /* storages alive at peak_step; the largest are listed */
     int32_t alive_listed;
     hr_verify_alive alive[HR_VERIFY_ALIVE_MAX];
+    int32_t space_count; /* with buffers, beside the host */
+    hr_verify_space spaces[HR_VERIFY_SPACES_MAX];
 } hr_verify_report;
 
 /* Reads and verifies the file.
@@ -44,7 +53,7 @@ typedef struct {
  *          CORRUPT  not a plan file, or an inconsistent one: the sentence names the item.
  *          USAGE    missing or unreadable file.
  *          FAILURE  out of memory.
- * Cost     a few times the file size in memory, freed on return; files above 256 MiB are refused.
+ * Cost     a few times the file size in memory, freed on return; files above 1 GiB are refused.
  * Threads  any. */
 HR_MUST_CHECK hr_status hr_verify_file(const char *path, hr_verify_report *report, hr_error *err);
 

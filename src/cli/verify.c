@@ -19,6 +19,13 @@ static void print_text(const char *path, const hr_verify_report *report)
     printf("  arena    %s\n", hr_bytes_print(report->arena_bytes, arena));
     printf("  floor    %s, %s bytes below the arena\n", hr_bytes_print(report->floor_bytes, floor),
            hr_cli_count(report->gap_bytes));
+    for (int32_t i = 0; i < report->space_count; i++) {
+        const hr_verify_space *space = &report->spaces[i];
+        char bytes[64];
+        printf("  %-8s %s; floor %s, %s bytes below\n", space->name,
+               hr_bytes_print(space->bytes, bytes), hr_bytes_print(space->floor_bytes, floor),
+               hr_cli_count(space->bytes - space->floor_bytes));
+    }
     printf("  peak at operation %s (%s), %s live buffers; the largest:\n",
            hr_cli_count(report->peak_step), report->peak_op, hr_cli_count(report->alive_count));
     for (int32_t i = 0; i < report->alive_listed; i++) {
@@ -35,13 +42,22 @@ static int print_json(const hr_verify_report *report)
         json_array_append_new(alive, json_pack("{s:s, s:s, s:I}", "name", report->alive[i].name,
                                                "role", report->alive[i].role, "bytes",
                                                (json_int_t)report->alive[i].bytes));
+    json_t *spaces = json_array();
+    for (int32_t i = 0; i < report->space_count; i++) {
+        const hr_verify_space *space = &report->spaces[i];
+        json_array_append_new(spaces, json_pack("{s:s, s:I, s:I, s:I}", "name", space->name,
+                                                "bytes", (json_int_t)space->bytes, "floor_bytes",
+                                                (json_int_t)space->floor_bytes, "gap_bytes",
+                                                (json_int_t)(space->bytes - space->floor_bytes)));
+    }
     json_t *object = json_pack(
-        "{s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:i, s:s, s:i, s:o}", "loops", report->loop_count,
-        "buffers", report->buffer_count, "storages", report->storage_count, "steps",
-        report->step_count, "arena_bytes", (json_int_t)report->arena_bytes, "process_bytes",
-        (json_int_t)report->process_bytes, "floor_bytes", (json_int_t)report->floor_bytes,
-        "gap_bytes", (json_int_t)report->gap_bytes, "peak_step", report->peak_step, "peak_op",
-        report->peak_op, "alive_count", report->alive_count, "alive", alive);
+        "{s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:i, s:s, s:i, s:o, s:o}", "loops",
+        report->loop_count, "buffers", report->buffer_count, "storages", report->storage_count,
+        "steps", report->step_count, "arena_bytes", (json_int_t)report->arena_bytes,
+        "process_bytes", (json_int_t)report->process_bytes, "floor_bytes",
+        (json_int_t)report->floor_bytes, "gap_bytes", (json_int_t)report->gap_bytes, "peak_step",
+        report->peak_step, "peak_op", report->peak_op, "alive_count", report->alive_count, "alive",
+        alive, "spaces", spaces);
     const int failed = json_dumpf(object, stdout, JSON_INDENT(2));
     json_decref(object);
     printf("\n");

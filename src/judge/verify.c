@@ -11,7 +11,7 @@
 #include "headroom/verify.h"
 #include "judge/verify_live.h"
 
-enum { ALIGNMENT = 64, OUTLIVES_RUN = -1 };
+enum { ALIGNMENT = 64, BLOCK_BYTES = 4096 /* of direct I/O */, OUTLIVES_RUN = -1 };
 
 /* Returns whether loop `inner` is loop `outer` or inside it. */
 static bool inside(const hr_judged_plan *plan, int32_t inner, int32_t outer)
@@ -118,15 +118,17 @@ static bool hands_over(const hr_judged_plan *plan, int32_t from, int32_t to, int
 static hr_status collision(const hr_judged_plan *plan, int32_t a, int32_t b, int32_t s)
 {
     const hr_judged_buffer *one = &plan->buffers[a], *two = &plan->buffers[b];
-    return hr_fail(plan->err, HR_BROKEN,
-                   "buffers %d (%s) and %d (%s) are both in use at step %d (%s) and share bytes: "
-                   "%lld to %lld and %lld to %lld%s",
-                   a, one->name, b, two->name, s, plan->steps[s].op, (long long)one->offset,
-                   (long long)(one->offset + one->bytes), (long long)two->offset,
-                   (long long)(two->offset + two->bytes),
-                   one->storage == two->storage
-                       ? "; they share a storage, but the step does not hand it over"
-                       : "");
+    return hr_fail(
+        plan->err, HR_BROKEN,
+        "buffers %d (%s) and %d (%s) are both in use at step %d (%s) and share bytes%s%s: "
+        "%lld to %lld and %lld to %lld%s",
+        a, one->name, b, two->name, s, plan->steps[s].op,
+        one->space == HR_JUDGED_HOST ? "" : " of the space ",
+        one->space == HR_JUDGED_HOST ? "" : plan->spaces[one->space].name, (long long)one->offset,
+        (long long)(one->offset + one->bytes), (long long)two->offset,
+        (long long)(two->offset + two->bytes),
+        one->storage == two->storage ? "; they share a storage, but the step does not hand it over"
+                                     : "");
 }
 
 /* Adds buffer `b`, whose lifetime starts at step `s`, to the live buffers. They never overlap, so
@@ -154,14 +156,15 @@ static hr_status enter(hr_judged_plan *plan, hr_judged_live *live, int32_t b, in
     return HR_OK;
 }
 
-static hr_status check_collisions(hr_judged_plan *plan)
+static hr_status check_collisions(hr_judged_plan *plan, hr_judged_space space)
 {
     int32_t *born_at = plan->by_step, *next = plan->by_buffer;
     hr_judged_live live;
+    if (plan->spaces[space].buffer_count == 0) return HR_OK;
     hr_status status = hr_judged_live_open(plan, &live);
     for (int32_t s = 0; s < plan->step_count; s++) born_at[s] = -1;
     for (int32_t b = plan->buffer_count - 1; b >= 0; b--) {
-        if (plan->buffers[b].root != b) continue;
+        if (plan->buffers[b].root != b || plan->buffers[b].space != space) continue;
         next[b] = born_at[plan->buffers[b].first];
         born_at[plan->buffers[b].first] = b;
     }
@@ -174,11 +177,17 @@ static hr_status check_collisions(hr_judged_plan *plan)
 
 /* ---- offsets and storages */
 
-/* Checks that a view is inside its root, with the same storage and home. */
+/* Checks that a view is inside its root, with the same space, storage and home. */
 static hr_status check_views(const hr_judged_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_judged_buffer *buffer = &plan->buffers[b], *owner = &plan->buffers[buffer->root];
+        if (buffer->space != owner->space)
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "buffer %d (%s): a view in the space %s of buffer %d (%s) in the space "
+                           "%s",
+                           b, buffer->name, plan->spaces[buffer->space].name, buffer->root,
+                           owner->name, plan->spaces[owner->space].name);
         if (buffer->storage != owner->storage || buffer->home != owner->home)
             return hr_fail(plan->err, HR_CORRUPT,
                            "buffer %d (%s): a view has the storage and home of its buffer %d (%s)",
@@ -215,26 +224,42 @@ static hr_status check_chains(hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* Checks the alignment, and that all buffers of a storage have one offset. Fills the table of
- * storages. */
+/* Views too are aligned in a file. */
+static hr_status check_alignment(const hr_judged_plan *plan, int32_t b)
+{
+    const hr_judged_buffer *buffer = &plan->buffers[b];
+    const int32_t unit = buffer->space == HR_JUDGED_FILE ? BLOCK_BYTES
+                         : buffer->root == b             ? ALIGNMENT
+                                                         : 1;
+    if (buffer->offset % unit == 0 && buffer->bytes % unit == 0) return HR_OK;
+    return hr_fail(plan->err, HR_CORRUPT,
+                   "buffer %d (%s): offset %lld and bytes %lld must be multiples of %d", b,
+                   buffer->name, (long long)buffer->offset, (long long)buffer->bytes, unit);
+}
+
+/* Checks the alignment, and that all buffers of a storage have one space and offset. Fills the
+ * table of storages. */
 static hr_status check_storages(hr_judged_plan *plan)
 {
     for (int32_t i = 0; i < plan->buffer_count; i++) plan->storages[i].buffer = -1;
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_judged_buffer *buffer = &plan->buffers[b];
         hr_judged_storage *storage = &plan->storages[buffer->storage];
+        const hr_status status = check_alignment(plan, b);
+        if (status) return status;
         if (buffer->root != b) continue;
-        if (buffer->offset % ALIGNMENT || buffer->bytes % ALIGNMENT)
-            return hr_fail(plan->err, HR_CORRUPT,
-                           "buffer %d (%s): offset %lld and bytes %lld must be multiples of %d", b,
-                           buffer->name, (long long)buffer->offset, (long long)buffer->bytes,
-                           ALIGNMENT);
         if (storage->buffer < 0) {
             *storage = (hr_judged_storage){ b, buffer->first, buffer->last };
             plan->storage_count++;
             continue;
         }
         const hr_judged_buffer *same = &plan->buffers[storage->buffer];
+        if (buffer->space != same->space)
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "buffer %d (%s) and buffer %d (%s) have storage %d, but are in the "
+                           "spaces %s and %s",
+                           storage->buffer, same->name, b, buffer->name, buffer->storage,
+                           plan->spaces[same->space].name, plan->spaces[buffer->space].name);
         if (buffer->offset != same->offset || buffer->bytes != same->bytes)
             return hr_fail(plan->err, HR_CORRUPT,
                            "buffer %d (%s) and buffer %d (%s) have storage %d, but not the same "
@@ -246,15 +271,27 @@ static hr_status check_storages(hr_judged_plan *plan)
     return check_chains(plan);
 }
 
-static hr_status check_arena(const hr_judged_plan *plan)
+/* Checks how many bytes a space has: those up to the last byte of a buffer. */
+static hr_status check_bytes(const hr_judged_plan *plan, hr_judged_space which)
 {
+    const hr_judged_space_size *space = &plan->spaces[which];
+    const bool host = which == HR_JUDGED_HOST;
     int64_t end = 0;
     for (int32_t b = 0; b < plan->buffer_count; b++)
-        if (plan->buffers[b].offset + plan->buffers[b].bytes > end)
+        if (plan->buffers[b].space == which &&
+            plan->buffers[b].offset + plan->buffers[b].bytes > end)
             end = plan->buffers[b].offset + plan->buffers[b].bytes;
-    if (end == plan->arena_bytes) return HR_OK;
-    return hr_fail(plan->err, HR_CORRUPT, "arena_bytes is %lld, but the buffers end at %lld",
-                   (long long)plan->arena_bytes, (long long)end);
+    if (!space->listed && end)
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "the space %s has buffers that end at %lld, but spaces does not list it",
+                       space->name, (long long)end);
+    if (!host && space->listed && !end)
+        return hr_fail(plan->err, HR_CORRUPT, "spaces lists %s, but no buffer is in it",
+                       space->name);
+    if (end == space->bytes) return HR_OK;
+    return hr_fail(plan->err, HR_CORRUPT, "%s%s is %lld, but the buffers end at %lld",
+                   host ? "arena_bytes" : "bytes of the space ", host ? "" : space->name,
+                   (long long)space->bytes, (long long)end);
 }
 
 static hr_status check_process(const hr_judged_plan *plan)
@@ -263,7 +300,8 @@ static hr_status check_process(const hr_judged_plan *plan)
         return hr_fail(plan->err, HR_CORRUPT,
                        "process_bytes is %lld, but the process lines add up to %lld",
                        (long long)plan->process_bytes, (long long)plan->process_sum);
-    const int64_t pages = (plan->arena_bytes + plan->page_bytes - 1) / plan->page_bytes;
+    const int64_t arena_bytes = plan->spaces[HR_JUDGED_HOST].bytes;
+    const int64_t pages = (arena_bytes + plan->page_bytes - 1) / plan->page_bytes;
     if (plan->arena_lines != 1)
         return hr_fail(plan->err, HR_CORRUPT,
                        "process has %d lines named arena, exactly one is needed",
@@ -272,17 +310,20 @@ static hr_status check_process(const hr_judged_plan *plan)
         return hr_fail(plan->err, HR_CORRUPT,
                        "process line arena is %lld bytes, arena_bytes %lld in pages of %lld are "
                        "%lld",
-                       (long long)plan->arena_line_bytes, (long long)plan->arena_bytes,
+                       (long long)plan->arena_line_bytes, (long long)arena_bytes,
                        (long long)plan->page_bytes, (long long)(pages * plan->page_bytes));
     return HR_OK;
 }
 
-static hr_status check_floor(hr_judged_plan *plan, int32_t *peak_step)
+/* Checks the largest sum of live bytes of a space, and finds the first step that has it. */
+static hr_status check_floor(hr_judged_plan *plan, hr_judged_space which)
 {
+    hr_judged_space_size *space = &plan->spaces[which];
     int64_t alive = 0, most = 0;
+    for (int32_t s = 0; s <= plan->step_count; s++) plan->change[s] = 0;
     for (int32_t i = 0; i < plan->buffer_count; i++) {
         const hr_judged_storage *storage = &plan->storages[i];
-        if (storage->buffer < 0) continue;
+        if (storage->buffer < 0 || plan->buffers[storage->buffer].space != which) continue;
         plan->change[storage->first] += plan->buffers[storage->buffer].bytes;
         plan->change[storage->last + 1] -= plan->buffers[storage->buffer].bytes;
     }
@@ -290,12 +331,14 @@ static hr_status check_floor(hr_judged_plan *plan, int32_t *peak_step)
         alive += plan->change[s];
         if (alive <= most) continue;
         most = alive;
-        *peak_step = s;
+        space->peak_step = s;
     }
-    if (most == plan->floor_bytes) return HR_OK;
+    if (most == space->floor_bytes) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
-                   "floor_bytes is %lld, but the most live bytes are %lld, at step %d",
-                   (long long)plan->floor_bytes, (long long)most, *peak_step);
+                   "floor_bytes%s%s is %lld, but the most live bytes are %lld, at step %d",
+                   which == HR_JUDGED_HOST ? "" : " of the space ",
+                   which == HR_JUDGED_HOST ? "" : space->name, (long long)space->floor_bytes,
+                   (long long)most, space->peak_step);
 }
 
 /* ---- report */
@@ -312,14 +355,15 @@ static int32_t holder(const hr_judged_plan *plan, int32_t storage, int32_t s)
     return plan->storages[storage].buffer;
 }
 
-/* Lists the live buffers at the peak, the largest first. */
+/* Lists the live buffers of the host at its peak, the largest first. */
 static void list_alive(const hr_judged_plan *plan, hr_verify_report *report)
 {
     int32_t listed[HR_VERIFY_ALIVE_MAX], count = 0;
     for (int32_t i = 0; i < plan->buffer_count; i++) {
         const hr_judged_storage *storage = &plan->storages[i];
         if (storage->buffer < 0 || storage->first > report->peak_step ||
-            storage->last < report->peak_step)
+            storage->last < report->peak_step ||
+            plan->buffers[storage->buffer].space != HR_JUDGED_HOST)
             continue;
         report->alive_count++;
         const int64_t bytes = plan->buffers[storage->buffer].bytes;
@@ -340,29 +384,45 @@ static void list_alive(const hr_judged_plan *plan, hr_verify_report *report)
     report->alive_listed = count;
 }
 
+static void list_spaces(const hr_judged_plan *plan, hr_verify_report *report)
+{
+    for (int32_t i = HR_JUDGED_HOST + 1; i < HR_JUDGED_SPACES; i++) {
+        const hr_judged_space_size *space = &plan->spaces[i];
+        if (!space->listed) continue;
+        hr_verify_space *line = &report->spaces[report->space_count++];
+        *line = (hr_verify_space){ .bytes = space->bytes, .floor_bytes = space->floor_bytes };
+        snprintf(line->name, sizeof line->name, "%s", space->name);
+    }
+}
+
 static hr_status judge(hr_judged_plan *plan, hr_verify_report *report)
 {
-    int32_t peak_step = 0;
     hr_status status = derive_lifetimes(plan);
-    if (!status) status = check_collisions(plan);
+    for (int32_t i = 0; i < HR_JUDGED_SPACES && !status; i++)
+        status = check_collisions(plan, (hr_judged_space)i);
     if (!status) status = check_views(plan);
+    if (!status) status = hr_verify_transfers(plan);
     if (!status) status = hr_verify_values(plan);
     if (!status) status = check_declared_lives(plan);
     if (!status) status = check_storages(plan);
-    if (!status) status = check_arena(plan);
-    if (!status) status = check_floor(plan, &peak_step);
+    for (int32_t i = 0; i < HR_JUDGED_SPACES && !status; i++)
+        status = check_bytes(plan, (hr_judged_space)i);
+    for (int32_t i = 0; i < HR_JUDGED_SPACES && !status; i++)
+        status = check_floor(plan, (hr_judged_space)i);
     if (!status) status = check_process(plan);
     if (status) return status;
+    const hr_judged_space_size *host = &plan->spaces[HR_JUDGED_HOST];
     *report = (hr_verify_report){ .loop_count = plan->loop_count,
                                   .buffer_count = plan->buffer_count,
                                   .storage_count = plan->storage_count,
                                   .step_count = plan->step_count,
-                                  .arena_bytes = plan->arena_bytes,
+                                  .arena_bytes = host->bytes,
                                   .process_bytes = plan->process_bytes,
-                                  .floor_bytes = plan->floor_bytes,
-                                  .gap_bytes = plan->arena_bytes - plan->floor_bytes,
-                                  .peak_step = peak_step };
-    snprintf(report->peak_op, sizeof report->peak_op, "%s", plan->steps[peak_step].op);
+                                  .floor_bytes = host->floor_bytes,
+                                  .gap_bytes = host->bytes - host->floor_bytes,
+                                  .peak_step = host->peak_step };
+    snprintf(report->peak_op, sizeof report->peak_op, "%s", plan->steps[host->peak_step].op);
+    list_spaces(plan, report);
     list_alive(plan, report);
     return HR_OK;
 }

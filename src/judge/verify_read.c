@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 enum {
-    VERSION = 1, /* of the file format */
+    VERSION_FIRST = 1, /* of the file format: without memory spaces */
+    VERSION = 2,
     STEP_ACCESSES_MAX = 64,
     LOOP_DEPTH_MAX = 32,
     SHAPE_MAX = 8
@@ -124,6 +125,9 @@ static int32_t word_of(const char *word, const char *const *words)
 
 /* ---- head */
 
+static const char *const space_names[HR_JUDGED_SPACES + 1] = { "host", "device", "pinned", "file",
+                                                               NULL };
+
 static hr_status add_size(const record *r, int64_t bytes, int64_t *sum)
 {
     if (bytes > SUM_MAX - *sum)
@@ -159,22 +163,50 @@ static hr_status read_head(hr_judged_plan *plan)
 {
     record r = whole(plan), machine = { plan, NULL, "machine", -1, NULL };
     const char *kernels;
+    hr_judged_space_size *host = &plan->spaces[HR_JUDGED_HOST];
     int64_t version, unused;
     if (!is(r.object, HR_JUDGED_OBJECT)) return wrong(&r, "its content", "an object");
     hr_status status = integer(&r, "version", 1, INT32_MAX, &version);
-    if (!status && version != VERSION)
+    if (!status && version > VERSION)
         return hr_fail(plan->err, HR_CORRUPT,
-                       "plan file: version %lld, only version %d is supported; write it again with "
-                       "headroom plan --out",
-                       (long long)version, VERSION);
+                       "plan file: version %lld, only versions %d and %d are supported; write it "
+                       "again with headroom plan --out",
+                       (long long)version, VERSION_FIRST, VERSION);
+    if (!status) plan->version = (int32_t)version;
     machine.object = member(&r, "machine");
     if (!status && !is(machine.object, HR_JUDGED_OBJECT)) return wrong(&r, "machine", "an object");
     if (!status) status = text(&machine, "kernels", &kernels);
     if (!status) status = integer(&machine, "threads", 1, 1 << 20, &unused);
     if (!status) status = integer(&machine, "page_bytes", 1, 1 << 30, &plan->page_bytes);
-    if (!status) status = integer(&r, "arena_bytes", 0, BYTES_MAX, &plan->arena_bytes);
-    if (!status) status = integer(&r, "floor_bytes", 0, BYTES_MAX, &plan->floor_bytes);
+    if (!status) status = integer(&r, "arena_bytes", 0, BYTES_MAX, &host->bytes);
+    if (!status) status = integer(&r, "floor_bytes", 0, BYTES_MAX, &host->floor_bytes);
     if (!status) status = integer(&r, "process_bytes", 0, BYTES_MAX, &plan->process_bytes);
+    return status;
+}
+
+/* Reads the sizes of the spaces beside the host, each at most once. */
+static hr_status read_spaces(hr_judged_plan *plan)
+{
+    const hr_judged_value *at = NULL;
+    int32_t count = 0;
+    for (int32_t i = 0; i < HR_JUDGED_SPACES; i++) plan->spaces[i].name = space_names[i];
+    plan->spaces[HR_JUDGED_HOST].listed = true;
+    if (plan->version == VERSION_FIRST) return HR_OK;
+    hr_status status = list(plan, "spaces", 0, &count, &at);
+    for (int32_t i = 0; i < count && !status; i++, at = after(plan, at)) {
+        record r = { plan, at, "space", i, NULL };
+        const char *name = "";
+        status = text(&r, "name", &name);
+        if (status) return status;
+        hr_judged_space_size *space = &plan->spaces[word_of(name, space_names)];
+        if (space == &plan->spaces[HR_JUDGED_HOST] || space == &plan->spaces[HR_JUDGED_SPACES])
+            return wrong(&r, "name", "device, pinned or file");
+        if (space->listed)
+            return hr_fail(plan->err, HR_CORRUPT, "space %d: %s is listed twice", i, name);
+        space->listed = true;
+        status = integer(&r, "bytes", 1, BYTES_MAX, &space->bytes);
+        if (!status) status = integer(&r, "floor_bytes", 1, BYTES_MAX, &space->floor_bytes);
+    }
     return status;
 }
 
@@ -260,6 +292,16 @@ static hr_status read_shape(record *r, int64_t element_bytes, int64_t bytes, int
     return HR_OK;
 }
 
+static hr_status read_space(record *r, hr_judged_buffer *buffer)
+{
+    const char *name = "";
+    if (r->plan->version == VERSION_FIRST) return HR_OK;
+    const hr_status status = text(r, "space", &name);
+    if (status) return status;
+    buffer->space = (hr_judged_space)word_of(name, space_names);
+    return space_names[buffer->space] ? HR_OK : wrong(r, "space", "host, device, pinned or file");
+}
+
 static hr_status read_buffer(const hr_judged_plan *plan, record *r, hr_judged_buffer *buffer)
 {
     static const char *const roles[] = { "weight", "master", "moment", "gradient", "activation",
@@ -276,6 +318,7 @@ static hr_status read_buffer(const hr_judged_plan *plan, record *r, hr_judged_bu
     if (!status) status = text(r, "role", &buffer->role_name);
     if (!status) buffer->role = (hr_judged_role)word_of(buffer->role_name, roles);
     if (!status && !roles[buffer->role]) return wrong(r, "role", "one of the nine roles");
+    if (!status) status = read_space(r, buffer);
     if (!status) status = integer(r, "bytes", 1, BYTES_MAX, &buffer->bytes);
     if (!status) status = integer(r, "offset", 0, BYTES_MAX, &buffer->offset);
     if (!status) status = index_of(r, "step_first", 0, steps - 1, &buffer->declared_first);
@@ -288,6 +331,7 @@ static hr_status read_buffer(const hr_judged_plan *plan, record *r, hr_judged_bu
     if (!status && !is(member(r, "view_of"), HR_JUDGED_NULL))
         status = index_of(r, "view_of", 0, plan->buffer_count - 1, &buffer->view_of);
     if (status) return status;
+    buffer->element_bytes = sizes[type];
     return read_shape(r, sizes[type], buffer->bytes, &buffer->shape_bytes);
 }
 
@@ -317,6 +361,7 @@ static hr_status read_buffers(hr_judged_plan *plan, const hr_judged_value *at)
         hr_status status = read_buffer(plan, &r, &plan->buffers[b]);
         if (!status) status = add_size(&r, plan->buffers[b].bytes, &sum);
         if (status) return status;
+        plan->spaces[plan->buffers[b].space].buffer_count++;
     }
     return find_roots(plan);
 }
@@ -329,7 +374,8 @@ static hr_status read_access(const record *r, const char *key, const hr_judged_v
     if (value->type != HR_JUDGED_INTEGER || value->integer < 0 ||
         value->integer >= r->plan->buffer_count)
         return wrong(r, key, "buffers by their index");
-    *access = (hr_judged_access){ (int32_t)value->integer, kind };
+    const int32_t buffer = (int32_t)value->integer;
+    *access = (hr_judged_access){ buffer, buffer, kind };
     return HR_OK;
 }
 
@@ -355,6 +401,14 @@ static bool accesses_of(record *r, const hr_judged_value **reads, const hr_judge
     return is(*reads, HR_JUDGED_LIST) && is(*writes, HR_JUDGED_LIST);
 }
 
+static hr_judged_transfer transfer_of(const hr_judged_plan *plan, const char *op)
+{
+    static const char *const ops[] = { "fetch_begin", "fetch_wait", "spill_begin", "spill_wait",
+                                       NULL };
+    const int32_t which = plan->version == VERSION_FIRST ? 4 : word_of(op, ops);
+    return ops[which] ? (hr_judged_transfer)(HR_JUDGED_FETCH_BEGIN + which) : HR_JUDGED_NO_TRANSFER;
+}
+
 static hr_status read_step(hr_judged_plan *plan, record *r, int32_t *used)
 {
     hr_judged_step *step = &plan->steps[r->index];
@@ -366,6 +420,7 @@ static hr_status read_step(hr_judged_plan *plan, record *r, int32_t *used)
     if (!status) status = text(r, "op", &step->op);
     if (!status) status = integer(r, "flops", 0, INT64_MAX, &unused);
     if (status) return status;
+    step->transfer = transfer_of(plan, step->op);
     if (!accesses_of(r, &reads, &writes)) return wrong(r, "reads and writes", "lists");
     if (reads->count > STEP_ACCESSES_MAX || writes->count > STEP_ACCESSES_MAX)
         return wrong(r, "reads and writes", "lists of at most 64");
@@ -412,10 +467,12 @@ static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
     plan->by_step = calloc(steps_count + 1, sizeof *plan->by_step);
     plan->by_buffer = calloc(buffers + 1, sizeof *plan->by_buffer);
     plan->averages = calloc(buffers + 1, sizeof *plan->averages);
+    plan->reached = calloc(buffers + 1, sizeof *plan->reached);
     plan->change = calloc(steps_count + 1, sizeof *plan->change);
     plan->by_name = calloc(buffers + 1, sizeof *plan->by_name);
     if (!plan->loops || !plan->buffers || !plan->steps || !plan->accesses || !plan->storages ||
-        !plan->by_step || !plan->by_buffer || !plan->averages || !plan->change || !plan->by_name)
+        !plan->by_step || !plan->by_buffer || !plan->averages || !plan->reached || !plan->change ||
+        !plan->by_name)
         return hr_fail(plan->err, HR_FAILURE,
                        "plan file: out of memory for %zu buffers and %zu operations", buffers,
                        steps_count);
@@ -427,11 +484,12 @@ static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
  * proportional to it; a plan has one for about forty bytes. */
 static hr_status take_events(hr_judged_plan *plan)
 {
-    size_t count = 1;
+    size_t count = 1, moved = 0;
     for (int32_t s = 0; s < plan->step_count; s++)
         for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
             const bool view = plan->buffers[plan->accesses[k].buffer].view_of >= 0;
             count += view ? 1 + (size_t)plan->loops[plan->steps[s].loop].depth : 1;
+            moved += plan->steps[s].transfer != HR_JUDGED_NO_TRANSFER;
         }
     if (count > (size_t)plan->file_bytes / 2)
         return hr_fail(plan->err, HR_CORRUPT,
@@ -441,7 +499,8 @@ static hr_status take_events(hr_judged_plan *plan)
     plan->events = calloc(count, sizeof *plan->events);
     plan->cuts = calloc(2 * count, sizeof *plan->cuts);
     plan->next = calloc(2 * count, sizeof *plan->next);
-    if (!plan->events || !plan->cuts || !plan->next)
+    plan->holds = calloc(moved + 1, sizeof *plan->holds);
+    if (!plan->events || !plan->cuts || !plan->next || !plan->holds)
         return hr_fail(plan->err, HR_FAILURE, "plan file: out of memory for %zu reads and writes",
                        count);
     return HR_OK;
@@ -504,6 +563,7 @@ hr_status hr_verify_open(const char *path, hr_judged_plan *plan, hr_error *err)
     *plan = (hr_judged_plan){ .err = err };
     hr_status status = load(path, plan);
     if (!status) status = read_head(plan);
+    if (!status) status = read_spaces(plan);
     if (!status) status = list(plan, "loops", 1, &plan->loop_count, &loops);
     if (!status) status = list(plan, "buffers", 0, &plan->buffer_count, &buffers);
     if (!status) status = list(plan, "steps", 1, &plan->step_count, &steps);
@@ -527,6 +587,8 @@ void hr_verify_close(hr_judged_plan *plan)
     free(plan->by_step);
     free(plan->by_buffer);
     free(plan->averages);
+    free(plan->reached);
+    free(plan->holds);
     free(plan->change);
     free(plan->events);
     free(plan->cuts);

@@ -2,30 +2,14 @@
 /* judge/verify_state.c - verifies values that outlive the run. The load section creates them and
  * later sections update them; after its update, only the average reads a weight.
  *
- * All state that one step of the first section creates belongs to one parameter. The file does not
- * say more about parameters, and the checks need no more. */
+ * All state that one step of the first section creates belongs to one parameter, and so does all
+ * state that one step updates: verify_pieces.c. The file does not say more about parameters, and
+ * the checks need no more. */
 #include <string.h>
 
 #include "judge/verify.h"
 
 enum { OUTLIVES_RUN = -1 };
-
-int32_t hr_judged_repeating(const hr_judged_plan *plan, int32_t s, int32_t home)
-{
-    int32_t found = -1;
-    for (int32_t loop = plan->steps[s].loop; loop > 0 && loop != home;
-         loop = plan->loops[loop].parent)
-        if (plan->loops[loop].repeats > 1) found = loop;
-    return found;
-}
-
-/* The section of a step; loop 0 if it is in none. */
-static int32_t section_of(const hr_judged_plan *plan, int32_t s)
-{
-    int32_t loop = plan->steps[s].loop;
-    while (plan->loops[loop].depth > 1) loop = plan->loops[loop].parent;
-    return loop;
-}
 
 /* ---- state */
 
@@ -40,16 +24,18 @@ static bool updates_master(const hr_judged_plan *plan, int32_t s)
 }
 
 /* Checks that state is created in the first section, which loads it. Later steps may only update
- * it, or write a weight while they update its master. */
+ * it, or write a weight while they update its master. Spills to another space: see
+ * verify_transfers.c. */
 static hr_status check_state(const hr_judged_plan *plan)
 {
-    const int32_t load = section_of(plan, 0);
+    const int32_t load = hr_judged_section(plan, 0);
     for (int32_t s = 0; s < plan->step_count; s++)
         for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
             const hr_judged_access *access = &plan->accesses[k];
             const hr_judged_buffer *root = hr_judged_root(plan, access);
             if (root->home != OUTLIVES_RUN || access->kind == HR_JUDGED_READ ||
-                access->kind == HR_JUDGED_UPDATE || section_of(plan, s) == load)
+                access->kind == HR_JUDGED_UPDATE || hr_judged_section(plan, s) == load ||
+                root->space != HR_JUDGED_HOST)
                 continue;
             if (access->kind == HR_JUDGED_WRITE && root->role == HR_JUDGED_WEIGHT &&
                 updates_master(plan, s))
@@ -64,12 +50,6 @@ static hr_status check_state(const hr_judged_plan *plan)
 }
 
 /* ---- averages */
-
-/* An average of a weight over its updates is a moment that is recognised by its name. */
-static bool is_average(const hr_judged_buffer *root)
-{
-    return root->role == HR_JUDGED_MOMENT && !strncmp(root->name, "average ", strlen("average "));
-}
 
 /* State that one step of the first section creates: an average, and its source, which is the master
  * weight or, without one, the weight. -1: none. */
@@ -86,7 +66,7 @@ static parameter_state made_by(const hr_judged_plan *plan, int32_t s)
     for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
         const hr_judged_buffer *root = hr_judged_root(plan, &plan->accesses[k]);
         if (plan->accesses[k].kind == HR_JUDGED_READ) continue;
-        const int32_t kind = is_average(root)                 ? AVERAGE
+        const int32_t kind = hr_judged_is_average(root)       ? AVERAGE
                              : root->role == HR_JUDGED_MASTER ? MASTER
                              : root->role == HR_JUDGED_WEIGHT ? WEIGHT
                                                               : OTHERS;
@@ -103,7 +83,7 @@ static hr_status pair_averages(hr_judged_plan *plan)
     int32_t *pairs = plan->averages;
     for (int32_t b = 0; b < plan->buffer_count; b++) pairs[b] = -1;
     for (int32_t s = 0; s < plan->step_count; s++) {
-        if (section_of(plan, s) != section_of(plan, 0)) continue;
+        if (!hr_judged_loads(plan, s)) continue;
         const parameter_state made = made_by(plan, s);
         if (made.average < 0) continue;
         if (made.of < 0 || made.twice || pairs[made.of] >= 0 || pairs[made.average] >= 0)
@@ -115,11 +95,11 @@ static hr_status pair_averages(hr_judged_plan *plan)
         pairs[made.average] = made.of;
     }
     for (int32_t b = 0; b < plan->buffer_count; b++)
-        if (plan->buffers[b].root == b && is_average(&plan->buffers[b]) && pairs[b] < 0)
+        if (plan->buffers[b].root == b && hr_judged_is_average(&plan->buffers[b]) && pairs[b] < 0)
             return hr_fail(plan->err, HR_CORRUPT,
                            "buffer %d (%s): no step of loop %d (%s) makes this average", b,
-                           plan->buffers[b].name, section_of(plan, 0),
-                           plan->loops[section_of(plan, 0)].name);
+                           plan->buffers[b].name, hr_judged_section(plan, 0),
+                           plan->loops[hr_judged_section(plan, 0)].name);
     return HR_OK;
 }
 
@@ -135,25 +115,19 @@ static bool follows(const hr_judged_plan *plan, int32_t s, int32_t of)
 
 /* ---- updates */
 
-static bool is_state(const hr_judged_buffer *root)
-{
-    return root->role == HR_JUDGED_WEIGHT || root->role == HR_JUDGED_MASTER ||
-           root->role == HR_JUDGED_MOMENT;
-}
-
 /* Returns whether the access writes a new value of a weight or its master, outside the load
  * section. */
 static bool sets_weight(const hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const hr_judged_buffer *root = hr_judged_root(plan, access);
-    if (access->kind == HR_JUDGED_READ || section_of(plan, s) == section_of(plan, 0)) return false;
+    if (access->kind == HR_JUDGED_READ || hr_judged_loads(plan, s)) return false;
     return root->role == HR_JUDGED_WEIGHT || root->role == HR_JUDGED_MASTER;
 }
 
 /* The loop in whose iteration an update runs once: the home of the gradients that it reads. */
 static int32_t loop_of_update(const hr_judged_plan *plan, int32_t s)
 {
-    int32_t loop = section_of(plan, s);
+    int32_t loop = hr_judged_section(plan, s);
     for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
         const hr_judged_buffer *root = hr_judged_root(plan, &plan->accesses[k]);
         if (root->role == HR_JUDGED_GRADIENT && root->home >= 0) loop = root->home;
@@ -162,21 +136,23 @@ static int32_t loop_of_update(const hr_judged_plan *plan, int32_t s)
 }
 
 /* Checks that a section updates a weight once and does not use it afterwards: later results would
- * mix the weights of two training steps. Only the average reads the new weight. `by_buffer` has the
- * step that updated a root, or -1. */
+ * mix the weights of two training steps. Only the average reads the new weight, and later pieces of
+ * the update write it. `by_buffer` has the step that updated a root, or -1. */
 static hr_status check_weight_use(const hr_judged_plan *plan, int32_t s, int32_t k)
 {
     const hr_judged_access *access = &plan->accesses[k];
     const int32_t root = plan->buffers[access->buffer].root, before = plan->by_buffer[root];
     const char *name = plan->buffers[access->buffer].name;
-    if (before >= 0 && section_of(plan, before) == section_of(plan, s) && !follows(plan, s, root))
+    const bool next_piece = plan->version > 1 && access->kind != HR_JUDGED_READ;
+    if (before >= 0 && hr_judged_section(plan, before) == hr_judged_section(plan, s) &&
+        !next_piece && !follows(plan, s, root))
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): step %d (%s) %s it after step %d (%s) has updated it, in "
                        "one iteration of loop %d (%s)",
                        access->buffer, name, s, plan->steps[s].op,
                        access->kind == HR_JUDGED_READ ? "reads" : "writes", before,
-                       plan->steps[before].op, section_of(plan, s),
-                       plan->loops[section_of(plan, s)].name);
+                       plan->steps[before].op, hr_judged_section(plan, s),
+                       plan->loops[hr_judged_section(plan, s)].name);
     const int32_t repeating = sets_weight(plan, s, access)
                                   ? hr_judged_repeating(plan, s, loop_of_update(plan, s))
                                   : -1;
@@ -209,27 +185,6 @@ static hr_status check_updates(hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* Fills `by_buffer` with the step that updates each root of a parameter's state; -1: none. */
-static hr_status find_updates(hr_judged_plan *plan)
-{
-    for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_buffer[b] = -1;
-    for (int32_t s = 0; s < plan->step_count; s++)
-        for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
-            const hr_judged_access *access = &plan->accesses[k];
-            const int32_t root = plan->buffers[access->buffer].root;
-            if (!is_state(&plan->buffers[root]) || access->kind == HR_JUDGED_READ ||
-                section_of(plan, s) == section_of(plan, 0))
-                continue;
-            if (plan->by_buffer[root] >= 0)
-                return hr_fail(plan->err, HR_CORRUPT,
-                               "buffer %d (%s): step %d (%s) updates it, and step %d (%s) too",
-                               root, plan->buffers[root].name, plan->by_buffer[root],
-                               plan->steps[plan->by_buffer[root]].op, s, plan->steps[s].op);
-            plan->by_buffer[root] = s;
-        }
-    return HR_OK;
-}
-
 /* Returns whether step `s` runs once, after the update at step `before` and in the same
  * iteration. */
 static bool same_iteration(const hr_judged_plan *plan, int32_t before, int32_t s)
@@ -237,8 +192,8 @@ static bool same_iteration(const hr_judged_plan *plan, int32_t before, int32_t s
     const int32_t turn = loop_of_update(plan, before);
     int32_t loop = plan->steps[s].loop;
     while (loop != turn && loop > 0) loop = plan->loops[loop].parent;
-    return before < s && section_of(plan, before) == section_of(plan, s) && loop == turn &&
-           hr_judged_repeating(plan, s, turn) < 0;
+    return before < s && hr_judged_section(plan, before) == hr_judged_section(plan, s) &&
+           loop == turn && hr_judged_repeating(plan, s, turn) < 0;
 }
 
 /* Checks that the average follows each update of its weight, and that all weights have an average
@@ -247,7 +202,7 @@ static hr_status check_averages(const hr_judged_plan *plan)
 {
     int32_t with = -1, without = -1;
     for (int32_t s = 0; s < plan->step_count; s++) {
-        if (section_of(plan, s) != section_of(plan, 0)) continue;
+        if (!hr_judged_loads(plan, s)) continue;
         const parameter_state made = made_by(plan, s);
         const int32_t before = made.of < 0 ? -1 : plan->by_buffer[made.of];
         const int32_t after = made.average < 0 ? -1 : plan->by_buffer[made.average];
@@ -273,7 +228,7 @@ static hr_status check_averages(const hr_judged_plan *plan)
  * updated as one parameter: all of it by one step, or none at all. The average follows. */
 static hr_status check_parameters(hr_judged_plan *plan)
 {
-    hr_status status = find_updates(plan);
+    hr_status status = hr_verify_pieces(plan);
     if (!status) status = check_averages(plan);
     if (status) return status;
     for (int32_t s = 0; s < plan->step_count; s++) {
@@ -281,8 +236,9 @@ static hr_status check_parameters(hr_judged_plan *plan)
         int32_t before = -1;
         for (int32_t k = step->access_first; k < step->access_end; k++) {
             const int32_t root = plan->buffers[plan->accesses[k].buffer].root;
-            if (section_of(plan, s) != section_of(plan, 0)) return HR_OK;
-            if (!is_state(&plan->buffers[root]) || is_average(&plan->buffers[root]) ||
+            if (!hr_judged_loads(plan, s)) return HR_OK;
+            if (step->transfer != HR_JUDGED_NO_TRANSFER) break;
+            if (!hr_judged_is_state(plan, root) || hr_judged_is_average(&plan->buffers[root]) ||
                 plan->accesses[k].kind == HR_JUDGED_READ)
                 continue;
             if (before >= 0 && plan->by_buffer[before] != plan->by_buffer[root])

@@ -224,6 +224,29 @@ static void a_plan_file_is_verified_and_an_overlap_is_exit_4(void **state)
     assert_int_equal(run("verify none.json"), HR_USAGE);
 }
 
+static void verify_prints_the_bytes_and_floor_of_each_space(void **state)
+{
+    (void)state;
+    require_program();
+    assert_int_equal(run("verify '%s/tests/fuzz/plans/file.json'", HR_SOURCE), HR_OK);
+    assert_non_null(strstr(out,
+                           "\n  file     8,192 bytes (8.0 KiB); floor 8,192 bytes (8.0 KiB), 0 "
+                           "bytes below\n"));
+    assert_int_equal(run("verify '%s/tests/fuzz/plans/file.json' --json", HR_SOURCE), HR_OK);
+    json_t *answer = out_json(), *spaces = json_object_get(answer, "spaces");
+    assert_int_equal(json_array_size(spaces), 1);
+    const char *name = "";
+    json_int_t bytes = 0, floor = 0, gap = -1;
+    assert_int_equal(json_unpack(json_array_get(spaces, 0), "{ss sI sI sI}", "name", &name, "bytes",
+                                 &bytes, "floor_bytes", &floor, "gap_bytes", &gap),
+                     0);
+    assert_string_equal(name, "file");
+    assert_int_equal(bytes, 8192);
+    assert_int_equal(floor, 8192);
+    assert_int_equal(gap, 0);
+    json_decref(answer);
+}
+
 /* Checked before planning: with an impossible budget, the path is still the error. */
 static void only_regular_files_are_replaced(void **state)
 {
@@ -419,6 +442,7 @@ int main(void)
         IN_A_FOLDER(a_plan_in_json_has_its_parts_and_bounds),
         IN_A_FOLDER(a_cache_that_cannot_be_read_does_not_stop_a_plan),
         IN_A_FOLDER(a_plan_file_is_verified_and_an_overlap_is_exit_4),
+        IN_A_FOLDER(verify_prints_the_bytes_and_floor_of_each_space),
         IN_A_FOLDER(only_regular_files_are_replaced),
         IN_A_FOLDER(files_of_another_kind_are_not_replaced),
         IN_A_FOLDER(without_memory_for_planning_the_run_does_not_fit),

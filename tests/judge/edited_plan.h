@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "headroom/verify.h"
+#include "judge/edit.h"
 #include "judge/plan_text.h"
 
 static char path[64];
@@ -47,40 +48,6 @@ static inline hr_status judge_bytes(const char *bytes, size_t count, hr_verify_r
     assert_int_equal(fclose(file), 0);
     *err = (hr_error){ HR_OK, "" };
     return hr_verify_file(path, report, err);
-}
-
-static inline json_t *parse(const char *text)
-{
-    char json[512];
-    snprintf(json, sizeof json, "%s", text);
-    for (char *at = json; *at; at++)
-        if (*at == '\'') *at = '"';
-    json_t *value = json_loads(json, JSON_DECODE_ANY, 0);
-    assert_non_null(value);
-    return value;
-}
-
-/* Sets the value at a path such as "buffers/3/offset"; "-" removes it. */
-static inline void set(json_t *root, const char *where, const char *value)
-{
-    char parts[128], *part = parts, *slash;
-    snprintf(parts, sizeof parts, "%s", where);
-    json_t *at = root;
-    for (; (slash = strchr(part, '/')); part = slash + 1) {
-        *slash = 0;
-        at = json_is_array(at) ? json_array_get(at, (size_t)atoi(part)) : json_object_get(at, part);
-        assert_non_null(at);
-    }
-    if (!strcmp(value, "-")) {
-        assert_int_equal(json_is_array(at) ? json_array_remove(at, (size_t)atoi(part))
-                                           : json_object_del(at, part),
-                         0);
-        return;
-    }
-    json_t *made = parse(value);
-    assert_int_equal(json_is_array(at) ? json_array_set_new(at, (size_t)atoi(part), made)
-                                       : json_object_set_new(at, part, made),
-                     0);
 }
 
 static inline hr_status judge(json_t *root, hr_verify_report *report, hr_error *err)

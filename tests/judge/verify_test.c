@@ -160,8 +160,8 @@ static const lie lies[] = {
     { "loops/2/repeats", "0", HR_CORRUPT, "loop 2: repeats must be an integer from 1" },
     { "steps/4/loop", "3", HR_CORRUPT, "the innermost loop around it is 4 (chunk)" },
     /* forms */
-    { "version", "2", HR_CORRUPT,
-      "plan file: version 2, only version 1 is supported; write it again with "
+    { "version", "3", HR_CORRUPT,
+      "plan file: version 3, only versions 1 and 2 are supported; write it again with "
       "headroom plan --out" },
     { "machine", "-", HR_CORRUPT, "plan file: machine must be an object" },
     { "machine/threads", "0", HR_CORRUPT, "machine: threads must be" },
