@@ -182,8 +182,8 @@ typedef struct {
     const char *file; /* in a checkpoint: "moment_1.safetensors"; null: it is not saved */
     uint8_t shape;    /* hr_state_shape */
     uint8_t dtype;
-    uint8_t space; /* hr_space, of states of HR_STATE_AWAY_BYTES or more */
     bool average;  /* of the weights, published as a model; of a frozen parameter its weight */
+    uint8_t space; /* hr_space, of states of HR_STATE_AWAY_BYTES or more */
 } hr_state;
 
 struct hr_backend;
