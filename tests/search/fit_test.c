@@ -52,6 +52,9 @@ static scene open_scene(void)
     largest.model.attention.sliding_window = 1;
     strcpy(largest.model.attention.layer_types, "full sliding"); /* takes more */
     largest.train.freeze[0] = '*';                               /* takes more */
+    largest.memory.moments = HR_PLACE_FILE;                      /* takes more */
+    largest.model.d_model = largest.model.d_ff = 800;
+    largest.train.ema_decay = 0.9;
     s.search = take(hr_fit_bytes(&largest));
     s.compile = take(hr_compile_bytes(&largest));
     hr_rates_guess(&hr_cpu_backend, hr_cpu_detect(), 2, &s.rates);
@@ -175,6 +178,15 @@ static void freeze(hr_config *config, uint64_t turn)
     random_freeze(config, kind, SEED, turn);
 }
 
+/* Every third recipe keeps its moments in a file. Its layers are wide enough for that. */
+static void move_moments(hr_config *config, uint64_t turn)
+{
+    if (turn % 3) return;
+    config->memory.moments = HR_PLACE_FILE;
+    config->model.d_model *= 4;
+    config->model.d_ff *= 4;
+}
+
 /* Opens the search and leaves `left` of the sets, the first and the last among them. */
 static void open_search(scene *s, uint64_t turn, int32_t left)
 {
@@ -217,6 +229,7 @@ static void pose(scene *s, uint64_t turn)
     if (draw(SEED, turn, 33) % 2) config->memory.micro_batch = config->train.batch;
     if (draw(SEED, turn, 34) % 2) config->memory.loss_chunk = 64 * config->train.seq_len;
     freeze(config, turn);
+    move_moments(config, turn);
     const int32_t left = many ? (HR_COUNT > 1 ? 64 : 32) : config->model.n_layers > 2 ? 3 : 6;
     open_search(s, turn, left);
 }
@@ -241,6 +254,7 @@ static void pose_mixed(scene *s, uint64_t turn)
     config->memory.micro_batch = config->train.batch;
     if (turn % 3) config->memory.loss_chunk = 64;
     if (turn % 4 == 1) random_freeze(config, FREEZE_KINDS, SEED, turn);
+    move_moments(config, turn);
     open_search(s, turn, config->model.n_layers > 5 ? 2 : 3);
 }
 
