@@ -241,17 +241,18 @@ static void a_failure_ends_the_transfers_after_it(void **state)
     calls.reads = 0;
     calls.read_fails = 2;
     calls.code = EIO;
+    const long writes = calls.writes;
     const int64_t before = begin(HR_SPACE_FETCH, memory, 0, 4 * BLOCK);
     const int64_t bad = begin(HR_SPACE_FETCH, memory, 4 * BLOCK, 4 * BLOCK);
-    const int64_t after = begin(HR_SPACE_SPILL, memory, 0, 4 * BLOCK);
+    const int64_t after = begin(HR_SPACE_SPILL, memory + 20 * BLOCK, 20 * BLOCK, 4 * BLOCK);
     assert_refused(after, HR_FAILURE, "space.bin: cannot be read at byte 20480: Input/output");
     assert_refused(bad, HR_FAILURE, "cannot be read at byte 20480");
     wait_well(before);
     wait_well(good);
-    const long writes = calls.writes;
     for (int32_t i = 0; i < 2 * HR_SPACE_TRANSFERS_MOST; i++)
         assert_refused(begin(HR_SPACE_SPILL, memory, 0, BLOCK), HR_FAILURE,
                        "cannot be read at byte 20480");
+    hr_space_file_close(&space);
     assert_int_equal(calls.writes, writes);
 }
 
