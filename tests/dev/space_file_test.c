@@ -20,7 +20,7 @@ enum {
     BLOCKS = 64,
     DATA_BYTES = BLOCKS * BLOCK,
     HEADER_BYTES = BLOCK,
-    ROUNDS = 30,
+    ROUNDS = 12,
     LARGE_BYTES = 3 * HR_SPACE_PIECE_BYTES + 5 * BLOCK
 };
 
