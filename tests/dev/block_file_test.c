@@ -242,6 +242,13 @@ static void a_failing_reservation_or_header_leaves_no_file(void **state)
         assert_refused(open_in(folder.path), HR_FAILURE,
                        "its header cannot be written and read: Input/output error");
     }
+    calls.most = 100;
+    calls.reads = calls.writes = 0;
+    calls.read_fails = 0;
+    calls.write_fails = 2; /* the rest of a short write */
+    calls.code = ENOSPC;
+    assert_refused(open_in(folder.path), HR_FAILURE,
+                   "its header cannot be written and read: No space left on device");
     assert_int_equal(hr_folder_count(&folder, ""), 0);
 }
 

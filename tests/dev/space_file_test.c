@@ -48,6 +48,13 @@ static bool hold(off_t at)
     return true;
 }
 
+/* A slow disk: calls take random times, and end in another order than they begin. */
+static bool linger(off_t at)
+{
+    static _Thread_local uint64_t turns;
+    return hr_random_mix((uint64_t)at + ++turns) % 16;
+}
+
 static void hold_at(int64_t offset)
 {
     held_calls = 0;
@@ -171,6 +178,16 @@ static void transfers_have_the_effect_of_their_order(void **state)
     print_message("seed %llu\n", (unsigned long long)draw);
     for (int32_t threads = 1; threads <= 4; threads++)
         transfer_at_random(threads, ROUNDS * HR_COUNT);
+}
+
+static void slow_calls_change_nothing(void **state)
+{
+    (void)state;
+    draw = 24;
+    print_message("seed %llu\n", (unsigned long long)draw);
+    calls.held = linger;
+    for (int32_t threads = 2; threads <= HR_SPACE_THREADS_MOST; threads += 3)
+        transfer_at_random(threads, ROUNDS / 4 * HR_COUNT);
 }
 
 static void interrupted_and_short_calls_change_nothing(void **state)
@@ -373,6 +390,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(transfers_have_the_effect_of_their_order),
+        TEST(slow_calls_change_nothing),
         TEST(interrupted_and_short_calls_change_nothing),
         TEST(a_fetch_waits_for_the_spill_of_its_range_only),
         TEST(threads_share_the_pieces_of_a_transfer),
