@@ -60,7 +60,9 @@ typedef struct {
     double products[2]; /* floating-point operations per second: fp32, bf16 */
     double memory;      /* bytes per second in an optimizer update */
     double fork_join;   /* seconds */
-    double disk;        /* bytes per second, written and flushed, in the calibration directory */
+    /* bytes per second of files in the calibration directory: written and flushed; moved by the
+     * file space, 0 where the disk has no room to measure it */
+    double disk, file_write, file_read;
 } hr_calibrate_report;
 
 typedef struct {

@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "calibrate/disk.h"
+#include "calibrate/file_rate.h"
 #include "calibrate/machine.h"
 #include "calibrate/prices.h"
 #include "calibrate/rates_file.h"
@@ -347,6 +348,9 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     if (status == HR_OK) status = measure_fork_join(memory, threads, &report->fork_join, err);
     if (status == HR_OK) status = hr_directory_make(request->directory, err);
     if (status == HR_OK) status = hr_disk_measure(request->directory, d->disk, &report->disk, err);
+    if (status == HR_OK)
+        status = hr_file_rate_measure(request->directory, memory, &report->file_write,
+                                      &report->file_read, err);
     if (status == HR_OK) status = hr_speed_probe_open(&d->speed_probe, threads, mask, err);
     if (status != HR_OK) return status;
     d->request = request;
@@ -360,6 +364,8 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     for (int32_t i = 0; i < HR_SPEED_PARTS; i++)
         d->rates.pace_us[i] = (int32_t)fmin(fmax(1e-3 * speed.ns[i], 1), INT32_MAX);
     d->rates.disk_rate = (int64_t)fmin(report->disk, 1e15);
+    d->rates.file_write_rate = (int64_t)fmin(report->file_write, 1e15);
+    d->rates.file_read_rate = (int64_t)fmin(report->file_read, 1e15);
     hr_prices_fit(d->timings.samples, d->timings.count, &d->rates);
     describe(&d->timings, &d->rates, report);
     report->threads = threads;

@@ -16,6 +16,10 @@
 
 enum { FILE_VERSION = 4, FILE_BYTES_MOST = 1 << 16, PATH_BYTES = 4096, TERM_NAME_BYTES = 16 };
 
+static const char disk_key[] = "disk_bytes_per_second",
+                  file_read_key[] = "file_read_bytes_per_second",
+                  file_write_key[] = "file_write_bytes_per_second";
+
 static const char *const dtype_names[] = { "f32", "bf16" };
 
 /* ---- the machine */
@@ -156,10 +160,11 @@ hr_status hr_rates_save(const char *directory, const hr_backend *backend,
     hr_status status = hr_directory_make(directory, err);
     if (status == HR_OK) status = hr_file_begin(&out, directory, name, err);
     if (status != HR_OK) return status;
-    json_t *root = json_pack("{si ss so so sI so}", "version", FILE_VERSION, "date", date,
-                             "machine", json_of_machine(machine), "pace_us", json_of_speed(rates),
-                             "disk_bytes_per_second", (json_int_t)rates->disk_rate, "rates",
-                             json_of_rates(backend, rates));
+    json_t *root = json_pack(
+        "{si ss so so sI sI sI so}", "version", FILE_VERSION, "date", date, "machine",
+        json_of_machine(machine), "pace_us", json_of_speed(rates), disk_key,
+        (json_int_t)rates->disk_rate, file_read_key, (json_int_t)rates->file_read_rate,
+        file_write_key, (json_int_t)rates->file_write_rate, "rates", json_of_rates(backend, rates));
     sink to = { &out, err };
     err->status = HR_OK;
     const int failed = root ? json_dump_callback(root, append, &to, JSON_INDENT(1)) : -1;
@@ -241,12 +246,24 @@ static hr_status read_speed(const reader *r, json_t *parts)
     return HR_OK;
 }
 
-static hr_status read_disk(const reader *r, json_t *rate)
+static hr_status read_disk_rate(const reader *r, json_t *root, const char *key, int64_t *rate)
 {
-    if (!json_is_integer(rate) || json_integer_value(rate) < 0)
-        return refuse(r, "invalid disk_bytes_per_second", "");
-    r->rates->disk_rate = json_integer_value(rate);
+    json_t *value = json_object_get(root, key);
+    if (!json_is_integer(value) || json_integer_value(value) < 0) return refuse(r, "invalid", key);
+    *rate = json_integer_value(value);
     return HR_OK;
+}
+
+/* The rates of the file space are missing in files of earlier builds: not measured. */
+static hr_status read_disk(const reader *r, json_t *root)
+{
+    hr_rates *rates = r->rates;
+    hr_status status = read_disk_rate(r, root, disk_key, &rates->disk_rate);
+    if (status == HR_OK && json_object_get(root, file_read_key))
+        status = read_disk_rate(r, root, file_read_key, &rates->file_read_rate);
+    if (status == HR_OK && json_object_get(root, file_write_key))
+        status = read_disk_rate(r, root, file_write_key, &rates->file_write_rate);
+    return status;
 }
 
 static hr_status read_text(const char *path, char *text, int64_t *bytes, hr_error *err)
@@ -285,7 +302,7 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
     json_decref(here);
     if (*stale) return HR_OK;
     hr_status status = read_speed(r, json_object_get(root, "pace_us"));
-    if (status == HR_OK) status = read_disk(r, json_object_get(root, "disk_bytes_per_second"));
+    if (status == HR_OK) status = read_disk(r, root);
     if (status != HR_OK) return status;
     snprintf(source, HR_RATES_SOURCE_BYTES, "calibrated on this machine %.32s", date);
     return read_rates(r, all);

@@ -86,13 +86,15 @@ static int calibrate(const hr_calibrate_request *request, bool json)
     hr_error err;
     if (hr_calibrate(request, &report, &err) != HR_OK) return hr_cli_fail(&err);
     if (json) {
-        print_json(json_pack(
-            "{ss ss si si si si sf sf sf sf sf sf sf sf}", "file", report.file, "rung", report.rung,
-            "threads", report.threads, "recipes", report.recipes, "left_out", report.left_out,
-            "calls", report.calls, "seconds", report.seconds, "error_median", report.error_median,
-            "error_high", report.error_high, "fp32_flops", report.products[0], "bf16_flops",
-            report.products[1], "memory_bytes_per_second", report.memory, "fork_join_seconds",
-            report.fork_join, "disk_bytes_per_second", report.disk));
+        print_json(json_pack("{ss ss si si si si sf sf sf sf sf sf sf sf sf sf}", "file",
+                             report.file, "rung", report.rung, "threads", report.threads, "recipes",
+                             report.recipes, "left_out", report.left_out, "calls", report.calls,
+                             "seconds", report.seconds, "error_median", report.error_median,
+                             "error_high", report.error_high, "fp32_flops", report.products[0],
+                             "bf16_flops", report.products[1], "memory_bytes_per_second",
+                             report.memory, "fork_join_seconds", report.fork_join,
+                             "disk_bytes_per_second", report.disk, "file_write_bytes_per_second",
+                             report.file_write, "file_read_bytes_per_second", report.file_read));
         return HR_OK;
     }
     printf("calibrated with %d thread%s, %s kernels: %d of %d recipes, %d distinct "
@@ -109,6 +111,10 @@ static int calibrate(const hr_calibrate_request *request, bool json)
     printf("  threads     %.2f us to start and join the threads of an operation\n",
            1e6 * report.fork_join);
     printf("  disk        %.0f MB/s (write and fsync)\n", 1e-6 * report.disk);
+    if (report.file_write > 0)
+        printf("  file        %.0f MB/s written, %.0f MB/s read (direct I/O of memory.moments)\n",
+               1e-6 * report.file_write, 1e-6 * report.file_read);
+    else printf("  file        not measured: the disk has no room for a file of 256 MiB\n");
     printf("  error       of the fitted step times: %.1f %% median, %.1f %% 90th percentile\n",
            100 * report.error_median, 100 * report.error_high);
     printf("  written     %s\n", report.file);

@@ -163,14 +163,21 @@ static bool set_direct(hr_block_file *file, bool direct)
     return true;
 }
 
-/* Returns 0 or an errno value. */
+/* Returns 0 or an errno value. The second call shows why the first one stopped short. */
+static int move_header(const hr_block_file *file, bool writes, uint8_t *block)
+{
+    ssize_t moved = call(file->file, writes, block, HEADER_BYTES, 0);
+    if (moved >= 0 && moved < HEADER_BYTES)
+        moved = call(file->file, writes, block, HEADER_BYTES, 0);
+    return moved == HEADER_BYTES ? 0 : moved < 0 ? errno : EIO;
+}
+
 static int try_header(const hr_block_file *file, uint8_t *block, uint8_t *again)
 {
     memset(again, 0, HEADER_BYTES);
-    errno = 0;
-    if (call(file->file, true, block, HEADER_BYTES, 0) != HEADER_BYTES ||
-        call(file->file, false, again, HEADER_BYTES, 0) != HEADER_BYTES)
-        return errno ? errno : EIO;
+    int code = move_header(file, true, block);
+    if (!code) code = move_header(file, false, again);
+    if (code) return code;
     return memcmp(block, again, HEADER_BYTES) ? EIO : 0;
 }
 

@@ -53,7 +53,6 @@ static bool may_start(hr_space_file *file, int64_t ticket)
 {
     const hr_space_job *job = job_of(file, ticket);
     if (job->taken == job->transfer.bytes) return false;
-    if (job->taken > 0) return true;
     for (int64_t t = file->finished; t < ticket; t++)
         if (!is_complete(file, t) && conflict(&job_of(file, t)->transfer, &job->transfer))
             return false;
@@ -63,7 +62,7 @@ static bool may_start(hr_space_file *file, int64_t ticket)
 /* Returns the job of the first piece that may start; null: none. */
 static hr_space_job *find_job(hr_space_file *file)
 {
-    if (file->failure.status != HR_OK || file->closing) return NULL;
+    if (file->failure.status != HR_OK) return NULL;
     for (int64_t t = file->finished; t < file->begun; t++)
         if (may_start(file, t)) return job_of(file, t);
     return NULL;

@@ -11,6 +11,7 @@
 #include "dev/thread.h"
 
 enum {
+    HR_SPACE_THREADS = 2, /* the number to use: bench/space_file_bench.c */
     HR_SPACE_THREADS_MOST = 8,
     HR_SPACE_TRANSFERS_MOST = 256,  /* unfinished ones; the next one waits for the oldest */
     HR_SPACE_PIECE_BYTES = 4 << 20 /* of one system call */

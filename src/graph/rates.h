@@ -41,10 +41,25 @@ typedef struct hr_rates {
     /* Microseconds of each part of a fixed short probe during the measurement
      * (calibrate/speed_probe.h). Zeros: not measured. */
     int32_t pace_us[HR_SPEED_PARTS];
-    int64_t disk_rate; /* bytes per second, written and flushed; 0: not measured */
-    int64_t file_read_rate, file_write_rate; /* bytes per second of direct I/O; 0: not measured */
+    /* Bytes per second; 0: not measured. */
+    int64_t disk_rate;                       /* of checkpoints: written and flushed */
+    int64_t file_read_rate, file_write_rate; /* of the file space (dev/space_file.h) */
     bool in_nanoseconds; /* costs are nanoseconds: for training steps that take days */
     hr_rate op[HR_RATE_OPS_MOST][2];
 } hr_rates;
+
+/* Assumed rate of a file space that was not measured, for either direction: that of a SATA SSD. */
+#define HR_FILE_RATE_ESTIMATE INT64_C(500000000)
+
+/* Bytes per second of the file space: as measured, or the estimate. */
+static inline int64_t hr_rates_file_read(const hr_rates *rates)
+{
+    return rates->file_read_rate ? rates->file_read_rate : HR_FILE_RATE_ESTIMATE;
+}
+
+static inline int64_t hr_rates_file_write(const hr_rates *rates)
+{
+    return rates->file_write_rate ? rates->file_write_rate : HR_FILE_RATE_ESTIMATE;
+}
 
 #endif

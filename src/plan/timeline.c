@@ -24,13 +24,12 @@ static int64_t add(int64_t a, int64_t b)
 static int64_t cost_of(const walking *w, const hr_step *step)
 {
     const bool fetches = hr_step_op(w->program, step)->transfer == HR_TRANSFER_FETCH_BEGIN;
-    const int64_t measured = fetches ? w->rates->file_read_rate : w->rates->file_write_rate;
-    const double rate = (double)(measured ? measured : HR_FILE_RATE_GUESS);
+    const int64_t rate = fetches ? hr_rates_file_read(w->rates) : hr_rates_file_write(w->rates);
     double bytes = 0;
     for (int32_t i = 0; i < HR_IN_MAX; i++)
         if (step->in[i] != HR_NONE)
             bytes += (double)hr_tensor_bytes(&w->program->tensors[step->in[i]]);
-    const double cost = bytes / rate * (w->rates->in_nanoseconds ? 1e9 : 1e12);
+    const double cost = bytes / (double)rate * (w->rates->in_nanoseconds ? 1e9 : 1e12);
     return cost < 9e18 ? (int64_t)cost : INT64_MAX;
 }
 

@@ -16,9 +16,6 @@ typedef struct {
     int64_t step;    /* from the first operation to the end of the last */
 } hr_timeline;
 
-/* Bytes per second of transfers, as measured or estimated. */
-enum { HR_FILE_RATE_GUESS = 500 * 1000 * 1000 };
-
 /* The sections fetch, norm, step and update of a program. Transfers are outside of loops that
  * repeat. */
 hr_timeline hr_timeline_of(const hr_program *program, const hr_rates *rates);

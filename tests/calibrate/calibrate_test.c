@@ -77,7 +77,7 @@ static void a_check_uses_the_measured_rates(void **state)
     assert_int_equal(report.left_out, 0);
     assert_true(report.calls > 20 && l.progress_count > 1);
     assert_true(report.seconds > 0 && report.fork_join > 0 && report.products[1] > 0);
-    assert_true(report.disk > 0);
+    assert_true(report.disk > 0 && report.file_write > 0 && report.file_read > 0);
     assert_true(report.error_median <= report.error_high);
     assert_int_equal(access(report.file, R_OK), 0);
     if (hr_calibrate_check(&request, &verdict, &err) != HR_OK) fail_msg("%s", err.message);

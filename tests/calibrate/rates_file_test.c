@@ -79,6 +79,8 @@ static void a_calibration_is_read_back_as_it_was_written(void **state)
     }
     for (int32_t i = 0; i < HR_SPEED_PARTS; i++) rates.pace_us[i] = 8765 + i;
     rates.disk_rate = 123456789012345;
+    rates.file_read_rate = 223456789012345;
+    rates.file_write_rate = 323456789012345;
     save(&rates, &machine);
     memset(&read, 0x55, sizeof read);
     assert_int_equal(load(folder, &read, source), HR_OK);
@@ -227,17 +229,46 @@ static void invalid_rates_are_refused(void **state)
 static void an_invalid_disk_rate_is_refused(void **state)
 {
     (void)state;
+    static const char *const keys[] = { "disk_bytes_per_second", "file_read_bytes_per_second",
+                                        "file_write_bytes_per_second" };
     const hr_rates rates = guessed();
-    for (int32_t i = 0; i < 3; i++) {
+    for (int32_t i = 0; i < 9; i++) {
+        const char *key = keys[i / 3];
+        char expected[80];
+        if (i == 3 || i == 6) continue; /* missing: the next test */
         save(&rates, &machine);
         json_t *root = json_load_file(path, 0, NULL);
-        if (i == 0) json_object_del(root, "disk_bytes_per_second");
-        if (i == 1) json_object_set_new(root, "disk_bytes_per_second", json_integer(-1));
-        if (i == 2) json_object_set_new(root, "disk_bytes_per_second", json_string("fast"));
+        if (i % 3 == 0) json_object_del(root, key);
+        if (i % 3 == 1) json_object_set_new(root, key, json_integer(-1));
+        if (i % 3 == 2) json_object_set_new(root, key, json_string("fast"));
         assert_int_equal(json_dump_file(root, path, 0), 0);
         json_decref(root);
-        expect_refused("invalid disk_bytes_per_second");
+        snprintf(expected, sizeof expected, "invalid %s", key);
+        expect_refused(expected);
     }
+}
+
+static void a_calibration_without_file_rates_leaves_the_estimate(void **state)
+{
+    (void)state;
+    hr_rates rates = guessed(), read;
+    char source[HR_RATES_SOURCE_BYTES];
+    rates.file_read_rate = 1300000000;
+    rates.file_write_rate = 2500000000;
+    assert_int_equal(hr_rates_file_read(&rates), 1300000000);
+    assert_int_equal(hr_rates_file_write(&rates), 2500000000);
+    save(&rates, &machine);
+    json_t *root = json_load_file(path, 0, NULL);
+    json_object_del(root, "file_read_bytes_per_second");
+    json_object_del(root, "file_write_bytes_per_second");
+    assert_int_equal(json_dump_file(root, path, 0), 0);
+    json_decref(root);
+    assert_int_equal(load(folder, &read, source), HR_OK);
+    assert_string_equal(source, "calibrated on this machine 2025-03-14");
+    assert_int_equal(read.file_read_rate, 0);
+    assert_int_equal(read.file_write_rate, 0);
+    assert_int_equal(hr_rates_file_read(&read), 500000000);
+    assert_int_equal(hr_rates_file_write(&read), 500000000);
 }
 
 static void an_invalid_speed_is_refused(void **state)
@@ -292,6 +323,7 @@ int main(void)
         cmocka_unit_test(files_that_are_not_a_calibration_are_refused),
         cmocka_unit_test(an_invalid_speed_is_refused),
         cmocka_unit_test(an_invalid_disk_rate_is_refused),
+        cmocka_unit_test(a_calibration_without_file_rates_leaves_the_estimate),
         cmocka_unit_test(invalid_rates_are_refused),
         cmocka_unit_test(missing_and_unknown_rates_are_refused),
     };

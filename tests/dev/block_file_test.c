@@ -10,11 +10,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
+#include "base/crc32c.h"
 #include "base/random.h"
 #include "dev/block_file.h"
 #include "require.h"
@@ -239,6 +242,13 @@ static void a_failing_reservation_or_header_leaves_no_file(void **state)
         assert_refused(open_in(folder.path), HR_FAILURE,
                        "its header cannot be written and read: Input/output error");
     }
+    calls.most = 100;
+    calls.reads = calls.writes = 0;
+    calls.read_fails = 0;
+    calls.write_fails = 2; /* the rest of a short write */
+    calls.code = ENOSPC;
+    assert_refused(open_in(folder.path), HR_FAILURE,
+                   "its header cannot be written and read: No space left on device");
     assert_int_equal(hr_folder_count(&folder, ""), 0);
 }
 
@@ -289,6 +299,40 @@ static void file_systems_without_direct_transfers_work(void **state)
         open_well();
         assert_false(file.direct);
         transfer_at_random(CASES * HR_COUNT / 2);
+        hr_block_file_close(&file);
+    }
+}
+
+/* Number of pages of the file in the page cache. */
+static int64_t count_cached_pages(void)
+{
+    static unsigned char resident[1 + BLOCKS];
+    const size_t bytes = HR_BLOCK_BYTES + DATA_BYTES;
+    const int other = open(scratch_path, O_RDONLY);
+    void *map = mmap(0, bytes, PROT_READ, MAP_SHARED, other, 0);
+    assert_true(map != MAP_FAILED);
+    assert_int_equal(mincore(map, bytes, resident), 0);
+    munmap(map, bytes);
+    close(other);
+    int64_t count = 0;
+    for (int64_t i = 0; i < 1 + BLOCKS; i++) count += resident[i] & 1;
+    return count;
+}
+
+static void no_pages_stay_in_the_cache(void **state)
+{
+    (void)state;
+    struct statfs system;
+    assert_int_equal(statfs(folder.path, &system), 0);
+    if (system.f_type == TMPFS_MAGIC) hr_test_skip("disk", "%s is in memory", folder.path);
+    if (sysconf(_SC_PAGESIZE) != HR_BLOCK_BYTES)
+        hr_test_skip("page-4096", "the pages have %ld bytes", sysconf(_SC_PAGESIZE));
+    for (int32_t no_direct = 0; no_direct <= 1; no_direct++) {
+        calls.no_direct = no_direct;
+        open_written();
+        assert_true(count_cached_pages() <= 1); /* the header */
+        assert_int_equal(hr_block_file_read(&file, memory, 0, DATA_BYTES, &err), HR_OK);
+        assert_true(count_cached_pages() <= 1);
         hr_block_file_close(&file);
     }
 }
@@ -351,6 +395,48 @@ static void errors_of_the_disk_are_reported(void **state)
     calls.flush_code = EIO;
     assert_refused(hr_block_file_write(&file, memory, 0, DATA_BYTES, &err), HR_FAILURE,
                    "cannot be written at byte 4096: Input/output error");
+}
+
+/* Sets the last four bytes of a block so that its checksum is 0. The checksum is an affine function
+ * of the bits: solved by elimination. */
+static void make_checksum_zero(uint8_t *block)
+{
+    uint32_t *last = (uint32_t *)(block + HR_BLOCK_BYTES - 4);
+    uint32_t effect[32], bits[32], rest, found = 0;
+    *last = 0;
+    rest = hr_crc32c(block, HR_BLOCK_BYTES, false);
+    for (int32_t i = 0; i < 32; i++) {
+        *last = bits[i] = 1u << i;
+        effect[i] = hr_crc32c(block, HR_BLOCK_BYTES, false) ^ rest;
+    }
+    for (int32_t i = 0; i < 32; i++) { /* effect[i] with its lowest bit in no other */
+        assert_true(effect[i]);
+        const uint32_t lowest = effect[i] & -effect[i];
+        for (int32_t k = 0; k < 32; k++) {
+            if (k == i || !(effect[k] & lowest)) continue;
+            effect[k] ^= effect[i];
+            bits[k] ^= bits[i];
+        }
+    }
+    for (int32_t i = 0; i < 32; i++)
+        if (rest & effect[i] & -effect[i]) found ^= bits[i];
+    *last = found;
+    assert_int_equal(hr_crc32c(block, HR_BLOCK_BYTES, false), 0);
+}
+
+static void a_block_with_checksum_zero_was_written(void **state)
+{
+    (void)state;
+    draw = 16;
+    print_message("seed %llu\n", (unsigned long long)draw);
+    open_written();
+    fill(expected, HR_BLOCK_BYTES);
+    make_checksum_zero(expected);
+    memcpy(memory, expected, HR_BLOCK_BYTES);
+    assert_int_equal(hr_block_file_write(&file, memory, 0, HR_BLOCK_BYTES, &err), HR_OK);
+    memset(memory, 0, HR_BLOCK_BYTES);
+    assert_int_equal(hr_block_file_read(&file, memory, 0, HR_BLOCK_BYTES, &err), HR_OK);
+    assert_memory_equal(memory, expected, HR_BLOCK_BYTES);
 }
 
 /* ---- damage */
@@ -475,10 +561,12 @@ int main(void)
         TEST(a_failing_reservation_or_header_leaves_no_file),
         TEST(random_transfers_return_what_was_written),
         TEST(file_systems_without_direct_transfers_work),
+        TEST(no_pages_stay_in_the_cache),
         TEST(a_file_in_memory_works),
         TEST(short_and_interrupted_calls_are_continued),
         TEST(calls_that_move_nothing_are_reported),
         TEST(errors_of_the_disk_are_reported),
+        TEST(a_block_with_checksum_zero_was_written),
         TEST(a_changed_bit_is_reported),
         TEST(an_old_block_and_a_block_of_another_place_are_reported),
         TEST(a_truncated_file_is_reported),

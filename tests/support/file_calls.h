@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* support/file_calls.h - defines the system calls of scratch files for a test program, in place of
- * those of libc, so that the test can make them fail, stop short, or wait. */
+ * those of libc, so that the test can make them fail, stop short, or wait. The program defines
+ * _GNU_SOURCE before its first header. */
 #ifndef HR_TESTS_FILE_CALLS_H
 #define HR_TESTS_FILE_CALLS_H
 
