@@ -12,19 +12,6 @@
 #include "base/checked.h"
 #include "base/number.h"
 #include "base/threads.h"
-#include "ops/attention/attention.h"
-#include "ops/rope/rope.h"
-
-/* The choices are the values of the operations. */
-_Static_assert((int)HR_ROPE_SCALING_NONE == HR_ROPE_NONE &&
-                   (int)HR_ROPE_SCALING_LINEAR == HR_ROPE_LINEAR &&
-                   (int)HR_ROPE_SCALING_LLAMA3 == HR_ROPE_LLAMA3,
-               "model.rope_scaling.kind");
-_Static_assert((int)HR_ATTENTION_DENSE == HR_PATTERN_DENSE &&
-                   (int)HR_ATTENTION_LOCAL == HR_PATTERN_LOCAL &&
-                   (int)HR_ATTENTION_GLOBAL == HR_PATTERN_GLOBAL &&
-                   (int)HR_ATTENTION_MIXED == HR_PATTERN_MIXED,
-               "model.attention.pattern");
 
 /* clang-format off */
 #define MEMBER(path) (int32_t)offsetof(hr_config, path), (int32_t)sizeof(((hr_config *)0)->path)
@@ -47,7 +34,7 @@ _Static_assert((int)HR_ATTENTION_DENSE == HR_PATTERN_DENSE &&
 /* clang-format on */
 
 /* Upper limits of ranges. They keep indices within the 32 bits that kernels use, and products of
- * two within 64; config_check.c checks larger products. */
+ * two within 64; model/model_check.c checks larger products. */
 #define WIDTH_MAX 1048576.0           /* 2^20 */
 #define TOKENS_MAX 16777216.0         /* 2^24: positions are exact in fp32 up to here */
 #define WORDS_MAX 1073741824.0        /* 2^30 */
