@@ -61,14 +61,14 @@ double hr_speed_ratio(const hr_speed *now, const hr_speed *then)
     return exp(-log_ratio_max(now, then));
 }
 
-hr_status hr_speed_probe_open(hr_speed_probe *speed_probe, int32_t threads, uint32_t mask,
-                              hr_error *err)
+hr_status hr_speed_probe_open(hr_speed_probe *speed_probe, const hr_backend *backend,
+                              int32_t threads, uint32_t mask, hr_error *err)
 {
     hr_config config;
     hr_recipe_config(hr_recipe_of_speed_probe((mask & HR_CPU_AMX) != 0), &config);
-    *speed_probe = (hr_speed_probe){ .mask = mask };
+    *speed_probe = (hr_speed_probe){ .backend = backend, .mask = mask };
     for (int32_t i = 0; i < HR_SPEED_PARTS; i++) speed_probe->least.ns[i] = INFINITY;
-    return hr_probe_open(&speed_probe->probe, &config, threads, mask, err);
+    return hr_probe_open(&speed_probe->probe, &config, backend, threads, mask, err);
 }
 
 static double least_ns(const hr_probe_times *times)
