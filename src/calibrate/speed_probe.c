@@ -3,6 +3,7 @@
 #include "calibrate/speed_probe.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/cpu.h"
 #include "calibrate/recipes.h"
@@ -19,12 +20,9 @@ int32_t hr_speed_part(int32_t op)
     case HR_OP_linear:
     case HR_OP_linear_dx:
     case HR_OP_linear_dw: return HR_SPEED_PRODUCTS;
-    case HR_OP_adamw:
-    case HR_OP_sgd:
-    case HR_OP_merge:
-    case HR_OP_average:
     case HR_OP_sumsq: return HR_SPEED_UPDATES;
-    default: return HR_SPEED_OTHERS;
+    default: /* in a training step only updates change state in place */
+        return strchr(hr_op_table[op]->out, 'u') ? HR_SPEED_UPDATES : HR_SPEED_OTHERS;
     }
 }
 

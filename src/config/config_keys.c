@@ -47,12 +47,12 @@
  * 0. */
 #define DROPOUT_MAX 0.999
 
-#define FAMILY_WORD(id, name) " " #name
+#define WORD(id, name) " " #name
 
 static const hr_config_row rows[] = {
     TEXT(model.from, "", NULL,
          "folder with config.json and safetensors to load; unset: random weights"),
-    CHOICE(model.family, "gpt_neox", &(HR_FAMILY_LIST(FAMILY_WORD))[1],
+    CHOICE(model.family, "gpt_neox", &(HR_FAMILY_LIST(WORD))[1],
            "model architecture; headroom help keys explains each"),
     INTEGER(model.d_model, "128", "elements", NULL, 1, WIDTH_MAX, "width of the residual stream"),
     INTEGER(model.n_layers, "4", "layers", NULL, 1, 4096, "transformer blocks"),
@@ -177,7 +177,7 @@ static const hr_config_row rows[] = {
     TEXT(train.kernels, "auto", "auto ref avx2 avx512 avx512bf16 amx",
          "highest instruction set to use; auto: the best of this CPU"),
 
-    CHOICE(train.optimizer.kind, "adamw", "adam adamw sgd", "optimizer"),
+    CHOICE(train.optimizer.kind, "adamw", &(HR_OPTIMIZER_LIST(WORD))[1], "optimizer"),
     REAL(train.optimizer.lr, "0.001", "", NULL, 0, 1000, "peak learning rate"),
     SHARE(train.optimizer.beta1, "0.9", "first moment decay; sgd: momentum"),
     SHARE(train.optimizer.beta2, "0.95", "adam, adamw: second moment decay"),
