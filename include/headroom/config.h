@@ -42,7 +42,8 @@ typedef enum { HR_FAMILY_LIST(HR_FAMILY_ID) HR_FAMILIES } hr_family;
 #define HR_OPTIMIZER_LIST(X) \
     X(ADAM, adam) \
     X(ADAMW, adamw) \
-    X(SGD, sgd)
+    X(SGD, sgd) \
+    X(LION, lion)
 
 #define HR_OPTIMIZER_ID(id, name) HR_OPTIMIZER_##id,
 typedef enum { HR_OPTIMIZER_LIST(HR_OPTIMIZER_ID) HR_OPTIMIZERS } hr_optimizer_kind;

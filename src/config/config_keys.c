@@ -179,8 +179,10 @@ static const hr_config_row rows[] = {
 
     CHOICE(train.optimizer.kind, "adamw", &(HR_OPTIMIZER_LIST(WORD))[1], "optimizer"),
     REAL(train.optimizer.lr, "0.001", "", NULL, 0, 1000, "peak learning rate"),
-    SHARE(train.optimizer.beta1, "0.9", "first moment decay; sgd: momentum"),
-    SHARE(train.optimizer.beta2, "0.95", "adam, adamw: second moment decay"),
+    SHARE(train.optimizer.beta1, "0.9",
+          "first moment decay; sgd: momentum; lion: momentum in the update"),
+    SHARE(train.optimizer.beta2, "0.95",
+          "adam, adamw: second moment decay; lion: momentum decay (paper: 0.99)"),
     REAL(train.optimizer.eps, "1e-8", "", NULL, 1e-30, 1, "adam, adamw: epsilon"),
     REAL(train.optimizer.weight_decay, "0.1", "", NULL, 0, 1000,
          "weight decay of matrices; biases and norms have none"),
