@@ -325,6 +325,12 @@ static int32_t add_updates(pass *passes, const arrays *a)
           { { r[0], norm_scale, &lr }, { r[1], r[2], a->weight }, .attr = &update },
           22 * n,
           MODIFY },
+        { "lion, bf16 copy",
+          hr_lion_run,
+          1,
+          { { r[0], norm_scale, &lr }, { r[1], r[2], a->weight }, .attr = &update },
+          22 * n,
+          MODIFY },
     };
     memcpy(passes, all, sizeof all);
     return sizeof all / sizeof *all;

@@ -37,6 +37,18 @@ enum { HR_PATH_BYTES = 1024 };
 typedef enum { HR_FAMILY_LIST(HR_FAMILY_ID) HR_FAMILIES } hr_family;
 #undef HR_FAMILY_ID
 
+/* The optimizers: enumerator, name in train.optimizer.kind. A new one needs a line here and a row
+ * in model/optimizer.c. */
+#define HR_OPTIMIZER_LIST(X) \
+    X(ADAM, adam) \
+    X(ADAMW, adamw) \
+    X(SGD, sgd) \
+    X(LION, lion)
+
+#define HR_OPTIMIZER_ID(id, name) HR_OPTIMIZER_##id,
+typedef enum { HR_OPTIMIZER_LIST(HR_OPTIMIZER_ID) HR_OPTIMIZERS } hr_optimizer_kind;
+#undef HR_OPTIMIZER_ID
+
 /* auto: the default of the family */
 typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie;
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
@@ -61,7 +73,6 @@ typedef enum {
     HR_ATTENTION_GLOBAL,
     HR_ATTENTION_MIXED
 } hr_attention_choice;
-typedef enum { HR_OPTIMIZER_ADAM, HR_OPTIMIZER_ADAMW, HR_OPTIMIZER_SGD } hr_optimizer_kind;
 typedef enum {
     HR_SCHEDULE_CONSTANT,
     HR_SCHEDULE_LINEAR,

@@ -15,8 +15,9 @@
 typedef struct {
     hr_region region; /* holds the compiled program and plan; trimmed once admitted */
     hr_compiled compiled;
-    int64_t pack_work; /* work limit of packing the plan (plan/compile.h) */
-    hr_config config;  /* with the chosen values of the memory keys */
+    int64_t pack_work;         /* work limit of packing the plan (plan/compile.h) */
+    hr_config config;          /* with the chosen values of the memory keys */
+    const hr_backend *backend; /* of the program */
     uint32_t cpu_mask;
     int64_t prepare_bytes; /* memory for tokenizing, before the arena */
     int64_t reading_bytes; /* memory for finding the weights of model.from, before the arena */

@@ -14,7 +14,7 @@
 #include "checkpoint/weights_in.h"
 #include "data/texts.h"
 #include "mem/limits.h"
-#include "ops/cpu.h"
+#include "ops/backends.h"
 #include "ops/list.h"
 #include "search/proxy_cache.h"
 
@@ -72,8 +72,8 @@ static hr_status load_rates(hr_trial *t, const char *calibrations, hr_error *err
     hr_admission *a = t->admission;
     hr_status status = HR_USAGE;
     for (int32_t tries = 0; tries < 2 && status == HR_USAGE; tries++)
-        status = hr_rates_load(tries ? NULL : calibrations, &hr_cpu_backend, a->cpu_mask,
-                               t->threads, &t->admission->rates, a->answer.times, err);
+        status = hr_rates_load(tries ? NULL : calibrations, a->backend, a->cpu_mask, t->threads,
+                               &t->admission->rates, a->answer.times, err);
     if (status != HR_OK) return status;
     const int32_t bf16 = a->config.train.dtype == HR_FORMAT_BF16;
     const int64_t product_as = a->rates.op[HR_OP_linear][bf16].unit_as[HR_TERM_FLOPS];
@@ -89,6 +89,7 @@ hr_status hr_trial_prepare(hr_trial *t, const char *calibrations, bool touched, 
     hr_plan_answer *answer = &a->answer;
     const hr_config *config = &a->config;
     t->threads = config->train.threads ? (int32_t)config->train.threads : hr_threads_default();
+    a->backend = hr_backend_find(HR_BACKEND_DEFAULT);
     hr_status status = hr_config_check(config, err);
     if (status == HR_OK)
         status = hr_cpu_choose("train.kernels", config->train.kernels, &a->cpu_mask, err);
@@ -137,7 +138,7 @@ hr_status hr_trial_build_floor(hr_trial *t, const hr_strategy *strategy, hr_erro
     t->is_packed = false;
     hr_trial_close_search(t);
     hr_trial_tell(t);
-    const hr_status status = hr_compile_floor(&a->config, &hr_cpu_backend, strategy, t->threads,
+    const hr_status status = hr_compile_floor(&a->config, a->backend, strategy, t->threads,
                                               &a->region, &a->compiled, err);
     if (status == HR_OK) a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP / 2;
     return status;

@@ -21,7 +21,7 @@
 #include "calibrate/prices.h"
 #include "calibrate/rates_file.h"
 #include "calibrate/sampling.h"
-#include "ops/cpu.h"
+#include "ops/list.h"
 
 enum {
     CALLS_MOST = 16384,
@@ -185,8 +185,8 @@ static hr_status run_recipe(void *context, int32_t recipe, const hr_sampling_lim
     if (request->progress)
         request->progress(request->context, d->runs++, HR_RUNS_PER_RECIPE * d->samples.recipes);
     hr_recipe_config(hr_recipe_of_calibration(recipe), &config);
-    hr_status status = hr_probe_open(&probe, &config, d->speed_probe.probe.pool.threads,
-                                     d->speed_probe.mask, err);
+    hr_status status = hr_probe_open(&probe, &config, d->speed_probe.backend,
+                                     d->speed_probe.probe.pool.threads, d->speed_probe.mask, err);
     if (status != HR_OK) return status;
     status = sample_recipe(d, &probe, recipe, begin, limits, err);
     hr_probe_close(&probe);
@@ -340,9 +340,10 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     calibration *d = NULL;
     hr_speed speed;
     hr_rates_machine machine;
+    const hr_backend *backend;
     uint32_t mask;
     int32_t threads;
-    hr_status status = hr_calibrate_machine(request, &mask, &threads, err);
+    hr_status status = hr_calibrate_machine(request, &backend, &mask, &threads, err);
     if (status == HR_OK) status = hr_directory_check(request->directory, err);
     if (status == HR_OK) status = open_calibration(memory, &d, err);
     if (status == HR_OK) status = measure_fork_join(memory, threads, &report->fork_join, err);
@@ -351,7 +352,7 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     if (status == HR_OK)
         status = hr_file_rate_measure(request->directory, memory, &report->file_write,
                                       &report->file_read, err);
-    if (status == HR_OK) status = hr_speed_probe_open(&d->speed_probe, threads, mask, err);
+    if (status == HR_OK) status = hr_speed_probe_open(&d->speed_probe, backend, threads, mask, err);
     if (status != HR_OK) return status;
     d->request = request;
     d->begin_ns = begin_ns;
@@ -360,7 +361,7 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     if (status != HR_OK) return status;
     report->recipes = hr_time_samples_covered(&d->samples);
     report->left_out = d->samples.recipes - report->recipes;
-    hr_rates_guess(&hr_cpu_backend, mask, threads, &d->rates);
+    hr_rates_guess(backend, mask, threads, &d->rates);
     for (int32_t i = 0; i < HR_SPEED_PARTS; i++)
         d->rates.pace_us[i] = (int32_t)fmin(fmax(1e-3 * speed.ns[i], 1), INT32_MAX);
     d->rates.disk_rate = (int64_t)fmin(report->disk, 1e15);
@@ -371,11 +372,10 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     report->threads = threads;
     snprintf(report->rung, sizeof report->rung, "%s", hr_cpu_rung_name(mask));
     char name[HR_RATES_NAME_BYTES];
-    hr_rates_machine_of(&hr_cpu_backend, mask, threads, &machine);
+    hr_rates_machine_of(backend, mask, threads, &machine);
     hr_rates_name(&machine, name);
     snprintf(report->file, sizeof report->file, "%s/%s", request->directory, name);
-    return hr_rates_save(request->directory, &hr_cpu_backend, &machine, request->date, &d->rates,
-                         err);
+    return hr_rates_save(request->directory, backend, &machine, request->date, &d->rates, err);
 }
 
 hr_status hr_calibrate(const hr_calibrate_request *request, hr_calibrate_report *report,

@@ -15,7 +15,6 @@
 #include "calibrate/recipes.h"
 #include "calibrate/speed_probe.h"
 #include "model/family.h"
-#include "ops/cpu.h"
 
 enum {
     BEST_OF = 5,
@@ -107,7 +106,8 @@ static hr_status check_one(const hr_rates *rates, int32_t index, hr_speed_probe 
     const hr_recipe *recipe = hr_recipe_of_check(index, &row->unseen);
     hr_recipe_config(recipe, &config);
     describe_recipe(recipe, row);
-    hr_status status = hr_probe_open(&probe, &config, rates->threads, speed_probe->mask, err);
+    hr_status status = hr_probe_open(&probe, &config, rates->backend, rates->threads,
+                                     speed_probe->mask, err);
     if (status != HR_OK) return status;
     row->predicted_seconds = 1e-12 * (double)hr_cost_program(&probe.compiled.program, rates);
     status = run_row(&probe, rates, speed_probe, t, err);
@@ -212,14 +212,15 @@ static hr_status check(const hr_calibrate_request *request, hr_memory *memory,
                        hr_calibrate_verdict *verdict, hr_error *err)
 {
     check_state *d = NULL;
+    const hr_backend *backend;
     uint32_t mask;
     int32_t threads;
-    hr_status status = hr_calibrate_machine(request, &mask, &threads, err);
+    hr_status status = hr_calibrate_machine(request, &backend, &mask, &threads, err);
     if (status == HR_OK) status = open_check(memory, &d, err);
     if (status == HR_OK)
-        status = hr_rates_load(request->directory, &hr_cpu_backend, mask, threads, &d->rates,
+        status = hr_rates_load(request->directory, backend, mask, threads, &d->rates,
                                verdict->source, err);
-    if (status == HR_OK) status = hr_speed_probe_open(&d->speed_probe, threads, mask, err);
+    if (status == HR_OK) status = hr_speed_probe_open(&d->speed_probe, backend, threads, mask, err);
     if (status != HR_OK) return status;
     status = check_all(request, d, err);
     hr_speed_probe_close(&d->speed_probe);

@@ -8,10 +8,12 @@
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "dev/pool.h"
+#include "ops/backends.h"
 
-hr_status hr_calibrate_machine(const hr_calibrate_request *request, uint32_t *mask,
-                               int32_t *threads, hr_error *err)
+hr_status hr_calibrate_machine(const hr_calibrate_request *request, const hr_backend **backend,
+                               uint32_t *mask, int32_t *threads, hr_error *err)
 {
+    *backend = hr_backend_find(HR_BACKEND_DEFAULT);
     *mask = hr_cpu_detect();
     *threads = request->threads ? request->threads : hr_threads_default();
     if (*threads < 1 || *threads > HR_POOL_THREADS_MAX)

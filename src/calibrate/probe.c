@@ -8,8 +8,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "ops/cpu.h"
 #include "ops/host/host.h"
+#include "ops/list.h"
 #include "sections/assemble.h"
 
 /* Fills weights with values in (-1/32, 1/32), so that no product overflows or underflows. The
@@ -125,7 +125,8 @@ hr_strategy hr_probe_strategy(const hr_config *config, hr_intermediates *recompu
     return strategy;
 }
 
-static hr_status compile(hr_probe *probe, const hr_config *config, int32_t threads, hr_error *err)
+static hr_status compile(hr_probe *probe, const hr_config *config, const hr_backend *backend,
+                         int32_t threads, hr_error *err)
 {
     hr_intermediates recompute_set[4096]; /* the maximum of model.n_layers */
     const hr_strategy strategy = hr_probe_strategy(config, recompute_set);
@@ -135,8 +136,8 @@ static hr_status compile(hr_probe *probe, const hr_config *config, int32_t threa
     hr_status status = hr_memory_region_open(&probe->memory, "planning", bytes, &probe->region,
                                              err);
     if (status == HR_OK)
-        status = hr_compile(config, &hr_cpu_backend, &strategy, threads, &probe->region,
-                            &probe->compiled, err);
+        status = hr_compile(config, backend, &strategy, threads, &probe->region, &probe->compiled,
+                            err);
     if (status != HR_OK) return status;
     hr_memory_account(&probe->memory, bytes, bytes, &probe->compiled.plan);
     probe->times = hr_region_take(&probe->region, probe->compiled.program.step_count,
@@ -177,20 +178,21 @@ static hr_status take_memory(hr_probe *probe, int32_t threads, hr_error *err)
     return status;
 }
 
-hr_status hr_probe_open(hr_probe *probe, const hr_config *config, int32_t threads,
-                        uint32_t cpu_mask, hr_error *err)
+hr_status hr_probe_open(hr_probe *probe, const hr_config *config, const hr_backend *backend,
+                        int32_t threads, uint32_t cpu_mask, hr_error *err)
 {
     *probe = (hr_probe){ .targets = config->train.batch * config->train.seq_len };
     hr_status status = hr_memory_open(&probe->memory, err);
-    if (status == HR_OK) status = compile(probe, config, threads, err);
+    if (status == HR_OK) status = compile(probe, config, backend, threads, err);
     if (status == HR_OK) status = take_memory(probe, threads, err);
+    if (status == HR_OK)
+        status = hr_device_open(&probe->devices, backend, &probe->pool, cpu_mask,
+                                &probe->executor.device, err);
     if (status == HR_OK) {
-        hr_cpu_device_open(&probe->cpu, &probe->pool, cpu_mask);
         hr_executor *executor = &probe->executor;
         executor->plan = &probe->compiled.plan;
         executor->memory = &probe->memory;
         executor->pool = &probe->pool;
-        executor->device = &probe->cpu.device;
         executor->dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
         executor->context = probe;
         hr_executor_serve(executor,

@@ -7,7 +7,7 @@
 #ifndef HR_CALIBRATE_PROBE_H
 #define HR_CALIBRATE_PROBE_H
 
-#include "dev/cpu.h"
+#include "dev/devices.h"
 #include "dev/executor.h"
 #include "plan/compile.h"
 
@@ -25,7 +25,7 @@ typedef struct {
     hr_region region; /* program, plan and tables */
     hr_compiled compiled;
     hr_pool pool;
-    hr_cpu_device cpu;
+    hr_devices devices;
     hr_executor executor;
     int64_t targets;                        /* tokens per batch */
     int64_t fork_join_ns;                   /* minimum time to wake all threads and wait for them */
@@ -50,8 +50,9 @@ hr_strategy hr_probe_strategy(const hr_config *config, hr_intermediates *recompu
  *
  * Errors   NO_FIT   not enough memory
  *          FAILURE  the system refuses. Everything is closed again. */
-HR_MUST_CHECK hr_status hr_probe_open(hr_probe *probe, const hr_config *config, int32_t threads,
-                                      uint32_t cpu_mask, hr_error *err);
+HR_MUST_CHECK hr_status hr_probe_open(hr_probe *probe, const hr_config *config,
+                                      const hr_backend *backend, int32_t threads, uint32_t cpu_mask,
+                                      hr_error *err);
 
 /* The time of a training step. On an idle machine both values are equal. */
 typedef struct {

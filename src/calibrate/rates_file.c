@@ -46,6 +46,7 @@ void hr_rates_machine_of(const hr_backend *backend, uint32_t cpu_mask, int32_t t
     hr_machine here;
     hr_machine_read(&here);
     *machine = (hr_rates_machine){ .threads = threads, .page_bytes = here.page_bytes };
+    snprintf(machine->backend, sizeof machine->backend, "%s", backend->name);
     snprintf(machine->processor, sizeof machine->processor, "%s", here.processor);
     snprintf(machine->rung, sizeof machine->rung, "%s", hr_cpu_rung_name(cpu_mask));
     snprintf(machine->huge_pages, sizeof machine->huge_pages, "%s", here.huge_pages);
@@ -62,7 +63,8 @@ void hr_rates_machine_of(const hr_backend *backend, uint32_t cpu_mask, int32_t t
 
 void hr_rates_name(const hr_rates_machine *machine, char name[HR_RATES_NAME_BYTES])
 {
-    uint64_t hash = hash_text(hash_begin, machine->processor);
+    uint64_t hash = hash_text(hash_begin, machine->backend);
+    hash = hash_text(hash, machine->processor);
     hash = hash_text(hash, machine->rung);
     hash = hash_text(hash, machine->huge_pages);
     hash = hash_integer(hash, machine->threads);
@@ -74,9 +76,10 @@ static json_t *json_of_machine(const hr_rates_machine *machine)
 {
     char build[24];
     snprintf(build, sizeof build, "%016llx", (unsigned long long)machine->build);
-    return json_pack("{ss ss ss si sI ss}", "processor", machine->processor, "kernels",
-                     machine->rung, "huge_pages", machine->huge_pages, "threads", machine->threads,
-                     "page_bytes", (json_int_t)machine->page_bytes, "build", build);
+    return json_pack("{ss ss ss ss si sI ss}", "backend", machine->backend, "processor",
+                     machine->processor, "kernels", machine->rung, "huge_pages",
+                     machine->huge_pages, "threads", machine->threads, "page_bytes",
+                     (json_int_t)machine->page_bytes, "build", build);
 }
 
 /* ---- terms */

@@ -2,9 +2,9 @@
 /* calibrate/rates_file.h - the calibration file of this machine, and the choice of the rates in
  * use.
  *
- * One JSON file per machine, named by a hash of processor, kernels, threads and page size. It
- * records the build that measured it. A file of another build or machine is stale: it is ignored,
- * and `source` says so. */
+ * One JSON file per back end and machine, named by a hash of back end, processor, kernels, threads
+ * and page size. It records the build that measured it. A file of another build or machine is
+ * stale: it is ignored, and `source` says so. */
 #ifndef HR_CALIBRATE_RATES_FILE_H
 #define HR_CALIBRATE_RATES_FILE_H
 
@@ -14,7 +14,7 @@ enum { HR_RATES_SOURCE_BYTES = 160, HR_RATES_NAME_BYTES = 64 };
 
 /* The machine and build that rates apply to. */
 typedef struct {
-    char processor[96], rung[16], huge_pages[16];
+    char backend[16], processor[96], rung[16], huge_pages[16];
     int32_t threads;
     int64_t page_bytes;
     uint64_t build; /* hash of version, operations and terms */

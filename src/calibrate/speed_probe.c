@@ -3,6 +3,7 @@
 #include "calibrate/speed_probe.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/cpu.h"
 #include "calibrate/recipes.h"
@@ -19,12 +20,9 @@ int32_t hr_speed_part(int32_t op)
     case HR_OP_linear:
     case HR_OP_linear_dx:
     case HR_OP_linear_dw: return HR_SPEED_PRODUCTS;
-    case HR_OP_adamw:
-    case HR_OP_sgd:
-    case HR_OP_merge:
-    case HR_OP_average:
     case HR_OP_sumsq: return HR_SPEED_UPDATES;
-    default: return HR_SPEED_OTHERS;
+    default: /* in a training step only updates change state in place */
+        return strchr(hr_op_table[op]->out, 'u') ? HR_SPEED_UPDATES : HR_SPEED_OTHERS;
     }
 }
 
@@ -61,14 +59,14 @@ double hr_speed_ratio(const hr_speed *now, const hr_speed *then)
     return exp(-log_ratio_max(now, then));
 }
 
-hr_status hr_speed_probe_open(hr_speed_probe *speed_probe, int32_t threads, uint32_t mask,
-                              hr_error *err)
+hr_status hr_speed_probe_open(hr_speed_probe *speed_probe, const hr_backend *backend,
+                              int32_t threads, uint32_t mask, hr_error *err)
 {
     hr_config config;
     hr_recipe_config(hr_recipe_of_speed_probe((mask & HR_CPU_AMX) != 0), &config);
-    *speed_probe = (hr_speed_probe){ .mask = mask };
+    *speed_probe = (hr_speed_probe){ .backend = backend, .mask = mask };
     for (int32_t i = 0; i < HR_SPEED_PARTS; i++) speed_probe->least.ns[i] = INFINITY;
-    return hr_probe_open(&speed_probe->probe, &config, threads, mask, err);
+    return hr_probe_open(&speed_probe->probe, &config, backend, threads, mask, err);
 }
 
 static double least_ns(const hr_probe_times *times)

@@ -39,13 +39,14 @@ double hr_speed_ratio(const hr_speed *now, const hr_speed *then);
 /* The probe that runs the small step. */
 typedef struct {
     hr_probe probe;
+    const hr_backend *backend;
     uint32_t mask;
     hr_speed least; /* the smallest time of each class so far; infinite before the first */
 } hr_speed_probe;
 
 /* Errors as hr_probe_open. */
-HR_MUST_CHECK hr_status hr_speed_probe_open(hr_speed_probe *speed_probe, int32_t threads,
-                                            uint32_t mask, hr_error *err);
+HR_MUST_CHECK hr_status hr_speed_probe_open(hr_speed_probe *speed_probe, const hr_backend *backend,
+                                            int32_t threads, uint32_t mask, hr_error *err);
 
 /* Measures the machine speed. Takes the minimum of a few runs for each call, to leave out
  * interrupts. */

@@ -9,7 +9,6 @@
 #include "base/checked.h"
 #include "base/number.h"
 #include "config/config_keys.h"
-#include "ops/attention/attention.h"
 
 _Static_assert(HR_CONFIG_ROWS_MAX <= 64 * HR_CONFIG_GIVEN_WORDS, "a bit for every key");
 
@@ -189,7 +188,7 @@ int64_t hr_config_attention_stride(const hr_config *config)
 {
     const int64_t given = config->model.attention.stride;
     if (given) return given;
-    return config->model.attention.pattern == HR_PATTERN_MIXED ? 4 : 2;
+    return config->model.attention.pattern == HR_ATTENTION_MIXED ? 4 : 2;
 }
 
 int64_t hr_config_kv_heads(const hr_config *config)

@@ -12,19 +12,6 @@
 #include "base/checked.h"
 #include "base/number.h"
 #include "base/threads.h"
-#include "ops/attention/attention.h"
-#include "ops/rope/rope.h"
-
-/* The choices are the values of the operations. */
-_Static_assert((int)HR_ROPE_SCALING_NONE == HR_ROPE_NONE &&
-                   (int)HR_ROPE_SCALING_LINEAR == HR_ROPE_LINEAR &&
-                   (int)HR_ROPE_SCALING_LLAMA3 == HR_ROPE_LLAMA3,
-               "model.rope_scaling.kind");
-_Static_assert((int)HR_ATTENTION_DENSE == HR_PATTERN_DENSE &&
-                   (int)HR_ATTENTION_LOCAL == HR_PATTERN_LOCAL &&
-                   (int)HR_ATTENTION_GLOBAL == HR_PATTERN_GLOBAL &&
-                   (int)HR_ATTENTION_MIXED == HR_PATTERN_MIXED,
-               "model.attention.pattern");
 
 /* clang-format off */
 #define MEMBER(path) (int32_t)offsetof(hr_config, path), (int32_t)sizeof(((hr_config *)0)->path)
@@ -47,7 +34,7 @@ _Static_assert((int)HR_ATTENTION_DENSE == HR_PATTERN_DENSE &&
 /* clang-format on */
 
 /* Upper limits of ranges. They keep indices within the 32 bits that kernels use, and products of
- * two within 64; config_check.c checks larger products. */
+ * two within 64; model/model_check.c checks larger products. */
 #define WIDTH_MAX 1048576.0           /* 2^20 */
 #define TOKENS_MAX 16777216.0         /* 2^24: positions are exact in fp32 up to here */
 #define WORDS_MAX 1073741824.0        /* 2^30 */
@@ -60,12 +47,12 @@ _Static_assert((int)HR_ATTENTION_DENSE == HR_PATTERN_DENSE &&
  * 0. */
 #define DROPOUT_MAX 0.999
 
-#define FAMILY_WORD(id, name) " " #name
+#define WORD(id, name) " " #name
 
 static const hr_config_row rows[] = {
     TEXT(model.from, "", NULL,
          "folder with config.json and safetensors to load; unset: random weights"),
-    CHOICE(model.family, "gpt_neox", &(HR_FAMILY_LIST(FAMILY_WORD))[1],
+    CHOICE(model.family, "gpt_neox", &(HR_FAMILY_LIST(WORD))[1],
            "model architecture; headroom help keys explains each"),
     INTEGER(model.d_model, "128", "elements", NULL, 1, WIDTH_MAX, "width of the residual stream"),
     INTEGER(model.n_layers, "4", "layers", NULL, 1, 4096, "transformer blocks"),
@@ -190,10 +177,12 @@ static const hr_config_row rows[] = {
     TEXT(train.kernels, "auto", "auto ref avx2 avx512 avx512bf16 amx",
          "highest instruction set to use; auto: the best of this CPU"),
 
-    CHOICE(train.optimizer.kind, "adamw", "adam adamw sgd", "optimizer"),
+    CHOICE(train.optimizer.kind, "adamw", &(HR_OPTIMIZER_LIST(WORD))[1], "optimizer"),
     REAL(train.optimizer.lr, "0.001", "", NULL, 0, 1000, "peak learning rate"),
-    SHARE(train.optimizer.beta1, "0.9", "first moment decay; sgd: momentum"),
-    SHARE(train.optimizer.beta2, "0.95", "adam, adamw: second moment decay"),
+    SHARE(train.optimizer.beta1, "0.9",
+          "first moment decay; sgd: momentum; lion: momentum in the update"),
+    SHARE(train.optimizer.beta2, "0.95",
+          "adam, adamw: second moment decay; lion: momentum decay (paper: 0.99)"),
     REAL(train.optimizer.eps, "1e-8", "", NULL, 1e-30, 1, "adam, adamw: epsilon"),
     REAL(train.optimizer.weight_decay, "0.1", "", NULL, 0, 1000,
          "weight decay of matrices; biases and norms have none"),

@@ -32,6 +32,10 @@ int32_t hr_config_distance(const char *wanted, const char *known);
 /* Error for an unknown key, with the nearest known key. USAGE. */
 hr_status hr_config_fail_unknown(const char *key, hr_error *err);
 
+/* The part of hr_config_check about the data: their vocabulary, the fields and ends of documents.
+ * Errors USAGE. */
+HR_MUST_CHECK hr_status hr_config_check_data(const hr_config *config, hr_error *err);
+
 /* hr_config_read of an open file, from its current position at the start. The file stays open.
  * Errors USAGE, FAILURE. */
 HR_MUST_CHECK hr_status hr_config_read_open(hr_config *config, int file, const char *path,

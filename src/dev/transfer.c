@@ -8,14 +8,12 @@
 #include "mem/process.h"
 #include "ops/list.h"
 
-enum { THREADS = 2 }; /* so that one piece is read while another is written */
-
 /* ---- the file */
 
 static hr_space_file_options options_of(const char *directory, const char *run, int64_t file_bytes)
 {
     return (hr_space_file_options){ .file = { directory, HR_TRANSFER_FILE_NAME, run, file_bytes },
-                                    .threads = THREADS };
+                                    .threads = HR_SPACE_THREADS };
 }
 
 int64_t hr_transfer_file_bytes(int64_t file_bytes)

@@ -14,7 +14,7 @@
 #include "evaluate/text.h"
 #include "infer/inference.h"
 #include "model/family.h"
-#include "ops/cpu.h"
+#include "ops/list.h"
 #include "sections/assemble.h"
 
 /* TURN_TOKENS and CHUNK_MOST: tokens per iteration and per chunk of logits, if memory allows;
@@ -260,7 +260,7 @@ static hr_status plan(evaluation *e, hr_error *err)
     for (bool done = status != HR_OK; !done;) {
         const int64_t losses = result->chunk * (int64_t)sizeof(double);
         session->planning.used = 0;
-        status = hr_compile_evaluation(&session->config, &hr_cpu_backend, result->at_a_time,
+        status = hr_compile_evaluation(&session->config, session->backend, result->at_a_time,
                                        result->chunk, result->mlp_tile,
                                        widens ? HR_LOGITS_STAGING_BYTES : losses, session->threads,
                                        &session->planning, &session->compiled, err);
@@ -350,7 +350,7 @@ static hr_status emit(void *context, hr_executor *executor, int32_t step, const 
     if (e->request->logits_out)
         return hr_logits_add(&e->logits, call->in[0], call->dtype, call->rows * vocabulary,
                              call->scratch, err);
-    scoring s = { e->session.cpu.kernels.loss.row, call, e->targets + call->row_first,
+    scoring s = { e->session.devices.cpu.kernels.loss.row, call, e->targets + call->row_first,
                   call->scratch, vocabulary };
     hr_status status = HR_OK;
     hr_pool_run(&e->session.pool, score_some, &s);

@@ -16,7 +16,7 @@
 #include "generate/stream.h"
 #include "infer/inference.h"
 #include "model/family.h"
-#include "ops/cpu.h"
+#include "ops/list.h"
 #include "sections/assemble.h"
 
 enum { CHUNK_MOST = 512 };
@@ -300,7 +300,7 @@ static hr_status plan(generation *g, hr_error *err)
     for (bool done = status != HR_OK; !done; rows /= 2) {
         g->result->chunk = hr_min(rows, g->prompt_count);
         session->planning.used = 0;
-        status = hr_compile_generation(config, &hr_cpu_backend, g->result->chunk, scratch_bytes,
+        status = hr_compile_generation(config, session->backend, g->result->chunk, scratch_bytes,
                                        session->threads, &session->planning, &session->compiled,
                                        err);
         if (status == HR_OK)

@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "checkpoint/load.h"
 #include "hf/hf_config.h"
+#include "ops/backends.h"
 #include "ops/host/host.h"
 #include "sections/assemble.h"
 
@@ -21,6 +22,7 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
     if (!*s->request->folder)
         return hr_fail(err, HR_USAGE, "the path of the model is empty; give a folder");
     hr_config_default(config);
+    s->backend = hr_backend_find(HR_BACKEND_DEFAULT);
     hr_status status = hr_threads_choose(s->request->threads, &s->threads, err);
     if (status == HR_OK)
         status = hr_cpu_choose("--kernels", s->request->kernels, &s->cpu_mask, err);
@@ -238,12 +240,13 @@ hr_status hr_inference_take(hr_inference *s, hr_services services, hr_error *err
     if (status == HR_INTERRUPTED)
         status = hr_fail(err, HR_INTERRUPTED, "interrupted before reading weights");
     if (status == HR_OK) status = hr_memory_seal(s->memory, plan, err);
+    if (status == HR_OK)
+        status = hr_device_open(&s->devices, s->backend, &s->pool, s->cpu_mask, &s->executor.device,
+                                err);
     if (status != HR_OK) return status;
-    hr_cpu_device_open(&s->cpu, &s->pool, s->cpu_mask);
     s->executor.plan = plan;
     s->executor.memory = s->memory;
     s->executor.pool = &s->pool;
-    s->executor.device = &s->cpu.device;
     s->executor.dtype = s->config.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     s->executor.stop = should_stop;
     s->executor.context = s;

@@ -8,7 +8,7 @@
 #define HR_INFER_INFERENCE_H
 
 #include "checkpoint/weights_in.h"
-#include "dev/cpu.h"
+#include "dev/devices.h"
 #include "dev/executor.h"
 #include "headroom/infer.h"
 #include "plan/compile.h"
@@ -22,20 +22,22 @@ typedef struct {
     hr_config config;  /* config of the model, for one sequence at a time; the caller sets the
                         * length */
     int32_t threads;
+    const hr_backend *backend;
     uint32_t cpu_mask;
     hr_region planning;   /* scratch for compiling, used from its start */
     hr_compiled compiled; /* set by the caller */
     int64_t own_bytes;
     hr_region tables; /* tables of the run; the caller may take own_bytes of them */
     hr_pool pool;
-    hr_cpu_device cpu;
+    hr_devices devices;
     hr_weights_in weights;
     hr_executor executor;
     hr_tokens *tokens; /* null: tokens are bytes, or no text is needed */
     hr_region tokens_region;
 } hr_inference;
 
-/* Reads the config and selects threads and kernels. Errors USAGE; CORRUPT as hr_config_adopt. */
+/* Reads the config and selects the back end, threads and kernels. Errors USAGE; CORRUPT as
+ * hr_config_adopt. */
 HR_MUST_CHECK hr_status hr_inference_begin(hr_inference *session, hr_error *err);
 
 /* Returns the longest text of at most `tokens` tokens that can be planned. For longer ones

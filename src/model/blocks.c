@@ -33,10 +33,10 @@ void hr_block_table(hr_builder *builder, const hr_config *config, hr_model *mode
                     const char *name)
 {
     const int64_t V = config->model.vocab_size, D = config->model.d_model;
-    const bool adds = hr_family_of(config)->traits & HR_LEARNS_POSITIONS;
+    const bool adds = model->traits & HR_LEARNS_POSITIONS;
     const hr_param_shape alone = { adds ? HR_PARAM_ADDEND : HR_PARAM_TABLE, V, D, std };
     const hr_param_shape tied = { HR_PARAM_MATRIX, D, V, std, false, true };
-    model->table = hr_build_param(builder, hr_family_ties(config) ? tied : alone, "%s", name);
+    model->table = hr_build_param(builder, model->tied ? tied : alone, "%s", name);
     model->positions = model->factor = HR_NONE;
 }
 
@@ -46,8 +46,7 @@ void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model
     const hr_param_shape shape = {
         HR_PARAM_MATRIX, config->model.d_model, config->model.vocab_size, std, false, true
     };
-    model->head = hr_family_ties(config) ? model->table
-                                         : hr_build_param(builder, shape, "%s", name);
+    model->head = model->tied ? model->table : hr_build_param(builder, shape, "%s", name);
 }
 
 int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
@@ -115,6 +114,13 @@ int32_t hr_block_join_mid(hr_builder *builder, const hr_config *config, const ch
 {
     return join(builder, config, name, x, weight, bias, residual, HR_INTERMEDIATE_MID);
 }
+
+/* The choices of the recipe are the values of the operation. */
+_Static_assert((int)HR_ATTENTION_DENSE == HR_PATTERN_DENSE &&
+                   (int)HR_ATTENTION_LOCAL == HR_PATTERN_LOCAL &&
+                   (int)HR_ATTENTION_GLOBAL == HR_PATTERN_GLOBAL &&
+                   (int)HR_ATTENTION_MIXED == HR_PATTERN_MIXED,
+               "model.attention.pattern");
 
 static hr_attention_mask mask_of(const hr_config *config, int32_t kind)
 {

@@ -24,7 +24,11 @@ hr_status hr_model_open(const hr_config *config, hr_region *region, hr_model *mo
         return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
                        (long long)count);
     for (int64_t l = 0; l < count; l++) layers[l].kind = hr_family_kind(config, l);
-    *model = (hr_model){ .rope_table = HR_NONE, .layers = layers, .region = region };
+    *model = (hr_model){ .rope_table = HR_NONE,
+                         .traits = hr_family_of(config)->traits,
+                         .tied = hr_family_ties(config),
+                         .layers = layers,
+                         .region = region };
     return HR_OK;
 }
 

@@ -22,6 +22,8 @@ typedef struct {
     int32_t table, positions, final_gain, final_bias, head, rope_table;
     int32_t factor;                    /* of a factorised table or head, else HR_NONE */
     int32_t expansion, expansion_bias; /* widen rows before the head; only for `expand` */
+    uint32_t traits;                   /* of its family */
+    bool tied;                         /* the head is the token embedding */
     hr_layer *layers;                  /* [n_layers] */
     hr_region *region;                 /* for the weights of layers */
 } hr_model;
@@ -77,11 +79,12 @@ const hr_family_spec *hr_family_of(const hr_config *config);
 /* The kind of a layer. */
 int32_t hr_family_kind(const hr_config *config, int64_t layer);
 
-/* Lists the layers of a model with their kinds in `region`. Errors FAILURE. */
-HR_MUST_CHECK hr_status hr_model_open(const hr_config *config, hr_region *region, hr_model *model,
-                                      hr_error *err);
-
 /* Returns whether the head is the token embedding (tied embeddings). */
 bool hr_family_ties(const hr_config *config);
+
+/* Sets what families read of a model before they declare its parameters, and lists its layers with
+ * their kinds in `region`. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_model_open(const hr_config *config, hr_region *region, hr_model *model,
+                                      hr_error *err);
 
 #endif

@@ -58,6 +58,12 @@ void hr_llama_params(hr_builder *builder, const hr_config *config, hr_model *mod
     hr_block_head(builder, config, model, STD, "lm_head.weight");
 }
 
+/* The choices of the recipe are the values of the operation. */
+_Static_assert((int)HR_ROPE_SCALING_NONE == HR_ROPE_NONE &&
+                   (int)HR_ROPE_SCALING_LINEAR == HR_ROPE_LINEAR &&
+                   (int)HR_ROPE_SCALING_LLAMA3 == HR_ROPE_LLAMA3,
+               "model.rope_scaling.kind");
+
 void hr_llama_tables(hr_builder *builder, const hr_config *config, hr_model *model)
 {
     const hr_rope_scaling scaling = { config->model.rope_scaling.kind,

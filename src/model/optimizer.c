@@ -12,6 +12,8 @@ static const hr_state moments[MOMENTS] = {
 };
 static const hr_state momentum = { "momentum", "momentum.safetensors", HR_STATE_ELEMENTS, HR_F32,
                                    false };
+static const hr_state lion_momentum = { "momentum", "lion_momentum.safetensors", HR_STATE_ELEMENTS,
+                                        HR_F32, false };
 const hr_state hr_average_state = { "average", "average.safetensors", HR_STATE_ELEMENTS, HR_F32,
                                     true };
 
@@ -34,10 +36,17 @@ static void sgd(hr_builder *builder, int32_t param, hr_update_attr attr, int32_t
     hr_build_update(builder, param, HR_OP_sgd, attr, 1, norm_scale, lr);
 }
 
+static void lion(hr_builder *builder, int32_t param, hr_update_attr attr, int32_t norm_scale,
+                 int32_t lr)
+{
+    hr_build_update(builder, param, HR_OP_lion, attr, 1, norm_scale, lr);
+}
+
 const hr_optimizer hr_optimizers[] = {
     [HR_OPTIMIZER_ADAM] = { "adam", moments, MOMENTS, adam },
     [HR_OPTIMIZER_ADAMW] = { "adamw", moments, MOMENTS, adamw },
     [HR_OPTIMIZER_SGD] = { "sgd", &momentum, 1, sgd },
+    [HR_OPTIMIZER_LION] = { "lion", &lion_momentum, 1, lion },
 };
 
 int32_t hr_config_states(const hr_config *config, hr_state states[HR_STATES_MAX])

@@ -2,8 +2,8 @@
 /* model/optimizer.h - the optimizers: the states that each keeps for a parameter, and the steps
  * that update one.
  *
- * A new optimizer needs a row in hr_optimizers, a value of hr_optimizer_kind, its name among the
- * choices of train.optimizer.kind, and an operation if no existing one computes its update. */
+ * A new optimizer needs a row in hr_optimizers, a line of HR_OPTIMIZER_LIST (headroom/config.h),
+ * and an operation if no existing one computes its update. */
 #ifndef HR_MODEL_OPTIMIZER_H
 #define HR_MODEL_OPTIMIZER_H
 

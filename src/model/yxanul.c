@@ -38,7 +38,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
     };
     const hr_param_shape tied = { HR_PARAM_MATRIX, R, V, STD, false, true };
     const hr_param_shape alone = { HR_PARAM_TABLE, V, R, STD, false, false };
-    model->table = hr_build_param(builder, hr_family_ties(config) ? tied : alone, "E");
+    model->table = hr_build_param(builder, model->tied ? tied : alone, "E");
     model->factor = hr_build_param(
         builder, (hr_param_shape){ HR_PARAM_MATRIX, D, R, factor, false, false }, "P");
     model->positions = HR_NONE;
@@ -55,7 +55,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
     const int32_t e = hr_build_embed(builder, "token", ids, model->table, HR_NONE, 0);
     const int32_t h = hr_build_linear_back(builder, "embedding", e, model->factor);
     const int32_t norm = hr_llama_layers(builder, config, model, h);
-    if (!hr_family_ties(config)) return norm;
+    if (!model->tied) return norm;
     return hr_build_linear(builder, "final_factor", norm, model->factor, HR_NONE, HR_ACT_NONE,
                            HR_NONE);
 }

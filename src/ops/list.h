@@ -35,6 +35,7 @@
     X(clip) \
     X(adamw) \
     X(sgd) \
+    X(lion) \
     X(average)
 
 /* Services (ops/host/): operations that the host runs. */

@@ -64,6 +64,7 @@ static const struct {
                   { "sumsq", "norm of the gradient of", true },
                   { "adamw", "update of", true },
                   { "sgd", "update of", true },
+                  { "lion", "update of", true },
                   { "average", "EMA of", true } };
 
 static bool is_state(const hr_param *param, int32_t tensor)

@@ -9,7 +9,7 @@
 #include "checkpoint/weights.h"
 #include "config/config_keys.h"
 #include "corpus/spec.h"
-#include "ops/cpu.h"
+#include "ops/backends.h"
 #include "plan/compile.h"
 #include "sections/assemble.h"
 
@@ -97,7 +97,8 @@ static hr_status hash_files(hr_memory *memory, const hr_config *config, file_has
         status = hr_memory_region_open(memory, "comparing the models",
                                        hr_compile_unpacked_bytes(config), &region, NULL);
     if (status != HR_OK) return status;
-    status = hr_model_assemble(config, &hr_cpu_backend, 1, &region, &program, NULL);
+    status = hr_model_assemble(config, hr_backend_find(HR_BACKEND_DEFAULT), 1, &region, &program,
+                               NULL);
     for (hr_kept kept = 0; status == HR_OK && kept < hr_kept_count(&program); kept++)
         hash_file(&program, kept, files);
     hr_memory_region_close(memory, &region);

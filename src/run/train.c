@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run/train.c - the phases of a run: admission, preparation, memory, seal, training. */
 #include "headroom/train.h"
-#include "dev/cpu.h"
+#include "dev/devices.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ typedef struct {
     hr_admission admission;
     hr_region run_region;
     hr_pool pool;
-    hr_cpu_device cpu;
+    hr_devices devices;
     hr_text text;
     hr_batch_mixture mixture;
     hr_trainer trainer;
@@ -156,10 +156,11 @@ static hr_status take_memory(run *r, hr_error *err)
                          "interrupted before the first step; nothing was saved");
     if (status == HR_OK) status = hr_memory_seal(r->memory, plan, err);
     if (status != HR_OK) return status;
-    hr_cpu_device_open(&r->cpu, &r->pool, r->admission.cpu_mask);
     hr_executor *executor = &r->trainer.executor;
+    status = hr_device_open(&r->devices, r->admission.backend, &r->pool, r->admission.cpu_mask,
+                            &executor->device, err);
+    if (status != HR_OK) return status;
     executor->pool = &r->pool;
-    executor->device = &r->cpu.device;
     executor->dtype = r->config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     executor->seed = (uint64_t)r->config->train.seed;
     executor->stop = should_stop;

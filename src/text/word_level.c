@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/word_level.c - everything but the vocabulary is a fixed template. A file is accepted only if
- * it is equal to it as JSON. */
+/* text/word_level.c - reads a file: it is accepted only if all but its vocabulary is equal to the
+ * template as JSON. */
 #include "text/word_level.h"
 
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "text/scan.h"
 #include "text/text.h"
+#include "text/word_level_file.h"
 #include "text/word_table.h"
 
 struct hr_word_level {
@@ -21,64 +22,10 @@ struct hr_word_level {
     hr_piece piece; /* input of the scanner */
 };
 
-/* Python's str.split also splits at U+001C to U+001F, which are not white space in Rust. U+0130
- * becomes one character here, but two by the full case mapping. */
-#define NORMALIZER \
-    "{\"type\":\"Sequence\",\"normalizers\":[" \
-    "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"[\\\\x1c-\\\\x1f]\"},\"content\":\" \"}," \
-    "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\\u0130\"},\"content\":\"i\"}," \
-    "{\"type\":\"Lowercase\"}]}"
-#define PRE_TOKENIZER "{\"type\":\"WhitespaceSplit\"}"
-
-static const char *const specials[HR_WORDS_SPECIAL] = { [HR_WORD_PAD] = "<PAD>",
-                                                        [HR_WORD_UNKNOWN] = "<UNK>",
-                                                        [HR_WORD_START] = "<SOS>",
-                                                        [HR_WORD_END] = "<EOS>" };
-
-/* ---- writing */
-
-static hr_status put(hr_file_out *out, const char *text, int64_t bytes, hr_error *err)
-{
-    return hr_file_append(out, text, bytes, err);
-}
-
-/* Writes one entry: "word": id, */
-static hr_status put_word(hr_file_out *out, const char *word, int64_t bytes, int64_t id,
-                          hr_error *err)
-{
-    char text[4096], number[32];
-    hr_status status = put(out, id ? ",\n\"" : "\n\"", id ? 3 : 2, err);
-    for (int64_t done = 0, taken = 0; done < bytes && status == HR_OK; done += taken) {
-        const int64_t length = hr_json_escape(text, sizeof text, word + done, bytes - done, &taken);
-        status = put(out, text, length, err);
-    }
-    const int length = snprintf(number, sizeof number, "\":%lld", (long long)id);
-    return status == HR_OK ? put(out, number, length, err) : status;
-}
-
-hr_status hr_word_level_write(hr_vocabulary *vocabulary, const char *folder, hr_error *err)
-{
-    static const char before[] =
-        "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[],\n"
-        "\"normalizer\":" NORMALIZER ",\n\"pre_tokenizer\":" PRE_TOKENIZER ",\n"
-        "\"post_processor\":null,\"decoder\":null,\n\"model\":{\"type\":\"WordLevel\",\"vocab\":{";
-    static const char behind[] = "},\n\"unk_token\":\"<UNK>\"}}\n";
-    const int64_t used = hr_vocabulary_view(vocabulary)->used;
-    hr_file_out out;
-    hr_status status = hr_file_begin(&out, folder, "tokenizer.json", err);
-    if (status != HR_OK) return status;
-    status = put(&out, before, sizeof before - 1, err);
-    for (int64_t id = 0; id < used && status == HR_OK; id++) {
-        const char *word = id < HR_WORDS_SPECIAL ? specials[id] : NULL;
-        int64_t bytes = word ? (int64_t)strlen(word) : 0;
-        if (!word) status = hr_vocabulary_word(vocabulary, id, &word, &bytes, err);
-        if (status == HR_OK) status = put_word(&out, word, bytes, id, err);
-    }
-    if (status == HR_OK) status = put(&out, behind, sizeof behind - 1, err);
-    if (status == HR_OK) return hr_file_commit(&out, err);
-    hr_file_abort(&out);
-    return status;
-}
+const char *const hr_word_level_specials[HR_WORDS_SPECIAL] = { [HR_WORD_PAD] = "<PAD>",
+                                                               [HR_WORD_UNKNOWN] = "<UNK>",
+                                                               [HR_WORD_START] = "<SOS>",
+                                                               [HR_WORD_END] = "<EOS>" };
 
 /* ---- memory */
 
@@ -200,8 +147,8 @@ static hr_status read_member(reading *r)
 {
     static const struct {
         const char *key, *value, *what;
-    } fixed[] = { { "normalizer", NORMALIZER, "another normalizer" },
-                  { "pre_tokenizer", PRE_TOKENIZER, "another pre-tokenizer" },
+    } fixed[] = { { "normalizer", HR_WORD_LEVEL_NORMALIZER, "another normalizer" },
+                  { "pre_tokenizer", HR_WORD_LEVEL_PRE_TOKENIZER, "another pre-tokenizer" },
                   { "added_tokens", "[]", "added tokens" },
                   { "post_processor", "null", "a post-processor" } };
     if (hr_json_is(&r->json, "model")) return read_model(r);
@@ -301,8 +248,8 @@ hr_status hr_word_level_next(hr_word_level *level, uint32_t *ids, int64_t *count
 
 int64_t hr_word_level_document_end(const hr_word_level *level)
 {
-    const uint8_t *end = (const uint8_t *)specials[HR_WORD_END];
-    const int64_t bytes = (int64_t)strlen(specials[HR_WORD_END]);
+    const uint8_t *end = (const uint8_t *)hr_word_level_specials[HR_WORD_END];
+    const int64_t bytes = (int64_t)strlen(hr_word_level_specials[HR_WORD_END]);
     return hr_words_find(&level->table, end, bytes, hr_words_hash(end, bytes));
 }
 

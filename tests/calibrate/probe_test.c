@@ -49,7 +49,7 @@ static void every_call_of_a_step_is_timed(void **state)
     hr_step_time time;
     hr_recipe_config(&recipe, &config);
     must(hr_config_check(&config, &err));
-    must(hr_probe_open(&probe, &config, 2, hr_cpu_detect(), &err));
+    must(hr_probe_open(&probe, &config, &hr_cpu_backend, 2, hr_cpu_detect(), &err));
     const hr_program *program = &probe.compiled.program;
     must(hr_probe_step(&probe, false, &time, &err));
     for (int32_t i = 0; i < 2 * program->step_count; i++) assert_int_equal(probe.times[i].count, 0);
@@ -114,6 +114,7 @@ static void calibration_covers_every_operation_of_the_check(void **state)
             if (checked[op][dtype] && !calibrated[op][dtype])
                 fail_msg("%s, dtype %d: checked, never calibrated", hr_op_table[op]->name, dtype);
     assert_true(calibrated[HR_OP_sgd][0] && calibrated[HR_OP_sgd][1]);
+    assert_true(calibrated[HR_OP_lion][0] && calibrated[HR_OP_lion][1]);
     assert_true(calibrated[HR_OP_activation][0] && calibrated[HR_OP_activation][1]);
     assert_true(calibrated[HR_OP_dropout][0] && calibrated[HR_OP_dropout][1]);
     assert_true(calibrated[HR_OP_glu_bwd][0] && calibrated[HR_OP_glu_bwd][1]);

@@ -111,7 +111,7 @@ static void a_stale_calibration_is_ignored_with_a_note(void **state)
 {
     (void)state;
     const hr_rates guess = guessed();
-    for (int32_t i = 0; i < 6; i++) {
+    for (int32_t i = 0; i < 7; i++) {
         hr_rates_machine other = machine;
         hr_rates read, measured = guess;
         char source[HR_RATES_SOURCE_BYTES], name[HR_RATES_NAME_BYTES], there[256];
@@ -121,6 +121,7 @@ static void a_stale_calibration_is_ignored_with_a_note(void **state)
         if (i == 3) strcpy(other.rung, "another");
         if (i == 4) strcpy(other.huge_pages, "another");
         if (i == 5) other.page_bytes *= 4;
+        if (i == 6) strcpy(other.backend, "another");
         measured.op[HR_OP_linear][1].call_ps++;
         save(&measured, &other);
         hr_rates_name(&other, name);

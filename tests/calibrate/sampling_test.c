@@ -48,6 +48,11 @@ static void every_operation_has_a_speed_class(void **state)
     (void)state;
     assert_int_equal(hr_speed_part(HR_OP_linear_dw), HR_SPEED_PRODUCTS);
     assert_int_equal(hr_speed_part(HR_OP_adamw), HR_SPEED_UPDATES);
+    assert_int_equal(hr_speed_part(HR_OP_sgd), HR_SPEED_UPDATES);
+    assert_int_equal(hr_speed_part(HR_OP_merge), HR_SPEED_UPDATES);
+    assert_int_equal(hr_speed_part(HR_OP_average), HR_SPEED_UPDATES);
+    assert_int_equal(hr_speed_part(HR_OP_sumsq), HR_SPEED_UPDATES);
+    assert_int_equal(hr_speed_part(HR_OP_recurrence), HR_SPEED_OTHERS);
     assert_int_equal(hr_speed_part(HR_OP_norm), HR_SPEED_OTHERS);
 }
 

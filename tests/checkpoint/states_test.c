@@ -138,7 +138,7 @@ static void optimizers_have_the_names_of_their_key(void **state)
 {
     (void)state;
     hr_error err;
-    for (int32_t kind = 0; kind <= HR_OPTIMIZER_SGD; kind++) {
+    for (int32_t kind = 0; kind < HR_OPTIMIZERS; kind++) {
         hr_config config;
         hr_state kept[HR_STATES_MAX];
         hr_config_default(&config);

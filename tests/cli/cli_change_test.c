@@ -165,9 +165,10 @@ static void a_change_that_no_checkpoint_allows_is_refused_with_all_keys(void **s
  * former one kept is taken for it. */
 static void another_optimizer_starts_its_states_anew(void **state)
 {
-    static const char *const kinds[] = { "sgd", "adam", "adamw" };
+    static const char *const kinds[] = { "sgd", "lion", "adam", "adamw" };
     static const char *const said[] = {
         "the checkpoint has no momentum.safetensors: momentum starts at zero\n",
+        "the checkpoint has no lion_momentum.safetensors: momentum starts at zero\n",
         "the checkpoint has no moment_1.safetensors: moment 1 starts at zero\n"
         "headroom: the checkpoint has no moment_2.safetensors: moment 2 starts at zero\n",
         NULL,
@@ -175,7 +176,7 @@ static void another_optimizer_starts_its_states_anew(void **state)
     (void)state;
     prepare();
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=%d "
                              "train.optimizer.kind=%s",
                              4 + i, kinds[i]),
@@ -187,8 +188,8 @@ static void another_optimizer_starts_its_states_anew(void **state)
         if (said[i]) assert_non_null(strstr(err, said[i]));
         else assert_null(strstr(err, "at zero"));
     }
-    assert_int_equal(access("run/checkpoints/step-000000000006/moment_2.safetensors", F_OK), 0);
-    assert_int_equal(access("run/checkpoints/step-000000000006/momentum.safetensors", F_OK), -1);
+    assert_int_equal(access("run/checkpoints/step-000000000007/moment_2.safetensors", F_OK), 0);
+    assert_int_equal(access("run/checkpoints/step-000000000007/momentum.safetensors", F_OK), -1);
 }
 
 static void a_command_allows_as_many_changes_as_there_are(void **state)

@@ -478,6 +478,20 @@ static inline void make_sgd(kernel_case *c, kernel_sizes s, int32_t option)
     if (option) kernel_out(c, 2, HR_BF16, count, kernel_rounded(HR_BF16, 1e-5));
 }
 
+static inline void make_lion(kernel_case *c, kernel_sizes s, int32_t option)
+{
+    const int64_t count = s.rows * s.a;
+    c->attr.update = (hr_update_attr){ count, 0.9, 0.99, 0, 0.1, 1, true };
+    c->run = hr_lion_run;
+    c->kernel_offset = KERNEL_AT(update.lion);
+    kernel_in(c, 0, HR_F32, count, KERNEL_UNIFORM, 1e-2);
+    kernel_in(c, 1, HR_F64, 2, KERNEL_CONSTANT, 0.75);
+    kernel_in(c, 2, HR_F64, 1, KERNEL_CONSTANT, 1e-3);
+    kernel_both(c, 0, HR_F32, count, KERNEL_UNIFORM, 1, kernel_same_bits);
+    kernel_both(c, 1, HR_F32, count, KERNEL_UNIFORM, 1e-2, kernel_same_bits);
+    if (option) kernel_out(c, 2, HR_BF16, count, kernel_same_bits);
+}
+
 /* ---- unpacking a stored matrix [a, b] into the layout of products. option: hr_stored_kind */
 
 static inline void kernel_unpack_run(const hr_call *call)
@@ -555,6 +569,8 @@ static const kernel_entry kernel_table[] = {
     { "adamw, bf16 copy", make_adamw, 1, { 2, 1024, 0 }, true },
     { "sgd", make_sgd, 0, { 2, 1024, 0 }, true },
     { "sgd, bf16 copy", make_sgd, 1, { 2, 1024, 0 }, true },
+    { "lion", make_lion, 0, { 2, 1024, 0 }, true },
+    { "lion, bf16 copy", make_lion, 1, { 2, 1024, 0 }, true },
     { "unpack, f32", make_unpack, HR_STORED_F32, { 256, 256, 256 }, false },
     { "unpack, f16", make_unpack, HR_STORED_F16, { 256, 256, 256 }, false },
     { "unpack, bf16", make_unpack, HR_STORED_BF16, { 256, 256, 256 }, false },

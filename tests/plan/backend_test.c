@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backend_test.c - what a back end does not have is refused when planning, by name and with its
- * cause; the two halves of the CPU back end have the same operations. */
+ * cause; back ends and devices are found; the two halves of the CPU back end have the same
+ * operations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,9 @@
 #include <cmocka.h>
 
 #include "base/checked.h"
+#include "dev/devices.h"
 #include "ops/attention/attention.h"
+#include "ops/backends.h"
 #include "ops/cpu.h"
 #include "ops/cpu_run.h"
 #include "plan/compile.h"
@@ -165,6 +168,34 @@ static void the_search_refuses_too(void **state)
     free(memory);
 }
 
+static void back_ends_are_found_by_name(void **state)
+{
+    (void)state;
+    assert_ptr_equal(hr_backend_find(HR_BACKEND_DEFAULT), &hr_cpu_backend);
+    assert_ptr_equal(hr_backend_find(hr_cpu_backend.name), &hr_cpu_backend);
+    assert_null(hr_backend_find("cp"));
+    assert_null(hr_backend_find("cpus"));
+    assert_null(hr_backend_find(""));
+}
+
+static void a_back_end_without_a_device_can_be_planned_but_not_run(void **state)
+{
+    (void)state;
+    partial p;
+    hr_error err;
+    hr_devices devices = { 0 };
+    const hr_device *device = NULL;
+    const hr_config config = config_of("llama");
+    open_partial(&p);
+    assert_int_equal(compile(&config, &p.backend, &err), HR_OK);
+    assert_int_equal(hr_device_open(&devices, &p.backend, NULL, 0, &device, &err), HR_USAGE);
+    assert_string_equal(err.message,
+                        "this build plans for the partial back end, but does not run it");
+    assert_null(device);
+    assert_int_equal(hr_device_open(&devices, &hr_cpu_backend, NULL, 0, &device, &err), HR_OK);
+    assert_ptr_equal(device->backend, &hr_cpu_backend);
+}
+
 static void both_halves_have_the_same_operations(void **state)
 {
     (void)state;
@@ -184,6 +215,8 @@ int main(void)
         cmocka_unit_test(an_unsupported_attribute_is_refused),
         cmocka_unit_test(heads_wider_than_the_cpu_computes_are_refused),
         cmocka_unit_test(the_search_refuses_too),
+        cmocka_unit_test(back_ends_are_found_by_name),
+        cmocka_unit_test(a_back_end_without_a_device_can_be_planned_but_not_run),
         cmocka_unit_test(both_halves_have_the_same_operations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

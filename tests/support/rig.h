@@ -192,7 +192,8 @@ static inline void rig_watch(void *context, const hr_executor *executor, int32_t
     rig *r = context;
     const hr_program *program = executor->program;
     const hr_step *step = &program->steps[s];
-    if (step->op == HR_OP_adamw || step->op == HR_OP_sgd) rig_keep_gradient(r, step);
+    if (step->op == HR_OP_adamw || step->op == HR_OP_sgd || step->op == HR_OP_lion)
+        rig_keep_gradient(r, step);
     const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_EVALUATION)];
     if (step->op != HR_OP_linear || step->block != HR_BLOCK_HEAD) return;
     if (s < section->step_first || s > section->step_last) return;

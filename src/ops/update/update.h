@@ -10,6 +10,10 @@
  *             with t = clock + 1. Not decoupled ("adam"): g = scale * gradient + decay * w, and no
  *             factor (1 - lr * decay). lr is multiplied by lr_scale
  *     sgd     g = scale * gradient + decay * w;  m = momentum m + g;  w = w - lr * m
+ *     lion    g = scale * gradient;  c = beta1 m + (1 - beta1) g;  m = beta2 m + (1 - beta2) g
+ *             w = w (1 - lr * decay) - lr * sign(c)
+ *             with sign(c) = c / max(|c|, 2^-126): 1, 0 or -1 for all but subnormal c, NaN for NaN
+ *             and for infinite c
  *     average a = a + (1 - decay) (w - a), after the update
  *
  * Operands. merge  in  other w                         out  gradient u
@@ -17,6 +21,7 @@
  *           clip   in  parts w                         out  norm_scale w
  *           adamw  in  gradient w, norm_scale W, lr w  out  master u, m u, v u, weight W
  *           sgd    in  gradient w, norm_scale W, lr w  out  master u, m u, weight W
+ *           lion   in  gradient w, norm_scale W, lr w  out  master u, m u, weight W
  *           average in  master w                       out  average u
  *
  *   gradient, master, m, v  [elements] fp32, all in one layout, padding included (zeros stay zero
@@ -27,13 +32,15 @@
  *   lr                      [1] double
  *
  * Numerics sumsq: double; partial sums over runs of 4,096 elements, each with 16 lanes added at its
- *          end, the runs added in order. adamw in fp32, with coefficients computed in double and
- *          rounded once.
+ *          end, the runs added in order. adamw, sgd and lion in fp32, with coefficients computed in
+ *          double and rounded once. lion has the same bits with every instruction set, because one
+ *          bit of c can turn a whole update.
  * Repeat   threads take whole runs of 4,096 elements, so the order of sums does not depend on them.
  * Phases   sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), others 1.
  * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a bf16
- *          copy.
- * Source   Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2. */
+ *          copy; sgd and lion 20 and 22.
+ * Source   Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2; lion: Chen et al. 2023,
+ *          arXiv:2302.06675, algorithm 2. */
 #ifndef HR_OPS_UPDATE_H
 #define HR_OPS_UPDATE_H
 
@@ -71,6 +78,7 @@ hr_run_fn hr_sumsq_run;
 hr_run_fn hr_clip_run;
 hr_run_fn hr_adamw_run;
 hr_run_fn hr_sgd_run;
+hr_run_fn hr_lion_run;
 hr_run_fn hr_average_run;
 
 #endif

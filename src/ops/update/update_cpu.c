@@ -24,4 +24,6 @@ const hr_op_facts hr_adamw_cpu = { .dtypes = HR_CPU_FLOATS_SUMS };
 
 const hr_op_facts hr_sgd_cpu = { .dtypes = HR_CPU_FLOATS_SUMS };
 
+const hr_op_facts hr_lion_cpu = { .dtypes = HR_CPU_FLOATS_SUMS };
+
 const hr_op_facts hr_average_cpu = { .dtypes = 1 << HR_F32 };

@@ -21,6 +21,12 @@ typedef struct {
     float scale, pull, keep, rate;
 } hr_sgd_factors;
 
+/* g = scale gradient;  c = keep1 m + take1 g;  m = keep2 m + take2 g
+ * w = w - (shrink w + rate sign(c)) */
+typedef struct {
+    float scale, keep1, take1, keep2, take2, shrink, rate;
+} hr_lion_factors;
+
 /* Writes the sum of squares of each run of HR_UPDATE_RUN_ELEMENTS (the last may be shorter) to
  * `runs`: element i of a run goes to lane i % 16, and the lanes are added in order. A product of
  * two floats is exact in double, so all variants are bit-identical. */
@@ -31,11 +37,14 @@ typedef void hr_adamw_fn(const float *gradient, float *master, float *m, float *
                          int64_t count, const hr_adamw_factors *factors);
 typedef void hr_sgd_fn(const float *gradient, float *master, float *m, hr_bf16 *weight,
                        int64_t count, const hr_sgd_factors *factors);
+typedef void hr_lion_fn(const float *gradient, float *master, float *m, hr_bf16 *weight,
+                        int64_t count, const hr_lion_factors *factors);
 
 typedef struct {
     hr_sumsq_fn *sumsq;
     hr_adamw_fn *adamw;
     hr_sgd_fn *sgd;
+    hr_lion_fn *lion;
 } hr_update_kernels;
 
 void hr_update_kernels_fill(hr_update_kernels *kernels, uint32_t cpu_mask);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/update/update_ref.c - reference implementation of the update passes, in fp32. */
+#include <float.h>
 #include <math.h>
 
 #include "ops/update/update_kernels.h"
@@ -39,7 +40,21 @@ static void sgd(const float *gradient, float *master, float *m, hr_bf16 *weight,
     }
 }
 
+/* Fused where the vectors are, so that all variants are bit-identical. */
+static void lion(const float *gradient, float *master, float *m, hr_bf16 *weight, int64_t count,
+                 const hr_lion_factors *f)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const float w = master[i], g = f->scale * gradient[i];
+        const float c = fmaf(f->keep1, m[i], f->take1 * g), size = fabsf(c);
+        const float sign = c / (size < FLT_MIN ? FLT_MIN : size);
+        m[i] = fmaf(f->keep2, m[i], f->take2 * g);
+        master[i] = w - fmaf(f->shrink, w, f->rate * sign);
+        if (weight) weight[i] = hr_bf16_from_f32(master[i]);
+    }
+}
+
 void hr_update_fill_ref(hr_update_kernels *kernels)
 {
-    *kernels = (hr_update_kernels){ sumsq, adamw, sgd };
+    *kernels = (hr_update_kernels){ sumsq, adamw, sgd, lion };
 }

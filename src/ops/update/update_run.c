@@ -123,9 +123,33 @@ void hr_sgd_run(const hr_call *call)
                               weight ? weight + first : NULL, last - first, &factors);
 }
 
+void hr_lion_run(const hr_call *call)
+{
+    const hr_update_attr *attr = call->attr;
+    const double lr = attr->lr_scale * *(const double *)call->in[2];
+    const hr_lion_factors factors = {
+        .scale = (float)gradient_scale(call),
+        .keep1 = (float)attr->beta1,
+        .take1 = (float)(1 - attr->beta1),
+        .keep2 = (float)attr->beta2,
+        .take2 = (float)(1 - attr->beta2),
+        .shrink = (float)(lr * attr->decay),
+        .rate = (float)lr,
+    };
+    const float *gradient = call->in[0];
+    float *master = call->out[0], *m = call->out[1];
+    hr_bf16 *weight = call->out[2];
+    int64_t first, last;
+    share_elements(call, attr->elements, &first, &last);
+    if (first >= last) return;
+    call->kernels->update.lion(gradient + first, master + first, m + first,
+                               weight ? weight + first : NULL, last - first, &factors);
+}
+
 const hr_op_run hr_merge_cpu_run = { hr_merge_run, 1 };
 const hr_op_run hr_average_cpu_run = { hr_average_run, 1 };
 const hr_op_run hr_sumsq_cpu_run = { hr_sumsq_run, 2 };
 const hr_op_run hr_clip_cpu_run = { hr_clip_run, 1 };
 const hr_op_run hr_adamw_cpu_run = { hr_adamw_run, 1 };
 const hr_op_run hr_sgd_cpu_run = { hr_sgd_run, 1 };
+const hr_op_run hr_lion_cpu_run = { hr_lion_run, 1 };

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/model_check.c - checks a recipe as a whole: the keys of its model and its training against
+ * the family, the limits of operations and each other.
+ *
+ * After this check the compiler may multiply and add sizes freely: every product that it computes
+ * from these numbers stays below 2^62, with room to add a hundred of them. */
+#include "headroom/config.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "config/config_keys.h"
+#include "model/family.h"
+#include "model/layer_types.h"
+#include "model/rules.h"
+#include "ops/attention/attention.h"
+
+enum { STATE_BYTES = 16 }; /* fp32 weight, gradient and two moments: the maximum per parameter */
+
+/* The divisor of `whole` nearest to `wanted`; the smaller of two. Divisors come in pairs, so the
+ * loop ends at the square root of `whole`. Without an error to fill, the result is not needed. */
+static int64_t nearest_divisor(int64_t whole, int64_t wanted, const hr_error *reader)
+{
+    int64_t nearest = 1;
+    for (int64_t low = 1; reader && low <= whole / low; low++) {
+        if (whole % low) continue;
+        const int64_t pair[] = { low, whole / low };
+        for (int32_t i = 0; i < 2; i++) {
+            const int64_t away = llabs(pair[i] - wanted), best = llabs(nearest - wanted);
+            if (away < best || (away == best && pair[i] < nearest)) nearest = pair[i];
+        }
+    }
+    return nearest;
+}
+
+/* Checks keys that change shapes against the features of the family. */
+static hr_status check_family(const hr_config *config, hr_error *err)
+{
+    const struct {
+        bool given;
+        uint32_t trait;
+        const char *key;
+    } keys[] = {
+        { config->model.n_kv_heads, HR_READS_GROUPS, "model.n_kv_heads" },
+        { config->model.head_dim, HR_READS_GROUPS, "model.head_dim" },
+        { config->model.rope_scaling.kind, HR_READS_GROUPS, "model.rope_scaling.kind" },
+        { config->model.attention.sliding_window, HR_SLIDES, "model.attention.sliding_window" },
+        { *config->model.attention.layer_types, HR_MIXES_ATTENTION, "model.attention.layer_types" },
+        { config->model.positions, HR_LEARNS_POSITIONS | HR_ROTATES_SHARE | HR_ROTATES_ALL,
+          "model.positions" },
+        { config->model.embedding_rank, HR_READS_RANK, "model.embedding_rank" },
+        { config->model.expansion, HR_READS_EXPANSION, "model.expansion" },
+        { config->model.decoder_rank, HR_READS_EXPANSION, "model.decoder_rank" }
+    };
+    const hr_family_spec *family = hr_family_of(config);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].given && !(family->traits & keys[i].trait))
+            return hr_fail(err, HR_USAGE, "model.family %s has no %s", family->name, keys[i].key);
+    if (family->traits & HR_HAS_STATES && config->model.attention.pattern)
+        return hr_fail(err, HR_USAGE,
+                       "model.family %s has no attention, so no model.attention.pattern",
+                       family->name);
+    if (family->traits & HR_HAS_STATES && config->data.documents)
+        return hr_fail(err, HR_USAGE,
+                       "model.family %s carries its state through a window: data.documents must be "
+                       "joined",
+                       family->name);
+    if (family->traits & HR_HAS_STATES && config->model.dropout > 0)
+        return hr_fail(err, HR_USAGE, "model.family %s has no dropout", family->name);
+    if (hr_family_ties(config) && !(family->traits & HR_MAY_TIE))
+        return hr_fail(err, HR_USAGE, "model.family %s cannot tie its embeddings", family->name);
+    return HR_OK;
+}
+
+static hr_status check_positions(const hr_config *config, hr_error *err)
+{
+    const int64_t T = config->train.seq_len, positions = config->model.positions;
+    const bool learned = hr_family_of(config)->traits & HR_LEARNS_POSITIONS;
+    if (!learned || !positions || T <= positions) return HR_OK;
+    char more[64] = ""; /* a loaded model has a fixed number */
+    if (!config->model.from[0])
+        snprintf(more, sizeof more, " or model.positions=%lld", (long long)T);
+    return hr_fail(err, HR_USAGE,
+                   "train.seq_len %lld is more than model.positions %lld: use "
+                   "train.seq_len=%lld%s",
+                   (long long)T, (long long)positions, (long long)positions, more);
+}
+
+static hr_status check_rotation(const hr_config *config, hr_error *err)
+{
+    const int64_t width = hr_config_head_dim(config);
+    const uint32_t traits = hr_family_of(config)->traits;
+    const bool part = traits & HR_ROTATES_SHARE;
+    const double fraction = part ? config->model.rotary_fraction : 1;
+    const int64_t rotary = (int64_t)((double)width * fraction);
+    if (!(traits & (HR_ROTATES_SHARE | HR_ROTATES_ALL)) || rotary % 2 == 0) return HR_OK;
+    if (!part)
+        return hr_fail(err, HR_USAGE,
+                       "RoPE needs an even head width, not %lld: change model.head_dim or "
+                       "model.n_heads",
+                       (long long)width);
+    return hr_fail(err, HR_USAGE,
+                   "model.rotary_fraction %g of a head of %lld is %lld elements; RoPE needs an "
+                   "even number",
+                   fraction, (long long)width, (long long)rotary);
+}
+
+static hr_status check_heads(const hr_config *config, hr_error *err)
+{
+    const int64_t D = config->model.d_model, H = config->model.n_heads;
+    const int64_t G = hr_config_kv_heads(config);
+    if (hr_family_of(config)->traits & HR_HAS_STATES) return HR_OK;
+    if (!config->model.head_dim && D % H)
+        return hr_fail(err, HR_USAGE,
+                       "model.n_heads %lld does not divide model.d_model %lld; the nearest that "
+                       "does is %lld",
+                       (long long)H, (long long)D, (long long)nearest_divisor(D, H, err));
+    if (H % G)
+        return hr_fail(err, HR_USAGE,
+                       "model.n_kv_heads %lld does not divide model.n_heads %lld; the nearest that "
+                       "does is %lld",
+                       (long long)G, (long long)H, (long long)nearest_divisor(H, G, err));
+    if (config->model.head_dim > HR_ATTENTION_HEAD_MAX)
+        return hr_fail(err, HR_USAGE, "model.head_dim is %lld; the limit is %d",
+                       (long long)config->model.head_dim, HR_ATTENTION_HEAD_MAX);
+    if (hr_config_head_dim(config) > HR_ATTENTION_HEAD_MAX)
+        return hr_fail(err, HR_USAGE,
+                       "model.d_model %lld / model.n_heads %lld gives heads of %lld; the limit is "
+                       "%d: use at least %lld heads",
+                       (long long)D, (long long)H, (long long)(D / H), HR_ATTENTION_HEAD_MAX,
+                       (long long)((D + HR_ATTENTION_HEAD_MAX - 1) / HR_ATTENTION_HEAD_MAX));
+    return check_rotation(config, err);
+}
+
+static hr_status check_scaling(const hr_config *config, hr_error *err)
+{
+    const double low = config->model.rope_scaling.low_freq_factor;
+    const double high = config->model.rope_scaling.high_freq_factor;
+    if (config->model.rope_scaling.kind != HR_ROPE_SCALING_LLAMA3 || low < high) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "model.rope_scaling.low_freq_factor %g must be below high_freq_factor %g", low,
+                   high);
+}
+
+/* A sliding window in tokens and a pattern of blocks exclude each other. */
+static hr_status check_window(const hr_config *config, hr_error *err)
+{
+    if (!config->model.attention.sliding_window || !config->model.attention.pattern)
+        return hr_layer_types_check(config, err);
+    return hr_fail(err, HR_USAGE,
+                   "model.attention.sliding_window %lld needs model.attention.pattern dense",
+                   (long long)config->model.attention.sliding_window);
+}
+
+static hr_status check_batch(const hr_config *config, hr_error *err)
+{
+    const int64_t batch = config->train.batch, micro = config->memory.micro_batch;
+    if (micro == 0 || batch % micro == 0) return HR_OK;
+    return hr_fail(
+        err, HR_USAGE,
+        "memory.micro_batch %lld does not divide train.batch %lld; the nearest that does "
+        "is %lld",
+        (long long)micro, (long long)batch, (long long)nearest_divisor(batch, micro, err));
+}
+
+enum { FACTORS_MAX = 6 };
+
+typedef struct {
+    const char *text;
+    int64_t limit;
+    int64_t factors[FACTORS_MAX]; /* 0: no factor */
+} product;
+
+static hr_status check_product(const product *p, hr_error *err)
+{
+    int64_t value = 1;
+    for (int32_t i = 0; i < FACTORS_MAX && p->factors[i]; i++)
+        if (!hr_checked_mul(value, p->factors[i], &value) || value > p->limit)
+            return hr_fail(err, HR_USAGE, "%s exceeds %lld, the limit; reduce one of them", p->text,
+                           (long long)p->limit);
+    return HR_OK;
+}
+
+/* Limits bytes to 2^56 (72 petabytes), so that a hundred buffers of that size can be added, and the
+ * floating-point operations of one call of one operation to 2^62. A call has at most one
+ * micro-batch and one layer. Sums over calls saturate (plan/cost.h). */
+static hr_status check_products(const hr_config *config, hr_error *err)
+{
+    const int64_t bytes_most = INT64_C(1) << 56, flops_most = INT64_C(1) << 62;
+    const int64_t V = config->model.vocab_size, D = config->model.d_model, F = config->model.d_ff;
+    const int64_t L = config->model.n_layers, H = config->model.n_heads;
+    const int64_t A = hr_max(D, H * hr_config_head_dim(config)); /* attention width */
+    const int64_t B = config->train.batch, T = config->train.seq_len;
+    const int64_t M = config->memory.micro_batch ? config->memory.micro_batch : B;
+    const bool expands = hr_family_of(config)->traits & HR_READS_EXPANSION;
+    const int64_t X = expands ? hr_config_expansion(config) : 1; /* input width of the decoder */
+    const int64_t R = hr_max(config->model.decoder_rank, 1);     /* width between its factors */
+    const int64_t passes = 8; /* two FLOP per element, forward, twice backward, recomputed */
+    const product products[] = {
+        { "model.vocab_size x model.d_model x 16 bytes", bytes_most, { V, D, STATE_BYTES } },
+        { "model.n_layers x model.d_model x model.d_ff x 48 bytes",
+          bytes_most,
+          { L, D, F, 3, STATE_BYTES } },
+        { "model.n_layers x model.d_model x the width of attention x 64 bytes",
+          bytes_most,
+          { L, D, A, 4, STATE_BYTES } },
+        { "train.seq_len x model.d_model x 16 bytes", bytes_most, { T, D, STATE_BYTES } },
+        { "model.positions x model.d_model x 16 bytes",
+          bytes_most,
+          { hr_config_positions(config), D, STATE_BYTES } },
+        { "model.embedding_rank x (model.vocab_size or model.d_model) x 16 bytes",
+          bytes_most,
+          { hr_config_embedding_rank(config), hr_max(V, D), STATE_BYTES } },
+        { "model.expansion x (model.d_model or model.vocab_size) x 16 bytes",
+          bytes_most,
+          { X, hr_max(D, V), STATE_BYTES } },
+        { "model.decoder_rank x (model.expansion or model.vocab_size) x 16 bytes",
+          bytes_most,
+          { R, hr_max(X, V), STATE_BYTES } },
+        { "train.batch x train.seq_len x model.expansion x 16 bytes", bytes_most, { B, T, X, 16 } },
+        { "8 FLOP x the micro-batch x train.seq_len x model.expansion x (model.d_model or "
+          "model.vocab_size)",
+          flops_most,
+          { passes, M, T, X, hr_max(D, V) } },
+        { "8 FLOP x the micro-batch x train.seq_len x model.decoder_rank x (model.expansion or "
+          "model.vocab_size)",
+          flops_most,
+          { passes, M, T, R, hr_max(X, V) } },
+        { "train.batch x train.seq_len x model.n_layers x the width of attention x 64 bytes",
+          bytes_most,
+          { B, T, L, A, 64 } },
+        { "train.batch x train.seq_len x model.n_layers x model.d_ff x 24 bytes",
+          bytes_most,
+          { B, T, L, F, 24 } },
+        { "train.batch x train.seq_len x model.vocab_size x 8 bytes", bytes_most, { B, T, V, 8 } },
+        { "train.batch x train.seq_len x model.n_heads x model.n_layers x 4 bytes",
+          bytes_most,
+          { B, T, H, L, 4 } },
+        { "8 FLOP x the micro-batch x train.seq_len x model.vocab_size x model.d_model",
+          flops_most,
+          { passes, M, T, V, D } },
+        { "24 FLOP x the micro-batch x train.seq_len x model.d_model x model.d_ff",
+          flops_most,
+          { 3 * passes, M, T, D, F } },
+        { "32 FLOP x the micro-batch x train.seq_len x model.d_model x the width of attention",
+          flops_most,
+          { 4 * passes, M, T, D, A } },
+        { "14 FLOP x the micro-batch x train.seq_len squared x the width of attention",
+          flops_most,
+          { 14, M, T, T, A } },
+        { "train.steps x train.batch x train.seq_len tokens",
+          flops_most,
+          { hr_max(config->train.steps, 1), B, T } },
+        { "data.words_max x 64 bytes", bytes_most, { config->data.words_max, 64 } },
+    };
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        const hr_status status = check_product(&products[i], err);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}
+
+/* Dropout indexes the scores of a row, head after head, with 32 bits. */
+static hr_status check_dropout(const hr_config *config, hr_error *err)
+{
+    const int64_t H = config->model.n_heads, T = config->train.seq_len;
+    if (config->model.dropout == 0 || H * T <= UINT32_MAX) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "model.n_heads x train.seq_len is %lld; with dropout the limit is %lld",
+                   (long long)(H * T), (long long)UINT32_MAX);
+}
+
+hr_status hr_config_check_model(const hr_config *config, hr_error *err)
+{
+    hr_status status = check_family(config, err);
+    if (status == HR_OK) status = check_heads(config, err);
+    if (status == HR_OK) status = check_scaling(config, err);
+    return status == HR_OK ? check_window(config, err) : status;
+}
+
+hr_status hr_config_check(const hr_config *config, hr_error *err)
+{
+    hr_status (*const checks[])(const hr_config *, hr_error *) = {
+        hr_config_check_model, hr_config_check_data, check_batch,   check_products,
+        check_dropout,         check_positions,      hr_rules_check
+    };
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        const hr_status status = checks[i](config, err);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}
