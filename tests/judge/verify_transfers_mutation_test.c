@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify_transfers_mutation_test.c - a plan with moments in a file, given to both verifiers: every
- * lie about a transfer, and random changes, one and two at a time. */
+ * lie about a transfer; random plans of that kind; and random changes, one and two at a time. */
 #include "judge/mutations.h"
+#include "judge/random_file_plan.h"
 #include "judge/wrong_transfers.h"
 
-enum { SEED = 303, CHANGES = 1500 };
+enum { SEED = 303, PLANS = 300, CHANGES = 1500 };
 
 static void both_verifiers_refuse_a_wrong_transfer(void **state)
 {
@@ -24,14 +25,27 @@ static void both_verifiers_refuse_a_wrong_transfer(void **state)
     assert_int_equal(told.refused, LIES);
 }
 
+static void both_verifiers_accept_random_plans_with_a_file(void **state)
+{
+    (void)state;
+    tally whole = { 0 };
+    begin(SEED + 1);
+    for (int32_t i = 0; i < PLANS * HR_COUNT; i++) {
+        json_t *plan = random_file_plan();
+        judge_twice(plan, "untouched", &whole);
+        json_decref(plan);
+    }
+    assert_int_equal(whole.refused + whole.split, 0);
+}
+
 static void both_verifiers_give_the_same_verdict_on_transfers(void **state)
 {
     (void)state;
     tally counts[KINDS] = { { 0 } }, whole = { 0 };
-    begin(SEED + 1);
+    begin(SEED + 2);
     for (int32_t i = 0; i < CHANGES * HR_COUNT; i++) {
         const int32_t kind = i % KINDS;
-        json_t *plan = plan_with_file();
+        json_t *plan = i % 2 ? plan_with_file() : random_file_plan();
         for (int64_t changes = draw(1, 2); changes > 0; changes--)
             for (int32_t tries = 0; !mutations[kind].apply(plan) && tries < 1000;) tries++;
         judge_twice(plan, mutations[kind].name, &counts[kind]);
@@ -49,6 +63,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_verifiers_refuse_a_wrong_transfer),
+        cmocka_unit_test(both_verifiers_accept_random_plans_with_a_file),
         cmocka_unit_test(both_verifiers_give_the_same_verdict_on_transfers),
     };
     return cmocka_run_group_tests(tests, open_judges, close_judges);
