@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "graph/backend.h"
 
@@ -139,7 +140,10 @@ static int32_t give_windows(moving *m, int32_t *operands, int32_t most, int32_t 
 static void move_whole(moving *m, hr_step step)
 {
     const hr_step beside = step;
+    const char *letters = hr_step_op(m->program, &step)->out;
     int32_t from[HR_IN_MAX], in[HR_IN_MAX], to[HR_OUT_MAX], out[HR_OUT_MAX];
+    for (int32_t k = 0; letters[k]; k++) /* what is updated whole would have to be fetched too */
+        HR_ASSERT(letters[k] == 'w' || letters[k] == 'W' || !hr_is_away(m->program, step.out[k]));
     const int32_t fetches = give_windows(m, step.in, HR_IN_MAX, step.loop, from, in);
     const int32_t spills = give_windows(m, step.out, HR_OUT_MAX, step.loop, to, out);
     if (fetches) append_half(m, &beside, HR_TRANSFER_FETCH_BEGIN, 0, from, in, fetches);

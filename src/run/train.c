@@ -147,8 +147,6 @@ static hr_status take_memory(run *r, hr_error *err)
     hr_trainer_report_progress(&r->trainer, "allocating memory", 0, 0);
     hr_status status = hr_memory_stacks_open(r->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, plan->threads, err);
-    if (status == HR_OK && r->trainer.moments)
-        status = hr_transfer_file_open(r->trainer.moments, err);
     if (status == HR_OK)
         status = hr_memory_arena_open(r->memory, plan, r->options->interrupts, err);
     if (status == HR_INTERRUPTED)
@@ -333,6 +331,8 @@ static hr_status run_phases(run *r, hr_error *err)
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = check_resume(r, err);
     if (status == HR_OK) status = check_disk(r, err);
+    if (status == HR_OK && r->trainer.moments)
+        status = hr_transfer_file_open(r->trainer.moments, err);
     if (status == HR_OK) status = enter_folder(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status == HR_OK) status = remove_earlier_run(r, err);

@@ -19,10 +19,6 @@ static hr_status place_moments(hr_region *region, hr_trainer *trainer, hr_error 
     const char *directory = config->memory.file_dir[0] ? config->memory.file_dir
                                                        : config->train.out;
     if (bytes == 0) return HR_OK;
-    if (!directory[0])
-        return hr_fail(err, HR_USAGE,
-                       "memory.moments=file needs a directory for the file: give --out DIR or "
-                       "memory.file_dir=DIR");
     trainer->moments = hr_transfer_file_place(region, directory, config->train.out, bytes);
     return trainer->moments ? HR_OK : hr_fail(err, HR_FAILURE, "out of memory for the moments");
 }

@@ -109,11 +109,10 @@ static inline void put_tiny_and_blot(void)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Runs the program and sends signals [count] at the first line that starts with `line`. For
- * different signals the program is stopped first, so that all are pending; the same signal is sent
- * again after 20 ms. The program replaces the shell, so that it gets the signals itself. */
-static inline int run_signalled(const char *arguments, const char *line, const int *signals,
-                                int32_t count)
+/* Runs the program, and acts once at the first line that starts with `line`. The program replaces
+ * the shell, so `child` is the program itself. */
+static inline int run_acting(const char *arguments, const char *line,
+                             void (*act)(pid_t child, const void *context), const void *context)
 {
     char command[PROGRAM_COMMAND_BYTES], text[1024];
     int ends[2], status;
@@ -136,13 +135,7 @@ static inline int run_signalled(const char *arguments, const char *line, const i
     while (fgets(text, sizeof text, told)) {
         if (waiting && !strncmp(text, line, strlen(line))) {
             waiting = false;
-            const bool pending = count > 1 && signals[0] != signals[1];
-            if (pending) assert_int_equal(kill(child, SIGSTOP), 0);
-            for (int32_t i = 0; i < count; i++) {
-                if (i && !pending) usleep(20000);
-                assert_int_equal(kill(child, signals[i]), 0);
-            }
-            if (pending) assert_int_equal(kill(child, SIGCONT), 0);
+            act(child, context);
         }
         length += (size_t)snprintf(out + length, sizeof out - length, "%s", text);
         assert_true(length < sizeof out);
@@ -150,8 +143,37 @@ static inline int run_signalled(const char *arguments, const char *line, const i
     fclose(told);
     assert_int_equal(waitpid(child, &status, 0), child);
     get("err.txt", err);
-    if (!WIFEXITED(status)) fail_msg("ended by signal %d: %s", WTERMSIG(status), err);
-    return WEXITSTATUS(status);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* Signals to send. */
+typedef struct {
+    const int *signals;
+    int32_t count;
+} program_signals;
+
+/* For different signals the program is stopped first, so that all are pending; the same signal is
+ * sent again after 20 ms. */
+static inline void send_signals(pid_t child, const void *context)
+{
+    const program_signals *send = context;
+    const bool pending = send->count > 1 && send->signals[0] != send->signals[1];
+    if (pending) assert_int_equal(kill(child, SIGSTOP), 0);
+    for (int32_t i = 0; i < send->count; i++) {
+        if (i && !pending) usleep(20000);
+        assert_int_equal(kill(child, send->signals[i]), 0);
+    }
+    if (pending) assert_int_equal(kill(child, SIGCONT), 0);
+}
+
+/* Runs the program and sends signals [count] at the first line that starts with `line`. */
+static inline int run_signalled(const char *arguments, const char *line, const int *signals,
+                                int32_t count)
+{
+    const program_signals send = { signals, count };
+    const int code = run_acting(arguments, line, send_signals, &send);
+    if (code < 0) fail_msg("ended by signal %d: %s", -code, err);
+    return code;
 }
 
 /* SIGINT alone, or followed by SIGTERM. */

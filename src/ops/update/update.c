@@ -108,6 +108,6 @@ const hr_op hr_adamw_op = { .name = "adamw", .in = "wWw", .out = "uuuW", .split 
 
 const hr_op hr_sgd_op = { .name = "sgd", .in = "wWw", .out = "uuW", .split = split };
 
-const hr_op hr_lion_op = { .name = "lion", .in = "wWw", .out = "uuW" };
+const hr_op hr_lion_op = { .name = "lion", .in = "wWw", .out = "uuW", .split = split };
 
 const hr_op hr_average_op = { .name = "average", .in = "w", .out = "u" };

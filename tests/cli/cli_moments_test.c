@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_moments_test.c - optimizer moments in a file: the weights and the checkpoints are those of
+ * moments in memory, whatever interrupts the run or damages the file.
+ *
+ * The layers are wide enough that the states of their matrices are in the file. */
+#define _GNU_SOURCE
+#include "headroom/status.h"
+#include "support/program.h"
+
+static const char recipe[] =
+    "model: {d_model: 128, n_layers: 2, n_heads: 2, d_ff: 256, vocab_size: 512}\n"
+    "train: {batch: 16, seq_len: 64, steps: 6, threads: 2, checkpoint_every: 2, keep_last: 3}\n";
+
+static void shell(const char *command)
+{
+    if (system(command)) fail_msg("%s", command);
+}
+
+static void prepare(void)
+{
+    require_program();
+    put_tiny_and_text();
+    put("recipe.yaml", recipe);
+}
+
+/* Trains with moments in memory and in a file, and compares what the runs leave. */
+static void compare(const char *settings)
+{
+    shell("rm -rf memory file");
+    if (run("train recipe.yaml data.train=text.txt %s --out memory", settings)) fail_msg("%s", err);
+    if (run("train recipe.yaml data.train=text.txt %s memory.moments=file --out file", settings))
+        fail_msg("%s", err);
+    assert_string_equal(err, "");
+    shell("rm -r memory/checkpoints/*/recipe.yaml file/checkpoints/*/recipe.yaml "
+          "memory/checkpoints/*/strategy.yaml file/checkpoints/*/strategy.yaml "
+          "memory/checkpoints/*/manifest.json file/checkpoints/*/manifest.json");
+    shell("diff -r memory/checkpoints file/checkpoints");
+    shell("cmp memory/model.safetensors file/model.safetensors");
+    shell("test ! -e file/moments.tmp");
+}
+
+static void weights_and_checkpoints_are_those_of_moments_in_memory(void **state)
+{
+    static const char *const settings[] = {
+        "",
+        "train.dtype=bf16",
+        "train.optimizer.kind=adam train.ema_decay=0.9 train.dtype=bf16",
+        "train.optimizer.kind=sgd memory.micro_batch=4",
+        "train.optimizer.kind=lion train.threads=1",
+        "train.optimizer.clip=none memory.strategy=released.yaml",
+        "memory.strategy=released.yaml train.dtype=bf16",
+        "train.freeze='*embed*' memory.recompute=layers",
+        "model.family=wide model.expansion=512 train.optimizer.kind=adam",
+    };
+    (void)state;
+    prepare();
+    put("released.yaml", "gradient_release: yes\nlayers:\n"
+                         "  - { layers: 0-1, keep: [norm, q, k, v, attention] }\n");
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        print_message("%s\n", settings[i]);
+        compare(settings[i]);
+    }
+}
+
+static int64_t number_after(const char *word)
+{
+    const char *at = strstr(out, word);
+    int64_t number = 0;
+    assert_non_null(at);
+    for (at += strlen(word); (*at >= '0' && *at <= '9') || *at == ','; at++)
+        if (*at != ',') number = 10 * number + *at - '0';
+    return number;
+}
+
+/* The states of the matrices leave the arena, except for their windows. */
+static void the_arena_loses_the_bytes_of_the_moments(void **state)
+{
+    (void)state;
+    prepare();
+    assert_int_equal(run("plan recipe.yaml data.train=text.txt --json"), HR_OK);
+    json_t *memory = out_json();
+    assert_int_equal(run("plan recipe.yaml data.train=text.txt memory.moments=file --json "
+                         "--out plan.json"),
+                     HR_OK);
+    json_t *file = out_json();
+    const json_t *space = json_array_get(json_object_get(file, "spaces"), 1);
+    assert_string_equal(json_string_value(json_object_get(space, "name")), "file");
+    const int64_t moved = json_integer_value(json_object_get(space, "bytes"));
+    /* 512 x 128 twice, and 128 x (384 + 128 + 256 + 256) in each layer, in two states. */
+    assert_int_equal(moved, 2 * 4 * (2 * 512 * 128 + 2 * 128 * (384 + 128 + 256 + 256)));
+    const int64_t saved = json_integer_value(json_object_get(memory, "arena_bytes")) -
+                          json_integer_value(json_object_get(file, "arena_bytes"));
+    const int64_t window = 2 * 4 * 512 * 128; /* the largest piece */
+    assert_true(saved >= moved - 3 * window - 4096);
+    json_decref(memory);
+    json_decref(file);
+    assert_int_equal(run("verify plan.json"), HR_OK);
+    assert_int_equal(run("train recipe.yaml data.train=text.txt memory.moments=file --out run"),
+                     HR_OK);
+    assert_int_equal(number_after("arena  planned "), number_after("bytes, used "));
+    assert_true(number_after("measured ") <= number_after("memory planned "));
+}
+
+/* ---- interruptions */
+
+static const char train[] = "train recipe.yaml data.train=text.txt memory.moments=file --out run";
+
+/* The weights of a run that nothing disturbed. */
+static void train_undisturbed(void)
+{
+    assert_int_equal(run("%s", train), HR_OK);
+    shell("cp run/model.safetensors expected && rm -r run");
+}
+
+static void send(pid_t child, const void *context)
+{
+    assert_int_equal(kill(child, *(const int *)context), 0);
+}
+
+static void a_run_that_is_stopped_or_killed_resumes(void **state)
+{
+    static const int signals[] = { SIGTERM, SIGKILL };
+    static const int codes[] = { 75, -SIGKILL };
+    (void)state;
+    prepare();
+    train_undisturbed();
+    for (int32_t i = 0; i < 2; i++) {
+        shell("rm -rf run");
+        assert_int_equal(run_acting(train, "step 3/", send, &signals[i]), codes[i]);
+        /* What a killed run leaves is worth nothing, and is replaced. */
+        assert_int_equal(access("run/moments.tmp", F_OK), signals[i] == SIGKILL ? 0 : -1);
+        if (signals[i] == SIGKILL) shell("truncate -s 8192 run/moments.tmp");
+        assert_int_equal(run("%s", train), HR_OK);
+        shell("cmp run/model.safetensors expected");
+        assert_int_equal(access("run/moments.tmp", F_OK), -1);
+    }
+}
+
+static void the_place_of_the_moments_may_change(void **state)
+{
+    (void)state;
+    prepare();
+    train_undisturbed();
+    assert_int_equal(run_acting(train, "step 3/", send, &(int){ SIGTERM }), 75);
+    assert_int_equal(run("train recipe.yaml data.train=text.txt --out run"), HR_OK);
+    shell("cmp run/model.safetensors expected");
+}
+
+/* ---- damage */
+
+static void meddle(pid_t child, const void *command)
+{
+    assert_int_equal(kill(child, SIGSTOP), 0);
+    shell(command);
+    assert_int_equal(kill(child, SIGCONT), 0);
+}
+
+/* Damages after step 5, the first after the checkpoint of step 4. */
+static void a_damaged_file_is_reported_and_the_run_continues_from_its_checkpoint(void **state)
+{
+    static const struct {
+        const char *command, *sentence;
+    } cases[] = {
+        { "dd if=/dev/urandom of=run/moments.tmp bs=4096 seek=1 count=640 conv=notrunc 2>no.txt",
+          "damaged" },
+        { "truncate -s 8192 run/moments.tmp", "truncated" },
+        { "rm run/moments.tmp", "removed" },
+        { "head -c 3149824 /dev/zero >other && cp other run/moments.tmp", "damaged" },
+    };
+    (void)state;
+    prepare();
+    train_undisturbed();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        shell("rm -rf run");
+        const int code = run_acting(train, "step 5/", meddle, cases[i].command);
+        if (code != HR_OK || !strstr(err, cases[i].sentence) ||
+            !strstr(err, "step 6: the run continues from the checkpoint of step 4"))
+            fail_msg("%s: exit code %d: %s", cases[i].command, code, err);
+        shell("cmp run/model.safetensors expected");
+        assert_int_equal(access("run/moments.tmp", F_OK), -1);
+    }
+}
+
+static void without_a_checkpoint_damage_ends_the_run(void **state)
+{
+    (void)state;
+    prepare();
+    train_undisturbed();
+    assert_int_equal(run_acting(train, "step 1/", meddle, "truncate -s 8192 run/moments.tmp"),
+                     HR_CORRUPT);
+    assert_non_null(strstr(err, "there is no checkpoint yet: the same command starts over"));
+    assert_int_equal(run("%s", train), HR_OK);
+    shell("cmp run/model.safetensors expected");
+}
+
+/* ---- refusals */
+
+static void a_run_without_a_place_for_the_file_is_refused_and_leaves_nothing(void **state)
+{
+    (void)state;
+    prepare();
+    assert_int_equal(run("train recipe.yaml data.train=text.txt memory.moments=file"), HR_USAGE);
+    assert_said("memory.moments=file needs a directory for the file: give --out DIR or "
+                "memory.file_dir=DIR");
+    assert_int_equal(run("%s memory.file_dir=none", train), HR_USAGE);
+    assert_said("none: no such directory");
+    shell("mkdir other && echo mine > other/moments.tmp");
+    assert_int_equal(run("%s memory.file_dir=other data.cache=cache", train), HR_USAGE);
+    assert_said("other/moments.tmp: exists and is not a scratch file of headroom; remove it or "
+                "move it away");
+    shell("grep -q mine other/moments.tmp");
+    assert_int_equal(access("run", F_OK), -1);
+    assert_int_equal(run("%s memory.file_budget=1MiB", train), HR_NO_FIT);
+    assert_non_null(strstr(err, "memory.file_budget is 1,048,576 bytes (1.0 MiB); type "
+                                "memory.file_budget=3145728"));
+    assert_int_equal(run("plan recipe.yaml memory.moments=file memory.file_budget=3145728"), HR_OK);
+    assert_int_equal(run("%s memory.file_budget=3145728", train), HR_OK);
+}
+
+static void a_disk_without_room_is_refused_before_the_first_step(void **state)
+{
+    (void)state;
+    prepare();
+    char command[PROGRAM_COMMAND_BYTES];
+    shell("mkdir disk");
+    if (system("unshare -rm mount -t tmpfs none disk 2>no.txt") != 0)
+        hr_test_skip("mount", "no file system can be mounted here");
+    snprintf(command, sizeof command,
+             "unshare -rm sh -c 'mount -t tmpfs -o size=1m none disk && "
+             "\"$HEADROOM\" %s memory.file_dir=disk data.cache=cache' >out.txt 2>err.txt",
+             train);
+    const int code = WEXITSTATUS(system(command));
+    get("err.txt", err);
+    if (code != HR_NO_FIT || !strstr(err, "disk/moments.tmp: needs 3,149,824 bytes"))
+        fail_msg("exit code %d: %s", code, err);
+    assert_int_equal(access("run", F_OK), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(weights_and_checkpoints_are_those_of_moments_in_memory),
+        IN_A_FOLDER(the_arena_loses_the_bytes_of_the_moments),
+        IN_A_FOLDER(a_run_that_is_stopped_or_killed_resumes),
+        IN_A_FOLDER(the_place_of_the_moments_may_change),
+        IN_A_FOLDER(a_damaged_file_is_reported_and_the_run_continues_from_its_checkpoint),
+        IN_A_FOLDER(without_a_checkpoint_damage_ends_the_run),
+        IN_A_FOLDER(a_run_without_a_place_for_the_file_is_refused_and_leaves_nothing),
+        IN_A_FOLDER(a_disk_without_room_is_refused_before_the_first_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
