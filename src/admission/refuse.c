@@ -33,6 +33,7 @@ static const way ways[] = {
     { "memory.loss_chunk", "auto", 0, NOTHING, "" },
     { "memory.recompute", "auto", 0, NOTHING, "" },
     { "train.threads", "1", 0, NOTHING, "" },
+    { "memory.moments", "file", 0, NOTHING, "optimizer moments in a file" },
     { "train.sample_tokens", "none", 0, NOTHING, "no generated samples" },
     { "data.words_max", NULL, 65536, NOTHING, "texts with more distinct words are refused" },
     { "train.dtype", "bf16", 0, ROUNDING, "weights and activations in bf16" },
