@@ -45,7 +45,7 @@ typedef struct {
     int64_t arena_bytes, floor_bytes;
     int64_t bound_bytes; /* proven lower limit of this plan's arena */
     int64_t file_bytes;  /* of the space file: the optimizer's moments with memory.moments=file */
-    hr_plan_disk disk;   /* set by hr_plan_make and hr_train */
+    hr_plan_disk disk;   /* set by hr_plan_make and hr_train, as stop_seconds and disk_rate */
     /* page tables and other kernel memory that a cgroup counts in addition to the process */
     int64_t kernel_bytes;
     int64_t parameters, trained_parameters; /* number of elements */

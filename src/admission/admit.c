@@ -7,7 +7,6 @@
 #include "admission/answer.h"
 #include "admission/trial.h"
 #include "base/checked.h"
-#include "mem/limits.h"
 #include "plan/strategy_file.h"
 #include "plan/timeline.h"
 #include "search/proxy_cache.h"
@@ -238,12 +237,12 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
     return status;
 }
 
-static hr_status admit(hr_trial *t, const char *calibrations, aims aim, hr_error *err)
+static hr_status admit(hr_trial *t, aims aim, hr_error *err)
 {
     hr_admission *a = t->admission;
     hr_plan_answer *answer = &a->answer;
     const hr_config *config = &a->config;
-    hr_status status = hr_trial_prepare(t, calibrations, aim == FASTEST, err);
+    hr_status status = hr_trial_prepare(t, aim == FASTEST, err);
     if (status == HR_OK) status = search(t, aim, err);
     hr_trial_close_search(t);
     if (status != HR_OK || aim == LEAST || aim == WHETHER) return status;
@@ -271,12 +270,12 @@ static hr_status check_file_budget(const hr_admission *admission, hr_error *err)
                    hr_bytes_print(bytes, needed), hr_bytes_print(budget, there), (long long)bytes);
 }
 
-hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calibrations,
-                   bool thorough, hr_admission_room *room, hr_admission *admission, hr_error *err)
+hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config, bool thorough,
+                   hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
     *admission = (hr_admission){ .config = *config, .progress = admission->progress };
-    hr_trial t = { .memory = memory, .admission = admission, .room = room };
-    const hr_status status = admit(&t, calibrations, thorough ? THOROUGH : FASTEST, err);
+    hr_trial t = { .machine = machine, .admission = admission, .room = room };
+    const hr_status status = admit(&t, thorough ? THOROUGH : FASTEST, err);
     const hr_plan_answer *answer = &admission->answer;
     if (status == HR_OK && answer->fits) return check_file_budget(admission, err);
     if (status != HR_OK) return status;
@@ -291,38 +290,38 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calib
     return hr_fail(err, HR_NO_FIT,
                    "the run needs at least %s with page tables, this machine has %s available%s",
                    hr_bytes_print(bytes, needed), there,
-                   bytes > answer->memory_bytes ? "" : "; free some memory");
+                   bytes > answer->machine_bytes ? "" : "; free some memory");
 }
 
-int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, bool exact,
+int64_t hr_admit_minimum(const hr_admission_machine *machine, const hr_config *config, bool exact,
                          hr_admission *admission)
 {
     hr_error ignored;
     hr_admission other = { .region = admission->region,
                            .config = *config,
                            .progress = admission->progress };
-    hr_trial t = { .memory = memory, .admission = &other };
+    hr_trial t = { .machine = machine, .admission = &other, .estimates = true };
     other.region.used = 0;
-    const hr_status status = admit(&t, NULL, exact ? LEAST : WHETHER, &ignored);
+    const hr_status status = admit(&t, exact ? LEAST : WHETHER, &ignored);
     admission->work += other.work;
     const bool known = status == HR_OK || (status == HR_NO_FIT && other.answer.minimum_bytes > 0);
     return known ? other.answer.minimum_bytes : INT64_MAX;
 }
 
-hr_status hr_admit_least(hr_memory *memory, const hr_config *config, const char *calibrations,
+hr_status hr_admit_least(const hr_admission_machine *machine, const hr_config *config,
                          hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
     *admission = (hr_admission){ .config = *config, .progress = admission->progress };
-    hr_trial t = { .memory = memory, .admission = admission, .room = room };
-    return admit(&t, calibrations, LEAST, err);
+    hr_trial t = { .machine = machine, .admission = admission, .room = room };
+    return admit(&t, LEAST, err);
 }
 
-hr_status hr_admit_any(hr_memory *memory, const hr_config *config, const char *calibrations,
+hr_status hr_admit_any(const hr_admission_machine *machine, const hr_config *config,
                        hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
     *admission = (hr_admission){ .config = *config, .progress = admission->progress };
-    hr_trial t = { .memory = memory, .admission = admission, .room = room };
-    return admit(&t, calibrations, WHETHER, err);
+    hr_trial t = { .machine = machine, .admission = admission, .room = room };
+    return admit(&t, WHETHER, err);
 }
 
 /* Limits of the search for one budget, in layer states (hr_layers) and proxy-model steps (hr_fit).
@@ -347,15 +346,15 @@ static int64_t look_at(const span *s, int64_t page, double seconds, int32_t turn
     return hr_max(s->low + page, hr_min(s->high - page, s->low + (int64_t)(width * share)));
 }
 
-hr_status hr_admit_budget(hr_memory *memory, const hr_config *config, const char *calibrations,
+hr_status hr_admit_budget(const hr_admission_machine *machine, const hr_config *config,
                           double seconds, const hr_plan_point *slow, const hr_plan_point *fast,
                           hr_admission_room *room, int64_t *least, int64_t *bytes, hr_error *err)
 {
     hr_admission admission = { .config = *config };
-    if (room) admission.progress = room->progress;
-    hr_trial t = { .memory = memory, .admission = &admission, .room = room };
-    hr_status status = hr_trial_prepare(&t, calibrations, false, err);
-    const int64_t page = hr_page_bytes();
+    admission.progress = room->progress;
+    hr_trial t = { .machine = machine, .admission = &admission, .room = room };
+    hr_status status = hr_trial_prepare(&t, false, err);
+    const int64_t page = machine->process.page_bytes;
     hr_fit_found found = { .strategy.recompute_set = t.chosen },
                  best = { .strategy.recompute_set = t.least };
     span s = { slow->arena_bytes, fast->arena_bytes, slow->step_seconds, fast->step_seconds };
@@ -384,19 +383,18 @@ hr_status hr_admit_budget(hr_memory *memory, const hr_config *config, const char
         status = hr_trial_build(&t, &best.strategy, HR_COMPILE_PACK_WORK, err);
         if (status == HR_OK) *bytes = admission.compiled.plan.process_bytes;
     }
-    if (!room) hr_memory_region_close(memory, &admission.region);
     return status;
 }
 
-hr_status hr_admit_other(hr_memory *memory, const hr_config *config, const char *calibrations,
+hr_status hr_admit_other(const hr_admission_machine *machine, const hr_config *config,
                          hr_admission *admission, hr_plan_answer *answer, hr_error *err)
 {
     hr_admission other = { .region = admission->region,
                            .config = *config,
                            .progress = admission->progress };
-    hr_trial t = { .memory = memory, .admission = &other };
+    hr_trial t = { .machine = machine, .admission = &other };
     other.region.used = 0;
-    const hr_status status = admit(&t, calibrations, FASTEST, err);
+    const hr_status status = admit(&t, FASTEST, err);
     admission->work += other.work;
     if (status == HR_OK) *answer = other.answer;
     return status;
@@ -408,11 +406,11 @@ hr_region hr_admit_spare(const hr_admission *admission)
     return hr_region_over(admission->region.base + admission->region.bytes - bytes, bytes);
 }
 
-hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, int64_t work,
-                            hr_admission *admission, double *seconds, hr_error *err)
+hr_status hr_admit_strategy(const hr_admission_machine *machine, const hr_strategy *strategy,
+                            int64_t work, hr_admission *admission, double *seconds, hr_error *err)
 {
     hr_admission *a = admission;
-    hr_trial t = { .memory = memory,
+    hr_trial t = { .machine = machine,
                    .admission = a,
                    .rung = a->compiled.plan.rung,
                    .threads = a->compiled.plan.threads };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission/admit.h - plans a config on this machine: the fastest plan that fits, or a refusal.
+/* admission/admit.h - plans a config for a machine: the fastest plan that fits, or a refusal.
  *
  * The search (src/search) finds the fastest strategy within the available bytes. The strategy is
  * then built, packed and accounted: its time is a prediction, its bytes are exact. */
 #ifndef HR_ADMISSION_ADMIT_H
 #define HR_ADMISSION_ADMIT_H
 
+#include "admission/machine.h"
 #include "headroom/plan.h"
 #include "headroom/plan_queries.h"
-#include "mem/memory.h"
 #include "plan/compile.h"
 #include "plan/cost.h"
 
@@ -19,11 +19,9 @@ typedef struct {
     hr_config config;          /* with the chosen values of the memory keys */
     const hr_backend *backend; /* of the program */
     uint32_t cpu_mask;
-    int64_t prepare_bytes; /* memory for tokenizing, before the arena */
-    int64_t reading_bytes; /* memory for finding the weights of model.from, before the arena */
-    int64_t run_bytes;     /* tables and buffers of the run, a region of its own */
-    int64_t work;          /* counted so far, about one nanosecond of a 2024 core a unit */
-    int64_t least_floor;   /* the least floor of any strategy; 0 if not computed */
+    hr_admission_needs needs;
+    int64_t work;        /* counted so far, about one nanosecond of a 2024 core a unit */
+    int64_t least_floor; /* the least floor of any strategy; 0 if not computed */
     hr_plan_answer answer;
     hr_rates rates;            /* for predicted times */
     hr_plan_progress progress; /* set by the caller before admission */
@@ -36,24 +34,23 @@ typedef struct {
     hr_plan_progress progress;
 } hr_admission_room;
 
-/* Plans the fastest run that fits. If nothing fits, leaves the smallest plan compiled. Like
- * hr_admit_least and hr_admit_any, opens admission->region and overwrites all of *admission but
- * its progress, which the caller has set.
+/* Plans the fastest run that fits on a machine. If nothing fits, leaves the smallest plan compiled.
+ * Like hr_admit_least and hr_admit_any, opens admission->region with machine->open, and overwrites
+ * all of *admission but its progress, which the caller has set.
  *
- *   calibrations  directory of measured times; null: rates are estimates
- *   thorough      also computes answer.minimum_bytes if the plan fits
- *   room          null, or state to share; admission->region then belongs to it and stays open
+ *   thorough  also computes answer.minimum_bytes if the plan fits
+ *   room      null, or state to share; admission->region then belongs to it
  *
- * Errors   NO_FIT  nothing fits. USAGE, FAILURE. CORRUPT  the calibration cannot be used. */
-HR_MUST_CHECK hr_status hr_admit(hr_memory *memory, const hr_config *config,
-                                 const char *calibrations, bool thorough, hr_admission_room *room,
-                                 hr_admission *admission, hr_error *err);
+ * Errors   NO_FIT  nothing fits. USAGE, FAILURE. CORRUPT  as machine->rates. */
+HR_MUST_CHECK hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config,
+                                 bool thorough, hr_admission_room *room, hr_admission *admission,
+                                 hr_error *err);
 
 /* Finds only answer.minimum_bytes, the process bytes of the smallest plan, and answer.fits; several
  * times as fast as hr_admit. Errors as hr_admit, but never NO_FIT. */
-HR_MUST_CHECK hr_status hr_admit_least(hr_memory *memory, const hr_config *config,
-                                       const char *calibrations, hr_admission_room *room,
-                                       hr_admission *admission, hr_error *err);
+HR_MUST_CHECK hr_status hr_admit_least(const hr_admission_machine *machine, const hr_config *config,
+                                       hr_admission_room *room, hr_admission *admission,
+                                       hr_error *err);
 
 /* Finds the least budget for a step of at most `seconds`. The search compares floors; only the
  * last plan is built.
@@ -63,8 +60,8 @@ HR_MUST_CHECK hr_status hr_admit_least(hr_memory *memory, const hr_config *confi
  *   bytes       out: process bytes of a plan that is fast enough; = least if it packs at its floor
  *
  * Errors   as hr_admit_least. */
-HR_MUST_CHECK hr_status hr_admit_budget(hr_memory *memory, const hr_config *config,
-                                        const char *calibrations, double seconds,
+HR_MUST_CHECK hr_status hr_admit_budget(const hr_admission_machine *machine,
+                                        const hr_config *config, double seconds,
                                         const hr_plan_point *slow, const hr_plan_point *fast,
                                         hr_admission_room *room, int64_t *least, int64_t *bytes,
                                         hr_error *err);
@@ -73,30 +70,30 @@ HR_MUST_CHECK hr_status hr_admit_budget(hr_memory *memory, const hr_config *conf
  * bytes, slightly above those of the smallest plan. If none does, they are those of the smallest
  * plan; if the least floor is far above the limit, they are those of an arena at that floor, and
  * the result is NO_FIT. Other errors as hr_admit_least. */
-HR_MUST_CHECK hr_status hr_admit_any(hr_memory *memory, const hr_config *config,
-                                     const char *calibrations, hr_admission_room *room,
-                                     hr_admission *admission, hr_error *err);
+HR_MUST_CHECK hr_status hr_admit_any(const hr_admission_machine *machine, const hr_config *config,
+                                     hr_admission_room *room, hr_admission *admission,
+                                     hr_error *err);
 
 /* Returns the process bytes of the smallest plan of another config, or INT64_MAX if it cannot be
  * compiled. Compiles in the region of an admission and overwrites the admission's own plan. Without
  * `exact`, the bytes are those of hr_admit_any. Adds to admission->work, as does hr_admit_other. */
-int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, bool exact,
+int64_t hr_admit_minimum(const hr_admission_machine *machine, const hr_config *config, bool exact,
                          hr_admission *admission);
 
 /* Computes the answer for another config. Compiles in the region of an admission and overwrites the
  * admission's own plan. Errors as hr_admit. */
-HR_MUST_CHECK hr_status hr_admit_other(hr_memory *memory, const hr_config *config,
-                                       const char *calibrations, hr_admission *admission,
-                                       hr_plan_answer *answer, hr_error *err);
+HR_MUST_CHECK hr_status hr_admit_other(const hr_admission_machine *machine, const hr_config *config,
+                                       hr_admission *admission, hr_plan_answer *answer,
+                                       hr_error *err);
 
 /* Replaces the admitted strategy: program, plan and process bytes. The answer does not change.
  *
  *   strategy  recompute_set lies in hr_admit_spare(admission) or outside the admission's region
  *   work      work limit of packing; 0: does not pack and takes the floor, a lower bound, as arena
  *   seconds   out: predicted time of a training step */
-HR_MUST_CHECK hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy,
-                                          int64_t work, hr_admission *admission, double *seconds,
-                                          hr_error *err);
+HR_MUST_CHECK hr_status hr_admit_strategy(const hr_admission_machine *machine,
+                                          const hr_strategy *strategy, int64_t work,
+                                          hr_admission *admission, double *seconds, hr_error *err);
 
 /* The part of the region of an admission that compiling never uses. */
 hr_region hr_admit_spare(const hr_admission *admission);

@@ -6,9 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "admission/stopping.h"
 #include "graph/backend.h"
-#include "mem/limits.h"
+#include "plan/account.h"
 #include "plan/strategy_file.h"
 #include "plan/timeline.h"
 #include "sections/assemble.h"
@@ -51,7 +50,7 @@ void hr_answer_describe(hr_admission *a)
     answer->floor_bytes = plan->floor_bytes;
     answer->bound_bytes = a->compiled.packing.bound_bytes;
     answer->file_bytes = plan->spaces[HR_SPACE_FILE].bytes;
-    answer->kernel_bytes = hr_process_kernel_bytes(plan->process_bytes, plan->threads);
+    answer->kernel_bytes = hr_account_kernel(plan->page_bytes, plan->process_bytes, plan->threads);
     answer->parameters = hr_program_parameters(&a->compiled.program);
     answer->trained_parameters = hr_program_trained_parameters(&a->compiled.program);
     answer->micro_batch = a->config.memory.micro_batch;
@@ -63,8 +62,6 @@ void hr_answer_describe(hr_admission *a)
     answer->file_seconds = hr_cost_seconds(&a->rates, times.file);
     if (answer->bound_seconds > 0)
         answer->bound_seconds = fmax(answer->bound_seconds, answer->file_seconds);
-    answer->stop_seconds = hr_stopping_seconds(&a->compiled.program, &a->rates);
-    answer->disk_rate = hr_stopping_disk_rate(&a->rates);
     answer->threads = plan->threads;
     snprintf(answer->rung, sizeof answer->rung, "%s", plan->rung);
     snprintf(answer->packing, sizeof answer->packing, "%s",

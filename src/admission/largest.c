@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "admission/account.h"
 #include "admission/probes.h"
+#include "admission/queries.h"
 #include "base/checked.h"
-#include "base/threads.h"
 #include "config/config_keys.h"
+#include "plan/account.h"
 #include "plan/strategy_file.h"
 #include "report/frontier.h"
 
@@ -152,8 +152,9 @@ static int64_t end_of(asking *a, kinds kind, int64_t low)
 static int64_t available(const asking *a)
 {
     const int32_t threads = a->config.train.threads ? (int32_t)a->config.train.threads
-                                                    : hr_threads_default();
-    return hr_account_process(a->config.memory.budget, a->available_bytes, threads);
+                                                    : a->probes->machine->threads;
+    return hr_account_process(a->config.memory.budget, a->probes->machine->process.page_bytes,
+                              a->available_bytes, threads);
 }
 
 /* Process bytes of the smallest plan with a value; INT64_MAX if it cannot be planned here. Without
@@ -466,8 +467,9 @@ static hr_status find_row(const char *key, const hr_config_row **row, hr_error *
                    hr_key_takes(&(*row)->key, takes));
 }
 
-hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_plan_query *question,
-                          hr_largest *answer, hr_error *err)
+hr_status hr_query_largest(const hr_admission_machine *machine, const hr_config *config,
+                           const char *key, const hr_plan_query *question, hr_largest *answer,
+                           hr_error *err)
 {
     hr_probes probes;
     const hr_config_row *row = NULL;
@@ -479,7 +481,7 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_pla
         (!strcmp(key, "train.batch") || !strcmp(key, "train.seq_len")))
         return hr_fail(err, HR_USAGE, "%s is given by %.200s; remove data.fixed_batch", key,
                        config->data.fixed_batch);
-    if (status == HR_OK) status = hr_probes_open(&probes, question, err);
+    if (status == HR_OK) status = hr_probes_open(&probes, machine, question, err);
     if (status != HR_OK) return status;
     const int64_t low = (int64_t)row->key.low;
     asking a = { .probes = &probes,
@@ -487,7 +489,8 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_pla
                  .row = row,
                  .low = row->key.zero_word ? hr_max(low, 1) : low,
                  .high = (int64_t)row->key.high,
-                 .available_bytes = hr_account_available(config->memory.budget) };
+                 .available_bytes = config->memory.budget ? config->memory.budget
+                                                          : machine->available_bytes };
     *answer = (hr_largest){ .key = &row->key,
                             .value = -1,
                             .next = -1,
@@ -497,7 +500,6 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_pla
                             .below = -1 };
     status = find(&a, answer, err);
     answer->probes = probes.made;
-    hr_probes_close(&probes);
     if ((status != HR_OK && status != HR_NO_FIT) || !question->text) return status;
     hr_writer writer = { question->text, question->text_bytes };
     hr_largest_print(answer, &writer);

@@ -3,6 +3,7 @@
  * the fastest plan within a budget. The bytes of that plan are the least budget that gives it, so
  * one probe covers every budget between the two. */
 #include "admission/probes.h"
+#include "admission/queries.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,24 +27,16 @@ static const int64_t unbounded = INT64_C(1) << 53; /* the largest that memory.bu
 
 /* ---- probes */
 
-hr_status hr_probes_open(hr_probes *probes, const hr_plan_query *question, hr_error *err)
+hr_status hr_probes_open(hr_probes *probes, const hr_admission_machine *machine,
+                         const hr_plan_query *question, hr_error *err)
 {
-    *probes = (hr_probes){ .calibrations = question->calibrations,
+    *probes = (hr_probes){ .machine = machine,
                            .work_most = question->work_most ? question->work_most : HR_QUERY_WORK };
     probes->room.progress = question->progress;
-    hr_region region;
-    hr_status status = hr_memory_open(&probes->memory, err);
-    if (status != HR_OK) return status;
-    status = hr_memory_region_open(&probes->memory, "search results", hr_proxy_cache_bytes(),
-                                   &region, err);
-    if (status == HR_OK) status = hr_proxy_cache_place(&region, &probes->room.cache, err);
-    if (status != HR_OK) hr_memory_close(&probes->memory);
-    return status;
-}
-
-void hr_probes_close(hr_probes *probes)
-{
-    hr_memory_close(&probes->memory);
+    hr_region region = { 0 };
+    const hr_status status = machine->open(machine->context, "search results",
+                                           hr_proxy_cache_bytes(), false, &region, err);
+    return status == HR_OK ? hr_proxy_cache_place(&region, &probes->room.cache, err) : status;
 }
 
 static void describe(const hr_admission *a, hr_plan_point *point)
@@ -68,8 +61,8 @@ hr_status hr_probe_fastest(hr_probes *probes, const hr_config *config, int64_t b
     hr_config bounded = *config;
     bounded.memory.budget = budget;
     probes->made++;
-    const hr_status status = hr_admit(&probes->memory, &bounded, probes->calibrations, false,
-                                      &probes->room, &admission, err);
+    const hr_status status = hr_admit(probes->machine, &bounded, false, &probes->room, &admission,
+                                      err);
     memcpy(probes->times, admission.answer.times, sizeof probes->times);
     if (status == HR_OK) describe(&admission, point);
     probes->least_floor = admission.least_floor;
@@ -81,8 +74,8 @@ hr_status hr_probe_least(hr_probes *probes, const hr_config *config, int64_t *by
 {
     hr_admission admission = { .progress = probes->room.progress };
     probes->made++;
-    const hr_status status = hr_admit_least(&probes->memory, config, probes->calibrations,
-                                            &probes->room, &admission, err);
+    const hr_status status = hr_admit_least(probes->machine, config, &probes->room, &admission,
+                                            err);
     probes->work += admission.work;
     if (status == HR_OK) *bytes = admission.answer.minimum_bytes;
     return status;
@@ -95,8 +88,7 @@ hr_status hr_probe_any(hr_probes *probes, const hr_config *config, int64_t budge
     hr_config bounded = *config;
     bounded.memory.budget = budget;
     probes->made++;
-    hr_status status = hr_admit_any(&probes->memory, &bounded, probes->calibrations, &probes->room,
-                                    &admission, err);
+    hr_status status = hr_admit_any(probes->machine, &bounded, &probes->room, &admission, err);
     probes->work += admission.work;
     const bool far = status == HR_NO_FIT && admission.answer.minimum_bytes > 0;
     if (status == HR_OK || far) *bytes = admission.answer.minimum_bytes;
@@ -115,7 +107,7 @@ static hr_status find_least(hr_probes *probes, const hr_config *config, hr_plan_
     if (status == HR_OK) status = hr_probe_fastest(probes, config, bytes, point, err);
     for (int32_t i = 0; i < MEND_MOST && status == HR_OK; i++) {
         if (point->arena_bytes <= probes->least_floor) return HR_OK;
-        bytes = point->process_bytes - hr_page_bytes();
+        bytes = point->process_bytes - probes->machine->process.page_bytes;
         status = hr_probe_fastest(probes, config, bytes, point, err);
         if (status == HR_NO_FIT) return HR_OK;
     }
@@ -134,7 +126,7 @@ static bool is_within(const hr_plan_point *point, const hr_smallest *answer)
 static hr_status find_within(hr_probes *probes, const hr_config *config, hr_smallest *answer,
                              hr_error *err)
 {
-    const int64_t page = hr_page_bytes();
+    const int64_t page = probes->machine->process.page_bytes;
     const double seconds = answer->fastest.step_seconds * (1 + answer->slowdown) * (1 + 1e-12);
     int64_t low, middle;
     hr_plan_point point;
@@ -145,9 +137,8 @@ static hr_status find_within(hr_probes *probes, const hr_config *config, hr_smal
     answer->within = answer->fastest;
     hr_config unlimited = *config;
     unlimited.memory.budget = unbounded;
-    hr_status status = hr_admit_budget(&probes->memory, &unlimited, probes->calibrations, seconds,
-                                       &answer->least, &answer->fastest, &probes->room, &low,
-                                       &middle, err);
+    hr_status status = hr_admit_budget(probes->machine, &unlimited, seconds, &answer->least,
+                                       &answer->fastest, &probes->room, &low, &middle, err);
     if (status == HR_OK) status = hr_probe_fastest(probes, config, middle, &point, err);
     if (status != HR_OK) return status;
     if (is_within(&point, answer)) answer->within = point;
@@ -180,18 +171,18 @@ static hr_status find_smallest(hr_probes *probes, const hr_config *config, hr_sm
     return status;
 }
 
-hr_status hr_plan_smallest(const hr_config *config, double slowdown, const hr_plan_query *question,
-                           hr_smallest *answer, hr_error *err)
+hr_status hr_query_smallest(const hr_admission_machine *machine, const hr_config *config,
+                            double slowdown, const hr_plan_query *question, hr_smallest *answer,
+                            hr_error *err)
 {
     hr_probes probes;
     if (!(slowdown >= 0 && slowdown <= 1e9))
         return hr_fail(err, HR_USAGE, "a slowdown is a number from 0 on; got %g", slowdown);
-    hr_status status = hr_probes_open(&probes, question, err);
+    hr_status status = hr_probes_open(&probes, machine, question, err);
     if (status != HR_OK) return status;
     answer->slowdown = slowdown;
     answer->within_bound = 0;
     status = find_smallest(&probes, config, answer, err);
-    hr_probes_close(&probes);
     if (status != HR_OK || !question->text) return status;
     hr_writer writer = { question->text, question->text_bytes };
     hr_smallest_print(answer, &writer);
@@ -326,16 +317,16 @@ static hr_status write_svg(const hr_frontier *frontier, const char *path, hr_err
     return status == HR_OK ? hr_file_commit(&out, err) : status;
 }
 
-hr_status hr_plan_frontier(const hr_config *config, const char *svg, const hr_plan_query *question,
-                           hr_frontier *answer, hr_error *err)
+hr_status hr_query_frontier(const hr_admission_machine *machine, const hr_config *config,
+                            const char *svg, const hr_plan_query *question, hr_frontier *answer,
+                            hr_error *err)
 {
     hr_probes probes;
     hr_status status = HR_OK;
     if (svg) status = hr_file_check_kind(svg, hr_frontier_svg_begin, "drawing", err);
-    if (status == HR_OK) status = hr_probes_open(&probes, question, err);
+    if (status == HR_OK) status = hr_probes_open(&probes, machine, question, err);
     if (status != HR_OK) return status;
     status = find_frontier(&probes, config, answer, err);
-    hr_probes_close(&probes);
     if (status != HR_OK) return status;
     hr_writer writer = { question->text, question->text_bytes };
     if (question->text)

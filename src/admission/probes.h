@@ -4,12 +4,11 @@
 #define HR_ADMISSION_PROBES_H
 
 #include "admission/admit.h"
+#include "admission/machine.h"
 #include "headroom/plan_queries.h"
-#include "mem/memory.h"
 
 typedef struct {
-    hr_memory memory;
-    const char *calibrations;
+    const hr_admission_machine *machine;
     hr_admission_room room;
     int64_t least_floor;             /* of the recipe of the last plan */
     int64_t work;                    /* of all plans so far, in units of hr_admission.work */
@@ -18,10 +17,10 @@ typedef struct {
     char times[HR_TIMES_TEXT_BYTES]; /* source of the rates of the last plan */
 } hr_probes;
 
-/* Opens memory and an empty cache of search results. Errors as hr_memory_open. */
-HR_MUST_CHECK hr_status hr_probes_open(hr_probes *probes, const hr_plan_query *question,
-                                       hr_error *err);
-void hr_probes_close(hr_probes *probes);
+/* Begins a series with an empty cache of search results, in a region of the machine. Errors as
+ * machine->open. */
+HR_MUST_CHECK hr_status hr_probes_open(hr_probes *probes, const hr_admission_machine *machine,
+                                       const hr_plan_query *question, hr_error *err);
 
 /* Returns whether the limit of work is reached. */
 static inline bool hr_probes_are_spent(const hr_probes *probes)

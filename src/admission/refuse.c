@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "admission/account.h"
 #include "base/checked.h"
 #include "base/writer.h"
+#include "plan/account.h"
 
 enum { HALVINGS_MOST = 30, PAIRS_MOST = 3 };
 
@@ -55,9 +55,8 @@ typedef struct {
 } offer;
 
 typedef struct {
-    hr_memory *memory;
+    const hr_admission_machine *machine;
     const hr_config *config;
-    const char *calibrations;
     hr_admission *admission;
     int64_t available, minimum;
     double free_seconds; /* step of the fastest plan without a budget; below 0: unknown */
@@ -133,7 +132,7 @@ static bool fits(refusing *r, const way *const *chosen, int32_t count, int32_t h
     made->change.bytes = INT64_MAX;
     if (!apply_all(chosen, count, halvings, &r->tried, made)) return false;
     r->plans++;
-    made->change.bytes = hr_admit_minimum(r->memory, &r->tried, false, r->admission);
+    made->change.bytes = hr_admit_minimum(r->machine, &r->tried, false, r->admission);
     made->change.gained_bytes = r->minimum - made->change.bytes;
     made->change.changes_mathematics = made->loss > NOTHING;
     return made->change.bytes <= r->available;
@@ -172,15 +171,12 @@ static void price(refusing *r, offer *made)
     hr_error ignored;
     hr_plan_answer answer;
     if (made->change.changes_mathematics) return;
-    if (hr_admit_other(r->memory, &r->tried, r->calibrations, r->admission, &answer, &ignored) !=
-        HR_OK)
-        return;
+    if (hr_admit_other(r->machine, &r->tried, r->admission, &answer, &ignored) != HR_OK) return;
     made->change.seconds_lost = answer.step_seconds;
     if (r->free_seconds < 0) {
         r->tried = *r->config;
         r->tried.memory.budget = INT64_C(1) << 53;
-        if (hr_admit_other(r->memory, &r->tried, r->calibrations, r->admission, &answer,
-                           &ignored) == HR_OK)
+        if (hr_admit_other(r->machine, &r->tried, r->admission, &answer, &ignored) == HR_OK)
             r->free_seconds = answer.step_seconds;
     }
     made->change.seconds_lost -= r->free_seconds;
@@ -231,7 +227,7 @@ static int64_t find(refusing *r, const way *const *chosen, int32_t count)
     r->tried = *r->config;
     made = (offer){ .loss = NOTHING };
     if (!apply_all(chosen, count, most, &r->tried, &made)) return least;
-    best.change.bytes = hr_admit_minimum(r->memory, &r->tried, true, r->admission);
+    best.change.bytes = hr_admit_minimum(r->machine, &r->tried, true, r->admission);
     best.change.gained_bytes = r->minimum - best.change.bytes;
     price(r, &best);
     insert(r, &best);
@@ -291,16 +287,16 @@ static void find_alone(refusing *r, hr_plan_details *details)
               lines + state);
 }
 
-void hr_refuse(hr_memory *memory, const hr_config *config, const char *calibrations,
+void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
                hr_admission *admission, hr_plan_details *details)
 {
     const hr_plan_answer *answer = &admission->answer;
-    refusing r = { .memory = memory,
+    refusing r = { .machine = machine,
                    .config = config,
-                   .calibrations = calibrations,
                    .admission = admission,
-                   .available = hr_account_process(config->memory.budget, answer->available_bytes,
-                                                   admission->compiled.plan.threads),
+                   .available = hr_account_process(
+                       config->memory.budget, machine->process.page_bytes, answer->available_bytes,
+                       admission->compiled.plan.threads),
                    .minimum = answer->minimum_bytes,
                    .free_seconds = -1,
                    .plans_most = SINGLES_MOST };

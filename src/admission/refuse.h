@@ -13,12 +13,11 @@
  * time; then the others, from rounding to the size of the model. A change sets one key, or two if
  * no single key is enough.
  *
- *   calibrations  as for hr_admit
- *   admission     a refused one; its plan is overwritten
- *   details       in: as filled by hr_details. out
+ *   admission  a refused one; its plan is overwritten
+ *   details    in: as filled by hr_details. out
  *
  * Cost     about forty plans at most, each the smallest of a recipe */
-void hr_refuse(hr_memory *memory, const hr_config *config, const char *calibrations,
+void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
                hr_admission *admission, hr_plan_details *details);
 
 #endif

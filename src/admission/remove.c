@@ -25,7 +25,7 @@ enum {
 };
 
 typedef struct {
-    hr_memory *memory;
+    const hr_admission_machine *machine;
     hr_admission *admission;
     hr_strategy chosen; /* strategy of the admitted plan */
     hr_layer_schema form;
@@ -128,7 +128,7 @@ static bool look(const removing *r, int32_t way, int64_t work, hr_plan_change *f
     *found = (hr_plan_change){ .bytes = 0 };
     if (!change(r, way, &strategy, found->what)) return false;
     if (hr_strategy_check(&r->admission->config, &strategy, &ignored) != HR_OK) return false;
-    if (hr_admit_strategy(r->memory, &strategy, work, r->admission, &seconds, &ignored) != HR_OK)
+    if (hr_admit_strategy(r->machine, &strategy, work, r->admission, &seconds, &ignored) != HR_OK)
         return false;
     found->bytes = r->admission->compiled.plan.process_bytes;
     found->gained_bytes = r->bytes - found->bytes;
@@ -171,13 +171,13 @@ static bool look_at_all(const removing *r, hr_plan_details *details)
     return true;
 }
 
-hr_status hr_remove(hr_memory *memory, hr_admission *admission, hr_plan_details *details,
-                    hr_error *err)
+hr_status hr_remove(const hr_admission_machine *machine, hr_admission *admission,
+                    hr_plan_details *details, hr_error *err)
 {
     hr_region spare = hr_admit_spare(admission);
     const int32_t layers = admission->compiled.strategy.layer_count;
     const int64_t work = admission->pack_work; /* to rebuild the same plan at the end */
-    removing r = { .memory = memory,
+    removing r = { .machine = machine,
                    .admission = admission,
                    .chosen = admission->compiled.strategy,
                    .form = hr_layer_schema_of(&admission->config),
@@ -192,5 +192,5 @@ hr_status hr_remove(hr_memory *memory, hr_admission *admission, hr_plan_details 
            (size_t)layers * sizeof *r.chosen.recompute_set);
     if (!look_at_all(&r, details)) return HR_OK;
     double seconds;
-    return hr_admit_strategy(memory, &r.chosen, work, admission, &seconds, err);
+    return hr_admit_strategy(machine, &r.chosen, work, admission, &seconds, err);
 }

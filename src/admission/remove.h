@@ -10,7 +10,7 @@
 /* Fills details->removals, least time per saved byte first. Rebuilds the admitted plan afterwards.
  *
  * Errors   FAILURE  too little memory. Otherwise as hr_admit_strategy. */
-HR_MUST_CHECK hr_status hr_remove(hr_memory *memory, hr_admission *admission,
+HR_MUST_CHECK hr_status hr_remove(const hr_admission_machine *machine, hr_admission *admission,
                                   hr_plan_details *details, hr_error *err);
 
 #endif

@@ -4,16 +4,9 @@
 
 #include <string.h>
 
-#include "admission/account.h"
-#include "admission/run_bytes.h"
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "base/threads.h"
-#include "calibrate/rates_file.h"
-#include "checkpoint/weights_in.h"
-#include "data/texts.h"
-#include "mem/limits.h"
 #include "ops/backends.h"
 #include "ops/list.h"
 #include "search/proxy_cache.h"
@@ -38,21 +31,14 @@ hr_status hr_trial_open_regions(hr_trial *t, bool touched, hr_error *err)
     t->kept_bytes = hr_compile_kept_bytes(&a->config);
     const int64_t searching = hr_round_up(t->kept_bytes, 64) + search_bytes;
     t->planning_bytes = hr_max(compile_bytes, searching) + sets_bytes;
-    if (t->room && t->room->region.bytes < t->planning_bytes) {
-        hr_memory_region_close(t->memory, &t->room->region);
-        const hr_status status = hr_memory_region_open(t->memory, "planning", t->planning_bytes,
-                                                       &t->room->region, err);
+    hr_region *region = t->room ? &t->room->region : &a->region;
+    const bool opens = t->room ? region->bytes < t->planning_bytes : !region->base;
+    if (opens) {
+        const hr_status status = t->machine->open(
+            t->machine->context, "planning", t->planning_bytes, touched && !t->room, region, err);
         if (status != HR_OK) return status;
-        hr_memory_region_enlarge_pages(&t->room->region);
     }
-    if (t->room) a->region = t->room->region;
-    if (!a->region.base) {
-        hr_status status = hr_memory_region_open(t->memory, "planning", t->planning_bytes,
-                                                 &a->region, err);
-        if (status != HR_OK) return status;
-        if (touched) memset(a->region.base, 0, (size_t)a->region.bytes);
-        else hr_memory_region_enlarge_pages(&a->region);
-    }
+    a->region = *region;
     if (t->planning_bytes > a->region.bytes)
         return hr_fail(err, HR_FAILURE, "out of memory for the plan of %lld layers",
                        (long long)layers);
@@ -65,15 +51,14 @@ hr_status hr_trial_open_regions(hr_trial *t, bool touched, hr_error *err)
     return HR_OK;
 }
 
-/* Loads the rates. A calibration that cannot be opened counts as none and gives estimates; one that
- * can be read but is invalid is an error. */
-static hr_status load_rates(hr_trial *t, const char *calibrations, hr_error *err)
+static hr_status load_rates(hr_trial *t, hr_error *err)
 {
     hr_admission *a = t->admission;
-    hr_status status = HR_USAGE;
-    for (int32_t tries = 0; tries < 2 && status == HR_USAGE; tries++)
-        status = hr_rates_load(tries ? NULL : calibrations, a->backend, a->cpu_mask, t->threads,
-                               &t->admission->rates, a->answer.times, err);
+    hr_status status = HR_OK;
+    if (t->estimates) hr_rates_guess(a->backend, a->cpu_mask, t->threads, &a->rates);
+    else
+        status = t->machine->rates(t->machine->context, a->backend, a->cpu_mask, t->threads,
+                                   &a->rates, a->answer.times, err);
     if (status != HR_OK) return status;
     const int32_t bf16 = a->config.train.dtype == HR_FORMAT_BF16;
     const int64_t product_as = a->rates.op[HR_OP_linear][bf16].unit_as[HR_TERM_FLOPS];
@@ -83,25 +68,25 @@ static hr_status load_rates(hr_trial *t, const char *calibrations, hr_error *err
     return HR_OK;
 }
 
-hr_status hr_trial_prepare(hr_trial *t, const char *calibrations, bool touched, hr_error *err)
+hr_status hr_trial_prepare(hr_trial *t, bool touched, hr_error *err)
 {
     hr_admission *a = t->admission;
     hr_plan_answer *answer = &a->answer;
     const hr_config *config = &a->config;
-    t->threads = config->train.threads ? (int32_t)config->train.threads : hr_threads_default();
+    t->threads = config->train.threads ? (int32_t)config->train.threads : t->machine->threads;
     a->backend = hr_backend_find(HR_BACKEND_DEFAULT);
     hr_status status = hr_config_check(config, err);
     if (status == HR_OK)
-        status = hr_cpu_choose("train.kernels", config->train.kernels, &a->cpu_mask, err);
-    if (status == HR_OK) status = load_rates(t, calibrations, err);
+        status = hr_cpu_choose("train.kernels", config->train.kernels, t->machine->cpu_mask,
+                               &a->cpu_mask, err);
+    if (status == HR_OK) status = load_rates(t, err);
     if (status == HR_OK) status = hr_trial_open_regions(t, touched, err);
     if (status != HR_OK) return status;
     t->rung = hr_cpu_rung_name(a->cpu_mask);
-    a->prepare_bytes = hr_texts_bytes(config);
-    a->reading_bytes = config->model.from[0] ? hr_weights_in_scratch_bytes(config->model.from) : 0;
-    a->run_bytes = hr_run_bytes(config);
-    answer->available_bytes = hr_account_available(config->memory.budget);
-    answer->memory_bytes = hr_room_memory().whole_bytes;
+    a->needs = t->machine->needs(t->machine->context, config);
+    answer->available_bytes = config->memory.budget ? config->memory.budget
+                                                    : t->machine->available_bytes;
+    answer->memory_bytes = t->machine->memory_bytes;
     answer->machine_bytes = config->memory.budget ? 0 : answer->memory_bytes;
     if (t->room) hr_proxy_cache_use(t->room->cache, config);
     return HR_OK;

@@ -8,9 +8,10 @@
 #include "search/fit.h"
 
 typedef struct {
-    hr_memory *memory;
+    const hr_admission_machine *machine;
     hr_admission *admission;
     hr_admission_room *room; /* or null */
+    bool estimates;          /* rates need no calibration: only bytes are asked for */
     const char *rung;
     int32_t threads;
     int64_t planning_bytes, kept_bytes;
@@ -39,8 +40,7 @@ int64_t hr_trial_set_bytes(const hr_config *config);
 HR_MUST_CHECK hr_status hr_trial_open_regions(hr_trial *t, bool touched, hr_error *err);
 
 /* Checks the config and prepares its search: rates, regions and limits. */
-HR_MUST_CHECK hr_status hr_trial_prepare(hr_trial *t, const char *calibrations, bool touched,
-                                         hr_error *err);
+HR_MUST_CHECK hr_status hr_trial_prepare(hr_trial *t, bool touched, hr_error *err);
 
 /* Opens the search if it is closed. Building a plan closes it, because both use the same memory. */
 HR_MUST_CHECK hr_status hr_trial_open_search(hr_trial *t, hr_error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admission/trial_account.c - process bytes of an arena, and the largest arena that fits. */
-#include "admission/account.h"
 #include "admission/trial.h"
 #include "base/checked.h"
+#include "plan/account.h"
 
 int64_t hr_trial_account(const hr_trial *t, int64_t arena_bytes)
 {
@@ -11,25 +11,27 @@ int64_t hr_trial_account(const hr_trial *t, int64_t arena_bytes)
     const hr_account_region regions[] = {
         { t->planning_bytes, HR_PHASE_PLAN, HR_PHASE_PLAN },
         { t->kept_bytes, HR_PHASE_PREPARE, HR_PHASE_RUN }, /* program and plan */
-        { a->prepare_bytes, HR_PHASE_PREPARE, HR_PHASE_PREPARE },
-        { a->run_bytes, HR_PHASE_READ, HR_PHASE_RUN },
-        { a->reading_bytes, HR_PHASE_READ, HR_PHASE_READ },
+        { a->needs.prepare_bytes, HR_PHASE_PREPARE, HR_PHASE_PREPARE },
+        { a->needs.run_bytes, HR_PHASE_READ, HR_PHASE_RUN },
+        { a->needs.reading_bytes, HR_PHASE_READ, HR_PHASE_READ },
     };
     plan->arena_bytes = arena_bytes;
-    hr_account(t->memory, regions, sizeof regions / sizeof *regions, t->threads, t->rung, plan);
+    hr_account(&t->machine->process, regions, sizeof regions / sizeof *regions, t->threads, t->rung,
+               plan);
     return plan->process_bytes;
 }
 
 /* Bytes that must be available for an arena. */
 static int64_t needed_bytes(const hr_trial *t, int64_t arena)
 {
-    return hr_account_needed(t->admission->config.memory.budget, hr_trial_account(t, arena),
-                             t->threads);
+    return hr_account_needed(t->admission->config.memory.budget, t->machine->process.page_bytes,
+                             hr_trial_account(t, arena), t->threads);
 }
 
 int64_t hr_trial_arena_limit(const hr_trial *t)
 {
-    const int64_t page = hr_page_bytes(), most = INT64_MAX / 4; /* so that sums cannot overflow */
+    const int64_t page = t->machine->process.page_bytes,
+                  most = INT64_MAX / 4; /* so that sums cannot overflow */
     const int64_t available = hr_min(t->admission->answer.available_bytes, most);
     int64_t fits = 0, too_many = available / page + 1;
     if (needed_bytes(t, 0) > available) return -1;

@@ -73,9 +73,9 @@ int64_t hr_cpu_mask_of(const char *rung_name)
     return -1;
 }
 
-hr_status hr_cpu_choose(const char *typed, const char *rung_name, uint32_t *mask, hr_error *err)
+hr_status hr_cpu_choose(const char *typed, const char *rung_name, uint32_t machine, uint32_t *mask,
+                        hr_error *err)
 {
-    const uint32_t machine = hr_cpu_detect();
     const bool any = !rung_name || !strcmp(rung_name, "auto");
     const int64_t wanted = any ? machine : hr_cpu_mask_of(rung_name);
     if (wanted < 0 || ((uint32_t)wanted & ~machine))

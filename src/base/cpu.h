@@ -32,11 +32,11 @@ const char *hr_cpu_rung_name(uint32_t mask);
 /* Returns the mask of a rung and all rungs below it; -1 for an unknown name. */
 int64_t hr_cpu_mask_of(const char *rung_name);
 
-/* Selects the mask to use: the one of this machine for "auto" or null, else the one of the named
- * rung. `typed` is the option that gave the name, such as "--kernels", for the error.
- * Errors   USAGE  the name is unknown, or this machine lacks the rung. */
-HR_MUST_CHECK hr_status hr_cpu_choose(const char *typed, const char *rung_name, uint32_t *mask,
-                                      hr_error *err);
+/* Selects the mask to use on a machine: its own for "auto" or null, else the one of the named rung.
+ * `typed` is the option that gave the name, such as "--kernels", for the error.
+ * Errors   USAGE  the name is unknown, or the machine lacks the rung. */
+HR_MUST_CHECK hr_status hr_cpu_choose(const char *typed, const char *rung_name, uint32_t machine,
+                                      uint32_t *mask, hr_error *err);
 
 /* Sets flush-to-zero and denormals-are-zero for the calling thread: denormals made bf16 GELU 9x
  * slower. */

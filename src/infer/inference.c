@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "admission/account.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -12,8 +11,10 @@
 #include "base/threads.h"
 #include "checkpoint/load.h"
 #include "hf/hf_config.h"
+#include "mem/limits.h"
 #include "ops/backends.h"
 #include "ops/host/host.h"
+#include "plan/account.h"
 #include "sections/assemble.h"
 
 hr_status hr_inference_begin(hr_inference *s, hr_error *err)
@@ -25,7 +26,8 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
     s->backend = hr_backend_find(HR_BACKEND_DEFAULT);
     hr_status status = hr_threads_choose(s->request->threads, &s->threads, err);
     if (status == HR_OK)
-        status = hr_cpu_choose("--kernels", s->request->kernels, &s->cpu_mask, err);
+        status = hr_cpu_choose("--kernels", s->request->kernels, hr_cpu_detect(), &s->cpu_mask,
+                               err);
     if (status == HR_OK) status = hr_config_set(config, "model.from", s->request->folder, err);
     if (status == HR_OK) status = hr_config_adopt(config, err);
     if (status == HR_OK) status = hr_weights_in_check(s->request->folder, err);
@@ -139,7 +141,8 @@ hr_status hr_inference_fit(hr_inference *s, int64_t own_bytes, const char *token
                            const char *instead, hr_error *err)
 {
     const hr_memory *memory = s->memory;
-    const int64_t budget = s->request->budget, available = hr_account_available(budget);
+    const int64_t budget = s->request->budget, available = hr_room_available(budget);
+    const hr_process_base base = hr_memory_process(memory);
     hr_plan *plan = &s->compiled.plan;
     s->own_bytes = own_bytes;
     const int64_t planning = hr_round_up(s->planning.bytes, hr_page_bytes());
@@ -150,9 +153,10 @@ hr_status hr_inference_fit(hr_inference *s, int64_t own_bytes, const char *token
         { tables_bytes(s), HR_PHASE_READ, HR_PHASE_RUN },
         { reading_bytes(s), HR_PHASE_READ, HR_PHASE_READ },
     };
-    hr_account(memory, regions, sizeof regions / sizeof *regions, s->threads,
+    hr_account(&base, regions, sizeof regions / sizeof *regions, s->threads,
                hr_cpu_rung_name(s->cpu_mask), plan);
-    const int64_t needed = hr_account_needed(budget, plan->process_bytes, s->threads);
+    const int64_t needed = hr_account_needed(budget, base.page_bytes, plan->process_bytes,
+                                             s->threads);
     if (needed <= available) {
         hr_memory_region_trim(s->memory, &s->planning);
         describe(s);

@@ -44,6 +44,11 @@ int64_t hr_room_process_bytes(void)
     return hr_checked_add(room.left_bytes, own, &bytes) ? bytes : INT64_MAX;
 }
 
+int64_t hr_room_available(int64_t budget)
+{
+    return budget ? budget : hr_room_process_bytes();
+}
+
 static hr_room room_of_ulimit(int resource, int64_t used, const char *name)
 {
     struct rlimit limit;

@@ -23,6 +23,9 @@ hr_room hr_room_memory(void);
  * memory for the process must fit into it too. */
 int64_t hr_room_process_bytes(void);
 
+/* Bytes that a process may use: its budget; 0: what the machine and its cgroups leave. */
+int64_t hr_room_available(int64_t budget);
+
 /* Address space: the smaller of what `ulimit -v` and `ulimit -d` leave. */
 hr_room hr_room_address(void);
 

@@ -87,24 +87,30 @@ hr_status hr_memory_open(hr_memory *memory, hr_error *err)
     return HR_OK;
 }
 
+hr_process_base hr_memory_process(const hr_memory *memory)
+{
+    return (hr_process_base){ .page_bytes = hr_page_bytes(),
+                              .image_bytes = memory->image_bytes,
+                              .main_stack_bytes = memory->main_stack_bytes,
+                              .heap_bytes = HR_HEAP_BYTES,
+                              .stack_bytes = HR_STACK_BYTES,
+                              .counter_bytes = hr_process_counter_bytes() };
+}
+
 void hr_memory_account(const hr_memory *memory, int64_t planning_bytes, int64_t tables_bytes,
                        hr_plan *plan)
 {
-    const int64_t arena = hr_round_up(plan->arena_bytes, hr_page_bytes());
-    const int64_t stacks = (plan->threads - 1) * (int64_t)HR_STACK_BYTES;
-    const hr_process_line lines[] = {
-        { "image", memory->image_bytes },
-        { "stacks", memory->main_stack_bytes + stacks },
-        { "heap", HR_HEAP_BYTES },
-        { "tables", tables_bytes },
-        { "planning", hr_max(0, planning_bytes - tables_bytes - stacks - arena) },
-        { "arena", arena },
-        { "kernel", hr_process_counter_bytes() },
-    };
-    plan->process_count = sizeof lines / sizeof *lines;
-    memcpy(plan->process, lines, sizeof lines);
-    plan->process_bytes = 0;
-    for (int32_t i = 0; i < plan->process_count; i++) plan->process_bytes += lines[i].bytes;
+    const hr_process_base base = hr_memory_process(memory);
+    hr_account_lines(&base, planning_bytes, tables_bytes, plan);
+}
+
+int64_t hr_memory_bytes_with(const hr_memory *memory, int64_t more)
+{
+    hr_plan plan = { .threads = 1 };
+    const int64_t regions = hr_round_up(memory->regions_bytes, hr_page_bytes()) +
+                            memory->stacks.bytes + hr_round_up(more, hr_page_bytes());
+    hr_memory_account(memory, 0, regions, &plan);
+    return plan.process_bytes;
 }
 
 hr_status hr_memory_region_open(hr_memory *memory, const char *name, int64_t bytes,

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/region.h"
 #include "mem/process.h"
+#include "plan/account.h"
 #include "plan/plan.h"
 
 enum { HR_MEMORY_REGIONS_MAX = 16 };
@@ -37,13 +38,15 @@ typedef struct {
  * Errors  FAILURE  /proc cannot be read. */
 HR_MUST_CHECK hr_status hr_memory_open(hr_memory *memory, hr_error *err);
 
-/* Fills in the lines of the process memory and their sum, in a plan with known threads and
- * arena_bytes.
- *
- *   planning_bytes  maximum of the regions before the arena is allocated
- *   tables_bytes    regions that stay open for the run, each rounded up to a page */
+/* What an open memory measured of its process. */
+hr_process_base hr_memory_process(const hr_memory *memory);
+
+/* hr_account_lines (plan/account.h) for this process. */
 void hr_memory_account(const hr_memory *memory, int64_t planning_bytes, int64_t tables_bytes,
                        hr_plan *plan);
+
+/* Process bytes now, on one thread beside the open stacks, with `more` bytes in another region. */
+int64_t hr_memory_bytes_with(const hr_memory *memory, int64_t more);
 
 /* Opens an empty region of small pages for planning and preparation.
  *

@@ -17,6 +17,7 @@
 #include "base/small_file.h"
 #include "headroom/doctor.h"
 #include "mem/proc.h"
+#include "plan/account.h"
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
 #define MADV_POPULATE_READ 22
@@ -239,14 +240,7 @@ int64_t hr_process_counter_bytes(void)
 
 int64_t hr_process_kernel_bytes(int64_t process_bytes, int32_t threads)
 {
-    const int64_t page = hr_page_bytes(), MiB = 1 << 20;
-    const int64_t entries = page / 8; /* per page table; a huge page keeps one table in reserve */
-    const int64_t tables = process_bytes / page / entries + 1;
-    const int64_t scattered = 64;          /* upper levels, and nearly empty tables */
-    const int64_t thread_bytes = 48 << 10; /* 16 KiB of stack; task structure with AMX state, 20
-                                            * KiB */
-    const int64_t files_bytes = 4 * MiB;   /* read-ahead, and dirty pages not yet on disk */
-    return (tables + scattered) * page + threads * thread_bytes + files_bytes;
+    return hr_account_kernel(hr_page_bytes(), process_bytes, threads);
 }
 
 static int64_t status_bytes(const char *key)

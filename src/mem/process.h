@@ -77,8 +77,7 @@ void hr_process_unmap(hr_span *span, int32_t processor);
  * hr_process_unmap on one processor. The derivation is at the definition. */
 int64_t hr_process_counter_bytes(void);
 
-/* Kernel memory that a cgroup charges beside the process: page tables, kernel stacks of the
- * threads, and the page cache that file I/O needs. */
+/* hr_account_kernel (plan/account.h) with the pages of this system. */
 int64_t hr_process_kernel_bytes(int64_t process_bytes, int32_t threads);
 
 /* Peak resident set (VmHWM) and current one (VmRSS); -1 when /proc is unreadable. */

@@ -8,13 +8,15 @@
 #include <string.h>
 
 #include "admission/admit.h"
-#include "admission/disk.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "data/paths.h"
 #include "data/prepare.h"
 #include "hf/hf_config.h"
 #include "ops/list.h"
+#include "planning/disk.h"
+#include "planning/measure.h"
+#include "planning/stopping.h"
 #include "run/folder.h"
 #include "run/tell.h"
 #include "run/trainer.h"
@@ -86,8 +88,8 @@ static hr_status open_run(run *r, hr_error *err)
     hr_trainer *trainer = &r->trainer;
     const hr_config *config = r->config;
     const hr_compiled *compiled = &r->admission.compiled;
-    hr_status status = hr_memory_region_open(r->memory, "tables of the run", r->admission.run_bytes,
-                                             &r->run_region, err);
+    hr_status status = hr_memory_region_open(r->memory, "tables of the run",
+                                             r->admission.needs.run_bytes, &r->run_region, err);
     trainer->shelf.cpu_mask = r->admission.cpu_mask;
     if (status == HR_OK)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
@@ -287,6 +289,18 @@ static void report_note(void *context, const char *line)
     if (events->text) events->text(events->context, line);
 }
 
+static hr_status admit(run *r, hr_error *err)
+{
+    hr_admission *a = &r->admission;
+    hr_measured measured;
+    const hr_admission_machine machine = hr_measure(r->memory, r->options->calibrations, &measured);
+    const hr_status status = hr_admit(&machine, r->config, false, NULL, a, err);
+    if (!a->compiled.program.step_count) return status;
+    hr_disk_of(r->config, &a->compiled.program, 0, &a->answer.disk);
+    hr_stopping_describe(&a->compiled.program, &a->rates, &a->answer);
+    return status;
+}
+
 static hr_status run_phases(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
@@ -298,11 +312,7 @@ static hr_status run_phases(run *r, hr_error *err)
     if (status == HR_OK) status = hr_resume_check_writable(r->config, err);
     if (status == HR_OK) hr_trainer_report_progress(&r->trainer, "planning", 0, 0);
     r->admission.progress = (hr_plan_progress){ report_planning, r };
-    if (status == HR_OK)
-        status = hr_admit(r->memory, r->config, r->options->calibrations, false, NULL,
-                          &r->admission, err);
-    if (r->admission.compiled.program.step_count)
-        hr_disk_of(r->config, &r->admission.compiled.program, 0, &r->admission.answer.disk);
+    if (status == HR_OK) status = admit(r, err);
     result->plan = r->admission.answer;
     hr_error refused = *err;
     if (status == HR_NO_FIT && result->plan.minimum_bytes)

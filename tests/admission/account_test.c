@@ -9,9 +9,11 @@
 
 #include <cmocka.h>
 
-#include "admission/account.h"
 #include "base/checked.h"
 #include "base/random.h"
+#include "mem/limits.h"
+#include "mem/memory.h"
+#include "plan/account.h"
 
 enum { CASES = 2000, REGIONS = 6, ROOM = 64 };
 
@@ -51,6 +53,7 @@ static void the_peak_of_the_phases_is_planned(void **state)
 {
     const hr_memory memory = { .image_bytes = 1 << 20, .main_stack_bytes = HR_STACK_BYTES };
     const hr_random_stream stream = hr_random_stream_of(7, 0, 0, 0);
+    const hr_process_base base = hr_memory_process(&memory);
     const int64_t page = hr_page_bytes();
     uint32_t at = 0;
     (void)state;
@@ -65,7 +68,7 @@ static void the_peak_of_the_phases_is_planned(void **state)
             regions[i].last = regions[i].first +
                               (hr_phase)draw(&stream, at++, HR_PHASES - (int64_t)regions[i].first);
         }
-        hr_account(&memory, regions, count, threads, "reference", &plan);
+        hr_account(&base, regions, count, threads, "reference", &plan);
         int64_t before = 0;
         for (hr_phase p = HR_PHASE_PLAN; p < HR_PHASE_RUN; p++)
             before = hr_max(before, pages_open(regions, count, p) * page);
@@ -82,16 +85,16 @@ static void the_peak_of_the_phases_is_planned(void **state)
 
 static void a_budget_covers_the_process_and_a_machine_its_page_tables(void **state)
 {
-    const int64_t GiB = 1 << 30;
+    const int64_t GiB = 1 << 30, page = hr_page_bytes();
     (void)state;
-    assert_int_equal(hr_account_available(3 * GiB), 3 * GiB);
-    assert_int_equal(hr_account_needed(3 * GiB, 2 * GiB, 2), 2 * GiB);
-    assert_int_equal(hr_account_process(3 * GiB, 3 * GiB, 2), 3 * GiB);
-    assert_true(hr_account_available(0) > 0);
-    assert_true(hr_account_needed(0, 2 * GiB, 2) > 2 * GiB + 2 * GiB / 512);
+    assert_int_equal(hr_room_available(3 * GiB), 3 * GiB);
+    assert_int_equal(hr_account_needed(3 * GiB, page, 2 * GiB, 2), 2 * GiB);
+    assert_int_equal(hr_account_process(3 * GiB, page, 3 * GiB, 2), 3 * GiB);
+    assert_true(hr_room_available(0) > 0);
+    assert_true(hr_account_needed(0, page, 2 * GiB, 2) > 2 * GiB + 2 * GiB / 512);
     for (int64_t available = GiB; available < 64 * GiB; available += GiB) {
-        const int64_t process = hr_account_process(0, available, 2);
-        assert_true(process > 0 && hr_account_needed(0, process, 2) <= available);
+        const int64_t process = hr_account_process(0, page, available, 2);
+        assert_true(process > 0 && hr_account_needed(0, page, process, 2) <= available);
     }
 }
 
@@ -101,10 +104,11 @@ static void an_open_region_counts_at_once(void **state)
     hr_region region;
     (void)state;
     assert_int_equal(hr_memory_open(&memory, NULL), HR_OK);
-    const int64_t before = hr_account_now(&memory, 0), more = hr_account_now(&memory, 5000);
+    const int64_t before = hr_memory_bytes_with(&memory, 0),
+                  more = hr_memory_bytes_with(&memory, 5000);
     assert_int_equal(more - before, hr_round_up(5000, hr_page_bytes()));
     assert_int_equal(hr_memory_region_open(&memory, "a test", 5000, &region, NULL), HR_OK);
-    assert_int_equal(hr_account_now(&memory, 0), more);
+    assert_int_equal(hr_memory_bytes_with(&memory, 0), more);
     hr_memory_close(&memory);
 }
 

@@ -65,17 +65,17 @@ static void a_missing_rung_is_refused_with_the_option_that_named_it(void **state
     (void)state;
     hr_error err;
     uint32_t mask = 7;
-    assert_int_equal(hr_cpu_choose("train.kernels", "ref", &mask, &err), HR_OK);
+    assert_int_equal(hr_cpu_choose("train.kernels", "ref", hr_cpu_detect(), &mask, &err), HR_OK);
     assert_int_equal(mask, 0);
-    assert_int_equal(hr_cpu_choose("train.kernels", "auto", &mask, &err), HR_OK);
+    assert_int_equal(hr_cpu_choose("train.kernels", "auto", hr_cpu_detect(), &mask, &err), HR_OK);
     assert_int_equal(mask, hr_cpu_detect());
-    assert_int_equal(hr_cpu_choose("--kernels", NULL, &mask, &err), HR_OK);
+    assert_int_equal(hr_cpu_choose("--kernels", NULL, hr_cpu_detect(), &mask, &err), HR_OK);
     assert_int_equal(mask, hr_cpu_detect());
     static const char *const typed[] = { "train.kernels", "--kernels" };
     for (int32_t i = 0; i < 2; i++) {
         char sentence[64];
         snprintf(sentence, sizeof sentence, "%s: this CPU has no mmx", typed[i]);
-        assert_int_equal(hr_cpu_choose(typed[i], "mmx", &mask, &err), HR_USAGE);
+        assert_int_equal(hr_cpu_choose(typed[i], "mmx", hr_cpu_detect(), &mask, &err), HR_USAGE);
         assert_int_equal(strncmp(err.message, sentence, strlen(sentence)), 0);
         assert_int_equal(mask, hr_cpu_detect());
     }

@@ -5,11 +5,12 @@
 
 #include <string.h>
 
-#include "admission/account.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "headroom/config.h"
+#include "mem/limits.h"
+#include "plan/account.h"
 #include "tokenizer/train/output.h"
 
 /* ---- opening */
@@ -210,6 +211,7 @@ static void make_plan(hr_stage *s, bool resumed)
     hr_plan *plan = &s->plan;
     hr_tokenize_train_plan *report = &s->result->plan;
     const hr_memory *memory = &s->memory;
+    const hr_process_base base = hr_memory_process(memory);
     const int64_t corpus = hr_round_up(hr_engine_corpus_bytes(&s->sizes), hr_page_bytes());
     int64_t freed = 0;
     writing_regions(s, writing);
@@ -222,7 +224,7 @@ static void make_plan(hr_stage *s, bool resumed)
         { corpus, HR_PHASE_PREPARE, HR_PHASE_RUN },
     };
     *plan = (hr_plan){ .arena_bytes = hr_engine_bytes(&s->sizes) };
-    hr_account(memory, regions, sizeof regions / sizeof *regions, s->threads, "", plan);
+    hr_account(&base, regions, sizeof regions / sizeof *regions, s->threads, "", plan);
     report->stage = s->number;
     report->slots = s->sizes.slots;
     report->tables_bytes = hr_max(memory->regions_bytes_most, memory->regions_bytes + corpus);
@@ -233,8 +235,9 @@ static void make_plan(hr_stage *s, bool resumed)
 
 static hr_status check_plan(const hr_stage *s, hr_error *err)
 {
-    const int64_t budget = s->request->budget, available = hr_account_available(budget);
-    const int64_t needed = hr_account_needed(budget, s->plan.process_bytes, s->threads);
+    const int64_t budget = s->request->budget, available = hr_room_available(budget);
+    const int64_t needed = hr_account_needed(budget, hr_page_bytes(), s->plan.process_bytes,
+                                             s->threads);
     char wanted[64], there[64];
     if (s->sizes.slots > HR_SLOTS_MAX || s->sizes.positions > HR_SLOTS_MAX)
         return hr_fail(err, HR_NO_FIT,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokenizer/train/stage_text.c - what opening a stage and counting its words and atoms share:
  * regions within the budget, tables that grow, reading the text with several threads. */
-#include "admission/account.h"
 #include "base/checked.h"
 #include "headroom/config.h"
 #include "tokenizer/train/stage.h"
@@ -18,7 +17,7 @@ hr_status hr_stage_report(const hr_stage *s, const char *work, int64_t done, int
 hr_status hr_stage_region(hr_stage *s, const char *name, int64_t bytes, hr_region *region,
                           hr_error *err)
 {
-    const int64_t needed = hr_account_now(&s->memory, bytes), budget = s->request->budget;
+    const int64_t needed = hr_memory_bytes_with(&s->memory, bytes), budget = s->request->budget;
     if (budget && needed > budget) {
         char wanted[64], there[64];
         return hr_fail(err, HR_NO_FIT, "%s: needs at least %s, --budget is %s", name,

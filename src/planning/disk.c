@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission/disk.c - sizes of files, and the largest number of them at a time. */
-#include "admission/disk.h"
+/* planning/disk.c - sizes of files, and the largest number of them at a time. */
+#include "planning/disk.h"
 
 #include <stdio.h>
 #include <string.h>

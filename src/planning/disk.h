@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission/disk.h - the disk space of a run, and the check that a disk has it.
+/* planning/disk.h - the disk space of a run, and the check that a disk has it.
  *
  * Sizes of checkpoints follow from the program and the recipe. Sizes of logs and shards are upper
  * bounds. */
-#ifndef HR_ADMISSION_DISK_H
-#define HR_ADMISSION_DISK_H
+#ifndef HR_PLANNING_DISK_H
+#define HR_PLANNING_DISK_H
 
 #include "graph/program.h"
 #include "headroom/plan.h"

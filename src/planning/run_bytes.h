@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission/run_bytes.h - the memory of a run beside its arena, program and plan. */
-#ifndef HR_ADMISSION_RUN_BYTES_H
-#define HR_ADMISSION_RUN_BYTES_H
+/* planning/run_bytes.h - the memory of a run beside its arena, program and plan. */
+#ifndef HR_PLANNING_RUN_BYTES_H
+#define HR_PLANNING_RUN_BYTES_H
 
 #include "headroom/config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission/stopping.c - sums predicted times over the operations of a program. */
-#include "admission/stopping.h"
+/* planning/stopping.c - sums predicted times over the operations of a program. */
+#include "planning/stopping.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,4 +31,10 @@ double hr_stopping_seconds(const hr_program *program, const hr_rates *rates)
         bytes += (double)hr_kept_bytes(program, kept);
     return 2 * (longest + update_total + (step_commits ? step_total : 0)) +
            4 * bytes / hr_stopping_disk_rate(rates) + 1;
+}
+
+void hr_stopping_describe(const hr_program *program, const hr_rates *rates, hr_plan_answer *answer)
+{
+    answer->stop_seconds = hr_stopping_seconds(program, rates);
+    answer->disk_rate = hr_stopping_disk_rate(rates);
 }

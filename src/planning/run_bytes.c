@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission/run_bytes.c - adds up what the objects of a run say that they need. */
-#include "admission/run_bytes.h"
+/* planning/run_bytes.c - adds up what the objects of a run say that they need. */
+#include "planning/run_bytes.h"
 
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/weights_in.h"

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission/plan.c - plans a run and prints the result. */
+/* planning/plan.c - plans a run and prints the result. */
 #include "headroom/plan.h"
 
 #include <stddef.h>
 
 #include "admission/admit.h"
-#include "admission/disk.h"
 #include "admission/refuse.h"
 #include "admission/remove.h"
 #include "plan/plan_file.h"
+#include "planning/disk.h"
+#include "planning/measure.h"
+#include "planning/stopping.h"
 #include "report/details.h"
 #include "report/explain.h"
 #include "report/listing.h"
 
 /* Finds what to report: how to make a plan smaller that fits, or what would fit instead. */
-static hr_status find_reasons(const hr_config *config, const hr_plan_outputs *outputs,
-                              hr_memory *memory, hr_admission *admission, hr_plan_details *details,
-                              hr_error *err)
+static hr_status find_reasons(const hr_config *config, const hr_admission_machine *machine,
+                              hr_admission *admission, hr_plan_details *details, hr_error *err)
 {
     const hr_status status = hr_details(&admission->compiled, admission->config.model.from[0],
                                         &admission->region, details, err);
     if (status != HR_OK) return status;
-    if (admission->answer.fits) return hr_remove(memory, admission, details, err);
-    hr_refuse(memory, config, outputs->calibrations, admission, details);
+    if (admission->answer.fits) return hr_remove(machine, admission, details, err);
+    hr_refuse(machine, config, admission, details);
     return HR_OK;
 }
 
@@ -41,17 +42,19 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *config,
                                                      hr_memory *memory, hr_admission *admission,
                                                      hr_plan_details *details, hr_error *err)
 {
-    const hr_status status = hr_admit(memory, config, outputs->calibrations, true, NULL, admission,
-                                      err);
+    hr_measured measured;
+    const hr_admission_machine machine = hr_measure(memory, outputs->calibrations, &measured);
+    const hr_status status = hr_admit(&machine, config, true, NULL, admission, err);
     const hr_compiled *compiled = &admission->compiled;
     const bool is_refused = status == HR_NO_FIT && compiled->program.step_count &&
                             !admission->answer.fits;
     if (status != HR_OK && !is_refused) return status;
     hr_disk_of(config, &compiled->program, 0, &admission->answer.disk);
+    hr_stopping_describe(&compiled->program, &admission->rates, &admission->answer);
     const bool table = outputs->text && !outputs->program;
     hr_error other;
     if (table || outputs->details) {
-        const hr_status found = find_reasons(config, outputs, memory, admission, details, &other);
+        const hr_status found = find_reasons(config, &machine, admission, details, &other);
         if (found != HR_OK) return hr_fail(err, found, "%s", other.message);
     }
     if (table) print(config, outputs, &admission->answer, details);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission/stopping.h - predicts how long a run takes to stop after a signal. */
-#ifndef HR_ADMISSION_STOPPING_H
-#define HR_ADMISSION_STOPPING_H
+/* planning/stopping.h - predicts how long a run takes to stop after a signal. */
+#ifndef HR_PLANNING_STOPPING_H
+#define HR_PLANNING_STOPPING_H
 
 #include "graph/program.h"
+#include "headroom/plan.h"
 #include "plan/cost.h"
 
 /* Assumed bytes per second of an unmeasured disk, for writing, flushing and reading back. */
@@ -17,5 +18,8 @@ double hr_stopping_disk_rate(const hr_rates *rates);
  * gradients are released); two checkpoints, the pending one and the final one, both flushed and
  * read back; and one second for everything else. */
 double hr_stopping_seconds(const hr_program *program, const hr_rates *rates);
+
+/* Sets stop_seconds and disk_rate of the answer. */
+void hr_stopping_describe(const hr_program *program, const hr_rates *rates, hr_plan_answer *answer);
 
 #endif

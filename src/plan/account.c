@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/account.c - sums regions by phase, and the lines of a process. */
+#include "plan/account.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+void hr_account_lines(const hr_process_base *base, int64_t planning_bytes, int64_t tables_bytes,
+                      hr_plan *plan)
+{
+    const int64_t arena = hr_round_up(plan->arena_bytes, base->page_bytes);
+    const int64_t stacks = (plan->threads - 1) * base->stack_bytes;
+    const hr_process_line lines[] = {
+        { "image", base->image_bytes },
+        { "stacks", base->main_stack_bytes + stacks },
+        { "heap", base->heap_bytes },
+        { "tables", tables_bytes },
+        { "planning", hr_max(0, planning_bytes - tables_bytes - stacks - arena) },
+        { "arena", arena },
+        { "kernel", base->counter_bytes },
+    };
+    plan->process_count = sizeof lines / sizeof *lines;
+    memcpy(plan->process, lines, sizeof lines);
+    plan->process_bytes = 0;
+    for (int32_t i = 0; i < plan->process_count; i++) plan->process_bytes += lines[i].bytes;
+}
+
+void hr_account(const hr_process_base *base, const hr_account_region *regions, int32_t count,
+                int32_t threads, const char *rung, hr_plan *plan)
+{
+    int64_t sums[HR_PHASES] = { 0 }, before = 0;
+    for (int32_t i = 0; i < count; i++)
+        for (hr_phase p = regions[i].first; p <= regions[i].last; p++)
+            sums[p] += hr_round_up(regions[i].bytes, base->page_bytes);
+    for (hr_phase p = 0; p < HR_PHASE_RUN; p++) before = hr_max(before, sums[p]);
+    plan->threads = threads;
+    plan->rung = rung;
+    plan->page_bytes = base->page_bytes;
+    hr_account_lines(base, before, sums[HR_PHASE_RUN], plan);
+}
+
+int64_t hr_account_kernel(int64_t page_bytes, int64_t process_bytes, int32_t threads)
+{
+    const int64_t MiB = 1 << 20;
+    const int64_t entries = page_bytes / 8; /* per page table; a huge page keeps one in reserve */
+    const int64_t tables = process_bytes / page_bytes / entries + 1;
+    const int64_t scattered = 64;          /* upper levels, and nearly empty tables */
+    const int64_t thread_bytes = 48 << 10; /* 16 KiB of stack; task structure with AMX state, 20
+                                            * KiB */
+    const int64_t files_bytes = 4 * MiB;   /* read-ahead, and dirty pages not yet on disk */
+    return (tables + scattered) * page_bytes + threads * thread_bytes + files_bytes;
+}
+
+int64_t hr_account_needed(int64_t budget, int64_t page_bytes, int64_t process_bytes,
+                          int32_t threads)
+{
+    return process_bytes + (budget ? 0 : hr_account_kernel(page_bytes, process_bytes, threads));
+}
+
+int64_t hr_account_process(int64_t budget, int64_t page_bytes, int64_t available, int32_t threads)
+{
+    return available - (budget ? 0 : hr_account_kernel(page_bytes, available, threads));
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/account.h - the memory of a process, and whether it is available. Training, generation,
+ * evaluation and the training of tokenizers count with it.
+ *
+ * A process opens its regions in phases; the arena is mapped in the last one. The maximum of the
+ * phases before it is the line `planning` of the plan, the last phase the line `tables`.
+ * docs/memory.md has all lines. */
+#ifndef HR_PLAN_ACCOUNT_H
+#define HR_PLAN_ACCOUNT_H
+
+#include "plan/plan.h"
+
+/* The memory of a process beside its regions, its arena and the stacks of further threads.
+ * hr_memory_process (mem/memory.h) measures it. */
+typedef struct {
+    int64_t page_bytes;
+    int64_t image_bytes, main_stack_bytes, heap_bytes;
+    int64_t stack_bytes;   /* of each further thread */
+    int64_t counter_bytes; /* error of the kernel's counters */
+} hr_process_base;
+
+typedef enum {
+    HR_PHASE_PLAN,    /* planning, or reading the input of the plan */
+    HR_PHASE_PREPARE, /* tokenizing, or writing what the run reads */
+    HR_PHASE_READ,    /* finding weights in files */
+    HR_PHASE_RUN,     /* beside the arena */
+    HR_PHASES
+} hr_phase;
+
+/* A region that is open from one phase to another. */
+typedef struct {
+    int64_t bytes; /* counted in whole pages */
+    hr_phase first, last;
+} hr_account_region;
+
+/* Fills the lines of the process memory and their sum, in a plan with known arena_bytes.
+ *
+ *   regions  [count]
+ *   threads  of the run
+ *   rung     name of the instruction set, a constant */
+void hr_account(const hr_process_base *base, const hr_account_region *regions, int32_t count,
+                int32_t threads, const char *rung, hr_plan *plan);
+
+/* The same in a plan with known threads, from the two sums over regions.
+ *
+ *   planning_bytes  maximum of the regions before the arena is mapped
+ *   tables_bytes    regions that stay open for the run, each rounded up to a page */
+void hr_account_lines(const hr_process_base *base, int64_t planning_bytes, int64_t tables_bytes,
+                      hr_plan *plan);
+
+/* Kernel memory that a cgroup charges beside a process: page tables, kernel stacks of the threads,
+ * and the page cache that file I/O needs. */
+int64_t hr_account_kernel(int64_t page_bytes, int64_t process_bytes, int32_t threads);
+
+/* Bytes that must be available for a process. A budget covers the process; without one (0) the
+ * machine must also hold its page tables and cache. */
+int64_t hr_account_needed(int64_t budget, int64_t page_bytes, int64_t process_bytes,
+                          int32_t threads);
+
+/* The inverse: bytes of a process that needs at most `available`. */
+int64_t hr_account_process(int64_t budget, int64_t page_bytes, int64_t available, int32_t threads);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* planning/queries.c - the questions of headroom/plan_queries.h about this machine. */
+#include "headroom/plan_queries.h"
+
+#include "admission/queries.h"
+#include "planning/measure.h"
+
+/* The queries are functions of another file, so that the memory is opened with a small stack
+ * (mem/process.h). */
+typedef struct {
+    hr_memory memory;
+    hr_measured measured;
+    hr_admission_machine machine;
+} place;
+
+static hr_status open_place(place *here, const hr_plan_query *question, hr_error *err)
+{
+    *here = (place){ .memory = { 0 } };
+    const hr_status status = hr_memory_open(&here->memory, err);
+    if (status == HR_OK)
+        here->machine = hr_measure(&here->memory, question->calibrations, &here->measured);
+    return status;
+}
+
+hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_plan_query *question,
+                          hr_largest *answer, hr_error *err)
+{
+    place here;
+    hr_status status = open_place(&here, question, err);
+    if (status == HR_OK)
+        status = hr_query_largest(&here.machine, config, key, question, answer, err);
+    hr_memory_close(&here.memory);
+    return status;
+}
+
+hr_status hr_plan_smallest(const hr_config *config, double slowdown, const hr_plan_query *question,
+                           hr_smallest *answer, hr_error *err)
+{
+    place here;
+    hr_status status = open_place(&here, question, err);
+    if (status == HR_OK)
+        status = hr_query_smallest(&here.machine, config, slowdown, question, answer, err);
+    hr_memory_close(&here.memory);
+    return status;
+}
+
+hr_status hr_plan_frontier(const hr_config *config, const char *svg, const hr_plan_query *question,
+                           hr_frontier *answer, hr_error *err)
+{
+    place here;
+    hr_status status = open_place(&here, question, err);
+    if (status == HR_OK)
+        status = hr_query_frontier(&here.machine, config, svg, question, answer, err);
+    hr_memory_close(&here.memory);
+    return status;
+}
