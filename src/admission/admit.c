@@ -303,6 +303,7 @@ int64_t hr_admit_minimum(const hr_admission_machine *machine, const hr_config *c
     hr_trial t = { .machine = machine, .admission = &other, .estimates = true };
     other.region.used = 0;
     const hr_status status = admit(&t, exact ? LEAST : WHETHER, &ignored);
+    admission->region = other.region; /* larger if it was too small */
     admission->work += other.work;
     const bool known = status == HR_OK || (status == HR_NO_FIT && other.answer.minimum_bytes > 0);
     return known ? other.answer.minimum_bytes : INT64_MAX;
@@ -395,6 +396,7 @@ hr_status hr_admit_other(const hr_admission_machine *machine, const hr_config *c
     hr_trial t = { .machine = machine, .admission = &other };
     other.region.used = 0;
     const hr_status status = admit(&t, FASTEST, err);
+    admission->region = other.region;
     admission->work += other.work;
     if (status == HR_OK) *answer = other.answer;
     return status;

@@ -259,7 +259,7 @@ static void say_alone(refusing *r, hr_plan_part *alone, const char *name, int64_
     hr_writer writer = { alone->name, sizeof alone->name };
     hr_put(&writer, "%s", name);
     writer = (hr_writer){ alone->why, sizeof alone->why };
-    hr_put(&writer, "more than available: no memory.* key helps");
+    hr_put(&writer, "more than available, whatever the strategy");
     alone->bytes = bytes;
 }
 

@@ -32,16 +32,12 @@ hr_status hr_trial_open_regions(hr_trial *t, bool touched, hr_error *err)
     const int64_t searching = hr_round_up(t->kept_bytes, 64) + search_bytes;
     t->planning_bytes = hr_max(compile_bytes, searching) + sets_bytes;
     hr_region *region = t->room ? &t->room->region : &a->region;
-    const bool opens = t->room ? region->bytes < t->planning_bytes : !region->base;
-    if (opens) {
+    if (region->bytes < t->planning_bytes) {
         const hr_status status = t->machine->open(
             t->machine->context, "planning", t->planning_bytes, touched && !t->room, region, err);
         if (status != HR_OK) return status;
     }
     a->region = *region;
-    if (t->planning_bytes > a->region.bytes)
-        return hr_fail(err, HR_FAILURE, "out of memory for the plan of %lld layers",
-                       (long long)layers);
     t->search = hr_region_over(a->region.base + searching - search_bytes, search_bytes);
     hr_region sets = hr_region_over(a->region.base + t->planning_bytes - sets_bytes, sets_bytes);
     t->chosen = hr_region_take(&sets, layers, sizeof *t->chosen);
