@@ -87,20 +87,19 @@ typedef struct {
     int64_t first, end; /* offset from the root's first byte */
 } hr_judged_event;
 
-/* A range of a root that is in a transfer, or that holds what was fetched: verify_transfers.c. */
+/* The range of a buffer that is in a transfer, or that holds what was fetched into it. */
 typedef struct {
-    int32_t next;          /* the next hold of the root; -1: none */
-    int32_t buffer, other; /* at this end of the transfer and at the other */
-    int32_t begin;         /* the step that began the transfer */
-    int32_t updated;       /* the step that has updated what was fetched; -1: none */
-    bool moving;           /* until the wait */
-    int64_t first, end;    /* offset from the root's first byte */
+    enum { HR_JUDGED_FREE, HR_JUDGED_MOVING, HR_JUDGED_FETCHED } state;
+    int32_t other;      /* the buffer at the other end of the transfer */
+    int32_t begin;      /* the step that began the transfer */
+    int32_t updated;    /* the step that has updated what was fetched; -1: none */
+    int64_t first, end; /* offset from the root's first byte */
 } hr_judged_hold;
 
 typedef enum {
     HR_JUDGED_NO_TRANSFER,
     HR_JUDGED_FETCH_BEGIN,
-    HR_JUDGED_FETCH_WAIT,
+    HR_JUDGED_FETCH_WAIT, /* each wait follows its begin */
     HR_JUDGED_SPILL_BEGIN,
     HR_JUDGED_SPILL_WAIT
 } hr_judged_transfer;
@@ -131,7 +130,7 @@ typedef struct {
     int32_t *averages;           /* [buffer_count + 1] scratch */
     int64_t *reached;            /* [buffer_count + 1] scratch: bytes of each root */
     int64_t *change;             /* [steps + 1] scratch */
-    hr_judged_hold *holds;       /* scratch: one per access of a begin */
+    hr_judged_hold *holds;       /* [buffer_count + 1] of the walk over transfers */
     hr_judged_event *events;     /* scratch: one per access and per loop around a view */
     int64_t *cuts;               /* [2 * events] scratch */
     int32_t *next;               /* [2 * events] scratch */
@@ -171,8 +170,8 @@ static inline bool hr_judged_loads(const hr_judged_plan *plan, int32_t s)
     return hr_judged_section(plan, s) == hr_judged_section(plan, 0);
 }
 
-/* The section, or the loop that iterates more than once, that has only one of two steps; -1: none,
- * the steps are executed equally often, in turns. */
+/* The first section, or the loop that iterates more than once, that has only one of two steps; -1:
+ * none, the steps are executed equally often, in turns. */
 int32_t hr_judged_apart(const hr_judged_plan *plan, int32_t a, int32_t b);
 
 /* An average of a weight over its updates is a moment that is recognised by its name. */

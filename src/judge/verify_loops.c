@@ -23,9 +23,10 @@ int32_t hr_judged_section(const hr_judged_plan *plan, int32_t s)
 int32_t hr_judged_apart(const hr_judged_plan *plan, int32_t a, int32_t b)
 {
     int32_t one = plan->steps[a].loop, two = plan->steps[b].loop;
+    if (hr_judged_loads(plan, a) != hr_judged_loads(plan, b)) return hr_judged_section(plan, a);
     while (one != two) {
         int32_t *inner = plan->loops[one].depth < plan->loops[two].depth ? &two : &one;
-        if (plan->loops[*inner].depth == 1 || plan->loops[*inner].repeats > 1) return *inner;
+        if (plan->loops[*inner].repeats > 1) return *inner;
         *inner = plan->loops[*inner].parent;
     }
     return -1;

@@ -53,7 +53,9 @@ static hr_status find_updates_of_1(hr_judged_plan *plan)
 static hr_status check_next(const hr_judged_plan *plan, int32_t s, const piece *p)
 {
     const int32_t before = plan->by_buffer[p->root];
-    if (before >= 0 && hr_judged_apart(plan, before, s) >= 0) return updated_too(plan, p->root, s);
+    if (before >= 0 && (hr_judged_apart(plan, before, s) >= 0 ||
+                        hr_judged_section(plan, before) != hr_judged_section(plan, s)))
+        return updated_too(plan, p->root, s);
     if (p->first == plan->reached[p->root]) return HR_OK;
     return hr_fail(
         plan->err, HR_CORRUPT,

@@ -468,11 +468,12 @@ static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
     plan->by_buffer = calloc(buffers + 1, sizeof *plan->by_buffer);
     plan->averages = calloc(buffers + 1, sizeof *plan->averages);
     plan->reached = calloc(buffers + 1, sizeof *plan->reached);
+    plan->holds = calloc(buffers + 1, sizeof *plan->holds);
     plan->change = calloc(steps_count + 1, sizeof *plan->change);
     plan->by_name = calloc(buffers + 1, sizeof *plan->by_name);
     if (!plan->loops || !plan->buffers || !plan->steps || !plan->accesses || !plan->storages ||
-        !plan->by_step || !plan->by_buffer || !plan->averages || !plan->reached || !plan->change ||
-        !plan->by_name)
+        !plan->by_step || !plan->by_buffer || !plan->averages || !plan->reached || !plan->holds ||
+        !plan->change || !plan->by_name)
         return hr_fail(plan->err, HR_FAILURE,
                        "plan file: out of memory for %zu buffers and %zu operations", buffers,
                        steps_count);
@@ -484,12 +485,11 @@ static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
  * proportional to it; a plan has one for about forty bytes. */
 static hr_status take_events(hr_judged_plan *plan)
 {
-    size_t count = 1, moved = 0;
+    size_t count = 1;
     for (int32_t s = 0; s < plan->step_count; s++)
         for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
             const bool view = plan->buffers[plan->accesses[k].buffer].view_of >= 0;
             count += view ? 1 + (size_t)plan->loops[plan->steps[s].loop].depth : 1;
-            moved += plan->steps[s].transfer != HR_JUDGED_NO_TRANSFER;
         }
     if (count > (size_t)plan->file_bytes / 2)
         return hr_fail(plan->err, HR_CORRUPT,
@@ -499,8 +499,7 @@ static hr_status take_events(hr_judged_plan *plan)
     plan->events = calloc(count, sizeof *plan->events);
     plan->cuts = calloc(2 * count, sizeof *plan->cuts);
     plan->next = calloc(2 * count, sizeof *plan->next);
-    plan->holds = calloc(moved + 1, sizeof *plan->holds);
-    if (!plan->events || !plan->cuts || !plan->next || !plan->holds)
+    if (!plan->events || !plan->cuts || !plan->next)
         return hr_fail(plan->err, HR_FAILURE, "plan file: out of memory for %zu reads and writes",
                        count);
     return HR_OK;

@@ -2,21 +2,23 @@
 /* judge/verify_transfers.c - verifies the steps that move bytes between the host and another memory
  * space: pairs of a begin and a wait, with nobody at the bytes in between.
  *
- * Walks over the program once. Each root has a list of holds: ranges that are moving, and ranges of
- * the host that hold what was fetched. An update of such a window is an update of the range that it
- * was fetched from; it must be spilled to that range. */
+ * Walks over the program once, with the set of holds: ranges that are moving, and ranges of the
+ * host that hold what was fetched. They never overlap. An update of such a window is an update of
+ * the range that it was fetched from; it must be spilled to that range. */
 #include <string.h>
 
 #include "judge/verify.h"
+#include "judge/verify_live.h"
 
-enum { OUTLIVES_RUN = -1, BLOCK_BYTES = 4096 /* of direct I/O */, OPEN_MAX = 64, HOLDS_MAX = 64 };
+enum { OUTLIVES_RUN = -1, BLOCK_BYTES = 4096 /* of direct I/O */ };
 
-/* The transfers between begin and wait at one step. */
 typedef struct {
     hr_judged_plan *plan;
-    int32_t *heads; /* [buffer_count] first hold of each root, or -1 */
-    int32_t hold_count, open_count;
-    int32_t open[OPEN_MAX]; /* their begins */
+    hr_judged_hold *holds;                 /* [buffer_count] */
+    int32_t *spilled;                      /* [buffer_count] last spill to each root after the first
+                                              section, or -1 */
+    hr_judged_live held[HR_JUDGED_SPACES]; /* the buffers that have a hold */
+    int64_t met;                           /* holds that accesses have met */
 } walk;
 
 static int32_t count_reads(const hr_judged_plan *plan, int32_t s)
@@ -82,11 +84,10 @@ static hr_status check_pair(const hr_judged_plan *plan, int32_t s, int32_t host,
             "of %lld",
             s, plan->steps[s].op, host, one->name, (long long)one->bytes, far, two->name,
             (long long)two->bytes);
-    if (plan->buffers[one->root].home <= 0)
-        return hr_fail(
-            plan->err, HR_CORRUPT,
-            "buffer %d (%s): step %d (%s) moves it, but its home is not inside a section", host,
-            one->name, s, plan->steps[s].op);
+    if (plan->buffers[one->root].home == OUTLIVES_RUN)
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "buffer %d (%s): step %d (%s) moves it, but it outlives the run", host,
+                       one->name, s, plan->steps[s].op);
     if (two->space == HR_JUDGED_FILE && one->offset % BLOCK_BYTES)
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): offset %lld must be a multiple of %d, since step %d (%s) "
@@ -152,43 +153,19 @@ static void find_range(const hr_judged_plan *plan, int32_t b, int32_t s, int64_t
 
 /* Begins a hold of buffer `b` at step `s`; `other` is the buffer at the other end of the
  * transfer. */
-static hr_status add_hold(walk *w, int32_t s, int32_t b, int32_t other)
+static void add_hold(walk *w, int32_t s, int32_t b, int32_t other)
 {
-    hr_judged_plan *plan = w->plan;
-    const int32_t root = plan->buffers[b].root, made = w->hold_count++;
-    hr_judged_hold *hold = &plan->holds[made];
-    int32_t others = 0;
-    for (int32_t h = w->heads[root]; h >= 0; h = plan->holds[h].next) others++;
-    if (others == HOLDS_MAX)
-        return hr_fail(
-            plan->err, HR_CORRUPT,
-            "buffer %d (%s): more than %d of its ranges are in transfers or hold fetched "
-            "bytes at step %d",
-            root, plan->buffers[root].name, HOLDS_MAX, s);
-    *hold = (hr_judged_hold){ .next = w->heads[root],
-                              .buffer = b,
-                              .other = other,
-                              .begin = s,
-                              .updated = -1,
-                              .moving = true };
-    find_range(plan, b, s, &hold->first, &hold->end);
-    w->heads[root] = made;
-    return HR_OK;
+    const hr_judged_buffer *buffer = &w->plan->buffers[b];
+    hr_judged_hold *hold = &w->holds[b];
+    *hold = (hr_judged_hold){ HR_JUDGED_MOVING, other, s, -1, 0, 0 };
+    find_range(w->plan, b, s, &hold->first, &hold->end);
+    hr_judged_live_add(&w->held[buffer->space], b);
 }
 
-static void remove_hold(walk *w, int32_t root, int32_t gone)
+static void remove_hold(walk *w, int32_t b)
 {
-    int32_t *at = &w->heads[root];
-    while (*at != gone) at = &w->plan->holds[*at].next;
-    *at = w->plan->holds[gone].next;
-}
-
-/* The hold of exactly this buffer; -1: none. */
-static int32_t find_hold(const walk *w, int32_t b)
-{
-    int32_t h = w->heads[w->plan->buffers[b].root];
-    while (h >= 0 && w->plan->holds[h].buffer != b) h = w->plan->holds[h].next;
-    return h;
+    w->holds[b].state = HR_JUDGED_FREE;
+    hr_judged_live_remove(&w->held[w->plan->buffers[b].space], b);
 }
 
 /* ---- accesses */
@@ -203,22 +180,29 @@ static hr_status is_moving(const walk *w, int32_t s, int32_t b, const hr_judged_
                    plan->steps[hold->begin].op);
 }
 
-static hr_status lost(const walk *w, const hr_judged_hold *hold)
+/* Ends the hold of a buffer whose content is overwritten or no longer needed. */
+static hr_status drop(walk *w, int32_t b)
 {
     const hr_judged_plan *plan = w->plan;
-    return hr_fail(plan->err, HR_CORRUPT,
-                   "buffer %d (%s): step %d (%s) updates what was fetched from buffer %d (%s), but "
-                   "no step spills it",
-                   hold->buffer, plan->buffers[hold->buffer].name, hold->updated,
-                   plan->steps[hold->updated].op, hold->other, plan->buffers[hold->other].name);
+    const hr_judged_hold *hold = &w->holds[b];
+    if (hold->state == HR_JUDGED_MOVING)
+        return bad_form(plan, hold->begin, "begins a transfer that no step waits for");
+    if (hold->updated >= 0)
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "buffer %d (%s): step %d (%s) updates what was fetched from buffer %d (%s), "
+                       "but no step spills it",
+                       b, plan->buffers[b].name, hold->updated, plan->steps[hold->updated].op,
+                       hold->other, plan->buffers[hold->other].name);
+    remove_hold(w, b);
+    return HR_OK;
 }
 
 /* Updates a window: the access counts as one of the range that it was fetched from. */
-static hr_status update_window(walk *w, int32_t s, hr_judged_access *access, hr_judged_hold *hold)
+static hr_status update_window(walk *w, int32_t s, hr_judged_access *access, int32_t held)
 {
     const hr_judged_plan *plan = w->plan;
-    if (access->buffer == hold->buffer && hold->updated < 0 &&
-        hr_judged_apart(plan, hold->begin, s) < 0) {
+    hr_judged_hold *hold = &w->holds[held];
+    if (access->buffer == held && hold->updated < 0 && hr_judged_apart(plan, hold->begin, s) < 0) {
         hold->updated = s;
         access->stands_for = hold->other;
         return HR_OK;
@@ -228,29 +212,75 @@ static hr_status update_window(walk *w, int32_t s, hr_judged_access *access, hr_
         "buffer %d (%s): step %d (%s) updates it, but not exactly once what step %d (%s) "
         "fetches into buffer %d (%s)",
         access->buffer, plan->buffers[access->buffer].name, s, plan->steps[s].op, hold->begin,
-        plan->steps[hold->begin].op, hold->buffer, plan->buffers[hold->buffer].name);
+        plan->steps[hold->begin].op, held, plan->buffers[held].name);
 }
 
-/* Compares one access with the holds of its root. */
+/* Checks that what was fetched is still what the moment is. */
+static hr_status check_fresh(const walk *w, int32_t s, int32_t b, const hr_judged_hold *hold)
+{
+    const hr_judged_plan *plan = w->plan;
+    const int32_t of = plan->buffers[hold->other].root, spilled = w->spilled[of];
+    if (spilled < hold->begin) return HR_OK;
+    return hr_fail(
+        plan->err, HR_CORRUPT,
+        "buffer %d (%s): step %d (%s) reads what step %d (%s) has fetched from buffer %d "
+        "(%s), but step %d (%s) has spilled to that since",
+        b, plan->buffers[b].name, s, plan->steps[s].op, hold->begin, plan->steps[hold->begin].op,
+        of, plan->buffers[of].name, spilled, plan->steps[spilled].op);
+}
+
+/* An access meets the hold of buffer `held` if both have a byte. Holds of buffers that are dead are
+ * dropped. */
+static hr_status meet(walk *w, int32_t s, hr_judged_access *access, int32_t held)
+{
+    const hr_judged_plan *plan = w->plan;
+    const hr_judged_hold *hold = &w->holds[held];
+    if (plan->buffers[held].last < s) return drop(w, held);
+    if (++w->met > plan->file_bytes)
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "plan file: up to step %d, accesses meet more windows and transfers than it "
+                       "has bytes",
+                       s);
+    if (hold->state == HR_JUDGED_MOVING) return is_moving(w, s, access->buffer, hold);
+    switch (access->kind) {
+    case HR_JUDGED_READ: return check_fresh(w, s, access->buffer, hold);
+    case HR_JUDGED_UPDATE: return update_window(w, s, access, held);
+    default: return drop(w, held);
+    }
+}
+
+/* Compares one access with all holds. */
+static hr_status check_holds(walk *w, int32_t s, hr_judged_access *access)
+{
+    const hr_judged_plan *plan = w->plan;
+    const hr_judged_buffer *buffers = plan->buffers, *buffer = &buffers[access->buffer];
+    const hr_judged_live *held = &w->held[buffer->space];
+    const int32_t low = hr_judged_live_lowest(held, access->buffer);
+    int64_t first, end;
+    find_range(plan, access->buffer, s, &first, &end);
+    for (int32_t h, from = low; (h = hr_judged_live_above(held, from)) >= 0;) {
+        if (buffers[h].offset - buffers[buffer->root].offset >= end) break;
+        const hr_status status = meet(w, s, access, h);
+        if (status) return status;
+        from = held->rank_of[h] + 1;
+    }
+    for (int32_t h, below = low; (h = hr_judged_live_below(held, below)) >= 0;) {
+        const int64_t held_end = w->holds[h].end + buffers[buffers[h].root].offset;
+        const bool dead = buffers[h].last < s;
+        if (!dead && held_end <= buffer->offset) break;
+        const hr_status status = meet(w, s, access, h);
+        if (status || !dead) return status;
+        below = held->rank_of[h];
+    }
+    return HR_OK;
+}
+
 static hr_status check_access(walk *w, int32_t s, hr_judged_access *access)
 {
-    hr_judged_plan *plan = w->plan;
-    const int32_t root = plan->buffers[access->buffer].root;
-    int64_t first, end;
-    hr_status status = HR_OK;
-    find_range(plan, access->buffer, s, &first, &end);
-    for (int32_t h = w->heads[root], next; h >= 0 && !status; h = next) {
-        hr_judged_hold *hold = &plan->holds[h];
-        next = hold->next;
-        if (hold->end <= first || end <= hold->first) continue;
-        if (hold->moving) return is_moving(w, s, access->buffer, hold);
-        if (access->kind == HR_JUDGED_READ) continue;
-        if (access->kind == HR_JUDGED_UPDATE) status = update_window(w, s, access, hold);
-        else if (hold->updated >= 0) return lost(w, hold);
-        else remove_hold(w, root, h);
-    }
+    const hr_judged_plan *plan = w->plan;
+    const hr_status status = check_holds(w, s, access);
     if (!status && access->kind == HR_JUDGED_UPDATE && access->stands_for == access->buffer &&
-        hr_judged_is_window(plan, root) && !hr_judged_loads(plan, s))
+        hr_judged_is_window(plan, plan->buffers[access->buffer].root) && !hr_judged_loads(plan, s))
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): step %d (%s) updates it, but it holds no moment that was "
                        "fetched",
@@ -287,10 +317,10 @@ static hr_status check_filling(walk *w, int32_t s, int32_t from, int32_t to)
 static hr_status check_spilled(walk *w, int32_t s, int32_t from, int32_t to)
 {
     const hr_judged_plan *plan = w->plan;
-    const int32_t h = find_hold(w, from);
-    const hr_judged_hold *hold = h < 0 ? NULL : &plan->holds[h];
-    if (hold && hold->moving) return is_moving(w, s, from, hold);
-    if (!hold || hold->other != to || hr_judged_apart(plan, hold->begin, s) >= 0)
+    const hr_judged_hold *hold = &w->holds[from];
+    if (hold->state == HR_JUDGED_MOVING) return is_moving(w, s, from, hold);
+    if (hold->state == HR_JUDGED_FREE || hold->other != to ||
+        hr_judged_apart(plan, hold->begin, s) >= 0)
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): step %d (%s) spills it to buffer %d (%s), but it does not "
                        "hold what was fetched from there",
@@ -302,7 +332,7 @@ static hr_status check_spilled(walk *w, int32_t s, int32_t from, int32_t to)
             "buffer %d (%s): step %d (%s) spills it, but no step has updated it since it "
             "was fetched",
             from, plan->buffers[from].name, s, plan->steps[s].op);
-    remove_hold(w, plan->buffers[from].root, h);
+    remove_hold(w, from);
     return HR_OK;
 }
 
@@ -317,13 +347,15 @@ static hr_status begin_spill(walk *w, int32_t s)
                        plan->steps[s].op, repeating, plan->loops[repeating].name);
     for (int32_t k = first; k < first + reads; k++) {
         const int32_t from = plan->accesses[k].buffer, to = plan->accesses[k + reads].buffer;
-        hr_status status = hr_judged_loads(plan, s) ? check_filling(w, s, from, to)
-                                                    : check_spilled(w, s, from, to);
-        if (!status) status = check_access(w, s, &plan->accesses[k]);
+        const bool fills = hr_judged_loads(plan, s);
+        hr_judged_access taken = { from, from, HR_JUDGED_WRITE }; /* nothing else is held there */
+        hr_status status = fills ? check_filling(w, s, from, to) : check_spilled(w, s, from, to);
+        if (!status) status = check_access(w, s, &taken);
         if (!status) status = check_access(w, s, &plan->accesses[k + reads]);
-        if (!status) status = add_hold(w, s, from, to);
-        if (!status) status = add_hold(w, s, to, from);
         if (status) return status;
+        add_hold(w, s, from, to);
+        add_hold(w, s, to, from);
+        if (!fills) w->spilled[plan->buffers[to].root] = s;
     }
     return HR_OK;
 }
@@ -336,45 +368,32 @@ static hr_status begin_fetch(walk *w, int32_t s)
         const int32_t from = plan->accesses[k].buffer, to = plan->accesses[k + reads].buffer;
         hr_status status = check_access(w, s, &plan->accesses[k]);
         if (!status) status = check_access(w, s, &plan->accesses[k + reads]);
-        if (!status) status = add_hold(w, s, from, to);
-        if (!status) status = add_hold(w, s, to, from);
         if (status) return status;
+        add_hold(w, s, from, to);
+        add_hold(w, s, to, from);
     }
     return HR_OK;
 }
 
-static hr_status begin_transfer(walk *w, int32_t s)
-{
-    if (w->open_count == OPEN_MAX)
-        return hr_fail(w->plan->err, HR_CORRUPT,
-                       "step %d (%s): more than %d transfers at once, the limit", s,
-                       w->plan->steps[s].op, OPEN_MAX);
-    w->open[w->open_count++] = s;
-    return w->plan->steps[s].transfer == HR_JUDGED_FETCH_BEGIN ? begin_fetch(w, s)
-                                                               : begin_spill(w, s);
-}
-
-/* The open transfer that this step waits for, by its buffers of the host; -1: none. */
+/* The begin that this step waits for, by its buffers of the host; -1: none. */
 static int32_t awaited(const walk *w, int32_t s)
 {
     const hr_judged_plan *plan = w->plan;
-    const bool fetch = plan->steps[s].transfer == HR_JUDGED_FETCH_WAIT;
     int32_t count, waited;
     const hr_judged_access *list = of_host(plan, s, &waited);
-    for (int32_t i = 0; i < w->open_count; i++) {
-        const hr_judged_access *moved = of_host(plan, w->open[i], &count);
-        bool same = count == waited &&
-                    fetch == (plan->steps[w->open[i]].transfer == HR_JUDGED_FETCH_BEGIN);
-        for (int32_t k = 0; k < count && same; k++) same = moved[k].buffer == list[k].buffer;
-        if (same) return i;
-    }
-    return -1;
+    const hr_judged_hold *hold = waited ? &w->holds[list[0].buffer] : NULL;
+    if (!hold || hold->state != HR_JUDGED_MOVING) return -1;
+    const hr_judged_access *moved = of_host(plan, hold->begin, &count);
+    bool same = count == waited &&
+                plan->steps[s].transfer == plan->steps[hold->begin].transfer + 1; /* its wait */
+    for (int32_t k = 0; k < count && same; k++) same = moved[k].buffer == list[k].buffer;
+    return same ? hold->begin : -1;
 }
 
 static hr_status end_transfer(walk *w, int32_t s)
 {
     const hr_judged_plan *plan = w->plan;
-    const int32_t i = awaited(w, s), begin = i < 0 ? -1 : w->open[i];
+    const int32_t begin = awaited(w, s);
     if (begin < 0) return bad_form(plan, s, "waits for a transfer that has not begun");
     const int32_t apart = hr_judged_apart(plan, begin, s);
     if (apart >= 0)
@@ -383,13 +402,12 @@ static hr_status end_transfer(walk *w, int32_t s)
                        "is in loop %d (%s)",
                        s, plan->steps[s].op, begin, plan->steps[begin].op, apart,
                        plan->loops[apart].name);
-    w->open[i] = w->open[--w->open_count];
     for (int32_t k = plan->steps[begin].access_first; k < plan->steps[begin].access_end; k++) {
-        const int32_t b = plan->accesses[k].buffer, h = find_hold(w, b);
-        plan->holds[h].moving = false;
-        if (plan->steps[s].transfer != HR_JUDGED_FETCH_WAIT ||
-            plan->buffers[b].space != HR_JUDGED_HOST)
-            remove_hold(w, plan->buffers[b].root, h);
+        const int32_t b = plan->accesses[k].buffer;
+        if (plan->steps[s].transfer == HR_JUDGED_FETCH_WAIT &&
+            plan->buffers[b].space == HR_JUDGED_HOST)
+            w->holds[b].state = HR_JUDGED_FETCHED;
+        else remove_hold(w, b);
     }
     return HR_OK;
 }
@@ -401,7 +419,8 @@ static hr_status walk_step(walk *w, int32_t s)
     const hr_judged_step *step = &w->plan->steps[s];
     hr_status status = check_form(w->plan, s);
     if (status) return status;
-    if (begins(w->plan, s)) return begin_transfer(w, s);
+    if (step->transfer == HR_JUDGED_FETCH_BEGIN) return begin_fetch(w, s);
+    if (step->transfer == HR_JUDGED_SPILL_BEGIN) return begin_spill(w, s);
     if (step->transfer != HR_JUDGED_NO_TRANSFER) return end_transfer(w, s);
     for (int32_t k = step->access_first; k < step->access_end && !status; k++)
         status = check_access(w, s, &w->plan->accesses[k]);
@@ -410,15 +429,13 @@ static hr_status walk_step(walk *w, int32_t s)
 
 /* Checks what is left: transfers without a wait, updates that stay in a window, and moments that
  * the first section has not filled. */
-static hr_status check_rest(const walk *w)
+static hr_status check_rest(walk *w)
 {
     const hr_judged_plan *plan = w->plan;
-    if (w->open_count)
-        return bad_form(plan, w->open[0], "begins a transfer that no step waits for");
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_judged_buffer *buffer = &plan->buffers[b];
-        for (int32_t h = w->heads[b]; h >= 0; h = plan->holds[h].next)
-            if (plan->holds[h].updated >= 0) return lost(w, &plan->holds[h]);
+        const hr_status status = w->holds[b].state == HR_JUDGED_FREE ? HR_OK : drop(w, b);
+        if (status) return status;
         if (buffer->root == b && buffer->space != HR_JUDGED_HOST &&
             plan->reached[b] != buffer->bytes)
             return hr_fail(plan->err, HR_CORRUPT,
@@ -430,13 +447,17 @@ static hr_status check_rest(const walk *w)
 
 hr_status hr_verify_transfers(hr_judged_plan *plan)
 {
-    walk w = { .plan = plan, .heads = plan->by_buffer };
+    walk w = { .plan = plan, .holds = plan->holds, .spilled = plan->averages };
     if (plan->version == 1) return HR_OK;
     hr_status status = check_places(plan);
+    for (int32_t i = 0; i < HR_JUDGED_SPACES && !status; i++)
+        if (plan->spaces[i].buffer_count) status = hr_judged_live_open(plan, &w.held[i]);
     for (int32_t b = 0; b < plan->buffer_count; b++) {
-        w.heads[b] = -1;
+        w.spilled[b] = -1;
         plan->reached[b] = 0;
     }
     for (int32_t s = 0; s < plan->step_count && !status; s++) status = walk_step(&w, s);
-    return status ? status : check_rest(&w);
+    if (!status) status = check_rest(&w);
+    for (int32_t i = 0; i < HR_JUDGED_SPACES; i++) hr_judged_live_close(&w.held[i]);
+    return status;
 }

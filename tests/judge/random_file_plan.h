@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/judge/random_file_plan.h - random valid plans of version 2: parameters with and without a
  * master, an average and moments in the file, updated in one piece or several, each fetched some
- * pieces ahead. No bytes are reused, so that the sums are easy to know. */
+ * pieces ahead, the first perhaps in the section before. No bytes are reused, so that the sums are
+ * easy to know. */
 #ifndef HR_TESTS_JUDGE_RANDOM_FILE_PLAN_H
 #define HR_TESTS_JUDGE_RANDOM_FILE_PLAN_H
 
@@ -17,7 +18,9 @@ enum {
     RUN,
     LOAD,
     STEP,
+    UPDATE,
     SAVE,
+    LOOPS,
     BLOCK = 4096,    /* bytes: what a file is aligned to */
     ELEMENTS = 1024, /* f32 of a block */
     PIECES_MAX = 4,
@@ -26,16 +29,17 @@ enum {
 
 typedef struct {
     json_t *buffers, *steps;
-    int32_t first[4], last[4]; /* steps of each loop */
+    int32_t first[LOOPS], last[LOOPS]; /* steps of each loop */
     int64_t host_bytes, file_bytes;
 } draft;
 
 typedef struct {
     int32_t weight, master, average, gradient, moments[MOMENTS_MAX];
+    int32_t parts[PIECES_MAX][MOMENTS_MAX]; /* of moments in the file */
     int32_t windows[PIECES_MAX][MOMENTS_MAX];
     int64_t blocks; /* of f32 */
-    int32_t moment_count, pieces;
-    bool in_file[MOMENTS_MAX], split; /* split: the load spills in two halves */
+    int32_t moment_count, pieces, ahead, early;
+    bool late, in_file[MOMENTS_MAX], split; /* split: the load spills in two halves */
 } parameter;
 
 static inline int32_t put_buffer(draft *d, json_t *record, const char *space)
@@ -123,7 +127,7 @@ static inline void make_parameter(draft *d, parameter *p, bool averaged)
     p->weight = make_root(d, master ? "half" : "weight", "weight", elements, false, -1);
     p->master = master ? make_root(d, "master", "master", elements, false, -1) : -1;
     p->average = averaged ? make_root(d, "average", "moment", elements, false, -1) : -1;
-    p->gradient = make_root(d, "grad", "gradient", elements, false, STEP);
+    p->gradient = make_root(d, "grad", "gradient", elements, false, RUN);
     for (int32_t i = 0; i < p->moment_count; i++) {
         p->in_file[i] = draw(0, 3) > 0;
         p->moments[i] = make_root(d, "moment", "moment", elements, p->in_file[i], -1);
@@ -155,21 +159,20 @@ static inline void load(draft *d, const parameter *p)
     }
 }
 
-/* A begin or a wait of all moments of a piece in the file. `parts`: the views of each piece. */
-static inline void move(draft *d, const parameter *p, int32_t piece, const char *op,
-                        int32_t parts[PIECES_MAX][MOMENTS_MAX])
+/* A begin or a wait of all moments of a piece in the file. */
+static inline void move(draft *d, const parameter *p, int32_t piece, int32_t loop, const char *op)
 {
     json_t *step = NULL;
     for (int32_t i = 0; i < p->moment_count; i++) {
         if (!p->in_file[i]) continue;
-        if (!step) step = make_step(d, STEP, op);
-        const int32_t window = p->windows[piece][i];
+        if (!step) step = make_step(d, loop, op);
+        const int32_t window = p->windows[piece][i], part = p->parts[piece][i];
         if (!strcmp(op, "fetch_begin")) {
-            reads(step, parts[piece][i]);
+            reads(step, part);
             writes(step, window, "write");
         } else {
             reads(step, window);
-            if (!strcmp(op, "spill_begin")) writes(step, parts[piece][i], "write");
+            if (!strcmp(op, "spill_begin")) writes(step, part, "write");
         }
     }
 }
@@ -177,7 +180,7 @@ static inline void move(draft *d, const parameter *p, int32_t piece, const char 
 static inline void update_piece(draft *d, const parameter *p, int32_t piece)
 {
     const int64_t first = bound_of(p, piece), end = bound_of(p, piece + 1);
-    json_t *step = make_step(d, STEP, "adamw");
+    json_t *step = make_step(d, UPDATE, "adamw");
     reads(step, part_of(d, p->gradient, first, end));
     if (p->master >= 0) writes(step, part_of(d, p->master, first, end), "update");
     writes(step, part_of(d, p->weight, first, end), p->master >= 0 ? "write" : "update");
@@ -186,32 +189,38 @@ static inline void update_piece(draft *d, const parameter *p, int32_t piece)
                "update");
 }
 
-static inline void update(draft *d, parameter *p)
+/* Chooses how far ahead pieces are fetched, and how many in the section before. */
+static inline void make_windows(draft *d, parameter *p)
 {
-    const int32_t ahead = (int32_t)draw(0, 2);
-    const bool late = draw(0, 1); /* waits for all spills at the end */
-    const bool again = ahead == 0 && !late && p->blocks % p->pieces == 0; /* one window for all */
-    int32_t parts[PIECES_MAX][MOMENTS_MAX];
+    p->ahead = (int32_t)draw(0, 2);
+    p->early = (int32_t)draw(0, p->ahead < p->pieces ? p->ahead : p->pieces);
+    p->late = draw(0, 1); /* waits for all spills at the end */
+    const bool again = p->ahead == 0 && !p->late && p->blocks % p->pieces == 0;
     for (int32_t k = 0; k < p->pieces; k++)
         for (int32_t i = 0; i < p->moment_count; i++) {
             if (!p->in_file[i]) continue;
             const int64_t first = bound_of(p, k), end = bound_of(p, k + 1);
-            parts[k][i] = part_of(d, p->moments[i], first, end);
-            p->windows[k][i] = again && k
-                                   ? p->windows[0][i]
-                                   : make_root(d, "window", "moment", end - first, false, STEP);
+            p->parts[k][i] = part_of(d, p->moments[i], first, end);
+            p->windows[k][i] = again && k ? p->windows[0][i] /* one window for all pieces */
+                                          : make_root(d, "window", "moment", end - first, false,
+                                                      k < p->early ? RUN : UPDATE);
         }
-    for (int32_t k = -ahead; k < p->pieces; k++) {
-        if (k + ahead < p->pieces) move(d, p, k + ahead, "fetch_begin", parts);
+}
+
+static inline void update(draft *d, const parameter *p)
+{
+    for (int32_t k = -p->ahead; k < p->pieces; k++) {
+        const int32_t begun = k + p->ahead;
+        if (begun >= p->early && begun < p->pieces) move(d, p, begun, UPDATE, "fetch_begin");
         if (k < 0) continue;
-        move(d, p, k, "fetch_wait", parts);
+        move(d, p, k, UPDATE, "fetch_wait");
         update_piece(d, p, k);
-        move(d, p, k, "spill_begin", parts);
-        if (!late) move(d, p, k, "spill_wait", parts);
+        move(d, p, k, UPDATE, "spill_begin");
+        if (!p->late) move(d, p, k, UPDATE, "spill_wait");
     }
-    for (int32_t k = 0; k < p->pieces && late; k++) move(d, p, k, "spill_wait", parts);
+    for (int32_t k = 0; k < p->pieces && p->late; k++) move(d, p, k, UPDATE, "spill_wait");
     if (p->average < 0) return;
-    json_t *step = make_step(d, STEP, "average");
+    json_t *step = make_step(d, UPDATE, "average");
     reads(step, p->master >= 0 ? p->master : p->weight);
     writes(step, p->average, "update");
 }
@@ -284,25 +293,28 @@ static inline int64_t declare_lives(draft *d)
 
 static inline json_t *random_file_plan(void)
 {
-    static const char *const names[] = { "run", "load", "step", "save" };
-    draft d = { json_array(), json_array(), { 0, -1, -1, -1 }, { 0 }, 0, 0 };
+    static const char *const names[] = { "run", "load", "step", "update", "save" };
+    draft d = { json_array(), json_array(), { 0, -1, -1, -1, -1 }, { 0 }, 0, 0 };
     parameter params[3];
     const int64_t count = draw(1, 3);
     const bool averaged = draw(0, 1);
     for (int64_t i = 0; i < count; i++) make_parameter(&d, &params[i], averaged);
     for (int64_t i = 0; i < count; i++) load(&d, &params[i]);
+    for (int64_t i = 0; i < count; i++) make_windows(&d, &params[i]);
     json_t *step = make_step(&d, STEP, "backward"), *loops = json_array();
     for (int64_t i = 0; i < count; i++) {
         reads(step, params[i].weight);
         writes(step, params[i].gradient, "write");
     }
+    for (int64_t i = 0; i < count; i++)
+        for (int32_t k = 0; k < params[i].early; k++) move(&d, &params[i], k, STEP, "fetch_begin");
     for (int64_t i = 0; i < count; i++) update(&d, &params[i]);
     for (int64_t i = 0; i < count; i++) save(&d, &params[i]);
     d.last[RUN] = (int32_t)json_array_size(d.steps) - 1;
     for (int32_t l = RUN; l <= SAVE; l++)
         json_array_append_new(loops, json_pack("{ss si si si si}", "name", names[l], "parent",
                                                l ? 0 : -1, "step_first", d.first[l], "step_last",
-                                               d.last[l], "repeats", l == STEP ? 50 : 1));
+                                               d.last[l], "repeats", l ? 1 : INT32_MAX));
     const json_int_t floor = declare_lives(&d), bytes = d.host_bytes, file = d.file_bytes;
     json_t *spaces = file ? json_pack("[{ss sI sI}]", "name", "file", "bytes", file, "floor_bytes",
                                       file)

@@ -165,7 +165,7 @@ static const lie lies[] = {
     { "a fetch into a master",
       { { "steps/20/writes", "[[3,'write']]" } },
       HR_CORRUPT,
-      "buffer 3 (master w): step 20 (fetch_begin) moves it, but its home is not inside a section" },
+      "buffer 3 (master w): step 20 (fetch_begin) moves it, but it outlives the run" },
     /* begin and wait */
     { "a begin without a wait",
       { { "steps/21/op", "'nothing'" }, { "steps/21/reads", "[]" }, { "steps/22/reads", "[3]" } },
@@ -215,11 +215,31 @@ static const lie lies[] = {
         { "steps/10/loop", "4" } },
       HR_CORRUPT,
       "is in loop 4 (again)" },
-    { "a window that outlives its section",
-      { { "buffers/24/home", "0" } },
+    { "a transfer from the load to the step",
+      { { "loops/1/step_last", "2" },
+        { "loops/2/step_first", "3" },
+        { "steps/3/loop", "2" },
+        { "steps/4/loop", "2" },
+        { "steps/5/loop", "2" },
+        { "steps/6/loop", "2" },
+        { "steps/7/loop", "2" },
+        { "loops/2/repeats", "1" },
+        { "buffers/14/home", "0" },
+        { "buffers/15/home", "0" } },
       HR_CORRUPT,
-      "buffer 24 (saved 1 w): step 20 (fetch_begin) moves it, but its home is not inside a "
-      "section" },
+      "step 3 (spill_wait): waits for the transfer of step 2 (spill_begin), but only one of them "
+      "is in loop 1 (load)" },
+    { "a transfer into the next section, of two that repeat differently",
+      { { "loops/2/step_last", "17" },
+        { "loops/3/step_first", "18" },
+        { "steps/18/loop", "3" },
+        { "steps/19/loop", "3" },
+        { "buffers/21/home", "0" },
+        { "buffers/22/home", "0" },
+        { "buffers/23/home", "0" } },
+      HR_CORRUPT,
+      "step 18 (spill_wait): waits for the transfer of step 16 (spill_begin), but only one of them "
+      "is in loop 2 (step)" },
     { "a spill in a loop that repeats",
       { { "loops/4", "{'name':'again','parent':1,'step_first':1,'step_last':3,'repeats':2}" },
         { "steps/1/loop", "4" },
@@ -275,13 +295,14 @@ static const lie lies[] = {
         { "steps/13/reads", "[]" },
         { "steps/13/writes", "[]" } },
       HR_CORRUPT,
-      "buffer 19 (window 1a): step 12 (adamw) updates what was fetched from buffer 7 (moment 1 "
+      "buffer 20 (window 2a): step 12 (adamw) updates what was fetched from buffer 10 (moment 2 "
       "w.a), but no step spills it" },
     { "an update that is not spilled",
       { { "steps/16/op", "'nothing'" },
         { "steps/16/reads", "[]" },
         { "steps/16/writes", "[]" },
-        { "steps/18/op", "'nothing'" } },
+        { "steps/18/op", "'nothing'" },
+        { "steps/18/reads", "[]" } },
       HR_CORRUPT,
       "buffer 21 (window 1b): step 15 (adamw) updates what was fetched from buffer 8 (moment 1 "
       "w.b), but no step spills it" },
@@ -329,6 +350,11 @@ static const lie lies[] = {
       HR_CORRUPT,
       "buffer 25 (same): step 12 (adamw) updates it, but not exactly once what step 9 "
       "(fetch_begin) fetches into buffer 19 (window 1a)" },
+    { "a read of what was fetched before a spill",
+      { { "steps/15/reads", "[18,21]" } },
+      HR_CORRUPT,
+      "buffer 21 (window 1b): step 15 (adamw) reads what step 10 (fetch_begin) has fetched from "
+      "buffer 6 (moment 1 w), but step 13 (spill_begin) has spilled to that since" },
     /* the first section */
     { "a moment that is not filled",
       { { "buffers/25",
