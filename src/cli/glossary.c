@@ -69,6 +69,8 @@ static const hr_cli_term terms[] = {
                   "result is the same." },
     { "moment",
       "An optimizer state: moment 1 is the mean of gradients, moment 2 of their squares." },
+    { "moment windows",
+      "With memory.moments=file: memory for the pieces of moments that are being updated." },
     { "nats", "Natural-log units of the loss, as in PyTorch's cross_entropy." },
     { "operation", "One step of the planned program: a kernel call with its inputs and outputs." },
     { "optimizer states",
@@ -102,6 +104,8 @@ static const hr_cli_term terms[] = {
     { "tables", "In the process memory: the plan, the vocabulary and I/O buffers." },
     { "temporaries", "Values at the peak that backward does not need." },
     { "tokens/s", "Training tokens per second of wall time." },
+    { "transfers", "Copies between memory and the file of moments. They run while operations "
+                   "compute." },
     { "window", "train.seq_len tokens of a text, with their next tokens as targets." },
     { "workspace", "Scratch memory of the running kernel." },
 };

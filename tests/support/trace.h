@@ -19,8 +19,8 @@
 #include "judge/verify.h"
 #include "ops/list.h"
 
-/* The spaces that an address can be in. */
-typedef enum { TRACE_NULL, TRACE_HOST, TRACE_NOWHERE } trace_space;
+/* The spaces that an address can be in. AWAY: any but the host; the call has no pointer for it. */
+typedef enum { TRACE_NULL, TRACE_HOST, TRACE_AWAY, TRACE_NOWHERE } trace_space;
 
 typedef struct {
     trace_space space;
@@ -73,6 +73,8 @@ static inline void trace_operand(trace *t, const char *what, trace_address at, i
     const char *why = NULL;
     if (at.space == TRACE_NULL) why = "null instead of";
     else if (at.space == TRACE_NOWHERE) why = "outside of every space instead of";
+    else if ((at.space == TRACE_AWAY) != (buffer->space != HR_JUDGED_HOST))
+        why = "in another space than";
     else if ((access->kind == HR_JUDGED_READ) != is_read) why = "not the file's access of";
     else if (s < root->declared_first || s > root->declared_last) why = "not alive:";
     else if (at.offset < root->offset || bytes > root->bytes ||
@@ -112,6 +114,17 @@ static inline const hr_judged_access *trace_side(trace *t, const hr_program *pro
     return next;
 }
 
+/* The address of an operand as a call has it. Services get values outside of the arena as offsets
+ * from the executor. */
+static inline trace_address trace_operand_of(const trace *t, const hr_program *program,
+                                             int32_t tensor, const void *pointer)
+{
+    if (tensor == HR_NONE || program->tensors[tensor].space == HR_SPACE_HOST)
+        return trace_address_of(t, pointer);
+    if (pointer) return (trace_address){ TRACE_NOWHERE, 0 };
+    return (trace_address){ TRACE_AWAY, hr_executor_offset(&t->executor, tensor) };
+}
+
 /* Records a call and compares it. */
 static inline void trace_record(trace *t, const hr_program *program, int32_t s, const hr_call *call)
 {
@@ -125,8 +138,10 @@ static inline void trace_record(trace *t, const hr_program *program, int32_t s, 
                             .op = hr_step_op(program, step)->name,
                             .scratch = trace_address_of(t, call->scratch),
                             .rows = call->rows };
-    for (int32_t i = 0; i < HR_IN_MAX; i++) t->call.in[i] = trace_address_of(t, call->in[i]);
-    for (int32_t k = 0; k < HR_OUT_MAX; k++) t->call.out[k] = trace_address_of(t, call->out[k]);
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        t->call.in[i] = trace_operand_of(t, program, step->in[i], call->in[i]);
+    for (int32_t k = 0; k < HR_OUT_MAX; k++)
+        t->call.out[k] = trace_operand_of(t, program, step->out[k], call->out[k]);
     if (strcmp(listed->op, t->call.op)) {
         trace_fail(t, "the call", "in the file it is", listed->op, 0, 0);
         return;
@@ -175,11 +190,9 @@ static inline hr_status trace_open(trace *t, const hr_program *program, const hr
     if (t->memory.arena == MAP_FAILED)
         return hr_fail(err, HR_FAILURE, "no range of %lld addresses", (long long)plan->arena_bytes);
     t->calls = calloc((size_t)program->step_count, sizeof *t->calls);
-    t->executor = (hr_executor){ .program = program,
-                                 .plan = plan,
-                                 .memory = &t->memory,
-                                 .device = &t->device,
-                                 .context = t };
+    t->executor = (hr_executor){
+        .program = program, .plan = plan, .memory = &t->memory, .device = &t->device, .context = t
+    };
     const int64_t bytes = hr_round_up(hr_executor_bytes(program) + program->tensor_count + 64, 64);
     t->tables = aligned_alloc(64, (size_t)bytes);
     hr_region region = hr_region_over(t->tables, bytes);
