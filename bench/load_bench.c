@@ -154,8 +154,9 @@ static times load_all(bench *b)
     for (int32_t p = 0; p < b->program.param_count; p++) {
         const hr_param *param = &b->program.params[p];
         const bool narrow = param->weight != param->master;
-        must(hr_load(&b->in, p, &b->pool, narrow ? b->masters[p] : b->weights[p],
-                     narrow ? b->weights[p] : NULL, b->staging, HR_LOAD_STAGING_BYTES, NULL, &err),
+        const hr_weights_place place = { narrow ? b->masters[p] : b->weights[p],
+                                         narrow ? b->weights[p] : NULL, NULL };
+        must(hr_load(&b->in, p, &b->pool, place, b->staging, HR_LOAD_STAGING_BYTES, NULL, &err),
              &err);
     }
     return (times){ wall() - began, now() - begin };

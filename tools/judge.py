@@ -9,7 +9,7 @@ ALIGN = 64
 BLOCK = 4096  # of direct I/O
 SPACES = ("host", "device", "pinned", "file")
 TRANSFERS = ("fetch_begin", "fetch_wait", "spill_begin", "spill_wait")
-BYTES = {"f32": 4, "bf16": 2, "f64": 8, "i32": 4, "u8": 1}
+BYTES = {"f32": 4, "bf16": 2, "f64": 8, "i32": 4, "f16": 2, "f8_e4m3": 1, "u8": 1}
 ROLES = ("weight", "master", "moment", "gradient", "activation", "input", "sum", "table", "scratch")
 
 

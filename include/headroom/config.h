@@ -52,6 +52,21 @@ typedef enum { HR_OPTIMIZER_LIST(HR_OPTIMIZER_ID) HR_OPTIMIZERS } hr_optimizer_k
 /* auto: the default of the family */
 typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie;
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
+
+/* How frozen weights are stored in memory: enumerator, choice of model.weights. compute: in the
+ * dtype that products read. docs/adding.md says what a new one needs. */
+#define HR_WEIGHT_FORMAT_LIST(X) \
+    X(COMPUTE, compute) \
+    X(F16, f16) \
+    X(F8_E4M3, f8_e4m3)
+
+#define HR_WEIGHT_FORMAT_ID(id, name) HR_WEIGHTS_##id,
+typedef enum {
+    HR_WEIGHT_FORMAT_LIST(HR_WEIGHT_FORMAT_ID)
+        HR_WEIGHTS_AUTO /* as config.json of model.from says */
+} hr_weights_choice;
+#undef HR_WEIGHT_FORMAT_ID
+
 typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS, HR_TOKENIZER_FILE } hr_tokenizer_kind;
 typedef enum { HR_BAD_LINES_STOP, HR_BAD_LINES_SKIP } hr_bad_lines;
 typedef enum { HR_BAD_STEPS_STOP, HR_BAD_STEPS_SKIP, HR_BAD_STEPS_REWIND } hr_bad_steps;
@@ -97,6 +112,7 @@ typedef struct {
         int64_t expansion;      /* wide: input width of the decoder; 0: 4 d_model */
         int64_t decoder_rank;   /* wide: rank of the factorised decoder; 0: one full matrix */
         int32_t tie_embeddings; /* hr_tie: the head shares the embedding table */
+        int32_t weights;        /* hr_weights_choice: storage of frozen matrices of layers */
         double dropout;
         double norm_eps;
         double rotary_fraction; /* gpt_neox: fraction of each head with RoPE */
@@ -181,6 +197,9 @@ typedef struct {
     /* Begin, end and padding token ids for other software: lines copied from config.json of
      * model.from. Not a key: headroom uses the ids of the tokenizer. */
     char token_ids[HR_TOKEN_IDS_BYTES];
+    /* The format of the weights of model.from by its config.json; hr_config_adopt sets it. Not a
+     * key. */
+    int32_t stored_weights;
     /* Bit i: key i was set after hr_config_default. hr_config_adopt uses it. */
     uint64_t given[HR_CONFIG_GIVEN_WORDS];
     /* Bit i: hr_config_read was the last to set key i. */
@@ -255,6 +274,9 @@ int64_t hr_config_attention_stride(const hr_config *config);
 int64_t hr_config_positions(const hr_config *config);
 int64_t hr_config_embedding_rank(const hr_config *config);
 
+/* Storage of frozen matrices of layers. Without a folder, auto is compute. Pure. */
+hr_weights_choice hr_config_weights(const hr_config *config);
+
 /* Input width of the decoder of the `wide` family. Pure. */
 int64_t hr_config_expansion(const hr_config *config);
 
@@ -300,8 +322,9 @@ HR_MUST_CHECK hr_status hr_config_get(const hr_config *config, const char *key, 
  *                 untouched. */
 HR_MUST_CHECK hr_status hr_config_read(hr_config *config, const char *path, hr_error *err);
 
-/* If model.from names a folder: takes every key of `model` except dropout from its config.json;
- * otherwise does nothing. Call it after all keys are set and before hr_config_check. If
+/* If model.from names a folder: takes every key of `model` except dropout and weights from its
+ * config.json, and replaces model.weights=auto by its format if train.freeze is set, else by
+ * compute; otherwise does nothing. Call it after all keys are set and before hr_config_check. If
  * hr_config_set, and not a recipe, set model.from, the folder replaces the recipe's keys of
  * `model`, and data.tokenizer if the folder has a tokenizer.
  * Errors   USAGE    no such file; an explicit key contradicts the folder

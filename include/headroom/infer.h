@@ -16,7 +16,8 @@ typedef struct {
     /* "bytes", or a tokenizer file or folder; null: the tokenizer of the model folder, or bytes if
      * it has none and a vocabulary of 256 */
     const char *tokenizer;
-    int32_t format; /* hr_format of weights and arithmetic */
+    int32_t format;  /* hr_format of weights and arithmetic */
+    int32_t weights; /* hr_weights_choice: storage of the weights of layers */
     /* memory limit of the process in bytes; 0: the memory of the machine */
     int64_t budget;
     int64_t threads;                         /* 0: from CPU affinity and cgroup quota */

@@ -193,7 +193,6 @@ hr_status hr_probe_open(hr_probe *probe, const hr_config *config, const hr_backe
         executor->plan = &probe->compiled.plan;
         executor->memory = &probe->memory;
         executor->pool = &probe->pool;
-        executor->dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
         executor->context = probe;
         hr_executor_serve(executor,
                           (hr_services){ services, sizeof services / sizeof *services, probe });

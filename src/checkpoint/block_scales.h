@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint/block_scales.h - the scales of an F8_E4M3 matrix in a file.
  *
- * A matrix [rows, width] with the name "x.weight" has one scale for each block of 128 x 128
- * elements: the tensor "x.weight_scale_inv" or "x.weight_scale" [ceil(rows / 128),
- * ceil(width / 128)], F32 or BF16. An element is its E4M3 value multiplied by the scale. */
+ * The format is that of graph/weight_format.h. A matrix [rows, width] with the name "x.weight" has
+ * one scale for each block of 128 x 128 elements: the tensor "x.weight_scale_inv" or
+ * "x.weight_scale" [ceil(rows / 128), ceil(width / 128)], F32 or BF16. An element is its E4M3 value
+ * multiplied by the scale. */
 #ifndef HR_CHECKPOINT_BLOCK_SCALES_H
 #define HR_CHECKPOINT_BLOCK_SCALES_H
 
 #include "checkpoint/safetensors.h"
+#include "graph/weight_format.h"
 
-#define HR_SCALES_SUFFIX "_scale_inv" /* after the name of the matrix; read is also "_scale" */
-
-enum {
-    HR_SCALE_BLOCK = 128,
-    HR_SCALES_MAX = 1024 /* scales in a row of blocks: matrices of up to 131,072 columns */
-};
+enum { HR_SCALE_BLOCK = 128 }; /* so matrices have up to 131,072 columns */
 
 typedef struct {
     int64_t offset; /* in its file */

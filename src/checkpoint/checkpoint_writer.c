@@ -190,8 +190,8 @@ static hr_status put_text(hr_checkpoint_writer *checkpoint_writer, const char *n
 static hr_status put_texts(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
 {
     hr_writer recipe = { checkpoint_writer->text, HR_RECIPE_BYTES };
-    const int64_t bytes = hr_weights_config(checkpoint_writer->config, checkpoint_writer->text,
-                                            HR_RECIPE_BYTES);
+    const int64_t bytes = hr_weights_config(checkpoint_writer->config, checkpoint_writer->program,
+                                            checkpoint_writer->text, HR_RECIPE_BYTES);
     hr_status status = put_text(checkpoint_writer, hr_weights_config_name, checkpoint_writer->text,
                                 bytes, err);
     if (status != HR_OK) return status;

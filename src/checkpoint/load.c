@@ -9,8 +9,7 @@
 typedef struct {
     const hr_weights_in *in;
     int32_t param, readers;
-    float *master;
-    void *weight;
+    hr_weights_place place;
     uint8_t *staging;
     int64_t slice_bytes, pieces;
     const volatile sig_atomic_t *interrupts;
@@ -32,7 +31,7 @@ static void read_pieces(void *context, int32_t thread, int32_t threads)
     for (;;) {
         const int64_t piece = atomic_fetch_add(&l->next, 1);
         if (piece >= l->pieces || piece > atomic_load(&l->failed) || is_interrupted(l)) return;
-        const hr_status status = hr_weights_in_take(l->in, l->param, piece, l->master, l->weight,
+        const hr_status status = hr_weights_in_take(l->in, l->param, piece, l->place,
                                                     l->staging + thread * l->slice_bytes,
                                                     l->slice_bytes, NULL);
         if (status == HR_OK) continue;
@@ -42,9 +41,9 @@ static void read_pieces(void *context, int32_t thread, int32_t threads)
     }
 }
 
-hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, float *master,
-                  void *weight, void *staging, int64_t staging_bytes,
-                  const volatile sig_atomic_t *interrupts, hr_error *err)
+hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, hr_weights_place place,
+                  void *staging, int64_t staging_bytes, const volatile sig_atomic_t *interrupts,
+                  hr_error *err)
 {
     enum { ALIGN = 64 };
     const int64_t width = hr_weights_width(hr_kept_shape_of(in->program, param, in->kept));
@@ -52,8 +51,7 @@ hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, float *
     loading l = { .in = in,
                   .param = param,
                   .readers = (int32_t)hr_min(pool->threads, staging_bytes / panel_bytes),
-                  .master = master,
-                  .weight = weight,
+                  .place = place,
                   .staging = staging,
                   .interrupts = interrupts };
     l.slice_bytes = l.readers > 1 ? staging_bytes / l.readers / ALIGN * ALIGN : staging_bytes;
@@ -65,8 +63,8 @@ hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, float *
     const int64_t failed = atomic_load(&l.failed);
     if (failed == INT64_MAX) return is_interrupted(&l) ? HR_INTERRUPTED : HR_OK;
     /* Reads the chunk again for its error message: messages of all threads would need memory. */
-    const hr_status status = hr_weights_in_take(in, param, failed, master, weight, staging,
-                                                l.slice_bytes, err);
+    const hr_status status = hr_weights_in_take(in, param, failed, place, staging, l.slice_bytes,
+                                                err);
     if (status != HR_OK) return status;
     return hr_fail(err, HR_FAILURE, "%s: %s was read twice with different results", in->path,
                    in->program->params[param].external_name);

@@ -8,7 +8,7 @@
 #include "checkpoint/weights_in.h"
 #include "dev/pool.h"
 
-/* Fills master and weight (null: none) of parameter `param`. Each thread reads chunks and stores
+/* Fills the places of parameter `param`. Each thread reads chunks and stores
  * them in the layout of the tensor, so reading and conversion overlap.
  *
  *   staging     [staging_bytes], at least one row of the file; divided among the threads
@@ -16,7 +16,7 @@
  *
  * Errors   as hr_weights_in_take, of the first chunk that fails; INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool,
-                                float *master, void *weight, void *staging, int64_t staging_bytes,
+                                hr_weights_place place, void *staging, int64_t staging_bytes,
                                 const volatile sig_atomic_t *interrupts, hr_error *err);
 
 #endif

@@ -9,14 +9,14 @@
 /* Rows of a parameter in row-major order, as other software stores them. */
 typedef struct {
     int64_t first, count;
-    float *staging;
+    uint8_t *staging;
 } part;
 
 typedef struct {
     hr_weights_out *out;
     int32_t param;
     const void *values;
-    int64_t width;
+    int64_t width, row_bytes;
     part gathered, next; /* count 0: none */
     hr_status status;
     hr_error *err;
@@ -31,7 +31,7 @@ static void gather(const saving *s, int64_t share, int64_t shares)
     const int64_t end = hr_min(panels * (share + 1) / shares * HR_PANEL_WIDTH, next->count);
     if (first < end)
         hr_weights_gather(s->out->program, s->param, s->out->kept, s->values, next->first + first,
-                          end - first, next->staging + first * s->width);
+                          end - first, next->staging + first * s->row_bytes);
 }
 
 static void work(void *context, int32_t thread, int32_t threads)
@@ -48,20 +48,20 @@ static void work(void *context, int32_t thread, int32_t threads)
 /* Writes half of the staging buffer while the other half is filled. One extra round writes the last
  * half. */
 static void save_double_buffered(saving *s, hr_pool *pool, int64_t rows, int64_t capacity,
-                                 float *staging)
+                                 uint8_t *staging)
 {
-    float *other = staging + capacity * s->width;
+    uint8_t *other = staging + capacity * s->row_bytes;
     for (int64_t row = 0; row < rows + capacity && s->status == HR_OK; row += capacity) {
         s->next = (part){ row, hr_max(hr_min(capacity, rows - row), 0), staging };
         hr_pool_run(pool, work, s);
         s->gathered = s->next;
-        float *const filled = staging;
+        uint8_t *const filled = staging;
         staging = other;
         other = filled;
     }
 }
 
-static void save_serially(saving *s, int64_t rows, int64_t capacity, float *staging)
+static void save_serially(saving *s, int64_t rows, int64_t capacity, uint8_t *staging)
 {
     for (int64_t row = 0; row < rows && s->status == HR_OK; row += capacity) {
         s->next = (part){ row, hr_min(capacity, rows - row), staging };
@@ -71,16 +71,22 @@ static void save_serially(saving *s, int64_t rows, int64_t capacity, float *stag
 }
 
 hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool, const void *values,
-                  void *staging, int64_t staging_bytes, hr_error *err)
+                  const float *scales, void *staging, int64_t staging_bytes, hr_error *err)
 {
     enum { PANEL = HR_PANEL_WIDTH };
     const hr_kept_shape shape = hr_kept_shape_of(out->program, param, out->kept);
     const int64_t rows = hr_weights_rows(shape), width = hr_weights_width(shape);
-    const int64_t capacity = staging_bytes / (width * (int64_t)sizeof(float));
-    saving s = { .out = out, .param = param, .values = values, .width = width, .err = err };
+    const int64_t row_bytes = width * hr_kept_element_bytes(out->program, param, out->kept);
+    const int64_t capacity = staging_bytes / row_bytes;
+    saving s = { .out = out,
+                 .param = param,
+                 .values = values,
+                 .width = width,
+                 .row_bytes = row_bytes,
+                 .err = err };
     HR_ASSERT(capacity > 0);
     if (rows > PANEL && capacity >= 2 * PANEL)
         save_double_buffered(&s, pool, rows, capacity / 2 / PANEL * PANEL, staging);
     else save_serially(&s, rows, capacity > PANEL ? capacity / PANEL * PANEL : capacity, staging);
-    return s.status;
+    return s.status == HR_OK ? hr_weights_append_scales(out, param, scales, err) : s.status;
 }

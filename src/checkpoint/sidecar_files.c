@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "hf/hf_config.h"
 
 static const char *const names[HR_SIDECAR_FILES] = {
     "config.json",
@@ -109,10 +110,6 @@ static hr_status read_config(const hr_sidecar_files *c, const char *path, int64_
     return hr_fail(err, HR_CORRUPT, "%.200s: not JSON: %s", path, problem);
 }
 
-static const char quantization[] =
-    "\n  \"quantization_config\": {\"activation_scheme\": \"dynamic\", \"fmt\": \"e4m3\", "
-    "\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]},";
-
 /* Appends the config up to `edit`, and `text` in place of it. */
 static hr_status replace(hr_file_out *out, const char *config, int64_t *taken, span edit,
                          const char *text, hr_error *err)
@@ -134,8 +131,10 @@ static hr_status write_config(const hr_sidecar_files *c, const char *path, hr_er
     bool dropped = (!c->quantized && !c->dequantized) || !found.quantization.end;
     status = hr_file_begin(&out, c->destination, names[0], err);
     if (status == HR_OK && c->quantized && found.inside)
-        status = replace(&out, text, &taken, (span){ found.inside, found.inside }, quantization,
-                         err);
+        status = replace(&out, text, &taken, (span){ found.inside, found.inside }, "\n  ", err);
+    if (status == HR_OK && c->quantized && found.inside)
+        status = replace(&out, text, &taken, (span){ found.inside, found.inside },
+                         hr_hf_quantization, err);
     for (int32_t i = 0; i <= found.dtype_count && status == HR_OK; i++) {
         const bool last = i == found.dtype_count;
         if (!dropped && (last || found.dtypes[i].begin > found.quantization.begin)) {

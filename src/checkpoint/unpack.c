@@ -8,31 +8,15 @@
 #include "base/bf16.h"
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/e4m3.h"
+#include "base/f16.h"
 #include "checkpoint/block_scales.h"
 #include "checkpoint/unpack_kernels.h"
 
-/* Converts with integers, because threads may flush subnormal floats to zero. The product with
- * 2^-24 is a normal float even if the f16 is subnormal. */
-static uint32_t f32_of_f16(uint16_t half)
+static uint32_t scaled(uint8_t code, float scale)
 {
-    const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
-    const float small = (float)rest * 0x1p-24f;
+    const float value = hr_e4m3_to_f32(code) * scale;
     uint32_t bits;
-    memcpy(&bits, &small, sizeof bits);
-    if (rest >= 0x400) bits = (rest << 13) + (112u << 23);
-    if (rest >= 0x7c00) bits = rest << 13 | 0x7f800000;
-    return sign | bits;
-}
-
-/* E4M3 has no Inf; the largest magnitude is NaN. */
-static uint32_t f32_of_e4m3(uint8_t byte, float scale)
-{
-    const uint32_t rest = byte & 0x7f;
-    uint32_t bits = (rest << 20) + (120u << 23);
-    float value = (float)rest * 0x1p-9f; /* subnormal */
-    if (rest == 0x7f) return 0x7fc00000;
-    if (rest >= 8) memcpy(&value, &bits, sizeof value);
-    value *= byte & 0x80 ? -scale : scale;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
@@ -43,9 +27,9 @@ static uint32_t element(const hr_unpack *u, const void *source, int64_t row, int
     const int64_t index = row * hr_unpack_width(u) + i;
     if (u->kind == HR_STORED_F32) return ((const uint32_t *)source)[index];
     if (u->kind == HR_STORED_E4M3)
-        return f32_of_e4m3(((const uint8_t *)source)[index], u->scales[i / HR_SCALE_BLOCK]);
+        return scaled(((const uint8_t *)source)[index], u->scales[i / HR_SCALE_BLOCK]);
     const uint16_t half = ((const uint16_t *)source)[index];
-    return u->kind == HR_STORED_BF16 ? (uint32_t)half << 16 : f32_of_f16(half);
+    return u->kind == HR_STORED_BF16 ? (uint32_t)half << 16 : hr_f16_to_f32_bits(half);
 }
 
 static void put(const hr_unpack *u, int64_t to, uint32_t bits)

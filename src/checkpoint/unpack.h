@@ -10,6 +10,11 @@
 #include "base/dtype.h"
 #include "checkpoint/safetensors.h"
 
+/* The largest bit patterns, without the sign, of an fp32 element that is finite in fp32 and in
+ * bf16: values at least half a step above the largest bf16 number round to infinity (ties to
+ * even). */
+enum { HR_UNPACK_MOST_F32 = 0x7f7fffff, HR_UNPACK_MOST_BF16 = 0x7f7f7fff };
+
 /* One parameter. The file has `rows` rows of `width` elements: [K, N], or [N, K] if transposed. */
 typedef struct {
     hr_stored_kind kind; /* not OTHER */

@@ -5,12 +5,10 @@
 
 #include "checkpoint/unpack.h"
 
-/* The largest bit pattern, without the sign, of an fp32 element that is finite in all outputs. With
- * a bf16 output, values at least half a step above the largest bf16 number round to infinity (ties
- * to even). */
+/* The largest bit pattern, without the sign, of an fp32 element that is finite in all outputs. */
 static inline uint32_t hr_unpack_most(const hr_unpack *unpack)
 {
-    return unpack->weight ? 0x7f7f7fff : 0x7f7fffff;
+    return unpack->weight ? HR_UNPACK_MOST_BF16 : HR_UNPACK_MOST_F32;
 }
 
 /* Whether hr_unpack_take_avx2 supports these rows. */

@@ -10,6 +10,7 @@
 #include "base/bf16.h"
 #include "base/checked.h"
 #include "base/writer.h"
+#include "checkpoint/repack.h"
 #include "hf/hf_config.h"
 
 enum { ENTRY_BYTES = 256, CONFIG_BYTES = 4096, LENGTH_BYTES = 8, HEADER_ALIGN = 64 };
@@ -49,6 +50,16 @@ hr_kept_shape hr_kept_shape_of(const hr_program *program, int32_t index, hr_kept
     return (hr_kept_shape){ K, N, vector, param->external_transposed && !vector };
 }
 
+int64_t hr_weights_rows(hr_kept_shape shape)
+{
+    return shape.transposed ? shape.N : shape.K;
+}
+
+int64_t hr_weights_width(hr_kept_shape shape)
+{
+    return shape.transposed ? shape.K : shape.N;
+}
+
 bool hr_kept_any(const hr_program *program, hr_kept kept)
 {
     for (int32_t p = 0; p < program->param_count; p++)
@@ -56,10 +67,37 @@ bool hr_kept_any(const hr_program *program, hr_kept kept)
     return false;
 }
 
-int64_t hr_kept_bytes_of(const hr_program *program, int32_t param, hr_kept kept)
+const hr_weight_format *hr_kept_format(const hr_program *program, int32_t index, hr_kept kept)
+{
+    const hr_param *param = &program->params[index];
+    const bool weight = hr_kept_tensor(program, index, kept) == param->weight;
+    return hr_weight_format_of(weight ? param->format : HR_WEIGHTS_COMPUTE);
+}
+
+int64_t hr_kept_element_bytes(const hr_program *program, int32_t param, hr_kept kept)
+{
+    return hr_dtype_bytes(hr_kept_format(program, param, kept)->dtype);
+}
+
+/* The scales of a parameter in a file: their shape, and their bytes. */
+static int64_t scales_of(const hr_program *program, int32_t param, hr_kept kept, int64_t shape[2])
+{
+    const hr_kept_shape matrix = hr_kept_shape_of(program, param, kept);
+    const hr_weight_format *format = hr_kept_format(program, param, kept);
+    hr_weight_scales_shape(format, hr_weights_rows(matrix), hr_weights_width(matrix), shape);
+    return shape[0] * shape[1] * hr_dtype_bytes(format->scale_dtype);
+}
+
+static int64_t elements_bytes(const hr_program *program, int32_t param, hr_kept kept)
 {
     const hr_kept_shape shape = hr_kept_shape_of(program, param, kept);
-    return shape.K * shape.N * (int64_t)sizeof(float);
+    return shape.K * shape.N * hr_kept_element_bytes(program, param, kept);
+}
+
+int64_t hr_kept_bytes_of(const hr_program *program, int32_t param, hr_kept kept)
+{
+    int64_t shape[2];
+    return elements_bytes(program, param, kept) + scales_of(program, param, kept, shape);
 }
 
 int64_t hr_kept_bytes(const hr_program *program, hr_kept kept)
@@ -70,28 +108,41 @@ int64_t hr_kept_bytes(const hr_program *program, hr_kept kept)
     return sum;
 }
 
+/* A program that only counts (admission/run_bytes.c) counts scales as parameters. */
 int64_t hr_weights_text_bytes(const hr_program *program)
 {
-    return hr_max(program->param_count * (int64_t)ENTRY_BYTES + ENTRY_BYTES, CONFIG_BYTES);
+    int64_t entries = program->param_count + 1;
+    for (int32_t p = 0; p < program->param_count && program->params; p++)
+        entries += program->params[p].scales != HR_NONE;
+    return hr_max(entries * ENTRY_BYTES, CONFIG_BYTES);
 }
 
 static const char header_begin[] = "{\"__metadata__\":{\"format\":\"pt\"}";
 
-/* Prints the entry of a tensor that begins at offset `begin` of the data. */
+/* Prints the entries of a parameter that begins at offset `begin` of the data. */
 static void put_entry(hr_writer *w, const hr_program *program, int32_t param, hr_kept kept,
                       int64_t begin)
 {
     const hr_kept_shape shape = hr_kept_shape_of(program, param, kept);
-    hr_put(w, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", program->params[param].external_name,
-           (long long)(shape.transposed ? shape.N : shape.K));
-    if (!shape.vector) hr_put(w, ",%lld", (long long)(shape.transposed ? shape.K : shape.N));
-    hr_put(w, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,
-           (long long)(begin + hr_kept_bytes_of(program, param, kept)));
+    const char *name = program->params[param].external_name;
+    const char *dtype = hr_kept_format(program, param, kept)->file_dtype;
+    const int64_t end = begin + elements_bytes(program, param, kept);
+    int64_t blocks[2];
+    const int64_t scales_bytes = scales_of(program, param, kept, blocks);
+    hr_put(w, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld", name, dtype ? dtype : "F32",
+           (long long)hr_weights_rows(shape));
+    if (!shape.vector) hr_put(w, ",%lld", (long long)hr_weights_width(shape));
+    hr_put(w, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
+    if (scales_bytes)
+        hr_put(w,
+               ",\"%s%s\":{\"dtype\":\"F32\",\"shape\":[%lld,%lld],\"data_offsets\":[%lld,%lld]}",
+               name, HR_SCALES_SUFFIX, (long long)blocks[0], (long long)blocks[1], (long long)end,
+               (long long)(end + scales_bytes));
 }
 
 int64_t hr_kept_file_bytes(const hr_program *program, hr_kept kept)
 {
-    char entry[ENTRY_BYTES];
+    char entry[2 * ENTRY_BYTES];
     /* includes the final "}" */
     int64_t begin = 0, header = LENGTH_BYTES + (int64_t)sizeof header_begin;
     if (!hr_kept_any(program, kept)) return 0;
@@ -154,16 +205,6 @@ hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, hr_ke
     return status == HR_OK ? append(out, text, header_bytes, err) : status;
 }
 
-int64_t hr_weights_rows(hr_kept_shape shape)
-{
-    return shape.transposed ? shape.N : shape.K;
-}
-
-int64_t hr_weights_width(hr_kept_shape shape)
-{
-    return shape.transposed ? shape.K : shape.N;
-}
-
 /* Gathers any layout and dtype, one element at a time. */
 static void gather_any(hr_kept_shape shape, const hr_tensor *tensor, const void *values,
                        int64_t row, float *to)
@@ -221,11 +262,9 @@ static void gather_lines(hr_kept_shape shape, hr_layout layout, const float *val
     }
 }
 
-void hr_weights_gather(const hr_program *program, int32_t index, hr_kept kept, const void *values,
-                       int64_t first, int64_t count, float *to)
+static void gather_values(hr_kept_shape shape, const hr_tensor *tensor, const void *values,
+                          int64_t first, int64_t count, float *to)
 {
-    const hr_kept_shape shape = hr_kept_shape_of(program, index, kept);
-    const hr_tensor *tensor = &program->tensors[hr_kept_tensor(program, index, kept)];
     const hr_layout layout = (hr_layout)tensor->layout;
     const int64_t width = hr_weights_width(shape);
     const bool panels = tensor->dtype == HR_F32 && layout != HR_ROWS;
@@ -237,6 +276,21 @@ void hr_weights_gather(const hr_program *program, int32_t index, hr_kept kept, c
         for (int64_t i = 0; i < count; i++)
             gather_any(shape, tensor, values, first + i, to + i * width);
     }
+}
+
+void hr_weights_gather(const hr_program *program, int32_t index, hr_kept kept, const void *values,
+                       int64_t first, int64_t count, void *to)
+{
+    const hr_kept_shape shape = hr_kept_shape_of(program, index, kept);
+    const hr_tensor *tensor = &program->tensors[hr_kept_tensor(program, index, kept)];
+    const hr_repack stored = { .layout = (hr_layout)tensor->layout,
+                               .K = shape.K,
+                               .N = shape.N,
+                               .transposed = shape.transposed,
+                               .element_bytes = hr_kept_element_bytes(program, index, kept) };
+    if (hr_kept_format(program, index, kept)->file_dtype)
+        hr_repack_give(&stored, first, count, values, to);
+    else gather_values(shape, tensor, values, first, count, to);
 }
 
 /* An exponent of all ones carries into the sign bit. Vectorised and without branches, because
@@ -256,13 +310,24 @@ static bool all_finite(const float *values, int64_t count)
     return any <= magnitude;
 }
 
-hr_status hr_weights_append(hr_weights_out *out, int32_t param, const float *values, int64_t count,
+/* Stored weights were checked when they were read, and are constant. */
+hr_status hr_weights_append(hr_weights_out *out, int32_t param, const void *values, int64_t count,
                             hr_error *err)
 {
-    if (all_finite(values, count)) return append(out, values, count * (int64_t)sizeof *values, err);
+    const bool stored = hr_kept_format(out->program, param, out->kept)->file_dtype != NULL;
+    const int64_t bytes = count * hr_kept_element_bytes(out->program, param, out->kept);
+    if (stored || all_finite(values, count)) return append(out, values, bytes, err);
     return hr_fail(err, HR_DIVERGED, "%s: %s has NaN or Inf values",
                    hr_kept_name(out->program, out->kept),
                    out->program->params[param].external_name);
+}
+
+hr_status hr_weights_append_scales(hr_weights_out *out, int32_t param, const float *scales,
+                                   hr_error *err)
+{
+    int64_t shape[2];
+    const int64_t bytes = scales_of(out->program, param, out->kept, shape);
+    return bytes ? append(out, scales, bytes, err) : HR_OK;
 }
 
 hr_status hr_weights_add(hr_weights_out *out, int32_t index, const void *values, void *staging,
@@ -270,8 +335,9 @@ hr_status hr_weights_add(hr_weights_out *out, int32_t index, const void *values,
 {
     const hr_kept_shape shape = hr_kept_shape_of(out->program, index, out->kept);
     const int64_t rows = hr_weights_rows(shape), width = hr_weights_width(shape);
-    const int64_t held = staging_bytes / (width * (int64_t)sizeof(float));
-    HR_ASSERT(held > 0);
+    const int64_t held = staging_bytes /
+                         (width * hr_kept_element_bytes(out->program, index, out->kept));
+    HR_ASSERT(held > 0 && out->program->params[index].scales == HR_NONE);
     for (int64_t row = 0; row < rows; row += held) {
         const int64_t count = hr_min(held, rows - row);
         hr_weights_gather(out->program, index, out->kept, values, row, count, staging);
@@ -286,10 +352,14 @@ void hr_weights_abort(hr_weights_out *out)
     hr_file_abort(&out->file);
 }
 
-int64_t hr_weights_config(const hr_config *config, char *text, int64_t bytes)
+int64_t hr_weights_config(const hr_config *config, const hr_program *program, char *text,
+                          int64_t bytes)
 {
     hr_writer w = { text, bytes };
-    hr_hf_config_write(config, &w);
+    int32_t weights = HR_WEIGHTS_COMPUTE;
+    for (int32_t p = 0; p < program->param_count && weights == HR_WEIGHTS_COMPUTE; p++)
+        weights = program->params[p].format;
+    hr_hf_config_write(config, weights, &w);
     HR_ASSERT(!w.cut);
     return w.used;
 }

@@ -3,7 +3,8 @@
  * names, and config.json.
  *
  * Parameters are written one after another through a small buffer, so saving needs no second copy
- * of the model. The files contain the fp32 masters, so no precision is lost. A value that is not
+ * of the model. The files contain the fp32 masters, so no precision is lost, and stored weights
+ * (graph/weight_format.h) as they are. A value that is not
  * finite stops the write, and the previous file stays in place. Header and offsets follow from the
  * program alone. */
 #ifndef HR_CHECKPOINT_WEIGHTS_H
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "checkpoint/hash.h"
 #include "graph/program.h"
+#include "graph/weight_format.h"
 #include "headroom/config.h"
 
 /* The tensors that a file contains: all weights, or one state of the trained parameters. A state
@@ -35,6 +37,13 @@ typedef struct {
 } hr_kept_shape;
 hr_kept_shape hr_kept_shape_of(const hr_program *program, int32_t param, hr_kept kept);
 
+/* The format of its elements in the file; that of HR_WEIGHTS_COMPUTE is F32. Scales follow their
+ * matrix, in the scale_dtype of the format. Pure. */
+const hr_weight_format *hr_kept_format(const hr_program *program, int32_t param, hr_kept kept);
+
+/* Bytes of one element in the file. Pure. */
+int64_t hr_kept_element_bytes(const hr_program *program, int32_t param, hr_kept kept);
+
 /* Whether the program has a file of this kind. Pure. */
 bool hr_kept_any(const hr_program *program, hr_kept kept);
 
@@ -46,7 +55,7 @@ int64_t hr_weights_text_bytes(const hr_program *program);
  * of the parameters. */
 int64_t hr_weights_header(const hr_program *program, hr_kept kept, char *text, int64_t bytes);
 
-/* Bytes of one tensor, and of all tensors after the header. Pure. */
+/* Bytes of one parameter with its scales, and of all tensors after the header. Pure. */
 int64_t hr_kept_bytes_of(const hr_program *program, int32_t param, hr_kept kept);
 int64_t hr_kept_bytes(const hr_program *program, hr_kept kept);
 
@@ -77,18 +86,23 @@ int64_t hr_weights_width(hr_kept_shape shape);
 
 /* Copies rows [first, first + count) of that matrix out of the tensor's layout in memory.
  *   values  in the layout and dtype of the tensor: bf16 for a frozen weight without a master
- *   to      [count, width] out
+ *   to      [count, width] elements of hr_kept_element_bytes, out
  * Threads  any. */
 void hr_weights_gather(const hr_program *program, int32_t param, hr_kept kept, const void *values,
-                       int64_t first, int64_t count, float *to);
+                       int64_t first, int64_t count, void *to);
 
-/* Appends the next elements of a parameter.
+/* Appends the next elements of a parameter, as hr_weights_gather gives them.
  * Errors   DIVERGED  an element is not finite
  *          FAILURE   a write failed, for example on a full disk; the temporary file is removed. */
-HR_MUST_CHECK hr_status hr_weights_append(hr_weights_out *out, int32_t param, const float *values,
+HR_MUST_CHECK hr_status hr_weights_append(hr_weights_out *out, int32_t param, const void *values,
                                           int64_t count, hr_error *err);
 
-/* Gathers and appends a whole parameter in chunks.
+/* Appends the scales of a stored parameter, after its elements; nothing if it has none. Errors as
+ * hr_weights_append. */
+HR_MUST_CHECK hr_status hr_weights_append_scales(hr_weights_out *out, int32_t param,
+                                                 const float *scales, hr_error *err);
+
+/* Gathers and appends a whole parameter without scales in chunks.
  *   staging  [staging_bytes], at least one row */
 HR_MUST_CHECK hr_status hr_weights_add(hr_weights_out *out, int32_t param, const void *values,
                                        void *staging, int64_t staging_bytes, hr_error *err);
@@ -96,8 +110,10 @@ HR_MUST_CHECK hr_status hr_weights_add(hr_weights_out *out, int32_t param, const
 /* Discards a file that was begun. Accepts a closed object. */
 void hr_weights_abort(hr_weights_out *out);
 
-/* Prints config.json into text [hr_weights_text_bytes]. Returns its bytes. */
-int64_t hr_weights_config(const hr_config *config, char *text, int64_t bytes);
+/* Prints the config.json of the weights of a program into text [hr_weights_text_bytes]. Returns its
+ * bytes. */
+int64_t hr_weights_config(const hr_config *config, const hr_program *program, char *text,
+                          int64_t bytes);
 
 extern const char hr_weights_config_name[]; /* "config.json" */
 

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "checkpoint/names.h"
+#include "checkpoint/repack.h"
 #include "checkpoint/unpack.h"
 
 enum { NAME_BYTES = 128, NAME_SHOWN = 120 };
@@ -104,9 +105,18 @@ static hr_status check_shape(const char *path, const hr_param *param,
                        hr_path_shown(path), NAME_SHOWN, tensor->name,
                        hr_stored_shape(tensor, is, sizeof is),
                        hr_stored_shape(&expected, needed, sizeof needed));
-    if (tensor->dtype->kind != HR_STORED_OTHER) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s; weights are F32, F16, BF16 or F8_E4M3",
-                   hr_path_shown(path), NAME_SHOWN, tensor->name, tensor->dtype->name);
+    if (tensor->dtype->kind == HR_STORED_OTHER)
+        return hr_fail(err, HR_CORRUPT,
+                       "%s: tensor %.*s is %s; weights are F32, F16, BF16 or F8_E4M3",
+                       hr_path_shown(path), NAME_SHOWN, tensor->name, tensor->dtype->name);
+    const hr_weight_format *format = hr_weight_format_of(param->format);
+    if (!format->file_dtype || !strcmp(tensor->dtype->name, format->file_dtype)) return HR_OK;
+    return hr_fail(
+        err, HR_CORRUPT,
+        "%s: tensor %.*s is %s, weights stored as %s must be %s; convert the folder with "
+        "headroom convert --dtype %s, or store weights as compute",
+        hr_path_shown(path), NAME_SHOWN, tensor->name, tensor->dtype->name, format->name,
+        format->file_dtype, format->name);
 }
 
 /* Compares two tensors in chunks on the stack. */
@@ -228,6 +238,11 @@ static hr_status compare_header(int file, const char *path, const char *header, 
     return HR_OK;
 }
 
+static hr_stored_kind kind_of(const hr_weight_format *format)
+{
+    return format->file_dtype ? hr_stored_dtype_find(format->file_dtype)->kind : HR_STORED_F32;
+}
+
 hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, hr_kept kept,
                                   const char *directory, uint32_t cpu_mask, char *text,
                                   int64_t bytes, hr_error *err)
@@ -249,7 +264,8 @@ hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, 
         return hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", hr_path_shown(path),
                        (long long)file_bytes, (long long)all_bytes);
     for (int32_t p = 0; p < program->param_count; p++) {
-        in->sources[p] = (hr_weights_source){ offset, 0, HR_STORED_F32 };
+        in->sources[p] = (hr_weights_source){ offset, 0,
+                                              kind_of(hr_kept_format(program, p, kept)) };
         if (hr_kept_tensor(program, p, kept) != HR_NONE)
             offset += hr_kept_bytes_of(program, p, kept);
     }
@@ -300,29 +316,63 @@ int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t sta
     return (hr_unpack_rows(&unpack) + rows - 1) / rows;
 }
 
-hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t piece, float *master,
-                             void *weight, void *staging, int64_t staging_bytes, hr_error *err)
+/* The scales of an E4M3 parameter. In a file of headroom's own they follow the matrix. */
+static hr_block_scales scales_of(const hr_weights_in *in, int32_t param)
+{
+    if (in->scales) return in->scales[param];
+    const hr_unpack unpack = unpack_of(in, param);
+    const int64_t bytes = hr_unpack_rows(&unpack) * hr_unpack_width(&unpack);
+    return (hr_block_scales){ .offset = in->sources[param].offset + bytes,
+                              .columns = (int32_t)hr_scale_blocks(hr_unpack_width(&unpack)),
+                              .kind = HR_STORED_F32 };
+}
+
+/* Keeps the elements as they are. The first chunk of a row of blocks keeps its scales. */
+static bool take_stored(const hr_weights_in *in, int32_t param, const hr_unpack *unpack,
+                        int64_t first, int64_t count, const void *rows, hr_weights_place place)
+{
+    const hr_weight_format *format = hr_kept_format(in->program, param, in->kept);
+    const hr_repack repack = { .layout = unpack->layout,
+                               .K = unpack->K,
+                               .N = unpack->N,
+                               .transposed = unpack->transposed,
+                               .element_bytes = hr_dtype_bytes(format->dtype) };
+    const int64_t width = hr_unpack_width(unpack), columns = hr_scale_blocks(width);
+    hr_repack_take(&repack, first, count, rows, place.weight);
+    if (unpack->scales && first % HR_SCALE_BLOCK == 0)
+        memcpy(place.scales + first / HR_SCALE_BLOCK * columns, unpack->scales,
+               (size_t)columns * sizeof *place.scales);
+    const uint32_t most = in->program->dtype == HR_BF16 ? HR_UNPACK_MOST_BF16 : HR_UNPACK_MOST_F32;
+    return hr_repack_is_finite(format, rows, count, width, unpack->scales, most);
+}
+
+hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t piece,
+                             hr_weights_place place, void *staging, int64_t staging_bytes,
+                             hr_error *err)
 {
     const hr_weights_source *source = &in->sources[param];
+    const bool stored = hr_kept_format(in->program, param, in->kept)->file_dtype != NULL;
     hr_unpack unpack = unpack_of(in, param);
-    unpack.master = master;
-    unpack.weight = weight;
+    unpack.master = place.master;
+    unpack.weight = place.weight;
     const int64_t rows = rows_of_piece(&unpack, staging_bytes), first = piece * rows;
     const int64_t count = hr_min(rows, hr_unpack_rows(&unpack) - first);
     const int64_t row_bytes = hr_unpack_width(&unpack) * hr_stored_kind_bytes(unpack.kind);
     float scales[HR_SCALES_MAX];
-    void *place = hr_unpack_is_flat(&unpack) ? master + first * unpack.N : staging;
+    void *read = hr_unpack_is_flat(&unpack) ? place.master + first * unpack.N : staging;
     hr_status status = hr_file_read(in->files[source->file], in->path,
-                                    source->offset + first * row_bytes, place, count * row_bytes,
+                                    source->offset + first * row_bytes, read, count * row_bytes,
                                     err);
     if (status == HR_OK && unpack.kind == HR_STORED_E4M3) {
-        const hr_block_scales *of = &in->scales[param];
+        const hr_block_scales of = scales_of(in, param);
         unpack.scales = scales;
-        status = hr_block_scales_read(of, in->files[of->file], in->path, first / HR_SCALE_BLOCK,
+        status = hr_block_scales_read(&of, in->files[of.file], in->path, first / HR_SCALE_BLOCK,
                                       scales, err);
     }
     if (status != HR_OK) return status;
-    if (hr_unpack_take(&unpack, first, count, place)) return HR_OK;
+    if (stored ? take_stored(in, param, &unpack, first, count, read, place)
+               : hr_unpack_take(&unpack, first, count, read))
+        return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: tensor %s has NaN or Inf values", hr_path_shown(in->path),
                    in->program->params[param].external_name);
 }

@@ -20,6 +20,13 @@ typedef struct {
     hr_stored_kind kind;
 } hr_weights_source;
 
+/* Where a parameter is loaded to. Null: absent. */
+typedef struct {
+    float *master; /* in the layout of its tensor; null if there is only a weight */
+    void *weight;  /* the same; null if it is the master */
+    float *scales; /* of a stored weight */
+} hr_weights_place;
+
 typedef struct {
     const hr_program *program;
     hr_kept kept;               /* what is read; HR_KEPT_WEIGHTS from a folder */
@@ -47,8 +54,9 @@ HR_MUST_CHECK hr_status hr_weights_in_check(const char *path, hr_error *err);
  *   scratch  needs hr_stored_bytes(path) and one byte per tensor during the call
  *
  * Errors   as hr_stored_open; CORRUPT  a parameter is missing, occurs twice, or has another shape
- *          or a dtype other than F32, F16, BF16 and F8_E4M3 with its scales; a tensor does not
- *          belong to the model; the head differs from the table that it is tied to. */
+ *          or a dtype other than F32, F16, BF16 and F8_E4M3 with its scales, or another than that
+ *          of its format; a tensor does not belong to the model; the head differs from the table
+ *          that it is tied to. */
 HR_MUST_CHECK hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program,
                                            const char *path, uint32_t cpu_mask, hr_region *kept,
                                            hr_region *scratch, hr_error *err);
@@ -74,14 +82,15 @@ int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t sta
 
 /* Reads one chunk.
  *
- *   master, weight  in the layout of their tensors; weight is null if it is the master; master is
- *                   null if there is only a weight
- *   staging         [staging_bytes], as in hr_weights_in_pieces
+ *   staging  [staging_bytes], as in hr_weights_in_pieces
  *
- * Errors   CORRUPT  an element is not finite; the message names the tensor. FAILURE.
+ * A stored weight keeps the elements of the file, and gets its scales.
+ *
+ * Errors   CORRUPT  an element is not finite, as products read it; the message names the tensor.
+ *                   FAILURE.
  * Threads  any, for different chunks. */
 HR_MUST_CHECK hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t piece,
-                                           float *master, void *weight, void *staging,
+                                           hr_weights_place place, void *staging,
                                            int64_t staging_bytes, hr_error *err);
 
 /* Closes the files. Accepts a closed or zeroed object. */

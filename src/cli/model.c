@@ -7,6 +7,8 @@
 
 #include "cli.h"
 
+#define FORMAT_WORD(id, name) #name,
+
 hr_status hr_cli_number(const hr_cli_arguments *arguments, hr_cli_option_id id, double *value,
                         hr_error *err)
 {
@@ -32,11 +34,25 @@ hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id, i
     return HR_OK;
 }
 
+/* Reads --weights: the choices of the key model.weights. */
+static hr_status read_weights(const char *given, int32_t *weights, hr_error *err)
+{
+    static const char *const names[] = { HR_WEIGHT_FORMAT_LIST(FORMAT_WORD) "auto" };
+    for (int32_t i = 0; i <= HR_WEIGHTS_AUTO; i++)
+        if (!strcmp(given, names[i])) {
+            *weights = i;
+            return HR_OK;
+        }
+    return hr_fail(err, HR_USAGE, "--weights takes compute, f16, f8_e4m3 or auto; got %.40s",
+                   given);
+}
+
 hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *request, hr_error *err)
 {
     const char *format = arguments->values[HR_OPTION_FORMAT];
     const char *tokenizer = arguments->values[HR_OPTION_TOKENIZER];
     const char *budget = arguments->values[HR_OPTION_BUDGET];
+    const char *weights = arguments->values[HR_OPTION_WEIGHTS];
     if (format && strcmp(format, "fp32") != 0 && strcmp(format, "bf16") != 0)
         return hr_fail(err, HR_USAGE, "--dtype takes fp32 or bf16; got %.40s", format);
     *request = (hr_infer_request){ .folder = arguments->operands[0],
@@ -46,6 +62,7 @@ hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *requ
                                    .kernels = arguments->values[HR_OPTION_KERNELS],
                                    .interrupts = hr_cli_catch_signals(NULL) };
     hr_status status = hr_cli_whole(arguments, HR_OPTION_THREADS, &request->threads, err);
+    if (status == HR_OK && weights) status = read_weights(weights, &request->weights, err);
     if (status == HR_OK && budget) status = hr_bytes_parse(budget, &request->budget, err);
     if (status == HR_OK && budget && request->budget == 0)
         return hr_fail(err, HR_USAGE, "--budget %.40s is zero; give a size", budget);

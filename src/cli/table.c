@@ -89,6 +89,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_FORMAT] = { "dtype", "NAME",
                            "dtype of weights and arithmetic: fp32 or bf16 (default fp32)", 0,
                            "format" },
+    [HR_OPTION_WEIGHTS] = { "weights", "NAME",
+                            "storage of the weights of layers: compute, f16, f8_e4m3, or auto: as "
+                            "the model says (default compute: in the dtype of --dtype)" },
     [HR_OPTION_TOKENS] = { "tokens", "FILE",
                            "evaluate input_ids [B,T] of a safetensors file. labels [B,T] are "
                            "optional and already shifted: labels[b,t] is the target after "
@@ -177,7 +180,8 @@ static const hr_cli_command commands[] = {
       TAKES(PROMPT) | TAKES(FILE) | TAKES(PROMPT_IDS) | TAKES(PRINT_IDS) | TAKES(TOKENIZER) |
           TAKES(MAX_TOKENS) | TAKES(CHUNK) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) |
           TAKES(MIN_P) | TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(SEED) | TAKES(FORMAT) |
-          TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
+          TAKES(WEIGHTS) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) |
+          TAKES(HELP),
       1, 1, hr_cli_generate },
     { "eval", "MODEL_DIR", "compute loss, accuracy or logits of a model",
       "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face\n"
@@ -186,8 +190,8 @@ static const hr_cli_command commands[] = {
       "memory is planned before the weights are loaded. The keys of --file are\n"
       "data.text_field, data.prompt_field, data.completion_field and data.bad_lines.",
       TAKES(TOKENS) | TAKES(TEXT_FILE) | TAKES(CHOICES) | TAKES(LOGITS_OUT) | TAKES(PER_TOKEN) |
-          TAKES(CONTEXT) | TAKES(STRIDE) | TAKES(TOKENIZER) | TAKES(FORMAT) | TAKES(BUDGET) |
-          TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
+          TAKES(CONTEXT) | TAKES(STRIDE) | TAKES(TOKENIZER) | TAKES(FORMAT) | TAKES(WEIGHTS) |
+          TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_eval, true },
     { "checkpoint list", "RUN_DIR", "list the checkpoints of a run",
       "RUN_DIR is the --out of a run. Only the manifests of its checkpoints are read.",

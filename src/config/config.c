@@ -241,6 +241,12 @@ int64_t hr_config_embedding_rank(const hr_config *config)
     return given ? given : hr_max(config->model.d_model / 4, 1);
 }
 
+hr_weights_choice hr_config_weights(const hr_config *config)
+{
+    const int32_t choice = config->model.weights;
+    return choice == HR_WEIGHTS_AUTO ? HR_WEIGHTS_COMPUTE : (hr_weights_choice)choice;
+}
+
 int64_t hr_config_expansion(const hr_config *config)
 {
     const int64_t given = config->model.expansion;

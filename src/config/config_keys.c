@@ -74,6 +74,8 @@ static const hr_config_row rows[] = {
             "wide: input width of the output head; auto: 4 d_model"),
     INTEGER(model.decoder_rank, "none", "elements", "none", 0, WIDTH_MAX,
             "wide: rank of a factorized output head; none: one full matrix"),
+    CHOICE(model.weights, "compute", &(HR_WEIGHT_FORMAT_LIST(WORD) " auto")[1],
+           "storage of frozen layer weights; compute: train.dtype; auto: as in model.from"),
     CHOICE(model.tie_embeddings, "auto", "auto false true",
            "share embedding and output head; auto: true for gpt2, opt, yxanul"),
     REAL(model.dropout, "0", "", NULL, 0, DROPOUT_MAX, "dropout probability during training"),

@@ -245,7 +245,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
     hr_call call = { .attr = step->attr,
                      .clock = executor->clock,
                      .seed = executor->seed,
-                     .dtype = executor->dtype,
+                     .dtype = (hr_dtype)program->dtype,
                      .threads = executor->plan->threads };
     const int64_t rows = rows_of_loop(executor, step->loop, &call.row_first);
     call.rows = rows_of_step(program, step, rows);

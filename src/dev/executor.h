@@ -27,7 +27,6 @@ typedef struct hr_executor {
     hr_memory *memory; /* owns the arena; records the bytes that steps use */
     const hr_device *device;
     hr_pool *pool; /* for host steps that share their work */
-    hr_dtype dtype;
     uint64_t seed;
     int64_t clock;      /* optimizer step */
     int64_t rows_here;  /* maximum rows per step; INT64_MAX: as planned */

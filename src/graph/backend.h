@@ -57,6 +57,11 @@ typedef struct hr_backend {
     /* The layout of the matrices that products with this dtype of activations read. */
     hr_layout (*matrix_layout)(hr_dtype activations);
 
+    /* Sets the operation and the attributes of a step that dequantizes a stored parameter, with the
+     * operands weight and scales, to the tensor that products read; null: this back end has no
+     * stored weights. */
+    void (*dequantize)(const hr_program *program, int32_t param, hr_step *step);
+
     /* Estimates the rates of a machine that was not calibrated (graph/rates.h).
      *   features  of the machine: of a CPU its mask (base/cpu.h)
      *   rates     in: the back end and `threads`, zeros otherwise. out: the rates of operations */

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "graph/weight_format.h"
 
 static bool full(hr_builder *builder, int32_t count, int32_t most, const char *what)
 {
@@ -90,6 +91,20 @@ static hr_param_rule rule_of(const hr_builder *builder, bool vector, const char 
                          name);
 }
 
+/* Declares the scales of a parameter's format, if it has any. */
+static int32_t build_scales(hr_builder *builder, const hr_param *param)
+{
+    const hr_weight_format *format = hr_weight_format_of(param->format);
+    const bool turned = param->external_transposed;
+    char name[HR_TENSOR_NAME_BYTES];
+    int64_t shape[2];
+    hr_weight_scales_shape(format, param->dims[turned], param->dims[!turned], shape);
+    if (shape[0] == 0) return HR_NONE;
+    snprintf(name, sizeof name, "scales %.56s", param->external_name);
+    return hr_build_fixed(builder, name, HR_ROLE_WEIGHT, format->scale_dtype, HR_ROWS, shape[0],
+                          shape[1], HR_NONE);
+}
+
 int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
 {
     hr_program *program = builder->program;
@@ -108,15 +123,20 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     va_end(list);
     param->rule = rule_of(builder, shape.kind == HR_PARAM_VECTOR, param->external_name);
 
-    const bool frozen = param->rule.frozen;
+    const bool frozen = param->rule.frozen || builder->weights_alone;
     const bool matrix = shape.kind == HR_PARAM_MATRIX;
     const bool short_table = (builder->short_tables || frozen) && shape.kind == HR_PARAM_TABLE;
     const bool half = builder->dtype == HR_BF16 && (matrix || short_table);
     const hr_layout layout = matrix ? program->backend->matrix_layout(builder->dtype) : HR_ROWS;
-    param->weight = hr_build_fixed(builder, param->external_name, HR_ROLE_WEIGHT,
-                                   half ? HR_BF16 : HR_F32, layout, shape.K, shape.N, HR_NONE);
+    hr_dtype dtype = half ? HR_BF16 : HR_F32;
+    if (matrix && frozen && builder->layer != HR_NONE)
+        param->format = (uint8_t)builder->stored_weights;
+    if (param->format != HR_WEIGHTS_COMPUTE) dtype = hr_weight_format_of(param->format)->dtype;
+    param->weight = hr_build_fixed(builder, param->external_name, HR_ROLE_WEIGHT, dtype, layout,
+                                   shape.K, shape.N, HR_NONE);
+    param->scales = build_scales(builder, param);
     param->master = param->weight;
-    if (half && !builder->weights_alone && !frozen)
+    if (half && !frozen)
         param->master = hr_build_like_weight(builder, program->param_count, "master",
                                              HR_ROLE_MASTER, HR_NONE);
     if (builder->status != HR_OK) return HR_NONE;

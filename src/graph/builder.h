@@ -26,6 +26,7 @@ typedef struct {
                                               * trains; null: all train */
     const void *rule_of;
     bool short_tables;          /* lookup tables have the dtype of activations too */
+    int32_t stored_weights;     /* hr_weights_choice of the frozen matrices of layers */
     int32_t position;           /* decoding: int32 [1], position of the next row; ... */
     const int32_t (*caches)[2]; /* ... and the key and value caches of each layer; null: rows are
                                  * whole sequences */
@@ -58,7 +59,8 @@ int32_t hr_build_view(hr_builder *builder, const char *name, int32_t of, int64_t
 /* MATRIX: [K, N], read by matrix products; it has the layout and dtype of the activations, and in
  * bf16 an fp32 master. TABLE: [K, N], rows are looked up. ADDEND: [K, N], rows are added to others.
  * VECTOR: [K] (N = 0). These three are fp32. Frozen parameters and inference have no masters. A
- * frozen table whose rows are read unchanged has the dtype of activations. */
+ * frozen table whose rows are read unchanged has the dtype of activations. A frozen matrix of a
+ * layer has the format `stored_weights`: plan/dequantize.h. */
 typedef enum { HR_PARAM_MATRIX, HR_PARAM_TABLE, HR_PARAM_ADDEND, HR_PARAM_VECTOR } hr_param_kind;
 
 typedef struct {

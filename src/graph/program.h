@@ -154,10 +154,12 @@ typedef struct {
     char external_name[96];   /* its name in weight files */
     int64_t dims[2];          /* [K, N], or [n] with dims[1] = 0 */
     bool external_transposed; /* the file stores [N, K] */
+    uint8_t format;           /* hr_weights_choice: how the weight is stored */
     hr_param_rule rule;
     double init_scale; /* standard deviation; with init_constant the value itself */
     bool init_constant;
-    int32_t weight; /* tensor that forward reads */
+    int32_t weight; /* tensor that forward reads, or the stored weight */
+    int32_t scales; /* of the stored weight; HR_NONE: none */
     int32_t master; /* tensor that the update writes; = weight in fp32 and when frozen */
     int32_t states[HR_STATES_MAX]; /* tensors of the states of the program; HR_NONE: frozen */
     int32_t gradient;              /* HR_NONE: frozen */
@@ -190,6 +192,7 @@ struct hr_backend;
 
 typedef struct {
     const struct hr_backend *backend; /* that it is planned for, with its table of operations */
+    uint8_t dtype;                    /* hr_dtype of activations, and of weights in products */
     hr_tensor *tensors;
     hr_step *steps;
     hr_loop *loops;

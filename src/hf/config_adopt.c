@@ -15,7 +15,7 @@ static const char section[] = "model.";
 static bool is_free(const char *name)
 {
     return strncmp(name, section, sizeof section - 1) != 0 || !strcmp(name, "model.from") ||
-           !strcmp(name, "model.dropout");
+           !strcmp(name, "model.dropout") || !strcmp(name, "model.weights");
 }
 
 static bool bit(const uint64_t *bits, const char *name)
@@ -65,6 +65,9 @@ hr_status hr_config_adopt(hr_config *config, hr_error *err)
     }
     if (status != HR_OK) return status;
     *config = adopted;
+    if (config->model.weights == HR_WEIGHTS_AUTO)
+        config->model.weights = config->train.freeze[0] ? config->stored_weights
+                                                        : HR_WEIGHTS_COMPUTE;
     adopt_tokenizer(config);
     return HR_OK;
 }

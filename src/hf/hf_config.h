@@ -10,8 +10,8 @@
 #include "base/writer.h"
 #include "headroom/config.h"
 
-/* Sets every key of `model` but from and dropout from DIR/config.json. Absent options get the
- * defaults of transformers.
+/* Sets stored_weights, and every key of `model` but from, dropout and weights, from
+ * DIR/config.json. Absent options get the defaults of transformers.
  *
  *   config  untouched after an error
  *
@@ -22,9 +22,12 @@ HR_MUST_CHECK hr_status hr_hf_config_read(const char *directory, hr_config *conf
 /* Returns whether a folder has a tokenizer, complete or damaged. */
 bool hr_hf_has_tokenizer(const char *folder);
 
-/* Writes a config.json that hr_hf_config_read accepts, for a file of fp32 weights. Allocates
- * nothing. */
-void hr_hf_config_write(const hr_config *config, hr_writer *writer);
+/* Writes a config.json that hr_hf_config_read accepts, for a file of fp32 weights, and of matrices
+ * of layers in the format `weights` (hr_weights_choice). Allocates nothing. */
+void hr_hf_config_write(const hr_config *config, int32_t weights, hr_writer *writer);
+
+/* The entry of F8_E4M3 weights in config.json, with a comma after it. */
+extern const char hr_hf_quantization[];
 
 /* A sentence about features of the written folder that other software does not support; null: all
  * are supported, or no folder is written. */

@@ -295,6 +295,8 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
     memcpy(taken.token_ids, fresh.token_ids, sizeof taken.token_ids);
     memcpy(taken.model.from, config->model.from, sizeof taken.model.from);
     taken.model.dropout = config->model.dropout;
+    taken.model.weights = config->model.weights;
+    taken.stored_weights = r.weights;
     *config = taken;
     return HR_OK;
 }

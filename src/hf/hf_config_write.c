@@ -131,7 +131,11 @@ static int32_t architecture_of(const hr_config *config)
     return made_by;
 }
 
-void hr_hf_config_write(const hr_config *config, hr_writer *writer)
+const char hr_hf_quantization[] =
+    "\"quantization_config\": {\"activation_scheme\": \"dynamic\", \"fmt\": \"e4m3\", "
+    "\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]},";
+
+void hr_hf_config_write(const hr_config *config, int32_t weights, hr_writer *writer)
 {
     char scaling[VALUE_BYTES];
     const writing w = { writer, config, architecture_of(config), scaling };
@@ -144,6 +148,7 @@ void hr_hf_config_write(const hr_config *config, hr_writer *writer)
     hr_put(writer, "  \"model_type\": \"%s\",\n", hr_hf_architectures[w.made_by].family);
     put_rows(&w);
     put_rest(&w);
+    if (weights == HR_WEIGHTS_F8_E4M3) hr_put(writer, "  %s\n", hr_hf_quantization);
     hr_put(writer, "  \"torch_dtype\": \"float32\"\n}\n");
 }
 

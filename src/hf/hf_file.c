@@ -164,6 +164,7 @@ static hr_status read_quantization(hr_hf_file *r, hr_json *json)
         if (!read) return not_json(r, json);
     }
     if (kind != HR_JSON_CLOSE) return not_json(r, json);
+    r->weights = HR_WEIGHTS_F8_E4M3;
     if (!strcmp(method, "fp8") && blocks && e4m3) return HR_OK;
     return hr_fail(r->err, HR_CORRUPT,
                    "%s: quantization_config with quant_method \"%s\" is not supported; headroom "
@@ -229,6 +230,10 @@ static hr_status read_option(hr_hf_file *r, hr_json *json)
         copy_word(json, r->model_type);
         return HR_OK;
     }
+    const bool is_dtype = !strcmp(name, "torch_dtype") || !strcmp(name, "dtype");
+    if (is_dtype && kind == HR_JSON_STRING && hr_json_is(json, "float16") &&
+        r->weights == HR_WEIGHTS_COMPUTE)
+        r->weights = HR_WEIGHTS_F16;
     if (hr_hf_has_no_effect(name)) return hr_json_skip(json, kind) ? HR_OK : not_json(r, json);
     if (kind == HR_JSON_WRONG) return not_json(r, json);
     const bool several = kind == HR_JSON_OBJECT || kind == HR_JSON_ARRAY;
@@ -278,6 +283,7 @@ hr_status hr_hf_file_read(hr_hf_file *r, const char *directory)
     r->entry_count = 0;
     for (int32_t i = 0; i < HR_HF_LISTS; i++) r->layers[i].count = 0;
     r->architecture[0] = r->model_type[0] = 0;
+    r->weights = HR_WEIGHTS_COMPUTE;
     const hr_status status = read_text(r, directory, &bytes);
     return status == HR_OK ? read_options(r, bytes) : status;
 }

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/writer.h"
-#include "headroom/status.h"
+#include "headroom/config.h"
 #include "hf/hf_layers.h"
 
 enum {
@@ -33,6 +33,7 @@ typedef struct {
     hr_writer token_ids; /* lines in the format of the file */
     char architecture[HR_HF_VALUE_BYTES], model_type[HR_HF_VALUE_BYTES]; /* empty: absent */
     int32_t made_by; /* row of hr_hf_architectures */
+    int32_t weights; /* hr_weights_choice: the format that most matrices of layers have */
     hr_error *err;
 } hr_hf_file;
 

@@ -32,6 +32,8 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
     if (status == HR_OK) status = hr_config_adopt(config, err);
     if (status == HR_OK) status = hr_weights_in_check(s->request->folder, err);
     config->train.dtype = s->request->format;
+    config->model.weights = s->request->weights == HR_WEIGHTS_AUTO ? config->stored_weights
+                                                                   : s->request->weights;
     config->train.batch = 1;
     if (status == HR_OK) /* the input is token ids, so any vocabulary is accepted */
         status = hr_config_set(config, "data.tokenizer", "words", err);
@@ -214,9 +216,9 @@ static hr_status load(void *context, hr_executor *executor, int32_t step, const 
     const hr_host_attr *attr = call->attr;
     hr_inference_report_progress(s, "loading weights", attr->param,
                                  s->compiled.program.param_count);
-    const hr_status status = hr_load(&s->weights, attr->param, &s->pool, call->out[0], call->out[1],
-                                     call->scratch, attr->staging_bytes, s->request->interrupts,
-                                     err);
+    const hr_weights_place place = { call->out[0], call->out[1], call->out[HR_LOAD_SCALES] };
+    const hr_status status = hr_load(&s->weights, attr->param, &s->pool, place, call->scratch,
+                                     attr->staging_bytes, s->request->interrupts, err);
     if (status != HR_INTERRUPTED) return status;
     return hr_fail(err, HR_INTERRUPTED, "interrupted while reading weights");
 }
@@ -251,7 +253,6 @@ hr_status hr_inference_take(hr_inference *s, hr_services services, hr_error *err
     s->executor.plan = plan;
     s->executor.memory = s->memory;
     s->executor.pool = &s->pool;
-    s->executor.dtype = s->config.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     s->executor.stop = should_stop;
     s->executor.context = s;
     return HR_OK;

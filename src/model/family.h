@@ -76,6 +76,12 @@ HR_FAMILY_LIST(HR_FAMILY_SPEC)
 /* The family of a config. Never null. */
 const hr_family_spec *hr_family_of(const hr_config *config);
 
+/* The dtype of activations, and of weights in products. */
+static inline hr_dtype hr_config_dtype(const hr_config *config)
+{
+    return config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
+}
+
 /* The kind of a layer. */
 int32_t hr_family_kind(const hr_config *config, int64_t layer);
 

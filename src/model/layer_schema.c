@@ -50,7 +50,7 @@ static void build(const hr_config *config, int32_t kind, hr_region *region, hr_p
     HR_ASSERT(status == HR_OK);
     model.layers[0].kind = kind;
     hr_builder builder = { .program = program,
-                           .dtype = one.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
+                           .dtype = hr_config_dtype(&one),
                            .rows = one.train.seq_len,
                            .T = one.train.seq_len,
                            .training = true,
@@ -128,11 +128,13 @@ hr_layer_size hr_layer_size_of(const hr_config *config)
             const int64_t elements = hr_tensor_bytes(weight) /
                                      hr_dtype_bytes((hr_dtype)weight->dtype);
             size.params += weight->layer != HR_NONE;
+            size.matrices += weight->layer != HR_NONE && weight->layout != HR_ROWS;
             *(weight->layer != HR_NONE ? &size.elements : &size.rest_elements) += elements;
         }
         for (int32_t s = 0; s < program.step_count; s++)
             size.steps += program.steps[s].layer != HR_NONE;
         most.params = (int32_t)hr_max(most.params, size.params);
+        most.matrices = (int32_t)hr_max(most.matrices, size.matrices);
         most.steps = (int32_t)hr_max(most.steps, size.steps);
         most.elements = hr_max(most.elements, size.elements);
         most.rest_elements = size.rest_elements;

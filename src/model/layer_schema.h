@@ -21,10 +21,10 @@ typedef struct {
 /* The schema of a checked config, for the layers of all kinds. */
 hr_layer_schema hr_layer_schema_of(const hr_config *config);
 
-/* The parameters and forward steps of a layer, and the elements of its parameters with padding: the
- * most over its kinds. */
+/* The parameters, of these matrices, and forward steps of a layer, and the elements of its
+ * parameters with padding: the most over its kinds. */
 typedef struct {
-    int32_t params, steps;
+    int32_t params, matrices, steps;
     int64_t elements, rest_elements; /* rest: of the parameters outside of the layers */
 } hr_layer_size;
 

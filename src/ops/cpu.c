@@ -2,6 +2,7 @@
 /* ops/cpu.c - the CPU back end as the planner knows it. */
 #include "ops/cpu.h"
 
+#include "ops/dequantize/dequantize_build.h"
 #include "ops/host/host.h"
 #include "ops/linear/linear.h"
 
@@ -14,4 +15,5 @@ const hr_backend hr_cpu_backend = { .name = "cpu",
                                     .facts = facts,
                                     .op_count = HR_OP_COUNT,
                                     .matrix_layout = hr_linear_layout,
+                                    .dequantize = hr_dequantize_step,
                                     .guess = hr_cpu_guess };

@@ -10,6 +10,7 @@
 
 #include "ops/activation/activation_kernels.h"
 #include "ops/attention/attention_kernels.h"
+#include "ops/dequantize/dequantize_kernels.h"
 #include "ops/dropout/dropout_kernels.h"
 #include "ops/embed/embed_kernels.h"
 #include "ops/glu/glu_kernels.h"
@@ -32,6 +33,7 @@ typedef struct hr_kernels {
     hr_loss_kernels loss;
     hr_dropout_kernels dropout;
     hr_update_kernels update;
+    hr_dequantize_kernels dequantize;
 } hr_kernels;
 
 /* Fills the table for a CPU feature mask (base/cpu.h): starts with the reference kernels and adds

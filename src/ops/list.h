@@ -36,7 +36,8 @@
     X(adamw) \
     X(sgd) \
     X(lion) \
-    X(average)
+    X(average) \
+    X(dequantize)
 
 /* Services (ops/host/): operations that the host runs. */
 #define HR_HOST_OP_LIST(X) \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "plan/dequantize.h"
 #include "plan/lifetimes.h"
 #include "plan/reorder.h"
 #include "plan/tile.h"
@@ -161,6 +162,7 @@ hr_status hr_compile_generation(const hr_config *config, const hr_backend *backe
 {
     hr_status status = hr_model_assemble_generation(config, backend, rows, picking_bytes, region,
                                                     &compiled->program, err);
+    if (status == HR_OK) status = hr_dequantize(&compiled->program, region, err);
     if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
     if (status != HR_OK) return status;
     return hr_compile_pack(region, HR_COMPILE_PACK_WORK, compiled, err);
@@ -201,6 +203,7 @@ hr_status hr_compile_evaluation(const hr_config *config, const hr_backend *backe
     hr_program *program = &compiled->program;
     hr_status status = hr_model_assemble_evaluation(config, backend, sequences, emit_bytes, region,
                                                     program, err);
+    if (status == HR_OK) status = hr_dequantize(program, region, err);
     if (status == HR_OK)
         status = tile_evaluation(chunk, mlp_tile, sequences * config->train.seq_len, program,
                                  region, err);

@@ -120,6 +120,7 @@ static const char *part_of(const hr_program *program, const hr_param *param, int
 {
     const char *part = param->weight == tensor           ? ""
                        : param->master == tensor         ? "master"
+                       : param->scales == tensor         ? "scales"
                        : param->gradient == tensor       ? "grad"
                        : param->gradient_again == tensor ? "grad 2"
                                                          : NULL;

@@ -9,6 +9,7 @@
 #include "model/family.h"
 #include "model/layer_schema.h"
 #include "plan/consume.h"
+#include "plan/dequantize.h"
 #include "plan/order.h"
 #include "plan/recompute.h"
 #include "plan/tile.h"
@@ -164,6 +165,7 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     if (drops_something(strategy))
         status = hr_recompute(program, section, strategy->recompute_set, whole_blocks(strategy),
                               scratch, err);
+    if (status == HR_OK) status = hr_dequantize(program, scratch, err);
     if (status != HR_OK) return status;
 
     const int64_t kept = scratch->used;

@@ -45,8 +45,8 @@ void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy);
 HR_MUST_CHECK hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy,
                                           hr_error *err);
 
-/* Applies a strategy to a program built at full batch: orders, recomputes, tiles, releases
- * gradients, then sorts the loops. The strategy must be canonical and pass the check.
+/* Applies a strategy to a program built at full batch: orders, recomputes, dequantizes, tiles,
+ * releases gradients, then sorts the loops. The strategy must be canonical and pass the check.
  *
  * Errors   FAILURE  the program has no room for clones, loops or views. */
 HR_MUST_CHECK hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T,

@@ -103,6 +103,14 @@ static bool is_inner(const tiling *t, int32_t tensor)
            hr_loop_inside(t->program, loop, t->outer);
 }
 
+/* A value that one step writes completely and only the range reads belongs to the loop. */
+static void move_home(tiling *t, int32_t tensor)
+{
+    hr_tensor *root = &t->program->tensors[hr_tensor_root(t->program, tensor)];
+    if (root->home == t->outer && !is_outside(t, hr_tensor_root(t->program, tensor)))
+        root->home = t->loop;
+}
+
 /* Adapts one operand of a step in the range. False if there is no room for a view. */
 static bool cut_operand(tiling *t, int32_t *operand, char letter)
 {
@@ -191,6 +199,7 @@ static bool cut_operands(tiling *t, hr_step *step)
         if (!cut_operand(t, &step->in[i], op->in[i])) return false;
     for (int32_t i = 0; op->out[i]; i++)
         if (!cut_operand(t, &step->out[i], op->out[i])) return false;
+    if (op->out[0] == 'w' && step->out[0] != HR_NONE) move_home(t, step->out[0]);
     return true;
 }
 

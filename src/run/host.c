@@ -15,12 +15,24 @@
 #include "run/tell.h"
 #include "run/trainer.h"
 
-/* Loads one state of a parameter from a checkpoint. */
-static hr_status load_kept(hr_trainer *trainer, const hr_call *call, hr_kept kept, void *master,
-                           void *weight, hr_error *err)
+static hr_weights_place place_of(const hr_call *call)
+{
+    return (hr_weights_place){ call->out[0], call->out[1], call->out[HR_LOAD_SCALES] };
+}
+
+/* States that a step of loading may have: a weight with scales is frozen, and has none. */
+static int32_t states_of(const hr_call *call, const hr_program *program)
 {
     const hr_host_attr *attr = call->attr;
-    return hr_load(&trainer->shelf.kept[kept], attr->param, trainer->executor.pool, master, weight,
+    return program->params[attr->param].rule.frozen ? 0 : program->state_count;
+}
+
+/* Loads one state of a parameter from a checkpoint. */
+static hr_status load_kept(hr_trainer *trainer, const hr_call *call, hr_kept kept,
+                           hr_weights_place place, hr_error *err)
+{
+    const hr_host_attr *attr = call->attr;
+    return hr_load(&trainer->shelf.kept[kept], attr->param, trainer->executor.pool, place,
                    call->scratch, attr->staging_bytes, trainer->options->interrupts, err);
 }
 
@@ -43,12 +55,13 @@ static bool has_weights(const hr_call *call)
 static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
 {
     const hr_program *program = trainer->executor.program;
-    hr_status status = has_weights(call) ? load_kept(trainer, call, HR_KEPT_WEIGHTS, call->out[0],
-                                                     call->out[1], err)
-                                         : HR_OK;
-    for (int32_t i = 0; i < program->state_count && status == HR_OK; i++)
+    hr_status status = has_weights(call)
+                           ? load_kept(trainer, call, HR_KEPT_WEIGHTS, place_of(call), err)
+                           : HR_OK;
+    for (int32_t i = 0; i < states_of(call, program) && status == HR_OK; i++)
         if (call->out[2 + i] && trainer->shelf.kept[HR_KEPT_STATES + i].file_count)
-            status = load_kept(trainer, call, HR_KEPT_STATES + i, call->out[2 + i], NULL, err);
+            status = load_kept(trainer, call, HR_KEPT_STATES + i,
+                               (hr_weights_place){ .master = call->out[2 + i] }, err);
         else if (call->out[2 + i]) init_state(program, step, i, call);
     return status;
 }
@@ -67,14 +80,14 @@ static hr_status initialize(void *context, hr_executor *executor, int32_t step, 
                                attr->param, executor->program->param_count);
     if (trainer->shelf.resume.found) return load_states(trainer, step, call, err);
     if (has_weights(call) && trainer->config->model.from[0])
-        status = hr_load(&trainer->shelf.source, attr->param, executor->pool, call->out[0],
-                         call->out[1], call->scratch, attr->staging_bytes, interrupts, err);
+        status = hr_load(&trainer->shelf.source, attr->param, executor->pool, place_of(call),
+                         call->scratch, attr->staging_bytes, interrupts, err);
     else if (has_weights(call))
         hr_initialize(executor->program, attr->param, (uint64_t)trainer->config->train.seed,
-                      call->out[0], call->out[1], interrupts);
+                      place_of(call), interrupts);
     if (status != HR_OK) return status;
     if (hr_requests_stop(&trainer->requests)) return HR_INTERRUPTED;
-    for (int32_t i = 0; i < executor->program->state_count; i++)
+    for (int32_t i = 0; i < states_of(call, executor->program); i++)
         if (call->out[2 + i]) init_state(executor->program, step, i, call);
     return HR_OK;
 }
@@ -92,8 +105,8 @@ static hr_status save(void *context, hr_executor *executor, int32_t step, const 
     for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
         hr_weights_out *file = hr_checkpoint_writer_file(trainer->shelf.writer, kept);
         if (!file || !call->in[kept]) continue;
-        status = hr_save(file, attr->param, executor->pool, call->in[kept], call->scratch,
-                         attr->staging_bytes, err);
+        status = hr_save(file, attr->param, executor->pool, call->in[kept],
+                         call->in[HR_SAVE_SCALES], call->scratch, attr->staging_bytes, err);
     }
     return status;
 }

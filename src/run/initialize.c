@@ -8,6 +8,7 @@
 #include "base/bf16.h"
 #include "base/checked.h"
 #include "base/random.h"
+#include "checkpoint/narrow.h"
 
 /* Writes normal numbers for columns 4 * index to 4 * index + 3 of a row. u is never 0, so no value
  * exceeds sqrt(-2 ln 2^-32) = 6.66 in magnitude. */
@@ -23,14 +24,40 @@ static void draw_normals(const hr_random_row *row, uint32_t index, double normal
     }
 }
 
-void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, float *master,
-                   void *weight, const volatile sig_atomic_t *interrupts)
+/* The scale of all blocks of a stored weight: a power of two with which no initial value overflows.
+ */
+static float scale_of(const hr_param *param)
+{
+    const double most = param->init_constant ? fabs(param->init_scale) : 7 * param->init_scale;
+    return most > 0 ? (float)exp2(ceil(log2(most / 448))) : 1;
+}
+
+static void fill_scales(const hr_program *program, const hr_param *param, float *scales)
+{
+    const int64_t count = hr_tensor_bytes(&program->tensors[param->scales]) / 4;
+    for (int64_t i = 0; i < count; i++) scales[i] = scale_of(param);
+}
+
+/* Writes element `at` of a weight without a master. */
+static void put(void *weight, int64_t at, hr_dtype dtype, float value, float scale)
+{
+    if (dtype == HR_BF16) ((hr_bf16 *)weight)[at] = hr_bf16_from_f32(value);
+    else if (dtype == HR_F8_E4M3) ((uint8_t *)weight)[at] = hr_e4m3_from_f32(value / scale);
+    else if (!hr_f16_from_f32(value, (uint16_t *)weight + at))
+        ((uint16_t *)weight)[at] = value < 0 ? 0xfbff : 0x7bff; /* the largest magnitude */
+}
+
+void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, hr_weights_place place,
+                   const volatile sig_atomic_t *interrupts)
 {
     const hr_param *param = &program->params[index];
     const hr_tensor *tensor = &program->tensors[param->master];
     const hr_layout layout = (hr_layout)tensor->layout;
     const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
-    memset(master ? master : weight, 0, (size_t)hr_tensor_bytes(tensor));
+    float *master = place.master;
+    const float scale = place.scales ? scale_of(param) : 1;
+    memset(master ? master : place.weight, 0, (size_t)hr_tensor_bytes(tensor));
+    if (place.scales) fill_scales(program, param, place.scales);
     const hr_random_stream stream = hr_random_stream_of(seed, 0, HR_SITE_WEIGHTS, (uint32_t)index);
     double draws[4] = { 1, 1, 1, 1 };
     for (int64_t k = 0; k < K; k++) {
@@ -41,10 +68,11 @@ void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, floa
             if (n % 4 == 0 && !param->init_constant) draw_normals(&row, (uint32_t)(n / 4), draws);
             const float value = (float)(param->init_scale * draws[n % 4]);
             if (master) master[at] = value;
-            else ((hr_bf16 *)weight)[at] = hr_bf16_from_f32(value);
+            else put(place.weight, at, (hr_dtype)tensor->dtype, value, scale);
         }
     }
-    if (!master || !weight) return;
+    if (!master || !place.weight) return;
     const int64_t elements = hr_tensor_bytes(tensor) / (int64_t)sizeof *master;
-    for (int64_t i = 0; i < elements; i++) ((hr_bf16 *)weight)[i] = hr_bf16_from_f32(master[i]);
+    for (int64_t i = 0; i < elements; i++)
+        ((hr_bf16 *)place.weight)[i] = hr_bf16_from_f32(master[i]);
 }

@@ -5,15 +5,16 @@
 
 #include <signal.h>
 
-#include "graph/program.h"
+#include "checkpoint/weights_in.h"
 
-/* Writes master, and weight if it is a separate tensor; only weight if master is null. Element (k,
+/* Writes master, and weight if it is a separate tensor; only weight if master is null. A stored
+ * weight gets the nearest elements of its format, with equal scales. Element (k,
  * n) depends only on (seed, index, k, n), not on layout, dtype or order of loading. Padding is
  * zero.
  *
  *   index       parameter index
  *   interrupts  once above 0, the remaining elements stay unwritten; null: none */
-void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, float *master,
-                   void *weight, const volatile sig_atomic_t *interrupts);
+void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, hr_weights_place place,
+                   const volatile sig_atomic_t *interrupts);
 
 #endif

@@ -65,7 +65,7 @@ static bool is_fewer_steps(const hr_resume *resume, const hr_config *now,
            now->train.steps <= resume->manifest.state.step;
 }
 
-/* Hashes of the names and sizes of the parameters in each file of a checkpoint. */
+/* Hashes of the names, sizes and formats of the parameters in each file of a checkpoint. */
 typedef struct {
     int32_t count;
     const char *names[HR_KEPT_MAX];
@@ -82,6 +82,8 @@ static void hash_file(const hr_program *program, hr_kept kept, file_hashes *file
         if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
         hr_hash_add(&hash, param->external_name, (int64_t)strlen(param->external_name) + 1);
         hr_hash_add(&hash, param->dims, (int64_t)sizeof param->dims);
+        const char *format = hr_kept_format(program, p, kept)->name;
+        hr_hash_add(&hash, format, (int64_t)strlen(format) + 1);
     }
     files->names[files->count] = hr_kept_name(program, kept);
     hr_hash_print(&hash, files->hashes[files->count++]);
@@ -117,7 +119,7 @@ static const char *find_obstacle(hr_memory *memory, const hr_config *before, con
             if (!strcmp(needs.names[n], has.names[h]) && strcmp(needs.hashes[n], has.hashes[h]))
                 return strcmp(needs.names[n], hr_weights_name)
                            ? "it has the optimizer states of other parameters"
-                           : "its model has another shape";
+                           : "its weights have another shape or format";
     return NULL;
 }
 

@@ -161,7 +161,6 @@ static hr_status take_memory(run *r, hr_error *err)
                             &executor->device, err);
     if (status != HR_OK) return status;
     executor->pool = &r->pool;
-    executor->dtype = r->config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     executor->seed = (uint64_t)r->config->train.seed;
     executor->stop = should_stop;
     executor->context = &r->trainer;

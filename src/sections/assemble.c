@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "graph/weight_format.h"
 #include "model/optimizer.h"
 #include "ops/host/host.h"
 #include "ops/last_row/last_row_build.h"
@@ -42,13 +43,14 @@ static void build_load(hr_assembly *a)
         const hr_tensor *master = &program->tensors[param->master];
         a->builder.layer = master->layer;
         hr_step *step = load_step(a, p);
-        step->out[master->dtype == HR_BF16] = param->master; /* or a weight without master */
+        step->out[master->dtype != HR_F32] = param->master; /* or a weight without master */
         if (param->weight != param->master) step->out[1] = param->weight;
         hr_build_states(&a->builder, p);
         for (int32_t i = 0; i < program->state_count && !param->rule.frozen; i++)
             if (!is_away(program, param->states[i])) step->out[2 + i] = param->states[i];
         for (int32_t i = 0; i < program->state_count; i++)
             if (is_away(program, param->states[i])) load_step(a, p)->out[2 + i] = param->states[i];
+        if (param->scales != HR_NONE) step->out[HR_LOAD_SCALES] = param->scales; /* it is frozen */
     }
     a->builder.layer = HR_NONE;
     if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
@@ -185,8 +187,29 @@ static void build_save(hr_assembly *a)
             if (!is_away(program, param->states[i])) step->in[1 + i] = param->states[i];
         for (int32_t i = 0; i < program->state_count; i++)
             if (is_away(program, param->states[i])) save_step(a, p)->in[1 + i] = param->states[i];
+        if (param->scales != HR_NONE) step->in[HR_SAVE_SCALES] = param->scales;
     }
     hr_build_loop_close(&a->builder);
+}
+
+/* A format that no weight can have is refused: it would change nothing. */
+static hr_status check_stored(const hr_config *config, const hr_program *program, hr_error *err)
+{
+    const hr_weight_format *format = hr_weight_format_of(hr_config_weights(config));
+    const char *trained = NULL;
+    if (format->trains) return HR_OK;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        const bool matrix = param->dims[1] && program->tensors[param->weight].layer != HR_NONE;
+        if (param->format != HR_WEIGHTS_COMPUTE) return HR_OK;
+        if (!trained && matrix) trained = param->external_name;
+    }
+    if (!trained) return HR_OK;
+    return hr_fail(
+        err, HR_USAGE,
+        "%s is trained, as all matrices of layers are, and model.weights=%s is for frozen "
+        "weights; freeze some with train.freeze, or use model.weights=compute",
+        trained, format->name);
 }
 
 hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *backend,
@@ -204,6 +227,7 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *bac
     program->loops[0].count = config->train.steps ? config->train.steps : HR_MANY;
     a.family->params(&a.builder, config, &a.model);
     status = trained ? HR_OK : hr_rules_check_names(config, program, err);
+    if (status == HR_OK && !trained) status = check_stored(config, program, err);
     if (status != HR_OK) return status;
     program->state_count = hr_config_states(config, program->states);
     build_load(&a);

@@ -24,10 +24,16 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
     const int32_t times = (int32_t)hr_max((size.params + PARAMS - 1) / PARAMS,
                                           (size.steps + FORWARD - 1) / FORWARD);
     const int32_t layers = (int32_t)config->model.n_layers * times;
-    hr_model_limits limits = { .steps = 200 * layers + 200,
-                               .tensors = 300 * layers + 300,
+    /* A stored matrix is dequantized for each step that reads it: forward in training, evaluation
+     * and sample, backward and its clone, of which training may repeat three. Its scales count as a
+     * parameter. */
+    enum { READERS = 8 };
+    const bool stored = hr_config_weights(config) != HR_WEIGHTS_COMPUTE;
+    const int32_t copies = stored ? READERS * size.matrices * (int32_t)config->model.n_layers : 0;
+    hr_model_limits limits = { .steps = 200 * layers + 200 + copies,
+                               .tensors = 300 * layers + 300 + copies,
                                .loops = 16 * layers + 48,
-                               .params = 24 * layers + 24 };
+                               .params = (24 * layers + 24) * (1 + stored) };
     if (config->memory.moments != HR_PLACE_FILE) return limits;
     hr_state states[HR_STATES_MAX];
     const int32_t count = hr_config_states(config, states);
@@ -44,13 +50,15 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
     const hr_status status = hr_program_place(region, backend, limits.steps, limits.tensors,
                                               limits.loops, limits.params, program, err);
     if (status != HR_OK) return status;
+    program->dtype = hr_config_dtype(config);
     *a = (hr_assembly){
         .builder = { .program = program,
-                     .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
+                     .dtype = hr_config_dtype(config),
                      .T = config->train.seq_len,
                      .layer = HR_NONE,
                      .weights_alone = inference,
                      .short_tables = inference,
+                     .stored_weights = hr_config_weights(config),
                      .err = err },
         .config = config,
         .family = hr_family_of(config),
@@ -108,7 +116,8 @@ void hr_assembly_load(hr_assembly *a)
         a->builder.layer = weight->layer;
         hr_step *step = hr_assembly_host(a, HR_OP_initialize, p,
                                          hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
-        step->out[weight->dtype == HR_BF16] = param->weight; /* output 1 is the bf16 weight */
+        step->out[weight->dtype != HR_F32] = param->weight;
+        if (param->scales != HR_NONE) step->out[HR_LOAD_SCALES] = param->scales;
     }
     a->builder.layer = HR_NONE;
     if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);

@@ -188,8 +188,9 @@ static hr_status load_host(void *context, hr_executor *executor, int32_t step, c
             memset(call->out[k], 0,
                    (size_t)hr_tensor_bytes(
                        &executor->program->tensors[executor->program->steps[step].out[k]]));
-    return hr_load(&source, attr->param, executor->pool, call->out[0], call->out[1], call->scratch,
-                   attr->staging_bytes, NULL, err);
+    const hr_weights_place place = { call->out[0], call->out[1], NULL };
+    return hr_load(&source, attr->param, executor->pool, place, call->scratch, attr->staging_bytes,
+                   NULL, err);
 }
 
 static const hr_service loading[] = { { HR_OP_initialize, HR_LOOP_LOAD, load_host, NULL } };
@@ -337,9 +338,8 @@ static void every_parameter_loads_with_any_staging_size(void **state)
             uint16_t *weight = param->weight != param->master ? malloc((size_t)bytes / 2) : NULL;
             void *staging = aligned_alloc(64, (size_t)hr_round_up(staging_bytes, 64));
             const bool alone = weight && p % 2; /* no master: as in a program that does not train */
-            rig_must(hr_load(&source, p, &r.pool, alone ? NULL : master, weight, staging,
-                             staging_bytes, NULL, &err),
-                     &err);
+            const hr_weights_place place = { alone ? NULL : master, weight, NULL };
+            rig_must(hr_load(&source, p, &r.pool, place, staging, staging_bytes, NULL, &err), &err);
             check_param(&r, p, v->dtype, alone ? NULL : master, weight);
             free(staging);
             free(weight);

@@ -102,8 +102,9 @@ static void read_file(const hr_program *program, int32_t state, const char *dire
         float *expected = values_of(program, p, state);
         float *values = calloc(1, (size_t)hr_tensor_bytes(tensor));
         for (int64_t i = 0; i < hr_weights_in_pieces(&in, p, sizeof staging); i++)
-            assert_int_equal(
-                hr_weights_in_take(&in, p, i, values, NULL, staging, sizeof staging, &err), HR_OK);
+            assert_int_equal(hr_weights_in_take(&in, p, i, (hr_weights_place){ .master = values },
+                                                staging, sizeof staging, &err),
+                             HR_OK);
         assert_memory_equal(values, expected, (size_t)hr_tensor_bytes(tensor));
         free(values);
         free(expected);

@@ -12,6 +12,7 @@
 #include "guard.h"
 #include "require.h"
 #include "support/e4m3.h"
+#include "support/half.h"
 
 enum { SEED = 5 };
 
@@ -21,15 +22,6 @@ static const float scales[] = { 0.0123f, 3e5f };
 static int64_t bytes_of(hr_stored_kind kind)
 {
     return kind == HR_STORED_F32 ? 4 : kind == HR_STORED_E4M3 ? 1 : 2;
-}
-
-/* Converts f16 with plain arithmetic. */
-static float of_half(uint16_t half)
-{
-    const int32_t exponent = half >> 10 & 31, fraction = half & 1023;
-    const double size = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
-    if (exponent == 31) return fraction ? NAN : half >> 15 ? -INFINITY : INFINITY;
-    return (float)(half >> 15 ? -size : size);
 }
 
 /* Whether the bf16 of an fp32 value is finite: half a step above the largest number rounds up. */
@@ -61,7 +53,7 @@ static float value_of(const void *source, hr_stored_kind kind, int64_t i, int64_
     if (kind == HR_STORED_E4M3)
         return e4m3_value(((const uint8_t *)source)[i]) * scales[column / 128];
     const uint16_t half = ((const uint16_t *)source)[i];
-    return kind == HR_STORED_F16 ? of_half(half) : hr_bf16_to_f32(half);
+    return kind == HR_STORED_F16 ? half_value(half) : hr_bf16_to_f32(half);
 }
 
 static uint16_t bf16_of(const void *source, hr_stored_kind kind, int64_t i, int64_t column)
@@ -167,7 +159,7 @@ static void every_f16_converts_exactly(void **state)
         float out = 7;
         const hr_unpack u = { HR_STORED_F16,           HR_ROWS, 1, 1, false, &out, NULL,
                               mask_of((int32_t)i % 2), NULL };
-        const float value = of_half(half);
+        const float value = half_value(half);
         assert_int_equal(hr_unpack_take(&u, 0, 1, &half), isfinite(value) != 0);
         if (!isnan(value)) assert_memory_equal(&out, &value, sizeof value);
         else assert_true(isnan(out));

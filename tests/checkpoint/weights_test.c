@@ -101,7 +101,7 @@ static json_t *config_of(const hr_config *config)
     const int64_t text_bytes = hr_weights_text_bytes(&r.compiled.program);
     char *text = malloc((size_t)text_bytes);
     json_error_t where;
-    const int64_t bytes = hr_weights_config(&r.config, text, text_bytes);
+    const int64_t bytes = hr_weights_config(&r.config, &r.compiled.program, text, text_bytes);
     json_t *file = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
     if (!file) fail_msg("config.json:%d: %s", where.line, where.text);
     free(text);

@@ -132,12 +132,12 @@ static void a_change_that_no_checkpoint_allows_is_refused_with_all_keys(void **s
           "headroom: model.d_ff was \"32\" and is \"64\"\n"
           "headroom: train.steps was \"3\" and is \"5\" (allowed)\n"
           "headroom: train.seed was \"0\" and is \"7\"\n",
-          "its model has another shape" },
+          "its weights have another shape or format" },
         { "model.d_ff=64 --allow-change model.d_ff",
           "headroom: model.d_ff was \"32\" and is \"64\" (allowed)\n",
-          "its model has another shape" },
+          "its weights have another shape or format" },
         { "model.family=llama", "headroom: model.family was \"gpt_neox\" and is \"llama\"\n",
-          "its model has another shape" },
+          "its weights have another shape or format" },
         { "train.freeze='*embed_in*'", "headroom: train.freeze was \"\" and is \"*embed_in*\"\n",
           "it has the optimizer states of other parameters" },
     };

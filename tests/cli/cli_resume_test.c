@@ -362,7 +362,8 @@ static const struct {
     /* refused */
     { another_version, HR_USAGE, "has version 1, whose runs drew random numbers from another" },
     { another_model, HR_USAGE,
-      "at step 4, that cannot go on with this recipe: its model has another shape; use --fresh" },
+      "at step 4, that cannot go on with this recipe: its weights have another shape or format; "
+      "use --fresh" },
     { another_shape, HR_CORRUPT, "model.safetensors" },
     { a_file_that_is_longer, HR_CORRUPT, "moment_1.safetensors" },
     { a_recipe_that_is_none, HR_CORRUPT, "recipe.yaml" },

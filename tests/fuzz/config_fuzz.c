@@ -46,9 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     /* the head width would not be an integer */
     if (config.model.d_model % config.model.n_heads) return 0;
     hr_writer writer = { text, sizeof text }, second = { twice, sizeof twice };
-    hr_hf_config_write(&config, &writer);
+    hr_hf_config_write(&config, HR_WEIGHTS_COMPUTE, &writer);
     if (writer.cut || read_back(text, (size_t)writer.used, &again, &err) != HR_OK) __builtin_trap();
-    hr_hf_config_write(&again, &second);
+    hr_hf_config_write(&again, HR_WEIGHTS_COMPUTE, &second);
     if (strcmp(text, twice)) __builtin_trap();
     return 0;
 }

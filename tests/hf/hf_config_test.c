@@ -255,7 +255,7 @@ static void token_ids_are_kept(void **state)
         snprintf(text, sizeof text, "{" LLAMA "%s}", cases[i][0]);
         is_taken(text, &config);
         assert_string_equal(config.token_ids, cases[i][1]);
-        hr_hf_config_write(&config, &writer);
+        hr_hf_config_write(&config, HR_WEIGHTS_COMPUTE, &writer);
         assert_non_null(strstr(written, cases[i][1]));
         is_taken(written, &again);
         assert_string_equal(again.token_ids, cases[i][1]);

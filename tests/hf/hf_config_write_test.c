@@ -59,7 +59,7 @@ static void a_written_config_reads_back_equal(void **state)
             config.model.attention.pattern = 0;
             config.model.attention.window = 1;
         }
-        hr_hf_config_write(&config, &writer);
+        hr_hf_config_write(&config, HR_WEIGHTS_COMPUTE, &writer);
         assert_false(writer.cut);
         is_taken(text, &back);
         for (int32_t k = 0; k < hr_config_row_count(); k++) {
@@ -94,7 +94,7 @@ static void a_llama_with_a_window_is_written_as_a_mistral(void **state)
                          HR_OK);
         if (!(turn % 3)) config.model.rope_scaling.factor = 8; /* no effect */
         config.model.attention.sliding_window = 5 + turn;
-        hr_hf_config_write(&config, &writer);
+        hr_hf_config_write(&config, HR_WEIGHTS_COMPUTE, &writer);
         assert_non_null(strstr(text, "\"architectures\": [\"MistralForCausalLM\"]"));
         assert_non_null(strstr(text, "\"model_type\": \"mistral\""));
         assert_null(strstr(text, "llama\""));

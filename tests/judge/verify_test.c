@@ -177,7 +177,7 @@ static const lie lies[] = {
     { "buffers/3/bytes", "'128'", HR_CORRUPT, "buffer 3: bytes must be an integer" },
     { "buffers/3/bytes", "4611686018427387904", HR_CORRUPT, "buffer 3: bytes must be an integer" },
     { "buffers/3/offset", "-64", HR_CORRUPT, "buffer 3: offset must be an integer from 0" },
-    { "buffers/3/dtype", "'f16'", HR_CORRUPT, "buffer 3: dtype must be" },
+    { "buffers/3/dtype", "'f8'", HR_CORRUPT, "buffer 3: dtype must be" },
     { "buffers/3/role", "'thing'", HR_CORRUPT, "buffer 3: role must be one of" },
     { "buffers/3/shape", "[8,9]", HR_CORRUPT,
       "buffer 3: shape must be sizes of at least 1 that fit" },

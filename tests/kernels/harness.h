@@ -21,6 +21,7 @@
 #include "guard.h"
 #include "ops/activation/activation.h"
 #include "ops/attention/attention.h"
+#include "ops/dequantize/dequantize.h"
 #include "ops/dropout/dropout.h"
 #include "ops/element.h"
 #include "ops/embed/embed.h"
@@ -81,6 +82,7 @@ typedef struct {
         hr_embed_attr embed;
         hr_rope_attr rope;
         hr_dropout_attr dropout;
+        hr_dequantize_attr dequantize;
         hr_recurrence_attr recurrence;
         hr_sumsq_attr sumsq;
         hr_update_attr update;
@@ -121,6 +123,8 @@ static inline void kernel_set(void *array, int64_t i, hr_dtype dtype, double val
 {
     if (dtype == HR_F64) ((double *)array)[i] = value;
     else if (dtype == HR_I32) ((int32_t *)array)[i] = (int32_t)value;
+    else if (dtype == HR_F16) ((uint16_t *)array)[i] = (uint16_t)value; /* the code */
+    else if (dtype == HR_F8_E4M3) ((uint8_t *)array)[i] = (uint8_t)value;
     else hr_element_set(array, i, dtype, (float)value);
 }
 

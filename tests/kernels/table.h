@@ -492,6 +492,27 @@ static inline void make_lion(kernel_case *c, kernel_sizes s, int32_t option)
     if (option) kernel_out(c, 2, HR_BF16, count, kernel_same_bits);
 }
 
+/* ---- dequantizing a stored matrix [a, b]. option: hr_dtype */
+
+static inline void make_dequantize(kernel_case *c, kernel_sizes s, int32_t option)
+{
+    enum { BLOCK = 128 };
+    const bool scaled = option == HR_F8_E4M3;
+    const double codes = scaled ? 0x7f : 0x7c00; /* that are positive and finite */
+    const hr_layout layout = hr_linear_layout(c->call.dtype);
+    const int64_t count = hr_layout_elements(layout, s.a, s.b);
+    const int64_t down = (s.a + BLOCK - 1) / BLOCK, across = (s.b + BLOCK - 1) / BLOCK;
+    const int64_t block = scaled * BLOCK;
+    c->attr.dequantize = (hr_dequantize_attr){ s.a,           s.b,    { block, block },
+                                               { across, 1 }, option, c->call.dtype,
+                                               layout };
+    c->run = hr_dequantize_run;
+    c->kernel_offset = KERNEL_AT(dequantize.span);
+    kernel_in(c, 0, (hr_dtype)option, count, KERNEL_INDEX, codes);
+    if (scaled) kernel_in(c, 1, HR_F32, down * across, KERNEL_POSITIVE, 0.01);
+    kernel_out(c, 0, c->call.dtype, count, kernel_same_bits);
+}
+
 /* ---- unpacking a stored matrix [a, b] into the layout of products. option: hr_stored_kind */
 
 static inline void kernel_unpack_run(const hr_call *call)
@@ -571,6 +592,8 @@ static const kernel_entry kernel_table[] = {
     { "sgd, bf16 copy", make_sgd, 1, { 2, 1024, 0 }, true },
     { "lion", make_lion, 0, { 2, 1024, 0 }, true },
     { "lion, bf16 copy", make_lion, 1, { 2, 1024, 0 }, true },
+    { "dequantize, f16", make_dequantize, HR_F16, { 256, 64, 64 }, false },
+    { "dequantize, e4m3", make_dequantize, HR_F8_E4M3, { 256, 64, 64 }, false },
     { "unpack, f32", make_unpack, HR_STORED_F32, { 256, 256, 256 }, false },
     { "unpack, f16", make_unpack, HR_STORED_F16, { 256, 256, 256 }, false },
     { "unpack, bf16", make_unpack, HR_STORED_BF16, { 256, 256, 256 }, false },

@@ -223,7 +223,7 @@ static void random_plans_pass_the_verifier_and_are_reproducible(void **state)
 {
     (void)state;
     const hr_folder folder = hr_folder_open();
-    int32_t at_floor = 0;
+    int32_t at_floor = 0, stored = 0;
     print_message("seed %d\n", SEED);
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
         hr_config config = random_config(SEED, turn);
@@ -231,6 +231,7 @@ static void random_plans_pass_the_verifier_and_are_reproducible(void **state)
         while (config.train.batch % micro) micro--;
         config.memory.loss_chunk = between(SEED, turn, 21, 0, 300);
         random_freeze(&config, (int32_t)(turn % FREEZES), SEED, turn);
+        stored += random_stored(&config, SEED, turn);
         const int32_t threads = (int32_t)between(SEED, turn, 22, 1, 3);
         char *text[2];
         for (int32_t twice = 0; twice < 2; twice++) {
@@ -253,7 +254,9 @@ static void random_plans_pass_the_verifier_and_are_reproducible(void **state)
         free(text[0]);
         free(text[1]);
     }
-    print_message("%d of %d at their floor\n", at_floor / 2, 60 * HR_COUNT);
+    print_message("%d of %d at their floor, %d with stored weights\n", at_floor / 2, 60 * HR_COUNT,
+                  stored);
+    assert_true(stored > 10 * HR_COUNT);
     hr_folder_close(&folder);
 }
 

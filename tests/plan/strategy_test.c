@@ -17,6 +17,7 @@
 #include "ops/list.h"
 #include "plan/compile.h"
 #include "plan/consume.h"
+#include "plan/dequantize.h"
 #include "plan/lifetimes.h"
 #include "plan/order.h"
 #include "plan/plan_file.h"
@@ -112,8 +113,10 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
     open_region(c, hr_compile_bytes(config));
     must(hr_model_assemble(config, &hr_cpu_backend, micro, &c->region, program, &err), &err);
     const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
-    /* Clones must come after the backward order; without clones the order may come at any time. */
-    const bool order_last = !drops && draw(SEED, turn, 80) % 2;
+    /* Clones and dequantized copies must come after the backward order; without them the order may
+     * come at any time. */
+    const bool stored = config->model.weights != HR_WEIGHTS_COMPUTE;
+    const bool order_last = !drops && !stored && draw(SEED, turn, 80) % 2;
     if (!order_last) {
         hr_order(program, section, !strategy.dw_first); /* the opposite order first */
         hr_order(program, section, strategy.dw_first);
@@ -121,6 +124,7 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
     const uint32_t whole = (strategy.mlp_tile ? 1u << HR_BLOCK_MLP : 0) |
                            (strategy.attention_tile ? 1u << HR_BLOCK_ATTENTION : 0);
     must(hr_recompute(program, section, strategy.recompute_set, whole, &c->region, &err), &err);
+    must(hr_dequantize(program, &c->region, &err), &err);
     const hr_loop *step = &program->loops[section];
     if (strategy.micro_batch)
         list.cuts[list.count++] = (hr_tile_cut){ step->step_first, step->step_last, "micro-batch",
@@ -161,6 +165,7 @@ static void passes_in_any_order_give_one_plan_byte_for_byte(void **state)
         hr_config config = random_config(SEED, turn);
         if (turn % 2) config.train.seq_len = 64 * (1 + turn % 3);
         random_freeze(&config, (int32_t)(turn % FREEZES), SEED, turn);
+        (void)random_stored(&config, SEED, turn);
         hr_intermediates recompute_set[LAYERS_MOST];
         hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
         if (turn % 4 == 0) memset(recompute_set, 0, sizeof recompute_set);
@@ -443,11 +448,14 @@ static void the_limits_suffice_for_every_strategy(void **state)
 {
     (void)state;
     int64_t most[3] = { 0 };
+    int32_t stored = 0;
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
         enum { DEEP = 24 };
         hr_config config = random_config(SEED, turn);
         hr_intermediates recompute_set[DEEP];
         config.model.n_layers = turn % 4 ? config.model.n_layers : DEEP;
+        random_freeze(&config, turn % 5 ? FREEZE_NOTHING : FREEZE_KINDS, SEED, turn);
+        stored += random_stored(&config, SEED, turn);
         hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
         if (turn % 3 == 0) {
             const int64_t length = config.train.seq_len;
@@ -466,6 +474,7 @@ static void the_limits_suffice_for_every_strategy(void **state)
     }
     print_message("%lld %% of the steps there is room for, %lld %% tensors, %lld %% loops\n",
                   (long long)most[0], (long long)most[1], (long long)most[2]);
+    assert_true(stored > 4 * HR_COUNT);
 }
 
 int main(void)

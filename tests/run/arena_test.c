@@ -74,6 +74,7 @@ static void operands_end_at_the_planned_end_of_the_arena(void **state)
         while (config.train.batch % micro) micro--;
         config.train.seq_len = between(SEED, round, 23, 2, 40);
         random_freeze(&config, (int32_t)(round % FREEZES), SEED, round);
+        (void)random_stored(&config, SEED, round);
         config.memory.micro_batch = micro;
         config.memory.loss_chunk = between(SEED, round, 21, 1, micro * config.train.seq_len);
         /* Two of three with the strategy of the recipe, one with a random one. */

@@ -84,7 +84,7 @@ static void without_an_interrupt_everything_is_written(void **state)
     const volatile sig_atomic_t none = 0;
     parameter p;
     open_parameter(&p);
-    hr_initialize(p.program, p.index, 1, p.master, p.weight, &none);
+    hr_initialize(p.program, p.index, 1, (hr_weights_place){ p.master, p.weight, NULL }, &none);
     assert_true(written(&p, 0) > WORDS / 2);
     assert_true(written(&p, ROWS - 1) > WORDS / 2);
     for (int64_t i = 0; i < p.elements; i++) assert_int_not_equal(p.weight[i], 0xffff);
@@ -97,7 +97,7 @@ static void after_an_interrupt_nothing_is_written(void **state)
     const volatile sig_atomic_t before = 1;
     parameter p;
     open_parameter(&p);
-    hr_initialize(p.program, p.index, 1, p.master, p.weight, &before);
+    hr_initialize(p.program, p.index, 1, (hr_weights_place){ p.master, p.weight, NULL }, &before);
     assert_int_equal(written(&p, 0), 0);
     assert_int_equal(written(&p, ROWS - 1), 0);
     weight_is_unchanged(&p);
@@ -121,7 +121,8 @@ static void an_interrupt_stops_in_the_middle(void **state)
         raised = 0;
         const struct itimerval once = { .it_value = { .tv_usec = wait } }, never = { 0 };
         assert_int_equal(setitimer(ITIMER_VIRTUAL, &once, NULL), 0);
-        hr_initialize(p.program, p.index, 1, p.master, p.weight, &raised);
+        hr_initialize(p.program, p.index, 1, (hr_weights_place){ p.master, p.weight, NULL },
+                      &raised);
         assert_int_equal(setitimer(ITIMER_VIRTUAL, &never, NULL), 0);
         if (!raised) wait = wait / 2 + 1;
         else if (!written(&p, 0)) wait = wait * 3 / 2;

@@ -48,7 +48,7 @@ static inline void freeze_bottom(hr_config *config, const hr_program *program, i
     if (layer >= 0) freeze_add(config, pattern);
 }
 
-/* Writes train.freeze; at least one parameter is always trained. */
+/* Writes train.freeze; at least one parameter is always trained. Weights are not stored. */
 static inline void random_freeze(hr_config *config, int32_t kind, uint64_t seed, uint64_t turn)
 {
     hr_error err;
@@ -57,6 +57,7 @@ static inline void random_freeze(hr_config *config, int32_t kind, uint64_t seed,
     hr_region region = hr_region_over(memory, bytes);
     hr_program program;
     config->train.freeze[0] = 0;
+    config->model.weights = HR_WEIGHTS_COMPUTE;
     hr_status status = hr_model_assemble(config, &hr_cpu_backend, 1, &region, &program, &err);
     if (status != HR_OK) abort();
     if (kind == FREEZE_BOTTOM || kind == FREEZE_BOTTOM_AND_KINDS)
@@ -71,6 +72,20 @@ static inline void random_freeze(hr_config *config, int32_t kind, uint64_t seed,
     status = hr_model_assemble(config, &hr_cpu_backend, 1, &region, &program, &err);
     if (status != HR_OK) config->train.freeze[0] = 0;
     free(memory);
+}
+
+/* Draws the format of frozen weights. Returns whether any weight is stored in it. */
+static inline bool random_stored(hr_config *config, uint64_t seed, uint64_t turn)
+{
+    config->model.weights = (int32_t)(draw(seed, turn, 90) % HR_WEIGHTS_AUTO);
+    const int64_t bytes = (hr_compile_bytes(config) + 63) / 64 * 64;
+    void *memory = aligned_alloc(64, (size_t)bytes);
+    hr_region region = hr_region_over(memory, bytes);
+    hr_program program;
+    if (hr_model_assemble(config, &hr_cpu_backend, 1, &region, &program, NULL) != HR_OK)
+        config->model.weights = HR_WEIGHTS_COMPUTE;
+    free(memory);
+    return config->model.weights != HR_WEIGHTS_COMPUTE;
 }
 
 #endif

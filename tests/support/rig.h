@@ -82,7 +82,8 @@ static inline void rig_initialize(rig *r, int32_t step, const hr_call *call)
         if (call->out[k])
             memset(call->out[k], 0,
                    (size_t)hr_tensor_bytes(&program->tensors[program->steps[step].out[k]]));
-    hr_initialize(program, index, (uint64_t)r->config.train.seed, master, call->out[1], NULL);
+    const hr_weights_place place = { master, call->out[1], call->out[HR_LOAD_SCALES] };
+    hr_initialize(program, index, (uint64_t)r->config.train.seed, place, NULL);
     if (!r->weights) return;
     float *values = r->weights(r->context, param->external_name);
     for (int64_t i = 0; i < rig_elements(param); i++)
@@ -205,7 +206,7 @@ static inline void rig_watch(void *context, const hr_executor *executor, int32_t
     if (chunk != HR_NONE) first += executor->turn[chunk] * rows;
     const void *logits = hr_executor_address(executor, step->out[0]);
     for (int64_t i = 0; i < hr_min(rows, r->rows - first) * V; i++)
-        r->logits[first * V + i] = executor->dtype == HR_F32
+        r->logits[first * V + i] = program->dtype == HR_F32
                                        ? ((const float *)logits)[i]
                                        : hr_bf16_to_f32(((const hr_bf16 *)logits)[i]);
 }
@@ -259,7 +260,6 @@ static inline void rig_build_with(rig *r, const hr_config *config, const hr_stra
                                  .memory = &r->memory,
                                  .pool = &r->pool,
                                  .device = &r->cpu.device,
-                                 .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
                                  .seed = (uint64_t)config->train.seed,
                                  .watch = rig_watch,
                                  .context = r };

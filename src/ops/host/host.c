@@ -41,7 +41,9 @@ const hr_op_facts hr_spill_wait_host = { 0 };
 /* Operands, and what the service does:
  *
  *   initialize  out  master, weight, states ...      initial values of one parameter, generated or
- *                                                    read from files
+ *                    scales                          read from files; a frozen weight that is not
+ *                                                    fp32 has no master, and one with scales no
+ *                                                    states
  *   batch       out  ids, targets, scale, lr,        the next batch of text, the loss scale, the
  *                    begins                          learning rate, and the starts of documents
  *   prompt      out  ids, position                   the prompt and its position
@@ -49,7 +51,7 @@ const hr_op_facts hr_spill_wait_host = { 0 };
  *   emit        in   logits                          writes logits, or computes the loss against
  *                                                    the next tokens of a text
  *   report      in   sums ...                        numbers for the log
- *   save        in   master, states ...              writes one parameter in pieces
+ *   save        in   master, states ..., scales      writes one parameter in pieces
  *   fetch_begin in   values in another space         begins to copy each to its window
  *               out  windows in the arena
  *   fetch_wait  in   those windows                   waits for the copies
@@ -74,7 +76,7 @@ const hr_op hr_report_op = { .name = "report",
                              .in = "WWWW",
                              .out = "",
                              .host = NORM | STEP | UPDATE | EVALUATION };
-const hr_op hr_save_op = { .name = "save", .in = "wWWWWWW", .out = "", .host = SAVE };
+const hr_op hr_save_op = { .name = "save", .in = "wWWWWWWW", .out = "", .host = SAVE };
 
 /* Transfers move states where they are written, updated and read. */
 enum { TRANSFERS = LOAD | STEP | UPDATE | SAVE };

@@ -11,6 +11,9 @@
 #include "graph/builder.h"
 #include "ops/list.h"
 
+/* Operands of initialize and save: the scales of a stored weight. */
+enum { HR_LOAD_SCALES = HR_OUT_MAX - 1, HR_SAVE_SCALES = HR_IN_MAX - 1 };
+
 typedef struct {
     int32_t param; /* row of the parameter table, for steps of one parameter */
     int64_t staging_bytes;

@@ -110,6 +110,32 @@ VEC_INLINE vec vec_load_bf16(const uint16_t *at, int64_t lanes)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 
+VEC_INLINE vec vec_load_f16(const uint16_t *at, int64_t lanes)
+{
+    uint16_t copy[VEC_LANES] = { 0 };
+    if (lanes != VEC_LANES) {
+        for (int64_t i = 0; i < lanes; i++) copy[i] = at[i];
+        at = copy;
+    }
+    return _mm256_cvtph_ps(_mm_loadu_si128((const void *)at));
+}
+
+/* The bits of an E4M3 value are those of an f16 value that is 2^8 times smaller, except of NaN. */
+VEC_INLINE vec vec_load_e4m3(const uint8_t *at, int64_t lanes)
+{
+    uint8_t copy[VEC_LANES] = { 0 };
+    if (lanes != VEC_LANES) {
+        for (int64_t i = 0; i < lanes; i++) copy[i] = at[i];
+        at = copy;
+    }
+    const __m128i codes = _mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)at));
+    const __m128i rest = _mm_and_si128(codes, _mm_set1_epi16(0x7f));
+    const __m128i sign = _mm_slli_epi16(_mm_xor_si128(codes, rest), 8);
+    const __m128i nan = _mm_cmpeq_epi16(rest, _mm_set1_epi16(0x7f));
+    const __m128i half = _mm_or_si128(_mm_or_si128(sign, _mm_slli_epi16(rest, 7)), nan);
+    return _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256));
+}
+
 /* Rounds to nearest even like hr_bf16_from_f32: adds half of the last place, minus one if the last
  * place is even. The result is the upper half of each lane. */
 VEC_INLINE __m256i vec_bits_bf16(vec value)

@@ -124,6 +124,25 @@ VEC_INLINE vec vec_load_bf16(const uint16_t *at, int64_t lanes)
         _mm512_maskz_permutexvar_epi16(odd_halves, places, _mm512_castsi256_si512(half)));
 }
 
+VEC_INLINE vec vec_load_f16(const uint16_t *at, int64_t lanes)
+{
+    return _mm512_cvtph_ps(lanes == VEC_LANES ? _mm256_loadu_si256((const void *)at)
+                                              : _mm256_maskz_loadu_epi16(vec_mask(lanes), at));
+}
+
+/* The bits of an E4M3 value are those of an f16 value that is 2^8 times smaller, except of NaN. */
+VEC_INLINE vec vec_load_e4m3(const uint8_t *at, int64_t lanes)
+{
+    const __m256i codes = _mm256_cvtepu8_epi16(lanes == VEC_LANES
+                                                   ? _mm_loadu_si128((const void *)at)
+                                                   : _mm_maskz_loadu_epi8(vec_mask(lanes), at));
+    const __m256i rest = _mm256_and_si256(codes, _mm256_set1_epi16(0x7f));
+    const __m256i sign = _mm256_slli_epi16(_mm256_xor_si256(codes, rest), 8);
+    const __m256i nan = _mm256_cmpeq_epi16(rest, _mm256_set1_epi16(0x7f));
+    const __m256i half = _mm256_or_si256(_mm256_or_si256(sign, _mm256_slli_epi16(rest, 7)), nan);
+    return _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(256));
+}
+
 /* Rounds to nearest even like hr_bf16_from_f32: adds half of the last place, minus one if the last
  * place is even. The result is the upper half of each lane. */
 VEC_INLINE __m512i vec_bits_bf16(vec value)
