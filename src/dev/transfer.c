@@ -10,25 +10,18 @@
 
 /* ---- the file */
 
-static hr_space_file_options options_of(const char *directory, const char *run, int64_t file_bytes)
-{
-    return (hr_space_file_options){ .file = { directory, HR_TRANSFER_FILE_NAME, run, file_bytes },
-                                    .threads = HR_SPACE_THREADS };
-}
-
 int64_t hr_transfer_file_bytes(int64_t file_bytes)
 {
     const int64_t alignment = hr_page_bytes() + 3 * 64;
-    const hr_space_file_options options = options_of("", "",
-                                                     hr_round_up(file_bytes, HR_BLOCK_BYTES));
+    const hr_space_file_options options = { .file.bytes = hr_round_up(file_bytes, HR_BLOCK_BYTES),
+                                            .threads = HR_SPACE_THREADS };
     return (int64_t)sizeof(hr_transfer_file) + hr_space_file_bytes(&options) +
            hr_space_file_stack_bytes(&options) + alignment;
 }
 
-hr_transfer_file *hr_transfer_file_place(hr_region *region, const char *directory, const char *run,
-                                         int64_t file_bytes)
+hr_transfer_file *hr_transfer_file_place(hr_region *region, const hr_block_file_options *of)
 {
-    const hr_space_file_options options = options_of(directory, run, file_bytes);
+    const hr_space_file_options options = { .file = *of, .threads = HR_SPACE_THREADS };
     const int64_t page = hr_page_bytes(), tables_bytes = hr_space_file_bytes(&options);
     hr_transfer_file *file = hr_region_take(region, 1, sizeof *file);
     void *tables = hr_region_take(region, tables_bytes, 1);

@@ -10,12 +10,10 @@
 #include "dev/space_file.h"
 #include "graph/transfer.h"
 
-#define HR_TRANSFER_FILE_NAME "moments.tmp"
-
 typedef struct {
     hr_space_file file;
     int64_t tickets[HR_SLOTS_MOST]; /* of the first operand of the transfer in each slot */
-    int64_t failed_step;       /* for the caller; at first 0 */
+    int64_t failed_step;            /* for the caller; at first 0 */
     /* What the file is created from. */
     hr_space_file_options options;
     hr_region tables;
@@ -25,14 +23,12 @@ typedef struct {
 /* Bytes in a region for a file of at most `file_bytes`. Pure. */
 int64_t hr_transfer_file_bytes(int64_t file_bytes);
 
-/* Places the object; the file does not exist yet. The two strings must outlive it.
+/* Places the object; the file does not exist yet.
  *
- *   directory, run  of the file; run as in hr_block_file_options
- *   file_bytes      > 0
+ *   of  of the file; bytes > 0. The strings must outlive the object
  *
  * Returns null if the region is too small. */
-hr_transfer_file *hr_transfer_file_place(hr_region *region, const char *directory, const char *run,
-                                         int64_t file_bytes);
+hr_transfer_file *hr_transfer_file_place(hr_region *region, const hr_block_file_options *of);
 
 /* Creates the file, after removing the one that is open. Errors as hr_space_file_open. */
 HR_MUST_CHECK hr_status hr_transfer_file_open(hr_transfer_file *file, hr_error *err);

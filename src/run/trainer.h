@@ -33,6 +33,7 @@ typedef struct {
     hr_measures measures;
     hr_shelf shelf;
     hr_transfer_file *moments; /* of the optimizer; null: they are in memory */
+    char moments_name[32];     /* of that file */
     double ceiling_seconds;    /* per token at the peak rate of products; 0: not measured */
 } hr_trainer;
 

@@ -136,6 +136,25 @@ static void a_run_that_is_stopped_or_killed_resumes(void **state)
     }
 }
 
+/* Each run has a file of its own name in a directory that they share. */
+static void runs_may_share_a_directory_for_their_files(void **state)
+{
+    (void)state;
+    prepare();
+    shell("mkdir disk");
+    train_undisturbed();
+    assert_int_equal(run_acting("train recipe.yaml data.train=text.txt memory.moments=file "
+                                "memory.file_dir=disk --out other",
+                                "step 3/", send, &(int){ SIGKILL }),
+                     -SIGKILL);
+    assert_int_equal(run("%s memory.file_dir=disk", train), HR_OK);
+    shell("cmp run/model.safetensors expected && test $(ls disk | wc -l) = 1");
+    assert_int_equal(run("train recipe.yaml data.train=text.txt memory.moments=file "
+                         "memory.file_dir=disk --out other"),
+                     HR_OK);
+    shell("cmp other/model.safetensors expected && test $(ls disk | wc -l) = 0");
+}
+
 static void the_place_of_the_moments_may_change(void **state)
 {
     (void)state;
@@ -204,11 +223,11 @@ static void a_run_without_a_place_for_the_file_is_refused_and_leaves_nothing(voi
                 "memory.file_dir=DIR");
     assert_int_equal(run("%s memory.file_dir=none", train), HR_USAGE);
     assert_said("none: no such directory");
-    shell("mkdir other && echo mine > other/moments.tmp");
-    assert_int_equal(run("%s memory.file_dir=other data.cache=cache", train), HR_USAGE);
-    assert_said("other/moments.tmp: exists and is not a scratch file of headroom; remove it or "
+    shell("mkdir cache run && echo mine > run/moments.tmp");
+    assert_int_equal(run("%s data.cache=cache", train), HR_USAGE);
+    assert_said("run/moments.tmp: exists and is not a scratch file of headroom; remove it or "
                 "move it away");
-    shell("grep -q mine other/moments.tmp");
+    shell("grep -q mine run/moments.tmp && rm -r run");
     assert_int_equal(access("run", F_OK), -1);
     assert_int_equal(run("%s memory.file_budget=1MiB", train), HR_NO_FIT);
     assert_non_null(strstr(err, "memory.file_budget is 1,048,576 bytes (1.0 MiB); type "
@@ -231,7 +250,7 @@ static void a_disk_without_room_is_refused_before_the_first_step(void **state)
              train);
     const int code = WEXITSTATUS(system(command));
     get("err.txt", err);
-    if (code != HR_NO_FIT || !strstr(err, "disk/moments.tmp: needs 3,149,824 bytes"))
+    if (code != HR_NO_FIT || !strstr(err, ".tmp: needs 3,149,824 bytes, 1,048,576 are free there"))
         fail_msg("exit code %d: %s", code, err);
     assert_int_equal(access("run", F_OK), -1);
 }
@@ -242,6 +261,7 @@ int main(void)
         IN_A_FOLDER(weights_and_checkpoints_are_those_of_moments_in_memory),
         IN_A_FOLDER(the_arena_loses_the_bytes_of_the_moments),
         IN_A_FOLDER(a_run_that_is_stopped_or_killed_resumes),
+        IN_A_FOLDER(runs_may_share_a_directory_for_their_files),
         IN_A_FOLDER(the_place_of_the_moments_may_change),
         IN_A_FOLDER(a_damaged_file_is_reported_and_the_run_continues_from_its_checkpoint),
         IN_A_FOLDER(without_a_checkpoint_damage_ends_the_run),
