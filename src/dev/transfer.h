@@ -15,7 +15,7 @@
 typedef struct {
     hr_space_file file;
     int64_t tickets[HR_SLOTS_MOST]; /* of the first operand of the transfer in each slot */
-    int64_t failed_step;       /* for the caller; at first 0 */
+    int64_t failed_step;            /* for the caller; at first 0 */
     /* What the file is created from. */
     hr_space_file_options options;
     hr_region tables;
@@ -38,7 +38,7 @@ hr_transfer_file *hr_transfer_file_place(hr_region *region, const char *director
 HR_MUST_CHECK hr_status hr_transfer_file_open(hr_transfer_file *file, hr_error *err);
 
 /* Returns whether a transfer has failed since the file was created. */
-bool hr_transfer_file_has_failed(const hr_transfer_file *file);
+bool hr_transfer_file_has_failed(hr_transfer_file *file);
 
 /* The handlers of transfers. The file has to be open while they run. */
 hr_services hr_transfer_file_services(hr_transfer_file *file);
