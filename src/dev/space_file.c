@@ -192,3 +192,12 @@ bool hr_space_file_is_done(hr_space_file *file, int64_t ticket)
     pthread_mutex_unlock(&file->mutex);
     return done;
 }
+
+bool hr_space_file_has_failed(hr_space_file *file)
+{
+    if (!file->open) return file->failure.status != HR_OK;
+    pthread_mutex_lock(&file->mutex);
+    const bool failed = file->failure.status != HR_OK;
+    pthread_mutex_unlock(&file->mutex);
+    return failed;
+}

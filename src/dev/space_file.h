@@ -13,7 +13,7 @@
 enum {
     HR_SPACE_THREADS = 2, /* the number to use: bench/space_file_bench.c */
     HR_SPACE_THREADS_MOST = 8,
-    HR_SPACE_TRANSFERS_MOST = 256,  /* unfinished ones; the next one waits for the oldest */
+    HR_SPACE_TRANSFERS_MOST = 256, /* unfinished ones; the next one waits for the oldest */
     HR_SPACE_PIECE_BYTES = 4 << 20 /* of one system call */
 };
 
@@ -85,6 +85,9 @@ HR_MUST_CHECK hr_status hr_space_file_wait(hr_space_file *file, int64_t ticket, 
 
 /* Returns true when hr_space_file_wait would not wait. */
 bool hr_space_file_is_done(hr_space_file *file, int64_t ticket);
+
+/* Returns true after the first failure. A zeroed object has none. */
+bool hr_space_file_has_failed(hr_space_file *file);
 
 /* Ends the threads and removes the file. Pieces that are being moved are waited for; the rest of
  * their transfers is dropped. Accepts a closed or zeroed object. */

@@ -40,9 +40,9 @@ hr_status hr_transfer_file_open(hr_transfer_file *file, hr_error *err)
     return hr_space_file_open(&file->file, &file->options, &file->tables, file->stacks, err);
 }
 
-bool hr_transfer_file_has_failed(const hr_transfer_file *file)
+bool hr_transfer_file_has_failed(hr_transfer_file *file)
 {
-    return file->file.failure.status != HR_OK;
+    return hr_space_file_has_failed(&file->file);
 }
 
 void hr_transfer_file_close(hr_transfer_file *file)

@@ -34,7 +34,7 @@ hr_transfer_file *hr_transfer_file_place(hr_region *region, const hr_block_file_
 HR_MUST_CHECK hr_status hr_transfer_file_open(hr_transfer_file *file, hr_error *err);
 
 /* Returns whether a transfer has failed since the file was created. */
-bool hr_transfer_file_has_failed(const hr_transfer_file *file);
+bool hr_transfer_file_has_failed(hr_transfer_file *file);
 
 /* The handlers of transfers. The file has to be open while they run. */
 hr_services hr_transfer_file_services(hr_transfer_file *file);

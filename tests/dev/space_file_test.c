@@ -154,7 +154,9 @@ static void transfer_at_random(int32_t threads, int32_t rounds)
     int64_t ticket = begin(HR_SPACE_SPILL, memory, 0, DATA_BYTES);
     for (int32_t i = 0; i < rounds; i++) {
         /* sometimes more than the ring holds */
-        for (int64_t count = 1 + random_below(3 * HR_SPACE_TRANSFERS_MOST / 2); count; count--) {
+        const int64_t most = random_below(8) ? HR_SPACE_TRANSFERS_MOST / 4
+                                             : 3 * HR_SPACE_TRANSFERS_MOST / 2;
+        for (int64_t count = 1 + random_below(most); count; count--) {
             const int64_t next = begin_at_random();
             assert_int_equal(next, ticket + 1);
             ticket = next;
@@ -255,6 +257,7 @@ static void a_failure_ends_the_transfers_after_it(void **state)
     fill(memory, DATA_BYTES);
     const int64_t good = begin(HR_SPACE_SPILL, memory, 0, DATA_BYTES);
     wait_well(good);
+    assert_false(hr_space_file_has_failed(&space));
     calls.reads = 0;
     calls.read_fails = 2;
     calls.code = EIO;
@@ -264,6 +267,7 @@ static void a_failure_ends_the_transfers_after_it(void **state)
     const int64_t after = begin(HR_SPACE_SPILL, memory + 20 * BLOCK, 20 * BLOCK, 4 * BLOCK);
     assert_refused(after, HR_FAILURE, "space.bin: cannot be read at byte 20480: Input/output");
     assert_refused(bad, HR_FAILURE, "cannot be read at byte 20480");
+    assert_true(hr_space_file_has_failed(&space));
     wait_well(before);
     wait_well(good);
     for (int32_t i = 0; i < 2 * HR_SPACE_TRANSFERS_MOST; i++)
@@ -283,7 +287,7 @@ static void a_full_ring_is_released_by_a_failure(void **state)
     calls.code = ENOSPC;
     int64_t ticket = 0;
     for (int32_t i = 0; i < HR_SPACE_TRANSFERS_MOST; i++)
-        ticket = begin(HR_SPACE_SPILL, memory, i * BLOCK, BLOCK);
+        ticket = begin(HR_SPACE_SPILL, memory, i % BLOCKS * BLOCK, BLOCK);
     assert_int_equal(ticket, HR_SPACE_TRANSFERS_MOST - 1);
     held = false;
     ticket = begin(HR_SPACE_SPILL, memory, 0, BLOCK);
