@@ -120,9 +120,9 @@ static bool sums_start(const hr_executor *executor, int32_t step, int32_t tensor
     return true;
 }
 
-/* Returns the address of an operand, null outside of the arena, and records its bytes as used. In a short last iteration a step
- * gets only the rows that exist, although its view covers more. Bytes are rounded up to
- * HR_ARENA_ALIGN, as in the plan. */
+/* Returns the address of an operand, null outside of the arena, and records its bytes as used. In a
+ * short last iteration a step gets only the rows that exist, although its view covers more. Bytes
+ * are rounded up to HR_ARENA_ALIGN, as in the plan. */
 static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
 {
     if (tensor == HR_NONE) return 0;

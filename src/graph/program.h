@@ -39,8 +39,8 @@ typedef enum {
     HR_ROLE_TABLE       /* computed once at load: rotary angles */
 } hr_role;
 
-/* Where the bytes of a tensor are. Each space has its own plan of offsets. Kernels access only HOST,
- * the arena; transfers (ops/host/) copy between it and the other spaces. */
+/* Where the bytes of a tensor are. Each space has its own offsets. Kernels access only HOST, the
+ * arena; transfers (graph/transfer.h) copy between it and the other spaces. */
 typedef enum {
     HR_SPACE_HOST,
     HR_SPACE_DEVICE, /* memory of an accelerator */
@@ -173,8 +173,8 @@ typedef enum {
     HR_STATE_COLUMNS   /* [N] */
 } hr_state_shape;
 
-/* Smaller states are in the arena, whatever the space of their kind: a transfer of them takes longer
- * than their bytes are worth. */
+/* Smaller states are in the arena, whatever the space of their kind: transfers of them would take
+ * longer than their bytes are worth. */
 enum { HR_STATE_AWAY_BYTES = 64 << 10 };
 
 /* A state that training keeps for each trained parameter. It starts at zero, an average at the

@@ -25,8 +25,8 @@ typedef struct {
  * update, so that its results do not depend on pieces. */
 enum { HR_PIECE_BYTES = 4 << 20, HR_PIECE_ELEMENTS = HR_PIECE_BYTES / 4 };
 
-/* HR_SLOTS pieces are in the arena at a time: the one that is updated, the one before it and the one
- * after it. Beside them at most HR_PREFETCH_MOST are fetched early, each in a slot of its own. */
+/* HR_SLOTS pieces are in the arena at a time: the one that is updated, the one before it and the
+ * one after it. Beside them at most HR_PREFETCH_MOST are fetched early, each in its own slot. */
 enum { HR_SLOTS = 3, HR_PREFETCH_MOST = 96, HR_SLOTS_MOST = HR_SLOTS + HR_PREFETCH_MOST };
 
 /* The most that transfers add to a program of `params` parameters with `elements` elements

@@ -37,7 +37,7 @@ static bool is_between_loops(const hr_program *program, int32_t s)
     return program->loops[loop].parent == 0;
 }
 
-/* The earliest step, from `first` on, before which `bytes` can be live until step `last`; `begin` if
+/* The earliest step, from `first` on, from which `bytes` can be live to step `begin`; `begin` if
  * there is none before that one. */
 static int32_t earliest(const hr_program *program, const int64_t *alive, int32_t first,
                         int32_t begin, int64_t bytes, int64_t floor_bytes)

@@ -15,7 +15,7 @@ typedef struct {
     int32_t before[HR_PREFETCH_MOST]; /* the step before which each is begun; not decreasing */
 } hr_prefetch;
 
-/* Bytes of HR_SLOTS slots with room for any piece of the program. Cost: one pass over the pieces. */
+/* Bytes of HR_SLOTS slots with room for any piece of the program. Cost one pass over the pieces. */
 int64_t hr_slots_bytes(const hr_program *program);
 
 /* Chooses for a program without transfers.

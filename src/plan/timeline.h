@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/timeline.h - the predicted time of a training step with transfers: a time line for each engine.
+/* plan/timeline.h - the predicted time of a training step with transfers: a clock for each engine.
  *
  * Operations run one after the other on the compute engine, and transfers on the file engine, in
  * the order in which they begin. A transfer starts when it has begun and the engine is free;

@@ -7,8 +7,8 @@
  * run in between.
  *
  * An update is split into pieces (graph/transfer.h), which take turns in a few slots of one buffer:
- * while one piece is updated, those after it are fetched and the one before it is spilled. The first
- * pieces may be fetched much earlier (plan/prefetch.h). Pieces end where the runs of an update do,
+ * while one piece is updated, those after it are fetched and the one before it is spilled. The
+ * first pieces may be fetched much earlier (plan/prefetch.h). Pieces end where the runs of an update do,
  * so its results do not change. Loading and saving use a window of the size of a state, that of a
  * gradient. */
 #ifndef HR_PLAN_TRANSFERS_H
