@@ -6,10 +6,10 @@
  * window back after it. Each has a half that begins it and a half that waits, so that other steps
  * run in between.
  *
- * An update is split into pieces (graph/transfer.h), which take turns in a few slots of one buffer:
- * while one piece is updated, those after it are fetched and the one before it is spilled. The
- * first pieces may be fetched much earlier (plan/prefetch.h). Pieces end where the runs of an update do,
- * so its results do not change. Loading and saving use a window of the size of a state, that of a
+ * An update is split into pieces (graph/transfer.h), which take turns in a few slots: while one
+ * piece is updated, those after it are fetched and the one before it is spilled. The first pieces
+ * may be fetched much earlier (plan/prefetch.h). Pieces end where the runs of an update do, so its
+ * results do not change. Loading and saving use a window of the size of a state, that of a
  * gradient. */
 #ifndef HR_PLAN_TRANSFERS_H
 #define HR_PLAN_TRANSFERS_H
