@@ -5,7 +5,7 @@
 #include "judge/random_file_plan.h"
 #include "judge/wrong_transfers.h"
 
-enum { SEED = 303, PLANS = 300, CHANGES = 1500 };
+enum { SEED = 303, PLANS = 300, CHANGES = 1500, RECIPES = 6 };
 
 static void both_verifiers_refuse_a_wrong_transfer(void **state)
 {
@@ -38,6 +38,38 @@ static void both_verifiers_accept_random_plans_with_a_file(void **state)
     assert_int_equal(whole.refused + whole.split, 0);
 }
 
+/* Plans of the planner: the embedding has several pieces of 4 MiB. */
+static json_t *planned_with_a_file(void)
+{
+    more_keys = "memory.moments=file memory.budget=1GiB train.optimizer.kind=adamw "
+                "model.d_model=128 model.vocab_size=20000";
+    json_t *plan = random_plan(families[draw(0, FAMILIES - 1)], ANY, ANY);
+    more_keys = "";
+    return plan;
+}
+
+static void both_verifiers_agree_on_plans_of_recipes_with_a_file(void **state)
+{
+    (void)state;
+    tally counts[KINDS] = { { 0 } }, whole = { 0 };
+    begin(SEED + 3);
+    for (int32_t i = 0; i < RECIPES * HR_COUNT; i++) {
+        json_t *plan = planned_with_a_file();
+        judge_twice(plan, "untouched", &whole);
+        assert_int_equal(count(plan, "spaces"), 1);
+        for (int32_t k = 0; k < KINDS; k++) {
+            json_t *changed = json_deep_copy(plan);
+            for (int32_t tries = 0; !mutations[k].apply(changed) && tries < 1000;) tries++;
+            judge_twice(changed, mutations[k].name, &counts[k]);
+            json_decref(changed);
+        }
+        json_decref(plan);
+    }
+    assert_int_equal(whole.refused + whole.split, 0);
+    for (int32_t k = 0; k < KINDS; k++) whole.split += counts[k].split;
+    assert_int_equal(whole.split, 0);
+}
+
 static void both_verifiers_give_the_same_verdict_on_transfers(void **state)
 {
     (void)state;
@@ -64,6 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_verifiers_refuse_a_wrong_transfer),
         cmocka_unit_test(both_verifiers_accept_random_plans_with_a_file),
+        cmocka_unit_test(both_verifiers_agree_on_plans_of_recipes_with_a_file),
         cmocka_unit_test(both_verifiers_give_the_same_verdict_on_transfers),
     };
     return cmocka_run_group_tests(tests, open_judges, close_judges);

@@ -434,6 +434,25 @@ static const lie lies[] = {
       { { "steps/22/writes", "[[12,'update'],[13,'update']]" } },
       HR_CORRUPT,
       "buffer 12 (b): step 19 (adamw) updates it, and step 22 (save) too" },
+    { "two pieces in two sections",
+      { { "loops/2/repeats", "1" },
+        { "buffers/25",
+          "{'name':'b.a','dtype':'f32','shape':[8],'role':'weight','space':'host','bytes':32,"
+          "'offset':12288,'step_first':0,'step_last':22,'home':-1,'storage':4,'view_of':12}" },
+        { "buffers/26",
+          "{'name':'b.b','dtype':'f32','shape':[8],'role':'weight','space':'host','bytes':32,"
+          "'offset':12320,'step_first':0,'step_last':22,'home':-1,'storage':4,'view_of':12}" },
+        { "buffers/27",
+          "{'name':'m.a','dtype':'f32','shape':[8],'role':'moment','space':'host','bytes':32,"
+          "'offset':12352,'step_first':0,'step_last':22,'home':-1,'storage':5,'view_of':13}" },
+        { "buffers/28",
+          "{'name':'m.b','dtype':'f32','shape':[8],'role':'moment','space':'host','bytes':32,"
+          "'offset':12384,'step_first':0,'step_last':22,'home':-1,'storage':5,'view_of':13}" },
+        { "steps/19/writes", "[[25,'update'],[27,'update']]" },
+        { "steps/22/reads", "[3,24]" },
+        { "steps/22/writes", "[[26,'update'],[28,'update']]" } },
+      HR_CORRUPT,
+      "buffer 12 (b): step 19 (adamw) updates it, and step 22 (save) too" },
     { "a read of the weight between its pieces",
       { { "steps/9/reads", "[7,10,8,11]" },
         { "steps/9/writes", "[[19,'write'],[20,'write'],[21,'write'],[22,'write']]" },
