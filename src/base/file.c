@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/file.c - files with open, pread, pwrite and rename; the result of every system call is
  * checked. */
-#define _GNU_SOURCE /* strerrordesc_np: the text of strerror without its allocation */
+#define _GNU_SOURCE
 #include "base/file.h"
 
 #include <errno.h>
@@ -16,162 +16,16 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/directory.h"
+#include "base/path.h"
 #include "headroom/config.h"
 
 enum { KIND_BYTES = 64 }; /* longest prefix that identifies a file kind */
-
-const char *hr_reason(int code)
-{
-    const char *text = strerrordesc_np(code);
-    return text ? text : "unknown error";
-}
-
-hr_status hr_path_join(const char *directory, const char *name, char *path, int64_t bytes,
-                       hr_error *err)
-{
-    const size_t length = strlen(directory);
-    const char *slash = length && directory[length - 1] != '/' ? "/" : "";
-    const int64_t needed = (int64_t)(length + strlen(slash) + strlen(name)) + 1;
-    if (needed > bytes)
-        return hr_fail(err, HR_USAGE, "the path %.80s... needs %lld bytes, the limit is %lld",
-                       directory, (long long)needed, (long long)bytes);
-    snprintf(path, (size_t)bytes, "%s%s%s", directory, slash, name);
-    return HR_OK;
-}
-
-/* Splits a path into its directory and its last name. The directory of a bare name is ".", and of a
- * name in the root "/". */
-static hr_status split(const char *path, char directory[PATH_MAX], const char **name, hr_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    const int64_t bytes = slash ? slash - path + (slash == path) : 1;
-    if (bytes >= PATH_MAX) return hr_fail(err, HR_USAGE, "%.80s...: the path is too long", path);
-    snprintf(directory, PATH_MAX, "%.*s", (int)bytes, slash ? path : ".");
-    *name = slash ? slash + 1 : path;
-    return HR_OK;
-}
 
 /* Some file systems do not support fsync on directories and return EINVAL; this is not an error. */
 static int flush(int file)
 {
     return fsync(file) == 0 || errno == EINVAL ? 0 : errno;
-}
-
-hr_status hr_file_flush_name(const char *path, hr_error *err)
-{
-    char directory[PATH_MAX];
-    const char *name;
-    const hr_status status = split(path, directory, &name, err);
-    if (status != HR_OK) return status;
-    int around = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const int code = around >= 0 ? flush(around) : errno == EACCES ? 0 : errno;
-    hr_file_close(&around);
-    if (!code) return HR_OK;
-    return hr_fail(err, HR_FAILURE, "%s: its directory cannot be flushed: %s", path,
-                   hr_reason(code));
-}
-
-/* Creates one directory. Its name must be flushed too: losing it in a crash loses everything below
- * it. */
-static hr_status make_directory(const char *path, hr_error *err)
-{
-    struct stat there;
-    if (mkdir(path, 0777) == 0) return hr_file_flush_name(path, err);
-    const int code = errno;
-    if (stat(path, &there) != 0)
-        return hr_fail(err, HR_FAILURE, "%s: the directory cannot be created: %s", path,
-                       hr_reason(code));
-    if (!S_ISDIR(there.st_mode))
-        return hr_fail(err, HR_USAGE, "%s: is a file, a directory is needed", path);
-    return HR_OK;
-}
-
-hr_status hr_directory_make(const char *path, hr_error *err)
-{
-    char part[PATH_MAX];
-    hr_status status = hr_path_join(path, "", part, sizeof part, err);
-    for (char *slash = strchr(part + 1, '/'); slash && status == HR_OK;
-         slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        status = make_directory(part, err);
-        *slash = '/';
-    }
-    return status;
-}
-
-hr_status hr_directory_find(const char *path, hr_error *err)
-{
-    struct stat there;
-    const int code = stat(path, &there) == 0 ? 0 : errno;
-    if (code == ENOENT) return hr_fail(err, HR_USAGE, "%s: no such directory", path);
-    if (code)
-        return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", path,
-                       hr_reason(code));
-    if (S_ISDIR(there.st_mode)) return HR_OK;
-    return hr_fail(err, HR_USAGE, "%s: is a %s, a directory is needed", path,
-                   S_ISREG(there.st_mode) ? "file" : "device or pipe");
-}
-
-/* Checks write permission. Other causes (a full disk, a file system without regular files) appear
- * only when a file is written. */
-static hr_status check_writable(const char *directory, hr_error *err)
-{
-    if (!hr_file_exists(directory) && errno == ENOENT)
-        return hr_fail(err, HR_USAGE, "%s: no such directory; create it, or give another",
-                       directory);
-    const hr_status status = hr_directory_find(directory, err);
-    if (status != HR_OK) return status;
-    if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0) return HR_OK;
-    return hr_fail(err, HR_FAILURE,
-                   "%s: directory is not writable: %s; change its permissions, or give another",
-                   directory, hr_reason(errno));
-}
-
-/* Removes the slashes at the end of `path`. */
-static void strip_slashes(char *path, int64_t bytes)
-{
-    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
-    path[bytes] = 0;
-}
-
-/* If a missing path leads through a symbolic link to nothing, reports the link. Not inlined: paths
- * are long, and the stack size is planned. */
-static __attribute__((noinline)) hr_status check_links(const char *path, hr_error *err)
-{
-    char part[PATH_MAX], target[PATH_MAX];
-    struct stat there;
-    hr_status status = hr_path_join(path, "", part, sizeof part, err);
-    if (status != HR_OK) return status;
-    strip_slashes(part, (int64_t)strlen(part));
-    while (stat(part, &there) != 0) {
-        const ssize_t length = readlink(part, target, sizeof target - 1);
-        if (length >= 0)
-            return hr_fail(err, HR_USAGE,
-                           "%.300s: is a symbolic link to %.*s, which does not exist", part,
-                           (int)hr_min(length, 200), target);
-        const char *slash = strrchr(part, '/');
-        if (!slash) break;
-        strip_slashes(part, slash - part + 1);
-    }
-    return HR_OK;
-}
-
-/* Only the deepest existing directory of the path is checked: the others would be created in it. */
-hr_status hr_directory_check(const char *path, hr_error *err)
-{
-    char part[PATH_MAX];
-    struct stat there;
-    hr_status status = hr_path_join(path, "", part, sizeof part, err);
-    if (status == HR_OK && stat(part, &there) != 0 && errno == ENOENT)
-        status = check_links(path, err);
-    if (status != HR_OK) return status;
-    strip_slashes(part, (int64_t)strlen(part));
-    while (stat(part, &there) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        const char *slash = strrchr(part, '/');
-        if (!slash) return check_writable(".", err);
-        strip_slashes(part, slash - part + 1);
-    }
-    return check_writable(part, err);
 }
 
 bool hr_file_exists(const char *path)
@@ -201,7 +55,7 @@ hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *er
     /* Without O_NONBLOCK, opening a named pipe would wait for a writer. */
     int opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (opened < 0 && errno == ENOENT) {
-        const hr_status status = check_links(path, err);
+        const hr_status status = hr_path_check_links(path, err);
         return status == HR_OK ? hr_fail(err, HR_USAGE, "%s: no such file", path) : status;
     }
     if (opened < 0) return hr_fail(err, HR_USAGE, "%s: cannot be read: %s", path, hr_reason(errno));
@@ -264,10 +118,10 @@ hr_status hr_file_check_place(const char *path, hr_error *err)
 {
     char directory[PATH_MAX];
     const char *name;
-    hr_status status = split(path, directory, &name, err);
+    hr_status status = hr_path_split(path, directory, &name, err);
     if (status == HR_OK) status = check_name(name, err);
     if (status == HR_OK) status = check_replaceable(AT_FDCWD, path, err);
-    return status == HR_OK ? check_writable(directory, err) : status;
+    return status == HR_OK ? hr_directory_check_writable(directory, err) : status;
 }
 
 hr_status hr_file_check_kind(const char *path, const char *begin, const char *kind, hr_error *err)
@@ -293,11 +147,11 @@ hr_status hr_file_check_open(const char *path, hr_error *err)
     char directory[PATH_MAX];
     const char *name;
     struct stat there;
-    hr_status status = split(path, directory, &name, err);
+    hr_status status = hr_path_split(path, directory, &name, err);
     if (status != HR_OK) return status;
     if (stat(path, &there) != 0) {
         status = check_name(name, err);
-        return status == HR_OK ? check_writable(directory, err) : status;
+        return status == HR_OK ? hr_directory_check_writable(directory, err) : status;
     }
     if (S_ISDIR(there.st_mode))
         return hr_fail(err, HR_USAGE, "%s: is a directory, a file cannot be written there", path);
@@ -309,7 +163,7 @@ hr_status hr_file_begin_path(hr_file_out *out, const char *path, hr_error *err)
 {
     char directory[PATH_MAX];
     const char *name;
-    const hr_status status = split(path, directory, &name, err);
+    const hr_status status = hr_path_split(path, directory, &name, err);
     if (status == HR_OK) return hr_file_begin(out, directory, name, err);
     *out = (hr_file_out){ .directory = -1, .file = -1 };
     return status;

@@ -13,30 +13,6 @@
 
 enum { HR_NAME_BYTES = 256 }; /* a file name without its directory, including the null byte */
 
-/* Returns the text of an errno value. Allocates nothing, unlike strerror. */
-const char *hr_reason(int code);
-
-/* Writes `directory`/`name` into path [bytes]. Errors USAGE  the result is too long. */
-HR_MUST_CHECK hr_status hr_path_join(const char *directory, const char *name, char *path,
-                                     int64_t bytes, hr_error *err);
-
-/* Creates a directory and its missing parents, and flushes their names. An existing directory is
- * not an error.
- * Errors   USAGE    another file has that name, or the path is too long
- *          FAILURE  a system call failed. */
-HR_MUST_CHECK hr_status hr_directory_make(const char *path, hr_error *err);
-
-/* Checks that the path is a directory or a link to one. Errors USAGE  with the reason. */
-HR_MUST_CHECK hr_status hr_directory_find(const char *path, hr_error *err);
-
-/* Checks, without creating anything, that hr_directory_make would succeed and that files can be
- * created in the directory. Errors as hr_directory_make. */
-HR_MUST_CHECK hr_status hr_directory_check(const char *path, hr_error *err);
-
-/* Flushes the directory that contains a path, so that a name created there survives a crash. Does
- * nothing when the directory is not readable. Errors FAILURE. */
-HR_MUST_CHECK hr_status hr_file_flush_name(const char *path, hr_error *err);
-
 /* Returns true when a file of any kind has that name. */
 bool hr_file_exists(const char *path);
 

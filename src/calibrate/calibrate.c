@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "calibrate/disk.h"
 #include "calibrate/file_rate.h"

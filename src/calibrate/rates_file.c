@@ -10,7 +10,9 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/directory.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "headroom/doctor.h"
 #include "headroom/version.h"
 

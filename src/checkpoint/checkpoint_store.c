@@ -16,6 +16,7 @@
 
 #include "base/checked.h"
 #include "base/directory.h"
+#include "base/path.h"
 
 static const char step_prefix[] = "step-", partial_suffix[] = ".partial";
 

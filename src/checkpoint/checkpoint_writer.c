@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/directory.h"
+#include "base/path.h"
 #include "checkpoint/recipe.h"
 #include "mem/process.h"
 #include "model/optimizer.h"

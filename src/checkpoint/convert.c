@@ -14,6 +14,8 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/directory.h"
+#include "base/path.h"
 #include "base/writer.h"
 #include "checkpoint/block_scales.h"
 #include "checkpoint/convert_tensor.h"

@@ -2,6 +2,7 @@
 /* checkpoint/index.c - the index of shards: maps each tensor to its file. */
 #include <string.h>
 
+#include "base/path.h"
 #include "base/sort.h"
 #include "checkpoint/opening.h"
 

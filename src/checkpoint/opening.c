@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/path.h"
 
 hr_status hr_opening_place(hr_opening *o, int32_t index)
 {

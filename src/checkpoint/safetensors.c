@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/directory.h"
+#include "base/path.h"
 #include "base/sort.h"
 #include "checkpoint/opening.h"
 

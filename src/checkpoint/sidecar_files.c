@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "hf/hf_config.h"
 
 static const char *const names[HR_SIDECAR_FILES] = {

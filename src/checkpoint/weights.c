@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/bf16.h"
 #include "base/checked.h"
+#include "base/path.h"
 #include "base/writer.h"
 #include "checkpoint/repack.h"
 #include "hf/hf_config.h"

@@ -10,6 +10,8 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/directory.h"
+#include "base/path.h"
 #include "checkpoint/names.h"
 #include "checkpoint/repack.h"
 #include "checkpoint/unpack.h"

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <string.h>
 
+#include "base/directory.h"
 #include "base/file.h"
 #include "checkpoint/weights.h"
 #include "checkpoint/weights_in.h"

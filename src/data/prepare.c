@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/directory.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "data/texts.h"
 #include "text/tokens.h"
 #include "text/word_level.h"

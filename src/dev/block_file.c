@@ -18,6 +18,7 @@
 #include "base/checked.h"
 #include "base/crc32c.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "headroom/config.h"
 
 enum {

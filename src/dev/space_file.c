@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "base/file.h"
+#include "base/path.h"
 
 int64_t hr_space_file_bytes(const hr_space_file_options *options)
 {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "headroom/config.h"
 
 static hr_status fail_file(const hr_ids_file *ids, int code, hr_error *err)

@@ -7,6 +7,7 @@
 
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "checkpoint/sidecar_files.h"
 #include "evaluate/output.h"
 

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/number.h"
+#include "base/path.h"
 #include "config/config_keys.h"
 #include "hf/hf_config.h"
 #include "hf/hf_file.h"

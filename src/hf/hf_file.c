@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/directory.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "hf/hf_table.h"
 
 enum { PATH_SHOWN = 160 };

@@ -7,7 +7,6 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "base/file.h"
 #include "base/threads.h"
 #include "checkpoint/load.h"
 #include "hf/hf_config.h"

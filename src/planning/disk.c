@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "checkpoint/checkpoint_store.h"
 #include "checkpoint/recipe.h"
 #include "checkpoint/weights.h"

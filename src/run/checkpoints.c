@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/directory.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "checkpoint/checkpoint_store.h"
 #include "checkpoint/recipe.h"
 #include "run/resume.h"

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "checkpoint/checkpoint_store.h"
 #include "checkpoint/sidecar_files.h"
 #include "checkpoint/weights.h"

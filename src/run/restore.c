@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/path.h"
 #include "checkpoint/checkpoint_store.h"
 #include "ops/list.h"
 #include "run/recipe_change.h"

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/directory.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "checkpoint/recipe.h"
 #include "checkpoint/weights.h"
 #include "config/config_keys.h"

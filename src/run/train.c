@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run/train.c - the phases of a run: admission, preparation, memory, seal, training. */
 #include "headroom/train.h"
+#include "base/path.h"
 #include "dev/devices.h"
 
 #include <math.h>

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "checkpoint/checkpoint_store.h"
 
 const char hr_log_name[] = "metrics.jsonl";

@@ -15,9 +15,11 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/path.h"
 #include "base/writer.h"
 
 /* ---- the file */
@@ -46,7 +48,7 @@ hr_status hr_metrics_open(hr_metrics *metrics, const char *path, char *line, hr_
         return hr_fail(err, HR_USAGE, "the metrics %s cannot be written: %s", path,
                        errno == ENXIO ? "the pipe has no reader" : hr_reason(errno));
     int file = fd;
-    const hr_status status = made ? hr_file_flush_name(path, err) : HR_OK;
+    const hr_status status = made ? hr_directory_flush_name(path, err) : HR_OK;
     if (status != HR_OK) {
         unlink(path);
         hr_file_close(&file);

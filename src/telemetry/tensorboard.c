@@ -19,7 +19,8 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/crc32c.h"
-#include "base/file.h"
+#include "base/directory.h"
+#include "base/path.h"
 
 /* The wire type of a field, which is part of its key. */
 enum { VARINT = 0, EIGHT_BYTES = 1, WITH_LENGTH = 2, FOUR_BYTES = 5 };

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/path.h"
 
 static uint64_t checksum(const uint8_t *block, int64_t index)
 {

@@ -13,6 +13,7 @@
 
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/path.h"
 
 /* ---- use */
 

@@ -10,7 +10,9 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/directory.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/region.h"
 #include "text/blocks.h"
 #include "text/cache.h"

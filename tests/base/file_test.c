@@ -13,7 +13,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/directory.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "require.h"
 #include "support/in_folder.h"
 

@@ -10,7 +10,6 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "plan/instance.h"
 #include "plan/pack/pack.h"
 #include "plan/pack/sort.h"

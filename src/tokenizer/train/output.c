@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "headroom/config.h"
 
 typedef struct {

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/random.h"
 #include "headroom/config.h"
 

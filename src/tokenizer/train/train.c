@@ -5,6 +5,8 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/directory.h"
+#include "base/path.h"
 #include "base/random.h"
 #include "headroom/config.h"
 #include "tokenizer/train/output.h"
