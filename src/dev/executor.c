@@ -211,6 +211,18 @@ hr_status hr_executor_wait(const hr_executor *executor, int32_t op, hr_error *er
     return status;
 }
 
+/* After an error or an interrupt: no transfer that a step has begun may still access the arena when
+ * another section runs. Their errors are found by the next transfer. */
+static void end_transfers(const hr_executor *executor)
+{
+    const hr_backend *backend = executor->program->backend;
+    hr_error ignored;
+    hr_status status = HR_OK;
+    for (int32_t op = 0; op < backend->op_count; op++)
+        if (backend->ops[op]->transfer) status = hr_executor_wait(executor, op, &ignored);
+    (void)status;
+}
+
 static hr_status begin_service(hr_executor *executor, int32_t s, const hr_call *call, hr_error *err)
 {
     void *context;
@@ -291,7 +303,7 @@ static void open_loops(hr_executor *executor, int32_t step)
     }
 }
 
-hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
+static hr_status run_steps(hr_executor *executor, int32_t loop, hr_error *err)
 {
     const hr_program *program = executor->program;
     const hr_loop *section = &program->loops[loop];
@@ -323,4 +335,11 @@ hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
         s = next;
     }
     return HR_OK;
+}
+
+hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
+{
+    const hr_status status = run_steps(executor, loop, err);
+    if (status != HR_OK) end_transfers(executor);
+    return status;
 }

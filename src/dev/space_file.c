@@ -87,12 +87,14 @@ static void advance(hr_space_file *file, hr_space_job *job)
     piece.offset += job->taken;
     piece.bytes = hr_min(HR_SPACE_PIECE_BYTES, job->transfer.bytes - job->taken);
     job->taken += piece.bytes;
+    job->moving++;
     pthread_mutex_unlock(&file->mutex);
     const hr_status status = move_piece(file, &piece, &err);
     pthread_mutex_lock(&file->mutex);
+    job->moving--;
     if (status == HR_OK) job->done += piece.bytes;
     else if (file->failure.status == HR_OK) file->failure = err;
-    if (status == HR_OK && job->done < job->transfer.bytes) return;
+    if (file->failure.status == HR_OK && job->done < job->transfer.bytes) return;
     while (file->finished < file->begun && is_complete(file, file->finished)) file->finished++;
     pthread_cond_broadcast(&file->progress);
     pthread_cond_broadcast(&file->ready); /* one that waited for this transfer may start */
@@ -181,6 +183,25 @@ hr_status hr_space_file_wait(hr_space_file *file, int64_t ticket, hr_error *err)
     const hr_status status = complete ? HR_OK : file->failure.status;
     pthread_mutex_unlock(&file->mutex);
     return status;
+}
+
+/* Whether a thread moves a piece of an unfinished transfer, or will. */
+static bool is_moving(hr_space_file *file)
+{
+    for (int64_t t = file->finished; t < file->begun; t++) {
+        const hr_space_job *job = job_of(file, t);
+        if (!is_complete(file, t) && (file->failure.status == HR_OK || job->moving > 0))
+            return true;
+    }
+    return false;
+}
+
+void hr_space_file_drain(hr_space_file *file)
+{
+    HR_ASSERT(file->open);
+    pthread_mutex_lock(&file->mutex);
+    while (is_moving(file)) pthread_cond_wait(&file->progress, &file->mutex);
+    pthread_mutex_unlock(&file->mutex);
 }
 
 bool hr_space_file_is_done(hr_space_file *file, int64_t ticket)

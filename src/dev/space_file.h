@@ -36,6 +36,7 @@ typedef struct {
 typedef struct {
     hr_space_transfer transfer;
     int64_t taken, done; /* bytes that threads have taken, and have moved */
+    int32_t moving;      /* pieces that threads move now */
 } hr_space_job;
 
 /* Private fields, except for `blocks.direct`. The object must not move while it is open. */
@@ -88,6 +89,10 @@ bool hr_space_file_is_done(hr_space_file *file, int64_t ticket);
 
 /* Returns true after the first failure. A zeroed object has none. */
 bool hr_space_file_has_failed(hr_space_file *file);
+
+/* Waits until no thread reads or writes memory: until all transfers are complete, or after a
+ * failure until those that had started have ended. */
+void hr_space_file_drain(hr_space_file *file);
 
 /* Ends the threads and removes the file. Pieces that are being moved are waited for; the rest of
  * their transfers is dropped. Accepts a closed or zeroed object. */

@@ -103,10 +103,18 @@ static hr_status wait_for(void *context, hr_executor *executor, int32_t step, co
     return status;
 }
 
+static hr_status wait_for_all(void *context, hr_error *err)
+{
+    hr_transfer_file *file = context;
+    (void)err;
+    if (file->file.open) hr_space_file_drain(&file->file);
+    return HR_OK;
+}
+
 hr_services hr_transfer_file_services(hr_transfer_file *file)
 {
     static const hr_service services[] = {
-        { HR_OP_fetch_begin, HR_LOOP_OTHER, fetch, NULL },
+        { HR_OP_fetch_begin, HR_LOOP_OTHER, fetch, wait_for_all },
         { HR_OP_fetch_wait, HR_LOOP_OTHER, wait_for, NULL },
         { HR_OP_spill_begin, HR_LOOP_OTHER, spill, NULL },
         { HR_OP_spill_wait, HR_LOOP_OTHER, wait_for, NULL },

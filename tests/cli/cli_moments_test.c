@@ -62,6 +62,24 @@ static void weights_and_checkpoints_are_those_of_moments_in_memory(void **state)
     }
 }
 
+/* A step that is skipped ends between its early fetches and its updates. */
+static void skipped_steps_leave_the_moments_alone(void **state)
+{
+    static const char words[] = "train recipe.yaml data.train=text.txt train.batch=4 "
+                                "train.seq_len=16 train.steps=150 train.schedule.kind=constant "
+                                "train.optimizer.lr=0.01 train.detect_spikes=true "
+                                "train.bad_steps=skip train.bad_steps_max=1000 "
+                                "train.checkpoint_every=1000";
+    (void)state;
+    prepare();
+    put_tiny_and_blot();
+    assert_int_equal(run("%s --out memory", words), HR_OK);
+    assert_non_null(strstr(err, "; the update is skipped\n"));
+    assert_int_equal(run("%s memory.moments=file --out file", words), HR_OK);
+    assert_non_null(strstr(err, "; the update is skipped\n"));
+    shell("cmp memory/model.safetensors file/model.safetensors");
+}
+
 static int64_t number_after(const char *word)
 {
     const char *at = strstr(out, word);
@@ -259,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(weights_and_checkpoints_are_those_of_moments_in_memory),
+        IN_A_FOLDER(skipped_steps_leave_the_moments_alone),
         IN_A_FOLDER(the_arena_loses_the_bytes_of_the_moments),
         IN_A_FOLDER(a_run_that_is_stopped_or_killed_resumes),
         IN_A_FOLDER(runs_may_share_a_directory_for_their_files),

@@ -225,6 +225,51 @@ static void an_error_stops_the_run_and_background_errors_come_from_waiting(void 
     end(f);
 }
 
+/* ---- transfers */
+
+static hr_status fetch(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                       hr_error *err)
+{
+    (void)executor, (void)step, (void)call, (void)err;
+    return note(context, 'f');
+}
+
+static hr_status end_fetches(void *context, hr_error *err)
+{
+    (void)err;
+    return note(context, 'w');
+}
+
+static hr_status report(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                        hr_error *err)
+{
+    fixture *f = context;
+    (void)executor, (void)step, (void)call;
+    return f->fails ? hr_fail(err, HR_DIVERGED, "the loss is NaN") : note(f, 'r');
+}
+
+/* A transfer that a failed section has begun would write to memory that the next section uses. */
+static void transfers_end_when_a_section_ends_early(void **state)
+{
+    static const hr_service transfers[] = { { HR_OP_fetch_begin, HR_LOOP_OTHER, fetch,
+                                              end_fetches },
+                                            { HR_OP_report, HR_LOOP_OTHER, report, NULL } };
+    fixture *f = begin();
+    (void)state;
+    hr_build_known_loop_open(&f->builder, HR_LOOP_STEP, 1);
+    hr_build_step(&f->builder, HR_OP_fetch_begin, NULL, 0);
+    hr_build_step(&f->builder, HR_OP_report, NULL, 0);
+    hr_build_loop_close(&f->builder);
+    place(f);
+    hr_executor_serve(&f->executor, (hr_services){ transfers, 2, f });
+    run(f, HR_LOOP_STEP, HR_OK);
+    assert_string_equal(f->calls, "fr");
+    f->fails = true;
+    run(f, HR_LOOP_STEP, HR_DIVERGED);
+    assert_string_equal(f->calls, "frfw");
+    end(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +279,7 @@ int main(void)
         cmocka_unit_test(a_section_that_may_not_hold_a_service_is_refused),
         cmocka_unit_test(every_service_names_the_sections_that_may_hold_it),
         cmocka_unit_test(an_error_stops_the_run_and_background_errors_come_from_waiting),
+        cmocka_unit_test(transfers_end_when_a_section_ends_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,7 +163,7 @@ static void read_recorded(void)
     while ((row = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL))) {
         const char *preset = json_string_value(json_object_get(row, "preset"));
         const char *strategy = json_string_value(json_object_get(row, "strategy"));
-        if (strategy && is_new(preset, strategy)) {
+        if (strategy && !json_object_get(row, "moments") && is_new(preset, strategy)) {
             assert_true(count < RECORDED_MOST);
             list[count++] = (recorded){ strdup(preset), strdup(strategy),
                                         json_integer_value(json_object_get(row, "floor_bytes")) };
