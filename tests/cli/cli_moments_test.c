@@ -27,8 +27,12 @@ static void prepare(void)
 static void compare(const char *settings)
 {
     shell("rm -rf memory file");
-    if (run("train recipe.yaml data.train=text.txt %s --out memory", settings)) fail_msg("%s", err);
-    if (run("train recipe.yaml data.train=text.txt %s memory.moments=file --out file", settings))
+    if (run("train recipe.yaml data.train=text.txt train.checkpoint_every=end %s --out memory",
+            settings))
+        fail_msg("%s", err);
+    if (run("train recipe.yaml data.train=text.txt train.checkpoint_every=end %s "
+            "memory.moments=file --out file",
+            settings))
         fail_msg("%s", err);
     assert_string_equal(err, "");
     shell("rm -r memory/checkpoints/*/recipe.yaml file/checkpoints/*/recipe.yaml "
