@@ -496,6 +496,7 @@ class Judge:
         for number in {step for parts in pieces.values() for step, _, _ in parts}:
             groups.append([r for r, parts in pieces.items() if number in [p[0] for p in parts]])
             self.check_elements(pieces, number, groups[-1])
+            self.check_gradient_parts(pieces, number, groups[-1])
         for group in groups:
             times = {tuple(p[0] for p in pieces.get(root, [])) for root in group
                      if self.buffers[root]["role"] in ("weight", "master", "moment")
@@ -503,6 +504,24 @@ class Judge:
             demand(len(times) <= 1, f"buffers {group} are updated by steps {times}")
         for root in set(self.roots):
             demand(self.space(root) == "host" or root in pieces, f"buffer {root} is never updated")
+
+    def check_gradient_parts(self, pieces, step, roots):
+        """A step reads the gradient of the elements that it updates."""
+        for buffer in self.steps[step]["reads"]:
+            grad = self.roots[buffer]
+            size = BYTES[self.buffers[grad]["dtype"]]
+            if self.buffers[grad]["role"] != "gradient":
+                continue
+            first = (self.buffers[buffer]["offset"] - self.buffers[grad]["offset"]) / size
+            end = first + self.buffers[buffer]["bytes"] / size
+            for root in roots:
+                if self.is_average(root) or self.elements(root) != self.elements(grad):
+                    continue
+                bytes_ = BYTES[self.buffers[root]["dtype"]]
+                start, stop = [part[1:] for part in pieces[root] if part[0] == step][0]
+                demand(first == start / bytes_
+                       and end >= min(stop / bytes_, self.elements(grad)),
+                       f"step {step} updates buffer {root} with another part of its gradient")
 
     def check_elements(self, pieces, step, roots):
         starts = {}

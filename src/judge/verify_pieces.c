@@ -102,6 +102,34 @@ static hr_status check_pairs(const hr_judged_plan *plan, int32_t s, int32_t k)
     return status;
 }
 
+/* Checks that the gradients that a step reads are those of the piece `p`: the range that is read
+ * begins at the same element, and reaches as far, or to the end of the shape. */
+static hr_status check_gradients(const hr_judged_plan *plan, int32_t s, const piece *p)
+{
+    const hr_judged_buffer *of = &plan->buffers[p->root];
+    const int64_t of_element = of->element_bytes;
+    for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
+        const hr_judged_access *access = &plan->accesses[k];
+        const hr_judged_buffer *root = hr_judged_root(plan, access);
+        const int64_t element = root->element_bytes;
+        const piece read = piece_of(plan, access);
+        if (access->kind != HR_JUDGED_READ || root->role != HR_JUDGED_GRADIENT ||
+            root->shape_bytes / element != of->shape_bytes / of_element)
+            continue;
+        if (read.first * of_element == p->first * element &&
+            (read.end >= root->shape_bytes || read.end * of_element >= p->end * element))
+            continue;
+        return hr_fail(
+            plan->err, HR_CORRUPT,
+            "buffer %d (%s): step %d (%s) updates its bytes %lld to %lld with bytes %lld "
+            "to %lld of buffer %d (%s), which are not the same elements",
+            p->root, of->name, s, plan->steps[s].op, (long long)p->first, (long long)p->end,
+            (long long)read.first, (long long)read.end, plan->buffers[access->buffer].root,
+            root->name);
+    }
+    return HR_OK;
+}
+
 /* Checks all that one step updates, and adds it to what is updated. */
 static hr_status add_step(hr_judged_plan *plan, int32_t s)
 {
@@ -117,6 +145,7 @@ static hr_status add_step(hr_judged_plan *plan, int32_t s)
         if (plan->buffers[p.root].role == HR_JUDGED_MOMENT) moment = p.root;
         else weight = true;
         status = check_pairs(plan, s, k);
+        if (!status) status = check_gradients(plan, s, &p);
     }
     if (!status && moment >= 0 && !weight)
         return hr_fail(plan->err, HR_CORRUPT,

@@ -7,7 +7,7 @@
 #include "headroom/verify.h"
 #include "judge/plan_with_file.h"
 
-enum { EDITS = 15 };
+enum { EDITS = 16 };
 
 typedef struct {
     const char *name;
@@ -434,6 +434,16 @@ static const lie lies[] = {
       { { "steps/22/writes", "[[12,'update'],[13,'update']]" } },
       HR_CORRUPT,
       "buffer 12 (b): step 19 (adamw) updates it, and step 22 (save) too" },
+    { "the gradient of another piece",
+      { { "steps/15/reads", "[17]" } },
+      HR_CORRUPT,
+      "buffer 3 (master w): step 15 (adamw) updates its bytes 4096 to 8192 with bytes 0 to 4096 of "
+      "buffer 16 (grad w), which are not the same elements" },
+    { "a part of the gradient of a piece",
+      { { "buffers/18/bytes", "2048" }, { "buffers/18/shape/0", "512" } },
+      HR_CORRUPT,
+      "buffer 3 (master w): step 15 (adamw) updates its bytes 4096 to 8192 with bytes 4096 to 6144 "
+      "of buffer 16 (grad w), which are not the same elements" },
     { "two pieces in two sections",
       { { "loops/2/repeats", "1" },
         { "buffers/25",
@@ -492,6 +502,7 @@ static const lie lies[] = {
         { "steps/14/writes", "[[25,'update']]" },
         { "steps/19/writes", "[[26,'update'],[13,'update']]" },
         { "buffers/13/shape/0", "8" },
+        { "buffers/23/shape/0", "8" },
         { "buffers/25",
           "{'name':'b.a','dtype':'f32','shape':[8],'role':'weight','space':'host','bytes':32,"
           "'offset':12288,'step_first':0,'step_last':22,'home':-1,'storage':4,'view_of':12}" },
