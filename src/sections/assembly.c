@@ -14,29 +14,34 @@
 
 hr_model_limits hr_model_limits_of(const hr_config *config)
 {
-    /* For a layer with 16 parameters, or 17 steps forward. Each parameter has a step in load, one
-     * in save and three in update. Steps forward are in each of three passes (training, evaluation,
-     * sample), beside 23 backward; forward and backward repeat if the gradient norm has its own
-     * pass. Tiles make a loop for each run of attention and of the MLP: forward, backward and at
-     * most four of clones, in each of the two. A larger layer counts as several. */
-    enum { PARAMS = 16, FORWARD = 17 };
-    const hr_layer_size size = hr_layer_size_of(config);
-    const int32_t times = (int32_t)hr_max((size.params + PARAMS - 1) / PARAMS,
-                                          (size.steps + FORWARD - 1) / FORWARD);
-    const int32_t layers = (int32_t)config->model.n_layers * times;
+    /* Of a layer. Each parameter has a step in load, one in save and three in update; and a weight,
+     * a master, a gradient, a part of the norm, and its states. A step forward is in three passes
+     * (training, evaluation, sample), has at most two steps backward, and a clone that recomputes
+     * it. If the gradient norm has a pass of its own, four of these six are repeated: ten. Its
+     * tensors are outputs, gradients, and views in loops: 18 at most were seen, and
+     * tests/plan/limits_test.c fails if there is no room for more. Tiles make a loop for each run
+     * of attention and of the MLP: forward, backward and at most four of clones, in each of the two
+     * passes. The rest is what is outside of the layers. */
+    enum { PARAM_STEPS = 5, PARAM_TENSORS = 4, STEP_STEPS = 10, STEP_TENSORS = 20, LOOPS = 16 };
+    enum { REST_STEPS = 200, REST_TENSORS = 300, REST_LOOPS = 48, REST_PARAMS = 24 };
     /* A stored matrix is dequantized for each step that reads it: forward in training, evaluation
      * and sample, backward and its clone, of which training may repeat three. Its scales count as a
      * parameter. */
     enum { READERS = 8 };
-    const bool stored = hr_config_weights(config) != HR_WEIGHTS_COMPUTE;
-    const int32_t copies = stored ? READERS * size.matrices * (int32_t)config->model.n_layers : 0;
-    hr_model_limits limits = { .steps = 200 * layers + 200 + copies,
-                               .tensors = 300 * layers + 300 + copies,
-                               .loops = 16 * layers + 48,
-                               .params = (24 * layers + 24) * (1 + stored) };
-    if (config->memory.moments != HR_PLACE_FILE) return limits;
     hr_state states[HR_STATES_MAX];
     const int32_t count = hr_config_states(config, states);
+    const int32_t layers = (int32_t)config->model.n_layers;
+    const hr_layer_size size = hr_layer_size_of(config);
+    const bool stored = hr_config_weights(config) != HR_WEIGHTS_COMPUTE;
+    const int32_t scales = stored ? size.matrices : 0, params = size.params + scales;
+    const int32_t steps = STEP_STEPS * size.steps + PARAM_STEPS * params + READERS * scales;
+    const int32_t tensors = STEP_TENSORS * size.steps + (PARAM_TENSORS + count) * params +
+                            READERS * scales;
+    hr_model_limits limits = { .steps = steps * layers + REST_STEPS,
+                               .tensors = tensors * layers + REST_TENSORS,
+                               .loops = LOOPS * layers + REST_LOOPS,
+                               .params = params * layers + REST_PARAMS };
+    if (config->memory.moments != HR_PLACE_FILE) return limits;
     const int64_t elements = size.elements * config->model.n_layers + size.rest_elements;
     limits.steps += (int32_t)hr_transfer_steps(limits.params, elements, count);
     limits.tensors += (int32_t)hr_transfer_tensors(limits.params, elements, count);
