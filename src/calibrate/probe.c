@@ -31,7 +31,7 @@ static void fill_weights(const hr_program *program, const hr_step *step, const h
             memset(call->out[k], 0, (size_t)hr_tensor_bytes(&program->tensors[step->out[k]]));
 }
 
-/* Fills a stored weight with bytes that are 0.008 as f16 and 0.125 as E4M3, its scales with 1/64. */
+/* Fills a stored weight with bytes that are 0.008 as f16 and 0.125 as E4M3, scales with 1/64. */
 static void fill_stored(const hr_program *program, const hr_step *step, const hr_call *call)
 {
     memset(call->out[1], 0x20, (size_t)hr_tensor_bytes(&program->tensors[step->out[1]]));
