@@ -13,6 +13,7 @@
 
 #include "base/cpu.h"
 #include "ops/activation/activation.h"
+#include "ops/dequantize/dequantize.h"
 #include "ops/dropout/dropout.h"
 #include "ops/element.h"
 #include "ops/embed/embed.h"
@@ -167,6 +168,10 @@ static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
     static const hr_glu_attr silu = { D };
     static const hr_recurrence_attr recurrence = { D, T };
     static const hr_embed_attr embed = { V / 4, D, T };
+    static hr_dequantize_attr halves = { D, ROWS, .from = HR_F16 };
+    static hr_dequantize_attr codes = { D, ROWS, { 128, 128 }, { ROWS / 128, 1 }, HR_F8_E4M3 };
+    halves.to = codes.to = (int32_t)dtype;
+    halves.layout = codes.layout = (int32_t)hr_linear_layout(dtype);
     const double pass_bytes = (double)ROWS * D * (double)hr_dtype_bytes(dtype);
     const double loss_bytes = (double)LOSS_ROWS * V * (double)hr_dtype_bytes(dtype);
     void *const *r = a->rows;
@@ -270,6 +275,18 @@ static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
           { { a->ids, r[1] }, { r[0] }, .attr = &embed },
           pass_bytes + (double)ROWS * D * 8,
           MODIFY },
+        { "dequantize, f16",
+          hr_dequantize_run,
+          1,
+          { { r[0] }, { r[1] }, .attr = &halves },
+          pass_bytes + (double)ROWS * D * 2,
+          COPY },
+        { "dequantize, e4m3",
+          hr_dequantize_run,
+          1,
+          { { r[0], a->table }, { r[1] }, .attr = &codes },
+          pass_bytes + (double)ROWS * D,
+          COPY },
         { "loss",
           hr_loss_run,
           2,

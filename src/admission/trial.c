@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "model/family.h"
 #include "ops/backends.h"
 #include "ops/list.h"
 #include "search/proxy_cache.h"
@@ -56,9 +57,9 @@ static hr_status load_rates(hr_trial *t, hr_error *err)
         status = t->machine->rates(t->machine->context, a->backend, a->cpu_mask, t->threads,
                                    &a->rates, a->answer.times, err);
     if (status != HR_OK) return status;
-    const int32_t bf16 = a->config.train.dtype == HR_FORMAT_BF16;
-    const int64_t product_as = a->rates.op[HR_OP_linear][bf16].unit_as[HR_TERM_FLOPS];
-    const int64_t attention_as = a->rates.op[HR_OP_attention][bf16].unit_as[HR_TERM_FLOPS];
+    const hr_dtype dtype = hr_config_dtype(&a->config);
+    const int64_t product_as = a->rates.op[HR_OP_linear][dtype].unit_as[HR_TERM_FLOPS];
+    const int64_t attention_as = a->rates.op[HR_OP_attention][dtype].unit_as[HR_TERM_FLOPS];
     a->rates.in_nanoseconds = hr_cost_needs_nanoseconds(&a->config,
                                                         hr_max(product_as, attention_as));
     return HR_OK;

@@ -20,6 +20,10 @@ static inline const char *hr_dtype_name(hr_dtype dtype)
     return names[dtype];
 }
 
+/* The dtypes that operations compute with, and the number of them: tables of kernels and of rates
+ * are indexed by these dtypes of activations. */
+typedef enum { HR_COMPUTE_F32 = HR_F32, HR_COMPUTE_BF16 = HR_BF16, HR_COMPUTES } hr_compute;
+
 /* The element order of a [K, N] matrix.
  *
  * PANEL: panels of 16 columns; a panel is K lines of 16: element (k, n) is at

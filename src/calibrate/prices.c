@@ -174,6 +174,6 @@ double hr_prices_quantile(double *values, int32_t count, double share)
 void hr_prices_fit(const hr_price_sample *samples, int32_t count, hr_rates *rates)
 {
     for (int32_t op = 0; op < HR_RATE_OPS_MOST; op++)
-        for (int32_t dtype = 0; dtype < 2; dtype++)
+        for (int32_t dtype = 0; dtype < HR_COMPUTES; dtype++)
             fit_group(samples, count, op, dtype, &rates->op[op][dtype]);
 }

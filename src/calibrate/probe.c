@@ -31,6 +31,16 @@ static void fill_weights(const hr_program *program, const hr_step *step, const h
             memset(call->out[k], 0, (size_t)hr_tensor_bytes(&program->tensors[step->out[k]]));
 }
 
+/* Fills a stored weight with bytes that are 0.008 as f16 and 0.125 as E4M3, scales with 1/64. */
+static void fill_stored(const hr_program *program, const hr_step *step, const hr_call *call)
+{
+    memset(call->out[1], 0x20, (size_t)hr_tensor_bytes(&program->tensors[step->out[1]]));
+    const int32_t table = step->out[HR_LOAD_SCALES];
+    float *scales = call->out[HR_LOAD_SCALES];
+    for (int64_t i = 0; scales && i < hr_tensor_bytes(&program->tensors[table]) / 4; i++)
+        scales[i] = 0x1p-6f;
+}
+
 static void fill_tokens(const hr_probe *probe, const hr_call *call)
 {
     const uint64_t V = (uint64_t)probe->compiled.program.params[0].dims[0];
@@ -50,7 +60,8 @@ static hr_status fill(void *context, hr_executor *executor, int32_t step, const 
 {
     const hr_step *s = &executor->program->steps[step];
     (void)err;
-    if (s->op == HR_OP_initialize) fill_weights(executor->program, s, call);
+    if (s->op == HR_OP_initialize && call->out[0]) fill_weights(executor->program, s, call);
+    else if (s->op == HR_OP_initialize) fill_stored(executor->program, s, call);
     else fill_tokens(context, call);
     return HR_OK;
 }

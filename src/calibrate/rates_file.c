@@ -22,8 +22,6 @@ static const char disk_key[] = "disk_bytes_per_second",
                   file_read_key[] = "file_read_bytes_per_second",
                   file_write_key[] = "file_write_bytes_per_second";
 
-static const char *const dtype_names[] = { "f32", "bf16" };
-
 /* ---- the machine */
 
 /* FNV-1a, 64 bits: for a file name, not for security. */
@@ -127,8 +125,9 @@ static json_t *json_of_rates(const hr_backend *backend, const hr_rates *rates)
     for (int32_t i = 0; i < backend->op_count; i++) {
         if (backend->ops[i]->host) continue;
         json_t *both = json_object();
-        for (int32_t dtype = 0; dtype < 2; dtype++)
-            json_object_set_new(both, dtype_names[dtype], json_of_rate(&rates->op[i][dtype]));
+        for (int32_t dtype = 0; dtype < HR_COMPUTES; dtype++)
+            json_object_set_new(both, hr_dtype_name((hr_dtype)dtype),
+                                json_of_rate(&rates->op[i][dtype]));
         json_object_set_new(all, backend->ops[i]->name, both);
     }
     return all;
@@ -228,10 +227,10 @@ static hr_status read_rates(const reader *r, json_t *all)
     for (int32_t i = 0; i < r->backend->op_count; i++) {
         if (r->backend->ops[i]->host) continue;
         json_t *both = json_object_get(all, r->backend->ops[i]->name);
-        for (int32_t dtype = 0; dtype < 2; dtype++) {
-            const hr_status status = read_rate(r, r->backend->ops[i]->name,
-                                               json_object_get(both, dtype_names[dtype]),
-                                               &r->rates->op[i][dtype]);
+        for (int32_t dtype = 0; dtype < HR_COMPUTES; dtype++) {
+            const hr_status status = read_rate(
+                r, r->backend->ops[i]->name, json_object_get(both, hr_dtype_name((hr_dtype)dtype)),
+                &r->rates->op[i][dtype]);
             if (status != HR_OK) return status;
         }
     }

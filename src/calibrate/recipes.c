@@ -19,7 +19,9 @@ enum {
     SGD = HR_OPTIMIZER_SGD,
     LION = HR_OPTIMIZER_LION,
     KEEP = HR_RECOMPUTE_NONE,
-    RECOMPUTE = HR_RECOMPUTE_LAYERS
+    RECOMPUTE = HR_RECOMPUTE_LAYERS,
+    HALF = HR_WEIGHTS_F16,
+    E4M3 = HR_WEIGHTS_F8_E4M3
 };
 
 /* Each recipe takes tens of milliseconds per step on two cores with AMX, and less than 400 MiB. The
@@ -31,12 +33,12 @@ enum {
 static const hr_recipe calibration[] = {
     { NEOX, BF16, ADAMW, KEEP, 64, 2, 4, 256, 1000, 64, 64, 32, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 128, 2, 2, 384, 8192, 128, 16, 8, 0.1, 0 },
-    { LLAMA, BF16, ADAMW, KEEP, 192, 2, 6, 512, 1000, 128, 16, 8, 0, 2 },
+    { LLAMA, BF16, ADAMW, KEEP, 192, 2, 6, 512, 1000, 128, 16, 8, 0, 2, 0, HALF },
     { NEOX, FP32, ADAMW, KEEP, 64, 2, 4, 256, 1000, 64, 32, 16, 0, 0 },
     { NEEDLE, FP32, ADAMW, KEEP, 128, 2, 2, 384, 8192, 128, 4, 2, 0.1, 0 },
-    { LLAMA, FP32, ADAMW, KEEP, 192, 2, 6, 512, 4096, 128, 4, 2, 0, 2 },
-    { LLAMA, BF16, ADAMW, KEEP, 128, 1, 4, 704, 512, 64, 1, 1, 0, 4 },
-    { LLAMA, FP32, ADAMW, KEEP, 256, 1, 4, 704, 1000, 64, 1, 1, 0, 1 },
+    { LLAMA, FP32, ADAMW, KEEP, 192, 2, 6, 512, 4096, 128, 4, 2, 0, 2, 0, HALF },
+    { LLAMA, BF16, ADAMW, KEEP, 128, 1, 4, 704, 512, 64, 1, 1, 0, 4, 0, E4M3 },
+    { LLAMA, FP32, ADAMW, KEEP, 256, 1, 4, 704, 1000, 64, 1, 1, 0, 1, 0, E4M3 },
     { NEOX, BF16, ADAMW, RECOMPUTE, 128, 2, 4, 512, 512, 256, 16, 16, 0, 0 },
     { NEOX, FP32, ADAMW, RECOMPUTE, 256, 2, 4, 1024, 4096, 256, 1, 1, 0, 0 },
     { NEEDLE, BF16, SGD, KEEP, 320, 1, 10, 880, 16384, 100, 3, 3, 0, 0 },
@@ -147,6 +149,8 @@ void hr_recipe_config(const hr_recipe *recipe, hr_config *config)
     else config->model.d_ff = recipe->d_ff;
     config->model.attention.sliding_window = recipe->sliding_window;
     config->model.vocab_size = recipe->vocab_size;
+    config->model.weights = recipe->weights;
+    if (recipe->weights) snprintf(config->train.freeze, sizeof config->train.freeze, "*.mlp.*");
     config->model.dropout = recipe->dropout;
     snprintf(config->data.tokenizer, sizeof config->data.tokenizer, "words");
     config->train.dtype = recipe->format;

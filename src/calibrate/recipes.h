@@ -14,6 +14,7 @@ typedef struct {
     double dropout;
     int64_t n_kv_heads;     /* grouped-query attention; else 0 */
     int64_t sliding_window; /* tokens; 0: off */
+    int32_t weights;        /* hr_weights_choice of the weights of the MLP, which are then frozen */
 } hr_recipe;
 
 /* Returns recipe `index` of the calibration; null past the end. The first HR_RECIPES_REQUIRED

@@ -26,18 +26,38 @@ static int64_t width_of(const hr_repack *r)
     return r->transposed ? r->K : r->N;
 }
 
-/* Moves the elements of a part between memory and a block of rows of LINES or PANEL elements. */
-ALWAYS_INLINE void move_elements(const hr_repack *r, const part *p, uint8_t *block, uint8_t *weight,
-                                 bool take, const int64_t size)
+/* Moves units of constant bytes between rows of a block and lines of a panel. */
+ALWAYS_INLINE void turn(uint8_t *block, int64_t row_bytes, uint8_t *panel, int64_t lines,
+                        int64_t columns, bool take, const int64_t unit)
 {
-    const int64_t across = r->transposed ? LINES : 1, down = r->transposed ? 1 : PANEL;
+    for (int64_t k = 0; k < lines; k++)
+        for (int64_t c = 0; c < columns; c++) {
+            uint8_t *inside = block + c * row_bytes + k * unit;
+            uint8_t *outside = panel + (k * PANEL + c) * unit;
+            memcpy(take ? outside : inside, take ? inside : outside, (size_t)unit);
+        }
+}
+
+/* Rows of the block are columns. The two elements of a pair are adjacent in it, too. */
+static void turn_block(const hr_repack *r, const part *p, uint8_t *block, uint8_t *panel, bool take)
+{
+    const bool pairs = r->layout == HR_PANEL_PAIR;
+    const int64_t unit = r->element_bytes << pairs, row_bytes = LINES * r->element_bytes;
+    const int64_t lines = pairs ? (p->lines + 1) / 2 : p->lines;
+    if (unit == 1) turn(block, row_bytes, panel, lines, p->columns, take, 1);
+    else if (unit == 2) turn(block, row_bytes, panel, lines, p->columns, take, 2);
+    else turn(block, row_bytes, panel, lines, p->columns, take, 4);
+}
+
+/* Rows of the block are lines. */
+ALWAYS_INLINE void copy_lines(const hr_repack *r, const part *p, uint8_t *block, uint8_t *panel,
+                              bool take, const int64_t size)
+{
     const int64_t pairs = r->layout == HR_PANEL_PAIR;
-    uint8_t *panel = weight + hr_layout_index(r->layout, r->K, r->N, p->k, p->n) * size;
     for (int64_t k = 0; k < p->lines; k++) {
         uint8_t *line = panel + (pairs ? k / 2 * 2 * PANEL + k % 2 : k * PANEL) * size;
         for (int64_t c = 0; c < p->columns; c++) {
-            uint8_t *inside = block + (c * across + k * down) * size;
-            uint8_t *outside = line + (c << pairs) * size;
+            uint8_t *inside = block + (k * PANEL + c) * size, *outside = line + (c << pairs) * size;
             memcpy(take ? outside : inside, take ? inside : outside, (size_t)size);
         }
     }
@@ -51,8 +71,10 @@ static void move_part(const hr_repack *r, const part *p, uint8_t *rows, uint8_t 
     const int64_t row_bytes = (r->transposed ? LINES : PANEL) * size;
     for (int64_t i = 0; i < p->rows && take; i++)
         memcpy(block + i * row_bytes, rows + i * stride, (size_t)(p->width * size));
-    if (size == 1) move_elements(r, p, block, weight, take, 1);
-    else move_elements(r, p, block, weight, take, 2);
+    uint8_t *panel = weight + hr_layout_index(r->layout, r->K, r->N, p->k, p->n) * size;
+    if (r->transposed) turn_block(r, p, block, panel, take);
+    else if (size == 1) copy_lines(r, p, block, panel, take, 1);
+    else copy_lines(r, p, block, panel, take, 2);
     for (int64_t i = 0; i < p->rows && !take; i++)
         memcpy(rows + i * stride, block + i * row_bytes, (size_t)(p->width * size));
 }
@@ -119,18 +141,43 @@ void hr_repack_give(const hr_repack *repack, int64_t first, int64_t count, const
     move(repack, first, count, rows, (uint8_t *)weight, false);
 }
 
-/* The largest code without the sign: magnitudes are in the order of their codes. */
+/* The largest code without the sign: magnitudes are in the order of their codes. Lanes let the
+ * compiler use vectors. */
+static float largest_e4m3(const uint8_t *codes, int64_t count)
+{
+    enum { LANES = 32 };
+    uint8_t most[LANES] = { 0 }, all = 0;
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (int32_t l = 0; l < LANES; l++) {
+            const uint8_t code = codes[i + l] & 0x7f;
+            most[l] = code > most[l] ? code : most[l];
+        }
+    for (int32_t l = 0; l < LANES; l++) all = most[l] > all ? most[l] : all;
+    for (; i < count; i++) all = (codes[i] & 0x7f) > all ? codes[i] & 0x7f : all;
+    return hr_e4m3_to_f32(all);
+}
+
+static float largest_f16(const uint8_t *halves, int64_t count)
+{
+    enum { LANES = 16 };
+    uint16_t most[LANES] = { 0 }, some[LANES], all = 0;
+    for (int64_t i = 0; i < count; i += LANES) {
+        const int64_t lanes = hr_min(LANES, count - i);
+        if (lanes < LANES) memset(some, 0, sizeof some);
+        memcpy(some, halves + 2 * i, lanes < LANES ? (size_t)lanes * 2 : sizeof some);
+        for (int32_t l = 0; l < LANES; l++) {
+            const uint16_t half = some[l] & 0x7fff;
+            most[l] = half > most[l] ? half : most[l];
+        }
+    }
+    for (int32_t l = 0; l < LANES; l++) all = most[l] > all ? most[l] : all;
+    return hr_f16_to_f32(all);
+}
+
 static float largest(hr_dtype dtype, const uint8_t *elements, int64_t count)
 {
-    uint16_t most = 0;
-    for (int64_t i = 0; i < count && dtype == HR_F8_E4M3; i++)
-        most = (uint16_t)hr_max(most, elements[i] & 0x7f);
-    for (int64_t i = 0; i < count && dtype == HR_F16; i++) {
-        uint16_t half;
-        memcpy(&half, elements + 2 * i, sizeof half);
-        most = (uint16_t)hr_max(most, half & 0x7fff);
-    }
-    return dtype == HR_F16 ? hr_f16_to_f32(most) : hr_e4m3_to_f32((uint8_t)most);
+    return dtype == HR_F16 ? largest_f16(elements, count) : largest_e4m3(elements, count);
 }
 
 bool hr_repack_is_finite(const hr_weight_format *format, const void *rows, int64_t count,

@@ -126,9 +126,8 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     const bool frozen = param->rule.frozen || builder->weights_alone;
     const bool matrix = shape.kind == HR_PARAM_MATRIX;
     const bool short_table = (builder->short_tables || frozen) && shape.kind == HR_PARAM_TABLE;
-    const bool half = builder->dtype == HR_BF16 && (matrix || short_table);
     const hr_layout layout = matrix ? program->backend->matrix_layout(builder->dtype) : HR_ROWS;
-    hr_dtype dtype = half ? HR_BF16 : HR_F32;
+    hr_dtype dtype = matrix || short_table ? builder->dtype : HR_F32;
     if (matrix && frozen && builder->layer != HR_NONE)
         param->format = (uint8_t)builder->stored_weights;
     if (param->format != HR_WEIGHTS_COMPUTE) dtype = hr_weight_format_of(param->format)->dtype;
@@ -136,7 +135,7 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
                                    shape.K, shape.N, HR_NONE);
     param->scales = build_scales(builder, param);
     param->master = param->weight;
-    if (half && !frozen)
+    if (dtype != HR_F32 && !frozen)
         param->master = hr_build_like_weight(builder, program->param_count, "master",
                                              HR_ROLE_MASTER, HR_NONE);
     if (builder->status != HR_OK) return HR_NONE;

@@ -33,8 +33,7 @@ typedef struct {
     int64_t unit_as[HR_TERM_COUNT];
 } hr_rate;
 
-/* Rates of each operation for fp32 [0] and bf16 [1], indexed like the program's table of
- * operations. All are between 0 and the two limits. */
+/* Rates of each operation for each hr_compute, indexed like the program's table of operations. All are between 0 and the two limits. */
 typedef struct hr_rates {
     const hr_backend *backend; /* that they are rates of */
     int32_t threads;           /* thread count of the measurement, >= 1 */
@@ -45,7 +44,7 @@ typedef struct hr_rates {
     int64_t disk_rate;                       /* of checkpoints: written and flushed */
     int64_t file_read_rate, file_write_rate; /* of the file space (dev/space_file.h) */
     bool in_nanoseconds; /* costs are nanoseconds: for training steps that take days */
-    hr_rate op[HR_RATE_OPS_MOST][2];
+    hr_rate op[HR_RATE_OPS_MOST][HR_COMPUTES];
 } hr_rates;
 
 /* Assumed rate of a file space that was not measured, for either direction: that of a SATA SSD. */

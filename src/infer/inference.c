@@ -164,12 +164,14 @@ hr_status hr_inference_fit(hr_inference *s, int64_t own_bytes, const char *token
         return HR_OK;
     }
     char there[64], wanted[64];
+    const bool may_store = s->config.stored_weights != s->config.model.weights;
     return hr_fail(
         err, HR_NO_FIT,
-        "%s and %lld %s need at least %s, %s are available; use a larger --budget, %s, or "
+        "%s and %lld %s need at least %s, %s are available; use a larger --budget, %s, %sor "
         "--dtype bf16",
         s->request->folder, (long long)s->config.train.seq_len, tokens,
-        hr_bytes_print(needed, wanted), hr_bytes_print(available, there), instead);
+        hr_bytes_print(needed, wanted), hr_bytes_print(available, there), instead,
+        may_store ? "--weights auto, " : "");
 }
 
 /* ---- the run */

@@ -14,7 +14,7 @@
 
 /* Attoseconds per FLOP of one thread: fp32 and bf16 matrix products, and those of attention. */
 typedef struct {
-    int64_t product_as[2], attention_as[2];
+    int64_t product_as[HR_COMPUTES], attention_as[HR_COMPUTES];
 } rung_rates;
 
 static rung_rates rates_of_rung(uint32_t cpu_mask)
@@ -85,7 +85,7 @@ void hr_cpu_guess(uint32_t features, hr_rates *rates)
         /* host steps are not part of the step time */
         if (backend->ops[i]->host || !backend->facts[i]) continue;
         const bool attention = !strncmp(backend->ops[i]->name, "attention", 9);
-        for (int32_t dtype = 0; dtype < 2; dtype++) {
+        for (int32_t dtype = 0; dtype < HR_COMPUTES; dtype++) {
             const int64_t flop_as = attention ? rung.attention_as[dtype] : rung.product_as[dtype];
             rates->op[i][dtype] = guess(backend, i, flop_as / threads, byte_as, slower, threads);
         }

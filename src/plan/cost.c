@@ -27,14 +27,15 @@ static int64_t multiply(int64_t a, int64_t b)
     return hr_checked_mul(a, b, &product) ? product : INT64_MAX;
 }
 
-int32_t hr_cost_dtype(const hr_program *program, int32_t step)
+hr_compute hr_cost_dtype(const hr_program *program, int32_t step)
 {
     const hr_step *s = &program->steps[step];
+    bool bf16 = false;
     for (int32_t i = 0; i < HR_IN_MAX; i++)
-        if (s->in[i] != HR_NONE && program->tensors[s->in[i]].dtype == HR_BF16) return 1;
+        bf16 |= s->in[i] != HR_NONE && program->tensors[s->in[i]].dtype == HR_BF16;
     for (int32_t k = 0; k < HR_OUT_MAX; k++)
-        if (s->out[k] != HR_NONE && program->tensors[s->out[k]].dtype == HR_BF16) return 1;
-    return 0;
+        bf16 |= s->out[k] != HR_NONE && program->tensors[s->out[k]].dtype == HR_BF16;
+    return bf16 ? HR_COMPUTE_BF16 : HR_COMPUTE_F32;
 }
 
 /* Bytes that the executor passes: at most the rows of the iteration. */
@@ -77,7 +78,8 @@ hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool
     hr_work work = { .amount = { 0 } };
     if (op->flops) work.amount[HR_TERM_FLOPS] = op->flops(s->attr, worked);
     if (facts->items)
-        facts->items(s, hr_cost_dtype(program, step) == 1, worked, &work.amount[HR_TERM_ITEMS]);
+        facts->items(s, hr_cost_dtype(program, step) == HR_COMPUTE_BF16, worked,
+                     &work.amount[HR_TERM_ITEMS]);
     for (int32_t i = 0; op->in[i]; i++)
         if (s->in[i] != HR_NONE && !(facts->in_looked_up >> i & 1))
             work.amount[HR_TERM_IN + i] = bytes_shown(program, s->in[i], worked);

@@ -18,8 +18,9 @@ typedef struct {
     int64_t amount[HR_TERM_COUNT];
 } hr_work;
 
-/* Index of the rates of a step: 1 if an operand is bf16, else 0. Pure. */
-int32_t hr_cost_dtype(const hr_program *program, int32_t step);
+/* Index of the rates of a step: bf16 if an operand is, else fp32, whatever the format of stored
+ * weights. Pure. */
+hr_compute hr_cost_dtype(const hr_program *program, int32_t step);
 
 /* The work of one call with at most `rows` rows (INT64_MAX: all rows of its operands).
  *

@@ -65,7 +65,8 @@ static const struct {
                   { "adamw", "update of", true },
                   { "sgd", "update of", true },
                   { "lion", "update of", true },
-                  { "average", "EMA of", true } };
+                  { "average", "EMA of", true },
+                  { "dequantize", "dequantizing", true } };
 
 static bool is_state(const hr_param *param, int32_t tensor)
 {
@@ -77,7 +78,7 @@ static bool is_state(const hr_param *param, int32_t tensor)
 static bool belongs(const hr_param *param, int32_t tensor)
 {
     return tensor == param->weight || tensor == param->master || tensor == param->gradient ||
-           tensor == param->gradient_again || is_state(param, tensor);
+           tensor == param->gradient_again || tensor == param->scales || is_state(param, tensor);
 }
 
 /* Returns the first parameter that a step reads or writes, or null. */

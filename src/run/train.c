@@ -14,6 +14,7 @@
 #include "data/paths.h"
 #include "data/prepare.h"
 #include "hf/hf_config.h"
+#include "model/family.h"
 #include "ops/list.h"
 #include "planning/disk.h"
 #include "planning/measure.h"
@@ -130,11 +131,11 @@ static hr_status enter_folder(run *r, hr_error *err)
 /* Seconds per token at the calibrated rate of matrix products alone; 0: not calibrated. */
 static double ceiling_seconds(const hr_admission *admission)
 {
-    const int32_t bf16 = admission->config.train.dtype == HR_FORMAT_BF16;
+    const hr_dtype dtype = hr_config_dtype(&admission->config);
     const hr_rates *rates = &admission->rates;
     if (!rates->pace_us[0]) return 0;
     return (double)admission->answer.flops_per_token * 1e-18 *
-           (double)rates->op[HR_OP_linear][bf16].unit_as[HR_TERM_FLOPS];
+           (double)rates->op[HR_OP_linear][dtype].unit_as[HR_TERM_FLOPS];
 }
 
 static bool should_stop(void *context)

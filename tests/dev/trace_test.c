@@ -50,14 +50,15 @@ static int tear_down(void **state)
     return unlink(path);
 }
 
-static planned *open_recipe_with(const char *recipe, hr_place moments)
+/* `keys`: as on the command line; ends with null. */
+static planned *open_recipe_with(const char *recipe, const char *const *keys)
 {
     planned *p = calloc(1, sizeof *p);
     hr_error err;
     assert_non_null(p);
     hr_config_default(&p->config);
     must(hr_config_read(&p->config, recipe, &err), &err);
-    p->config.memory.moments = moments;
+    for (; *keys; keys++) must(hr_config_set_word(&p->config, *keys, &err), &err);
     must(hr_config_check(&p->config, &err), &err);
     const int64_t bytes = hr_round_up(hr_compile_bytes(&p->config), 64);
     p->region = hr_region_over(aligned_alloc(64, (size_t)bytes), bytes);
@@ -67,7 +68,8 @@ static planned *open_recipe_with(const char *recipe, hr_place moments)
 
 static planned *open_recipe(const char *recipe)
 {
-    return open_recipe_with(recipe, HR_PLACE_HOST);
+    static const char *const none[] = { NULL };
+    return open_recipe_with(recipe, none);
 }
 
 static void close_recipe(planned *p)
@@ -186,7 +188,8 @@ static int64_t check_recorded(const recorded *of, hr_place moments)
     char recipe[512];
     hr_error err;
     snprintf(recipe, sizeof recipe, "%s/%s", HR_SOURCE, of->preset);
-    planned *p = open_recipe_with(recipe, moments);
+    const char *const keys[] = { moments == HR_PLACE_FILE ? "memory.moments=file" : NULL, NULL };
+    planned *p = open_recipe_with(recipe, keys);
     hr_strategy strategy = { .recompute_set = p->set };
     write_text(of->strategy);
     must(hr_strategy_read(&p->config, path, &strategy, &err), &err);
@@ -227,25 +230,39 @@ static void the_plans_of_all_presets_pass(void **state)
     }
 }
 
-/* Programs of `generate` and `eval`. */
-static void the_plans_of_inference_pass(void **state)
+/* Programs of `generate` and `eval`, and of training with tiles and recompute, for every format of
+ * stored weights. */
+static void the_plans_of_inference_and_over_stored_weights_pass(void **state)
 {
+    static const char *const formats[] = { "model.weights=compute", "model.weights=f16",
+                                           "model.weights=f8_e4m3" };
     (void)state;
-    planned *p = open_recipe(HR_SOURCE "/presets/small/llama.yaml");
-    hr_error err;
-    p->region.used = 0;
-    must(hr_compile_generation(&p->config, &hr_cpu_backend, 16, 4096, THREADS, &p->region,
-                               &p->compiled, &err),
-         &err);
-    write_plan(p);
-    assert_true(check_plan(p) > 0);
-    p->region.used = 0;
-    must(hr_compile_evaluation(&p->config, &hr_cpu_backend, 4, 48, 64, 4096, THREADS, &p->region,
-                               &p->compiled, &err),
-         &err);
-    write_plan(p);
-    assert_true(check_plan(p) > 0);
-    close_recipe(p);
+    for (int32_t f = 0; f < 3; f++) {
+        const char *const keys[] = { formats[f], "train.freeze=*.mlp.* *.0.*", NULL };
+        planned *p = open_recipe_with(HR_SOURCE "/presets/small/llama.yaml", keys);
+        hr_error err;
+        must(hr_compile_generation(&p->config, &hr_cpu_backend, 16, 4096, THREADS, &p->region,
+                                   &p->compiled, &err),
+             &err);
+        write_plan(p);
+        assert_true(check_plan(p) > 0);
+        p->region.used = 0;
+        must(hr_compile_evaluation(&p->config, &hr_cpu_backend, 4, 48, 64, 4096, THREADS,
+                                   &p->region, &p->compiled, &err),
+             &err);
+        write_plan(p);
+        assert_true(check_plan(p) > 0);
+        p->config.memory.recompute = HR_RECOMPUTE_LAYERS;
+        hr_strategy strategy = hr_strategy_of(&p->config, 4, p->set);
+        strategy.mlp_tile = p->config.train.seq_len;
+        plan_with(p, &strategy);
+        assert_true(check_plan(p) > 0);
+        int32_t copies = 0;
+        for (int32_t s = 0; s < p->compiled.program.step_count; s++)
+            copies += p->compiled.program.steps[s].op == HR_OP_dequantize;
+        assert_int_equal(copies > 0, f > 0);
+        close_recipe(p);
+    }
 }
 
 /* ---- mistakes: each is made in the program or plan that the executor has, after the file of the
@@ -401,7 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plans_of_all_presets_pass),
-        cmocka_unit_test(the_plans_of_inference_pass),
+        cmocka_unit_test(the_plans_of_inference_and_over_stored_weights_pass),
         cmocka_unit_test(a_buffer_at_another_offset_is_found),
         cmocka_unit_test(scratch_in_other_bytes_is_found),
         cmocka_unit_test(an_address_outside_of_the_arena_is_found),

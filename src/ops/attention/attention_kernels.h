@@ -57,8 +57,8 @@ typedef void hr_attention_fn(const hr_attention_task *task);
 typedef void hr_attention_cached_fn(const hr_attention_cached_task *task);
 
 typedef struct {
-    hr_attention_fn *fwd[2], *bwd[2]; /* [HR_F32], [HR_BF16] */
-    hr_attention_cached_fn *cached[2];
+    hr_attention_fn *fwd[HR_COMPUTES], *bwd[HR_COMPUTES];
+    hr_attention_cached_fn *cached[HR_COMPUTES];
 } hr_attention_kernels;
 
 /* Fills the table for a CPU feature mask (base/cpu.h). Any thread. */

@@ -74,7 +74,7 @@ typedef struct {
 } hr_linear_typed;
 
 typedef struct {
-    hr_linear_typed of[2]; /* [HR_F32], [HR_BF16] */
+    hr_linear_typed of[HR_COMPUTES];
 } hr_linear_kernels;
 
 /* Fills the table for a CPU feature mask (base/cpu.h). Any thread. */
