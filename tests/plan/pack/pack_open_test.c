@@ -8,6 +8,7 @@ static hr_compiled compiled_of(int32_t count, hr_pack_result packing)
 {
     return (hr_compiled){ .plan = { .storages = storages,
                                     .storage_count = count,
+                                    .spaces[HR_SPACE_HOST].storage_count = count,
                                     .arena_bytes = packing.arena_bytes,
                                     .floor_bytes = packing.floor_bytes },
                           .packing = packing };
