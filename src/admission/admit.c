@@ -237,6 +237,12 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
     return status;
 }
 
+bool hr_admit_exceeds_file(const hr_admission *admission)
+{
+    const int64_t budget = admission->config.memory.file_budget;
+    return budget && admission->answer.file_bytes > budget;
+}
+
 static hr_status admit(hr_trial *t, aims aim, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -245,6 +251,8 @@ static hr_status admit(hr_trial *t, aims aim, hr_error *err)
     hr_status status = hr_trial_prepare(t, aim == FASTEST, err);
     if (status == HR_OK) status = search(t, aim, err);
     hr_trial_close_search(t);
+    answer->file_bytes = a->compiled.plan.spaces[HR_SPACE_FILE].bytes;
+    if (hr_admit_exceeds_file(a)) answer->fits = false;
     if (status != HR_OK || aim == LEAST || aim == WHETHER) return status;
     const hr_strategy *strategy = &a->compiled.strategy;
     a->config.memory.micro_batch = strategy->micro_batch ? strategy->micro_batch
@@ -257,17 +265,15 @@ static hr_status admit(hr_trial *t, aims aim, hr_error *err)
     return HR_OK;
 }
 
-/* The size of the file is the same for every strategy. */
-static hr_status check_file_budget(const hr_admission *admission, hr_error *err)
+hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err)
 {
-    const int64_t bytes = admission->compiled.plan.spaces[HR_SPACE_FILE].bytes;
-    const int64_t budget = admission->config.memory.file_budget;
     char needed[64], there[64];
-    if (!budget || bytes <= budget) return HR_OK;
     return hr_fail(err, HR_NO_FIT,
                    "the optimizer's moments need a file of %s, memory.file_budget is %s; type "
                    "memory.file_budget=%lld, or keep them in memory with memory.moments=host",
-                   hr_bytes_print(bytes, needed), hr_bytes_print(budget, there), (long long)bytes);
+                   hr_bytes_print(admission->answer.file_bytes, needed),
+                   hr_bytes_print(admission->config.memory.file_budget, there),
+                   (long long)admission->answer.file_bytes);
 }
 
 hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config, bool thorough,
@@ -277,8 +283,9 @@ hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config,
     hr_trial t = { .machine = machine, .admission = admission, .room = room };
     const hr_status status = admit(&t, thorough ? THOROUGH : FASTEST, err);
     const hr_plan_answer *answer = &admission->answer;
-    if (status == HR_OK && answer->fits) return check_file_budget(admission, err);
-    if (status != HR_OK) return status;
+    if (status == HR_OK && hr_admit_exceeds_file(admission))
+        return hr_admit_refuse_file(admission, err);
+    if (status != HR_OK || answer->fits) return status;
     char needed[64], there[64];
     hr_bytes_print(answer->available_bytes, there);
     if (config->memory.budget)
@@ -306,7 +313,7 @@ int64_t hr_admit_minimum(const hr_admission_machine *machine, const hr_config *c
     admission->region = other.region; /* larger if it was too small */
     admission->work += other.work;
     const bool known = status == HR_OK || (status == HR_NO_FIT && other.answer.minimum_bytes > 0);
-    return known ? other.answer.minimum_bytes : INT64_MAX;
+    return known && !hr_admit_exceeds_file(&other) ? other.answer.minimum_bytes : INT64_MAX;
 }
 
 hr_status hr_admit_least(const hr_admission_machine *machine, const hr_config *config,

@@ -46,6 +46,13 @@ HR_MUST_CHECK hr_status hr_admit(const hr_admission_machine *machine, const hr_c
                                  bool thorough, hr_admission_room *room, hr_admission *admission,
                                  hr_error *err);
 
+/* Whether the plan that was tried last has a file that is larger than memory.file_budget, whatever
+ * its memory: then nothing fits. */
+bool hr_admit_exceeds_file(const hr_admission *admission);
+
+/* Says so. Errors NO_FIT. */
+hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err);
+
 /* Finds only answer.minimum_bytes, the process bytes of the smallest plan, and answer.fits; several
  * times as fast as hr_admit. Errors as hr_admit, but never NO_FIT. */
 HR_MUST_CHECK hr_status hr_admit_least(const hr_admission_machine *machine, const hr_config *config,

@@ -77,6 +77,8 @@ hr_status hr_probe_least(hr_probes *probes, const hr_config *config, int64_t *by
     const hr_status status = hr_admit_least(probes->machine, config, &probes->room, &admission,
                                             err);
     probes->work += admission.work;
+    if (status == HR_OK && hr_admit_exceeds_file(&admission))
+        return hr_admit_refuse_file(&admission, err);
     if (status == HR_OK) *bytes = admission.answer.minimum_bytes;
     return status;
 }
@@ -91,6 +93,7 @@ hr_status hr_probe_any(hr_probes *probes, const hr_config *config, int64_t budge
     hr_status status = hr_admit_any(probes->machine, &bounded, &probes->room, &admission, err);
     probes->work += admission.work;
     const bool far = status == HR_NO_FIT && admission.answer.minimum_bytes > 0;
+    if (hr_admit_exceeds_file(&admission)) return hr_admit_refuse_file(&admission, err);
     if (status == HR_OK || far) *bytes = admission.answer.minimum_bytes;
     return far ? HR_OK : status;
 }

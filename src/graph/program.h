@@ -199,6 +199,7 @@ typedef struct {
     hr_param *params;
     hr_state states[HR_STATES_MAX]; /* that each trained parameter has */
     int32_t state_count;
+    int64_t piece_elements; /* of an update whose states are outside of the arena (transfer.h) */
     int32_t tensor_count, step_count, loop_count, param_count;
     int32_t tensor_max, step_max, loop_max, param_max;
 } hr_program;

@@ -21,27 +21,36 @@ typedef struct {
     int32_t slot; /* begins and waits pair by it: a slot has one open transfer at most */
 } hr_transfer_attr;
 
-/* Bytes of each state in a piece of an update: whole blocks of direct I/O, and whole runs of the
- * update, so that its results do not depend on pieces. */
-enum { HR_PIECE_BYTES = 4 << 20, HR_PIECE_ELEMENTS = HR_PIECE_BYTES / 4 };
+/* Elements of each state in a piece of an update, at least: 4 MiB in fp32. Whole blocks of direct I/O,
+ * and whole runs of the update, so that its results do not depend on pieces. */
+enum { HR_PIECE_ELEMENTS = 1 << 20 };
+
+/* The elements of a piece in a model whose largest parameter has this many: at most 64 pieces of a
+ * parameter, so that the tables of a large model stay small. A few windows of a 64th are small,
+ * too. */
+static inline int64_t hr_piece_elements(int64_t largest)
+{
+    int64_t elements = HR_PIECE_ELEMENTS;
+    while (elements < largest / 64) elements *= 2;
+    return elements;
+}
 
 /* HR_SLOTS pieces are in the arena at a time: the one that is updated, the one before it and the
  * one after it. Beside them at most HR_PREFETCH_MOST are fetched early, each in its own slot. */
 enum { HR_SLOTS = 3, HR_PREFETCH_MOST = 96, HR_SLOTS_MOST = HR_SLOTS + HR_PREFETCH_MOST };
 
-/* The most that transfers add to a program of `params` parameters with `elements` elements
- * together, with `states` states outside of the arena. */
-static inline int64_t hr_transfer_steps(int64_t params, int64_t elements, int64_t states)
+/* The most that transfers add to a program of `params` parameters with `pieces` pieces and `states`
+ * states outside of the arena. */
+static inline int64_t hr_transfer_steps(int64_t params, int64_t pieces, int64_t states)
 {
     enum { OF_PIECE = 5, OF_STATE = 6 }; /* of a state: load and save it */
-    return (params + elements / HR_PIECE_ELEMENTS) * OF_PIECE + params * states * OF_STATE;
+    return pieces * OF_PIECE + params * states * OF_STATE;
 }
 
-static inline int64_t hr_transfer_tensors(int64_t params, int64_t elements, int64_t states)
+static inline int64_t hr_transfer_tensors(int64_t params, int64_t pieces, int64_t states)
 {
     enum { ARRAYS = 3, OF_STATE = 4, BUFFER = 2 }; /* gradient, master and weight */
-    return (params + elements / HR_PIECE_ELEMENTS) * (ARRAYS + 2 * states + BUFFER) +
-           params * states * OF_STATE + BUFFER;
+    return pieces * (ARRAYS + 2 * states + BUFFER) + params * states * OF_STATE + BUFFER;
 }
 
 #endif

@@ -130,6 +130,7 @@ hr_layer_size hr_layer_size_of(const hr_config *config)
             size.params += weight->layer != HR_NONE;
             size.matrices += weight->layer != HR_NONE && weight->layout != HR_ROWS;
             *(weight->layer != HR_NONE ? &size.elements : &size.rest_elements) += elements;
+            most.largest = hr_max(most.largest, elements);
         }
         for (int32_t s = 0; s < program.step_count; s++)
             size.steps += program.steps[s].layer != HR_NONE;

@@ -26,6 +26,7 @@ hr_layer_schema hr_layer_schema_of(const hr_config *config);
 typedef struct {
     int32_t params, matrices, steps;
     int64_t elements, rest_elements; /* rest: of the parameters outside of the layers */
+    int64_t largest;                 /* elements of the largest parameter of all */
 } hr_layer_size;
 
 /* Counts them in a build of one layer of each kind. */

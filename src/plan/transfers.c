@@ -11,7 +11,7 @@
 
 enum { BLOCK = 4096 }; /* of direct I/O: windows start at and consist of whole blocks */
 
-_Static_assert(HR_PIECE_BYTES % BLOCK == 0, "a piece is whole blocks");
+_Static_assert(HR_PIECE_ELEMENTS * sizeof(float) % BLOCK == 0, "a piece is whole blocks");
 
 /* A piece in its slot, with its windows and the ranges of the states that they are copies of. */
 typedef struct {

@@ -47,7 +47,7 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *config,
     const hr_status status = hr_admit(&machine, config, true, NULL, admission, err);
     const hr_compiled *compiled = &admission->compiled;
     const bool is_refused = status == HR_NO_FIT && compiled->program.step_count &&
-                            !admission->answer.fits;
+                            !hr_admit_exceeds_file(admission);
     if (status != HR_OK && !is_refused) return status;
     hr_disk_of(config, &compiled->program, 0, &admission->answer.disk);
     hr_stopping_describe(&compiled->program, &admission->rates, &admission->answer);

@@ -7,6 +7,7 @@
 
 #include "checkpoint/weights.h"
 #include "dev/executor.h"
+#include "plan/timeline.h"
 
 double hr_stopping_disk_rate(const hr_rates *rates)
 {
@@ -26,10 +27,12 @@ double hr_stopping_seconds(const hr_program *program, const hr_rates *rates)
         step_total += total;
         step_commits |= hr_executor_commits(program, s);
     }
+    /* The transfers of the step that is under way, and reading the file for the checkpoint. */
+    const double transfers = 2 * hr_cost_seconds(rates, hr_timeline_of(program, rates).file);
     double bytes = 0;
     for (hr_kept kept = 0; kept < hr_kept_count(program); kept++)
         bytes += (double)hr_kept_bytes(program, kept);
-    return 2 * (longest + update_total + (step_commits ? step_total : 0)) +
+    return 2 * (longest + update_total + (step_commits ? step_total : 0) + transfers) +
            4 * bytes / hr_stopping_disk_rate(rates) + 1;
 }
 

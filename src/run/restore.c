@@ -291,11 +291,12 @@ hr_status hr_trainer_recover(hr_trainer *trainer, hr_error *err)
             err, why.status,
             "step %lld: %.480s; there is no checkpoint yet: the same command starts over",
             (long long)step, why.message);
-    if (trainer->moments->failed_step == step)
-        return hr_fail(err, why.status,
-                       "step %lld: %.480s, for the second time; the same command resumes at step "
-                       "%lld",
-                       (long long)step, why.message, (long long)trainer->shelf.saved_step);
+    if (trainer->moments->failed_step >= step)
+        return hr_fail(
+            err, why.status,
+            "step %lld: %.480s, before the run has passed the step that failed last; the "
+            "same command resumes at step %lld",
+            (long long)step, why.message, (long long)trainer->shelf.saved_step);
     trainer->moments->failed_step = step;
     snprintf(line, sizeof line, "step %lld: %.480s", (long long)step, why.message);
     hr_trainer_trouble(trainer, line);
@@ -303,9 +304,12 @@ hr_status hr_trainer_recover(hr_trainer *trainer, hr_error *err)
     hr_status status = find_newest(trainer, err);
     if (status == HR_OK) status = hr_transfer_file_open(trainer->moments, err);
     if (status == HR_OK) status = hr_trainer_load(trainer, err);
+    /* An interrupt leaves states of two steps: the state of the run is that of the checkpoint. */
+    const hr_status taken = status == HR_INTERRUPTED ? restore_state(trainer, err) : status;
     trainer->times.seconds_before = seconds_before; /* counted from the start of this process */
-    if (status != HR_OK) return status;
+    if (taken != HR_OK) return taken;
     hr_log_rewind(&trainer->log, &trainer->state);
+    if (status != HR_OK) return status;
     snprintf(line, sizeof line, "step %lld: the run continues from the checkpoint of step %lld",
              (long long)step, (long long)trainer->state.step);
     hr_trainer_trouble(trainer, line);

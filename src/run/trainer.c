@@ -212,8 +212,6 @@ static hr_status train_step(hr_trainer *trainer, hr_error *err)
     const hr_status status = run_step_sections(trainer, err);
     if (status == HR_DIVERGED && trainer->measures.is_bad)
         return skip_or_rewind(trainer, before_ns, err);
-    if (status != HR_OK && trainer->moments && hr_transfer_file_has_failed(trainer->moments))
-        return hr_trainer_recover(trainer, err);
     if (status == HR_OK) count_step(trainer, before_ns + wait_for_disk(trainer));
     return status;
 }
@@ -409,6 +407,14 @@ static bool has_steps_left(const hr_trainer *trainer)
     return trainer->state.step < trainer->state.steps && !trainer->state.ended;
 }
 
+/* Goes on from a checkpoint if the file of moments has failed in a step, or while saving. */
+static hr_status recover(hr_trainer *trainer, hr_status status, hr_error *err)
+{
+    const bool failed = trainer->moments && hr_transfer_file_has_failed(trainer->moments);
+    return status != HR_OK && status != HR_INTERRUPTED && failed ? hr_trainer_recover(trainer, err)
+                                                                 : status;
+}
+
 static hr_status run_steps(hr_trainer *trainer, hr_error *err)
 {
     hr_status status = after_step(trainer, err);
@@ -416,6 +422,7 @@ static hr_status run_steps(hr_trainer *trainer, hr_error *err)
         status = train_step(trainer, err);
         if (status == HR_OK) status = after_step(trainer, err);
         if (status == HR_OK) status = save_requested(trainer, err);
+        status = recover(trainer, status, err);
     }
     return status;
 }

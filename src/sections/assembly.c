@@ -42,9 +42,11 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
                                .loops = LOOPS * layers + REST_LOOPS,
                                .params = params * layers + REST_PARAMS };
     if (config->memory.moments != HR_PLACE_FILE) return limits;
-    const int64_t elements = size.elements * config->model.n_layers + size.rest_elements;
-    limits.steps += (int32_t)hr_transfer_steps(limits.params, elements, count);
-    limits.tensors += (int32_t)hr_transfer_tensors(limits.params, elements, count);
+    const int64_t piece = hr_piece_elements(size.largest);
+    const int64_t pieces = (size.elements / piece + params) * layers + size.rest_elements / piece +
+                           REST_PARAMS;
+    limits.steps += (int32_t)hr_transfer_steps(limits.params, pieces, count);
+    limits.tensors += (int32_t)hr_transfer_tensors(limits.params, pieces, count);
     return limits;
 }
 
@@ -55,6 +57,8 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
     const hr_status status = hr_program_place(region, backend, limits.steps, limits.tensors,
                                               limits.loops, limits.params, program, err);
     if (status != HR_OK) return status;
+    if (config->memory.moments == HR_PLACE_FILE)
+        program->piece_elements = hr_piece_elements(hr_layer_size_of(config).largest);
     program->dtype = hr_config_dtype(config);
     *a = (hr_assembly){
         .builder = { .program = program,
