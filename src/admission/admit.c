@@ -193,6 +193,42 @@ static hr_status build_any(hr_trial *t, int64_t limit, bool *decided, hr_error *
     return status;
 }
 
+static double step_seconds(const hr_admission *a)
+{
+    return hr_cost_seconds(&a->rates, hr_timeline_of(&a->compiled.program, &a->rates).step);
+}
+
+/* The search compares operations alone. Transfers overlap with those outside of loops, so a plan
+ * without micro-batches may be faster although its operations are not: builds the best of these,
+ * too, and keeps the faster of the two.
+ *
+ *   found  the built strategy */
+static hr_status try_whole_batch(hr_trial *t, int64_t limit, hr_fit_found *found, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_fit_found whole = { .strategy.recompute_set = t->spare };
+    hr_error ignored;
+    if (!a->compiled.plan.spaces[HR_SPACE_FILE].bytes || !found->strategy.micro_batch) return HR_OK;
+    if (a->config.memory.micro_batch) return HR_OK;
+    const double seconds = step_seconds(a);
+    a->config.memory.micro_batch = a->config.train.batch;
+    hr_trial_close_search(t);
+    hr_status status = hr_trial_open_search(t, &ignored);
+    if (status == HR_OK) status = hr_fit_fastest(&t->fit, limit, &whole, &ignored);
+    if (status == HR_OK)
+        status = hr_trial_build(t, &whole.strategy, HR_COMPILE_PACK_WORK, &ignored);
+    const bool better = status == HR_OK && a->compiled.plan.arena_bytes <= limit &&
+                        step_seconds(a) < seconds;
+    a->config.memory.micro_batch = 0;
+    hr_trial_close_search(t);
+    if (!better) return hr_trial_build(t, &found->strategy, HR_COMPILE_PACK_WORK, err);
+    memcpy(found->strategy.recompute_set, t->spare,
+           (size_t)whole.strategy.layer_count * sizeof *t->spare);
+    whole.strategy.recompute_set = found->strategy.recompute_set;
+    *found = whole;
+    return HR_OK;
+}
+
 /* Builds the plan that the goal asks for. */
 static hr_status search(hr_trial *t, aims aim, hr_error *err)
 {
@@ -227,6 +263,7 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
                          (long long)limit);
     if (status == HR_OK && aim == THOROUGH) status = measure_least(t, &least, &arena, err);
     if (status == HR_OK) status = build_fastest(t, limit, &found, err);
+    if (status == HR_OK) status = try_whole_batch(t, limit, &found, err);
     answer->fits = status == HR_OK;
     if (status == HR_OK && (aim == FASTEST || a->pack_work == HR_COMPILE_PACK_WORK)) return HR_OK;
     if (status == HR_OK) return hr_trial_build(t, &found.strategy, HR_COMPILE_PACK_WORK, err);

@@ -106,10 +106,13 @@ static void put_time(hr_writer *writer, const hr_style *style, const hr_config *
     hr_put(writer, "\n%sspeed%s\n  %s per step, %s tokens/s, %s\n", style->title, style->plain,
            hr_duration_print(answer->step_seconds, step),
            hr_count_print((int64_t)(rate + 0.5), tokens), answer->times);
-    if (answer->file_seconds > 0)
-        hr_put(writer, "  operations take %s, transfers of moments %s, partly at the same time\n",
+    if (answer->file_seconds > 0) {
+        hr_put(writer, "  operations take %s and transfers of moments %s",
                hr_duration_print(answer->compute_seconds, step),
                hr_duration_print(answer->file_seconds, tokens));
+        hr_put(writer, "; operations wait %s for transfers\n",
+               hr_duration_print(answer->step_seconds - answer->compute_seconds, step));
+    }
     if (!strncmp(answer->times, "estimated", 9))
         hr_put(writer, "  headroom calibrate measures this machine for better estimates\n");
     const double digits = answer->stop_seconds < 10 ? 10 : 1; /* 8.5 s, 12 s: an upper limit */
