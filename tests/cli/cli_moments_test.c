@@ -222,6 +222,45 @@ static void a_damaged_file_is_reported_and_the_run_continues_from_its_checkpoint
     }
 }
 
+/* The last save reads the whole file. */
+static void damage_that_the_last_save_finds_costs_only_time(void **state)
+{
+    (void)state;
+    prepare();
+    train_undisturbed();
+    const int code = run_acting(train, "step 6/", meddle,
+                                "dd if=/dev/urandom of=run/moments.tmp bs=4096 seek=1 count=768 "
+                                "conv=notrunc 2>no.txt");
+    if (code != HR_OK) fail_msg("exit code %d: %s", code, err);
+    shell("cmp run/model.safetensors expected");
+    assert_int_equal(run("checkpoint verify run"), HR_OK);
+}
+
+/* Removes the file, and sends SIGTERM when the run says so. */
+static void remove_and_interrupt(pid_t child, const void *context)
+{
+    (void)context;
+    meddle(child, "rm run/moments.tmp");
+    for (int32_t i = 0; i < 1000; i++) {
+        get("err.txt", err);
+        if (strstr(err, "moments.tmp")) break;
+        usleep(1000);
+    }
+    assert_int_equal(kill(child, SIGTERM), 0);
+}
+
+static void an_interrupt_while_the_file_is_made_anew_keeps_the_checkpoint(void **state)
+{
+    (void)state;
+    prepare();
+    train_undisturbed();
+    const int code = run_acting(train, "step 5/", remove_and_interrupt, NULL);
+    if (code != 75) fail_msg("exit code %d: %s", code, err);
+    assert_int_equal(run("checkpoint verify run"), HR_OK);
+    assert_int_equal(run("%s", train), HR_OK);
+    shell("cmp run/model.safetensors expected");
+}
+
 static void without_a_checkpoint_damage_ends_the_run(void **state)
 {
     (void)state;
@@ -287,6 +326,8 @@ int main(void)
         IN_A_FOLDER(runs_may_share_a_directory_for_their_files),
         IN_A_FOLDER(the_place_of_the_moments_may_change),
         IN_A_FOLDER(a_damaged_file_is_reported_and_the_run_continues_from_its_checkpoint),
+        IN_A_FOLDER(damage_that_the_last_save_finds_costs_only_time),
+        IN_A_FOLDER(an_interrupt_while_the_file_is_made_anew_keeps_the_checkpoint),
         IN_A_FOLDER(without_a_checkpoint_damage_ends_the_run),
         IN_A_FOLDER(a_run_without_a_place_for_the_file_is_refused_and_leaves_nothing),
         IN_A_FOLDER(a_disk_without_room_is_refused_before_the_first_step),
