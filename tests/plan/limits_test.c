@@ -98,8 +98,28 @@ static void tables_have_room_for_every_strategy(void **state)
     }
 }
 
+/* Pieces of updates grow with the model, so the counts of the largest legal one are 32 bits wide. */
+static void the_largest_model_with_its_moments_in_a_file_has_bounded_tables(void **state)
+{
+    hr_config config;
+    (void)state;
+    hr_config_default(&config);
+    config.model.family = HR_FAMILY_LLAMA;
+    config.model.n_layers = 4096;
+    config.model.d_model = config.model.d_ff = 1 << 20;
+    config.model.n_heads = 1 << 13;
+    config.model.vocab_size = 1 << 20;
+    config.memory.moments = HR_PLACE_FILE;
+    const hr_model_limits limits = hr_model_limits_of(&config);
+    assert_true(limits.steps > 4096 * 7 && limits.steps < 1 << 25);
+    assert_true(limits.tensors > 4096 * 7 && limits.tensors < 1 << 26);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(tables_have_room_for_every_strategy) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_have_room_for_every_strategy),
+        cmocka_unit_test(the_largest_model_with_its_moments_in_a_file_has_bounded_tables)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
