@@ -217,10 +217,8 @@ static void end_transfers(const hr_executor *executor)
 {
     const hr_backend *backend = executor->program->backend;
     hr_error ignored;
-    hr_status status = HR_OK;
     for (int32_t op = 0; op < backend->op_count; op++)
-        if (backend->ops[op]->transfer) status = hr_executor_wait(executor, op, &ignored);
-    (void)status;
+        if (backend->ops[op]->transfer) (void)!hr_executor_wait(executor, op, &ignored);
 }
 
 static hr_status begin_service(hr_executor *executor, int32_t s, const hr_call *call, hr_error *err)
@@ -234,11 +232,13 @@ static hr_status begin_service(hr_executor *executor, int32_t s, const hr_call *
 
 /* ---- steps */
 
-/* In builds with AddressSanitizer, poisons every arena byte that is not live at this step. */
+/* In builds with AddressSanitizer, poisons every arena byte that is not live at this step. Transfers
+ * end first: they would find their windows poisoned for a moment. */
 static void poison_dead_bytes(const hr_executor *executor, int32_t step)
 {
 #ifdef HR_POISONS
     const hr_plan *plan = executor->plan;
+    end_transfers(executor);
     hr_arena_poison(executor->memory->arena, plan->arena_bytes);
     for (int32_t i = 0; i < plan->spaces[HR_SPACE_HOST].storage_count; i++) {
         const hr_storage *storage = &plan->storages[i];
