@@ -120,6 +120,7 @@ static void the_arena_loses_the_bytes_of_the_moments(void **state)
     assert_int_equal(run("train recipe.yaml data.train=text.txt memory.moments=file --out run"),
                      HR_OK);
     assert_int_equal(number_after("arena  planned "), number_after("bytes, used "));
+    if (HR_ADDRESS_SANITIZER || HR_THREAD_SANITIZER) return;
     assert_true(number_after("measured ") <= number_after("memory planned "));
 }
 

@@ -13,6 +13,7 @@
 #include "dev/executor.h"
 #include "graph/builder.h"
 #include "graph/service.h"
+#include "mem/poison.h"
 #include "ops/cpu.h"
 #include "ops/list.h"
 
@@ -230,14 +231,18 @@ static void an_error_stops_the_run_and_background_errors_come_from_waiting(void 
 static hr_status fetch(void *context, hr_executor *executor, int32_t step, const hr_call *call,
                        hr_error *err)
 {
+    fixture *f = context;
     (void)executor, (void)step, (void)call, (void)err;
-    return note(context, 'f');
+    f->pending = true;
+    return HR_OK;
 }
 
 static hr_status end_fetches(void *context, hr_error *err)
 {
+    fixture *f = context;
     (void)err;
-    return note(context, 'w');
+    f->pending = false;
+    return HR_OK;
 }
 
 static hr_status report(void *context, hr_executor *executor, int32_t step, const hr_call *call,
@@ -263,10 +268,12 @@ static void transfers_end_when_a_section_ends_early(void **state)
     place(f);
     hr_executor_serve(&f->executor, (hr_services){ transfers, 2, f });
     run(f, HR_LOOP_STEP, HR_OK);
-    assert_string_equal(f->calls, "fr");
+#ifndef HR_POISONS /* there they end at each step */
+    assert_true(f->pending);
+#endif
     f->fails = true;
     run(f, HR_LOOP_STEP, HR_DIVERGED);
-    assert_string_equal(f->calls, "frfw");
+    assert_false(f->pending);
     end(f);
 }
 
