@@ -28,7 +28,7 @@ typedef struct {
     /* upper limit of the token shards; -1: unknown before the texts are read. Shards are in
      * data.cache, or without it in train.out */
     int64_t shard_bytes;
-    int64_t bytes; /* checkpoints and log together, as far as known */
+    int64_t bytes; /* checkpoints and log together, as far as known; without moments_bytes */
     /* of the file with the optimizer's moments while the run lasts; 0: they are in memory */
     int64_t moments_bytes;
 } hr_plan_disk;

@@ -49,7 +49,8 @@ void hr_answer_describe(hr_admission *a)
     answer->arena_bytes = plan->arena_bytes;
     answer->floor_bytes = plan->floor_bytes;
     answer->bound_bytes = a->compiled.packing.bound_bytes;
-    answer->kernel_bytes = hr_account_kernel(plan->page_bytes, plan->process_bytes, plan->threads);
+    answer->kernel_bytes = hr_account_kernel(plan->page_bytes, plan->process_bytes, plan->threads,
+                                             plan->spaces[HR_SPACE_FILE].bytes > 0);
     answer->parameters = hr_program_parameters(&a->compiled.program);
     answer->trained_parameters = hr_program_trained_parameters(&a->compiled.program);
     answer->micro_batch = a->config.memory.micro_batch;

@@ -123,6 +123,14 @@ static bool apply_all(const way *const *chosen, int32_t count, int32_t halvings,
     return hr_config_check(config, &ignored) == HR_OK;
 }
 
+/* Bytes that the process of a recipe may use. */
+static int64_t available_to(const refusing *r, const hr_config *config)
+{
+    return hr_account_process(
+        config->memory.budget, r->machine->process.page_bytes, r->admission->answer.available_bytes,
+        r->admission->compiled.plan.threads, config->memory.moments == HR_PLACE_FILE);
+}
+
 /* Returns whether the recipe fits with these changes. */
 static bool fits(refusing *r, const way *const *chosen, int32_t count, int32_t halvings,
                  offer *made)
@@ -135,7 +143,7 @@ static bool fits(refusing *r, const way *const *chosen, int32_t count, int32_t h
     made->change.bytes = hr_admit_minimum(r->machine, &r->tried, false, r->admission);
     made->change.gained_bytes = r->minimum - made->change.bytes;
     made->change.changes_mathematics = made->loss > NOTHING;
-    return made->change.bytes <= r->available;
+    return made->change.bytes <= available_to(r, &r->tried);
 }
 
 static bool tired(const refusing *r)
@@ -294,12 +302,10 @@ void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
     refusing r = { .machine = machine,
                    .config = config,
                    .admission = admission,
-                   .available = hr_account_process(
-                       config->memory.budget, machine->process.page_bytes, answer->available_bytes,
-                       admission->compiled.plan.threads),
                    .minimum = answer->minimum_bytes,
                    .free_seconds = -1,
                    .plans_most = SINGLES_MOST };
+    r.available = available_to(&r, config);
     find_alone(&r, details);
     for (int32_t i = 0; i < WAYS; i++) {
         const way *const one[] = { &ways[i] };

@@ -271,7 +271,8 @@ typedef struct {
 } hr_cli_term;
 
 /* hr_cli_term_at: rows of the glossary in order, null after the last one. hr_cli_term_find: the
- * term of that name, ignoring case, or null. hr_cli_print_terms: prints all as "NAME: TEXT". */
+ * term of that name, also in the plural and ignoring case, or null. hr_cli_print_terms: prints all
+ * as "NAME: TEXT". */
 const hr_cli_term *hr_cli_term_at(int32_t index);
 const hr_cli_term *hr_cli_term_find(const char *name);
 void hr_cli_print_terms(void);

@@ -116,10 +116,20 @@ const hr_cli_term *hr_cli_term_at(int32_t index)
     return index >= 0 && index < TERM_COUNT ? &terms[index] : NULL;
 }
 
+/* Returns whether a name is that of a term with this ending. */
+static bool is_named(const char *name, const char *term, const char *ending)
+{
+    const size_t bytes = strlen(term);
+    return !strncasecmp(name, term, bytes) && !strcasecmp(name + bytes, ending);
+}
+
+/* The term itself precedes a plural: kernel and kernels are two terms. */
 const hr_cli_term *hr_cli_term_find(const char *name)
 {
-    for (int32_t i = 0; i < TERM_COUNT; i++)
-        if (!strcasecmp(terms[i].name, name)) return &terms[i];
+    static const char *const endings[] = { "", "s" };
+    for (int32_t k = 0; k < 2; k++)
+        for (int32_t i = 0; i < TERM_COUNT; i++)
+            if (is_named(name, terms[i].name, endings[k])) return &terms[i];
     return NULL;
 }
 

@@ -62,7 +62,11 @@ static void show_plan(void *context, const hr_plan_answer *plan)
     hr_progress_end(&s->progress);
     /* Before this point nothing had started, and the handlers of main.c applied. A second signal
      * may end the run at any time, because files get their names only when complete. */
-    hr_cli_catch_signals("\nheadroom: stopped at once; steps since the last checkpoint are lost\n");
+    hr_cli_catch_signals(
+        plan->file_bytes
+            ? "\nheadroom: stopped at once; steps since the last checkpoint are lost, and the file "
+              "of moments is left: moments*.tmp, in memory.file_dir or --out\n"
+            : "\nheadroom: stopped at once; steps since the last checkpoint are lost\n");
     s->process_bytes = plan->process_bytes;
     if (plan->trained_parameters != plan->parameters)
         printf("plan   %s of %s parameters are trained\n", hr_cli_count(plan->trained_parameters),

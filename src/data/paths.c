@@ -76,18 +76,6 @@ static hr_status check_metrics(const hr_config *config, const char *path, hr_err
     return hr_file_check_open(path, err);
 }
 
-/* The file of moments, if the recipe has one, needs a directory. */
-static hr_status check_file_dir(const hr_config *config, hr_error *err)
-{
-    const char *path = config->memory.file_dir;
-    if (config->memory.moments != HR_PLACE_FILE) return HR_OK;
-    if (*path) return hr_directory_find(path, err);
-    if (*config->train.out) return HR_OK;
-    return hr_fail(err, HR_USAGE,
-                   "memory.moments=file needs a directory for the file: give --out DIR or "
-                   "memory.file_dir=DIR");
-}
-
 hr_status hr_paths_check(const hr_config *config, const char *metrics, hr_error *err)
 {
     const hr_config_data data = hr_config_data_of(config);
@@ -103,7 +91,6 @@ hr_status hr_paths_check(const hr_config *config, const char *metrics, hr_error 
                        "no directory for the tokens of %s; use --out DIR or data.cache=DIR",
                        *data.train_text ? data.train_text : data.valid_text);
     if (status == HR_OK) status = check_out(config, err);
-    if (status == HR_OK) status = check_file_dir(config, err);
     if (status == HR_OK) status = check_cache(config->data.cache, err);
     return status == HR_OK ? check_metrics(config, metrics, err) : status;
 }

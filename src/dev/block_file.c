@@ -24,7 +24,8 @@
 enum {
     HEADER_BYTES = HR_BLOCK_BYTES,
     BATCH_BLOCKS = 256, /* of checksums on the stack */
-    STALLS_MOST = 16    /* calls in a row that move less than a block */
+    STALLS_MOST = 16,   /* calls in a row that move less than a block */
+    OPENINGS_MOST = 8   /* of a file that other processes remove */
 };
 
 static const char kind[] = "headroom scratch file ";
@@ -53,35 +54,70 @@ static ssize_t call(int file, bool writes, void *memory, int64_t bytes, int64_t 
 
 /* ---- opening */
 
-/* Opens or creates the file, without a wait for the writer of a pipe. */
-static hr_status open_any(hr_block_file *file, hr_error *err)
+static const char *name_of(const hr_block_file *file)
 {
-    file->file = open(file->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-                      0600);
-    if (file->file >= 0) return HR_OK;
-    const int code = errno;
+    return file->path + file->name_at;
+}
+
+static hr_status refuse_creation(const hr_block_file *file, int code, hr_error *err)
+{
     const bool misplaced = code == ENOENT || code == ENOTDIR || code == EISDIR || code == ELOOP ||
                            code == ENXIO;
     return hr_fail(err, misplaced ? HR_USAGE : HR_FAILURE, "%s: cannot be created: %s", file->path,
                    code == ELOOP ? "it is a symbolic link" : hr_reason(code));
 }
 
-/* The lock ends with the process, so the leftover of a killed run is not locked. */
-static hr_status lock(const hr_block_file *file, hr_error *err)
+/* A descriptor of the directory finds the file even if the directory is moved. */
+static hr_status open_directory(hr_block_file *file, const char *path, hr_error *err)
+{
+    file->directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return file->directory >= 0 ? HR_OK : refuse_creation(file, errno, err);
+}
+
+/* Opens or creates the file, without a wait for the writer of a pipe. */
+static hr_status open_any(hr_block_file *file, hr_error *err)
+{
+    file->file = openat(file->directory, name_of(file),
+                        O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    return file->file >= 0 ? HR_OK : refuse_creation(file, errno, err);
+}
+
+/* Returns whether the open file still has its name. */
+static bool has_name(const hr_block_file *file)
 {
     struct stat own, there;
+    return fstat(file->file, &own) == 0 &&
+           fstatat(file->directory, name_of(file), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           own.st_ino == there.st_ino && own.st_dev == there.st_dev;
+}
+
+/* Returns 0 or an errno value. */
+static int try_lock(const hr_block_file *file)
+{
     int code = 0;
     do code = flock(file->file, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
     while (code == EINTR);
-    if (code == EWOULDBLOCK)
-        return hr_fail(err, HR_FAILURE, "%s: is in use by another process", file->path);
-    if (code)
-        return hr_fail(err, HR_FAILURE, "%s: cannot be locked: %s", file->path, hr_reason(code));
-    if (fstat(file->file, &own) == 0 && lstat(file->path, &there) == 0 &&
-        own.st_ino == there.st_ino && own.st_dev == there.st_dev)
-        return HR_OK;
-    return hr_fail(err, HR_FAILURE, "%s: was removed by another process while it was opened",
-                   file->path);
+    return code;
+}
+
+/* The lock ends with the process, so the leftover of a killed run is not locked. A run that ends
+ * removes its file, perhaps after it was opened here: then it is created again. */
+static hr_status open_locked(hr_block_file *file, hr_error *err)
+{
+    for (int32_t i = 0; i < OPENINGS_MOST; i++) {
+        const hr_status status = open_any(file, err);
+        if (status != HR_OK) return status;
+        const int code = try_lock(file);
+        if (code && code != EWOULDBLOCK)
+            return hr_fail(err, HR_FAILURE, "%s: cannot be locked: %s", file->path,
+                           hr_reason(code));
+        if (has_name(file))
+            return code ? hr_fail(err, HR_FAILURE, "%s: is in use by another process", file->path)
+                        : HR_OK;
+        hr_file_close(&file->file);
+    }
+    return hr_fail(err, HR_FAILURE, "%s: was removed %d times while it was opened", file->path,
+                   OPENINGS_MOST);
 }
 
 /* An empty file is one whose run was killed before it wrote the header. */
@@ -198,11 +234,18 @@ static __attribute__((noinline)) hr_status write_header(hr_block_file *file, con
                    hr_reason(code));
 }
 
+static void close_both(hr_block_file *file)
+{
+    hr_file_close(&file->file);
+    hr_file_close(&file->directory);
+}
+
 hr_status hr_block_file_open(hr_block_file *file, const hr_block_file_options *options,
                              hr_region *region, hr_error *err)
 {
     HR_ASSERT(options->bytes > 0 && is_aligned(NULL, 0, options->bytes));
     *file = (hr_block_file){ .file = -1,
+                             .directory = -1,
                              .bytes = options->bytes,
                              .has_crc32 = hr_crc32c_has_instruction() };
     hr_status status = hr_path_join(options->directory, options->name, file->path,
@@ -211,12 +254,12 @@ hr_status hr_block_file_open(hr_block_file *file, const hr_block_file_options *o
     file->checksums = hr_region_take(region, options->bytes / HR_BLOCK_BYTES,
                                      sizeof *file->checksums);
     HR_ASSERT(file->checksums);
-    status = open_any(file, err);
-    if (status != HR_OK) return status;
-    status = lock(file, err);
+    file->name_at = (int32_t)(strlen(file->path) - strlen(options->name));
+    status = open_directory(file, options->directory, err);
+    if (status == HR_OK) status = open_locked(file, err);
     if (status == HR_OK) status = check_kind(file, err);
     if (status != HR_OK) {
-        hr_file_close(&file->file);
+        close_both(file);
         return status;
     }
     status = reserve(file, err);
@@ -227,12 +270,9 @@ hr_status hr_block_file_open(hr_block_file *file, const hr_block_file_options *o
 
 void hr_block_file_close(hr_block_file *file)
 {
-    struct stat own, there;
     if (file->file < 0 || !file->bytes) return;
-    if (fstat(file->file, &own) == 0 && lstat(file->path, &there) == 0 &&
-        own.st_ino == there.st_ino && own.st_dev == there.st_dev)
-        (void)!unlink(file->path);
-    hr_file_close(&file->file);
+    if (has_name(file)) (void)!unlinkat(file->directory, name_of(file), 0);
+    close_both(file);
 }
 
 /* ---- transfers */
@@ -245,7 +285,7 @@ static hr_status check_file(const hr_block_file *file, hr_error *err)
     if (fstat(file->file, &now) != 0)
         return hr_fail(err, HR_FAILURE, "%s: cannot be examined: %s", file->path, hr_reason(errno));
     if (now.st_nlink == 0)
-        return hr_fail(err, HR_FAILURE, "%s: was removed while the run used it", file->path);
+        return hr_fail(err, HR_CORRUPT, "%s: was removed while the run used it", file->path);
     if (now.st_size >= needed) return HR_OK;
     return hr_fail(err, HR_CORRUPT,
                    "%s: has %lld bytes, %lld are needed: it was truncated while the run used it",

@@ -30,7 +30,9 @@ typedef struct {
 
 /* Private fields, except for `direct`. */
 typedef struct {
-    int file;       /* -1: closed */
+    int file;      /* -1: closed */
+    int directory; /* descriptor; the name of the file begins at path[name_at] */
+    int32_t name_at;
     bool direct;    /* direct I/O; false: the file system has none, and pages are dropped instead */
     bool has_crc32; /* the instruction */
     int64_t bytes;
@@ -61,16 +63,17 @@ void hr_block_file_check(const hr_block_file *file, const void *memory, int64_t 
 /* Writes or reads memory [bytes] at `offset` of the data.
  *
  * Align    memory, offset and bytes to HR_BLOCK_BYTES
- * Errors   FAILURE  a system call failed; the file was removed
- *          CORRUPT  the file was truncated; a block was never written, or differs from what was
- *                   written. Memory that was read has then no meaning
+ * Errors   FAILURE  a system call failed
+ *          CORRUPT  the file was removed or truncated; a block was never written, or differs from
+ *                   what was written. Memory that was read has then no meaning
  * Threads  any, for ranges that do not overlap; ranges that do need an order between the calls. */
 HR_MUST_CHECK hr_status hr_block_file_write(const hr_block_file *file, const void *memory,
                                             int64_t offset, int64_t bytes, hr_error *err);
 HR_MUST_CHECK hr_status hr_block_file_read(const hr_block_file *file, void *memory, int64_t offset,
                                            int64_t bytes, hr_error *err);
 
-/* Closes the file and removes it, if it still has its path. Accepts a closed or zeroed object. */
+/* Closes the file and removes it, if it still has its name in its directory, which may have been
+ * moved. Accepts a closed or zeroed object. */
 void hr_block_file_close(hr_block_file *file);
 
 #endif

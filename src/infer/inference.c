@@ -157,7 +157,7 @@ hr_status hr_inference_fit(hr_inference *s, int64_t own_bytes, const char *token
     hr_account(&base, regions, sizeof regions / sizeof *regions, s->threads,
                hr_cpu_rung_name(s->cpu_mask), plan);
     const int64_t needed = hr_account_needed(budget, base.page_bytes, plan->process_bytes,
-                                             s->threads);
+                                             s->threads, false);
     if (needed <= available) {
         hr_memory_region_trim(s->memory, &s->planning);
         describe(s);

@@ -187,7 +187,8 @@ hr_status hr_memory_check_room(const hr_plan *plan, hr_error *err)
     const hr_room room = hr_room_memory();
     const int64_t own = room.own_bytes ? room.own_bytes : hr_max(0, hr_process_now_bytes());
     const int64_t needed = plan->process_bytes - own +
-                           hr_process_kernel_bytes(plan->process_bytes, plan->threads);
+                           hr_process_kernel_bytes(plan->process_bytes, plan->threads,
+                                                   plan->spaces[HR_SPACE_FILE].bytes > 0);
     return needed > room.left_bytes ? refuse("run", needed, room, err) : HR_OK;
 }
 

@@ -238,9 +238,9 @@ int64_t hr_process_counter_bytes(void)
     return 2 * hr_max(64, 2 * sysconf(_SC_NPROCESSORS_CONF)) * hr_page_bytes();
 }
 
-int64_t hr_process_kernel_bytes(int64_t process_bytes, int32_t threads)
+int64_t hr_process_kernel_bytes(int64_t process_bytes, int32_t threads, bool has_file)
 {
-    return hr_account_kernel(hr_page_bytes(), process_bytes, threads);
+    return hr_account_kernel(hr_page_bytes(), process_bytes, threads, has_file);
 }
 
 static int64_t status_bytes(const char *key)

@@ -40,7 +40,11 @@ void hr_account(const hr_process_base *base, const hr_account_region *regions, i
     hr_account_lines(base, before, sums[HR_PHASE_RUN], plan);
 }
 
-int64_t hr_account_kernel(int64_t page_bytes, int64_t process_bytes, int32_t threads)
+/* HR_SPACE_THREADS and HR_SPACE_PIECE_BYTES of dev/space_file.h. Without direct I/O, a call of one
+ * thread fills pages with its bytes, which are dropped after it. */
+enum { FILE_THREADS = 2, FILE_CALL_BYTES = 4 << 20 };
+
+int64_t hr_account_kernel(int64_t page_bytes, int64_t process_bytes, int32_t threads, bool has_file)
 {
     const int64_t MiB = 1 << 20;
     const int64_t entries = page_bytes / 8; /* per page table; a huge page keeps one in reserve */
@@ -49,16 +53,20 @@ int64_t hr_account_kernel(int64_t page_bytes, int64_t process_bytes, int32_t thr
     const int64_t thread_bytes = 48 << 10; /* 16 KiB of stack; task structure with AMX state, 20
                                             * KiB */
     const int64_t files_bytes = 4 * MiB;   /* read-ahead, and dirty pages not yet on disk */
-    return (tables + scattered) * page_bytes + threads * thread_bytes + files_bytes;
+    const int64_t transfers_bytes = has_file ? FILE_THREADS * (thread_bytes + FILE_CALL_BYTES) : 0;
+    return (tables + scattered) * page_bytes + threads * thread_bytes + files_bytes +
+           transfers_bytes;
 }
 
 int64_t hr_account_needed(int64_t budget, int64_t page_bytes, int64_t process_bytes,
-                          int32_t threads)
+                          int32_t threads, bool has_file)
 {
-    return process_bytes + (budget ? 0 : hr_account_kernel(page_bytes, process_bytes, threads));
+    return process_bytes +
+           (budget ? 0 : hr_account_kernel(page_bytes, process_bytes, threads, has_file));
 }
 
-int64_t hr_account_process(int64_t budget, int64_t page_bytes, int64_t available, int32_t threads)
+int64_t hr_account_process(int64_t budget, int64_t page_bytes, int64_t available, int32_t threads,
+                           bool has_file)
 {
-    return available - (budget ? 0 : hr_account_kernel(page_bytes, available, threads));
+    return available - (budget ? 0 : hr_account_kernel(page_bytes, available, threads, has_file));
 }

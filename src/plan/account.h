@@ -49,15 +49,20 @@ void hr_account_lines(const hr_process_base *base, int64_t planning_bytes, int64
                       hr_plan *plan);
 
 /* Kernel memory that a cgroup charges beside a process: page tables, kernel stacks of the threads,
- * and the page cache that file I/O needs. */
-int64_t hr_account_kernel(int64_t page_bytes, int64_t process_bytes, int32_t threads);
+ * and the page cache that file I/O needs.
+ *
+ *   threads   of the plan
+ *   has_file  the plan has values in a file, which threads of its own read and write */
+int64_t hr_account_kernel(int64_t page_bytes, int64_t process_bytes, int32_t threads,
+                          bool has_file);
 
 /* Bytes that must be available for a process. A budget covers the process; without one (0) the
  * machine must also hold its page tables and cache. */
 int64_t hr_account_needed(int64_t budget, int64_t page_bytes, int64_t process_bytes,
-                          int32_t threads);
+                          int32_t threads, bool has_file);
 
 /* The inverse: bytes of a process that needs at most `available`. */
-int64_t hr_account_process(int64_t budget, int64_t page_bytes, int64_t available, int32_t threads);
+int64_t hr_account_process(int64_t budget, int64_t page_bytes, int64_t available, int32_t threads,
+                           bool has_file);
 
 #endif

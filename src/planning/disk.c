@@ -186,13 +186,14 @@ static int64_t needed_bytes(const hr_plan_disk *disk, int64_t existing)
 
 __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
                                                       const hr_plan_disk *disk, int64_t done,
-                                                      int64_t *free_bytes, hr_error *err)
+                                                      int64_t moments_bytes, int64_t *free_bytes,
+                                                      hr_error *err)
 {
     *free_bytes = -1;
     if (!config->train.out[0] || done >= disk->steps) return HR_OK;
     const int64_t available = hr_file_free_bytes(config->train.out),
                   existing = existing_bytes(config);
-    const int64_t needed = needed_bytes(disk, existing);
+    const int64_t needed = moments_bytes + needed_bytes(disk, existing);
     if (available < 0) return HR_OK;
     *free_bytes = available - needed;
     if (needed <= available) return HR_OK;
@@ -200,14 +201,17 @@ __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
     fewer.checkpoints = count_checkpoints(config, 1, disk->steps);
     fewer.bytes -= (disk->checkpoints - fewer.checkpoints) * disk->checkpoint_bytes;
     const bool helps = fewer.checkpoints < disk->checkpoints &&
-                       needed_bytes(&fewer, existing) <= available;
-    char count[4][HR_COUNT_BYTES];
+                       moments_bytes + needed_bytes(&fewer, existing) <= available;
+    char count[4][HR_COUNT_BYTES], moments[HR_COUNT_BYTES], beside[HR_COUNT_BYTES + 32] = "";
+    if (moments_bytes)
+        snprintf(beside, sizeof beside, " and %s for the moments",
+                 hr_count_print(moments_bytes, moments));
     return hr_fail(
         err, HR_NO_FIT,
-        "%.200s: the run needs %s bytes of disk for up to %lld checkpoint%s of %s, "
+        "%.200s: the run needs %s bytes of disk for up to %lld checkpoint%s of %s%s, "
         "and %s are free; free %s bytes, %sor give --out on another disk",
         config->train.out, hr_count_print(needed, count[0]), (long long)disk->checkpoints,
-        disk->checkpoints == 1 ? "" : "s", hr_count_print(disk->checkpoint_bytes, count[1]),
+        disk->checkpoints == 1 ? "" : "s", hr_count_print(disk->checkpoint_bytes, count[1]), beside,
         hr_count_print(available, count[2]), hr_count_print(needed - available, count[3]),
         helps ? "type train.keep_last=1, " : "");
 }

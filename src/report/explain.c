@@ -177,6 +177,8 @@ static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *
     if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, "at most");
     if (disk->moments_bytes)
         put_line(writer, "moments", disk->moments_bytes, "memory.moments=file, until the run ends");
+    else if (config->memory.moments == HR_PLACE_FILE)
+        put_line(writer, "moments", 0, "all in memory: no state has 64 KiB");
 }
 
 static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_details *details,

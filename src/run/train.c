@@ -248,6 +248,12 @@ static hr_status remove_earlier_run(run *r, hr_error *err)
                : HR_OK;
 }
 
+/* Data of the file of moments; 0: there is none. */
+static int64_t file_bytes(const run *r)
+{
+    return r->admission.compiled.plan.spaces[HR_SPACE_FILE].bytes;
+}
+
 /* Checks the disk space; the number of steps is known now, even if the recipe gives epochs. */
 static hr_status check_disk(run *r, hr_error *err)
 {
@@ -258,7 +264,9 @@ static hr_status check_disk(run *r, hr_error *err)
     const int64_t done = resume->found ? resume->manifest.state.step : 0;
     hr_plan_disk *disk = &r->trainer.result->plan.disk;
     hr_disk_of(r->config, &r->admission.compiled.program, r->trainer.state.steps, disk);
-    const hr_status status = hr_disk_check_run(r->config, disk, done, &free_bytes, err);
+    const int64_t moments_bytes = hr_moments_out_bytes(r->config, file_bytes(r));
+    const hr_status status = hr_disk_check_run(r->config, disk, done, moments_bytes, &free_bytes,
+                                               err);
     if (status != HR_OK || free_bytes < 0 || free_bytes >= disk->log_bytes) return status;
     snprintf(line, sizeof line,
              "disk   the log may grow to %s bytes, and %s are free beside the checkpoints; lines "
@@ -266,6 +274,13 @@ static hr_status check_disk(run *r, hr_error *err)
              hr_count_print(disk->log_bytes, log_count), hr_count_print(free_bytes, free_count));
     if (events->text) events->text(events->context, line);
     return HR_OK;
+}
+
+static hr_status open_moments(run *r, hr_error *err)
+{
+    const hr_status status = hr_transfer_file_open(r->trainer.moments, err);
+    if (status == HR_OK) hr_moments_warn(r->config, &r->options->events);
+    return status;
 }
 
 static void report_planning(void *context)
@@ -331,6 +346,7 @@ static hr_status run_phases(run *r, hr_error *err)
 
     /* A budget may exceed the machine: refused before texts are read, which may take minutes. */
     status = hr_memory_check_room(&r->admission.compiled.plan, err);
+    if (status == HR_OK) status = hr_moments_check(r->config, events, file_bytes(r), err);
     const hr_text_progress progress = { report_preparing, r, report_note };
     if (status == HR_OK)
         status = hr_prepare(r->memory, r->config, r->options->cache_limit_bytes, &progress,
@@ -342,8 +358,7 @@ static hr_status run_phases(run *r, hr_error *err)
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = check_resume(r, err);
     if (status == HR_OK) status = check_disk(r, err);
-    if (status == HR_OK && r->trainer.moments)
-        status = hr_transfer_file_open(r->trainer.moments, err);
+    if (status == HR_OK && r->trainer.moments) status = open_moments(r, err);
     if (status == HR_OK) status = enter_folder(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status == HR_OK) status = remove_earlier_run(r, err);

@@ -2,33 +2,24 @@
 /* run/trainer.c - runs the sections of a run in order. */
 #include "run/trainer.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/crc32c.h"
 #include "ops/list.h"
 #include "run/tell.h"
 
-/* Places the file of moments (memory.moments=file). In a directory that several runs may use, its
- * name depends on the folder of the run. */
+/* Places the file of moments (memory.moments=file). */
 static hr_status place_moments(hr_region *region, hr_trainer *trainer, hr_error *err)
 {
     const hr_config *config = trainer->config;
     const int64_t bytes = trainer->executor.plan->spaces[HR_SPACE_FILE].bytes;
-    const char *directory = config->memory.file_dir, *out = config->train.out;
-    char whole[PATH_MAX];
     if (bytes == 0) return HR_OK;
-    snprintf(trainer->moments_name, sizeof trainer->moments_name, "moments.tmp");
-    if (*directory && *out && realpath(out, whole))
-        snprintf(trainer->moments_name, sizeof trainer->moments_name, "moments-%08x.tmp",
-                 hr_crc32c(whole, (int64_t)strlen(whole), false));
-    const hr_block_file_options of = { *directory ? directory : out, trainer->moments_name, out,
-                                       bytes };
+    hr_moments_name(config, trainer->moments_name);
+    const hr_block_file_options of = { hr_moments_directory(config), trainer->moments_name,
+                                       config->train.out, bytes };
     trainer->moments = hr_transfer_file_place(region, &of);
     return trainer->moments ? HR_OK : hr_fail(err, HR_FAILURE, "out of memory for the moments");
 }

@@ -10,6 +10,7 @@
 #include "run/guard.h"
 #include "run/inputs.h"
 #include "run/measures.h"
+#include "run/moments.h"
 #include "run/remaining.h"
 #include "run/requests.h"
 #include "run/shelf.h"
@@ -33,8 +34,8 @@ typedef struct {
     hr_measures measures;
     hr_shelf shelf;
     hr_transfer_file *moments; /* of the optimizer; null: they are in memory */
-    char moments_name[32];     /* of that file */
-    double ceiling_seconds;    /* per token at the peak rate of products; 0: not measured */
+    char moments_name[HR_MOMENTS_NAME_BYTES];
+    double ceiling_seconds; /* per token at the peak rate of products; 0: not measured */
 } hr_trainer;
 
 /* Places tables and buffers in a region of hr_run_bytes, and registers the services. Errors

@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "base/random.h"
+#include "dev/space_file.h"
 #include "mem/limits.h"
 #include "mem/memory.h"
 #include "plan/account.h"
@@ -88,14 +89,27 @@ static void a_budget_covers_the_process_and_a_machine_its_page_tables(void **sta
     const int64_t GiB = 1 << 30, page = hr_page_bytes();
     (void)state;
     assert_int_equal(hr_room_available(3 * GiB), 3 * GiB);
-    assert_int_equal(hr_account_needed(3 * GiB, page, 2 * GiB, 2), 2 * GiB);
-    assert_int_equal(hr_account_process(3 * GiB, page, 3 * GiB, 2), 3 * GiB);
+    assert_int_equal(hr_account_needed(3 * GiB, page, 2 * GiB, 2, false), 2 * GiB);
+    assert_int_equal(hr_account_process(3 * GiB, page, 3 * GiB, 2, false), 3 * GiB);
     assert_true(hr_room_available(0) > 0);
-    assert_true(hr_account_needed(0, page, 2 * GiB, 2) > 2 * GiB + 2 * GiB / 512);
+    assert_true(hr_account_needed(0, page, 2 * GiB, 2, false) > 2 * GiB + 2 * GiB / 512);
     for (int64_t available = GiB; available < 64 * GiB; available += GiB) {
-        const int64_t process = hr_account_process(0, page, available, 2);
-        assert_true(process > 0 && hr_account_needed(0, page, process, 2) <= available);
+        const int64_t process = hr_account_process(0, page, available, 2, false);
+        assert_true(process > 0 && hr_account_needed(0, page, process, 2, false) <= available);
     }
+}
+
+/* Two threads with a piece of pages each, where there is no direct I/O. */
+static void a_file_of_the_plan_adds_its_threads_and_their_pages(void **state)
+{
+    const int64_t GiB = 1 << 30, page = hr_page_bytes();
+    const int64_t more = HR_SPACE_THREADS * ((48 << 10) + HR_SPACE_PIECE_BYTES);
+    (void)state;
+    assert_int_equal(hr_account_needed(GiB, page, GiB, 2, true), GiB);
+    assert_int_equal(hr_account_needed(0, page, GiB, 2, true),
+                     hr_account_needed(0, page, GiB, 2, false) + more);
+    assert_int_equal(hr_account_process(0, page, GiB, 2, true),
+                     hr_account_process(0, page, GiB, 2, false) - more);
 }
 
 static void an_open_region_counts_at_once(void **state)
@@ -117,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_peak_of_the_phases_is_planned),
         cmocka_unit_test(a_budget_covers_the_process_and_a_machine_its_page_tables),
+        cmocka_unit_test(a_file_of_the_plan_adds_its_threads_and_their_pages),
         cmocka_unit_test(an_open_region_counts_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -166,6 +166,9 @@ static void every_term_has_the_same_explanation_in_three_places(void **state)
     }
     for (const char *at = page; (at = strstr(at, "\n| ")); at++) rows++;
     assert_int_equal(rows, count + 2); /* table head and the line below it */
+    assert_int_equal(run("help Moments"), HR_OK);
+    assert_ptr_equal(strstr(out, "moment: "), out);
+    assert_int_equal(run("help momentss"), HR_USAGE);
     assert_int_equal(run("help no such term"), HR_USAGE);
 }
 

@@ -537,9 +537,9 @@ static void a_removed_or_replaced_file_is_reported(void **state)
             hr_folder_write(hr_folder_path(&folder, "other"), "other", 5);
             assert_int_equal(rename(hr_folder_path(&folder, "other"), scratch_path), 0);
         }
-        assert_refused(hr_block_file_read(&file, memory, 0, HR_BLOCK_BYTES, &err), HR_FAILURE,
+        assert_refused(hr_block_file_read(&file, memory, 0, HR_BLOCK_BYTES, &err), HR_CORRUPT,
                        "was removed while the run used it");
-        assert_refused(hr_block_file_write(&file, memory, 0, HR_BLOCK_BYTES, &err), HR_FAILURE,
+        assert_refused(hr_block_file_write(&file, memory, 0, HR_BLOCK_BYTES, &err), HR_CORRUPT,
                        "was removed while the run used it");
         hr_block_file_close(&file);
     }

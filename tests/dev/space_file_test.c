@@ -321,7 +321,7 @@ static void a_removed_file_is_reported(void **state)
     open_well(DATA_BYTES, 1);
     wait_well(begin(HR_SPACE_SPILL, memory, 0, DATA_BYTES));
     assert_int_equal(unlink(hr_folder_path(&folder, "space.bin")), 0);
-    assert_refused(begin(HR_SPACE_FETCH, memory, 0, BLOCK), HR_FAILURE,
+    assert_refused(begin(HR_SPACE_FETCH, memory, 0, BLOCK), HR_CORRUPT,
                    "was removed while the run used it");
 }
 
@@ -388,6 +388,40 @@ static void a_refused_file_starts_no_thread(void **state)
     assert_int_equal(hr_folder_count(&folder, "space.bin"), 1);
 }
 
+static int32_t removals;
+
+static void remove_some(void)
+{
+    if (removals-- > 0) unlink(hr_folder_path(&folder, "space.bin"));
+}
+
+/* As by a run that ends while another one begins. */
+static void a_file_that_is_removed_while_it_is_opened_is_created_again(void **state)
+{
+    (void)state;
+    calls.before_lock = remove_some;
+    removals = 3;
+    open_well(DATA_BYTES, 1);
+    assert_int_equal(hr_folder_count(&folder, "space.bin"), 1);
+    hr_space_file_close(&space);
+    removals = INT32_MAX;
+    assert_int_equal(open_space(DATA_BYTES, 1), HR_FAILURE);
+    assert_non_null(strstr(err.message, "space.bin: was removed 8 times while it was opened"));
+    assert_int_equal(hr_folder_count(&folder, ""), 0);
+}
+
+static void a_file_is_removed_from_a_directory_that_was_moved(void **state)
+{
+    (void)state;
+    char moved[sizeof folder.path + 8];
+    snprintf(moved, sizeof moved, "%s-moved", folder.path);
+    open_well(DATA_BYTES, 1);
+    assert_int_equal(rename(folder.path, moved), 0);
+    hr_space_file_close(&space);
+    assert_int_equal(rename(moved, folder.path), 0);
+    assert_int_equal(hr_folder_count(&folder, ""), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, finish)
 
 int main(void)
@@ -406,6 +440,8 @@ int main(void)
         TEST(a_zeroed_object_is_closed),
         TEST(a_thread_that_cannot_start_leaves_nothing),
         TEST(a_refused_file_starts_no_thread),
+        TEST(a_file_that_is_removed_while_it_is_opened_is_created_again),
+        TEST(a_file_is_removed_from_a_directory_that_was_moved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

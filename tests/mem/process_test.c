@@ -110,7 +110,7 @@ static void expect_close(int64_t arena_bytes, int32_t threads, int64_t planning_
     assert_true(missing >= 0);
     assert_true(missing <= (found.planned_bytes > 256 * MiB ? found.planned_bytes / 100 : 4 * MiB));
     assert_true(found.tables_bytes <=
-                hr_process_kernel_bytes(found.planned_bytes, threads) - files_bytes);
+                hr_process_kernel_bytes(found.planned_bytes, threads, false) - files_bytes);
 }
 
 static void a_process_uses_what_was_planned(void **state)

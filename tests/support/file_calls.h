@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ static struct {
     int reserve_code, flush_code;       /* of fallocate and sync_file_range */
     int protect_fails;                  /* countdown to a failing mprotect; 0: none */
     bool (*held)(off_t at);             /* null, or: the call waits while it returns true */
+    void (*before_lock)(void);          /* null, or: called by flock */
 } calls;
 
 /* A call that stops short within a block: direct I/O moves the whole blocks before. */
@@ -92,6 +94,12 @@ int sync_file_range(int file, off_t at, off_t bytes, unsigned flags)
     if (!calls.flush_code) return (int)syscall(SYS_sync_file_range, file, at, bytes, flags);
     errno = calls.flush_code;
     return -1;
+}
+
+int flock(int file, int operation)
+{
+    if (calls.before_lock) calls.before_lock();
+    return (int)syscall(SYS_flock, file, operation);
 }
 
 int mprotect(void *memory, size_t bytes, int protection)

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run/moments.c - the name of the file of moments, and the free space of its directory. */
+#include "run/moments.h"
+
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/crc32c.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "dev/block_file.h"
+
+const char *hr_moments_directory(const hr_config *config)
+{
+    return *config->memory.file_dir ? config->memory.file_dir : config->train.out;
+}
+
+/* Not inlined: paths are long, and the stack size is planned. */
+__attribute__((noinline)) void hr_moments_name(const hr_config *config,
+                                               char name[HR_MOMENTS_NAME_BYTES])
+{
+    char whole[PATH_MAX];
+    const char *out = config->train.out;
+    if (!*config->memory.file_dir) snprintf(name, HR_MOMENTS_NAME_BYTES, "moments.tmp");
+    else if (*out && realpath(out, whole))
+        snprintf(name, HR_MOMENTS_NAME_BYTES, "moments-%08x.tmp",
+                 hr_crc32c(whole, (int64_t)strlen(whole), false));
+    else snprintf(name, HR_MOMENTS_NAME_BYTES, "moments-%lld.tmp", (long long)getpid());
+}
+
+/* Bytes on the disk of the file that a killed run left; 0: none. Not inlined, as above. */
+static __attribute__((noinline)) int64_t leftover_bytes(const hr_config *config)
+{
+    struct stat there;
+    char path[PATH_MAX], name[HR_MOMENTS_NAME_BYTES];
+    hr_moments_name(config, name);
+    if (hr_path_join(hr_moments_directory(config), name, path, sizeof path, NULL) != HR_OK ||
+        lstat(path, &there) != 0 || !S_ISREG(there.st_mode))
+        return 0;
+    return 512 * (int64_t)there.st_blocks;
+}
+
+/* Additional bytes for the file with its header. */
+static int64_t needed_bytes(const hr_config *config, int64_t bytes)
+{
+    return hr_max(0, HR_BLOCK_BYTES + bytes - leftover_bytes(config));
+}
+
+hr_status hr_moments_check(const hr_config *config, const hr_train_events *events, int64_t bytes,
+                           hr_error *err)
+{
+    const char *directory = config->memory.file_dir;
+    char needed_text[HR_COUNT_BYTES], free_text[HR_COUNT_BYTES];
+    if (config->memory.moments != HR_PLACE_FILE) return HR_OK;
+    if (!bytes) {
+        if (events->text)
+            events->text(events->context, "plan   memory.moments=file has no effect: no optimizer "
+                                          "state has 64 KiB or more, all stay in memory");
+        return HR_OK;
+    }
+    if (!*directory && *config->train.out) return HR_OK;
+    if (!*directory)
+        return hr_fail(err, HR_USAGE,
+                       "memory.moments=file needs a directory for the file: give --out DIR or "
+                       "memory.file_dir=DIR");
+    const hr_status status = hr_directory_find(directory, err);
+    if (status != HR_OK) return status;
+    const int64_t available = hr_file_free_bytes(directory), needed = needed_bytes(config, bytes);
+    if (available < 0 || needed <= available) return HR_OK;
+    return hr_fail(err, HR_NO_FIT,
+                   "%.1000s: the file of moments needs %s bytes, %s are free there: free some "
+                   "space, or give another memory.file_dir",
+                   directory, hr_count_print(needed, needed_text),
+                   hr_count_print(available, free_text));
+}
+
+int64_t hr_moments_out_bytes(const hr_config *config, int64_t bytes)
+{
+    struct stat out, there;
+    const char *directory = hr_moments_directory(config);
+    if (!bytes || !*config->train.out) return 0;
+    if (directory != config->train.out && stat(config->train.out, &out) == 0 &&
+        stat(directory, &there) == 0 && out.st_dev != there.st_dev)
+        return 0;
+    return needed_bytes(config, bytes);
+}
+
+void hr_moments_warn(const hr_config *config, const hr_train_events *events)
+{
+    struct statfs system;
+    char line[HR_PATH_BYTES + 128];
+    const char *directory = hr_moments_directory(config);
+    if (!events->trouble || statfs(directory, &system) != 0) return;
+    if (system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC) return;
+    snprintf(line, sizeof line, "%.1000s: is in memory (%s): moments in it save no memory",
+             directory, system.f_type == TMPFS_MAGIC ? "tmpfs" : "ramfs");
+    events->trouble(events->context, line);
+}
