@@ -5,6 +5,7 @@
  * The layers are wide enough that the states of their matrices are in the file. */
 #define _GNU_SOURCE
 #include "headroom/status.h"
+#include "mem/sanitize.h"
 #include "support/program.h"
 
 static const char recipe[] =
