@@ -232,8 +232,8 @@ static hr_status begin_service(hr_executor *executor, int32_t s, const hr_call *
 
 /* ---- steps */
 
-/* In builds with AddressSanitizer, poisons every arena byte that is not live at this step. Transfers
- * end first: they would find their windows poisoned for a moment. */
+/* In builds with AddressSanitizer, poisons every arena byte that is not live at this step.
+ * Transfers end first: they would find their windows poisoned for a moment. */
 static void poison_dead_bytes(const hr_executor *executor, int32_t step)
 {
 #ifdef HR_POISONS

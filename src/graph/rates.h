@@ -33,7 +33,8 @@ typedef struct {
     int64_t unit_as[HR_TERM_COUNT];
 } hr_rate;
 
-/* Rates of each operation for each hr_compute, indexed like the program's table of operations. All are between 0 and the two limits. */
+/* Rates of each operation for each hr_compute, indexed like the program's table of operations. All
+ * are between 0 and the two limits. */
 typedef struct hr_rates {
     const hr_backend *backend; /* that they are rates of */
     int32_t threads;           /* thread count of the measurement, >= 1 */

@@ -21,8 +21,8 @@ typedef struct {
     int32_t slot; /* begins and waits pair by it: a slot has one open transfer at most */
 } hr_transfer_attr;
 
-/* Elements of each state in a piece of an update, at least: 4 MiB in fp32. Whole blocks of direct I/O,
- * and whole runs of the update, so that its results do not depend on pieces. */
+/* Elements of each state in a piece of an update, at least: 4 MiB in fp32. Whole blocks of direct
+ * I/O, and whole runs of the update, so that its results do not depend on pieces. */
 enum { HR_PIECE_ELEMENTS = 1 << 20 };
 
 /* The elements of a piece in a model whose largest parameter has this many: at most 64 pieces of a

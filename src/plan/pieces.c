@@ -37,7 +37,8 @@ static hr_piece piece_from(const hr_program *program, int32_t step, int64_t firs
         while (step < program->step_count && !hr_piece_has(program, step));
         if (step == program->step_count) return (hr_piece){ HR_NONE, 0, 0 };
     }
-    return (hr_piece){ step, first, hr_min(elements_of(program, step) - first, program->piece_elements) };
+    const int64_t left = elements_of(program, step) - first;
+    return (hr_piece){ step, first, hr_min(left, program->piece_elements) };
 }
 
 hr_piece hr_piece_first(const hr_program *program)

@@ -98,7 +98,7 @@ static void tables_have_room_for_every_strategy(void **state)
     }
 }
 
-/* Pieces of updates grow with the model, so the counts of the largest legal one are 32 bits wide. */
+/* Pieces of updates grow with the model, so the counts of the largest legal one have 32 bits. */
 static void the_largest_model_with_its_moments_in_a_file_has_bounded_tables(void **state)
 {
     hr_config config;
