@@ -214,11 +214,11 @@ bool hr_space_file_is_done(hr_space_file *file, int64_t ticket)
     return done;
 }
 
-bool hr_space_file_has_failed(hr_space_file *file)
+hr_status hr_space_file_failure(hr_space_file *file, hr_error *failure)
 {
-    if (!file->open) return file->failure.status != HR_OK;
-    pthread_mutex_lock(&file->mutex);
-    const bool failed = file->failure.status != HR_OK;
-    pthread_mutex_unlock(&file->mutex);
-    return failed;
+    if (file->open) pthread_mutex_lock(&file->mutex);
+    const hr_error first = file->failure;
+    if (file->open) pthread_mutex_unlock(&file->mutex);
+    if (first.status != HR_OK && failure) *failure = first;
+    return first.status;
 }

@@ -87,8 +87,9 @@ HR_MUST_CHECK hr_status hr_space_file_wait(hr_space_file *file, int64_t ticket, 
 /* Returns true when hr_space_file_wait would not wait. */
 bool hr_space_file_is_done(hr_space_file *file, int64_t ticket);
 
-/* Returns true after the first failure. A zeroed object has none. */
-bool hr_space_file_has_failed(hr_space_file *file);
+/* Returns the first failure, also of a file that was closed since. A zeroed object has none.
+ *   failure  out; may be null */
+HR_MUST_CHECK hr_status hr_space_file_failure(hr_space_file *file, hr_error *failure);
 
 /* Waits until no thread reads or writes memory: until all transfers are complete, or after a
  * failure until those that had started have ended. */

@@ -40,9 +40,9 @@ hr_status hr_transfer_file_open(hr_transfer_file *file, hr_error *err)
     return hr_space_file_open(&file->file, &file->options, &file->tables, file->stacks, err);
 }
 
-bool hr_transfer_file_has_failed(hr_transfer_file *file)
+hr_status hr_transfer_file_failure(hr_transfer_file *file, hr_error *failure)
 {
-    return hr_space_file_has_failed(&file->file);
+    return hr_space_file_failure(&file->file, failure);
 }
 
 void hr_transfer_file_close(hr_transfer_file *file)

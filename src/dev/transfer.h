@@ -13,7 +13,6 @@
 typedef struct {
     hr_space_file file;
     int64_t tickets[HR_SLOTS_MOST]; /* of the first operand of the transfer in each slot */
-    int64_t failed_step;            /* for the caller; at first 0 */
     /* What the file is created from. */
     hr_space_file_options options;
     hr_region tables;
@@ -33,8 +32,9 @@ hr_transfer_file *hr_transfer_file_place(hr_region *region, const hr_block_file_
 /* Creates the file, after removing the one that is open. Errors as hr_space_file_open. */
 HR_MUST_CHECK hr_status hr_transfer_file_open(hr_transfer_file *file, hr_error *err);
 
-/* Returns whether a transfer has failed since the file was created. */
-bool hr_transfer_file_has_failed(hr_transfer_file *file);
+/* Returns the first failure of a transfer since the file was created; HR_OK: none.
+ *   failure  out; may be null */
+HR_MUST_CHECK hr_status hr_transfer_file_failure(hr_transfer_file *file, hr_error *failure);
 
 /* The handlers of transfers. The file has to be open while they run. */
 hr_services hr_transfer_file_services(hr_transfer_file *file);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/path.h"
@@ -280,10 +281,11 @@ static hr_status find_newest(hr_trainer *trainer, hr_error *err)
 
 hr_status hr_trainer_recover(hr_trainer *trainer, hr_error *err)
 {
-    const hr_error why = trainer->moments->file.failure;
     const int64_t step = trainer->state.step + 1;
     char line[HR_ERROR_BYTES];
-    hr_error failed;
+    hr_error why, failed;
+    const hr_status found = hr_transfer_file_failure(trainer->moments, &why);
+    HR_ASSERT(found != HR_OK);
     if (hr_executor_wait(&trainer->executor, HR_OP_save, &failed) != HR_OK)
         hr_trainer_trouble(trainer, failed.message);
     if (!trainer->shelf.resume.found)
@@ -291,13 +293,13 @@ hr_status hr_trainer_recover(hr_trainer *trainer, hr_error *err)
             err, why.status,
             "step %lld: %.480s; there is no checkpoint yet: the same command starts over",
             (long long)step, why.message);
-    if (trainer->moments->failed_step >= step)
+    if (trainer->moments_step >= step)
         return hr_fail(
             err, why.status,
             "step %lld: %.480s, before the run has passed the step that failed last; the "
             "same command resumes at step %lld",
             (long long)step, why.message, (long long)trainer->shelf.saved_step);
-    trainer->moments->failed_step = step;
+    trainer->moments_step = step;
     snprintf(line, sizeof line, "step %lld: %.480s", (long long)step, why.message);
     hr_trainer_trouble(trainer, line);
     const double seconds_before = trainer->times.seconds_before;

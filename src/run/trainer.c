@@ -401,7 +401,8 @@ static bool has_steps_left(const hr_trainer *trainer)
 /* Goes on from a checkpoint if the file of moments has failed in a step, or while saving. */
 static hr_status recover(hr_trainer *trainer, hr_status status, hr_error *err)
 {
-    const bool failed = trainer->moments && hr_transfer_file_has_failed(trainer->moments);
+    const bool failed = trainer->moments &&
+                        hr_transfer_file_failure(trainer->moments, NULL) != HR_OK;
     return status != HR_OK && status != HR_INTERRUPTED && failed ? hr_trainer_recover(trainer, err)
                                                                  : status;
 }

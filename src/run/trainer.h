@@ -35,6 +35,7 @@ typedef struct {
     hr_shelf shelf;
     hr_transfer_file *moments; /* of the optimizer; null: they are in memory */
     char moments_name[HR_MOMENTS_NAME_BYTES];
+    int64_t moments_step;   /* the last one in which that file failed; 0: none */
     double ceiling_seconds; /* per token at the peak rate of products; 0: not measured */
 } hr_trainer;
 

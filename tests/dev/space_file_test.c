@@ -257,7 +257,7 @@ static void a_failure_ends_the_transfers_after_it(void **state)
     fill(memory, DATA_BYTES);
     const int64_t good = begin(HR_SPACE_SPILL, memory, 0, DATA_BYTES);
     wait_well(good);
-    assert_false(hr_space_file_has_failed(&space));
+    assert_int_equal(hr_space_file_failure(&space, NULL), HR_OK);
     calls.reads = 0;
     calls.read_fails = 2;
     calls.code = EIO;
@@ -267,7 +267,10 @@ static void a_failure_ends_the_transfers_after_it(void **state)
     const int64_t after = begin(HR_SPACE_SPILL, memory + 20 * BLOCK, 20 * BLOCK, 4 * BLOCK);
     assert_refused(after, HR_FAILURE, "space.bin: cannot be read at byte 20480: Input/output");
     assert_refused(bad, HR_FAILURE, "cannot be read at byte 20480");
-    assert_true(hr_space_file_has_failed(&space));
+    memset(&err, 0, sizeof err);
+    assert_int_equal(hr_space_file_failure(&space, NULL), HR_FAILURE);
+    assert_int_equal(hr_space_file_failure(&space, &err), HR_FAILURE);
+    assert_non_null(strstr(err.message, "Input/output error"));
     wait_well(before);
     wait_well(good);
     for (int32_t i = 0; i < 2 * HR_SPACE_TRANSFERS_MOST; i++)
