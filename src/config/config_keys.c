@@ -211,8 +211,10 @@ static const hr_config_row rows[] = {
          "YAML file with a full strategy; replaces the three keys above"),
     CHOICE(memory.moments, "host", "host file",
            "optimizer moments: in memory, or in a file, read and written during the update"),
-    BYTES(memory.file_budget, "none", "none", 0, EXACT_MAX, "moments=file: limit of that file"),
-    TEXT(memory.file_dir, "", NULL, "moments=file: directory of that file; unset: train.out"),
+    BYTES(memory.file_budget, "none", "none", 0, EXACT_MAX,
+          "moments=file: largest size of the file of moments"),
+    TEXT(memory.file_dir, "", NULL,
+         "moments=file: directory of the file of moments; unset: train.out"),
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
