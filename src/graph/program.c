@@ -86,6 +86,20 @@ const char *hr_loop_name(hr_loop_id id)
     return names[id];
 }
 
+void hr_program_span_loops(hr_program *program)
+{
+    for (int32_t l = 0; l < program->loop_count; l++) {
+        program->loops[l].step_first = 0;
+        program->loops[l].step_last = -1;
+    }
+    for (int32_t s = 0; s < program->step_count; s++)
+        for (int32_t l = program->steps[s].loop; l != HR_NONE; l = program->loops[l].parent) {
+            hr_loop *loop = &program->loops[l];
+            if (loop->step_last < 0) loop->step_first = s;
+            loop->step_last = s;
+        }
+}
+
 int32_t hr_program_loop(const hr_program *program, hr_loop_id id)
 {
     for (int32_t l = 0; l < program->loop_count; l++)

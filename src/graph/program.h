@@ -226,6 +226,12 @@ int64_t hr_program_norm_parts(const hr_program *program);
 /* Index of the state that is an average of the weights; HR_NONE if there is none. */
 int32_t hr_program_average(const hr_program *program);
 
+/* Whether an operand is a tensor outside of the arena. */
+static inline bool hr_tensor_is_away(const hr_program *program, int32_t tensor)
+{
+    return tensor != HR_NONE && program->tensors[tensor].space != HR_SPACE_HOST;
+}
+
 /* "host", "file". */
 const char *hr_space_name(hr_space space);
 
@@ -243,6 +249,9 @@ const char *hr_loop_name(hr_loop_id id);
 
 /* Index of the first loop with this id; HR_NONE: there is none. */
 int32_t hr_program_loop(const hr_program *program, hr_loop_id id);
+
+/* Sets the first and last step of each loop, after a pass has rebuilt the list of steps. */
+void hr_program_span_loops(hr_program *program);
 
 /* The section that contains a loop; 0 for loop 0, HR_NONE for HR_NONE. */
 int32_t hr_loop_section(const hr_program *program, int32_t loop);

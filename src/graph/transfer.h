@@ -26,8 +26,7 @@ typedef struct {
 enum { HR_PIECE_ELEMENTS = 1 << 20 };
 
 /* The elements of a piece in a model whose largest parameter has this many: at most 64 pieces of a
- * parameter, so that the tables of a large model stay small. A few windows of a 64th are small,
- * too. */
+ * parameter, so that the tables of a large model stay small, and windows a few 64ths of it. */
 static inline int64_t hr_piece_elements(int64_t largest)
 {
     int64_t elements = HR_PIECE_ELEMENTS;

@@ -84,7 +84,8 @@ static hr_status derive_plan(int32_t threads, hr_region *region, hr_compiled *co
         if (space->storage_count == 0) continue;
         status = hr_pack_floor(plan->storages + space->storage_first, space->storage_count, region,
                                &compiled->packing, err); /* the last one is that of the host */
-        if (status == HR_OK) space->bytes = space->floor_bytes = compiled->packing.floor_bytes;
+        if (status != HR_OK || k == HR_SPACE_HOST) continue;
+        space->bytes = space->floor_bytes = compiled->packing.floor_bytes;
     }
     if (status != HR_OK) return status;
     plan->arena_bytes = plan->floor_bytes = compiled->packing.floor_bytes;
@@ -138,7 +139,8 @@ hr_status hr_compile_pack(hr_region *region, int64_t work, hr_compiled *compiled
         if (space->storage_count == 0) continue;
         status = hr_pack(plan->storages + space->storage_first, space->storage_count, work, region,
                          &compiled->packing, err);
-        if (status == HR_OK) space->bytes = compiled->packing.arena_bytes;
+        if (status != HR_OK || k == HR_SPACE_HOST) continue;
+        space->bytes = compiled->packing.arena_bytes;
     }
     if (status != HR_OK) return status;
     plan->arena_bytes = compiled->packing.arena_bytes;

@@ -27,7 +27,7 @@ typedef struct {
     hr_plan plan;
     hr_strategy strategy; /* canonical; its `recompute_set` is in the region */
     hr_pack_result packing;
-    int32_t early; /* pieces of states that are fetched early */
+    int32_t early;         /* pieces of states that are fetched early */
     int64_t program_bytes; /* of the region: those before the tables of the plan */
 } hr_compiled;
 

@@ -14,7 +14,6 @@ typedef struct {
     int32_t *param; /* [tensor_max] the parameter of a stored weight; HR_NONE */
     hr_step *steps; /* [step_max] the new step list */
     int32_t count;
-    int32_t *begin, *end; /* [step_max] new index of an old step, with and without its own steps */
 } dequantizing;
 
 static bool has_stored_weights(const hr_program *program)
@@ -80,13 +79,11 @@ static bool copy_step(dequantizing *d, int32_t s)
 {
     hr_program *program = d->program;
     hr_step step = program->steps[s];
-    d->begin[s] = d->count;
     for (int32_t i = 0; i < HR_IN_MAX; i++) {
         const int32_t param = unreadable(d, &step, step.in[i]);
         if (param != HR_NONE && !append_copy(d, &step, i, param)) return false;
     }
     if (d->count == program->step_max) return false;
-    d->end[s] = d->count;
     d->steps[d->count++] = step;
     return true;
 }
@@ -97,23 +94,16 @@ hr_status hr_dequantize(hr_program *program, hr_region *scratch, hr_error *err)
     if (!has_stored_weights(program)) return HR_OK;
     dequantizing d = { .program = program,
                        .param = hr_region_take_raw(scratch, program->tensor_max, sizeof *d.param),
-                       .steps = hr_region_take_raw(scratch, program->step_max, sizeof *d.steps),
-                       .begin = hr_region_take_raw(scratch, program->step_max, sizeof *d.begin),
-                       .end = hr_region_take_raw(scratch, program->step_max, sizeof *d.end) };
-    bool room = d.param && d.steps && d.begin && d.end;
+                       .steps = hr_region_take_raw(scratch, program->step_max, sizeof *d.steps) };
+    bool room = d.param && d.steps;
     if (room) find_params(&d);
     for (int32_t s = 0; s < program->step_count && room; s++) room = copy_step(&d, s);
     if (!room)
         return hr_fail(err, HR_FAILURE, "the program has more than %d operations or %d tensors",
                        program->step_max, program->tensor_max);
-    for (int32_t l = 0; l < program->loop_count; l++) {
-        hr_loop *loop = &program->loops[l];
-        if (loop->step_last < loop->step_first) continue;
-        loop->step_first = d.begin[loop->step_first];
-        loop->step_last = d.end[loop->step_last];
-    }
     memcpy(program->steps, d.steps, (size_t)d.count * sizeof *d.steps);
     program->step_count = d.count;
+    hr_program_span_loops(program);
     scratch->used = kept;
     return HR_OK;
 }

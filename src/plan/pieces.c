@@ -7,15 +7,11 @@
 
 bool hr_piece_has(const hr_program *program, int32_t step)
 {
-    return hr_step_op(program, &program->steps[step])->split && hr_piece_states(program, step) > 0;
-}
-
-int32_t hr_piece_states(const hr_program *program, int32_t step)
-{
-    int32_t count = 0;
+    const hr_step *update = &program->steps[step];
+    if (!hr_step_op(program, update)->split) return false;
     for (int32_t k = 0; k < HR_OUT_MAX; k++)
-        count += hr_is_away(program, program->steps[step].out[k]);
-    return count;
+        if (hr_tensor_is_away(program, update->out[k])) return true;
+    return false;
 }
 
 /* Elements of the arrays of an update. */
@@ -23,7 +19,7 @@ static int64_t elements_of(const hr_program *program, int32_t step)
 {
     const int32_t *out = program->steps[step].out;
     int32_t k = 0;
-    while (!hr_is_away(program, out[k])) k++;
+    while (!hr_tensor_is_away(program, out[k])) k++;
     const hr_tensor *state = &program->tensors[out[k]];
     return hr_tensor_bytes(state) / hr_dtype_bytes((hr_dtype)state->dtype);
 }
@@ -56,7 +52,7 @@ int64_t hr_piece_bytes(const hr_program *program, hr_piece piece)
     const int32_t *out = program->steps[piece.step].out;
     int64_t bytes = 0;
     for (int32_t k = 0; k < HR_OUT_MAX; k++)
-        if (hr_is_away(program, out[k]))
+        if (hr_tensor_is_away(program, out[k]))
             bytes += hr_round_up(piece.count *
                                      hr_dtype_bytes((hr_dtype)program->tensors[out[k]].dtype),
                                  hr_space_align(HR_SPACE_FILE));

@@ -20,18 +20,10 @@ hr_piece hr_piece_next(const hr_program *program, hr_piece piece);
 /* Whether a step is an update in pieces. */
 bool hr_piece_has(const hr_program *program, int32_t step);
 
-/* States of a step that are outside of the arena. */
-int32_t hr_piece_states(const hr_program *program, int32_t step);
-
 /* Bytes of the windows of a piece, in whole blocks. */
 int64_t hr_piece_bytes(const hr_program *program, hr_piece piece);
 
 /* Bytes of a buffer in the arena that has room for `bytes` from a block on. */
 int64_t hr_window_bytes(int64_t bytes);
-
-static inline bool hr_is_away(const hr_program *program, int32_t tensor)
-{
-    return tensor != HR_NONE && program->tensors[tensor].space != HR_SPACE_HOST;
-}
 
 #endif

@@ -31,8 +31,9 @@ typedef struct {
 /* The storages of one space are adjacent in the table, in the order of first use. */
 typedef struct {
     int32_t storage_first, storage_count;
-    int64_t bytes;       /* one past the last byte of any of them */
-    int64_t floor_bytes; /* the largest sum of live bytes */
+    /* One past the last byte of any of them, and the largest sum of live bytes. Of the host they
+     * are arena_bytes and floor_bytes of the plan, and 0 here. */
+    int64_t bytes, floor_bytes;
 } hr_plan_space;
 
 enum { HR_PROCESS_LINES = 8 };

@@ -20,7 +20,7 @@ typedef struct {
         attention_tile; /* sequences that attention processes at a time; 0: a whole micro-batch */
     bool dw_first;      /* the gradient of a weight before that of the product's input */
     bool consume;       /* gradient release: plan/consume.h */
-    bool late;    /* fetch no piece of a state early: plan/prefetch.h */
+    bool late;          /* fetch no piece of a state early: plan/prefetch.h */
     bool reorder; /* move steps around the peak, outside of the searched space: plan/reorder.h */
     int32_t layer_count;
     hr_intermediates

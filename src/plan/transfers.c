@@ -40,7 +40,7 @@ typedef struct {
 static bool any_away(const hr_program *program, const int32_t *operands, int32_t most)
 {
     for (int32_t i = 0; i < most; i++)
-        if (hr_is_away(program, operands[i])) return true;
+        if (hr_tensor_is_away(program, operands[i])) return true;
     return false;
 }
 
@@ -125,7 +125,7 @@ static int32_t give_windows(moving *m, int32_t *operands, int32_t most, int32_t 
 {
     int32_t count = 0;
     for (int32_t i = 0; i < most; i++) {
-        if (!hr_is_away(m->program, operands[i])) continue;
+        if (!hr_tensor_is_away(m->program, operands[i])) continue;
         const hr_tensor like = m->program->tensors[operands[i]];
         char name[HR_TENSOR_NAME_BYTES];
         snprintf(name, sizeof name, "%.54s, window", like.name);
@@ -143,7 +143,8 @@ static void move_whole(moving *m, hr_step step)
     const char *letters = hr_step_op(m->program, &step)->out;
     int32_t from[HR_IN_MAX], in[HR_IN_MAX], to[HR_OUT_MAX], out[HR_OUT_MAX];
     for (int32_t k = 0; letters[k]; k++) /* what is updated whole would have to be fetched too */
-        HR_ASSERT(letters[k] == 'w' || letters[k] == 'W' || !hr_is_away(m->program, step.out[k]));
+        HR_ASSERT(letters[k] == 'w' || letters[k] == 'W' ||
+                  !hr_tensor_is_away(m->program, step.out[k]));
     const int32_t fetches = give_windows(m, step.in, HR_IN_MAX, step.loop, from, in);
     const int32_t spills = give_windows(m, step.out, HR_OUT_MAX, step.loop, to, out);
     if (fetches) append_half(m, &beside, HR_TRANSFER_FETCH_BEGIN, 0, from, in, fetches);
@@ -172,7 +173,7 @@ static hr_tensor like_states(const moving *m, int32_t step, int64_t bytes)
 {
     const int32_t *out = m->program->steps[step].out;
     int32_t k = 0;
-    while (!hr_is_away(m->program, out[k])) k++;
+    while (!hr_tensor_is_away(m->program, out[k])) k++;
     hr_tensor like = m->program->tensors[out[k]];
     like.layer = HR_NONE;
     like.layout = HR_ROWS;
@@ -202,7 +203,7 @@ static void fetch_next(moving *m, const hr_step *beside)
     *to = (slot){ .of = piece };
     for (int32_t k = 0; k < HR_OUT_MAX && !m->full; k++) {
         const int32_t state = program->steps[piece.step].out[k];
-        if (!hr_is_away(program, state)) continue;
+        if (!hr_tensor_is_away(program, state)) continue;
         const int64_t element = hr_dtype_bytes((hr_dtype)program->tensors[state].dtype);
         to->away[to->count] = add_blocks(m, state, piece.first * element, piece.count);
         to->window[to->count] = add_blocks(m, buffer, offset, piece.count);
@@ -225,7 +226,7 @@ static int32_t operand_of(moving *m, int32_t operand, const slot *at, int32_t *w
 {
     const hr_program *program = m->program;
     if (operand == HR_NONE) return HR_NONE;
-    if (hr_is_away(program, operand)) return at->window[(*window)++];
+    if (hr_tensor_is_away(program, operand)) return at->window[(*window)++];
     const hr_tensor *tensor = &program->tensors[operand];
     const int64_t element = hr_dtype_bytes((hr_dtype)tensor->dtype);
     if (!is_array(tensor) || at->of.count * element == hr_tensor_bytes(tensor)) return operand;
@@ -295,21 +296,6 @@ static void move_all(moving *m)
     }
 }
 
-/* Sets the steps of each loop. */
-static void span_loops(hr_program *program)
-{
-    for (int32_t l = 0; l < program->loop_count; l++) {
-        program->loops[l].step_first = 0;
-        program->loops[l].step_last = -1;
-    }
-    for (int32_t s = 0; s < program->step_count; s++)
-        for (int32_t l = program->steps[s].loop; l != HR_NONE; l = program->loops[l].parent) {
-            hr_loop *loop = &program->loops[l];
-            if (loop->step_last < 0) loop->step_first = s;
-            loop->step_last = s;
-        }
-}
-
 static bool has_states_away(const hr_program *program)
 {
     for (int32_t i = 0; i < program->state_count; i++)
@@ -341,7 +327,7 @@ hr_status hr_transfers(hr_program *program, const hr_prefetch *prefetch, hr_regi
                        program->step_max, program->tensor_max);
     memcpy(program->steps, steps, (size_t)m->count * sizeof *steps);
     program->step_count = m->count;
-    span_loops(program);
+    hr_program_span_loops(program);
     scratch->used = kept;
     return HR_OK;
 }

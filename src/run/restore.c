@@ -296,9 +296,10 @@ hr_status hr_trainer_recover(hr_trainer *trainer, hr_error *err)
     if (trainer->moments_step >= step)
         return hr_fail(
             err, why.status,
-            "step %lld: %.480s, before the run has passed the step that failed last; the "
-            "same command resumes at step %lld",
-            (long long)step, why.message, (long long)trainer->shelf.saved_step);
+            "step %lld: %.480s, again before the run has got past step %lld; the same command "
+            "resumes at step %lld",
+            (long long)step, why.message, (long long)trainer->moments_step,
+            (long long)trainer->shelf.saved_step);
     trainer->moments_step = step;
     snprintf(line, sizeof line, "step %lld: %.480s", (long long)step, why.message);
     hr_trainer_trouble(trainer, line);

@@ -76,7 +76,7 @@ HR_MUST_CHECK hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err);
 
 /* After a transfer to or from the file of moments has failed: creates the file anew, and loads the
  * newest intact checkpoint, from which the run continues.
- * Errors   that of the transfer, if there is no checkpoint or it is the second at the same step;
+ * Errors   that of the transfer, if there is no checkpoint, or it fails again before that step;
  *          as hr_transfer_file_open, hr_trainer_load. */
 HR_MUST_CHECK hr_status hr_trainer_recover(hr_trainer *trainer, hr_error *err);
 

@@ -20,11 +20,6 @@ static int32_t scalar(hr_assembly *a, const char *name, hr_role role)
     return hr_build_fixed(&a->builder, name, role, HR_F64, HR_ROWS, 1, 0, 0);
 }
 
-static bool is_away(const hr_program *program, int32_t tensor)
-{
-    return tensor != HR_NONE && program->tensors[tensor].space != HR_SPACE_HOST;
-}
-
 static hr_step *load_step(hr_assembly *a, int32_t param)
 {
     const hr_param *loaded = &a->builder.program->params[param];
@@ -47,9 +42,10 @@ static void build_load(hr_assembly *a)
         if (param->weight != param->master) step->out[1] = param->weight;
         hr_build_states(&a->builder, p);
         for (int32_t i = 0; i < program->state_count && !param->rule.frozen; i++)
-            if (!is_away(program, param->states[i])) step->out[2 + i] = param->states[i];
+            if (!hr_tensor_is_away(program, param->states[i])) step->out[2 + i] = param->states[i];
         for (int32_t i = 0; i < program->state_count; i++)
-            if (is_away(program, param->states[i])) load_step(a, p)->out[2 + i] = param->states[i];
+            if (hr_tensor_is_away(program, param->states[i]))
+                load_step(a, p)->out[2 + i] = param->states[i];
         if (param->scales != HR_NONE) step->out[HR_LOAD_SCALES] = param->scales; /* it is frozen */
     }
     a->builder.layer = HR_NONE;
@@ -184,9 +180,10 @@ static void build_save(hr_assembly *a)
         hr_step *step = save_step(a, p);
         step->in[0] = param->master;
         for (int32_t i = 0; i < program->state_count; i++)
-            if (!is_away(program, param->states[i])) step->in[1 + i] = param->states[i];
+            if (!hr_tensor_is_away(program, param->states[i])) step->in[1 + i] = param->states[i];
         for (int32_t i = 0; i < program->state_count; i++)
-            if (is_away(program, param->states[i])) save_step(a, p)->in[1 + i] = param->states[i];
+            if (hr_tensor_is_away(program, param->states[i]))
+                save_step(a, p)->in[1 + i] = param->states[i];
         if (param->scales != HR_NONE) step->in[HR_SAVE_SCALES] = param->scales;
     }
     hr_build_loop_close(&a->builder);
