@@ -194,6 +194,21 @@ static void the_head_gradient_is_delayed_if_that_lowers_the_floor(void **state)
     assert_true(floor_of(&r.program, r.region) < floor_of(&original, r.region));
 }
 
+/* Operands name a step; padding within its attributes is indeterminate and not compared. */
+static void assert_steps_equal(const hr_program *a, const hr_program *b)
+{
+    assert_int_equal(a->step_count, b->step_count);
+    for (int32_t s = 0; s < a->step_count; s++) {
+        const hr_step *x = &a->steps[s], *y = &b->steps[s];
+        assert_int_equal(x->op, y->op);
+        assert_int_equal(x->layer, y->layer);
+        assert_int_equal(x->direction, y->direction);
+        assert_int_equal(x->loop, y->loop);
+        assert_memory_equal(x->in, y->in, sizeof x->in);
+        assert_memory_equal(x->out, y->out, sizeof x->out);
+    }
+}
+
 /* The search for the smallest plan reorders a plan that is compiled and packed already. */
 static void a_compiled_plan_is_reordered_as_if_compiled_so(void **state)
 {
@@ -217,8 +232,7 @@ static void a_compiled_plan_is_reordered_as_if_compiled_so(void **state)
             hr_compile_floor(&config, &hr_cpu_backend, &strategy, THREADS, &other, &expected, &err),
             &err);
         assert_int_equal(compiled.plan.floor_bytes, expected.plan.floor_bytes);
-        assert_memory_equal(compiled.program.steps, expected.program.steps,
-                            (size_t)expected.program.step_count * sizeof(hr_step));
+        assert_steps_equal(&compiled.program, &expected.program);
         assert_int_equal(compiled.strategy.reorder, moved);
         if (!moved) assert_int_equal(compiled.plan.arena_bytes, arena_bytes);
         moved_count += moved;
