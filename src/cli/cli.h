@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "headroom/config.h"
+#include "headroom/devices.h"
 #include "headroom/infer.h"
 #include "headroom/progress.h"
 
@@ -31,6 +32,8 @@ typedef enum {
     HR_OPTION_SLOWDOWN,
     HR_OPTION_FRONTIER,
     HR_OPTION_SVG,
+    HR_OPTION_DEVICE_FILE,
+    HR_OPTION_DEVICES_FILE,
     HR_OPTION_THREADS,
     HR_OPTION_CHECK,
     HR_OPTION_RECIPES,
@@ -178,6 +181,9 @@ bool hr_cli_is_query(const hr_cli_arguments *arguments);
 HR_MUST_CHECK hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *config,
                                      const char *calibrations, hr_error *err);
 
+/* Reads the devices of a file; *own is null without a path, else to be freed. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_cli_own_devices(const char *path, hr_device_list **own, hr_error *err);
+
 /* The cache directory: $XDG_CACHE_HOME/headroom, or ~/.cache/headroom; empty if neither variable is
  * set. path [bytes] out. Errors USAGE  too long. */
 HR_MUST_CHECK hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err);
@@ -306,6 +312,7 @@ int hr_cli_tokenize_count(const hr_cli_arguments *arguments);
 int hr_cli_tokenize_compare(const hr_cli_arguments *arguments);
 int hr_cli_calibrate(const hr_cli_arguments *arguments);
 int hr_cli_keys(const hr_cli_arguments *arguments);
+int hr_cli_devices(const hr_cli_arguments *arguments);
 int hr_cli_doctor(const hr_cli_arguments *arguments);
 int hr_cli_help(const hr_cli_arguments *arguments);
 int hr_cli_version(const hr_cli_arguments *arguments);

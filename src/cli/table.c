@@ -48,6 +48,11 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                              "print the best trade-offs of memory and tokens per second, with a "
                              "plot" },
     [HR_OPTION_SVG] = { "svg", "FILE.svg", "write the plot of --frontier to an SVG file" },
+    [HR_OPTION_DEVICE_FILE] = { "device-file", "FILE.yaml",
+                                "also know the devices of this file, for --device" },
+    [HR_OPTION_DEVICES_FILE] = { "file", "FILE.yaml",
+                                 "also list the devices of this file: a mapping of names to "
+                                 "figures" },
     [HR_OPTION_THREADS] = { "threads", "N",
                             "number of threads (default: as CPU affinity and cgroup quota allow)" },
     [HR_OPTION_CHECK] = { "check", NULL,
@@ -276,6 +281,10 @@ static const hr_cli_command commands[] = {
       "during calibration are marked.",
       TAKES(THREADS) | TAKES(KERNELS) | TAKES(CHECK) | TAKES(RECIPES) | TAKES(JSON) | TAKES(HELP),
       0, 0, hr_cli_calibrate },
+    { "devices", "[NAME]", "list the machines that plan --device can plan for",
+      "Prints memory as drivers report it, bandwidth and peaks by format; with NAME also the\n"
+      "source of every figure.",
+      TAKES(DEVICES_FILE) | TAKES(JSON) | TAKES(HELP), 0, 1, hr_cli_devices, .small = true },
     { "doctor", "", "print what this machine has and which kernels are used",
       "Prints cores, instruction sets, memory, huge pages, cgroup limits and ulimits.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_doctor },

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* devices_test.c - the table of devices, names and lists of them, formats, and files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "headroom/devices.h"
+#include "support/folder.h"
+
+static hr_folder folder;
+static char path[512];
+static hr_device_list list;
+
+static int make_folder(void **state)
+{
+    (void)state;
+    folder = hr_folder_open();
+    strcpy(path, hr_folder_path(&folder, "devices.yaml"));
+    return 0;
+}
+
+static int drop_folder(void **state)
+{
+    (void)state;
+    hr_folder_close(&folder);
+    return 0;
+}
+
+static const hr_device_facts *found(const char *name, const hr_device_list *own)
+{
+    const hr_device_facts *device = NULL;
+    hr_error err;
+    if (hr_device_find(name, own, &device, &err) != HR_OK) fail_msg("%s", err.message);
+    return device;
+}
+
+/* ---- the table */
+
+static void every_row_is_complete(void **state)
+{
+    (void)state;
+    int32_t count = 0;
+    for (const hr_device_facts *d; (d = hr_device_at(count)); count++) {
+        assert_true(d->usable_bytes > d->reserve_bytes && d->reserve_bytes > 0);
+        assert_true(d->bandwidth >= 10e9 && d->bandwidth <= 10e12);
+        assert_true(d->peak[HR_DEVICE_FP32] > 0);
+        assert_true(*d->title && *d->usable_source && *d->reserve_source && *d->figures_source &&
+                    *d->link_source);
+        /* No source was cut at the size of its field. */
+        assert_true(strlen(d->usable_source) < HR_DEVICE_SOURCE_BYTES - 1 &&
+                    strlen(d->figures_source) < HR_DEVICE_SOURCE_BYTES - 1);
+        assert_int_equal(d->kind == HR_DEVICE_CPU, d->threads > 0);
+        assert_int_equal(d->kind == HR_DEVICE_CPU, d->link == 0);
+        /* Peaks grow as formats narrow. */
+        assert_true(d->peak[HR_DEVICE_BF16] == 0 ||
+                    d->peak[HR_DEVICE_BF16] >= 1.95 * d->peak[HR_DEVICE_TF32]);
+        assert_true(d->peak[HR_DEVICE_FP8] == 0 ||
+                    d->peak[HR_DEVICE_FP8] >= 1.99 * d->peak[HR_DEVICE_BF16]);
+        assert_ptr_equal(found(d->name, NULL), d);
+    }
+    assert_true(count >= 18);
+}
+
+/* The figures of the drivers that people compare with, in hundredths of a GiB. */
+static void usable_bytes_are_those_of_drivers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int32_t least, most;
+    } rows[] = { { "gtx-1650", 363, 381 },       { "rtx-4090", 2364, 2364 },
+                 { "rtx-pro-6000", 9497, 9497 }, { "rtx-5090", 3136, 3137 },
+                 { "rtx-3060", 1173, 1176 },     { "rtx-3090", 2368, 2369 },
+                 { "t4", 1474, 1476 },           { "colab-t4", 1474, 1476 },
+                 { "rtx-4060", 763, 763 },       { "rtx-6000-ada", 4443, 4754 },
+                 { "l4", 2203, 2217 },           { "a10", 2203, 2220 },
+                 { "a100-40gb", 3939, 3956 },    { "a100-80gb", 7914, 7925 },
+                 { "h100", 7910, 7933 },         { "h200", 13972, 13981 },
+                 { "b200", 17835, 17836 },       { "jetson-agx-orin-64gb", 6137, 6137 },
+                 { "laptop-8gb", 700, 800 },     { "laptop-16gb", 1500, 1600 },
+                 { "laptop-32gb", 3100, 3200 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const double hundredths = 100 * (double)found(rows[i].name, NULL)->usable_bytes /
+                                  (1024.0 * 1024 * 1024);
+        if (hundredths < rows[i].least - 0.5 || hundredths > rows[i].most + 0.5)
+            fail_msg("%s: %.1f hundredths of a GiB", rows[i].name, hundredths);
+    }
+}
+
+/* ---- names */
+
+static void names_may_be_written_as_drivers_do(void **state)
+{
+    (void)state;
+    assert_string_equal(found("NVIDIA GeForce RTX 4090", NULL)->name, "rtx-4090");
+    assert_string_equal(found("Tesla T4", NULL)->name, "t4");
+    assert_string_equal(found("A100_80GB", NULL)->name, "a100-80gb");
+}
+
+static void refused(const char *text, int32_t most, const char *sentence)
+{
+    hr_device_choice choices[HR_DEVICES_MOST];
+    hr_error err;
+    int32_t count = -7;
+    assert_int_equal(hr_devices_choose(text, NULL, most, choices, &count, &err), HR_USAGE);
+    assert_string_equal(err.message, sentence);
+    assert_int_equal(count, -7);
+}
+
+static void a_bad_list_is_refused_in_one_sentence(void **state)
+{
+    (void)state;
+    refused("rtx-4900", 1,
+            "\"rtx-4900\" is not a known device; the nearest is rtx-4090 (headroom devices lists "
+            "all)");
+    refused("", 8, "a device has no name: two commas in a row");
+    refused("h100,,h200", 8, "a device has no name: two commas in a row");
+    refused("h100,h100", 8, "the device h100 is given twice");
+    refused("all,h100", 128, "the device h100 is given twice");
+    refused("h100,h200", 1, "h200 is one device too many; 1 can be given");
+    refused("host=64GiB", 1, "no device is named; headroom devices lists all");
+    refused("h100,host=64GiB,host=1GiB", 1, "host= is given twice for one device");
+    refused("h100,ram=64GiB", 1,
+            "\"ram=\" is no setting of a device; those are host=, disk= and reserve=");
+    refused("h100,host=64 parsec", 1,
+            "\"64 parsec\" is not a size: write 700MiB, 733MB, 1.5GiB or plain bytes");
+    refused("rtx-4060,reserve=8GiB", 1,
+            "a reserve of 8,589,934,592 bytes (8,192.0 MiB) leaves nothing of the 8,192,524,288 "
+            "bytes (7,813.0 MiB) of rtx-4060");
+    refused("all", 1, "\"all\" is not a known device (headroom devices lists all)");
+}
+
+static void settings_hold_for_all_devices_of_a_list(void **state)
+{
+    (void)state;
+    hr_device_choice choices[HR_DEVICES_MOST];
+    hr_error err;
+    int32_t count;
+    assert_int_equal(hr_devices_choose("l4,host=64GiB,colab-t4,disk=500GiB,reserve=0", NULL,
+                                       HR_DEVICES_MOST, choices, &count, &err),
+                     HR_OK);
+    assert_int_equal(count, 2);
+    for (int32_t i = 0; i < 2; i++) {
+        assert_int_equal(choices[i].host_bytes, INT64_C(64) << 30);
+        assert_int_equal(choices[i].disk_bytes, INT64_C(500) << 30);
+        assert_int_equal(hr_device_budget(&choices[i]), choices[i].device->usable_bytes);
+    }
+    assert_int_equal(hr_devices_choose("l4,colab-t4", NULL, 2, choices, &count, &err), HR_OK);
+    assert_int_equal(choices[0].host_bytes, 0);
+    assert_int_equal(choices[1].host_bytes, choices[1].device->host_bytes);
+    assert_int_equal(hr_device_budget(&choices[0]), (INT64_C(22558) - 512) << 20);
+    assert_int_equal(hr_devices_choose("all", NULL, HR_DEVICES_MOST, choices, &count, &err), HR_OK);
+    assert_null(hr_device_at(count));
+    assert_non_null(hr_device_at(count - 1));
+}
+
+/* ---- formats */
+
+static void a_format_that_a_card_lacks_is_refused_by_name(void **state)
+{
+    (void)state;
+    hr_error err;
+    const hr_device_facts *a100 = found("a100-80gb", NULL), *t4 = found("t4", NULL);
+    assert_int_equal(hr_device_check_format(a100, HR_DEVICE_FP8, "fp8 products", &err), HR_USAGE);
+    assert_string_equal(err.message,
+                        "fp8 products: a100-80gb (NVIDIA A100 SXM 80 GB) has no fp8; it has fp32, "
+                        "tf32, bf16, fp16, int8, and devices with fp8 are rtx-4060, rtx-4090, "
+                        "rtx-5090, rtx-6000-ada and others");
+    assert_int_equal(hr_device_check_format(t4, HR_DEVICE_BF16, "train.dtype=bf16", &err),
+                     HR_USAGE);
+    assert_non_null(
+        strstr(err.message, "t4 (NVIDIA T4 16 GB) has no bf16; it has fp32, fp16, int8"));
+    assert_int_equal(hr_device_check_format(t4, HR_DEVICE_FP32, "", &err), HR_OK);
+    assert_int_equal(hr_device_check_format(found("h100", NULL), HR_DEVICE_FP8, "", &err), HR_OK);
+    assert_int_equal(hr_device_check_format(found("laptop-8gb", NULL), HR_DEVICE_BF16, "", &err),
+                     HR_OK);
+}
+
+/* ---- files */
+
+static hr_status read_text(const char *text, hr_error *err)
+{
+    hr_folder_write(path, text, (int64_t)strlen(text));
+    return hr_devices_read(path, &list, err);
+}
+
+static void a_file_adds_devices_that_hide_those_of_the_table(void **state)
+{
+    (void)state;
+    hr_error err;
+    const char *text = "lab-card:\n"
+                       "  title: A card of the lab\n"
+                       "  usable: 40GiB\n"
+                       "  reserve: 1GiB\n"
+                       "  bandwidth: 1.5TB/s\n"
+                       "  link: 32GB/s\n"
+                       "  peak_tflops: {fp32: 20, bf16: 200.5}\n"
+                       "  source: measured here\n"
+                       "t4:\n"
+                       "  kind: cpu\n"
+                       "  usable: 1000MB\n"
+                       "  reserve: 0\n"
+                       "  bandwidth: 20GB/s\n"
+                       "  peak_tflops: {fp32: 0.5}\n"
+                       "  threads: 12\n"
+                       "  kernels: avx512\n";
+    if (read_text(text, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_int_equal(list.count, 2);
+    const hr_device_facts *card = found("Lab Card", &list), *own = found("t4", &list);
+    assert_string_equal(card->title, "A card of the lab");
+    assert_int_equal(card->usable_bytes, INT64_C(40) << 30);
+    assert_int_equal(card->bandwidth, 1500000000000);
+    assert_int_equal(card->link, 32000000000);
+    assert_true(card->peak[HR_DEVICE_BF16] == 200.5 && card->peak[HR_DEVICE_FP8] == 0);
+    assert_string_equal(card->figures_source, "measured here");
+    assert_ptr_equal(own, &list.rows[1]);
+    assert_int_equal(own->kind, HR_DEVICE_CPU);
+    assert_int_equal(own->usable_bytes, 1000000000);
+    assert_int_equal(own->threads, 12);
+    assert_string_equal(found("l4", &list)->name, "l4");
+}
+
+static void bad_file(const char *text, int32_t line, const char *sentence)
+{
+    hr_error err;
+    char expected[HR_ERROR_BYTES + 600];
+    assert_int_equal(read_text(text, &err), HR_USAGE);
+    snprintf(expected, sizeof expected, "%s:%d: %s", path, line, sentence);
+    assert_string_equal(err.message, expected);
+    assert_int_equal(list.count, 0);
+}
+
+#define CARD "card:\n  usable: 4GiB\n  bandwidth: 100GB/s\n"
+
+static void a_bad_file_is_refused_with_its_line(void **state)
+{
+    (void)state;
+    hr_error err;
+    bad_file(CARD, 1, "the device card has no fp32 in peak_tflops");
+    bad_file("card:\n  bandwidth: 100GB/s\n", 1, "the device card has no usable");
+    bad_file(CARD "  peak_tflops: {fp32: 1, fp9: 2}\n", 4,
+             "fp9: is no format; those are fp32, tf32, bf16, fp16, fp8 and int8");
+    bad_file(CARD "  peak_tflops: {fp32: -1}\n", 4,
+             "fp32: a peak from 0.0001 to 1,000,000 TFLOPS is expected");
+    bad_file(CARD "  peak_tflops: 5\n", 4,
+             "peak_tflops: a mapping of formats is expected, such as {fp32: 82.6, bf16: 165.2}");
+    bad_file(CARD "  usable: 5GiB\n", 4, "usable: is given twice");
+    bad_file(CARD "  peak_tflops: {fp32: 1}\n  reserve: 4GiB\n", 1,
+             "the reserve leaves nothing of the usable bytes");
+    bad_file("card:\n  usable: much\n", 2,
+             "usable: \"much\" is not a size: write 700MiB, 733MB, 1.5GiB or plain bytes");
+    bad_file("card:\n  usable: 4GiB\n  bandwidth: 100\n", 3,
+             "bandwidth: a rate is expected, such as 1008GB/s");
+    bad_file("card:\n  vram: 4GiB\n", 2,
+             "vram: is no figure of a device; those are title, kind, usable, reserve, host, "
+             "bandwidth, link, peak_tflops, threads, kernels and source");
+    bad_file("card: 7\n", 1, "a device is a mapping of figures, such as usable: 23.64GiB");
+    bad_file("- card\n", 1, "a list is not expected here");
+    bad_file("card: &a {usable: 4GiB}\n", 1, "anchors and tags are not read");
+    bad_file("card: {usable: *a}\n", 1, "aliases are not read");
+    bad_file("all: {usable: 4GiB}\n", 1,
+             "a name of a device has 1 to 31 lower-case letters, digits, dashes and dots, and is "
+             "not \"all\"");
+    bad_file(CARD "  peak_tflops: {fp32: 1}\n" CARD, 5, "this device is given twice");
+    bad_file(CARD "  kind: cpu\n  peak_tflops: {fp32: 1}\n", 1, "the device card has no threads");
+    bad_file(CARD "  threads: 3\n  peak_tflops: {fp32: 1}\n", 1,
+             "threads and kernels are for devices of kind cpu");
+    assert_int_equal(read_text("# nothing\n", &err), HR_USAGE);
+    assert_non_null(strstr(err.message, "has no devices"));
+    assert_int_equal(hr_devices_read("/nowhere/devices.yaml", &list, &err), HR_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_is_complete),
+        cmocka_unit_test(usable_bytes_are_those_of_drivers),
+        cmocka_unit_test(names_may_be_written_as_drivers_do),
+        cmocka_unit_test(a_bad_list_is_refused_in_one_sentence),
+        cmocka_unit_test(settings_hold_for_all_devices_of_a_list),
+        cmocka_unit_test(a_format_that_a_card_lacks_is_refused_by_name),
+        cmocka_unit_test(a_file_adds_devices_that_hide_those_of_the_table),
+        cmocka_unit_test(a_bad_file_is_refused_with_its_line),
+    };
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
