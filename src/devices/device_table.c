@@ -2,8 +2,9 @@
 /* devices/device_table.c - the devices that can be planned for by name: one row each.
  *
  * Usable bytes are what a driver reports to a program, in MiB, below the marketed size; where
- * drivers differ, the row takes a common figure and its source names others. Peaks are dense, without
- * sparsity, with sums in fp32. A row without a figure for a format is a device without it. */
+ * drivers differ, the row takes a common figure and its source names others. Peaks are dense,
+ * without sparsity, with sums in fp32. A row without a figure for a format is a device without
+ * it. */
 #include "headroom/devices.h"
 
 #include <stddef.h>
