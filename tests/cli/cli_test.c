@@ -29,6 +29,7 @@ static const char *const commands[] = { "plan",
                                         "tokenize train",
                                         "calibrate",
                                         "keys",
+                                        "devices",
                                         "doctor",
                                         "help",
                                         "version" };
