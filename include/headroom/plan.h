@@ -5,6 +5,7 @@
 #define HEADROOM_PLAN_H
 
 #include "headroom/config.h"
+#include "headroom/devices.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,9 +34,19 @@ typedef struct {
     int64_t moments_bytes;
 } hr_plan_disk;
 
+/* The device of a plan for a machine that is not here. */
+typedef struct {
+    char name[HR_DEVICE_NAME_BYTES]; /* empty: the plan is for this machine */
+    char title[HR_DEVICE_TITLE_BYTES];
+    bool is_card; /* process_bytes are those of the arena, in the memory of the card */
+    int64_t usable_bytes, reserve_bytes;
+    int64_t host_bytes, disk_bytes; /* 0: not given */
+} hr_plan_device;
+
 /* Summary of a plan. All sizes are in bytes unless stated otherwise. */
 typedef struct {
     bool fits;
+    hr_plan_device device;
     int64_t process_bytes; /* of the chosen plan; of the smallest plan if nothing fits */
     int64_t minimum_bytes; /* process memory of the smallest plan */
     /* the budget; without one the memory of the machine, or what is left of it */
@@ -137,11 +148,12 @@ typedef struct {
     const char *file; /* path for the whole plan as JSON: docs/plan-file.md */
     char *text;       /* [text_bytes] out: the plan, or the refusal, as text */
     int64_t text_bytes;
-    bool program;             /* text lists the step program instead */
-    bool colour;              /* text may use ANSI colours */
-    bool blocks;              /* text may use UTF-8 block characters */
-    hr_plan_details *details; /* out: the same content as data */
-    const char *calibrations; /* directory of calibrations; null: step times are estimated */
+    bool program;                   /* text lists the step program instead */
+    bool colour;                    /* text may use ANSI colours */
+    bool blocks;                    /* text may use UTF-8 block characters */
+    hr_plan_details *details;       /* out: the same content as data */
+    const char *calibrations;       /* directory of calibrations; null: step times are estimated */
+    const hr_device_choice *device; /* that the plan is for; null: this machine */
     hr_plan_progress progress;
 } hr_plan_outputs;
 

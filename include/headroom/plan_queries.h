@@ -30,8 +30,9 @@ typedef struct {
 
 /* Settings of a query. */
 typedef struct {
-    const char *calibrations; /* directory of calibrations; null: step times are estimated */
-    char *text;               /* [text_bytes] out: the answer as text; null: none */
+    const char *calibrations;       /* directory of calibrations; null: step times are estimated */
+    const hr_device_choice *device; /* that the question is about; null: this machine */
+    char *text;                     /* [text_bytes] out: the answer as text; null: none */
     int64_t text_bytes;
     int32_t columns; /* terminal width for plots; 0: 80 */
     /* limit of counted work, about a nanosecond of a 2024 core a unit; the last plan may exceed it.

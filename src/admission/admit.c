@@ -289,6 +289,7 @@ static hr_status admit(hr_trial *t, aims aim, hr_error *err)
     if (status == HR_OK) status = search(t, aim, err);
     hr_trial_close_search(t);
     answer->file_bytes = a->compiled.plan.spaces[HR_SPACE_FILE].bytes;
+    if (t->machine->device) hr_answer_describe_device(t->machine->device, &answer->device);
     if (hr_admit_exceeds_file(a)) answer->fits = false;
     if (status != HR_OK || aim == LEAST || aim == WHETHER) return status;
     const hr_strategy *strategy = &a->compiled.strategy;
@@ -325,6 +326,10 @@ hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config,
     if (status != HR_OK || answer->fits) return status;
     char needed[64], there[64];
     hr_bytes_print(answer->available_bytes, there);
+    if (machine->device && config->memory.budget == hr_device_budget(machine->device))
+        return hr_fail(err, HR_NO_FIT, "the run needs at least %s, %s has %s after its reserve",
+                       hr_bytes_print(answer->minimum_bytes, needed), machine->device->device->name,
+                       there);
     if (config->memory.budget)
         return hr_fail(
             err, HR_NO_FIT, "the run needs at least %s, the budget is %s; use --budget %lld",

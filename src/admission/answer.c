@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "graph/backend.h"
 #include "plan/account.h"
@@ -38,6 +39,18 @@ static int64_t flops_per_token(const hr_config *config, const hr_program *progra
     return times * whole + times * rest / T;
 }
 
+void hr_answer_describe_device(const hr_device_choice *choice, hr_plan_device *device)
+{
+    const hr_device_facts *facts = choice->device;
+    *device = (hr_plan_device){ .is_card = facts->kind == HR_DEVICE_GPU,
+                                .usable_bytes = facts->usable_bytes,
+                                .reserve_bytes = choice->reserve_bytes,
+                                .host_bytes = choice->host_bytes,
+                                .disk_bytes = choice->disk_bytes };
+    memcpy(device->name, facts->name, sizeof device->name);
+    memcpy(device->title, facts->title, sizeof device->title);
+}
+
 void hr_answer_describe(hr_admission *a)
 {
     const hr_plan *plan = &a->compiled.plan;
@@ -49,8 +62,10 @@ void hr_answer_describe(hr_admission *a)
     answer->arena_bytes = plan->arena_bytes;
     answer->floor_bytes = plan->floor_bytes;
     answer->bound_bytes = a->compiled.packing.bound_bytes;
-    answer->kernel_bytes = hr_account_kernel(plan->page_bytes, plan->process_bytes, plan->threads,
-                                             plan->spaces[HR_SPACE_FILE].bytes > 0);
+    if (!answer->device.is_card)
+        answer->kernel_bytes = hr_account_kernel(plan->page_bytes, plan->process_bytes,
+                                                 plan->threads,
+                                                 plan->spaces[HR_SPACE_FILE].bytes > 0);
     answer->parameters = hr_program_parameters(&a->compiled.program);
     answer->trained_parameters = hr_program_trained_parameters(&a->compiled.program);
     answer->micro_batch = a->config.memory.micro_batch;

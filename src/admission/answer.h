@@ -9,4 +9,7 @@
  * minimum_bytes and the bounds of the search. */
 void hr_answer_describe(hr_admission *admission);
 
+/* Fills the device of an answer. */
+void hr_answer_describe_device(const hr_device_choice *choice, hr_plan_device *device);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "graph/rates.h"
 #include "headroom/config.h"
+#include "headroom/devices.h"
 #include "headroom/plan.h"
 #include "plan/account.h"
 
@@ -18,6 +19,8 @@ typedef struct {
 } hr_admission_needs;
 
 typedef struct {
+    /* A device that is not here, with the budget of a run in memory.budget; null: this machine. */
+    const hr_device_choice *device;
     uint32_t cpu_mask; /* base/cpu.h */
     int32_t threads;   /* of a run whose recipe names none */
     hr_process_base process;
@@ -39,5 +42,11 @@ typedef struct {
     hr_status (*open)(void *context, const char *name, int64_t bytes, bool touched,
                       hr_region *region, hr_error *err);
 } hr_admission_machine;
+
+/* Whether the arena is in the memory of a card, and the rest of the process elsewhere. */
+static inline bool hr_admission_is_card(const hr_admission_machine *machine)
+{
+    return machine->device && machine->device->device->kind == HR_DEVICE_GPU;
+}
 
 #endif

@@ -65,14 +65,25 @@ static hr_status load_rates(hr_trial *t, hr_error *err)
     return HR_OK;
 }
 
+/* The products of a run are in the dtype of its activations. */
+static hr_status check_format(const hr_trial *t, hr_error *err)
+{
+    const bool bf16 = t->admission->config.train.dtype == HR_FORMAT_BF16;
+    return hr_device_check_format(t->machine->device->device,
+                                  bf16 ? HR_DEVICE_BF16 : HR_DEVICE_FP32,
+                                  bf16 ? "train.dtype=bf16" : "train.dtype=fp32", err);
+}
+
 hr_status hr_trial_prepare(hr_trial *t, bool touched, hr_error *err)
 {
     hr_admission *a = t->admission;
     hr_plan_answer *answer = &a->answer;
     const hr_config *config = &a->config;
     t->threads = config->train.threads ? (int32_t)config->train.threads : t->machine->threads;
+    if (hr_admission_is_card(t->machine)) t->threads = 1; /* threads of the CPU have no scratch */
     a->backend = hr_backend_find(HR_BACKEND_DEFAULT);
     hr_status status = hr_config_check(config, err);
+    if (status == HR_OK && t->machine->device) status = check_format(t, err);
     if (status == HR_OK)
         status = hr_cpu_choose("train.kernels", config->train.kernels, t->machine->cpu_mask,
                                &a->cpu_mask, err);

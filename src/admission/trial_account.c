@@ -16,6 +16,10 @@ int64_t hr_trial_account(const hr_trial *t, int64_t arena_bytes)
         { a->needs.reading_bytes, HR_PHASE_READ, HR_PHASE_READ },
     };
     plan->arena_bytes = arena_bytes;
+    if (hr_admission_is_card(t->machine)) {
+        hr_account_card(&t->machine->process, plan);
+        return plan->process_bytes;
+    }
     hr_account(&t->machine->process, regions, sizeof regions / sizeof *regions, t->threads, t->rung,
                plan);
     return plan->process_bytes;

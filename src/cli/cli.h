@@ -32,6 +32,7 @@ typedef enum {
     HR_OPTION_SLOWDOWN,
     HR_OPTION_FRONTIER,
     HR_OPTION_SVG,
+    HR_OPTION_DEVICE,
     HR_OPTION_DEVICE_FILE,
     HR_OPTION_DEVICES_FILE,
     HR_OPTION_THREADS,
@@ -179,7 +180,8 @@ const char *hr_cli_calibrations(char *path, int64_t bytes);
  * computes and prints the answer. */
 bool hr_cli_is_query(const hr_cli_arguments *arguments);
 HR_MUST_CHECK hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *config,
-                                     const char *calibrations, hr_error *err);
+                                     const char *calibrations, const hr_device_choice *device,
+                                     hr_error *err);
 
 /* Reads the devices of a file; *own is null without a path, else to be freed. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_own_devices(const char *path, hr_device_list **own, hr_error *err);

@@ -86,6 +86,24 @@ static void add_spaces(json_t *object, const hr_plan_answer *answer)
     json_object_set_new(object, "spaces", list);
 }
 
+static json_t *json_of_given(int64_t bytes)
+{
+    return bytes ? json_integer(bytes) : json_null();
+}
+
+static void add_device(json_t *object, const hr_plan_device *device)
+{
+    json_t *value = json_null();
+    if (*device->name)
+        value = json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o}", "name", device->name, "title",
+                          device->title, "kind", device->is_card ? "gpu" : "cpu", "usable_bytes",
+                          (json_int_t)device->usable_bytes, "reserve_bytes",
+                          (json_int_t)device->reserve_bytes, "host_bytes",
+                          json_of_given(device->host_bytes), "disk_bytes",
+                          json_of_given(device->disk_bytes));
+    json_object_set_new(object, "device", value);
+}
+
 static void print_json(const hr_plan_answer *answer, const hr_plan_details *details)
 {
     json_t *certificate = json_pack("{s:f, s:f}", "lower_bound_seconds", answer->bound_seconds,
@@ -109,6 +127,7 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
         answer->rung, "packing", answer->packing, "step_seconds_predicted", answer->step_seconds,
         "stop_seconds", answer->stop_seconds, "times", answer->times, "strategy", answer->strategy,
         "certificate", certificate);
+    add_device(object, &answer->device);
     add_spaces(object, answer);
     add_disk(object, &answer->disk);
     add_details(object, details);
@@ -138,7 +157,7 @@ static bool has_blocks(void)
 
 /* Uses the heap, which is a fixed part of the plan. */
 static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config,
-                      const char *calibrations, hr_error *err)
+                      const char *calibrations, const hr_device_choice *device, hr_error *err)
 {
     hr_plan_answer answer;
     const bool json = arguments->values[HR_OPTION_JSON];
@@ -153,7 +172,8 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
                                 .colour = wants_colour(),
                                 .blocks = has_blocks(),
                                 .details = details,
-                                .calibrations = calibrations };
+                                .calibrations = calibrations,
+                                .device = device };
     hr_status status;
     if (!text || !details)
         status = hr_fail(err, HR_FAILURE, "out of memory for %lld bytes of text",
@@ -200,6 +220,21 @@ static hr_status check_options(const hr_cli_arguments *arguments, hr_error *err)
     return HR_OK;
 }
 
+/* The device of --device, with those of --device-file. */
+static hr_status choose_device(const hr_cli_arguments *arguments, hr_device_list **own,
+                               hr_device_choice *choice, hr_error *err)
+{
+    const char *const *values = arguments->values;
+    int32_t count;
+    *own = NULL;
+    if (values[HR_OPTION_DEVICE_FILE] && !values[HR_OPTION_DEVICE])
+        return hr_fail(err, HR_USAGE, "--device-file needs --device");
+    if (!values[HR_OPTION_DEVICE]) return HR_OK;
+    const hr_status status = hr_cli_own_devices(values[HR_OPTION_DEVICE_FILE], own, err);
+    if (status != HR_OK) return status;
+    return hr_devices_choose(values[HR_OPTION_DEVICE], *own, 1, choice, &count, err);
+}
+
 int hr_cli_plan(const hr_cli_arguments *arguments)
 {
     hr_config config;
@@ -209,11 +244,18 @@ int hr_cli_plan(const hr_cli_arguments *arguments)
     if (status == HR_OK) status = hr_cli_recipe(arguments, &config, &err);
     if (status == HR_OK) status = hr_cli_check_out(arguments->values[HR_OPTION_PLAN_OUT], &err);
     if (status != HR_OK) return hr_cli_fail(&err);
+    hr_device_choice choice;
+    hr_device_list *own = NULL;
+    const hr_device_choice *device = arguments->values[HR_OPTION_DEVICE] ? &choice : NULL;
+    status = choose_device(arguments, &own, &choice, &err);
+    if (status != HR_OK) return hr_cli_fail(&err);
     const char *calibrations = hr_cli_calibrations(directory, sizeof directory);
     /* Without mmap in malloc: a mapping would count as part of the image, and this plan would
      * differ from the one that `train` makes. */
     mallopt(M_MMAP_MAX, 0);
-    status = hr_cli_is_query(arguments) ? hr_cli_query(arguments, &config, calibrations, &err)
-                                        : plan(arguments, &config, calibrations, &err);
+    status = hr_cli_is_query(arguments)
+                 ? hr_cli_query(arguments, &config, calibrations, device, &err)
+                 : plan(arguments, &config, calibrations, device, &err);
+    free(own);
     return status == HR_OK ? HR_OK : hr_cli_fail(&err);
 }

@@ -161,7 +161,7 @@ bool hr_cli_is_query(const hr_cli_arguments *arguments)
 }
 
 hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *config,
-                       const char *calibrations, hr_error *err)
+                       const char *calibrations, const hr_device_choice *device, hr_error *err)
 {
     union {
         hr_largest largest;
@@ -172,6 +172,7 @@ hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *confi
     hr_status status;
     hr_cli_planning planning;
     const hr_plan_query question = { .calibrations = calibrations,
+                                     .device = device,
                                      .text = text,
                                      .text_bytes = TEXT_BYTES,
                                      .columns = columns(),

@@ -48,6 +48,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                              "print the best trade-offs of memory and tokens per second, with a "
                              "plot" },
     [HR_OPTION_SVG] = { "svg", "FILE.svg", "write the plot of --frontier to an SVG file" },
+    [HR_OPTION_DEVICE] = { "device", "NAME[,...]",
+                           "plan for a device of headroom devices instead of this machine, with "
+                           "optional settings: rtx-4090,host=64GiB,disk=500GiB,reserve=1GiB" },
     [HR_OPTION_DEVICE_FILE] = { "device-file", "FILE.yaml",
                                 "also know the devices of this file, for --device" },
     [HR_OPTION_DEVICES_FILE] = { "file", "FILE.yaml",
@@ -166,7 +169,8 @@ static const hr_cli_command commands[] = {
       "code is 3 and changes that make it fit are listed. --largest, --smallest and\n"
       "--frontier search all plans of the recipe; at most one of them can be given.",
       TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(LARGEST) |
-          TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(HELP),
+          TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(DEVICE) |
+          TAKES(DEVICE_FILE) | TAKES(HELP),
       1, 1, hr_cli_plan, true },
     { "train", "RECIPE", "train within the planned memory",
       "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"

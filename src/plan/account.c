@@ -40,6 +40,17 @@ void hr_account(const hr_process_base *base, const hr_account_region *regions, i
     hr_account_lines(base, before, sums[HR_PHASE_RUN], plan);
 }
 
+void hr_account_card(const hr_process_base *base, hr_plan *plan)
+{
+    const hr_process_line line = { "arena", hr_round_up(plan->arena_bytes, base->page_bytes) };
+    plan->threads = 1;
+    plan->rung = "none";
+    plan->page_bytes = base->page_bytes;
+    plan->process_count = 1;
+    plan->process[0] = line;
+    plan->process_bytes = line.bytes;
+}
+
 /* HR_SPACE_THREADS and HR_SPACE_PIECE_BYTES of dev/space_file.h. Without direct I/O, a call of one
  * thread fills pages with its bytes, which are dropped after it. */
 enum { FILE_THREADS = 2, FILE_CALL_BYTES = 4 << 20 };

@@ -41,7 +41,10 @@ typedef struct {
 void hr_account(const hr_process_base *base, const hr_account_region *regions, int32_t count,
                 int32_t threads, const char *rung, hr_plan *plan);
 
-/* The same in a plan with known threads, from the two sums over regions.
+/* The memory of a card: the arena alone, in whole pages. The rest of the process is on its host. */
+void hr_account_card(const hr_process_base *base, hr_plan *plan);
+
+/* hr_account in a plan with known threads, from the two sums over regions.
  *
  *   planning_bytes  maximum of the regions before the arena is mapped
  *   tables_bytes    regions that stay open for the run, each rounded up to a page */

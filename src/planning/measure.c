@@ -50,7 +50,7 @@ static hr_status open_region(void *context, const char *name, int64_t bytes, boo
 
 hr_admission_machine hr_measure(hr_memory *memory, const char *calibrations, hr_measured *measured)
 {
-    *measured = (hr_measured){ memory, calibrations };
+    *measured = (hr_measured){ .memory = memory, .calibrations = calibrations };
     return (hr_admission_machine){ .cpu_mask = hr_cpu_detect(),
                                    .threads = hr_threads_default(),
                                    .process = hr_memory_process(memory),

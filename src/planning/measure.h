@@ -9,6 +9,7 @@
 typedef struct {
     hr_memory *memory;
     const char *calibrations;
+    const hr_device_facts *device; /* set by hr_target; null: this machine */
 } hr_measured;
 
 /* Describes this machine. Limits are those of now.

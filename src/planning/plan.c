@@ -9,8 +9,8 @@
 #include "admission/remove.h"
 #include "plan/plan_file.h"
 #include "planning/disk.h"
-#include "planning/measure.h"
 #include "planning/stopping.h"
+#include "planning/target.h"
 #include "report/details.h"
 #include "report/explain.h"
 #include "report/listing.h"
@@ -37,20 +37,24 @@ static void print(const hr_config *config, const hr_plan_outputs *outputs,
 }
 
 /* Not inlined: the memory has to be opened with a small stack (mem/process.h). */
-static __attribute__((noinline)) hr_status plan_into(const hr_config *config,
+static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
                                                      const hr_plan_outputs *outputs,
                                                      hr_memory *memory, hr_admission *admission,
                                                      hr_plan_details *details, hr_error *err)
 {
     hr_measured measured;
-    const hr_admission_machine machine = hr_measure(memory, outputs->calibrations, &measured);
-    const hr_status status = hr_admit(&machine, config, true, NULL, admission, err);
+    const hr_config *config;
+    const hr_admission_machine machine = hr_target(outputs->device, memory, outputs->calibrations,
+                                                   &measured);
+    hr_status status = hr_target_config(outputs->device, given, memory, &config, err);
+    if (status == HR_OK) status = hr_admit(&machine, config, true, NULL, admission, err);
     const hr_compiled *compiled = &admission->compiled;
     const bool is_refused = status == HR_NO_FIT && compiled->program.step_count &&
                             !hr_admit_exceeds_file(admission);
     if (status != HR_OK && !is_refused) return status;
     hr_disk_of(config, &compiled->program, 0, &admission->answer.disk);
-    hr_stopping_describe(&compiled->program, &admission->rates, &admission->answer);
+    if (!outputs->device)
+        hr_stopping_describe(&compiled->program, &admission->rates, &admission->answer);
     const bool table = outputs->text && !outputs->program;
     hr_error other;
     if (table || outputs->details) {

@@ -3,7 +3,7 @@
 #include "headroom/plan_queries.h"
 
 #include "admission/queries.h"
-#include "planning/measure.h"
+#include "planning/target.h"
 
 /* The queries are functions of another file, so that the memory is opened with a small stack
  * (mem/process.h). */
@@ -11,24 +11,27 @@ typedef struct {
     hr_memory memory;
     hr_measured measured;
     hr_admission_machine machine;
+    const hr_config *config;
 } place;
 
-static hr_status open_place(place *here, const hr_plan_query *question, hr_error *err)
+static hr_status open_place(place *here, const hr_config *config, const hr_plan_query *question,
+                            hr_error *err)
 {
     *here = (place){ .memory = { 0 } };
     const hr_status status = hr_memory_open(&here->memory, err);
-    if (status == HR_OK)
-        here->machine = hr_measure(&here->memory, question->calibrations, &here->measured);
-    return status;
+    if (status != HR_OK) return status;
+    here->machine = hr_target(question->device, &here->memory, question->calibrations,
+                              &here->measured);
+    return hr_target_config(question->device, config, &here->memory, &here->config, err);
 }
 
 hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_plan_query *question,
                           hr_largest *answer, hr_error *err)
 {
     place here;
-    hr_status status = open_place(&here, question, err);
+    hr_status status = open_place(&here, config, question, err);
     if (status == HR_OK)
-        status = hr_query_largest(&here.machine, config, key, question, answer, err);
+        status = hr_query_largest(&here.machine, here.config, key, question, answer, err);
     hr_memory_close(&here.memory);
     return status;
 }
@@ -37,9 +40,9 @@ hr_status hr_plan_smallest(const hr_config *config, double slowdown, const hr_pl
                            hr_smallest *answer, hr_error *err)
 {
     place here;
-    hr_status status = open_place(&here, question, err);
+    hr_status status = open_place(&here, config, question, err);
     if (status == HR_OK)
-        status = hr_query_smallest(&here.machine, config, slowdown, question, answer, err);
+        status = hr_query_smallest(&here.machine, here.config, slowdown, question, answer, err);
     hr_memory_close(&here.memory);
     return status;
 }
@@ -48,9 +51,9 @@ hr_status hr_plan_frontier(const hr_config *config, const char *svg, const hr_pl
                            hr_frontier *answer, hr_error *err)
 {
     place here;
-    hr_status status = open_place(&here, question, err);
+    hr_status status = open_place(&here, config, question, err);
     if (status == HR_OK)
-        status = hr_query_frontier(&here.machine, config, svg, question, answer, err);
+        status = hr_query_frontier(&here.machine, here.config, svg, question, answer, err);
     hr_memory_close(&here.memory);
     return status;
 }

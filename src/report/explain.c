@@ -53,11 +53,12 @@ static void put_batch(hr_writer *writer, const hr_config *config, const hr_plan_
            hr_count_print(answer->micro_batch, micro));
     if (turns > 1)
         hr_put(writer, " (%s gradient accumulation steps)", hr_count_print(turns, count));
-    hr_put(writer,
-           ", loss chunk %s%s tokens%s\n"
-           "  %d thread%s, CPU instructions %s; %s MFLOP per token, forward and backward\n",
-           full ? "full (" : "", hr_count_print(answer->loss_chunk, chunk), full ? ")" : "",
-           answer->threads, answer->threads == 1 ? "" : "s", answer->rung, flops);
+    hr_put(writer, ", loss chunk %s%s tokens%s\n  ", full ? "full (" : "",
+           hr_count_print(answer->loss_chunk, chunk), full ? ")" : "");
+    if (!answer->device.is_card)
+        hr_put(writer, "%d thread%s, CPU instructions %s; ", answer->threads,
+               answer->threads == 1 ? "" : "s", answer->rung);
+    hr_put(writer, "%s MFLOP per token, forward and backward\n", flops);
 }
 
 static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
@@ -88,7 +89,9 @@ static void put_certificate(hr_writer *writer, const hr_config *config,
     else if (answer->bound_seconds == 0) hr_put(writer, "fastest found, not proven\n");
     else
         hr_put(writer, "%s within %s", proven ? "proven fastest" : "fastest found",
-               config->memory.budget ? "the budget" : "the available memory");
+               *answer->device.name    ? "this memory"
+               : config->memory.budget ? "the budget"
+                                       : "the available memory");
     if (answer->bound_seconds <= 0) return;
     if (answer->cut && !proven) hr_put(writer, " and the limit of the search");
     if (!proven)
@@ -113,12 +116,13 @@ static void put_time(hr_writer *writer, const hr_style *style, const hr_config *
         hr_put(writer, "; operations wait %s for transfers\n",
                hr_duration_print(answer->step_seconds - answer->compute_seconds, step));
     }
-    if (!strncmp(answer->times, "estimated", 9))
+    if (!*answer->device.name && !strncmp(answer->times, "estimated", 9))
         hr_put(writer, "  headroom calibrate measures this machine for better estimates\n");
     const double digits = answer->stop_seconds < 10 ? 10 : 1; /* 8.5 s, 12 s: an upper limit */
     hr_duration_print(ceil(answer->stop_seconds * digits) / digits, stop);
-    hr_put(writer, "  SIGTERM saves and exits within %s, with a disk that writes %.0f MB/s\n", stop,
-           1e-6 * answer->disk_rate);
+    if (!*answer->device.name)
+        hr_put(writer, "  SIGTERM saves and exits within %s, with a disk that writes %.0f MB/s\n",
+               stop, 1e-6 * answer->disk_rate);
     put_certificate(writer, config, answer);
 }
 
@@ -133,6 +137,34 @@ static void put_machine(hr_writer *writer, const hr_config *config, const hr_pla
                        "refuses it here\n");
 }
 
+/* The memory of a device that is not here, and what else the question says about it. */
+static void put_device(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
+{
+    const hr_plan_device *device = &answer->device;
+    char name[64];
+    snprintf(name, sizeof name, "usable on %.40s", device->name);
+    put_line(writer, device->is_card ? "memory of the card" : "process memory",
+             answer->process_bytes, device->is_card ? "the arena; host memory holds the rest" : "");
+    put_line(writer, name, device->usable_bytes, device->title);
+    put_line(writer, "reserve", device->reserve_bytes, "kept free for context, display, system");
+    if (config->memory.budget < device->usable_bytes - device->reserve_bytes)
+        put_line(writer, "budget", config->memory.budget, "");
+    put_line(writer, "margin", answer->available_bytes - answer->process_bytes, "");
+}
+
+/* What the plan for a device does not do. */
+static void put_limits(hr_writer *writer, const hr_plan_device *device)
+{
+    if (device->host_bytes)
+        put_line(writer, "host memory", device->host_bytes,
+                 "not used: no tensor is moved to host memory yet");
+    if (device->disk_bytes)
+        put_line(writer, "disk", device->disk_bytes, "limits the file of memory.moments=file");
+    if (device->is_card)
+        hr_put(writer, "  headroom trains on CPUs; this is the plan of the same program for the "
+                       "memory of the card\n");
+}
+
 static void put_answer(hr_writer *writer, const hr_style *style, const hr_config *config,
                        const hr_plan_answer *answer)
 {
@@ -140,18 +172,23 @@ static void put_answer(hr_writer *writer, const hr_style *style, const hr_config
                            ? "memory of this machine"
                            : "available on this machine";
     hr_put(writer, "\n%sfits%s\n", style->good, style->plain);
-    put_line(writer, "process memory", answer->process_bytes, "peak RSS");
-    put_line(writer, config->memory.budget ? "budget" : room, answer->available_bytes, "");
-    put_line(writer, "margin", answer->available_bytes - answer->process_bytes, "");
-    put_machine(writer, config, answer);
+    if (*answer->device.name) put_device(writer, config, answer);
+    else {
+        put_line(writer, "process memory", answer->process_bytes, "peak RSS");
+        put_line(writer, config->memory.budget ? "budget" : room, answer->available_bytes, "");
+        put_line(writer, "margin", answer->available_bytes - answer->process_bytes, "");
+        put_machine(writer, config, answer);
+    }
     char smallest[64];
     snprintf(smallest, sizeof smallest, "slower, use --budget %lld",
              (long long)answer->minimum_bytes);
     if (answer->minimum_bytes)
         put_line(writer, "smallest plan", answer->minimum_bytes,
                  answer->minimum_bytes == answer->process_bytes ? "this one" : smallest);
-    put_line(writer, "page tables and cache", answer->kernel_bytes,
-             "kernel memory, not part of RSS");
+    if (answer->kernel_bytes)
+        put_line(writer, "page tables and cache", answer->kernel_bytes,
+                 "kernel memory, not part of RSS");
+    put_limits(writer, &answer->device);
     put_time(writer, style, config, answer);
 }
 
@@ -286,8 +323,10 @@ void hr_explain_plan(const hr_config *config, const hr_plan_answer *answer,
     put_removals(writer, &style, answer, details);
     put_parts(writer, &style, "peak of live tensors by phase", details->phases,
               details->phase_count);
-    put_parts(writer, &style, "process memory", details->lines, details->line_count);
-    put_line(writer, "total", answer->process_bytes, "");
+    if (!answer->device.is_card) {
+        put_parts(writer, &style, "process memory", details->lines, details->line_count);
+        put_line(writer, "total", answer->process_bytes, "");
+    }
     hr_put(writer, "\n%sstrategy%s (to reuse it, save it as a YAML file: memory.strategy=FILE)\n",
            style.title, style.plain);
     put_indented(writer, answer->strategy);

@@ -56,7 +56,8 @@ static change_row more_memory(const hr_plan_answer *answer, int64_t beside)
     change_row row = { .gained = "0" };
     char time[HR_COUNT_BYTES];
     const int64_t needed = answer->minimum_bytes + beside;
-    if (!beside) snprintf(row.what, sizeof row.what, "--budget %lld", (long long)needed);
+    if (*answer->device.name) snprintf(row.what, sizeof row.what, "a device with more memory");
+    else if (!beside) snprintf(row.what, sizeof row.what, "--budget %lld", (long long)needed);
     else
         snprintf(row.what, sizeof row.what, "%s",
                  needed > answer->memory_bytes ? "a larger machine" : "more free memory");
@@ -102,6 +103,21 @@ static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_
     if (!count) hr_put(writer, "  no change of one or two keys was found\n");
 }
 
+static void put_available(hr_writer *writer, const hr_plan_answer *answer, int64_t beside)
+{
+    const hr_plan_device *device = &answer->device;
+    char why[HR_PLAN_NAME_BYTES], size[2][HR_COUNT_BYTES];
+    if (!*device->name) {
+        put_line(writer, beside ? "available on this machine" : "budget", answer->available_bytes,
+                 "");
+        return;
+    }
+    snprintf(why, sizeof why, "%s: %s usable, %s reserve", device->name,
+             hr_size_print(device->usable_bytes, size[0]),
+             hr_size_print(device->reserve_bytes, size[1]));
+    put_line(writer, "available", answer->available_bytes, why);
+}
+
 void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
                         const hr_plan_details *details, bool colour, hr_writer *writer)
 {
@@ -113,9 +129,12 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     const int64_t beside = config->memory.budget ? 0 : answer->kernel_bytes;
     put_line(writer, "needs at least", answer->minimum_bytes, "");
     if (beside) put_line(writer, "page tables and cache", beside, "kernel memory");
-    put_line(writer, beside ? "available on this machine" : "budget", answer->available_bytes, "");
+    put_available(writer, answer, beside);
     put_line(writer, "missing", answer->minimum_bytes + beside - answer->available_bytes, "");
-    if (line) put_line(writer, "largest part of the process", line->bytes, line->name);
+    if (details->change_count)
+        hr_put(writer, "  %-28s%s\n", "cheapest change", details->changes[0].what);
+    if (line && !answer->device.is_card)
+        put_line(writer, "largest part of the process", line->bytes, line->name);
     if (part) put_line(writer, "largest part of the arena", part->bytes, part->name);
     hr_put(writer, "  peak of the smallest plan: %s\n", details->peak);
     if (details->alone.bytes) {

@@ -105,8 +105,11 @@ static int32_t check_changes(const hr_config *config)
         const double lost = p->answer.step_seconds - unbounded->answer.step_seconds;
         if (!change->changes_mathematics) assert_true(change->seconds_lost == lost);
         else assert_true(change->seconds_lost == 0);
-        assert_non_null(strstr(refused->text, change->what));
-        assert_true(strstr(refused->text, "\n  --budget ") < strstr(refused->text, change->what));
+        /* The table begins with more memory; the cheapest change is also among the first lines. */
+        const char *table = strstr(refused->text, "\n  --budget ");
+        assert_non_null(table);
+        assert_non_null(strstr(table, change->what));
+        if (i == 0) assert_true(strstr(refused->text, change->what) < table);
         assert_non_null(strstr(refused->text, ", sorted by what they give up:\n"));
         if (i > 0) {
             const hr_plan_change *before = &d->changes[i - 1];

@@ -154,7 +154,7 @@ static void settings_hold_for_all_devices_of_a_list(void **state)
     assert_int_equal(hr_devices_choose("l4,colab-t4", NULL, 2, choices, &count, &err), HR_OK);
     assert_int_equal(choices[0].host_bytes, 0);
     assert_int_equal(choices[1].host_bytes, choices[1].device->host_bytes);
-    assert_int_equal(hr_device_budget(&choices[0]), (INT64_C(22558) - 512) << 20);
+    assert_int_equal(hr_device_budget(&choices[0]), (int64_t)(22558 - 512) << 20);
     assert_int_equal(hr_devices_choose("all", NULL, HR_DEVICES_MOST, choices, &count, &err), HR_OK);
     assert_null(hr_device_at(count));
     assert_non_null(hr_device_at(count - 1));
