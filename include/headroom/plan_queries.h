@@ -56,7 +56,8 @@ typedef struct {
     int64_t value, next; /* -1: none */
     int64_t value_bytes; /* process memory of the smallest plan with `value` */
     int64_t next_bytes;  /* the same with `next`; -1: it cannot be planned on this machine */
-    /* of train.seq_len: the next multiple of 64 and its process memory; -1: none */
+    /* of train.seq_len, with several sequences per micro-batch: the next multiple of 64 and its
+     * process memory; -1: none */
     int64_t beyond, beyond_bytes;
     int64_t free_from;
     /* of train.batch, if memory stops growing: the largest micro-batch that fits without gradient
@@ -80,10 +81,10 @@ typedef struct {
  * that hr_config_check and the file of memory.strategy accept. Gaps of more than 2^20 between legal
  * values end the search.
  *
- * The search assumes that the memory of the smallest plan grows with the key. For train.seq_len it
- * assumes this separately for multiples of 64, which allow smaller tiles, and for all other values.
- * With at most 64 legal values it assumes nothing. The returned value and its neighbor were both
- * planned.
+ * The search assumes that the memory of the smallest plan grows with the key. For train.seq_len
+ * with several sequences per micro-batch it assumes this separately for multiples of 64, which
+ * allow smaller tiles, and for all other values. With at most 64 legal values it assumes nothing.
+ * The returned value and its neighbor were both planned.
  *
  * Errors   USAGE    the key is unknown or not an integer. As hr_plan_make.
  *          NO_FIT   outcome NONE; answer and text are still written.

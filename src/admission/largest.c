@@ -19,7 +19,7 @@ enum {
     LIST_MOST = 64,     /* up to this many valid values are tried one by one */
     KNOWN_MOST = 256,
     DESERTS_MOST = 16,
-    BLOCK_TOKENS = 64, /* a sequence of a multiple of this splits into tiles of multiples of it */
+    BLOCK_TOKENS = 64, /* micro-batches of such sequences split into tiles of multiples of it */
     MEND_MOST = 4
 };
 
@@ -199,6 +199,15 @@ static hr_status fits(asking *a, int64_t value, bool *yes, hr_error *err)
     return status;
 }
 
+/* Returns whether a sequence of a multiple of 64 tokens may need fewer bytes than a shorter one
+ * that is none: only multiples let several sequences be cut at every 64 tokens
+ * (hr_strategy_unit). */
+static bool blocks_matter(const asking *a)
+{
+    return !strcmp(a->row->key.name, "train.seq_len") && a->config.train.batch > 1 &&
+           a->config.memory.micro_batch != 1;
+}
+
 /* ---- search */
 
 /* Doubles a value that fits until one does not fit. Afterwards *low fits, and *high does not fit or
@@ -231,23 +240,25 @@ static hr_status gallop(asking *a, kinds kind, int64_t *low, int64_t *high, hr_e
 }
 
 /* The largest value of a kind that fits, -1 if none. Assumes that bytes rise with the value. Begins
- * at `start`, the value of the recipe: the answer is often near, and a plan with a distant value
- * can take long. */
-static hr_status climb(asking *a, kinds kind, int64_t start, int64_t *best, hr_error *err)
+ * at `start`: the answer is often near the value of the recipe, and a plan with a distant value can
+ * take long. No value from `end` on fits, unless it is -1. */
+static hr_status climb(asking *a, kinds kind, int64_t start, int64_t end, int64_t *best,
+                       hr_error *err)
 {
     bool yes = false;
-    int64_t low = from(a, kind, a->low, INT64_MAX), high = hr_min(a->high, INT64_MAX / 4) + 1;
+    int64_t low = from(a, kind, a->low, INT64_MAX);
+    int64_t high = end < 0 ? hr_min(a->high, INT64_MAX / 4) + 1 : end;
     *best = -1;
-    if (low < 0) return HR_OK;
+    if (low < 0 || low >= high) return HR_OK;
     hr_status status = HR_OK;
-    if (low < start && is_of(kind, start) && is_legal(a, start)) {
+    if (low < start && start < high && is_of(kind, start) && is_legal(a, start)) {
         status = fits(a, start, &yes, err);
         if (status == HR_OK && yes) low = start;
         else high = start;
     }
     if (status == HR_OK && !yes) status = fits(a, low, &yes, err);
     if (status != HR_OK || !yes) return status;
-    if (high != start) status = gallop(a, kind, &low, &high, err);
+    if (end < 0 && high != start) status = gallop(a, kind, &low, &high, err);
     for (int64_t next;
          status == HR_OK && !is_spent(a) && (next = between(a, kind, low, high)) >= 0;) {
         status = fits(a, next, &yes, err);
@@ -256,6 +267,27 @@ static hr_status climb(asking *a, kinds kind, int64_t start, int64_t *best, hr_e
     }
     *best = low;
     return status;
+}
+
+/* The smallest value above another that is known not to fit; -1: none. */
+static int64_t lowest_refused(const asking *a, int64_t above)
+{
+    int64_t least = -1;
+    for (int32_t i = 0; i < a->known_count; i++) {
+        const int64_t value = a->known[i].value;
+        if (value <= above || a->known[i].bytes <= available(a)) continue;
+        if (least < 0 || value < least) least = value;
+    }
+    return least;
+}
+
+/* The largest value that is no multiple of BLOCK_TOKENS, given the largest multiple that fits. It
+ * lies below the smallest multiple that does not: what a sequence can do, a shorter multiple can.
+ * In micro-batches of one sequence it lies little below, so the search begins there. */
+static hr_status climb_others(asking *a, int64_t multiple, int64_t *best, hr_error *err)
+{
+    const int64_t start = from(a, OTHERS, multiple + 1, INT64_MAX);
+    return climb(a, OTHERS, start, lowest_refused(a, multiple), best, err);
 }
 
 /* If there are few valid values, finds the largest that fits by trying them from the top. At the
@@ -364,7 +396,7 @@ static hr_status look_around(asking *a, hr_largest *answer, hr_error *err)
         answer->next_bytes = -1;
         memcpy(answer->reason, a->reason, sizeof answer->reason);
     }
-    if (strcmp(a->row->key.name, "train.seq_len") != 0) return status;
+    if (!blocks_matter(a)) return status;
     answer->beyond = from(a, BLOCKS, answer->value + 1, INT64_MAX);
     if (answer->beyond == answer->next) answer->beyond = -1;
     if (status == HR_OK && answer->beyond >= 0)
@@ -407,7 +439,7 @@ static hr_status find_at_once(asking *a, hr_largest *answer, int64_t start, hr_e
     a->at_once = true;
     a->known_count = 0;
     a->desert_count = 0;
-    hr_status status = climb(a, ALL, start, &answer->at_once, err);
+    hr_status status = climb(a, ALL, start, -1, &answer->at_once, err);
     if (status == HR_OK && answer->at_once > 0) {
         status = bytes_as(a, answer->at_once, !is_spent(a), &answer->at_once_bytes, err);
         answer->tokens_at_once = answer->at_once * a->config.train.seq_len;
@@ -418,27 +450,16 @@ static hr_status find_at_once(asking *a, hr_largest *answer, int64_t start, hr_e
     return status;
 }
 
-/* The smallest value above another that is known not to fit; -1: none. */
-static int64_t lowest_refused(const asking *a, int64_t above)
-{
-    int64_t least = -1;
-    for (int32_t i = 0; i < a->known_count; i++) {
-        const int64_t value = a->known[i].value;
-        if (value <= above || a->known[i].bytes <= available(a)) continue;
-        if (least < 0 || value < least) least = value;
-    }
-    return least;
-}
-
 static hr_status find(asking *a, hr_largest *answer, hr_error *err)
 {
     int64_t start, other = -1;
-    bool few, sequence = !strcmp(a->row->key.name, "train.seq_len");
+    const bool apart = blocks_matter(a);
+    bool few;
     memcpy(&start, (char *)&a->config + a->row->offset, sizeof start);
     hr_status status = try_all(a, &few, &answer->value, err);
     if (status == HR_OK && !few)
-        status = climb(a, sequence ? BLOCKS : ALL, start, &answer->value, err);
-    if (status == HR_OK && !few && sequence) status = climb(a, OTHERS, start, &other, err);
+        status = climb(a, apart ? BLOCKS : ALL, start, -1, &answer->value, err);
+    if (status == HR_OK && !few && apart) status = climb_others(a, answer->value, &other, err);
     if (status != HR_OK) return status;
     answer->value = hr_max(answer->value, other);
     if (answer->value < 0) return find_none(a, answer, err);

@@ -14,7 +14,6 @@
 enum {
     PACKED_MOST = 6,
     WORK_MOST = 400000000, /* of the whole admission; no change is tried beyond it */
-    BLOCK_TOKENS = 64,     /* tiles of a multiple of this leave every bit unchanged */
     WAY_MICRO = HR_INTERMEDIATES,
     WAY_CHUNK,
     WAY_MLP,
@@ -35,9 +34,8 @@ typedef struct {
 } removing;
 
 /* Half of a tile or chunk, rounded down to a valid number of tokens; 0 if it cannot be smaller. */
-static int64_t half(const hr_config *config, int64_t tokens)
+static int64_t half(int64_t tokens, int64_t unit)
 {
-    const int64_t T = config->train.seq_len, unit = T % BLOCK_TOKENS ? T : BLOCK_TOKENS;
     return tokens / 2 / unit * unit;
 }
 
@@ -84,7 +82,7 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
     strategy->recompute_set = r->changed;
     memcpy(r->changed, r->chosen.recompute_set, (size_t)r->chosen.layer_count * sizeof *r->changed);
     const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : config->train.batch;
-    const int64_t rows = sequences * T;
+    const int64_t rows = sequences * T, unit = hr_strategy_unit(T, sequences);
     switch (way) {
     case WAY_MICRO:
         strategy->micro_batch = next_divisor(sequences);
@@ -92,11 +90,11 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
                (long long)sequences);
         return sequences > 1;
     case WAY_CHUNK:
-        strategy->loss_chunk = half(config, strategy->loss_chunk ? strategy->loss_chunk : rows);
+        strategy->loss_chunk = half(strategy->loss_chunk ? strategy->loss_chunk : rows, unit);
         hr_put(&writer, "loss chunk of %s tokens", hr_count_print(strategy->loss_chunk, digits));
         return strategy->loss_chunk > 0;
     case WAY_MLP:
-        strategy->mlp_tile = half(config, strategy->mlp_tile ? strategy->mlp_tile : rows);
+        strategy->mlp_tile = half(strategy->mlp_tile ? strategy->mlp_tile : rows, unit);
         hr_put(&writer, "MLP tile of %s tokens", hr_count_print(strategy->mlp_tile, digits));
         return strategy->mlp_tile > 0;
     case WAY_ATTENTION:

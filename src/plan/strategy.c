@@ -32,13 +32,23 @@ static hr_intermediates dropped_of(int32_t recompute)
     }
 }
 
+int64_t hr_strategy_unit(int64_t T, int64_t sequences)
+{
+    return T % BLOCK_TOKENS == 0 || sequences == 1 ? BLOCK_TOKENS : T;
+}
+
+/* Sequences per iteration; 0 stands for the whole batch. */
+static int64_t sequences_of(const hr_config *config, int64_t micro_batch)
+{
+    return micro_batch ? micro_batch : config->train.batch;
+}
+
 hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch,
                            hr_intermediates *recompute_set)
 {
-    const int64_t T = config->train.seq_len;
+    const int64_t unit = hr_strategy_unit(config->train.seq_len, sequences_of(config, micro_batch));
     int64_t chunk = config->memory.loss_chunk;
-    if (chunk == 0)
-        chunk = T % BLOCK_TOKENS == 0 ? LOSS_CHUNK_TOKENS : hr_max(LOSS_CHUNK_TOKENS / T, 1) * T;
+    if (chunk == 0) chunk = hr_max(LOSS_CHUNK_TOKENS / unit, 1) * unit;
     hr_strategy strategy = { .micro_batch = micro_batch,
                              .loss_chunk = chunk,
                              .dw_first = true,
@@ -53,7 +63,7 @@ hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch,
 void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
 {
     const int64_t T = config->train.seq_len, batch = config->train.batch;
-    const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : batch;
+    const int64_t sequences = sequences_of(config, strategy->micro_batch);
     const hr_layer_schema schema = hr_layer_schema_of(config);
     if (sequences >= batch) strategy->micro_batch = 0;
     if (strategy->micro_batch) strategy->consume = false;
@@ -68,7 +78,7 @@ void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
 hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy, hr_error *err)
 {
     const int64_t T = config->train.seq_len, batch = config->train.batch;
-    const int64_t unit = T % BLOCK_TOKENS ? T : BLOCK_TOKENS;
+    const int64_t unit = hr_strategy_unit(T, sequences_of(config, strategy->micro_batch));
     if (strategy->layer_count != config->model.n_layers)
         return hr_fail(err, HR_USAGE, "the strategy is for %d layers, model.n_layers is %lld",
                        strategy->layer_count, (long long)config->model.n_layers);

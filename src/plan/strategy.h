@@ -27,6 +27,12 @@ typedef struct {
         *recompute_set; /* [layer_count] recomputed values of each layer: closed sets */
 } hr_strategy;
 
+/* Cuts at multiples of so many tokens leave all results bit-identical, in micro-batches of
+ * `sequences` sequences of T tokens. Sums over tokens have groups of 64, counted from the start of
+ * each sequence (docs/numerics.md): 64 if T is a multiple of it or the micro-batch is one sequence,
+ * else T. Pure. */
+int64_t hr_strategy_unit(int64_t T, int64_t sequences);
+
 /* The strategy of a recipe, with micro-batches of `micro_batch` sequences. Canonical.
  *
  *   recompute_set  out [n_layers], the caller's memory: the same set for every layer */
@@ -38,8 +44,8 @@ hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch,
 void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy);
 
 /* Checks that a strategy is legal for a recipe: its layer count, a micro-batch that divides the
- * batch, tiles that keep results bit-identical (multiples of 64 tokens if a sequence is one, else
- * whole sequences), and gradient release only without micro-batches.
+ * batch, tiles that keep results bit-identical (hr_strategy_unit), and gradient release only
+ * without micro-batches.
  *
  * Errors   USAGE  one sentence. */
 HR_MUST_CHECK hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy,

@@ -7,10 +7,9 @@
 #include "model/family.h"
 
 enum {
-    /* sums over tokens run in blocks of this size: cuts at multiples are exact */
-    BLOCK_TOKENS = 64,
     /* tokens: beyond this, adding up the head's gradient costs next to nothing */
     CHUNK_MOST = 8192,
+    CHUNK_LEAST = 64,
     TILE_DIVISIONS = 5, /* a tile is a micro-batch halved up to this many times */
 };
 
@@ -40,35 +39,34 @@ static int32_t append(int64_t tokens, int64_t most, int64_t *list, int32_t count
 }
 
 /* Rounds down to a valid number of tokens, at least one unit. */
-static int64_t legal(int64_t tokens, int64_t T)
+static int64_t legal(int64_t tokens, int64_t unit)
 {
-    const int64_t unit = T % BLOCK_TOKENS ? T : BLOCK_TOKENS;
     return hr_max(tokens / unit, 1) * unit;
 }
 
 int32_t hr_fit_chunks(const hr_config *config, int64_t micro, int64_t chunks[HR_FIT_CHUNKS_MOST])
 {
-    const int64_t T = config->train.seq_len, most = micro * T;
+    const int64_t T = config->train.seq_len, unit = hr_strategy_unit(T, micro), most = micro * T;
     int32_t count = 0;
     if (config->memory.loss_chunk) {
         chunks[0] = config->memory.loss_chunk < most ? config->memory.loss_chunk : 0;
         return 1;
     }
     chunks[count++] = 0;
-    for (int64_t tokens = CHUNK_MOST; tokens >= BLOCK_TOKENS; tokens /= 2)
-        count = append(legal(tokens, T), most, chunks, count);
+    for (int64_t tokens = CHUNK_MOST; tokens >= CHUNK_LEAST; tokens /= 2)
+        count = append(legal(tokens, unit), most, chunks, count);
     return count;
 }
 
 int32_t hr_fit_mlp_tiles(const hr_config *config, int64_t micro, int64_t tiles[HR_FIT_TILES_MOST])
 {
-    const int64_t T = config->train.seq_len, most = micro * T;
+    const int64_t T = config->train.seq_len, unit = hr_strategy_unit(T, micro), most = micro * T;
     int32_t count = 0;
     tiles[count++] = 0;
     if (hr_family_of(config)->traits & HR_HAS_STATES) return count;
     for (int32_t i = 1; i <= TILE_DIVISIONS; i++)
-        count = append(legal(most >> i, T), most, tiles, count);
-    return append(legal(1, T), most, tiles, count);
+        count = append(legal(most >> i, unit), most, tiles, count);
+    return append(legal(1, unit), most, tiles, count);
 }
 
 int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,

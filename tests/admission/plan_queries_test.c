@@ -122,6 +122,32 @@ static void the_largest_value_matches_brute_force(void **state)
     }
 }
 
+/* One sequence can be cut at multiples of 64 whatever its length. */
+static void a_token_more_in_one_sequence_takes_bytes_in_proportion(void **state)
+{
+    (void)state;
+    static hr_config config, longer;
+    static hr_largest answer;
+    config = recipe(1);
+    config.train.batch = 1;
+    config.train.seq_len = 1024;
+    longer = config;
+    longer.train.seq_len = 1088;
+    const int64_t low = minimum(&config), high = minimum(&longer);
+    for (int64_t T = 1025; T < 1088; T += 31) {
+        longer.train.seq_len = T;
+        const int64_t bytes = minimum(&longer);
+        if (bytes < low || bytes > high)
+            fail_msg("%lld bytes with %lld tokens, %lld with 1024, %lld with 1088",
+                     (long long)bytes, (long long)T, (long long)low, (long long)high);
+    }
+    config.memory.budget = (low + high) / 2;
+    if (hr_plan_largest(&config, "train.seq_len", &question, &answer, &err) != HR_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(answer.value, largest_of_all(&config, "train.seq_len", 1020, 1090));
+    assert_true(answer.value % 64 != 0 && answer.beyond == -1);
+}
+
 static void keys_that_do_not_change_the_bytes_are_reported(void **state)
 {
     (void)state;
@@ -429,6 +455,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_value_matches_brute_force),
+        cmocka_unit_test(a_token_more_in_one_sequence_takes_bytes_in_proportion),
         cmocka_unit_test(keys_that_do_not_change_the_bytes_are_reported),
         cmocka_unit_test(the_largest_batch_reports_the_largest_micro_batch),
         cmocka_unit_test(if_nothing_fits_the_smallest_value_is_reported),

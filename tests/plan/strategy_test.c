@@ -402,6 +402,13 @@ static void an_illegal_strategy_is_refused_with_one_sentence(void **state)
                         "multiple of 100");
     strategy.mlp_tile = 200;
     assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_OK);
+    strategy.mlp_tile = 64;
+    strategy.micro_batch = 1; /* one sequence is cut at every 64 tokens */
+    assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_OK);
+    strategy.mlp_tile = 32;
+    assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_USAGE);
+    strategy.mlp_tile = 200;
+    strategy.micro_batch = 3;
     strategy.consume = true;
     assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_USAGE);
     assert_string_equal(
@@ -460,9 +467,9 @@ static void the_limits_suffice_for_every_strategy(void **state)
         if (turn % 3 == 0) {
             const int64_t length = config.train.seq_len;
             strategy.attention_tile = 1;
-            strategy.mlp_tile = length % 64 ? length : 64;
-            strategy.loss_chunk = length % 64 ? length : 64;
             strategy.micro_batch = strategy.consume ? 0 : config.train.batch / 2;
+            const int64_t sequences = strategy.consume ? config.train.batch : strategy.micro_batch;
+            strategy.mlp_tile = strategy.loss_chunk = hr_strategy_unit(length, sequences);
         }
         compiled c;
         compile(&c, &config, &strategy);

@@ -236,8 +236,11 @@ static void a_tile_not_smaller_than_its_enclosing_tile_has_no_effect(void **stat
     config.memory.loss_chunk = 0;
     config.train.batch = 32;
     assert_int_equal(hr_strategy_of(&config, 32, recompute_set).loss_chunk, 1024);
-    config.train.seq_len = 300; /* not a multiple of 64: whole sequences */
+    config.train.seq_len = 300; /* not a multiple of 64: whole sequences, or blocks of one */
     assert_int_equal(hr_strategy_of(&config, 32, recompute_set).loss_chunk, 900);
+    assert_int_equal(hr_strategy_of(&config, 1, recompute_set).loss_chunk, 0);
+    config.train.seq_len = 3000;
+    assert_int_equal(hr_strategy_of(&config, 1, recompute_set).loss_chunk, 1024);
 }
 
 /* ---- floors computed by hand

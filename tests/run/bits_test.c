@@ -182,7 +182,8 @@ static void must_match_strategy(const trace *whole, const hr_config *config, hr_
     drop(&t);
 }
 
-/* Checks every cut that keeps the bits: whole sequences, and multiples of 64 tokens if T is one. */
+/* Checks every cut that keeps the bits: whole sequences, and multiples of 64 tokens if T is one or
+ * the micro-batch is one sequence. */
 static void check_cuts(const hr_config *config, uint32_t mask)
 {
     const int64_t T = config->train.seq_len, batch = config->train.batch;
@@ -197,6 +198,7 @@ static void check_cuts(const hr_config *config, uint32_t mask)
     must_match(&whole, config, (cut){ batch, unit, 2 }, mask);
     must_match(&whole, config, (cut){ batch / 2, unit, 1 }, mask);
     must_match(&whole, config, (cut){ batch, 3 * unit, 3 }, mask); /* a shorter last iteration */
+    must_match(&whole, config, (cut){ 1, 64, 2 }, mask);
     hr_config keeping = *config;
     keeping.memory.recompute = HR_RECOMPUTE_NONE;
     must_match(&whole, &keeping, (cut){ batch / 2, unit, 2 }, mask);
@@ -321,6 +323,39 @@ static void wide_layers_keep_every_bit(void **state)
     }
 }
 
+/* Loss chunks and MLP tiles of 64 tokens in sequences of any length: accumulated over four
+ * micro-batches, and of a batch of one sequence with gradients kept and released. */
+static void one_sequence_of_any_length_is_cut_at_64_tokens(void **state)
+{
+    static const int64_t lengths[] = { 65, 127, 150, 193 };
+    (void)state;
+    int32_t checked = 0;
+    for (int32_t rung = 0; rung < RUNGS; rung++) {
+        if (!has_rung(rung)) continue;
+        const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
+        for (int32_t i = rung ? 0 : 3; i < 2 * HR_FAMILIES; i += rung ? 1 : 8) { /* ref is slow */
+            hr_intermediates recompute_set[2];
+            hr_config config = config_of(i % HR_FAMILIES, i / HR_FAMILIES, lengths[(i + rung) % 4],
+                                         i % 4);
+            for (config.train.batch = 4; config.train.batch >= 1; config.train.batch -= 3) {
+                const int64_t batch = config.train.batch;
+                trace whole = run(&config, (cut){ batch, batch * config.train.seq_len, 1 }, mask);
+                hr_strategy strategy = hr_strategy_of(&config, 1, recompute_set);
+                for (strategy.loss_chunk = 64; strategy.loss_chunk < config.train.seq_len;
+                     strategy.loss_chunk += 64) {
+                    strategy.mlp_tile = hr_family_of(&config)->traits & HR_HAS_STATES ? 0 : 64;
+                    strategy.consume = batch == 1 && strategy.loss_chunk == 64;
+                    must_match_strategy(&whole, &config, strategy, 2, mask);
+                    checked++;
+                }
+                drop(&whole);
+            }
+        }
+    }
+    print_message("%d strategies\n", checked);
+    if (!checked) hr_test_skip("avx512", "this machine has none of the rungs");
+}
+
 /* A cut inside a block of 64 tokens adds in another order. */
 static void other_cuts_agree_to_rounding(void **state)
 {
@@ -371,6 +406,7 @@ int main(void)
         cmocka_unit_test(any_strategy_keeps_every_bit),
         cmocka_unit_test(released_gradients_keep_every_bit),
         cmocka_unit_test(wide_layers_keep_every_bit),
+        cmocka_unit_test(one_sequence_of_any_length_is_cut_at_64_tokens),
         cmocka_unit_test(other_cuts_agree_to_rounding),
         cmocka_unit_test(both_dtypes_start_with_the_same_weights),
     };

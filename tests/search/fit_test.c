@@ -261,6 +261,23 @@ static void pose_mixed(scene *s, uint64_t turn)
     open_search(s, turn, config->model.n_layers > 5 ? 2 : 3);
 }
 
+/* A recipe of sequences that are no multiple of 64, in micro-batches of one, of several, or of any
+ * number. */
+static void pose_odd(scene *s, uint64_t turn)
+{
+    s->config = random_config(SEED, turn);
+    hr_config *config = &s->config;
+    config->model.n_layers = 2;
+    config->memory.recompute = HR_RECOMPUTE_AUTO;
+    config->memory.loss_chunk = 0;
+    config->train.seq_len = 64 * between(SEED, turn, 31, 1, 3) + between(SEED, turn, 38, 1, 63);
+    config->train.batch = between(SEED, turn, 32, 1, 2);
+    config->memory.micro_batch = turn % 3 == 1 ? 1 : turn % 3 == 2 ? config->train.batch : 0;
+    freeze(config, turn);
+    move_moments(config, turn);
+    open_search(s, turn, 4);
+}
+
 /* The least floor; the strategy that is said to have it, has it. */
 static int64_t least_of(scene *s, hr_fit *fit, hr_intermediates *recompute_set)
 {
@@ -336,6 +353,44 @@ static void so_it_does_in_layers_of_two_kinds(void **state)
                   done, mixed, (long long)strategies);
     assert_true(mixed > CASES / 2);
     close_scene(&s);
+}
+
+static void so_it_does_for_sequences_of_any_length(void **state)
+{
+    scene s = open_scene();
+    int32_t done = 0, cut = 0;
+    (void)state;
+    s.list = malloc(STRATEGIES_MOST * sizeof *s.list);
+    for (uint64_t turn = 0; done < CASES; turn++) {
+        pose_odd(&s, turn);
+        if (!enumerate(&s)) continue;
+        done++;
+        for (int32_t i = 0; i < s.count; i++)
+            cut += s.list[i].strategy.mlp_tile % s.config.train.seq_len != 0;
+        compare_all(&s, turn);
+    }
+    print_message("%d recipes, %d strategies with tiles inside of sequences\n", done, cut);
+    assert_true(cut > 100 * CASES);
+    close_scene(&s);
+}
+
+static void one_sequence_is_cut_at_every_64_tokens(void **state)
+{
+    int64_t chunks[HR_FIT_CHUNKS_MOST], tiles[HR_FIT_TILES_MOST];
+    static hr_config config;
+    (void)state;
+    hr_config_default(&config);
+    config.train.seq_len = 300;
+    config.train.batch = 4;
+    assert_int_equal(hr_fit_chunks(&config, 1, chunks), 4);
+    for (int32_t i = 0; i < 4; i++) assert_int_equal(chunks[i], i ? 512 >> i : 0);
+    assert_int_equal(hr_fit_mlp_tiles(&config, 1, tiles), 3);
+    for (int32_t i = 0; i < 3; i++) assert_int_equal(tiles[i], i ? 256 >> i : 0);
+    assert_int_equal(hr_fit_chunks(&config, 2, chunks), 2);
+    assert_int_equal(chunks[1], 300);
+    assert_int_equal(hr_fit_mlp_tiles(&config, 4, tiles), 3);
+    assert_int_equal(tiles[1], 600);
+    assert_int_equal(tiles[2], 300);
 }
 
 /* For models that are too deep to enumerate: the predicted floor and time equal those of the
@@ -553,6 +608,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_search_finds_what_an_enumerator_finds),
+        cmocka_unit_test(so_it_does_for_sequences_of_any_length),
+        cmocka_unit_test(one_sequence_is_cut_at_every_64_tokens),
         cmocka_unit_test(so_it_does_in_layers_of_two_kinds),
         cmocka_unit_test(deep_models_match_their_proxy_models),
         cmocka_unit_test(layers_that_differ_are_not_underrated),

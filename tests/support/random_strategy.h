@@ -6,12 +6,12 @@
 #include "plan/strategy.h"
 #include "support/random_config.h"
 
-/* 0, or tokens: a multiple of 64 if a sequence is one, else whole sequences; up to one unit more
- * than a micro-batch. */
+/* 0, or tokens: a multiple of 64 if a sequence is one or the micro-batch is one sequence, else
+ * whole sequences; up to one unit more than a micro-batch. */
 static inline int64_t random_tile(const hr_config *config, uint64_t seed, uint64_t turn,
                                   uint32_t what, int64_t sequences)
 {
-    const int64_t T = config->train.seq_len, unit = T % 64 ? T : 64;
+    const int64_t T = config->train.seq_len, unit = T % 64 && sequences > 1 ? T : 64;
     return unit * between(seed, turn, what, 0, sequences * T / unit + 1);
 }
 
