@@ -481,7 +481,7 @@ static hr_status find(asking *a, hr_largest *answer, hr_error *err)
 static hr_status find_row(const char *key, const hr_config_row **row, hr_error *err)
 {
     const int32_t index = hr_config_row_find(key);
-    if (index < 0) return hr_config_fail_unknown(key, err);
+    if (index < 0) return hr_config_fail_unknown(key, NULL, err);
     *row = &hr_config_rows()[index];
     if ((*row)->key.type == HR_KEY_INTEGER) return HR_OK;
     char takes[HR_TAKES_BYTES];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "headroom/foreign.h"
 
 /* Returns the option of the command that is most similar to `name`, or the only one that starts
  * with it, such as --out for -o; null: none. */
@@ -25,12 +26,32 @@ static const char *similar_option(const hr_cli_command *command, const char *nam
     return similar ? similar : begun_count == 1 ? begun : NULL;
 }
 
-static hr_status fail_option(const hr_cli_command *command, const char *word, int32_t length,
-                             hr_error *err)
+/* Whether a key of a recipe is meant, as for --batch_size 32: writes what to use instead. */
+static bool advise_key(const hr_cli_command *command, const char *name, char **words, int32_t count,
+                       char advice[HR_ADVICE_BYTES])
 {
-    char name[64] = "";
+    char key[64];
+    const char *value = strchr(words[0], '=') ? strchr(words[0], '=') + 1 : "";
+    if (!command->keys) return false;
+    if (!*value && count > 1 && words[1][0] != '-' && !strchr(words[1], '=')) value = words[1];
+    snprintf(key, sizeof key, "%s", name);
+    for (char *at = key; *at; at++) *at = *at == '-' ? '_' : *at;
+    if (!hr_config_name(key)) return hr_config_advise(key, value, advice);
+    snprintf(advice, HR_ADVICE_BYTES, "use %s=%.40s", key, *value ? value : "VALUE");
+    return true;
+}
+
+static hr_status fail_option(const hr_cli_command *command, char **words, int32_t count,
+                             int32_t length, hr_error *err)
+{
+    char name[64] = "", advice[HR_ADVICE_BYTES];
+    const char *word = words[0];
     strncat(name, word + strspn(word, "-"), sizeof name - 1);
     name[strcspn(name, "=")] = 0;
+    if (advise_key(command, name, words, count, advice))
+        return hr_fail(err, HR_USAGE, "%.*s is not an option of %s%s %s (headroom %s --help)",
+                       length, word, command->name, strncmp(advice, "use ", 4) ? ":" : ";", advice,
+                       command->name);
     const char *similar = similar_option(command, name);
     return hr_fail(err, HR_USAGE, "%.*s is not an option of %s%s%s (headroom %s --help)", length,
                    word, command->name, similar ? "; the nearest is --" : "",
@@ -65,7 +86,7 @@ static hr_status take_option(hr_cli_arguments *arguments, char **words, int32_t 
 {
     const int32_t length = (int32_t)strcspn(words[0], "=");
     const int32_t id = option_find(arguments->command, words[0], length);
-    if (id < 0) return fail_option(arguments->command, words[0], length, err);
+    if (id < 0) return fail_option(arguments->command, words, count, length, err);
     const hr_cli_option *option = hr_cli_option_at(id);
     const char *value = words[0][length] ? words[0] + length + 1 : NULL;
     if (arguments->values[id] && !option->most)

@@ -9,31 +9,9 @@
 #include "base/checked.h"
 #include "base/number.h"
 #include "config/config_keys.h"
+#include "config/config_value.h"
 
 _Static_assert(HR_CONFIG_ROWS_MAX <= 64 * HR_CONFIG_GIVEN_WORDS, "a bit for every key");
-
-/* Every member of hr_config that a key can name has one of these types. */
-typedef union {
-    int64_t integer; /* HR_KEY_INTEGER, HR_KEY_BYTES */
-    double real;
-    bool truth;
-    int32_t choice;
-    char text[HR_PATH_BYTES];
-} member;
-
-/* Index of a word among words separated by one space; -1: not among them. */
-static int32_t choice_index(const char *choices, const char *word)
-{
-    const size_t bytes = strlen(word);
-    int32_t index = 0;
-    for (const char *at = choices; at; index++) {
-        const char *space = strchr(at, ' ');
-        const size_t length = space ? (size_t)(space - at) : strlen(at);
-        if (length == bytes && !memcmp(at, word, bytes)) return index;
-        at = space ? space + 1 : NULL;
-    }
-    return -1;
-}
 
 static void choice_word(const char *choices, int32_t index, char *text, int64_t bytes)
 {
@@ -42,50 +20,11 @@ static void choice_word(const char *choices, int32_t index, char *text, int64_t 
     snprintf(text, (size_t)bytes, "%.*s", (int)strcspn(at, " "), at);
 }
 
-static bool in_range(const hr_key *key, double value)
-{
-    return value >= key->low && (key->below_high ? value < key->high : value <= key->high);
-}
-
-static bool parse_number(const hr_key *key, const char *text, member *value)
-{
-    if (key->zero_word && !strcmp(text, key->zero_word)) return true;
-    if (key->type == HR_KEY_REAL)
-        return hr_real_parse(text, &value->real) && in_range(key, value->real);
-    const bool read = key->type == HR_KEY_BYTES
-                          ? hr_bytes_parse(text, &value->integer, NULL) == HR_OK
-                          : hr_integer_parse(text, &value->integer);
-    return read && in_range(key, (double)value->integer);
-}
-
 /* The first control character or null: paths are printed in recipes and reports, one per line. */
 static const char *control_character(const char *text)
 {
     while (*text && (unsigned char)*text >= ' ') text++;
     return *text ? text : NULL;
-}
-
-static bool parse_text(const hr_config_row *row, const char *text, member *value)
-{
-    const size_t length = strlen(text);
-    if (row->key.choices && choice_index(row->key.choices, text) < 0) return false;
-    if (length >= (size_t)row->bytes) return false;
-    memcpy(value->text, text, length);
-    return true;
-}
-
-static bool parse_member(const hr_config_row *row, const char *text, member *value)
-{
-    switch (row->key.type) {
-    case HR_KEY_BOOL:
-        value->truth = !strcmp(text, "true");
-        return value->truth || !strcmp(text, "false");
-    case HR_KEY_CHOICE:
-        value->choice = choice_index(row->key.choices, text);
-        return value->choice >= 0;
-    case HR_KEY_TEXT: return parse_text(row, text, value);
-    default: return parse_number(&row->key, text, value);
-    }
 }
 
 static hr_status fail_value(const hr_config_row *row, const char *key, const char *value,
@@ -111,9 +50,9 @@ static hr_status fail_value(const hr_config_row *row, const char *key, const cha
 hr_status hr_config_set(hr_config *config, const char *key, const char *value, hr_error *err)
 {
     const int32_t index = hr_config_row_find(key);
-    if (index < 0) return hr_config_fail_unknown(key, err);
+    if (index < 0) return hr_config_fail_unknown(key, value, err);
     const hr_config_row *row = &hr_config_rows()[index];
-    member parsed = { .text = { 0 } };
+    hr_config_member parsed = { .text = { 0 } };
     const char *control = row->key.type == HR_KEY_TEXT ? control_character(value) : NULL;
     if (control) {
         char quoted[48];
@@ -122,7 +61,7 @@ hr_status hr_config_set(hr_config *config, const char *key, const char *value, h
                        (long long)(control - value), hr_config_quote(value, quoted),
                        *control == '\n' ? ", the end of a line" : "");
     }
-    if (!parse_member(row, value, &parsed)) {
+    if (!hr_config_member_read(row, value, &parsed)) {
         return fail_value(row, key, value, err);
     }
     memcpy((char *)config + row->offset, &parsed, (size_t)row->bytes);
@@ -148,9 +87,9 @@ hr_status hr_config_get(const hr_config *config, const char *key, char *text, in
                         hr_error *err)
 {
     const int32_t index = hr_config_row_find(key);
-    if (index < 0) return hr_config_fail_unknown(key, err);
+    if (index < 0) return hr_config_fail_unknown(key, NULL, err);
     const hr_config_row *row = &hr_config_rows()[index];
-    member value = { .text = { 0 } };
+    hr_config_member value = { .text = { 0 } };
     memcpy(&value, (const char *)config + row->offset, (size_t)row->bytes);
     char written[HR_PATH_BYTES];
     const char *zero = row->key.zero_word;

@@ -330,91 +330,18 @@ int32_t hr_word_cost(const char *word, const char *known)
 
 /* Users omit or mistake the section more often than the last word, so last words are compared
  * first, and whole names decide ties. In another section only the same word or one edit counts:
- * model.decoder_rank is no suggestion for lora.rank. */
+ * model.decoder_rank is no suggestion for lora.rank. Nor is a key that the word only begins with:
+ * train.out for output_dim. */
 int32_t hr_config_distance(const char *wanted, const char *known)
 {
     const int32_t cost = hr_word_cost(last_word(wanted), last_word(known));
+    const int32_t edits = hr_word_distance(last_word(wanted), last_word(known));
+    const size_t word_bytes = strlen(last_word(known));
+    const bool longer = !strncmp(last_word(wanted), last_word(known), word_bytes) && edits > 1;
     const size_t section_bytes = (size_t)(last_word(wanted) - wanted);
     const bool same_section = !strncmp(wanted, known, section_bytes);
-    if (cost == INT32_MAX) return cost;
-    if (!same_section && hr_word_distance(last_word(wanted), last_word(known)) > 1)
-        return INT32_MAX;
+    if (cost == INT32_MAX || longer || (!same_section && edits > 1)) return INT32_MAX;
     return (HR_WORD_LETTERS_MAX + 1) * cost + hr_word_distance(wanted, known);
-}
-
-/* Names of other software: transformers, nanoGPT, Megatron-LM. */
-static const char *const elsewhere[][2] = {
-    { "hidden_size", "model.d_model" },
-    { "n_embd", "model.d_model" },
-    { "num_hidden_layers", "model.n_layers" },
-    { "num_layers", "model.n_layers" },
-    { "num_attention_heads", "model.n_heads" },
-    { "num_key_value_heads", "model.n_kv_heads" },
-    { "intermediate_size", "model.d_ff" },
-    { "ffn_dim", "model.d_ff" },
-    { "ffn_hidden_size", "model.d_ff" },
-    { "n_inner", "model.d_ff" },
-    { "max_position_embeddings", "model.positions" },
-    { "layer_norm_eps", "model.norm_eps" },
-    { "rotary_pct", "model.rotary_fraction" },
-    { "partial_rotary_factor", "model.rotary_fraction" },
-    { "resid_pdrop", "model.dropout" },
-    { "dataset", "data.train" },
-    { "seq_length", "train.seq_len" },
-    { "max_seq_length", "train.seq_len" },
-    { "max_length", "train.seq_len" },
-    { "context_length", "train.seq_len" },
-    { "block_size", "train.seq_len" },
-    { "learning_rate", "train.optimizer.lr" },
-    { "max_grad_norm", "train.optimizer.clip" },
-    { "clip_grad", "train.optimizer.clip" },
-    { "lr_scheduler_type", "train.schedule.kind" },
-    { "lr_decay_style", "train.schedule.kind" },
-    { "warmup_iters", "train.schedule.warmup_steps" },
-    { "min_lr", "train.schedule.final_fraction" },
-    { "max_steps", "train.steps" },
-    { "max_iters", "train.steps" },
-    { "train_iters", "train.steps" },
-    { "num_train_epochs", "train.epochs" },
-    { "per_device_train_batch_size", "train.batch" },
-    { "global_batch_size", "train.batch" },
-    { "gradient_accumulation_steps", "memory.micro_batch" },
-    { "gradient_checkpointing", "memory.recompute" },
-    { "activation_checkpointing", "memory.recompute" },
-    { "bf16", "train.dtype" },
-    { "ema", "train.ema_decay" },
-    { "ema_beta", "train.ema_decay" },
-    { "precision", "train.dtype" },
-    { "dtype", "train.dtype" },
-    { "save_every", "train.checkpoint_every" },
-    { "save_steps", "train.checkpoint_every" },
-    { "save_interval", "train.checkpoint_every" },
-    { "save_total_limit", "train.keep_last" },
-    { "eval_interval", "train.eval_every" },
-    { "eval_iters", "train.eval_batches" },
-    { "output_dir", "train.out" },
-    { "out_dir", "train.out" },
-};
-
-static const char *name_here(const char *word)
-{
-    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-        if (!strcmp(word, elsewhere[i][0])) return elsewhere[i][1];
-    return NULL;
-}
-
-const char *hr_config_nearest(const char *key)
-{
-    const char *nearest = name_here(last_word(key));
-    int32_t least = INT32_MAX;
-    if (nearest) return nearest;
-    for (int32_t i = 0; i < ROW_COUNT; i++) {
-        const int32_t distance = hr_config_distance(key, rows[i].key.name);
-        if (distance >= least) continue;
-        nearest = rows[i].key.name;
-        least = distance;
-    }
-    return nearest;
 }
 
 /* Lists choices, separated by commas. */
@@ -471,13 +398,4 @@ const char *hr_config_quote(const char *value, char text[48])
         text[length++] = (unsigned char)value[i] < ' ' || value[i] == 127 ? '?' : value[i];
     snprintf(text + length, (size_t)(48 - length), "%s\"", strlen(value) > SHOWN_MAX ? "..." : "");
     return text;
-}
-
-hr_status hr_config_fail_unknown(const char *key, hr_error *err)
-{
-    char quoted[48];
-    const char *nearest = hr_config_nearest(key);
-    return hr_fail(err, HR_USAGE, "%s is not a key%s%s (headroom keys lists all)",
-                   hr_config_quote(key, quoted), nearest ? "; the nearest is " : "",
-                   nearest ? nearest : "");
 }

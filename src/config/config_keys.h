@@ -29,8 +29,9 @@ const char *hr_config_quote(const char *value, char text[48]);
 /* Edit distance between a given name and a known key or section; INT32_MAX: unrelated. */
 int32_t hr_config_distance(const char *wanted, const char *known);
 
-/* Error for an unknown key, with the nearest known key. USAGE. */
-hr_status hr_config_fail_unknown(const char *key, hr_error *err);
+/* Error for an unknown key, with what to use instead, or the nearest known key. USAGE.
+ *   value  null: not known */
+hr_status hr_config_fail_unknown(const char *key, const char *value, hr_error *err);
 
 /* The part of hr_config_check about the data: their vocabulary, the fields and ends of documents.
  * Errors USAGE. */

@@ -11,6 +11,7 @@
 
 #include "config/config_keys.h"
 #include "config/yaml_events.h"
+#include "headroom/foreign.h"
 
 enum {
     KEY_BYTES = 128,
@@ -46,10 +47,10 @@ static hr_status fail_form(const reader *r, const char *what)
     return fail_at(r, inner.message);
 }
 
-static hr_status fail_unknown_key(const reader *r)
+static hr_status fail_unknown_key(const reader *r, const char *value)
 {
     hr_error inner;
-    (void)hr_config_fail_unknown(r->key, &inner);
+    (void)hr_config_fail_unknown(r->key, value, &inner);
     return fail_at(r, inner.message);
 }
 
@@ -69,6 +70,7 @@ static hr_status fail_unknown_section(const reader *r)
         }
     }
     hr_error inner;
+    if (!*nearest && hr_foreign_find(r->key)) return fail_unknown_key(r, NULL);
     (void)hr_fail(&inner, HR_USAGE, "%s is not a section%s%s (headroom keys lists all)",
                   hr_config_quote(r->key, quoted), *nearest ? "; the nearest is " : "", nearest);
     return fail_at(r, inner.message);
@@ -116,7 +118,7 @@ static hr_status take_key(reader *r, const char *word)
     const int32_t base = r->length[r->depth - 1];
     const int room = (int)sizeof r->key - base;
     const int length = snprintf(r->key + base, (size_t)room, "%s%s", base ? "." : "", word);
-    if (length >= room) return fail_unknown_key(r);
+    if (length >= room) return fail_unknown_key(r, NULL);
     r->value_next = true;
     return HR_OK;
 }
@@ -138,7 +140,7 @@ static hr_status take_value(reader *r, const char *value, bool plain)
     const int32_t row = hr_config_row_find(r->key);
     const bool nothing = is_nothing(value, plain);
     if (row < 0) {
-        if (section_row(r->key) < 0) return fail_unknown_key(r);
+        if (section_row(r->key) < 0) return fail_unknown_key(r, nothing ? NULL : value);
         if (!nothing) return fail_kind(r, "a value");
         drop_key(r); /* "data:" without content */
         return HR_OK;
@@ -208,7 +210,7 @@ static hr_status open_list(reader *r, const yaml_event_t *event)
     if (event->data.sequence_start.tag) return fail_form(r, "tags (!name) are not supported");
     if (r->list_line) return fail_at(r, "a list in a list of single values");
     if (!r->value_next) return fail_form(r, "lists are not supported here");
-    if (row < 0 && section_row(r->key) < 0) return fail_unknown_key(r);
+    if (row < 0 && section_row(r->key) < 0) return fail_unknown_key(r, NULL);
     if (row < 0 || !hr_config_rows()[row].between) return fail_kind(r, "a list");
     r->list_line = r->line;
     *r->list = 0;

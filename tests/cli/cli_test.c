@@ -297,7 +297,26 @@ static void an_unknown_word_is_one_error_sentence_with_exit_2(void **state)
           "--size is not an option of tokenize train; the nearest is --vocab-size (headroom "
           "tokenize train --help)" },
         { "generate m -t 1", "-t is not an option of generate (headroom generate --help)" },
-        { "plan tiny.yaml lora.rank=4", "\"lora.rank\" is not a key (headroom keys lists all)" },
+        { "plan tiny.yaml lora.width=4", "\"lora.width\" is not a key (headroom keys lists all)" },
+        { "plan tiny.yaml gradient_accumulation_steps=4",
+          "\"gradient_accumulation_steps\" is not a key; use memory.micro_batch = train.batch / 4: "
+          "train.batch counts the sequences of one update, over all its micro-batches (headroom "
+          "keys lists all)" },
+        { "plan tiny.yaml --batch_size 32",
+          "--batch_size is not an option of plan; use train.batch=32 (headroom plan --help)" },
+        { "train tiny.yaml --max-grad-norm=0.5",
+          "--max-grad-norm is not an option of train; use train.optimizer.clip=0.5 (headroom train "
+          "--help)" },
+        { "train tiny.yaml --vocab_size 10000 --sparse",
+          "--vocab_size is not an option of train; use model.vocab_size=10000 (headroom train "
+          "--help)" },
+        { "train tiny.yaml --sparse data.train=x",
+          "--sparse is not an option of train; use model.attention.pattern=local (headroom train "
+          "--help)" },
+        { "train tiny.yaml --device cuda",
+          "--device is not an option of train: training runs on the CPU (headroom train --help)" },
+        { "train tiny.yaml --train.batch 8",
+          "--train.batch is not an option of train; use train.batch=8 (headroom train --help)" },
         { "data inspect", "data inspect needs RECIPE (headroom data inspect --help)" },
         { "verify", "verify needs FILE.json (headroom verify --help)" },
         { "plan tiny.yaml --bugdet 4",
@@ -318,8 +337,7 @@ static void an_unknown_word_is_one_error_sentence_with_exit_2(void **state)
         { "plan tiny.yaml --frontier --program",
           "--frontier and --program exclude each other; give one" },
         { "plan tiny.yaml --largest train.seq_length",
-          "\"train.seq_length\" is not a key; the nearest is train.seq_len (headroom keys lists "
-          "all)" },
+          "\"train.seq_length\" is not a key; use train.seq_len (headroom keys lists all)" },
         { "plan tiny.yaml --largest model.dropout",
           "model.dropout (number from 0 to 0.999): --largest needs a key that "
           "takes an integer" },

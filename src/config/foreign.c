@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config/foreign.c - the table of keys of other trainers.
+ *
+ * Names of transformers, TRL, PEFT, axolotl, LLaMA-Factory, torchtune, DeepSpeed, Lightning,
+ * Megatron-LM, nanoGPT, and of scripts that people write themselves. A name that means different
+ * things in different programs has a remark that says which key is meant here. */
+#include "headroom/foreign.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The same meaning; other values; no key. */
+#define SAME(name, key) \
+    { \
+        name, key, NULL, NULL, "" \
+    }
+#define NOTE(name, key, remark) \
+    { \
+        name, key, NULL, NULL, remark \
+    }
+#define MAP(name, key, values, remark) \
+    { \
+        name, key, values, NULL, remark \
+    }
+#define FORM(name, key, form, remark) \
+    { \
+        name, key, NULL, form, remark \
+    }
+#define NONE(name, remark) \
+    { \
+        name, NULL, NULL, NULL, remark \
+    }
+
+#define FP16 "fp16 is not supported, and bf16 needs no loss scaling"
+#define DTYPES \
+    "bf16=bf16 bfloat16=bf16 torch.bfloat16=bf16 bf16-mixed=bf16 bf16-true=bf16 fp16=bf16 " \
+    "float16=bf16 torch.float16=bf16 16-mixed=bf16 16=bf16 true=bf16 fp32=fp32 float32=fp32 " \
+    "torch.float32=fp32 32=fp32 32-true=fp32 no=fp32 false=fp32"
+#define ACCUMULATION "train.batch counts the sequences of one update, over all its micro-batches"
+#define PER_DEVICE "train.batch counts the sequences of one update; memory.micro_batch divides it"
+#define CHECKPOINTING "auto recomputes only as much as the budget requires"
+#define ADAPTERS \
+    "low-rank adapters are not supported yet; train.freeze trains a part of the weights"
+#define EIGHT_BIT_STATES "8-bit optimizer states are not supported yet"
+#define EIGHT_BIT_WEIGHTS "for frozen layers; " EIGHT_BIT_STATES
+#define FOUR_BIT "for frozen layers; 4-bit weights are not supported yet"
+#define MOMENTS "training runs in the memory of the CPU; optimizer moments can be in a file instead"
+#define ONE_PROCESS "one process trains, on the CPU; training on several machines is not supported"
+#define ON_CPU "training runs on the CPU"
+#define ATTENTION "attention never stores the scores, so there is nothing to choose"
+#define WIDE "wide: input width of the output head"
+#define NSA "native sparse attention (nsa) is not supported yet"
+#define PACKING "documents always fill whole windows; separate masks attention across documents"
+#define PRESETS "presets are models of known sizes (headroom presets lists them)"
+#define MODEL_FOLDER "a folder with config.json and safetensors"
+#define RESUME "the same command with the same --out resumes"
+#define CURRICULUM "a run has one length and batch: use one recipe per stage, with model.from"
+#define LOGGED "runs with --out log every step, also for TensorBoard"
+#define SHARE_OF_STEPS "a number of steps, not a share"
+
+/* clang-format off */
+static const hr_foreign_key rows[] = {
+    SAME("hidden_size", "model.d_model"), SAME("n_embd", "model.d_model"),
+    SAME("embedding_dim", "model.d_model"), SAME("embed_dim", "model.d_model"),
+    SAME("emb_dim", "model.d_model"), SAME("model_dim", "model.d_model"),
+    SAME("embedding_size", "model.d_model"), SAME("dim", "model.d_model"),
+    SAME("num_hidden_layers", "model.n_layers"), SAME("num_layers", "model.n_layers"),
+    SAME("n_layer", "model.n_layers"), SAME("num_blocks", "model.n_layers"),
+    SAME("num_attention_heads", "model.n_heads"), SAME("num_heads", "model.n_heads"),
+    SAME("n_head", "model.n_heads"), SAME("nhead", "model.n_heads"),
+    SAME("num_key_value_heads", "model.n_kv_heads"), SAME("num_kv_heads", "model.n_kv_heads"),
+    SAME("num_query_groups", "model.n_kv_heads"),
+    SAME("intermediate_size", "model.d_ff"), SAME("ffn_dim", "model.d_ff"),
+    SAME("ffn_hidden_size", "model.d_ff"), SAME("n_inner", "model.d_ff"),
+    SAME("mlp_dim", "model.d_ff"), SAME("dim_feedforward", "model.d_ff"),
+    SAME("padded_vocab_size", "model.vocab_size"), SAME("vocabulary_size", "model.vocab_size"),
+    SAME("num_embeddings", "model.vocab_size"),
+    SAME("max_position_embeddings", "model.positions"), SAME("n_positions", "model.positions"),
+    SAME("n_ctx", "model.positions"),
+    NOTE("output_dim", "model.expansion", WIDE), NOTE("broca_output_dim", "model.expansion", WIDE),
+    NOTE("decoder_dim", "model.expansion", WIDE),
+    SAME("layer_norm_eps", "model.norm_eps"), SAME("layer_norm_epsilon", "model.norm_eps"),
+    SAME("rms_norm_eps", "model.norm_eps"),
+    SAME("rotary_pct", "model.rotary_fraction"),
+    SAME("partial_rotary_factor", "model.rotary_fraction"),
+    SAME("rope_base", "model.rope_theta"), SAME("rotary_emb_base", "model.rope_theta"),
+    SAME("resid_pdrop", "model.dropout"), SAME("hidden_dropout", "model.dropout"),
+    SAME("dropout_rate", "model.dropout"), SAME("dropout_prob", "model.dropout"),
+    SAME("tie_word_embeddings", "model.tie_embeddings"),
+    SAME("weight_tying", "model.tie_embeddings"),
+    SAME("model_type", "model.family"), SAME("architecture", "model.family"),
+    NONE("model_size", PRESETS),
+    NOTE("model_name_or_path", "model.from", MODEL_FOLDER),
+    NOTE("pretrained_model_name_or_path", "model.from", MODEL_FOLDER),
+    NOTE("base_model", "model.from", MODEL_FOLDER),
+    MAP("use_8bit", "model.weights", "true=f8_e4m3 false=compute", EIGHT_BIT_WEIGHTS),
+    MAP("load_in_8bit", "model.weights", "true=f8_e4m3 false=compute", EIGHT_BIT_WEIGHTS),
+    MAP("load_in_4bit", "model.weights", "true=f8_e4m3 false=compute", FOUR_BIT),
+    MAP("quantization_bit", "model.weights", "8=f8_e4m3 4=f8_e4m3", FOUR_BIT),
+    NONE("use_8bit_adam", EIGHT_BIT_STATES), NONE("use_8bit_optimizer", EIGHT_BIT_STATES),
+    NONE("adam8bit", EIGHT_BIT_STATES), NONE("adam_8bit", EIGHT_BIT_STATES),
+    MAP("sparse", "model.attention.pattern", "true=local false=dense", ""),
+    MAP("use_sparse_attention", "model.attention.pattern", "true=local false=dense", ""),
+    MAP("sparse_attention", "model.attention.pattern", "true=local false=dense", ""),
+    SAME("sparse_pattern", "model.attention.pattern"),
+    SAME("attention_pattern", "model.attention.pattern"),
+    MAP("attention_type", "model.attention.pattern",
+        "dense=dense full=dense causal=dense local=local sparse=local global=global mixed=mixed",
+        NSA),
+    NONE("attn_implementation", ATTENTION), NONE("flash_attention", ATTENTION),
+    NONE("flash_attn", ATTENTION), NONE("use_flash_attention", ATTENTION),
+    SAME("sparse_block_size", "model.attention.block"),
+    SAME("attention_window", "model.attention.sliding_window"),
+    NONE("rank", ADAPTERS), NONE("lora_rank", ADAPTERS), NONE("lora_r", ADAPTERS),
+    NONE("lora_alpha", ADAPTERS), NONE("lora_dropout", ADAPTERS),
+    NONE("lora_target_modules", ADAPTERS), NONE("target_modules", ADAPTERS),
+    NONE("use_lora", ADAPTERS), NONE("lora", ADAPTERS), NONE("peft", ADAPTERS),
+    NONE("modulation_rank", ADAPTERS),
+
+    SAME("dataset", "data.train"), SAME("dataset_name", "data.train"),
+    SAME("dataset_path", "data.train"), SAME("data_path", "data.train"),
+    SAME("train_data", "data.train"), SAME("train_file", "data.train"),
+    SAME("training_file", "data.train"), SAME("datasets", "data.train"),
+    SAME("valid_data", "data.valid"), SAME("val_data", "data.valid"),
+    SAME("eval_data", "data.valid"), SAME("validation_file", "data.valid"),
+    SAME("eval_file", "data.valid"),
+    NOTE("val_set_size", "data.valid", "a file, or a share of data.train such as 5%"),
+    NOTE("validation_split", "data.valid", "a file, or a share of data.train such as 5%"),
+    SAME("tokenizer_name", "data.tokenizer"), SAME("tokenizer_path", "data.tokenizer"),
+    SAME("tokenizer_file", "data.tokenizer"), SAME("tokenizer_name_or_path", "data.tokenizer"),
+    SAME("text_column", "data.text_field"), SAME("dataset_text_field", "data.text_field"),
+    MAP("packing", "data.documents", "", PACKING),
+    MAP("sample_packing", "data.documents", "", PACKING),
+    MAP("packed", "data.documents", "", PACKING),
+
+    MAP("bf16", "train.dtype", "true=bf16 false=fp32", ""),
+    MAP("fp16", "train.dtype", "true=bf16 false=fp32", FP16),
+    MAP("half", "train.dtype", "true=bf16 false=fp32", FP16),
+    MAP("pure_bf16", "train.dtype", "true=bf16 false=fp32",
+        "bf16 keeps fp32 master weights; states in bf16 are not supported yet"),
+    MAP("mixed_precision", "train.dtype", DTYPES, FP16),
+    MAP("precision", "train.dtype", DTYPES, FP16),
+    MAP("dtype", "train.dtype", DTYPES, FP16), MAP("torch_dtype", "train.dtype", DTYPES, FP16),
+    NONE("fp8", "fp8 arithmetic is not supported yet; train.dtype=bf16 is the smallest"),
+    SAME("batch_size", "train.batch"), SAME("global_batch_size", "train.batch"),
+    SAME("train_batch_size", "train.batch"), SAME("total_batch_size", "train.batch"),
+    FORM("per_device_train_batch_size", "train.batch", "{} x accumulation steps", PER_DEVICE),
+    FORM("device_batch_size", "train.batch", "{} x accumulation steps", PER_DEVICE),
+    FORM("local_batch_size", "train.batch", "{} x accumulation steps", PER_DEVICE),
+    FORM("micro_batch_size", "train.batch", "{} x accumulation steps", PER_DEVICE),
+    FORM("train_micro_batch_size_per_gpu", "train.batch", "{} x accumulation steps", PER_DEVICE),
+    SAME("seq_length", "train.seq_len"), SAME("sequence_length", "train.seq_len"),
+    SAME("sequence_len", "train.seq_len"), SAME("max_seq_length", "train.seq_len"),
+    SAME("max_sequence_length", "train.seq_len"), SAME("max_seq_len", "train.seq_len"),
+    SAME("max_length", "train.seq_len"), SAME("context_length", "train.seq_len"),
+    SAME("context_len", "train.seq_len"), SAME("context_size", "train.seq_len"),
+    SAME("block_size", "train.seq_len"), SAME("cutoff_len", "train.seq_len"),
+    SAME("max_steps", "train.steps"), SAME("max_iters", "train.steps"),
+    SAME("train_iters", "train.steps"), SAME("total_steps", "train.steps"),
+    SAME("num_steps", "train.steps"), SAME("max_train_steps", "train.steps"),
+    SAME("num_iterations", "train.steps"),
+    FORM("max_tokens", "train.steps", "{} / (train.batch x train.seq_len)", ""),
+    FORM("total_tokens", "train.steps", "{} / (train.batch x train.seq_len)", ""),
+    FORM("train_tokens", "train.steps", "{} / (train.batch x train.seq_len)", ""),
+    SAME("num_epochs", "train.epochs"), SAME("num_train_epochs", "train.epochs"),
+    SAME("max_epochs", "train.epochs"), SAME("n_epochs", "train.epochs"),
+    SAME("random_seed", "train.seed"), SAME("manual_seed", "train.seed"),
+    SAME("num_threads", "train.threads"), SAME("n_threads", "train.threads"),
+    SAME("omp_num_threads", "train.threads"),
+    SAME("eval_interval", "train.eval_every"), SAME("eval_steps", "train.eval_every"),
+    SAME("eval_iters", "train.eval_batches"),
+    SAME("save_every", "train.checkpoint_every"), SAME("save_steps", "train.checkpoint_every"),
+    SAME("save_interval", "train.checkpoint_every"),
+    SAME("checkpoint_interval", "train.checkpoint_every"),
+    SAME("save_total_limit", "train.keep_last"),
+    SAME("load_best_model_at_end", "train.keep_best"), SAME("save_best", "train.keep_best"),
+    SAME("early_stopping_patience", "train.patience"),
+    SAME("ema", "train.ema_decay"), SAME("ema_beta", "train.ema_decay"),
+    SAME("z_loss_weight", "train.z_loss"),
+    MAP("freeze_base", "train.freeze", "", "patterns of parameter names, such as *.attn.*"),
+    MAP("freeze_layers", "train.freeze", "", "patterns of parameter names, such as layers.0.*"),
+    SAME("output_dir", "train.out"), SAME("out_dir", "train.out"), SAME("save_dir", "train.out"),
+    SAME("checkpoint_dir", "train.out"), SAME("output_path", "train.out"),
+    NONE("resume", RESUME), NONE("resume_from_checkpoint", RESUME),
+    NONE("curriculum", CURRICULUM), NONE("curriculum_stages", CURRICULUM),
+    NONE("logging_steps", LOGGED), NONE("log_interval", LOGGED), NONE("report_to", LOGGED),
+    NONE("wandb_project", LOGGED),
+
+    MAP("optim", "train.optimizer.kind",
+        "adamw_torch=adamw adamw_torch_fused=adamw adamw_hf=adamw adamw=adamw adam=adam sgd=sgd "
+        "lion=lion lion_32bit=lion", EIGHT_BIT_STATES),
+    MAP("optimizer", "train.optimizer.kind",
+        "adamw_torch=adamw adamw_torch_fused=adamw adamw=adamw adam=adam sgd=sgd lion=lion "
+        "AdamW=adamw Adam=adam SGD=sgd", EIGHT_BIT_STATES),
+    SAME("optimizer_type", "train.optimizer.kind"), SAME("optimizer_name", "train.optimizer.kind"),
+    SAME("learning_rate", "train.optimizer.lr"), SAME("base_lr", "train.optimizer.lr"),
+    SAME("max_lr", "train.optimizer.lr"), SAME("peak_lr", "train.optimizer.lr"),
+    SAME("adam_beta1", "train.optimizer.beta1"), SAME("momentum", "train.optimizer.beta1"),
+    SAME("adam_beta2", "train.optimizer.beta2"),
+    MAP("betas", "train.optimizer.beta1", "", "the second is train.optimizer.beta2"),
+    SAME("adam_epsilon", "train.optimizer.eps"), SAME("adam_eps", "train.optimizer.eps"),
+    SAME("wd", "train.optimizer.weight_decay"),
+    SAME("max_grad_norm", "train.optimizer.clip"), SAME("clip_grad", "train.optimizer.clip"),
+    SAME("clip_grad_norm", "train.optimizer.clip"), SAME("grad_clip", "train.optimizer.clip"),
+    SAME("gradient_clipping", "train.optimizer.clip"), SAME("clip_norm", "train.optimizer.clip"),
+    SAME("gradient_clip_val", "train.optimizer.clip"),
+    MAP("lr_scheduler_type", "train.schedule.kind",
+        "constant=constant constant_with_warmup=constant linear=linear cosine=cosine "
+        "warmup_stable_decay=wsd", ""),
+    MAP("lr_scheduler", "train.schedule.kind",
+        "constant=constant constant_with_warmup=constant linear=linear cosine=cosine "
+        "one_cycle=cosine",
+        ""),
+    MAP("lr_decay_style", "train.schedule.kind",
+        "constant=constant linear=linear cosine=cosine WSD=wsd", ""),
+    SAME("warmup_iters", "train.schedule.warmup_steps"),
+    SAME("num_warmup_steps", "train.schedule.warmup_steps"),
+    SAME("lr_warmup_iters", "train.schedule.warmup_steps"),
+    SAME("warmup", "train.schedule.warmup_steps"),
+    FORM("warmup_ratio", "train.schedule.warmup_steps", "{} x train.steps", SHARE_OF_STEPS),
+    FORM("min_lr", "train.schedule.final_fraction", "{} / train.optimizer.lr", ""),
+    SAME("min_lr_ratio", "train.schedule.final_fraction"),
+
+    FORM("gradient_accumulation_steps", "memory.micro_batch", "train.batch / {}", ACCUMULATION),
+    FORM("accumulation_steps", "memory.micro_batch", "train.batch / {}", ACCUMULATION),
+    FORM("grad_accum_steps", "memory.micro_batch", "train.batch / {}", ACCUMULATION),
+    FORM("grad_accumulation_steps", "memory.micro_batch", "train.batch / {}", ACCUMULATION),
+    FORM("gradient_accumulation", "memory.micro_batch", "train.batch / {}", ACCUMULATION),
+    FORM("accumulate_grad_batches", "memory.micro_batch", "train.batch / {}", ACCUMULATION),
+    FORM("accumulation", "memory.micro_batch", "train.batch / {}", ACCUMULATION),
+    NOTE("chunk_size", "memory.loss_chunk", "tokens per chunk of logits and loss"),
+    SAME("loss_chunk_size", "memory.loss_chunk"), SAME("logits_chunk", "memory.loss_chunk"),
+    SAME("logits_chunk_size", "memory.loss_chunk"),
+    MAP("chunk_loss", "memory.loss_chunk", "true=auto", ""),
+    MAP("chunked_loss", "memory.loss_chunk", "true=auto", ""),
+    MAP("chunked_cross_entropy", "memory.loss_chunk", "true=auto", ""),
+    MAP("use_liger_kernel", "memory.loss_chunk", "true=auto", ""),
+    MAP("gradient_checkpointing", "memory.recompute", "true=layers false=none", CHECKPOINTING),
+    MAP("activation_checkpointing", "memory.recompute", "true=layers false=none", CHECKPOINTING),
+    MAP("enable_activation_checkpointing", "memory.recompute", "true=layers false=none",
+        CHECKPOINTING),
+    MAP("grad_checkpoint", "memory.recompute", "true=layers false=none", CHECKPOINTING),
+    MAP("use_checkpoint", "memory.recompute", "true=layers false=none", CHECKPOINTING),
+    MAP("checkpoint_activations", "memory.recompute", "true=layers false=none", CHECKPOINTING),
+    MAP("use_cpu_offload", "memory.moments", "true=file false=host", MOMENTS),
+    MAP("cpu_offload", "memory.moments", "true=file false=host", MOMENTS),
+    MAP("offload_optimizer", "memory.moments", "true=file false=host", MOMENTS),
+    NONE("offload_param", "weights cannot be offloaded yet; memory.moments=file moves the moments"),
+    SAME("memory_limit", "memory.budget"), SAME("max_memory", "memory.budget"),
+    SAME("gpu_memory", "memory.budget"), SAME("vram", "memory.budget"),
+
+    NONE("device", ON_CPU), NONE("device_map", ON_CPU), NONE("accelerator", ON_CPU),
+    NONE("use_gpu", ON_CPU), NONE("use_cuda", ON_CPU), NONE("gpus", ON_CPU),
+    NONE("no_cuda", ON_CPU),
+    NONE("num_gpus", ONE_PROCESS), NONE("world_size", ONE_PROCESS), NONE("devices", ONE_PROCESS),
+    NONE("nproc_per_node", ONE_PROCESS), NONE("local_rank", ONE_PROCESS),
+    NONE("fsdp", ONE_PROCESS), NONE("deepspeed", ONE_PROCESS), NONE("ddp", ONE_PROCESS),
+    NONE("tensor_parallel_size", ONE_PROCESS), NONE("sequence_parallel", ONE_PROCESS),
+    NONE("compile", "every run is compiled to a plan, so there is nothing to switch on"),
+    NONE("torch_compile", "every run is compiled to a plan, so there is nothing to switch on"),
+    NONE("num_workers",
+         "training reads tokenized files; train.threads is the number of CPU threads"),
+    NONE("label_smoothing", "label smoothing is not supported"),
+    NONE("label_smoothing_factor", "label smoothing is not supported"),
+};
+/* clang-format on */
+
+enum { ROW_COUNT = sizeof rows / sizeof *rows, NAME_BYTES = 64 };
+
+const hr_foreign_key *hr_foreign_at(int32_t index)
+{
+    return index >= 0 && index < ROW_COUNT ? &rows[index] : NULL;
+}
+
+const hr_foreign_key *hr_foreign_find(const char *name)
+{
+    char word[NAME_BYTES];
+    const char *dot = strrchr(name, '.');
+    size_t length = 0;
+    if (dot) name = dot + 1;
+    name += strspn(name, "-");
+    if (strlen(name) >= sizeof word) return NULL;
+    for (; name[length]; length++)
+        word[length] = (char)(name[length] == '-' ? '_' : tolower((unsigned char)name[length]));
+    word[length] = 0;
+    for (int32_t i = 0; i < ROW_COUNT; i++)
+        if (!strcmp(rows[i].name, word)) return &rows[i];
+    return NULL;
+}
+
+/* Finds "word=" among pairs separated by blanks, and copies what follows. */
+static bool find_pair(const char *pairs, const char *word, char text[HR_FOREIGN_VALUE_BYTES])
+{
+    const size_t length = strlen(word);
+    for (const char *at = pairs; *at; at += strspn(at, " ")) {
+        const size_t bytes = strcspn(at, " ");
+        if (bytes > length && !strncmp(at, word, length) && at[length] == '=') {
+            snprintf(text, HR_FOREIGN_VALUE_BYTES, "%.*s", (int)(bytes - length - 1),
+                     at + length + 1);
+            return true;
+        }
+        at += bytes;
+    }
+    return false;
+}
+
+/* The words that programs accept for true and false. */
+static const char *truth_of(const char *value)
+{
+    static const char *const words[][2] = {
+        { "", "true" },   { "True", "true" },   { "yes", "true" },    { "on", "true" },
+        { "1", "true" },  { "False", "false" }, { "no", "false" },    { "off", "false" },
+        { "0", "false" }, { "TRUE", "true" },   { "FALSE", "false" },
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(value, words[i][0])) return words[i][1];
+    return value;
+}
+
+bool hr_foreign_value(const hr_foreign_key *row, const char *value,
+                      char text[HR_FOREIGN_VALUE_BYTES])
+{
+    *text = 0;
+    if (!row->key) return false;
+    if (row->values)
+        return find_pair(row->values, value, text) || find_pair(row->values, truth_of(value), text);
+    if (!*value || strlen(value) >= HR_FOREIGN_VALUE_BYTES / 2) return false;
+    const char *given = row->form ? strstr(row->form, "{}") : NULL;
+    if (!given) snprintf(text, HR_FOREIGN_VALUE_BYTES, "%s", value);
+    else
+        snprintf(text, HR_FOREIGN_VALUE_BYTES, "%.*s%s%s", (int)(given - row->form), row->form,
+                 value, given + 2);
+    return true;
+}

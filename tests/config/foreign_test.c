@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys of other trainers are answered with the keys of headroom, and never with a wrong one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "headroom/config.h"
+#include "headroom/foreign.h"
+
+static bool has_key(const char *name)
+{
+    for (int32_t i = 0; hr_config_key(i); i++)
+        if (!strcmp(hr_config_key(i)->name, name)) return true;
+    return false;
+}
+
+static void every_row_has_a_name_of_its_own_and_a_key_or_a_reason(void **state)
+{
+    (void)state;
+    const hr_foreign_key *row;
+    int32_t count = 0;
+    for (; (row = hr_foreign_at(count)); count++) {
+        if (hr_foreign_find(row->name) != row) fail_msg("%s is in two rows", row->name);
+        if (row->key && !has_key(row->key)) fail_msg("%s: %s is not a key", row->name, row->key);
+        if (!row->key && !*row->remark) fail_msg("%s has neither key nor reason", row->name);
+        if (row->form && !strstr(row->form, "{}")) fail_msg("%s: form without {}", row->name);
+        char advice[HR_ADVICE_BYTES];
+        assert_true(hr_config_advise(row->name, "1", advice));
+        /* Long remarks are not cut. */
+        assert_true(strlen(advice) + 1 < HR_ADVICE_BYTES);
+    }
+    assert_null(hr_foreign_at(-1));
+    assert_true(count >= 32);
+}
+
+static void every_translated_word_is_one_that_the_key_accepts(void **state)
+{
+    (void)state;
+    const hr_foreign_key *row;
+    int32_t pairs = 0;
+    for (int32_t i = 0; (row = hr_foreign_at(i)); i++) {
+        for (const char *at = row->values ? row->values : ""; *at; at += strspn(at, " ")) {
+            hr_config config;
+            hr_error err;
+            char word[64], here[HR_FOREIGN_VALUE_BYTES];
+            snprintf(word, sizeof word, "%.*s", (int)strcspn(at, "="), at);
+            hr_config_default(&config);
+            assert_true(hr_foreign_value(row, word, here));
+            if (hr_config_set(&config, row->key, here, &err) != HR_OK)
+                fail_msg("%s: %s: %s", row->name, word, err.message);
+            at += strcspn(at, " ");
+            pairs++;
+        }
+    }
+    assert_true(pairs > 50);
+}
+
+typedef struct {
+    const char *key, *value, *advice;
+} answer;
+
+/* The keys and flags of the scripts that docs/five-documents.md is about, and common ones. */
+static const answer answers[] = {
+    { "embedding_dim", "768", "use model.d_model=768" },
+    { "output_dim", "8192", "use model.expansion=8192: wide: input width of the output head" },
+    { "broca_output_dim", "8192",
+      "use model.expansion=8192: wide: input width of the output head" },
+    { "max_seq_length", "256", "use train.seq_len=256" },
+    { "max_sequence_length", "256", "use train.seq_len=256" },
+    { "seq_len", "128", "use train.seq_len=128" },
+    { "context_length", "131072", "use train.seq_len=131072" },
+    { "batch_size", "32", "use train.batch=32" },
+    { "vocab_size", "10000", "use model.vocab_size=10000" },
+    { "data.vocab_size", "10000", "use model.vocab_size=10000" },
+    { "epochs", "10", "use train.epochs=10" },
+    { "num_train_epochs", "3", "use train.epochs=3" },
+    { "dataset", "wikitext-2", "use data.train=wikitext-2" },
+    { "lr", "3e-4", "use train.optimizer.lr=3e-4" },
+    { "learning_rate", "3e-4", "use train.optimizer.lr=3e-4" },
+    { "weight_decay", "0.1", "use train.optimizer.weight_decay=0.1" },
+    { "warmup_steps", "100", "use train.schedule.warmup_steps=100" },
+    { "max_grad_norm", "1.0", "use train.optimizer.clip=1.0" },
+    { "num_layers", "6", "use model.n_layers=6" },
+    { "hidden_size", "512", "use model.d_model=512" },
+    { "pattern", "mixed", "use model.attention.pattern=mixed" },
+    { "sparse", "true", "use model.attention.pattern=local" },
+    { "--sparse", "", "use model.attention.pattern=local" },
+    { "use_sparse_attention", "False", "use model.attention.pattern=dense" },
+    { "attention_type", "dense",
+      "use model.attention.pattern=dense: native sparse attention (nsa) is not supported yet" },
+    { "attention_type", "nsa",
+      "use model.attention.pattern: native sparse attention (nsa) is not supported yet" },
+    { "bf16", "true", "use train.dtype=bf16" },
+    { "bf16", NULL, "use train.dtype" },
+    { "fp16", "true",
+      "use train.dtype=bf16: fp16 is not supported, and bf16 needs no loss scaling" },
+    { "mixed_precision", "fp16",
+      "use train.dtype=bf16: fp16 is not supported, and bf16 needs no loss scaling" },
+    { "mixed_precision", "no",
+      "use train.dtype=fp32: fp16 is not supported, and bf16 needs no loss scaling" },
+    { "use_8bit", "true",
+      "use model.weights=f8_e4m3: for frozen layers; 8-bit optimizer states are not supported "
+      "yet" },
+    { "use_8bit_adam", "true", "8-bit optimizer states are not supported yet" },
+    { "use_cpu_offload", "true",
+      "use memory.moments=file: training runs in the memory of the CPU; optimizer moments can be "
+      "in a file instead" },
+    { "accumulation_steps", "4",
+      "use memory.micro_batch = train.batch / 4: train.batch counts the sequences of one update, "
+      "over all its micro-batches" },
+    { "gradient_accumulation_steps", "8",
+      "use memory.micro_batch = train.batch / 8: train.batch counts the sequences of one update, "
+      "over all its micro-batches" },
+    { "per_device_train_batch_size", "2",
+      "use train.batch = 2 x accumulation steps: train.batch counts the sequences of one update; "
+      "memory.micro_batch divides it" },
+    { "gradient_checkpointing", "true",
+      "use memory.recompute=layers: auto recomputes only as much as the budget requires" },
+    { "chunk_size", "4096", "use memory.loss_chunk=4096: tokens per chunk of logits and loss" },
+    { "max_tokens", "1000000", "use train.steps = 1000000 / (train.batch x train.seq_len)" },
+    { "model_size", "4B", "presets are models of known sizes (headroom presets lists them)" },
+    { "device", "cuda", "training runs on the CPU" },
+    { "nproc_per_node", "8",
+      "one process trains, on the CPU; training on several machines is not supported" },
+    { "rank", "16",
+      "low-rank adapters are not supported yet; train.freeze trains a part of the weights" },
+    { "lora.rank", "16",
+      "low-rank adapters are not supported yet; train.freeze trains a part of the weights" },
+    { "curriculum_stages", NULL,
+      "a run has one length and batch: use one recipe per stage, with model.from" },
+    { "training.Batch-Size", "32", "use train.batch=32" },
+    { "batch_size", "many", "use train.batch" },
+    { "optim", "adamw_torch_fused",
+      "use train.optimizer.kind=adamw: 8-bit optimizer states are not supported yet" },
+    { "optim", "adamw_8bit",
+      "use train.optimizer.kind: 8-bit optimizer states are not supported yet" },
+    { "lr_scheduler_type", "constant_with_warmup", "use train.schedule.kind=constant" },
+    { "d_model", "64", "use model.d_model=64" },
+};
+
+static void the_keys_of_the_documents_are_answered(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        hr_config config;
+        hr_error err;
+        char advice[HR_ADVICE_BYTES], expected[640];
+        assert_true(hr_config_advise(answers[i].key, answers[i].value, advice));
+        assert_string_equal(advice, answers[i].advice);
+        if (!answers[i].value) continue;
+        const bool use = !strncmp(advice, "use ", 4);
+        hr_config_default(&config);
+        assert_int_equal(hr_config_set(&config, answers[i].key, answers[i].value, &err), HR_USAGE);
+        snprintf(expected, sizeof expected, "\"%s\" is not a key%s %s (headroom keys lists all)",
+                 answers[i].key, use ? ";" : ":", advice);
+        assert_string_equal(err.message, expected);
+    }
+    assert_true(sizeof answers / sizeof *answers >= 32);
+}
+
+static void the_page_has_every_row(void **state)
+{
+    (void)state;
+    static char page[1 << 16];
+    FILE *file = fopen(HR_SOURCE "/docs/other-trainers.md", "r");
+    assert_non_null(file);
+    page[fread(page, 1, sizeof page - 1, file)] = 0;
+    fclose(file);
+    const hr_foreign_key *row;
+    for (int32_t i = 0; (row = hr_foreign_at(i)); i++) {
+        char name[80], key[80];
+        snprintf(name, sizeof name, "`%s`", row->name);
+        snprintf(key, sizeof key, row->key ? "| `%s` |" : "| none |", row->key);
+        const char *line = strstr(strstr(page, "| --- |"), name);
+        const char *end = line ? strchr(line, '\n') : NULL;
+        const char *found = line ? strstr(line, key) : NULL;
+        if (!found || found > end) fail_msg("docs/other-trainers.md: %s, %s", name, key);
+        const char *remark = strstr(line, row->remark);
+        if (!remark || remark > end) fail_msg("docs/other-trainers.md: %s", row->remark);
+    }
+}
+
+static void an_unknown_word_has_no_advice(void **state)
+{
+    (void)state;
+    static const char *const words[] = { "", ".", "foo", "train.bacth", "stride.", "window_" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char advice[HR_ADVICE_BYTES] = "old";
+        assert_false(hr_config_advise(words[i], "1", advice));
+        assert_string_equal(advice, "");
+    }
+    char longest[4096];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    assert_null(hr_foreign_find(longest));
+    char value[HR_FOREIGN_VALUE_BYTES];
+    assert_false(hr_foreign_value(hr_foreign_find("batch_size"), longest, value));
+    assert_string_equal(value, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_has_a_name_of_its_own_and_a_key_or_a_reason),
+        cmocka_unit_test(every_translated_word_is_one_that_the_key_accepts),
+        cmocka_unit_test(the_keys_of_the_documents_are_answered),
+        cmocka_unit_test(the_page_has_every_row),
+        cmocka_unit_test(an_unknown_word_has_no_advice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
