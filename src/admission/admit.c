@@ -265,7 +265,8 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
     if (status == HR_OK) status = build_fastest(t, limit, &found, err);
     if (status == HR_OK) status = try_whole_batch(t, limit, &found, err);
     answer->fits = status == HR_OK;
-    if (status == HR_OK && (aim == FASTEST || a->pack_work == HR_COMPILE_PACK_WORK)) return HR_OK;
+    const bool as_packed = aim == FASTEST && !(t->room && t->room->packs_fully);
+    if (status == HR_OK && (as_packed || a->pack_work == HR_COMPILE_PACK_WORK)) return HR_OK;
     if (status == HR_OK) return hr_trial_build(t, &found.strategy, HR_COMPILE_PACK_WORK, err);
     if (status != HR_NO_FIT) return status;
     /* The smallest plan may pack within the limit although the strategies above do not. */

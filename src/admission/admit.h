@@ -32,6 +32,8 @@ typedef struct {
     hr_region region; /* for planning; opened when needed, reopened if too small */
     struct hr_proxy_cache *cache;
     hr_plan_progress progress;
+    /* Packs each plan of hr_admit with the full limit of work, as without a room. */
+    bool packs_fully;
 } hr_admission_room;
 
 /* Plans the fastest run that fits on a machine. If nothing fits, leaves the smallest plan compiled.

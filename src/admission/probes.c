@@ -39,6 +39,11 @@ hr_status hr_probes_open(hr_probes *probes, const hr_admission_machine *machine,
     return status == HR_OK ? hr_proxy_cache_place(&region, &probes->room.cache, err) : status;
 }
 
+void hr_probes_forget(hr_probes *probes)
+{
+    hr_proxy_cache_clear(probes->room.cache);
+}
+
 static void describe(const hr_admission *a, hr_plan_point *point)
 {
     const hr_plan_answer *answer = &a->answer;

@@ -22,6 +22,9 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_probes_open(hr_probes *probes, const hr_admission_machine *machine,
                                        const hr_plan_query *question, hr_error *err);
 
+/* Forgets the results of the search: the machine has changed, and with it the rates. */
+void hr_probes_forget(hr_probes *probes);
+
 /* Returns whether the limit of work is reached. */
 static inline bool hr_probes_are_spent(const hr_probes *probes)
 {

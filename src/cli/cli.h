@@ -35,6 +35,10 @@ typedef enum {
     HR_OPTION_DEVICE,
     HR_OPTION_DEVICE_FILE,
     HR_OPTION_DEVICES_FILE,
+    HR_OPTION_DEVICES,
+    HR_OPTION_GRID,
+    HR_OPTION_GRID_TOKENS,
+    HR_OPTION_CSV,
     HR_OPTION_THREADS,
     HR_OPTION_CHECK,
     HR_OPTION_RECIPES,
@@ -161,6 +165,11 @@ void hr_cli_put_command(FILE *file, const hr_cli_arguments *arguments);
 HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config,
                                       hr_error *err);
 
+/* The same without adopting model.from and rows of data, and without the check: for commands that
+ * set further keys. */
+HR_MUST_CHECK hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *config,
+                                           hr_error *err);
+
 /* Returns the current name of a key that may be a deprecated one; prints a warning to standard
  * error for those. Returns a word that is no key unchanged. */
 const char *hr_cli_key_name(const char *name);
@@ -182,6 +191,14 @@ bool hr_cli_is_query(const hr_cli_arguments *arguments);
 HR_MUST_CHECK hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *config,
                                      const char *calibrations, const hr_device_choice *device,
                                      hr_error *err);
+
+/* The same for --grid and --devices.
+ *   config  of hr_cli_recipe_keys
+ *   own     devices of --device-file, or null */
+bool hr_cli_is_grid(const hr_cli_arguments *arguments);
+HR_MUST_CHECK hr_status hr_cli_grid(const hr_cli_arguments *arguments, const hr_config *config,
+                                    const char *calibrations, const hr_device_list *own,
+                                    hr_error *err);
 
 /* Reads the devices of a file; *own is null without a path, else to be freed. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_own_devices(const char *path, hr_device_list **own, hr_error *err);

@@ -202,6 +202,23 @@ static const hr_cli_option_id questions[] = { HR_OPTION_LARGEST, HR_OPTION_SMALL
                                               HR_OPTION_PLAN_OUT };
 enum { QUESTIONS = sizeof questions / sizeof *questions, REAL_QUESTIONS = 3 };
 
+static const hr_cli_option_id grid_only[] = { HR_OPTION_GRID_TOKENS, HR_OPTION_CSV };
+
+static hr_status check_grid_options(const hr_cli_arguments *arguments, hr_error *err)
+{
+    const char *const *values = arguments->values;
+    const char *mine = arguments->repeated_count ? "grid" : "devices";
+    for (int32_t i = 0; i < QUESTIONS; i++)
+        if (values[questions[i]])
+            return hr_fail(err, HR_USAGE, "--%s and --%s exclude each other; give one",
+                           hr_cli_option_at(questions[i])->name, mine);
+    if (values[HR_OPTION_JSON] && values[HR_OPTION_CSV])
+        return hr_fail(err, HR_USAGE, "--json and --csv exclude each other; give one");
+    if (values[HR_OPTION_DEVICE] && values[HR_OPTION_DEVICES])
+        return hr_fail(err, HR_USAGE, "--device and --devices exclude each other; give one");
+    return HR_OK;
+}
+
 static hr_status check_options(const hr_cli_arguments *arguments, hr_error *err)
 {
     const char *const *values = arguments->values;
@@ -215,8 +232,13 @@ static hr_status check_options(const hr_cli_arguments *arguments, hr_error *err)
         return hr_fail(err, HR_USAGE, "--program and --json exclude each other; give one");
     if (values[HR_OPTION_SLOWDOWN] && !values[HR_OPTION_SMALLEST])
         return hr_fail(err, HR_USAGE, "--slowdown needs --smallest");
+    if (hr_cli_is_grid(arguments)) return check_grid_options(arguments, err);
+    for (size_t i = 0; i < sizeof grid_only / sizeof *grid_only; i++)
+        if (values[grid_only[i]])
+            return hr_fail(err, HR_USAGE, "--%s needs --grid or --devices",
+                           hr_cli_option_at(grid_only[i])->name);
     if (values[HR_OPTION_SVG] && !values[HR_OPTION_FRONTIER])
-        return hr_fail(err, HR_USAGE, "--svg needs --frontier");
+        return hr_fail(err, HR_USAGE, "--svg needs --frontier or --grid");
     return HR_OK;
 }
 
@@ -227,11 +249,10 @@ static hr_status choose_device(const hr_cli_arguments *arguments, hr_device_list
     const char *const *values = arguments->values;
     int32_t count;
     *own = NULL;
-    if (values[HR_OPTION_DEVICE_FILE] && !values[HR_OPTION_DEVICE])
-        return hr_fail(err, HR_USAGE, "--device-file needs --device");
-    if (!values[HR_OPTION_DEVICE]) return HR_OK;
+    if (values[HR_OPTION_DEVICE_FILE] && !values[HR_OPTION_DEVICE] && !values[HR_OPTION_DEVICES])
+        return hr_fail(err, HR_USAGE, "--device-file needs --device or --devices");
     const hr_status status = hr_cli_own_devices(values[HR_OPTION_DEVICE_FILE], own, err);
-    if (status != HR_OK) return status;
+    if (status != HR_OK || !values[HR_OPTION_DEVICE]) return status;
     return hr_devices_choose(values[HR_OPTION_DEVICE], *own, 1, choice, &count, err);
 }
 
@@ -241,7 +262,9 @@ int hr_cli_plan(const hr_cli_arguments *arguments)
     hr_error err;
     char directory[HR_PATH_BYTES];
     hr_status status = check_options(arguments, &err);
-    if (status == HR_OK) status = hr_cli_recipe(arguments, &config, &err);
+    const bool grid = hr_cli_is_grid(arguments);
+    if (status == HR_OK && grid) status = hr_cli_recipe_keys(arguments, &config, &err);
+    else if (status == HR_OK) status = hr_cli_recipe(arguments, &config, &err);
     if (status == HR_OK) status = hr_cli_check_out(arguments->values[HR_OPTION_PLAN_OUT], &err);
     if (status != HR_OK) return hr_cli_fail(&err);
     hr_device_choice choice;
@@ -253,9 +276,10 @@ int hr_cli_plan(const hr_cli_arguments *arguments)
     /* Without mmap in malloc: a mapping would count as part of the image, and this plan would
      * differ from the one that `train` makes. */
     mallopt(M_MMAP_MAX, 0);
-    status = hr_cli_is_query(arguments)
-                 ? hr_cli_query(arguments, &config, calibrations, device, &err)
-                 : plan(arguments, &config, calibrations, device, &err);
+    if (grid) status = hr_cli_grid(arguments, &config, calibrations, own, &err);
+    else if (hr_cli_is_query(arguments))
+        status = hr_cli_query(arguments, &config, calibrations, device, &err);
+    else status = plan(arguments, &config, calibrations, device, &err);
     free(own);
     return status == HR_OK ? HR_OK : hr_cli_fail(&err);
 }

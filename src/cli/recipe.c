@@ -48,7 +48,7 @@ static hr_status adopt(hr_config *config, hr_error *err)
     return HR_OK;
 }
 
-hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
+hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
 {
     static const struct {
         hr_cli_option_id id;
@@ -68,6 +68,12 @@ hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr
     if (status == HR_OK && budget && !config->memory.budget && strcmp(budget, "none"))
         return hr_fail(err, HR_USAGE, "--budget %.40s is zero; give a size such as 700MiB, or none",
                        budget);
+    return status;
+}
+
+hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
+{
+    hr_status status = hr_cli_recipe_keys(arguments, config, err);
     if (status == HR_OK) status = adopt(config, err);
     if (status == HR_OK) status = hr_config_adopt_data(config, err);
     return status == HR_OK ? hr_config_check(config, err) : status;

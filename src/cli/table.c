@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "headroom/generate.h"
+#include "headroom/plan_grid.h"
 
 static_assert((int)HR_STOPS_MAX <= HR_CLI_REPEATS_MAX, "all of them have their place");
 
@@ -47,12 +48,23 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_FRONTIER] = { "frontier", NULL,
                              "print the best trade-offs of memory and tokens per second, with a "
                              "plot" },
-    [HR_OPTION_SVG] = { "svg", "FILE.svg", "write the plot of --frontier to an SVG file" },
+    [HR_OPTION_SVG] = { "svg", "FILE.svg",
+                        "write the plot of --frontier, or the heat map of --grid, to an SVG file" },
     [HR_OPTION_DEVICE] = { "device", "NAME[,...]",
                            "plan for a device of headroom devices instead of this machine, with "
                            "optional settings: rtx-4090,host=64GiB,disk=500GiB,reserve=1GiB" },
     [HR_OPTION_DEVICE_FILE] = { "device-file", "FILE.yaml",
                                 "also know the devices of this file, for --device" },
+    [HR_OPTION_DEVICES] = { "devices", "LIST",
+                            "plan for each of these devices, or all: one line or column each" },
+    [HR_OPTION_GRID] = { "grid", "KEY=VALUES",
+                         "plan every combination of values: train.batch=8,16,32, 64..4096 "
+                         "(doubling), 8..64+8 (adding), or KEY,KEY=8:4096,16:2048",
+                         HR_GRID_AXES_MOST },
+    [HR_OPTION_GRID_TOKENS] = { "tokens", "N",
+                                "with --grid or --devices: also print the hours for N tokens, such "
+                                "as 1B" },
+    [HR_OPTION_CSV] = { "csv", NULL, "with --grid or --devices: print CSV instead of text" },
     [HR_OPTION_DEVICES_FILE] = { "file", "FILE.yaml",
                                  "also list the devices of this file: a mapping of names to "
                                  "figures" },
@@ -167,10 +179,12 @@ static const hr_cli_command commands[] = {
       "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"
       "Plans all memory of a training run without running it. When nothing fits, the exit\n"
       "code is 3 and changes that make it fit are listed. --largest, --smallest and\n"
-      "--frontier search all plans of the recipe; at most one of them can be given.",
+      "--frontier search all plans of the recipe, --grid and --devices plan many recipes and\n"
+      "devices; at most one of them can be given, but --grid with --devices.",
       TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(LARGEST) |
           TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(DEVICE) |
-          TAKES(DEVICE_FILE) | TAKES(HELP),
+          TAKES(DEVICE_FILE) | TAKES(DEVICES) | TAKES(GRID) | TAKES(GRID_TOKENS) | TAKES(CSV) |
+          TAKES(HELP),
       1, 1, hr_cli_plan, true },
     { "train", "RECIPE", "train within the planned memory",
       "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"

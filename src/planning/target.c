@@ -62,6 +62,13 @@ static int64_t lower(int64_t limit, int64_t most)
     return hr_min(limit, most);
 }
 
+void hr_target_limit(const hr_device_choice *device, hr_config *config)
+{
+    if (!device) return;
+    config->memory.budget = lower(config->memory.budget, hr_device_budget(device));
+    config->memory.file_budget = lower(config->memory.file_budget, device->disk_bytes);
+}
+
 hr_status hr_target_config(const hr_device_choice *device, const hr_config *config,
                            hr_memory *memory, const hr_config **there, hr_error *err)
 {
@@ -73,8 +80,7 @@ hr_status hr_target_config(const hr_device_choice *device, const hr_config *conf
     hr_config *copy = status == HR_OK ? hr_region_take(&region, 1, sizeof *copy) : NULL;
     if (!copy) return status;
     *copy = *config;
-    copy->memory.budget = lower(config->memory.budget, hr_device_budget(device));
-    copy->memory.file_budget = lower(config->memory.file_budget, device->disk_bytes);
+    hr_target_limit(device, copy);
     *there = copy;
     return HR_OK;
 }

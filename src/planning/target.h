@@ -14,8 +14,11 @@
 hr_admission_machine hr_target(const hr_device_choice *device, hr_memory *memory,
                                const char *calibrations, hr_measured *measured);
 
-/* The config of a run there: memory.budget and memory.file_budget as far as the device allows, in a
- * region of `memory`, since it is large for a stack. For null, the same config. Errors NO_FIT. */
+/* Lowers memory.budget and memory.file_budget to what the device allows. Nothing for null. */
+void hr_target_limit(const hr_device_choice *device, hr_config *config);
+
+/* The config of a run there: limited, in a region of `memory`, since it is large for a stack. For
+ * null, the same config. Errors NO_FIT. */
 HR_MUST_CHECK hr_status hr_target_config(const hr_device_choice *device, const hr_config *config,
                                          hr_memory *memory, const hr_config **there, hr_error *err);
 

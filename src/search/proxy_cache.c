@@ -42,6 +42,17 @@ hr_status hr_proxy_cache_place(hr_region *region, hr_proxy_cache **cache, hr_err
     return HR_OK;
 }
 
+void hr_proxy_cache_clear(hr_proxy_cache *cache)
+{
+    for (int32_t i = 0; cache && i < SLOTS && cache->count > 0; i++) {
+        cache->count -= cache->slots[i].taken;
+        cache->slots[i].taken = false;
+    }
+    if (!cache) return;
+    cache->works_count = 0;
+    cache->add_up_known = false;
+}
+
 void hr_proxy_cache_use(hr_proxy_cache *cache, const hr_config *config)
 {
     if (!cache) return;
@@ -50,12 +61,7 @@ void hr_proxy_cache_use(hr_proxy_cache *cache, const hr_config *config)
     const bool same = memcmp(&cache->config, config, sizeof *config) == 0;
     cache->config.memory.budget = budget;
     if (same) return;
-    for (int32_t i = 0; i < SLOTS && cache->count > 0; i++) {
-        cache->count -= cache->slots[i].taken;
-        cache->slots[i].taken = false;
-    }
-    cache->works_count = 0;
-    cache->add_up_known = false;
+    hr_proxy_cache_clear(cache);
     cache->config = *config;
 }
 

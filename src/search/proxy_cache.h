@@ -33,6 +33,9 @@ HR_MUST_CHECK hr_status hr_proxy_cache_place(hr_region *region, hr_proxy_cache *
 /* Clears the cache if it holds results of another config. */
 void hr_proxy_cache_use(hr_proxy_cache *cache, const hr_config *config);
 
+/* Empties the cache: results also depend on the rates of a machine. Accepts null. */
+void hr_proxy_cache_clear(hr_proxy_cache *cache);
+
 /* Returns false if the result is not cached. */
 bool hr_proxy_cache_find(const hr_proxy_cache *cache, const hr_proxy_key *key,
                          hr_proxy_census *census);

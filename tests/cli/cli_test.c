@@ -342,7 +342,7 @@ static void an_unknown_word_is_one_error_sentence_with_exit_2(void **state)
           "model.dropout (number from 0 to 0.999): --largest needs a key that "
           "takes an integer" },
         { "plan tiny.yaml --slowdown 5%", "--slowdown needs --smallest" },
-        { "plan tiny.yaml --svg f.svg", "--svg needs --frontier" },
+        { "plan tiny.yaml --svg f.svg", "--svg needs --frontier or --grid" },
         { "plan tiny.yaml --smallest --slowdown much",
           "--slowdown takes a percentage from 0 to 1,000,000, such as 10%; got \"much\"" },
         { "plan tiny.yaml --smallest --slowdown nan",

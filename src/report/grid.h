@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report/grid.h - prints the cells of a grid as tables, and draws them as a heat map. */
+#ifndef HR_REPORT_GRID_H
+#define HR_REPORT_GRID_H
+
+#include "headroom/plan_grid.h"
+
+/* The shape of a grid: rows by the first axis, columns by the second; devices are the rows without
+ * an axis, the columns beside one axis, and further tabs beside two or three. */
+typedef struct {
+    const hr_grid_request *request;
+    const hr_grid_cell *cells; /* [tabs x rows x columns] */
+    int32_t tabs, rows, columns;
+    const char *times[2]; /* sources of the predicted times; the second may be empty */
+} hr_grid_table;
+
+/* Takes text in pieces. */
+typedef struct {
+    void (*put)(void *context, const char *text);
+    void *context;
+} hr_grid_sink;
+
+void hr_grid_print(const hr_grid_table *table, const hr_grid_sink *sink);
+
+/* SVG, without scripts, fonts or links; begins like that of hr_frontier_draw. */
+void hr_grid_draw(const hr_grid_table *table, const hr_grid_sink *sink);
+
+#endif
