@@ -103,6 +103,11 @@ static bool try_change(running *r, hr_grid_cell *cell, const char *word, bool ke
     hr_error *why = &r->refusal;
     if (hr_config_set_word(config, word, why) != HR_OK) return false;
     hr_status status = hr_config_check(config, why);
+    /* Whether any plan fits is known sooner than the smallest plan of a refusal. */
+    if (status == HR_OK && !keep) {
+        status = hr_admit_any(&r->machine, config, &r->probes.room, &r->admission, why);
+        if (status == HR_OK && !r->admission.answer.fits) status = HR_NO_FIT;
+    }
     if (status == HR_OK) status = admit(r, why);
     if (status == HR_OK || (keep && status == HR_NO_FIT))
         snprintf(cell->change + used, sizeof cell->change - used, "%s%s", used ? " " : "", word);
