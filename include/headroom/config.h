@@ -322,6 +322,10 @@ HR_MUST_CHECK hr_status hr_config_get(const hr_config *config, const char *key, 
  *                 untouched. */
 HR_MUST_CHECK hr_status hr_config_read(hr_config *config, const char *path, hr_error *err);
 
+/* The same for a recipe in memory; errors have `name` in place of the file. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_config_read_text(hr_config *config, const char *text, const char *name,
+                                            hr_error *err);
+
 /* If model.from names a folder: takes every key of `model` except dropout and weights from its
  * config.json, and replaces model.weights=auto by its format if train.freeze is set, else by
  * compute; otherwise does nothing. Call it after all keys are set and before hr_config_check. If

@@ -170,6 +170,25 @@ HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_conf
 HR_MUST_CHECK hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *config,
                                            hr_error *err);
 
+/* A recipe of presets/: its name and its YAML. */
+typedef struct {
+    const char *name, *text;
+} hr_cli_preset;
+
+/* All presets by name; a null name after the last one. The build generates them. */
+extern const hr_cli_preset hr_cli_preset_rows[];
+
+/* Returns the preset of that name, or null. */
+const hr_cli_preset *hr_cli_preset_find(const char *name);
+
+/* Reads a recipe: a preset by its name, or else a file. Errors as hr_config_read, with similar
+ * presets if there is no such file. */
+HR_MUST_CHECK hr_status hr_cli_read_recipe(hr_config *config, const char *name, hr_error *err);
+
+/* Prints a row of two columns, the second one wrapped at 100. A left part that is too long has its
+ * own line. */
+void hr_cli_print_row(const char *left, int columns, const char *text);
+
 /* Returns the current name of a key that may be a deprecated one; prints a warning to standard
  * error for those. Returns a word that is no key unchanged. */
 const char *hr_cli_key_name(const char *name);
@@ -332,6 +351,7 @@ int hr_cli_tokenize_compare(const hr_cli_arguments *arguments);
 int hr_cli_calibrate(const hr_cli_arguments *arguments);
 int hr_cli_keys(const hr_cli_arguments *arguments);
 int hr_cli_devices(const hr_cli_arguments *arguments);
+int hr_cli_presets(const hr_cli_arguments *arguments);
 int hr_cli_doctor(const hr_cli_arguments *arguments);
 int hr_cli_help(const hr_cli_arguments *arguments);
 int hr_cli_version(const hr_cli_arguments *arguments);

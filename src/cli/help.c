@@ -8,9 +8,7 @@
 
 enum { LINE_COLUMNS = 100 };
 
-/* Prints a row of two columns, the second one wrapped. A left part that is too long has its own
- * line. */
-static void print_row(const char *left, int columns, const char *text)
+void hr_cli_print_row(const char *left, int columns, const char *text)
 {
     const int length = (int)strlen(left), width = LINE_COLUMNS - columns - 3;
     if (length > columns) printf("  %s\n%*s", left, columns + 3, "");
@@ -37,7 +35,7 @@ static void print_options(const hr_cli_command *command)
         snprintf(left, sizeof left, "--%s%s%s", option->name, option->argument ? " " : "",
                  option->argument ? option->argument : "");
         snprintf(text, sizeof text, "%s%s", option->text, hr_cli_repeat_note(option, times));
-        print_row(left, 23, text);
+        hr_cli_print_row(left, 23, text);
     }
 }
 
@@ -46,7 +44,7 @@ static void print_line(const hr_cli_command *command)
     char left[96], operands[HR_CLI_OPERANDS_BYTES];
     snprintf(left, sizeof left, "headroom %s %s", command->name,
              hr_cli_operands(command, operands));
-    print_row(left, 37, command->text);
+    hr_cli_print_row(left, 37, command->text);
 }
 
 static void print_overview(void)
@@ -59,9 +57,9 @@ static void print_overview(void)
            "options of a\n"
            "command, headroom help TERM explains a word of the output, headroom help terms all of "
            "them.\n"
-           "presets/ has recipes:\n\n"
-           "    headroom plan presets/quickstart.yaml\n"
-           "    headroom train presets/quickstart.yaml data.train=FILE data.valid=5%% --out run\n");
+           "headroom presets lists recipes to start from:\n\n"
+           "    headroom plan quickstart\n"
+           "    headroom train quickstart data.train=FILE data.valid=5%% --out run\n");
 }
 
 void hr_cli_print_group(const char *group)

@@ -55,7 +55,7 @@ hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *confi
         const char *key;
     } options[] = { { HR_OPTION_BUDGET, "memory.budget" }, { HR_OPTION_TRAIN_OUT, "train.out" } };
     hr_config_default(config);
-    hr_status status = hr_config_read(config, arguments->operands[0], err);
+    hr_status status = hr_cli_read_recipe(config, arguments->operands[0], err);
     for (int32_t i = 1; status == HR_OK && i < arguments->operand_count; i++)
         status = hr_config_set_word(config, arguments->operands[i], err);
     for (size_t i = 0; status == HR_OK && i < sizeof options / sizeof *options; i++) {

@@ -176,7 +176,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
 
 static const hr_cli_command commands[] = {
     { "plan", "RECIPE", "print whether a run fits, its memory and how to reduce it",
-      "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"
+      "RECIPE is a preset (headroom presets lists them) or a YAML file (headroom keys lists\n"
+      "what it can contain).\n"
       "Plans all memory of a training run without running it. When nothing fits, the exit\n"
       "code is 3 and changes that make it fit are listed. --largest, --smallest and\n"
       "--frontier search all plans of the recipe, --grid and --devices plan many recipes and\n"
@@ -187,7 +188,8 @@ static const hr_cli_command commands[] = {
           TAKES(HELP),
       1, 1, hr_cli_plan, true },
     { "train", "RECIPE", "train within the planned memory",
-      "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"
+      "RECIPE is a preset (headroom presets lists them) or a YAML file (headroom keys lists\n"
+      "what it can contain).\n"
       "Plans, allocates the memory once, trains, and prints planned and measured memory at\n"
       "the end. With --out, the first Ctrl-C or SIGTERM saves a checkpoint and exits with\n"
       "code 75; the same command resumes. A second one exits at once. SIGUSR1 saves a\n"
@@ -228,7 +230,8 @@ static const hr_cli_command commands[] = {
       "those of the run unless given here. At least one intact checkpoint always remains.",
       TAKES(HELP), 1, 1, hr_cli_checkpoint_prune, true },
     { "data inspect", "RECIPE", "print statistics and samples of the data of a recipe",
-      "RECIPE is a YAML file; presets/ has some, headroom keys lists what it can contain.\n"
+      "RECIPE is a preset (headroom presets lists them) or a YAML file (headroom keys lists\n"
+      "what it can contain).\n"
       "Tokenizes data.train and data.valid as train does, or reads the cached tokens. Prints\n"
       "files, documents, tokens, the longest document, masked tokens, skipped lines, epochs\n"
       "of a run, and ten samples.",
@@ -317,6 +320,10 @@ static const hr_cli_command commands[] = {
       "  needle                          learned positions, separate norms for Q, K and V, ReLU\n"
       "  wide                            gated recurrence instead of attention, wide output head",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys, .small = true },
+    { "presets", "[NAME]", "list the recipes that come with headroom, or print one",
+      "A preset is a recipe with a name: headroom plan NAME. Printed to a file, it is a recipe\n"
+      "to edit: headroom presets NAME > mine.yaml.",
+      TAKES(JSON) | TAKES(HELP), 0, 1, hr_cli_presets, .small = true },
     { "verify", "FILE.json", "check a plan file for overlapping buffers",
       "FILE.json is from plan --out. Recomputes lifetimes, overlaps, peak and floor from the\n"
       "operations in the file, independently of the planner. When two live buffers overlap,\n"

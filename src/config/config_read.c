@@ -266,3 +266,11 @@ hr_status hr_config_read(hr_config *config, const char *path, hr_error *err)
     if (status == HR_OK) take_config(&r, config);
     return status;
 }
+
+hr_status hr_config_read_text(hr_config *config, const char *text, const char *name, hr_error *err)
+{
+    reader r = { .config = *config, .err = err, .path = name };
+    const hr_status status = hr_yaml_read_text(text, name, "recipe", take_event, &r, err);
+    if (status == HR_OK) take_config(&r, config);
+    return status;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config/yaml_events.c - runs libyaml over a file that is read in pieces. */
+/* config/yaml_events.c - runs libyaml over a text, or over a file that is read in pieces. */
 #include "config/yaml_events.h"
 
 #include <errno.h>
@@ -39,15 +39,19 @@ static int read_some(void *data, unsigned char *buffer, size_t room, size_t *got
     return s->bytes <= BYTES_MAX;
 }
 
+static hr_status fail_large(const source *s, hr_error *err)
+{
+    return hr_fail(err, HR_USAGE, "%s has more than %d bytes, the limit of a %s", s->path,
+                   BYTES_MAX, s->what);
+}
+
 static hr_status fail_parsing(const source *s, const yaml_parser_t *parser, hr_error *err)
 {
     hr_error inner;
     const char *problem = parser->problem ? parser->problem : "";
     if (s->read_errno)
         return hr_fail(err, HR_USAGE, "%s cannot be read: %s", s->path, strerror(s->read_errno));
-    if (s->bytes > BYTES_MAX)
-        return hr_fail(err, HR_USAGE, "%s has more than %d bytes, the limit of a %s", s->path,
-                       BYTES_MAX, s->what);
+    if (s->bytes > BYTES_MAX) return fail_large(s, err);
     if (parser->error == YAML_MEMORY_ERROR)
         return hr_fail(err, HR_FAILURE, "%s: out of memory", s->path);
     if (parser->error == YAML_READER_ERROR)
@@ -72,12 +76,15 @@ static hr_status take_all(const source *s, yaml_parser_t *parser, hr_yaml_take *
     return hr_fail(err, HR_USAGE, "%s: not YAML", s->path);
 }
 
-static hr_status read_open(source *s, hr_yaml_take *take, void *context, hr_error *err)
+/* Reads the text, or the open file if it is null. */
+static hr_status read_source(source *s, const char *text, hr_yaml_take *take, void *context,
+                             hr_error *err)
 {
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser))
         return hr_fail(err, HR_FAILURE, "%s: out of memory", s->path);
-    yaml_parser_set_input(&parser, read_some, s);
+    if (text) yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
+    else yaml_parser_set_input(&parser, read_some, s);
     const hr_status status = take_all(s, &parser, take, context, err);
     yaml_parser_delete(&parser);
     return status;
@@ -87,7 +94,15 @@ hr_status hr_yaml_read_open(int file, const char *path, const char *what, hr_yam
                             void *context, hr_error *err)
 {
     source s = { .path = path, .what = what, .fd = file };
-    return read_open(&s, take, context, err);
+    return read_source(&s, NULL, take, context, err);
+}
+
+hr_status hr_yaml_read_text(const char *text, const char *name, const char *what,
+                            hr_yaml_take *take, void *context, hr_error *err)
+{
+    source s = { .path = name, .what = what, .fd = -1, .bytes = (int64_t)strlen(text) };
+    if (s.bytes > BYTES_MAX) return fail_large(&s, err);
+    return read_source(&s, text, take, context, err);
 }
 
 hr_status hr_yaml_read(const char *path, const char *what, hr_yaml_take *take, void *context,

@@ -26,6 +26,10 @@ HR_MUST_CHECK hr_status hr_yaml_read(const char *path, const char *what, hr_yaml
 HR_MUST_CHECK hr_status hr_yaml_read_open(int file, const char *path, const char *what,
                                           hr_yaml_take *take, void *context, hr_error *err);
 
+/* The same for a text in memory; `name` stands for its path. */
+HR_MUST_CHECK hr_status hr_yaml_read_text(const char *text, const char *name, const char *what,
+                                          hr_yaml_take *take, void *context, hr_error *err);
+
 /* Error "path:line: sentence", USAGE. A long path is cut at the front. */
 hr_status hr_yaml_fail(const char *path, int64_t line, const char *sentence, hr_error *err);
 

@@ -30,6 +30,7 @@ static const char *const commands[] = { "plan",
                                         "calibrate",
                                         "keys",
                                         "devices",
+                                        "presets",
                                         "doctor",
                                         "help",
                                         "version" };

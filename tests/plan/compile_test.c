@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compile_test.c - whole plans: parameter counts of published models, the floor, the verifier,
  * reproducibility, and the pinned sizes of the presets. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,13 +134,18 @@ static void families_have_the_published_parameters(void **state)
     static const struct {
         const char *name;
         int64_t published;
-    } known[] = { { "llama-134m", 134105856 },  { "gpt2-124m", 124439808 },
-                  { "opt-125m", 125239296 },    { "llama-3.2-1b", 1235814400 },
-                  { "mistral-7b", 7241732096 }, { "qwen2-0.5b", 494032768 },
-                  { "qwen3-0.6b", 596049920 },  { "yxanul-197m", 196398464 },
-                  { "long-0.6b", 663544832 },   { "long-4b", 3915962880 },
-                  { "long-8b", 8190726144 },    { "long-32b", 30748840960 },
-                  { "small/wide", 887296 },     { "wide-1.2b", 1189646336 } };
+    } known[] = { { "llama-134m", 134105856 },        { "gpt2-124m", 124439808 },
+                  { "opt-125m", 125239296 },          { "llama-3.2-1b", 1235814400 },
+                  { "mistral-7b", 7241732096 },       { "qwen2-0.5b", 494032768 },
+                  { "qwen3-0.6b", 596049920 },        { "yxanul-197m", 196398464 },
+                  { "long-0.6b", 663544832 },         { "long-4b", 3915962880 },
+                  { "long-8b", 8190726144 },          { "long-32b", 30748840960 },
+                  { "small/wide", 887296 },           { "wide-1.2b", 1189646336 },
+                  { "needle-70m", 29220864 },         { "needle-70m-50k", 70180864 },
+                  { "needle-70m-sparse", 29220864 },  { "llama-3.1-8b", 8030261248 },
+                  { "long-0.6b-131k", 663544832 },    { "long-4b-131k", 3915962880 },
+                  { "long-8b-131k", 8190726144 },     { "long-32b-131k", 30748840960 },
+                  { "neurogen-original", 1189646336 } };
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const hr_config config = preset(known[i].name);
@@ -154,6 +160,53 @@ static void families_have_the_published_parameters(void **state)
     hr_config yxanul = preset("yxanul-197m"); /* as published: an untied head of V D more */
     yxanul.model.tie_embeddings = HR_TIE_FALSE;
     assert_int_equal(parameters(&yxanul), 350002304);
+}
+
+/* Of the document: a decoder of D_out x 32000 in fp32, and V E + L (E^2 + E) + E X + X + X V
+ * parameters in all. */
+static void neurogen_has_the_decoders_of_its_document(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t E, D_out, T, decoder_bytes;
+    } sizes[] = { { "neurogen-original", 2048, 32768, 512, 4194304000 },
+                  { "neurogen-balanced", 768, 8192, 256, 1048576000 },
+                  { "neurogen-aggressive", 1024, 12288, 256, 1572864000 },
+                  { "neurogen-ultra", 512, 6144, 256, 786432000 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const hr_config config = preset(sizes[i].name);
+        const int64_t E = sizes[i].E, X = sizes[i].D_out, V = 32000, L = config.model.n_layers;
+        assert_int_equal(config.model.d_model, E);
+        assert_int_equal(config.model.vocab_size, V);
+        assert_int_equal(hr_config_expansion(&config), X);
+        assert_int_equal(config.train.seq_len, sizes[i].T);
+        assert_int_equal(X * V * 4, sizes[i].decoder_bytes);
+        assert_int_equal(parameters(&config), V * E + L * (E * E + E) + E * X + X + X * V);
+    }
+}
+
+/* Batch, length and steps of the curriculum; each stage has the model of all others. */
+static void yxanul_has_the_ten_stages_of_its_curriculum(void **state)
+{
+    static const int64_t lengths[] = { 8, 16, 32, 64, 128, 256, 512, 768, 1536, 2048 };
+    static const int64_t batches[] = { 4096, 4096, 2048, 1024, 512, 256, 128, 128, 64, 64 };
+    static const int64_t begins[] = { 0,     2000,  5000,  10000,  20000,
+                                      35000, 55000, 80000, 110000, 140000 };
+    (void)state;
+    for (int32_t i = 0; i < 10; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "yxanul-stage-%d", i + 1);
+        const hr_config config = preset(name);
+        const double lr = 6e-4 * (0.3 + 0.7 * i / 9), clip = 0.5 + 0.5 * i / 9;
+        assert_int_equal(config.train.seq_len, lengths[i]);
+        assert_int_equal(config.train.batch, batches[i]);
+        assert_int_equal(config.train.steps, i < 9 ? begins[i + 1] - begins[i] : 0);
+        assert_int_equal(hr_config_positions(&config), 2048);
+        assert_true(fabs(config.train.optimizer.lr - lr) < 1e-3 * lr);
+        assert_true(fabs(config.train.optimizer.clip - clip) < 1e-3 * clip);
+        assert_int_equal(parameters(&config), 196398464);
+    }
 }
 
 /* ---- plans */
@@ -289,6 +342,8 @@ int main(void)
         cmocka_unit_test(needle_has_the_parameters_of_its_authors),
         cmocka_unit_test(gpt_neox_has_the_parameters_of_every_pythia),
         cmocka_unit_test(families_have_the_published_parameters),
+        cmocka_unit_test(neurogen_has_the_decoders_of_its_document),
+        cmocka_unit_test(yxanul_has_the_ten_stages_of_its_curriculum),
         cmocka_unit_test(presets_pack_at_their_floor),
         cmocka_unit_test(preset_plans_keep_their_size),
         cmocka_unit_test(random_plans_pass_the_verifier_and_are_reproducible),
