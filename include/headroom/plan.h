@@ -64,6 +64,9 @@ typedef struct {
     int64_t loss_chunk;                     /* tokens */
     /* training: 6 x weights in products + attention of computed blocks */
     int64_t flops_per_token;
+    /* pairs of blocks, or of tokens with a sliding window, that attention computes in one sequence,
+     * of all causal pairs; equal without a pattern and a window */
+    int64_t attention_kept, attention_causal;
     double step_seconds; /* predicted time of a training step */
     /* its operations alone; its transfers to and from a file alone. They overlap */
     double compute_seconds, file_seconds;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/backend.h"
+#include "model/attention_share.h"
 #include "plan/account.h"
 #include "plan/strategy_file.h"
 #include "plan/timeline.h"
@@ -71,6 +72,9 @@ void hr_answer_describe(hr_admission *a)
     answer->micro_batch = a->config.memory.micro_batch;
     answer->loss_chunk = strategy->loss_chunk ? strategy->loss_chunk : answer->micro_batch * T;
     answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);
+    const hr_attention_share share = hr_attention_share_of(&a->config);
+    answer->attention_kept = share.kept;
+    answer->attention_causal = share.causal;
     const hr_timeline times = hr_timeline_of(&a->compiled.program, &a->rates);
     answer->step_seconds = hr_cost_seconds(&a->rates, times.step);
     answer->compute_seconds = hr_cost_seconds(&a->rates, times.compute);

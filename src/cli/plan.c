@@ -128,6 +128,8 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
         "stop_seconds", answer->stop_seconds, "times", answer->times, "strategy", answer->strategy,
         "certificate", certificate);
     add_device(object, &answer->device);
+    json_object_set_new(object, "attention_kept", json_integer(answer->attention_kept));
+    json_object_set_new(object, "attention_causal", json_integer(answer->attention_causal));
     add_spaces(object, answer);
     add_disk(object, &answer->disk);
     add_details(object, details);

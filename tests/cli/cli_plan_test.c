@@ -431,9 +431,45 @@ static void a_405b_model_with_a_million_tokens_is_planned_and_its_file_is_valid(
     }
 }
 
+static void a_pattern_says_how_much_it_skips(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments, *line;
+    } cases[] = {
+        { "train.seq_len=128 model.attention.pattern=local",
+          "  attention local, window 1: keeps 100 % of the causal blocks at 128 tokens: no "
+          "saving\n" },
+        { "train.seq_len=256 model.attention.pattern=local",
+          "  attention local, window 1: keeps 70.0 % of the causal blocks at 256 tokens\n" },
+        { "train.seq_len=1024 model.attention.pattern=global",
+          "  attention global, stride 2: keeps 58.8 % of the causal blocks at 1,024 tokens\n" },
+        { "train.seq_len=1024 model.attention.pattern=mixed",
+          "  attention mixed, window 1, stride 4: keeps 46.3 % of the causal blocks at 1,024 "
+          "tokens\n" },
+        { "model.family=qwen2 train.seq_len=128 model.attention.sliding_window=16 "
+          "model.n_layers=4 'model.attention.layer_types=full sliding'",
+          "  sliding window of 16 tokens in 2 of 4 layers: keeps 23.4 % of the causal pairs at 128 "
+          "tokens\n" },
+    };
+    put_tiny_and_text();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(run("plan tiny.yaml %s", cases[i].arguments), HR_OK);
+        if (!strstr(out, cases[i].line)) fail_msg("%s", out);
+    }
+    assert_int_equal(run("plan tiny.yaml"), HR_OK);
+    assert_null(strstr(out, "keeps"));
+    assert_int_equal(run("plan tiny.yaml --json %s", cases[1].arguments), HR_OK);
+    json_t *plan = out_json();
+    assert_int_equal(json_integer_value(json_object_get(plan, "attention_kept")), 7);
+    assert_int_equal(json_integer_value(json_object_get(plan, "attention_causal")), 10);
+    json_decref(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pattern_says_how_much_it_skips),
         IN_A_FOLDER(two_plans_of_one_recipe_are_byte_identical),
         IN_A_FOLDER(the_smallest_plan_fits_and_a_page_less_does_not),
         IN_A_FOLDER(queries_print_text_and_json),
