@@ -48,7 +48,7 @@
 #define FOUR_BIT "for frozen layers; 4-bit weights are not supported yet"
 #define MOMENTS "training runs in the memory of the CPU; optimizer moments can be in a file instead"
 #define ONE_PROCESS "one process trains, on the CPU; training on several machines is not supported"
-#define ON_CPU "training runs on the CPU"
+#define ON_CPU "training runs on the CPU; headroom plan --device NAME plans for other machines"
 #define ATTENTION "attention never stores the scores, so there is nothing to choose"
 #define WIDE "wide: input width of the output head"
 #define NSA "native sparse attention (nsa) is not supported yet"

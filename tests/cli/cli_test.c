@@ -314,8 +314,9 @@ static void an_unknown_word_is_one_error_sentence_with_exit_2(void **state)
         { "train tiny.yaml --sparse data.train=x",
           "--sparse is not an option of train; use model.attention.pattern=local (headroom train "
           "--help)" },
-        { "train tiny.yaml --device cuda",
-          "--device is not an option of train: training runs on the CPU (headroom train --help)" },
+        { "train tiny.yaml --device cuda", "--device is not an option of train: training runs on "
+                                           "the CPU; headroom plan --device NAME "
+                                           "plans for other machines (headroom train --help)" },
         { "train tiny.yaml --train.batch 8",
           "--train.batch is not an option of train; use train.batch=8 (headroom train --help)" },
         { "data inspect", "data inspect needs RECIPE (headroom data inspect --help)" },
