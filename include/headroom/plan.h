@@ -91,7 +91,11 @@ enum {
     HR_PLAN_PHASES_MOST = 8,
     HR_PLAN_PARTS_MOST = 24,
     HR_PLAN_LARGEST_MOST = 8,
-    HR_PLAN_CHANGES_MOST = 12,
+    HR_PLAN_REMOVALS_MOST = 12,
+    HR_PLAN_CHANGES_MOST = 28,
+    HR_PLAN_USED_MOST = 6,
+    HR_PLAN_CHANGE_BYTES = 256,
+    HR_PLAN_SHAPE_BYTES = 128,
     HR_PLAN_CURVE_MOST = 64
 };
 
@@ -105,17 +109,25 @@ typedef struct {
 
 /* A change that was tried. Every number comes from a plan that was built. */
 typedef struct {
-    /* The keys to set, "model.d_ff=256", separated by a space; for a removal, words such as
-     * "recompute outputs of norms in every layer". */
-    char what[HR_PLAN_NAME_BYTES];
-    char price[HR_PLAN_NAME_BYTES]; /* costs other than time; may be empty */
+    /* The keys to set, "model.d_ff=256", separated by a space, as a shell takes them; for a
+     * removal, words such as "recompute outputs of norms in every layer". */
+    char what[HR_PLAN_CHANGE_BYTES];
+    char price[HR_PLAN_CHANGE_BYTES]; /* costs other than time; may be empty */
     int64_t bytes;                  /* process memory with the change; for a refusal the smallest */
     int64_t gained_bytes;           /* saving compared with no change */
     /* predicted cost per step: of a removal compared with this plan, otherwise with the fastest
      * plan without a budget; 0 if the mathematics changes */
     double seconds_lost;
+    bool untimed; /* seconds_lost is unknown: the limit of work was reached before */
     bool changes_mathematics;
 } hr_plan_change;
+
+/* A tensor with its shape as numbers and letters: "[131,072 x 151,936] bf16 = B x T x V x 2". */
+typedef struct {
+    char name[HR_PLAN_NAME_BYTES];
+    char shape[HR_PLAN_SHAPE_BYTES];
+    int64_t bytes; /* 0: none */
+} hr_plan_tensor;
 
 typedef struct {
     int32_t step_count, peak_step;
@@ -130,10 +142,20 @@ typedef struct {
      * 0: none */
     hr_plan_part alone;
     /* for a plan: what would save memory at a cost in time, cheapest per byte first */
-    hr_plan_change removals[HR_PLAN_CHANGES_MOST];
-    /* for a refusal: changes that would fit, cheapest first */
-    hr_plan_change changes[HR_PLAN_CHANGES_MOST];
+    hr_plan_change removals[HR_PLAN_REMOVALS_MOST];
+    /* for a refusal: changes that would fit, cheapest first; and those that save memory, but not
+     * enough alone. The last of these save nothing, although one may expect it: price says why */
+    hr_plan_change changes[HR_PLAN_CHANGES_MOST], partial[HR_PLAN_CHANGES_MOST];
+    /* for a refusal: keys that the limit of work left untried, separated by commas */
+    char untried[HR_PLAN_CHANGE_BYTES];
+    /* for a refusal: what the smallest plan does to need no more, and the bytes that each saves */
+    hr_plan_part used[HR_PLAN_USED_MOST];
+    /* for a refusal: process memory without any of these, and the largest tensor then; bytes 0:
+     * unknown */
+    int64_t whole_bytes;
+    hr_plan_tensor whole_largest;
     int32_t line_count, phase_count, part_count, largest_count, removal_count, change_count;
+    int32_t partial_count, used_count;
     /* largest live bytes in each of curve_count equal parts of a step */
     int64_t curve[HR_PLAN_CURVE_MOST];
     int32_t curve_count, curve_peak; /* curve_peak: the part with the largest value */

@@ -344,14 +344,17 @@ hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config,
 }
 
 int64_t hr_admit_minimum(const hr_admission_machine *machine, const hr_config *config, bool exact,
-                         hr_admission *admission)
+                         struct hr_proxy_cache *cache, hr_admission *admission)
 {
     hr_error ignored;
+    hr_admission_room room = { .region = admission->region, .cache = cache };
     hr_admission other = { .region = admission->region,
                            .config = *config,
                            .progress = admission->progress };
-    hr_trial t = { .machine = machine, .admission = &other, .estimates = true };
-    other.region.used = 0;
+    hr_trial t = {
+        .machine = machine, .admission = &other, .room = cache ? &room : NULL, .estimates = true
+    };
+    other.region.used = room.region.used = 0;
     const hr_status status = admit(&t, exact ? LEAST : WHETHER, &ignored);
     admission->region = other.region; /* larger if it was too small */
     admission->work += other.work;

@@ -85,9 +85,11 @@ HR_MUST_CHECK hr_status hr_admit_any(const hr_admission_machine *machine, const 
 
 /* Returns the process bytes of the smallest plan of another config, or INT64_MAX if it cannot be
  * compiled. Compiles in the region of an admission and overwrites the admission's own plan. Without
- * `exact`, the bytes are those of hr_admit_any. Adds to admission->work, as does hr_admit_other. */
+ * `exact`, the bytes are those of hr_admit_any. Adds to admission->work, as does hr_admit_other.
+ *
+ *   cache  search results of earlier calls, or null */
 int64_t hr_admit_minimum(const hr_admission_machine *machine, const hr_config *config, bool exact,
-                         hr_admission *admission);
+                         struct hr_proxy_cache *cache, hr_admission *admission);
 
 /* Computes the answer for another config. Compiles in the region of an admission and overwrites the
  * admission's own plan. Errors as hr_admit. */

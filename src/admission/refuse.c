@@ -1,126 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission/refuse.c - tries changes of one key, then of two, and keeps the cheapest that fit. */
+/* admission/refuse.c - plans every lever of a recipe, alone and together, and ranks them. */
 #include "admission/refuse.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "admission/levers.h"
+#include "admission/savings.h"
 #include "base/checked.h"
 #include "base/writer.h"
 #include "plan/account.h"
+#include "search/proxy_cache.h"
 
-enum { HALVINGS_MOST = 30, PAIRS_MOST = 3 };
+/* Limits of the work of all plans (hr_admission) beyond which none begins: for levers alone, for
+ * those together, and for their time. Work is counted and not timed, so that equal recipes get
+ * equal answers. About 2e9 take a second of one core of a 2-core Intel Xeon (model 207). */
+static const int64_t singles_work_most = INT64_C(2600000000),
+                     together_work_most = INT64_C(2900000000), work_most = INT64_C(3000000000);
 
-/* Limits: plans for changes of one key, all plans, and the work of all plans (hr_admission). Work
- * is counted and not timed, so that equal recipes get equal answers. */
-enum { SINGLES_MOST = 30, PLANS_MOST = 42, WORK_MOST = 1000000000 };
-
-/* What a change costs besides time, cheapest first. */
-typedef enum { NOTHING, ROUNDING, UPDATES, WINDOWS, WORDS, MODEL } loss;
-
-/* One change: a key is set to a value, or halved as often as needed, down to `least`. */
-typedef struct {
-    const char *key;
-    const char *value; /* null: halve */
-    int64_t least;
-    loss loss;
-    const char *price;
-} way;
-
-static const way ways[] = {
-    { "memory.strategy", "", 0, NOTHING, "" },
-    { "memory.micro_batch", "auto", 0, NOTHING, "" },
-    { "memory.loss_chunk", "auto", 0, NOTHING, "" },
-    { "memory.recompute", "auto", 0, NOTHING, "" },
-    { "train.threads", "1", 0, NOTHING, "" },
-    { "memory.moments", "file", 0, NOTHING, "optimizer moments in a file" },
-    { "train.sample_tokens", "none", 0, NOTHING, "no generated samples" },
-    { "data.words_max", NULL, 65536, NOTHING, "texts with more distinct words are refused" },
-    { "train.dtype", "bf16", 0, ROUNDING, "weights and activations in bf16" },
-    { "train.optimizer.kind", "sgd", 0, UPDATES, "another optimizer" },
-    { "train.batch", NULL, 1, UPDATES, "smaller global batch" },
-    { "train.seq_len", NULL, 16, WINDOWS, "shorter sequences" },
-    { "model.vocab_size", NULL, 256, WORDS, "smaller vocabulary" },
-    { "model.n_layers", NULL, 1, MODEL, "smaller model" },
-    { "model.d_ff", NULL, 16, MODEL, "smaller model" },
-    { "model.d_model", NULL, 16, MODEL, "smaller model" },
+enum {
+    PICKS_MOST = 6,   /* levers of a combination */
+    WORTH_PART = 256, /* a step is worth adding if it saves more than this part of the bytes */
+    UNKNOWN = -1      /* bytes of a lever that was not planned */
 };
-enum { WAYS = sizeof ways / sizeof *ways };
 
-/* A change that fits, with its sort keys. */
+/* A lever at a step. */
+typedef struct {
+    int32_t lever, step;
+} pick;
+
+/* The levers of a change, and what sorts it besides its time and bytes. */
+typedef struct {
+    pick picks[PICKS_MOST];
+    int32_t count;
+    hr_loss loss;
+    double kept; /* share of tokens, vocabulary or width that remains after the change */
+} rank;
+
+/* A change that was planned. */
 typedef struct {
     hr_plan_change change;
-    loss loss;
-    double kept; /* share of tokens, vocabulary or width that remains after the change */
+    rank rank;
 } offer;
+
+/* Changes, the cheapest first. */
+typedef struct {
+    hr_plan_change *changes; /* [HR_PLAN_CHANGES_MOST] of the details */
+    rank ranks[HR_PLAN_CHANGES_MOST];
+    int32_t count;
+} ranking;
 
 typedef struct {
     const hr_admission_machine *machine;
     const hr_config *config;
     hr_admission *admission;
-    int64_t available, minimum;
+    hr_proxy_cache *cache; /* or null */
+    const hr_lever *levers;
+    const hr_lever_names *names;
+    int32_t lever_count;
+    int64_t minimum;
     double free_seconds; /* step of the fastest plan without a budget; below 0: unknown */
-    int32_t plans, plans_most;
-    int64_t reached[WAYS]; /* least bytes with each change alone; INT64_MAX: no such change */
+    int64_t work_most;
+    int64_t first[HR_LEVERS_MOST]; /* bytes with the first step of each lever, or UNKNOWN */
     hr_config tried;
-    offer offers[HR_PLAN_CHANGES_MOST];
-    int32_t count;
+    ranking fitting, partial;
+    hr_writer untried;
 } refusing;
 
 /* ---- one change */
 
-/* The value of a key after a number of halvings, or down to its least value. Returns false if the
- * key has that value already. */
-static bool value_of(const hr_config *config, const way *w, int32_t halvings, char value[64],
-                     double *kept)
-{
-    hr_error ignored;
-    char before[HR_PATH_BYTES];
-    long long number = 0;
-    if (hr_config_get(config, w->key, before, sizeof before, &ignored) != HR_OK) return false;
-    *kept = 1;
-    if (w->value) {
-        snprintf(value, 64, "%s", w->value);
-        return strcmp(before, value) != 0;
-    }
-    if (sscanf(before, "%lld", &number) != 1) return false;
-    while (halvings > 0 && number >> halvings < w->least) halvings--;
-    const long long smaller = number >> halvings;
-    *kept = (double)smaller / (double)number;
-    snprintf(value, 64, "%lld", smaller);
-    return smaller < number;
-}
-
-static bool apply(const way *w, int32_t halvings, hr_config *config, double *kept)
-{
-    hr_error ignored;
-    char value[64];
-    return value_of(config, w, halvings, value, kept) &&
-           hr_config_set(config, w->key, value, &ignored) == HR_OK;
-}
-
-/* Applies one or two changes, each with the same number of halvings. Writes them as command-line
- * settings. */
-static bool apply_all(const way *const *chosen, int32_t count, int32_t halvings, hr_config *config,
-                      offer *made)
+/* Applies levers and writes them as command-line settings. Returns false if the recipe is not valid
+ * with them. */
+static bool apply_all(refusing *r, const pick *picks, int32_t count, offer *made)
 {
     hr_writer writer = { made->change.what, sizeof made->change.what };
     hr_writer price = { made->change.price, sizeof made->change.price };
-    hr_error ignored;
-    made->kept = 1;
+    r->tried = *r->config;
+    *made = (offer){ .rank = { .count = count, .loss = HR_LOSS_NOTHING, .kept = 1 } };
+    memcpy(made->rank.picks, picks, (size_t)count * sizeof *picks);
     for (int32_t i = 0; i < count; i++) {
-        char value[64];
-        double kept;
-        if (config->model.from[0] && !strncmp(chosen[i]->key, "model.", 6)) return false;
-        if (!value_of(config, chosen[i], halvings, value, &kept)) return false;
-        if (!apply(chosen[i], halvings, config, &kept)) return false;
-        hr_put(&writer, "%s%s=%s", i ? " " : "", chosen[i]->key, *value ? value : "\"\"");
-        if (*chosen[i]->price && !strstr(made->change.price, chosen[i]->price))
-            hr_put(&price, "%s%s", price.used ? ", " : "", chosen[i]->price);
-        made->loss = (loss)hr_max(made->loss, chosen[i]->loss);
-        made->kept *= kept;
+        char value[HR_LEVER_VALUE_BYTES];
+        const hr_lever *lever = &r->levers[picks[i].lever];
+        const double kept = hr_lever_apply(lever, r->names, picks[i].step, &r->tried, value);
+        if (kept == 0) return false;
+        hr_put(&writer, "%s%s=%s", i ? " " : "", lever->key, value);
+        if (*lever->price && !strstr(made->change.price, lever->price))
+            hr_put(&price, "%s%s", price.used ? ", " : "", lever->price);
+        made->rank.loss = (hr_loss)hr_max(made->rank.loss, lever->loss);
+        made->rank.kept *= kept;
     }
-    return hr_config_check(config, &ignored) == HR_OK;
+    return !writer.cut;
 }
 
 /* Bytes that the process of a recipe may use. */
@@ -131,139 +100,219 @@ static int64_t available_to(const refusing *r, const hr_config *config)
         r->admission->compiled.plan.threads, config->memory.moments == HR_PLACE_FILE);
 }
 
-/* Returns whether the recipe fits with these changes. */
-static bool fits(refusing *r, const way *const *chosen, int32_t count, int32_t halvings,
-                 offer *made)
+/* Plans levers together. Returns whether the recipe fits with them; made->change.bytes are those of
+ * the smallest plan, or without `exact` close to them, and INT64_MAX if there is none. */
+static bool fits(refusing *r, const pick *picks, int32_t count, bool exact, offer *made)
 {
-    r->tried = *r->config;
-    *made = (offer){ .loss = NOTHING };
-    made->change.bytes = INT64_MAX;
-    if (!apply_all(chosen, count, halvings, &r->tried, made)) return false;
-    r->plans++;
-    made->change.bytes = hr_admit_minimum(r->machine, &r->tried, false, r->admission);
+    if (!apply_all(r, picks, count, made)) {
+        made->change.bytes = INT64_MAX;
+        return false;
+    }
+    made->change.bytes = hr_admit_minimum(r->machine, &r->tried, exact, r->cache, r->admission);
     made->change.gained_bytes = r->minimum - made->change.bytes;
-    made->change.changes_mathematics = made->loss > NOTHING;
+    made->change.changes_mathematics = made->rank.loss > HR_LOSS_NOTHING;
     return made->change.bytes <= available_to(r, &r->tried);
 }
 
 static bool tired(const refusing *r)
 {
-    return r->plans >= r->plans_most || r->admission->work >= WORK_MOST;
+    return r->admission->work >= r->work_most;
 }
 
-/* ---- the offers */
+/* ---- the rankings */
 
-static bool cheaper(const offer *a, const offer *b)
+static bool cheaper(const offer *a, const hr_plan_change *change, const rank *b)
 {
-    if (a->loss != b->loss) return a->loss < b->loss;
-    if (a->change.seconds_lost != b->change.seconds_lost)
-        return a->change.seconds_lost < b->change.seconds_lost;
-    if (a->kept != b->kept) return a->kept > b->kept;
-    return a->change.gained_bytes > b->change.gained_bytes;
+    if (a->rank.loss != b->loss) return a->rank.loss < b->loss;
+    if (a->change.seconds_lost != change->seconds_lost)
+        return a->change.seconds_lost < change->seconds_lost;
+    if (a->rank.kept != b->kept) return a->rank.kept > b->kept;
+    return a->change.gained_bytes > change->gained_bytes;
 }
 
-static void insert(refusing *r, const offer *made)
+static void insert(ranking *list, const offer *made)
 {
-    int32_t i = r->count;
-    if (i == HR_PLAN_CHANGES_MOST && !cheaper(made, &r->offers[i - 1])) return;
-    i = (int32_t)hr_min(i, HR_PLAN_CHANGES_MOST - 1);
-    for (; i > 0 && cheaper(made, &r->offers[i - 1]); i--) r->offers[i] = r->offers[i - 1];
-    r->offers[i] = *made;
-    r->count = (int32_t)hr_min(r->count + 1, HR_PLAN_CHANGES_MOST);
+    int32_t i = list->count;
+    if (i == HR_PLAN_CHANGES_MOST) i--;
+    if (i < list->count && !cheaper(made, &list->changes[i], &list->ranks[i])) return;
+    for (; i > 0 && cheaper(made, &list->changes[i - 1], &list->ranks[i - 1]); i--) {
+        list->changes[i] = list->changes[i - 1];
+        list->ranks[i] = list->ranks[i - 1];
+    }
+    list->changes[i] = made->change;
+    list->ranks[i] = made->rank;
+    list->count = (int32_t)hr_min(list->count + 1, HR_PLAN_CHANGES_MOST);
 }
 
-/* Sets the time lost by a change that preserves the mathematics, compared with the fastest plan
- * without a budget. */
-static void price(refusing *r, offer *made)
+/* Enters a change that fits. Its bytes are found exactly. */
+static void offer_fitting(refusing *r, const pick *picks, int32_t count)
+{
+    offer made;
+    if (fits(r, picks, count, true, &made)) insert(&r->fitting, &made);
+}
+
+/* Enters a change that is not enough alone. One that saves nothing is entered only if people expect
+ * it to, with the reason. */
+static void offer_partial(refusing *r, const hr_lever *lever, offer *made)
+{
+    if (made->change.bytes == INT64_MAX) return;
+    if (made->change.gained_bytes <= 0) {
+        if (!lever->why_none) return;
+        snprintf(made->change.price, sizeof made->change.price, "%s", lever->why_none);
+    }
+    insert(&r->partial, made);
+}
+
+/* ---- levers alone */
+
+/* Notes a lever that the limit of work leaves untried. */
+static void say_untried(refusing *r, const char *key)
+{
+    hr_put(&r->untried, "%s%s", r->untried.used ? ", " : "", key);
+}
+
+/* Plans a lever: offers the gentlest step with which the recipe fits, or the first one. If the last
+ * step is not enough, none is. */
+static void try_lever(refusing *r, int32_t index)
+{
+    offer first, made;
+    const int32_t steps = hr_lever_steps(&r->levers[index], r->config, r->names);
+    r->first[index] = UNKNOWN;
+    if (steps == 0) return;
+    if (tired(r)) {
+        say_untried(r, r->levers[index].key);
+        return;
+    }
+    pick chosen = { index, 1 };
+    const bool enough = fits(r, &chosen, 1, true, &first);
+    r->first[index] = first.change.bytes;
+    if (enough) insert(&r->fitting, &first);
+    if (enough) return;
+    int32_t low = 2, high = steps;
+    chosen.step = steps;
+    const bool in_vain = steps == 1 || first.change.gained_bytes <= 0;
+    if (in_vain || tired(r) || !fits(r, &chosen, 1, false, &made)) {
+        offer_partial(r, &r->levers[index], &first);
+        return;
+    }
+    while (low < high && !tired(r)) {
+        chosen.step = low + (high - low) / 2;
+        if (fits(r, &chosen, 1, false, &made)) high = chosen.step;
+        else low = chosen.step + 1;
+    }
+    chosen.step = high;
+    offer_fitting(r, &chosen, 1);
+}
+
+/* ---- levers together */
+
+static bool has_key(const refusing *r, const pick *picks, int32_t count, int32_t lever)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (!strcmp(r->levers[picks[i].lever].key, r->levers[lever].key)) return true;
+    return false;
+}
+
+/* Leaves out what the others make unnecessary, the dearest first. */
+static int32_t thin(refusing *r, pick *picks, int32_t count)
+{
+    offer made;
+    for (int32_t i = count - 1; i >= 0 && count > 1 && !tired(r); i--) {
+        pick fewer[PICKS_MOST];
+        memcpy(fewer, picks, sizeof fewer);
+        memmove(&fewer[i], &fewer[i + 1], (size_t)(count - 1 - i) * sizeof *fewer);
+        if (!fits(r, fewer, count - 1, false, &made)) continue;
+        memcpy(picks, fewer, sizeof fewer);
+        count--;
+    }
+    return count;
+}
+
+/* Takes the cheapest levers that save something, step by step, until the recipe fits: only those
+ * that give up less than `dearest`. The table of levers is in this order. */
+static void combine(refusing *r, hr_loss dearest)
+{
+    pick picks[PICKS_MOST];
+    int32_t count = 0;
+    int64_t bytes = r->minimum;
+    for (int32_t i = 0; i < r->lever_count && count < PICKS_MOST; i++) {
+        if (r->levers[i].loss >= dearest || r->first[i] == UNKNOWN) continue;
+        if (r->first[i] >= r->minimum || has_key(r, picks, count, i)) continue;
+        const int32_t steps = hr_lever_steps(&r->levers[i], r->config, r->names);
+        bool useful = false;
+        for (int32_t step = 1; step <= steps && !tired(r); step++) {
+            offer made;
+            picks[count] = (pick){ i, step };
+            const bool known = count == 0 && step == 1; /* it does not fit alone */
+            const bool enough = !known && fits(r, picks, count + 1, true, &made);
+            if (known) made.change.bytes = r->first[i];
+            useful |= made.change.bytes < bytes - bytes / WORTH_PART;
+            if (enough) {
+                count = thin(r, picks, count + 1);
+                offer_fitting(r, picks, count);
+                return;
+            }
+            if (made.change.bytes >= bytes - bytes / WORTH_PART) {
+                picks[count].step = step - 1;
+                break;
+            }
+            bytes = made.change.bytes;
+        }
+        count += useful;
+    }
+}
+
+/* ---- time */
+
+/* Step seconds of the fastest plan; below 0: there is none. */
+static double fastest_of(refusing *r, const hr_config *config)
 {
     hr_error ignored;
     hr_plan_answer answer;
-    if (made->change.changes_mathematics) return;
-    if (hr_admit_other(r->machine, &r->tried, r->admission, &answer, &ignored) != HR_OK) return;
-    made->change.seconds_lost = answer.step_seconds;
+    return hr_admit_other(r->machine, config, r->admission, &answer, &ignored) == HR_OK
+               ? answer.step_seconds
+               : -1;
+}
+
+/* Sets the time lost by a change that preserves the mathematics, compared with the fastest plan
+ * without a budget. A change that is not enough alone is timed without a budget, too. */
+static void price(refusing *r, bool enough, offer *made)
+{
+    const int64_t unlimited = INT64_C(1) << 53;
+    made->change.untimed = true;
+    if (tired(r)) return;
     if (r->free_seconds < 0) {
         r->tried = *r->config;
-        r->tried.memory.budget = INT64_C(1) << 53;
-        if (hr_admit_other(r->machine, &r->tried, r->admission, &answer, &ignored) == HR_OK)
-            r->free_seconds = answer.step_seconds;
+        r->tried.memory.budget = unlimited;
+        r->free_seconds = fastest_of(r, &r->tried);
     }
-    made->change.seconds_lost -= r->free_seconds;
+    offer same;
+    if (r->free_seconds < 0 || !apply_all(r, made->rank.picks, made->rank.count, &same)) return;
+    if (!enough) r->tried.memory.budget = unlimited;
+    const double seconds = fastest_of(r, &r->tried);
+    made->change.untimed = seconds < 0;
+    if (seconds >= 0) made->change.seconds_lost = seconds - r->free_seconds;
 }
 
-/* The largest number of halvings that still changes a value and leaves a valid recipe; 0 if none
- * does. At most 1 if no change halves a value. */
-static int32_t halvings_most(refusing *r, const way *const *chosen, int32_t count)
+/* Times the changes that preserve the mathematics, which come first, and sorts them by it. */
+static void price_all(refusing *r, ranking *list, bool enough)
 {
-    bool halves = false;
-    for (int32_t i = 0; i < count; i++) halves |= !chosen[i]->value;
-    for (int32_t most = halves ? HALVINGS_MOST : 1; most > 0; most--) {
-        offer ignored = { .loss = NOTHING };
-        r->tried = *r->config;
-        if (!apply_all(chosen, count, most, &r->tried, &ignored)) continue;
-        /* Removes halvings that change nothing because every value is at its least. */
-        for (const double kept = ignored.kept; halves && most > 1; most--) {
-            r->tried = *r->config;
-            ignored = (offer){ .loss = NOTHING };
-            if (!apply_all(chosen, count, most - 1, &r->tried, &ignored)) break;
-            if (ignored.kept > kept) break;
-        }
-        return most;
+    const int32_t count = list->count;
+    offer made;
+    for (int32_t i = 0; i < count && list->ranks[i].loss == HR_LOSS_NOTHING; i++) {
+        made = (offer){ list->changes[i], list->ranks[i] };
+        if (made.change.gained_bytes > 0) price(r, enough, &made);
+        list->count = i;
+        insert(list, &made);
+        list->count = count;
     }
-    return 0;
-}
-
-/* Offers the fewest halvings with which the recipe fits, if any number is enough. Returns the bytes
- * with the most halvings tried; INT64_MAX if there is no such change. */
-static int64_t find(refusing *r, const way *const *chosen, int32_t count)
-{
-    offer made, best;
-    int32_t most = halvings_most(r, chosen, count);
-    if (most == 0 || tired(r)) return INT64_MAX;
-    /* One halving is often enough. If the largest number is not enough, none is. */
-    int32_t low = 1;
-    if (most > 1 && fits(r, chosen, count, 1, &best)) most = 1;
-    else if (tired(r) || !fits(r, chosen, count, most, &best)) return best.change.bytes;
-    else low = (int32_t)hr_min(2, most);
-    const int64_t least = best.change.bytes;
-    while (low < most && !tired(r)) {
-        const int32_t middle = (low + most) / 2;
-        if (fits(r, chosen, count, middle, &made)) {
-            best = made;
-            most = middle;
-        } else low = middle + 1;
-    }
-    r->tried = *r->config;
-    made = (offer){ .loss = NOTHING };
-    if (!apply_all(chosen, count, most, &r->tried, &made)) return least;
-    best.change.bytes = hr_admit_minimum(r->machine, &r->tried, true, r->admission);
-    best.change.gained_bytes = r->minimum - best.change.bytes;
-    price(r, &best);
-    insert(r, &best);
-    return least;
-}
-
-static bool promises(const refusing *r, int32_t i, int32_t j)
-{
-    if (r->reached[i] == INT64_MAX || r->reached[j] == INT64_MAX) return false;
-    const int64_t gained = 2 * r->minimum - r->reached[i] - r->reached[j];
-    return r->reached[i] < r->minimum && r->reached[j] < r->minimum &&
-           r->minimum - gained <= r->available;
-}
-
-static void find_pairs(refusing *r)
-{
-    for (int32_t sum = 1; sum < 2 * WAYS && r->count < PAIRS_MOST; sum++)
-        for (int32_t j = sum / 2 + 1; j <= sum && j < WAYS && r->count < PAIRS_MOST; j++) {
-            const way *const pair[] = { &ways[sum - j], &ways[j] };
-            if (promises(r, sum - j, j) && !tired(r)) (void)find(r, pair, 2);
-        }
 }
 
 /* ---- parts that no strategy reduces */
 
-static void say_alone(refusing *r, hr_plan_part *alone, const char *name, int64_t bytes)
+static void say_alone(int64_t available, hr_plan_part *alone, const char *name, int64_t bytes)
 {
-    if (bytes <= r->available || alone->bytes) return;
+    if (bytes <= available || alone->bytes) return;
     hr_writer writer = { alone->name, sizeof alone->name };
     hr_put(&writer, "%s", name);
     writer = (hr_writer){ alone->why, sizeof alone->why };
@@ -273,46 +322,68 @@ static void say_alone(refusing *r, hr_plan_part *alone, const char *name, int64_
 
 /* Finds a part that exceeds the available bytes with any strategy: process memory outside the
  * arena, weights, optimizer states. */
-static void find_alone(refusing *r, hr_plan_details *details)
+static void find_alone(int64_t available, hr_plan_details *details)
 {
     static const char *const states[] = { "weights", "master weights (fp32)", "optimizer states" };
+    hr_plan_part *alone = &details->alone;
     int64_t lines = 0, state = 0;
-    details->alone = (hr_plan_part){ .bytes = 0 };
+    alone->bytes = 0;
     for (int32_t i = 0; i < details->line_count; i++) {
         if (!strcmp(details->lines[i].name, "arena")) continue;
         lines += details->lines[i].bytes;
-        say_alone(r, &details->alone, details->lines[i].name, details->lines[i].bytes);
+        say_alone(available, alone, details->lines[i].name, details->lines[i].bytes);
     }
     for (int32_t i = 0; i < details->part_count; i++)
         for (size_t k = 0; k < sizeof states / sizeof *states; k++) {
             if (strcmp(details->parts[i].name, states[k])) continue;
             state += details->parts[i].bytes;
-            say_alone(r, &details->alone, states[k], details->parts[i].bytes);
+            say_alone(available, alone, states[k], details->parts[i].bytes);
         }
-    say_alone(r, &details->alone, "the process without its arena", lines);
-    say_alone(r, &details->alone, "weights and optimizer states", state);
-    say_alone(r, &details->alone, "weights, optimizer states and the process without its arena",
+    say_alone(available, alone, "the process without its arena", lines);
+    say_alone(available, alone, "weights and optimizer states", state);
+    say_alone(available, alone, "weights, optimizer states and the process without its arena",
               lines + state);
+}
+
+/* Opens a cache of search results. Without it plans take longer. */
+static hr_proxy_cache *open_cache(const hr_admission_machine *machine)
+{
+    hr_error ignored;
+    hr_region region = { 0 };
+    hr_proxy_cache *cache = NULL;
+    hr_status status = machine->open(machine->context, "search results", hr_proxy_cache_bytes(),
+                                     false, &region, &ignored);
+    if (status == HR_OK) status = hr_proxy_cache_place(&region, &cache, &ignored);
+    return status == HR_OK ? cache : NULL;
 }
 
 void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
                hr_admission *admission, hr_plan_details *details)
 {
-    const hr_plan_answer *answer = &admission->answer;
+    hr_lever_names names;
+    hr_lever_names_of(&admission->compiled.program, &names);
     refusing r = { .machine = machine,
                    .config = config,
                    .admission = admission,
-                   .minimum = answer->minimum_bytes,
+                   .cache = open_cache(machine),
+                   .names = &names,
+                   .minimum = admission->answer.minimum_bytes,
                    .free_seconds = -1,
-                   .plans_most = SINGLES_MOST };
-    r.available = available_to(&r, config);
-    find_alone(&r, details);
-    for (int32_t i = 0; i < WAYS; i++) {
-        const way *const one[] = { &ways[i] };
-        r.reached[i] = find(&r, one, 1);
-    }
-    r.plans_most = PLANS_MOST;
-    if (!r.count) find_pairs(&r);
-    for (int32_t i = 0; i < r.count; i++) details->changes[i] = r.offers[i].change;
-    details->change_count = r.count;
+                   .work_most = singles_work_most,
+                   .fitting.changes = details->changes,
+                   .partial.changes = details->partial,
+                   .untried = { details->untried, sizeof details->untried } };
+    r.levers = hr_levers(&r.lever_count);
+    details->untried[0] = 0;
+    find_alone(available_to(&r, config), details);
+    hr_savings_find(machine, admission, details);
+    for (int32_t i = 0; i < r.lever_count; i++) try_lever(&r, i);
+    r.work_most = together_work_most;
+    if (!r.fitting.count) combine(&r, HR_LOSS_MODEL + 1);
+    else if (r.fitting.ranks[0].loss > HR_LOSS_UPDATES) combine(&r, r.fitting.ranks[0].loss);
+    r.work_most = work_most;
+    price_all(&r, &r.fitting, true);
+    price_all(&r, &r.partial, false);
+    details->change_count = r.fitting.count;
+    details->partial_count = r.partial.count;
 }

@@ -28,13 +28,15 @@ static json_t *json_of_parts(const hr_plan_part *parts, int32_t count)
 static json_t *json_of_changes(const hr_plan_change *changes, int32_t count)
 {
     json_t *list = json_array();
-    for (int32_t i = 0; i < count; i++)
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:I, s:I, s:f, s:b}", "what", changes[i].what, "price",
-                            changes[i].price, "process_bytes", (json_int_t)changes[i].bytes,
-                            "gained_bytes", (json_int_t)changes[i].gained_bytes, "seconds_lost",
-                            changes[i].seconds_lost, "changes_mathematics",
-                            changes[i].changes_mathematics));
+    for (int32_t i = 0; i < count; i++) {
+        json_t *change = json_pack(
+            "{s:s, s:s, s:I, s:I, s:f, s:b}", "what", changes[i].what, "price", changes[i].price,
+            "process_bytes", (json_int_t)changes[i].bytes, "gained_bytes",
+            (json_int_t)changes[i].gained_bytes, "seconds_lost", changes[i].seconds_lost,
+            "changes_mathematics", changes[i].changes_mathematics);
+        if (changes[i].untimed) json_object_set_new(change, "seconds_lost", json_null());
+        json_array_append_new(list, change);
+    }
     return list;
 }
 
@@ -65,6 +67,17 @@ static void add_details(json_t *object, const hr_plan_details *details)
         json_of_parts(details->largest, details->largest_count), "removals",
         json_of_changes(details->removals, details->removal_count), "changes",
         json_of_changes(details->changes, details->change_count), "curve", curve);
+    if (details->whole_bytes > 0) {
+        const hr_plan_tensor *largest = &details->whole_largest;
+        json_object_set_new(why, "not_enough",
+                            json_of_changes(details->partial, details->partial_count));
+        json_object_set_new(why, "untried", json_string(details->untried));
+        json_object_set_new(why, "used", json_of_parts(details->used, details->used_count));
+        json_object_set_new(why, "whole_bytes", json_integer(details->whole_bytes));
+        json_object_set_new(why, "whole_largest",
+                            json_pack("{s:s, s:s, s:I}", "name", largest->name, "shape",
+                                      largest->shape, "bytes", (json_int_t)largest->bytes));
+    }
     if (details->alone.bytes > 0)
         json_object_set_new(why, "alone_too_large", json_of_parts(&details->alone, 1));
     json_object_set_new(object, "why", why);

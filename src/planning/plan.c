@@ -57,12 +57,14 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
         hr_stopping_describe(&compiled->program, &admission->rates, &admission->answer);
     const bool table = outputs->text && !outputs->program;
     hr_error other;
+    /* First, because what follows overwrites a refused program. */
+    if (outputs->text && outputs->program)
+        hr_listing(&compiled->program, outputs->text, outputs->text_bytes);
     if (table || outputs->details) {
         const hr_status found = find_reasons(config, &machine, admission, details, &other);
         if (found != HR_OK) return hr_fail(err, found, "%s", other.message);
     }
     if (table) print(config, outputs, &admission->answer, details);
-    else if (outputs->text) hr_listing(&compiled->program, outputs->text, outputs->text_bytes);
     if (!outputs->file || status != HR_OK) return status;
     return hr_plan_file_write(outputs->file, &compiled->program, &compiled->plan, err);
 }

@@ -25,10 +25,10 @@ static const hr_plan_part *largest_of(const hr_plan_part *parts, int32_t count)
     return most;
 }
 
-/* A row of the table. */
+/* A row of a table. */
 typedef struct {
-    char what[HR_PLAN_NAME_BYTES], needs[HR_COUNT_BYTES], size[HR_COUNT_BYTES],
-        gained[HR_COUNT_BYTES], price[HR_PLAN_NAME_BYTES + 64];
+    char what[HR_PLAN_CHANGE_BYTES], needs[HR_COUNT_BYTES], size[HR_COUNT_BYTES],
+        gained[HR_COUNT_BYTES], price[HR_PLAN_CHANGE_BYTES + 64];
 } change_row;
 
 static change_row row_of(const hr_plan_change *change)
@@ -39,8 +39,12 @@ static change_row row_of(const hr_plan_change *change)
     hr_count_print(change->bytes, row.needs);
     hr_size_print(change->bytes, row.size);
     hr_count_print(change->gained_bytes, row.gained);
-    if (change->changes_mathematics)
+    if (change->gained_bytes <= 0) snprintf(row.price, sizeof row.price, "%s", change->price);
+    else if (change->changes_mathematics)
         snprintf(row.price, sizeof row.price, "%s; a different training result", change->price);
+    else if (change->untimed)
+        snprintf(row.price, sizeof row.price, "%s",
+                 *change->price ? change->price : "its time was not computed");
     else
         snprintf(row.price, sizeof row.price, "%s per step %s than the fastest plan%s%s",
                  hr_duration_print(fabs(change->seconds_lost), time),
@@ -68,22 +72,28 @@ static change_row more_memory(const hr_plan_answer *answer, int64_t beside)
     return row;
 }
 
+enum { WHAT_COLUMNS_MOST = 44 }; /* a longer change has a line of its own */
+
 /* Columns are as wide as their contents, so that large models stay readable. */
 static void put_table(hr_writer *writer, const change_row *rows, int32_t count)
 {
     static const char needs[] = "needs", gained[] = "saves";
     size_t what_columns = 0, needs_columns = sizeof needs - 1, gained_columns = sizeof gained - 1;
     for (int32_t i = 0; i < count; i++) {
-        what_columns = hr_max(what_columns, strlen(rows[i].what));
+        const size_t length = strlen(rows[i].what);
+        if (length <= WHAT_COLUMNS_MOST) what_columns = hr_max(what_columns, length);
         needs_columns = hr_max(needs_columns, strlen(rows[i].needs));
         gained_columns = hr_max(gained_columns, strlen(rows[i].gained));
     }
     hr_put(writer, "  %-*s  %*s%14s  %*s  %s\n", (int)what_columns, "", (int)needs_columns, needs,
            "", (int)gained_columns, gained, "cost");
-    for (int32_t i = 0; i < count; i++)
-        hr_put(writer, "  %-*s  %*s  %12s  %*s  %s\n", (int)what_columns, rows[i].what,
+    for (int32_t i = 0; i < count; i++) {
+        const bool fits = strlen(rows[i].what) <= WHAT_COLUMNS_MOST;
+        if (!fits) hr_put(writer, "  %s\n", rows[i].what);
+        hr_put(writer, "  %-*s  %*s  %12s  %*s  %s\n", (int)what_columns, fits ? rows[i].what : "",
                (int)needs_columns, rows[i].needs, rows[i].size, (int)gained_columns, rows[i].gained,
                rows[i].price);
+    }
 }
 
 static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
@@ -91,16 +101,56 @@ static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_
 {
     change_row rows[HR_PLAN_CHANGES_MOST + 1];
     const int32_t count = details->change_count;
-    const bool pairs = count && strchr(details->changes[0].what, ' ');
     rows[0] = more_memory(answer, beside);
     for (int32_t i = 0; i < count; i++) rows[i + 1] = row_of(&details->changes[i]);
-    hr_put(writer, "\n%schanges that make it fit%s, %s%s\n", style->title, style->plain,
-           pairs ? "two keys at a time" : "each alone",
+    hr_put(writer, "\n%schanges that make it fit%s, each line alone%s\n", style->title,
+           style->plain,
            count ? ", sorted by what they give up:\n  memory, time, precision, optimizer or batch, "
-                   "sequence length, vocabulary, model size"
+                   "trained layers, sequence length, vocabulary,\n  model size"
                  : "");
     put_table(writer, rows, count + 1);
-    if (!count) hr_put(writer, "  no change of one or two keys was found\n");
+    if (!count) hr_put(writer, "  no other change was found\n");
+}
+
+/* Changes that are not enough alone. */
+static void put_partial(hr_writer *writer, const hr_style *style, const hr_plan_details *details)
+{
+    change_row rows[HR_PLAN_CHANGES_MOST];
+    if (!details->partial_count && !*details->untried) return;
+    for (int32_t i = 0; i < details->partial_count; i++) rows[i] = row_of(&details->partial[i]);
+    hr_put(writer, "\n%schanges that are not enough alone%s\n", style->title, style->plain);
+    if (details->partial_count) put_table(writer, rows, details->partial_count);
+    if (*details->untried)
+        hr_put(writer, "  not tried, at the limit of work: %s\n", details->untried);
+}
+
+/* What the smallest plan does already. */
+static void put_used(hr_writer *writer, const hr_style *style, const hr_plan_details *details)
+{
+    if (!details->used_count) return;
+    hr_put(writer, "\n%swhat the smallest plan does already%s, and the bytes that each saves\n",
+           style->title, style->plain);
+    for (int32_t i = 0; i < details->used_count; i++) {
+        hr_put(writer, "  %-40s", details->used[i].name);
+        hr_label_put_bytes(writer, details->used[i].bytes);
+        hr_put(writer, "\n");
+    }
+}
+
+/* The plan without any of these, and its largest tensor. */
+static void put_whole(hr_writer *writer, const hr_plan_answer *answer,
+                      const hr_plan_details *details)
+{
+    const hr_plan_tensor *largest = &details->whole_largest;
+    char why[HR_PLAN_NAME_BYTES + HR_PLAN_SHAPE_BYTES];
+    if (details->whole_bytes > answer->minimum_bytes)
+        put_line(writer, "without the savings below", details->whole_bytes, "");
+    snprintf(why, sizeof why, "%s %s", largest->name, largest->shape);
+    if (largest->bytes)
+        put_line(writer,
+                 details->whole_bytes > answer->minimum_bytes ? "its largest tensor"
+                                                              : "largest tensor",
+                 largest->bytes, why);
 }
 
 static void put_available(hr_writer *writer, const hr_plan_answer *answer, int64_t beside)
@@ -132,10 +182,12 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     put_available(writer, answer, beside);
     put_line(writer, "missing", answer->minimum_bytes + beside - answer->available_bytes, "");
     if (details->change_count)
-        hr_put(writer, "  %-28s%s\n", "cheapest change", details->changes[0].what);
+        put_line(writer, "with the cheapest change", details->changes[0].bytes,
+                 details->changes[0].what);
     if (line && !answer->device.is_card)
         put_line(writer, "largest part of the process", line->bytes, line->name);
     if (part) put_line(writer, "largest part of the arena", part->bytes, part->name);
+    put_whole(writer, answer, details);
     hr_put(writer, "  peak of the smallest plan: %s\n", details->peak);
     if (details->alone.bytes) {
         char size[64];
@@ -143,4 +195,6 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
                hr_bytes_print(details->alone.bytes, size), details->alone.why, style.plain);
     }
     put_changes(writer, &style, answer, details, beside);
+    put_partial(writer, &style, details);
+    put_used(writer, &style, details);
 }
