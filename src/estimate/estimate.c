@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* estimate/estimate.c - simulates a training step: forward, backward, update. The first run finds
+ * the peak, the second lists what is live there. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "estimate/model.h"
+
+enum { FP32 = 4, ID_BYTES = 8 };
+
+#define MIB (INT64_C(1) << 20)
+
+int64_t hr_estimate_bytes(const hr_config *config)
+{
+    const int64_t L = config->model.n_layers;
+    const int64_t layer = 3 * HR_WEIGHTS_OF_LAYER * (int64_t)sizeof(hr_torch_parameter);
+    enum { SPARE = 4096 };
+    return hr_tape_bytes(L) + L * layer + SPARE;
+}
+
+/* ---- the update */
+
+typedef struct {
+    hr_tape *tape;
+    const hr_estimate_settings *settings;
+    double weight_decay;
+    int64_t states, masters, gradients; /* bytes */
+    int64_t previous, all, most;        /* bytes of temporaries */
+} update;
+
+static int64_t states_of(const hr_estimate_settings *s, const hr_torch_parameter *p)
+{
+    enum { BLOCK_8BIT = 256, SMALL = 4096 };
+    const int64_t count = p->value.count;
+    const int64_t width = s->states == HR_ESTIMATE_NONE ? p->value.width
+                                                        : hr_torch_width(s->states);
+    switch (s->optimizer) {
+    case HR_ESTIMATE_SGD: return 0;
+    case HR_ESTIMATE_MOMENTUM:
+    case HR_ESTIMATE_LION: return count * width;
+    case HR_ESTIMATE_ADAFACTOR: {
+        const int64_t inputs = p->inputs > 0 ? p->inputs : count;
+        return p->inputs > 0 ? (inputs + count / inputs) * FP32 : count * FP32;
+    }
+    case HR_ESTIMATE_ADAMW_8BIT:
+    case HR_ESTIMATE_PAGED_ADAMW_8BIT: /* small tensors keep fp32 states */
+        if (count < SMALL) return 2 * count * FP32;
+        return 2 * (count + (count + BLOCK_8BIT - 1) / BLOCK_8BIT * FP32);
+    default: return 2 * count * width;
+    }
+}
+
+static bool has_masters(const hr_estimate_settings *s)
+{
+    return s->framework == HR_FRAMEWORK_DEEPSPEED_Z2 || s->framework == HR_FRAMEWORK_DEEPSPEED_Z3;
+}
+
+static void add_states(void *context, const hr_torch_parameter *p)
+{
+    update *u = context;
+    hr_torch_parameter wide = *p;
+    if (has_masters(u->settings)) {
+        wide.value.width = FP32;
+        u->masters += p->value.count * FP32;
+        u->gradients += p->value.count * FP32;
+    }
+    u->states += states_of(u->settings, &wide);
+}
+
+/* Adam makes sqrt(v) and the same divided; the last one lives until the next replaces it. */
+static void add_temporaries(void *context, const hr_torch_parameter *p)
+{
+    update *u = context;
+    const hr_estimate_settings *s = u->settings;
+    const int64_t width = s->states == HR_ESTIMATE_NONE ? p->value.width
+                                                        : hr_torch_width(s->states);
+    const int64_t bytes = p->value.count * width;
+    const bool adam = s->optimizer == HR_ESTIMATE_ADAMW;
+    const bool plain = s->optimizer == HR_ESTIMATE_SGD || s->optimizer == HR_ESTIMATE_MOMENTUM;
+    const bool factored = s->optimizer == HR_ESTIMATE_ADAFACTOR;
+    const bool one = (plain && u->weight_decay > 0) || s->optimizer == HR_ESTIMATE_LION;
+    const int64_t now = adam || factored ? 2 * bytes : one ? bytes : 0;
+    const int64_t after = now ? bytes : 0;
+    if (now + u->previous > u->most) u->most = now + u->previous;
+    u->previous = after;
+    u->all += after;
+}
+
+static void run_update(update *u, hr_estimate_model *model)
+{
+    const hr_estimate_settings *s = u->settings;
+    u->previous = u->all = u->most = 0;
+    if (has_masters(s)) {
+        if (!s->offload_optimizer)
+            hr_tape_burst(u->tape, "gradients in fp32", HR_ESTIMATE_TEMPORARIES,
+                          u->gradients / s->world);
+        return;
+    }
+    hr_estimate_parameters(model, add_temporaries, u);
+    if (s->update == HR_ESTIMATE_UPDATE_FUSED) return;
+    hr_tape_burst(u->tape, "temporaries of the optimizer", HR_ESTIMATE_TEMPORARIES,
+                  s->update == HR_ESTIMATE_UPDATE_FOREACH ? u->all : u->most);
+}
+
+/* ---- a step */
+
+/* What lives through the whole step. */
+static void place_states(update *u, hr_estimate_model *model)
+{
+    const hr_estimate_settings *s = u->settings;
+    const int64_t world = s->zero_stage > 0 ? s->world : 1;
+    enum { BUCKET = 500000000, BUCKET_WIDTH = 2 };
+    hr_estimate_parameters(model, add_states, u);
+    if (!s->offload_optimizer) {
+        hr_tape_keep(u->tape, "optimizer states", HR_ESTIMATE_STATES, u->states / world);
+        hr_tape_keep(u->tape, "master weights", HR_ESTIMATE_MASTERS, u->masters / world);
+    }
+    if (s->zero_stage >= 2)
+        hr_tape_keep(u->tape, "reduce bucket", HR_ESTIMATE_BUFFERS,
+                     hr_min(BUCKET, model->trained) * BUCKET_WIDTH);
+    if (s->zero_stage == 3)
+        hr_tape_keep(u->tape, "gathered weights of two layers", HR_ESTIMATE_BUFFERS,
+                     2 * model->gathered * model->width_hidden);
+    hr_tape_keep(u->tape, "token ids", HR_ESTIMATE_TEMPORARIES, model->B * model->T * ID_BYTES);
+}
+
+static hr_status simulate(const hr_config *config, const hr_estimate_settings *s, hr_region region,
+                          hr_tape *tape, int64_t snapshot, hr_estimate_answer *answer,
+                          hr_error *err)
+{
+    enum { MICRO_MOST = 2, BLOCK = 512 };
+    hr_estimate_model model;
+    if (!hr_tape_open(tape, &region, config->model.n_layers))
+        return hr_fail(err, HR_FAILURE, "the memory for an estimate is too small");
+    tape->snapshot = snapshot;
+    tape->answer = answer;
+    tape->rounding = s->device == HR_ESTIMATE_CUDA ? BLOCK : 1;
+    tape->shares = s->zero_stage >= 2 ? s->world : 1;
+    const hr_status status = hr_estimate_model_open(config, s, tape, &region, &model, err);
+    if (status != HR_OK) return status;
+    update u = { .tape = tape,
+                 .settings = s,
+                 .weight_decay = config->train.optimizer.weight_decay };
+    place_states(&u, &model);
+    for (int64_t i = 0; i < hr_min(s->accumulation, MICRO_MOST) && !tape->full; i++) {
+        hr_value logits;
+        tape->phase = HR_TAPE_FORWARD;
+        const int32_t mark = hr_tape_enter(tape);
+        const hr_value loss = hr_estimate_forward(&model, &logits);
+        if (s->keeps_outputs) hr_tape_refer(tape, logits.storage);
+        hr_tape_leave(tape, mark, loss);
+        hr_tape_cache_end(tape, 0);
+        tape->phase = HR_TAPE_BACKWARD;
+        if (!tape->full) hr_tape_backward(tape, loss.node, FP32);
+        if (s->keeps_outputs) hr_tape_release(tape, logits.storage);
+        hr_tape_drop(tape, loss);
+    }
+    tape->phase = HR_TAPE_UPDATE;
+    if (!tape->full) run_update(&u, &model);
+    answer->parameters = model.parameters;
+    answer->trained_parameters = model.trained;
+    if (tape->full)
+        return hr_fail(err, HR_USAGE,
+                       "the estimate is beyond what can be counted; use a smaller model, batch or "
+                       "sequence");
+    return HR_OK;
+}
+
+/* ---- the range */
+
+/* On a GPU the context of the driver and of the libraries is 0.3 to 0.9 GiB, and blocks that are
+ * cached and do not fit the next request add up to a tenth. On the CPU malloc returns large blocks
+ * at once, and the libraries take 0.2 to 0.5 GiB. Tensor bytes: docs/estimates.md. */
+static void set_range(const hr_estimate_settings *s, hr_estimate_answer *answer)
+{
+    enum { ERROR = 20, FRAGMENTS = 10 };
+    const bool cuda = s->device == HR_ESTIMATE_CUDA;
+    const int64_t bytes = answer->tensor_bytes;
+    answer->context_low_bytes = (cuda ? 300 : 200) * MIB;
+    answer->context_high_bytes = (cuda ? 900 : 500) * MIB;
+    answer->low_bytes = bytes - bytes / ERROR + answer->context_low_bytes;
+    answer->high_bytes = bytes + bytes / ERROR + (cuda ? bytes / FRAGMENTS : 0) +
+                         answer->context_high_bytes;
+}
+
+static hr_status check(const hr_config *config, const hr_estimate_settings *s, hr_error *err)
+{
+    if (s->weights > HR_ESTIMATE_FP16)
+        return hr_fail(err, HR_USAGE, "weights: trained weights are fp32, bf16 or fp16");
+    if (s->autocast != HR_ESTIMATE_NONE && s->autocast != HR_ESTIMATE_BF16 &&
+        s->autocast != HR_ESTIMATE_FP16)
+        return hr_fail(err, HR_USAGE, "autocast: the dtypes are bf16, fp16 and none");
+    if (s->base != HR_ESTIMATE_NONE && !s->lora_rank)
+        return hr_fail(err, HR_USAGE,
+                       "base: only frozen weights can have a dtype of their own; set lora too");
+    if (s->lora_rank && !s->lora_targets[0])
+        return hr_fail(err, HR_USAGE, "lora: name the modules, as 16:q_proj,v_proj");
+    if (config->model.n_layers < 1) return hr_fail(err, HR_USAGE, "the model has no layers");
+    return HR_OK;
+}
+
+hr_status hr_estimate_make(const hr_config *config, const hr_estimate_settings *settings,
+                           void *memory, int64_t bytes, hr_estimate_answer *answer, hr_error *err)
+{
+    static const char *const phases[] = { "forward", "backward", "update" };
+    hr_estimate_answer found = { .parameters = 0 };
+    hr_tape tape;
+    hr_status status = check(config, settings, err);
+    if (status != HR_OK) return status;
+    const hr_region region = hr_region_over(memory, bytes);
+    status = simulate(config, settings, region, &tape, -1, &found, err);
+    if (status != HR_OK) return status;
+    const int64_t event = tape.peak_event;
+    found.tensor_bytes = tape.peak;
+    found.forward_bytes = tape.phase_peaks[HR_TAPE_FORWARD];
+    found.backward_bytes = tape.phase_peaks[HR_TAPE_BACKWARD];
+    found.update_bytes = tape.phase_peaks[HR_TAPE_UPDATE];
+    memcpy(found.most, tape.most, sizeof found.most);
+    snprintf(found.peak, sizeof found.peak, "%s, %s", phases[tape.peak_phase], tape.peak_label);
+    status = simulate(config, settings, region, &tape, event, &found, err);
+    if (status != HR_OK) return status;
+    set_range(settings, &found);
+    *answer = found;
+    return HR_OK;
+}

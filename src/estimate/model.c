@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* estimate/model.c - declares the parameters, with adapters, and runs the forward pass around the
+ * layers. */
+#include "estimate/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "model/family.h"
+#include "model/rules.h"
+
+enum { FP32 = 4, NAME_BYTES = 96 };
+
+typedef struct {
+    hr_estimate_model *model;
+    hr_rules rules;
+    int64_t layer; /* HR_NONE: none */
+} declaration;
+
+/* The names that transformers has for the parts of a layer, by family. */
+typedef struct {
+    const char *prefix, *slots[HR_WEIGHTS_OF_LAYER];
+} names;
+
+#define LLAMA_NAMES \
+    { \
+        "model.layers.%lld.", \
+        { \
+            [HR_WEIGHT_NORM_1] = "input_layernorm", \
+            [HR_WEIGHT_NORM_2] = "post_attention_layernorm", [HR_WEIGHT_Q] = "self_attn.q_proj", \
+            [HR_WEIGHT_K] = "self_attn.k_proj", [HR_WEIGHT_V] = "self_attn.v_proj", \
+            [HR_WEIGHT_O] = "self_attn.o_proj", [HR_WEIGHT_GATE] = "mlp.gate_proj", \
+            [HR_WEIGHT_UP] = "mlp.up_proj", [HR_WEIGHT_DOWN] = "mlp.down_proj", \
+            [HR_WEIGHT_NORM_Q] = "self_attn.q_norm", [HR_WEIGHT_NORM_K] = "self_attn.k_norm" \
+        } \
+    }
+
+static const names neox_names = { "gpt_neox.layers.%lld.",
+                                  { [HR_WEIGHT_NORM_1] = "input_layernorm",
+                                    [HR_WEIGHT_NORM_2] = "post_attention_layernorm",
+                                    [HR_WEIGHT_Q] = "attention.query_key_value",
+                                    [HR_WEIGHT_O] = "attention.dense",
+                                    [HR_WEIGHT_UP] = "mlp.dense_h_to_4h",
+                                    [HR_WEIGHT_DOWN] = "mlp.dense_4h_to_h" } };
+static const names gpt2_names = { "transformer.h.%lld.",
+                                  { [HR_WEIGHT_NORM_1] = "ln_1",
+                                    [HR_WEIGHT_NORM_2] = "ln_2",
+                                    [HR_WEIGHT_Q] = "attn.c_attn",
+                                    [HR_WEIGHT_O] = "attn.c_proj",
+                                    [HR_WEIGHT_UP] = "mlp.c_fc",
+                                    [HR_WEIGHT_DOWN] = "mlp.c_proj" } };
+static const names gpt_neo_names = { "transformer.h.%lld.",
+                                     { [HR_WEIGHT_NORM_1] = "ln_1",
+                                       [HR_WEIGHT_NORM_2] = "ln_2",
+                                       [HR_WEIGHT_Q] = "attn.attention.q_proj",
+                                       [HR_WEIGHT_K] = "attn.attention.k_proj",
+                                       [HR_WEIGHT_V] = "attn.attention.v_proj",
+                                       [HR_WEIGHT_O] = "attn.attention.out_proj",
+                                       [HR_WEIGHT_UP] = "mlp.c_fc",
+                                       [HR_WEIGHT_DOWN] = "mlp.c_proj" } };
+static const names opt_names = { "model.decoder.layers.%lld.",
+                                 { [HR_WEIGHT_NORM_1] = "self_attn_layer_norm",
+                                   [HR_WEIGHT_NORM_2] = "final_layer_norm",
+                                   [HR_WEIGHT_Q] = "self_attn.q_proj",
+                                   [HR_WEIGHT_K] = "self_attn.k_proj",
+                                   [HR_WEIGHT_V] = "self_attn.v_proj",
+                                   [HR_WEIGHT_O] = "self_attn.out_proj",
+                                   [HR_WEIGHT_UP] = "fc1",
+                                   [HR_WEIGHT_DOWN] = "fc2" } };
+static const names needle_names = { "layers.%lld.",
+                                    { [HR_WEIGHT_NORM_1] = "ln_q",
+                                      [HR_WEIGHT_NORM_2] = "ln_mlp",
+                                      [HR_WEIGHT_NORM_Q] = "ln_k",
+                                      [HR_WEIGHT_NORM_K] = "ln_v",
+                                      [HR_WEIGHT_Q] = "wq",
+                                      [HR_WEIGHT_K] = "wk",
+                                      [HR_WEIGHT_V] = "wv",
+                                      [HR_WEIGHT_O] = "wo",
+                                      [HR_WEIGHT_UP] = "w1",
+                                      [HR_WEIGHT_DOWN] = "w2" } };
+static const names wide_names = { "layers.%lld.",
+                                  { [HR_WEIGHT_UP] = "w_in", [HR_WEIGHT_NORM_1] = "alpha" } };
+static const names llama_names = LLAMA_NAMES;
+
+static const names *names_of(int32_t family)
+{
+    switch (family) {
+    case HR_FAMILY_GPT_NEOX: return &neox_names;
+    case HR_FAMILY_GPT2: return &gpt2_names;
+    case HR_FAMILY_GPT_NEO: return &gpt_neo_names;
+    case HR_FAMILY_OPT: return &opt_names;
+    case HR_FAMILY_NEEDLE: return &needle_names;
+    case HR_FAMILY_WIDE: return &wide_names;
+    default: return &llama_names;
+    }
+}
+
+/* ---- parameters */
+
+static int64_t stored_bytes(const hr_estimate_settings *s, int64_t count, bool quantized)
+{
+    enum { SECOND_BLOCK = 256 };
+    if (!quantized || s->base != HR_ESTIMATE_NF4)
+        return count * hr_torch_width(quantized ? s->base : s->weights);
+    const int64_t scales = (count + s->base_block - 1) / s->base_block;
+    if (!s->double_quant) return (count + 1) / 2 + scales * FP32;
+    return (count + 1) / 2 + scales + (scales + SECOND_BLOCK - 1) / SECOND_BLOCK * FP32;
+}
+
+/* Whether LoRA adapts a module: its name is one of the words, or all matrices of layers are. */
+static bool is_target(const hr_estimate_settings *s, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    const char *module = dot ? dot + 1 : name;
+    const size_t length = strlen(module);
+    if (!s->lora_rank) return false;
+    if (!strcmp(s->lora_targets, "all-linear")) return true;
+    for (const char *at = s->lora_targets; at && *at;) {
+        if (!strncmp(at, module, length) && (at[length] == ',' || !at[length])) return true;
+        at = strchr(at, ',');
+        if (at) at++;
+    }
+    return false;
+}
+
+static bool is_frozen(const declaration *of, const char *name, bool vector)
+{
+    char full[NAME_BYTES];
+    snprintf(full, sizeof full, "%s.%s", name, vector ? "weight" : "weight");
+    if (of->model->settings->lora_rank) return true;
+    return of->rules.config->train.freeze[0] &&
+           hr_rules_of(&of->rules, (int16_t)of->layer, 0, vector, full).frozen;
+}
+
+static void place(hr_estimate_model *model, hr_torch_parameter *p, int64_t count, int64_t width,
+                  int64_t bytes, bool trained)
+{
+    hr_tape *tape = model->torch.tape;
+    const int64_t share = model->settings->zero_stage == 3 ? model->settings->world : 1;
+    const int64_t here = model->settings->offload_weights ? 0 : bytes / share;
+    model->parameters += count;
+    p->value = (hr_value){ hr_tape_keep(tape, "weights", HR_ESTIMATE_WEIGHTS, here), HR_TAPE_NONE,
+                           count, width, false };
+    if (!trained) return;
+    model->trained += count;
+    p->value.node = hr_tape_leaf(tape, "weights");
+    p->value.grad = p->value.node != HR_TAPE_NONE;
+}
+
+static hr_torch_parameter parameter(declaration *of, const char *name, int64_t count,
+                                    int64_t inputs)
+{
+    hr_estimate_model *model = of->model;
+    const hr_estimate_settings *s = model->settings;
+    hr_torch_parameter p = { .inputs = inputs, .cast_scope = -1 };
+    const bool matrix = inputs > 0;
+    const bool based = matrix && of->layer >= 0 && s->lora_rank && s->base != HR_ESTIMATE_NONE;
+    const int32_t dtype = based ? s->base : s->weights;
+    p.quantized = based && (s->base == HR_ESTIMATE_NF4 || s->base == HR_ESTIMATE_I8);
+    const int64_t width = p.quantized ? 2 : hr_torch_width(dtype);
+    place(model, &p, count, width, stored_bytes(s, count, based), !is_frozen(of, name, !matrix));
+    return p;
+}
+
+/* Adapters of all targets, after the other parameters. */
+static void adapt(hr_estimate_model *model, const names *with, int64_t layer)
+{
+    const hr_estimate_settings *s = model->settings;
+    const int64_t width = hr_torch_width(s->lora_dtype), R = s->lora_rank;
+    for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) {
+        hr_torch_parameter *p = &model->layers[layer][i];
+        if (p->inputs <= 0 || !with->slots[i] || !is_target(s, with->slots[i])) continue;
+        hr_torch_parameter *a = &model->adapters[layer][2 * i], *b = a + 1;
+        const int64_t outputs = p->value.count / p->inputs;
+        *a = (hr_torch_parameter){ .inputs = p->inputs, .cast_scope = -1 };
+        *b = (hr_torch_parameter){ .inputs = R, .cast_scope = -1 };
+        place(model, a, R * p->inputs, width, R * p->inputs * width, true);
+        place(model, b, R * outputs, width, R * outputs * width, true);
+        p->lora_a = a;
+        p->lora_b = b;
+    }
+}
+
+/* [count, inputs] of a slot; inputs 0: a vector. */
+typedef struct {
+    int64_t count, inputs;
+} shape;
+
+static void shapes_of(const hr_estimate_model *m, shape shapes[HR_WEIGHTS_OF_LAYER])
+{
+    const int64_t D = m->D, F = m->F, Q = m->H * m->head, K = m->G * m->head;
+    const int32_t family = m->config->model.family;
+    const bool norm_bias = family == HR_FAMILY_GPT_NEOX || family == HR_FAMILY_GPT2 ||
+                           family == HR_FAMILY_OPT || family == HR_FAMILY_GPT_NEO ||
+                           family == HR_FAMILY_NEEDLE;
+    const bool fused = family == HR_FAMILY_GPT_NEOX || family == HR_FAMILY_GPT2;
+    const bool biases = fused || family == HR_FAMILY_OPT;
+    memset(shapes, 0, HR_WEIGHTS_OF_LAYER * sizeof *shapes);
+    if (family == HR_FAMILY_WIDE) {
+        shapes[HR_WEIGHT_UP] = (shape){ D * D, D };
+        shapes[HR_WEIGHT_NORM_1] = (shape){ D, 0 };
+        return;
+    }
+    shapes[HR_WEIGHT_NORM_1] = shapes[HR_WEIGHT_NORM_2] = (shape){ D, 0 };
+    if (norm_bias) shapes[HR_WEIGHT_NORM_1_BIAS] = shapes[HR_WEIGHT_NORM_2_BIAS] = (shape){ D, 0 };
+    shapes[HR_WEIGHT_Q] = (shape){ fused ? 3 * D * D : D * Q, D };
+    if (!fused) shapes[HR_WEIGHT_K] = shapes[HR_WEIGHT_V] = (shape){ D * K, D };
+    shapes[HR_WEIGHT_O] = (shape){ Q * D, Q };
+    shapes[HR_WEIGHT_UP] = (shape){ D * F, D };
+    shapes[HR_WEIGHT_DOWN] = (shape){ F * D, F };
+    if (!norm_bias) shapes[HR_WEIGHT_GATE] = (shape){ D * F, D };
+    if (biases || family == HR_FAMILY_QWEN2)
+        shapes[HR_WEIGHT_Q_BIAS] = (shape){ fused ? 3 * D : Q, 0 };
+    if (family == HR_FAMILY_OPT || family == HR_FAMILY_QWEN2)
+        shapes[HR_WEIGHT_K_BIAS] = shapes[HR_WEIGHT_V_BIAS] = (shape){ K, 0 };
+    if (biases || family == HR_FAMILY_GPT_NEO) shapes[HR_WEIGHT_O_BIAS] = (shape){ D, 0 };
+    if (norm_bias) shapes[HR_WEIGHT_UP_BIAS] = (shape){ F, 0 };
+    if (norm_bias) shapes[HR_WEIGHT_DOWN_BIAS] = (shape){ D, 0 };
+    if (family == HR_FAMILY_QWEN3)
+        shapes[HR_WEIGHT_NORM_Q] = shapes[HR_WEIGHT_NORM_K] = (shape){ m->head, 0 };
+    if (family == HR_FAMILY_NEEDLE)
+        for (int32_t i = HR_WEIGHT_NORM_Q; i <= HR_WEIGHT_NORM_K_BIAS; i++)
+            shapes[i] = (shape){ D, 0 };
+}
+
+static void declare_ends(declaration *of)
+{
+    hr_estimate_model *m = of->model;
+    const hr_config *config = m->config;
+    const int32_t family = config->model.family;
+    const int64_t rank = hr_config_embedding_rank(config), X = hr_config_expansion(config);
+    const int64_t decoder = config->model.decoder_rank;
+    const bool norms = family == HR_FAMILY_GPT_NEOX || family == HR_FAMILY_GPT2 ||
+                       family == HR_FAMILY_OPT || family == HR_FAMILY_GPT_NEO ||
+                       family == HR_FAMILY_NEEDLE;
+    const int64_t offset = family == HR_FAMILY_OPT ? 2 : 0;
+    const bool factors = family == HR_FAMILY_YXANUL, expands = family == HR_FAMILY_WIDE;
+    const int64_t inputs = expands && decoder   ? decoder
+                           : expands            ? X
+                           : factors && m->tied ? rank
+                                                : m->D;
+    of->layer = HR_NONE;
+    m->table = parameter(of, "embedding", m->V * (factors ? rank : m->D), 0);
+    if (norms && family != HR_FAMILY_GPT_NEOX)
+        m->positions = parameter(of, "positions", (hr_config_positions(config) + offset) * m->D, 0);
+    if (factors) m->factor = parameter(of, "factor", m->D * rank, rank);
+    if (!expands) m->final_norm = parameter(of, "norm", m->D, 0);
+    if (norms) m->final_bias = parameter(of, "norm.bias", m->D, 0);
+    if (expands) m->expansion = parameter(of, "expansion", m->D * X, m->D);
+    if (expands) m->expansion_bias = parameter(of, "expansion.bias", X, 0);
+    if (expands && decoder) m->factor = parameter(of, "decoder.a", X * decoder, X);
+    if (m->tied) m->head_weight = m->table;
+    else m->head_weight = parameter(of, "head", m->V * inputs, inputs);
+    m->head_weight.inputs = inputs;
+}
+
+static hr_tape_layer layer_of(int32_t family)
+{
+    switch (family) {
+    case HR_FAMILY_GPT_NEOX: return hr_estimate_layer_gpt_neox;
+    case HR_FAMILY_GPT2: return hr_estimate_layer_gpt2;
+    case HR_FAMILY_GPT_NEO: return hr_estimate_layer_gpt_neo;
+    case HR_FAMILY_OPT: return hr_estimate_layer_opt;
+    case HR_FAMILY_NEEDLE: return hr_estimate_layer_needle;
+    case HR_FAMILY_WIDE: return hr_estimate_layer_wide;
+    default: return hr_estimate_layer_llama;
+    }
+}
+
+hr_status hr_estimate_model_open(const hr_config *config, const hr_estimate_settings *settings,
+                                 hr_tape *tape, hr_region *region, hr_estimate_model *model,
+                                 hr_error *err)
+{
+    const int64_t L = config->model.n_layers;
+    *model = (hr_estimate_model){ .torch = { tape, settings, 0, 0 },
+                                  .config = config,
+                                  .settings = settings,
+                                  .D = config->model.d_model,
+                                  .F = config->model.d_ff,
+                                  .V = config->model.vocab_size,
+                                  .L = L,
+                                  .H = config->model.n_heads,
+                                  .G = hr_config_kv_heads(config),
+                                  .head = hr_config_head_dim(config),
+                                  .B = settings->batch / settings->accumulation,
+                                  .T = settings->seq_len,
+                                  .tied = hr_family_ties(config),
+                                  .width_hidden = hr_torch_width(settings->weights),
+                                  .layer = layer_of(config->model.family) };
+    model->layers = hr_region_take(region, L, sizeof *model->layers);
+    model->adapters = hr_region_take(region, L, sizeof *model->adapters);
+    if (!model->adapters)
+        return hr_fail(err, HR_FAILURE, "the memory for an estimate is too small");
+    if (model->B < 1 || settings->batch % settings->accumulation)
+        return hr_fail(err, HR_USAGE,
+                       "accumulation=%lld does not divide the batch of %lld sequences",
+                       (long long)settings->accumulation, (long long)settings->batch);
+    shape shapes[HR_WEIGHTS_OF_LAYER];
+    const names *with = names_of(config->model.family);
+    declaration of = { model, { config, NULL }, HR_NONE };
+    shapes_of(model, shapes);
+    declare_ends(&of);
+    for (int64_t l = 0; l < L; l++) {
+        of.layer = l;
+        for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) {
+            char name[NAME_BYTES], prefix[NAME_BYTES / 2];
+            if (!shapes[i].count) continue;
+            snprintf(prefix, sizeof prefix, with->prefix, (long long)l);
+            snprintf(name, sizeof name, "%s%s", prefix, with->slots[i] ? with->slots[i] : "bias");
+            model->layers[l][i] = parameter(&of, name, shapes[i].count, shapes[i].inputs);
+        }
+    }
+    for (int64_t l = 0; l < L && settings->lora_rank; l++) adapt(model, with, l);
+    for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) model->gathered += shapes[i].count;
+    if (settings->lora_rank && !model->trained)
+        return hr_fail(err, HR_USAGE, "lora: no module of the %s family is named \"%s\"",
+                       hr_family_of(config)->name, settings->lora_targets);
+    return HR_OK;
+}
+
+void hr_estimate_parameters(const hr_estimate_model *model, hr_estimate_each each, void *context)
+{
+    const hr_torch_parameter *ends[] = {
+        &model->table,          &model->positions,
+        &model->factor,         &model->final_norm,
+        &model->final_bias,     &model->expansion,
+        &model->expansion_bias, model->tied ? NULL : &model->head_weight
+    };
+    enum { ENDS = sizeof ends / sizeof *ends, BEFORE = 2 };
+    for (int32_t i = 0; i < BEFORE; i++)
+        if (ends[i]->value.grad) each(context, ends[i]);
+    for (int64_t l = 0; l < model->L; l++) {
+        for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++)
+            if (model->layers[l][i].value.grad) each(context, &model->layers[l][i]);
+        for (int32_t i = 0; i < 2 * HR_WEIGHTS_OF_LAYER; i++)
+            if (model->adapters[l][i].value.grad) each(context, &model->adapters[l][i]);
+    }
+    for (int32_t i = BEFORE; i < ENDS; i++)
+        if (ends[i] && ends[i]->value.grad) each(context, ends[i]);
+}
+
+/* ---- the forward pass */
+
+/* Rows of the embedding, with learned positions. */
+static hr_value embed(hr_estimate_model *m)
+{
+    hr_torch *torch = &m->torch;
+    hr_tape *tape = torch->tape;
+    const int32_t family = m->config->model.family;
+    const int32_t mark = hr_tape_enter(tape);
+    const int64_t rows = m->B * m->T;
+    const bool factors = family == HR_FAMILY_YXANUL;
+    hr_value x = hr_torch_embedding(torch, "embedding", rows, m->table.value.count / m->V,
+                                    &m->table);
+    if (factors)
+        x = hr_torch_linear(torch, "embedding", HR_ESTIMATE_ACTIVATIONS, x, &m->factor, NULL);
+    if (m->positions.value.count) {
+        const int64_t times = family == HR_FAMILY_OPT ? m->B : 1;
+        const hr_value p = hr_torch_embedding(torch, "positions", times * m->T, m->D,
+                                              &m->positions);
+        const hr_value sum = hr_torch_add(torch, "embedding", x, p);
+        hr_tape_drop(tape, x);
+        hr_tape_drop(tape, p);
+        x = sum;
+    }
+    if (family == HR_FAMILY_GPT2 || family == HR_FAMILY_GPT_NEOX || family == HR_FAMILY_GPT_NEO ||
+        family == HR_FAMILY_NEEDLE)
+        x = hr_torch_dropout(torch, HR_ESTIMATE_ACTIVATIONS, x, m->config->model.dropout);
+    return hr_tape_leave(tape, mark, x);
+}
+
+/* One gradient has to reach the input of checkpointed layers, even when nothing before trains. */
+static hr_value with_gradient(hr_tape *tape, hr_value x)
+{
+    if (x.grad) return x;
+    x.node = hr_tape_node_new(tape, "embedding", true);
+    x.grad = x.node != HR_TAPE_NONE;
+    return x;
+}
+
+static hr_value final_rows(hr_estimate_model *m, hr_value x)
+{
+    hr_torch *torch = &m->torch;
+    if (m->config->model.family == HR_FAMILY_WIDE) return x;
+    if (m->final_bias.value.count)
+        return hr_torch_layer_norm(torch, x, &m->final_norm, &m->final_bias);
+    return hr_torch_rms_norm(torch, x, &m->final_norm);
+}
+
+/* The input of the last product. */
+static hr_value widened(hr_estimate_model *m, hr_value x)
+{
+    hr_torch *torch = &m->torch;
+    if (m->config->model.family == HR_FAMILY_YXANUL && m->tied) {
+        hr_torch_parameter transposed = m->factor;
+        transposed.inputs = m->D;
+        return hr_torch_linear(torch, "factor", HR_ESTIMATE_ACTIVATIONS, x, &transposed, NULL);
+    }
+    if (m->config->model.family != HR_FAMILY_WIDE) return x;
+    const hr_value z = hr_torch_linear(torch, "expansion", HR_ESTIMATE_ACTIVATIONS, x,
+                                       &m->expansion, &m->expansion_bias);
+    const hr_value r = hr_torch_activation(torch, "outputs of ReLU", z, true);
+    hr_tape_drop(torch->tape, z);
+    if (!m->config->model.decoder_rank) return r;
+    return hr_torch_linear(torch, "factor", HR_ESTIMATE_ACTIVATIONS, r, &m->factor, NULL);
+}
+
+hr_value hr_estimate_forward(hr_estimate_model *m, hr_value *logits)
+{
+    hr_torch *torch = &m->torch;
+    hr_tape *tape = torch->tape;
+    const hr_estimate_settings *s = m->settings;
+    torch->autocast = hr_torch_width(s->autocast);
+    torch->scope++;
+    const bool eager = s->attention == HR_ESTIMATE_EAGER;
+    hr_value x = embed(m);
+    const hr_value mask = hr_tape_value(tape, "mask", HR_ESTIMATE_TEMPORARIES,
+                                        eager ? m->B * m->T * m->T : 0, m->width_hidden);
+    const hr_value tables = hr_tape_value(tape, "tables of RoPE", HR_ESTIMATE_ACTIVATIONS,
+                                          2 * m->T * m->head, x.width);
+    if (s->checkpointing) x = with_gradient(tape, x);
+    for (int64_t l = 0; l < m->L && !tape->full; l++) {
+        const hr_value y = s->checkpointing ? hr_tape_checkpoint(tape, m->layer, m, l, x)
+                                            : m->layer(tape, m, l, x);
+        hr_tape_drop(tape, x);
+        x = y;
+    }
+    const hr_value rows = final_rows(m, x);
+    if (rows.storage != x.storage) hr_tape_drop(tape, x);
+    if (!s->checkpointing) hr_tape_drop(tape, mask);
+    const hr_value wide = widened(m, rows);
+    *logits = (hr_value){ HR_TAPE_NONE, HR_TAPE_NONE, 0, 0, false };
+    (void)tables;
+    if (s->loss != HR_ESTIMATE_LOSS_WHOLE)
+        return hr_torch_chunked_loss(torch, wide, &m->head_weight, m->V);
+    *logits = hr_torch_linear(torch, "logits [B T, V]", HR_ESTIMATE_LOGITS, wide, &m->head_weight,
+                              NULL);
+    return hr_torch_loss(torch, *logits);
+}

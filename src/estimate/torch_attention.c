@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* estimate/torch_attention.c - attention: the fused kernel, separate operations, and a product by
+ * broadcasting. */
+#include "base/checked.h"
+#include "estimate/torch.h"
+
+enum { FP32 = 4, GRAD = HR_ESTIMATE_OTHER_GRADIENTS, SCORES = HR_ESTIMATE_SCORES };
+
+static const char cast_label[] = "inputs of attention, cast";
+
+/* Keeps q, k, v, the output, and the logarithm of each row's sum. */
+static hr_value fused(hr_torch *torch, hr_value q, hr_value k, hr_value v,
+                      const hr_torch_attention *at)
+{
+    hr_tape *tape = torch->tape;
+    const hr_value ql = hr_torch_lower(torch, cast_label, q),
+                   kl = hr_torch_lower(torch, cast_label, k),
+                   vl = hr_torch_lower(torch, cast_label, v);
+    const int32_t node = hr_tape_node_new(tape, "attention", ql.grad || kl.grad || vl.grad);
+    hr_tape_edge(tape, node, ql, ql.count * ql.width, GRAD);
+    hr_tape_edge(tape, node, kl, kl.count * kl.width, GRAD);
+    hr_tape_edge(tape, node, vl, vl.count * vl.width, GRAD);
+    /* The backward kernel of a GPU sums the gradient of q in fp32. */
+    if (torch->settings->device == HR_ESTIMATE_CUDA) hr_tape_extra(tape, node, q.count * FP32);
+    hr_tape_save(tape, node, ql);
+    hr_tape_save(tape, node, kl);
+    hr_tape_save(tape, node, vl);
+    const hr_value out = hr_torch_output(torch, "outputs of attention", HR_ESTIMATE_ACTIVATIONS,
+                                         ql.count, ql.width, node);
+    const hr_value sums = hr_tape_value(tape, "row sums of attention", HR_ESTIMATE_ACTIVATIONS,
+                                        at->B * at->H * at->T, FP32);
+    hr_tape_save(tape, node, out);
+    hr_tape_save(tape, node, sums);
+    /* On the CPU the output has the order of q; rows of all heads are then another copy. */
+    if (at->contiguous && torch->settings->device == HR_ESTIMATE_CPU)
+        return hr_torch_copy(torch, "outputs of attention", out);
+    return out;
+}
+
+static int64_t mask_width(const hr_torch *torch)
+{
+    return hr_torch_width(torch->settings->weights);
+}
+
+/* A copy of a tensor that a product needs contiguous, or of keys for every query head. */
+static hr_value spread(hr_torch *torch, hr_value x, hr_value original, int64_t count)
+{
+    const int32_t node = hr_tape_node_new(torch->tape, "copies for attention", x.grad);
+    hr_tape_edge(torch->tape, node, x, x.count * x.width, GRAD);
+    const hr_value copy = hr_torch_output(torch, "copies for attention", HR_ESTIMATE_ACTIVATIONS,
+                                          count, x.width, node);
+    if (x.storage != original.storage) hr_tape_drop(torch->tape, x);
+    return copy;
+}
+
+static hr_value batched(hr_torch *torch, const char *label, int32_t component, hr_value a,
+                        hr_value b, int64_t count)
+{
+    hr_tape *tape = torch->tape;
+    const int32_t node = hr_tape_node_new(tape, label, a.grad || b.grad);
+    hr_tape_edge(tape, node, a, a.count * a.width, component == SCORES ? GRAD : SCORES);
+    hr_tape_edge(tape, node, b, b.count * b.width, GRAD);
+    if (b.grad) hr_tape_save(tape, node, a);
+    if (a.grad) hr_tape_save(tape, node, b);
+    return hr_torch_output(torch, label, component, count, a.width, node);
+}
+
+static hr_value softmax(hr_torch *torch, hr_value x)
+{
+    const int32_t node = hr_tape_node_new(torch->tape, "softmax", x.grad);
+    hr_tape_edge(torch->tape, node, x, x.count * x.width, SCORES);
+    const hr_value out = hr_torch_output(torch, "softmax [B, H, T, T]", SCORES, x.count, x.width,
+                                         node);
+    hr_tape_save(torch->tape, node, out);
+    return out;
+}
+
+/* Scores, mask, softmax, dropout and the product with v as separate operations. `inside`: the
+ * fallback of the library's own function, which scales q and k instead of the scores. */
+static hr_value separate(hr_torch *torch, hr_value q, hr_value k, hr_value v,
+                         const hr_torch_attention *at, bool inside)
+{
+    hr_tape *tape = torch->tape;
+    const int64_t full = q.count, square = at->B * at->H * at->T * at->T;
+    const bool shared = at->G != at->H;
+    hr_value a = inside ? hr_torch_lower(torch, cast_label, q) : q;
+    hr_value b = inside ? hr_torch_lower(torch, cast_label, k) : k;
+    hr_value c = inside ? hr_torch_lower(torch, cast_label, v) : v;
+    if (shared) b = spread(torch, b, k, full), c = spread(torch, c, v, full);
+    if (inside) {
+        a = hr_torch_scale(torch, "scaled queries and keys", a);
+        b = hr_torch_scale(torch, "scaled queries and keys", b);
+    } else {
+        a = hr_torch_lower(torch, cast_label, a);
+        b = hr_torch_lower(torch, cast_label, b);
+    }
+    if (!at->contiguous) a = spread(torch, a, q, full);
+    if (!at->contiguous && (!shared || inside)) b = spread(torch, b, k, full);
+    hr_value s = batched(torch, "scores [B, H, T, T]", SCORES, a, b, square);
+    if (!inside) {
+        const hr_value scaled = hr_torch_cast(torch, "scores [B, H, T, T]", SCORES, s, s.width);
+        hr_tape_drop(tape, s);
+        s = scaled;
+    }
+    const int32_t masked = hr_tape_node_new(tape, "mask", s.grad);
+    /* The mask has the dtype of the residual stream. */
+    const int64_t width = inside ? s.width : hr_max(s.width, mask_width(torch));
+    hr_tape_edge(tape, masked, s, width > s.width ? square * s.width : 0, SCORES);
+    hr_value m = hr_torch_output(torch, "scores [B, H, T, T]", SCORES, square, width, masked);
+    hr_tape_drop(tape, s);
+    if (at->upcast && m.width < FP32) {
+        const hr_value wide = hr_torch_cast(torch, "scores in fp32 [B, H, T, T]", SCORES, m, FP32);
+        hr_tape_drop(tape, m);
+        m = wide;
+    }
+    hr_value p = softmax(torch, m);
+    hr_tape_drop(tape, m);
+    if (p.width > q.width) {
+        const hr_value low = hr_torch_cast(torch, "softmax [B, H, T, T]", SCORES, p, q.width);
+        hr_tape_drop(tape, p);
+        p = low;
+    }
+    const hr_value d = hr_torch_dropout(torch, SCORES, p, at->dropout);
+    const hr_value dl = torch->autocast && d.width > torch->autocast
+                            ? hr_torch_cast(torch, "softmax [B, H, T, T]", SCORES, d,
+                                            torch->autocast)
+                            : d;
+    c = hr_torch_lower(torch, cast_label, c);
+    if (!shared || inside) c = spread(torch, c, v, full);
+    const hr_value o = batched(torch, "outputs of attention", HR_ESTIMATE_ACTIVATIONS, dl, c, full);
+    return hr_torch_copy(torch, "outputs of attention", o);
+}
+
+/* The product of every query with every key, element by element, before it is summed. */
+static hr_value broadcast(hr_torch *torch, hr_value q, hr_value k, hr_value v,
+                          const hr_torch_attention *at)
+{
+    hr_tape *tape = torch->tape;
+    const int64_t square = at->B * at->H * at->T * at->T;
+    const char *label = "products [B, H, T, T, head]";
+    const int32_t scored = hr_tape_node_new(tape, label, q.grad || k.grad);
+    hr_tape_edge(tape, scored, q, q.count * q.width, GRAD);
+    hr_tape_edge(tape, scored, k, k.count * k.width, GRAD);
+    hr_tape_extra(tape, scored, square * at->head * q.width);
+    hr_tape_save(tape, scored, q);
+    hr_tape_save(tape, scored, k);
+    const hr_value all = hr_torch_output(torch, label, SCORES, square * at->head, q.width, scored);
+    hr_tape_save(tape, scored, all);
+    const int32_t summed = hr_tape_node_new(tape, label, all.grad);
+    hr_tape_edge(tape, summed, all, square * q.width, SCORES);
+    const hr_value s = hr_torch_output(torch, "scores [B, H, T, T]", SCORES, square, q.width,
+                                       summed);
+    hr_tape_drop(tape, all);
+    const hr_value p = softmax(torch, s);
+    hr_tape_drop(tape, s);
+    const hr_value d = hr_torch_dropout(torch, SCORES, p, at->dropout);
+    const int32_t weighted = hr_tape_node_new(tape, label, d.grad || v.grad);
+    hr_tape_edge(tape, weighted, d, square * q.width, SCORES);
+    hr_tape_edge(tape, weighted, v, v.count * v.width, GRAD);
+    hr_tape_extra(tape, weighted, square * at->head * q.width);
+    hr_tape_save(tape, weighted, d);
+    hr_tape_save(tape, weighted, v);
+    const hr_value parts = hr_torch_output(torch, label, SCORES, square * at->head, q.width,
+                                           weighted);
+    hr_tape_save(tape, weighted, parts);
+    const int32_t node = hr_tape_node_new(tape, label, parts.grad);
+    hr_tape_edge(tape, node, parts, q.count * q.width, GRAD);
+    return hr_torch_output(torch, "outputs of attention", HR_ESTIMATE_ACTIVATIONS, q.count, q.width,
+                           node);
+}
+
+hr_value hr_torch_attend(hr_torch *torch, hr_value q, hr_value k, hr_value v,
+                         const hr_torch_attention *at)
+{
+    const int32_t mark = hr_tape_enter(torch->tape);
+    const hr_estimate_settings *settings = torch->settings;
+    const bool falls_back = at->dropout > 0 && settings->device == HR_ESTIMATE_CPU;
+    hr_value out;
+    if (settings->attention == HR_ESTIMATE_BROADCAST) out = broadcast(torch, q, k, v, at);
+    else if (settings->attention == HR_ESTIMATE_EAGER) out = separate(torch, q, k, v, at, false);
+    else if (falls_back) out = separate(torch, q, k, v, at, true);
+    else out = fused(torch, q, k, v, at);
+    return hr_tape_leave(torch->tape, mark, out);
+}
