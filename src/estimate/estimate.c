@@ -154,6 +154,7 @@ static hr_status simulate(const hr_config *config, const hr_estimate_settings *s
         tape->phase = HR_TAPE_BACKWARD;
         if (!tape->full) hr_tape_backward(tape, loss.node, FP32);
         if (s->keeps_outputs) hr_tape_release(tape, logits.storage);
+        hr_tape_release(tape, model.mask);
         hr_tape_drop(tape, loss);
     }
     tape->phase = HR_TAPE_UPDATE;

@@ -428,7 +428,9 @@ hr_value hr_estimate_forward(hr_estimate_model *m, hr_value *logits)
     }
     const hr_value rows = final_rows(m, x);
     if (rows.storage != x.storage) hr_tape_drop(tape, x);
-    if (!s->checkpointing) hr_tape_drop(tape, mask);
+    m->mask = s->checkpointing ? mask.storage : HR_TAPE_NONE;
+    hr_tape_refer(tape, m->mask);
+    hr_tape_drop(tape, mask);
     const hr_value wide = widened(m, rows);
     *logits = (hr_value){ HR_TAPE_NONE, HR_TAPE_NONE, 0, 0, false };
     (void)tables;

@@ -47,6 +47,7 @@ typedef struct hr_estimate_model {
     int64_t width_hidden;        /* bytes of an element of the residual stream */
     int64_t gathered;            /* elements of the largest layer */
     hr_tape_layer layer;
+    int32_t mask; /* storage that checkpointing holds through the backward pass */
 } hr_estimate_model;
 
 /* Calls `each` for every trained parameter in the order of the model. */

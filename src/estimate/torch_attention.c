@@ -75,6 +75,16 @@ static hr_value softmax(hr_torch *torch, hr_value x)
     return out;
 }
 
+/* The library's own function computes in fp32. */
+static hr_value widened(hr_torch *torch, hr_value x)
+{
+    const hr_value low = hr_torch_lower(torch, cast_label, x);
+    if (low.width == FP32) return low;
+    const hr_value wide = hr_torch_cast(torch, cast_label, HR_ESTIMATE_ACTIVATIONS, low, FP32);
+    if (low.storage != x.storage) hr_tape_drop(torch->tape, low);
+    return wide;
+}
+
 /* Scores, mask, softmax, dropout and the product with v as separate operations. `inside`: the
  * fallback of the library's own function, which scales q and k instead of the scores. */
 static hr_value separate(hr_torch *torch, hr_value q, hr_value k, hr_value v,
@@ -83,9 +93,9 @@ static hr_value separate(hr_torch *torch, hr_value q, hr_value k, hr_value v,
     hr_tape *tape = torch->tape;
     const int64_t full = q.count, square = at->B * at->H * at->T * at->T;
     const bool shared = at->G != at->H;
-    hr_value a = inside ? hr_torch_lower(torch, cast_label, q) : q;
-    hr_value b = inside ? hr_torch_lower(torch, cast_label, k) : k;
-    hr_value c = inside ? hr_torch_lower(torch, cast_label, v) : v;
+    hr_value a = inside ? widened(torch, q) : q;
+    hr_value b = inside ? widened(torch, k) : k;
+    hr_value c = inside ? widened(torch, v) : v;
     if (shared) b = spread(torch, b, k, full), c = spread(torch, c, v, full);
     if (inside) {
         a = hr_torch_scale(torch, "scaled queries and keys", a);
@@ -108,27 +118,33 @@ static hr_value separate(hr_torch *torch, hr_value q, hr_value k, hr_value v,
     hr_tape_edge(tape, masked, s, width > s.width ? square * s.width : 0, SCORES);
     hr_value m = hr_torch_output(torch, "scores [B, H, T, T]", SCORES, square, width, masked);
     hr_tape_drop(tape, s);
-    if (at->upcast && m.width < FP32) {
+    if (!inside && at->upcast && m.width < FP32) {
         const hr_value wide = hr_torch_cast(torch, "scores in fp32 [B, H, T, T]", SCORES, m, FP32);
         hr_tape_drop(tape, m);
         m = wide;
     }
     hr_value p = softmax(torch, m);
     hr_tape_drop(tape, m);
-    if (p.width > q.width) {
+    if (!inside && p.width > q.width) {
         const hr_value low = hr_torch_cast(torch, "softmax [B, H, T, T]", SCORES, p, q.width);
         hr_tape_drop(tape, p);
         p = low;
     }
     const hr_value d = hr_torch_dropout(torch, SCORES, p, at->dropout);
-    const hr_value dl = torch->autocast && d.width > torch->autocast
+    const hr_value dl = !inside && torch->autocast && d.width > torch->autocast
                             ? hr_torch_cast(torch, "softmax [B, H, T, T]", SCORES, d,
                                             torch->autocast)
                             : d;
-    c = hr_torch_lower(torch, cast_label, c);
+    if (!inside) c = hr_torch_lower(torch, cast_label, c);
     if (!shared || inside) c = spread(torch, c, v, full);
     const hr_value o = batched(torch, "outputs of attention", HR_ESTIMATE_ACTIVATIONS, dl, c, full);
-    return hr_torch_copy(torch, "outputs of attention", o);
+    if (!inside) return hr_torch_copy(torch, "outputs of attention", o);
+    const int64_t result = torch->autocast ? hr_min(torch->autocast, q.width) : q.width;
+    if (result == o.width) return hr_torch_copy(torch, "outputs of attention", o);
+    hr_tape_burst(tape, "softmax [B, H, T, T]", SCORES, square * result);
+    const hr_value low = hr_torch_cast(torch, "outputs of attention", HR_ESTIMATE_ACTIVATIONS, o,
+                                       result);
+    return hr_torch_copy(torch, "outputs of attention", low);
 }
 
 /* The product of every query with every key, element by element, before it is summed. */
