@@ -89,6 +89,7 @@ typedef struct {
     int64_t loss_chunk; /* tokens; for LOOP, CHUNKED and FUSED */
     bool loss_upcast;   /* logits are copied to fp32 before the loss */
     bool loss_fp32;     /* log-softmax and its gradient are fp32 */
+    bool cache;            /* the forward pass fills a cache of keys and values */
     bool keeps_outputs; /* the loop holds the logits through the backward pass */
     int64_t lora_rank;  /* 0: no LoRA */
     int32_t lora_dtype; /* hr_estimate_dtype of adapters */
@@ -158,6 +159,10 @@ const char *hr_estimate_component_name(int32_t component);
  * have. Pure. */
 void hr_estimate_settings_of(const hr_config *config, int32_t framework,
                              hr_estimate_settings *settings);
+
+/* Changes the device, and what PyTorch does by default on it: on a GPU its optimizers update all
+ * parameters at once. Pure. */
+void hr_estimate_move(hr_estimate_settings *settings, hr_estimate_device device);
 
 /* One assumption: its name, value and meaning. */
 typedef struct {

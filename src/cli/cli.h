@@ -32,6 +32,8 @@ typedef enum {
     HR_OPTION_SLOWDOWN,
     HR_OPTION_FRONTIER,
     HR_OPTION_SVG,
+    HR_OPTION_AS,
+    HR_OPTION_ASSUME,
     HR_OPTION_DEVICE,
     HR_OPTION_DEVICE_FILE,
     HR_OPTION_DEVICES_FILE,
@@ -111,7 +113,7 @@ typedef struct {
     const struct hr_cli_command *command;
     const char *values[HR_OPTION_COUNT]; /* null: not given; empty text: given without an
                                           * argument */
-    /* [repeated_count] values of the one repeatable option, in order */
+    /* [repeated_count] values of the repeatable option, in order; a command excludes two of them */
     const char *repeated[HR_CLI_REPEATS_MAX];
     int32_t repeated_count;
     char **operands; /* [operand_count] of argv: the recipe, then key=value */
@@ -221,6 +223,11 @@ HR_MUST_CHECK hr_status hr_cli_grid(const hr_cli_arguments *arguments, const hr_
 
 /* Reads the devices of a file; *own is null without a path, else to be freed. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_own_devices(const char *path, hr_device_list **own, hr_error *err);
+
+/* plan --as: computes and prints an estimate beside the plan. */
+HR_MUST_CHECK hr_status hr_cli_estimate(const hr_cli_arguments *arguments, const hr_config *config,
+                                        const char *calibrations, const hr_device_choice *device,
+                                        hr_error *err);
 
 /* The cache directory: $XDG_CACHE_HOME/headroom, or ~/.cache/headroom; empty if neither variable is
  * set. path [bytes] out. Errors USAGE  too long. */

@@ -212,17 +212,17 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
 
 /* ---- option combinations */
 
-static const hr_cli_option_id questions[] = { HR_OPTION_LARGEST, HR_OPTION_SMALLEST,
-                                              HR_OPTION_FRONTIER, HR_OPTION_PROGRAM,
-                                              HR_OPTION_PLAN_OUT };
-enum { QUESTIONS = sizeof questions / sizeof *questions, REAL_QUESTIONS = 3 };
+static const hr_cli_option_id questions[] = { HR_OPTION_AS,       HR_OPTION_LARGEST,
+                                              HR_OPTION_SMALLEST, HR_OPTION_FRONTIER,
+                                              HR_OPTION_PROGRAM,  HR_OPTION_PLAN_OUT };
+enum { QUESTIONS = sizeof questions / sizeof *questions, REAL_QUESTIONS = 4 };
 
 static const hr_cli_option_id grid_only[] = { HR_OPTION_GRID_TOKENS, HR_OPTION_CSV };
 
 static hr_status check_grid_options(const hr_cli_arguments *arguments, hr_error *err)
 {
     const char *const *values = arguments->values;
-    const char *mine = arguments->repeated_count ? "grid" : "devices";
+    const char *mine = values[HR_OPTION_GRID] ? "grid" : "devices";
     for (int32_t i = 0; i < QUESTIONS; i++)
         if (values[questions[i]])
             return hr_fail(err, HR_USAGE, "--%s and --%s exclude each other; give one",
@@ -247,6 +247,8 @@ static hr_status check_options(const hr_cli_arguments *arguments, hr_error *err)
         return hr_fail(err, HR_USAGE, "--program and --json exclude each other; give one");
     if (values[HR_OPTION_SLOWDOWN] && !values[HR_OPTION_SMALLEST])
         return hr_fail(err, HR_USAGE, "--slowdown needs --smallest");
+    if (values[HR_OPTION_ASSUME] && !values[HR_OPTION_AS])
+        return hr_fail(err, HR_USAGE, "--assume needs --as");
     if (hr_cli_is_grid(arguments)) return check_grid_options(arguments, err);
     for (size_t i = 0; i < sizeof grid_only / sizeof *grid_only; i++)
         if (values[grid_only[i]])
@@ -292,6 +294,8 @@ int hr_cli_plan(const hr_cli_arguments *arguments)
      * differ from the one that `train` makes. */
     mallopt(M_MMAP_MAX, 0);
     if (grid) status = hr_cli_grid(arguments, &config, calibrations, own, &err);
+    else if (arguments->values[HR_OPTION_AS])
+        status = hr_cli_estimate(arguments, &config, calibrations, device, &err);
     else if (hr_cli_is_query(arguments))
         status = hr_cli_query(arguments, &config, calibrations, device, &err);
     else status = plan(arguments, &config, calibrations, device, &err);

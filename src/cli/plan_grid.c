@@ -215,7 +215,7 @@ static hr_status read_axes(const hr_cli_arguments *arguments, hr_grid_axis *axes
 
 bool hr_cli_is_grid(const hr_cli_arguments *arguments)
 {
-    return arguments->repeated_count > 0 || arguments->values[HR_OPTION_DEVICES];
+    return arguments->values[HR_OPTION_GRID] || arguments->values[HR_OPTION_DEVICES];
 }
 
 static hr_status plan_cells(const hr_cli_arguments *arguments, const hr_config *config,

@@ -50,6 +50,13 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                              "plot" },
     [HR_OPTION_SVG] = { "svg", "FILE.svg",
                         "write the plot of --frontier, or the heat map of --grid, to an SVG file" },
+    [HR_OPTION_AS] = { "as", "FRAMEWORK",
+                       "estimate what another framework takes: pytorch, hf-trainer, trl, axolotl, "
+                       "deepspeed-z2 or deepspeed-z3" },
+    [HR_OPTION_ASSUME] = { "assume", "NAME=VALUE",
+                           "with --as: change an assumption that it prints, such as "
+                           "attention=eager",
+                           HR_CLI_REPEATS_MAX },
     [HR_OPTION_DEVICE] = { "device", "NAME[,...]",
                            "plan for a device of headroom devices instead of this machine, with "
                            "optional settings: rtx-4090,host=64GiB,disk=500GiB,reserve=1GiB" },
@@ -181,11 +188,12 @@ static const hr_cli_command commands[] = {
       "Plans all memory of a training run without running it. When nothing fits, the exit\n"
       "code is 3 and changes that make it fit are listed. --largest, --smallest and\n"
       "--frontier search all plans of the recipe, --grid and --devices plan many recipes and\n"
-      "devices; at most one of them can be given, but --grid with --devices.",
+      "devices; at most one of them can be given, but --grid with --devices. --as estimates\n"
+      "what another framework would take for the same recipe.",
       TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(LARGEST) |
-          TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(DEVICE) |
-          TAKES(DEVICE_FILE) | TAKES(DEVICES) | TAKES(GRID) | TAKES(GRID_TOKENS) | TAKES(CSV) |
-          TAKES(HELP),
+          TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(AS) |
+          TAKES(ASSUME) | TAKES(DEVICE) | TAKES(DEVICE_FILE) | TAKES(DEVICES) | TAKES(GRID) |
+          TAKES(GRID_TOKENS) | TAKES(CSV) | TAKES(HELP),
       1, 1, hr_cli_plan, true },
     { "train", "RECIPE", "train within the planned memory",
       "RECIPE is a preset (headroom presets lists them) or a YAML file (headroom keys lists\n"

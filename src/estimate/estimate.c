@@ -39,10 +39,8 @@ static int64_t states_of(const hr_estimate_settings *s, const hr_torch_parameter
     case HR_ESTIMATE_SGD: return 0;
     case HR_ESTIMATE_MOMENTUM:
     case HR_ESTIMATE_LION: return count * width;
-    case HR_ESTIMATE_ADAFACTOR: {
-        const int64_t inputs = p->inputs > 0 ? p->inputs : count;
-        return p->inputs > 0 ? (inputs + count / inputs) * FP32 : count * FP32;
-    }
+    case HR_ESTIMATE_ADAFACTOR:
+        return p->columns > 0 ? (p->columns + count / p->columns) * width : count * width;
     case HR_ESTIMATE_ADAMW_8BIT:
     case HR_ESTIMATE_PAGED_ADAMW_8BIT: /* small tensors keep fp32 states */
         if (count < SMALL) return 2 * count * FP32;
@@ -79,8 +77,8 @@ static void add_temporaries(void *context, const hr_torch_parameter *p)
     const bool adam = s->optimizer == HR_ESTIMATE_ADAMW;
     const bool plain = s->optimizer == HR_ESTIMATE_SGD || s->optimizer == HR_ESTIMATE_MOMENTUM;
     const bool factored = s->optimizer == HR_ESTIMATE_ADAFACTOR;
-    const bool one = (plain && u->weight_decay > 0) || s->optimizer == HR_ESTIMATE_LION;
-    const int64_t now = adam || factored ? 2 * bytes : one ? bytes : 0;
+    const bool one = factored || (plain && u->weight_decay > 0) || s->optimizer == HR_ESTIMATE_LION;
+    const int64_t now = adam ? 2 * bytes : one ? bytes : 0;
     const int64_t after = now ? bytes : 0;
     if (now + u->previous > u->most) u->most = now + u->previous;
     u->previous = after;

@@ -51,6 +51,25 @@ static hr_value joined(const hr_estimate_model *m, hr_value a, hr_value b)
     return sum;
 }
 
+/* A tensor that goes through the cache, which copies it and holds the copy to the end of the
+ * forward pass. */
+static hr_value cached(const hr_estimate_model *m, hr_value x)
+{
+    if (!m->settings->cache || m->settings->checkpointing) return x;
+    const hr_value copy = hr_torch_copy((hr_torch *)&m->torch, "cached keys and values", x);
+    hr_tape_cache(m->torch.tape, copy.storage);
+    return copy;
+}
+
+/* The end of a layer: the attention weights that it held go. */
+static hr_value finished(const hr_estimate_model *m, int32_t mark, hr_value x)
+{
+    hr_torch *torch = (hr_torch *)&m->torch;
+    hr_tape_release(torch->tape, torch->scores);
+    torch->scores = HR_TAPE_NONE;
+    return hr_tape_leave(torch->tape, mark, x);
+}
+
 /* ---- llama, mistral, qwen2, qwen3, yxanul */
 
 static hr_value head_norm(const hr_estimate_model *m, hr_value x, int64_t layer, int32_t slot)
@@ -77,7 +96,7 @@ static hr_value llama_attention(const hr_estimate_model *m, int64_t layer, hr_va
     hr_tape_drop(tape, q);
     hr_tape_drop(tape, k);
     const hr_torch_attention at = sizes(m);
-    const hr_value a = hr_torch_attend(torch, qr, kr, v, &at);
+    const hr_value a = hr_torch_attend(torch, qr, cached(m, kr), cached(m, v), &at);
     return hr_tape_leave(
         tape, mark,
         linear(m, "attention, output product", a, layer, HR_WEIGHT_O, HR_WEIGHT_O_BIAS));
@@ -131,7 +150,7 @@ hr_value hr_estimate_layer_llama(hr_tape *tape, const void *model, int64_t layer
     weight_changes(m, layer);
     const hr_value f = llama_mlp(m, layer, n2);
     hr_tape_drop(tape, n2);
-    return hr_tape_leave(tape, mark, joined(m, h, f));
+    return finished(m, mark, joined(m, h, f));
 }
 
 /* ---- gpt_neox */
@@ -150,7 +169,7 @@ static hr_value neox_attention(const hr_estimate_model *m, int64_t layer, hr_val
     const hr_value k = hr_torch_rope(torch, qkv, m->head, rotated, m->width_hidden);
     hr_torch_attention at = sizes(m);
     at.contiguous = true;
-    const hr_value a = hr_torch_attend(torch, q, k, qkv, &at);
+    const hr_value a = hr_torch_attend(torch, q, cached(m, k), cached(m, qkv), &at);
     return hr_tape_leave(
         tape, mark,
         linear(m, "attention, output product", a, layer, HR_WEIGHT_O, HR_WEIGHT_O_BIAS));
@@ -188,13 +207,13 @@ hr_value hr_estimate_layer_gpt_neox(hr_tape *tape, const void *model, int64_t la
         const hr_value h = joined(m, x, a);
         const hr_value n2 = norm(m, h, layer, HR_WEIGHT_NORM_2);
         const hr_value f = plain_mlp(m, layer, n2);
-        return hr_tape_leave(tape, mark, joined(m, h, f));
+        return finished(m, mark, joined(m, h, f));
     }
     const hr_value n2 = norm(m, x, layer, HR_WEIGHT_NORM_2);
     const hr_value f = plain_mlp(m, layer, n2);
     hr_tape_drop(tape, n2);
     const hr_value sum = hr_torch_add((hr_torch *)&m->torch, "residual stream", f, a);
-    return hr_tape_leave(tape, mark, joined(m, x, sum));
+    return finished(m, mark, joined(m, x, sum));
 }
 
 /* ---- gpt2, gpt_neo, opt, needle */
@@ -208,7 +227,7 @@ static hr_value gpt2_attention(const hr_estimate_model *m, int64_t layer, hr_val
     qkv.count = m->B * m->T * m->D;
     hr_torch_attention at = sizes(m);
     at.upcast = torch->autocast && m->settings->device == HR_ESTIMATE_CUDA;
-    const hr_value a = hr_torch_attend(torch, qkv, qkv, qkv, &at);
+    const hr_value a = hr_torch_attend(torch, qkv, cached(m, qkv), cached(m, qkv), &at);
     const hr_value o = linear(m, "attention, output product", a, layer, HR_WEIGHT_O,
                               HR_WEIGHT_O_BIAS);
     return hr_tape_leave(torch->tape, mark, dropped(m, o));
@@ -229,8 +248,9 @@ static hr_value three_products(const hr_estimate_model *m, int64_t layer, hr_val
     }
     const hr_value k = linear(m, "keys", xk, layer, HR_WEIGHT_K, HR_WEIGHT_K_BIAS);
     const hr_value v = linear(m, "values", xv, layer, HR_WEIGHT_V, HR_WEIGHT_V_BIAS);
-    const hr_torch_attention at = sizes(m);
-    const hr_value a = hr_torch_attend(torch, q, k, v, &at);
+    hr_torch_attention at = sizes(m);
+    at.wide = m->config->model.family == HR_FAMILY_GPT_NEO;
+    const hr_value a = hr_torch_attend(torch, q, cached(m, k), cached(m, v), &at);
     const hr_value o = linear(m, "attention, output product", a, layer, HR_WEIGHT_O,
                               HR_WEIGHT_O_BIAS);
     return hr_tape_leave(tape, mark, dropped(m, o));
@@ -248,7 +268,7 @@ static hr_value residual_layer(const hr_estimate_model *m, int64_t layer, hr_val
     const hr_value n2 = norm(m, h, layer, HR_WEIGHT_NORM_2);
     const hr_value f = plain_mlp(m, layer, n2);
     hr_tape_drop(tape, n2);
-    return hr_tape_leave(tape, mark, joined(m, h, f));
+    return finished(m, mark, joined(m, h, f));
 }
 
 hr_value hr_estimate_layer_gpt2(hr_tape *tape, const void *model, int64_t layer, hr_value x)
@@ -291,7 +311,7 @@ hr_value hr_estimate_layer_needle(hr_tape *tape, const void *model, int64_t laye
     const hr_value h = joined(m, x, a);
     const hr_value n2 = norm(m, h, layer, HR_WEIGHT_NORM_2);
     const hr_value f = plain_mlp(m, layer, n2);
-    return hr_tape_leave(tape, mark, joined(m, h, f));
+    return finished(m, mark, joined(m, h, f));
 }
 
 /* ---- wide */
@@ -314,5 +334,5 @@ hr_value hr_estimate_layer_wide(hr_tape *tape, const void *model, int64_t layer,
                                             u.width, node);
     hr_tape_save(tape, node, states);
     const hr_value rows = hr_torch_copy(torch, "states of the recurrence", states);
-    return hr_tape_leave(tape, mark, joined(m, x, rows));
+    return finished(m, mark, joined(m, x, rows));
 }

@@ -149,11 +149,11 @@ static void place(hr_estimate_model *model, hr_torch_parameter *p, int64_t count
 }
 
 static hr_torch_parameter parameter(declaration *of, const char *name, int64_t count,
-                                    int64_t inputs)
+                                    int64_t inputs, int64_t columns)
 {
     hr_estimate_model *model = of->model;
     const hr_estimate_settings *s = model->settings;
-    hr_torch_parameter p = { .inputs = inputs, .cast_scope = -1 };
+    hr_torch_parameter p = { .inputs = inputs, .columns = columns, .cast_scope = -1 };
     const bool matrix = inputs > 0;
     const bool based = matrix && of->layer >= 0 && s->lora_rank && s->base != HR_ESTIMATE_NONE;
     const int32_t dtype = based ? s->base : s->weights;
@@ -173,8 +173,8 @@ static void adapt(hr_estimate_model *model, const names *with, int64_t layer)
         if (p->inputs <= 0 || !with->slots[i] || !is_target(s, with->slots[i])) continue;
         hr_torch_parameter *a = &model->adapters[layer][2 * i], *b = a + 1;
         const int64_t outputs = p->value.count / p->inputs;
-        *a = (hr_torch_parameter){ .inputs = p->inputs, .cast_scope = -1 };
-        *b = (hr_torch_parameter){ .inputs = R, .cast_scope = -1 };
+        *a = (hr_torch_parameter){ .inputs = p->inputs, .columns = p->inputs, .cast_scope = -1 };
+        *b = (hr_torch_parameter){ .inputs = R, .columns = R, .cast_scope = -1 };
         place(model, a, R * p->inputs, width, R * p->inputs * width, true);
         place(model, b, R * outputs, width, R * outputs * width, true);
         p->lora_a = a;
@@ -241,17 +241,18 @@ static void declare_ends(declaration *of)
                            : factors && m->tied ? rank
                                                 : m->D;
     of->layer = HR_NONE;
-    m->table = parameter(of, "embedding", m->V * (factors ? rank : m->D), 0);
+    m->table = parameter(of, "embedding", m->V * (factors ? rank : m->D), 0, factors ? rank : m->D);
     if (norms && family != HR_FAMILY_GPT_NEOX)
-        m->positions = parameter(of, "positions", (hr_config_positions(config) + offset) * m->D, 0);
-    if (factors) m->factor = parameter(of, "factor", m->D * rank, rank);
-    if (!expands) m->final_norm = parameter(of, "norm", m->D, 0);
-    if (norms) m->final_bias = parameter(of, "norm.bias", m->D, 0);
-    if (expands) m->expansion = parameter(of, "expansion", m->D * X, m->D);
-    if (expands) m->expansion_bias = parameter(of, "expansion.bias", X, 0);
-    if (expands && decoder) m->factor = parameter(of, "decoder.a", X * decoder, X);
+        m->positions = parameter(of, "positions", (hr_config_positions(config) + offset) * m->D, 0,
+                                 m->D);
+    if (factors) m->factor = parameter(of, "factor", m->D * rank, rank, rank);
+    if (!expands) m->final_norm = parameter(of, "norm", m->D, 0, 0);
+    if (norms) m->final_bias = parameter(of, "norm.bias", m->D, 0, 0);
+    if (expands) m->expansion = parameter(of, "expansion", m->D * X, m->D, m->D);
+    if (expands) m->expansion_bias = parameter(of, "expansion.bias", X, 0, 0);
+    if (expands && decoder) m->factor = parameter(of, "decoder.a", X * decoder, X, X);
     if (m->tied) m->head_weight = m->table;
-    else m->head_weight = parameter(of, "head", m->V * inputs, inputs);
+    else m->head_weight = parameter(of, "head", m->V * inputs, inputs, inputs);
     m->head_weight.inputs = inputs;
 }
 
@@ -273,7 +274,7 @@ hr_status hr_estimate_model_open(const hr_config *config, const hr_estimate_sett
                                  hr_error *err)
 {
     const int64_t L = config->model.n_layers;
-    *model = (hr_estimate_model){ .torch = { tape, settings, 0, 0 },
+    *model = (hr_estimate_model){ .torch = { tape, settings, 0, 0, HR_TAPE_NONE },
                                   .config = config,
                                   .settings = settings,
                                   .D = config->model.d_model,
@@ -308,9 +309,13 @@ hr_status hr_estimate_model_open(const hr_config *config, const hr_estimate_sett
             if (!shapes[i].count) continue;
             snprintf(prefix, sizeof prefix, with->prefix, (long long)l);
             snprintf(name, sizeof name, "%s%s", prefix, with->slots[i] ? with->slots[i] : "bias");
-            model->layers[l][i] = parameter(&of, name, shapes[i].count, shapes[i].inputs);
+            model->layers[l][i] = parameter(&of, name, shapes[i].count, shapes[i].inputs,
+                                            shapes[i].inputs);
         }
     }
+    if (config->model.family == HR_FAMILY_GPT_NEO) /* a mask of bytes in every layer */
+        hr_tape_keep(tape, "masks of layers", HR_ESTIMATE_WEIGHTS,
+                     L * hr_config_positions(config) * hr_config_positions(config));
     for (int64_t l = 0; l < L && settings->lora_rank; l++) adapt(model, with, l);
     for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) model->gathered += shapes[i].count;
     if (settings->lora_rank && !model->trained)
@@ -413,7 +418,8 @@ hr_value hr_estimate_forward(hr_estimate_model *m, hr_value *logits)
     const hr_estimate_settings *s = m->settings;
     torch->autocast = hr_torch_width(s->autocast);
     torch->scope++;
-    const bool eager = s->attention == HR_ESTIMATE_EAGER;
+    const bool eager = s->attention == HR_ESTIMATE_EAGER ||
+                       m->config->model.family == HR_FAMILY_GPT_NEO;
     hr_value x = embed(m);
     const hr_value mask = hr_tape_value(tape, "mask", HR_ESTIMATE_TEMPORARIES,
                                         eager ? m->B * m->T * m->T : 0, m->width_hidden);

@@ -81,6 +81,10 @@ static const row rows[] = {
       SWITCH,
       AT(loss_fp32),
       { 0 } },
+    { { "cache", "on, off", "the forward pass fills a cache of keys and values" },
+      SWITCH,
+      AT(cache),
+      { 0 } },
     { { "outputs", "on, off", "the loop holds the logits through the backward pass" },
       SWITCH,
       AT(keeps_outputs),
@@ -185,6 +189,14 @@ static void set_framework(hr_estimate_settings *s, bool bf16)
     if (s->framework == HR_FRAMEWORK_DEEPSPEED_Z3) s->zero_stage = 3;
 }
 
+void hr_estimate_move(hr_estimate_settings *settings, hr_estimate_device device)
+{
+    const bool cuda = device == HR_ESTIMATE_CUDA;
+    settings->device = device;
+    if (settings->framework == HR_FRAMEWORK_PYTORCH)
+        settings->update = cuda ? HR_ESTIMATE_UPDATE_FOREACH : HR_ESTIMATE_UPDATE_LOOP;
+}
+
 void hr_estimate_settings_of(const hr_config *config, int32_t framework,
                              hr_estimate_settings *settings)
 {
@@ -202,6 +214,7 @@ void hr_estimate_settings_of(const hr_config *config, int32_t framework,
                                .loss_upcast = true,
                                .loss_fp32 = true,
                                .loss_chunk = CHUNK,
+                               .cache = framework == HR_FRAMEWORK_PYTORCH,
                                .lora_dtype = HR_ESTIMATE_FP32,
                                .world = 1,
                                .batch = config->train.batch,
@@ -381,6 +394,7 @@ hr_status hr_estimate_assume(hr_estimate_settings *settings, const char *word, h
         if (!set(&rows[i], equals + 1, &changed))
             return hr_fail(err, HR_USAGE, "--assume %s: \"%s\" is not one of: %s", name, equals + 1,
                            rows[i].shown.takes);
+        if (rows[i].offset == AT(device)) hr_estimate_move(&changed, changed.device);
         *settings = changed;
         return HR_OK;
     }

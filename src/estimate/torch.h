@@ -11,8 +11,9 @@
 
 /* A weight, and its adapters. */
 typedef struct hr_torch_parameter {
-    hr_value value; /* its node is the leaf of a trained weight */
-    int64_t inputs; /* of a matrix: elements of an input row; 0: a vector or a table */
+    hr_value value;  /* its node is the leaf of a trained weight */
+    int64_t columns; /* of a matrix or table; 0: a vector */
+    int64_t inputs;  /* of a matrix: elements of an input row; 0: a vector or a table */
     bool quantized;
     hr_value cast; /* in the dtype of autocast; valid in the scope of that number */
     int64_t cast_scope;
@@ -24,12 +25,14 @@ typedef struct {
     const hr_estimate_settings *settings;
     int64_t autocast; /* bytes of an element of products under autocast; 0: no autocast */
     int64_t scope;    /* number of the forward pass */
+    int32_t scores;   /* storage of the attention weights that a layer holds to its end */
 } hr_torch;
 
 /* Sizes of attention. */
 typedef struct {
     int64_t B, T, H, G, head;
     double dropout;
+    bool wide;       /* always separate operations, with queries and keys in fp32 */
     bool contiguous; /* q and k are contiguous; else products copy them */
     bool upcast;     /* eager: softmax in fp32 */
 } hr_torch_attention;

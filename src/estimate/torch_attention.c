@@ -92,10 +92,14 @@ static hr_value separate(hr_torch *torch, hr_value q, hr_value k, hr_value v,
 {
     hr_tape *tape = torch->tape;
     const int64_t full = q.count, square = at->B * at->H * at->T * at->T;
-    const bool shared = at->G != at->H;
+    const bool shared = at->G != at->H, contiguous = at->contiguous || at->B == 1;
     hr_value a = inside ? widened(torch, q) : q;
     hr_value b = inside ? widened(torch, k) : k;
     hr_value c = inside ? widened(torch, v) : v;
+    if (at->wide) {
+        a = hr_torch_cast(torch, cast_label, HR_ESTIMATE_ACTIVATIONS, a, FP32);
+        b = hr_torch_cast(torch, cast_label, HR_ESTIMATE_ACTIVATIONS, b, FP32);
+    }
     if (shared) b = spread(torch, b, k, full), c = spread(torch, c, v, full);
     if (inside) {
         a = hr_torch_scale(torch, "scaled queries and keys", a);
@@ -104,8 +108,8 @@ static hr_value separate(hr_torch *torch, hr_value q, hr_value k, hr_value v,
         a = hr_torch_lower(torch, cast_label, a);
         b = hr_torch_lower(torch, cast_label, b);
     }
-    if (!at->contiguous) a = spread(torch, a, q, full);
-    if (!at->contiguous && (!shared || inside)) b = spread(torch, b, k, full);
+    if (!contiguous) a = spread(torch, a, q, full);
+    if (!contiguous && (!shared || inside)) b = spread(torch, b, k, full);
     hr_value s = batched(torch, "scores [B, H, T, T]", SCORES, a, b, square);
     if (!inside) {
         const hr_value scaled = hr_torch_cast(torch, "scores [B, H, T, T]", SCORES, s, s.width);
@@ -131,12 +135,16 @@ static hr_value separate(hr_torch *torch, hr_value q, hr_value k, hr_value v,
         p = low;
     }
     const hr_value d = hr_torch_dropout(torch, SCORES, p, at->dropout);
+    if (!inside) {
+        torch->scores = d.storage;
+        hr_tape_refer(tape, d.storage);
+    }
     const hr_value dl = !inside && torch->autocast && d.width > torch->autocast
                             ? hr_torch_cast(torch, "softmax [B, H, T, T]", SCORES, d,
                                             torch->autocast)
                             : d;
     if (!inside) c = hr_torch_lower(torch, cast_label, c);
-    if (!shared || inside) c = spread(torch, c, v, full);
+    if (at->B > 1 && (!shared || inside)) c = spread(torch, c, v, full);
     const hr_value o = batched(torch, "outputs of attention", HR_ESTIMATE_ACTIVATIONS, dl, c, full);
     if (!inside) return hr_torch_copy(torch, "outputs of attention", o);
     const int64_t result = torch->autocast ? hr_min(torch->autocast, q.width) : q.width;
@@ -154,7 +162,7 @@ static hr_value broadcast(hr_torch *torch, hr_value q, hr_value k, hr_value v,
     hr_tape *tape = torch->tape;
     const int64_t square = at->B * at->H * at->T * at->T;
     const char *label = "products [B, H, T, T, head]";
-    const int32_t scored = hr_tape_node_new(tape, label, q.grad || k.grad);
+    const int32_t scored = hr_tape_node_new(tape, "products of queries and keys", q.grad || k.grad);
     hr_tape_edge(tape, scored, q, q.count * q.width, GRAD);
     hr_tape_edge(tape, scored, k, k.count * k.width, GRAD);
     hr_tape_extra(tape, scored, square * at->head * q.width);
@@ -162,7 +170,7 @@ static hr_value broadcast(hr_torch *torch, hr_value q, hr_value k, hr_value v,
     hr_tape_save(tape, scored, k);
     const hr_value all = hr_torch_output(torch, label, SCORES, square * at->head, q.width, scored);
     hr_tape_save(tape, scored, all);
-    const int32_t summed = hr_tape_node_new(tape, label, all.grad);
+    const int32_t summed = hr_tape_node_new(tape, "sums of products", all.grad);
     hr_tape_edge(tape, summed, all, square * q.width, SCORES);
     const hr_value s = hr_torch_output(torch, "scores [B, H, T, T]", SCORES, square, q.width,
                                        summed);
@@ -170,7 +178,7 @@ static hr_value broadcast(hr_torch *torch, hr_value q, hr_value k, hr_value v,
     const hr_value p = softmax(torch, s);
     hr_tape_drop(tape, s);
     const hr_value d = hr_torch_dropout(torch, SCORES, p, at->dropout);
-    const int32_t weighted = hr_tape_node_new(tape, label, d.grad || v.grad);
+    const int32_t weighted = hr_tape_node_new(tape, "products with values", d.grad || v.grad);
     hr_tape_edge(tape, weighted, d, square * q.width, SCORES);
     hr_tape_edge(tape, weighted, v, v.count * v.width, GRAD);
     hr_tape_extra(tape, weighted, square * at->head * q.width);
@@ -179,7 +187,7 @@ static hr_value broadcast(hr_torch *torch, hr_value q, hr_value k, hr_value v,
     const hr_value parts = hr_torch_output(torch, label, SCORES, square * at->head, q.width,
                                            weighted);
     hr_tape_save(tape, weighted, parts);
-    const int32_t node = hr_tape_node_new(tape, label, parts.grad);
+    const int32_t node = hr_tape_node_new(tape, "sums of products", parts.grad);
     hr_tape_edge(tape, node, parts, q.count * q.width, GRAD);
     return hr_torch_output(torch, "outputs of attention", HR_ESTIMATE_ACTIVATIONS, q.count, q.width,
                            node);
@@ -193,7 +201,8 @@ hr_value hr_torch_attend(hr_torch *torch, hr_value q, hr_value k, hr_value v,
     const bool falls_back = at->dropout > 0 && settings->device == HR_ESTIMATE_CPU;
     hr_value out;
     if (settings->attention == HR_ESTIMATE_BROADCAST) out = broadcast(torch, q, k, v, at);
-    else if (settings->attention == HR_ESTIMATE_EAGER) out = separate(torch, q, k, v, at, false);
+    else if (settings->attention == HR_ESTIMATE_EAGER || at->wide)
+        out = separate(torch, q, k, v, at, false);
     else if (falls_back) out = separate(torch, q, k, v, at, true);
     else out = fused(torch, q, k, v, at);
     return hr_tape_leave(torch->tape, mark, out);

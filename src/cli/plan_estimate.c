@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/plan_estimate.c - headroom plan --as FRAMEWORK: what another framework would take for the
+ * same recipe, beside what headroom takes. An estimate, with every assumption printed. */
+#include "headroom/estimate.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "headroom/plan.h"
+
+/* Both answers. */
+typedef struct {
+    hr_estimate_settings settings;
+    hr_estimate_answer estimate;
+    hr_plan_answer plan;
+    bool planned; /* the plan exists, whether or not it fits */
+    hr_error plan_error;
+    int64_t memory; /* of the machine or the device, without its reserve */
+} answers;
+
+/* Whether a range of bytes fits: "fits", "does not fit", or "may fit". */
+static const char *verdict(int64_t low, int64_t high, int64_t memory)
+{
+    if (high <= memory) return "fits";
+    return low <= memory ? "may fit" : "does not fit";
+}
+
+static const char *size(int64_t bytes)
+{
+    enum { BUFFERS = 8 };
+    static char texts[BUFFERS][HR_COUNT_BYTES];
+    static int32_t next;
+    next = (next + 1) % BUFFERS;
+    return hr_size_print(bytes, texts[next]);
+}
+
+/* ---- text */
+
+static void print_line(const char *name, int64_t bytes, const char *note)
+{
+    printf("  %-34s %20s  %10s  %s\n", name, hr_cli_count(bytes), size(bytes), note);
+}
+
+static void print_head(const answers *all)
+{
+    const hr_estimate_answer *e = &all->estimate;
+    const hr_plan_answer *p = &all->plan;
+    const char *name = hr_estimate_framework_name(all->settings.framework);
+    const char *place = *p->device.name ? p->device.name : "this machine";
+    printf("%s: %s to %s of memory (estimate: tensors %s, +- 5 %%, and the library)\n", name,
+           size(e->low_bytes), size(e->high_bytes), size(e->tensor_bytes));
+    if (!all->planned) printf("headroom: %s\n", all->plan_error.message);
+    else
+        printf("headroom: %s (plan), %.1f times less; %s at the least\n", size(p->process_bytes),
+               (double)e->low_bytes / (double)p->process_bytes, size(p->minimum_bytes));
+    printf("%s has %s for a run: %s %s%s%s\n", place, size(all->memory), name,
+           verdict(e->low_bytes, e->high_bytes, all->memory), all->planned ? ", headroom " : "",
+           !all->planned ? ""
+           : p->fits     ? "fits"
+                         : "does not fit");
+    printf("peak: %s\n\n", e->peak);
+}
+
+static void print_components(const hr_estimate_answer *e)
+{
+    printf("at the peak\n");
+    for (int32_t i = 0; i < HR_ESTIMATE_COMPONENTS; i++)
+        if (e->components[i])
+            print_line(hr_estimate_component_name(i), e->components[i],
+                       e->most[i] > e->components[i] ? "larger at another moment" : "");
+    print_line("tensors together", e->tensor_bytes, "");
+    printf("\nlargest at any moment\n");
+    for (int32_t i = 0; i < HR_ESTIMATE_COMPONENTS; i++)
+        if (e->most[i] > e->components[i])
+            print_line(hr_estimate_component_name(i), e->most[i], "");
+    printf("\npeak of each part of a step\n");
+    print_line("forward", e->forward_bytes, "");
+    print_line("backward", e->backward_bytes, "");
+    print_line("update", e->update_bytes, "");
+    printf("\nlargest tensors at the peak\n");
+    for (int32_t i = 0; i < e->tensor_count; i++) {
+        char note[HR_COUNT_BYTES];
+        snprintf(note, sizeof note, "%lld tensors", (long long)e->tensors[i].count);
+        print_line(e->tensors[i].name, e->tensors[i].bytes, e->tensors[i].count > 1 ? note : "");
+    }
+}
+
+static void print_text(const answers *all)
+{
+    char value[HR_ESTIMATE_VALUE_BYTES], pair[HR_ESTIMATE_VALUE_BYTES + 24];
+    print_head(all);
+    print_components(&all->estimate);
+    printf("\nassumptions (--assume NAME=VALUE changes one)\n");
+    const hr_estimate_assumption *one;
+    for (int32_t i = 0; (one = hr_estimate_assumption_at(i)); i++) {
+        snprintf(pair, sizeof pair, "%s=%s", one->name,
+                 hr_estimate_value(&all->settings, i, value));
+        printf("  %-34s %s\n", pair, one->text);
+    }
+}
+
+/* ---- JSON: docs/estimates.md lists the members */
+
+static json_t *json_of_settings(const hr_estimate_settings *settings)
+{
+    char value[HR_ESTIMATE_VALUE_BYTES];
+    json_t *object = json_object();
+    const hr_estimate_assumption *one;
+    for (int32_t i = 0; (one = hr_estimate_assumption_at(i)); i++)
+        json_object_set_new(object, one->name, json_string(hr_estimate_value(settings, i, value)));
+    return object;
+}
+
+static json_t *json_of_components(const int64_t bytes[HR_ESTIMATE_COMPONENTS])
+{
+    json_t *object = json_object();
+    for (int32_t i = 0; i < HR_ESTIMATE_COMPONENTS; i++)
+        json_object_set_new(object, hr_estimate_component_name(i), json_integer(bytes[i]));
+    return object;
+}
+
+static json_t *json_of_tensors(const hr_estimate_answer *e)
+{
+    json_t *list = json_array();
+    for (int32_t i = 0; i < e->tensor_count; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "name", e->tensors[i].name,
+                                              "component",
+                                              hr_estimate_component_name(e->tensors[i].component),
+                                              "count", (json_int_t)e->tensors[i].count, "bytes",
+                                              (json_int_t)e->tensors[i].bytes));
+    return list;
+}
+
+static void print_json(const answers *all)
+{
+    const hr_estimate_answer *e = &all->estimate;
+    const hr_plan_answer *p = &all->plan;
+    json_t *estimate = json_pack(
+        "{s:s, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "framework",
+        hr_estimate_framework_name(all->settings.framework), "tensor_bytes",
+        (json_int_t)e->tensor_bytes, "low_bytes", (json_int_t)e->low_bytes, "high_bytes",
+        (json_int_t)e->high_bytes, "peak", e->peak, "forward_bytes", (json_int_t)e->forward_bytes,
+        "backward_bytes", (json_int_t)e->backward_bytes, "update_bytes",
+        (json_int_t)e->update_bytes, "parameters", (json_int_t)e->parameters, "trained_parameters",
+        (json_int_t)e->trained_parameters, "verdict",
+        verdict(e->low_bytes, e->high_bytes, all->memory), "at_peak",
+        json_of_components(e->components), "largest", json_of_components(e->most), "tensors",
+        json_of_tensors(e), "assumptions", json_of_settings(&all->settings));
+    json_t *plan = json_null();
+    if (all->planned)
+        plan = json_pack("{s:b, s:I, s:I, s:f}", "fits", p->fits, "process_bytes",
+                         (json_int_t)p->process_bytes, "minimum_bytes",
+                         (json_int_t)p->minimum_bytes, "ratio",
+                         (double)e->low_bytes / (double)p->process_bytes);
+    json_t *object = json_pack("{s:o, s:o, s:I, s:s}", "estimate", estimate, "plan", plan,
+                               "available_bytes", (json_int_t)all->memory, "device",
+                               p->device.name);
+    json_dumpf(object, stdout, JSON_INDENT(2));
+    json_decref(object);
+    printf("\n");
+}
+
+/* ---- the answer */
+
+static hr_status settings_of(const hr_cli_arguments *arguments, const hr_config *config,
+                             const hr_device_choice *device, hr_estimate_settings *settings,
+                             hr_error *err)
+{
+    int32_t framework = HR_FRAMEWORK_PYTORCH;
+    hr_status status = hr_estimate_framework(arguments->values[HR_OPTION_AS], &framework, err);
+    if (status != HR_OK) return status;
+    hr_estimate_settings_of(config, framework, settings);
+    if (device)
+        hr_estimate_move(settings, device->device->kind == HR_DEVICE_GPU ? HR_ESTIMATE_CUDA
+                                                                         : HR_ESTIMATE_CPU);
+    for (int32_t i = 0; i < arguments->repeated_count && status == HR_OK; i++)
+        status = hr_estimate_assume(settings, arguments->repeated[i], err);
+    return status;
+}
+
+static hr_status estimate(const hr_config *config, answers *all, hr_error *err)
+{
+    const int64_t bytes = hr_estimate_bytes(config);
+    void *memory = malloc((size_t)bytes);
+    if (!memory)
+        return hr_fail(err, HR_FAILURE, "out of memory for %lld bytes of an estimate",
+                       (long long)bytes);
+    const hr_status status = hr_estimate_make(config, &all->settings, memory, bytes, &all->estimate,
+                                              err);
+    free(memory);
+    return status;
+}
+
+hr_status hr_cli_estimate(const hr_cli_arguments *arguments, const hr_config *config,
+                          const char *calibrations, const hr_device_choice *device, hr_error *err)
+{
+    static answers all;
+    const hr_plan_outputs outputs = { .calibrations = calibrations, .device = device };
+    memset(&all, 0, sizeof all);
+    hr_status status = settings_of(arguments, config, device, &all.settings, err);
+    if (status == HR_OK) status = estimate(config, &all, err);
+    if (status != HR_OK) return status;
+    status = hr_plan_make(config, &outputs, &all.plan, &all.plan_error);
+    all.planned = status == HR_OK || (status == HR_NO_FIT && all.plan.minimum_bytes > 0);
+    if (status == HR_USAGE || status == HR_CORRUPT)
+        return hr_fail(err, status, "%s", all.plan_error.message);
+    all.memory = device ? hr_device_budget(device) : all.plan.available_bytes;
+    if (arguments->values[HR_OPTION_JSON]) print_json(&all);
+    else print_text(&all);
+    return HR_OK;
+}
