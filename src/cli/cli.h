@@ -89,6 +89,7 @@ typedef enum {
     HR_OPTION_BARE,
     HR_OPTION_KEEP_SPECIAL,
     HR_OPTION_LIMIT,
+    HR_OPTION_KIND,
     HR_OPTION_MAN,
     HR_OPTION_COMPLETION,
     HR_OPTION_HELP,
@@ -335,6 +336,7 @@ void hr_cli_print_manual(void);
 void hr_cli_print_completion(void);
 
 int hr_cli_plan(const hr_cli_arguments *arguments);
+int hr_cli_audit(const hr_cli_arguments *arguments);
 int hr_cli_verify(const hr_cli_arguments *arguments);
 int hr_cli_train(const hr_cli_arguments *arguments);
 int hr_cli_pack(const hr_cli_arguments *arguments);

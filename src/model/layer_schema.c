@@ -129,7 +129,9 @@ hr_layer_size hr_layer_size_of(const hr_config *config)
                                      hr_dtype_bytes((hr_dtype)weight->dtype);
             size.params += weight->layer != HR_NONE;
             size.matrices += weight->layer != HR_NONE && weight->layout != HR_ROWS;
+            const int64_t count = program.params[p].dims[0] * hr_max(program.params[p].dims[1], 1);
             *(weight->layer != HR_NONE ? &size.elements : &size.rest_elements) += elements;
+            *(weight->layer != HR_NONE ? &size.count : &size.rest_count) += count;
             most.largest = hr_max(most.largest, elements);
         }
         for (int32_t s = 0; s < program.step_count; s++)
@@ -139,6 +141,8 @@ hr_layer_size hr_layer_size_of(const hr_config *config)
         most.steps = (int32_t)hr_max(most.steps, size.steps);
         most.elements = hr_max(most.elements, size.elements);
         most.rest_elements = size.rest_elements;
+        most.count = hr_max(most.count, size.count);
+        most.rest_count = size.rest_count;
     }
     return most;
 }

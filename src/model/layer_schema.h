@@ -27,6 +27,7 @@ typedef struct {
     int32_t params, matrices, steps;
     int64_t elements, rest_elements; /* rest: of the parameters outside of the layers */
     int64_t largest;                 /* elements of the largest parameter of all */
+    int64_t count, rest_count;       /* of parameters without padding, as models are measured */
 } hr_layer_size;
 
 /* Counts them in a build of one layer of each kind. */

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit/audit.c - finds out what a file is, and has it read. */
+#include "audit/audit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+static bool begins(const char *text, int64_t bytes, const char *with)
+{
+    const size_t length = strlen(with);
+    return bytes >= (int64_t)length && !memcmp(text, with, length);
+}
+
+/* What cannot be audited, by its first bytes. */
+static hr_status check_content(const char *path, const char *text, int64_t bytes, hr_error *err)
+{
+    const unsigned char *b = (const unsigned char *)text;
+    const bool pickle = (bytes > 1 && b[0] == 0x80 && b[1] >= 2 && b[1] <= 5) ||
+                        begins(text, bytes, "ccopy_reg\n") || begins(text, bytes, "c__main__\n") ||
+                        begins(text, bytes, "(dp0\n") || begins(text, bytes, "(lp0\n");
+    if (pickle)
+        return hr_fail(err, HR_USAGE,
+                       "%s is a pickle, which runs code when it is read; save the settings as JSON "
+                       "(TrainingArguments.to_json_string) or YAML",
+                       path);
+    if (begins(text, bytes, "PK\003\004"))
+        return hr_fail(
+            err, HR_USAGE,
+            "%s is a zip archive, as torch.save writes pickles, which run code when they "
+            "are read; save the settings as JSON or YAML",
+            path);
+    if (memchr(text, 0, (size_t)bytes))
+        return hr_fail(err, HR_USAGE, "%s is not text: it has zero bytes", path);
+    return HR_OK;
+}
+
+static hr_status read_file(const char *path, hr_region *region, char **text, int64_t *bytes,
+                           hr_error *err)
+{
+    int file;
+    hr_status status = hr_file_open(path, &file, bytes, err);
+    if (status != HR_OK) return status;
+    char first[4] = { 0 };
+    if (*bytes > HR_AUDIT_FILE_BYTES) {
+        status = hr_file_read(file, path, 0, first, sizeof first, err);
+        if (status == HR_OK) status = check_content(path, first, 4, err);
+        if (status == HR_OK)
+            status = hr_fail(err, HR_USAGE, "%s has %lld bytes; an audit reads at most %d", path,
+                             (long long)*bytes, HR_AUDIT_FILE_BYTES);
+        hr_file_close(&file);
+        return status;
+    }
+    *text = hr_region_take(region, 1, *bytes + 1);
+    status = *text ? hr_file_read(file, path, 0, *text, *bytes, err)
+                   : hr_fail(err, HR_FAILURE, "%s: too little memory", path);
+    hr_file_close(&file);
+    return status;
+}
+
+static bool has_ending(const char *path, const char *ending)
+{
+    const size_t length = strlen(path), part = strlen(ending);
+    return length >= part && !strcmp(path + length - part, ending);
+}
+
+/* Whether a file is prose: by its name, or by content that is no mapping. */
+static bool is_prose(const char *path, const char *text)
+{
+    static const char *const prose[] = { ".md", ".markdown", ".txt", ".rst" };
+    static const char *const structured[] = { ".yaml", ".yml", ".json" };
+    for (size_t i = 0; i < sizeof prose / sizeof *prose; i++)
+        if (has_ending(path, prose[i])) return true;
+    for (size_t i = 0; i < sizeof structured / sizeof *structured; i++)
+        if (has_ending(path, structured[i])) return false;
+    return *text == '#' && text[1] != '!' && strstr(text, "\n#") && strchr(text, '|');
+}
+
+static hr_status read_entries(const char *path, const char *text, int64_t bytes, hr_region *region,
+                              hr_entries *entries, hr_error *err)
+{
+    const char *first = text + strspn(text, " \t\r\n");
+    return *first == '{' || has_ending(path, ".json")
+               ? hr_entries_read_json(path, text, bytes, region, entries, err)
+               : hr_entries_read_yaml(path, region, entries, err);
+}
+
+static hr_audit_kind kind_of(const hr_entries *entries)
+{
+    if (hr_entries_has(entries, "claims[0].claim") || hr_entries_has(entries, "[0].claim") ||
+        hr_entries_has(entries, "claim") || hr_entries_has(entries, "claims[0].is"))
+        return HR_AUDIT_CLAIMS;
+    return HR_AUDIT_AUTO;
+}
+
+hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_audit_report *report,
+                        hr_error *err)
+{
+    hr_region region = hr_region_over(request->memory, request->memory_bytes);
+    hr_entries entries;
+    char *text = NULL;
+    int64_t bytes;
+    hr_audit_kind kind = request->kind;
+    hr_status status = read_file(path, &region, &text, &bytes, err);
+    if (status == HR_OK) status = check_content(path, text, bytes, err);
+    if (status != HR_OK) return status;
+    memset(report, 0, sizeof *report);
+    if (kind == HR_AUDIT_AUTO && is_prose(path, text)) kind = HR_AUDIT_MARKDOWN;
+    if (kind == HR_AUDIT_MARKDOWN) {
+        report->kind = kind;
+        hr_audit_markdown(text, bytes, report);
+        return HR_OK;
+    }
+    status = read_entries(path, text, bytes, &region, &entries, err);
+    if (status != HR_OK) return status;
+    if (kind == HR_AUDIT_AUTO) kind = kind_of(&entries);
+    report->kind = kind;
+    if (kind == HR_AUDIT_CLAIMS) return hr_audit_claims(path, &entries, report, err);
+    return hr_fail(err, HR_USAGE,
+                   "%s is no file that an audit knows; --kind says what it is, such as axolotl",
+                   path);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit/known_models.c - shapes of published models, from their config.json files, and the numbers
+ * of parameters that their repositories show. A test compares the two. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/models.h"
+
+#define QWEN "qwen2"
+#define SMALL_VOCAB "vocab_size=151936"
+
+static const hr_known_model models[] = {
+    { "llama-2-7b", "llama", "d_model=4096 n_layers=32 n_heads=32 d_ff=11008 vocab_size=32000",
+      6738415616, "fp16", "meta-llama/Llama-2-7b-hf" },
+    { "llama-2-13b", "llama", "d_model=5120 n_layers=40 n_heads=40 d_ff=13824 vocab_size=32000",
+      13015864320, "fp16", "meta-llama/Llama-2-13b-hf" },
+    { "llama-2-70b", "llama",
+      "d_model=8192 n_layers=80 n_heads=64 n_kv_heads=8 d_ff=28672 vocab_size=32000", 68976648192,
+      "fp16", "meta-llama/Llama-2-70b-hf" },
+    { "llama-3-8b", "llama",
+      "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=8 d_ff=14336 vocab_size=128256", 8030261248,
+      "bf16", "meta-llama/Meta-Llama-3-8B" },
+    { "llama-3-70b", "llama",
+      "d_model=8192 n_layers=80 n_heads=64 n_kv_heads=8 d_ff=28672 vocab_size=128256", 70553706496,
+      "bf16", "meta-llama/Meta-Llama-3-70B" },
+    { "llama-3.1-8b", "llama",
+      "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=8 d_ff=14336 vocab_size=128256", 8030261248,
+      "bf16", "meta-llama/Llama-3.1-8B" },
+    { "llama-3.1-70b", "llama",
+      "d_model=8192 n_layers=80 n_heads=64 n_kv_heads=8 d_ff=28672 vocab_size=128256", 70553706496,
+      "bf16", "meta-llama/Llama-3.1-70B" },
+    { "llama-3.3-70b", "llama",
+      "d_model=8192 n_layers=80 n_heads=64 n_kv_heads=8 d_ff=28672 vocab_size=128256", 70553706496,
+      "bf16", "meta-llama/Llama-3.3-70B-Instruct" },
+    { "llama-3.2-1b", "llama",
+      "d_model=2048 n_layers=16 n_heads=32 n_kv_heads=8 head_dim=64 d_ff=8192 vocab_size=128256 "
+      "tie_embeddings=true",
+      1235814400, "bf16", "meta-llama/Llama-3.2-1B" },
+    { "llama-3.2-3b", "llama",
+      "d_model=3072 n_layers=28 n_heads=24 n_kv_heads=8 head_dim=128 d_ff=8192 vocab_size=128256 "
+      "tie_embeddings=true",
+      3212749824, "bf16", "meta-llama/Llama-3.2-3B" },
+    { "codellama-7b", "llama", "d_model=4096 n_layers=32 n_heads=32 d_ff=11008 vocab_size=32016",
+      6738546688, "bf16", "codellama/CodeLlama-7b-hf" },
+    { "tinyllama-1.1b", "llama",
+      "d_model=2048 n_layers=22 n_heads=32 n_kv_heads=4 d_ff=5632 vocab_size=32000", 1100048384,
+      "fp32", "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T" },
+    { "smollm2-135m", "llama",
+      "d_model=576 n_layers=30 n_heads=9 n_kv_heads=3 d_ff=1536 vocab_size=49152 "
+      "tie_embeddings=true",
+      134515008, "bf16", "HuggingFaceTB/SmolLM2-135M" },
+    { "smollm2-360m", "llama",
+      "d_model=960 n_layers=32 n_heads=15 n_kv_heads=5 d_ff=2560 vocab_size=49152 "
+      "tie_embeddings=true",
+      361821120, "bf16", "HuggingFaceTB/SmolLM2-360M" },
+    { "smollm2-1.7b", "llama",
+      "d_model=2048 n_layers=24 n_heads=32 d_ff=8192 vocab_size=49152 tie_embeddings=true",
+      1711376384, "bf16", "HuggingFaceTB/SmolLM2-1.7B" },
+    { "yi-6b", "llama",
+      "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=4 d_ff=11008 vocab_size=64000", 6061035520,
+      "bf16", "01-ai/Yi-6B" },
+    { "deepseek-r1-distill-llama-8b", "llama",
+      "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=8 d_ff=14336 vocab_size=128256", 8030261248,
+      "bf16", "deepseek-ai/DeepSeek-R1-Distill-Llama-8B" },
+    { "mistral-7b", "mistral",
+      "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=8 d_ff=14336 vocab_size=32000", 7241732096,
+      "bf16", "mistralai/Mistral-7B-v0.1" },
+    { "mistral-7b-v0.1", "mistral",
+      "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=8 d_ff=14336 vocab_size=32000", 7241732096,
+      "bf16", "mistralai/Mistral-7B-v0.1" },
+    { "mistral-7b-v0.2", "mistral",
+      "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=8 d_ff=14336 vocab_size=32000", 7241732096,
+      "bf16", "mistralai/Mistral-7B-Instruct-v0.2" },
+    { "mistral-7b-v0.3", "mistral",
+      "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=8 d_ff=14336 vocab_size=32768", 7248023552,
+      "bf16", "mistralai/Mistral-7B-v0.3" },
+    { "zephyr-7b", "mistral",
+      "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=8 d_ff=14336 vocab_size=32000", 7241732096,
+      "bf16", "alignment-handbook/zephyr-7b-sft-full" },
+    { "mistral-nemo", "mistral",
+      "d_model=5120 n_layers=40 n_heads=32 n_kv_heads=8 head_dim=128 d_ff=14336 "
+      "vocab_size=131072",
+      12247782400, "bf16", "mistralai/Mistral-Nemo-Base-2407" },
+    { "qwen2-0.5b", QWEN,
+      "d_model=896 n_layers=24 n_heads=14 n_kv_heads=2 d_ff=4864 " SMALL_VOCAB
+      " tie_embeddings=true",
+      494032768, "bf16", "Qwen/Qwen2-0.5B" },
+    { "qwen2-1.5b", QWEN,
+      "d_model=1536 n_layers=28 n_heads=12 n_kv_heads=2 d_ff=8960 " SMALL_VOCAB
+      " tie_embeddings=true",
+      1543714304, "bf16", "Qwen/Qwen2-1.5B" },
+    { "qwen2-7b", QWEN,
+      "d_model=3584 n_layers=28 n_heads=28 n_kv_heads=4 d_ff=18944 vocab_size=152064", 7615616512,
+      "bf16", "Qwen/Qwen2-7B" },
+    { "qwen2-72b", QWEN,
+      "d_model=8192 n_layers=80 n_heads=64 n_kv_heads=8 d_ff=29568 vocab_size=152064", 72706203648,
+      "bf16", "Qwen/Qwen2-72B" },
+    { "qwen2.5-0.5b", QWEN,
+      "d_model=896 n_layers=24 n_heads=14 n_kv_heads=2 d_ff=4864 " SMALL_VOCAB
+      " tie_embeddings=true",
+      494032768, "bf16", "Qwen/Qwen2.5-0.5B" },
+    { "qwen2.5-1.5b", QWEN,
+      "d_model=1536 n_layers=28 n_heads=12 n_kv_heads=2 d_ff=8960 " SMALL_VOCAB
+      " tie_embeddings=true",
+      1543714304, "bf16", "Qwen/Qwen2.5-1.5B" },
+    { "qwen2.5-3b", QWEN,
+      "d_model=2048 n_layers=36 n_heads=16 n_kv_heads=2 d_ff=11008 " SMALL_VOCAB
+      " tie_embeddings=true",
+      3085938688, "bf16", "Qwen/Qwen2.5-3B" },
+    { "qwen2.5-7b", QWEN,
+      "d_model=3584 n_layers=28 n_heads=28 n_kv_heads=4 d_ff=18944 vocab_size=152064", 7615616512,
+      "bf16", "Qwen/Qwen2.5-7B" },
+    { "qwen2.5-14b", QWEN,
+      "d_model=5120 n_layers=48 n_heads=40 n_kv_heads=8 d_ff=13824 vocab_size=152064", 14770033664,
+      "bf16", "Qwen/Qwen2.5-14B" },
+    { "qwen2.5-32b", QWEN,
+      "d_model=5120 n_layers=64 n_heads=40 n_kv_heads=8 d_ff=27648 vocab_size=152064", 32763876352,
+      "bf16", "Qwen/Qwen2.5-32B" },
+    { "qwen2.5-72b", QWEN,
+      "d_model=8192 n_layers=80 n_heads=64 n_kv_heads=8 d_ff=29568 vocab_size=152064", 72706203648,
+      "bf16", "Qwen/Qwen2.5-72B" },
+    { "qwen3-0.6b", "qwen3",
+      "d_model=1024 n_layers=28 n_heads=16 n_kv_heads=8 head_dim=128 d_ff=3072 " SMALL_VOCAB
+      " tie_embeddings=true",
+      596049920, "bf16", "Qwen/Qwen3-0.6B" },
+    { "qwen3-1.7b", "qwen3",
+      "d_model=2048 n_layers=28 n_heads=16 n_kv_heads=8 head_dim=128 d_ff=6144 " SMALL_VOCAB
+      " tie_embeddings=true",
+      1720574976, "bf16", "Qwen/Qwen3-1.7B" },
+    { "qwen3-4b", "qwen3",
+      "d_model=2560 n_layers=36 n_heads=32 n_kv_heads=8 head_dim=128 d_ff=9728 " SMALL_VOCAB
+      " tie_embeddings=true",
+      4022468096, "bf16", "Qwen/Qwen3-4B" },
+    { "qwen3-8b", "qwen3",
+      "d_model=4096 n_layers=36 n_heads=32 n_kv_heads=8 head_dim=128 d_ff=12288 " SMALL_VOCAB,
+      8190735360, "bf16", "Qwen/Qwen3-8B" },
+    { "qwen3-14b", "qwen3",
+      "d_model=5120 n_layers=40 n_heads=40 n_kv_heads=8 head_dim=128 d_ff=17408 " SMALL_VOCAB,
+      14768307200, "bf16", "Qwen/Qwen3-14B" },
+    { "qwen3-32b", "qwen3",
+      "d_model=5120 n_layers=64 n_heads=64 n_kv_heads=8 head_dim=128 d_ff=25600 " SMALL_VOCAB,
+      32762123264, "bf16", "Qwen/Qwen3-32B" },
+    { "pythia-70m", "gpt_neox", "d_model=512 n_layers=6 n_heads=8 d_ff=2048 vocab_size=50304",
+      70426624, "fp16", "EleutherAI/pythia-70m" },
+    { "pythia-160m", "gpt_neox", "d_model=768 n_layers=12 n_heads=12 d_ff=3072 vocab_size=50304",
+      162322944, "fp16", "EleutherAI/pythia-160m" },
+    { "pythia-410m", "gpt_neox", "d_model=1024 n_layers=24 n_heads=16 d_ff=4096 vocab_size=50304",
+      405334016, "fp16", "EleutherAI/pythia-410m" },
+    { "pythia-1b", "gpt_neox", "d_model=2048 n_layers=16 n_heads=8 d_ff=8192 vocab_size=50304",
+      1011781632, "fp16", "EleutherAI/pythia-1b" },
+    { "pythia-1.4b", "gpt_neox", "d_model=2048 n_layers=24 n_heads=16 d_ff=8192 vocab_size=50304",
+      1414647808, "fp16", "EleutherAI/pythia-1.4b" },
+    { "pythia-2.8b", "gpt_neox", "d_model=2560 n_layers=32 n_heads=32 d_ff=10240 vocab_size=50304",
+      2775208960, "fp16", "EleutherAI/pythia-2.8b" },
+    { "pythia-6.9b", "gpt_neox", "d_model=4096 n_layers=32 n_heads=32 d_ff=16384 vocab_size=50432",
+      6857302016, "fp16", "EleutherAI/pythia-6.9b" },
+    { "pythia-12b", "gpt_neox", "d_model=5120 n_layers=36 n_heads=40 d_ff=20480 vocab_size=50688",
+      11846072320, "fp16", "EleutherAI/pythia-12b" },
+    { "gpt2", "gpt2",
+      "d_model=768 n_layers=12 n_heads=12 d_ff=3072 vocab_size=50257 positions=1024", 124439808,
+      "fp32", "openai-community/gpt2" },
+    { "gpt2-medium", "gpt2",
+      "d_model=1024 n_layers=24 n_heads=16 d_ff=4096 vocab_size=50257 positions=1024", 354823168,
+      "fp32", "openai-community/gpt2-medium" },
+    { "gpt2-large", "gpt2",
+      "d_model=1280 n_layers=36 n_heads=20 d_ff=5120 vocab_size=50257 positions=1024", 774030080,
+      "fp32", "openai-community/gpt2-large" },
+    { "gpt2-xl", "gpt2",
+      "d_model=1600 n_layers=48 n_heads=25 d_ff=6400 vocab_size=50257 positions=1024", 1557611200,
+      "fp32", "openai-community/gpt2-xl" },
+    { "opt-125m", "opt",
+      "d_model=768 n_layers=12 n_heads=12 d_ff=3072 vocab_size=50272 positions=2048", 125239296,
+      "fp16", "facebook/opt-125m" },
+    { "opt-1.3b", "opt",
+      "d_model=2048 n_layers=24 n_heads=32 d_ff=8192 vocab_size=50272 positions=2048", 1315758080,
+      "fp16", "facebook/opt-1.3b" },
+    { "opt-6.7b", "opt",
+      "d_model=4096 n_layers=32 n_heads=32 d_ff=16384 vocab_size=50272 positions=2048", 6658473984,
+      "fp16", "facebook/opt-6.7b" },
+};
+enum { MODELS = sizeof models / sizeof *models };
+
+const hr_known_model *hr_known_model_at(int32_t index)
+{
+    return index >= 0 && index < MODELS ? &models[index] : NULL;
+}
+
+enum { NAME_BYTES = 96 };
+
+/* Removes a part of the name, with what follows it up to the next dash. */
+static void drop(char *name, const char *part)
+{
+    char *at = strstr(name, part);
+    if (!at) return;
+    const char *rest = at + strlen(part);
+    if (*rest && *rest != '-' && *rest != '_') return;
+    memmove(at, rest, strlen(rest) + 1);
+}
+
+/* The last part of an id in lower case, without words that do not change the shape. */
+static void shape_name(const char *id, char name[NAME_BYTES])
+{
+    static const char *const words[] = {
+        "-unsloth-bnb-4bit",
+        "-bnb-4bit",
+        "-bnb-8bit",
+        "-instruct",
+        "-chat",
+        "-hf",
+        "-base",
+        "-4bit",
+        "-8bit",
+        "-bf16",
+        "-sft-full",
+        "-sft-qlora",
+        "-fp16",
+        "-beta",
+        "-alpha",
+        "-mlx",
+        "-coder",
+        "-math",
+        "-deduped",
+        "-2407",
+        "-v1.0",
+        "-12b",
+    };
+    const char *last = strrchr(id, '/');
+    int32_t n = 0;
+    for (const char *at = last ? last + 1 : id; *at && n + 1 < NAME_BYTES; at++)
+        name[n++] = (char)tolower((unsigned char)*at);
+    name[n] = 0;
+    if (!strncmp(name, "meta-", 5)) memmove(name, name + 5, (size_t)n - 4);
+    if (!strncmp(name, "tinyllama", 9)) strcpy(name, "tinyllama-1.1b");
+    if (!strncmp(name, "smollm-", 7)) {
+        memmove(name + 7, name + 6, strlen(name + 6) + 1);
+        name[6] = '2';
+    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        /* "-12b" is part of pythia-12b, but only an addition to mistral-nemo. */
+        if (!strcmp(words[i], "-12b") && strncmp(name, "mistral-nemo", 12)) continue;
+        drop(name, words[i]);
+    }
+}
+
+const hr_known_model *hr_known_model_find(const char *id)
+{
+    char name[NAME_BYTES];
+    shape_name(id, name);
+    for (int32_t i = 0; i < MODELS; i++)
+        if (!strcmp(models[i].name, name)) return &models[i];
+    return NULL;
+}
+
+const hr_known_model *hr_known_model_nearest(const char *id)
+{
+    char name[NAME_BYTES];
+    int32_t nearest = 0, least = INT32_MAX;
+    shape_name(id, name);
+    for (int32_t i = 0; i < MODELS; i++) {
+        const int32_t distance = hr_word_distance(name, models[i].name);
+        if (distance >= least) continue;
+        least = distance;
+        nearest = i;
+    }
+    return &models[nearest];
+}

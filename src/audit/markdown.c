@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit/markdown.c - takes claims from a text: "A × B × C × bytes = N", "N params → M MB", tables
+ * and totals. A line that looks like a claim and has no formula is listed and not judged. */
+#include "audit/markdown.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- products */
+
+static bool is_number(const hr_prose_line *line, int32_t i)
+{
+    return i < line->token_count && line->tokens[i].kind == HR_PROSE_NUMBER;
+}
+
+static bool is_mark(const hr_prose_line *line, int32_t i, char mark)
+{
+    return i < line->token_count && line->tokens[i].kind == HR_PROSE_MARK &&
+           line->tokens[i].mark == mark;
+}
+
+/* Skips words behind a number, and one group in parentheses: "32768 (Broca)", "2048 dim". */
+static int32_t after_words(const hr_prose_line *line, int32_t i)
+{
+    for (int32_t words = 0; i < line->token_count && words < 4; words++) {
+        if (line->tokens[i].kind == HR_PROSE_WORD) i++;
+        else if (is_mark(line, i, '(')) {
+            int32_t end = i + 1;
+            while (end < line->token_count && end < i + 6 && !is_mark(line, end, ')')) end++;
+            if (!is_mark(line, end, ')')) return i;
+            i = end + 1;
+        } else break;
+    }
+    return i;
+}
+
+/* A rounded factor: "~5", "11M"; its uncertainty. */
+static double slack_of(const hr_stated *n)
+{
+    const bool rounded = n->approximate || (n->scale >= 1000 && n->dimension == HR_AUDIT_PLAIN);
+    return rounded && n->value > 0 ? n->step / 2 / n->value : 0;
+}
+
+typedef struct {
+    hr_quantity value;
+    double slack;
+    int32_t next; /* token behind it */
+    int32_t factors;
+    bool failed;
+} product;
+
+/* Reads "A words × B words × C" from token i on. */
+static product read_product(const hr_prose_line *line, int32_t i)
+{
+    product p = { .value = hr_quantity_of(1, HR_AUDIT_PLAIN) };
+    for (int32_t n = 0; n < 12; n++) {
+        const hr_stated *number = &line->tokens[i].number;
+        hr_error ignored;
+        const hr_quantity factor = hr_quantity_of_real(number->value, number->dimension);
+        p.failed |= number->relation != '=' || number->percent ||
+                    hr_quantity_apply('*', p.value, factor, &p.value, &ignored) != HR_OK;
+        p.slack += slack_of(number);
+        p.factors++;
+        p.next = after_words(line, i + 1);
+        if (p.next >= line->token_count || line->tokens[p.next].kind != HR_PROSE_TIMES ||
+            !is_number(line, p.next + 1))
+            return p;
+        i = p.next + 1;
+    }
+    p.failed = true;
+    return p;
+}
+
+/* The size of an element that makes a number of parameters a stated size: that of the line's dtype,
+ * or the first of 4, 2 and 1 for which the claim is true; 0: none. */
+static double element_bytes(const hr_prose_line *line, const hr_stated *stated, hr_quantity count,
+                            double slack)
+{
+    static const double sizes[] = { 4, 2, 1 };
+    const double named = hr_prose_dtype(line);
+    if (named > 0) return named;
+    for (int32_t i = 0; i < 3; i++) {
+        hr_audit_claim claim = { 0 };
+        const double bytes = count.value * sizes[i];
+        hr_claim_judge(stated, hr_quantity_of_real(bytes, HR_AUDIT_BYTES), &claim);
+        if (claim.verdict == HR_VERDICT_TRUE ||
+            fabs(stated->value - bytes) <= slack * bytes + stated->step / 2)
+            return sizes[i];
+    }
+    return 0;
+}
+
+/* "(4.1 GB)" or "(4.1 GB!)" at token i: the result once more. */
+static bool is_again(const hr_prose_line *line, int32_t i)
+{
+    return is_mark(line, i, '(') && is_number(line, i + 1) &&
+           (is_mark(line, i + 2, ')') || (is_mark(line, i + 2, '!') && is_mark(line, i + 3, ')')));
+}
+
+/* Skips the words behind a result, but not the result once more. */
+static int32_t after_result(const hr_prose_line *line, int32_t i)
+{
+    while (i < line->token_count && line->tokens[i].kind == HR_PROSE_WORD) i++;
+    return is_again(line, i) ? i : after_words(line, i);
+}
+
+/* Checks the results behind a product, "= 5.1M params → 20MB" or "= 4,194 MB (4.1 GB)", and moves
+ * its end behind them. */
+static int32_t check_results(const hr_prose_line *line, int32_t begin, product *p,
+                             hr_audit_report *report)
+{
+    char formula[HR_AUDIT_LINE_BYTES];
+    int32_t i = p->next, claims = 0;
+    const int32_t from = line->tokens[begin].at;
+    snprintf(formula, sizeof formula, "%.*s",
+             (int)(line->tokens[i - 1].at + line->tokens[i - 1].length - from), line->text + from);
+    for (int32_t n = 0; n < 4 && i < line->token_count; n++) {
+        const bool again = n > 0 && is_again(line, i);
+        if (!again && line->tokens[i].kind != HR_PROSE_EQUALS) break;
+        if (!is_number(line, i + 1)) break;
+        const hr_prose_token *result = &line->tokens[i + 1];
+        hr_quantity right = p->value;
+        char text[HR_AUDIT_LINE_BYTES];
+        snprintf(text, sizeof text, "%s", formula);
+        /* A chain of products, "= 8 × 4 = 32", is not a result; nor is a percentage. */
+        if (i + 2 < line->token_count && line->tokens[i + 2].kind == HR_PROSE_TIMES) break;
+        if (result->number.percent) break;
+        if (right.dimension == HR_AUDIT_PLAIN && result->number.dimension == HR_AUDIT_BYTES) {
+            const double bytes = element_bytes(line, &result->number, right, p->slack);
+            if (bytes == 0) break;
+            right = hr_quantity_of_real(right.value * bytes, HR_AUDIT_BYTES);
+            snprintf(text, sizeof text, "%.160s at %.0f bytes each", formula, bytes);
+        }
+        if (right.dimension != result->number.dimension) break;
+        hr_prose_judge(line, result, right, p->slack, text, report);
+        claims++;
+        i = p->next = after_result(line, i + 2);
+    }
+    return claims;
+}
+
+static bool is_word_like(const hr_prose_line *line, int32_t i, const char *begin)
+{
+    const size_t length = strlen(begin);
+    return i < line->token_count && line->tokens[i].kind == HR_PROSE_WORD &&
+           line->tokens[i].length >= (int32_t)length &&
+           !strncasecmp(line->text + line->tokens[i].at, begin, length);
+}
+
+/* Products, and numbers of parameters with their size. */
+static int32_t check_products(const hr_prose_line *line, hr_audit_report *report)
+{
+    int32_t claims = 0;
+    for (int32_t i = 0; i < line->token_count;) {
+        if (!is_number(line, i)) {
+            i++;
+            continue;
+        }
+        product p = read_product(line, i);
+        const bool counted = p.factors == 1 && is_word_like(line, i + 1, "param") &&
+                             p.value.dimension == HR_AUDIT_PLAIN;
+        /* A number that belongs to something before it: "2^10 × 4", "a/3 × 4", "-5 × 3". */
+        const bool part = i && line->tokens[i - 1].kind == HR_PROSE_MARK &&
+                          strchr("^/+-%", line->tokens[i - 1].mark) &&
+                          line->tokens[i - 1].at + 1 == line->tokens[i].at && i > 1;
+        const bool after = i && line->tokens[i - 1].kind == HR_PROSE_TIMES;
+        if (!p.failed && !part && !after && (p.factors > 1 || counted) &&
+            p.next < line->token_count && line->tokens[p.next].kind == HR_PROSE_EQUALS)
+            claims += check_results(line, i, &p, report);
+        i = p.next > i ? p.next : i + 1;
+    }
+    return claims;
+}
+
+/* ---- the text */
+
+static bool has_size(const hr_prose_line *line)
+{
+    for (int32_t i = 0; i < line->token_count; i++) {
+        const hr_stated *n = &line->tokens[i].number;
+        if (line->tokens[i].kind != HR_PROSE_NUMBER) continue;
+        if (n->power || (n->scale >= 1e6 && is_word_like(line, i + 1, "param"))) return true;
+    }
+    return false;
+}
+
+typedef struct {
+    hr_prose_facts facts;
+    hr_prose_table table;
+    hr_prose_sum sum;
+    hr_prose_line line;
+} reader;
+
+static void read_line(reader *r, hr_audit_report *report)
+{
+    const hr_prose_line *line = &r->line;
+    const char *text = line->text + strspn(line->text, " ");
+    int64_t blanks = 0;
+    int32_t claims = 0;
+    while (blanks < line->raw_length && line->raw[blanks] == ' ') blanks++;
+    if (line->cut) {
+        hr_audit_skip(report, line->number, line->raw + blanks, line->raw_length - blanks,
+                      "the line is too long");
+        return;
+    }
+    if (*text == '|') {
+        r->sum.count = 0;
+        claims = hr_prose_row(line, &r->facts, &r->table, report);
+    } else {
+        r->table.open = false;
+        claims = check_products(line, report);
+        if (!claims) claims = hr_prose_logits(line, &r->facts, report);
+        claims += hr_prose_total(line, &r->sum, report);
+    }
+    if (!claims && has_size(line))
+        hr_audit_skip(report, line->number, line->raw + blanks, line->raw_length - blanks,
+                      "no formula");
+}
+
+void hr_audit_markdown(const char *text, int64_t bytes, hr_audit_report *report)
+{
+    reader r = { .facts = { 0 } };
+    int64_t number = 0;
+    for (int64_t at = 0; at < bytes;) {
+        at += hr_prose_take_line(text + at, bytes - at, ++number, &r.line);
+        hr_prose_learn(&r.line, &r.facts);
+    }
+    number = 0;
+    for (int64_t at = 0; at < bytes;) {
+        at += hr_prose_take_line(text + at, bytes - at, ++number, &r.line);
+        read_line(&r, report);
+    }
+}

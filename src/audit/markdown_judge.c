@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit/markdown_judge.c - a claim of a text, with the uncertainty of its factors. */
+#include <math.h>
+#include <stdio.h>
+
+#include "audit/markdown.h"
+
+void hr_prose_judge(const hr_prose_line *line, const hr_prose_token *stated, hr_quantity right,
+                    double slack, const char *formula, hr_audit_report *report)
+{
+    hr_audit_claim claim = { .line = line->number };
+    snprintf(claim.stated, sizeof claim.stated, "%.*s", (int)stated->length,
+             line->text + stated->at);
+    snprintf(claim.formula, sizeof claim.formula, "%s", formula);
+    hr_claim_judge(&stated->number, right, &claim);
+    if (claim.verdict != HR_VERDICT_TRUE && slack > 0 &&
+        fabs(stated->number.value - right.value) <= slack * right.value + stated->number.step / 2) {
+        claim.verdict = HR_VERDICT_TRUE;
+        snprintf(claim.sentence, sizeof claim.sentence,
+                 "true within the rounding of its factors: %s", claim.right);
+    }
+    hr_audit_add(report, &claim);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit/markdown_sum.c - a line "Total: ~3.2GB" below lines with one size each.
+ *
+ * "Total (FP8)" sums the lines without a dtype and those with (FP8). A total that does not agree is
+ * wrong only if it is clear what it sums: it has no dtype. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "audit/markdown.h"
+
+/* The last size of a line outside of parentheses; `others` out: how many sizes come before it
+ * without "=" between. */
+static const hr_prose_token *size_of(const hr_prose_line *line, int32_t *others)
+{
+    const hr_prose_token *found = NULL;
+    int32_t open = 0;
+    *others = 0;
+    for (int32_t i = 0; i < line->token_count; i++) {
+        const hr_prose_token *t = &line->tokens[i];
+        const bool mark = t->kind == HR_PROSE_MARK;
+        if (mark && t->mark == '(') open++;
+        if (mark && t->mark == ')' && open) open--;
+        if (open) continue;
+        if (t->kind == HR_PROSE_EQUALS) *others = 0, found = NULL;
+        if (t->kind != HR_PROSE_NUMBER || !t->number.power) continue;
+        *others += found != NULL;
+        found = t;
+        /* "500-800 MB" */
+        const bool range = i > 1 && line->tokens[i - 1].kind == HR_PROSE_MARK &&
+                           line->tokens[i - 1].mark == '-' &&
+                           line->tokens[i - 2].kind == HR_PROSE_NUMBER;
+        *others += range;
+    }
+    return found;
+}
+
+/* The dtype in parentheses before the size: "FP8" of "Model (FP8): 187.3 MB". */
+static void tag_of(const hr_prose_line *line, const hr_prose_token *size, char tag[24])
+{
+    const char *open = strchr(line->text, '('), *close = open ? strchr(open, ')') : NULL;
+    *tag = 0;
+    if (!close || open > line->text + size->at || close - open > 20) return;
+    for (int32_t i = 0; i < line->token_count; i++) {
+        const hr_prose_token *t = &line->tokens[i];
+        if (line->text + t->at == open + 1 && t->at + t->length == close - line->text &&
+            hr_prose_is_dtype(line, t))
+            snprintf(tag, 24, "%.*s", (int)(close - open - 1), open + 1);
+    }
+}
+
+static bool is_total(const hr_prose_line *line)
+{
+    for (int32_t i = 0; i < line->token_count && i < 3; i++) {
+        const hr_prose_token *t = &line->tokens[i];
+        if (t->kind == HR_PROSE_WORD)
+            return t->length == 5 && !strncasecmp(line->text + t->at, "total", 5);
+        if (t->kind == HR_PROSE_NUMBER) return false;
+    }
+    return false;
+}
+
+static bool is_rule(const char *text)
+{
+    /* U+2500 and similar in a row, or dashes. */
+    while (*text == ' ' || *text == '-' || *text == '=' || *text == '_' ||
+           (unsigned char)*text >= 0x80)
+        text++;
+    return !*text;
+}
+
+static int32_t check_total(const hr_prose_line *line, const hr_prose_token *size,
+                           const hr_prose_sum *sum, hr_audit_report *report)
+{
+    char tag[24];
+    double total = 0, uncertain = 0;
+    int32_t used = 0;
+    tag_of(line, size, tag);
+    for (int32_t i = 0; i < sum->count; i++) {
+        if (*tag && *sum->list[i].tag && strcasecmp(tag, sum->list[i].tag)) continue;
+        total += sum->list[i].size.value;
+        uncertain += sum->list[i].size.step / 2;
+        used++;
+    }
+    if (used < 2 || sum->broken) return 0;
+    const bool agrees = fabs(size->number.value - total) <= uncertain + size->number.step;
+    if (!agrees && (*tag || size->number.relation != '=')) return 0;
+    char formula[HR_AUDIT_LINE_BYTES];
+    snprintf(formula, sizeof formula, "the sum of %d sizes above", (int)used);
+    hr_prose_judge(line, size, hr_quantity_of_real(total, HR_AUDIT_BYTES),
+                   total > 0 ? uncertain / total : 0, formula, report);
+    return 1;
+}
+
+int32_t hr_prose_total(const hr_prose_line *line, hr_prose_sum *sum, hr_audit_report *report)
+{
+    int32_t others;
+    const char *text = line->text + strspn(line->text, " ");
+    const hr_prose_token *size = size_of(line, &others);
+    if (!*text || *text == '#' || text[0] == '`') {
+        *sum = (hr_prose_sum){ .count = 0 };
+        return 0;
+    }
+    if (is_rule(text)) return 0;
+    if (is_total(line)) {
+        sum->done = true;
+        return size && !others && sum->count ? check_total(line, size, sum, report) : 0;
+    }
+    const bool heading = !size && text[strlen(text) - 1] == ':';
+    if (sum->done || heading) *sum = (hr_prose_sum){ .count = 0 };
+    if (heading) return 0;
+    if (!size || others || sum->count == HR_PROSE_ADDENDS_MOST) {
+        sum->broken = sum->count > 0;
+        return 0;
+    }
+    hr_prose_addend *to = &sum->list[sum->count++];
+    to->size = size->number;
+    tag_of(line, size, to->tag);
+    return 0;
+}

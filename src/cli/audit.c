@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/audit.c - headroom audit: checks what a file states about memory. */
+#include "headroom/audit.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+/* ---- the kind */
+
+static hr_status read_kind(const char *word, hr_audit_kind *kind, hr_error *err)
+{
+    int32_t least = INT32_MAX, nearest = HR_AUDIT_CLAIMS;
+    *kind = HR_AUDIT_AUTO;
+    if (!word) return HR_OK;
+    for (int32_t k = HR_AUDIT_CLAIMS; k < HR_AUDIT_KINDS; k++) {
+        const int32_t distance = hr_word_distance(word, hr_audit_kind_word((hr_audit_kind)k));
+        if (distance >= least) continue;
+        least = distance;
+        nearest = k;
+    }
+    *kind = (hr_audit_kind)nearest;
+    if (!least) return HR_OK;
+    return hr_fail(err, HR_USAGE, "--kind %.40s is not known; the nearest is %s", word,
+                   hr_audit_kind_word(*kind));
+}
+
+/* ---- text */
+
+static void print_claim(const hr_audit_claim *claim)
+{
+    static const char *const marks[] = {
+        [HR_VERDICT_TRUE] = "true ", [HR_VERDICT_UNIT] = "UNIT ", [HR_VERDICT_WRONG] = "WRONG"
+    };
+    printf("  line %-4lld %s  %s = %s", (long long)claim->line, marks[claim->verdict],
+           claim->stated, claim->formula);
+    if (*claim->where) printf("  [%s]", claim->where);
+    /* A true claim takes one line. */
+    const bool plain = !strncmp(claim->sentence, "true: ", 6);
+    if (plain) printf(": %s\n", claim->right);
+    else printf("\n             %s\n", claim->sentence);
+}
+
+static void print_claims(const char *path, const hr_audit_report *report)
+{
+    const int32_t *n = report->verdicts;
+    const int32_t count = n[HR_VERDICT_TRUE] + n[HR_VERDICT_UNIT] + n[HR_VERDICT_WRONG];
+    printf("%s (%s): %d claim%s checked: %d true, %d in the wrong unit, %d wrong; %d not checked\n",
+           path, hr_audit_kind_text(report->kind), count, count == 1 ? "" : "s", n[HR_VERDICT_TRUE],
+           n[HR_VERDICT_UNIT], n[HR_VERDICT_WRONG], report->unread_count + report->unread_left_out);
+    for (int32_t v = HR_VERDICT_WRONG; v >= 0; v--)
+        for (int32_t i = 0; i < report->claim_count; i++)
+            if ((int32_t)report->claims[i].verdict == v) print_claim(&report->claims[i]);
+    if (report->claims_left_out) printf("  %d more claims\n", report->claims_left_out);
+    if (report->unread_count)
+        printf("not checked, since nothing says what they are computed from:\n");
+    for (int32_t i = 0; i < report->unread_count; i++) {
+        printf("  line %-4lld ", (long long)report->unread[i].line);
+        hr_cli_put_text(report->unread[i].text, (int64_t)strlen(report->unread[i].text));
+        printf("\n");
+    }
+    if (report->unread_left_out) printf("  %d more lines\n", report->unread_left_out);
+}
+
+/* ---- JSON */
+
+/* Texts of others may be cut inside a character. */
+static json_t *json_of_text(const char *text)
+{
+    json_t *value = json_string(text);
+    if (value) return value;
+    char plain[HR_AUDIT_SENTENCE_BYTES];
+    size_t n = 0;
+    for (; text[n] && n + 1 < sizeof plain; n++)
+        plain[n] = (unsigned char)text[n] < 0x80 ? text[n] : '?';
+    plain[n] = 0;
+    return json_string(plain);
+}
+
+static json_t *json_of_claims(const hr_audit_report *report)
+{
+    static const char *const verdicts[] = {
+        [HR_VERDICT_TRUE] = "true", [HR_VERDICT_UNIT] = "unit", [HR_VERDICT_WRONG] = "wrong"
+    };
+    static const char *const dimensions[] = {
+        [HR_AUDIT_PLAIN] = "count", [HR_AUDIT_BYTES] = "bytes", [HR_AUDIT_SECONDS] = "seconds"
+    };
+    json_t *list = json_array();
+    for (int32_t i = 0; i < report->claim_count; i++) {
+        const hr_audit_claim *c = &report->claims[i];
+        json_t *right = c->right_whole >= 0 ? json_integer(c->right_whole)
+                                            : json_real(c->right_value);
+        json_array_append_new(list,
+                              json_pack("{s:I, s:s, s:o, s:o, s:o, s:s, s:f, s:o, s:o}", "line",
+                                        (json_int_t)c->line, "verdict", verdicts[c->verdict],
+                                        "claim", json_of_text(c->stated), "is",
+                                        json_of_text(c->formula), "where", json_of_text(c->where),
+                                        "unit", dimensions[c->dimension], "stated", c->stated_value,
+                                        "right", right, "sentence", json_of_text(c->sentence)));
+    }
+    return list;
+}
+
+static int print_json(const hr_audit_report *report)
+{
+    json_t *unread = json_array();
+    for (int32_t i = 0; i < report->unread_count; i++)
+        json_array_append_new(
+            unread, json_pack("{s:I, s:o, s:s}", "line", (json_int_t)report->unread[i].line, "text",
+                              json_of_text(report->unread[i].text), "why", report->unread[i].why));
+    json_t *object = json_pack(
+        "{s:s, s:i, s:i, s:i, s:o, s:i, s:o, s:i}", "kind", hr_audit_kind_word(report->kind),
+        "true", report->verdicts[HR_VERDICT_TRUE], "unit", report->verdicts[HR_VERDICT_UNIT],
+        "wrong", report->verdicts[HR_VERDICT_WRONG], "claims", json_of_claims(report),
+        "claims_left_out", report->claims_left_out, "not_checked", unread, "not_checked_left_out",
+        report->unread_left_out);
+    const int failed = json_dumpf(object, stdout, JSON_INDENT(2));
+    json_decref(object);
+    printf("\n");
+    return failed;
+}
+
+/* ---- the command */
+
+static hr_status audit(const hr_cli_arguments *arguments, hr_audit_report *report, void *memory,
+                       hr_error *err)
+{
+    const char *path = arguments->operands[0];
+    hr_audit_request request = { .memory = memory, .memory_bytes = HR_AUDIT_MEMORY_BYTES };
+    hr_status status = read_kind(arguments->values[HR_OPTION_KIND], &request.kind, err);
+    if (status == HR_OK) status = hr_audit_file(path, &request, report, err);
+    if (status != HR_OK) return status;
+    if (arguments->values[HR_OPTION_JSON]) print_json(report);
+    else print_claims(path, report);
+    const int32_t wrong = report->verdicts[HR_VERDICT_UNIT] + report->verdicts[HR_VERDICT_WRONG];
+    if (!wrong) return HR_OK;
+    return hr_fail(err, HR_BROKEN, "%s: %d of %d claims %s wrong", path, wrong,
+                   wrong + report->verdicts[HR_VERDICT_TRUE], wrong == 1 ? "is" : "are");
+}
+
+int hr_cli_audit(const hr_cli_arguments *arguments)
+{
+    hr_error err;
+    hr_audit_report *report = calloc(1, sizeof *report);
+    void *memory = aligned_alloc(64, HR_AUDIT_MEMORY_BYTES);
+    const hr_status status = report && memory
+                                 ? audit(arguments, report, memory, &err)
+                                 : hr_fail(&err, HR_FAILURE, "out of memory for an audit");
+    free(memory);
+    free(report);
+    return status == HR_OK ? HR_OK : hr_cli_fail(&err);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* markdown_test.c - claims in a text: which are found, what they are compared with, and what is
+ * only listed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "audit/audit.h"
+
+static hr_audit_report report;
+
+static void read_text(const char *text)
+{
+    memset(&report, 0, sizeof report);
+    hr_audit_markdown(text, (int64_t)strlen(text), &report);
+}
+
+/* The text has this one claim. */
+static void has_claim(const char *text, const char *stated, hr_audit_verdict verdict, double right)
+{
+    read_text(text);
+    if (report.claim_count != 1) fail_msg("%s: %d claims", text, report.claim_count);
+    const hr_audit_claim *claim = report.claims;
+    if (strcmp(claim->stated, stated) || claim->verdict != verdict || claim->right_value != right)
+        fail_msg("%s: %s %d %.0f", text, claim->stated, claim->verdict, claim->right_value);
+}
+
+static void has_none(const char *text, int32_t listed)
+{
+    read_text(text);
+    if (report.claim_count || report.unread_count != listed)
+        fail_msg("%s: %d claims, %d listed", text, report.claim_count, report.unread_count);
+}
+
+static void products_are_claims(void **state)
+{
+    (void)state;
+    has_claim("- Size: 32000 vocab \xc3\x97 2048 dim \xc3\x97 4 bytes = **256 MB**", "256 MB",
+              HR_VERDICT_UNIT, 262144000);
+    has_claim("8192 x 32000 x 4 bytes = 1.05 GB", "1.05 GB", HR_VERDICT_TRUE, 1048576000);
+    has_claim("`1024 * 1024 * 2 bytes` = 3 MB", "3 MB", HR_VERDICT_WRONG, 2097152);
+    has_claim("Layers: 6 \xc3\x97 11M = 60M params", "60M", HR_VERDICT_WRONG, 66e6);
+    has_claim("Layers: 6 \xc3\x97 ~11M = 64M params", "64M", HR_VERDICT_TRUE, 66e6);
+    has_claim("about 76M params \xe2\x86\x92 304MB (fp32)", "304MB", HR_VERDICT_TRUE, 304e6);
+    has_claim("76M params in bf16 \xe2\x86\x92 304MB", "304MB", HR_VERDICT_WRONG, 152e6);
+    read_text("32768 (Broca) \xc3\x97 32000 (vocab) \xc3\x97 4 bytes = 4,194 MB (5.1 GB!)");
+    assert_int_equal(report.claim_count, 2);
+    assert_int_equal(report.verdicts[HR_VERDICT_TRUE], 1);
+    assert_int_equal(report.verdicts[HR_VERDICT_WRONG], 1);
+}
+
+static void what_is_no_formula_is_not_judged(void **state)
+{
+    (void)state;
+    has_none("a speedup of 2-3\xc3\x97 for matmul", 0);
+    has_none("16\xc3\x97"
+             "16 tiles = fast",
+             0);
+    has_none("batch 2^10 \xc3\x97 4 = 9", 0);
+    has_none("needs 40 GB of memory", 1);
+    has_none("saves 3 \xc3\x97 5 = 60 % of it", 0);
+    has_none("76M params \xe2\x86\x92 1.7 GB", 1); /* with the optimizer? nobody says */
+    has_none("x = 4\ny = 5 * z", 0);
+    has_none("4 bytes \xc3\x97 4 bytes = 16 bytes", 0);
+    has_none("500-800 MB", 1);
+    has_none("1 \xc3\x97 2 = 3 \xc3\x97 4", 0);
+}
+
+static void totals_sum_the_lines_above(void **state)
+{
+    (void)state;
+    has_claim("- a: 128 MB (25%)\n- b: 1.5 GB\n- **Total**: ~1.6 GB (leaves 2 GB)\n", "~1.6 GB",
+              HR_VERDICT_TRUE, 1628e6);
+    has_claim("a: 1 GB\nb: 2 GB\n---\nTotal: 5 GB\n", "5 GB", HR_VERDICT_WRONG, 3e9);
+    has_claim("Model (FP8): 100 MB\nModel (BF16): 200 MB\nAdam: 800 MB\nTotal (BF16): 1.0 GB\n",
+              "1.0 GB", HR_VERDICT_TRUE, 1e9);
+    has_none("a: 1 GB\n\nb: 2 GB\n\nTotal: 4 GB\n", 3);
+    has_none("a: 1 GB\nb: as before\nTotal: 4 GB\n", 2);
+    has_none("Model (FP8): 100 MB\nModel (BF16): 200 MB\nAdam: 800 MB\nTotal (BF16): 3 GB\n", 4);
+}
+
+static void columns_follow_from_each_other(void **state)
+{
+    (void)state;
+    has_claim("| Seq Length | Batch Size | Tokens/Batch |\n|---|---|---|\n| 8 | 8,192 | 65,000 |\n",
+              "65,000", HR_VERDICT_WRONG, 65536);
+    has_claim("| Seq Len | Tokens/sec | Hours to 1B tokens |\n|-|-|-|\n| 8 | ~50,000 | 5.6 |\n",
+              "5.6", HR_VERDICT_TRUE, 1e9 / 50000 / 3600);
+    has_claim("| Seq Len | Tokens/sec | Samples/sec |\n|-|-|-|\n| 64 | ~42,000 | ~650 |\n", "~650",
+              HR_VERDICT_TRUE, 656.25);
+    has_claim("vocab size of 151,936 in bfloat16\n\n| Sequence Length | Logits Size |\n|--|--|\n"
+              "| 4,096 | 1.16 GB |\n",
+              "1.16 GB", HR_VERDICT_UNIT, 4096.0 * 151936 * 2);
+    has_claim("| Parameters | 8.72 GB | 3.92B params in bfloat16 |\n|-|-|-|\n"
+              "| Parameters | 8.72 GB | 3.92B params in bfloat16 |\n",
+              "8.72 GB", HR_VERDICT_WRONG, 7.84e9);
+    /* Two sizes of the vocabulary: it is not known which one holds. */
+    has_none("vocab size 100 000\nvocab size 32,000\nvocab size 50,257\nfp32\n"
+             "| Sequence | Logits |\n|--|--|\n| 4,096 | 1.16 GB |\n",
+             1);
+}
+
+static void every_line_keeps_its_number(void **state)
+{
+    (void)state;
+    read_text("\r\n\r\n2 \xc3\x97 3 bytes = 7 bytes\r\nfree: 3 GB\r\n");
+    assert_int_equal(report.claims[0].line, 3);
+    assert_int_equal(report.unread[0].line, 4);
+    assert_string_equal(report.unread[0].text, "free: 3 GB");
+}
+
+static void limits_only_count(void **state)
+{
+    (void)state;
+    static char text[600 * 24 + 1];
+    text[0] = 0;
+    for (int i = 0; i < 600; i++) memcpy(text + i * 24, "2 x 3 bytes = 6 bytes  \n", 25);
+    read_text(text);
+    assert_int_equal(report.claim_count, HR_AUDIT_CLAIMS_MOST);
+    assert_int_equal(report.claims_left_out, 600 - HR_AUDIT_CLAIMS_MOST);
+    assert_int_equal(report.verdicts[HR_VERDICT_TRUE], 600);
+    static char wide[5000];
+    memset(wide, 'a', sizeof wide - 1);
+    has_none(wide, 1);
+    assert_string_equal(report.unread[0].why, "the line is too long");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_claims),
+        cmocka_unit_test(what_is_no_formula_is_not_judged),
+        cmocka_unit_test(totals_sum_the_lines_above),
+        cmocka_unit_test(columns_follow_from_each_other),
+        cmocka_unit_test(every_line_keeps_its_number),
+        cmocka_unit_test(limits_only_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

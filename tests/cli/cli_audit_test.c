@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_audit_test.c - `headroom audit`: exit codes, and files that cannot be read. */
+#include "headroom/audit.h"
+#include "support/program.h"
+
+static void claims_have_their_exit_codes(void **state)
+{
+    (void)state;
+    require_program();
+    static const struct {
+        const char *text;
+        int code;
+        const char *said; /* in the output or the error */
+    } cases[] = {
+        { "claim: 20 MB\nis: matrix(10000, 512)\n", HR_OK, "1 claim checked: 1 true" },
+        { "- claim: 20 MB\n  is: matrix(10000, 512)\n", HR_OK, "20.48 MB" },
+        { "{\"claims\": [{\"claim\": \"30 MB\", \"is\": \"matrix(10000, 512)\"}]}", HR_BROKEN,
+          "1 of 1 claims is wrong" },
+        { "claims:\n- claim: 37.09 GB\n  is: logits(T=131072, V=151936, dtype=bf16)\n", HR_BROKEN,
+          "the digits are right in GiB" },
+        { "claims:\n- claim: 3 Gb\n  is: matrix(1, 2)\n", HR_USAGE, ":2: \"3 Gb\": Gb is no unit" },
+        { "claims:\n- claim: 3 GB\n  is: logit(1, 2)\n", HR_USAGE,
+          ":3: logit is not a function; the nearest is logits" },
+        { "claims:\n- claim: 3 GB\n", HR_USAGE, ":2: a claim without its formula" },
+        { "claims:\n- claim: 3 GB\n  si: 4 GB\n", HR_USAGE,
+          "si is no key of a claim; the nearest "
+          "is is" },
+        { "claims:\n- claim: 3\n  is: 4 GB\n", HR_USAGE, "give the claim a unit" },
+        { "claims:\n- claim: 3 GB\n  is: 4\n", HR_USAGE, "its formula gives a plain number" },
+        { "claims:\n- claim: 3 GB\n  claim: 4 GB\n", HR_USAGE, "is given twice, first in line 2" },
+        { "claims:\n- &a\n  claim: 2 GB\n  is: 2 GB\n- *a\n- <<: *a\n  claim: 3 GB\n", HR_BROKEN,
+          "3 claims checked: 2 true, 0 in the wrong unit, 1 wrong" },
+        { "claims:\n- &a [*a]\n", HR_USAGE, "an alias inside of what it stands for" },
+        { "claims:\n- *b\n", HR_USAGE, "an alias without an anchor" },
+        { "claims:\n\t- claim: 1\n", HR_USAGE, "not YAML" },
+        { "a: 1\n---\nb: 2\n", HR_USAGE, "a second document" },
+        { "[1, 2, 3]", HR_USAGE, "is no file that an audit knows" },
+        { "\x80\x04\x95 pickle", HR_USAGE, "is a pickle" },
+        { "PK\x03\x04 zip", HR_USAGE, "is a zip archive" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put("f.yaml", cases[i].text);
+        const int code = run("audit f.yaml");
+        if (code != cases[i].code || (!strstr(err, cases[i].said) && !strstr(out, cases[i].said)))
+            fail_msg("case %d: %d, %s%s", (int)i, code, out, err);
+        if (code == HR_USAGE) assert_string_equal(out, "");
+    }
+}
+
+static void a_text_is_known_by_its_name(void **state)
+{
+    (void)state;
+    require_program();
+    put("notes.md", "# Memory\n2 \xc3\x97 3 bytes = 7 bytes\n4 GB are free\n");
+    assert_int_equal(run("audit notes.md"), HR_BROKEN);
+    assert_non_null(strstr(out, "1 claim checked: 0 true, 0 in the wrong unit, 1 wrong"));
+    assert_non_null(strstr(out, "line 3    4 GB are free"));
+    assert_int_equal(run("audit notes.md --json"), HR_BROKEN);
+    assert_non_null(strstr(out, "\"right\": 6,"));
+    assert_int_equal(run("audit notes.md --kind axolotel"), HR_USAGE);
+    assert_non_null(strstr(err, "the nearest is axolotl"));
+    assert_int_equal(run("audit nothing.md"), HR_USAGE);
+}
+
+static void long_files_are_refused(void **state)
+{
+    (void)state;
+    require_program();
+    static char text[11 << 20];
+    memset(text, '#', sizeof text - 1);
+    put("long.yaml", text);
+    assert_int_equal(run("audit long.yaml"), HR_USAGE);
+    assert_non_null(strstr(err, "has 11534335 bytes; an audit reads at most 1048576"));
+    text[0] = '\x80', text[1] = 2;
+    put("training_args.bin", text);
+    assert_int_equal(run("audit training_args.bin"), HR_USAGE);
+    assert_non_null(strstr(err, "is a pickle, which runs code"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(claims_have_their_exit_codes),
+        IN_A_FOLDER(a_text_is_known_by_its_name),
+        IN_A_FOLDER(long_files_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
