@@ -26,15 +26,13 @@ static void put_line(hr_writer *writer, const char *name, int64_t bytes, const c
     hr_put(writer, "%s%s\n", *why ? "  " : "", why);
 }
 
-/* Prints the text on one line, or split over several. */
-static void put_initialization(hr_writer *writer, const char *text)
+/* Prints a line for each part of the text. */
+static void put_initialization(hr_writer *writer, const hr_style *style, const char *text)
 {
-    enum { LINE_MOST = 84 };
-    const bool parts = strlen(text) > LINE_MOST;
-    hr_put(writer, "  initialization: ");
-    for (const char *end; parts && (end = strstr(text, "; ")); text = end + 2)
-        hr_put(writer, "%.*s\n%18s", (int)(end - text), text, "");
-    hr_put(writer, "%s\n", text);
+    hr_put(writer, "\n%sinitial weights%s\n", style->title, style->plain);
+    for (const char *end; (end = strstr(text, "; ")); text = end + 2)
+        hr_put(writer, "  %.*s\n", (int)(end - text), text);
+    hr_put(writer, "  %s\n", text);
 }
 
 /* "batch 32 x 128 tokens, micro-batch 8 (4 gradient accumulation steps), loss chunk full (1,024
@@ -101,7 +99,6 @@ static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_
         hr_put(writer, "  %s parameters are trained, the others are frozen\n",
                hr_count_print(answer->trained_parameters, count));
     if (config->model.from[0]) hr_put(writer, "  weights from %s\n", config->model.from);
-    else put_initialization(writer, family->initialization);
     put_batch(writer, config, answer);
     put_attention(writer, config);
 }
@@ -355,6 +352,8 @@ void hr_explain_plan(const hr_config *config, const hr_plan_answer *answer,
         put_parts(writer, &style, "process memory", details->lines, details->line_count);
         put_line(writer, "total", answer->process_bytes, "");
     }
+    if (!config->model.from[0])
+        put_initialization(writer, &style, hr_family_of(config)->initialization);
     hr_put(writer, "\n%sstrategy%s (to reuse it, save it as a YAML file: memory.strategy=FILE)\n",
            style.title, style.plain);
     put_indented(writer, answer->strategy);
