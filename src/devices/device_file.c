@@ -160,8 +160,8 @@ static hr_status begin_device(reader *r, const char *name)
     if (list->count == HR_DEVICES_OWN_MOST) return fail(r, "a file has at most 64 devices");
     r->row = &list->rows[list->count];
     *r->row = (hr_device_facts){ .reserve_bytes = DEFAULT_RESERVE };
-    snprintf(r->row->name, sizeof r->row->name, "%s", name);
-    snprintf(r->row->title, sizeof r->row->title, "%s", name);
+    memcpy(r->row->name, name, strlen(name) + 1); /* shorter than a name may be */
+    memcpy(r->row->title, name, strlen(name) + 1);
     snprintf(r->key, sizeof r->key, "source");
     const hr_status status = take_source(r, "a file of the user");
     snprintf(r->key, sizeof r->key, "%s", name);
@@ -209,11 +209,15 @@ static hr_status take_key(reader *r, const char *word)
 
 static hr_status take_scalar(reader *r, const yaml_event_t *event)
 {
-    const char *text = (const char *)event->data.scalar.value;
+    const char *given = (const char *)event->data.scalar.value;
+    char text[WORD_BYTES];
     if (event->data.scalar.anchor || event->data.scalar.tag)
         return fail(r, "anchors and tags are not read");
-    if (strlen(text) != event->data.scalar.length || strlen(text) >= WORD_BYTES)
+    if (strlen(given) != event->data.scalar.length || strlen(given) >= WORD_BYTES)
         return fail(r, "a value has more than 255 letters, or a null byte");
+    snprintf(text, sizeof text, "%s", given);
+    for (char *c = text; *c; c++) /* words are quoted in sentences of one line */
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
     if (r->depth == 0 || (r->depth == ROOT && *r->key))
         return fail(r, "a device is a mapping of figures, such as usable: 23.64GiB");
     if (!*r->key) return take_key(r, text);

@@ -260,6 +260,9 @@ static void a_bad_file_is_refused_with_its_line(void **state)
     bad_file("card:\n  vram: 4GiB\n", 2,
              "vram: is no figure of a device; those are title, kind, usable, reserve, host, "
              "bandwidth, link, peak_tflops, threads, kernels and source");
+    bad_file("card: {\"vr\\nam\": 4GiB}\n", 1,
+             "vr?am: is no figure of a device; those are title, kind, usable, reserve, host, "
+             "bandwidth, link, peak_tflops, threads, kernels and source");
     bad_file("card: 7\n", 1, "a device is a mapping of figures, such as usable: 23.64GiB");
     bad_file("- card\n", 1, "a list is not expected here");
     bad_file("card: &a {usable: 4GiB}\n", 1, "anchors and tags are not read");
