@@ -87,8 +87,9 @@ static void add_details(json_t *object, const hr_plan_details *details)
 static void add_spaces(json_t *object, const hr_plan_answer *answer)
 {
     json_t *list = json_array();
-    json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:f}", "name", "host", "bytes",
-                                          (json_int_t)answer->arena_bytes, "floor_bytes",
+    const bool card = answer->device.is_card;
+    json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:f}", "name", card ? "device" : "host",
+                                          "bytes", (json_int_t)answer->arena_bytes, "floor_bytes",
                                           (json_int_t)answer->floor_bytes, "seconds_predicted",
                                           answer->compute_seconds));
     if (answer->file_bytes)
@@ -96,6 +97,12 @@ static void add_spaces(json_t *object, const hr_plan_answer *answer)
                                               (json_int_t)answer->file_bytes, "floor_bytes",
                                               (json_int_t)answer->file_bytes, "seconds_predicted",
                                               answer->file_seconds));
+    /* Given, and nothing is there yet. */
+    if (card && answer->device.host_bytes)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:i, s:i, s:f, s:I}", "name", "host", "bytes", 0,
+                                        "floor_bytes", 0, "seconds_predicted", 0.0,
+                                        "available_bytes", (json_int_t)answer->device.host_bytes));
     json_object_set_new(object, "spaces", list);
 }
 

@@ -83,6 +83,11 @@ static void a_plan_for_a_device_names_it(void **state)
     assert_int_equal(number(device, "disk_bytes"), INT64_C(1) << 40);
     assert_int_equal(number(answer, "available_bytes"),
                      number(device, "usable_bytes") - number(device, "reserve_bytes"));
+    json_t *spaces = member(answer, "spaces");
+    assert_int_equal(json_array_size(spaces), 2);
+    assert_string_equal(json_string_value(member(json_array_get(spaces, 0), "name")), "device");
+    assert_int_equal(number(json_array_get(spaces, 1), "bytes"), 0);
+    assert_int_equal(number(json_array_get(spaces, 1), "available_bytes"), INT64_C(64) << 30);
     json_decref(answer);
     assert_int_equal(run("plan recipe.yaml --device rtx-4060,host=64GiB --out plan.json"), HR_OK);
     assert_non_null(strstr(out, "not used: no tensor is moved to host memory yet"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arbitrary bytes as an axis of a grid: the result is an axis whose keys accept each of its values,
- * or an error message of one line. */
+ * or an error. */
 #include <stdint.h>
 #include <string.h>
 
