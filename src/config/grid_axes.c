@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/number.h"
 #include "base/writer.h"
+#include "config/config_keys.h"
 #include "headroom/plan_grid.h"
 
 /* An item of the text: a value, or the integers from first to last. */
@@ -152,12 +153,12 @@ static hr_status parse_keys(const char *text, hr_grid_axis *axis, hr_error *err)
         char name[128];
         const int bytes = (int)strcspn(at, ",=");
         snprintf(name, sizeof name, "%.*s", bytes, at);
-        const char *now = hr_config_name(name), *nearest = hr_config_nearest(name);
-        if (!now || bytes >= (int)sizeof name)
-            return hr_fail(err, HR_USAGE,
-                           "--grid: \"%.60s\" is not a key%s%s (headroom keys lists "
-                           "all)",
-                           name, nearest ? "; the nearest is " : "", nearest ? nearest : "");
+        const char *now = hr_config_name(name);
+        if (!now || bytes >= (int)sizeof name) {
+            hr_error inner;
+            (void)hr_config_fail_unknown(name, NULL, &inner);
+            return hr_fail(err, HR_USAGE, "--grid: %s", inner.message);
+        }
         if (axis->key_count == HR_GRID_KEYS_MOST)
             return hr_fail(err, HR_USAGE, "--grid: an axis has at most %d keys", HR_GRID_KEYS_MOST);
         for (int32_t i = 0; hr_config_key(i); i++)
