@@ -50,37 +50,47 @@ static void print_table(const hr_device_list *own)
         "--device NAME plans for one\n");
 }
 
-static void print_size(const char *name, int64_t bytes, const char *source)
+static void print_value(const char *name, const char *value)
 {
-    char text[64];
-    printf("  %-18s %-36s %s\n", name, hr_bytes_print(bytes, text), source);
+    printf("  %-18s %s\n", name, value);
 }
 
-static void print_rate(const char *name, int64_t rate, const char *source)
+static void print_size(const char *name, int64_t bytes)
+{
+    char text[64];
+    print_value(name, hr_bytes_print(bytes, text));
+}
+
+static void print_rate(const char *name, int64_t rate)
 {
     char text[64];
     snprintf(text, sizeof text, "%.4g GB/s", 1e-9 * (double)rate);
-    printf("  %-18s %-36s %s\n", name, text, source);
+    print_value(name, text);
 }
 
 static void print_device(const hr_device_facts *device)
 {
     const hr_device_choice choice = { .device = device, .reserve_bytes = device->reserve_bytes };
     printf("%s: %s\n", device->name, device->title);
-    print_size("usable", device->usable_bytes, device->usable_source);
-    print_size("reserve", device->reserve_bytes, device->reserve_source);
-    print_size("for a run", hr_device_budget(&choice), "usable less reserve");
-    print_rate("memory bandwidth", device->bandwidth, device->figures_source);
+    print_size("usable", device->usable_bytes);
+    print_size("reserve", device->reserve_bytes);
+    print_size("for a run", hr_device_budget(&choice));
+    print_rate("memory bandwidth", device->bandwidth);
     for (int32_t f = 0; f < HR_DEVICE_FORMATS; f++) {
         char text[64] = "not available, or not published", name[32];
         const char *unit = f == HR_DEVICE_INT8 ? "TOPS" : "TFLOPS";
         if (device->peak[f] > 0) snprintf(text, sizeof text, "%.5g %s", device->peak[f], unit);
         snprintf(name, sizeof name, "peak %s", hr_device_format_name(f));
-        printf("  %-18s %-36s %s\n", name, text, device->figures_source);
+        print_value(name, text);
     }
-    if (device->link) print_rate("host link", device->link, device->link_source);
-    if (device->host_bytes) print_size("host memory", device->host_bytes, device->link_source);
+    if (device->link) print_rate("host link", device->link);
+    if (device->host_bytes) print_size("host memory", device->host_bytes);
     if (device->threads) printf("  %-18s %d, %s\n", "threads", device->threads, device->kernels);
+    printf("sources\n");
+    print_value("usable", device->usable_source);
+    print_value("reserve", device->reserve_source);
+    print_value("bandwidth, peaks", device->figures_source);
+    print_value("host", device->link_source);
 }
 
 /* ---- JSON */
