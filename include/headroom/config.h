@@ -299,6 +299,9 @@ typedef struct {
 /* The result points into `config`. Pure. */
 hr_config_data hr_config_data_of(const hr_config *config);
 
+/* Whether data.train is the source of synthetic ids, which no tokenizer reads. Pure. */
+bool hr_config_is_synthetic(const hr_config *config);
+
 /* Sets every key to its default. */
 void hr_config_default(hr_config *config);
 
@@ -337,8 +340,9 @@ HR_MUST_CHECK hr_status hr_config_read_text(hr_config *config, const char *text,
 HR_MUST_CHECK hr_status hr_config_adopt(hr_config *config, hr_error *err);
 
 /* If the data are rows of tokens: takes train.seq_len from the file, and train.batch from
- * data.fixed_batch. Call it after all keys are set and before hr_config_check. Without such a file
- * it only checks the syntax of the text keys (docs/corpora.md).
+ * data.fixed_batch. Synthetic ids have no text: data.tokenizer becomes bytes, and
+ * train.sample_tokens 0. Call it after all keys are set and before hr_config_check. Without such
+ * data it only checks the syntax of the text keys (docs/corpora.md).
  * Errors   USAGE    no such file; an explicit key contradicts the file; invalid text syntax
  *          CORRUPT  not safetensors, or without input_ids and labels [rows, tokens].
  * `config` is then untouched. */

@@ -63,6 +63,11 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_data_inspect(const hr_config *config, const hr_data_events *events,
                                         hr_error *err);
 
+/* Replaces data.train and data.valid that name a corpus, such as wikitext-2, by its files in the
+ * first of the folders [count] that has them. The name of a corpus that is in none of them stays;
+ * what reads it then says where to get it. Plans do not depend on whether it was found. */
+void hr_data_find_corpora(hr_config *config, const char *const *folders, int32_t count);
+
 #ifdef __cplusplus
 }
 #endif

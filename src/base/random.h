@@ -24,7 +24,8 @@ enum {
     HR_SITE_ORDER,             /* order of windows; the step is the epoch */
     HR_SITE_SAMPLE,            /* tokens sampled in training */
     HR_SITE_GENERATE,          /* tokens of headroom generate */
-    HR_SITE_PROBE              /* token ids of calibration */
+    HR_SITE_PROBE,             /* token ids of calibration */
+    HR_SITE_SYNTHETIC          /* ids of data.train=synthetic; the lane is the stream */
 };
 
 enum { HR_PHILOX_ROUNDS = 10 };

@@ -2,9 +2,11 @@
 /* cli/recipe.c - makes a checked config from the arguments of a command; shared by plan and
  * train. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
+#include "headroom/data.h"
 
 /* Warns about deprecated key names in the recipe or on the command line. */
 static void warn_deprecated_keys(const hr_config *config)
@@ -48,6 +50,38 @@ static hr_status adopt(hr_config *config, hr_error *err)
     return HR_OK;
 }
 
+/* Finds named corpora in data/, $HEADROOM_DATA and the cache directory, if there is one. */
+static void find_corpora(hr_config *config)
+{
+    char cache[HR_PATH_BYTES + 8];
+    const char *folders[3] = { "data" }, *own = getenv("HEADROOM_DATA");
+    int32_t count = 1;
+    if (own && *own) folders[count++] = own;
+    if (hr_cli_calibrations(cache, HR_PATH_BYTES)) {
+        strcat(cache, "/data");
+        folders[count++] = cache;
+    }
+    hr_data_find_corpora(config, folders, count);
+}
+
+/* Takes what the data determine. Says which keys synthetic ids do not use. */
+static hr_status adopt_data(hr_config *config, hr_error *err)
+{
+    const hr_config given = *config;
+    find_corpora(config);
+    const hr_status status = hr_config_adopt_data(config, err);
+    if (status != HR_OK || !hr_config_is_synthetic(config)) return status;
+    const bool tokenizer = strcmp(given.data.tokenizer, config->data.tokenizer) != 0;
+    const bool samples = given.train.sample_tokens != config->train.sample_tokens;
+    if (tokenizer || samples)
+        fprintf(stderr, "headroom: synthetic ids have no text: %s%s%s not used\n",
+                tokenizer ? "data.tokenizer" : "", tokenizer && samples ? " and " : "",
+                !samples    ? " is"
+                : tokenizer ? "train.sample_tokens are"
+                            : "train.sample_tokens is");
+    return status;
+}
+
 hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
 {
     static const struct {
@@ -75,7 +109,7 @@ hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr
 {
     hr_status status = hr_cli_recipe_keys(arguments, config, err);
     if (status == HR_OK) status = adopt(config, err);
-    if (status == HR_OK) status = hr_config_adopt_data(config, err);
+    if (status == HR_OK) status = adopt_data(config, err);
     return status == HR_OK ? hr_config_check(config, err) : status;
 }
 

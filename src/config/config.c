@@ -152,6 +152,14 @@ hr_config_data hr_config_data_of(const hr_config *config)
     return data;
 }
 
+bool hr_config_is_synthetic(const hr_config *config)
+{
+    static const char word[] = "synthetic";
+    const char *text = config->data.train + strspn(config->data.train, " ");
+    return !config->data.fixed_batch[0] && !strncmp(text, word, sizeof word - 1) &&
+           (!text[sizeof word - 1] || strchr(" ;", text[sizeof word - 1]));
+}
+
 bool hr_config_document_end(const hr_config *config, int64_t *id)
 {
     const char *text = config->data.document_end;

@@ -29,7 +29,8 @@ static hr_status check_vocabulary(const hr_config *config, hr_error *err)
                        data.train_rows);
     if (!config->data.tokenizer[0])
         return hr_fail(err, HR_USAGE, "data.tokenizer is empty; use bytes, words or a path");
-    if (V >= least || rows_alone || kind == HR_TOKENIZER_FILE) return HR_OK;
+    if (V >= least || rows_alone || hr_config_is_synthetic(config) || kind == HR_TOKENIZER_FILE)
+        return HR_OK;
     return hr_fail(err, HR_USAGE,
                    "model.vocab_size is %lld; data.tokenizer %s needs %lld at least%s",
                    (long long)V, words ? "words" : "bytes", (long long)least,

@@ -108,7 +108,7 @@ static const hr_config_row rows[] = {
          "layers with the window: full sliding alternates, full*21 sliding*7; unset: all"),
 
     TEXT(data.train, "", NULL,
-         "training data: files, DIR/ or globs; .safetensors: rows of token ids"),
+         "training data: files, DIR/ or globs; .safetensors: token ids; synthetic"),
     TEXT(data.valid, "", NULL,
          "validation data, or a split of data.train such as 0.5%; unset: none"),
     TEXT(data.fixed_batch, "", NULL, "safetensors file with one batch, on which every step trains"),

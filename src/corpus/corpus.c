@@ -9,7 +9,9 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/file.h"
+#include "corpus/named.h"
 #include "corpus/pass.h"
+#include "corpus/synthetic.h"
 #include "headroom/config.h"
 #include "text/shard.h"
 
@@ -21,6 +23,7 @@ struct hr_corpus {
     hr_stream streams[HR_SPEC_PARTS_MAX + 1];
     char names[HR_SPEC_PARTS_MAX + 1][HR_PATH_BYTES];
     hr_pass pass;
+    hr_synthetic synthetic[2]; /* of training and validation */
 };
 
 /* ---- memory */
@@ -45,9 +48,30 @@ static void add_needs(needs *n, const hr_spec *spec)
         n->gzip |= packing ? sort.packing == HR_FILE_GZIP : true;
         n->zstd |= packing ? sort.packing == HR_FILE_ZSTD : true;
         n->lines |= ending ? sort.kind == HR_FILE_LINES : true;
-        n->tokens |= part->ids_bytes ||
+        n->tokens |= part->ids_bytes || part->synthetic ||
                      (ending ? sort.kind == HR_FILE_TOKENS : !hr_spec_is_folder(part));
     }
+}
+
+static bool has_synthetic(const hr_spec *spec)
+{
+    for (int32_t i = 0; i < spec->count; i++)
+        if (spec->parts[i].synthetic) return true;
+    return false;
+}
+
+/* Synthetic ids are a whole text, and have no tokenizer that a text could share. */
+static hr_status check_synthetic(const hr_spec *train, const hr_spec *valid, hr_error *err)
+{
+    const bool trains = has_synthetic(train), validates = has_synthetic(valid);
+    if ((trains && train->count > 1) || (validates && valid->count > 1))
+        return hr_fail(err, HR_USAGE, "%s: synthetic is a whole text; remove the other parts",
+                       trains && train->count > 1 ? "data.train" : "data.valid");
+    if ((trains && valid->count && !validates) || (validates && train->count && !trains))
+        return hr_fail(err, HR_USAGE, "%s is synthetic and %s is not: use synthetic for both%s",
+                       trains ? "data.train" : "data.valid", trains ? "data.valid" : "data.train",
+                       trains ? ", or a share such as data.valid=5%" : "");
+    return HR_OK;
 }
 
 static hr_status read_specs(const hr_corpus_desc *desc, hr_spec *train, hr_spec *valid,
@@ -61,7 +85,7 @@ static hr_status read_specs(const hr_corpus_desc *desc, hr_spec *train, hr_spec 
                        desc->train);
     if (valid->weighted)
         return hr_fail(err, HR_USAGE, "data.valid: weights are for data.train only");
-    return HR_OK;
+    return check_synthetic(train, valid, err);
 }
 
 static int64_t buffer_bytes(const needs *n, const hr_corpus_desc *desc)
@@ -106,7 +130,9 @@ static hr_status check_part(const hr_spec_part *part, hr_error *err)
     char path[HR_PATH_BYTES];
     int file;
     int64_t bytes;
-    if (hr_spec_is_folder(part) || hr_list_is_pattern(part)) return HR_OK;
+    if (part->synthetic || hr_spec_is_folder(part) || hr_list_is_pattern(part)) return HR_OK;
+    const hr_status known = hr_named_check(part->path, part->path_bytes, err);
+    if (known != HR_OK) return known;
     snprintf(path, sizeof path, "%.*s", (int)part->path_bytes, part->path);
     const hr_status status = hr_list_open(path, &file, &bytes, err);
     if (status == HR_OK) hr_file_close(&file);
@@ -205,6 +231,26 @@ static hr_status list_parts(hr_corpus *corpus, const hr_spec_part *parts, int32_
     return status;
 }
 
+/* Makes a text of synthetic ids. A share of the training tokens is drawn for validation, like the
+ * tokens of data.valid=synthetic. */
+static void make_synthetic(hr_corpus *corpus, bool validation, hr_corpus_text *text)
+{
+    const hr_spec_part *train = corpus->train.parts, *valid = corpus->valid.parts;
+    hr_synthetic *s = &corpus->synthetic[validation];
+    const int64_t given = train->tokens ? train->tokens : HR_SYNTHETIC_TRAIN_TOKENS;
+    const int64_t held = (int64_t)(corpus->valid.share * (double)given);
+    const bool own = validation && corpus->valid.count > 0;
+    int64_t tokens = validation ? held : given - held;
+    if (own) tokens = valid->tokens ? valid->tokens : HR_SYNTHETIC_VALID_TOKENS;
+    const int64_t seed = own && (valid->seed || !corpus->train.count) ? valid->seed : train->seed;
+    hr_synthetic_begin(s, corpus->desc.vocab_size, tokens, (uint64_t)seed, validation,
+                       corpus->pass.ids);
+    const int32_t index = validation ? HR_SPEC_PARTS_MAX : 0;
+    text->documents = hr_synthetic_documents(s);
+    text->documents.name = corpus->names[index];
+    name_text(corpus, index, "synthetic", sizeof "synthetic" - 1);
+}
+
 static hr_status list_train(hr_corpus *corpus, hr_error *err)
 {
     const hr_spec *spec = &corpus->train;
@@ -215,6 +261,10 @@ static hr_status list_train(hr_corpus *corpus, hr_error *err)
     if (spec->count == 0) return HR_OK;
     if (spec->weighted) status = hr_spec_shares(spec, shares, &view->block, err);
     view->train_count = spec->weighted ? spec->count : 1;
+    if (spec->parts->synthetic) {
+        make_synthetic(corpus, false, &view->train[0]);
+        return HR_OK;
+    }
     for (int32_t i = 0; i < view->train_count && status == HR_OK; i++) {
         const int32_t first = corpus->list.count;
         status = list_parts(corpus, &spec->parts[i], spec->weighted ? 1 : spec->count, err);
@@ -285,6 +335,12 @@ static hr_status list_valid(hr_corpus *corpus, hr_error *err)
     hr_corpus_view *view = &corpus->view;
     const int32_t first = spec->share > 0 ? 0 : corpus->list.count;
     if (spec->count == 0 && !(spec->share > 0)) return HR_OK;
+    if (has_synthetic(spec) || (spec->share > 0 && has_synthetic(&corpus->train))) {
+        view->has_valid = true;
+        view->held_out = spec->share > 0;
+        make_synthetic(corpus, true, &view->valid);
+        return HR_OK;
+    }
     if (spec->share > 0 && !corpus->list.count)
         return hr_fail(err, HR_USAGE, "data.valid=%.40s: a percentage needs text in data.train",
                        corpus->desc.valid);
@@ -342,6 +398,7 @@ const hr_corpus_view *hr_corpus_texts(const hr_corpus *corpus)
 
 const char *hr_corpus_file(const hr_corpus *corpus, const hr_corpus_text *text, int64_t index)
 {
+    if (!text->files) return NULL; /* synthetic */
     const hr_stream *stream = text->documents.context;
     if (index < 0 || index >= stream->count) return NULL;
     return hr_list_path(&corpus->list, stream->first + (int32_t)index);

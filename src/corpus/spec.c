@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/number.h"
 
 #define WEIGHT_MAX 1e9
+#define TOKENS_MOST (INT64_C(1) << 40)
 enum { WORD_BYTES = 48, SHOWN = 160 };
 
 static void trim(const char **text, int64_t *bytes)
@@ -40,13 +42,46 @@ static hr_status read_ids(hr_spec_part *part, const char *key, const char *value
                    part->path);
 }
 
+static hr_status read_tokens(hr_spec_part *part, const char *key, const char *value, hr_error *err)
+{
+    int64_t tokens = 0;
+    if (hr_integer_parse(value, &tokens) && tokens >= 2 && tokens <= TOKENS_MOST) {
+        part->tokens = tokens;
+        return HR_OK;
+    }
+    return hr_fail(err, HR_USAGE, "%s: tokens=%.40s of synthetic: takes an integer from 2 to %lld",
+                   key, value, (long long)TOKENS_MOST);
+}
+
+static hr_status read_seed(hr_spec_part *part, const char *key, const char *value, hr_error *err)
+{
+    int64_t seed = 0;
+    if (hr_integer_parse(value, &seed) && seed >= 0) {
+        part->seed = seed;
+        return HR_OK;
+    }
+    return hr_fail(err, HR_USAGE, "%s: seed=%.40s of synthetic: takes an integer from 0 on", key,
+                   value);
+}
+
+/* Whether a part begins with the word synthetic. */
+static bool is_synthetic(const hr_spec_part *part)
+{
+    static const char word[] = "synthetic";
+    const int64_t bytes = sizeof word - 1;
+    return part->path_bytes >= bytes && !memcmp(part->path, word, (size_t)bytes) &&
+           (part->path_bytes == bytes || part->path[bytes] == ' ');
+}
+
 /* Removes the last word of the part if it is an option. */
 static hr_status take_word(hr_spec_part *part, const char *key, bool *taken, hr_error *err)
 {
     static const struct {
         const char *name;
         hr_status (*read)(hr_spec_part *, const char *, const char *, hr_error *);
-    } words[] = { { "weight=", read_weight }, { "ids=", read_ids } };
+    } files[] = { { "weight=", read_weight }, { "ids=", read_ids } },
+      synthetic[] = { { "tokens=", read_tokens }, { "seed=", read_seed } };
+    const __typeof__(*files) *words = part->synthetic ? synthetic : files;
     int64_t first = part->path_bytes;
     while (first && part->path[first - 1] != ' ') first--;
     const int64_t bytes = part->path_bytes - first;
@@ -69,10 +104,14 @@ static hr_status take_word(hr_spec_part *part, const char *key, bool *taken, hr_
 static hr_status read_part(hr_spec_part *part, const char *key, hr_error *err)
 {
     bool taken = true;
+    part->synthetic = is_synthetic(part);
     while (taken) {
         const hr_status status = take_word(part, key, &taken, err);
         if (status != HR_OK) return status;
     }
+    if (part->synthetic && memchr(part->path, ' ', (size_t)part->path_bytes))
+        return hr_fail(err, HR_USAGE, "%s: synthetic takes tokens=N and seed=N; got \"%.*s\"", key,
+                       (int)hr_min(part->path_bytes, SHOWN), part->path);
     if (part->path_bytes) return HR_OK;
     return hr_fail(err, HR_USAGE, "%s: a part between semicolons is empty", key);
 }

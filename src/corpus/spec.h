@@ -2,7 +2,8 @@
 /* corpus/spec.h - parses data.train and data.valid: parts separated by semicolons, each a file,
  * folder or pattern, followed by options.
  *
- *     wiki/ weight=0.7; code-*.jsonl.gz weight=0.3 */
+ *     wiki/ weight=0.7; code-*.jsonl.gz weight=0.3
+ *     synthetic tokens=1000000 seed=7 */
 #ifndef HR_CORPUS_SPEC_H
 #define HR_CORPUS_SPEC_H
 
@@ -21,6 +22,9 @@ typedef struct {
     int64_t path_bytes;
     double weight;     /* 0: none was given */
     int32_t ids_bytes; /* bytes of a raw id, 2 or 4, if the recipe declares raw ids; else 0 */
+    /* not a file: ids of corpus/synthetic.h, of this many tokens (0: the default) and this seed */
+    bool synthetic;
+    int64_t tokens, seed;
 } hr_spec_part;
 
 typedef struct {

@@ -80,6 +80,10 @@ hr_status hr_config_adopt_data(hr_config *config, hr_error *err)
     hr_status status = adopt(&adopted, false, &length, err);
     if (status == HR_OK) status = adopt(&adopted, true, &length, err);
     if (status == HR_OK) status = hr_texts_read(config, err);
+    if (hr_config_is_synthetic(config)) {
+        snprintf(adopted.data.tokenizer, sizeof adopted.data.tokenizer, "bytes");
+        adopted.train.sample_tokens = 0;
+    }
     if (status == HR_OK) *config = adopted;
     return status;
 }

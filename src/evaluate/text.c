@@ -49,7 +49,8 @@ bool hr_evaluate_is_ids(const char *text)
     hr_spec spec;
     if (hr_spec_read(&spec, "--file", text, NULL) != HR_OK || !spec.count) return false;
     const hr_spec_part *part = spec.parts;
-    return part->ids_bytes || hr_file_sort_of(part->path, part->path_bytes).kind == HR_FILE_TOKENS;
+    return part->ids_bytes || part->synthetic ||
+           hr_file_sort_of(part->path, part->path_bytes).kind == HR_FILE_TOKENS;
 }
 
 bool hr_evaluate_is_plain(const char *text)

@@ -13,6 +13,7 @@
 #include "checkpoint/weights.h"
 #include "corpus/kind.h"
 #include "corpus/spec.h"
+#include "corpus/synthetic.h"
 #include "model/optimizer.h"
 #include "telemetry/metrics.h"
 #include "telemetry/tensorboard.h"
@@ -107,6 +108,12 @@ static int64_t text_bytes(const char *key, const char *text, int64_t *files)
         char path[HR_PATH_BYTES];
         int file = -1;
         int64_t bytes;
+        if (part->synthetic) {
+            const bool train = !strcmp(key, "data.train");
+            const int64_t most = train ? HR_SYNTHETIC_TRAIN_TOKENS : HR_SYNTHETIC_VALID_TOKENS;
+            sum += part->tokens ? part->tokens : most;
+            continue;
+        }
         snprintf(path, sizeof path, "%.*s", (int)part->path_bytes, part->path);
         if (hr_spec_is_folder(part) || hr_spec_is_pattern(part) ||
             hr_file_sort_of(part->path, part->path_bytes).packing != HR_FILE_PLAIN ||

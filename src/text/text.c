@@ -48,7 +48,8 @@ typedef struct {
 static bool in_range(const hr_text_desc *desc)
 {
     if (desc->vocab_size > INT32_MAX) return false;
-    if (desc->tokenizer == HR_TOKENIZER_BYTES) return desc->vocab_size >= HR_BYTES_VOCABULARY;
+    if (desc->tokenizer == HR_TOKENIZER_BYTES)
+        return desc->ids_only || desc->vocab_size >= HR_BYTES_VOCABULARY;
     if (desc->tokenizer == HR_TOKENIZER_FILE) return desc->vocab_size >= 1;
     return desc->vocab_size > HR_WORDS_SPECIAL && desc->words_max >= 1 &&
            desc->words_max <= HR_WORDS_MAX;
@@ -94,7 +95,7 @@ static void place(prepare *p, hr_region *region)
 static hr_status check_desc(const hr_text_desc *desc, int64_t bytes, hr_error *err)
 {
     HR_ASSERT(desc->train_count >= 0 && desc->train_count <= HR_TEXT_PARTS_MAX);
-    if (desc->tokenizer == HR_TOKENIZER_BYTES && desc->vocab_size < HR_BYTES_VOCABULARY)
+    if (desc->tokenizer == HR_TOKENIZER_BYTES && !in_range(desc))
         return hr_fail(err, HR_USAGE, "model.vocab_size=%lld: data.tokenizer=bytes needs %d",
                        (long long)desc->vocab_size, HR_BYTES_VOCABULARY);
     if (desc->tokenizer == HR_TOKENIZER_WORDS &&

@@ -31,6 +31,7 @@ typedef struct {
     int64_t vocab_size;   /* V, the rows of the model's embedding */
     int64_t words_max;    /* capacity for distinct words during counting */
     int64_t document_end; /* id between documents; -1: none; -2: the one of the tokenizer file */
+    bool ids_only;        /* every text is ids: with bytes, any vocabulary is large enough */
 } hr_text_desc;
 
 /* One text as token ids. */
