@@ -56,7 +56,7 @@ static hr_status fail_unknown_key(const reader *r, const char *value)
 
 static hr_status fail_unknown_section(const reader *r)
 {
-    char nearest[KEY_BYTES] = "", quoted[48];
+    char nearest[KEY_BYTES] = "", quoted[48], advice[HR_ADVICE_BYTES];
     int32_t least = INT32_MAX;
     for (int32_t i = 0; i < hr_config_row_count(); i++) {
         const char *name = hr_config_rows()[i].key.name;
@@ -70,7 +70,7 @@ static hr_status fail_unknown_section(const reader *r)
         }
     }
     hr_error inner;
-    if (!*nearest && hr_foreign_find(r->key)) return fail_unknown_key(r, NULL);
+    if (!*nearest && hr_config_advise(r->key, NULL, advice)) return fail_unknown_key(r, NULL);
     (void)hr_fail(&inner, HR_USAGE, "%s is not a section%s%s (headroom keys lists all)",
                   hr_config_quote(r->key, quoted), *nearest ? "; the nearest is " : "", nearest);
     return fail_at(r, inner.message);

@@ -43,6 +43,10 @@
 #define CHECKPOINTING "auto recomputes only as much as the budget requires"
 #define ADAPTERS \
     "low-rank adapters are not supported yet; train.freeze trains a part of the weights"
+#define RANK \
+    "low-rank adapters are not supported yet; model.embedding_rank and model.decoder_rank are " \
+    "ranks of other matrices"
+#define SECTIONS "the sections are model, data, train and memory"
 #define EIGHT_BIT_STATES "8-bit optimizer states are not supported yet"
 #define EIGHT_BIT_WEIGHTS "for frozen layers; " EIGHT_BIT_STATES
 #define FOUR_BIT "for frozen layers; 4-bit weights are not supported yet"
@@ -113,7 +117,9 @@ static const hr_foreign_key rows[] = {
     NONE("flash_attn", ATTENTION), NONE("use_flash_attention", ATTENTION),
     SAME("sparse_block_size", "model.attention.block"),
     SAME("attention_window", "model.attention.sliding_window"),
-    NONE("rank", ADAPTERS), NONE("lora_rank", ADAPTERS), NONE("lora_r", ADAPTERS),
+    NOTE("window_size", "model.attention.sliding_window",
+         "in tokens; model.attention.window counts blocks"),
+    NONE("rank", RANK), NONE("lora_rank", ADAPTERS), NONE("lora_r", ADAPTERS),
     NONE("lora_alpha", ADAPTERS), NONE("lora_dropout", ADAPTERS),
     NONE("lora_target_modules", ADAPTERS), NONE("target_modules", ADAPTERS),
     NONE("use_lora", ADAPTERS), NONE("lora", ADAPTERS), NONE("peft", ADAPTERS),
@@ -155,7 +161,8 @@ static const hr_foreign_key rows[] = {
     SAME("sequence_len", "train.seq_len"), SAME("max_seq_length", "train.seq_len"),
     SAME("max_sequence_length", "train.seq_len"), SAME("max_seq_len", "train.seq_len"),
     SAME("max_length", "train.seq_len"), SAME("context_length", "train.seq_len"),
-    SAME("context_len", "train.seq_len"), SAME("context_size", "train.seq_len"),
+    SAME("context_len", "train.seq_len"),
+    SAME("max_len", "train.seq_len"), SAME("context_size", "train.seq_len"),
     SAME("block_size", "train.seq_len"), SAME("cutoff_len", "train.seq_len"),
     SAME("max_steps", "train.steps"), SAME("max_iters", "train.steps"),
     SAME("train_iters", "train.steps"), SAME("total_steps", "train.steps"),
@@ -215,6 +222,8 @@ static const hr_foreign_key rows[] = {
         ""),
     MAP("lr_decay_style", "train.schedule.kind",
         "constant=constant linear=linear cosine=cosine WSD=wsd", ""),
+    MAP("scheduler", "train.schedule.kind",
+        "constant=constant constant_with_warmup=constant linear=linear cosine=cosine", ""),
     SAME("warmup_iters", "train.schedule.warmup_steps"),
     SAME("num_warmup_steps", "train.schedule.warmup_steps"),
     SAME("lr_warmup_iters", "train.schedule.warmup_steps"),
@@ -251,6 +260,8 @@ static const hr_foreign_key rows[] = {
     SAME("memory_limit", "memory.budget"), SAME("max_memory", "memory.budget"),
     SAME("gpu_memory", "memory.budget"), SAME("vram", "memory.budget"),
 
+    NONE("training", SECTIONS), NONE("trainer", SECTIONS), NONE("training_args", SECTIONS),
+    NONE("training_arguments", SECTIONS), NONE("hyperparameters", SECTIONS),
     NONE("device", ON_CPU), NONE("device_map", ON_CPU), NONE("accelerator", ON_CPU),
     NONE("use_gpu", ON_CPU), NONE("use_cuda", ON_CPU), NONE("gpus", ON_CPU),
     NONE("no_cuda", ON_CPU),

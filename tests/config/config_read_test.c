@@ -148,6 +148,17 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
     static const pair cases[] = {
         { "train:\n  batch: 8\n  bacth: 4\n",
           "3: \"train.bacth\" is not a key; the nearest is train.batch (headroom keys lists all)" },
+        { "training:\n  batch_size: 32\n",
+          "2: \"training\" is not a key: the sections are model, data, train and memory (headroom "
+          "keys lists all)" },
+        { "lora:\n  r: 16\n", "2: \"lora\" is not a key: low-rank adapters are not supported yet; "
+                              "train.freeze trains a "
+                              "part of the weights (headroom keys lists all)" },
+        { "bf16: true\n",
+          "1: \"bf16\" is not a key; use train.dtype=bf16 (headroom keys lists all)" },
+        { "train:\n  betas: [0.9, 0.95]\n",
+          "2: \"train.betas\" is not a key; use train.optimizer.beta1: the second is "
+          "train.optimizer.beta2 (headroom keys lists all)" },
         { "modle:\n  d_model: 4\n",
           "2: \"modle\" is not a section; the nearest is model (headroom keys "
           "lists all)" },
