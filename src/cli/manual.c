@@ -131,6 +131,9 @@ void hr_cli_print_completion(void)
     }
     printf("'\n    local all_keys='");
     for (int32_t i = 0; hr_config_key(i); i++) printf("%s= ", hr_config_key(i)->name);
+    printf("'\n    local presets='");
+    for (const hr_cli_preset *preset = hr_cli_preset_rows; preset->name; preset++)
+        printf("%s ", preset->name);
     printf("'\n    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n");
     for (int32_t i = 0; hr_cli_command_at(i); i++) completion_options(hr_cli_command_at(i));
     printf("    esac\n    case \"${COMP_WORDS[1]}\" in\n");
@@ -149,6 +152,8 @@ void hr_cli_print_completion(void)
            "        return\n"
            "    fi\n"
            "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
+           "    [[ ${COMP_WORDS[1]} == presets ]] && all_keys=$presets keys=yes || "
+           "all_keys+=$presets\n"
            "    [[ $keys ]] && COMPREPLY+=($(compgen -W \"$all_keys\" -- \"$word\"))\n"
            "    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n"
            "}\n"
