@@ -53,9 +53,13 @@ static void print_head(const answers *all)
     printf("%s: %s to %s of memory (estimate: tensors %s, +- 5 %%, and the library)\n", name,
            size(e->low_bytes), size(e->high_bytes), size(e->tensor_bytes));
     if (!all->planned) printf("headroom: %s\n", all->plan_error.message);
-    else
-        printf("headroom: %s (plan), %.1f times less; %s at the least\n", size(p->process_bytes),
-               (double)e->low_bytes / (double)p->process_bytes, size(p->minimum_bytes));
+    else {
+        printf("headroom: %s at the least (plan), %.1f times less", size(p->minimum_bytes),
+               (double)e->low_bytes / (double)p->minimum_bytes);
+        if (p->fits && p->process_bytes > p->minimum_bytes)
+            printf("; %s for the fastest plan that fits", size(p->process_bytes));
+        printf("\n");
+    }
     printf("%s has %s for a run: %s %s%s%s\n", place, size(all->memory), name,
            verdict(e->low_bytes, e->high_bytes, all->memory), all->planned ? ", headroom " : "",
            !all->planned ? ""
@@ -154,7 +158,7 @@ static void print_json(const answers *all)
         plan = json_pack("{s:b, s:I, s:I, s:f}", "fits", p->fits, "process_bytes",
                          (json_int_t)p->process_bytes, "minimum_bytes",
                          (json_int_t)p->minimum_bytes, "ratio",
-                         (double)e->low_bytes / (double)p->process_bytes);
+                         (double)e->low_bytes / (double)p->minimum_bytes);
     json_t *object = json_pack("{s:o, s:o, s:I, s:s}", "estimate", estimate, "plan", plan,
                                "available_bytes", (json_int_t)all->memory, "device",
                                p->device.name);

@@ -123,6 +123,13 @@ static void place_states(update *u, hr_estimate_model *model)
     hr_tape_keep(u->tape, "token ids", HR_ESTIMATE_TEMPORARIES, model->B * model->T * ID_BYTES);
 }
 
+static hr_status beyond(hr_error *err)
+{
+    return hr_fail(err, HR_USAGE,
+                   "the estimate is beyond what can be counted; use a smaller model, batch or "
+                   "sequence");
+}
+
 static hr_status simulate(const hr_config *config, const hr_estimate_settings *s, hr_region region,
                           hr_tape *tape, int64_t snapshot, hr_estimate_answer *answer,
                           hr_error *err)
@@ -159,11 +166,7 @@ static hr_status simulate(const hr_config *config, const hr_estimate_settings *s
     if (!tape->full) run_update(&u, &model);
     answer->parameters = model.parameters;
     answer->trained_parameters = model.trained;
-    if (tape->full)
-        return hr_fail(err, HR_USAGE,
-                       "the estimate is beyond what can be counted; use a smaller model, batch or "
-                       "sequence");
-    return HR_OK;
+    return tape->full ? beyond(err) : HR_OK;
 }
 
 /* ---- the range */
@@ -183,6 +186,27 @@ static void set_range(const hr_estimate_settings *s, hr_estimate_answer *answer)
                          answer->context_high_bytes;
 }
 
+/* Whether the product of these sizes is beyond what the simulation counts. */
+static bool is_beyond(const int64_t *sizes, int32_t count)
+{
+    int64_t product = 16; /* bytes of an element, and temporaries */
+    for (int32_t i = 0; i < count; i++)
+        if (!hr_checked_mul(product, hr_max(sizes[i], 1), &product)) return true;
+    return false;
+}
+
+static bool is_too_large(const hr_config *config, const hr_estimate_settings *s)
+{
+    const int64_t D = config->model.d_model, head = hr_config_head_dim(config);
+    const int64_t heads = hr_max(config->model.n_heads, 1), X = hr_config_expansion(config);
+    const int64_t widest = hr_max(hr_max(3 * hr_max(D, heads * head), config->model.d_ff),
+                                  hr_max(config->model.vocab_size, X));
+    const int64_t scores[] = { s->batch, s->seq_len, s->seq_len, heads, head };
+    const int64_t rows[] = { s->batch, s->seq_len, widest, config->model.n_layers };
+    return is_beyond(scores, sizeof scores / sizeof *scores) ||
+           is_beyond(rows, sizeof rows / sizeof *rows);
+}
+
 static hr_status check(const hr_config *config, const hr_estimate_settings *s, hr_error *err)
 {
     if (s->weights > HR_ESTIMATE_FP16)
@@ -195,6 +219,7 @@ static hr_status check(const hr_config *config, const hr_estimate_settings *s, h
                        "base: only frozen weights can have a dtype of their own; set lora too");
     if (s->lora_rank && !s->lora_targets[0])
         return hr_fail(err, HR_USAGE, "lora: name the modules, as 16:q_proj,v_proj");
+    if (is_too_large(config, s)) return beyond(err);
     if (config->model.n_layers < 1) return hr_fail(err, HR_USAGE, "the model has no layers");
     return HR_OK;
 }

@@ -15,7 +15,8 @@ static hr_torch_attention sizes(const hr_estimate_model *m)
                                  .G = m->G,
                                  .head = m->head,
                                  .dropout = m->config->model.dropout,
-                                 .upcast = true };
+                                 .upcast = true,
+                                 .copied = m->settings->cache && !m->settings->checkpointing };
 }
 
 static hr_value linear(const hr_estimate_model *m, const char *label, hr_value x, int64_t layer,
@@ -52,11 +53,12 @@ static hr_value joined(const hr_estimate_model *m, hr_value a, hr_value b)
 }
 
 /* A tensor that goes through the cache, which copies it and holds the copy to the end of the
- * forward pass. */
-static hr_value cached(const hr_estimate_model *m, hr_value x)
+ * forward pass. The cache has the dtype of its first keys, and values are joined to that. */
+static hr_value cached(const hr_estimate_model *m, hr_value x, int64_t width)
 {
     if (!m->settings->cache || m->settings->checkpointing) return x;
-    const hr_value copy = hr_torch_copy((hr_torch *)&m->torch, "cached keys and values", x);
+    const hr_value copy = hr_torch_cast((hr_torch *)&m->torch, "cached keys and values", ACT, x,
+                                        hr_max(x.width, width));
     hr_tape_cache(m->torch.tape, copy.storage);
     return copy;
 }
@@ -96,7 +98,7 @@ static hr_value llama_attention(const hr_estimate_model *m, int64_t layer, hr_va
     hr_tape_drop(tape, q);
     hr_tape_drop(tape, k);
     const hr_torch_attention at = sizes(m);
-    const hr_value a = hr_torch_attend(torch, qr, cached(m, kr), cached(m, v), &at);
+    const hr_value a = hr_torch_attend(torch, qr, cached(m, kr, 0), cached(m, v, kr.width), &at);
     return hr_tape_leave(
         tape, mark,
         linear(m, "attention, output product", a, layer, HR_WEIGHT_O, HR_WEIGHT_O_BIAS));
@@ -169,7 +171,7 @@ static hr_value neox_attention(const hr_estimate_model *m, int64_t layer, hr_val
     const hr_value k = hr_torch_rope(torch, qkv, m->head, rotated, m->width_hidden);
     hr_torch_attention at = sizes(m);
     at.contiguous = true;
-    const hr_value a = hr_torch_attend(torch, q, cached(m, k), cached(m, qkv), &at);
+    const hr_value a = hr_torch_attend(torch, q, cached(m, k, 0), cached(m, qkv, k.width), &at);
     return hr_tape_leave(
         tape, mark,
         linear(m, "attention, output product", a, layer, HR_WEIGHT_O, HR_WEIGHT_O_BIAS));
@@ -227,7 +229,7 @@ static hr_value gpt2_attention(const hr_estimate_model *m, int64_t layer, hr_val
     qkv.count = m->B * m->T * m->D;
     hr_torch_attention at = sizes(m);
     at.upcast = torch->autocast && m->settings->device == HR_ESTIMATE_CUDA;
-    const hr_value a = hr_torch_attend(torch, qkv, cached(m, qkv), cached(m, qkv), &at);
+    const hr_value a = hr_torch_attend(torch, qkv, cached(m, qkv, 0), cached(m, qkv, 0), &at);
     const hr_value o = linear(m, "attention, output product", a, layer, HR_WEIGHT_O,
                               HR_WEIGHT_O_BIAS);
     return hr_tape_leave(torch->tape, mark, dropped(m, o));
@@ -250,7 +252,7 @@ static hr_value three_products(const hr_estimate_model *m, int64_t layer, hr_val
     const hr_value v = linear(m, "values", xv, layer, HR_WEIGHT_V, HR_WEIGHT_V_BIAS);
     hr_torch_attention at = sizes(m);
     at.wide = m->config->model.family == HR_FAMILY_GPT_NEO;
-    const hr_value a = hr_torch_attend(torch, q, cached(m, k), cached(m, v), &at);
+    const hr_value a = hr_torch_attend(torch, q, cached(m, k, 0), cached(m, v, k.width), &at);
     const hr_value o = linear(m, "attention, output product", a, layer, HR_WEIGHT_O,
                               HR_WEIGHT_O_BIAS);
     return hr_tape_leave(tape, mark, dropped(m, o));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "estimate/names.h"
 #include "model/family.h"
 #include "model/rules.h"
 
@@ -17,84 +18,6 @@ typedef struct {
     hr_rules rules;
     int64_t layer; /* HR_NONE: none */
 } declaration;
-
-/* The names that transformers has for the parts of a layer, by family. */
-typedef struct {
-    const char *prefix, *slots[HR_WEIGHTS_OF_LAYER];
-} names;
-
-#define LLAMA_NAMES \
-    { \
-        "model.layers.%lld.", \
-        { \
-            [HR_WEIGHT_NORM_1] = "input_layernorm", \
-            [HR_WEIGHT_NORM_2] = "post_attention_layernorm", [HR_WEIGHT_Q] = "self_attn.q_proj", \
-            [HR_WEIGHT_K] = "self_attn.k_proj", [HR_WEIGHT_V] = "self_attn.v_proj", \
-            [HR_WEIGHT_O] = "self_attn.o_proj", [HR_WEIGHT_GATE] = "mlp.gate_proj", \
-            [HR_WEIGHT_UP] = "mlp.up_proj", [HR_WEIGHT_DOWN] = "mlp.down_proj", \
-            [HR_WEIGHT_NORM_Q] = "self_attn.q_norm", [HR_WEIGHT_NORM_K] = "self_attn.k_norm" \
-        } \
-    }
-
-static const names neox_names = { "gpt_neox.layers.%lld.",
-                                  { [HR_WEIGHT_NORM_1] = "input_layernorm",
-                                    [HR_WEIGHT_NORM_2] = "post_attention_layernorm",
-                                    [HR_WEIGHT_Q] = "attention.query_key_value",
-                                    [HR_WEIGHT_O] = "attention.dense",
-                                    [HR_WEIGHT_UP] = "mlp.dense_h_to_4h",
-                                    [HR_WEIGHT_DOWN] = "mlp.dense_4h_to_h" } };
-static const names gpt2_names = { "transformer.h.%lld.",
-                                  { [HR_WEIGHT_NORM_1] = "ln_1",
-                                    [HR_WEIGHT_NORM_2] = "ln_2",
-                                    [HR_WEIGHT_Q] = "attn.c_attn",
-                                    [HR_WEIGHT_O] = "attn.c_proj",
-                                    [HR_WEIGHT_UP] = "mlp.c_fc",
-                                    [HR_WEIGHT_DOWN] = "mlp.c_proj" } };
-static const names gpt_neo_names = { "transformer.h.%lld.",
-                                     { [HR_WEIGHT_NORM_1] = "ln_1",
-                                       [HR_WEIGHT_NORM_2] = "ln_2",
-                                       [HR_WEIGHT_Q] = "attn.attention.q_proj",
-                                       [HR_WEIGHT_K] = "attn.attention.k_proj",
-                                       [HR_WEIGHT_V] = "attn.attention.v_proj",
-                                       [HR_WEIGHT_O] = "attn.attention.out_proj",
-                                       [HR_WEIGHT_UP] = "mlp.c_fc",
-                                       [HR_WEIGHT_DOWN] = "mlp.c_proj" } };
-static const names opt_names = { "model.decoder.layers.%lld.",
-                                 { [HR_WEIGHT_NORM_1] = "self_attn_layer_norm",
-                                   [HR_WEIGHT_NORM_2] = "final_layer_norm",
-                                   [HR_WEIGHT_Q] = "self_attn.q_proj",
-                                   [HR_WEIGHT_K] = "self_attn.k_proj",
-                                   [HR_WEIGHT_V] = "self_attn.v_proj",
-                                   [HR_WEIGHT_O] = "self_attn.out_proj",
-                                   [HR_WEIGHT_UP] = "fc1",
-                                   [HR_WEIGHT_DOWN] = "fc2" } };
-static const names needle_names = { "layers.%lld.",
-                                    { [HR_WEIGHT_NORM_1] = "ln_q",
-                                      [HR_WEIGHT_NORM_2] = "ln_mlp",
-                                      [HR_WEIGHT_NORM_Q] = "ln_k",
-                                      [HR_WEIGHT_NORM_K] = "ln_v",
-                                      [HR_WEIGHT_Q] = "wq",
-                                      [HR_WEIGHT_K] = "wk",
-                                      [HR_WEIGHT_V] = "wv",
-                                      [HR_WEIGHT_O] = "wo",
-                                      [HR_WEIGHT_UP] = "w1",
-                                      [HR_WEIGHT_DOWN] = "w2" } };
-static const names wide_names = { "layers.%lld.",
-                                  { [HR_WEIGHT_UP] = "w_in", [HR_WEIGHT_NORM_1] = "alpha" } };
-static const names llama_names = LLAMA_NAMES;
-
-static const names *names_of(int32_t family)
-{
-    switch (family) {
-    case HR_FAMILY_GPT_NEOX: return &neox_names;
-    case HR_FAMILY_GPT2: return &gpt2_names;
-    case HR_FAMILY_GPT_NEO: return &gpt_neo_names;
-    case HR_FAMILY_OPT: return &opt_names;
-    case HR_FAMILY_NEEDLE: return &needle_names;
-    case HR_FAMILY_WIDE: return &wide_names;
-    default: return &llama_names;
-    }
-}
 
 /* ---- parameters */
 
@@ -108,29 +31,38 @@ static int64_t stored_bytes(const hr_estimate_settings *s, int64_t count, bool q
     return (count + 1) / 2 + scales + (scales + SECOND_BLOCK - 1) / SECOND_BLOCK * FP32;
 }
 
-/* Whether LoRA adapts a module: its name is one of the words, or all matrices of layers are. */
+/* Whether a word is the name of a module or the end of it, from a dot on. */
+static bool ends_with(const char *name, const char *word, size_t length)
+{
+    const size_t all = strlen(name);
+    if (length > all || strncmp(name + all - length, word, length)) return false;
+    return length == all || name[all - length - 1] == '.';
+}
+
+/* Whether LoRA adapts a module: a word names it, or all matrices of layers are adapted. */
 static bool is_target(const hr_estimate_settings *s, const char *name)
 {
-    const char *dot = strrchr(name, '.');
-    const char *module = dot ? dot + 1 : name;
-    const size_t length = strlen(module);
     if (!s->lora_rank) return false;
     if (!strcmp(s->lora_targets, "all-linear")) return true;
-    for (const char *at = s->lora_targets; at && *at;) {
-        if (!strncmp(at, module, length) && (at[length] == ',' || !at[length])) return true;
-        at = strchr(at, ',');
-        if (at) at++;
+    for (const char *at = s->lora_targets; *at;) {
+        const size_t length = strcspn(at, ",");
+        if (length && ends_with(name, at, length)) return true;
+        at += length + (at[length] == ',');
     }
     return false;
 }
 
-static bool is_frozen(const declaration *of, const char *name, bool vector)
+/* With LoRA everything but adapters is frozen. A pattern may match the name with or without its
+ * ending, since some families have none. */
+static bool is_frozen(const declaration *of, const char *name, bool bias, bool vector)
 {
-    char full[NAME_BYTES];
-    snprintf(full, sizeof full, "%s.%s", name, vector ? "weight" : "weight");
+    char full[NAME_BYTES + 8];
+    const int16_t layer = (int16_t)of->layer;
     if (of->model->settings->lora_rank) return true;
-    return of->rules.config->train.freeze[0] &&
-           hr_rules_of(&of->rules, (int16_t)of->layer, 0, vector, full).frozen;
+    if (!of->rules.config->train.freeze[0]) return false;
+    snprintf(full, sizeof full, "%s.%s", name, bias ? "bias" : "weight");
+    return hr_rules_of(&of->rules, layer, 0, vector, full).frozen ||
+           (!bias && hr_rules_of(&of->rules, layer, 0, vector, name).frozen);
 }
 
 static void place(hr_estimate_model *model, hr_torch_parameter *p, int64_t count, int64_t width,
@@ -148,7 +80,7 @@ static void place(hr_estimate_model *model, hr_torch_parameter *p, int64_t count
     p->value.grad = p->value.node != HR_TAPE_NONE;
 }
 
-static hr_torch_parameter parameter(declaration *of, const char *name, int64_t count,
+static hr_torch_parameter parameter(declaration *of, const char *name, bool bias, int64_t count,
                                     int64_t inputs, int64_t columns)
 {
     hr_estimate_model *model = of->model;
@@ -159,18 +91,19 @@ static hr_torch_parameter parameter(declaration *of, const char *name, int64_t c
     const int32_t dtype = based ? s->base : s->weights;
     p.quantized = based && (s->base == HR_ESTIMATE_NF4 || s->base == HR_ESTIMATE_I8);
     const int64_t width = p.quantized ? 2 : hr_torch_width(dtype);
-    place(model, &p, count, width, stored_bytes(s, count, based), !is_frozen(of, name, !matrix));
+    place(model, &p, count, width, stored_bytes(s, count, based),
+          !is_frozen(of, name, bias, !matrix));
     return p;
 }
 
 /* Adapters of all targets, after the other parameters. */
-static void adapt(hr_estimate_model *model, const names *with, int64_t layer)
+static void adapt(hr_estimate_model *model, const hr_estimate_names *with, int64_t layer)
 {
     const hr_estimate_settings *s = model->settings;
     const int64_t width = hr_torch_width(s->lora_dtype), R = s->lora_rank;
     for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) {
         hr_torch_parameter *p = &model->layers[layer][i];
-        if (p->inputs <= 0 || !with->slots[i] || !is_target(s, with->slots[i])) continue;
+        if (p->inputs <= 0 || !with->parts[i] || !is_target(s, with->parts[i])) continue;
         hr_torch_parameter *a = &model->adapters[layer][2 * i], *b = a + 1;
         const int64_t outputs = p->value.count / p->inputs;
         *a = (hr_torch_parameter){ .inputs = p->inputs, .columns = p->inputs, .cast_scope = -1 };
@@ -224,7 +157,7 @@ static void shapes_of(const hr_estimate_model *m, shape shapes[HR_WEIGHTS_OF_LAY
             shapes[i] = (shape){ D, 0 };
 }
 
-static void declare_ends(declaration *of)
+static void declare_ends(declaration *of, const hr_estimate_names *with)
 {
     hr_estimate_model *m = of->model;
     const hr_config *config = m->config;
@@ -241,18 +174,19 @@ static void declare_ends(declaration *of)
                            : factors && m->tied ? rank
                                                 : m->D;
     of->layer = HR_NONE;
-    m->table = parameter(of, "embedding", m->V * (factors ? rank : m->D), 0, factors ? rank : m->D);
+    m->table = parameter(of, with->table, false, m->V * (factors ? rank : m->D), 0,
+                         factors ? rank : m->D);
     if (norms && family != HR_FAMILY_GPT_NEOX)
-        m->positions = parameter(of, "positions", (hr_config_positions(config) + offset) * m->D, 0,
-                                 m->D);
-    if (factors) m->factor = parameter(of, "factor", m->D * rank, rank, rank);
-    if (!expands) m->final_norm = parameter(of, "norm", m->D, 0, 0);
-    if (norms) m->final_bias = parameter(of, "norm.bias", m->D, 0, 0);
-    if (expands) m->expansion = parameter(of, "expansion", m->D * X, m->D, m->D);
-    if (expands) m->expansion_bias = parameter(of, "expansion.bias", X, 0, 0);
-    if (expands && decoder) m->factor = parameter(of, "decoder.a", X * decoder, X, X);
+        m->positions = parameter(of, with->positions, false,
+                                 (hr_config_positions(config) + offset) * m->D, 0, m->D);
+    if (factors) m->factor = parameter(of, with->factor, false, m->D * rank, rank, rank);
+    if (!expands) m->final_norm = parameter(of, with->norm, false, m->D, 0, 0);
+    if (norms) m->final_bias = parameter(of, with->norm, true, m->D, 0, 0);
+    if (expands) m->expansion = parameter(of, with->expansion, false, m->D * X, m->D, m->D);
+    if (expands) m->expansion_bias = parameter(of, with->expansion_bias, false, X, 0, 0);
+    if (expands && decoder) m->factor = parameter(of, with->factor, false, X * decoder, X, X);
     if (m->tied) m->head_weight = m->table;
-    else m->head_weight = parameter(of, "head", m->V * inputs, inputs, inputs);
+    else m->head_weight = parameter(of, with->head, false, m->V * inputs, inputs, inputs);
     m->head_weight.inputs = inputs;
 }
 
@@ -298,18 +232,19 @@ hr_status hr_estimate_model_open(const hr_config *config, const hr_estimate_sett
                        "accumulation=%lld does not divide the batch of %lld sequences",
                        (long long)settings->accumulation, (long long)settings->batch);
     shape shapes[HR_WEIGHTS_OF_LAYER];
-    const names *with = names_of(config->model.family);
+    const hr_estimate_names *with = hr_estimate_names_of(config->model.family);
     declaration of = { model, { config, NULL }, HR_NONE };
     shapes_of(model, shapes);
-    declare_ends(&of);
+    declare_ends(&of, with);
     for (int64_t l = 0; l < L; l++) {
         of.layer = l;
         for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) {
-            char name[NAME_BYTES], prefix[NAME_BYTES / 2];
             if (!shapes[i].count) continue;
+            char name[NAME_BYTES], prefix[NAME_BYTES / 2];
+            const bool bias = !with->parts[i];
             snprintf(prefix, sizeof prefix, with->prefix, (long long)l);
-            snprintf(name, sizeof name, "%s%s", prefix, with->slots[i] ? with->slots[i] : "bias");
-            model->layers[l][i] = parameter(&of, name, shapes[i].count, shapes[i].inputs,
+            snprintf(name, sizeof name, "%s%s", prefix, with->parts[bias ? i - 1 : i]);
+            model->layers[l][i] = parameter(&of, name, bias, shapes[i].count, shapes[i].inputs,
                                             shapes[i].inputs);
         }
     }

@@ -9,7 +9,7 @@
 #include "base/checked.h"
 
 /* Nodes of a layer with adapters on every product and a few of every run; held values. */
-enum { NODES_PER_LAYER = 512, NODES_FIXED = 1024, HELD_MOST = 4096 };
+enum { NODES_PER_LAYER = 512, NODES_FIXED = 1024, HELD_MOST = 4096, NAMES_MOST = 256 };
 
 #define SUM_MOST (INT64_C(1) << 62)
 
@@ -52,28 +52,31 @@ bool hr_tape_open(hr_tape *tape, hr_region *region, int64_t layers)
 
 /* ---- live bytes */
 
-/* Adds the tensors of one name to the answer, which keeps the largest. */
+/* Adds a storage to the tensors of its name. Gradients have the name of the operation whose
+ * backward makes them. */
 static void count_tensors(hr_estimate_tensors *list, int32_t *count, const hr_tape_storage *storage)
 {
+    char name[HR_ESTIMATE_NAME_BYTES];
+    const bool gradient = storage->component == HR_ESTIMATE_GRADIENTS ||
+                          storage->component == HR_ESTIMATE_LOSS_GRADIENTS ||
+                          storage->component == HR_ESTIMATE_OTHER_GRADIENTS;
+    snprintf(name, sizeof name, "%s%.80s", gradient ? "gradient in: " : "", storage->label);
     for (int32_t i = 0; i < *count; i++) {
-        if (list[i].component != storage->component || strcmp(list[i].name, storage->label))
-            continue;
+        if (list[i].component != storage->component || strcmp(list[i].name, name)) continue;
         list[i].count++;
         list[i].bytes += storage->bytes;
         return;
     }
-    enum { NAMES_MOST = 256 };
     if (*count == NAMES_MOST) return;
     hr_estimate_tensors *one = &list[(*count)++];
     *one = (hr_estimate_tensors){ .component = storage->component,
                                   .count = 1,
                                   .bytes = storage->bytes };
-    snprintf(one->name, sizeof one->name, "%s", storage->label);
+    snprintf(one->name, sizeof one->name, "%s", name);
 }
 
 static void take_snapshot(hr_tape *tape)
 {
-    enum { NAMES_MOST = 256 };
     hr_estimate_tensors list[NAMES_MOST];
     hr_estimate_answer *answer = tape->answer;
     int32_t count = 0;

@@ -108,8 +108,8 @@ static hr_value separate(hr_torch *torch, hr_value q, hr_value k, hr_value v,
         a = hr_torch_lower(torch, cast_label, a);
         b = hr_torch_lower(torch, cast_label, b);
     }
-    if (!contiguous) a = spread(torch, a, q, full);
-    if (!contiguous && (!shared || inside)) b = spread(torch, b, k, full);
+    if (!contiguous) a = spread(torch, a, inside ? a : q, full);
+    if (!contiguous && !at->copied && (!shared || inside)) b = spread(torch, b, k, full);
     hr_value s = batched(torch, "scores [B, H, T, T]", SCORES, a, b, square);
     if (!inside) {
         const hr_value scaled = hr_torch_cast(torch, "scores [B, H, T, T]", SCORES, s, s.width);
@@ -143,13 +143,15 @@ static hr_value separate(hr_torch *torch, hr_value q, hr_value k, hr_value v,
                             ? hr_torch_cast(torch, "softmax [B, H, T, T]", SCORES, d,
                                             torch->autocast)
                             : d;
+    const int64_t result = torch->autocast ? hr_min(torch->autocast, q.width) : q.width;
+    /* The function also returns the attention weights, in the dtype of the output. */
+    if (inside && result < FP32)
+        hr_tape_value(tape, "softmax [B, H, T, T]", SCORES, square, result);
     if (!inside) c = hr_torch_lower(torch, cast_label, c);
-    if (at->B > 1 && (!shared || inside)) c = spread(torch, c, v, full);
+    if (at->B > 1 && !at->copied && (!shared || inside)) c = spread(torch, c, inside ? c : v, full);
     const hr_value o = batched(torch, "outputs of attention", HR_ESTIMATE_ACTIVATIONS, dl, c, full);
     if (!inside) return hr_torch_copy(torch, "outputs of attention", o);
-    const int64_t result = torch->autocast ? hr_min(torch->autocast, q.width) : q.width;
     if (result == o.width) return hr_torch_copy(torch, "outputs of attention", o);
-    hr_tape_burst(tape, "softmax [B, H, T, T]", SCORES, square * result);
     const hr_value low = hr_torch_cast(torch, "outputs of attention", HR_ESTIMATE_ACTIVATIONS, o,
                                        result);
     return hr_torch_copy(torch, "outputs of attention", low);

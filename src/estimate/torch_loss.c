@@ -7,7 +7,7 @@ enum { FP32 = 4 };
 
 static const char logits_label[] = "logits [B T, V]";
 static const char softmax_label[] = "log-softmax [B T, V]";
-static const char gradient_label[] = "gradient of the loss [B T, V]";
+static const char gradient_label[] = "loss [B T, V]";
 
 /* log_softmax saves its output, and nll_loss the same; each makes a gradient of that size. */
 hr_value hr_torch_loss(hr_torch *torch, hr_value logits)
