@@ -72,6 +72,9 @@ static hr_strategy copy_of(const taking *t)
     return strategy;
 }
 
+/* Beyond this work of the admission (some hundred layers) no single choice is taken back. */
+enum { WORK_MOST = 500000000 };
+
 /* Process bytes with another strategy; 0: it is not legal for the recipe. */
 static int64_t bytes_with(const taking *t, hr_strategy *strategy)
 {
@@ -100,7 +103,7 @@ void hr_savings_find(const hr_admission_machine *machine, hr_admission *admissio
     if (!t.changed || !kept) return;
     memcpy(kept, t.chosen.recompute_set, (size_t)layers * sizeof *kept);
     t.chosen.recompute_set = kept;
-    for (int32_t choice = 0; choice < CHOICES; choice++) {
+    for (int32_t choice = 0; choice < CHOICES && admission->work < WORK_MOST; choice++) {
         hr_plan_part part = { .bytes = 0 };
         hr_writer writer = { part.name, sizeof part.name };
         if (!describe(&t, choice, &writer)) continue;
