@@ -307,11 +307,14 @@ static hr_status admit(hr_trial *t, aims aim, hr_error *err)
 hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err)
 {
     char needed[64], there[64];
+    const int64_t budget = admission->config.memory.file_budget;
+    const bool disk = budget == admission->answer.device.disk_bytes; /* of --device */
     return hr_fail(err, HR_NO_FIT,
-                   "the optimizer's moments need a file of %s, memory.file_budget is %s; type "
-                   "memory.file_budget=%lld, or keep them in memory with memory.moments=host",
+                   "the optimizer's moments need a file of %s, %s is %s; type %s=%lld, or keep "
+                   "them in memory with memory.moments=host",
                    hr_bytes_print(admission->answer.file_bytes, needed),
-                   hr_bytes_print(admission->config.memory.file_budget, there),
+                   disk ? "disk= of the device" : "memory.file_budget",
+                   hr_bytes_print(budget, there), disk ? "disk" : "memory.file_budget",
                    (long long)admission->answer.file_bytes);
 }
 

@@ -111,7 +111,8 @@ static void a_disk_limits_the_file_of_moments(void **state)
     config.memory.moments = HR_PLACE_FILE;
     hr_device_choice card = choose("rtx-4090,disk=64MiB");
     assert_int_equal(plan(&config, &card, &answer, &err), HR_NO_FIT);
-    assert_non_null(strstr(err.message, "memory.file_budget is 67,108,864 bytes"));
+    assert_non_null(
+        strstr(err.message, "disk= of the device is 67,108,864 bytes (64.0 MiB); type disk="));
     card = choose("rtx-4090,disk=1GiB");
     answer = planned(&config, &card);
     assert_true(answer.file_bytes > 64 << 20 && answer.file_bytes <= 1 << 30);
