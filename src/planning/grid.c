@@ -225,7 +225,9 @@ static hr_status finish(running *r, hr_error *err)
     const hr_grid_request *request = r->request;
     hr_status status = HR_OK;
     if (!r->valid)
-        return hr_fail(err, HR_USAGE, "no cell of the grid is a recipe: %s", r->first.message);
+        return hr_fail(err, HR_USAGE, "%s%s",
+                       request->axis_count ? "no cell of the grid is a recipe: " : "",
+                       r->first.message);
     if (request->write)
         hr_grid_print(&r->table, &(hr_grid_sink){ request->write, request->context });
     if (request->svg) status = draw(r, err);

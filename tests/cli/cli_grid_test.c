@@ -220,6 +220,8 @@ static void what_makes_no_grid_is_refused_in_one_sentence(void **state)
         { "--device l4,h100", "h100 is one device too many; 1 can be given" },
         { "--device-file card.yaml", "--device-file needs --device or --devices" },
         { "--grid a=1 --grid b=2 --grid c=3 --grid d=4", "--grid may be given at most 3 times" },
+        { "--devices l4,t4 model.n_heads=3",
+          "model.n_heads 3 does not divide model.d_model 64; the nearest that does is 2" },
         { "--device t4 train.dtype=bf16",
           "train.dtype=bf16: t4 (NVIDIA T4 16 GB) has no bf16; it has fp32, fp16, int8, and "
           "devices "
