@@ -19,7 +19,7 @@ static const int64_t singles_work_most = INT64_C(2600000000),
                      together_work_most = INT64_C(2800000000), work_most = INT64_C(2800000000);
 
 enum {
-    PICKS_MOST = 6,   /* levers of a combination */
+    PICKS_MOST = 10,  /* levers of a combination */
     WORTH_PART = 256, /* a step is worth adding if it saves more than this part of the bytes */
     UNKNOWN = -1      /* bytes of a lever that was not planned */
 };
