@@ -81,6 +81,7 @@ typedef struct {
     int64_t base_block; /* NF4: weights per scale */
     bool double_quant;  /* NF4: the scales are stored in 8 bits */
     bool checkpointing; /* each layer keeps its input alone */
+    bool reentrant;     /* checkpointing computes a layer again to its end */
     int32_t optimizer;  /* hr_estimate_optimizer */
     int32_t states;     /* hr_estimate_dtype of the states; NONE: that of the parameter */
     int32_t update;     /* hr_estimate_update */
@@ -89,7 +90,7 @@ typedef struct {
     int64_t loss_chunk; /* tokens; for LOOP, CHUNKED and FUSED */
     bool loss_upcast;   /* logits are copied to fp32 before the loss */
     bool loss_fp32;     /* log-softmax and its gradient are fp32 */
-    bool cache;            /* the forward pass fills a cache of keys and values */
+    bool cache;         /* the forward pass fills a cache of keys and values */
     bool keeps_outputs; /* the loop holds the logits through the backward pass */
     int64_t lora_rank;  /* 0: no LoRA */
     int32_t lora_dtype; /* hr_estimate_dtype of adapters */

@@ -4,10 +4,18 @@
 
 #include "base/checked.h"
 #include "estimate/model.h"
+#include "model/layer_types.h"
 
 enum { ACT = HR_ESTIMATE_ACTIVATIONS, FP32 = 4 };
 
-static hr_torch_attention sizes(const hr_estimate_model *m)
+/* A window shorter than the sequence needs a mask. */
+static bool is_masked(const hr_estimate_model *m, int64_t layer)
+{
+    const int64_t window = m->config->model.attention.sliding_window;
+    return window > 0 && m->T > window && hr_layer_type(m->config, layer) == HR_LAYER_SLIDING;
+}
+
+static hr_torch_attention sizes(const hr_estimate_model *m, int64_t layer)
 {
     return (hr_torch_attention){ .B = m->B,
                                  .T = m->T,
@@ -16,6 +24,7 @@ static hr_torch_attention sizes(const hr_estimate_model *m)
                                  .head = m->head,
                                  .dropout = m->config->model.dropout,
                                  .upcast = true,
+                                 .masked = is_masked(m, layer),
                                  .copied = m->settings->cache && !m->settings->checkpointing };
 }
 
@@ -97,7 +106,7 @@ static hr_value llama_attention(const hr_estimate_model *m, int64_t layer, hr_va
     const hr_value kr = hr_torch_rope(torch, k, m->head, m->head, m->width_hidden);
     hr_tape_drop(tape, q);
     hr_tape_drop(tape, k);
-    const hr_torch_attention at = sizes(m);
+    const hr_torch_attention at = sizes(m, layer);
     const hr_value a = hr_torch_attend(torch, qr, cached(m, kr, 0), cached(m, v, kr.width), &at);
     return hr_tape_leave(
         tape, mark,
@@ -169,7 +178,7 @@ static hr_value neox_attention(const hr_estimate_model *m, int64_t layer, hr_val
     qkv.count = count;
     const hr_value q = hr_torch_rope(torch, qkv, m->head, rotated, m->width_hidden);
     const hr_value k = hr_torch_rope(torch, qkv, m->head, rotated, m->width_hidden);
-    hr_torch_attention at = sizes(m);
+    hr_torch_attention at = sizes(m, layer);
     at.contiguous = true;
     const hr_value a = hr_torch_attend(torch, q, cached(m, k, 0), cached(m, qkv, k.width), &at);
     return hr_tape_leave(
@@ -227,7 +236,7 @@ static hr_value gpt2_attention(const hr_estimate_model *m, int64_t layer, hr_val
     hr_value qkv = hr_torch_split(
         torch, linear(m, "queries, keys and values", x, layer, HR_WEIGHT_Q, HR_WEIGHT_Q_BIAS));
     qkv.count = m->B * m->T * m->D;
-    hr_torch_attention at = sizes(m);
+    hr_torch_attention at = sizes(m, layer);
     at.upcast = torch->autocast && m->settings->device == HR_ESTIMATE_CUDA;
     const hr_value a = hr_torch_attend(torch, qkv, cached(m, qkv, 0), cached(m, qkv, 0), &at);
     const hr_value o = linear(m, "attention, output product", a, layer, HR_WEIGHT_O,
@@ -250,7 +259,7 @@ static hr_value three_products(const hr_estimate_model *m, int64_t layer, hr_val
     }
     const hr_value k = linear(m, "keys", xk, layer, HR_WEIGHT_K, HR_WEIGHT_K_BIAS);
     const hr_value v = linear(m, "values", xv, layer, HR_WEIGHT_V, HR_WEIGHT_V_BIAS);
-    hr_torch_attention at = sizes(m);
+    hr_torch_attention at = sizes(m, layer);
     at.wide = m->config->model.family == HR_FAMILY_GPT_NEO;
     const hr_value a = hr_torch_attend(torch, q, cached(m, k, 0), cached(m, v, k.width), &at);
     const hr_value o = linear(m, "attention, output product", a, layer, HR_WEIGHT_O,

@@ -281,7 +281,7 @@ void hr_tape_save(hr_tape *tape, int32_t node, hr_value value)
     one->saved[one->saves++] = value.storage;
     hr_tape_refer(tape, value.storage);
     if (is_replaying(tape) && node == tape->regions[tape->replayed].saving &&
-        one->saves == one->saves_first)
+        one->saves == one->saves_first && !tape->reentrant)
         tape->stopped = true;
 }
 
@@ -305,7 +305,9 @@ hr_value hr_tape_checkpoint(hr_tape *tape, hr_tape_layer run, const void *model,
                                              .layer = layer,
                                              .input = x,
                                              .first = tape->node_count,
-                                             .saving = HR_TAPE_NONE };
+                                             .saving = HR_TAPE_NONE,
+                                             .output = HR_TAPE_NONE,
+                                             .arrived = HR_TAPE_NONE };
     hr_tape_refer(tape, x.storage);
     tape->region = index;
     const hr_value out = run(tape, model, layer, x);
@@ -314,7 +316,7 @@ hr_value hr_tape_checkpoint(hr_tape *tape, hr_tape_layer run, const void *model,
     return out;
 }
 
-static void replay(hr_tape *tape, int32_t index)
+static void replay(hr_tape *tape, int32_t index, int32_t arrived)
 {
     hr_tape_region *region = &tape->regions[index];
     const int32_t mark = hr_tape_enter(tape), caches = tape->cache_count;
@@ -324,7 +326,12 @@ static void replay(hr_tape *tape, int32_t index)
     const hr_value out = region->run(tape, region->model, region->layer, region->input);
     tape->cursor = HR_TAPE_NONE;
     tape->stopped = false;
-    (void)out;
+    if (tape->reentrant) {
+        region->output = out.storage;
+        region->arrived = arrived;
+        hr_tape_refer(tape, out.storage);
+        hr_tape_refer(tape, arrived);
+    }
     hr_tape_leave(tape, mark, (hr_value){ HR_TAPE_NONE, HR_TAPE_NONE, 0, 0, false });
     hr_tape_cache_end(tape, caches);
 }
@@ -386,16 +393,20 @@ static void release_saved(hr_tape *tape, hr_tape_node *node)
 
 static void release_input(hr_tape *tape, int32_t region)
 {
-    hr_tape_release(tape, tape->regions[region].input.storage);
-    tape->regions[region].input.storage = HR_TAPE_NONE;
+    hr_tape_region *one = &tape->regions[region];
+    hr_tape_release(tape, one->input.storage);
+    hr_tape_release(tape, one->output);
+    hr_tape_release(tape, one->arrived);
+    one->input.storage = one->output = one->arrived = HR_TAPE_NONE;
 }
 
 static void run_node(hr_tape *tape, int32_t index)
 {
     hr_tape_node *node = &tape->nodes[index];
     int32_t gradients[HR_TAPE_EDGES];
-    if (node->region != HR_TAPE_NONE && node->saves_first && !tape->regions[node->region].ready)
-        replay(tape, node->region);
+    if (node->region != HR_TAPE_NONE && (node->saves_first || tape->reentrant) &&
+        !tape->regions[node->region].ready)
+        replay(tape, node->region, node->buffer);
     if (node->early) release_saved(tape, node);
     for (int32_t i = 0; i < node->edges; i++) {
         gradients[i] = node->bytes[i]

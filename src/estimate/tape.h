@@ -59,6 +59,7 @@ typedef struct {
     int64_t layer;
     hr_value input;
     int32_t first, last, saving; /* nodes; saving: the last one that saves */
+    int32_t output, arrived;     /* storages that reentrant recomputation holds */
     bool ready;                  /* its values have been computed again */
 } hr_tape_region;
 
@@ -76,6 +77,7 @@ struct hr_tape {
     int32_t cursor;       /* next node of a region that runs again; HR_TAPE_NONE: none runs */
     int32_t replayed;     /* the region that runs again */
     bool stopped;         /* nothing else of that region is needed */
+    bool reentrant;       /* layers run again to their end */
     bool full;            /* a table is too small, or a size too large */
     hr_tape_phase phase;
     int64_t live, events, peak, peak_event, phase_peaks[HR_TAPE_PHASES];

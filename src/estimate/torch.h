@@ -33,6 +33,7 @@ typedef struct {
     int64_t B, T, H, G, head;
     double dropout;
     bool wide;       /* always separate operations, with queries and keys in fp32 */
+    bool masked;     /* by a tensor, not by the causal order alone */
     bool copied;     /* k and v are contiguous copies, of a cache */
     bool contiguous; /* q and k are contiguous; else products copy them */
     bool upcast;     /* eager: softmax in fp32 */

@@ -8,35 +8,6 @@ enum { FP32 = 4, GRAD = HR_ESTIMATE_OTHER_GRADIENTS, SCORES = HR_ESTIMATE_SCORES
 
 static const char cast_label[] = "inputs of attention, cast";
 
-/* Keeps q, k, v, the output, and the logarithm of each row's sum. */
-static hr_value fused(hr_torch *torch, hr_value q, hr_value k, hr_value v,
-                      const hr_torch_attention *at)
-{
-    hr_tape *tape = torch->tape;
-    const hr_value ql = hr_torch_lower(torch, cast_label, q),
-                   kl = hr_torch_lower(torch, cast_label, k),
-                   vl = hr_torch_lower(torch, cast_label, v);
-    const int32_t node = hr_tape_node_new(tape, "attention", ql.grad || kl.grad || vl.grad);
-    hr_tape_edge(tape, node, ql, ql.count * ql.width, GRAD);
-    hr_tape_edge(tape, node, kl, kl.count * kl.width, GRAD);
-    hr_tape_edge(tape, node, vl, vl.count * vl.width, GRAD);
-    /* The backward kernel of a GPU sums the gradient of q in fp32. */
-    if (torch->settings->device == HR_ESTIMATE_CUDA) hr_tape_extra(tape, node, q.count * FP32);
-    hr_tape_save(tape, node, ql);
-    hr_tape_save(tape, node, kl);
-    hr_tape_save(tape, node, vl);
-    const hr_value out = hr_torch_output(torch, "outputs of attention", HR_ESTIMATE_ACTIVATIONS,
-                                         ql.count, ql.width, node);
-    const hr_value sums = hr_tape_value(tape, "row sums of attention", HR_ESTIMATE_ACTIVATIONS,
-                                        at->B * at->H * at->T, FP32);
-    hr_tape_save(tape, node, out);
-    hr_tape_save(tape, node, sums);
-    /* On the CPU the output has the order of q; rows of all heads are then another copy. */
-    if (at->contiguous && torch->settings->device == HR_ESTIMATE_CPU)
-        return hr_torch_copy(torch, "outputs of attention", out);
-    return out;
-}
-
 static int64_t mask_width(const hr_torch *torch)
 {
     return hr_torch_width(torch->settings->weights);
@@ -51,6 +22,42 @@ static hr_value spread(hr_torch *torch, hr_value x, hr_value original, int64_t c
                                           count, x.width, node);
     if (x.storage != original.storage) hr_tape_drop(torch->tape, x);
     return copy;
+}
+
+/* Keeps q, k, v, the output, and the logarithm of each row's sum. A mask is kept as numbers, and
+ * takes a copy of the keys for every query head. */
+static hr_value fused(hr_torch *torch, hr_value q, hr_value k, hr_value v,
+                      const hr_torch_attention *at)
+{
+    hr_tape *tape = torch->tape;
+    const bool spreads = at->masked && at->G != at->H;
+    if (spreads) k = spread(torch, k, k, q.count), v = spread(torch, v, v, q.count);
+    const hr_value ql = hr_torch_lower(torch, cast_label, q);
+    const hr_value kl = hr_torch_lower(torch, cast_label, k);
+    const hr_value vl = hr_torch_lower(torch, cast_label, v);
+    const int32_t node = hr_tape_node_new(tape, "attention", ql.grad || kl.grad || vl.grad);
+    hr_tape_edge(tape, node, ql, ql.count * ql.width, GRAD);
+    hr_tape_edge(tape, node, kl, kl.count * kl.width, GRAD);
+    hr_tape_edge(tape, node, vl, vl.count * vl.width, GRAD);
+    /* The backward kernel of a GPU sums the gradient of q in fp32. */
+    if (torch->settings->device == HR_ESTIMATE_CUDA) hr_tape_extra(tape, node, q.count * FP32);
+    hr_tape_save(tape, node, ql);
+    hr_tape_save(tape, node, kl);
+    hr_tape_save(tape, node, vl);
+    if (at->masked)
+        hr_tape_save(tape, node,
+                     hr_torch_output(torch, "mask as numbers [B, T, T]", SCORES,
+                                     at->B * at->T * at->T, ql.width, HR_TAPE_NONE));
+    const hr_value out = hr_torch_output(torch, "outputs of attention", HR_ESTIMATE_ACTIVATIONS,
+                                         ql.count, ql.width, node);
+    const hr_value sums = hr_tape_value(tape, "row sums of attention", HR_ESTIMATE_ACTIVATIONS,
+                                        at->B * at->H * at->T, FP32);
+    hr_tape_save(tape, node, out);
+    hr_tape_save(tape, node, sums);
+    /* On the CPU the output has the order of q; rows of all heads are then another copy. */
+    if (at->contiguous && torch->settings->device == HR_ESTIMATE_CPU)
+        return hr_torch_copy(torch, "outputs of attention", out);
+    return out;
 }
 
 static hr_value batched(hr_torch *torch, const char *label, int32_t component, hr_value a,
