@@ -16,9 +16,10 @@ typedef struct {
     hr_estimate_settings settings;
     hr_estimate_answer estimate;
     hr_plan_answer plan;
-    bool planned; /* the plan exists, whether or not it fits */
+    hr_plan_details details; /* of the plan */
+    bool planned;            /* the plan exists, whether or not it fits */
     hr_error plan_error;
-    int64_t memory; /* of the machine or the device, without its reserve */
+    int64_t memory; /* for the framework */
 } answers;
 
 /* Whether a range of bytes fits: "fits", "does not fit", or "may fit". */
@@ -60,7 +61,7 @@ static void print_head(const answers *all)
             printf("; %s for the fastest plan that fits", size(p->process_bytes));
         printf("\n");
     }
-    printf("%s has %s for a run: %s %s%s%s\n", place, size(all->memory), name,
+    printf("%s has %s: %s %s%s%s\n", place, size(all->memory), name,
            verdict(e->low_bytes, e->high_bytes, all->memory), all->planned ? ", headroom " : "",
            !all->planned ? ""
            : p->fits     ? "fits"
@@ -92,11 +93,22 @@ static void print_components(const hr_estimate_answer *e)
     }
 }
 
+static void print_plan(const answers *all)
+{
+    if (!all->planned) return;
+    printf("\nheadroom at its peak (%s)\n",
+           all->plan.fits ? "the fastest plan that fits" : "the smallest plan");
+    for (int32_t i = 0; i < all->details.part_count; i++)
+        print_line(all->details.parts[i].name, all->details.parts[i].bytes, "");
+    print_line("process", all->plan.process_bytes, "");
+}
+
 static void print_text(const answers *all)
 {
     char value[HR_ESTIMATE_VALUE_BYTES], pair[HR_ESTIMATE_VALUE_BYTES + 24];
     print_head(all);
     print_components(&all->estimate);
+    print_plan(all);
     printf("\nassumptions (--assume NAME=VALUE changes one)\n");
     const hr_estimate_assumption *one;
     for (int32_t i = 0; (one = hr_estimate_assumption_at(i)); i++) {
@@ -138,6 +150,20 @@ static json_t *json_of_tensors(const hr_estimate_answer *e)
     return list;
 }
 
+static json_t *json_of_plan(const answers *all)
+{
+    const hr_plan_answer *p = &all->plan;
+    if (!all->planned) return json_null();
+    json_t *parts = json_object();
+    for (int32_t i = 0; i < all->details.part_count; i++)
+        json_object_set_new(parts, all->details.parts[i].name,
+                            json_integer(all->details.parts[i].bytes));
+    return json_pack("{s:b, s:I, s:I, s:f, s:o}", "fits", p->fits, "process_bytes",
+                     (json_int_t)p->process_bytes, "minimum_bytes", (json_int_t)p->minimum_bytes,
+                     "ratio", (double)all->estimate.low_bytes / (double)p->minimum_bytes, "at_peak",
+                     parts);
+}
+
 static void print_json(const answers *all)
 {
     const hr_estimate_answer *e = &all->estimate;
@@ -153,15 +179,9 @@ static void print_json(const answers *all)
         verdict(e->low_bytes, e->high_bytes, all->memory), "at_peak",
         json_of_components(e->components), "largest", json_of_components(e->most), "tensors",
         json_of_tensors(e), "assumptions", json_of_settings(&all->settings));
-    json_t *plan = json_null();
-    if (all->planned)
-        plan = json_pack("{s:b, s:I, s:I, s:f}", "fits", p->fits, "process_bytes",
-                         (json_int_t)p->process_bytes, "minimum_bytes",
-                         (json_int_t)p->minimum_bytes, "ratio",
-                         (double)e->low_bytes / (double)p->minimum_bytes);
-    json_t *object = json_pack("{s:o, s:o, s:I, s:s}", "estimate", estimate, "plan", plan,
-                               "available_bytes", (json_int_t)all->memory, "device",
-                               p->device.name);
+    json_t *object = json_pack("{s:o, s:o, s:I, s:s}", "estimate", estimate, "plan",
+                               json_of_plan(all), "available_bytes", (json_int_t)all->memory,
+                               "device", p->device.name);
     json_dumpf(object, stdout, JSON_INDENT(2));
     json_decref(object);
     printf("\n");
@@ -202,7 +222,9 @@ hr_status hr_cli_estimate(const hr_cli_arguments *arguments, const hr_config *co
                           const char *calibrations, const hr_device_choice *device, hr_error *err)
 {
     static answers all;
-    const hr_plan_outputs outputs = { .calibrations = calibrations, .device = device };
+    const hr_plan_outputs outputs = { .calibrations = calibrations,
+                                      .device = device,
+                                      .details = &all.details };
     memset(&all, 0, sizeof all);
     hr_status status = settings_of(arguments, config, device, &all.settings, err);
     if (status == HR_OK) status = estimate(config, &all, err);
@@ -211,7 +233,10 @@ hr_status hr_cli_estimate(const hr_cli_arguments *arguments, const hr_config *co
     all.planned = status == HR_OK || (status == HR_NO_FIT && all.plan.minimum_bytes > 0);
     if (status == HR_USAGE || status == HR_CORRUPT)
         return hr_fail(err, status, "%s", all.plan_error.message);
-    all.memory = device ? hr_device_budget(device) : all.plan.available_bytes;
+    /* The range has the context of a card, which is part of the reserve of a plan. */
+    all.memory = !device                                 ? all.plan.available_bytes
+                 : device->device->kind == HR_DEVICE_GPU ? device->device->usable_bytes
+                                                         : hr_device_budget(device);
     if (arguments->values[HR_OPTION_JSON]) print_json(&all);
     else print_text(&all);
     return HR_OK;

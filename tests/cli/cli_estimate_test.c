@@ -26,7 +26,7 @@ static void the_first_lines_have_both_answers(void **state)
     assert_non_null(strstr(out, "estimate: tensors "));
     assert_non_null(strstr(out, "\nheadroom: "));
     assert_non_null(
-        strstr(out, "\nrtx-4090 has 22.9 GiB for a run: pytorch fits, headroom fits\n"));
+        strstr(out, "\nrtx-4090 has 23.6 GiB: pytorch fits, headroom fits\n"));
     assert_non_null(strstr(out, "\npeak: "));
     assert_non_null(strstr(out, "\n  device=cuda "));
     assert_non_null(strstr(out, "\n  update=foreach "));
