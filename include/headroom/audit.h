@@ -8,6 +8,7 @@
 #define HEADROOM_AUDIT_H
 
 #include "headroom/config.h"
+#include "headroom/estimate.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,17 +26,17 @@ enum {
 
 /* What a file is: enumerator, word of --kind, words for people. */
 #define HR_AUDIT_KIND_LIST(X) \
-    X(AUTO, auto, "detected") \
-    X(CLAIMS, claims, "claims file") \
-    X(MARKDOWN, markdown, "text") \
-    X(RECIPE, recipe, "recipe") \
-    X(HF, hf, "Hugging Face Trainer") \
-    X(TRL, trl, "TRL") \
-    X(AXOLOTL, axolotl, "axolotl") \
-    X(LLAMA_FACTORY, llama - factory, "LLaMA-Factory") \
-    X(TORCHTUNE, torchtune, "torchtune") \
-    X(DEEPSPEED, deepspeed, "DeepSpeed") \
-    X(MLX, mlx - lm, "mlx-lm")
+    X(AUTO, "auto", "detected") \
+    X(CLAIMS, "claims", "claims file") \
+    X(MARKDOWN, "markdown", "text") \
+    X(RECIPE, "recipe", "recipe") \
+    X(HF, "hf", "Hugging Face Trainer") \
+    X(TRL, "trl", "TRL") \
+    X(AXOLOTL, "axolotl", "axolotl") \
+    X(LLAMA_FACTORY, "llama-factory", "LLaMA-Factory") \
+    X(TORCHTUNE, "torchtune", "torchtune") \
+    X(DEEPSPEED, "deepspeed", "DeepSpeed") \
+    X(MLX, "mlx-lm", "mlx-lm")
 
 #define HR_AUDIT_KIND_ID(id, word, text) HR_AUDIT_##id,
 typedef enum { HR_AUDIT_KIND_LIST(HR_AUDIT_KIND_ID) HR_AUDIT_KINDS } hr_audit_kind;
@@ -74,8 +75,82 @@ typedef struct {
     char why[HR_AUDIT_WORD_BYTES];
 } hr_audit_unread;
 
+/* ---- training files of other programs */
+
+enum {
+    HR_AUDIT_KEYS_MOST = 768,
+    HR_AUDIT_FINDINGS_MOST = 48,
+    HR_AUDIT_TARGETS_BYTES = 256,
+    HR_AUDIT_KEY_BYTES = 96
+};
+
+/* READ: it sets the plan or the estimate. NO_EFFECT: on neither memory nor mathematics of a
+ * training step. UNREAD: nothing here knows it. */
+typedef enum { HR_AUDIT_READ, HR_AUDIT_NO_EFFECT, HR_AUDIT_UNREAD } hr_audit_key_state;
+
 typedef struct {
+    int64_t line;
+    hr_audit_key_state state;
+    char key[HR_AUDIT_KEY_BYTES];
+    char value[64];
+    char ours[48]; /* the key of headroom; empty: there is none */
+} hr_audit_key;
+
+/* A sentence about the file: a trap, or a value that the file leaves open and what was taken. */
+typedef struct {
+    int64_t line; /* 0: of no line */
+    char text[HR_AUDIT_SENTENCE_BYTES];
+} hr_audit_finding;
+
+typedef enum {
+    HR_AUDIT_FP32,
+    HR_AUDIT_BF16,
+    HR_AUDIT_FP16,
+    HR_AUDIT_INT8,
+    HR_AUDIT_NF4,
+    HR_AUDIT_UNSET
+} hr_audit_dtype;
+
+typedef enum {
+    HR_AUDIT_ADAMW,
+    HR_AUDIT_ADAMW_8BIT,
+    HR_AUDIT_PAGED_ADAMW_8BIT,
+    HR_AUDIT_SGD,
+    HR_AUDIT_LION,
+    HR_AUDIT_ADAFACTOR
+} hr_audit_optimizer;
+
+/* What a training file says, with the defaults of its program filled in. */
+typedef struct {
+    char model[HR_AUDIT_KEY_BYTES]; /* as the file names it */
+    int64_t parameters;
+    hr_audit_dtype published; /* dtype of the published weights */
+    hr_audit_dtype weights;   /* of the weights that are trained, or of the frozen base */
+    hr_audit_dtype autocast;  /* UNSET: none */
+    hr_audit_dtype base;      /* INT8 or NF4: the quantized base of an adapter; else UNSET */
+    hr_audit_dtype adapters;  /* dtype of adapters */
+    bool double_quant;
+    bool checkpointing, packing, chunked_loss, in_backward, preference, reference;
+    hr_audit_optimizer optimizer;
+    int64_t micro_batch, accumulation, world, seq_len;
+    int64_t lora_rank; /* 0: all weights are trained */
+    double lora_alpha, lora_dropout;
+    char lora_targets[HR_AUDIT_TARGETS_BYTES]; /* "q_proj,v_proj", or "all-linear" */
+    int64_t adapter_parameters;
+    int64_t zero_stage;
+    bool offload_optimizer, offload_weights;
+    bool eager;        /* attention as separate operations, with its weights in memory */
+    bool fused_update; /* the optimizer updates each weight in one kernel */
+} hr_audit_training;
+
+typedef struct hr_audit_report {
     hr_audit_kind kind;
+    bool is_json; /* the file is JSON, not YAML */
+    int32_t key_count, keys_left_out, finding_count, findings_left_out;
+    hr_audit_key keys[HR_AUDIT_KEYS_MOST];
+    hr_audit_finding findings[HR_AUDIT_FINDINGS_MOST];
+    hr_audit_training training;
+    hr_config config; /* what headroom would train: checked */
     int32_t claim_count, unread_count;
     int32_t claims_left_out, unread_left_out; /* beyond the limits; still counted in the verdict */
     int32_t verdicts[3];                      /* how many, by hr_audit_verdict */
@@ -85,6 +160,8 @@ typedef struct {
 
 typedef struct {
     hr_audit_kind kind; /* HR_AUDIT_AUTO: by its content */
+    const char *model;  /* instead of the file's: a published model, a recipe or a folder; null */
+    int64_t world;      /* processes that train; 0: one, or as the file says */
     void *memory;       /* [memory_bytes] scratch, at least HR_AUDIT_MEMORY_BYTES */
     int64_t memory_bytes;
 } hr_audit_request;
@@ -101,6 +178,42 @@ enum { HR_AUDIT_MEMORY_BYTES = 8 * HR_AUDIT_FILE_BYTES };
  * Threads  any. */
 HR_MUST_CHECK hr_status hr_audit_file(const char *path, const hr_audit_request *request,
                                       hr_audit_report *report, hr_error *err);
+
+/* ---- the estimate for the file's own program */
+
+enum { HR_AUDIT_PATCHES_MOST = 12, HR_AUDIT_PATCH_BYTES = 320 };
+
+/* A change in the file's own keys. */
+typedef struct {
+    char lines[HR_AUDIT_PATCH_BYTES]; /* as they stand in the file, separated by line ends */
+    char price[HR_AUDIT_WORD_BYTES];  /* what it costs */
+    int64_t low_bytes, high_bytes;    /* estimate with this change alone */
+    bool fits;                        /* high_bytes are within the budget */
+    bool needed;                      /* part of the patch */
+} hr_audit_change;
+
+typedef struct {
+    hr_estimate_answer now; /* of the file as it is */
+    int64_t budget_bytes;   /* 0: none, then there are no changes */
+    bool fits;              /* now.high_bytes are within the budget */
+    /* Changes in the order of their price, up to the first with which it fits. The patch is the
+     * part of them that is needed; if all of them together do not fit, it is all of them. */
+    int32_t change_count, needed_count;
+    hr_audit_change changes[HR_AUDIT_PATCHES_MOST];
+    bool patch_fits;
+    int64_t patch_low_bytes, patch_high_bytes; /* with the patch */
+} hr_audit_estimate;
+
+/* Estimates what the program of a training file takes on one device, and with changes that take
+ * less, cheapest first, until one fits.
+ *
+ *   report  of a training file of another program
+ *   memory  [bytes] for the simulation, hr_estimate_bytes of report->config
+ *
+ * Errors   USAGE  the estimate has no such combination. */
+HR_MUST_CHECK hr_status hr_audit_estimate_make(const hr_audit_report *report, int64_t budget_bytes,
+                                               void *memory, int64_t bytes,
+                                               hr_audit_estimate *answer, hr_error *err);
 
 #ifdef __cplusplus
 }

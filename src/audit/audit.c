@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit/training.h"
 #include "base/file.h"
 
 static bool begins(const char *text, int64_t bytes, const char *with)
@@ -77,13 +78,16 @@ static bool is_prose(const char *path, const char *text)
     return *text == '#' && text[1] != '!' && strstr(text, "\n#") && strchr(text, '|');
 }
 
+static bool is_json(const char *path, const char *text)
+{
+    return text[strspn(text, " \t\r\n")] == '{' || has_ending(path, ".json");
+}
+
 static hr_status read_entries(const char *path, const char *text, int64_t bytes, hr_region *region,
                               hr_entries *entries, hr_error *err)
 {
-    const char *first = text + strspn(text, " \t\r\n");
-    return *first == '{' || has_ending(path, ".json")
-               ? hr_entries_read_json(path, text, bytes, region, entries, err)
-               : hr_entries_read_yaml(path, region, entries, err);
+    return is_json(path, text) ? hr_entries_read_json(path, text, bytes, region, entries, err)
+                               : hr_entries_read_yaml(path, region, entries, err);
 }
 
 static hr_audit_kind kind_of(const hr_entries *entries)
@@ -91,7 +95,15 @@ static hr_audit_kind kind_of(const hr_entries *entries)
     if (hr_entries_has(entries, "claims[0].claim") || hr_entries_has(entries, "[0].claim") ||
         hr_entries_has(entries, "claim") || hr_entries_has(entries, "claims[0].is"))
         return HR_AUDIT_CLAIMS;
-    return HR_AUDIT_AUTO;
+    return hr_training_kind(entries);
+}
+
+static hr_status read_recipe(const char *path, hr_audit_report *report, hr_error *err)
+{
+    hr_config_default(&report->config);
+    hr_status status = hr_config_read(&report->config, path, err);
+    if (status == HR_OK) status = hr_config_adopt(&report->config, err);
+    return status == HR_OK ? hr_config_check(&report->config, err) : status;
 }
 
 hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_audit_report *report,
@@ -116,7 +128,11 @@ hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_au
     if (status != HR_OK) return status;
     if (kind == HR_AUDIT_AUTO) kind = kind_of(&entries);
     report->kind = kind;
+    report->is_json = is_json(path, text);
     if (kind == HR_AUDIT_CLAIMS) return hr_audit_claims(path, &entries, report, err);
+    if (kind == HR_AUDIT_RECIPE) return read_recipe(path, report, err);
+    if (hr_foreign_of(kind))
+        return hr_audit_training_file(path, kind, request, &entries, report, err);
     return hr_fail(err, HR_USAGE,
                    "%s is no file that an audit knows; --kind says what it is, such as axolotl",
                    path);

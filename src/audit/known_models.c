@@ -222,6 +222,7 @@ static void shape_name(const char *id, char name[NAME_BYTES])
         "-math",
         "-deduped",
         "-2407",
+        "-2507",
         "-v1.0",
         "-12b",
     };

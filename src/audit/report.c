@@ -7,7 +7,7 @@
 
 const char *hr_audit_kind_word(hr_audit_kind kind)
 {
-#define WORD(id, word, text) [HR_AUDIT_##id] = #word,
+#define WORD(id, word, text) [HR_AUDIT_##id] = word,
     static const char *const words[] = { HR_AUDIT_KIND_LIST(WORD) };
 #undef WORD
     return kind >= 0 && kind < HR_AUDIT_KINDS ? words[kind] : "?";

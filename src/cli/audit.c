@@ -125,20 +125,32 @@ static int print_json(const hr_audit_report *report)
 
 /* ---- the command */
 
-static hr_status audit(const hr_cli_arguments *arguments, hr_audit_report *report, void *memory,
-                       hr_error *err)
+static hr_status print_report(const hr_cli_arguments *arguments, const hr_audit_report *report,
+                              hr_error *err)
 {
     const char *path = arguments->operands[0];
-    hr_audit_request request = { .memory = memory, .memory_bytes = HR_AUDIT_MEMORY_BYTES };
-    hr_status status = read_kind(arguments->values[HR_OPTION_KIND], &request.kind, err);
-    if (status == HR_OK) status = hr_audit_file(path, &request, report, err);
-    if (status != HR_OK) return status;
+    if (report->kind != HR_AUDIT_CLAIMS && report->kind != HR_AUDIT_MARKDOWN)
+        return hr_cli_audit_training(arguments, report, err);
     if (arguments->values[HR_OPTION_JSON]) print_json(report);
     else print_claims(path, report);
     const int32_t wrong = report->verdicts[HR_VERDICT_UNIT] + report->verdicts[HR_VERDICT_WRONG];
     if (!wrong) return HR_OK;
     return hr_fail(err, HR_BROKEN, "%s: %d of %d claims %s wrong", path, wrong,
                    wrong + report->verdicts[HR_VERDICT_TRUE], wrong == 1 ? "is" : "are");
+}
+
+static hr_status audit(const hr_cli_arguments *arguments, hr_audit_report *report, void *memory,
+                       hr_error *err)
+{
+    hr_audit_request request = { .memory = memory,
+                                 .memory_bytes = HR_AUDIT_MEMORY_BYTES,
+                                 .model = arguments->values[HR_OPTION_MODEL] };
+    hr_status status = read_kind(arguments->values[HR_OPTION_KIND], &request.kind, err);
+    if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_PROCESSES, &request.world, err);
+    if (status == HR_OK && request.world > 65536)
+        return hr_fail(err, HR_USAGE, "--processes takes 1 to 65536");
+    if (status == HR_OK) status = hr_audit_file(arguments->operands[0], &request, report, err);
+    return status == HR_OK ? print_report(arguments, report, err) : status;
 }
 
 int hr_cli_audit(const hr_cli_arguments *arguments)

@@ -90,6 +90,8 @@ typedef enum {
     HR_OPTION_KEEP_SPECIAL,
     HR_OPTION_LIMIT,
     HR_OPTION_KIND,
+    HR_OPTION_MODEL,
+    HR_OPTION_PROCESSES,
     HR_OPTION_MAN,
     HR_OPTION_COMPLETION,
     HR_OPTION_HELP,
@@ -334,6 +336,12 @@ void hr_cli_print_help(const hr_cli_command *command);
 void hr_cli_print_group(const char *group);
 void hr_cli_print_manual(void);
 void hr_cli_print_completion(void);
+
+/* The part of `audit` for recipes and training files of other programs. Errors USAGE, NO_FIT, and
+ * those of planning. */
+struct hr_audit_report;
+HR_MUST_CHECK hr_status hr_cli_audit_training(const hr_cli_arguments *arguments,
+                                              const struct hr_audit_report *report, hr_error *err);
 
 int hr_cli_plan(const hr_cli_arguments *arguments);
 int hr_cli_audit(const hr_cli_arguments *arguments);

@@ -176,6 +176,10 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                          "what the file is: claims, markdown, recipe, hf, trl, axolotl, "
                          "llama-factory, torchtune, deepspeed or mlx-lm (default: by its "
                          "content)" },
+    [HR_OPTION_MODEL] = { "model", "MODEL",
+                          "model of a training file that names none or an unknown one: a published "
+                          "model, a recipe, or a folder with config.json" },
+    [HR_OPTION_PROCESSES] = { "processes", "N", "number of processes that train (default 1)" },
     [HR_OPTION_KEEP_SPECIAL] = { "keep-special", NULL, "print special tokens" },
     [HR_OPTION_LIMIT] = { "limit", "SIZE",
                           "size limit of the cache, or none (default: $HEADROOM_CACHE_LIMIT, or "
@@ -344,9 +348,11 @@ static const hr_cli_command commands[] = {
     { "audit", "FILE", "check stated memory numbers, and plan the training files of other programs",
       "FILE is a list of claims, a Markdown document, a recipe, or a training configuration of\n"
       "Hugging Face, TRL, axolotl, LLaMA-Factory, torchtune, DeepSpeed or mlx-lm. Nothing of\n"
-      "it is run. The exit code is 4 when a claim is wrong, 2 when the file cannot be read.\n"
-      "docs/audit.md has the formats.",
-      TAKES(KIND) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_audit },
+      "it is run. The exit code is 4 when a claim is wrong, 3 when a training file does not\n"
+      "fit --device, 2 when the file cannot be read. docs/audit.md has the formats.",
+      TAKES(KIND) | TAKES(MODEL) | TAKES(PROCESSES) | TAKES(DEVICE) | TAKES(DEVICE_FILE) |
+          TAKES(JSON) | TAKES(HELP),
+      1, 1, hr_cli_audit },
     { "pack", "FILE.csv", "assign offsets to buffers of given sizes and lifetimes",
       "Each row of FILE.csv is a buffer: id,lower,upper,size. It is live from time lower up\n"
       "to, but not including, upper; at most 1,048,576 rows. Buffers that are live at the\n"

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit/training.c - walks through the entries of a training file and gives each its state. */
+#include "audit/training.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+const hr_foreign *hr_foreign_of(hr_audit_kind kind)
+{
+    switch (kind) {
+    case HR_AUDIT_HF: return &hr_foreign_hf;
+    case HR_AUDIT_TRL: return &hr_foreign_trl;
+    case HR_AUDIT_AXOLOTL: return &hr_foreign_axolotl;
+    case HR_AUDIT_LLAMA_FACTORY: return &hr_foreign_llama_factory;
+    case HR_AUDIT_TORCHTUNE: return &hr_foreign_torchtune;
+    case HR_AUDIT_DEEPSPEED: return &hr_foreign_deepspeed;
+    case HR_AUDIT_MLX: return &hr_foreign_mlx;
+    default: return NULL;
+    }
+}
+
+bool hr_foreign_matches(const hr_foreign_key *row, const char *key)
+{
+    const char *star = strchr(row->key, '*');
+    if (!star) return !strcmp(row->key, key);
+    const size_t begin = (size_t)(star - row->key), end = strlen(star + 1), length = strlen(key);
+    return length >= begin + end && !strncmp(key, row->key, begin) &&
+           !strcmp(key + length - end, star + 1);
+}
+
+static const hr_foreign_key *find(const hr_foreign *foreign, const char *key)
+{
+    for (const hr_foreign_key *row = foreign->keys; row->key; row++)
+        if (hr_foreign_matches(row, key)) return row;
+    return NULL;
+}
+
+static void record(hr_reading *r, const hr_entry *entry, const char *prefix,
+                   const hr_foreign_key *row)
+{
+    hr_audit_report *report = r->report;
+    if (report->key_count == HR_AUDIT_KEYS_MOST) {
+        report->keys_left_out++;
+        return;
+    }
+    hr_audit_key *to = &report->keys[report->key_count++];
+    to->line = *prefix ? 0 : entry->line;
+    to->state = !row                               ? HR_AUDIT_UNREAD
+                : row->meaning == HR_MEANS_NOTHING ? HR_AUDIT_NO_EFFECT
+                                                   : HR_AUDIT_READ;
+    snprintf(to->key, sizeof to->key, "%s%.80s", prefix, entry->key);
+    snprintf(to->value, sizeof to->value, "%.63s", entry->value);
+    snprintf(to->ours, sizeof to->ours, "%s", row && row->ours ? row->ours : "");
+}
+
+/* Reads all entries with a table. `prefix` is the name of another file, for the report. */
+static hr_status take_all(hr_reading *r, const hr_entries *entries, const hr_foreign *foreign,
+                          const char *prefix)
+{
+    static const char inside[] = "deepspeed.";
+    for (int32_t i = 0; i < entries->count; i++) {
+        hr_entry entry = entries->list[i];
+        const hr_foreign_key *row = find(foreign, entry.key);
+        /* Settings of DeepSpeed inside of another file. */
+        const bool nested = row && row->meaning == HR_MEANS_DEEPSPEED &&
+                            !strncmp(entry.key, inside, sizeof inside - 1);
+        if (nested) {
+            entry.key += sizeof inside - 1;
+            row = find(&hr_foreign_deepspeed, entry.key);
+        }
+        record(r, &entry, nested ? inside : prefix, row);
+        if (!row || row->meaning == HR_MEANS_NOTHING || entry.is_null) continue;
+        const hr_status status = hr_reading_take(r, &entry, row->meaning);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}
+
+/* Reads the DeepSpeed file that a training file names, if it is there. */
+static hr_status take_deepspeed(hr_reading *r, hr_region *region)
+{
+    char folder[HR_PATH_BYTES], path[2 * HR_PATH_BYTES], *text;
+    hr_entries entries;
+    int64_t bytes;
+    int file;
+    if (!*r->deepspeed) return HR_OK;
+    hr_audit_folder(r->path, folder);
+    const bool rooted = *r->deepspeed == '/' || !*folder;
+    snprintf(path, sizeof path, "%s%s%s", rooted ? "" : folder, rooted ? "" : "/", r->deepspeed);
+    if (!hr_file_exists(path)) {
+        const bool three = strstr(r->deepspeed, "3") != NULL, two = strstr(r->deepspeed, "2");
+        r->report->training.zero_stage = three ? 3 : two ? 2 : 1;
+        hr_audit_find(r->report, r->deepspeed_line,
+                      "%.100s is not here; by its name it is ZeRO stage %d", r->deepspeed,
+                      (int)r->report->training.zero_stage);
+        return HR_OK;
+    }
+    hr_status status = hr_file_open(path, &file, &bytes, r->err);
+    if (status != HR_OK) return status;
+    text = bytes <= HR_AUDIT_FILE_BYTES ? hr_region_take(region, 1, bytes + 1) : NULL;
+    status = text ? hr_file_read(file, path, 0, text, bytes, r->err)
+                  : hr_fail(r->err, HR_USAGE, "%s is too long for a DeepSpeed file", path);
+    hr_file_close(&file);
+    if (status == HR_OK) status = hr_entries_read_json(path, text, bytes, region, &entries, r->err);
+    if (status != HR_OK) return status;
+    const char *name = strrchr(path, '/');
+    char prefix[48];
+    snprintf(prefix, sizeof prefix, "%.40s: ", name ? name + 1 : path);
+    return take_all(r, &entries, &hr_foreign_deepspeed, prefix);
+}
+
+hr_status hr_audit_training_file(const char *path, hr_audit_kind kind,
+                                 const hr_audit_request *request, hr_entries *entries,
+                                 hr_audit_report *report, hr_error *err)
+{
+    hr_reading r = { .path = path, .report = report, .err = err, .dtype = HR_AUDIT_UNSET };
+    hr_audit_training *t = &report->training;
+    r.foreign = hr_foreign_of(kind);
+    *t = (hr_audit_training){ .micro_batch = r.foreign->micro_batch,
+                              .seq_len = r.foreign->seq_len,
+                              .accumulation = 1,
+                              .world = 1,
+                              .published = HR_AUDIT_BF16,
+                              .weights = HR_AUDIT_FP32,
+                              .autocast = HR_AUDIT_UNSET,
+                              .base = HR_AUDIT_UNSET,
+                              .adapters = HR_AUDIT_FP32,
+                              .checkpointing = r.foreign->checkpointing };
+    hr_config_default(&report->config);
+    hr_status status = take_all(&r, entries, r.foreign, "");
+    if (status == HR_OK) status = take_deepspeed(&r, entries->region);
+    return status == HR_OK ? hr_reading_finish(&r, request) : status;
+}
+
+/* ---- the kind */
+
+static bool has(const hr_entries *entries, const char *key)
+{
+    return hr_entries_has(entries, key);
+}
+
+static bool has_component(const hr_entries *entries)
+{
+    for (int32_t i = 0; i < entries->count; i++)
+        if (strstr(entries->list[i].key, "_component_")) return true;
+    return false;
+}
+
+static bool has_our_key(const hr_entries *entries)
+{
+    for (int32_t i = 0; i < entries->count; i++)
+        if (strchr(entries->list[i].key, '.') && hr_config_name(entries->list[i].key)) return true;
+    return false;
+}
+
+hr_audit_kind hr_training_kind(const hr_entries *entries)
+{
+    static const char *const trl[] = {
+        "model_name_or_path", "max_length", "max_seq_length", "packing",
+        "loss_type",          "use_peft",   "lora_r",         "dataset_name"
+    };
+    if (has(entries, "zero_optimization") || has(entries, "train_micro_batch_size_per_gpu"))
+        return HR_AUDIT_DEEPSPEED;
+    if (has_component(entries)) return HR_AUDIT_TORCHTUNE;
+    if (has(entries, "base_model")) return HR_AUDIT_AXOLOTL;
+    if (has(entries, "finetuning_type") || has(entries, "cutoff_len") ||
+        (has(entries, "template") && has(entries, "model_name_or_path")))
+        return HR_AUDIT_LLAMA_FACTORY;
+    if (has(entries, "fine_tune_type") || has(entries, "lora_parameters") ||
+        (hr_entries_find(entries, "model") && has(entries, "iters")))
+        return HR_AUDIT_MLX;
+    if (has_our_key(entries)) return HR_AUDIT_RECIPE;
+    for (size_t i = 0; i < sizeof trl / sizeof *trl; i++)
+        if (has(entries, trl[i])) return HR_AUDIT_TRL;
+    if (has(entries, "per_device_train_batch_size") || has(entries, "num_train_epochs"))
+        return HR_AUDIT_HF;
+    return HR_AUDIT_AUTO;
+}

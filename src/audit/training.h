@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit/training.h - reads the training files of other programs with one table of keys for each.
+ *
+ * Every key of a file is in one of three states: read, without effect on a training step, or not
+ * read. The report lists them all. */
+#ifndef HR_AUDIT_TRAINING_H
+#define HR_AUDIT_TRAINING_H
+
+#include "audit/audit.h"
+
+/* What a key means. The rest of a row of a table is the same for all programs. */
+typedef enum {
+    HR_MEANS_NOTHING, /* no effect on a step */
+    HR_MEANS_MODEL,
+    HR_MEANS_MICRO_BATCH,
+    HR_MEANS_ACCUMULATION,
+    HR_MEANS_GLOBAL_BATCH,
+    HR_MEANS_LENGTH,
+    HR_MEANS_CHECKPOINTING,
+    HR_MEANS_NO_CHECKPOINTING,
+    HR_MEANS_BF16,
+    HR_MEANS_FP16,
+    HR_MEANS_PURE_BF16,
+    HR_MEANS_DTYPE,
+    HR_MEANS_OPTIMIZER,
+    HR_MEANS_RATE,
+    HR_MEANS_DECAY,
+    HR_MEANS_BETA1,
+    HR_MEANS_BETA2,
+    HR_MEANS_EPS,
+    HR_MEANS_CLIP,
+    HR_MEANS_SCHEDULE,
+    HR_MEANS_WARMUP,
+    HR_MEANS_WARMUP_RATIO,
+    HR_MEANS_EPOCHS,
+    HR_MEANS_STEPS,
+    HR_MEANS_SEED,
+    HR_MEANS_4BIT,
+    HR_MEANS_8BIT,
+    HR_MEANS_BITS,
+    HR_MEANS_DOUBLE_QUANT,
+    HR_MEANS_ADAPTER, /* lora, qlora, full */
+    HR_MEANS_PEFT,    /* true: an adapter */
+    HR_MEANS_RANK,
+    HR_MEANS_ALPHA,
+    HR_MEANS_SCALE, /* alpha / rank */
+    HR_MEANS_ADAPTER_DROPOUT,
+    HR_MEANS_TARGETS,
+    HR_MEANS_ALL_LINEAR,
+    HR_MEANS_MLP_TARGETS,
+    HR_MEANS_PACKING,
+    HR_MEANS_FUSED_LOSS, /* true: the loss keeps no logits */
+    HR_MEANS_LOSS,       /* a name */
+    HR_MEANS_STAGE,      /* sft, dpo */
+    HR_MEANS_PREFERENCE, /* a key that only preference training has */
+    HR_MEANS_DEEPSPEED,  /* a file, or settings */
+    HR_MEANS_FSDP,
+    HR_MEANS_ZERO,
+    HR_MEANS_OFFLOAD_OPTIMIZER,
+    HR_MEANS_OFFLOAD_WEIGHTS,
+    HR_MEANS_IN_BACKWARD,
+    HR_MEANS_ATTENTION,      /* eager, sdpa, flash_attention_2 */
+    HR_MEANS_FLASH,          /* true: a fused kernel */
+    HR_MEANS_OFFLOAD_INPUTS, /* true: inputs of layers go to the host */
+    HR_MEANS_OUTPUT_TARGET,  /* true: an adapter on the output head */
+    HR_MEANS_COMPONENT,      /* torchtune: a model builder */
+    HR_MEANS_LAYERS          /* mlx-lm: how many of the last layers are trained */
+} hr_meaning;
+
+/* A key of a program. `key` may have one "*", which stands for any text. */
+typedef struct {
+    const char *key;
+    hr_meaning meaning;
+    const char *ours; /* the key of headroom; null: none */
+} hr_foreign_key;
+
+/* The keys and defaults of a program. */
+typedef struct {
+    const hr_foreign_key *keys; /* up to key null */
+    int64_t micro_batch, seq_len;
+    bool checkpointing;
+    const char *adapter_on; /* the first line of the patch that trains an adapter */
+} hr_foreign;
+
+extern const hr_foreign hr_foreign_hf, hr_foreign_trl, hr_foreign_axolotl, hr_foreign_llama_factory,
+    hr_foreign_torchtune, hr_foreign_deepspeed, hr_foreign_mlx;
+
+/* The table of a kind; null: it is no training file of others. Pure. */
+const hr_foreign *hr_foreign_of(hr_audit_kind kind);
+
+/* Whether a key of a file is one of a table's. Pure. */
+bool hr_foreign_matches(const hr_foreign_key *row, const char *key);
+
+/* What is collected while the entries are read. */
+typedef struct {
+    const char *path;
+    hr_audit_report *report;
+    const hr_foreign *foreign;
+    hr_error *err;
+    /* Values as given; lines 0: not given. */
+    hr_audit_dtype dtype;
+    bool bf16, fp16, pure, peft, full, four_bit, eight_bit, linear, mlp, auto_bf16;
+    int64_t dtype_line, bf16_line, fp16_line, checkpointing_line, length_line, micro_line,
+        optimizer_line, world_line, global_batch, warmup_line, scale_line, deepspeed_line;
+    int64_t layers, layers_line;
+    double warmup, warmup_ratio, scale;
+    char optimizer[64], schedule[48], deepspeed[HR_PATH_BYTES];
+    int32_t autos; /* values "auto" of DeepSpeed */
+} hr_reading;
+
+/* Adds a sentence to the report. */
+void hr_audit_find(hr_audit_report *report, int64_t line, const char *format, ...) HR_PRINTF(3, 4);
+
+/* Takes one entry with the meaning of its key. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meaning);
+
+/* Makes the settings and the config of headroom from what was read, and adds the findings. */
+HR_MUST_CHECK hr_status hr_reading_finish(hr_reading *r, const hr_audit_request *request);
+
+/* Reads a file of `kind`, with a DeepSpeed file that it names. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_audit_training_file(const char *path, hr_audit_kind kind,
+                                               const hr_audit_request *request, hr_entries *entries,
+                                               hr_audit_report *report, hr_error *err);
+
+/* The kind of a mapping; HR_AUDIT_AUTO: none. Pure. */
+hr_audit_kind hr_training_kind(const hr_entries *entries);
+
+/* Parameters of the adapters of a model. Pure. */
+int64_t hr_adapter_parameters(const hr_config *config, int64_t rank, const char *targets);
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit/training_finish.c - from what a training file says to the settings of its program and the
+ * config of headroom, with a finding for each trap. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "audit/models.h"
+#include "audit/training.h"
+#include "base/checked.h"
+
+static const char *name_of(hr_audit_dtype dtype)
+{
+    static const char *const names[] = { "fp32", "bf16", "fp16", "int8", "nf4", "fp32" };
+    return names[dtype];
+}
+
+static const char *size_of(double bytes, char text[HR_AUDIT_VALUE_BYTES])
+{
+    return hr_quantity_print(hr_quantity_of_real(bytes, HR_AUDIT_BYTES), text);
+}
+
+static bool contains(const char *text, const char *part)
+{
+    const size_t length = strlen(part);
+    for (; *text; text++)
+        if (!strncasecmp(text, part, length)) return true;
+    return false;
+}
+
+/* ---- the model */
+
+static hr_status read_model(hr_reading *r, const hr_audit_request *request)
+{
+    hr_audit_training *t = &r->report->training;
+    const hr_known_model *known = NULL;
+    char folder[HR_PATH_BYTES] = "";
+    hr_config *config = &r->report->config;
+    const hr_config before = *config;
+    if (!request->model) hr_audit_folder(r->path, folder);
+    const char *name = request->model ? request->model : t->model;
+    if (!*name)
+        return hr_fail(r->err, HR_USAGE,
+                       "%s names no model; give one with --model, such as Qwen/Qwen2.5-7B",
+                       r->path);
+    hr_status status = hr_model_read(name, folder, config, &known, r->err);
+    if (status != HR_OK) return status;
+    /* A recipe brings its own training keys; those of the file win. */
+    config->train = before.train;
+    config->memory = before.memory;
+    if (request->model) snprintf(t->model, sizeof t->model, "%s", name);
+    if (known && !strcmp(known->dtype, "fp16")) t->published = HR_AUDIT_FP16;
+    if (known && !strcmp(known->dtype, "fp32")) t->published = HR_AUDIT_FP32;
+    return hr_config_check_model(config, r->err);
+}
+
+int64_t hr_adapter_parameters(const hr_config *config, int64_t rank, const char *targets)
+{
+    const int64_t d = config->model.d_model, hd = hr_config_head_dim(config);
+    const int64_t q = config->model.n_heads * hd, kv = hr_config_kv_heads(config) * hd;
+    const int64_t f = config->model.d_ff;
+    const struct {
+        const char *name;
+        int64_t sizes;
+    } modules[] = {
+        { "q_proj", d + q },        { "k_proj", d + kv },
+        { "v_proj", d + kv },       { "o_proj", q + d },
+        { "gate_proj", d + f },     { "up_proj", d + f },
+        { "down_proj", f + d },     { "query_key_value", d + 3 * d },
+        { "dense", d + d },         { "dense_h_to_4h", d + f },
+        { "dense_4h_to_h", f + d }, { "c_attn", d + 3 * d },
+        { "c_proj", d + d },        { "c_fc", d + f },
+        { "fc1", d + f },           { "fc2", f + d },
+    };
+    enum { GATED = 7 };
+    int64_t sum = 0;
+    const int32_t family = config->model.family;
+    const bool neox = family == HR_FAMILY_GPT_NEOX, gpt2 = family == HR_FAMILY_GPT2;
+    const bool opt = family == HR_FAMILY_OPT;
+    if (!strcmp(targets, "all-linear"))
+        targets = neox   ? "query_key_value,dense,dense_h_to_4h,dense_4h_to_h"
+                  : gpt2 ? "c_attn,c_proj,c_fc"
+                  : opt  ? "q_proj,k_proj,v_proj,o_proj,fc1,fc2"
+                         : "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj";
+    for (const char *at = targets; *at;) {
+        const size_t length = strcspn(at, ",");
+        for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+            if (strlen(modules[i].name) == length && !strncmp(at, modules[i].name, length))
+                sum += modules[i].sizes;
+        /* GPT-2 has c_proj twice: behind attention and in the MLP. */
+        if (gpt2 && length == 6 && !strncmp(at, "c_proj", length)) sum += f + d;
+        at += length + (at[length] == ',');
+    }
+    return sum * rank * config->model.n_layers;
+}
+
+static void set_adapter(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    const hr_audit_kind kind = r->report->kind;
+    char text[HR_AUDIT_VALUE_BYTES];
+    const bool factory = kind == HR_AUDIT_LLAMA_FACTORY, mlx = kind == HR_AUDIT_MLX;
+    /* Published weights that are quantized already. */
+    r->four_bit |= contains(t->model, "-4bit");
+    r->eight_bit |= contains(t->model, "-8bit");
+    bool on = r->peft || (factory && !r->full) || (mlx && !r->full);
+    if (!on && (r->four_bit || r->eight_bit)) {
+        hr_audit_find(r->report, 0,
+                      "weights in %d bits cannot be trained, and the file asks for no adapter: the "
+                      "trainer refuses it, or trains nothing but norms",
+                      r->four_bit ? 4 : 8);
+        on = t->lora_rank > 0;
+    }
+    if (!on) {
+        t->lora_rank = 0;
+        return;
+    }
+    if (!t->lora_rank) t->lora_rank = 8;
+    if (r->linear) snprintf(t->lora_targets, sizeof t->lora_targets, "all-linear");
+    if (r->mlp)
+        snprintf(t->lora_targets + strlen(t->lora_targets),
+                 sizeof t->lora_targets - strlen(t->lora_targets), "%sgate_proj,up_proj,down_proj",
+                 *t->lora_targets ? "," : "");
+    if (!*t->lora_targets)
+        snprintf(t->lora_targets, sizeof t->lora_targets, factory ? "all-linear" : "q_proj,v_proj");
+    if (r->scale_line)
+        hr_audit_find(
+            r->report, r->scale_line,
+            "scale: %g multiplies the adapter itself: it is alpha / rank, and corresponds "
+            "to lora_alpha %g at rank %lld",
+            r->scale, r->scale * (double)t->lora_rank, (long long)t->lora_rank);
+    if (r->scale_line) t->lora_alpha = r->scale * (double)t->lora_rank;
+    t->base = r->four_bit ? HR_AUDIT_NF4 : r->eight_bit ? HR_AUDIT_INT8 : HR_AUDIT_UNSET;
+    t->adapters = kind == HR_AUDIT_TORCHTUNE || mlx ? t->weights : HR_AUDIT_FP32;
+    t->adapter_parameters = hr_adapter_parameters(&r->report->config, t->lora_rank,
+                                                  t->lora_targets);
+    const int64_t layers = r->report->config.model.n_layers;
+    if (r->layers && r->layers < layers) {
+        t->adapter_parameters = t->adapter_parameters / layers * r->layers;
+        hr_audit_find(r->report, r->layers_line,
+                      "adapters are in the last %lld of %lld layers; the estimate has them in all, "
+                      "and keeps the activations of all",
+                      (long long)r->layers, (long long)layers);
+    }
+    char count[HR_COUNT_BYTES];
+    if (t->adapters == HR_AUDIT_FP32)
+        hr_audit_find(
+            r->report, 0,
+            "PEFT keeps adapters in fp32, whatever dtype the base has: %s parameters x 16 "
+            "bytes with AdamW = %s",
+            hr_count_print(t->adapter_parameters, count),
+            size_of((double)t->adapter_parameters * 16, text));
+}
+
+/* ---- dtypes */
+
+static void set_dtypes(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    const hr_audit_kind kind = r->report->kind;
+    char text[HR_AUDIT_VALUE_BYTES];
+    const double parameters = (double)t->parameters;
+    const hr_audit_dtype half = r->bf16 ? HR_AUDIT_BF16 : r->fp16 ? HR_AUDIT_FP16 : HR_AUDIT_UNSET;
+    if (kind == HR_AUDIT_TORCHTUNE || kind == HR_AUDIT_MLX) {
+        t->weights = r->dtype != HR_AUDIT_UNSET ? r->dtype
+                     : kind == HR_AUDIT_MLX     ? t->published
+                                                : HR_AUDIT_BF16;
+        return;
+    }
+    t->autocast = half;
+    if (r->dtype != HR_AUDIT_UNSET) t->weights = r->dtype;
+    else if (kind == HR_AUDIT_AXOLOTL) t->weights = half == HR_AUDIT_UNSET ? HR_AUDIT_FP32 : half;
+    else if (kind == HR_AUDIT_LLAMA_FACTORY)
+        t->weights = half != HR_AUDIT_UNSET ? half : t->published;
+    else if (kind == HR_AUDIT_DEEPSPEED) t->weights = half == HR_AUDIT_UNSET ? HR_AUDIT_FP32 : half;
+    else if (kind == HR_AUDIT_HF) t->weights = t->published;
+    else t->weights = HR_AUDIT_FP32;
+    if (kind == HR_AUDIT_LLAMA_FACTORY && r->full && !r->pure) t->weights = HR_AUDIT_FP32;
+    if (r->pure) t->weights = HR_AUDIT_BF16, t->autocast = HR_AUDIT_UNSET;
+    if (kind == HR_AUDIT_TRL && r->dtype == HR_AUDIT_UNSET && !r->four_bit && !r->eight_bit)
+        hr_audit_find(r->report, 0,
+                      "no dtype is given, so TRL loads the weights in fp32: %s; dtype: bfloat16 is "
+                      "half of it",
+                      size_of(4 * parameters, text));
+    if (kind == HR_AUDIT_HF && r->dtype == HR_AUDIT_UNSET)
+        hr_audit_find(r->report, 0,
+                      "no dtype is given: transformers 5 loads the dtype of the file (%s), 4 loads "
+                      "fp32: %s",
+                      name_of(t->published), size_of(4 * parameters, text));
+}
+
+static void find_states(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    char text[HR_AUDIT_VALUE_BYTES];
+    const double parameters = (double)t->parameters;
+    const bool full = !t->lora_rank, adam = t->optimizer == HR_AUDIT_ADAMW;
+    if (full && t->autocast != HR_AUDIT_UNSET && t->weights == HR_AUDIT_FP32 && adam)
+        hr_audit_find(
+            r->report, r->bf16_line ? r->bf16_line : r->fp16_line,
+            "%s: true is autocast: weights, gradients and the moments of AdamW stay fp32, "
+            "16 bytes a parameter, %s",
+            r->bf16 ? "bf16" : "fp16", size_of(16 * parameters, text));
+    if (full && t->weights != HR_AUDIT_FP32 && r->report->kind != HR_AUDIT_DEEPSPEED &&
+        !t->zero_stage)
+        hr_audit_find(r->report, r->dtype_line,
+                      "weights in %s without fp32 masters: updates below 1/256 of a weight are "
+                      "lost%s",
+                      name_of(t->weights),
+                      adam ? ", and the moments of AdamW have the dtype of the weights" : "");
+    if (t->in_backward)
+        hr_audit_find(r->report, 0,
+                      "optimizer_in_bwd frees each gradient after its update: the peak is up to %s "
+                      "below the estimate",
+                      size_of(parameters * (t->weights == HR_AUDIT_FP32 ? 4 : 2), text));
+    if (t->zero_stage && full && t->autocast != HR_AUDIT_UNSET)
+        hr_audit_find(r->report, 0,
+                      "DeepSpeed keeps fp32 masters and moments beside %s weights: 12 bytes a "
+                      "parameter in states, %s over all processes",
+                      name_of(t->autocast), size_of(12 * parameters, text));
+}
+
+/* ---- batch and length */
+
+/* Writes a number in the place of "%lld". */
+static void put_number(char *to, size_t room, const char *form, int64_t number)
+{
+    const char *place = strstr(form, "%lld");
+    snprintf(to, room, "%.*s%" PRId64 "%s", (int)(place - form), form, number, place + 4);
+}
+
+static void find_batch(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    char text[HR_AUDIT_VALUE_BYTES];
+    const hr_audit_kind kind = r->report->kind;
+    if (!r->micro_line && kind != HR_AUDIT_DEEPSPEED)
+        hr_audit_find(r->report, 0, "no batch size is given: the default of %s is %lld",
+                      hr_audit_kind_text(kind), (long long)t->micro_batch);
+    static const char *const lengths[] = {
+        [HR_AUDIT_HF] = "TrainingArguments has no sequence length: taken as %lld tokens",
+        [HR_AUDIT_TRL] = "no max_length is given: the default of TRL is %lld tokens",
+        [HR_AUDIT_AXOLOTL] = "no sequence_len is given: the default of axolotl is %lld tokens",
+        [HR_AUDIT_LLAMA_FACTORY] = "no cutoff_len is given: the default is %lld tokens",
+        [HR_AUDIT_TORCHTUNE] = "max_seq_len is not set, so the longest text decides: taken as %lld "
+                               "tokens",
+        [HR_AUDIT_DEEPSPEED] = "a DeepSpeed file has no sequence length: taken as %lld tokens",
+        [HR_AUDIT_MLX] = "no max_seq_length is given: the default of mlx-lm is %lld tokens",
+    };
+    char length[160];
+    if (!r->length_line) {
+        put_number(length, sizeof length, lengths[kind], t->seq_len);
+        hr_audit_find(r->report, 0, "%s", length);
+    }
+    if (!r->checkpointing_line && t->checkpointing)
+        hr_audit_find(r->report, 0, "activation checkpointing is on, the default of %s",
+                      hr_audit_kind_text(kind));
+    if (r->global_batch) {
+        const int64_t rest = r->global_batch / hr_max(t->micro_batch * t->world, 1);
+        if (rest * t->micro_batch * t->world != r->global_batch)
+            hr_audit_find(r->report, 0,
+                          "train_batch_size %lld is not %lld sequences x %lld accumulation x %lld "
+                          "processes",
+                          (long long)r->global_batch, (long long)t->micro_batch,
+                          (long long)t->accumulation, (long long)t->world);
+        else t->accumulation = hr_max(rest, 1);
+    }
+    const int64_t rows = t->micro_batch * (t->preference ? 2 : 1);
+    if (t->preference)
+        hr_audit_find(r->report, 0,
+                      "a preference pair is two rows: %lld pairs are %lld sequences at a time%s",
+                      (long long)t->micro_batch, (long long)rows,
+                      !t->reference ? ""
+                      : t->lora_rank
+                          ? "; the reference is the base without its adapter, and takes no memory"
+                          : "; the reference model is in memory too");
+    const double logits = (double)rows * (double)t->seq_len *
+                          (double)r->report->config.model.vocab_size * 4;
+    if (!t->chunked_loss)
+        hr_audit_find(r->report, 0,
+                      "the logits of a micro-batch are %lld x %lld x %lld in fp32, %s, and their "
+                      "gradient is as large",
+                      (long long)rows, (long long)t->seq_len,
+                      (long long)r->report->config.model.vocab_size, size_of(logits, text));
+    hr_audit_find(r->report, 0,
+                  "an update is %lld x %lld x %lld = %lld sequences (batch x "
+                  "accumulation x processes)%s",
+                  (long long)t->micro_batch, (long long)t->accumulation, (long long)t->world,
+                  (long long)(t->micro_batch * t->accumulation * t->world),
+                  t->packing ? "; packing fills each of them to the full length" : "");
+    if (t->zero_stage && t->world == 1)
+        hr_audit_find(r->report, 0,
+                      "ZeRO stage %lld divides states among processes, and the file does not say "
+                      "how many there are: taken as 1; --processes N sets it",
+                      (long long)t->zero_stage);
+}
+
+/* ---- the optimizer */
+
+static void set_optimizer(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    const char *name = r->optimizer;
+    hr_optimizer_kind ours = HR_OPTIMIZER_ADAMW;
+    const bool eight = contains(name, "8bit"), paged = contains(name, "paged");
+    static const char *const unknown[] = { "galore", "apollo",        "lomo",
+                                           "muon",   "schedule_free", "dion",
+                                           "4bit",   "stable",        "grokadamw" };
+    const hr_audit_kind kind = r->report->kind;
+    t->fused_update = contains(name, "fused") ||
+                      (!*name && (kind == HR_AUDIT_TRL || kind == HR_AUDIT_HF ||
+                                  kind == HR_AUDIT_LLAMA_FACTORY || kind == HR_AUDIT_AXOLOTL));
+    if (!*name || !strcmp(name, "auto")) return;
+    if (contains(name, "adafactor")) t->optimizer = HR_AUDIT_ADAFACTOR;
+    else if (contains(name, "lion")) t->optimizer = HR_AUDIT_LION, ours = HR_OPTIMIZER_LION;
+    else if (contains(name, "sgd")) t->optimizer = HR_AUDIT_SGD, ours = HR_OPTIMIZER_SGD;
+    else if (eight && paged) t->optimizer = HR_AUDIT_PAGED_ADAMW_8BIT;
+    else if (eight) t->optimizer = HR_AUDIT_ADAMW_8BIT;
+    else if (!contains(name, "adam"))
+        hr_audit_find(r->report, r->optimizer_line,
+                      "the optimizer %.40s is not known: the estimate is for AdamW", name);
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        if (contains(name, unknown[i]) && !eight)
+            hr_audit_find(r->report, r->optimizer_line,
+                          "the states of %.40s are not modeled: the estimate is for AdamW", name);
+    if (contains(name, "adam") && !contains(name, "adamw")) ours = HR_OPTIMIZER_ADAM;
+    if (t->optimizer == HR_AUDIT_ADAFACTOR || eight)
+        hr_audit_find(r->report, r->optimizer_line,
+                      "headroom has no %.40s: its plan is for %s with fp32 states", name,
+                      ours == HR_OPTIMIZER_LION ? "lion" : "adamw");
+    r->report->config.train.optimizer.kind = ours;
+}
+
+static void set_schedule(hr_reading *r)
+{
+    hr_config *config = &r->report->config;
+    const char *name = r->schedule;
+    config->train.schedule.kind = contains(name, "cosine")     ? HR_SCHEDULE_COSINE
+                                  : contains(name, "constant") ? HR_SCHEDULE_CONSTANT
+                                  : contains(name, "stable")   ? HR_SCHEDULE_WSD
+                                                               : HR_SCHEDULE_LINEAR;
+    if (r->warmup >= 1) config->train.schedule.warmup_steps = (int64_t)r->warmup;
+    else if (config->train.steps > 0)
+        config->train.schedule.warmup_steps = (int64_t)(r->warmup_ratio *
+                                                        (double)config->train.steps);
+    if (config->train.steps && config->train.schedule.warmup_steps > config->train.steps)
+        hr_audit_find(
+            r->report, r->warmup_line, "the warm-up of %lld steps is longer than the run of %lld",
+            (long long)config->train.schedule.warmup_steps, (long long)config->train.steps);
+    if (config->train.steps)
+        config->train.schedule.warmup_steps = hr_min(config->train.schedule.warmup_steps,
+                                                     config->train.steps);
+}
+
+/* ---- the config of headroom */
+
+static hr_status set_config(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    hr_config *config = &r->report->config;
+    const bool half = t->weights != HR_AUDIT_FP32 || t->autocast != HR_AUDIT_UNSET;
+    config->train.dtype = half ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
+    config->train.seq_len = t->seq_len;
+    config->train.batch = t->micro_batch * t->accumulation * t->world * (t->preference ? 2 : 1);
+    snprintf(config->data.tokenizer, sizeof config->data.tokenizer, "words");
+    if (config->model.positions && config->model.positions < config->train.seq_len &&
+        config->model.family != HR_FAMILY_GPT2 && config->model.family != HR_FAMILY_OPT)
+        config->model.positions = config->train.seq_len;
+    if (t->autocast == HR_AUDIT_FP16 || t->weights == HR_AUDIT_FP16)
+        hr_audit_find(r->report, r->fp16_line ? r->fp16_line : r->dtype_line,
+                      "headroom trains in bf16 and not in fp16: its plan is for bf16");
+    if (t->lora_rank)
+        hr_audit_find(r->report, 0,
+                      "headroom cannot train adapters yet: its plan is for training all weights");
+    if (t->preference)
+        hr_audit_find(r->report, 0,
+                      "headroom has no preference loss: its plan is for as many plain sequences");
+    if (t->world > 1)
+        hr_audit_find(r->report, 0,
+                      "headroom trains in one process: its plan has the batch of all %lld",
+                      (long long)t->world);
+    return hr_config_check(config, r->err);
+}
+
+hr_status hr_reading_finish(hr_reading *r, const hr_audit_request *request)
+{
+    hr_audit_training *t = &r->report->training;
+    hr_status status = read_model(r, request);
+    if (status != HR_OK) return status;
+    if (request->world > 0) t->world = request->world;
+    t->parameters = hr_model_count(&r->report->config);
+    set_optimizer(r);
+    set_dtypes(r);
+    set_adapter(r);
+    find_states(r);
+    find_batch(r);
+    if (r->autos)
+        hr_audit_find(r->report, 0, "%d value%s \"auto\": %s", (int)r->autos,
+                      r->autos == 1 ? " is" : "s are",
+                      r->report->kind == HR_AUDIT_DEEPSPEED
+                          ? "the trainer fills them in, and its file is not given: taken are bf16, "
+                            "1 sequence at a time, no accumulation and the default rates"
+                          : "taken from the other keys of this file, as the trainer does");
+    set_schedule(r);
+    return set_config(r);
+}

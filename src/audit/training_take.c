@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit/training_take.c - one entry of a training file. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "audit/training.h"
+#include "base/number.h"
+#include "config/yaml_events.h"
+
+void hr_audit_find(hr_audit_report *report, int64_t line, const char *format, ...)
+{
+    va_list list;
+    if (report->finding_count == HR_AUDIT_FINDINGS_MOST) {
+        report->findings_left_out++;
+        return;
+    }
+    hr_audit_finding *to = &report->findings[report->finding_count++];
+    to->line = line;
+    va_start(list, format);
+    vsnprintf(to->text, sizeof to->text, format, list);
+    va_end(list);
+}
+
+/* ---- values */
+
+static hr_status fail(const hr_reading *r, const hr_entry *entry, const char *takes)
+{
+    char sentence[240];
+    snprintf(sentence, sizeof sentence, "%.80s takes %s, not \"%.60s\"", entry->key, takes,
+             entry->value);
+    return hr_yaml_fail(r->path, entry->line, sentence, r->err);
+}
+
+static bool is_auto(hr_reading *r, const hr_entry *entry)
+{
+    if (strcmp(entry->value, "auto")) return false;
+    r->autos++;
+    return true;
+}
+
+static hr_status take_bool(hr_reading *r, const hr_entry *entry, bool *to)
+{
+    static const char *const yes[] = { "true", "yes", "on", "1" };
+    static const char *const no[] = { "false", "no", "off", "0", "none" };
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        if (!strcasecmp(entry->value, yes[i])) return *to = true, HR_OK;
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        if (!strcasecmp(entry->value, no[i])) return *to = false, HR_OK;
+    return fail(r, entry, "true or false");
+}
+
+/* YAML allows "500_000". */
+static bool parse_real(const char *text, double *to)
+{
+    char digits[48];
+    size_t n = 0;
+    for (const char *at = text; *at; at++) {
+        if (*at == '_' && n) continue;
+        if (n + 1 == sizeof digits) return false;
+        digits[n++] = *at;
+    }
+    digits[n] = 0;
+    return hr_real_parse(digits, to);
+}
+
+static hr_status take_real(hr_reading *r, const hr_entry *entry, double *to)
+{
+    if (is_auto(r, entry)) return HR_OK;
+    return parse_real(entry->value, to) ? HR_OK : fail(r, entry, "a number");
+}
+
+static hr_status take_count(hr_reading *r, const hr_entry *entry, int64_t least, int64_t *to)
+{
+    double value;
+    if (is_auto(r, entry)) return HR_OK;
+    if (!parse_real(entry->value, &value) || value != floor(value) || value < (double)least ||
+        value > 1e9)
+        return fail(r, entry, least > 0 ? "a whole number from 1 to 1e9" : "a whole number");
+    *to = (int64_t)value;
+    return HR_OK;
+}
+
+static bool contains(const char *text, const char *part)
+{
+    const size_t length = strlen(part);
+    for (; *text; text++)
+        if (!strncasecmp(text, part, length)) return true;
+    return false;
+}
+
+static hr_status take_dtype(hr_reading *r, const hr_entry *entry)
+{
+    const char *value = entry->value;
+    r->dtype_line = entry->line;
+    if (!strcmp(value, "auto")) return HR_OK;
+    if (contains(value, "bfloat16") || contains(value, "bf16")) r->dtype = HR_AUDIT_BF16;
+    else if (contains(value, "float16") || contains(value, "fp16") || contains(value, "half"))
+        r->dtype = HR_AUDIT_FP16;
+    else if (contains(value, "float32") || contains(value, "fp32")) r->dtype = HR_AUDIT_FP32;
+    else return fail(r, entry, "bfloat16, float16, float32 or auto");
+    return HR_OK;
+}
+
+/* ---- models and adapters */
+
+static const struct {
+    const char *builder, *model;
+} builders[] = {
+    { "llama2_7b", "meta-llama/Llama-2-7b-hf" },
+    { "llama2_13b", "meta-llama/Llama-2-13b-hf" },
+    { "llama2_70b", "meta-llama/Llama-2-70b-hf" },
+    { "code_llama2_7b", "codellama/CodeLlama-7b-hf" },
+    { "llama3_8b", "meta-llama/Meta-Llama-3-8B" },
+    { "llama3_70b", "meta-llama/Meta-Llama-3-70B" },
+    { "llama3_1_8b", "meta-llama/Llama-3.1-8B" },
+    { "llama3_1_70b", "meta-llama/Llama-3.1-70B" },
+    { "llama3_2_1b", "meta-llama/Llama-3.2-1B" },
+    { "llama3_2_3b", "meta-llama/Llama-3.2-3B" },
+    { "llama3_3_70b", "meta-llama/Llama-3.3-70B" },
+    { "mistral_7b", "mistralai/Mistral-7B-v0.1" },
+    { "qwen2_0_5b", "Qwen/Qwen2-0.5B" },
+    { "qwen2_1_5b", "Qwen/Qwen2-1.5B" },
+    { "qwen2_7b", "Qwen/Qwen2-7B" },
+    { "qwen2_5_0_5b", "Qwen/Qwen2.5-0.5B" },
+    { "qwen2_5_1_5b_base", "Qwen/Qwen2.5-1.5B" },
+    { "qwen2_5_1_5b_instruct", "Qwen/Qwen2.5-1.5B" },
+    { "qwen2_5_3b", "Qwen/Qwen2.5-3B" },
+    { "qwen2_5_7b_base", "Qwen/Qwen2.5-7B" },
+    { "qwen2_5_7b_instruct", "Qwen/Qwen2.5-7B" },
+    { "qwen2_5_14b_base", "Qwen/Qwen2.5-14B" },
+    { "qwen2_5_14b_instruct", "Qwen/Qwen2.5-14B" },
+    { "qwen2_5_32b_base", "Qwen/Qwen2.5-32B" },
+    { "qwen2_5_32b_instruct", "Qwen/Qwen2.5-32B" },
+    { "qwen3_0_6b_base", "Qwen/Qwen3-0.6B" },
+    { "qwen3_0_6b_instruct", "Qwen/Qwen3-0.6B" },
+    { "qwen3_1_7b_base", "Qwen/Qwen3-1.7B" },
+    { "qwen3_1_7b_instruct", "Qwen/Qwen3-1.7B" },
+    { "qwen3_4b_base", "Qwen/Qwen3-4B" },
+    { "qwen3_4b_instruct", "Qwen/Qwen3-4B" },
+    { "qwen3_8b_base", "Qwen/Qwen3-8B" },
+    { "qwen3_8b_instruct", "Qwen/Qwen3-8B" },
+    { "qwen3_14b_base", "Qwen/Qwen3-14B" },
+    { "qwen3_14b_instruct", "Qwen/Qwen3-14B" },
+    { "qwen3_32b", "Qwen/Qwen3-32B" },
+    { "qwen2_5_72b_base", "Qwen/Qwen2.5-72B" },
+    { "qwen2_5_72b_instruct", "Qwen/Qwen2.5-72B" },
+};
+enum { BUILDERS = sizeof builders / sizeof *builders };
+
+/* "torchtune.models.llama3_1.qlora_llama3_1_8b" */
+static hr_status take_component(hr_reading *r, const hr_entry *entry)
+{
+    hr_audit_training *t = &r->report->training;
+    const char *last = strrchr(entry->value, '.');
+    const char *name = last ? last + 1 : entry->value;
+    const bool quantized = !strncmp(name, "qlora_", 6);
+    r->peft = quantized || !strncmp(name, "lora_", 5) || !strncmp(name, "dora_", 5);
+    r->four_bit = quantized;
+    if (r->peft) name = strchr(name, '_') + 1;
+    for (int32_t i = 0; i < BUILDERS; i++)
+        if (!strcmp(builders[i].builder, name)) name = builders[i].model;
+    snprintf(t->model, sizeof t->model, "%s", name);
+    return HR_OK;
+}
+
+static void add_target(hr_reading *r, const char *name)
+{
+    hr_audit_training *t = &r->report->training;
+    const size_t used = strlen(t->lora_targets);
+    const char *last = strrchr(name, '.');
+    if (last) name = last + 1;
+    if (!strcmp(name, "all") || !strcmp(name, "all-linear") || !strcmp(name, "all_linear")) {
+        r->linear = true;
+        return;
+    }
+    /* torchtune's name of o_proj */
+    if (!strcmp(name, "output_proj")) name = "o_proj";
+    snprintf(t->lora_targets + used, sizeof t->lora_targets - used, "%s%s", used ? "," : "", name);
+}
+
+/* "q_proj,v_proj" or one of a list. */
+static void take_targets(hr_reading *r, const hr_entry *entry)
+{
+    char name[64];
+    const char *at = entry->value;
+    while (*at) {
+        const size_t length = strcspn(at, ", ");
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        if (*name && strcmp(name, "[]") != 0) add_target(r, name);
+        at += length;
+        at += strspn(at, ", ");
+    }
+}
+
+static hr_status take_adapter(hr_reading *r, const hr_entry *entry)
+{
+    const char *value = entry->value;
+    if (!strcasecmp(value, "qlora")) r->peft = r->four_bit = true;
+    else if (!strcasecmp(value, "lora") || !strcasecmp(value, "dora")) r->peft = true;
+    else if (!strcasecmp(value, "full")) r->full = true;
+    else
+        hr_audit_find(r->report, entry->line,
+                      "%.40s: %.40s is neither full, lora nor qlora: the estimate is for training "
+                      "all weights",
+                      entry->key, value);
+    return HR_OK;
+}
+
+/* ---- the rest */
+
+static hr_status take_bf16(hr_reading *r, const hr_entry *entry)
+{
+    r->bf16_line = entry->line;
+    if (is_auto(r, entry)) {
+        r->auto_bf16 = r->bf16 = true;
+        return HR_OK;
+    }
+    if (!strcmp(entry->value, "full")) return r->bf16 = r->pure = true, HR_OK;
+    return take_bool(r, entry, &r->bf16);
+}
+
+static hr_status take_fp16(hr_reading *r, const hr_entry *entry)
+{
+    r->fp16_line = entry->line;
+    if (is_auto(r, entry)) return HR_OK;
+    return take_bool(r, entry, &r->fp16);
+}
+
+/* true, false, or a way of doing it ("unsloth", "offload", {use_reentrant: ...}). */
+static hr_status take_checkpointing(hr_reading *r, const hr_entry *entry)
+{
+    bool *to = &r->report->training.checkpointing;
+    r->checkpointing_line = entry->line;
+    if (!strcmp(entry->value, "unsloth") || !strncmp(entry->value, "offload", 7)) {
+        hr_audit_find(r->report, entry->line,
+                      "%.40s: %.20s moves the inputs of layers to the host; the estimate keeps "
+                      "them on the device",
+                      entry->key, entry->value);
+        return *to = true, HR_OK;
+    }
+    return take_bool(r, entry, to);
+}
+
+static hr_status take_warmup(hr_reading *r, const hr_entry *entry)
+{
+    r->warmup_line = entry->line;
+    hr_status status = take_real(r, entry, &r->warmup);
+    if (status == HR_OK && r->warmup < 0) return fail(r, entry, "a number that is not negative");
+    if (status == HR_OK && r->warmup > 0 && r->warmup < 1) {
+        r->warmup_ratio = r->warmup;
+        r->warmup = 0;
+        hr_audit_find(r->report, entry->line,
+                      "%.40s: %.20s is below 1, so it is a share of all steps and no number of "
+                      "steps",
+                      entry->key, entry->value);
+    }
+    return status;
+}
+
+static hr_status take_bits(hr_reading *r, const hr_entry *entry)
+{
+    int64_t bits = 0;
+    const hr_status status = take_count(r, entry, 1, &bits);
+    r->four_bit = bits == 4;
+    r->eight_bit = bits == 8;
+    return status == HR_OK && bits != 4 && bits != 8 ? fail(r, entry, "4 or 8") : status;
+}
+
+static hr_status take_stage(hr_reading *r, const hr_entry *entry)
+{
+    static const char *const preference[] = { "dpo", "ipo", "kto", "orpo", "simpo", "cpo" };
+    hr_audit_training *t = &r->report->training;
+    for (size_t i = 0; i < sizeof preference / sizeof *preference; i++) {
+        if (strcasecmp(entry->value, preference[i])) continue;
+        t->preference = true;
+        t->reference = i < 3;
+        return HR_OK;
+    }
+    static const char *const plain[] = { "sft", "pt", "normal" };
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (!strcasecmp(entry->value, plain[i])) return HR_OK;
+    return fail(r, entry, "sft, pt, dpo, ipo, kto, orpo or simpo: nothing else can be estimated");
+}
+
+static hr_status take_loss(hr_reading *r, const hr_entry *entry)
+{
+    hr_audit_training *t = &r->report->training;
+    t->chunked_loss = contains(entry->value, "chunked") || contains(entry->value, "LinearCross");
+    if (!strcmp(entry->value, "sigmoid") || !strcmp(entry->value, "ipo")) t->preference = true;
+    return HR_OK;
+}
+
+static hr_status take_zero(hr_reading *r, const hr_entry *entry)
+{
+    hr_audit_training *t = &r->report->training;
+    const hr_status status = take_count(r, entry, 0, &t->zero_stage);
+    return status == HR_OK && t->zero_stage > 3 ? fail(r, entry, "0, 1, 2 or 3") : status;
+}
+
+static hr_status take_deepspeed(hr_reading *r, const hr_entry *entry)
+{
+    if (strcmp(entry->key, "deepspeed") || !*entry->value || !strcmp(entry->value, "{}"))
+        return HR_OK;
+    r->deepspeed_line = entry->line;
+    snprintf(r->deepspeed, sizeof r->deepspeed, "%s", entry->value);
+    return HR_OK;
+}
+
+static hr_status take_fsdp(hr_reading *r, const hr_entry *entry)
+{
+    hr_audit_training *t = &r->report->training;
+    if (contains(entry->value, "full_shard")) t->zero_stage = 3;
+    if (contains(entry->value, "shard_grad_op")) t->zero_stage = 2;
+    if (contains(entry->key, "version") || contains(entry->key, "fsdp_config")) {
+        if (!t->zero_stage && contains(entry->key, "reshard") && contains(entry->value, "true"))
+            t->zero_stage = 3;
+    }
+    if (contains(entry->value, "offload") ||
+        (contains(entry->key, "offload_params") && contains(entry->value, "true")))
+        t->offload_optimizer = t->offload_weights = true;
+    return HR_OK;
+}
+
+static hr_status set_key(hr_reading *r, const hr_entry *entry, const char *key)
+{
+    hr_error inner;
+    char sentence[HR_ERROR_BYTES + 64];
+    if (is_auto(r, entry)) return HR_OK;
+    if (hr_config_set(&r->report->config, key, entry->value, &inner) == HR_OK) return HR_OK;
+    snprintf(sentence, sizeof sentence, "%.60s: %s", entry->key, inner.message);
+    return hr_yaml_fail(r->path, entry->line, sentence, r->err);
+}
+
+static hr_status take_epochs(hr_reading *r, const hr_entry *entry)
+{
+    double epochs = 1;
+    char text[32];
+    hr_status status = take_real(r, entry, &epochs);
+    if (status != HR_OK || epochs <= 0) return status;
+    snprintf(text, sizeof text, "%.0f", ceil(epochs));
+    return hr_config_set(&r->report->config, "train.epochs", text, r->err);
+}
+
+static hr_status take_text(hr_reading *r, const hr_entry *entry, char *to, size_t bytes,
+                           int64_t *line)
+{
+    (void)r;
+    *line = entry->line;
+    snprintf(to, bytes, "%s", entry->value);
+    return HR_OK;
+}
+
+/* A value of YAML as a count of steps, where -1 means "as many as the epochs have". */
+static hr_status take_steps(hr_reading *r, const hr_entry *entry)
+{
+    double steps = -1;
+    hr_status status = take_real(r, entry, &steps);
+    return status != HR_OK || steps <= 0 ? status : set_key(r, entry, "train.steps");
+}
+
+/* -1: all of them. */
+static hr_status take_layers(hr_reading *r, const hr_entry *entry)
+{
+    r->layers_line = entry->line;
+    return strcmp(entry->value, "-1") ? take_count(r, entry, 1, &r->layers) : HR_OK;
+}
+
+hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meaning)
+{
+    hr_audit_training *t = &r->report->training;
+    bool truth = false;
+    int64_t ignored;
+    hr_status status = HR_OK;
+    switch (meaning) {
+    case HR_MEANS_MODEL: return take_text(r, entry, t->model, sizeof t->model, &ignored);
+    case HR_MEANS_MICRO_BATCH:
+        r->micro_line = entry->line;
+        return take_count(r, entry, 1, &t->micro_batch);
+    case HR_MEANS_ACCUMULATION: return take_count(r, entry, 1, &t->accumulation);
+    case HR_MEANS_GLOBAL_BATCH: return take_count(r, entry, 1, &r->global_batch);
+    case HR_MEANS_LENGTH: r->length_line = entry->line; return take_count(r, entry, 1, &t->seq_len);
+    case HR_MEANS_CHECKPOINTING: return take_checkpointing(r, entry);
+    case HR_MEANS_NO_CHECKPOINTING:
+        status = take_bool(r, entry, &truth);
+        t->checkpointing = !truth;
+        return status;
+    case HR_MEANS_BF16: return take_bf16(r, entry);
+    case HR_MEANS_FP16: return take_fp16(r, entry);
+    case HR_MEANS_PURE_BF16: return take_bool(r, entry, &r->pure);
+    case HR_MEANS_DTYPE: return take_dtype(r, entry);
+    case HR_MEANS_OPTIMIZER:
+        return take_text(r, entry, r->optimizer, sizeof r->optimizer, &r->optimizer_line);
+    case HR_MEANS_RATE: return set_key(r, entry, "train.optimizer.lr");
+    case HR_MEANS_DECAY: return set_key(r, entry, "train.optimizer.weight_decay");
+    case HR_MEANS_BETA1: return set_key(r, entry, "train.optimizer.beta1");
+    case HR_MEANS_BETA2: return set_key(r, entry, "train.optimizer.beta2");
+    case HR_MEANS_EPS: return set_key(r, entry, "train.optimizer.eps");
+    case HR_MEANS_CLIP: return set_key(r, entry, "train.optimizer.clip");
+    case HR_MEANS_SCHEDULE: return take_text(r, entry, r->schedule, sizeof r->schedule, &ignored);
+    case HR_MEANS_WARMUP: return take_warmup(r, entry);
+    case HR_MEANS_WARMUP_RATIO: return take_real(r, entry, &r->warmup_ratio);
+    case HR_MEANS_EPOCHS: return take_epochs(r, entry);
+    case HR_MEANS_STEPS: return take_steps(r, entry);
+    case HR_MEANS_SEED: return set_key(r, entry, "train.seed");
+    case HR_MEANS_4BIT: return take_bool(r, entry, &r->four_bit);
+    case HR_MEANS_8BIT: return take_bool(r, entry, &r->eight_bit);
+    case HR_MEANS_BITS: return take_bits(r, entry);
+    case HR_MEANS_DOUBLE_QUANT: return take_bool(r, entry, &t->double_quant);
+    case HR_MEANS_ADAPTER: return take_adapter(r, entry);
+    case HR_MEANS_PEFT: return take_bool(r, entry, &r->peft);
+    case HR_MEANS_RANK: return take_count(r, entry, 1, &t->lora_rank);
+    case HR_MEANS_ALPHA: return take_real(r, entry, &t->lora_alpha);
+    case HR_MEANS_SCALE: r->scale_line = entry->line; return take_real(r, entry, &r->scale);
+    case HR_MEANS_ADAPTER_DROPOUT: return take_real(r, entry, &t->lora_dropout);
+    case HR_MEANS_TARGETS: return take_targets(r, entry), HR_OK;
+    case HR_MEANS_ALL_LINEAR: return take_bool(r, entry, &r->linear);
+    case HR_MEANS_MLP_TARGETS: return take_bool(r, entry, &r->mlp);
+    case HR_MEANS_PACKING:
+        status = take_bool(r, entry, &truth);
+        t->packing |= truth;
+        return status;
+    case HR_MEANS_FUSED_LOSS:
+        status = take_bool(r, entry, &truth);
+        t->chunked_loss |= truth;
+        return status;
+    case HR_MEANS_LOSS: return take_loss(r, entry);
+    case HR_MEANS_STAGE: return take_stage(r, entry);
+    case HR_MEANS_PREFERENCE: return t->preference = t->reference = true, HR_OK;
+    case HR_MEANS_DEEPSPEED: return take_deepspeed(r, entry);
+    case HR_MEANS_FSDP: return take_fsdp(r, entry);
+    case HR_MEANS_ZERO: return take_zero(r, entry);
+    case HR_MEANS_OFFLOAD_OPTIMIZER:
+        t->offload_optimizer = strcmp(entry->value, "none") != 0;
+        return HR_OK;
+    case HR_MEANS_OFFLOAD_WEIGHTS:
+        t->offload_weights = strcmp(entry->value, "none") != 0;
+        return HR_OK;
+    case HR_MEANS_ATTENTION: return t->eager = !strcmp(entry->value, "eager"), HR_OK;
+    case HR_MEANS_FLASH: return take_bool(r, entry, &truth);
+    case HR_MEANS_OFFLOAD_INPUTS:
+        status = take_bool(r, entry, &truth);
+        if (truth)
+            hr_audit_find(r->report, entry->line,
+                          "%.60s moves kept activations to the host; the estimate keeps them on "
+                          "the device",
+                          entry->key);
+        return status;
+    case HR_MEANS_OUTPUT_TARGET:
+        status = take_bool(r, entry, &truth);
+        if (truth)
+            hr_audit_find(r->report, entry->line,
+                          "the adapter of the output head is not in the estimate");
+        return status;
+    case HR_MEANS_IN_BACKWARD: return take_bool(r, entry, &t->in_backward);
+    case HR_MEANS_LAYERS: return take_layers(r, entry);
+    case HR_MEANS_COMPONENT: return take_component(r, entry);
+    case HR_MEANS_NOTHING: break;
+    }
+    return HR_OK;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/audit_training.c - headroom audit of a training file: the plan of headroom, the estimate for
+ * the file's own program, findings, a patch, and what was not read. */
+#include <jansson.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "headroom/audit.h"
+#include "headroom/plan.h"
+
+typedef struct {
+    const char *path;
+    const hr_audit_report *report;
+    const hr_device_choice *device; /* null: none */
+    hr_plan_answer plan;
+    hr_status plan_status; /* OK or NO_FIT: `plan` is set */
+    hr_error plan_error;
+    hr_audit_estimate estimate;
+    bool estimated;
+} audit;
+
+static bool is_foreign(const audit *a)
+{
+    return a->report->kind != HR_AUDIT_RECIPE;
+}
+
+/* ---- text */
+
+/* "27.1 to 29.3 GiB" */
+static const char *range(int64_t low, int64_t high, char text[64])
+{
+    const double gib = 1073741824.0;
+    snprintf(text, 64, "%.2f to %.2f GiB", (double)low / gib, (double)high / gib);
+    return text;
+}
+
+/* The smallest graphics card of the table for so many bytes; null: none. */
+static const hr_device_facts *smallest_card(int64_t bytes)
+{
+    const hr_device_facts *found = NULL, *card;
+    for (int32_t i = 0; (card = hr_device_at(i)); i++)
+        if (card->kind == HR_DEVICE_GPU && card->usable_bytes - card->reserve_bytes >= bytes &&
+            (!found || card->usable_bytes < found->usable_bytes))
+            found = card;
+    return found;
+}
+
+static void print_verdict(const audit *a)
+{
+    const hr_audit_estimate *e = &a->estimate;
+    char bytes[64], budget[64];
+    printf("%s (%s): ", a->path, hr_audit_kind_text(a->report->kind));
+    if (!is_foreign(a)) {
+        printf("%s\n", a->plan_status == HR_OK ? "fits" : a->plan_error.message);
+        return;
+    }
+    if (!a->estimated) {
+        printf("no estimate\n");
+        return;
+    }
+    const int64_t low = e->now.low_bytes, high = e->now.high_bytes;
+    if (a->device) {
+        printf("%s %s: an estimated %s of %s", e->fits ? "fits" : "does not fit",
+               a->device->device->title, range(low, high, bytes),
+               hr_size_print(e->budget_bytes, budget));
+        if (e->patch_fits)
+            printf("; with %d change%s it does", e->needed_count, e->needed_count > 1 ? "s" : "");
+        printf("\n");
+        return;
+    }
+    const hr_device_facts *card = smallest_card(high);
+    printf("an estimated %s on a device; ", range(low, high, bytes));
+    if (card) printf("the smallest card that has it is %s (%s)\n", card->title, card->name);
+    else printf("no card has it\n");
+}
+
+static void print_plan(const audit *a)
+{
+    const hr_plan_answer *p = &a->plan;
+    const hr_config *config = &a->report->config;
+    const char *here = a->device ? "" : " this machine";
+    char needed[64], available[64];
+    if (a->plan_status == HR_OK)
+        printf("headroom: fits%s: %s, %s sequences of %s tokens at a time, batch %s\n", here,
+               hr_bytes_print(p->process_bytes, needed), hr_cli_count(p->micro_batch),
+               hr_cli_count(config->train.seq_len), hr_cli_count(config->train.batch));
+    else if (a->plan_status == HR_NO_FIT && p->minimum_bytes > 0)
+        printf("headroom: does not fit%s: at least %s of %s\n", here,
+               hr_bytes_print(p->minimum_bytes, needed),
+               hr_size_print(p->available_bytes, available));
+    else printf("headroom: no plan: %s\n", a->plan_error.message);
+}
+
+static void print_estimate(const audit *a)
+{
+    const hr_estimate_answer *e = &a->estimate.now;
+    char size[HR_COUNT_BYTES], bytes[64];
+    const hr_audit_training *t = &a->report->training;
+    printf("%s: estimate, not a plan: %s; %s parameters, %s trained; peak in %s\n",
+           hr_audit_kind_text(a->report->kind), range(e->low_bytes, e->high_bytes, bytes),
+           hr_cli_count(t->parameters), hr_cli_count(e->trained_parameters), e->peak);
+    for (int32_t c = 0; c < HR_ESTIMATE_COMPONENTS; c++)
+        if (e->components[c] > 0)
+            printf("  %-24s %12s\n", hr_estimate_component_name(c),
+                   hr_size_print(e->components[c], size));
+}
+
+static void print_findings(const hr_audit_report *report)
+{
+    if (report->finding_count) printf("findings:\n");
+    for (int32_t i = 0; i < report->finding_count; i++) {
+        const hr_audit_finding *f = &report->findings[i];
+        if (f->line) printf("  line %-4lld %s\n", (long long)f->line, f->text);
+        else printf("            %s\n", f->text);
+    }
+}
+
+static void print_lines(const char *lines)
+{
+    for (const char *at = lines; *at;) {
+        const size_t length = strcspn(at, "\n");
+        printf("    %.*s\n", (int)length, at);
+        at += length + (at[length] == '\n');
+    }
+}
+
+static void print_changes(const hr_audit_estimate *e, bool needed)
+{
+    char bytes[64];
+    for (int32_t i = 0; i < e->change_count; i++) {
+        const hr_audit_change *c = &e->changes[i];
+        if (c->needed != needed) continue;
+        print_lines(c->lines);
+        printf("      # %s; alone %s%s\n", c->price, range(c->low_bytes, c->high_bytes, bytes),
+               c->fits ? ", fits" : "");
+    }
+}
+
+static void print_patch(const audit *a)
+{
+    const hr_audit_estimate *e = &a->estimate;
+    char bytes[64];
+    if (!a->device) printf("patch: give --device NAME for changes that fit it\n");
+    if (!a->device || e->fits) return;
+    if (!e->change_count) {
+        printf("patch: no key of this file would help\n");
+        return;
+    }
+    printf("%s, in the keys of this file, cheapest first: %s\n",
+           e->patch_fits ? "patch" : "changes that together do not fit yet",
+           range(e->patch_low_bytes, e->patch_high_bytes, bytes));
+    print_changes(e, true);
+    if (e->needed_count < e->change_count) printf("other changes:\n");
+    print_changes(e, false);
+}
+
+static void print_keys(const hr_audit_report *report)
+{
+    int32_t counts[3] = { 0 };
+    for (int32_t i = 0; i < report->key_count; i++) counts[report->keys[i].state]++;
+    printf("keys: %d read, %d without effect on a training step, %d not read%s\n",
+           counts[HR_AUDIT_READ], counts[HR_AUDIT_NO_EFFECT], counts[HR_AUDIT_UNREAD],
+           counts[HR_AUDIT_UNREAD] ? ":" : "");
+    for (int32_t i = 0; i < report->key_count; i++) {
+        const hr_audit_key *k = &report->keys[i];
+        if (k->state != HR_AUDIT_UNREAD) continue;
+        printf("  line %-4lld ", (long long)k->line);
+        hr_cli_put_text(k->key, (int64_t)strlen(k->key));
+        printf(": ");
+        hr_cli_put_text(k->value, (int64_t)strlen(k->value));
+        printf("\n");
+    }
+    if (report->keys_left_out) printf("  %d more keys\n", report->keys_left_out);
+}
+
+static void print_text(const audit *a)
+{
+    print_verdict(a);
+    print_plan(a);
+    if (a->estimated) print_estimate(a);
+    print_findings(a->report);
+    if (a->estimated) print_patch(a);
+    if (is_foreign(a)) print_keys(a->report);
+}
+
+/* ---- JSON */
+
+static json_t *json_of_changes(const hr_audit_estimate *e)
+{
+    json_t *list = json_array();
+    for (int32_t i = 0; i < e->change_count; i++) {
+        const hr_audit_change *c = &e->changes[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:I, s:I, s:b, s:b}", "lines", c->lines, "price", c->price,
+                            "low_bytes", (json_int_t)c->low_bytes, "high_bytes",
+                            (json_int_t)c->high_bytes, "fits", c->fits, "needed", c->needed));
+    }
+    return list;
+}
+
+static json_t *json_of_patch(const hr_audit_estimate *e)
+{
+    if (!e->change_count) return json_null();
+    return json_pack("{s:b, s:I, s:I, s:o}", "fits", e->patch_fits, "low_bytes",
+                     (json_int_t)e->patch_low_bytes, "high_bytes", (json_int_t)e->patch_high_bytes,
+                     "changes", json_of_changes(e));
+}
+
+static json_t *json_of_estimate(const audit *a)
+{
+    if (!a->estimated) return json_null();
+    const hr_audit_estimate *e = &a->estimate;
+    json_t *components = json_object();
+    for (int32_t c = 0; c < HR_ESTIMATE_COMPONENTS; c++)
+        json_object_set_new(components, hr_estimate_component_name(c),
+                            json_integer(e->now.components[c]));
+    return json_pack("{s:b, s:I, s:I, s:I, s:I, s:s, s:o, s:o}", "fits", e->fits, "budget_bytes",
+                     (json_int_t)e->budget_bytes, "low_bytes", (json_int_t)e->now.low_bytes,
+                     "high_bytes", (json_int_t)e->now.high_bytes, "tensor_bytes",
+                     (json_int_t)e->now.tensor_bytes, "peak", e->now.peak, "components", components,
+                     "patch", json_of_patch(e));
+}
+
+static json_t *json_of_training(const hr_audit_report *report)
+{
+    static const char *const dtypes[] = { "fp32", "bf16", "fp16", "int8", "nf4", "none" };
+    static const char *const optimizers[] = { "adamw", "adamw_8bit", "paged_adamw_8bit",
+                                              "sgd",   "lion",       "adafactor" };
+    const hr_audit_training *t = &report->training;
+    json_t *object = json_pack(
+        "{s:s, s:I, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:I, s:I, s:I, s:I}", "model", t->model,
+        "parameters", (json_int_t)t->parameters, "weights", dtypes[t->weights], "autocast",
+        dtypes[t->autocast], "base", dtypes[t->base], "checkpointing", t->checkpointing, "packing",
+        t->packing, "chunked_loss", t->chunked_loss, "preference", t->preference, "optimizer",
+        optimizers[t->optimizer], "micro_batch", (json_int_t)t->micro_batch, "accumulation",
+        (json_int_t)t->accumulation, "processes", (json_int_t)t->world, "seq_len",
+        (json_int_t)t->seq_len);
+    json_t *more = json_pack(
+        "{s:I, s:f, s:s, s:I, s:I, s:b, s:b}", "lora_rank", (json_int_t)t->lora_rank, "lora_alpha",
+        t->lora_alpha, "lora_targets", t->lora_targets, "adapter_parameters",
+        (json_int_t)t->adapter_parameters, "zero_stage", (json_int_t)t->zero_stage,
+        "offload_optimizer", t->offload_optimizer, "offload_weights", t->offload_weights);
+    json_object_update(object, more);
+    json_decref(more);
+    return object;
+}
+
+/* A text of the file, or null where it is not UTF-8. */
+static json_t *json_of_text(const char *text)
+{
+    json_t *value = json_string(text);
+    return value ? value : json_null();
+}
+
+static json_t *json_of_keys(const hr_audit_report *report)
+{
+    static const char *const states[] = {
+        [HR_AUDIT_READ] = "read", [HR_AUDIT_NO_EFFECT] = "no effect", [HR_AUDIT_UNREAD] = "not read"
+    };
+    json_t *list = json_array();
+    for (int32_t i = 0; i < report->key_count; i++) {
+        const hr_audit_key *k = &report->keys[i];
+        json_array_append_new(list, json_pack("{s:I, s:o, s:o, s:s, s:s}", "line",
+                                              (json_int_t)k->line, "key", json_of_text(k->key),
+                                              "value", json_of_text(k->value), "state",
+                                              states[k->state], "headroom", k->ours));
+    }
+    return list;
+}
+
+static void print_json(const audit *a)
+{
+    json_t *findings = json_array();
+    for (int32_t i = 0; i < a->report->finding_count; i++)
+        json_array_append_new(findings, json_pack("{s:I, s:o}", "line",
+                                                  (json_int_t)a->report->findings[i].line, "text",
+                                                  json_of_text(a->report->findings[i].text)));
+    const bool planned = a->plan_status == HR_OK || a->plan_status == HR_NO_FIT;
+    json_t *plan = planned ? json_pack("{s:b, s:I, s:I, s:I}", "fits", a->plan_status == HR_OK,
+                                       "process_bytes", (json_int_t)a->plan.process_bytes,
+                                       "minimum_bytes", (json_int_t)a->plan.minimum_bytes,
+                                       "available_bytes", (json_int_t)a->plan.available_bytes)
+                           : json_null();
+    json_t *object = json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o}", "kind", hr_audit_kind_word(a->report->kind), "device",
+        a->device ? a->device->device->name : "", "plan", plan, "estimate", json_of_estimate(a),
+        "findings", findings, "keys", json_of_keys(a->report));
+    if (is_foreign(a)) json_object_set_new(object, "settings", json_of_training(a->report));
+    json_dumpf(object, stdout, JSON_INDENT(2));
+    json_decref(object);
+    printf("\n");
+}
+
+/* ---- the command */
+
+static void make_plan(audit *a, const char *calibrations)
+{
+    hr_cli_planning planning;
+    const hr_plan_outputs outputs = { .calibrations = calibrations,
+                                      .device = a->device,
+                                      .progress = { hr_cli_planning_show, &planning } };
+    hr_cli_planning_begin(&planning);
+    a->plan_status = hr_plan_make(&a->report->config, &outputs, &a->plan, &a->plan_error);
+    hr_cli_planning_end(&planning);
+}
+
+static hr_status make_estimate(audit *a, hr_error *err)
+{
+    const int64_t bytes = hr_estimate_bytes(&a->report->config);
+    const int64_t budget = a->device ? hr_device_budget(a->device) : 0;
+    void *memory = malloc((size_t)bytes);
+    if (!memory) return hr_fail(err, HR_FAILURE, "out of memory for an estimate");
+    const hr_status status = hr_audit_estimate_make(a->report, budget, memory, bytes, &a->estimate,
+                                                    err);
+    a->estimated = status == HR_OK;
+    free(memory);
+    return status;
+}
+
+static hr_status finish(const audit *a, hr_error *err)
+{
+    if (!is_foreign(a)) {
+        *err = a->plan_error;
+        return a->plan_status;
+    }
+    if (!a->device || a->estimate.fits) return HR_OK;
+    return hr_fail(err, HR_NO_FIT, "%s: %s is estimated to need up to %lld bytes, and %s has %lld",
+                   a->path, hr_audit_kind_text(a->report->kind),
+                   (long long)a->estimate.now.high_bytes, a->device->device->title,
+                   (long long)a->estimate.budget_bytes);
+}
+
+hr_status hr_cli_audit_training(const hr_cli_arguments *arguments, const hr_audit_report *report,
+                                hr_error *err)
+{
+    audit *a = calloc(1, sizeof *a);
+    hr_device_list *own = NULL;
+    hr_device_choice choice;
+    char directory[HR_PATH_BYTES];
+    int32_t count;
+    const char *device = arguments->values[HR_OPTION_DEVICE];
+    if (!a) return hr_fail(err, HR_FAILURE, "out of memory for an audit");
+    a->path = arguments->operands[0];
+    a->report = report;
+    hr_status status = hr_cli_own_devices(arguments->values[HR_OPTION_DEVICE_FILE], &own, err);
+    if (status == HR_OK && device) status = hr_devices_choose(device, own, 1, &choice, &count, err);
+    if (status == HR_OK && device) a->device = &choice;
+    if (status == HR_OK && is_foreign(a)) status = make_estimate(a, err);
+    if (status == HR_OK) {
+        make_plan(a, hr_cli_calibrations(directory, sizeof directory));
+        if (arguments->values[HR_OPTION_JSON]) print_json(a);
+        else print_text(a);
+        status = finish(a, err);
+    }
+    free(own);
+    free(a);
+    return status;
+}

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""check_configs.py PROGRAM FOLDER EXPECTED.json - audits the training files of a folder.
+
+Compares the settings that the program read with expected ones, numbers of parameters and of adapter
+parameters with formulas of this script, and the keys that were not read with a list. On a device
+that is too small it applies the patch to the file, audits it again, and expects it to fit with the
+bytes that the patch promised.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+failures = []
+
+
+def fail(name, text):
+    failures.append(f"{name}: {text}")
+
+
+def parameters(s):
+    d, layers, vocabulary = s["d"], s["L"], s["V"]
+    if s["family"] == "gpt2":
+        return vocabulary * d + 1024 * d + layers * (12 * d * d + 13 * d) + 2 * d
+    q, kv = s["H"] * s["K"], s["G"] * s["K"]
+    layer = 2 * d * q + 2 * d * kv + 3 * d * s["F"] + 2 * d
+    if s["family"] == "qwen2":
+        layer += q + 2 * kv
+    return vocabulary * d * (1 if s.get("tied") else 2) + d + layers * layer
+
+
+def adapters(s, rank, targets, layers):
+    d, q, kv, f = s["d"], s["H"] * s["K"], s["G"] * s["K"], s["F"]
+    sides = {"q_proj": d + q, "k_proj": d + kv, "v_proj": d + kv, "o_proj": q + d,
+             "gate_proj": d + f, "up_proj": d + f, "down_proj": f + d}
+    names = list(sides) if targets == "all-linear" else targets.split(",")
+    return rank * layers * sum(sides[name] for name in names)
+
+
+def audit(program, path, arguments):
+    run = subprocess.run([program, "audit", path, "--json", *arguments], capture_output=True,
+                         text=True)
+    return run.returncode, json.loads(run.stdout) if run.stdout else None, run.stderr
+
+
+def apply_to_yaml(text, lines):
+    """Sets "key: value" or a section with one key; a section of the file keeps its other keys."""
+    lines = lines.split("\n")
+    i = 0
+    while i < len(lines):
+        key, _, value = lines[i].partition(":")
+        if value.strip():
+            pattern = re.compile(rf"^{re.escape(key)}:.*(\n[ -].*)*", re.M)
+            text, count = pattern.subn(lambda _: lines[i], text, count=1)
+            text += "" if count else lines[i] + "\n"
+            i += 1
+            continue
+        inner = lines[i + 1].strip()
+        section = re.search(rf"^{re.escape(key)}:\n((?:[ ]+.*\n)*)", text, re.M)
+        name = inner.split(":")[0]
+        if section:
+            body = re.sub(rf"^\s+{re.escape(name)}:.*\n", "", section.group(1), flags=re.M)
+            text = text[:section.start(1)] + f"  {inner}\n" + body + text[section.end(1):]
+        else:
+            text += f"{key}:\n  {inner}\n"
+        i += 2
+    return text
+
+
+def merge(into, values):
+    for key, value in values.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def patched(path, changes):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for change in changes:
+        if path.endswith(".json"):
+            content = json.loads(text)
+            merge(content, json.loads("{" + change["lines"].rstrip().rstrip(",") + "}"))
+            text = json.dumps(content)
+        else:
+            text = apply_to_yaml(text, change["lines"])
+    return text
+
+
+def check_patch(program, path, row, arguments):
+    name = row["file"]
+    code, answer, _ = audit(program, path, [*arguments, "--device", row["device"]])
+    estimate = answer["estimate"]
+    if code != 3 or estimate["fits"]:
+        fail(name, f"exit code {code} on {row['device']}, expected 3")
+        return
+    patch = estimate["patch"]
+    if row["patch"] is None:
+        if patch["fits"]:
+            fail(name, f"a patch fits {row['device']}, expected none")
+        return
+    if not patch["fits"]:
+        fail(name, f"no patch fits {row['device']}")
+        return
+    needed = [change for change in patch["changes"] if change["needed"]]
+    if not all(any(word in change["lines"] for change in needed) for word in row["patch"]):
+        fail(name, f"the patch is {[change['lines'] for change in needed]}")
+    with tempfile.TemporaryDirectory() as folder:
+        for other in os.listdir(os.path.dirname(path)):
+            if other != os.path.basename(path):
+                os.symlink(os.path.abspath(os.path.join(os.path.dirname(path), other)),
+                           os.path.join(folder, other))
+        copy = os.path.join(folder, os.path.basename(path))
+        with open(copy, "w", encoding="utf-8") as file:
+            file.write(patched(path, needed))
+        code, answer, error = audit(program, copy, [*arguments, "--device", row["device"]])
+        if code != 0:
+            fail(name, f"with its patch: exit code {code}: {error}")
+        elif answer["estimate"]["high_bytes"] != patch["high_bytes"]:
+            fail(name, f"with its patch {answer['estimate']['high_bytes']} bytes, not "
+                       f"{patch['high_bytes']}")
+
+
+def check(program, folder, row):
+    name = row["file"]
+    path = os.path.join(folder, name)
+    arguments = row.get("arguments", [])
+    code, answer, error = audit(program, path, arguments)
+    if code != 0:
+        fail(name, f"exit code {code}: {error}")
+        return
+    if answer["kind"] != row["kind"]:
+        fail(name, f"kind {answer['kind']}")
+    settings = answer["settings"]
+    for key, value in row["settings"].items():
+        if settings[key] != value:
+            fail(name, f"{key} is {settings[key]}, expected {value}")
+    shape = row["shape"]
+    if settings["parameters"] != parameters(shape):
+        fail(name, f"{settings['parameters']} parameters, expected {parameters(shape)}")
+    rank = row["settings"].get("lora_rank", 0)
+    count = adapters(shape, rank, row["settings"]["lora_targets"],
+                     row.get("layers", shape["L"])) if rank else 0
+    if settings["adapter_parameters"] != count:
+        fail(name, f"{settings['adapter_parameters']} adapter parameters, expected {count}")
+    for component, factor in row.get("bytes_per_parameter", {}).items():
+        found = answer["estimate"]["components"][component]
+        if abs(found - factor * parameters(shape)) > 1e-3 * found:
+            fail(name, f"{component}: {found} bytes, expected {factor} a parameter")
+    unread = sorted(k["key"] for k in answer["keys"] if k["state"] == "not read")
+    if unread != sorted(row["unread"]):
+        fail(name, f"not read: {unread}")
+    said = "\n".join(finding["text"] for finding in answer["findings"])
+    for text in row["says"]:
+        if text not in said:
+            fail(name, f"no finding says \"{text}\":\n{said}")
+    for text in row.get("does_not_say", []):
+        if text in said:
+            fail(name, f"a finding says \"{text}\"")
+    if "device" in row:
+        check_patch(program, path, row, arguments)
+
+
+def main():
+    program, folder, expected = sys.argv[1:4]
+    with open(expected, encoding="utf-8") as file:
+        rows = json.load(file)
+    missing = set(os.listdir(folder)) - {row["file"] for row in rows}
+    if missing:
+        fail("expected", f"no row for {missing}")
+    for row in rows:
+        check(program, folder, row)
+    print("\n".join(failures) or f"{len(rows)} training files agree")
+    return bool(failures)
+
+
+sys.exit(main())
