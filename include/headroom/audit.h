@@ -120,6 +120,15 @@ typedef enum {
     HR_AUDIT_ADAFACTOR
 } hr_audit_optimizer;
 
+/* WHOLE: all logits at once. LOOP: in chunks that autograd keeps. CHUNKED: in chunks that are
+ * computed again. FUSED: a kernel that keeps no logits. */
+typedef enum {
+    HR_AUDIT_LOSS_WHOLE,
+    HR_AUDIT_LOSS_LOOP,
+    HR_AUDIT_LOSS_CHUNKED,
+    HR_AUDIT_LOSS_FUSED
+} hr_audit_loss;
+
 /* What a training file says, with the defaults of its program filled in. */
 typedef struct {
     char model[HR_AUDIT_KEY_BYTES]; /* as the file names it */
@@ -130,7 +139,8 @@ typedef struct {
     hr_audit_dtype base;      /* INT8 or NF4: the quantized base of an adapter; else UNSET */
     hr_audit_dtype adapters;  /* dtype of adapters */
     bool double_quant;
-    bool checkpointing, packing, chunked_loss, in_backward, preference, reference;
+    bool checkpointing, packing, in_backward, preference, reference;
+    hr_audit_loss loss;
     hr_audit_optimizer optimizer;
     int64_t micro_batch, accumulation, world, seq_len;
     int64_t lora_rank; /* 0: all weights are trained */

@@ -45,7 +45,7 @@ static const hr_foreign_key axolotl_keys[] = {
     { "lora_dropout", HR_MEANS_ADAPTER_DROPOUT, NULL },
     { "lora_target_modules*", HR_MEANS_TARGETS, NULL },
     { "lora_target_linear", HR_MEANS_ALL_LINEAR, NULL },
-    { "chunked_cross_entropy", HR_MEANS_FUSED_LOSS, "memory.loss_chunk" },
+    { "chunked_cross_entropy", HR_MEANS_CHUNKED_LOSS, "memory.loss_chunk" },
     { "cut_cross_entropy", HR_MEANS_FUSED_LOSS, "memory.loss_chunk" },
     { "liger_fused_linear_cross_entropy", HR_MEANS_FUSED_LOSS, "memory.loss_chunk" },
     { "rl", HR_MEANS_STAGE, NULL },

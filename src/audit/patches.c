@@ -57,6 +57,13 @@ static int32_t optimizer_of(hr_audit_optimizer optimizer)
     return optimizers[optimizer];
 }
 
+static int32_t loss_of(hr_audit_loss loss)
+{
+    static const int32_t losses[] = { HR_ESTIMATE_LOSS_WHOLE, HR_ESTIMATE_LOSS_LOOP,
+                                      HR_ESTIMATE_LOSS_CHUNKED, HR_ESTIMATE_LOSS_FUSED };
+    return losses[loss];
+}
+
 static hr_framework framework_of(const hr_audit_report *report)
 {
     const int64_t stage = report->training.zero_stage;
@@ -84,7 +91,7 @@ static hr_estimate_settings settings_of(const hr_audit_report *report, const hr_
     s.checkpointing = t->checkpointing;
     s.optimizer = optimizer_of(t->optimizer);
     s.update = t->fused_update ? HR_ESTIMATE_UPDATE_FUSED : HR_ESTIMATE_UPDATE_FOREACH;
-    s.loss = t->chunked_loss ? HR_ESTIMATE_LOSS_FUSED : HR_ESTIMATE_LOSS_WHOLE;
+    s.loss = loss_of(t->loss);
     s.attention = t->eager ? HR_ESTIMATE_EAGER : HR_ESTIMATE_SDPA;
     s.lora_rank = t->lora_rank;
     s.lora_dtype = dtype_of(t->adapters);
@@ -134,8 +141,10 @@ static bool apply(hr_audit_kind kind, change which, hr_audit_training *t)
     const bool adam = t->optimizer == HR_AUDIT_ADAMW;
     switch (which) {
     case LOSS:
-        if (t->chunked_loss) return false;
-        return t->chunked_loss = true;
+        if (t->loss >= HR_AUDIT_LOSS_CHUNKED) return false;
+        t->loss = kind == HR_AUDIT_TRL && !t->preference ? HR_AUDIT_LOSS_CHUNKED
+                                                         : HR_AUDIT_LOSS_FUSED;
+        return true;
     case MICRO:
         if (t->micro_batch == 1) return false;
         t->accumulation *= t->micro_batch;
@@ -201,7 +210,9 @@ static const row rows[] = {
     { HR_AUDIT_TRL, QLORA, "load_in_4bit: true" },
     { HR_AUDIT_TRL, HALF_LENGTH, "max_length: %lld" },
     { HR_AUDIT_TRL, QUARTER_LENGTH, "max_length: %lld" },
-    { HR_AUDIT_AXOLOTL, LOSS, "chunked_cross_entropy: true" },
+    { HR_AUDIT_AXOLOTL, LOSS,
+      "plugins: [axolotl.integrations.liger.LigerPlugin]\n"
+      "liger_fused_linear_cross_entropy: true" },
     { HR_AUDIT_AXOLOTL, MICRO, "micro_batch_size: 1\ngradient_accumulation_steps: %lld" },
     { HR_AUDIT_AXOLOTL, CHECKPOINTING, "gradient_checkpointing: true" },
     { HR_AUDIT_AXOLOTL, EIGHT_BIT, "optimizer: paged_adamw_8bit" },
@@ -221,8 +232,7 @@ static const row rows[] = {
     { HR_AUDIT_LLAMA_FACTORY, QLORA, "quantization_bit: 4" },
     { HR_AUDIT_LLAMA_FACTORY, HALF_LENGTH, "cutoff_len: %lld" },
     { HR_AUDIT_LLAMA_FACTORY, QUARTER_LENGTH, "cutoff_len: %lld" },
-    { HR_AUDIT_TORCHTUNE, LOSS,
-      "loss:\n  _component_: torchtune.modules.loss.LinearCrossEntropyLoss" },
+
     { HR_AUDIT_TORCHTUNE, MICRO, "batch_size: 1\ngradient_accumulation_steps: %lld" },
     { HR_AUDIT_TORCHTUNE, CHECKPOINTING, "enable_activation_checkpointing: True" },
     { HR_AUDIT_TORCHTUNE, EIGHT_BIT,
@@ -240,8 +250,9 @@ static const row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static const char *lines_of(hr_audit_kind kind, change which)
+static const char *lines_of(hr_audit_kind kind, bool preference, change which)
 {
+    if (kind == HR_AUDIT_TRL && which == LOSS && !preference) return "loss_type: chunked_nll";
     for (int32_t i = 0; i < ROWS; i++)
         if (rows[i].kind == kind && rows[i].which == which) return rows[i].lines;
     if (which == OFFLOAD && kind == HR_AUDIT_DEEPSPEED)
@@ -328,7 +339,8 @@ static void describe(const hr_audit_report *report, const change *all, uint32_t 
                                                           : t->accumulation * t->micro_batch;
         to->needed = chosen >> i & 1;
         answer->needed_count += to->needed;
-        put_lines(lines_of(report->kind, all[i]), number, report->is_json, to->lines);
+        put_lines(lines_of(report->kind, t->preference, all[i]), number, report->is_json,
+                  to->lines);
         snprintf(to->price, sizeof to->price, "%s", prices[all[i]]);
     }
 }
@@ -341,7 +353,8 @@ static hr_status try_all(const hr_audit_report *report, change tried[CHANGES], v
     hr_estimate_answer now;
     hr_status status = HR_OK;
     for (change which = LOSS; status == HR_OK && which < CHANGES && !answer->patch_fits; which++) {
-        if (!lines_of(report->kind, which) || !apply(report->kind, which, &sum)) continue;
+        if (!lines_of(report->kind, sum.preference, which) || !apply(report->kind, which, &sum))
+            continue;
         hr_audit_change *to = &answer->changes[answer->change_count];
         tried[answer->change_count++] = which;
         status = estimate(report, &sum, memory, bytes, &now, err);

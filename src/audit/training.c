@@ -71,6 +71,7 @@ static hr_status take_all(hr_reading *r, const hr_entries *entries, const hr_for
             entry.key += sizeof inside - 1;
             row = find(&hr_foreign_deepspeed, entry.key);
         }
+        r->deepspeed_inside |= nested;
         record(r, &entry, nested ? inside : prefix, row);
         if (!row || row->meaning == HR_MEANS_NOTHING || entry.is_null) continue;
         const hr_status status = hr_reading_take(r, &entry, row->meaning);

@@ -49,11 +49,12 @@ typedef enum {
     HR_MEANS_ALL_LINEAR,
     HR_MEANS_MLP_TARGETS,
     HR_MEANS_PACKING,
-    HR_MEANS_FUSED_LOSS, /* true: the loss keeps no logits */
-    HR_MEANS_LOSS,       /* a name */
-    HR_MEANS_STAGE,      /* sft, dpo */
-    HR_MEANS_PREFERENCE, /* a key that only preference training has */
-    HR_MEANS_DEEPSPEED,  /* a file, or settings */
+    HR_MEANS_CHUNKED_LOSS, /* true: in chunks that autograd keeps */
+    HR_MEANS_FUSED_LOSS,   /* true: the loss keeps no logits */
+    HR_MEANS_LOSS,         /* a name */
+    HR_MEANS_STAGE,        /* sft, dpo */
+    HR_MEANS_PREFERENCE,   /* a key that only preference training has */
+    HR_MEANS_DEEPSPEED,    /* a file, or settings */
     HR_MEANS_FSDP,
     HR_MEANS_ZERO,
     HR_MEANS_OFFLOAD_OPTIMIZER,
@@ -101,7 +102,9 @@ typedef struct {
     hr_audit_dtype dtype;
     bool bf16, fp16, pure, peft, full, four_bit, eight_bit, linear, mlp, auto_bf16;
     int64_t dtype_line, bf16_line, fp16_line, checkpointing_line, length_line, micro_line,
-        optimizer_line, world_line, global_batch, warmup_line, scale_line, deepspeed_line;
+        optimizer_line, world_line, global_batch, warmup_line, scale_line, deepspeed_line,
+        loss_line;
+    bool deepspeed_inside;
     int64_t layers, layers_line;
     double warmup, warmup_ratio, scale;
     char optimizer[64], schedule[48], deepspeed[HR_PATH_BYTES];

@@ -95,6 +95,16 @@ int64_t hr_adapter_parameters(const hr_config *config, int64_t rank, const char 
     return sum * rank * config->model.n_layers;
 }
 
+/* Bytes of an fp32 parameter with its gradient and its states in the optimizer. */
+static int trained_bytes(hr_audit_optimizer optimizer)
+{
+    static const int bytes[] = {
+        [HR_AUDIT_ADAMW] = 16, [HR_AUDIT_ADAMW_8BIT] = 10, [HR_AUDIT_PAGED_ADAMW_8BIT] = 10,
+        [HR_AUDIT_SGD] = 8,    [HR_AUDIT_LION] = 12,       [HR_AUDIT_ADAFACTOR] = 8
+    };
+    return bytes[optimizer];
+}
+
 static void set_adapter(hr_reading *r)
 {
     hr_audit_training *t = &r->report->training;
@@ -147,10 +157,10 @@ static void set_adapter(hr_reading *r)
     if (t->adapters == HR_AUDIT_FP32)
         hr_audit_find(
             r->report, 0,
-            "PEFT keeps adapters in fp32, whatever dtype the base has: %s parameters x 16 "
-            "bytes with AdamW = %s",
-            hr_count_print(t->adapter_parameters, count),
-            size_of((double)t->adapter_parameters * 16, text));
+            "PEFT keeps adapters in fp32, whatever dtype the base has: %s parameters x %d "
+            "bytes with their gradient and states = %s",
+            hr_count_print(t->adapter_parameters, count), trained_bytes(t->optimizer),
+            size_of((double)t->adapter_parameters * trained_bytes(t->optimizer), text));
 }
 
 /* ---- dtypes */
@@ -178,6 +188,9 @@ static void set_dtypes(hr_reading *r)
     else t->weights = HR_AUDIT_FP32;
     if (kind == HR_AUDIT_LLAMA_FACTORY && r->full && !r->pure) t->weights = HR_AUDIT_FP32;
     if (r->pure) t->weights = HR_AUDIT_BF16, t->autocast = HR_AUDIT_UNSET;
+    /* DeepSpeed casts the weights itself, and keeps fp32 masters. */
+    const bool deepspeed = kind == HR_AUDIT_DEEPSPEED || r->deepspeed_line || r->deepspeed_inside;
+    if (deepspeed && half != HR_AUDIT_UNSET) t->weights = half, t->autocast = HR_AUDIT_UNSET;
     if (kind == HR_AUDIT_TRL && r->dtype == HR_AUDIT_UNSET && !r->four_bit && !r->eight_bit)
         hr_audit_find(r->report, 0,
                       "no dtype is given, so TRL loads the weights in fp32: %s; dtype: bfloat16 is "
@@ -214,11 +227,11 @@ static void find_states(hr_reading *r)
                       "optimizer_in_bwd frees each gradient after its update: the peak is up to %s "
                       "below the estimate",
                       size_of(parameters * (t->weights == HR_AUDIT_FP32 ? 4 : 2), text));
-    if (t->zero_stage && full && t->autocast != HR_AUDIT_UNSET)
+    if (t->zero_stage && full && t->weights != HR_AUDIT_FP32)
         hr_audit_find(r->report, 0,
                       "DeepSpeed keeps fp32 masters and moments beside %s weights: 12 bytes a "
                       "parameter in states, %s over all processes",
-                      name_of(t->autocast), size_of(12 * parameters, text));
+                      name_of(t->weights), size_of(12 * parameters, text));
 }
 
 /* ---- batch and length */
@@ -277,7 +290,15 @@ static void find_batch(hr_reading *r)
                           : "; the reference model is in memory too");
     const double logits = (double)rows * (double)t->seq_len *
                           (double)r->report->config.model.vocab_size * 4;
-    if (!t->chunked_loss)
+    if (r->report->kind == HR_AUDIT_TRL && !t->preference && !r->loss_line &&
+        t->loss == HR_AUDIT_LOSS_WHOLE) {
+        t->loss = HR_AUDIT_LOSS_CHUNKED;
+        hr_audit_find(r->report, 0,
+                      "no loss_type is given: current versions of TRL compute the loss in chunks, "
+                      "older ones keep all logits of a micro-batch, %s in fp32",
+                      size_of(logits, text));
+    }
+    if (t->loss < HR_AUDIT_LOSS_CHUNKED)
         hr_audit_find(r->report, 0,
                       "the logits of a micro-batch are %lld x %lld x %lld in fp32, %s, and their "
                       "gradient is as large",

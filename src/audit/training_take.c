@@ -289,8 +289,12 @@ static hr_status take_stage(hr_reading *r, const hr_entry *entry)
 static hr_status take_loss(hr_reading *r, const hr_entry *entry)
 {
     hr_audit_training *t = &r->report->training;
-    t->chunked_loss = contains(entry->value, "chunked") || contains(entry->value, "LinearCross");
-    if (!strcmp(entry->value, "sigmoid") || !strcmp(entry->value, "ipo")) t->preference = true;
+    r->loss_line = entry->line;
+    if (!strcmp(entry->value, "chunked_nll")) t->loss = HR_AUDIT_LOSS_CHUNKED;
+    else if (contains(entry->value, "chunked") || contains(entry->value, "LinearCross"))
+        t->loss = HR_AUDIT_LOSS_LOOP;
+    if (!strcmp(entry->value, "sigmoid") || !strcmp(entry->value, "ipo"))
+        t->preference = t->reference = true;
     return HR_OK;
 }
 
@@ -425,7 +429,11 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
         return status;
     case HR_MEANS_FUSED_LOSS:
         status = take_bool(r, entry, &truth);
-        t->chunked_loss |= truth;
+        if (truth) t->loss = HR_AUDIT_LOSS_FUSED;
+        return status;
+    case HR_MEANS_CHUNKED_LOSS:
+        status = take_bool(r, entry, &truth);
+        if (truth && t->loss == HR_AUDIT_LOSS_WHOLE) t->loss = HR_AUDIT_LOSS_LOOP;
         return status;
     case HR_MEANS_LOSS: return take_loss(r, entry);
     case HR_MEANS_STAGE: return take_stage(r, entry);

@@ -131,6 +131,13 @@ static hr_status print_report(const hr_cli_arguments *arguments, const hr_audit_
     const char *path = arguments->operands[0];
     if (report->kind != HR_AUDIT_CLAIMS && report->kind != HR_AUDIT_MARKDOWN)
         return hr_cli_audit_training(arguments, report, err);
+    static const hr_cli_option_id of_training[] = { HR_OPTION_DEVICE, HR_OPTION_MODEL,
+                                                    HR_OPTION_PROCESSES };
+    for (size_t i = 0; i < sizeof of_training / sizeof *of_training; i++)
+        if (arguments->values[of_training[i]])
+            return hr_fail(err, HR_USAGE, "--%s is for training files, and %s is a %s",
+                           hr_cli_option_at(of_training[i])->name, path,
+                           hr_audit_kind_text(report->kind));
     if (arguments->values[HR_OPTION_JSON]) print_json(report);
     else print_claims(path, report);
     const int32_t wrong = report->verdicts[HR_VERDICT_UNIT] + report->verdicts[HR_VERDICT_WRONG];

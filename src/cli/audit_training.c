@@ -229,12 +229,13 @@ static json_t *json_of_training(const hr_audit_report *report)
     static const char *const dtypes[] = { "fp32", "bf16", "fp16", "int8", "nf4", "none" };
     static const char *const optimizers[] = { "adamw", "adamw_8bit", "paged_adamw_8bit",
                                               "sgd",   "lion",       "adafactor" };
+    static const char *const losses[] = { "whole", "loop", "chunked", "fused" };
     const hr_audit_training *t = &report->training;
     json_t *object = json_pack(
-        "{s:s, s:I, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:I, s:I, s:I, s:I}", "model", t->model,
+        "{s:s, s:I, s:s, s:s, s:s, s:b, s:b, s:s, s:b, s:s, s:I, s:I, s:I, s:I}", "model", t->model,
         "parameters", (json_int_t)t->parameters, "weights", dtypes[t->weights], "autocast",
         dtypes[t->autocast], "base", dtypes[t->base], "checkpointing", t->checkpointing, "packing",
-        t->packing, "chunked_loss", t->chunked_loss, "preference", t->preference, "optimizer",
+        t->packing, "loss", losses[t->loss], "preference", t->preference, "optimizer",
         optimizers[t->optimizer], "micro_batch", (json_int_t)t->micro_batch, "accumulation",
         (json_int_t)t->accumulation, "processes", (json_int_t)t->world, "seq_len",
         (json_int_t)t->seq_len);
