@@ -94,6 +94,7 @@ typedef struct {
     char key[HR_AUDIT_KEY_BYTES];
     char value[64];
     char ours[48]; /* the key of headroom; empty: there is none */
+    char near[48]; /* of a key that is not read: one that is and looks the same; may be empty */
 } hr_audit_key;
 
 /* A sentence about the file: a trap, or a value that the file leaves open and what was taken. */

@@ -106,6 +106,24 @@ static hr_status read_recipe(const char *path, hr_audit_report *report, hr_error
     return status == HR_OK ? hr_config_check(&report->config, err) : status;
 }
 
+static hr_status fail_kind(const char *path, const hr_entries *entries, hr_error *err)
+{
+    if (hr_entries_has(entries, "distributed_type") ||
+        hr_entries_has(entries, "compute_environment"))
+        return hr_fail(err, HR_USAGE,
+                       "%s configures accelerate and names no model or batch; audit the training "
+                       "file, with --processes",
+                       path);
+    if (hr_entries_has(entries, "architectures") || hr_entries_has(entries, "hidden_size"))
+        return hr_fail(err, HR_USAGE,
+                       "%s describes a model and no training; give its folder to the audit of a "
+                       "training file with --model",
+                       path);
+    return hr_fail(err, HR_USAGE,
+                   "%s is no file that an audit knows; --kind says what it is, such as axolotl",
+                   path);
+}
+
 hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_audit_report *report,
                         hr_error *err)
 {
@@ -124,6 +142,9 @@ hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_au
         hr_audit_markdown(text, bytes, report);
         return HR_OK;
     }
+    if (has_ending(path, ".toml"))
+        return hr_fail(err, HR_USAGE, "%s is TOML, as of torchtitan, which an audit does not read",
+                       path);
     status = read_entries(path, text, bytes, &region, &entries, err);
     if (status != HR_OK) return status;
     if (kind == HR_AUDIT_AUTO) kind = kind_of(&entries);
@@ -133,7 +154,5 @@ hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_au
     if (kind == HR_AUDIT_RECIPE) return read_recipe(path, report, err);
     if (hr_foreign_of(kind))
         return hr_audit_training_file(path, kind, request, &entries, report, err);
-    return hr_fail(err, HR_USAGE,
-                   "%s is no file that an audit knows; --kind says what it is, such as axolotl",
-                   path);
+    return fail_kind(path, &entries, err);
 }

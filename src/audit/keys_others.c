@@ -49,7 +49,7 @@ static const hr_foreign_key axolotl_keys[] = {
     { "cut_cross_entropy", HR_MEANS_FUSED_LOSS, "memory.loss_chunk" },
     { "liger_fused_linear_cross_entropy", HR_MEANS_FUSED_LOSS, "memory.loss_chunk" },
     { "rl", HR_MEANS_STAGE, NULL },
-    { "deepspeed", HR_MEANS_DEEPSPEED, NULL },
+    { "deepspeed*", HR_MEANS_DEEPSPEED, NULL },
     { "fsdp*", HR_MEANS_FSDP, NULL },
     { "attn_implementation", HR_MEANS_ATTENTION, NULL },
     { "flash_attention", HR_MEANS_FLASH, NULL },

@@ -38,8 +38,19 @@ static const hr_foreign_key *find(const hr_foreign *foreign, const char *key)
     return NULL;
 }
 
-static void record(hr_reading *r, const hr_entry *entry, const char *prefix,
-                   const hr_foreign_key *row)
+/* A key that is known and differs in a letter or two: likely a slip. */
+static const char *near_key(const hr_foreign *foreign, const char *key)
+{
+    enum { LETTERS_LEAST = 5 };
+    if (strlen(key) < LETTERS_LEAST || strlen(key) > HR_WORD_LETTERS_MAX) return "";
+    for (const hr_foreign_key *row = foreign->keys; row->key; row++)
+        if (row->meaning != HR_MEANS_NOTHING && hr_word_distance(key, row->key) <= 2)
+            return row->key;
+    return "";
+}
+
+static void record(hr_reading *r, const hr_foreign *foreign, const hr_entry *entry,
+                   const char *prefix, const hr_foreign_key *row)
 {
     hr_audit_report *report = r->report;
     if (report->key_count == HR_AUDIT_KEYS_MOST) {
@@ -48,11 +59,15 @@ static void record(hr_reading *r, const hr_entry *entry, const char *prefix,
     }
     hr_audit_key *to = &report->keys[report->key_count++];
     to->line = *prefix ? 0 : entry->line;
-    to->state = !row                               ? HR_AUDIT_UNREAD
+    /* A key without a value is not set. */
+    to->state = !row && entry->is_null             ? HR_AUDIT_NO_EFFECT
+                : !row                             ? HR_AUDIT_UNREAD
                 : row->meaning == HR_MEANS_NOTHING ? HR_AUDIT_NO_EFFECT
                                                    : HR_AUDIT_READ;
     snprintf(to->key, sizeof to->key, "%s%.80s", prefix, entry->key);
     snprintf(to->value, sizeof to->value, "%.63s", entry->value);
+    snprintf(to->near, sizeof to->near, "%.47s",
+             to->state == HR_AUDIT_UNREAD ? near_key(foreign, entry->key) : "");
     snprintf(to->ours, sizeof to->ours, "%s", row && row->ours ? row->ours : "");
 }
 
@@ -72,7 +87,7 @@ static hr_status take_all(hr_reading *r, const hr_entries *entries, const hr_for
             row = find(&hr_foreign_deepspeed, entry.key);
         }
         r->deepspeed_inside |= nested;
-        record(r, &entry, nested ? inside : prefix, row);
+        record(r, nested ? &hr_foreign_deepspeed : foreign, &entry, nested ? inside : prefix, row);
         if (!row || row->meaning == HR_MEANS_NOTHING || entry.is_null) continue;
         const hr_status status = hr_reading_take(r, &entry, row->meaning);
         if (status != HR_OK) return status;

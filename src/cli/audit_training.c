@@ -171,6 +171,7 @@ static void print_keys(const hr_audit_report *report)
         hr_cli_put_text(k->key, (int64_t)strlen(k->key));
         printf(": ");
         hr_cli_put_text(k->value, (int64_t)strlen(k->value));
+        if (*k->near) printf("   (did you mean %s?)", k->near);
         printf("\n");
     }
     if (report->keys_left_out) printf("  %d more keys\n", report->keys_left_out);
@@ -264,10 +265,10 @@ static json_t *json_of_keys(const hr_audit_report *report)
     json_t *list = json_array();
     for (int32_t i = 0; i < report->key_count; i++) {
         const hr_audit_key *k = &report->keys[i];
-        json_array_append_new(list, json_pack("{s:I, s:o, s:o, s:s, s:s}", "line",
-                                              (json_int_t)k->line, "key", json_of_text(k->key),
-                                              "value", json_of_text(k->value), "state",
-                                              states[k->state], "headroom", k->ours));
+        json_array_append_new(
+            list, json_pack("{s:I, s:o, s:o, s:s, s:s, s:s}", "line", (json_int_t)k->line, "key",
+                            json_of_text(k->key), "value", json_of_text(k->value), "state",
+                            states[k->state], "headroom", k->ours, "near", k->near));
     }
     return list;
 }

@@ -77,12 +77,78 @@ static void long_files_are_refused(void **state)
     assert_non_null(strstr(err, "is a pickle, which runs code"));
 }
 
+static void training_files_have_their_sentences(void **state)
+{
+    (void)state;
+    require_program();
+    static const struct {
+        const char *file, *text, *options;
+        int code;
+        const char *said;
+    } cases[] = {
+        { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\n", "", HR_OK,
+          "keys: 2 read, 0 without effect on a training step, 0 not read" },
+        { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_sise: 4\n", "", HR_OK,
+          "line 2    micro_batch_sise: 4   (did you mean micro_batch_size?)" },
+        { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: four\n", "", HR_USAGE,
+          "a.yml:2: micro_batch_size takes a whole number from 1 to 1e9, not \"four\"" },
+        { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nbf16: maybe\n", "", HR_USAGE,
+          "a.yml:2: bf16 takes true or false" },
+        { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nlearning_rate: -1\n", "", HR_USAGE,
+          "a.yml:2: learning_rate: " },
+        { "a.yml", "base_model: acme/Fancy-9B\n", "", HR_USAGE,
+          "acme/Fancy-9B is not a known model; the nearest is" },
+        { "a.yml", "base_model: acme/Fancy-9B\n", "--model Qwen/Qwen2.5-0.5B", HR_OK,
+          "494,032,768 parameters" },
+        { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nrl: grpo\n", "", HR_USAGE,
+          "nothing else can be estimated, not \"grpo\"" },
+        { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\n", "--device rtx-9999",
+          HR_USAGE, "\"rtx-9999\" is not a known device" },
+        { "a.yml", "base_model: Qwen/Qwen2.5-7B\nsequence_len: 512\n", "--device gtx-1650",
+          HR_NO_FIT, "is estimated to need up to" },
+        { "ds.json", "{\"zero_optimization\": {\"stage\": 3}}", "", HR_USAGE,
+          "ds.json names no model; give one with --model" },
+        { "ds.json", "{\"zero_optimization\": {\"stage\": 4}}", "--model gpt2", HR_USAGE,
+          "zero_optimization.stage takes 0, 1, 2 or 3" },
+        { "ds.json", "{\"zero_optimization\": {\"stage\": 3}, \"bf16\": {\"enabled\": \"auto\"}}",
+          "--model gpt2 --processes 4", HR_OK, "1 value is \"auto\": the trainer fills them in" },
+        { "acc.yaml", "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n", "", HR_USAGE,
+          "configures accelerate" },
+        { "config.json", "{\"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 64}", "",
+          HR_USAGE, "describes a model and no training" },
+        { "t.toml", "[model]\nname = \"llama3\"\n", "", HR_USAGE, "is TOML" },
+        { "c.yaml", "claim: 20 MB\nis: matrix(10000, 512)\n", "--device h100", HR_USAGE,
+          "--device is for training files" },
+        { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\n", "--processes x", HR_USAGE,
+          "--processes" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put(cases[i].file, cases[i].text);
+        const int code = run("audit %s %s", cases[i].file, cases[i].options);
+        if (code != cases[i].code || (!strstr(err, cases[i].said) && !strstr(out, cases[i].said)))
+            fail_msg("case %d: %d, %s%s", (int)i, code, out, err);
+        if (code == HR_USAGE) assert_string_equal(out, "");
+    }
+}
+
+/* What is merged into a map gives way to what stands in it. */
+static void merge_keys_are_read(void **state)
+{
+    (void)state;
+    require_program();
+    put("a.yml", "defaults: &d\n  stage: 2\n  overlap_comm: true\nbase_model: Qwen/Qwen2.5-0.5B\n"
+                 "sequence_len: 512\ndeepspeed:\n  zero_optimization:\n    <<: *d\n    stage: 3\n");
+    assert_int_equal(run("audit a.yml --json"), HR_OK);
+    assert_non_null(strstr(out, "\"zero_stage\": 3"));
+    assert_non_null(strstr(out, "deepspeed.zero_optimization.overlap_comm"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(claims_have_their_exit_codes),
-        IN_A_FOLDER(a_text_is_known_by_its_name),
-        IN_A_FOLDER(long_files_are_refused),
+        IN_A_FOLDER(claims_have_their_exit_codes), IN_A_FOLDER(a_text_is_known_by_its_name),
+        IN_A_FOLDER(long_files_are_refused),       IN_A_FOLDER(training_files_have_their_sentences),
+        IN_A_FOLDER(merge_keys_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
