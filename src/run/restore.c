@@ -42,7 +42,7 @@ hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait, hr_error
 }
 
 /* Saving is not interruptible: an interrupt is often the reason to save. */
-static hr_status run_save(hr_trainer *trainer, hr_error *err)
+hr_status hr_trainer_visit(hr_trainer *trainer, hr_error *err)
 {
     hr_executor *executor = &trainer->executor;
     hr_stop_fn *stop = executor->stop;
@@ -102,7 +102,7 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
         status = hr_checkpoint_writer_begin(checkpoint_writer, step, trainer->shelf.weights_text,
                                             bytes, err);
     if (status != HR_OK) return status;
-    status = run_save(trainer, err);
+    status = hr_trainer_visit(trainer, err);
     if (status != HR_OK) {
         hr_checkpoint_writer_abort(checkpoint_writer);
         return status == HR_DIVERGED ? diverged(trainer, err) : status;

@@ -162,6 +162,9 @@ static hr_status take_memory(run *r, hr_error *err)
     status = hr_device_open(&r->devices, r->admission.backend, &r->pool, r->admission.cpu_mask,
                             &executor->device, err);
     if (status != HR_OK) return status;
+    const hr_observer *observer = r->trainer.observer;
+    if (observer && observer->device)
+        executor->device = observer->device(observer->context, executor->device, &r->pool);
     executor->pool = &r->pool;
     executor->seed = (uint64_t)r->config->train.seed;
     executor->stop = should_stop;
@@ -381,6 +384,7 @@ static hr_status run_phases(run *r, hr_error *err)
  * the same number of bytes. */
 static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_config *config,
                                                     const hr_train_options *options,
+                                                    const hr_observer *observer,
                                                     hr_train_result *result, hr_error *err)
 {
     run r = { .config = config,
@@ -390,6 +394,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
               .before = hr_folder_look(config),
               .trainer = { .config = config,
                            .options = options,
+                           .observer = observer,
                            .lock = &r.lock,
                            .result = result,
                            .requests = { .options = options,
@@ -416,11 +421,17 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
 hr_status hr_train(const hr_config *config, const hr_train_options *options,
                    hr_train_result *result, hr_error *err)
 {
+    return hr_train_observed(config, options, NULL, result, err);
+}
+
+hr_status hr_train_observed(const hr_config *config, const hr_train_options *options,
+                            const hr_observer *observer, hr_train_result *result, hr_error *err)
+{
     hr_memory memory = { 0 };
     *result = (hr_train_result){ .valid_loss = NAN };
     hr_status status = hr_paths_check(config, options->metrics, err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);
-    if (status == HR_OK) status = train_in(&memory, config, options, result, err);
+    if (status == HR_OK) status = train_in(&memory, config, options, observer, result, err);
     hr_memory_close(&memory);
     return status;
 }

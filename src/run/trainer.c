@@ -24,6 +24,20 @@ static hr_status place_moments(hr_region *region, hr_trainer *trainer, hr_error 
     return trainer->moments ? HR_OK : hr_fail(err, HR_FAILURE, "out of memory for the moments");
 }
 
+static void watch(void *context, const hr_executor *executor, int32_t step)
+{
+    const hr_trainer *trainer = context;
+    trainer->observer->watch(trainer->observer->context, executor, step);
+}
+
+static hr_status begin_observing(hr_trainer *trainer, hr_error *err)
+{
+    const hr_observer *observer = trainer->observer;
+    if (observer->services.count) hr_executor_serve(&trainer->executor, observer->services);
+    if (observer->watch) trainer->executor.watch = watch;
+    return observer->placed ? observer->placed(observer->context, &trainer->executor, err) : HR_OK;
+}
+
 hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trainer *trainer,
                            hr_error *err)
 {
@@ -34,6 +48,8 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     if (trainer->moments)
         hr_executor_serve(&trainer->executor, hr_transfer_file_services(trainer->moments));
     hr_executor_serve(&trainer->executor, hr_trainer_services(trainer));
+    if (trainer->observer) status = begin_observing(trainer, err);
+    if (status != HR_OK) return status;
     status = hr_executor_check_services(&trainer->executor, err);
     if (status != HR_OK) return status;
     status = hr_sample_place(region, trainer->config, &trainer->sample, err);
@@ -200,10 +216,13 @@ static int64_t wait_for_disk(hr_trainer *trainer)
 static hr_status train_step(hr_trainer *trainer, hr_error *err)
 {
     const int64_t before_ns = hr_clock_ns();
-    const hr_status status = run_step_sections(trainer, err);
+    hr_status status = run_step_sections(trainer, err);
     if (status == HR_DIVERGED && trainer->measures.is_bad)
         return skip_or_rewind(trainer, before_ns, err);
     if (status == HR_OK) count_step(trainer, before_ns + wait_for_disk(trainer));
+    if (status == HR_OK && trainer->observer && trainer->observer->stepped)
+        status = trainer->observer->stepped(trainer->observer->context, &trainer->state,
+                                            &trainer->measures, err);
     return status;
 }
 
@@ -393,6 +412,12 @@ static hr_status save_requested(hr_trainer *trainer, hr_error *err)
     return save_checkpoint(trainer, false, err);
 }
 
+/* Whether the run ends here because its observer has seen enough steps. */
+static bool is_observed(const hr_trainer *trainer)
+{
+    return trainer->observer && trainer->state.step >= trainer->observer->last_step;
+}
+
 static bool has_steps_left(const hr_trainer *trainer)
 {
     return trainer->state.step < trainer->state.steps && !trainer->state.ended;
@@ -410,7 +435,8 @@ static hr_status recover(hr_trainer *trainer, hr_status status, hr_error *err)
 static hr_status run_steps(hr_trainer *trainer, hr_error *err)
 {
     hr_status status = after_step(trainer, err);
-    while (status == HR_OK && has_steps_left(trainer) && !hr_trainer_poll(trainer)) {
+    while (status == HR_OK && has_steps_left(trainer) && !is_observed(trainer) &&
+           !hr_trainer_poll(trainer)) {
         status = train_step(trainer, err);
         if (status == HR_OK) status = after_step(trainer, err);
         if (status == HR_OK) status = save_requested(trainer, err);
@@ -440,6 +466,17 @@ static hr_status end_interrupted(hr_trainer *trainer, hr_error *err)
                    trainer->result->saved ? "; the weights are saved" : "; nothing was saved");
 }
 
+/* Shows the observer the final weights and states. Saves them if the run has an output folder. */
+static hr_status end_observed(hr_trainer *trainer, hr_error *err)
+{
+    const hr_observer *observer = trainer->observer;
+    const bool shows = observer->last != NULL;
+    hr_status status = shows ? observer->last(observer->context, &trainer->executor, err) : HR_OK;
+    if (status == HR_OK && shows) status = hr_trainer_visit(trainer, err);
+    trainer->executor.watch = NULL; /* it has seen everything once */
+    return status == HR_OK ? save_checkpoint(trainer, true, err) : status;
+}
+
 hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
 {
     hr_error ignored;
@@ -447,8 +484,9 @@ hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
     if (status != HR_OK && status != HR_INTERRUPTED) return status;
     trainer->times.start_ns = hr_clock_ns();
     if (status == HR_OK) status = run_steps(trainer, err);
-    if (status == HR_INTERRUPTED ||
-        (status == HR_OK && (has_steps_left(trainer) || hr_requests_stop(&trainer->requests))))
+    const bool stops = hr_requests_stop(&trainer->requests);
+    if (status == HR_OK && trainer->observer && !stops) return end_observed(trainer, err);
+    if (status == HR_INTERRUPTED || (status == HR_OK && (has_steps_left(trainer) || stops)))
         return end_interrupted(trainer, err);
     (void)!hr_executor_wait(&trainer->executor, HR_OP_save, &ignored);
     return status;

@@ -11,6 +11,7 @@
 #include "run/inputs.h"
 #include "run/measures.h"
 #include "run/moments.h"
+#include "run/observer.h"
 #include "run/remaining.h"
 #include "run/requests.h"
 #include "run/shelf.h"
@@ -21,6 +22,7 @@
 typedef struct {
     const hr_config *config;
     const hr_train_options *options;
+    const hr_observer *observer; /* null: none */
     hr_train_result *result;
     int *lock; /* lock of train.out */
     hr_executor executor;
@@ -63,6 +65,9 @@ HR_MUST_CHECK hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err);
  * reports its completion, and has to be called for the previous checkpoint first.
  * Errors   DIVERGED  a weight is not finite. FAILURE  it cannot be written. */
 HR_MUST_CHECK hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err);
+
+/* Runs the section that saves, without writing a file: its operands have every weight and state. */
+HR_MUST_CHECK hr_status hr_trainer_visit(hr_trainer *trainer, hr_error *err);
 
 /* Collects the result of a checkpoint that has completed.
  *   wait  wait for the pending one
