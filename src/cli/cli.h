@@ -92,6 +92,9 @@ typedef enum {
     HR_OPTION_KIND,
     HR_OPTION_MODEL,
     HR_OPTION_PROCESSES,
+    HR_OPTION_ONLY,
+    HR_OPTION_STEPS,
+    HR_OPTION_DIR,
     HR_OPTION_MAN,
     HR_OPTION_COMPLETION,
     HR_OPTION_HELP,
@@ -271,9 +274,11 @@ int hr_cli_signal_code(void);
 /* Monotonic clock. */
 int64_t hr_cli_now_ns(void);
 
+enum { HR_CLI_WORK_BYTES = 64 };
+
 /* State of a progress line. Initialize with { 0 }. */
 typedef struct {
-    char name[64];
+    char name[HR_CLI_WORK_BYTES];
     int64_t begun_ns;
 } hr_cli_work;
 
@@ -346,6 +351,7 @@ HR_MUST_CHECK hr_status hr_cli_audit_training(const hr_cli_arguments *arguments,
 int hr_cli_plan(const hr_cli_arguments *arguments);
 int hr_cli_audit(const hr_cli_arguments *arguments);
 int hr_cli_verify(const hr_cli_arguments *arguments);
+int hr_cli_prove(const hr_cli_arguments *arguments);
 int hr_cli_train(const hr_cli_arguments *arguments);
 int hr_cli_pack(const hr_cli_arguments *arguments);
 int hr_cli_generate(const hr_cli_arguments *arguments);

@@ -184,6 +184,10 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_LIMIT] = { "limit", "SIZE",
                           "size limit of the cache, or none (default: $HEADROOM_CACHE_LIMIT, or "
                           "16GiB)" },
+    [HR_OPTION_ONLY] = { "only", "NAME", "run one proof" },
+    [HR_OPTION_STEPS] = { "steps", "N", "training steps of each run, at most 16 (default 2)" },
+    [HR_OPTION_DIR] = { "dir", "DIR",
+                        "directory for temporary files (default $TMPDIR, or /var/tmp)" },
     [HR_OPTION_MAN] = { "man", NULL, "print the manual page (roff)" },
     [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the shell completion: bash" },
     [HR_OPTION_HELP] = { "help", NULL, "print this help" },
@@ -353,6 +357,15 @@ static const hr_cli_command commands[] = {
       TAKES(KIND) | TAKES(MODEL) | TAKES(PROCESSES) | TAKES(DEVICE) | TAKES(DEVICE_FILE) |
           TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_audit },
+    { "prove", "RECIPE", "prove that the choices of a plan do not change results",
+      "RECIPE is a preset or a YAML file (headroom keys lists what it can contain).\n"
+      "Trains the recipe for a few steps in pairs of runs, one of which keeps everything, and\n"
+      "compares losses, gradients, weights and optimizer states of each tensor. Proofs: plan,\n"
+      "micro-batch, loss-chunk, mlp-tile, attention-tile, recompute, release, order, together,\n"
+      "threads, resume, moments, pattern, factors, weights. Each run is planned within the\n"
+      "budget. When a proof fails, the exit code is 4 and the tensor is named.",
+      TAKES(ONLY) | TAKES(STEPS) | TAKES(BUDGET) | TAKES(DIR) | TAKES(JSON) | TAKES(HELP), 1, 1,
+      hr_cli_prove, true },
     { "pack", "FILE.csv", "assign offsets to buffers of given sizes and lifetimes",
       "Each row of FILE.csv is a buffer: id,lower,upper,size. It is live from time lower up\n"
       "to, but not including, upper; at most 1,048,576 rows. Buffers that are live at the\n"

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -64,6 +65,23 @@ static int print_json(const hr_verify_report *report)
     return failed ? HR_FAILURE : HR_OK;
 }
 
+/* Answers for a recipe: verify judges the file of a plan, prove the training of a recipe. */
+static int refuse_recipe(const char *path)
+{
+    hr_error err;
+    (void)hr_fail(&err, HR_USAGE,
+                  "%.200s is a recipe, and verify checks a plan file (headroom plan %.200s --out "
+                  "plan.json); to check the training of the recipe, type headroom prove %.200s",
+                  path, path, path);
+    return hr_cli_fail(&err);
+}
+
+static bool is_recipe(const char *path)
+{
+    const char *suffix = strrchr(path, '.');
+    return suffix && (!strcmp(suffix, ".yaml") || !strcmp(suffix, ".yml"));
+}
+
 int hr_cli_verify(const hr_cli_arguments *arguments)
 {
     hr_verify_report report;
@@ -72,6 +90,8 @@ int hr_cli_verify(const hr_cli_arguments *arguments)
     hr_progress_note(&progress, "verifying", hr_cli_now_ns());
     const hr_status status = hr_verify_file(arguments->operands[0], &report, &err);
     hr_progress_end(&progress);
+    if (status == HR_CORRUPT && is_recipe(arguments->operands[0]))
+        return refuse_recipe(arguments->operands[0]);
     if (status != HR_OK) return hr_cli_fail(&err);
     if (arguments->values[HR_OPTION_JSON]) return print_json(&report);
     print_text(arguments->operands[0], &report);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prove/pattern.c - sparse attention against dense attention with an explicit mask.
+ *
+ * The reference computes every score in double, with -Inf where the recipe masks it (masked.c). It
+ * takes hours at a length at which sparse attention is worth its name, so the proof shortens the
+ * model until the scores take seconds, but no further than the pattern repeats. */
+#include <stdio.h>
+
+#include "base/checked.h"
+#include "prove/proofs.h"
+
+/* Products of a reference run: some ten seconds on one thread. */
+#define PRODUCTS_MOST 4e9
+
+/* Of a thread, for the prediction. */
+#define PRODUCTS_A_SECOND 1e9
+
+/* fp32 kernels against double: rounding of fp32, and exponentials with a relative error of 4e-6.
+ * bf16: operands and results of attention are rounded to 8 bits, which turns the sign of some
+ * inputs of a ReLU, so that this bound only finds gross errors. A recipe in bf16 is therefore
+ * proven in both: its own kernels, and the sharp bound. */
+#define BOUND_FP32 1e-4
+#define BOUND_BF16 0.15
+
+/* See hr_prover_compare: what is left of gradients that cancel is larger in bf16. */
+#define ROUNDING_FP32 1e-3
+#define ROUNDING_BF16 1e-2
+
+/* Tokens at which a query has seen each kind of pair that the pattern has: a masked one too. */
+static int64_t tokens_needed(const hr_config *config)
+{
+    const int64_t tokens = config->model.attention.sliding_window;
+    if (tokens) return 2 * tokens;
+    const int64_t blocks = hr_max(config->model.attention.window + 2,
+                                  2 * hr_config_attention_stride(config));
+    return (blocks + 1) * config->model.attention.block;
+}
+
+static bool has_masked_pair(const hr_config *config)
+{
+    const int64_t last = config->train.seq_len - 1;
+    for (int64_t l = 0; l < config->model.n_layers; l++)
+        for (int64_t key = 0; key <= last; key++)
+            if (!hr_masked_sees(config, l, last, key)) return true;
+    return false;
+}
+
+/* Makes the pattern repeat sooner; false: it cannot. */
+static bool shrink_pattern(hr_config *config)
+{
+    enum { TOKENS_LEAST = 16 };
+    int64_t *size = config->model.attention.sliding_window ? &config->model.attention.sliding_window
+                                                           : &config->model.attention.block;
+    if (*size / 2 < TOKENS_LEAST) return false;
+    *size /= 2;
+    return true;
+}
+
+/* Fewer sequences, layers and tokens, and a smaller vocabulary, until the reference takes seconds.
+ * Layers of both kinds stay: the first two. */
+static void shorten(hr_config *config)
+{
+    enum { VOCABULARY_MOST = 4096 };
+    config->model.vocab_size = hr_min(config->model.vocab_size, VOCABULARY_MOST);
+    if (hr_masked_products(config) > PRODUCTS_MOST) config->train.batch = 1;
+    if (hr_masked_products(config) > PRODUCTS_MOST) {
+        config->model.n_layers = hr_min(config->model.n_layers, 2);
+        *config->train.freeze = *config->train.param_groups = 0; /* may name absent layers */
+    }
+    while (hr_masked_products(config) > PRODUCTS_MOST) {
+        if (config->train.seq_len / 2 < tokens_needed(config) && !shrink_pattern(config)) return;
+        config->train.seq_len /= 2;
+    }
+}
+
+/* "blocks of 64 tokens", "a window of 128 tokens". */
+static void describe_pattern(const hr_config *config, char text[64])
+{
+    const int64_t tokens = config->model.attention.sliding_window;
+    if (tokens) snprintf(text, 64, "a window of %lld tokens", (long long)tokens);
+    else snprintf(text, 64, "blocks of %lld tokens", (long long)config->model.attention.block);
+}
+
+hr_status hr_pattern_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
+{
+    char pattern[64];
+    hr_config *config = &prover->variant;
+    const bool is_bf16 = prover->base.train.dtype == HR_FORMAT_BF16;
+    *config = prover->base;
+    *applies = false;
+    if (!config->model.attention.pattern && !config->model.attention.sliding_window) {
+        (void)hr_proof_declines(proof, "the recipe has no sparse attention and no sliding window");
+        return HR_OK;
+    }
+    if (!has_masked_pair(config)) {
+        (void)hr_proof_declines(proof,
+                                "the pattern masks nothing at train.seq_len %lld: attention is "
+                                "dense",
+                                (long long)config->train.seq_len);
+        return HR_OK;
+    }
+    if (!*config->model.from) shorten(config);
+    else config->train.batch = 1;
+    config->model.dropout = 0;
+    config->memory.micro_batch = config->memory.loss_chunk = 0;
+    *config->memory.strategy = 0;
+    config->memory.moments = HR_PLACE_HOST;
+    *applies = true;
+    proof->bound = BOUND_FP32;
+    describe_pattern(config, pattern);
+    snprintf(proof->compared, sizeof proof->compared,
+             "sparse = dense attention with an explicit mask in double; %s, %lld x %lld random "
+             "tokens, %lld layer%s, no dropout%s",
+             pattern, (long long)config->train.batch, (long long)config->train.seq_len,
+             (long long)config->model.n_layers, config->model.n_layers == 1 ? "" : "s",
+             is_bf16 ? "; in bf16 within 15 %, and in fp32" : "");
+    proof->seconds = hr_masked_products(config) * (is_bf16 ? 2 : 1) /
+                     (PRODUCTS_A_SECOND * prover->threads);
+    hr_status status = hr_config_check(config, err);
+    return status == HR_OK ? hr_prover_draw_tokens(prover, config, err) : status;
+}
+
+/* Compares the kernels of a dtype with the reference. */
+static hr_status compare_in(hr_prover *prover, int32_t dtype, hr_error *err)
+{
+    prover->variant.train.dtype = dtype;
+    prover->masks = true;
+    hr_status status = hr_prover_trace(prover, &prover->variant, &prover->own, 1, false, NULL, err);
+    prover->masks = false;
+    if (status != HR_OK) return status;
+    return hr_prover_compare(prover, &prover->variant, &prover->own,
+                             dtype == HR_FORMAT_BF16 ? ROUNDING_BF16 : ROUNDING_FP32, NULL, err);
+}
+
+hr_status hr_pattern_run(hr_prover *prover, hr_proof *proof, hr_error *err)
+{
+    proof->steps = 1;
+    if (prover->variant.train.dtype == HR_FORMAT_BF16) {
+        const hr_status status = compare_in(prover, HR_FORMAT_BF16, err);
+        if (status != HR_OK || prover->witness.found.relative > BOUND_BF16) {
+            proof->bound = BOUND_BF16;
+            return status;
+        }
+    }
+    return compare_in(prover, HR_FORMAT_FP32, err);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prove/trace.c - places a trace, and reads it. */
+#include "prove/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bf16.h"
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "prove/trace_layout.h"
+
+int64_t hr_trace_bytes(int64_t params)
+{
+    return params * (int64_t)sizeof(hr_trace_param) + 64;
+}
+
+/* The file loses its name at once, so that the kernel removes it with the process, however that
+ * ends. */
+hr_status hr_trace_open(hr_trace *trace, const char *directory, int64_t params, hr_region *region,
+                        hr_error *err)
+{
+    char path[HR_PATH_BYTES + 16];
+    *trace = (hr_trace){ .file = -1, .param_max = (int32_t)params };
+    trace->params = hr_region_take(region, params, sizeof *trace->params);
+    if (!trace->params)
+        return hr_fail(err, HR_FAILURE, "out of memory for a trace of %lld parameters",
+                       (long long)params);
+    const hr_status status = hr_path_join(directory, "trace", path, sizeof path, err);
+    if (status != HR_OK) return status;
+    trace->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (trace->file >= 0 && unlink(path) == 0) return HR_OK;
+    const int code = errno;
+    hr_trace_close(trace);
+    return hr_fail(err, HR_FAILURE, "%s: cannot be created: %s", path, hr_reason(code));
+}
+
+void hr_trace_close(hr_trace *trace)
+{
+    hr_file_close(&trace->file);
+}
+
+hr_status hr_trace_load(const hr_trace *trace, const hr_trace_array *array, int64_t step,
+                        void *memory, hr_error *err)
+{
+    return hr_file_read(trace->file, "the trace", array->offset + step * trace->gradients_bytes,
+                        memory, array->bytes, err);
+}
+
+double hr_trace_element(const hr_trace_array *array, const void *memory, int64_t k, int64_t n)
+{
+    const int64_t at = hr_layout_index((hr_layout)array->layout, array->K, array->N, k, n);
+    if (array->dtype == HR_F32) return (double)((const float *)memory)[at];
+    return (double)hr_bf16_to_f32(((const hr_bf16 *)memory)[at]);
+}
+
+static hr_trace_array array_of(const hr_tensor *tensor, int64_t offset)
+{
+    return (hr_trace_array){ .offset = offset,
+                             .bytes = hr_tensor_bytes(tensor),
+                             .K = tensor->dims[0],
+                             .N = hr_max(tensor->dims[1], 1),
+                             .layout = tensor->layout,
+                             .dtype = tensor->dtype };
+}
+
+/* The tensor of a parameter that is kept: its master, or a state. */
+static int32_t kept_tensor(const hr_param *param, int32_t kept)
+{
+    return kept == 0 ? param->master : param->states[kept - 1];
+}
+
+int64_t hr_trace_file_bytes(const hr_program *program, int64_t steps, bool values)
+{
+    int64_t gradients = 0, kept = 0;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        if (param->rule.frozen) continue;
+        gradients += hr_tensor_bytes(&program->tensors[param->gradient]);
+        for (int32_t i = 0; i <= program->state_count; i++)
+            kept += hr_tensor_bytes(&program->tensors[kept_tensor(param, i)]);
+    }
+    return steps * gradients + (values ? kept : 0);
+}
+
+hr_status hr_trace_describe(hr_trace *trace, const hr_program *program, int64_t steps,
+                            hr_error *err)
+{
+    int64_t end = 0;
+    if (program->param_count > trace->param_max)
+        return hr_fail(err, HR_FAILURE, "a trace has room for %d parameters, the model has %d",
+                       trace->param_max, program->param_count);
+    trace->param_count = program->param_count;
+    trace->state_count = program->state_count;
+    for (int32_t i = 0; i < program->state_count; i++)
+        trace->state_names[i] = program->states[i].name;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        hr_trace_param *traced = &trace->params[p];
+        *traced = (hr_trace_param){ .trained = !param->rule.frozen };
+        snprintf(traced->name, sizeof traced->name, "%s", param->external_name);
+        if (!traced->trained) continue;
+        traced->gradient = array_of(&program->tensors[param->gradient], end);
+        end += traced->gradient.bytes;
+    }
+    trace->gradients_bytes = end;
+    end *= steps;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        hr_trace_param *traced = &trace->params[p];
+        for (int32_t i = 0; traced->trained && i <= program->state_count; i++) {
+            const int32_t tensor = kept_tensor(&program->params[p], i);
+            traced->kept[i] = array_of(&program->tensors[tensor], end);
+            end += traced->kept[i].bytes;
+        }
+    }
+    return HR_OK;
+}
+
+static bool is_same_array(const hr_trace_array *array, const hr_tensor *tensor)
+{
+    const hr_trace_array other = array_of(tensor, array->offset);
+    return array->bytes == other.bytes && array->K == other.K && array->N == other.N &&
+           array->layout == other.layout && array->dtype == other.dtype;
+}
+
+/* Two programs of one model have the same parameters in the same layouts, whatever their strategy:
+ * only then are their bytes comparable. */
+hr_status hr_trace_check(const hr_trace *trace, const hr_program *program, hr_error *err)
+{
+    bool same = trace->param_count == program->param_count &&
+                trace->state_count == program->state_count;
+    for (int32_t p = 0; same && p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        const hr_trace_param *traced = &trace->params[p];
+        same = traced->trained == !param->rule.frozen &&
+               !strcmp(traced->name, param->external_name);
+        if (!same || !traced->trained) continue;
+        same = is_same_array(&traced->gradient, &program->tensors[param->gradient]);
+        for (int32_t i = 0; same && i <= program->state_count; i++)
+            same = is_same_array(&traced->kept[i], &program->tensors[kept_tensor(param, i)]);
+    }
+    if (same) return HR_OK;
+    return hr_fail(err, HR_FAILURE, "the two runs of a proof have different parameters");
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_prove_test.c - the output of prove, what it refuses, and its end after a signal. */
+#include "headroom/status.h"
+#include "mem/sanitize.h"
+#include "support/program.h"
+
+static int32_t count_of(const char *text, const char *word)
+{
+    int32_t count = 0;
+    for (const char *at = text; (at = strstr(at, word)); at += strlen(word)) count++;
+    return count;
+}
+
+static bool is_empty(const char *folder)
+{
+    char command[128];
+    snprintf(command, sizeof command, "test -z \"$(ls -A %s)\"", folder);
+    return system(command) == 0;
+}
+
+/* The process stays within the budget: each run checks its peak against its plan. */
+static void text_and_json_list_every_proof(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(system("mkdir kept"), 0);
+    assert_int_equal(run("prove tiny.yaml --dir kept data.train=text.txt --budget 64MiB"), HR_OK);
+    assert_string_equal(err, "");
+    assert_ptr_equal(strstr(out, "prove  gpt_neox, "), out);
+    assert_non_null(strstr(out, "\ndata   text.txt\n"));
+    const int32_t passed = count_of(out, " pass  "), none = count_of(out, " does not apply: ");
+    assert_int_equal(count_of(out, ": every bit is equal\n"), passed);
+    assert_int_equal(passed + none, 15);
+    assert_true(passed >= 10);
+    assert_true(is_empty("kept"));
+    assert_int_equal(run("prove tiny.yaml --dir kept --json --steps 3"), HR_OK);
+    json_t *answer = out_json();
+    const json_t *proofs = json_object_get(answer, "proofs");
+    assert_int_equal(json_array_size(proofs), 15);
+    assert_int_equal(json_integer_value(json_object_get(answer, "passed")), passed);
+    assert_int_equal(json_integer_value(json_object_get(answer, "steps")), 3);
+    assert_string_equal(json_string_value(json_object_get(answer, "data")),
+                        "random tokens: the recipe names no data.train");
+    const json_t *first = json_array_get(proofs, 0);
+    assert_string_equal(json_string_value(json_object_get(first, "name")), "plan");
+    assert_string_equal(json_string_value(json_object_get(first, "outcome")), "pass");
+    assert_true(json_integer_value(json_object_get(first, "elements")) > 1000);
+    json_decref(answer);
+}
+
+static void what_cannot_be_proven_is_one_sentence(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("prove tiny.yaml --only micro-bach"), HR_USAGE);
+    assert_string_equal(err,
+                        "headroom: there is no proof micro-bach; the nearest is micro-batch\n");
+    assert_int_equal(run("prove tiny.yaml --steps 0"), HR_USAGE);
+    assert_string_equal(err, "headroom: --steps takes a number from 1 to 16; got \"0\"\n");
+    assert_int_equal(run("prove tiny.yaml --steps 2x"), HR_USAGE);
+    assert_int_equal(run("prove tiny.yaml --dir none"), HR_USAGE);
+    assert_string_equal(err, "headroom: none: no such directory; create it, or give another\n");
+    assert_int_equal(run("prove tiny.yaml --budget 1MiB"), HR_NO_FIT);
+    assert_non_null(strstr(err, "the reference keeps everything and does not fit"));
+    assert_int_equal(run("verify tiny.yaml"), HR_USAGE);
+    assert_string_equal(
+        err, "headroom: tiny.yaml is a recipe, and verify checks a plan file (headroom "
+             "plan tiny.yaml --out plan.json); to check the training of the recipe, type "
+             "headroom prove tiny.yaml\n");
+    assert_int_equal(count_of(err, "\n"), 1);
+}
+
+static void stop(pid_t child, const void *context)
+{
+    (void)context;
+    kill(child, SIGINT);
+}
+
+static void an_interrupt_ends_it_and_leaves_no_file(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(system("mkdir kept"), 0);
+    /* Long enough to be interrupted between its first line and its end. */
+    assert_int_equal(run_acting("prove tiny.yaml --dir kept model.n_layers=6 train.seq_len=512 "
+                                "train.batch=16 --steps 3",
+                                "prove ", stop, NULL),
+                     128 + SIGINT);
+    assert_non_null(strstr(err, "headroom: interrupted in the proof "));
+    assert_true(is_empty("kept"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(text_and_json_list_every_proof),
+        IN_A_FOLDER(what_cannot_be_proven_is_one_sentence),
+        IN_A_FOLDER(an_interrupt_ends_it_and_leaves_no_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
