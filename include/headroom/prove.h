@@ -55,6 +55,7 @@ typedef struct {
     char configuration[HR_PROOF_TEXT_BYTES]; /* model, batch and kernels that were used */
     char reduced[HR_PROOF_REASON_BYTES];     /* how it differs from the recipe, and why; or empty */
     char data[HR_PROOF_REASON_BYTES];        /* where the tokens come from */
+    char note[HR_PROOF_REASON_BYTES];        /* about the temporary directory; or empty */
     int64_t steps;            /* of training in each run; fewer if the recipe has fewer */
     int32_t runs;             /* that are planned */
     double predicted_seconds; /* of the training steps of all runs */

@@ -32,6 +32,7 @@ static void show_begun(void *context, const hr_prove_report *report)
     printf("prove  %s\n", report->configuration);
     if (*report->reduced) printf("       %s\n", report->reduced);
     printf("data   %s\n", report->data);
+    if (*report->note) printf("note   %s\n", report->note);
     printf("time   %d run%s of %lld step%s, about %s in training steps\n\n", report->runs,
            report->runs == 1 ? "" : "s", (long long)report->steps, report->steps == 1 ? "" : "s",
            hr_duration_print(report->predicted_seconds, time));
@@ -104,11 +105,11 @@ static void print_json(const hr_prove_report *report)
     for (int32_t i = 0; i < report->proof_count; i++)
         json_array_append_new(proofs, proof_json(&report->proofs[i]));
     json_t *object = json_pack(
-        "{ss ss ss sI si sf si si si si so}", "configuration", report->configuration, "reduced",
-        report->reduced, "data", report->data, "steps", (json_int_t)report->steps, "runs",
-        report->runs, "predicted_seconds", report->predicted_seconds, "passed", report->passed,
-        "failed", report->failed, "not_applicable", report->not_applicable, "not_run",
-        report->not_run, "proofs", proofs);
+        "{ss ss ss ss sI si sf si si si si so}", "configuration", report->configuration, "reduced",
+        report->reduced, "data", report->data, "note", report->note, "steps",
+        (json_int_t)report->steps, "runs", report->runs, "predicted_seconds",
+        report->predicted_seconds, "passed", report->passed, "failed", report->failed,
+        "not_applicable", report->not_applicable, "not_run", report->not_run, "proofs", proofs);
     json_dumpf(object, stdout, JSON_INDENT(2));
     printf("\n");
     json_decref(object);

@@ -2,10 +2,12 @@
 /* prove/prove.c - the order of things: what is proven on, what it takes, each proof, the end. */
 #include "prove/prove.h"
 
+#include <linux/magic.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
@@ -124,9 +126,15 @@ static hr_status open_files(hr_prover *prover, hr_error *err)
 static hr_status check_disk(const hr_prover *prover, hr_error *err)
 {
     char needed[64], there[64];
+    struct statfs system;
     const int64_t trained = prover->answer.trained_parameters, states = HR_STATES_MAX / 2;
     const int64_t bytes = (2 * prover->steps + 2 * (1 + states)) * trained * (int64_t)sizeof(float);
     const int64_t free_bytes = hr_file_free_bytes(prover->directory);
+    if (statfs(prover->directory, &system) == 0 && system.f_type == TMPFS_MAGIC)
+        snprintf(prover->report->note, sizeof prover->report->note,
+                 "%.200s is memory (tmpfs), beside the plan: the saved gradients and states take "
+                 "up to %s of it; --dir gives a directory on a disk",
+                 prover->options->directory, hr_bytes_print(bytes, needed));
     if (free_bytes < 0 || free_bytes >= bytes) return HR_OK;
     return hr_fail(err, HR_NO_FIT,
                    "%.500s: the gradients and states to compare need up to %s, %s are free; --dir "

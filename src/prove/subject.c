@@ -45,8 +45,8 @@ static hr_status choose_data(hr_prover *prover, hr_error *err)
         return HR_OK;
     }
     if (*named)
-        snprintf(report->data, sizeof report->data, "random tokens, because of %.300s",
-                 missing.message);
+        snprintf(report->data, sizeof report->data, "random tokens: %.*s",
+                 (int)hr_min((int64_t)strcspn(missing.message, ";"), 300), missing.message);
     else
         snprintf(report->data, sizeof report->data,
                  "random tokens: the recipe names no data.train");

@@ -60,6 +60,7 @@ static void every_stack_limit_is_enough_or_refused_with_the_number(void **state)
         "generate run --prompt abc --max-tokens 4",
         "eval run --file text.txt",
         "checkpoint verify run",
+        "prove tiny.yaml data.train=text.txt --dir .",
     };
     (void)state;
     require_known_frames();
