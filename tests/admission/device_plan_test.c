@@ -58,7 +58,7 @@ static hr_status plan(const hr_config *config, const hr_device_choice *device,
 
 static hr_plan_answer planned(const hr_config *config, const hr_device_choice *device)
 {
-    hr_plan_answer answer;
+    static hr_plan_answer answer;
     hr_error err;
     if (plan(config, device, &answer, &err) != HR_OK) fail_msg("%s", err.message);
     return answer;
@@ -69,7 +69,8 @@ static hr_plan_answer planned(const hr_config *config, const hr_device_choice *d
 static void a_card_holds_the_arena_alone(void **state)
 {
     (void)state;
-    hr_config config = small();
+    static hr_config config;
+    config = small();
     const hr_device_choice card = choose("rtx-3060");
     const hr_plan_answer there = planned(&config, &card);
     assert_int_equal(there.process_bytes, hr_round_up(there.arena_bytes, CARD_PAGE));
@@ -90,7 +91,8 @@ static void a_card_holds_the_arena_alone(void **state)
 static void budgets_below_the_device_count_and_those_above_do_not(void **state)
 {
     (void)state;
-    hr_config config = small();
+    static hr_config config;
+    config = small();
     const hr_device_choice card = choose("rtx-4060,reserve=1GiB");
     const int64_t whole = (int64_t)(7813 - 1024) << 20;
     config.memory.budget = INT64_C(64) << 30;
@@ -105,8 +107,9 @@ static void budgets_below_the_device_count_and_those_above_do_not(void **state)
 static void a_disk_limits_the_file_of_moments(void **state)
 {
     (void)state;
-    hr_config config = small();
-    hr_plan_answer answer;
+    static hr_config config;
+    config = small();
+    static hr_plan_answer answer;
     hr_error err;
     config.memory.moments = HR_PLACE_FILE;
     hr_device_choice card = choose("rtx-4090,disk=64MiB");
@@ -126,12 +129,13 @@ static void the_plan_is_that_of_the_device_wherever_it_is_made(void **state)
     static const char *const devices[] = { "h100", "laptop-8gb" };
     for (size_t i = 0; i < 2; i++) {
         const hr_device_choice device = choose(devices[i]);
-        hr_config config = small();
+        static hr_config config;
+        config = small();
         const hr_plan_answer one = planned(&config, &device);
         /* Threads and kernels of this machine belong to no card. */
         config.train.threads = i == 0 ? 7 : 4;
         strcpy(config.train.kernels, i == 0 ? "avx2" : "auto");
-        hr_plan_answer other;
+        static hr_plan_answer other;
         hr_error err;
         hr_plan_outputs outputs = { .device = &device, .calibrations = "/nowhere" };
         assert_int_equal(hr_plan_make(&config, &outputs, &other, &err), HR_OK);
@@ -148,7 +152,8 @@ static void the_plan_is_that_of_the_device_wherever_it_is_made(void **state)
 static void a_laptop_holds_the_whole_process(void **state)
 {
     (void)state;
-    const hr_config config = small();
+    static hr_config config;
+    config = small();
     const hr_device_choice laptop = choose("laptop-8gb");
     const hr_plan_answer answer = planned(&config, &laptop);
     int64_t sum = 0, image = 0, stacks = 0;
@@ -179,7 +184,8 @@ static hr_device_facts card_of(double peak, double bandwidth)
 
 static double seconds_on(double peak, double bandwidth)
 {
-    const hr_config config = small();
+    static hr_config config;
+    config = small();
     const hr_device_facts card = card_of(peak, bandwidth);
     const hr_device_choice choice = { .device = &card };
     return planned(&config, &choice).step_seconds;
@@ -189,7 +195,8 @@ static double seconds_on(double peak, double bandwidth)
 static void times_follow_from_the_published_figures(void **state)
 {
     (void)state;
-    const hr_config config = small();
+    static hr_config config;
+    config = small();
     const hr_device_facts slow = card_of(0.01, 9e13);
     const hr_device_choice choice = { .device = &slow };
     const hr_plan_answer answer = planned(&config, &choice);
@@ -209,8 +216,9 @@ static void times_follow_from_the_published_figures(void **state)
 static void a_card_without_the_format_is_refused(void **state)
 {
     (void)state;
-    hr_config config = small();
-    hr_plan_answer answer;
+    static hr_config config;
+    config = small();
+    static hr_plan_answer answer;
     hr_error err;
     const hr_device_choice t4 = choose("t4");
     assert_int_equal(plan(&config, &t4, &answer, &err), HR_USAGE);
@@ -223,8 +231,9 @@ static void a_card_without_the_format_is_refused(void **state)
 static void a_refusal_offers_only_what_the_device_has(void **state)
 {
     (void)state;
-    hr_config config = small();
-    hr_plan_answer answer;
+    static hr_config config;
+    config = small();
+    static hr_plan_answer answer;
     hr_error err;
     config.train.dtype = HR_FORMAT_FP32;
     config.memory.budget = 400 << 20;
@@ -251,12 +260,45 @@ static void a_refusal_offers_only_what_the_device_has(void **state)
         strstr(err.message, "gtx-1650 has 3,092,250,624 bytes (2,949.0 MiB) after its"));
 }
 
+/* Its smallest plan is the same on every card, so the named card holds it. */
+static void a_refusal_names_the_smallest_card_that_holds_the_plan(void **state)
+{
+    (void)state;
+    static hr_config config;
+    config = small();
+    static hr_plan_answer answer;
+    hr_error err;
+    config.model.d_model = 4096;
+    config.model.n_heads = 32;
+    hr_device_choice card = choose("rtx-4060");
+    assert_int_equal(plan(&config, &card, &answer, &err), HR_NO_FIT);
+    const int64_t least = answer.minimum_bytes;
+    const char *named = strstr(text, "\n  --device ");
+    assert_non_null(named);
+    char name[HR_DEVICE_NAME_BYTES];
+    assert_int_equal(sscanf(named + 12, "%31s", name), 1);
+    card = choose(name);
+    assert_int_equal(planned(&config, &card).minimum_bytes, least);
+    for (int32_t i = 0; hr_device_at(i); i++) {
+        const hr_device_facts *other = hr_device_at(i);
+        if (other->kind == HR_DEVICE_GPU && other->usable_bytes < card.device->usable_bytes)
+            assert_true(other->usable_bytes - other->reserve_bytes < least ||
+                        !hr_device_has(other, HR_DEVICE_BF16));
+    }
+    /* A limit below the device is lifted first. */
+    config = small();
+    config.memory.budget = 64 << 20;
+    assert_int_equal(plan(&config, &card, &answer, &err), HR_NO_FIT);
+    assert_non_null(strstr(text, "\n  --budget "));
+}
+
 /* ---- questions */
 
 static void questions_are_about_the_device_too(void **state)
 {
     (void)state;
-    hr_config config = small();
+    static hr_config config;
+    config = small();
     const hr_device_choice card = choose("rtx-4060,reserve=7GiB");
     const hr_plan_query question = { .device = &card };
     hr_error err;
@@ -284,6 +326,7 @@ int main(void)
         cmocka_unit_test(times_follow_from_the_published_figures),
         cmocka_unit_test(a_card_without_the_format_is_refused),
         cmocka_unit_test(a_refusal_offers_only_what_the_device_has),
+        cmocka_unit_test(a_refusal_names_the_smallest_card_that_holds_the_plan),
         cmocka_unit_test(questions_are_about_the_device_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
