@@ -360,7 +360,7 @@ hr_value hr_estimate_forward(hr_estimate_model *m, hr_value *logits)
                                         eager ? m->B * m->T * m->T : 0, m->width_hidden);
     const hr_value tables = hr_tape_value(tape, "tables of RoPE", HR_ESTIMATE_ACTIVATIONS,
                                           2 * m->T * m->head, x.width);
-    if (s->checkpointing) x = with_gradient(tape, x);
+    if (s->checkpointing && s->lora_rank) x = with_gradient(tape, x);
     for (int64_t l = 0; l < m->L && !tape->full; l++) {
         const hr_value y = s->checkpointing ? hr_tape_checkpoint(tape, m->layer, m, l, x)
                                             : m->layer(tape, m, l, x);
