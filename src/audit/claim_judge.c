@@ -39,7 +39,8 @@ static const char *other_unit(const hr_stated *s, double right, char text[96])
         /* Digits that are cut off count only if there are enough of them to be no accident. */
         const bool cut = other.value >= 100 * other.step && right >= other.value &&
                          right < other.value + other.step;
-        if (!near(other.value, right, other.step / 2) && !cut) continue;
+        const double tolerance = s->approximate ? other.step : other.step / 2;
+        if (!near(other.value, right, tolerance) && !cut) continue;
         if (!i) {
             snprintf(text, 96, "%s", (s->binary ? decimal : binary)[s->power]);
             return text;

@@ -21,11 +21,30 @@ static bool is_mark(const hr_prose_line *line, int32_t i, char mark)
            line->tokens[i].mark == mark;
 }
 
+static bool is_word_like(const hr_prose_line *line, int32_t i, const char *begin)
+{
+    const size_t length = strlen(begin);
+    return i < line->token_count && line->tokens[i].kind == HR_PROSE_WORD &&
+           line->tokens[i].length >= (int32_t)length &&
+           !strncasecmp(line->text + line->tokens[i].at, begin, length);
+}
+
+/* "/param" of "2 bytes/param": of each element that another factor counts. */
+static bool is_each(const hr_prose_line *line, int32_t i)
+{
+    static const char *const words[] = { "param", "weight", "elem", "value", "float", "token" };
+    if (!is_mark(line, i, '/') || i + 1 >= line->token_count) return false;
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+        if (is_word_like(line, i + 1, words[w])) return true;
+    return false;
+}
+
 /* Skips words behind a number, and one group in parentheses: "32768 (Broca)", "2048 dim". */
 static int32_t after_words(const hr_prose_line *line, int32_t i)
 {
     for (int32_t words = 0; i < line->token_count && words < 4; words++) {
         if (line->tokens[i].kind == HR_PROSE_WORD) i++;
+        else if (is_each(line, i)) i += 2;
         else if (is_mark(line, i, '(')) {
             int32_t end = i + 1;
             while (end < line->token_count && end < i + 6 && !is_mark(line, end, ')')) end++;
@@ -59,6 +78,9 @@ static product read_product(const hr_prose_line *line, int32_t i)
         const hr_stated *number = &line->tokens[i].number;
         hr_error ignored;
         const hr_quantity factor = hr_quantity_of_real(number->value, number->dimension);
+        /* "10⁹": a sign of several bytes that belongs to the number. */
+        const hr_prose_token *token = &line->tokens[i];
+        p.failed |= (unsigned char)line->text[token->at + token->length] >= 0x80;
         p.failed |= number->relation != '=' || number->percent ||
                     hr_quantity_apply('*', p.value, factor, &p.value, &ignored) != HR_OK;
         p.slack += slack_of(number);
@@ -127,11 +149,13 @@ static int32_t check_results(const hr_prose_line *line, int32_t begin, product *
         /* A chain of products, "= 8 × 4 = 32", is not a result; nor is a percentage. */
         if (i + 2 < line->token_count && line->tokens[i + 2].kind == HR_PROSE_TIMES) break;
         if (result->number.percent) break;
+        /* "405B parameters and T = 1,048,576" says nothing about the first number. */
+        if (p->factors == 1 && n == 0 && result->number.dimension != HR_AUDIT_BYTES) break;
         if (right.dimension == HR_AUDIT_PLAIN && result->number.dimension == HR_AUDIT_BYTES) {
             const double bytes = element_bytes(line, &result->number, right, p->slack);
             if (bytes == 0) break;
             right = hr_quantity_of_real(right.value * bytes, HR_AUDIT_BYTES);
-            snprintf(text, sizeof text, "%.160s at %.0f bytes each", formula, bytes);
+            if (bytes > 1) snprintf(text, sizeof text, "%.160s at %.0f bytes each", formula, bytes);
         }
         if (right.dimension != result->number.dimension) break;
         hr_prose_judge(line, result, right, p->slack, text, report);
@@ -141,12 +165,13 @@ static int32_t check_results(const hr_prose_line *line, int32_t begin, product *
     return claims;
 }
 
-static bool is_word_like(const hr_prose_line *line, int32_t i, const char *begin)
+/* A number that belongs to something before it: "2^10 × 4", "a/3 × 4", "3 + 4 × 2". A bullet at the
+ * start of the line is nothing. */
+static bool is_part(const hr_prose_line *line, int32_t i)
 {
-    const size_t length = strlen(begin);
-    return i < line->token_count && line->tokens[i].kind == HR_PROSE_WORD &&
-           line->tokens[i].length >= (int32_t)length &&
-           !strncasecmp(line->text + line->tokens[i].at, begin, length);
+    const hr_prose_token *before = i ? &line->tokens[i - 1] : NULL;
+    if (!before || before->kind != HR_PROSE_MARK || !strchr("^/+-%", before->mark)) return false;
+    return i > 1 || !strchr("+-", before->mark);
 }
 
 /* Products, and numbers of parameters with their size. */
@@ -161,10 +186,7 @@ static int32_t check_products(const hr_prose_line *line, hr_audit_report *report
         product p = read_product(line, i);
         const bool counted = p.factors == 1 && is_word_like(line, i + 1, "param") &&
                              p.value.dimension == HR_AUDIT_PLAIN;
-        /* A number that belongs to something before it: "2^10 × 4", "a/3 × 4", "-5 × 3". */
-        const bool part = i && line->tokens[i - 1].kind == HR_PROSE_MARK &&
-                          strchr("^/+-%", line->tokens[i - 1].mark) &&
-                          line->tokens[i - 1].at + 1 == line->tokens[i].at && i > 1;
+        const bool part = is_part(line, i);
         const bool after = i && line->tokens[i - 1].kind == HR_PROSE_TIMES;
         if (!p.failed && !part && !after && (p.factors > 1 || counted) &&
             p.next < line->token_count && line->tokens[p.next].kind == HR_PROSE_EQUALS)

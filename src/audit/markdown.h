@@ -50,8 +50,10 @@ typedef struct {
 typedef struct {
     hr_prose_addend list[HR_PROSE_ADDENDS_MOST];
     int32_t count;
-    bool broken; /* a line of the block has no size or a range */
-    bool done;   /* its total was read; other totals may follow */
+    bool broken;    /* a line of the block has no size or a range */
+    bool done;      /* its total was read; other totals may follow */
+    bool ruled;     /* the last line is a rule */
+    int32_t indent; /* of its lines */
 } hr_prose_sum;
 
 /* The columns of the open table. */

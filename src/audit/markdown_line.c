@@ -11,12 +11,12 @@
 static const struct {
     const char *bytes, *as;
 } signs[] = {
-    { "\xc3\x97", "*" },        /* multiplication sign */
-    { "\xe2\x86\x92", " = " },  /* right arrow */
-    { "\xe2\x89\x88", " = ~" }, /* almost equal */
-    { "\xe2\x89\x83", " = ~" }, /* asymptotically equal */
-    { "\xe2\x80\x93", "-" },    /* en dash */
-    { "\xc2\xa0", " " },        /* no-break space */
+    { "\xc3\x97", "*" },                                    /* multiplication sign */
+    { "\xe2\x86\x92", " = " },                              /* right arrow */
+    { "~=", " = ~" },           { "\xe2\x89\x88", " = ~" }, /* almost equal */
+    { "\xe2\x89\x83", " = ~" },                             /* asymptotically equal */
+    { "\xe2\x80\x93", "-" },                                /* en dash */
+    { "\xc2\xa0", " " },                                    /* no-break space */
 };
 enum { SIGNS = sizeof signs / sizeof *signs };
 

@@ -2,7 +2,8 @@
 /* audit/markdown_sum.c - a line "Total: ~3.2GB" below lines with one size each.
  *
  * "Total (FP8)" sums the lines without a dtype and those with (FP8). A total that does not agree is
- * wrong only if it is clear what it sums: it has no dtype. */
+ * wrong only if it is clear what it sums: a rule is above it, it has no dtype, and all lines are
+ * equally indented. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -85,8 +86,8 @@ static int32_t check_total(const hr_prose_line *line, const hr_prose_token *size
         used++;
     }
     if (used < 2 || sum->broken) return 0;
-    const bool agrees = fabs(size->number.value - total) <= uncertain + size->number.step;
-    if (!agrees && (*tag || size->number.relation != '=')) return 0;
+    const bool agrees = fabs(size->number.value - total) <= uncertain + size->number.step / 2;
+    if (!agrees && (*tag || !sum->ruled || size->number.relation != '=')) return 0;
     char formula[HR_AUDIT_LINE_BYTES];
     snprintf(formula, sizeof formula, "the sum of %d sizes above", (int)used);
     hr_prose_judge(line, size, hr_quantity_of_real(total, HR_AUDIT_BYTES),
@@ -103,7 +104,10 @@ int32_t hr_prose_total(const hr_prose_line *line, hr_prose_sum *sum, hr_audit_re
         *sum = (hr_prose_sum){ .count = 0 };
         return 0;
     }
-    if (is_rule(text)) return 0;
+    if (is_rule(text)) {
+        sum->ruled = sum->count > 0;
+        return 0;
+    }
     if (is_total(line)) {
         sum->done = true;
         return size && !others && sum->count ? check_total(line, size, sum, report) : 0;
@@ -115,6 +119,10 @@ int32_t hr_prose_total(const hr_prose_line *line, hr_prose_sum *sum, hr_audit_re
         sum->broken = sum->count > 0;
         return 0;
     }
+    const int32_t indent = (int32_t)(text - line->text);
+    sum->broken |= sum->count > 0 && indent != sum->indent;
+    sum->indent = indent;
+    sum->ruled = false;
     hr_prose_addend *to = &sum->list[sum->count++];
     to->size = size->number;
     tag_of(line, size, to->tag);

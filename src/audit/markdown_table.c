@@ -141,6 +141,18 @@ int32_t hr_prose_logits(const hr_prose_line *line, const hr_prose_facts *facts,
     return size && length ? check_logits(line, size, length, facts, report) : 0;
 }
 
+/* Whether the first word of a row says that its size is that of weights. */
+static bool is_of_weights(const hr_prose_line *line)
+{
+    static const char *const words[] = { "model", "weights", "parameters", "params" };
+    for (int32_t i = 0; i < line->token_count && i < 4; i++)
+        for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+            if (line->tokens[i].kind == HR_PROSE_WORD &&
+                !strncasecmp(line->text + line->tokens[i].at, words[w], strlen(words[w])))
+                return true;
+    return false;
+}
+
 /* "| Model parameters | 8.72 GB | 3.92B params in bfloat16 |" */
 static int32_t check_parameters(const hr_prose_line *line, hr_audit_report *report)
 {
@@ -156,7 +168,7 @@ static int32_t check_parameters(const hr_prose_line *line, hr_audit_report *repo
         else if (t->number.power && size) return 0;
         else if (t->number.power) size = t;
     }
-    if (!size || !count || bytes == 0) return 0;
+    if (!size || !count || bytes == 0 || !is_of_weights(line)) return 0;
     char formula[HR_AUDIT_LINE_BYTES];
     snprintf(formula, sizeof formula, "%.*s parameters x %.0f bytes", (int)count->length,
              line->text + count->at, bytes);

@@ -70,6 +70,29 @@ static void what_is_no_formula_is_not_judged(void **state)
     has_none("1 \xc3\x97 2 = 3 \xc3\x97 4", 0);
 }
 
+/* Forms that look like a product with a result, and are none or more than one. */
+static void what_only_looks_like_a_product_is_left(void **state)
+{
+    (void)state;
+    has_none("2\xc3\x97"
+             "10\xe2\x81\xb9 \xc3\x97 4 bytes = 8 GB",
+             1);
+    has_none("32 \xc3\x97 4096\xc2\xb2 \xc3\x97 4 bytes = 2 GB", 1);
+    has_none("2 x 10^9 x 4 bytes = 8 GB", 1);
+    has_none("3 + 4 x 2 bytes = 11 bytes", 0);
+    has_none("4 x 2 bytes + 3 = 11 bytes", 0);
+    has_none("70B \xc3\x97 1.1/8 bytes \xe2\x89\x88 ~9.6GB", 1);
+    has_none("N \xc3\x97 4096 \xc3\x97 2 bytes = 8 GB", 1);
+    has_none("8M vectors \xc3\x97 1024-dim \xc3\x97 4 bytes = 32 GB raw", 1);
+    has_none("405B parameters and T = 1,048,576", 1);
+    has_none("128 + 72 = 200 bytes", 0);
+    has_claim("314B params \xc3\x97 2 bytes/param = 628 GB", "628 GB", HR_VERDICT_TRUE, 628e9);
+    has_claim("4,096 * 24 KB ~= 98 MB", "~ 98 MB", HR_VERDICT_TRUE, 98304000);
+    has_claim("- 8 * 16 * 2048 * 151936 * 2 bytes = ~75 GB", "~75 GB", HR_VERDICT_UNIT,
+              8.0 * 16 * 2048 * 151936 * 2);
+    has_claim("8 * 128 * 2 = 2048 bytes", "2048 bytes", HR_VERDICT_TRUE, 2048);
+}
+
 static void totals_sum_the_lines_above(void **state)
 {
     (void)state;
@@ -78,6 +101,8 @@ static void totals_sum_the_lines_above(void **state)
     has_claim("a: 1 GB\nb: 2 GB\n---\nTotal: 5 GB\n", "5 GB", HR_VERDICT_WRONG, 3e9);
     has_claim("Model (FP8): 100 MB\nModel (BF16): 200 MB\nAdam: 800 MB\nTotal (BF16): 1.0 GB\n",
               "1.0 GB", HR_VERDICT_TRUE, 1e9);
+    has_none("a: 1 GB\nb: 2 GB\nTotal: 5 GB\n", 3);
+    has_none("a: 4 GB\n  - b: 2 GB\n  - c: 2 GB\n---\nTotal: 4 GB\n", 4);
     has_none("a: 1 GB\n\nb: 2 GB\n\nTotal: 4 GB\n", 3);
     has_none("a: 1 GB\nb: as before\nTotal: 4 GB\n", 2);
     has_none("Model (FP8): 100 MB\nModel (BF16): 200 MB\nAdam: 800 MB\nTotal (BF16): 3 GB\n", 4);
@@ -98,6 +123,9 @@ static void columns_follow_from_each_other(void **state)
     has_claim("| Parameters | 8.72 GB | 3.92B params in bfloat16 |\n|-|-|-|\n"
               "| Parameters | 8.72 GB | 3.92B params in bfloat16 |\n",
               "8.72 GB", HR_VERDICT_WRONG, 7.84e9);
+    has_none("| Optimizer | 8.72 GB | 3.92B params in bfloat16 |\n|-|-|-|\n"
+             "| Optimizer | 8.72 GB | 3.92B params in bfloat16 |\n",
+             2);
     /* Two sizes of the vocabulary: it is not known which one holds. */
     has_none("vocab size 100 000\nvocab size 32,000\nvocab size 50,257\nfp32\n"
              "| Sequence | Logits |\n|--|--|\n| 4,096 | 1.16 GB |\n",
@@ -134,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_claims),
         cmocka_unit_test(what_is_no_formula_is_not_judged),
+        cmocka_unit_test(what_only_looks_like_a_product_is_left),
         cmocka_unit_test(totals_sum_the_lines_above),
         cmocka_unit_test(columns_follow_from_each_other),
         cmocka_unit_test(every_line_keeps_its_number),
