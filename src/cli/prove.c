@@ -33,9 +33,10 @@ static void show_begun(void *context, const hr_prove_report *report)
     if (*report->reduced) printf("       %s\n", report->reduced);
     printf("data   %s\n", report->data);
     if (*report->note) printf("note   %s\n", report->note);
-    printf("time   %d run%s of %lld step%s, about %s in training steps\n\n", report->runs,
-           report->runs == 1 ? "" : "s", (long long)report->steps, report->steps == 1 ? "" : "s",
-           hr_duration_print(report->predicted_seconds, time));
+    if (report->runs)
+        printf("time   %d run%s of %lld step%s, about %s in training steps\n\n", report->runs,
+               report->runs == 1 ? "" : "s", (long long)report->steps,
+               report->steps == 1 ? "" : "s", hr_duration_print(report->predicted_seconds, time));
     fflush(stdout);
 }
 

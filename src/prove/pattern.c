@@ -57,18 +57,18 @@ static bool shrink_pattern(hr_config *config)
 }
 
 /* Fewer sequences, layers and tokens, and a smaller vocabulary, until the reference takes seconds.
- * Layers of both kinds stay: the first two. */
+ * Layers of both kinds stay: the first two. An existing model keeps its shape. */
 static void shorten(hr_config *config)
 {
     enum { VOCABULARY_MOST = 4096 };
-    config->model.vocab_size = hr_min(config->model.vocab_size, VOCABULARY_MOST);
+    const bool is_new = !*config->model.from;
+    if (is_new) config->model.vocab_size = hr_min(config->model.vocab_size, VOCABULARY_MOST);
     if (hr_masked_products(config) > PRODUCTS_MOST) config->train.batch = 1;
-    if (hr_masked_products(config) > PRODUCTS_MOST) {
+    if (hr_masked_products(config) > PRODUCTS_MOST && is_new)
         config->model.n_layers = hr_min(config->model.n_layers, 2);
-        *config->train.freeze = *config->train.param_groups = 0; /* may name absent layers */
-    }
     while (hr_masked_products(config) > PRODUCTS_MOST) {
-        if (config->train.seq_len / 2 < tokens_needed(config) && !shrink_pattern(config)) return;
+        const bool repeats = config->train.seq_len / 2 >= tokens_needed(config);
+        if (!repeats && (!is_new || !shrink_pattern(config))) return;
         config->train.seq_len /= 2;
     }
 }
@@ -99,14 +99,16 @@ hr_status hr_pattern_prepare(hr_prover *prover, hr_proof *proof, bool *applies, 
                                 (long long)config->train.seq_len);
         return HR_OK;
     }
-    if (!*config->model.from) shorten(config);
-    else config->train.batch = 1;
+    shorten(config);
+    *config->train.freeze = *config->train.param_groups = 0; /* every gradient counts */
+    config->model.weights = HR_WEIGHTS_COMPUTE;
     config->model.dropout = 0;
     config->memory.micro_batch = config->memory.loss_chunk = 0;
     *config->memory.strategy = 0;
     config->memory.moments = HR_PLACE_HOST;
     *applies = true;
     proof->bound = BOUND_FP32;
+    if (is_bf16) prover->runs *= 2;
     describe_pattern(config, pattern);
     snprintf(proof->compared, sizeof proof->compared,
              "sparse = dense attention with an explicit mask in double; %s, %lld x %lld random "

@@ -167,14 +167,15 @@ static hr_status predict(hr_prover *prover, double whole_seconds, hr_error *err)
         double seconds = 0;
         hr_error refused;
         if (!is_selected(prover, kind)) continue;
+        prover->runs = kind->runs;
         hr_status status = kind->prepare(prover, &proof, &applies, err);
         if (status != HR_OK && status != HR_NO_FIT) return status;
         if (status != HR_OK || !applies) continue;
         status = hr_prover_plan(prover, &prover->variant, &seconds, &refused);
         if (status != HR_OK && status != HR_NO_FIT)
             return hr_fail(err, status, "%s", refused.message);
-        report->runs += kind->runs;
-        report->predicted_seconds += seconds * (double)prover->steps * kind->runs + proof.seconds;
+        report->runs += prover->runs;
+        report->predicted_seconds += seconds * (double)prover->steps * prover->runs + proof.seconds;
         needs_reference |= !kind->has_own;
     }
     if (!needs_reference) return HR_OK;

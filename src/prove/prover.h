@@ -45,6 +45,7 @@ typedef struct {
     bool masks; /* the next run computes attention with `masked` */
     hr_plan_answer answer;
     hr_train_result result;
+    int32_t runs;      /* of the proof at hand; `prepare` may change it */
     const char *proof; /* name of the proof that runs */
     bool has_reference;
 } hr_prover;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_prove_test.c - the output of prove, what it refuses, and its end after a signal. */
+#include "headroom/prove.h"
 #include "headroom/status.h"
 #include "mem/sanitize.h"
 #include "support/program.h"
@@ -47,6 +48,22 @@ static void text_and_json_list_every_proof(void **state)
     assert_string_equal(json_string_value(json_object_get(first, "outcome")), "pass");
     assert_true(json_integer_value(json_object_get(first, "elements")) > 1000);
     json_decref(answer);
+}
+
+static void help_and_documentation_list_every_proof(void **state)
+{
+    (void)state;
+    require_program();
+    static char page[PROGRAM_TEXT_BYTES];
+    const char *name;
+    get(HR_SOURCE "/docs/proving.md", page);
+    assert_int_equal(run("help prove"), HR_OK);
+    for (int32_t i = 0; (name = hr_proof_name(i)); i++) {
+        char row[64];
+        snprintf(row, sizeof row, "\n| `%s` | ", name);
+        if (!strstr(page, row)) fail_msg("docs/proving.md has no row for %s", name);
+        if (!strstr(out, name)) fail_msg("the help of prove does not list %s", name);
+    }
 }
 
 static void what_cannot_be_proven_is_one_sentence(void **state)
@@ -97,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(text_and_json_list_every_proof),
+        IN_A_FOLDER(help_and_documentation_list_every_proof),
         IN_A_FOLDER(what_cannot_be_proven_is_one_sentence),
         IN_A_FOLDER(an_interrupt_ends_it_and_leaves_no_file),
     };
