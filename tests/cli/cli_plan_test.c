@@ -469,7 +469,7 @@ static void a_pattern_says_how_much_it_skips(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pattern_says_how_much_it_skips),
+        IN_A_FOLDER(a_pattern_says_how_much_it_skips),
         IN_A_FOLDER(two_plans_of_one_recipe_are_byte_identical),
         IN_A_FOLDER(the_smallest_plan_fits_and_a_page_less_does_not),
         IN_A_FOLDER(queries_print_text_and_json),
