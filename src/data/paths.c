@@ -80,7 +80,8 @@ hr_status hr_paths_check(const hr_config *config, const char *metrics, hr_error 
 {
     const hr_config_data data = hr_config_data_of(config);
     if (!*data.train_text && !*data.train_rows)
-        return hr_fail(err, HR_USAGE, "no text to train on; give data.train=FILE");
+        return hr_fail(err, HR_USAGE,
+                       "no text to train on; give data.train=FILE, or data.train=synthetic");
     hr_status status = HR_OK;
     if (config->model.from[0]) status = hr_weights_in_check(config->model.from, err);
     if (status == HR_OK) status = hr_texts_check(config, err);

@@ -296,7 +296,8 @@ static void rows_that_do_not_fit_the_run_are_refused(void **state)
           HR_USAGE },
         { "train tiny.yaml data.fixed_batch=four.safetensors data.valid=text.txt",
           "no directory for the tokens of text.txt; use --out DIR or data.cache=DIR", HR_USAGE },
-        { "train tiny.yaml", "no text to train on; give data.train=FILE", HR_USAGE },
+        { "train tiny.yaml", "no text to train on; give data.train=FILE, or data.train=synthetic",
+          HR_USAGE },
     };
     unsetenv("XDG_CACHE_HOME"); /* in this test's process only */
     unsetenv("HOME");

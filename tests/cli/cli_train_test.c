@@ -93,7 +93,7 @@ static void a_missing_path_is_reported_before_planning(void **state)
           "run/deep: no such directory; create it, or give another" },
         { "data.train=text.txt --out run --metrics .",
           ".: is a directory, a file cannot be written there" },
-        { "--out run", "no text to train on; give data.train=FILE" },
+        { "--out run", "no text to train on; give data.train=FILE, or data.train=synthetic" },
         { "data.train=text.txt",
           "no directory for the tokens of text.txt; use --out DIR or data.cache=DIR" },
     };
