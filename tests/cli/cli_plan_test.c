@@ -220,7 +220,8 @@ static void a_plan_file_is_verified_and_an_overlap_is_exit_4(void **state)
     assert_int_equal(json_dump_file(plan, "broken.json", 0), 0);
     json_decref(plan);
     assert_int_equal(run("verify broken.json"), HR_BROKEN);
-    assert_int_equal(run("verify tiny.yaml"), HR_CORRUPT);
+    assert_int_equal(run("verify '%s/README.md'", HR_SOURCE), HR_CORRUPT);
+    assert_int_equal(run("verify tiny.yaml"), HR_USAGE); /* a recipe is for prove */
     assert_int_equal(run("verify none.json"), HR_USAGE);
 }
 
