@@ -8,8 +8,9 @@
 #include "base/assert.h"
 #include "base/checked.h"
 
-/* Nodes of a layer with adapters on every product and a few of every run; held values. */
-enum { NODES_PER_LAYER = 512, NODES_FIXED = 1024, HELD_MOST = 4096, NAMES_MOST = 256 };
+/* A layer with adapters on every product has at most 119 nodes and 72 storages (qwen3 with separate
+ * operations of attention); a run has a few more. */
+enum { NODES_PER_LAYER = 160, NODES_FIXED = 1024, HELD_MOST = 4096, NAMES_MOST = 256 };
 
 #define SUM_MOST (INT64_C(1) << 62)
 
@@ -21,7 +22,7 @@ static int64_t nodes_of(int64_t layers)
 int64_t hr_tape_bytes(int64_t layers)
 {
     const int64_t nodes = nodes_of(layers);
-    const int64_t node = sizeof(hr_tape_node) + 3 * sizeof(hr_tape_storage) + sizeof(int32_t);
+    const int64_t node = sizeof(hr_tape_node) + sizeof(hr_tape_storage) + sizeof(int32_t);
     const int64_t region = sizeof(hr_tape_region);
     return nodes * node + layers * region + HELD_MOST * (int64_t)sizeof(int32_t) + 8 * 64;
 }
@@ -38,12 +39,12 @@ bool hr_tape_open(hr_tape *tape, hr_region *region, int64_t layers)
                        .snapshot = -1,
                        .peak_label = "" };
     tape->node_most = (int32_t)nodes;
-    tape->storage_most = (int32_t)(3 * nodes);
+    tape->storage_most = (int32_t)nodes;
     tape->region_most = (int32_t)layers;
     tape->held_most = HELD_MOST;
     tape->cache_most = (int32_t)nodes;
     tape->nodes = hr_region_take(region, nodes, sizeof *tape->nodes);
-    tape->storages = hr_region_take(region, 3 * nodes, sizeof *tape->storages);
+    tape->storages = hr_region_take(region, nodes, sizeof *tape->storages);
     tape->regions = hr_region_take(region, layers, sizeof *tape->regions);
     tape->held = hr_region_take(region, HELD_MOST, sizeof *tape->held);
     tape->caches = hr_region_take(region, nodes, sizeof *tape->caches);
