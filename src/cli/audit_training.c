@@ -338,12 +338,19 @@ static hr_status finish(const audit *a, hr_error *err)
 hr_status hr_cli_audit_training(const hr_cli_arguments *arguments, const hr_audit_report *report,
                                 hr_error *err)
 {
-    audit *a = calloc(1, sizeof *a);
     hr_device_list *own = NULL;
     hr_device_choice choice;
     char directory[HR_PATH_BYTES];
     int32_t count;
     const char *device = arguments->values[HR_OPTION_DEVICE];
+    if (report->kind == HR_AUDIT_RECIPE &&
+        (arguments->values[HR_OPTION_MODEL] || arguments->values[HR_OPTION_PROCESSES]))
+        return hr_fail(
+            err, HR_USAGE,
+            "--model and --processes are for training files of other programs, and %s is "
+            "a recipe",
+            arguments->operands[0]);
+    audit *a = calloc(1, sizeof *a);
     if (!a) return hr_fail(err, HR_FAILURE, "out of memory for an audit");
     a->path = arguments->operands[0];
     a->report = report;
