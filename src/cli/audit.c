@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/audit.c - headroom audit: checks what a file states about memory. */
-#include "headroom/audit.h"
+#include "audit.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cli.h"
 
 /* ---- the kind */
 
@@ -125,50 +123,78 @@ static int print_json(const hr_audit_report *report)
 
 /* ---- the command */
 
-static hr_status print_report(const hr_cli_arguments *arguments, const hr_audit_report *report,
-                              hr_error *err)
+static hr_status refuse_options(const hr_cli_arguments *arguments, const hr_audit_report *report,
+                                hr_error *err)
 {
-    const char *path = arguments->operands[0];
-    if (report->kind != HR_AUDIT_CLAIMS && report->kind != HR_AUDIT_MARKDOWN)
-        return hr_cli_audit_training(arguments, report, err);
-    static const hr_cli_option_id of_training[] = { HR_OPTION_DEVICE, HR_OPTION_MODEL,
-                                                    HR_OPTION_PROCESSES };
-    for (size_t i = 0; i < sizeof of_training / sizeof *of_training; i++)
+    static const hr_cli_option_id of_training[] = { HR_OPTION_MODEL, HR_OPTION_PROCESSES,
+                                                    HR_OPTION_DEVICE };
+    enum { OF_TRAINING = sizeof of_training / sizeof *of_training };
+    const bool recipe = report->kind == HR_AUDIT_RECIPE;
+    for (int32_t i = 0; i < OF_TRAINING - recipe; i++)
         if (arguments->values[of_training[i]])
             return hr_fail(err, HR_USAGE, "--%s is for training files, and %s is a %s",
-                           hr_cli_option_at(of_training[i])->name, path,
+                           hr_cli_option_at(of_training[i])->name, arguments->operands[0],
                            hr_audit_kind_text(report->kind));
+    return HR_OK;
+}
+
+static hr_status print_checked(const hr_cli_arguments *arguments, const hr_audit_report *report,
+                               hr_error *err)
+{
+    const char *path = arguments->operands[0];
+    const int32_t wrong = report->verdicts[HR_VERDICT_UNIT] + report->verdicts[HR_VERDICT_WRONG];
     if (arguments->values[HR_OPTION_JSON]) print_json(report);
     else print_claims(path, report);
-    const int32_t wrong = report->verdicts[HR_VERDICT_UNIT] + report->verdicts[HR_VERDICT_WRONG];
     if (!wrong) return HR_OK;
     return hr_fail(err, HR_BROKEN, "%s: %d of %d claims %s wrong", path, wrong,
                    wrong + report->verdicts[HR_VERDICT_TRUE], wrong == 1 ? "is" : "are");
 }
 
-static hr_status audit(const hr_cli_arguments *arguments, hr_audit_report *report, void *memory,
-                       hr_error *err)
+/* Reads the file. The report is for free(). */
+static hr_status read_report(const hr_cli_arguments *arguments, hr_audit_report **report,
+                             hr_error *err)
 {
-    hr_audit_request request = { .memory = memory,
+    hr_audit_request request = { .memory = aligned_alloc(64, HR_AUDIT_MEMORY_BYTES),
                                  .memory_bytes = HR_AUDIT_MEMORY_BYTES,
                                  .model = arguments->values[HR_OPTION_MODEL] };
-    hr_status status = read_kind(arguments->values[HR_OPTION_KIND], &request.kind, err);
+    *report = calloc(1, sizeof **report);
+    hr_status status = *report && request.memory
+                           ? read_kind(arguments->values[HR_OPTION_KIND], &request.kind, err)
+                           : hr_fail(err, HR_FAILURE, "out of memory for an audit");
     if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_PROCESSES, &request.world, err);
     if (status == HR_OK && request.world > 65536)
-        return hr_fail(err, HR_USAGE, "--processes takes 1 to 65536");
-    if (status == HR_OK) status = hr_audit_file(arguments->operands[0], &request, report, err);
-    return status == HR_OK ? print_report(arguments, report, err) : status;
+        status = hr_fail(err, HR_USAGE, "--processes takes 1 to 65536");
+    if (status == HR_OK) status = hr_audit_file(arguments->operands[0], &request, *report, err);
+    if (status == HR_OK &&
+        ((*report)->kind <= HR_AUDIT_MARKDOWN || (*report)->kind == HR_AUDIT_RECIPE))
+        status = refuse_options(arguments, *report, err);
+    free(request.memory);
+    return status;
+}
+
+/* Plans while nothing of the file is in memory, then reads it again. */
+static hr_status plan_and_print(const hr_cli_arguments *arguments, hr_audit_report **report,
+                                hr_error *err)
+{
+    hr_cli_audit_plan plan;
+    const hr_config config = (*report)->config;
+    free(*report);
+    *report = NULL;
+    hr_status status = hr_cli_audit_make_plan(arguments, &config, &plan, err);
+    if (status == HR_OK) status = read_report(arguments, report, err);
+    if (status == HR_OK) status = hr_cli_audit_print(arguments, *report, &plan, err);
+    free(plan.own);
+    return status;
 }
 
 int hr_cli_audit(const hr_cli_arguments *arguments)
 {
     hr_error err;
-    hr_audit_report *report = calloc(1, sizeof *report);
-    void *memory = aligned_alloc(64, HR_AUDIT_MEMORY_BYTES);
-    const hr_status status = report && memory
-                                 ? audit(arguments, report, memory, &err)
-                                 : hr_fail(&err, HR_FAILURE, "out of memory for an audit");
-    free(memory);
+    hr_audit_report *report;
+    hr_status status = read_report(arguments, &report, &err);
+    if (status == HR_OK && report->kind <= HR_AUDIT_MARKDOWN)
+        status = print_checked(arguments, report, &err);
+    else if (status == HR_OK) status = plan_and_print(arguments, &report, &err);
     free(report);
     return status == HR_OK ? HR_OK : hr_cli_fail(&err);
 }

@@ -7,17 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "headroom/audit.h"
-#include "headroom/plan.h"
+#include "audit.h"
 
 typedef struct {
     const char *path;
     const hr_audit_report *report;
     const hr_device_choice *device; /* null: none */
-    hr_plan_answer plan;
-    hr_status plan_status; /* OK or NO_FIT: `plan` is set */
-    hr_error plan_error;
+    const hr_cli_audit_plan *plan;
     hr_audit_estimate estimate;
     bool estimated;
 } audit;
@@ -54,7 +50,7 @@ static void print_verdict(const audit *a)
     char bytes[64], budget[64];
     printf("%s (%s): ", a->path, hr_audit_kind_text(a->report->kind));
     if (!is_foreign(a)) {
-        printf("%s\n", a->plan_status == HR_OK ? "fits" : a->plan_error.message);
+        printf("%s\n", a->plan->status == HR_OK ? "fits" : a->plan->error.message);
         return;
     }
     if (!a->estimated) {
@@ -79,19 +75,19 @@ static void print_verdict(const audit *a)
 
 static void print_plan(const audit *a)
 {
-    const hr_plan_answer *p = &a->plan;
+    const hr_plan_answer *p = &a->plan->answer;
     const hr_config *config = &a->report->config;
     const char *here = a->device ? "" : " this machine";
     char needed[64], available[64];
-    if (a->plan_status == HR_OK)
+    if (a->plan->status == HR_OK)
         printf("headroom: fits%s: %s, %s sequences of %s tokens at a time, batch %s\n", here,
                hr_bytes_print(p->process_bytes, needed), hr_cli_count(p->micro_batch),
                hr_cli_count(config->train.seq_len), hr_cli_count(config->train.batch));
-    else if (a->plan_status == HR_NO_FIT && p->minimum_bytes > 0)
+    else if (a->plan->status == HR_NO_FIT && p->minimum_bytes > 0)
         printf("headroom: does not fit%s: at least %s of %s\n", here,
                hr_bytes_print(p->minimum_bytes, needed),
                hr_size_print(p->available_bytes, available));
-    else printf("headroom: no plan: %s\n", a->plan_error.message);
+    else printf("headroom: no plan: %s\n", a->plan->error.message);
 }
 
 static void print_estimate(const audit *a)
@@ -280,12 +276,13 @@ static void print_json(const audit *a)
         json_array_append_new(findings, json_pack("{s:I, s:o}", "line",
                                                   (json_int_t)a->report->findings[i].line, "text",
                                                   json_of_text(a->report->findings[i].text)));
-    const bool planned = a->plan_status == HR_OK || a->plan_status == HR_NO_FIT;
-    json_t *plan = planned ? json_pack("{s:b, s:I, s:I, s:I}", "fits", a->plan_status == HR_OK,
-                                       "process_bytes", (json_int_t)a->plan.process_bytes,
-                                       "minimum_bytes", (json_int_t)a->plan.minimum_bytes,
-                                       "available_bytes", (json_int_t)a->plan.available_bytes)
-                           : json_null();
+    const bool planned = a->plan->status == HR_OK || a->plan->status == HR_NO_FIT;
+    json_t *plan = planned
+                       ? json_pack("{s:b, s:I, s:I, s:I}", "fits", a->plan->status == HR_OK,
+                                   "process_bytes", (json_int_t)a->plan->answer.process_bytes,
+                                   "minimum_bytes", (json_int_t)a->plan->answer.minimum_bytes,
+                                   "available_bytes", (json_int_t)a->plan->answer.available_bytes)
+                       : json_null();
     json_t *object = json_pack(
         "{s:s, s:s, s:o, s:o, s:o, s:o}", "kind", hr_audit_kind_word(a->report->kind), "device",
         a->device ? a->device->device->name : "", "plan", plan, "estimate", json_of_estimate(a),
@@ -297,17 +294,6 @@ static void print_json(const audit *a)
 }
 
 /* ---- the command */
-
-static void make_plan(audit *a, const char *calibrations)
-{
-    hr_cli_planning planning;
-    const hr_plan_outputs outputs = { .calibrations = calibrations,
-                                      .device = a->device,
-                                      .progress = { hr_cli_planning_show, &planning } };
-    hr_cli_planning_begin(&planning);
-    a->plan_status = hr_plan_make(&a->report->config, &outputs, &a->plan, &a->plan_error);
-    hr_cli_planning_end(&planning);
-}
 
 static hr_status make_estimate(audit *a, hr_error *err)
 {
@@ -325,8 +311,8 @@ static hr_status make_estimate(audit *a, hr_error *err)
 static hr_status finish(const audit *a, hr_error *err)
 {
     if (!is_foreign(a)) {
-        *err = a->plan_error;
-        return a->plan_status;
+        *err = a->plan->error;
+        return a->plan->status;
     }
     if (!a->device || a->estimate.fits) return HR_OK;
     return hr_fail(err, HR_NO_FIT, "%s: %s is estimated to need up to %lld bytes, and %s has %lld",
@@ -335,36 +321,47 @@ static hr_status finish(const audit *a, hr_error *err)
                    (long long)a->estimate.budget_bytes);
 }
 
-hr_status hr_cli_audit_training(const hr_cli_arguments *arguments, const hr_audit_report *report,
-                                hr_error *err)
+hr_status hr_cli_audit_make_plan(const hr_cli_arguments *arguments, const hr_config *config,
+                                 hr_cli_audit_plan *plan, hr_error *err)
 {
-    hr_device_list *own = NULL;
-    hr_device_choice choice;
+    const char *device = arguments->values[HR_OPTION_DEVICE];
     char directory[HR_PATH_BYTES];
     int32_t count;
-    const char *device = arguments->values[HR_OPTION_DEVICE];
-    if (report->kind == HR_AUDIT_RECIPE &&
-        (arguments->values[HR_OPTION_MODEL] || arguments->values[HR_OPTION_PROCESSES]))
-        return hr_fail(
-            err, HR_USAGE,
-            "--model and --processes are for training files of other programs, and %s is "
-            "a recipe",
-            arguments->operands[0]);
+    hr_cli_planning planning;
+    plan->own = NULL;
+    plan->device = NULL;
+    hr_status status = hr_cli_own_devices(arguments->values[HR_OPTION_DEVICE_FILE], &plan->own,
+                                          err);
+    if (status == HR_OK && device)
+        status = hr_devices_choose(device, plan->own, 1, &plan->choice, &count, err);
+    if (status != HR_OK) return status;
+    if (device) plan->device = &plan->choice;
+    const hr_plan_outputs outputs = { .calibrations = hr_cli_calibrations(directory,
+                                                                          sizeof directory),
+                                      .device = plan->device,
+                                      .progress = { hr_cli_planning_show, &planning } };
+    mallopt(M_MMAP_MAX, 0); /* as for headroom plan */
+    hr_cli_planning_begin(&planning);
+    plan->status = hr_plan_make(config, &outputs, &plan->answer, &plan->error);
+    hr_cli_planning_end(&planning);
+    return HR_OK;
+}
+
+hr_status hr_cli_audit_print(const hr_cli_arguments *arguments, const hr_audit_report *report,
+                             const hr_cli_audit_plan *plan, hr_error *err)
+{
     audit *a = calloc(1, sizeof *a);
     if (!a) return hr_fail(err, HR_FAILURE, "out of memory for an audit");
     a->path = arguments->operands[0];
     a->report = report;
-    hr_status status = hr_cli_own_devices(arguments->values[HR_OPTION_DEVICE_FILE], &own, err);
-    if (status == HR_OK && device) status = hr_devices_choose(device, own, 1, &choice, &count, err);
-    if (status == HR_OK && device) a->device = &choice;
-    if (status == HR_OK && is_foreign(a)) status = make_estimate(a, err);
+    a->plan = plan;
+    a->device = plan->device;
+    hr_status status = is_foreign(a) ? make_estimate(a, err) : HR_OK;
     if (status == HR_OK) {
-        make_plan(a, hr_cli_calibrations(directory, sizeof directory));
         if (arguments->values[HR_OPTION_JSON]) print_json(a);
         else print_text(a);
         status = finish(a, err);
     }
-    free(own);
     free(a);
     return status;
 }

@@ -342,12 +342,6 @@ void hr_cli_print_group(const char *group);
 void hr_cli_print_manual(void);
 void hr_cli_print_completion(void);
 
-/* The part of `audit` for recipes and training files of other programs. Errors USAGE, NO_FIT, and
- * those of planning. */
-struct hr_audit_report;
-HR_MUST_CHECK hr_status hr_cli_audit_training(const hr_cli_arguments *arguments,
-                                              const struct hr_audit_report *report, hr_error *err);
-
 int hr_cli_plan(const hr_cli_arguments *arguments);
 int hr_cli_audit(const hr_cli_arguments *arguments);
 int hr_cli_verify(const hr_cli_arguments *arguments);

@@ -143,12 +143,33 @@ static void merge_keys_are_read(void **state)
     assert_non_null(strstr(out, "deepspeed.zero_optimization.overlap_comm"));
 }
 
+static long long number_after(const char *key)
+{
+    const char *at = strstr(out, key);
+    if (!at) fail_msg("no %s in %s%s", key, out, err);
+    return strtoll(at + strlen(key), NULL, 10);
+}
+
+/* Reading the file costs memory, which must not count. */
+static void a_recipe_has_the_plan_of_plan(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("plan tiny.yaml --json"), HR_OK);
+    const long long bytes = number_after("\"process_bytes\": ");
+    assert_int_equal(run("audit tiny.yaml --json"), HR_OK);
+    assert_int_equal(number_after("\"process_bytes\": "), bytes);
+    assert_int_equal(run("audit tiny.yaml --model gpt2"), HR_USAGE);
+    assert_non_null(strstr(err, "--model is for training files, and tiny.yaml is a recipe"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(claims_have_their_exit_codes), IN_A_FOLDER(a_text_is_known_by_its_name),
         IN_A_FOLDER(long_files_are_refused),       IN_A_FOLDER(training_files_have_their_sentences),
-        IN_A_FOLDER(merge_keys_are_read),
+        IN_A_FOLDER(merge_keys_are_read),          IN_A_FOLDER(a_recipe_has_the_plan_of_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
