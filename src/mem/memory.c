@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "headroom/config.h"
 #include "mem/limits.h"
+#include "mem/poison.h"
 
 #ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
 #define MADV_POPULATE_WRITE 23
@@ -289,6 +290,8 @@ void hr_memory_close(hr_memory *memory)
         hr_process_unmap(&memory->regions[i], memory->processor);
     hr_process_unmap(&memory->stacks, memory->processor);
     hr_span arena = { memory->arena, hr_round_up(memory->arena_bytes, hr_page_bytes()) };
+    /* A later mapping may get the same addresses. */
+    if (memory->arena) hr_arena_unpoison(memory->arena, arena.bytes);
     hr_process_unmap(&arena, memory->processor);
     *memory = (hr_memory){ 0 };
 }

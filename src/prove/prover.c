@@ -222,10 +222,10 @@ hr_status hr_prover_compare(hr_prover *prover, const hr_config *config, hr_trace
     prover->witness = (hr_witness){ .trace = traced,
                                     .norm_wise = rounding > 0,
                                     .floor = rounding * average_of(traced),
-                                    .ignores_values = !traced->has_values,
+                                    .ignores_values = rounding > 0 || !traced->has_values,
                                     .buffer = prover->buffer };
     hr_prover_disturb(prover, &prover->witness);
-    hr_observer observer = hr_witness_observer(&prover->witness, traced->steps);
+    hr_observer observer = hr_witness_observer(&prover->witness, rounding > 0 ? 1 : traced->steps);
     if (starts) observer.services = hr_values_services(starts);
     const hr_status status = hr_prover_run(prover, config, &observer, true, err);
     return status == HR_OK ? hr_witness_finish(&prover->witness, err) : status;

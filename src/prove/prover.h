@@ -84,9 +84,9 @@ HR_MUST_CHECK hr_status hr_prover_trace_from(hr_prover *prover, const hr_config 
 
 /* Runs `config` and compares it with a trace. What was found is in prover->witness.found.
  *
- *   rounding  0: every bit counts. Else tensors are measured norm-wise, and the norm of one whose
- *             elements are below this fraction of the average gradient counts as that of such
- *             elements
+ *   rounding  0: every bit counts. Else the gradients of the first step are measured norm-wise, and
+ *             the norm of a tensor whose elements are below this fraction of the average gradient
+ *             counts as that of such elements
  *   starts    null, or the initial weights */
 HR_MUST_CHECK hr_status hr_prover_compare(hr_prover *prover, const hr_config *config,
                                           hr_trace *trace, double rounding, hr_values *starts,
