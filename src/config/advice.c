@@ -32,8 +32,8 @@ static bool accepts(const char *key, const char *value)
 bool hr_config_advise(const char *key, const char *value, char text[HR_ADVICE_BYTES])
 {
     char here[HR_FOREIGN_VALUE_BYTES] = "";
-    const hr_foreign_key own = { key, key_of_word(key), NULL, NULL, "" };
-    const hr_foreign_key *row = own.key ? &own : hr_foreign_find(key);
+    const hr_foreign_row own = { key, key_of_word(key), NULL, NULL, "" };
+    const hr_foreign_row *row = own.key ? &own : hr_foreign_find(key);
     *text = 0;
     if (!row) return false;
     const bool given = value && hr_foreign_value(row, value, here);
@@ -49,7 +49,7 @@ bool hr_config_advise(const char *key, const char *value, char text[HR_ADVICE_BY
 const char *hr_config_nearest(const char *key)
 {
     const char *nearest = key_of_word(key);
-    const hr_foreign_key *row = hr_foreign_find(key);
+    const hr_foreign_row *row = hr_foreign_find(key);
     int32_t least = INT32_MAX;
     if (nearest || row) return nearest ? nearest : row->key;
     for (int32_t i = 0; i < hr_config_row_count(); i++) {

@@ -65,7 +65,7 @@
 #define SHARE_OF_STEPS "a number of steps, not a share"
 
 /* clang-format off */
-static const hr_foreign_key rows[] = {
+static const hr_foreign_row rows[] = {
     SAME("hidden_size", "model.d_model"), SAME("n_embd", "model.d_model"),
     SAME("embedding_dim", "model.d_model"), SAME("embed_dim", "model.d_model"),
     SAME("emb_dim", "model.d_model"), SAME("model_dim", "model.d_model"),
@@ -280,12 +280,12 @@ static const hr_foreign_key rows[] = {
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows, NAME_BYTES = 64 };
 
-const hr_foreign_key *hr_foreign_at(int32_t index)
+const hr_foreign_row *hr_foreign_at(int32_t index)
 {
     return index >= 0 && index < ROW_COUNT ? &rows[index] : NULL;
 }
 
-const hr_foreign_key *hr_foreign_find(const char *name)
+const hr_foreign_row *hr_foreign_find(const char *name)
 {
     char word[NAME_BYTES];
     const char *dot = strrchr(name, '.');
@@ -330,7 +330,7 @@ static const char *truth_of(const char *value)
     return value;
 }
 
-bool hr_foreign_value(const hr_foreign_key *row, const char *value,
+bool hr_foreign_value(const hr_foreign_row *row, const char *value,
                       char text[HR_FOREIGN_VALUE_BYTES])
 {
     *text = 0;

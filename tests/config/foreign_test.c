@@ -21,7 +21,7 @@ static bool has_key(const char *name)
 static void every_row_has_a_name_of_its_own_and_a_key_or_a_reason(void **state)
 {
     (void)state;
-    const hr_foreign_key *row;
+    const hr_foreign_row *row;
     int32_t count = 0;
     for (; (row = hr_foreign_at(count)); count++) {
         if (hr_foreign_find(row->name) != row) fail_msg("%s is in two rows", row->name);
@@ -40,7 +40,7 @@ static void every_row_has_a_name_of_its_own_and_a_key_or_a_reason(void **state)
 static void every_translated_word_is_one_that_the_key_accepts(void **state)
 {
     (void)state;
-    const hr_foreign_key *row;
+    const hr_foreign_row *row;
     int32_t pairs = 0;
     for (int32_t i = 0; (row = hr_foreign_at(i)); i++) {
         for (const char *at = row->values ? row->values : ""; *at; at += strspn(at, " ")) {
@@ -175,7 +175,7 @@ static void the_page_has_every_row(void **state)
     assert_non_null(file);
     page[fread(page, 1, sizeof page - 1, file)] = 0;
     fclose(file);
-    const hr_foreign_key *row;
+    const hr_foreign_row *row;
     for (int32_t i = 0; (row = hr_foreign_at(i)); i++) {
         char name[80], key[80];
         snprintf(name, sizeof name, "`%s`", row->name);
