@@ -42,7 +42,8 @@ static const char *size(int64_t bytes)
 
 static void print_line(const char *name, int64_t bytes, const char *note)
 {
-    printf("  %-34s %20s  %10s  %s\n", name, hr_cli_count(bytes), size(bytes), note);
+    printf("  %-34s %20s  %10s%s%s\n", name, hr_cli_count(bytes), size(bytes), *note ? "  " : "",
+           note);
 }
 
 static void print_head(const answers *all)
