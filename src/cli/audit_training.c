@@ -44,6 +44,19 @@ static const hr_device_facts *smallest_card(int64_t bytes)
     return found;
 }
 
+/* The format that the file asks for and the device lacks; null: none. */
+static const char *missing_format(const audit *a)
+{
+    const hr_audit_training *t = &a->report->training;
+    static const hr_device_format formats[] = { HR_DEVICE_BF16, HR_DEVICE_FP16 };
+    static const hr_audit_dtype dtypes[] = { HR_AUDIT_BF16, HR_AUDIT_FP16 };
+    for (int32_t i = 0; a->device && is_foreign(a) && i < 2; i++)
+        if ((t->weights == dtypes[i] || t->autocast == dtypes[i]) &&
+            !hr_device_has(a->device->device, formats[i]))
+            return hr_device_format_name(formats[i]);
+    return NULL;
+}
+
 static void print_verdict(const audit *a)
 {
     const hr_audit_estimate *e = &a->estimate;
@@ -175,7 +188,12 @@ static void print_keys(const hr_audit_report *report)
 
 static void print_text(const audit *a)
 {
+    const char *missing = missing_format(a);
     print_verdict(a);
+    if (missing)
+        printf("%s has no %s, which the file asks for: the trainer refuses it, or emulates it "
+               "slowly\n",
+               a->device->device->title, missing);
     print_plan(a);
     if (a->estimated) print_estimate(a);
     print_findings(a->report);
@@ -288,6 +306,8 @@ static void print_json(const audit *a)
         a->device ? a->device->device->name : "", "plan", plan, "estimate", json_of_estimate(a),
         "findings", findings, "keys", json_of_keys(a->report));
     if (is_foreign(a)) json_object_set_new(object, "settings", json_of_training(a->report));
+    if (missing_format(a))
+        json_object_set_new(object, "missing_format", json_string(missing_format(a)));
     json_dumpf(object, stdout, JSON_INDENT(2));
     json_decref(object);
     printf("\n");

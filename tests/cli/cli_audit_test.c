@@ -106,6 +106,8 @@ static void training_files_have_their_sentences(void **state)
           HR_USAGE, "\"rtx-9999\" is not a known device" },
         { "a.yml", "base_model: Qwen/Qwen2.5-7B\nsequence_len: 512\n", "--device gtx-1650",
           HR_NO_FIT, "is estimated to need up to" },
+        { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\nbf16: true\n", "--device t4",
+          HR_OK, "has no bf16, which the file asks for" },
         { "ds.json", "{\"zero_optimization\": {\"stage\": 3}}", "", HR_USAGE,
           "ds.json names no model; give one with --model" },
         { "ds.json", "{\"zero_optimization\": {\"stage\": 4}}", "--model gpt2", HR_USAGE,
