@@ -241,6 +241,7 @@ hr_status hr_prover_reference(hr_prover *prover, hr_error *err)
         status = hr_prover_trace(prover, &prover->variant, &prover->reference, prover->steps, true,
                                  NULL, err);
     prover->has_reference = status == HR_OK;
+    if (status == HR_OK) prover->steps = prover->report->steps = prover->reference.steps;
     prover->proof = name;
     return status;
 }

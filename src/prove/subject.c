@@ -107,12 +107,13 @@ static void describe(hr_prover *prover)
     char parameters[HR_COUNT_BYTES];
     prover->threads = answer->threads;
     snprintf(prover->report->configuration, sizeof prover->report->configuration,
-             "%s, %s parameters, %lld layers, batch %lld x %lld tokens, %s, %s kernels, %d "
+             "%s, %s parameters, %lld layer%s, batch %lld x %lld tokens, %s, %s kernels, %d "
              "thread%s",
              hr_family_of(base)->name, hr_count_print(answer->parameters, parameters),
-             (long long)base->model.n_layers, (long long)base->train.batch,
-             (long long)base->train.seq_len, base->train.dtype == HR_FORMAT_BF16 ? "bf16" : "fp32",
-             answer->rung, answer->threads, answer->threads == 1 ? "" : "s");
+             (long long)base->model.n_layers, base->model.n_layers == 1 ? "" : "s",
+             (long long)base->train.batch, (long long)base->train.seq_len,
+             base->train.dtype == HR_FORMAT_BF16 ? "bf16" : "fp32", answer->rung, answer->threads,
+             answer->threads == 1 ? "" : "s");
 }
 
 hr_status hr_subject_choose(hr_prover *prover, double *seconds, hr_error *err)

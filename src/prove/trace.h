@@ -59,6 +59,7 @@ typedef struct {
     bool is_last;        /* weights and states pass now */
     bool ignores_values; /* gradients and losses only */
     int64_t first_step;  /* that is compared: a resumed run has no earlier ones */
+    int64_t steps_done;  /* that were written */
     int64_t seen_bytes;  /* of the current step, or of the values */
     struct hr_values *notes; /* null, or where initial weights are written */
     uint8_t *buffer;         /* [HR_TRACE_BUFFER_BYTES] */

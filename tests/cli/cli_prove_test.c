@@ -50,6 +50,26 @@ static void text_and_json_list_every_proof(void **state)
     json_decref(answer);
 }
 
+/* 100 bytes are one batch of 4 x 16 tokens. */
+static void a_text_of_one_step_is_proven_on_one_step(void **state)
+{
+    (void)state;
+    require_program();
+    put("short.yaml", "model: {d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32}\n"
+                      "train: {batch: 4, seq_len: 16, steps: auto, epochs: 1, threads: 1}\n");
+    FILE *file = fopen("short.txt", "w");
+    assert_non_null(file);
+    for (int32_t i = 0; i < 100; i++) fputc('a' + i % 17, file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(run("prove short.yaml data.train=short.txt --dir . --json"), HR_OK);
+    json_t *answer = out_json();
+    assert_int_equal(json_integer_value(json_object_get(answer, "steps")), 1);
+    assert_true(json_integer_value(json_object_get(answer, "passed")) >= 10);
+    json_decref(answer);
+    assert_int_equal(run("prove short.yaml data.train=short.txt --dir . --only resume"), HR_OK);
+    assert_non_null(strstr(out, "does not apply: it takes two steps, and there is one\n"));
+}
+
 static void help_and_documentation_list_every_proof(void **state)
 {
     (void)state;
@@ -114,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(text_and_json_list_every_proof),
+        IN_A_FOLDER(a_text_of_one_step_is_proven_on_one_step),
         IN_A_FOLDER(help_and_documentation_list_every_proof),
         IN_A_FOLDER(what_cannot_be_proven_is_one_sentence),
         IN_A_FOLDER(an_interrupt_ends_it_and_leaves_no_file),
