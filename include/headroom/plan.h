@@ -113,8 +113,8 @@ typedef struct {
      * removal, words such as "recompute outputs of norms in every layer". */
     char what[HR_PLAN_CHANGE_BYTES];
     char price[HR_PLAN_CHANGE_BYTES]; /* costs other than time; may be empty */
-    int64_t bytes;                  /* process memory with the change; for a refusal the smallest */
-    int64_t gained_bytes;           /* saving compared with no change */
+    int64_t bytes;        /* process memory with the change; for a refusal the smallest */
+    int64_t gained_bytes; /* saving compared with no change */
     /* predicted cost per step: of a removal compared with this plan, otherwise with the fastest
      * plan without a budget; 0 if the mathematics changes */
     double seconds_lost;
