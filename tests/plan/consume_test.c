@@ -50,7 +50,10 @@ static hr_strategy some_strategy(const hr_config *config, uint64_t turn,
 {
     hr_strategy strategy = random_strategy(config, SEED, turn, recompute_set);
     strategy.micro_batch = 0;
+    strategy.loss_chunk = random_tile(config, SEED, turn, 41, config->train.batch);
+    strategy.mlp_tile = random_tile(config, SEED, turn, 42, config->train.batch);
     strategy.consume = true;
+    hr_strategy_canonical(config, &strategy);
     return strategy;
 }
 
