@@ -42,23 +42,22 @@ static int drop_folder(void **state)
     return 0;
 }
 
-/* The small preset of a family, with fewer layers and sequences. */
-static hr_config small(const char *family)
+/* The small preset of a family, with fewer layers and sequences. Recipes are static here: the stack
+ * of a run is planned, and frames of this test would count. */
+static void small(hr_config *config, const char *family)
 {
-    hr_config config;
     hr_error err;
     char path[512];
-    hr_config_default(&config);
+    hr_config_default(config);
     snprintf(path, sizeof path, HR_SOURCE "/presets/small/%s.yaml", family);
-    require(hr_config_read(&config, path, &err) == HR_OK, "%s", err.message);
-    config.model.d_model = 64;
-    config.model.d_ff = 192;
-    config.model.n_layers = 2;
-    config.train.batch = 4;
-    config.train.seq_len = 64;
-    config.train.threads = 2;
-    config.memory.budget = INT64_C(400) << 20;
-    return config;
+    require(hr_config_read(config, path, &err) == HR_OK, "%s", err.message);
+    config->model.d_model = 64;
+    config->model.d_ff = 192;
+    config->model.n_layers = 2;
+    config->train.batch = 4;
+    config->train.seq_len = 64;
+    config->train.threads = 2;
+    config->memory.budget = INT64_C(400) << 20;
 }
 
 static hr_status prove(const hr_config *config, const char *only, const hr_prove_fault *fault,
@@ -91,12 +90,12 @@ static void every_proof_that_applies_passes_on_every_family(void **state)
 {
     (void)state;
     for (int32_t family = 0; family < HR_FAMILIES; family++) {
-        hr_config config;
+        static hr_config config;
         hr_error err;
         hr_config_default(&config);
         config.model.family = family;
         const char *name = hr_family_of(&config)->name;
-        config = small(name);
+        small(&config, name);
         config.train.optimizer.kind = family % HR_OPTIMIZERS;
         config.train.dtype = family % 2 ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
         require(prove(&config, NULL, NULL, &err) == HR_OK, "%s: %s", name, err.message);
@@ -114,21 +113,20 @@ static void every_proof_that_applies_passes_on_every_family(void **state)
 }
 
 /* A recipe with each of the features that not every recipe has. */
-static hr_config config_for(const char *proof)
+static void config_for(hr_config *config, const char *proof)
 {
-    hr_config config = small(!strcmp(proof, "factors") ? "yxanul" : "needle");
+    small(config, !strcmp(proof, "factors") ? "yxanul" : "needle");
     if (!strcmp(proof, "pattern")) {
-        config.model.attention.pattern = HR_ATTENTION_MIXED;
-        config.model.attention.block = 8;
-        config.train.dtype = HR_FORMAT_FP32;
+        config->model.attention.pattern = HR_ATTENTION_MIXED;
+        config->model.attention.block = 8;
+        config->train.dtype = HR_FORMAT_FP32;
     }
     if (!strcmp(proof, "weights")) {
-        config = small("llama");
-        config.model.weights = HR_WEIGHTS_F8_E4M3;
-        snprintf(config.train.freeze, sizeof config.train.freeze, "*.mlp.*");
+        small(config, "llama");
+        config->model.weights = HR_WEIGHTS_F8_E4M3;
+        snprintf(config->train.freeze, sizeof config->train.freeze, "*.mlp.*");
     }
-    if (!strcmp(proof, "moments")) config.model.d_ff = 512; /* 128 KiB of each moment */
-    return config;
+    if (!strcmp(proof, "moments")) config->model.d_ff = 512; /* 128 KiB of each moment */
 }
 
 /* ---- faults */
@@ -185,7 +183,8 @@ static void every_proof_fails_when_its_run_is_changed(void **state)
         const bool factors = !strcmp(name, "factors"), rounds = factors || !strcmp(name, "pattern");
         const char *param = factors || !strcmp(name, "weights") ? "model.norm.weight"
                                                                 : "layers.1.w2";
-        const hr_config config = config_for(name);
+        static hr_config config;
+        config_for(&config, name);
         change c = { .step = rounds ? 0 : 1, .param = param, .added = rounds ? 1.0F : 0 };
         const hr_prove_fault fault = { name, disturb, &c };
         hr_error err;
@@ -208,7 +207,8 @@ static void a_changed_weight_is_found(void **state)
 {
     (void)state;
     hr_error err;
-    const hr_config config = config_for("threads");
+    static hr_config config;
+    config_for(&config, "threads");
     change c = { .param = "layers.0.wq", .at_end = true };
     const hr_prove_fault fault = { "threads", disturb, &c };
     assert_int_equal(prove(&config, "threads", &fault, &err), HR_BROKEN);
@@ -227,7 +227,8 @@ static void a_chunk_that_rounds_differently_is_within_its_bound(void **state)
     (void)state;
     for (int32_t format = HR_FORMAT_FP32; format <= HR_FORMAT_BF16; format++) {
         hr_error err;
-        hr_config config = small("needle");
+        static hr_config config;
+        small(&config, "needle");
         config.train.dtype = format;
         config.memory.loss_chunk = 64;
         require(prove(&config, "plan", NULL, &err) == HR_OK, "%s", err.message);
@@ -257,7 +258,8 @@ static void a_window_that_is_a_token_short_is_found(void **state)
 {
     (void)state;
     hr_error err;
-    hr_config config = small("mistral");
+    static hr_config config;
+    small(&config, "mistral");
     config.model.attention.sliding_window = 40;
     const hr_prove_fault fault = { "pattern", narrow, NULL };
     assert_int_equal(prove(&config, "pattern", NULL, &err), HR_OK);
@@ -274,7 +276,8 @@ static void what_does_not_apply_says_why(void **state)
 {
     (void)state;
     hr_error err;
-    hr_config config = small("wide");
+    static hr_config config;
+    small(&config, "wide");
     config.train.batch = 1;
     assert_int_equal(prove(&config, NULL, NULL, &err), HR_OK);
     static const char *const names[] = { "micro-batch", "mlp-tile", "attention-tile", "loss-chunk",
@@ -285,7 +288,7 @@ static void what_does_not_apply_says_why(void **state)
                 "%s: outcome %d, %s", names[i], proof->outcome, proof->reason);
     }
     assert_string_equal(proof_of("micro-batch")->reason, "train.batch is one sequence");
-    config = small("needle");
+    small(&config, "needle");
     config.model.attention.pattern = HR_ATTENTION_LOCAL;
     config.model.attention.block = 64;
     assert_int_equal(prove(&config, "pattern", NULL, &err), HR_OK);
@@ -300,7 +303,8 @@ static void what_does_not_fit_is_reduced_or_refused(void **state)
 {
     (void)state;
     hr_error err;
-    hr_config config = small("llama");
+    static hr_config config;
+    small(&config, "llama");
     const hr_plan_outputs outputs = { 0 };
     hr_plan_answer answer;
     require(hr_plan_make(&config, &outputs, &answer, &err) == HR_OK, "%s", err.message);
@@ -320,7 +324,8 @@ static void unknown_names_and_steps_are_refused(void **state)
 {
     (void)state;
     hr_error err;
-    const hr_config config = small("llama");
+    static hr_config config;
+    small(&config, "llama");
     assert_int_equal(prove(&config, "micro-bach", NULL, &err), HR_USAGE);
     assert_string_equal(err.message, "there is no proof micro-bach; the nearest is micro-batch");
     const hr_prove_options many = { .steps = HR_PROVE_STEPS_MOST + 1, .directory = folder.path };
@@ -352,7 +357,8 @@ static void the_explicit_mask_is_that_of_the_documentation(void **state)
         { HR_ATTENTION_MIXED, 1, 4, { "x", "xx", "xxx", "xxxx", "xxxxx", "xxxxxx" } },
     };
     (void)state;
-    hr_config config = small("needle");
+    static hr_config config;
+    small(&config, "needle");
     config.model.attention.block = 2;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         config.model.attention.pattern = cases[c].pattern;
@@ -366,7 +372,7 @@ static void the_explicit_mask_is_that_of_the_documentation(void **state)
                         "case %zu: query %d, key %d", c, (int)query, (int)key);
             }
     }
-    config = small("mistral");
+    small(&config, "mistral");
     config.model.attention.sliding_window = 3;
     assert_true(hr_masked_sees(&config, 0, 5, 3) && !hr_masked_sees(&config, 0, 5, 2));
 }
