@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The same meaning; other values; no key. */
@@ -142,8 +143,8 @@ static const hr_foreign_row rows[] = {
     MAP("packed", "data.documents", "", PACKING),
 
     MAP("bf16", "train.dtype", "true=bf16 false=fp32", ""),
-    MAP("fp16", "train.dtype", "true=bf16 false=fp32", FP16),
-    MAP("half", "train.dtype", "true=bf16 false=fp32", FP16),
+    MAP("fp16", "train.dtype", "true=bf16", FP16),
+    MAP("half", "train.dtype", "true=bf16", FP16),
     MAP("pure_bf16", "train.dtype", "true=bf16 false=fp32",
         "bf16 keeps fp32 master weights; states in bf16 are not supported yet"),
     MAP("mixed_precision", "train.dtype", DTYPES, FP16),
@@ -339,6 +340,8 @@ bool hr_foreign_value(const hr_foreign_row *row, const char *value,
         return find_pair(row->values, value, text) || find_pair(row->values, truth_of(value), text);
     if (!*value || strlen(value) >= HR_FOREIGN_VALUE_BYTES / 2) return false;
     const char *given = row->form ? strstr(row->form, "{}") : NULL;
+    char *end;
+    if (given && (!(strtod(value, &end) > 0) || *end)) return false; /* a form computes with it */
     if (!given) snprintf(text, HR_FOREIGN_VALUE_BYTES, "%s", value);
     else
         snprintf(text, HR_FOREIGN_VALUE_BYTES, "%.*s%s%s", (int)(given - row->form), row->form,

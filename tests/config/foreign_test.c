@@ -96,6 +96,9 @@ static const answer answers[] = {
       "use model.attention.pattern: native sparse attention (nsa) is not supported yet" },
     { "bf16", "true", "use train.dtype=bf16" },
     { "bf16", NULL, "use train.dtype" },
+    { "accumulation_steps", "0",
+      "use memory.micro_batch: train.batch counts the sequences of one update, over all its "
+      "micro-batches" },
     { "fp16", "true",
       "use train.dtype=bf16: fp16 is not supported, and bf16 needs no loss scaling" },
     { "mixed_precision", "fp16",
