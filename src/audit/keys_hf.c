@@ -29,7 +29,7 @@
         { "num_train_epochs", HR_MEANS_EPOCHS, "train.epochs" }, \
         { "max_steps", HR_MEANS_STEPS, "train.steps" }, { "seed", HR_MEANS_SEED, "train.seed" }, \
         { "use_liger_kernel", HR_MEANS_FUSED_LOSS, "memory.loss_chunk" }, \
-        { "deepspeed*", HR_MEANS_DEEPSPEED, NULL }, { "fsdp*", HR_MEANS_FSDP, NULL }, \
+        { "deepspeed*", HR_MEANS_DEEPSPEED, NULL }, HR_FSDP_KEYS, \
         { "attn_implementation", HR_MEANS_ATTENTION, NULL }, \
         { "model_init_kwargs.attn_implementation", HR_MEANS_ATTENTION, NULL }, \
         NO_EFFECT("per_device_eval_batch_size"), NO_EFFECT("gradient_checkpointing_kwargs*"), \

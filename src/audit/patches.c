@@ -8,36 +8,24 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "audit/training.h"
+#include "audit/patches.h"
 
-typedef enum {
-    LOSS,
-    MICRO,
-    CHECKPOINTING,
-    OFFLOAD,
-    EIGHT_BIT,
-    BF16,
-    LORA,
-    QLORA,
-    HALF_LENGTH,
-    QUARTER_LENGTH,
-    CHANGES
-} change;
-
-static const char *const prices[CHANGES] = {
-    [LOSS] = "the same results; the logits are computed in chunks",
-    [MICRO] = "the same batch in more passes",
-    [CHECKPOINTING] = "the same results; each layer is computed twice, about a third more time",
-    [OFFLOAD] = "states in host memory; time for their transfer",
-    [EIGHT_BIT] = "moments in 8 bits instead of 32",
-    [BF16] = "weights and moments in bf16: small updates are lost",
-    [LORA] = "trains adapters of rank 16, not the weights",
-    [QLORA] = "trains adapters over weights in 4 bits",
-    [HALF_LENGTH] = "half the sequence length",
-    [QUARTER_LENGTH] = "a quarter of the sequence length",
+static const char *const prices[HR_CHANGES] = {
+    [HR_CHANGE_FUSED] = "the same results; one kernel updates the weights",
+    [HR_CHANGE_LOSS] = "the same results; the logits are computed in chunks",
+    [HR_CHANGE_MICRO] = "the same batch in more passes",
+    [HR_CHANGE_CHECKPOINTING] =
+        "the same results; each layer is computed twice, about a third more time",
+    [HR_CHANGE_OFFLOAD] = "states in host memory; time for their transfer",
+    [HR_CHANGE_EIGHT_BIT] = "moments in 8 bits instead of 32",
+    [HR_CHANGE_BF16] = "weights and moments in bf16: small updates are lost",
+    [HR_CHANGE_LORA] = "trains adapters of rank 16, not the weights",
+    [HR_CHANGE_QLORA] = "trains adapters over weights in 4 bits",
+    [HR_CHANGE_HALF_LENGTH] = "half the sequence length",
+    [HR_CHANGE_QUARTER_LENGTH] = "a quarter of the sequence length",
 };
 
-_Static_assert((int)CHANGES <= (int)HR_AUDIT_PATCHES_MOST, "an answer has room for all");
+_Static_assert((int)HR_CHANGES <= (int)HR_AUDIT_PATCHES_MOST, "an answer has room for all");
 
 /* ---- settings of the estimate */
 
@@ -135,170 +123,72 @@ static bool is_full(const hr_audit_training *t)
     return t->lora_rank == 0;
 }
 
+static void add_adapter(hr_audit_kind kind, hr_audit_training *t)
+{
+    t->lora_rank = 16;
+    snprintf(t->lora_targets, sizeof t->lora_targets, "all-linear");
+    if (t->weights == HR_AUDIT_FP32) t->weights = HR_AUDIT_BF16;
+    t->adapters = kind == HR_AUDIT_MLX ? t->weights : HR_AUDIT_FP32;
+}
+
 /* Whether a change makes a difference to settings, and what it sets. */
-static bool apply(hr_audit_kind kind, change which, hr_audit_training *t)
+static bool apply(hr_audit_kind kind, hr_change which, hr_audit_training *t)
 {
     const bool adam = t->optimizer == HR_AUDIT_ADAMW;
     switch (which) {
-    case LOSS:
+    case HR_CHANGE_FUSED:
+        if (!adam || t->fused_update || t->zero_stage) return false;
+        return t->fused_update = true;
+    case HR_CHANGE_LOSS:
         if (t->loss >= HR_AUDIT_LOSS_CHUNKED) return false;
         t->loss = kind == HR_AUDIT_TRL && !t->preference ? HR_AUDIT_LOSS_CHUNKED
                                                          : HR_AUDIT_LOSS_FUSED;
         return true;
-    case MICRO:
+    case HR_CHANGE_MICRO:
         if (t->micro_batch == 1) return false;
         t->accumulation *= t->micro_batch;
         t->micro_batch = 1;
         return true;
-    case CHECKPOINTING:
+    case HR_CHANGE_CHECKPOINTING:
         if (t->checkpointing) return false;
         return t->checkpointing = true;
-    case OFFLOAD:
+    case HR_CHANGE_OFFLOAD:
         if (t->offload_optimizer || !t->zero_stage) return false;
         return t->offload_optimizer = true;
-    case EIGHT_BIT:
+    case HR_CHANGE_EIGHT_BIT:
         if (!adam || !is_full(t) || t->zero_stage) return false;
         t->optimizer = HR_AUDIT_PAGED_ADAMW_8BIT;
+        t->fused_update = true;
         return true;
-    case BF16:
+    case HR_CHANGE_BF16:
         if (!is_full(t) || t->weights != HR_AUDIT_FP32 || t->zero_stage) return false;
         t->weights = HR_AUDIT_BF16;
         t->autocast = HR_AUDIT_UNSET;
         return true;
-    case LORA:
+    case HR_CHANGE_LORA:
         if (!is_full(t) || t->zero_stage) return false;
-        t->lora_rank = 16;
-        snprintf(t->lora_targets, sizeof t->lora_targets, "all-linear");
-        t->adapters = kind == HR_AUDIT_MLX ? t->weights : HR_AUDIT_FP32;
-        if (t->weights == HR_AUDIT_FP32) t->weights = HR_AUDIT_BF16;
+        add_adapter(kind, t);
         return true;
-    case QLORA:
-        if (is_full(t) || t->base == HR_AUDIT_NF4) return false;
+    case HR_CHANGE_QLORA:
+        if (t->base == HR_AUDIT_NF4 || (is_full(t) && t->zero_stage)) return false;
+        if (is_full(t)) add_adapter(kind, t);
         t->base = HR_AUDIT_NF4;
         return true;
-    case HALF_LENGTH:
-    case QUARTER_LENGTH:
+    case HR_CHANGE_HALF_LENGTH:
         if (t->seq_len < 256) return false;
         t->seq_len /= 2;
         return true;
-    case CHANGES: break;
+    case HR_CHANGE_QUARTER_LENGTH:
+        if (t->seq_len < 512) return false;
+        t->seq_len /= 4;
+        return true;
+    case HR_CHANGES: break;
     }
     return false;
 }
 
-/* ---- their lines in each program; null: it has none */
-
-typedef struct {
-    hr_audit_kind kind;
-    change which;
-    const char *lines; /* %lld: the number of the change */
-} row;
-
-static const row rows[] = {
-    { HR_AUDIT_HF, LOSS, "use_liger_kernel: true" },
-    { HR_AUDIT_HF, MICRO, "per_device_train_batch_size: 1\ngradient_accumulation_steps: %lld" },
-    { HR_AUDIT_HF, CHECKPOINTING, "gradient_checkpointing: true" },
-    { HR_AUDIT_HF, EIGHT_BIT, "optim: paged_adamw_8bit" },
-    { HR_AUDIT_TRL, LOSS, "use_liger_kernel: true" },
-    { HR_AUDIT_TRL, MICRO, "per_device_train_batch_size: 1\ngradient_accumulation_steps: %lld" },
-    { HR_AUDIT_TRL, CHECKPOINTING, "gradient_checkpointing: true" },
-    { HR_AUDIT_TRL, EIGHT_BIT, "optim: paged_adamw_8bit" },
-    { HR_AUDIT_TRL, BF16, "dtype: bfloat16" },
-    { HR_AUDIT_TRL, LORA,
-      "use_peft: true\nlora_r: 16\nlora_alpha: 32\nlora_target_modules: all-linear\n"
-      "dtype: bfloat16" },
-    { HR_AUDIT_TRL, QLORA, "load_in_4bit: true" },
-    { HR_AUDIT_TRL, HALF_LENGTH, "max_length: %lld" },
-    { HR_AUDIT_TRL, QUARTER_LENGTH, "max_length: %lld" },
-    { HR_AUDIT_AXOLOTL, LOSS,
-      "plugins: [axolotl.integrations.liger.LigerPlugin]\n"
-      "liger_fused_linear_cross_entropy: true" },
-    { HR_AUDIT_AXOLOTL, MICRO, "micro_batch_size: 1\ngradient_accumulation_steps: %lld" },
-    { HR_AUDIT_AXOLOTL, CHECKPOINTING, "gradient_checkpointing: true" },
-    { HR_AUDIT_AXOLOTL, EIGHT_BIT, "optimizer: paged_adamw_8bit" },
-    { HR_AUDIT_AXOLOTL, BF16, "bf16: true" },
-    { HR_AUDIT_AXOLOTL, LORA,
-      "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true" },
-    { HR_AUDIT_AXOLOTL, QLORA, "adapter: qlora\nload_in_4bit: true\nload_in_8bit: false" },
-    { HR_AUDIT_AXOLOTL, HALF_LENGTH, "sequence_len: %lld" },
-    { HR_AUDIT_AXOLOTL, QUARTER_LENGTH, "sequence_len: %lld" },
-    { HR_AUDIT_LLAMA_FACTORY, LOSS, "enable_liger_kernel: true" },
-    { HR_AUDIT_LLAMA_FACTORY, MICRO,
-      "per_device_train_batch_size: 1\ngradient_accumulation_steps: %lld" },
-    { HR_AUDIT_LLAMA_FACTORY, CHECKPOINTING, "disable_gradient_checkpointing: false" },
-    { HR_AUDIT_LLAMA_FACTORY, EIGHT_BIT, "optim: paged_adamw_8bit" },
-    { HR_AUDIT_LLAMA_FACTORY, BF16, "pure_bf16: true" },
-    { HR_AUDIT_LLAMA_FACTORY, LORA, "finetuning_type: lora\nlora_rank: 16\nlora_target: all" },
-    { HR_AUDIT_LLAMA_FACTORY, QLORA, "quantization_bit: 4" },
-    { HR_AUDIT_LLAMA_FACTORY, HALF_LENGTH, "cutoff_len: %lld" },
-    { HR_AUDIT_LLAMA_FACTORY, QUARTER_LENGTH, "cutoff_len: %lld" },
-
-    { HR_AUDIT_TORCHTUNE, MICRO, "batch_size: 1\ngradient_accumulation_steps: %lld" },
-    { HR_AUDIT_TORCHTUNE, CHECKPOINTING, "enable_activation_checkpointing: True" },
-    { HR_AUDIT_TORCHTUNE, EIGHT_BIT,
-      "optimizer:\n  _component_: bitsandbytes.optim.PagedAdamW8bit" },
-    { HR_AUDIT_TORCHTUNE, BF16, "dtype: bf16" },
-    { HR_AUDIT_TORCHTUNE, HALF_LENGTH, "tokenizer:\n  max_seq_len: %lld" },
-    { HR_AUDIT_TORCHTUNE, QUARTER_LENGTH, "tokenizer:\n  max_seq_len: %lld" },
-    { HR_AUDIT_MLX, MICRO, "batch_size: 1\ngrad_accumulation_steps: %lld" },
-    { HR_AUDIT_MLX, CHECKPOINTING, "grad_checkpoint: true" },
-    { HR_AUDIT_MLX, LORA, "fine_tune_type: lora\nlora_parameters:\n  rank: 16" },
-    { HR_AUDIT_MLX, HALF_LENGTH, "max_seq_length: %lld" },
-    { HR_AUDIT_MLX, QUARTER_LENGTH, "max_seq_length: %lld" },
-    { HR_AUDIT_DEEPSPEED, MICRO,
-      "train_micro_batch_size_per_gpu: 1\ngradient_accumulation_steps: %lld" },
-};
-enum { ROWS = sizeof rows / sizeof *rows };
-
-static const char *lines_of(hr_audit_kind kind, bool preference, change which)
-{
-    if (kind == HR_AUDIT_TRL && which == LOSS && !preference) return "loss_type: chunked_nll";
-    for (int32_t i = 0; i < ROWS; i++)
-        if (rows[i].kind == kind && rows[i].which == which) return rows[i].lines;
-    if (which == OFFLOAD && kind == HR_AUDIT_DEEPSPEED)
-        return "\"zero_optimization\": { \"offload_optimizer\": { \"device\": \"cpu\" } }";
-    return NULL;
-}
-
-/* "key: word" as JSON. */
-static void put_json_line(const char *line, size_t length, bool last, char *to, size_t room)
-{
-    const char *colon = memchr(line, ':', length);
-    if (!colon || *line == '"') {
-        snprintf(to, room, "%.*s%s", (int)length, line, last ? "" : "\n");
-        return;
-    }
-    const char *value = colon + 2;
-    const size_t bytes = length - (size_t)(value - line);
-    const bool bare = strspn(value, "0123456789.") == bytes || !strncmp(value, "true", bytes) ||
-                      !strncmp(value, "false", bytes);
-    snprintf(to, room, "\"%.*s\": %s%.*s%s,%s", (int)(colon - line), line, bare ? "" : "\"",
-             (int)bytes, value, bare ? "" : "\"", last ? "" : "\n");
-}
-
-static void put_lines(const char *form, int64_t number, bool json, char to[HR_AUDIT_PATCH_BYTES])
-{
-    char text[HR_AUDIT_PATCH_BYTES];
-    const char *place = strstr(form, "%lld");
-    if (place)
-        snprintf(text, sizeof text, "%.*s%" PRId64 "%s", (int)(place - form), form, number,
-                 place + 4);
-    else snprintf(text, sizeof text, "%s", form);
-    if (!json) {
-        memcpy(to, text, sizeof text);
-        return;
-    }
-    *to = 0;
-    for (const char *at = text; *at;) {
-        const size_t length = strcspn(at, "\n"), used = strlen(to);
-        const bool last = !at[length];
-        put_json_line(at, length, last, to + used, HR_AUDIT_PATCH_BYTES - used);
-        at += length + !last;
-    }
-}
-
 /* The file with some of the changes, in their order. */
-static hr_status estimate_with(const hr_audit_report *report, const change *all, int32_t count,
+static hr_status estimate_with(const hr_audit_report *report, const hr_change *all, int32_t count,
                                uint32_t chosen, void *memory, int64_t bytes,
                                hr_estimate_answer *answer, hr_error *err)
 {
@@ -308,61 +198,84 @@ static hr_status estimate_with(const hr_audit_report *report, const change *all,
     return estimate(report, &with, memory, bytes, answer, err);
 }
 
-/* Leaves out what the patch does not need, the most expensive first. The last change is needed. */
-static hr_status prune(const hr_audit_report *report, const change *all, void *memory,
+/* Earlier changes that a later one replaces: they set the same keys. */
+static uint32_t without_replaced(const hr_change *all, int32_t count, uint32_t chosen)
+{
+    static const hr_change pairs[][2] = { { HR_CHANGE_EIGHT_BIT, HR_CHANGE_FUSED },
+                                          { HR_CHANGE_LORA, HR_CHANGE_BF16 },
+                                          { HR_CHANGE_QLORA, HR_CHANGE_BF16 },
+                                          { HR_CHANGE_QLORA, HR_CHANGE_LORA },
+                                          { HR_CHANGE_QUARTER_LENGTH, HR_CHANGE_HALF_LENGTH } };
+    uint32_t replaced = 0;
+    for (int32_t later = 0; later < count; later++)
+        for (int32_t i = 0; chosen >> later & 1 && i < later; i++)
+            for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
+                if (all[later] == pairs[p][0] && all[i] == pairs[p][1]) replaced |= 1U << i;
+    return chosen & ~replaced;
+}
+
+/* Leaves out what the patch does not need, the most expensive first: what it fits without, or, if
+ * it does not fit, what lowers nothing. */
+static hr_status prune(const hr_audit_report *report, const hr_change *all, void *memory,
                        int64_t bytes, hr_audit_estimate *answer, uint32_t *chosen, hr_error *err)
 {
     const int32_t count = answer->change_count;
-    hr_estimate_answer now;
-    hr_status status = HR_OK;
-    *chosen = (1U << count) - 1;
-    for (int32_t i = count - 2; status == HR_OK && answer->patch_fits && i >= 0; i--) {
+    hr_estimate_answer now, less;
+    *chosen = without_replaced(all, count, (1U << count) - 1);
+    hr_status status = estimate_with(report, all, count, *chosen, memory, bytes, &now, err);
+    for (int32_t i = count - 1; status == HR_OK && i >= 0; i--) {
         const uint32_t fewer = *chosen & ~(1U << i);
-        status = estimate_with(report, all, count, fewer, memory, bytes, &now, err);
-        if (status == HR_OK && now.high_bytes <= answer->budget_bytes) *chosen = fewer;
+        if (fewer == *chosen) continue;
+        status = estimate_with(report, all, count, fewer, memory, bytes, &less, err);
+        const int64_t most = answer->patch_fits ? answer->budget_bytes : now.high_bytes;
+        if (status != HR_OK || less.high_bytes > most) continue;
+        *chosen = fewer;
+        now = less;
     }
-    if (status == HR_OK)
-        status = estimate_with(report, all, count, *chosen, memory, bytes, &now, err);
     answer->patch_low_bytes = now.low_bytes;
     answer->patch_high_bytes = now.high_bytes;
     return status;
 }
 
-static void describe(const hr_audit_report *report, const change *all, uint32_t chosen,
+/* The changes that are needed, and those that alone lower the estimate. */
+static void describe(const hr_audit_report *report, const hr_change *all, uint32_t chosen,
                      hr_audit_estimate *answer)
 {
     const hr_audit_training *t = &report->training;
-    for (int32_t i = 0; i < answer->change_count; i++) {
-        hr_audit_change *to = &answer->changes[i];
-        const int64_t number = all[i] == HALF_LENGTH      ? t->seq_len / 2
-                               : all[i] == QUARTER_LENGTH ? t->seq_len / 4
-                                                          : t->accumulation * t->micro_batch;
-        to->needed = chosen >> i & 1;
-        answer->needed_count += to->needed;
-        put_lines(lines_of(report->kind, t->preference, all[i]), number, report->is_json,
-                  to->lines);
-        snprintf(to->price, sizeof to->price, "%s", prices[all[i]]);
+    const int32_t count = answer->change_count;
+    answer->change_count = 0;
+    for (int32_t i = 0; i < count; i++) {
+        const bool needed = chosen >> i & 1;
+        if (!needed && answer->changes[i].high_bytes >= answer->now.high_bytes) continue;
+        hr_audit_change *to = &answer->changes[answer->change_count++];
+        *to = answer->changes[i];
+        to->needed = needed;
+        answer->needed_count += needed;
+        (void)hr_patch_lines(report, all[i], to->lines);
+        const bool half = all[i] == HR_CHANGE_EIGHT_BIT && t->weights != HR_AUDIT_FP32;
+        snprintf(to->price, sizeof to->price, "%s",
+                 half ? "moments in 8 bits instead of 16" : prices[all[i]]);
     }
 }
 
 /* Adds changes until the file fits. */
-static hr_status try_all(const hr_audit_report *report, change tried[CHANGES], void *memory,
+static hr_status try_all(const hr_audit_report *report, hr_change tried[HR_CHANGES], void *memory,
                          int64_t bytes, hr_audit_estimate *answer, hr_error *err)
 {
-    hr_audit_training sum = report->training, alone;
+    char lines[HR_AUDIT_PATCH_BYTES];
     hr_estimate_answer now;
     hr_status status = HR_OK;
-    for (change which = LOSS; status == HR_OK && which < CHANGES && !answer->patch_fits; which++) {
-        if (!lines_of(report->kind, sum.preference, which) || !apply(report->kind, which, &sum))
-            continue;
+    for (hr_change which = 0; status == HR_OK && which < HR_CHANGES && !answer->patch_fits;
+         which++) {
+        hr_audit_training with = report->training;
+        if (!apply(report->kind, which, &with) || !hr_patch_lines(report, which, lines)) continue;
+        const int32_t count = answer->change_count + 1;
         hr_audit_change *to = &answer->changes[answer->change_count];
         tried[answer->change_count++] = which;
-        status = estimate(report, &sum, memory, bytes, &now, err);
+        const uint32_t chosen = without_replaced(tried, count, (1U << count) - 1);
+        status = estimate_with(report, tried, count, chosen, memory, bytes, &now, err);
         answer->patch_fits = status == HR_OK && now.high_bytes <= answer->budget_bytes;
-        /* A change that needs an earlier one has the estimate of both. */
-        alone = report->training;
-        if (status == HR_OK && apply(report->kind, which, &alone))
-            status = estimate(report, &alone, memory, bytes, &now, err);
+        if (status == HR_OK) status = estimate(report, &with, memory, bytes, &now, err);
         to->low_bytes = now.low_bytes;
         to->high_bytes = now.high_bytes;
         to->fits = now.high_bytes <= answer->budget_bytes;
@@ -373,7 +286,7 @@ static hr_status try_all(const hr_audit_report *report, change tried[CHANGES], v
 hr_status hr_audit_estimate_make(const hr_audit_report *report, int64_t budget_bytes, void *memory,
                                  int64_t bytes, hr_audit_estimate *answer, hr_error *err)
 {
-    change tried[CHANGES];
+    hr_change tried[HR_CHANGES];
     uint32_t chosen;
     memset(answer, 0, sizeof *answer);
     answer->budget_bytes = budget_bytes;

@@ -51,11 +51,15 @@ typedef enum {
     HR_MEANS_PACKING,
     HR_MEANS_CHUNKED_LOSS, /* true: in chunks that autograd keeps */
     HR_MEANS_FUSED_LOSS,   /* true: the loss keeps no logits */
+    HR_MEANS_CUT_LOSS,     /* the same; the plugin of axolotl has it as its default */
+    HR_MEANS_PLUGIN,       /* axolotl: the name of a plugin */
+    HR_MEANS_FUSED_UPDATE, /* true: one kernel updates a weight */
     HR_MEANS_LOSS,         /* a name */
     HR_MEANS_STAGE,        /* sft, dpo */
     HR_MEANS_PREFERENCE,   /* a key that only preference training has */
     HR_MEANS_DEEPSPEED,    /* a file, or settings */
     HR_MEANS_FSDP,
+    HR_MEANS_FSDP_CHECKPOINTING, /* true: also switches checkpointing on */
     HR_MEANS_ZERO,
     HR_MEANS_OFFLOAD_OPTIMIZER,
     HR_MEANS_OFFLOAD_WEIGHTS,
@@ -74,6 +78,26 @@ typedef struct {
     hr_meaning meaning;
     const char *ours; /* the key of headroom; null: none */
 } hr_foreign_key;
+
+/* Keys of FSDP that change what is in memory, and those that do not. Any other is not read. */
+#define HR_FSDP_KEYS \
+    { "fsdp", HR_MEANS_FSDP, NULL }, { "fsdp[*", HR_MEANS_FSDP, NULL }, \
+        { "fsdp_version", HR_MEANS_FSDP, NULL }, { "fsdp_config.*version", HR_MEANS_FSDP, NULL }, \
+        { "fsdp_config.*sharding_strategy", HR_MEANS_FSDP, NULL }, \
+        { "fsdp_config.*reshard_after_forward", HR_MEANS_FSDP, NULL }, \
+        { "fsdp_config.*offload_params", HR_MEANS_FSDP, NULL }, \
+        { "fsdp_config.*activation_checkpointing", HR_MEANS_FSDP_CHECKPOINTING, \
+          "memory.recompute" }, \
+        { "fsdp_config.*state_dict_type", HR_MEANS_NOTHING, NULL }, \
+        { "fsdp_config.*auto_wrap_policy", HR_MEANS_NOTHING, NULL }, \
+        { "fsdp_config.*transformer_layer_cls_to_wrap*", HR_MEANS_NOTHING, NULL }, \
+        { "fsdp_config.*cpu_ram_efficient_loading", HR_MEANS_NOTHING, NULL }, \
+        { "fsdp_config.*sync_module_states", HR_MEANS_NOTHING, NULL }, \
+        { "fsdp_config.*use_orig_params", HR_MEANS_NOTHING, NULL }, \
+        { "fsdp_config.*limit_all_gathers", HR_MEANS_NOTHING, NULL }, \
+    { \
+        "fsdp_transformer_layer_cls_to_wrap", HR_MEANS_NOTHING, NULL \
+    }
 
 /* The keys and defaults of a program. */
 typedef struct {
@@ -104,7 +128,7 @@ typedef struct {
     int64_t dtype_line, bf16_line, fp16_line, checkpointing_line, length_line, micro_line,
         optimizer_line, world_line, global_batch, warmup_line, scale_line, deepspeed_line,
         loss_line;
-    bool deepspeed_inside;
+    bool deepspeed_inside, fsdp, fsdp_two, fsdp_keeps, cut_plugin, cut_given;
     int64_t layers, layers_line;
     double warmup, warmup_ratio, scale;
     char optimizer[64], schedule[48], deepspeed[HR_PATH_BYTES];

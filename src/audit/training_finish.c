@@ -227,10 +227,14 @@ static void find_states(hr_reading *r)
                       "optimizer_in_bwd frees each gradient after its update: the peak is up to %s "
                       "below the estimate",
                       size_of(parameters * (t->weights == HR_AUDIT_FP32 ? 4 : 2), text));
+    const bool deepspeed = r->report->kind == HR_AUDIT_DEEPSPEED || r->deepspeed_line ||
+                           r->deepspeed_inside;
     if (t->zero_stage && full && t->weights != HR_AUDIT_FP32)
         hr_audit_find(r->report, 0,
-                      "DeepSpeed keeps fp32 masters and moments beside %s weights: 12 bytes a "
-                      "parameter in states, %s over all processes",
+                      deepspeed ? "DeepSpeed keeps fp32 masters and moments beside %s weights: 12 "
+                                  "bytes a parameter in states, %s over all processes"
+                                : "FSDP computes in %s and keeps what it trains in fp32: with the "
+                                  "moments 12 bytes a parameter, %s over all processes",
                       name_of(t->weights), size_of(12 * parameters, text));
 }
 
@@ -241,6 +245,15 @@ static void put_number(char *to, size_t room, const char *form, int64_t number)
 {
     const char *place = strstr(form, "%lld");
     snprintf(to, room, "%.*s%" PRId64 "%s", (int)(place - form), form, number, place + 4);
+}
+
+/* The stage of ZeRO that corresponds to FSDP: axolotl needs no key "fsdp" for version 2. */
+static void set_fsdp(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    if (r->fsdp && r->fsdp_two && !t->zero_stage && r->report->kind == HR_AUDIT_AXOLOTL)
+        t->zero_stage = 3;
+    if (t->zero_stage == 3 && r->fsdp_keeps && r->fsdp_two) t->zero_stage = 2;
 }
 
 static void find_batch(hr_reading *r)
@@ -329,7 +342,9 @@ static void set_optimizer(hr_reading *r)
                                            "muon",   "schedule_free", "dion",
                                            "4bit",   "stable",        "grokadamw" };
     const hr_audit_kind kind = r->report->kind;
-    t->fused_update = contains(name, "fused") ||
+    /* bitsandbytes has a kernel for each weight, and no temporaries. */
+    t->fused_update = t->fused_update || contains(name, "fused") || paged || eight ||
+                      contains(name, "bitsandbytes") || contains(name, "bnb") ||
                       (!*name && (kind == HR_AUDIT_TRL || kind == HR_AUDIT_HF ||
                                   kind == HR_AUDIT_LLAMA_FACTORY || kind == HR_AUDIT_AXOLOTL));
     if (!*name || !strcmp(name, "auto")) return;
@@ -411,6 +426,7 @@ hr_status hr_reading_finish(hr_reading *r, const hr_audit_request *request)
     if (status != HR_OK) return status;
     if (request->world > 0) t->world = request->world;
     t->parameters = hr_model_count(&r->report->config);
+    set_fsdp(r);
     set_optimizer(r);
     set_dtypes(r);
     set_adapter(r);

@@ -317,16 +317,45 @@ static hr_status take_deepspeed(hr_reading *r, const hr_entry *entry)
 static hr_status take_fsdp(hr_reading *r, const hr_entry *entry)
 {
     hr_audit_training *t = &r->report->training;
-    if (contains(entry->value, "full_shard")) t->zero_stage = 3;
+    if (contains(entry->value, "full_shard") || contains(entry->value, "hybrid_shard"))
+        t->zero_stage = 3;
     if (contains(entry->value, "shard_grad_op")) t->zero_stage = 2;
-    if (contains(entry->key, "version") || contains(entry->key, "fsdp_config")) {
-        if (!t->zero_stage && contains(entry->key, "reshard") && contains(entry->value, "true"))
-            t->zero_stage = 3;
-    }
+    r->fsdp |= contains(entry->key, "fsdp_config.");
+    if (contains(entry->key, "version")) r->fsdp_two |= !strcmp(entry->value, "2");
+    if (contains(entry->key, "reshard")) r->fsdp_keeps = contains(entry->value, "false");
     if (contains(entry->value, "offload") ||
         (contains(entry->key, "offload_params") && contains(entry->value, "true")))
         t->offload_optimizer = t->offload_weights = true;
     return HR_OK;
+}
+
+/* Plugins of axolotl; the one for cut cross-entropy switches it on unless the file says no. */
+static hr_status take_plugin(hr_reading *r, const hr_entry *entry)
+{
+    hr_audit_training *t = &r->report->training;
+    r->cut_plugin |= contains(entry->value, "CutCrossEntropyPlugin");
+    if (r->cut_plugin && !r->cut_given) t->loss = HR_AUDIT_LOSS_FUSED;
+    return HR_OK;
+}
+
+static hr_status take_cut_loss(hr_reading *r, const hr_entry *entry)
+{
+    hr_audit_training *t = &r->report->training;
+    bool on = false;
+    const hr_status status = take_bool(r, entry, &on);
+    if (on) t->loss = HR_AUDIT_LOSS_FUSED;
+    else if (r->cut_plugin && !r->cut_given) t->loss = HR_AUDIT_LOSS_WHOLE;
+    r->cut_given = true;
+    return status;
+}
+
+/* True switches it on; false leaves what another key says. */
+static hr_status take_switch(hr_reading *r, const hr_entry *entry, bool *to)
+{
+    bool on = false;
+    const hr_status status = take_bool(r, entry, &on);
+    *to |= on;
+    return status;
 }
 
 static hr_status set_key(hr_reading *r, const hr_entry *entry, const char *key)
@@ -435,11 +464,18 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
         status = take_bool(r, entry, &truth);
         if (truth && t->loss == HR_AUDIT_LOSS_WHOLE) t->loss = HR_AUDIT_LOSS_LOOP;
         return status;
+    case HR_MEANS_CUT_LOSS: return take_cut_loss(r, entry);
+    case HR_MEANS_PLUGIN: return take_plugin(r, entry);
+    case HR_MEANS_FUSED_UPDATE: return take_bool(r, entry, &t->fused_update);
     case HR_MEANS_LOSS: return take_loss(r, entry);
     case HR_MEANS_STAGE: return take_stage(r, entry);
     case HR_MEANS_PREFERENCE: return t->preference = t->reference = true, HR_OK;
     case HR_MEANS_DEEPSPEED: return take_deepspeed(r, entry);
     case HR_MEANS_FSDP: return take_fsdp(r, entry);
+    case HR_MEANS_FSDP_CHECKPOINTING:
+        r->checkpointing_line = entry->line;
+        r->fsdp = true;
+        return take_switch(r, entry, &t->checkpointing);
     case HR_MEANS_ZERO: return take_zero(r, entry);
     case HR_MEANS_OFFLOAD_OPTIMIZER:
         t->offload_optimizer = strcmp(entry->value, "none") != 0;

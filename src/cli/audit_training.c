@@ -38,7 +38,7 @@ static const hr_device_facts *smallest_card(int64_t bytes)
 {
     const hr_device_facts *found = NULL, *card;
     for (int32_t i = 0; (card = hr_device_at(i)); i++)
-        if (card->kind == HR_DEVICE_GPU && card->usable_bytes - card->reserve_bytes >= bytes &&
+        if (card->kind == HR_DEVICE_GPU && card->usable_bytes >= bytes &&
             (!found || card->usable_bytes < found->usable_bytes))
             found = card;
     return found;
@@ -72,7 +72,10 @@ static void print_verdict(const audit *a)
     }
     const int64_t low = e->now.low_bytes, high = e->now.high_bytes;
     if (a->device) {
-        printf("%s %s: an estimated %s of %s", e->fits ? "fits" : "does not fit",
+        printf("%s %s: an estimated %s of %s",
+               e->fits                               ? "fits"
+               : e->now.low_bytes <= e->budget_bytes ? "may fit"
+                                                     : "does not fit",
                a->device->device->title, range(low, high, bytes),
                hr_size_print(e->budget_bytes, budget));
         if (e->patch_fits)
@@ -318,7 +321,11 @@ static void print_json(const audit *a)
 static hr_status make_estimate(audit *a, hr_error *err)
 {
     const int64_t bytes = hr_estimate_bytes(&a->report->config);
-    const int64_t budget = a->device ? hr_device_budget(a->device) : 0;
+    /* The estimate has the context of a card, which is part of the reserve of a plan. */
+    const int64_t budget = !a->device ? 0
+                           : a->device->device->kind == HR_DEVICE_GPU
+                               ? a->device->device->usable_bytes
+                               : hr_device_budget(a->device);
     void *memory = malloc((size_t)bytes);
     if (!memory) return hr_fail(err, HR_FAILURE, "out of memory for an estimate");
     const hr_status status = hr_audit_estimate_make(a->report, budget, memory, bytes, &a->estimate,

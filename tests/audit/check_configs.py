@@ -29,6 +29,8 @@ def parameters(s):
     layer = 2 * d * q + 2 * d * kv + 3 * d * s["F"] + 2 * d
     if s["family"] == "qwen2":
         layer += q + 2 * kv
+    if s["family"] == "qwen3":
+        layer += 2 * s["K"]
     return vocabulary * d * (1 if s.get("tied") else 2) + d + layers * layer
 
 
@@ -44,6 +46,20 @@ def audit(program, path, arguments):
     run = subprocess.run([program, "audit", path, "--json", *arguments], capture_output=True,
                          text=True)
     return run.returncode, json.loads(run.stdout) if run.stdout else None, run.stderr
+
+
+def keys_of(lines):
+    """The keys that lines set, with their section in front."""
+    keys, section = [], ""
+    for line in lines.split("\n"):
+        key, _, value = line.strip().strip('"').partition(":")
+        if line.startswith("  "):
+            keys += [] if key.startswith("#") else [f"{section}.{key}"]
+        elif value.strip():
+            keys.append(key.strip('"'))
+        else:
+            section = key
+    return keys
 
 
 def apply_to_yaml(text, lines):
@@ -67,6 +83,12 @@ def apply_to_yaml(text, lines):
         else:
             text += f"{key}:\n  {inner}\n"
         i += 2
+        if i < len(lines) and lines[i].startswith("  # remove "):
+            gone = lines[i].split()[-1]
+            section = re.search(rf"^{re.escape(key)}:\n((?:[ ]+.*\n)*)", text, re.M)
+            body = re.sub(rf"^\s+{gone}:.*\n", "", section.group(1), flags=re.M)
+            text = text[:section.start(1)] + body + text[section.end(1):]
+            i += 1
     return text
 
 
@@ -107,6 +129,13 @@ def check_patch(program, path, row, arguments):
         fail(name, f"no patch fits {row['device']}")
         return
     needed = [change for change in patch["changes"] if change["needed"]]
+    keys = [key for change in needed for key in keys_of(change["lines"])]
+    if len(keys) > len(set(keys)):
+        fail(name, f"the patch sets a key twice: {keys}")
+    for change in needed:
+        for line in row.get("patch_without", []):
+            if line in change["lines"]:
+                fail(name, f"the patch has {line}")
     if not all(any(word in change["lines"] for change in needed) for word in row["patch"]):
         fail(name, f"the patch is {[change['lines'] for change in needed]}")
     with tempfile.TemporaryDirectory() as folder:

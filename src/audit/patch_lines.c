@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit/patch_lines.c - the lines of a change in the file of each program. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "audit/patches.h"
+
+enum { OF_FULL = HR_CHANGES }; /* adapters over 4 bits for a file that trains all weights */
+
+typedef struct {
+    hr_audit_kind kind;
+    int32_t which;
+    const char *lines; /* %lld: the number of the change */
+} row;
+
+static const row rows[] = {
+    { HR_AUDIT_HF, HR_CHANGE_FUSED, "optim: adamw_torch_fused" },
+    { HR_AUDIT_TRL, HR_CHANGE_FUSED, "optim: adamw_torch_fused" },
+    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_FUSED, "optim: adamw_torch_fused" },
+    { HR_AUDIT_AXOLOTL, HR_CHANGE_FUSED, "optimizer: adamw_torch_fused" },
+    { HR_AUDIT_TORCHTUNE, HR_CHANGE_FUSED, "optimizer:\n  fused: True" },
+    { HR_AUDIT_TRL, OF_FULL,
+      "use_peft: true\nlora_r: 16\nlora_alpha: 32\nlora_target_modules: all-linear\n"
+      "dtype: bfloat16\nload_in_4bit: true" },
+    { HR_AUDIT_AXOLOTL, OF_FULL,
+      "adapter: qlora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
+      "load_in_4bit: true" },
+    { HR_AUDIT_LLAMA_FACTORY, OF_FULL,
+      "finetuning_type: lora\nlora_rank: 16\nlora_target: all\nquantization_bit: 4" },
+    { HR_AUDIT_DEEPSPEED, HR_CHANGE_OFFLOAD,
+      "\"zero_optimization\": { \"offload_optimizer\": { \"device\": \"cpu\" } }" },
+    { HR_AUDIT_HF, HR_CHANGE_LOSS, "use_liger_kernel: true" },
+    { HR_AUDIT_HF, HR_CHANGE_MICRO,
+      "per_device_train_batch_size: 1\ngradient_accumulation_steps: %lld" },
+    { HR_AUDIT_HF, HR_CHANGE_CHECKPOINTING, "gradient_checkpointing: true" },
+    { HR_AUDIT_HF, HR_CHANGE_EIGHT_BIT, "optim: paged_adamw_8bit" },
+    { HR_AUDIT_TRL, HR_CHANGE_LOSS, "use_liger_kernel: true" },
+    { HR_AUDIT_TRL, HR_CHANGE_MICRO,
+      "per_device_train_batch_size: 1\ngradient_accumulation_steps: %lld" },
+    { HR_AUDIT_TRL, HR_CHANGE_CHECKPOINTING, "gradient_checkpointing: true" },
+    { HR_AUDIT_TRL, HR_CHANGE_EIGHT_BIT, "optim: paged_adamw_8bit" },
+    { HR_AUDIT_TRL, HR_CHANGE_BF16, "dtype: bfloat16" },
+    { HR_AUDIT_TRL, HR_CHANGE_LORA,
+      "use_peft: true\nlora_r: 16\nlora_alpha: 32\nlora_target_modules: all-linear\n"
+      "dtype: bfloat16" },
+    { HR_AUDIT_TRL, HR_CHANGE_QLORA, "load_in_4bit: true" },
+    { HR_AUDIT_TRL, HR_CHANGE_HALF_LENGTH, "max_length: %lld" },
+    { HR_AUDIT_TRL, HR_CHANGE_QUARTER_LENGTH, "max_length: %lld" },
+    { HR_AUDIT_AXOLOTL, HR_CHANGE_MICRO, "micro_batch_size: 1\ngradient_accumulation_steps: %lld" },
+    { HR_AUDIT_AXOLOTL, HR_CHANGE_CHECKPOINTING, "gradient_checkpointing: true" },
+    { HR_AUDIT_AXOLOTL, HR_CHANGE_EIGHT_BIT, "optimizer: paged_adamw_8bit" },
+    { HR_AUDIT_AXOLOTL, HR_CHANGE_BF16, "bf16: true" },
+    { HR_AUDIT_AXOLOTL, HR_CHANGE_LORA,
+      "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true" },
+    { HR_AUDIT_AXOLOTL, HR_CHANGE_QLORA,
+      "adapter: qlora\nload_in_4bit: true\nload_in_8bit: false" },
+    { HR_AUDIT_AXOLOTL, HR_CHANGE_HALF_LENGTH, "sequence_len: %lld" },
+    { HR_AUDIT_AXOLOTL, HR_CHANGE_QUARTER_LENGTH, "sequence_len: %lld" },
+    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_LOSS, "enable_liger_kernel: true" },
+    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_MICRO,
+      "per_device_train_batch_size: 1\ngradient_accumulation_steps: %lld" },
+    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_CHECKPOINTING, "disable_gradient_checkpointing: false" },
+    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_EIGHT_BIT, "optim: paged_adamw_8bit" },
+    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_BF16, "pure_bf16: true" },
+    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_LORA,
+      "finetuning_type: lora\nlora_rank: 16\nlora_target: all" },
+    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_QLORA, "quantization_bit: 4" },
+    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_HALF_LENGTH, "cutoff_len: %lld" },
+    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_QUARTER_LENGTH, "cutoff_len: %lld" },
+
+    { HR_AUDIT_TORCHTUNE, HR_CHANGE_MICRO, "batch_size: 1\ngradient_accumulation_steps: %lld" },
+    { HR_AUDIT_TORCHTUNE, HR_CHANGE_CHECKPOINTING, "enable_activation_checkpointing: True" },
+    { HR_AUDIT_TORCHTUNE, HR_CHANGE_EIGHT_BIT,
+      "optimizer:\n  _component_: bitsandbytes.optim.PagedAdamW8bit" },
+    { HR_AUDIT_TORCHTUNE, HR_CHANGE_BF16, "dtype: bf16" },
+    { HR_AUDIT_TORCHTUNE, HR_CHANGE_HALF_LENGTH, "tokenizer:\n  max_seq_len: %lld" },
+    { HR_AUDIT_TORCHTUNE, HR_CHANGE_QUARTER_LENGTH, "tokenizer:\n  max_seq_len: %lld" },
+    { HR_AUDIT_MLX, HR_CHANGE_MICRO, "batch_size: 1\ngrad_accumulation_steps: %lld" },
+    { HR_AUDIT_MLX, HR_CHANGE_CHECKPOINTING, "grad_checkpoint: true" },
+    { HR_AUDIT_MLX, HR_CHANGE_LORA, "fine_tune_type: lora\nlora_parameters:\n  rank: 16" },
+    { HR_AUDIT_MLX, HR_CHANGE_HALF_LENGTH, "max_seq_length: %lld" },
+    { HR_AUDIT_MLX, HR_CHANGE_QUARTER_LENGTH, "max_seq_length: %lld" },
+    { HR_AUDIT_DEEPSPEED, HR_CHANGE_MICRO,
+      "train_micro_batch_size_per_gpu: 1\ngradient_accumulation_steps: %lld" },
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static const char *row_of(hr_audit_kind kind, int32_t which)
+{
+    for (int32_t i = 0; i < ROWS; i++)
+        if (rows[i].kind == kind && rows[i].which == which) return rows[i].lines;
+    return NULL;
+}
+
+/* ---- keys of the file */
+
+static const char *value_of(const hr_audit_report *report, const char *key)
+{
+    for (int32_t i = 0; i < report->key_count; i++)
+        if (!strcmp(report->keys[i].key, key)) return report->keys[i].value;
+    return NULL;
+}
+
+static bool is_true(const hr_audit_report *report, const char *key)
+{
+    const char *value = value_of(report, key);
+    return value && !strcasecmp(value, "true");
+}
+
+/* AdamW of PyTorch, which has a fused form with the same results. */
+static bool has_fused_form(const hr_audit_report *report)
+{
+    static const char *const keys[] = { "optim", "optimizer", "optimizer._component_" };
+    static const char *const names[] = { "adamw_torch", "torch.optim.AdamW", "torch.optim.Adam" };
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        const char *value = value_of(report, keys[k]);
+        for (size_t i = 0; value && i < sizeof names / sizeof *names; i++)
+            if (!strcmp(value, names[i])) return true;
+    }
+    return false;
+}
+
+/* ---- lines */
+
+/* Adds a line; a text that is too long stays without its end, and hr_patch_lines refuses it. */
+static void add(char to[HR_AUDIT_PATCH_BYTES], const char *line, size_t length)
+{
+    const size_t used = strlen(to);
+    snprintf(to + used, HR_AUDIT_PATCH_BYTES - used, "%s%.*s", used ? "\n" : "", (int)length, line);
+}
+
+static void add_line(char to[HR_AUDIT_PATCH_BYTES], const char *line)
+{
+    add(to, line, strlen(line));
+}
+
+/* The list of plugins of axolotl with the one that computes the loss without logits. */
+static void add_plugins(const hr_audit_report *report, char to[HR_AUDIT_PATCH_BYTES])
+{
+    static const char liger[] = "axolotl.integrations.liger.LigerPlugin";
+    char list[HR_AUDIT_PATCH_BYTES] = "plugins: [";
+    bool has_liger = false;
+    for (int32_t i = 0; i < report->key_count; i++) {
+        const hr_audit_key *key = &report->keys[i];
+        const size_t used = strlen(list);
+        if (strncmp(key->key, "plugins[", 8) != 0) continue;
+        if (strstr(key->value, "CutCrossEntropyPlugin")) {
+            add_line(to, "cut_cross_entropy: true");
+            return;
+        }
+        has_liger |= !strcmp(key->value, liger);
+        snprintf(list + used, sizeof list - used, "%s, ", key->value);
+    }
+    const size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s]", liger);
+    if (!has_liger) add_line(to, list);
+    add_line(to, "liger_fused_linear_cross_entropy: true");
+    /* The two are refused together. */
+    if (is_true(report, "liger_cross_entropy")) add_line(to, "liger_cross_entropy: false");
+}
+
+/* The names that the file has for a key: a second one would be refused, or be without effect. */
+static void add_spelled(const hr_audit_report *report, const char *line, size_t length,
+                        char to[HR_AUDIT_PATCH_BYTES])
+{
+    static const char dtype[] = "dtype: bfloat16", limit[] = "max_length";
+    const bool is_dtype = length == strlen(dtype) && !strncmp(line, dtype, length);
+    if (is_dtype && value_of(report, "torch_dtype")) add_line(to, "torch_dtype: bfloat16");
+    else if (is_dtype && value_of(report, "model_init_kwargs.torch_dtype"))
+        add_line(to, "model_init_kwargs:\n  torch_dtype: bfloat16");
+    else if (is_dtype && value_of(report, "model_init_kwargs.dtype"))
+        add_line(to, "model_init_kwargs:\n  dtype: bfloat16");
+    else if (!strncmp(line, limit, strlen(limit)) && value_of(report, "max_seq_length")) {
+        char text[HR_AUDIT_PATCH_BYTES];
+        snprintf(text, sizeof text, "max_seq_length%.*s", (int)(length - strlen(limit)),
+                 line + strlen(limit));
+        add_line(to, text);
+    } else add(to, line, length);
+}
+
+/* Keys of the file that a change must set as well. */
+static void add_others(const hr_audit_report *report, hr_change which,
+                       char to[HR_AUDIT_PATCH_BYTES])
+{
+    const hr_audit_training *t = &report->training;
+    const bool adapter = which == HR_CHANGE_LORA || which == HR_CHANGE_QLORA;
+    switch (report->kind) {
+    case HR_AUDIT_TRL:
+        if (which == HR_CHANGE_QLORA && is_true(report, "load_in_8bit"))
+            add_line(to, "load_in_8bit: false");
+        break;
+    case HR_AUDIT_AXOLOTL:
+        if (adapter && t->weights == HR_AUDIT_FP32) add_line(to, "bf16: true");
+        break;
+    case HR_AUDIT_LLAMA_FACTORY:
+        /* Refused together. */
+        if (which == HR_CHANGE_BF16 && is_true(report, "bf16")) add_line(to, "bf16: false");
+        if (which == HR_CHANGE_BF16 && is_true(report, "fp16")) add_line(to, "fp16: false");
+        break;
+    case HR_AUDIT_TORCHTUNE:
+        if (which == HR_CHANGE_EIGHT_BIT && value_of(report, "optimizer.fused"))
+            add_line(to, "  # remove fused");
+        break;
+    default: break;
+    }
+}
+
+/* The lines of a change; null: none, or not beside other keys of the file. */
+static const char *form_of(const hr_audit_report *report, hr_change which)
+{
+    const hr_audit_training *t = &report->training;
+    const hr_audit_kind kind = report->kind;
+    if (which == HR_CHANGE_FUSED && !has_fused_form(report)) return NULL;
+    if (which == HR_CHANGE_LOSS && kind == HR_AUDIT_TRL && !t->preference) {
+        const char *loss = value_of(report, "loss_type");
+        return !loss || !strcmp(loss, "nll") ? "loss_type: chunked_nll" : NULL;
+    }
+    /* torchtune refuses accumulation with an update in the backward pass. */
+    if (which == HR_CHANGE_MICRO && kind == HR_AUDIT_TORCHTUNE && t->in_backward) return NULL;
+    return row_of(kind, which == HR_CHANGE_QLORA && !t->lora_rank ? OF_FULL : (int32_t)which);
+}
+
+static int64_t number_of(const hr_audit_training *t, hr_change which)
+{
+    return which == HR_CHANGE_HALF_LENGTH      ? t->seq_len / 2
+           : which == HR_CHANGE_QUARTER_LENGTH ? t->seq_len / 4
+                                               : t->accumulation * t->micro_batch;
+}
+
+/* "key: word" as JSON. */
+static void put_json_line(const char *line, size_t length, bool last, char *to, size_t room)
+{
+    const char *colon = memchr(line, ':', length);
+    if (!colon || *line == '"') {
+        snprintf(to, room, "%.*s%s", (int)length, line, last ? "" : "\n");
+        return;
+    }
+    const char *value = colon + 2;
+    const size_t bytes = length - (size_t)(value - line);
+    const bool bare = strspn(value, "0123456789.") == bytes || !strncmp(value, "true", bytes) ||
+                      !strncmp(value, "false", bytes);
+    snprintf(to, room, "\"%.*s\": %s%.*s%s,%s", (int)(colon - line), line, bare ? "" : "\"",
+             (int)bytes, value, bare ? "" : "\"", last ? "" : "\n");
+}
+
+bool hr_patch_lines(const hr_audit_report *report, hr_change which, char to[HR_AUDIT_PATCH_BYTES])
+{
+    char text[HR_AUDIT_PATCH_BYTES] = "", form[HR_AUDIT_PATCH_BYTES];
+    if (which == HR_CHANGE_LOSS && report->kind == HR_AUDIT_AXOLOTL) add_plugins(report, text);
+    else {
+        const char *lines = form_of(report, which), *place = lines ? strstr(lines, "%lld") : NULL;
+        if (!lines) return false;
+        if (place)
+            snprintf(form, sizeof form, "%.*s%" PRId64 "%s", (int)(place - lines), lines,
+                     number_of(&report->training, which), place + 4);
+        else snprintf(form, sizeof form, "%s", lines);
+        for (const char *at = form; *at; at += strspn(at, "\n")) {
+            const size_t length = strcspn(at, "\n");
+            add_spelled(report, at, length, text);
+            at += length;
+        }
+        add_others(report, which, text);
+    }
+    if (strlen(text) + 1 == sizeof text) return false;
+    if (!report->is_json) return memcpy(to, text, sizeof text), true;
+    if (strstr(text, ":\n")) return false;
+    *to = 0;
+    for (const char *at = text; *at;) {
+        const size_t length = strcspn(at, "\n"), used = strlen(to);
+        const bool last = !at[length];
+        put_json_line(at, length, last, to + used, HR_AUDIT_PATCH_BYTES - used);
+        at += length + !last;
+    }
+    return true;
+}
