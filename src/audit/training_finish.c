@@ -425,6 +425,15 @@ hr_status hr_reading_finish(hr_reading *r, const hr_audit_request *request)
     hr_status status = read_model(r, request);
     if (status != HR_OK) return status;
     if (request->world > 0) t->world = request->world;
+    int64_t tokens = 2; /* rows of a preference pair */
+    if (!hr_checked_mul(tokens, t->micro_batch, &tokens) ||
+        !hr_checked_mul(tokens, t->accumulation, &tokens) ||
+        !hr_checked_mul(tokens, t->world, &tokens) || !hr_checked_mul(tokens, t->seq_len, &tokens))
+        return hr_fail(r->err, HR_USAGE,
+                       "%s: %lld sequences x %lld accumulation x %lld processes x %lld tokens are "
+                       "too many",
+                       r->path, (long long)t->micro_batch, (long long)t->accumulation,
+                       (long long)t->world, (long long)t->seq_len);
     t->parameters = hr_model_count(&r->report->config);
     set_fsdp(r);
     set_optimizer(r);

@@ -249,7 +249,8 @@ static hr_status take_warmup(hr_reading *r, const hr_entry *entry)
 {
     r->warmup_line = entry->line;
     hr_status status = take_real(r, entry, &r->warmup);
-    if (status == HR_OK && r->warmup < 0) return fail(r, entry, "a number that is not negative");
+    if (status == HR_OK && (r->warmup < 0 || r->warmup > 1e9))
+        return fail(r, entry, "a number from 0 to 1e9");
     if (status == HR_OK && r->warmup > 0 && r->warmup < 1) {
         r->warmup_ratio = r->warmup;
         r->warmup = 0;
@@ -435,7 +436,11 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_CLIP: return set_key(r, entry, "train.optimizer.clip");
     case HR_MEANS_SCHEDULE: return take_text(r, entry, r->schedule, sizeof r->schedule, &ignored);
     case HR_MEANS_WARMUP: return take_warmup(r, entry);
-    case HR_MEANS_WARMUP_RATIO: return take_real(r, entry, &r->warmup_ratio);
+    case HR_MEANS_WARMUP_RATIO:
+        status = take_real(r, entry, &r->warmup_ratio);
+        return status == HR_OK && (r->warmup_ratio < 0 || r->warmup_ratio > 1)
+                   ? fail(r, entry, "a number from 0 to 1")
+                   : status;
     case HR_MEANS_EPOCHS: return take_epochs(r, entry);
     case HR_MEANS_STEPS: return take_steps(r, entry);
     case HR_MEANS_SEED: return set_key(r, entry, "train.seed");

@@ -194,6 +194,22 @@ def check(program, folder, row):
         check_patch(program, path, row, arguments)
 
 
+def check_refused(program):
+    """Numbers whose products no program counts, and shares outside of 0 to 1."""
+    base = "model_name_or_path: Qwen/Qwen2.5-0.5B\nmax_length: 1024\n"
+    batch = "per_device_train_batch_size: 1000000000\n"
+    bad = {"too many": batch + "gradient_accumulation_steps: 1000000000\n",
+           "from 0 to 1,": "warmup_ratio: -3\n", "from 0 to 1e9": "warmup_steps: 1e300\n"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "bad.yaml")
+        for text, lines in bad.items():
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(base + lines)
+            code, _, error = audit(program, path, [])
+            if code != 2 or text not in error:
+                fail("refused", f"{lines.strip()}: exit code {code}: {error}")
+
+
 def main():
     program, folder, expected = sys.argv[1:4]
     with open(expected, encoding="utf-8") as file:
@@ -203,6 +219,7 @@ def main():
         fail("expected", f"no row for {missing}")
     for row in rows:
         check(program, folder, row)
+    check_refused(program)
     print("\n".join(failures) or f"{len(rows)} training files agree")
     return bool(failures)
 
