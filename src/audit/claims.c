@@ -40,20 +40,15 @@ static hr_status put(const char *path, const hr_entry *entry, const char *name, 
                      hr_error *err)
 {
     char sentence[160];
-    int32_t nearest = 0, least = INT32_MAX;
     for (int32_t i = 0; i < KNOWN; i++) {
         if (!strcmp(known[i].name, name)) {
             memcpy((char *)f + known[i].offset, &entry, sizeof entry);
             return HR_OK;
         }
-        const int32_t distance = hr_word_distance(name, known[i].name);
-        if (distance >= least) continue;
-        least = distance;
-        nearest = i;
     }
     snprintf(sentence, sizeof sentence,
              "%.40s is no key of a claim; the nearest is %s (claim, is and where are read)", name,
-             known[nearest].name);
+             known[hr_audit_nearest(name, known, sizeof *known, KNOWN)].name);
     return fail_at(path, entry, sentence, err);
 }
 
@@ -68,7 +63,9 @@ static const char *match(hr_stated *stated, hr_audit_dimension right)
         stated->dimension = right;
         return NULL;
     }
-    if (stated->dimension == HR_AUDIT_SECONDS && right == HR_AUDIT_PLAIN) return NULL;
+    if (stated->dimension == HR_AUDIT_SECONDS && right == HR_AUDIT_PLAIN)
+        return "the claim is a time, but its formula gives a plain number; give that a unit, "
+               "such as * 1 s";
     if (right == HR_AUDIT_BYTES) return "the formula gives bytes; give the claim a unit such as MB";
     return stated->dimension == HR_AUDIT_BYTES
                ? "the claim is in bytes, but its formula gives a plain number"
@@ -88,7 +85,6 @@ static hr_status judge(const char *path, const char *folder, const fields *f,
     if (status != HR_OK) return fail_at(path, f->is, inner.message, err);
     const char *why = match(&stated, right.dimension);
     if (why) return fail_at(path, f->claim, why, err);
-    if (stated.dimension == HR_AUDIT_SECONDS) right.dimension = HR_AUDIT_SECONDS;
     snprintf(claim.stated, sizeof claim.stated, "%s", f->claim->value);
     snprintf(claim.formula, sizeof claim.formula, "%s", f->is->value);
     if (f->where) snprintf(claim.where, sizeof claim.where, "%s", f->where->value);

@@ -181,9 +181,10 @@ static hr_status take_operand(evaluation *e, bool *operand_next)
     *operand_next = false;
     if (*e->at == '"' || *e->at == '\'') return take_string(e);
     if (!isdigit((unsigned char)*e->at) && *e->at != '.') return fail(e, "a number is missing");
-    const int64_t taken = hr_stated_scan(e->at, (int64_t)strlen(e->at), &number);
+    /* A comma separates arguments: "tensor(32,128,128)". */
+    const int64_t taken = hr_stated_scan(e->at, (int64_t)strcspn(e->at, ","), &number);
     if (taken < 0) return fail(e, "a number with an unknown unit");
-    if (number.value > HR_QUANTITY_MOST) return fail(e, "a number above 9e18");
+    if (!hr_stated_in_range(&number)) return fail(e, "a number above 9e18");
     e->at += taken;
     /* "8192+1" is no "8192 or more". */
     if (e->at[-1] == '+') e->at--;

@@ -25,11 +25,6 @@ static const hr_formula formulas[] = {
 };
 enum { FORMULAS = sizeof formulas / sizeof *formulas };
 
-const hr_formula *hr_formula_at(int32_t index)
-{
-    return index >= 0 && index < FORMULAS ? &formulas[index] : NULL;
-}
-
 const hr_formula *hr_formula_find(const char *name)
 {
     for (int32_t i = 0; i < FORMULAS; i++)
@@ -39,14 +34,7 @@ const hr_formula *hr_formula_find(const char *name)
 
 const hr_formula *hr_formula_nearest(const char *name)
 {
-    int32_t nearest = 0, least = INT32_MAX;
-    for (int32_t i = 0; i < FORMULAS; i++) {
-        const int32_t distance = hr_word_distance(name, formulas[i].name);
-        if (distance >= least) continue;
-        least = distance;
-        nearest = i;
-    }
-    return &formulas[nearest];
+    return &formulas[hr_audit_nearest(name, formulas, sizeof *formulas, FORMULAS)];
 }
 
 static const struct {
@@ -70,15 +58,8 @@ double hr_dtype_size(const char *name)
 
 static hr_status fail_dtype(const char *name, hr_error *err)
 {
-    int32_t nearest = 0, least = INT32_MAX;
-    for (int32_t i = 0; i < DTYPES; i++) {
-        const int32_t distance = hr_word_distance(name, dtypes[i].name);
-        if (distance >= least) continue;
-        least = distance;
-        nearest = i;
-    }
     return hr_fail(err, HR_USAGE, "%.40s is no dtype; the nearest is %s", name,
-                   dtypes[nearest].name);
+                   dtypes[hr_audit_nearest(name, dtypes, sizeof *dtypes, DTYPES)].name);
 }
 
 /* The parameters of a formula with the arguments that they got. */
@@ -211,6 +192,10 @@ static hr_status model_of(const binding *b, const hr_argument *arguments, int32_
 {
     const hr_argument *first = b->given[0];
     int64_t parameters;
+    for (int32_t i = 0; first && !first->value.is_text && i < count; i++)
+        if (*arguments[i].name && find_name(b, arguments[i].name) < 0)
+            return hr_fail(err, HR_USAGE, "%s belongs to a model, not to a number of parameters",
+                           arguments[i].name);
     if (first && !first->value.is_text)
         return times(first->value.number, "the number of parameters", product, err);
     hr_argument keys[HR_ARGUMENTS_MOST];
@@ -226,6 +211,23 @@ static hr_status model_of(const binding *b, const hr_argument *arguments, int32_
     return status;
 }
 
+/* rank x (inputs + outputs) */
+static hr_status adapter(const binding *b, hr_quantity *product, hr_error *err)
+{
+    hr_status status = HR_OK;
+    for (int32_t i = 0; status == HR_OK && i < b->count; i++) {
+        hr_quantity ignored = hr_quantity_of(0, HR_AUDIT_PLAIN);
+        if (b->given[i]->value.is_text)
+            return hr_fail(err, HR_USAGE, "%s of lora takes a number, not %.40s", b->names[i],
+                           b->given[i]->value.text);
+        status = times(b->given[i]->value.number, b->names[i], &ignored, err);
+    }
+    if (status == HR_OK)
+        status = hr_quantity_apply('+', b->given[1]->value.number, b->given[2]->value.number,
+                                   product, err);
+    return status == HR_OK ? times(b->given[0]->value.number, "rank", product, err) : status;
+}
+
 hr_status hr_formula_apply(const hr_formula *formula, const hr_argument *arguments, int32_t count,
                            const char *folder, hr_quantity *out, hr_error *err)
 {
@@ -233,11 +235,8 @@ hr_status hr_formula_apply(const hr_formula *formula, const hr_argument *argumen
     hr_quantity product = hr_quantity_of(1, HR_AUDIT_PLAIN);
     hr_status status = bind(formula, arguments, count, &b, err);
     if (status != HR_OK) return status;
-    if (!strcmp(formula->name, "lora")) {
-        status = hr_quantity_apply('+', b.given[1]->value.number, b.given[2]->value.number,
-                                   &product, err);
-        if (status == HR_OK) status = times(b.given[0]->value.number, "rank", &product, err);
-    } else if (b.model) {
+    if (!strcmp(formula->name, "lora")) status = adapter(&b, &product, err);
+    else if (b.model) {
         status = model_of(&b, arguments, count, folder, &product, err);
         if (status == HR_OK) status = times_dtype(&b, &product, err);
     } else status = multiply(formula, &b, arguments, count, &product, err);

@@ -15,9 +15,6 @@ typedef struct {
     const char *text; /* one line of help */
 } hr_formula;
 
-/* Rows of the table, null past the end. Pure. */
-const hr_formula *hr_formula_at(int32_t index);
-
 /* The row of that name, or null; and the most similar one. Pure. */
 const hr_formula *hr_formula_find(const char *name);
 const hr_formula *hr_formula_nearest(const char *name);

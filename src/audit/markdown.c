@@ -3,6 +3,7 @@
  * and totals. A line that looks like a claim and has no formula is listed and not judged. */
 #include "audit/markdown.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,19 +56,13 @@ static int32_t after_words(const hr_prose_line *line, int32_t i)
     return i;
 }
 
-/* A rounded factor: "~5", "11M"; its uncertainty. */
-static double slack_of(const hr_stated *n)
-{
-    const bool rounded = n->approximate || (n->scale >= 1000 && n->dimension == HR_AUDIT_PLAIN);
-    return rounded && n->value > 0 ? n->step / 2 / n->value : 0;
-}
-
 typedef struct {
     hr_quantity value;
     double slack;
     int32_t next; /* token behind it */
     int32_t factors;
     bool failed;
+    bool has_element; /* a factor is 1, 2, 4, 8 or 16, and may be the bytes of an element */
 } product;
 
 /* Reads "A words × B words × C" from token i on. */
@@ -81,9 +76,11 @@ static product read_product(const hr_prose_line *line, int32_t i)
         /* "10⁹": a sign of several bytes that belongs to the number. */
         const hr_prose_token *token = &line->tokens[i];
         p.failed |= (unsigned char)line->text[token->at + token->length] >= 0x80;
-        p.failed |= number->relation != '=' || number->percent ||
+        p.failed |= number->relation != '=' || number->percent || hr_prose_is_unclear(line, i) ||
                     hr_quantity_apply('*', p.value, factor, &p.value, &ignored) != HR_OK;
-        p.slack += slack_of(number);
+        p.slack += hr_prose_slack(number);
+        p.has_element |= number->value == 1 || number->value == 2 || number->value == 4 ||
+                         number->value == 8 || number->value == 16;
         p.factors++;
         p.next = after_words(line, i + 1);
         if (p.next >= line->token_count || line->tokens[p.next].kind != HR_PROSE_TIMES ||
@@ -95,23 +92,26 @@ static product read_product(const hr_prose_line *line, int32_t i)
     return p;
 }
 
-/* The size of an element that makes a number of parameters a stated size: that of the line's dtype,
- * or the first of 4, 2 and 1 for which the claim is true; 0: none. */
-static double element_bytes(const hr_prose_line *line, const hr_stated *stated, hr_quantity count,
-                            double slack)
+static bool is_true(const hr_stated *stated, double bytes, double slack)
+{
+    hr_audit_claim claim = { 0 };
+    hr_claim_judge(stated, hr_quantity_of_real(bytes, HR_AUDIT_BYTES), &claim);
+    return claim.verdict == HR_VERDICT_TRUE ||
+           fabs(stated->value - bytes) <= slack * bytes + stated->step / 2;
+}
+
+/* The size of an element that makes a product a stated size: 1 if the product is it already, as in
+ * "2 (bf16 bytes) x 8B = 16 GB"; without a dtype the first of 4, 2 and 1 for which the claim is
+ * true; that of the line's dtype if it is true, or if it can be nothing else; 0: not known. */
+static double element_bytes(const hr_prose_line *line, const hr_stated *stated, const product *p)
 {
     static const double sizes[] = { 4, 2, 1 };
-    const double named = hr_prose_dtype(line);
-    if (named > 0) return named;
-    for (int32_t i = 0; i < 3; i++) {
-        hr_audit_claim claim = { 0 };
-        const double bytes = count.value * sizes[i];
-        hr_claim_judge(stated, hr_quantity_of_real(bytes, HR_AUDIT_BYTES), &claim);
-        if (claim.verdict == HR_VERDICT_TRUE ||
-            fabs(stated->value - bytes) <= slack * bytes + stated->step / 2)
-            return sizes[i];
-    }
-    return 0;
+    const double named = hr_prose_dtype(line), count = p->value.value;
+    if (p->factors > 1 && is_true(stated, count, p->slack)) return 1;
+    for (int32_t i = 0; named == 0 && i < 3; i++)
+        if (is_true(stated, count * sizes[i], p->slack)) return sizes[i];
+    if (named == 0 || is_true(stated, count * named, p->slack)) return named;
+    return p->has_element || !hr_prose_is_of_weights(line) ? 0 : named;
 }
 
 /* "(4.1 GB)" or "(4.1 GB!)" at token i: the result once more. */
@@ -126,6 +126,24 @@ static int32_t after_result(const hr_prose_line *line, int32_t i)
 {
     while (i < line->token_count && line->tokens[i].kind == HR_PROSE_WORD) i++;
     return is_again(line, i) ? i : after_words(line, i);
+}
+
+/* "2**30", "16 GB + 2 GB", "2.5 PFLOPS": a result that the number alone is not. A plain number may
+ * have a word behind it, but none that looks like a unit: "4 Gbit", "3 TOPS". */
+static bool is_only_begun(const hr_prose_line *line, int32_t i)
+{
+    const hr_prose_token *next = &line->tokens[i + 1];
+    if (hr_prose_is_unclear(line, i)) return true;
+    if (i + 1 >= line->token_count) return false;
+    if (next->kind == HR_PROSE_MARK && next->mark == '^') return true;
+    if (next->kind == HR_PROSE_MARK && strchr("+-/", next->mark)) return is_number(line, i + 2);
+    if (next->kind != HR_PROSE_WORD || line->tokens[i].number.dimension != HR_AUDIT_PLAIN)
+        return false;
+    for (int32_t c = 0; c < next->length; c++) {
+        const unsigned char letter = (unsigned char)line->text[next->at + c];
+        if (letter >= 0x80 || isupper(letter)) return true;
+    }
+    return false;
 }
 
 /* Checks the results behind a product, "= 5.1M params → 20MB" or "= 4,194 MB (4.1 GB)", and moves
@@ -148,11 +166,11 @@ static int32_t check_results(const hr_prose_line *line, int32_t begin, product *
         snprintf(text, sizeof text, "%s", formula);
         /* A chain of products, "= 8 × 4 = 32", is not a result; nor is a percentage. */
         if (i + 2 < line->token_count && line->tokens[i + 2].kind == HR_PROSE_TIMES) break;
-        if (result->number.percent) break;
+        if (result->number.percent || is_only_begun(line, i + 1)) break;
         /* "405B parameters and T = 1,048,576" says nothing about the first number. */
         if (p->factors == 1 && n == 0 && result->number.dimension != HR_AUDIT_BYTES) break;
         if (right.dimension == HR_AUDIT_PLAIN && result->number.dimension == HR_AUDIT_BYTES) {
-            const double bytes = element_bytes(line, &result->number, right, p->slack);
+            const double bytes = element_bytes(line, &result->number, p);
             if (bytes == 0) break;
             right = hr_quantity_of_real(right.value * bytes, HR_AUDIT_BYTES);
             if (bytes > 1) snprintf(text, sizeof text, "%.160s at %.0f bytes each", formula, bytes);

@@ -51,6 +51,7 @@ typedef struct {
     hr_prose_addend list[HR_PROSE_ADDENDS_MOST];
     int32_t count;
     bool broken;    /* a line of the block has no size or a range */
+    bool several;   /* a size in it may count several times: a total may be another sum */
     bool done;      /* its total was read; other totals may follow */
     bool ruled;     /* the last line is a rule */
     int32_t indent; /* of its lines */
@@ -75,6 +76,17 @@ double hr_prose_dtype(const hr_prose_line *line);
 
 /* Returns whether a word is the name of a dtype. Pure. */
 bool hr_prose_is_dtype(const hr_prose_line *line, const hr_prose_token *token);
+
+/* Whether nothing but weights or elements can have the size that the line states: it names them,
+ * and no gradients, optimizer or other memory. Pure. */
+bool hr_prose_is_of_weights(const hr_prose_line *line);
+
+/* Whether the number at token i may not be what was read: an unknown unit follows ("312 TFLOPS",
+ * "6.3 Mb", "100 K"), or it is part of a number with another comma ("1,5 GB", "4,1k"). Pure. */
+bool hr_prose_is_unclear(const hr_prose_line *line, int32_t i);
+
+/* The relative uncertainty of a rounded factor, "~5" or "11M"; 0: it is exact. Pure. */
+double hr_prose_slack(const hr_stated *number);
 
 /* Compares text [at, at + length) of the line, judged against `right`, and adds the claim.
  * `slack` is the relative uncertainty of rounded factors: a claim within it is true. */

@@ -5,6 +5,13 @@
 
 #include "audit/markdown.h"
 
+double hr_prose_slack(const hr_stated *number)
+{
+    const bool rounded = number->approximate ||
+                         (number->scale >= 1000 && number->dimension == HR_AUDIT_PLAIN);
+    return rounded && number->value > 0 ? number->step / 2 / number->value : 0;
+}
+
 void hr_prose_judge(const hr_prose_line *line, const hr_prose_token *stated, hr_quantity right,
                     double slack, const char *formula, hr_audit_report *report)
 {

@@ -16,9 +16,22 @@ static const struct {
     { "~=", " = ~" },           { "\xe2\x89\x88", " = ~" }, /* almost equal */
     { "\xe2\x89\x83", " = ~" },                             /* asymptotically equal */
     { "\xe2\x80\x93", "-" },                                /* en dash */
-    { "\xc2\xa0", " " },                                    /* no-break space */
+    { "\xe2\x88\x92", "-" },                                /* minus sign */
+    { "\xc3\xb7", "/" },                                    /* division sign */
+    { "\xc2\xb7", "^" }, /* middle dot, of products and lists: what is beside it is not judged */
+    { "\xe2\x8b\x85", "^" }, /* dot operator */
+    { "\xc2\xa0", " " },     /* no-break space */
 };
 enum { SIGNS = sizeof signs / sizeof *signs };
+
+/* "2**14", "(a)**2", "2 ** 14": a power, and no emphasis. */
+static bool is_power(const char *text, int64_t at, int64_t bytes)
+{
+    const bool apart = at > 1 && at + 3 < bytes && text[at - 1] == ' ' && text[at + 2] == ' ';
+    const int64_t before = at - 1 - apart, next = at + 2 + apart;
+    return before >= 0 && next < bytes && isdigit((unsigned char)text[next]) &&
+           (isdigit((unsigned char)text[before]) || text[before] == ')');
+}
 
 /* Copies a line without ** __ and `, and with plain signs. */
 static void clean(const char *text, int64_t bytes, hr_prose_line *line)
@@ -33,7 +46,8 @@ static void clean(const char *text, int64_t bytes, hr_prose_line *line)
             as = signs[s].as;
             taken = length;
         }
-        if (!as && i + 1 < bytes && text[i] == '*' && text[i + 1] == '*') as = "", taken = 2;
+        if (!as && i + 1 < bytes && text[i] == '*' && text[i + 1] == '*')
+            as = is_power(text, i, bytes) ? "^" : "", taken = 2;
         if (!as && text[i] == '`') as = "";
         if (!as && (unsigned char)text[i] < ' ') as = " ";
         const char one[2] = { text[i], 0 };
@@ -106,7 +120,7 @@ static void split(hr_prose_line *line)
         const int64_t taken = number ? hr_stated_scan(text + at + skip, line->length - at - skip,
                                                       &token.number)
                                      : 0;
-        if (taken > 0) {
+        if (taken > 0 && hr_stated_in_range(&token.number)) {
             token.kind = HR_PROSE_NUMBER;
             token.length = (int32_t)taken + skip;
             token.number.approximate |= skip > 0;
@@ -172,6 +186,61 @@ double hr_prose_dtype(const hr_prose_line *line)
         if (dtype >= 0) found = dtype;
     }
     return found < 0 ? 0 : dtype_bytes[found];
+}
+
+static bool begins_with(const hr_prose_line *line, const hr_prose_token *t, const char *begin)
+{
+    const size_t length = strlen(begin);
+    return t->kind == HR_PROSE_WORD && t->length >= (int32_t)length &&
+           !strncasecmp(line->text + t->at, begin, length);
+}
+
+bool hr_prose_is_of_weights(const hr_prose_line *line)
+{
+    static const char *const weights[] = { "param", "weight", "elem", "value", "float" };
+    static const char *const others[] = { "grad",  "optim", "adam",   "sgd",    "moment",
+                                          "state", "train", "cache",  "kv",     "activation",
+                                          "with",  "total", "master", "buffer", "overhead" };
+    bool found = false;
+    for (int32_t i = 0; i < line->token_count; i++) {
+        for (size_t w = 0; w < sizeof weights / sizeof *weights; w++)
+            found |= begins_with(line, &line->tokens[i], weights[w]);
+        for (size_t w = 0; w < sizeof others / sizeof *others; w++)
+            if (begins_with(line, &line->tokens[i], others[w])) return false;
+    }
+    return found;
+}
+
+/* Units that hr_stated_scan does not know: "TFLOPS", "Mb", "bits", "K" apart from its number. */
+static bool is_unit_like(const char *word, int32_t length)
+{
+    static const char *const ends[] = { "flops", "flop", "bit", "bits", "bps", "hz", "wh" };
+    static const char *const whole[] = { "day", "days", "week", "weeks", "month",    "months",
+                                         "ms",  "us",   "ns",   "G",     "P",        "k",
+                                         "K",   "M",    "B",    "T",     "thousand", "trillion" };
+    const int32_t kind = length > 1 && word[length - 1] == 's' ? length - 2 : length - 1;
+    if (length > 1 && length <= 4 && kind > 0 && strchr("bB", word[kind]) &&
+        strchr("kKmMgGtTpPeE", word[0]) && (kind == 1 || (kind == 2 && word[1] == 'i')))
+        return true;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        if ((int32_t)strlen(whole[i]) == length && !memcmp(word, whole[i], (size_t)length))
+            return true;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const int32_t end = (int32_t)strlen(ends[i]);
+        if (length >= end && !strncasecmp(word + length - end, ends[i], (size_t)end)) return true;
+    }
+    return length > 5 && !strncasecmp(word + length - 5, "bytes", 5);
+}
+
+bool hr_prose_is_unclear(const hr_prose_line *line, int32_t i)
+{
+    const hr_prose_token *t = &line->tokens[i], *next = t + 1;
+    const char *text = line->text;
+    const int32_t end = t->at + t->length;
+    if (t->at > 1 && text[t->at - 1] == ',' && isdigit((unsigned char)text[t->at - 2])) return true;
+    if (text[end] == ',' && isdigit((unsigned char)text[end + 1])) return true;
+    return i + 1 < line->token_count && next->kind == HR_PROSE_WORD &&
+           is_unit_like(text + next->at, next->length);
 }
 
 void hr_prose_learn(const hr_prose_line *line, hr_prose_facts *facts)

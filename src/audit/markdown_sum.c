@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* audit/markdown_sum.c - a line "Total: ~3.2GB" below lines with one size each.
  *
- * "Total (FP8)" sums the lines without a dtype and those with (FP8). A total that does not agree is
- * wrong only if it is clear what it sums: a rule is above it, it has no dtype, and all lines are
- * equally indented. */
+ * "Total (FP8)" sums the lines without a dtype and those with (FP8). "Total saved" and "Total VRAM
+ * of the card" are no sums. A total that does not agree is wrong only if it is clear what it sums:
+ * a rule is above it, it has no dtype, all lines are equally indented, and none is a size of
+ * several, such as "2 x 28 GB" or "0.5 GB per layer". */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static const hr_prose_token *size_of(const hr_prose_line *line, int32_t *others)
         const bool range = i > 1 && line->tokens[i - 1].kind == HR_PROSE_MARK &&
                            line->tokens[i - 1].mark == '-' &&
                            line->tokens[i - 2].kind == HR_PROSE_NUMBER;
-        *others += range;
+        *others += range || hr_prose_is_unclear(line, i);
     }
     return found;
 }
@@ -52,15 +53,54 @@ static void tag_of(const hr_prose_line *line, const hr_prose_token *size, char t
     }
 }
 
-static bool is_total(const hr_prose_line *line)
+static bool is_word(const hr_prose_line *line, int32_t i, const char *word)
+{
+    const hr_prose_token *t = &line->tokens[i];
+    return i < line->token_count && t->kind == HR_PROSE_WORD &&
+           t->length == (int32_t)strlen(word) &&
+           !strncasecmp(line->text + t->at, word, strlen(word));
+}
+
+/* The token of the first word "Total"; -1: the line begins with something else. */
+static int32_t find_total(const hr_prose_line *line)
 {
     for (int32_t i = 0; i < line->token_count && i < 3; i++) {
-        const hr_prose_token *t = &line->tokens[i];
-        if (t->kind == HR_PROSE_WORD)
-            return t->length == 5 && !strncasecmp(line->text + t->at, "total", 5);
-        if (t->kind == HR_PROSE_NUMBER) return false;
+        if (line->tokens[i].kind == HR_PROSE_WORD) return is_word(line, i, "total") ? i : -1;
+        if (line->tokens[i].kind == HR_PROSE_NUMBER) return -1;
     }
-    return false;
+    return -1;
+}
+
+/* "Total:", "Total (FP8):", "Total estimated memory: ": a sum. "Total saved" is none. */
+static bool is_sum(const hr_prose_line *line, int32_t total)
+{
+    for (int32_t i = total + 1; i < line->token_count; i++) {
+        const hr_prose_token *t = &line->tokens[i];
+        if (t->kind == HR_PROSE_MARK && strchr("()", t->mark)) continue;
+        if (t->kind != HR_PROSE_WORD) return true;
+        if (!hr_prose_is_dtype(line, t) && !is_word(line, i, "memory") &&
+            !is_word(line, i, "estimated"))
+            return false;
+    }
+    return true;
+}
+
+/* "Optimizer: 2 x 28 GB", "(per layer): 0.5 GB", "of which logits: 1 GB": the size in the line is
+ * not what it adds to a sum. */
+static bool is_one_of_several(const hr_prose_line *line, const hr_prose_token *size)
+{
+    static const char *const words[] = { "per", "each", "including", "which" };
+    bool times = false;
+    for (int32_t i = 0; i < line->token_count; i++) {
+        const hr_prose_token *t = &line->tokens[i];
+        if (t->kind == HR_PROSE_EQUALS && t < size) times = false;
+        times |= t->kind == HR_PROSE_TIMES;
+        for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+            if (is_word(line, i, words[w])) return true;
+    }
+    const bool each = size + 1 < line->tokens + line->token_count &&
+                      size[1].kind == HR_PROSE_MARK && size[1].mark == '/';
+    return times || each;
 }
 
 static bool is_rule(const char *text)
@@ -87,7 +127,7 @@ static int32_t check_total(const hr_prose_line *line, const hr_prose_token *size
     }
     if (used < 2 || sum->broken) return 0;
     const bool agrees = fabs(size->number.value - total) <= uncertain + size->number.step / 2;
-    if (!agrees && (*tag || !sum->ruled || size->number.relation != '=')) return 0;
+    if (!agrees && (*tag || !sum->ruled || sum->several || size->number.relation != '=')) return 0;
     char formula[HR_AUDIT_LINE_BYTES];
     snprintf(formula, sizeof formula, "the sum of %d sizes above", (int)used);
     hr_prose_judge(line, size, hr_quantity_of_real(total, HR_AUDIT_BYTES),
@@ -108,7 +148,12 @@ int32_t hr_prose_total(const hr_prose_line *line, hr_prose_sum *sum, hr_audit_re
         sum->ruled = sum->count > 0;
         return 0;
     }
-    if (is_total(line)) {
+    const int32_t word = find_total(line);
+    if (word >= 0 && !is_sum(line, word)) {
+        sum->broken = true;
+        return 0;
+    }
+    if (word >= 0) {
         sum->done = true;
         return size && !others && sum->count ? check_total(line, size, sum, report) : 0;
     }
@@ -116,9 +161,10 @@ int32_t hr_prose_total(const hr_prose_line *line, hr_prose_sum *sum, hr_audit_re
     if (sum->done || heading) *sum = (hr_prose_sum){ .count = 0 };
     if (heading) return 0;
     if (!size || others || sum->count == HR_PROSE_ADDENDS_MOST) {
-        sum->broken = sum->count > 0;
+        sum->broken |= sum->count > 0;
         return 0;
     }
+    sum->several |= is_one_of_several(line, size);
     const int32_t indent = (int32_t)(text - line->text);
     sum->broken |= sum->count > 0 && indent != sum->indent;
     sum->indent = indent;

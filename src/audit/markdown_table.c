@@ -75,7 +75,7 @@ static const hr_prose_token *only_number(const hr_prose_line *line, const cell *
     const hr_prose_token *found = NULL;
     for (int32_t i = c->first; i < c->last; i++) {
         if (line->tokens[i].kind != HR_PROSE_NUMBER) continue;
-        if (found) return NULL;
+        if (found || hr_prose_is_unclear(line, i)) return NULL;
         found = &line->tokens[i];
     }
     return found;
@@ -97,7 +97,22 @@ static const hr_prose_token *value_of(const hr_prose_line *line, const cell *cel
 
 static double slack_of(const hr_prose_token *t)
 {
-    return t->number.approximate && t->number.value > 0 ? t->number.step / 2 / t->number.value : 0;
+    return hr_prose_slack(&t->number);
+}
+
+/* Whether a further column has a plain number, such as devices or accumulation, which may be a
+ * factor of the tokens of a batch. */
+static bool has_more(const hr_prose_line *line, const cell *cells, int32_t count,
+                     const hr_prose_table *table)
+{
+    for (int32_t c = 0; c < count && c < table->columns; c++) {
+        if (table->roles[c] != NONE) continue;
+        for (int32_t i = cells[c].first; i < cells[c].last; i++)
+            if (line->tokens[i].kind == HR_PROSE_NUMBER && !line->tokens[i].number.percent &&
+                line->tokens[i].number.dimension == HR_AUDIT_PLAIN)
+                return true;
+    }
+    return false;
 }
 
 static int32_t check_logits(const hr_prose_line *line, const hr_prose_token *size,
@@ -121,7 +136,8 @@ static int32_t check_logits(const hr_prose_line *line, const hr_prose_token *siz
     snprintf(formula, sizeof formula, "logits: %.0f tokens x %.0f words x %.0f bytes",
              length->number.value, facts->vocabulary,
              right / length->number.value / facts->vocabulary);
-    hr_prose_judge(line, size, hr_quantity_of_real(right, HR_AUDIT_BYTES), 0, formula, report);
+    hr_prose_judge(line, size, hr_quantity_of_real(right, HR_AUDIT_BYTES), slack_of(length),
+                   formula, report);
     return 1;
 }
 
@@ -168,7 +184,8 @@ static int32_t check_parameters(const hr_prose_line *line, hr_audit_report *repo
         else if (t->number.power && size) return 0;
         else if (t->number.power) size = t;
     }
-    if (!size || !count || bytes == 0 || !is_of_weights(line)) return 0;
+    if (!size || !count || bytes == 0 || !is_of_weights(line) || !hr_prose_is_of_weights(line))
+        return 0;
     char formula[HR_AUDIT_LINE_BYTES];
     snprintf(formula, sizeof formula, "%.*s parameters x %.0f bytes", (int)count->length,
              line->text + count->at, bytes);
@@ -187,12 +204,12 @@ static int32_t check_row(const hr_prose_line *line, const cell *cells, int32_t c
     int32_t claims = 0;
     for (int8_t role = LENGTH; role < ROLES; role++)
         of[role] = value_of(line, cells, count, table, role);
-    if (of[TOKENS] && of[LENGTH] && of[BATCH]) {
+    if (of[TOKENS] && of[LENGTH] && of[BATCH] && !has_more(line, cells, count, table)) {
         const double tokens = of[LENGTH]->number.value * of[BATCH]->number.value;
-        snprintf(formula, sizeof formula, "%.0f tokens x %.0f sequences", of[LENGTH]->number.value,
-                 of[BATCH]->number.value);
-        hr_prose_judge(line, of[TOKENS], hr_quantity_of_real(tokens, HR_AUDIT_PLAIN), 0, formula,
-                       report);
+        snprintf(formula, sizeof formula, "sequence length %.0f x batch %.0f",
+                 of[LENGTH]->number.value, of[BATCH]->number.value);
+        hr_prose_judge(line, of[TOKENS], hr_quantity_of_real(tokens, HR_AUDIT_PLAIN),
+                       slack_of(of[LENGTH]) + slack_of(of[BATCH]), formula, report);
         claims++;
     }
     if (of[SAMPLES] && of[RATE] && of[LENGTH] && of[LENGTH]->number.value > 0) {
@@ -201,16 +218,18 @@ static int32_t check_row(const hr_prose_line *line, const cell *cells, int32_t c
         hr_prose_judge(
             line, of[SAMPLES],
             hr_quantity_of_real(of[RATE]->number.value / of[LENGTH]->number.value, HR_AUDIT_PLAIN),
-            slack_of(of[RATE]), formula, report);
+            slack_of(of[RATE]) + slack_of(of[LENGTH]), formula, report);
         claims++;
     }
     if (of[HOURS] && of[RATE] && table->tokens > 0 && of[RATE]->number.value > 0) {
         snprintf(formula, sizeof formula, "%.0f tokens / %.0f tokens/s / 3600", table->tokens,
                  of[RATE]->number.value);
-        hr_prose_judge(
-            line, of[HOURS],
-            hr_quantity_of_real(table->tokens / of[RATE]->number.value / 3600, HR_AUDIT_PLAIN),
-            slack_of(of[RATE]), formula, report);
+        /* "27.8", or "27.8 h", which is a time. */
+        const hr_audit_dimension unit = of[HOURS]->number.dimension;
+        const double scale = unit == HR_AUDIT_SECONDS ? 1 : 3600;
+        hr_prose_judge(line, of[HOURS],
+                       hr_quantity_of_real(table->tokens / of[RATE]->number.value / scale, unit),
+                       slack_of(of[RATE]), formula, report);
         claims++;
     }
     if (of[LOGITS] && of[LENGTH])

@@ -51,12 +51,16 @@ enum { HR_NUMBER_NONE = -1, HR_NUMBER_UNKNOWN_UNIT = -2 };
  * or HR_NUMBER_NONE if there is no number. A word behind the number that is no unit is left. */
 int64_t hr_stated_scan(const char *text, int64_t length, hr_stated *out);
 
+/* Whether the value and its last digit are numbers up to 9e18: "1e400" is not. Pure. */
+bool hr_stated_in_range(const hr_stated *number);
+
 /* The whole of a text as a claim: "37.09 GB", "~448 GB", ">80GB", "5.1M params", "48 %".
- * Errors   USAGE  no number, or an unknown unit, with the nearest one. */
+ * Errors   USAGE  no number, one above 9e18, or an unknown unit, with the nearest one. */
 HR_MUST_CHECK hr_status hr_stated_parse(const char *text, hr_stated *out, hr_error *err);
 
-/* The names of units, for messages and the nearest name; null past the end. */
-const char *hr_unit_name(int32_t index);
+/* The index of the most similar of `count` names, the first of several. Each row of `rows` begins
+ * with a pointer to its name and takes `row_bytes`. Pure. */
+int32_t hr_audit_nearest(const char *word, const void *rows, int64_t row_bytes, int32_t count);
 
 /* "39,829,110,784 bytes (39.83 GB, 37.09 GiB)", "29,220,864", "5.56 hours". Returns text. */
 const char *hr_quantity_print(hr_quantity quantity, char text[HR_AUDIT_VALUE_BYTES]);

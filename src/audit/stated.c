@@ -28,6 +28,14 @@ typedef struct {
 static const unit units[] = {
     { "bytes", 1, 0, 0, 0, HR_AUDIT_BYTES },
     { "byte", 1, 0, 0, 0, HR_AUDIT_BYTES },
+    { "kilobytes", 1e3, 1, 0, 0, HR_AUDIT_BYTES },
+    { "kilobyte", 1e3, 1, 0, 0, HR_AUDIT_BYTES },
+    { "megabytes", 1e6, 2, 0, 0, HR_AUDIT_BYTES },
+    { "megabyte", 1e6, 2, 0, 0, HR_AUDIT_BYTES },
+    { "gigabytes", GIGA, 3, 0, 0, HR_AUDIT_BYTES },
+    { "gigabyte", GIGA, 3, 0, 0, HR_AUDIT_BYTES },
+    { "terabytes", 1e12, 4, 0, 0, HR_AUDIT_BYTES },
+    { "terabyte", 1e12, 4, 0, 0, HR_AUDIT_BYTES },
     { "kB", 1e3, 1, 0, 0, HR_AUDIT_BYTES },
     { "KB", 1e3, 1, 0, 0, HR_AUDIT_BYTES },
     { "MB", 1e6, 2, 0, 0, HR_AUDIT_BYTES },
@@ -60,11 +68,6 @@ static const char *const nouns[] = { "params",  "param",     "parameters", "toke
                                      "weights", "sequences", "elements",   "layers", "x" };
 enum { NOUNS = sizeof nouns / sizeof *nouns };
 
-const char *hr_unit_name(int32_t index)
-{
-    return index >= 0 && index < UNITS ? units[index].name : NULL;
-}
-
 static bool is_letter(char c)
 {
     return isalpha((unsigned char)c) || c == '%' || c == '_';
@@ -81,9 +84,11 @@ static int64_t word_length(const char *text, int64_t length)
 
 static const unit *find_unit(const char *word, int64_t length, bool attached)
 {
+    /* "Gigabytes" is a word; "mb" and "Mb" are no MB. */
     for (int32_t i = 0; i < UNITS; i++)
         if ((int64_t)strlen(units[i].name) == length &&
-            !memcmp(units[i].name, word, (size_t)length) && (attached || !units[i].attached))
+            !(length > 4 ? strncasecmp : strncmp)(units[i].name, word, (size_t)length) &&
+            (attached || !units[i].attached))
             return &units[i];
     return NULL;
 }
@@ -173,18 +178,32 @@ int64_t hr_stated_scan(const char *text, int64_t length, hr_stated *out)
     return at;
 }
 
-static hr_status fail_unit(const char *text, const char *word, hr_error *err)
+bool hr_stated_in_range(const hr_stated *number)
 {
-    const char *nearest = "MB";
-    int32_t least = INT32_MAX;
-    for (int32_t i = 0; i < UNITS; i++) {
-        const int32_t distance = hr_word_distance(word, units[i].name);
+    return number->value <= HR_QUANTITY_MOST && number->step <= HR_QUANTITY_MOST;
+}
+
+int32_t hr_audit_nearest(const char *word, const void *rows, int64_t row_bytes, int32_t count)
+{
+    int32_t nearest = 0, least = INT32_MAX;
+    for (int32_t i = 0; i < count; i++) {
+        const char *name;
+        memcpy(&name, (const char *)rows + i * row_bytes, sizeof name);
+        const int32_t distance = hr_word_distance(word, name);
         if (distance >= least) continue;
         least = distance;
-        nearest = units[i].name;
+        nearest = i;
     }
+    return nearest;
+}
+
+static hr_status fail_unit(const char *text, const char *word, hr_error *err)
+{
+    if (find_unit(word, (int64_t)strlen(word), true))
+        return hr_fail(err, HR_USAGE, "\"%.40s\": %.20s stands directly behind its number", text,
+                       word);
     return hr_fail(err, HR_USAGE, "\"%.40s\": %.20s is no unit; the nearest is %s", text, word,
-                   nearest);
+                   units[hr_audit_nearest(word, units, sizeof *units, UNITS)].name);
 }
 
 hr_status hr_stated_parse(const char *text, hr_stated *out, hr_error *err)
@@ -202,6 +221,7 @@ hr_status hr_stated_parse(const char *text, hr_stated *out, hr_error *err)
         }
         return hr_fail(err, HR_USAGE, "\"%.40s\" is no number with a unit, such as 37.09 GB", text);
     }
+    if (!hr_stated_in_range(out)) return hr_fail(err, HR_USAGE, "\"%.40s\" is above 9e18", text);
     rest += taken;
     /* "1024 B": bytes, since a billion stands directly behind its number. */
     if (!strcmp(rest, " B") && !*out->unit) {

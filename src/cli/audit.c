@@ -33,9 +33,15 @@ static void print_claim(const hr_audit_claim *claim)
     static const char *const marks[] = {
         [HR_VERDICT_TRUE] = "true ", [HR_VERDICT_UNIT] = "UNIT ", [HR_VERDICT_WRONG] = "WRONG"
     };
-    printf("  line %-4lld %s  %s = %s", (long long)claim->line, marks[claim->verdict],
-           claim->stated, claim->formula);
-    if (*claim->where) printf("  [%s]", claim->where);
+    printf("  line %-4lld %s  ", (long long)claim->line, marks[claim->verdict]);
+    hr_cli_put_string(claim->stated);
+    printf(" = ");
+    hr_cli_put_string(claim->formula);
+    if (*claim->where) {
+        printf("  [");
+        hr_cli_put_string(claim->where);
+        printf("]");
+    }
     /* A true claim takes one line. */
     const bool plain = !strncmp(claim->sentence, "true: ", 6);
     if (plain) printf(": %s\n", claim->right);
@@ -57,7 +63,7 @@ static void print_claims(const char *path, const hr_audit_report *report)
         printf("not checked, since nothing says what they are computed from:\n");
     for (int32_t i = 0; i < report->unread_count; i++) {
         printf("  line %-4lld ", (long long)report->unread[i].line);
-        hr_cli_put_text(report->unread[i].text, (int64_t)strlen(report->unread[i].text));
+        hr_cli_put_string(report->unread[i].text);
         printf("\n");
     }
     if (report->unread_left_out) printf("  %d more lines\n", report->unread_left_out);
@@ -143,11 +149,12 @@ static hr_status print_checked(const hr_cli_arguments *arguments, const hr_audit
 {
     const char *path = arguments->operands[0];
     const int32_t wrong = report->verdicts[HR_VERDICT_UNIT] + report->verdicts[HR_VERDICT_WRONG];
+    const int32_t count = wrong + report->verdicts[HR_VERDICT_TRUE];
     if (arguments->values[HR_OPTION_JSON]) print_json(report);
     else print_claims(path, report);
     if (!wrong) return HR_OK;
-    return hr_fail(err, HR_BROKEN, "%s: %d of %d claims %s wrong", path, wrong,
-                   wrong + report->verdicts[HR_VERDICT_TRUE], wrong == 1 ? "is" : "are");
+    return hr_fail(err, HR_BROKEN, "%s: %d of %d claim%s %s wrong", path, wrong, count,
+                   count == 1 ? "" : "s", wrong == 1 ? "is" : "are");
 }
 
 /* Reads the file. The report is for free(). */

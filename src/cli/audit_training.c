@@ -63,7 +63,8 @@ static void print_verdict(const audit *a)
     char bytes[64], budget[64];
     printf("%s (%s): ", a->path, hr_audit_kind_text(a->report->kind));
     if (!is_foreign(a)) {
-        printf("%s\n", a->plan->status == HR_OK ? "fits" : a->plan->error.message);
+        hr_cli_put_string(a->plan->status == HR_OK ? "fits" : a->plan->error.message);
+        printf("\n");
         return;
     }
     if (!a->estimated) {
@@ -96,14 +97,19 @@ static void print_plan(const audit *a)
     const char *here = a->device ? "" : " this machine";
     char needed[64], available[64];
     if (a->plan->status == HR_OK)
-        printf("headroom: fits%s: %s, %s sequences of %s tokens at a time, batch %s\n", here,
+        printf("headroom: fits%s: %s, %s sequence%s of %s tokens at a time, batch %s\n", here,
                hr_bytes_print(p->process_bytes, needed), hr_cli_count(p->micro_batch),
-               hr_cli_count(config->train.seq_len), hr_cli_count(config->train.batch));
+               p->micro_batch == 1 ? "" : "s", hr_cli_count(config->train.seq_len),
+               hr_cli_count(config->train.batch));
     else if (a->plan->status == HR_NO_FIT && p->minimum_bytes > 0)
         printf("headroom: does not fit%s: at least %s of %s\n", here,
                hr_bytes_print(p->minimum_bytes, needed),
                hr_size_print(p->available_bytes, available));
-    else printf("headroom: no plan: %s\n", a->plan->error.message);
+    else {
+        printf("headroom: no plan: ");
+        hr_cli_put_string(a->plan->error.message);
+        printf("\n");
+    }
 }
 
 static void print_estimate(const audit *a)
@@ -125,8 +131,10 @@ static void print_findings(const hr_audit_report *report)
     if (report->finding_count) printf("findings:\n");
     for (int32_t i = 0; i < report->finding_count; i++) {
         const hr_audit_finding *f = &report->findings[i];
-        if (f->line) printf("  line %-4lld %s\n", (long long)f->line, f->text);
-        else printf("            %s\n", f->text);
+        if (f->line) printf("  line %-4lld ", (long long)f->line);
+        else printf("            ");
+        hr_cli_put_string(f->text);
+        printf("\n");
     }
 }
 
@@ -134,7 +142,9 @@ static void print_lines(const char *lines)
 {
     for (const char *at = lines; *at;) {
         const size_t length = strcspn(at, "\n");
-        printf("    %.*s\n", (int)length, at);
+        printf("    ");
+        hr_cli_put_text(at, (int64_t)length);
+        printf("\n");
         at += length + (at[length] == '\n');
     }
 }
@@ -180,9 +190,9 @@ static void print_keys(const hr_audit_report *report)
         const hr_audit_key *k = &report->keys[i];
         if (k->state != HR_AUDIT_UNREAD) continue;
         printf("  line %-4lld ", (long long)k->line);
-        hr_cli_put_text(k->key, (int64_t)strlen(k->key));
+        hr_cli_put_string(k->key);
         printf(": ");
-        hr_cli_put_text(k->value, (int64_t)strlen(k->value));
+        hr_cli_put_string(k->value);
         if (*k->near) printf("   (did you mean %s?)", k->near);
         printf("\n");
     }

@@ -319,9 +319,12 @@ const char *hr_cli_count(int64_t count);
 void hr_cli_progress_text(const char *work, int64_t bytes_done, int64_t bytes_total,
                           char text[HR_PROGRESS_BYTES]);
 
-/* Print model output, which can be any bytes. hr_cli_put_text: "?" for invalid UTF-8 and control
- * characters. hr_cli_put_json_text: the inside of a JSON string, U+FFFD for invalid UTF-8. */
+/* Print model output and texts of files, which can be any bytes. hr_cli_put_text: "?" for invalid
+ * UTF-8 and control characters; the others are it for a string and another stream.
+ * hr_cli_put_json_text: the inside of a JSON string, U+FFFD for invalid UTF-8. */
 void hr_cli_put_text(const char *text, int64_t bytes);
+void hr_cli_put_string(const char *text);
+void hr_cli_write_text(FILE *to, const char *text, int64_t bytes);
 void hr_cli_put_json_text(const char *text, int64_t bytes);
 
 /* A term of the output and its meaning in one line. */

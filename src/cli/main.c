@@ -14,7 +14,10 @@
 int hr_cli_fail(const hr_error *err)
 {
     fflush(stdout);
-    fprintf(stderr, "headroom: %s\n", err->message);
+    /* The message may quote a file. */
+    fputs("headroom: ", stderr);
+    hr_cli_write_text(stderr, err->message, (int64_t)strlen(err->message));
+    fputc('\n', stderr);
     return err->status;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/text.c - prints model output as valid UTF-8. */
+/* cli/text.c - prints model output and texts of files as valid UTF-8. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -32,11 +33,21 @@ static bool is_control(const unsigned char *at, int64_t length)
 
 void hr_cli_put_text(const char *text, int64_t bytes)
 {
+    hr_cli_write_text(stdout, text, bytes);
+}
+
+void hr_cli_put_string(const char *text)
+{
+    hr_cli_write_text(stdout, text, (int64_t)strlen(text));
+}
+
+void hr_cli_write_text(FILE *to, const char *text, int64_t bytes)
+{
     for (int64_t i = 0; i < bytes;) {
         const unsigned char *at = (const unsigned char *)text + i;
         const int64_t length = character(at, bytes - i);
-        if (length == 0 || is_control(at, length)) putchar('?');
-        else fwrite(at, 1, (size_t)length, stdout);
+        if (length == 0 || is_control(at, length)) fputc('?', to);
+        else fwrite(at, 1, (size_t)length, to);
         i += length ? length : 1;
     }
 }

@@ -56,6 +56,7 @@ static void functions_are_products_of_shapes(void **state)
     is_worth("logits(131072, 151936, bf16)", INT64_C(39829110784), HR_AUDIT_BYTES);
     is_worth("logits(V=10, T=3, B=2)", 240, HR_AUDIT_BYTES);
     is_worth("12 * tensor(32, 8, 128, 128, 64, fp32)", INT64_C(12884901888), HR_AUDIT_BYTES);
+    is_worth("tensor(32,128,128)", 32 * 128 * 128 * 4, HR_AUDIT_BYTES);
     is_worth("matrix(3, 5, dtype=fp16)", 30, HR_AUDIT_BYTES);
     is_worth("scores(T=128, H=8, B=32, dtype=bf16)", 32 * 8 * 128 * 128 * 2, HR_AUDIT_BYTES);
     is_worth("hidden(T=7, d=11)", 7 * 11 * 4, HR_AUDIT_BYTES);
@@ -96,6 +97,11 @@ static void what_has_no_meaning_is_named(void **state)
     is_refused("77777777777777777777", "a number above 9e18");
     is_refused("params(\"no/such/Modell-9B\")", "is not a known model; the nearest is");
     is_refused("params(family=llama, d_modle=64)", "d_modle");
+    is_refused("1,024 * 4", "a comma outside of a function");
+    is_refused("0e999 * 4", "a number above 9e18");
+    is_refused("params(7B, vocab_size=50000)", "vocab_size belongs to a model");
+    is_refused("lora(8, foo, bar)", "inputs of lora takes a number, not foo");
+    is_refused("lora(8, 16, -3)", "outputs is a count");
     is_refused("matrix(\"a, 2)", "a word without an end");
     char deep[200] = "";
     for (int i = 0; i < 40; i++) strcat(deep, "(");
@@ -144,6 +150,9 @@ static void unknown_units_are_named_with_the_nearest(void **state)
         { "3 furlongs", "furlongs is no unit" },
         { "GB", "is no number" },
         { "", "is no number" },
+        { "1e400 GB", "above 9e18" },
+        { "1e19", "above 9e18" },
+        { "4 M", "M stands directly behind its number" },
         { "5 GB today", "today is no unit" },
         { "5 GB!", "\"!\" is not part" },
     };

@@ -132,6 +132,95 @@ static void columns_follow_from_each_other(void **state)
              1);
 }
 
+/* The bytes of an element are one factor, or what the line says of its weights. */
+static void the_bytes_of_an_element_count_once(void **state)
+{
+    (void)state;
+    has_claim("`2 (bf16 bytes) * 8B (num of params) = 16GB`", "16GB", HR_VERDICT_TRUE, 16e9);
+    has_claim("bf16: 7B \xc3\x97 2 = 14 GB", "14 GB", HR_VERDICT_TRUE, 14e9);
+    has_claim("7B \xc3\x97 2 (fp16) = 14 GB", "14 GB", HR_VERDICT_TRUE, 14e9);
+    has_claim("fp32 gradients: 1B \xc3\x97 4 = 4 GB", "4 GB", HR_VERDICT_TRUE, 4e9);
+    has_claim("1024 x 1024 x 4 = 4 MB (fp32)", "4 MB", HR_VERDICT_TRUE, 4194304);
+    has_claim("Adam in fp32: 7B \xc3\x97 8 = 56 GB", "56 GB", HR_VERDICT_TRUE, 56e9);
+    has_claim("bf16: 3 \xc3\x97 7B = 42 GB", "42 GB", HR_VERDICT_TRUE, 42e9);
+    has_claim("fp32 weights: 3 \xc3\x97 7B = 42 GB", "42 GB", HR_VERDICT_WRONG, 84e9);
+    has_none("fp32 weights: 2 \xc3\x97 7B = 42 GB", 1);
+    has_none("fp32: 3 \xc3\x97 7B = 42 GB", 1);
+    has_none("7B params \xe2\x86\x92 112 GB with Adam in fp32", 1);
+    has_none("| Model states | 112 GB | 7B params in fp32 |\n|-|-|-|\n"
+             "| Model states | 112 GB | 7B params in fp32 |\n",
+             2);
+}
+
+static void numbers_that_are_not_understood_are_not_judged(void **state)
+{
+    (void)state;
+    has_none("2**14*2**14*4 = 1073741824", 0);
+    has_none("2 ** 14 * 4 = 1", 0);
+    has_none("(3)**2 * 4 = 36", 0);
+    has_none("8 \xc3\x97 2 = 2**4", 0);
+    has_none("8 \xc3\x97 2 = 10 + 6", 0);
+    has_none("16\xc3\x97"
+             "175 = 2.8 terabytes",
+             1);
+    has_none("312 TFLOPS \xc3\x97 8 = 2.5 PFLOPS", 0);
+    has_none("789 \xc3\x97 8 bit = 6.3 Mb", 0);
+    has_none("3 \xc3\x97 100 K = 300K", 0);
+    has_none("3 \xc3\x97 100 = 0.3 TOPS", 0);
+    has_none("10 \xe2\x88\x92 2 \xc3\x97 2 = 6", 0);
+    has_none("10 \xc3\xb7 2 \xc3\x97 4 = 20", 0);
+    has_none("2 \xc2\xb7 3 \xc3\x97 4 = 24", 0);
+    has_none("1,5 GB \xc3\x97 2 = 3 GB", 1);
+    has_none("8 \xc3\x97 512 = 4,1k", 0);
+    has_none("2 \xc3\x97 3 = 1e400 GB", 0);
+    has_claim("7B \xc3\x97 2 = 14 gigabytes", "14 gigabytes", HR_VERDICT_TRUE, 14e9);
+    has_claim("16 \xc3\x97 175 GB = 2.8 Terabytes", "2.8 Terabytes", HR_VERDICT_TRUE, 2800e9);
+    has_claim("8 GPUs \xc3\x97 80 GB = 600 GB", "600 GB", HR_VERDICT_WRONG, 640e9);
+    has_claim("1,024 \xc3\x97 2 = 2,049", "2,049", HR_VERDICT_WRONG, 2048);
+}
+
+static void only_sums_are_totals(void **state)
+{
+    (void)state;
+    static const char *const none[] = { "Total saved: 9 GB", "Total free: 9 GB",
+                                        "Total VRAM of the card: 9 GB", "Total budget: 9 GB",
+                                        "Total memory of the card: 9 GB" };
+    static const char *const several[] = { "Optimizer: 2 x 28 GB",
+                                           "Layers x 32: 0.5 GB",
+                                           "Layers (per layer): 0.5 GB",
+                                           "of which b: 0.5 GB",
+                                           "b: 0.5 GB/layer",
+                                           "b: 0.5 GB each",
+                                           "b: 1,5 GB" };
+    char text[200];
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        snprintf(text, sizeof text, "a: 1 GB\nb: 2 GB\n---\n%s\n", none[i]);
+        has_none(text, 3);
+    }
+    for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
+        snprintf(text, sizeof text, "a: 1 GB\n%s\nc: 1 GB\n---\nTotal: 57 GB\n", several[i]);
+        has_none(text, 4);
+    }
+    has_claim("a: 1 GB\nb: 2 GB\n---\nTotal estimated memory: 5 GB\n", "5 GB", HR_VERDICT_WRONG,
+              3e9);
+    read_text("a: 1 GB\nb: 2 x 1 GB = 2 GB\n---\nTotal: 3 GB\n");
+    assert_int_equal(report.verdicts[HR_VERDICT_TRUE], 2);
+}
+
+static void columns_may_have_more_factors(void **state)
+{
+    (void)state;
+    has_claim("| Seq | Batch | Tokens/batch |\n|-|-|-|\n| 4k | 8 | 32,768 |\n", "32,768",
+              HR_VERDICT_TRUE, 32000);
+    has_claim("| Seq | Batch | Tokens/batch | GPU |\n|-|-|-|-|\n| 8 | 8 | 65 | A100 |\n", "65",
+              HR_VERDICT_WRONG, 64);
+    has_none("| Seq | Batch | GPU | Tokens/batch |\n|-|-|-|-|\n| 4096 | 8 | 4 | 131,072 |\n", 0);
+    has_none("| Seq | Batch | accum | Tokens/batch |\n|-|-|-|-|\n| 64 | 8 | 4 | 2048 |\n", 0);
+    has_claim("| Seq | Tokens/s | hours to 1B tokens |\n|-|-|-|\n| 8 | 10,000 | 27.8 h |\n",
+              "27.8 h", HR_VERDICT_TRUE, 1e9 / 10000);
+    has_none("| Seq | Tokens/s | hours to 1B tokens |\n|-|-|-|\n| 8 | 10,000 | 1.2 days |\n", 0);
+}
+
 static void every_line_keeps_its_number(void **state)
 {
     (void)state;
@@ -165,6 +254,10 @@ int main(void)
         cmocka_unit_test(what_only_looks_like_a_product_is_left),
         cmocka_unit_test(totals_sum_the_lines_above),
         cmocka_unit_test(columns_follow_from_each_other),
+        cmocka_unit_test(the_bytes_of_an_element_count_once),
+        cmocka_unit_test(numbers_that_are_not_understood_are_not_judged),
+        cmocka_unit_test(only_sums_are_totals),
+        cmocka_unit_test(columns_may_have_more_factors),
         cmocka_unit_test(every_line_keeps_its_number),
         cmocka_unit_test(limits_only_count),
     };

@@ -15,7 +15,7 @@ static void claims_have_their_exit_codes(void **state)
         { "claim: 20 MB\nis: matrix(10000, 512)\n", HR_OK, "1 claim checked: 1 true" },
         { "- claim: 20 MB\n  is: matrix(10000, 512)\n", HR_OK, "20.48 MB" },
         { "{\"claims\": [{\"claim\": \"30 MB\", \"is\": \"matrix(10000, 512)\"}]}", HR_BROKEN,
-          "1 of 1 claims is wrong" },
+          "1 of 1 claim is wrong" },
         { "claims:\n- claim: 37.09 GB\n  is: logits(T=131072, V=151936, dtype=bf16)\n", HR_BROKEN,
           "the digits are right in GiB" },
         { "claims:\n- claim: 3 Gb\n  is: matrix(1, 2)\n", HR_USAGE, ":2: \"3 Gb\": Gb is no unit" },
@@ -27,6 +27,11 @@ static void claims_have_their_exit_codes(void **state)
           "is is" },
         { "claims:\n- claim: 3\n  is: 4 GB\n", HR_USAGE, "give the claim a unit" },
         { "claims:\n- claim: 3 GB\n  is: 4\n", HR_USAGE, "its formula gives a plain number" },
+        { "claims:\n- claim: 5.6 hours\n  is: 1B / 50000 / 3600\n", HR_USAGE,
+          "the claim is a time, but its formula gives a plain number" },
+        { "claims:\n- claim: 5.6 hours\n  is: 1B / 50000 * 1 s\n", HR_OK, "5.556 hours" },
+        { "claims:\n- claim: 3 GB\n  is: 3 GB\n  where: \"\\e[31mred\"\n", HR_OK, "[?[31mred]" },
+        { "claims:\n- claim: \"3\\e[31m\"\n  is: 3 GB\n", HR_USAGE, "?[31m" },
         { "claims:\n- claim: 3 GB\n  claim: 4 GB\n", HR_USAGE, "is given twice, first in line 2" },
         { "claims:\n- &a\n  claim: 2 GB\n  is: 2 GB\n- *a\n- <<: *a\n  claim: 3 GB\n", HR_BROKEN,
           "3 claims checked: 2 true, 0 in the wrong unit, 1 wrong" },
@@ -44,6 +49,9 @@ static void claims_have_their_exit_codes(void **state)
         if (code != cases[i].code || (!strstr(err, cases[i].said) && !strstr(out, cases[i].said)))
             fail_msg("case %d: %d, %s%s", (int)i, code, out, err);
         if (code == HR_USAGE) assert_string_equal(out, "");
+        /* No text of the file controls the terminal. */
+        assert_null(strchr(out, '\x1b'));
+        assert_null(strchr(err, '\x1b'));
     }
 }
 
@@ -96,6 +104,10 @@ static void training_files_have_their_sentences(void **state)
           "a.yml:2: bf16 takes true or false" },
         { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nlearning_rate: -1\n", "", HR_USAGE,
           "a.yml:2: learning_rate: " },
+        { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nadapter: \"\\e[31mred\"\n", "", HR_OK,
+          "?[31mred" },
+        { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\noptimizer: \"\\e[31mred\"\n", "", HR_OK,
+          "?[31mred" },
         { "a.yml", "base_model: acme/Fancy-9B\n", "", HR_USAGE,
           "acme/Fancy-9B is not a known model; the nearest is" },
         { "a.yml", "base_model: acme/Fancy-9B\n", "--model Qwen/Qwen2.5-0.5B", HR_OK,
@@ -130,6 +142,9 @@ static void training_files_have_their_sentences(void **state)
         if (code != cases[i].code || (!strstr(err, cases[i].said) && !strstr(out, cases[i].said)))
             fail_msg("case %d: %d, %s%s", (int)i, code, out, err);
         if (code == HR_USAGE) assert_string_equal(out, "");
+        /* No text of the file controls the terminal. */
+        assert_null(strchr(out, '\x1b'));
+        assert_null(strchr(err, '\x1b'));
     }
 }
 
