@@ -62,6 +62,8 @@ typedef struct {
     hr_cell_verdict verdict;
     int64_t process_bytes;   /* of the plan; of the smallest plan when refused */
     int64_t available_bytes; /* for it */
+    /* If it is the file of moments that does not fit: its bytes, and those for it. Otherwise 0. */
+    int64_t file_bytes, file_available_bytes;
     int64_t arena_bytes, floor_bytes;
     double step_seconds, tokens_per_second; /* 0 unless it fits */
     double hours;                           /* for request->tokens; 0: not asked for */

@@ -65,6 +65,11 @@ static void describe(running *r, hr_grid_cell *cell, bool fits)
     cell->batch = r->config.train.batch;
     cell->seq_len = r->config.train.seq_len;
     cell->layers = (int32_t)r->config.model.n_layers;
+    cell->file_bytes = cell->file_available_bytes = 0;
+    if (!fits && hr_admit_exceeds_file(a)) {
+        cell->file_bytes = answer->file_bytes;
+        cell->file_available_bytes = a->config.memory.file_budget;
+    }
     if (!fits) return;
     cell->step_seconds = answer->step_seconds;
     cell->tokens_per_second = (double)(cell->batch * cell->seq_len) / answer->step_seconds;
@@ -88,9 +93,11 @@ static void describe(running *r, hr_grid_cell *cell, bool fits)
 static hr_status admit(running *r, hr_error *err)
 {
     hr_admission *a = &r->admission;
-    const hr_status status = hr_admit(&r->machine, &r->config, false, &r->probes.room, a, err);
-    if (status == HR_NO_FIT && !a->answer.minimum_bytes && !hr_admit_exceeds_file(a))
-        return HR_FAILURE; /* no memory to plan in */
+    hr_status status = hr_admit(&r->machine, &r->config, false, &r->probes.room, a, err);
+    /* A plan whose file is too large is found without the smallest plan, which is reported. */
+    if (status == HR_NO_FIT && !a->answer.minimum_bytes && hr_admit_exceeds_file(a))
+        status = hr_admit(&r->machine, &r->config, true, &r->probes.room, a, err);
+    if (status == HR_NO_FIT && !a->answer.minimum_bytes) return HR_FAILURE; /* no memory for it */
     return status;
 }
 

@@ -79,8 +79,9 @@ static const char *print_rate(double tokens, char text[HR_COUNT_BYTES])
     return text;
 }
 
-static const char *print_gib(int64_t bytes, char text[HR_COUNT_BYTES])
+const char *hr_grid_size_print(int64_t bytes, char text[HR_COUNT_BYTES])
 {
+    if (bytes < INT64_C(1) << 30) return hr_size_print(bytes, text);
     snprintf(text, HR_COUNT_BYTES, "%.2f GiB", (double)bytes / (1024.0 * 1024 * 1024));
     return text;
 }
@@ -92,14 +93,20 @@ static void put_size(const hr_grid_cell *cell, hr_writer *w)
                                          [HR_CELL_REFUSED] = "needs",
                                          [HR_CELL_INVALID] = "invalid" };
     char size[HR_COUNT_BYTES] = "";
-    if (cell->verdict != HR_CELL_INVALID) print_gib(cell->process_bytes, size);
+    if (cell->file_bytes) {
+        hr_put(w, "disk: needs %s", hr_grid_size_print(cell->file_bytes, size));
+        return;
+    }
+    if (cell->verdict != HR_CELL_INVALID) hr_grid_size_print(cell->process_bytes, size);
     hr_put(w, "%s%s%s", words[cell->verdict], *size ? " " : "", size);
 }
 
 /* "m512 c4096 r28" */
 static void put_means(const hr_grid_cell *cell, hr_writer *w)
 {
+    char size[HR_COUNT_BYTES];
     hr_put(w, "%s", "");
+    if (cell->file_bytes) hr_put(w, "has %s", hr_grid_size_print(cell->file_available_bytes, size));
     if (cell->verdict != HR_CELL_FITS_WITH) return;
     if (*cell->change) hr_put(w, "%s ", cell->change);
     if (cell->micro_batch) hr_put(w, "m%lld ", (long long)cell->micro_batch);
@@ -196,7 +203,8 @@ static void put_heading(const hr_grid_table *t, const widths *w, const hr_grid_s
     if (t->request->axis_count > 1 || !t->request->device_count) return;
     put_column(&line, "available", w->labels);
     for (int32_t c = 0; c < t->columns; c++)
-        put_column(&line, print_gib(hr_device_budget(&t->request->devices[c]), size), w->cells);
+        put_column(&line, hr_grid_size_print(hr_device_budget(&t->request->devices[c]), size),
+                   w->cells);
     end_line(&line);
 }
 
@@ -253,21 +261,27 @@ static void put_legend(const hr_grid_table *t, const hr_grid_sink *sink)
 
 static void put_device(const hr_grid_table *t, const hr_grid_cell *cell, const hr_grid_sink *sink)
 {
-    char text[LINE_BYTES], size[2][HR_COUNT_BYTES], speed[CELL_BYTES];
+    char text[LINE_BYTES], size[3][HR_COUNT_BYTES], speed[CELL_BYTES];
     const hr_device_choice *choice = &t->request->devices[cell->device];
     hr_writer w = { text, sizeof text }, rate = { speed, sizeof speed };
     put_speed(t, cell, &rate);
-    hr_put(&w, "%-21s %10s", choice->device->name, print_gib(hr_device_budget(choice), size[0]));
+    hr_put(&w, "%-21s %10s", choice->device->name,
+           hr_grid_size_print(hr_device_budget(choice), size[0]));
     if (cell->verdict == HR_CELL_INVALID) hr_put(&w, "  invalid: %s", cell->reason);
+    else if (cell->file_bytes)
+        hr_put(&w, " %11s  %-18s  does not fit%s%s: disk: needs %s, has %s",
+               hr_grid_size_print(cell->process_bytes, size[0]), "", *cell->change ? " with " : "",
+               cell->change, hr_grid_size_print(cell->file_bytes, size[1]),
+               hr_grid_size_print(cell->file_available_bytes, size[2]));
     else if (cell->verdict == HR_CELL_REFUSED)
         hr_put(&w, " %11s  %-18s  does not fit%s%s: needs at least %s",
-               print_gib(cell->process_bytes, size[1]), "", *cell->change ? " with " : "",
-               cell->change, print_gib(cell->process_bytes, size[1]));
+               hr_grid_size_print(cell->process_bytes, size[1]), "", *cell->change ? " with " : "",
+               cell->change, hr_grid_size_print(cell->process_bytes, size[1]));
     else {
         const bool plain = cell->verdict == HR_CELL_FITS;
         const bool nothing = !strncmp(cell->words, "nothing", 7);
-        hr_put(&w, " %11s  %-18s  fits%s%s%s%s", print_gib(cell->process_bytes, size[1]), speed,
-               plain ? "" : " with ", cell->change, *cell->change && !nothing ? "; " : "",
+        hr_put(&w, " %11s  %-18s  fits%s%s%s%s", hr_grid_size_print(cell->process_bytes, size[1]),
+               speed, plain ? "" : " with ", cell->change, *cell->change && !nothing ? "; " : "",
                nothing ? "" : cell->words);
     }
     hr_put(&w, "\n");

@@ -3,6 +3,7 @@
 #ifndef HR_REPORT_GRID_H
 #define HR_REPORT_GRID_H
 
+#include "base/number.h"
 #include "headroom/plan_grid.h"
 
 /* The shape of a grid: rows by the first axis, columns by the second; devices are the rows without
@@ -19,6 +20,9 @@ typedef struct {
     void (*put)(void *context, const char *text);
     void *context;
 } hr_grid_sink;
+
+/* "21.53 GiB", or smaller units below 1 GiB. Returns text. */
+const char *hr_grid_size_print(int64_t bytes, char text[HR_COUNT_BYTES]);
 
 void hr_grid_print(const hr_grid_table *table, const hr_grid_sink *sink);
 

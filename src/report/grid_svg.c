@@ -53,6 +53,9 @@ static void put_title(hr_writer *w, const hr_grid_cell *cell)
     char bytes[64], there[64], rate[HR_COUNT_BYTES];
     hr_put(w, "<title>");
     if (cell->verdict == HR_CELL_INVALID) put_text(w, cell->reason);
+    else if (cell->file_bytes)
+        hr_put(w, "disk: needs %s, has %s", hr_bytes_print(cell->file_bytes, bytes),
+               hr_bytes_print(cell->file_available_bytes, there));
     else if (cell->verdict == HR_CELL_REFUSED)
         hr_put(w, "needs at least %s of %s", hr_bytes_print(cell->process_bytes, bytes),
                hr_bytes_print(cell->available_bytes, there));
@@ -70,7 +73,7 @@ static void put_title(hr_writer *w, const hr_grid_cell *cell)
 static void draw_cell(const hr_grid_cell *cell, int64_t x, int64_t y, const hr_grid_sink *sink)
 {
     static const char *const words[] = { "fits", "fits with", "needs", "invalid" };
-    char text[TEXT_BYTES];
+    char text[TEXT_BYTES], size[HR_COUNT_BYTES];
     hr_writer w = { text, sizeof text };
     hr_put(&w, "<g><rect x=\"%lld\" y=\"%lld\" width=\"%d\" height=\"%d\" fill=\"", (long long)x,
            (long long)y, CELL_WIDTH - 2, CELL_HEIGHT - 2);
@@ -78,10 +81,10 @@ static void draw_cell(const hr_grid_cell *cell, int64_t x, int64_t y, const hr_g
     hr_put(&w, "\"/>");
     put_title(&w, cell);
     hr_put(&w, "<text x=\"%lld\" y=\"%lld\">%s</text>", (long long)x + 6, (long long)y + 13,
-           words[cell->verdict]);
+           cell->file_bytes ? "needs disk" : words[cell->verdict]);
     if (cell->verdict != HR_CELL_INVALID)
-        hr_put(&w, "<text x=\"%lld\" y=\"%lld\">%.2f GiB</text>", (long long)x + 6,
-               (long long)y + 26, (double)cell->process_bytes / (1024.0 * 1024 * 1024));
+        hr_put(&w, "<text x=\"%lld\" y=\"%lld\">%s</text>", (long long)x + 6, (long long)y + 26,
+               hr_grid_size_print(cell->file_bytes ? cell->file_bytes : cell->process_bytes, size));
     hr_put(&w, "</g>\n");
     put(sink, text);
 }

@@ -319,6 +319,32 @@ static void neighbors_on_other_devices_share_no_results(void **state)
     }
 }
 
+/* A disk that is too small refuses a plan whose memory would fit. */
+static void a_refused_disk_has_the_bytes_of_its_plan(void **state)
+{
+    (void)state;
+    hr_error err;
+    small_base();
+    base.memory.moments = HR_PLACE_FILE;
+    const hr_device_facts facts[] = { card("large", 3, INT64_C(4) << 30) };
+    const hr_device_choice devices[] = { { .device = &facts[0], .disk_bytes = 1 << 20 } };
+    const hr_grid_axis axes[] = { parsed("train.batch=4,8") };
+    assert_int_equal(run(axes, 1, devices, 1, NULL, &err), HR_NO_FIT);
+    assert_int_equal(taken.count, 2);
+    for (int32_t i = 0; i < taken.count; i++) {
+        const hr_grid_cell *cell = &taken.cells[i];
+        assert_false(same(i, axes, 1, &devices[0]));
+        assert_true(cell->process_bytes > 0 && cell->process_bytes < cell->available_bytes);
+        assert_int_equal(cell->file_bytes, answer.file_bytes);
+        assert_int_equal(cell->file_available_bytes, 1 << 20);
+    }
+    assert_non_null(strstr(taken.text, "disk: needs "));
+    assert_non_null(strstr(taken.text, "has 1.0 MiB"));
+    assert_int_equal(run(NULL, 0, devices, 1, NULL, &err), HR_NO_FIT);
+    assert_non_null(strstr(taken.text, "does not fit: disk: needs "));
+    assert_non_null(strstr(taken.text, ", has 1.0 MiB\n"));
+}
+
 static void a_grid_is_about_this_machine_without_devices(void **state)
 {
     (void)state;
@@ -429,6 +455,7 @@ int main(void)
         cmocka_unit_test(every_cell_is_the_plan_of_its_own_recipe),
         cmocka_unit_test(cells_of_refusals_budgets_and_wrong_values_are_their_own_plans_too),
         cmocka_unit_test(neighbors_on_other_devices_share_no_results),
+        cmocka_unit_test(a_refused_disk_has_the_bytes_of_its_plan),
         cmocka_unit_test(a_grid_is_about_this_machine_without_devices),
         cmocka_unit_test(a_list_of_devices_tries_another_format_and_moments_in_a_file),
         cmocka_unit_test(grids_that_are_too_large_or_empty_are_refused),
