@@ -99,7 +99,8 @@ typedef struct {
  *
  *   most     of names; choices [most] out, count out
  *
- * Errors   USAGE  unknown name or setting, no name, a name or a setting twice, more than `most`; a
+ * Errors   USAGE  unknown name or setting, no name, a name or a setting twice, host= or disk= of 0
+ *                 bytes, more than `most`; a
  *                 reserve that is not below the usable bytes. */
 HR_MUST_CHECK hr_status hr_devices_choose(const char *text, const hr_device_list *own, int32_t most,
                                           hr_device_choice *choices, int32_t *count, hr_error *err);
@@ -113,8 +114,8 @@ static inline int64_t hr_device_budget(const hr_device_choice *choice)
 /* Whether the device computes in a format. A cpu computes every format, in fp32 if need be. Pure.*/
 bool hr_device_has(const hr_device_facts *device, hr_device_format format);
 
-/* Refuses a format that the device lacks: names those that it has, and devices that have it. `key`
- * is what asked for it, "train.dtype=bf16". Errors USAGE. */
+/* Refuses a format that the device lacks: names those that it has, devices that have it, and
+ * train.dtype=fp32 if that works. `key` is what asked for it, "train.dtype=bf16". Errors USAGE. */
 HR_MUST_CHECK hr_status hr_device_check_format(const hr_device_facts *device,
                                                hr_device_format format, const char *key,
                                                hr_error *err);

@@ -93,7 +93,12 @@ static hr_status set_bytes(choosing *c, const char *name, const char *value)
         if (strcmp(settings[i].name, name) != 0) continue;
         if (*settings[i].bytes >= 0)
             return hr_fail(c->err, HR_USAGE, "%s= is given twice for one device", name);
-        return hr_bytes_parse(value, settings[i].bytes, c->err);
+        const hr_status status = hr_bytes_parse(value, settings[i].bytes, c->err);
+        /* 0 bytes of a choice are no limit. */
+        if (status == HR_OK && !*settings[i].bytes && settings[i].bytes != &c->reserve_bytes)
+            return hr_fail(c->err, HR_USAGE, "%s= takes 1 byte or more; got \"%.40s\"", name,
+                           value);
+        return status;
     }
     return hr_fail(
         c->err, HR_USAGE,
@@ -203,6 +208,9 @@ hr_status hr_device_check_format(const hr_device_facts *device, hr_device_format
         named++;
     }
     return hr_fail(
-        err, HR_USAGE, "%s: %s (%s) has no %s; it has %s, and devices with %s are %s and others",
-        key, device->name, device->title, format_names[format], has, format_names[format], others);
+        err, HR_USAGE, "%s: %s (%s) has no %s; it has %s, and devices with %s are %s and others%s",
+        key, device->name, device->title, format_names[format], has, format_names[format], others,
+        !strncmp(key, "train.dtype=", 12) && hr_device_has(device, HR_DEVICE_FP32)
+            ? "; train.dtype=fp32 works there"
+            : "");
 }

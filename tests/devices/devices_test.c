@@ -126,6 +126,8 @@ static void a_bad_list_is_refused_in_one_sentence(void **state)
     refused("h100,h200", 1, "h200 is one device too many; 1 can be given");
     refused("host=64GiB", 1, "no device is named; headroom devices lists all");
     refused("h100,host=64GiB,host=1GiB", 1, "host= is given twice for one device");
+    refused("h100,disk=0", 1, "disk= takes 1 byte or more; got \"0\"");
+    refused("h100,host=0MiB", 1, "host= takes 1 byte or more; got \"0MiB\"");
     refused("h100,ram=64GiB", 1,
             "\"ram=\" is no setting of a device; those are host=, disk= and reserve=");
     refused("h100,host=64 parsec", 1,
