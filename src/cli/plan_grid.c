@@ -34,14 +34,14 @@ static const char *device_name(const hr_grid_request *request, const hr_grid_cel
 
 /* ---- CSV */
 
-/* Quotes a field that contains a comma, a quote or a line break. */
+/* Prints a field; quotes it if it contains a comma, a quote or a line break. */
 static void put_field(const char *text)
 {
     if (!text[strcspn(text, ",\"\n\r")]) {
-        printf(",%s", text);
+        fputs(text, stdout);
         return;
     }
-    printf(",\"");
+    putchar('"');
     for (; *text; text++) {
         if (*text == '"') putchar('"');
         putchar(*text);
@@ -72,8 +72,10 @@ static void put_csv(void *context, const hr_grid_cell *cell, const hr_plan_answe
     (void)answer;
     if (!p->cells++) put_csv_heading(request);
     for (int32_t a = 0; a < request->axis_count; a++)
-        for (int32_t k = 0; k < request->axes[a].key_count; k++)
-            printf("%s,", hr_grid_axis_value(&request->axes[a], cell->points[a], k, value));
+        for (int32_t k = 0; k < request->axes[a].key_count; k++) {
+            put_field(hr_grid_axis_value(&request->axes[a], cell->points[a], k, value));
+            putchar(',');
+        }
     printf("%s,%s", device_name(request, cell), verdicts[cell->verdict]);
     if (cell->verdict == HR_CELL_INVALID) printf(",,");
     else printf(",%lld,%lld", (long long)cell->process_bytes, (long long)cell->available_bytes);
@@ -84,8 +86,11 @@ static void put_csv(void *context, const hr_grid_cell *cell, const hr_plan_answe
     put_number(cell->step_seconds);
     put_number(cell->tokens_per_second);
     put_number(cell->hours);
+    putchar(',');
     put_field(cell->change);
+    putchar(',');
     put_field(cell->words);
+    putchar(',');
     put_field(cell->reason);
     printf("\n");
 }

@@ -187,6 +187,9 @@ static void a_grid_prints_tables_and_csv(void **state)
     int32_t lines = 0;
     for (const char *at = out; (at = strchr(at, '\n')); at++) lines++;
     assert_int_equal(lines, 5);
+    assert_int_equal(run("plan recipe.yaml --grid 'train.out=a\"b,c' --csv"), HR_OK);
+    assert_non_null(strstr(out, "\n\"a\"\"b\",,fits"));
+    assert_non_null(strstr(out, "\nc,,fits"));
     assert_int_equal(run("plan recipe.yaml --devices all"), HR_OK);
     assert_non_null(strstr(out, "\nrtx-4090 "));
     assert_non_null(strstr(out, "fits\n"));
