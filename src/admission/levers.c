@@ -31,6 +31,12 @@ static bool counts_words(const hr_config *config)
     return config->data.train[0] && hr_config_tokenizer(config) == HR_TOKENIZER_WORDS;
 }
 
+/* The vocabulary of a tokenizer file is the file's. */
+static bool has_no_tokenizer_file(const hr_config *config)
+{
+    return hr_config_tokenizer(config) != HR_TOKENIZER_FILE;
+}
+
 static bool averages(const hr_config *config)
 {
     return config->train.ema_decay > 0;
@@ -95,9 +101,9 @@ static double write_freeze(const hr_config *config, const hr_lever_names *names,
 {
     hr_writer writer = { value, HR_LEVER_VALUE_BYTES };
     const int64_t layers = config->model.n_layers;
-    if (!*names->before || !*names->layers || step > 12 || layers >> (step - 1) < 2) return 0;
+    if (!*names->before || !*names->layers || step > 12 || layers < 2) return 0;
     const int64_t trained = (layers + (INT64_C(1) << step) - 1) >> step;
-    if (layers - trained > FROZEN_MOST) return 0;
+    if (INT64_C(1) << (step - 1) >= layers || layers - trained > FROZEN_MOST) return 0;
     hr_put(&writer, "%s,", names->before);
     put_layers(&writer, names->layers, layers - trained);
     return writer.cut ? 0 : (double)trained / (double)layers;
@@ -140,13 +146,14 @@ static const hr_lever levers[] = {
     { "model.attention.sliding_window", HR_LOSS_WINDOWS, "sliding window", .least = 16,
       .traits = HR_SLIDES, .applies = has_no_pattern, .start = window_of,
       .why_none = attention_text },
-    { "model.vocab_size", HR_LOSS_WORDS, "smaller vocabulary", .least = 256 },
+    { "model.embedding_rank", HR_LOSS_RANK, "smaller rank of the embedding", .least = 8,
+      .traits = HR_READS_RANK, .start = hr_config_embedding_rank },
+    { "model.decoder_rank", HR_LOSS_RANK, "factorized output head", .least = 16,
+      .traits = HR_READS_EXPANSION, .start = decoder_rank_of },
+    { "model.vocab_size", HR_LOSS_WORDS, "smaller vocabulary", .least = 256,
+      .applies = has_no_tokenizer_file },
     { "model.tie_embeddings", HR_LOSS_MODEL, "the head is the token embedding", "true",
       .traits = HR_MAY_TIE, .applies = has_full_head },
-    { "model.embedding_rank", HR_LOSS_MODEL, SMALLER, .least = 8, .traits = HR_READS_RANK,
-      .start = hr_config_embedding_rank },
-    { "model.decoder_rank", HR_LOSS_MODEL, "factorized output head", .least = 16,
-      .traits = HR_READS_EXPANSION, .start = decoder_rank_of },
     { "model.expansion", HR_LOSS_MODEL, SMALLER, .least = 16, .traits = HR_READS_EXPANSION,
       .start = hr_config_expansion },
     { "model.n_kv_heads", HR_LOSS_MODEL, "fewer key-value heads", .least = 1,

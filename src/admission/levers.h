@@ -16,6 +16,7 @@ typedef enum {
     HR_LOSS_UPDATES, /* optimizer, batch */
     HR_LOSS_TRAINED, /* parameters that are trained */
     HR_LOSS_WINDOWS, /* sequence length, what attention sees */
+    HR_LOSS_RANK,    /* rank of a factorized matrix */
     HR_LOSS_WORDS,
     HR_LOSS_MODEL
 } hr_loss;

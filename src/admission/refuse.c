@@ -76,7 +76,8 @@ static bool apply_all(refusing *r, const pick *picks, int32_t count, offer *made
     hr_writer writer = { made->change.what, sizeof made->change.what };
     hr_writer price = { made->change.price, sizeof made->change.price };
     r->tried = *r->config;
-    *made = (offer){ .rank = { .count = count, .loss = HR_LOSS_NOTHING, .kept = 1 } };
+    *made = (offer){ .change.untimed = true,
+                     .rank = { .count = count, .loss = HR_LOSS_NOTHING, .kept = 1 } };
     memcpy(made->rank.picks, picks, (size_t)count * sizeof *picks);
     for (int32_t i = 0; i < count; i++) {
         char value[HR_LEVER_VALUE_BYTES];
@@ -378,7 +379,7 @@ void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
     r.levers = hr_levers(&r.lever_count);
     details->untried[0] = 0;
     find_alone(available_to(&r, config), details);
-    hr_savings_find(machine, admission, details);
+    hr_savings_find(machine, config, admission, details);
     for (int32_t i = 0; i < r.lever_count; i++) try_lever(&r, i);
     r.work_most = together_work_most;
     if (!r.fitting.count) combine(&r, HR_LOSS_MODEL + 1);

@@ -13,6 +13,7 @@ _Static_assert((int)CHOICES <= (int)HR_PLAN_USED_MOST, "each choice has its line
 
 typedef struct {
     const hr_admission_machine *machine;
+    const hr_config *recipe; /* as written: what it leaves open is the planner's choice */
     hr_admission *admission;
     hr_strategy chosen;
     hr_intermediates *changed; /* [layers] of the strategy to build */
@@ -51,8 +52,18 @@ static bool describe(const taking *t, int32_t choice, hr_writer *writer)
     return cuts[choice].value > 0;
 }
 
+/* Whether the recipe makes a choice: it is then not taken back. */
+static bool is_pinned(const taking *t, int32_t choice)
+{
+    const hr_config *config = t->recipe;
+    if (choice == MICRO_BATCH) return config->memory.micro_batch > 0;
+    if (choice == LOSS_CHUNK) return config->memory.loss_chunk > 0;
+    return choice == RECOMPUTE && config->memory.recompute != HR_RECOMPUTE_AUTO;
+}
+
 static void take_back(const taking *t, int32_t choice, hr_strategy *strategy)
 {
+    if (is_pinned(t, choice)) return;
     int64_t *const cuts[] = { [MICRO_BATCH] = &strategy->micro_batch,
                               [LOSS_CHUNK] = &strategy->loss_chunk,
                               [MLP_TILE] = &strategy->mlp_tile,
@@ -87,13 +98,14 @@ static int64_t bytes_with(const taking *t, hr_strategy *strategy)
     return a->compiled.plan.process_bytes;
 }
 
-void hr_savings_find(const hr_admission_machine *machine, hr_admission *admission,
-                     hr_plan_details *details)
+void hr_savings_find(const hr_admission_machine *machine, const hr_config *recipe,
+                     hr_admission *admission, hr_plan_details *details)
 {
     hr_region spare = hr_admit_spare(admission);
     const int64_t layers = admission->compiled.strategy.layer_count,
                   minimum = admission->answer.minimum_bytes;
     taking t = { .machine = machine,
+                 .recipe = recipe,
                  .admission = admission,
                  .chosen = admission->compiled.strategy,
                  .changed = hr_region_take(&spare, layers, sizeof *t.changed) };

@@ -134,7 +134,8 @@ static void put_changes(hr_writer *writer, const hr_style *style, const hr_confi
     hr_put(writer, "\n%schanges that make it fit%s, each line alone%s\n", style->title,
            style->plain,
            count ? ", sorted by what they give up:\n  memory, time, precision, optimizer or batch, "
-                   "trained layers, sequence length, vocabulary,\n  model size"
+                   "trained layers, sequence length, rank of a "
+                   "matrix,\n  vocabulary, model size"
                  : "");
     put_table(writer, rows, count + 1);
     if (!count) hr_put(writer, "  no other change was found\n");
@@ -176,7 +177,7 @@ static void put_whole(hr_writer *writer, const hr_plan_answer *answer,
     snprintf(why, sizeof why, "%s %s", largest->name, largest->shape);
     if (largest->bytes)
         put_line(writer,
-                 details->whole_bytes > answer->minimum_bytes ? "its largest tensor"
+                 details->whole_bytes > answer->minimum_bytes ? "largest tensor without them"
                                                               : "largest tensor",
                  largest->bytes, why);
 }

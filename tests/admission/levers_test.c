@@ -49,6 +49,7 @@ static void patterns_freeze_exactly_the_lower_layers(void **state)
         const int32_t steps = steps_of("train.freeze");
         if (layers == 1) assert_int_equal(steps, 0);
         else assert_true(steps > 0);
+        if (layers <= 100) assert_true(layers <= INT64_C(1) << steps); /* the last trains one */
         for (int32_t step = 1; step <= steps; step++, patterns++) {
             const int64_t parts = INT64_C(1) << step, trained = (layers + parts - 1) / parts;
             changed = config;
@@ -164,6 +165,27 @@ static void a_rank_begins_below_the_full_matrix(void **state)
     assert_string_equal(value, "300");
 }
 
+/* A factorized matrix keeps every word. */
+static void a_smaller_rank_gives_up_less_than_a_smaller_vocabulary(void **state)
+{
+    (void)state;
+    assert_true(find("model.decoder_rank")->loss < find("model.vocab_size")->loss);
+    assert_true(find("model.embedding_rank")->loss < find("model.vocab_size")->loss);
+    assert_true(find("model.decoder_rank")->loss > find("train.seq_len")->loss);
+}
+
+static void the_vocabulary_of_a_tokenizer_file_is_no_lever(void **state)
+{
+    (void)state;
+    static const char *const tokenizers[] = { "words", "bytes", "folder/tokenizer.model" };
+    for (int32_t i = 0; i < 3; i++) {
+        hr_config_default(&config);
+        config.model.vocab_size = 32000;
+        snprintf(config.data.tokenizer, sizeof config.data.tokenizer, "%s", tokenizers[i]);
+        assert_int_equal(steps_of("model.vocab_size") > 0, i < 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +194,8 @@ int main(void)
         cmocka_unit_test(the_table_is_sorted_by_what_levers_give_up),
         cmocka_unit_test(a_family_has_the_levers_of_its_keys),
         cmocka_unit_test(a_rank_begins_below_the_full_matrix),
+        cmocka_unit_test(a_smaller_rank_gives_up_less_than_a_smaller_vocabulary),
+        cmocka_unit_test(the_vocabulary_of_a_tokenizer_file_is_no_lever),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
