@@ -231,37 +231,82 @@ static int32_t thin(refusing *r, pick *picks, int32_t count)
     return count;
 }
 
-/* Takes the cheapest levers that save something, step by step, until the recipe fits: only those
- * that give up less than `dearest`. The table of levers is in this order. */
-static void combine(refusing *r, hr_loss dearest)
-{
+/* Levers that are combined. */
+typedef struct {
     pick picks[PICKS_MOST];
-    int32_t count = 0;
-    int64_t bytes = r->minimum;
-    for (int32_t i = 0; i < r->lever_count && count < PICKS_MOST; i++) {
-        if (r->levers[i].loss >= dearest || r->first[i] == UNKNOWN) continue;
-        if (r->first[i] >= r->minimum || has_key(r, picks, count, i)) continue;
-        const int32_t steps = hr_lever_steps(&r->levers[i], r->config, r->names);
-        bool useful = false;
-        for (int32_t step = 1; step <= steps && !tired(r); step++) {
-            offer made;
-            picks[count] = (pick){ i, step };
-            const bool known = count == 0 && step == 1; /* it does not fit alone */
-            const bool enough = !known && fits(r, picks, count + 1, true, &made);
-            if (known) made.change.bytes = r->first[i];
-            useful |= made.change.bytes < bytes - bytes / WORTH_PART;
-            if (enough) {
-                count = thin(r, picks, count + 1);
-                offer_fitting(r, picks, count);
-                return;
-            }
-            if (made.change.bytes >= bytes - bytes / WORTH_PART) {
-                picks[count].step = step - 1;
-                break;
-            }
-            bytes = made.change.bytes;
+    int32_t count;
+    int64_t bytes;   /* with the picks */
+    hr_loss dearest; /* only levers that give up less */
+    bool rounds;     /* also levers that round, and apply without others */
+} combination;
+
+/* Adds a lever, step by step while that saves enough. Returns whether the recipe fits. */
+static bool add_lever(refusing *r, combination *c, int32_t lever, int32_t steps)
+{
+    bool useful = false;
+    for (int32_t step = 1; step <= steps && !tired(r); step++) {
+        offer made;
+        c->picks[c->count] = (pick){ lever, step };
+        /* the first lever alone is known, and does not fit */
+        const bool known = c->count == 0 && step == 1 && r->first[lever] != UNKNOWN;
+        const bool enough = !known && fits(r, c->picks, c->count + 1, true, &made);
+        if (known) made.change.bytes = r->first[lever];
+        if (enough) {
+            c->count++;
+            return true;
         }
-        count += useful;
+        if (made.change.bytes >= c->bytes - c->bytes / WORTH_PART) {
+            c->picks[c->count].step = step - 1;
+            break;
+        }
+        c->bytes = made.change.bytes;
+        useful = true;
+    }
+    c->count += useful;
+    return false;
+}
+
+/* Adds levers before `end` that apply only with what was picked, such as the format of frozen
+ * weights. Returns whether the recipe fits. */
+static bool add_enabled(refusing *r, combination *c, int32_t end)
+{
+    offer made;
+    for (int32_t i = 0; i < end && c->count < PICKS_MOST && !tired(r); i++) {
+        if (r->first[i] != UNKNOWN || has_key(r, c->picks, c->count, i)) continue;
+        if (hr_lever_steps(&r->levers[i], r->config, r->names)) continue;
+        if (!apply_all(r, c->picks, c->count, &made)) continue;
+        if (add_lever(r, c, i, hr_lever_steps(&r->levers[i], &r->tried, r->names))) return true;
+    }
+    return false;
+}
+
+/* Takes the cheapest levers that save something, step by step, until the recipe fits. The table of
+ * levers is in this order. */
+static void combine(refusing *r, hr_loss dearest, bool rounds)
+{
+    combination c = { .bytes = r->minimum, .dearest = dearest, .rounds = rounds };
+    for (int32_t i = 0; i < r->lever_count && c.count < PICKS_MOST; i++) {
+        const hr_lever *lever = &r->levers[i];
+        if (lever->loss >= c.dearest || (lever->loss == HR_LOSS_ROUNDING && !c.rounds)) continue;
+        if (r->first[i] == UNKNOWN || r->first[i] >= r->minimum) continue;
+        if (has_key(r, c.picks, c.count, i)) continue;
+        const int32_t before = c.count;
+        bool enough = add_lever(r, &c, i, hr_lever_steps(lever, r->config, r->names));
+        if (!enough && c.count > before) enough = add_enabled(r, &c, i);
+        if (!enough) continue;
+        c.count = thin(r, c.picks, c.count);
+        offer_fitting(r, c.picks, c.count);
+        return;
+    }
+}
+
+/* Combines levers if no single one fits, or only one that gives up more. What rounds is taken
+ * early and may stand in the way of more: fp32 weights are frozen in fp32. It is then left out. */
+static void combine_levers(refusing *r)
+{
+    for (int32_t rounds = 1; rounds >= 0; rounds--) {
+        const hr_loss dearest = r->fitting.count ? r->fitting.ranks[0].loss : HR_LOSS_MODEL + 1;
+        if (dearest > HR_LOSS_UPDATES) combine(r, dearest, rounds);
     }
 }
 
@@ -382,8 +427,7 @@ void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
     hr_savings_find(machine, config, admission, details);
     for (int32_t i = 0; i < r.lever_count; i++) try_lever(&r, i);
     r.work_most = together_work_most;
-    if (!r.fitting.count) combine(&r, HR_LOSS_MODEL + 1);
-    else if (r.fitting.ranks[0].loss > HR_LOSS_UPDATES) combine(&r, r.fitting.ranks[0].loss);
+    combine_levers(&r);
     r.work_most = work_most;
     price_all(&r, &r.fitting, true);
     price_all(&r, &r.partial, false);
