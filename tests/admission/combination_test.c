@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* combination_test.c - refusals of large presets: a combination of levers fits as promised, and the
+ * run without any saving keeps what the recipe sets itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "headroom/plan.h"
+
+static hr_config config;
+static hr_plan_answer answer;
+static hr_plan_details details;
+
+static hr_status plan(void)
+{
+    hr_error err;
+    const hr_plan_outputs outputs = { .details = &details };
+    const hr_status status = hr_plan_make(&config, &outputs, &answer, &err);
+    if (status != HR_OK && status != HR_NO_FIT) fail_msg("%s", err.message);
+    return status;
+}
+
+static void read_preset(const char *path, int64_t budget)
+{
+    hr_error err;
+    hr_config_default(&config);
+    if (hr_config_read(&config, path, &err) != HR_OK) fail_msg("%s", err.message);
+    config.train.threads = 2;
+    config.memory.budget = budget;
+}
+
+/* Weights in fp32 save memory in the beginning, but frozen ones then need twice that of bf16: the
+ * combination does without them, and stores what it freezes in fp8. */
+static void frozen_weights_are_combined_with_their_format(void **state)
+{
+    (void)state;
+    char words[HR_PLAN_CHANGE_BYTES];
+    hr_error err;
+    read_preset(HR_SOURCE "/presets/llama-3.1-8b.yaml", INT64_C(24577572864));
+    assert_int_equal(plan(), HR_NO_FIT);
+    assert_true(details.change_count > 0);
+    const int64_t promised = details.changes[0].bytes;
+    snprintf(words, sizeof words, "%s", details.changes[0].what);
+    print_message("  %s: %lld bytes\n", words, (long long)promised);
+    assert_non_null(strstr(words, "train.freeze="));
+    assert_non_null(strstr(words, "model.weights=f8_e4m3"));
+    assert_null(strstr(words, "train.dtype"));
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+        char *value = strchr(word, '=');
+        assert_non_null(value);
+        *value++ = 0;
+        if (*value == '\'') value[strlen(value) - 1] = 0;
+        if (hr_config_set(&config, word, value + (*value == '\''), &err) != HR_OK)
+            fail_msg("%s", err.message);
+    }
+    assert_int_equal(plan(), HR_OK);
+    assert_int_equal(answer.minimum_bytes, promised);
+}
+
+/* Its micro-batch of 1 stays. */
+static void the_run_without_savings_keeps_what_the_recipe_sets(void **state)
+{
+    (void)state;
+    read_preset(HR_SOURCE "/presets/long-4b-131k.yaml", INT64_C(48) << 30);
+    assert_int_equal(plan(), HR_NO_FIT);
+    assert_string_equal(details.whole_largest.shape, "[131,072 x 151,936] bf16 = T x V x 2");
+    assert_int_equal(details.whole_largest.bytes, INT64_C(39829110784));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frozen_weights_are_combined_with_their_format),
+        cmocka_unit_test(the_run_without_savings_keeps_what_the_recipe_sets),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
