@@ -56,8 +56,10 @@ static void print_head(const answers *all)
            size(e->low_bytes), size(e->high_bytes), size(e->tensor_bytes));
     if (!all->planned) printf("headroom: %s\n", all->plan_error.message);
     else {
-        printf("headroom: %s at the least (plan), %.1f times less", size(p->minimum_bytes),
-               (double)e->low_bytes / (double)p->minimum_bytes);
+        const double ratio = (double)e->low_bytes / (double)p->minimum_bytes;
+        printf("headroom: %s at the least (plan), %.1f times %s", size(p->minimum_bytes),
+               ratio < 1 ? 1 / ratio : ratio, ratio < 1 ? "more" : "less");
+        if (ratio < 1 && all->settings.lora_rank) printf(": the plan trains all weights");
         if (p->fits && p->process_bytes > p->minimum_bytes)
             printf("; %s for the fastest plan that fits", size(p->process_bytes));
         printf("\n");

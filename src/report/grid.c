@@ -189,6 +189,15 @@ static widths widths_of(const hr_grid_table *t, int32_t tab)
     return w;
 }
 
+/* The most that a plan of the column may take: a budget can be below what the device has. */
+static int64_t available(const hr_grid_table *t, int32_t column)
+{
+    int64_t most = 0;
+    for (int32_t row = 0; row < t->rows; row++)
+        most = hr_max(most, cell_at(t, 0, row, column)->available_bytes);
+    return most ? most : hr_device_budget(&t->request->devices[column]);
+}
+
 static void put_heading(const hr_grid_table *t, const widths *w, const hr_grid_sink *sink)
 {
     char label[HR_GRID_LABEL_BYTES], size[HR_COUNT_BYTES];
@@ -203,8 +212,7 @@ static void put_heading(const hr_grid_table *t, const widths *w, const hr_grid_s
     if (t->request->axis_count > 1 || !t->request->device_count) return;
     put_column(&line, "available", w->labels);
     for (int32_t c = 0; c < t->columns; c++)
-        put_column(&line, hr_grid_size_print(hr_device_budget(&t->request->devices[c]), size),
-                   w->cells);
+        put_column(&line, hr_grid_size_print(available(t, c), size), w->cells);
     end_line(&line);
 }
 
@@ -263,10 +271,10 @@ static void put_device(const hr_grid_table *t, const hr_grid_cell *cell, const h
 {
     char text[LINE_BYTES], size[3][HR_COUNT_BYTES], speed[CELL_BYTES];
     const hr_device_choice *choice = &t->request->devices[cell->device];
+    const int64_t room = cell->available_bytes ? cell->available_bytes : hr_device_budget(choice);
     hr_writer w = { text, sizeof text }, rate = { speed, sizeof speed };
     put_speed(t, cell, &rate);
-    hr_put(&w, "%-21s %10s", choice->device->name,
-           hr_grid_size_print(hr_device_budget(choice), size[0]));
+    hr_put(&w, "%-21s %10s", choice->device->name, hr_grid_size_print(room, size[0]));
     if (cell->verdict == HR_CELL_INVALID) hr_put(&w, "  invalid: %s", cell->reason);
     else if (cell->file_bytes)
         hr_put(&w, " %11s  %-18s  does not fit%s%s: disk: needs %s, has %s",
@@ -298,8 +306,8 @@ static void put_devices(const hr_grid_table *t, const hr_grid_sink *sink)
     put(sink, text);
     put(sink, "\n");
     for (int32_t row = 0; row < t->rows; row++) put_device(t, cell_at(t, 0, row, 0), sink);
-    put(sink, "\navailable: usable bytes less the reserve; fits: every activation is saved and "
-              "nothing is split; fits with: the fastest plan that fits\n");
+    put(sink, "\navailable: usable bytes less the reserve, or a smaller budget; fits: every "
+              "activation is saved and nothing is split; fits with: the fastest plan that fits\n");
     put_times(t, sink);
 }
 

@@ -194,7 +194,8 @@ static void put_available(hr_writer *writer, const hr_plan_answer *answer, int64
     snprintf(why, sizeof why, "%s: %s usable, %s reserve", device->name,
              hr_size_print(device->usable_bytes, size[0]),
              hr_size_print(device->reserve_bytes, size[1]));
-    put_line(writer, "available", answer->available_bytes, why);
+    const bool limited = answer->available_bytes < device->usable_bytes - device->reserve_bytes;
+    put_line(writer, limited ? "budget" : "available", answer->available_bytes, why);
 }
 
 void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
