@@ -221,7 +221,8 @@ hr_status hr_stated_parse(const char *text, hr_stated *out, hr_error *err)
         }
         return hr_fail(err, HR_USAGE, "\"%.40s\" is no number with a unit, such as 37.09 GB", text);
     }
-    if (!hr_stated_in_range(out)) return hr_fail(err, HR_USAGE, "\"%.40s\" is above 9e18", text);
+    if (!hr_stated_in_range(out) || !(out->step > 0))
+        return hr_fail(err, HR_USAGE, "\"%.40s\" is above 9e18 or below any number", text);
     rest += taken;
     /* "1024 B": bytes, since a billion stands directly behind its number. */
     if (!strcmp(rest, " B") && !*out->unit) {
