@@ -233,7 +233,7 @@ static void shape_name(const char *id, char name[NAME_BYTES])
     name[n] = 0;
     if (!strncmp(name, "meta-", 5)) memmove(name, name + 5, (size_t)n - 4);
     if (!strncmp(name, "tinyllama", 9)) strcpy(name, "tinyllama-1.1b");
-    if (!strncmp(name, "smollm-", 7)) {
+    if (!strncmp(name, "smollm-", 7) && n + 1 < NAME_BYTES) {
         memmove(name + 7, name + 6, strlen(name + 6) + 1);
         name[6] = '2';
     }

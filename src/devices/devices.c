@@ -27,20 +27,33 @@ static const hr_device_facts *row_at(const hr_device_list *own, int32_t index)
     return index < count ? &own->rows[index] : hr_device_at(index - count);
 }
 
-/* Lower case, dashes for blanks and underscores, without the words of the maker in front. */
-static void normalize(const char *name, char plain[HR_DEVICE_NAME_BYTES])
+/* Lower case, and dashes for blanks and underscores. */
+static void normalize(const char *name, char plain[2 * HR_DEVICE_NAME_BYTES])
+{
+    size_t bytes = 0;
+    for (; name[bytes] && bytes + 1 < 2 * HR_DEVICE_NAME_BYTES; bytes++) {
+        const char c = name[bytes];
+        plain[bytes] = c;
+        if (c >= 'A' && c <= 'Z') plain[bytes] = (char)(c - 'A' + 'a');
+        if (c == ' ' || c == '_') plain[bytes] = '-';
+    }
+    plain[bytes] = 0;
+}
+
+/* The part of a normalized name that follows the words of the maker, which people may leave out. */
+static const char *without_maker(const char *plain)
 {
     static const char *const words[] = { "nvidia-", "geforce-", "tesla-" };
-    char text[2 * HR_DEVICE_NAME_BYTES];
-    size_t bytes = 0, at = 0;
-    for (; name[bytes] && bytes + 1 < sizeof text; bytes++) {
-        const char c = name[bytes];
-        text[bytes] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c == ' ' || c == '_' ? '-' : c;
-    }
-    text[bytes] = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (!strncmp(text + at, words[i], strlen(words[i]))) at += strlen(words[i]);
-    snprintf(plain, HR_DEVICE_NAME_BYTES, "%.*s", HR_DEVICE_NAME_BYTES - 1, text + at);
+        if (!strncmp(plain, words[i], strlen(words[i]))) plain += strlen(words[i]);
+    return plain;
+}
+
+static const hr_device_facts *find_row(const char *name, const hr_device_list *own)
+{
+    for (int32_t i = 0; row_at(own, i); i++)
+        if (!strcmp(row_at(own, i)->name, name)) return row_at(own, i);
+    return NULL;
 }
 
 static const char *nearest(const char *name, const hr_device_list *own)
@@ -58,14 +71,16 @@ static const char *nearest(const char *name, const hr_device_list *own)
 hr_status hr_device_find(const char *name, const hr_device_list *own,
                          const hr_device_facts **device, hr_error *err)
 {
-    char plain[HR_DEVICE_NAME_BYTES];
+    char plain[2 * HR_DEVICE_NAME_BYTES];
     normalize(name, plain);
-    for (int32_t i = 0; row_at(own, i); i++) {
-        if (strcmp(row_at(own, i)->name, plain) != 0) continue;
-        *device = row_at(own, i);
+    /* First as given: a device of a file may be called tesla-lab. */
+    const hr_device_facts *row = find_row(plain, own);
+    if (!row) row = find_row(without_maker(plain), own);
+    if (row) {
+        *device = row;
         return HR_OK;
     }
-    const char *similar = nearest(plain, own);
+    const char *similar = nearest(without_maker(plain), own);
     return hr_fail(err, HR_USAGE,
                    "\"%.40s\" is not a known device%s%s (headroom devices lists all)", name,
                    similar ? "; the nearest is " : "", similar ? similar : "");

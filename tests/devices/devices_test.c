@@ -103,6 +103,19 @@ static void names_may_be_written_as_drivers_do(void **state)
     assert_string_equal(found("A100_80GB", NULL)->name, "a100-80gb");
 }
 
+static void a_device_of_a_file_may_begin_with_the_name_of_a_maker(void **state)
+{
+    (void)state;
+    static hr_device_list own = { .count = 2 };
+    own.rows[0] = *hr_device_at(0);
+    own.rows[1] = *hr_device_at(1);
+    strcpy(own.rows[0].name, "tesla-lab");
+    strcpy(own.rows[1].name, "nvidia-t4");
+    assert_ptr_equal(found("Tesla Lab", &own), &own.rows[0]);
+    assert_ptr_equal(found("nvidia-t4", &own), &own.rows[1]);
+    assert_string_equal(found("Tesla T4", &own)->name, "t4");
+}
+
 static void refused(const char *text, int32_t most, const char *sentence)
 {
     hr_device_choice choices[HR_DEVICES_MOST];
@@ -287,6 +300,7 @@ int main(void)
         cmocka_unit_test(every_row_is_complete),
         cmocka_unit_test(usable_bytes_are_those_of_drivers),
         cmocka_unit_test(names_may_be_written_as_drivers_do),
+        cmocka_unit_test(a_device_of_a_file_may_begin_with_the_name_of_a_maker),
         cmocka_unit_test(a_bad_list_is_refused_in_one_sentence),
         cmocka_unit_test(settings_hold_for_all_devices_of_a_list),
         cmocka_unit_test(a_format_that_a_card_lacks_is_refused_by_name),
