@@ -106,7 +106,7 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
     hr_region compile = hr_region_over(take(compile_bytes), compile_bytes);
     double start = now();
     hr_status status = hr_fit_open(&fit, &config, rates, 2, &search, &err);
-    if (status == HR_OK) status = hr_fit_least(&fit, INT64_MAX, &lowest, &err);
+    if (status == HR_OK) status = hr_fit_least(&fit, INT64_MAX, 0, &lowest, &err);
     const double least_ms = 1e3 * (now() - start);
     const int64_t least = lowest.floor_bytes, proxies = fit.proxy.built;
     for (int32_t b = 0; b < budgets && status == HR_OK; b++) {

@@ -111,7 +111,7 @@ static hr_strategy found_strategy(bench *b, uint64_t index)
     hr_fit_found found = { .strategy.recompute_set = b->recompute_set };
     hr_rates_guess(&hr_cpu_backend, mask, 2, &rates);
     must(hr_fit_open(&fit, &b->config, &rates, 2, &b->region, &err), &err);
-    must(hr_fit_least(&fit, INT64_MAX, &found, &err), &err);
+    must(hr_fit_least(&fit, INT64_MAX, 0, &found, &err), &err);
     const double times = 1 + 3.0 * draw(b->seed, index, 25) / 4294967296.0;
     must(hr_fit_fastest(&fit, (int64_t)((double)found.floor_bytes * times), &found, &err), &err);
     b->region.used = 0;

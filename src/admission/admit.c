@@ -54,18 +54,20 @@ static hr_status build_fastest(hr_trial *t, int64_t limit, hr_fit_found *found, 
 }
 
 /* Finds the least floor of any strategy, once. If that exceeds `most`, a lower bound above `most`
- * is enough. */
-static hr_status find_floor(hr_trial *t, int64_t most, int64_t *bytes, hr_error *err)
+ * is enough; so is the floor of any strategy that is at most `enough`, which is not kept. */
+static hr_status find_floor(hr_trial *t, int64_t most, int64_t enough, int64_t *bytes,
+                            hr_error *err)
 {
     hr_fit_found found = { .strategy.recompute_set = t->lowest.strategy.recompute_set };
     *bytes = t->lowest.floor_bytes;
     if (t->lowest.floor_bytes) return HR_OK;
     hr_status status = hr_trial_open_search(t, err);
-    if (status == HR_OK) status = hr_fit_least(&t->fit, most, &found, err);
+    if (status == HR_OK) status = hr_fit_least(&t->fit, most, enough, &found, err);
     if (status != HR_OK) return status;
+    *bytes = found.floor_bytes;
+    if (*bytes <= enough) return HR_OK;
     t->lowest = found;
     t->admission->least_floor = found.floor_bytes;
-    *bytes = found.floor_bytes;
     return HR_OK;
 }
 
@@ -86,7 +88,7 @@ static hr_status build_low(hr_trial *t, hr_fit_found *least, int64_t *best, hr_e
     const hr_admission *a = t->admission;
     int64_t limit;
     hr_fit_found found = { .strategy.recompute_set = t->spare };
-    hr_status status = find_floor(t, INT64_MAX, &limit, err);
+    hr_status status = find_floor(t, INT64_MAX, 0, &limit, err);
     *best = INT64_MAX;
     for (int32_t tries = 0; tries < TRIES_MOST && status == HR_OK; tries++) {
         status = hr_trial_open_search(t, err);
@@ -128,7 +130,7 @@ static hr_status measure_least(hr_trial *t, hr_fit_found *least, int64_t *best, 
 {
     hr_admission *a = t->admission;
     int64_t floor_bytes;
-    hr_status status = find_floor(t, INT64_MAX, &floor_bytes, err);
+    hr_status status = find_floor(t, INT64_MAX, 0, &floor_bytes, err);
     if (status != HR_OK) return status;
     copy_found(t, &t->lowest, least);
     status = hr_trial_build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
@@ -140,21 +142,29 @@ static hr_status measure_least(hr_trial *t, hr_fit_found *least, int64_t *best, 
 }
 
 /* Builds the smallest plan: a strategy with the least floor, packed, and the fastest one of that
- * size. A reordering of its steps may need fewer bytes than any strategy of the search space. */
-static hr_status build_least(hr_trial *t, hr_fit_found *least, hr_error *err)
+ * size. A reordering of its steps may need fewer bytes than any strategy of the search space.
+ *
+ *   fits  out: whether it is within the limit. If it is not, and the room wants no more, its bytes
+ *         are known and it is not built */
+static hr_status build_least(hr_trial *t, int64_t limit, hr_fit_found *least, bool *fits,
+                             hr_error *err)
 {
     hr_admission *a = t->admission;
     int64_t best = 0, low;
+    *fits = false;
     hr_status status = measure_least(t, least, &best, err);
     if (status != HR_OK) return status;
+    if (best > limit && t->room && t->room->is_brief) return HR_OK;
     if (!least->strategy.reorder && best == t->lowest.floor_bytes)
         status = build_low(t, least, &low, err);
     if (status == HR_OK)
         status = hr_trial_build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
     if (status == HR_OK && a->compiled.plan.arena_bytes > best)
         status = hr_trial_build(t, &t->lowest.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
-    if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process_bytes;
-    return status;
+    if (status != HR_OK) return status;
+    a->answer.minimum_bytes = a->compiled.plan.process_bytes;
+    *fits = a->compiled.plan.arena_bytes <= limit;
+    return HR_OK;
 }
 
 /* Builds the strategy that the recipe names. */
@@ -180,7 +190,7 @@ static hr_status build_any(hr_trial *t, int64_t limit, bool *decided, hr_error *
     int64_t floor_bytes = 0;
     *decided = true;
     const int64_t hopeless = hr_max(limit, 0) / (CHANCE_PART - 1) * CHANCE_PART + CHANCE_PART;
-    hr_status status = find_floor(t, hopeless, &floor_bytes, err);
+    hr_status status = find_floor(t, hopeless, 0, &floor_bytes, err);
     if (status != HR_OK) return status;
     a->answer.minimum_bytes = hr_trial_account(t, floor_bytes);
     if (floor_bytes > hopeless)
@@ -229,6 +239,11 @@ static hr_status try_whole_batch(hr_trial *t, int64_t limit, hr_fit_found *found
     return HR_OK;
 }
 
+static bool is_brief(const hr_trial *t, aims aim)
+{
+    return aim == FASTEST && t->room && t->room->is_brief;
+}
+
 /* Builds the plan that the goal asks for. */
 static hr_status search(hr_trial *t, aims aim, hr_error *err)
 {
@@ -257,7 +272,7 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
         return status;
     }
     /* The least floor shows that nothing fits much sooner than a search of all strategies. */
-    status = find_floor(t, INT64_MAX, &floor_bytes, err);
+    status = find_floor(t, INT64_MAX, is_brief(t, aim) ? limit : 0, &floor_bytes, err);
     if (status == HR_OK && floor_bytes > limit)
         status = hr_fail(err, HR_NO_FIT, "no strategy fits an arena of %lld bytes",
                          (long long)limit);
@@ -270,9 +285,7 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
     if (status == HR_OK) return hr_trial_build(t, &found.strategy, HR_COMPILE_PACK_WORK, err);
     if (status != HR_NO_FIT) return status;
     /* The smallest plan may pack within the limit although the strategies above do not. */
-    status = build_least(t, &least, err);
-    answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
-    return status;
+    return build_least(t, limit, &least, &answer->fits, err);
 }
 
 bool hr_admit_exceeds_file(const hr_admission *admission)

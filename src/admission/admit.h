@@ -34,6 +34,9 @@ typedef struct {
     hr_plan_progress progress;
     /* Packs each plan of hr_admit with the full limit of work, as without a room. */
     bool packs_fully;
+    /* hr_admit finds the least floor only if nothing fits, and then leaves no plan: only the bytes
+     * of the smallest one. */
+    bool is_brief;
 } hr_admission_room;
 
 /* Plans the fastest run that fits on a machine. If nothing fits, leaves the smallest plan compiled.

@@ -291,7 +291,7 @@ static __attribute__((noinline)) hr_status run(const hr_grid_request *request, i
     if (axes > 1) r->table.tabs *= devices;
     r->machine = hr_target(NULL, memory, request->calibrations, &r->measured);
     status = hr_probes_open(&r->probes, &r->machine, &question, err);
-    r->probes.room.packs_fully = true;
+    r->probes.room.packs_fully = r->probes.room.is_brief = true;
     r->admission.progress = request->progress;
     if (status == HR_OK) status = plan_all(r, err);
     return status == HR_OK ? finish(r, err) : status;

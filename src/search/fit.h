@@ -57,7 +57,9 @@ HR_MUST_CHECK hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found 
  *   most    bytes. When a bound shows that the smallest floor exceeds this, the search stops:
  *           floor_bytes is then that bound, which is more than `most`, and the strategy has no
  *           layers
+ *   enough  bytes. The search stops at the first floor that is at most this; 0: never
  *   found   in: strategy.recompute_set, [layers] to write to. out: strategy and floor_bytes */
-HR_MUST_CHECK hr_status hr_fit_least(hr_fit *fit, int64_t most, hr_fit_found *found, hr_error *err);
+HR_MUST_CHECK hr_status hr_fit_least(hr_fit *fit, int64_t most, int64_t enough, hr_fit_found *found,
+                                     hr_error *err);
 
 #endif

@@ -39,10 +39,24 @@ static hr_status lower_floor(hr_fit *fit, hr_setting *s, int32_t chunk, hr_fit_f
     return HR_OK;
 }
 
-/* Lowers `found` over all tiles and chunks. `base` is the same micro-batch without tiles, with
- * bounds for all sets; `rests` has the backward order and gradient release to use. */
+/* Takes the reference set, which is measured, in all layers if its floor is at most `enough`. */
+static void try_reference(hr_fit *fit, const hr_setting *s, int32_t chunk, int64_t enough,
+                          hr_fit_found *found)
+{
+    const hr_proxy_set *set = &s->sets[hr_fit_reference_of(fit)];
+    const int64_t floor_bytes = hr_max(
+        hr_layers_least(&fit->proxy, set, 1, &s->slopes, s->rests[chunk].head, fit->trial),
+        s->rests[chunk].other);
+    if (floor_bytes > enough) return;
+    hr_setting_write(fit, s, chunk, set, &found->strategy);
+    found->floor_bytes = floor_bytes;
+}
+
+/* Lowers `found` over all tiles and chunks, until it is at most `enough`. `base` is the same
+ * micro-batch without tiles, with bounds for all sets; `rests` has the backward order and gradient
+ * release to use. */
 static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting *rests,
-                          hr_fit_found *found, hr_error *err)
+                          int64_t enough, hr_fit_found *found, hr_error *err)
 {
     const int64_t micro = hr_fit_sequences_of(fit, &rests->knobs);
     int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
@@ -51,11 +65,16 @@ static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting 
                                     hr_fit_attention_tiles(fit->config, micro, attention));
     hr_status status = HR_OK;
     for (int32_t i = mlps * attentions - 1; i >= 0 && status == HR_OK; i--) {
+        if (found->floor_bytes <= enough) return HR_OK;
         hr_setting *s = &fit->scratch->tiled;
         hr_setting_derive(fit, base, rests, s);
         s->knobs.mlp_tile = mlp[i / attentions];
         s->knobs.attention_tile = attention[i % attentions];
         status = hr_setting_bound_works(fit, s, err);
+        for (int32_t c = 0; c < s->chunk_count && status == HR_OK && enough > 0; c++) {
+            try_reference(fit, s, c, enough, found);
+            if (found->floor_bytes <= enough) return HR_OK;
+        }
         for (int32_t c = 0; c < s->chunk_count && status == HR_OK; c++)
             status = lower_floor(fit, s, c, found, err);
     }
@@ -108,7 +127,8 @@ static hr_status list_prospects(hr_fit *fit, prospect *list, int32_t *count, hr_
     return HR_OK;
 }
 
-hr_status hr_fit_least(hr_fit *fit, int64_t most, hr_fit_found *found, hr_error *err)
+hr_status hr_fit_least(hr_fit *fit, int64_t most, int64_t enough, hr_fit_found *found,
+                       hr_error *err)
 {
     prospect list[2 * WAYS];
     hr_setting *base = &fit->scratch->whole, *other = &fit->scratch->ordered;
@@ -124,14 +144,15 @@ hr_status hr_fit_least(hr_fit *fit, int64_t most, hr_fit_found *found, hr_error 
     }
     for (int32_t i = 0; i < count && status == HR_OK; i++) {
         const prospect *p = &list[i];
-        if (p->bound >= found->floor_bytes) break;
+        if (p->bound >= found->floor_bytes || found->floor_bytes <= enough) break;
         if (bounded_micro != p->micro) {
             bounded_micro = p->micro;
             status = open_ends(fit, p->micro, 0, base, err);
             if (status == HR_OK) status = hr_setting_bound_sets(fit, base, err);
         }
         if (status == HR_OK && p->way) status = open_ends(fit, p->micro, p->way, other, err);
-        if (status == HR_OK) status = least_of(fit, base, p->way ? other : base, found, err);
+        if (status == HR_OK)
+            status = least_of(fit, base, p->way ? other : base, enough, found, err);
     }
     return status;
 }

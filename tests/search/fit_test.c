@@ -284,7 +284,7 @@ static int64_t least_of(scene *s, hr_fit *fit, hr_intermediates *recompute_set)
     hr_fit_found found = { .strategy.recompute_set = recompute_set };
     hr_error err;
     built really;
-    if (hr_fit_least(fit, INT64_MAX, &found, &err) != HR_OK) fail_msg("%s", err.message);
+    if (hr_fit_least(fit, INT64_MAX, 0, &found, &err) != HR_OK) fail_msg("%s", err.message);
     if (!s) return found.floor_bytes;
     build(s, &found.strategy, &really);
     if (really.floor != found.floor_bytes) {
@@ -293,6 +293,22 @@ static int64_t least_of(scene *s, hr_fit *fit, hr_intermediates *recompute_set)
         fail_msg("the smallest floor differs from its proxy models");
     }
     return found.floor_bytes;
+}
+
+/* A search that may end at the first floor of at most `enough` finds one, with its strategy; if
+ * there is none, it finds the least. */
+static void compare_enough(scene *s, int64_t least, int64_t enough)
+{
+    hr_intermediates sets[LAYERS_MOST];
+    hr_fit_found found = { .strategy.recompute_set = sets };
+    hr_error err;
+    built really;
+    if (hr_fit_least(&s->fit, INT64_MAX, enough, &found, &err) != HR_OK)
+        fail_msg("%s", err.message);
+    if (enough < least) assert_int_equal(found.floor_bytes, least);
+    else assert_true(found.floor_bytes <= enough);
+    build(s, &found.strategy, &really);
+    assert_int_equal(really.floor, found.floor_bytes);
 }
 
 /* Compares the search with all strategies: the least floor, and the fastest within some limits. */
@@ -304,9 +320,13 @@ static void compare_all(scene *s, uint64_t turn)
     if (least != s->list[0].floor)
         say(s, "least", &s->list[0].strategy, s->list[0].floor, s->list[0].ps);
     assert_int_equal(least, s->list[0].floor);
-    for (int32_t b = 0; b < BUDGETS; b++)
-        compare(s, turn, s->list[(int64_t)(s->count - 1) * b / (BUDGETS - 1)].floor);
+    for (int32_t b = 0; b < BUDGETS; b++) {
+        const int64_t limit = s->list[(int64_t)(s->count - 1) * b / (BUDGETS - 1)].floor;
+        compare(s, turn, limit);
+        compare_enough(s, least, limit);
+    }
     compare(s, turn, least - 1);
+    compare_enough(s, least, least - 1);
 }
 
 static void the_search_finds_what_an_enumerator_finds(void **state)

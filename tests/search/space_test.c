@@ -55,7 +55,7 @@ static void a_chunk_that_is_given_finds_its_least(void **state)
         hr_region region = hr_region_over(aligned_alloc(64, (size_t)bytes), bytes);
         assert_non_null(region.base);
         assert_int_equal(hr_fit_open(&fit, &config, &rates, 2, &region, &err), HR_OK);
-        if (hr_fit_least(&fit, INT64_MAX, &found, &err) != HR_OK) fail_msg("%s", err.message);
+        if (hr_fit_least(&fit, INT64_MAX, 0, &found, &err) != HR_OK) fail_msg("%s", err.message);
         const int64_t least = found.floor_bytes;
         if (hr_fit_fastest(&fit, least, &found, &err) != HR_OK) fail_msg("%s", err.message);
         assert_int_equal(found.floor_bytes, least);

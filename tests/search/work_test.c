@@ -58,7 +58,7 @@ static void a_search_stays_within_its_work_limits_at_odd_lengths(void **state)
         hr_fit_found least = { .strategy.recompute_set = recompute_set }, found = least;
         if (hr_config_check(&config, &err) != HR_OK) fail_msg("%s", err.message);
         assert_int_equal(hr_fit_open(fit, &config, &rates, 2, &region, &err), HR_OK);
-        assert_int_equal(hr_fit_least(fit, INT64_MAX, &least, &err), HR_OK);
+        assert_int_equal(hr_fit_least(fit, INT64_MAX, 0, &least, &err), HR_OK);
         for (int32_t b = 0; b < BUDGETS; b++) {
             const int64_t steps = fit->proxy.steps;
             const int64_t limit = least.floor_bytes + least.floor_bytes / 64 * b;
