@@ -11,11 +11,6 @@
 
 enum { CELL_LINES = 3, CELL_BYTES = 64, LINE_BYTES = 1024 };
 
-static void put(const hr_grid_sink *sink, const char *text)
-{
-    sink->put(sink->context, text);
-}
-
 static const hr_grid_cell *cell_at(const hr_grid_table *t, int32_t tab, int32_t row, int32_t column)
 {
     return &t->cells[((int64_t)tab * t->rows + row) * t->columns + column];
@@ -28,28 +23,29 @@ static int32_t device_count(const hr_grid_table *t)
 
 /* ---- labels */
 
-static const char *device_name(const hr_grid_table *t, int32_t device)
+const char *hr_grid_device_name(const hr_grid_table *t, int32_t device)
 {
     return t->request->device_count ? t->request->devices[device].device->name : "this machine";
 }
 
-static void keys_of(const hr_grid_axis *axis, char text[HR_GRID_LABEL_BYTES])
+const char *hr_grid_keys_print(const hr_grid_axis *axis, char text[HR_GRID_LABEL_BYTES])
 {
     hr_writer writer = { text, HR_GRID_LABEL_BYTES };
     for (int32_t k = 0; k < axis->key_count; k++)
         hr_put(&writer, "%s%s", k ? " x " : "", axis->keys[k]->name);
+    return text;
 }
 
 static void row_label(const hr_grid_table *t, int32_t row, char text[HR_GRID_LABEL_BYTES])
 {
     if (t->request->axis_count) hr_grid_axis_label(&t->request->axes[0], row, text);
-    else snprintf(text, HR_GRID_LABEL_BYTES, "%s", device_name(t, row));
+    else snprintf(text, HR_GRID_LABEL_BYTES, "%s", hr_grid_device_name(t, row));
 }
 
 static void column_label(const hr_grid_table *t, int32_t column, char text[HR_GRID_LABEL_BYTES])
 {
     if (t->request->axis_count > 1) hr_grid_axis_label(&t->request->axes[1], column, text);
-    else snprintf(text, HR_GRID_LABEL_BYTES, "%s", device_name(t, column));
+    else snprintf(text, HR_GRID_LABEL_BYTES, "%s", hr_grid_device_name(t, column));
 }
 
 /* "model.n_layers = 8, rtx-4090" */
@@ -61,12 +57,11 @@ static void tab_label(const hr_grid_table *t, int32_t tab, char *text, int64_t b
     hr_writer writer = { text, bytes };
     hr_put(&writer, "%s", "");
     if (request->axis_count > 2) {
-        keys_of(&request->axes[2], label);
-        hr_put(&writer, "%s = ", label);
+        hr_put(&writer, "%s = ", hr_grid_keys_print(&request->axes[2], label));
         hr_put(&writer, "%s", hr_grid_axis_label(&request->axes[2], tab / devices, label));
     }
     if (request->axis_count > 1 && request->device_count)
-        hr_put(&writer, "%s%s", writer.used ? ", " : "", device_name(t, tab % devices));
+        hr_put(&writer, "%s%s", writer.used ? ", " : "", hr_grid_device_name(t, tab % devices));
 }
 
 /* ---- cells */
@@ -150,9 +145,9 @@ static void put_column(line_state *line, const char *text, int64_t width)
         snprintf(blanks, sizeof blanks, "%*s", (int)hr_min(line->blanks, HR_GRID_LABEL_BYTES), "");
         for (; line->blanks > 0; line->blanks -= HR_GRID_LABEL_BYTES) {
             if (line->blanks < HR_GRID_LABEL_BYTES) blanks[line->blanks] = 0;
-            put(line->sink, blanks);
+            hr_grid_put(line->sink, blanks);
         }
-        put(line->sink, text);
+        hr_grid_put(line->sink, text);
         line->blanks = 0;
     }
     line->blanks += hr_max(width - length, 0) + 2;
@@ -160,7 +155,7 @@ static void put_column(line_state *line, const char *text, int64_t width)
 
 static void end_line(line_state *line)
 {
-    put(line->sink, "\n");
+    hr_grid_put(line->sink, "\n");
     line->blanks = 0;
 }
 
@@ -171,7 +166,7 @@ typedef struct {
 static widths widths_of(const hr_grid_table *t, int32_t tab)
 {
     char label[HR_GRID_LABEL_BYTES], text[CELL_BYTES];
-    keys_of(&t->request->axes[0], label);
+    hr_grid_keys_print(&t->request->axes[0], label);
     widths w = { .labels = hr_max((int64_t)strlen(label), 9) }; /* "available" */
     for (int32_t c = 0; c < t->columns; c++) {
         column_label(t, c, label);
@@ -202,8 +197,7 @@ static void put_heading(const hr_grid_table *t, const widths *w, const hr_grid_s
 {
     char label[HR_GRID_LABEL_BYTES], size[HR_COUNT_BYTES];
     line_state line = { .sink = sink };
-    keys_of(&t->request->axes[0], label);
-    put_column(&line, label, w->labels);
+    put_column(&line, hr_grid_keys_print(&t->request->axes[0], label), w->labels);
     for (int32_t c = 0; c < t->columns; c++) {
         column_label(t, c, label);
         put_column(&line, label, w->cells);
@@ -244,7 +238,7 @@ static void put_times(const hr_grid_table *t, const hr_grid_sink *sink)
     if (!*t->times[0]) return;
     snprintf(text, sizeof text, "tokens/s: %s%s%s\n", t->times[0], *t->times[1] ? "; others " : "",
              t->times[1]);
-    put(sink, text);
+    hr_grid_put(sink, text);
 }
 
 static void put_legend(const hr_grid_table *t, const hr_grid_sink *sink)
@@ -254,13 +248,14 @@ static void put_legend(const hr_grid_table *t, const hr_grid_sink *sink)
     const int64_t cells = (int64_t)t->tabs * t->rows * t->columns;
     for (int64_t i = 0; i < cells && !invalid; i++)
         if (t->cells[i].verdict == HR_CELL_INVALID) invalid = &t->cells[i];
-    put(sink, "\nfits: with every activation saved and nothing split; with: the fastest plan that "
+    hr_grid_put(
+        sink, "\nfits: with every activation saved and nothing split; with: the fastest plan that "
               "fits has\n  m: micro-batch of so many sequences, c: loss chunk of so many tokens, "
               "r: so many layers that recompute,\n  +: tiles, gradient release or reordered "
               "operations; needs: the smallest plan, which is more than available\n");
     if (invalid) {
         snprintf(text, sizeof text, "invalid: %s\n", invalid->reason);
-        put(sink, text);
+        hr_grid_put(sink, text);
     }
     put_times(t, sink);
 }
@@ -293,7 +288,7 @@ static void put_device(const hr_grid_table *t, const hr_grid_cell *cell, const h
                nothing ? "" : cell->words);
     }
     hr_put(&w, "\n");
-    put(sink, text);
+    hr_grid_put(sink, text);
 }
 
 static void put_devices(const hr_grid_table *t, const hr_grid_sink *sink)
@@ -303,10 +298,11 @@ static void put_devices(const hr_grid_table *t, const hr_grid_sink *sink)
              t->request->tokens > 0 ? "tokens/s, hours" : "tokens/s", "");
     text[strcspn(text, "\n")] = 0;
     for (size_t end = strlen(text); end > 0 && text[end - 1] == ' '; end--) text[end - 1] = 0;
-    put(sink, text);
-    put(sink, "\n");
+    hr_grid_put(sink, text);
+    hr_grid_put(sink, "\n");
     for (int32_t row = 0; row < t->rows; row++) put_device(t, cell_at(t, 0, row, 0), sink);
-    put(sink, "\navailable: usable bytes less the reserve, or a smaller budget; fits: every "
+    hr_grid_put(
+        sink, "\navailable: usable bytes less the reserve, or a smaller budget; fits: every "
               "activation is saved and nothing is split; fits with: the fastest plan that fits\n");
     put_times(t, sink);
 }
@@ -321,9 +317,9 @@ void hr_grid_print(const hr_grid_table *t, const hr_grid_sink *sink)
     for (int32_t tab = 0; tab < t->tabs; tab++) {
         const widths w = widths_of(t, tab);
         tab_label(t, tab, text, sizeof text);
-        put(sink, tab ? "\n" : "");
-        put(sink, text);
-        put(sink, *text ? "\n" : "");
+        hr_grid_put(sink, tab ? "\n" : "");
+        hr_grid_put(sink, text);
+        hr_grid_put(sink, *text ? "\n" : "");
         put_heading(t, &w, sink);
         for (int32_t row = 0; row < t->rows; row++) put_row(t, tab, row, &w, sink);
     }

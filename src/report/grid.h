@@ -21,6 +21,17 @@ typedef struct {
     void *context;
 } hr_grid_sink;
 
+static inline void hr_grid_put(const hr_grid_sink *sink, const char *text)
+{
+    sink->put(sink->context, text);
+}
+
+/* The name of a device of the request, or "this machine". */
+const char *hr_grid_device_name(const hr_grid_table *table, int32_t device);
+
+/* "train.seq_len x train.batch". Returns text. */
+const char *hr_grid_keys_print(const hr_grid_axis *axis, char text[HR_GRID_LABEL_BYTES]);
+
 /* "21.53 GiB", or smaller units below 1 GiB. Returns text. */
 const char *hr_grid_size_print(int64_t bytes, char text[HR_COUNT_BYTES]);
 

@@ -12,16 +12,6 @@
 
 enum { CELL_WIDTH = 92, CELL_HEIGHT = 34, LEFT = 150, TOP = 58, TAB_GAP = 70, TEXT_BYTES = 4096 };
 
-static void put(const hr_grid_sink *sink, const char *text)
-{
-    sink->put(sink->context, text);
-}
-
-static const char *device_name(const hr_grid_table *t, int32_t device)
-{
-    return t->request->device_count ? t->request->devices[device].device->name : "this machine";
-}
-
 /* Text inside of an element: "<", ">" and "&" are written as entities. */
 static void put_text(hr_writer *w, const char *text)
 {
@@ -86,7 +76,7 @@ static void draw_cell(const hr_grid_cell *cell, int64_t x, int64_t y, const hr_g
         hr_put(&w, "<text x=\"%lld\" y=\"%lld\">%s</text>", (long long)x + 6, (long long)y + 26,
                hr_grid_size_print(cell->file_bytes ? cell->file_bytes : cell->process_bytes, size));
     hr_put(&w, "</g>\n");
-    put(sink, text);
+    hr_grid_put(sink, text);
 }
 
 static void draw_label(const char *label, int64_t x, int64_t y, const char *anchor,
@@ -98,7 +88,7 @@ static void draw_label(const char *label, int64_t x, int64_t y, const char *anch
            anchor);
     put_text(&w, label);
     hr_put(&w, "</text>\n");
-    put(sink, text);
+    hr_grid_put(sink, text);
 }
 
 /* What the tab, its rows and its columns are. */
@@ -111,14 +101,12 @@ static void draw_heading(const hr_grid_table *t, int32_t tab, int64_t y, const h
     hr_put(&w, "%s", "");
     for (int32_t a = 0; a < request->axis_count; a++) {
         const hr_grid_axis *axis = &request->axes[a];
-        hr_put(&w, "%s", a ? "; " : "");
-        for (int32_t k = 0; k < axis->key_count; k++)
-            hr_put(&w, "%s%s", k ? " x " : "", axis->keys[k]->name);
+        hr_put(&w, "%s%s", a ? "; " : "", hr_grid_keys_print(axis, label));
         if (a == 2) hr_put(&w, " = %s", hr_grid_axis_label(axis, tab / devices, label));
         else hr_put(&w, "%s", a ? " across" : " down");
     }
     if (request->axis_count > 1 && request->device_count)
-        hr_put(&w, "; %s", device_name(t, tab % devices));
+        hr_put(&w, "; %s", hr_grid_device_name(t, tab % devices));
     draw_label(text, 8, y + 20, "start", sink);
 }
 
@@ -129,13 +117,13 @@ static void draw_tab(const hr_grid_table *t, int32_t tab, int64_t top, const hr_
     draw_heading(t, tab, top, sink);
     for (int32_t c = 0; c < t->columns; c++) {
         if (axes > 1) hr_grid_axis_label(&t->request->axes[1], c, label);
-        else snprintf(label, sizeof label, "%s", axes ? device_name(t, c) : "");
+        else snprintf(label, sizeof label, "%s", axes ? hr_grid_device_name(t, c) : "");
         draw_label(label, LEFT + c * (int64_t)CELL_WIDTH + 6, top + TOP - 8, "start", sink);
     }
     for (int32_t row = 0; row < t->rows; row++) {
         const int64_t y = top + TOP + row * (int64_t)CELL_HEIGHT;
         if (axes) hr_grid_axis_label(&t->request->axes[0], row, label);
-        else snprintf(label, sizeof label, "%s", device_name(t, row));
+        else snprintf(label, sizeof label, "%s", hr_grid_device_name(t, row));
         draw_label(label, LEFT - 8, y + 20, "end", sink);
         for (int32_t c = 0; c < t->columns; c++)
             draw_cell(&t->cells[((int64_t)tab * t->rows + row) * t->columns + c],
@@ -156,7 +144,7 @@ void hr_grid_draw(const hr_grid_table *t, const hr_grid_sink *sink)
              "<rect width=\"%lld\" height=\"%lld\" fill=\"#fff\"/>\n",
              hr_frontier_svg_begin, (long long)width, (long long)height, (long long)width,
              (long long)height, (long long)width, (long long)height);
-    put(sink, text);
+    hr_grid_put(sink, text);
     for (int32_t tab = 0; tab < t->tabs; tab++) draw_tab(t, tab, tab * tab_height, sink);
-    put(sink, "</svg>\n");
+    hr_grid_put(sink, "</svg>\n");
 }
