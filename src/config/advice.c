@@ -29,6 +29,11 @@ static bool accepts(const char *key, const char *value)
     return hr_config_member_read(&hr_config_rows()[hr_config_row_find(key)], value, &member);
 }
 
+static bool is_share_of_steps(const char *key, const char *value)
+{
+    return key && hr_config_is_share(&hr_config_rows()[hr_config_row_find(key)], value);
+}
+
 bool hr_config_advise(const char *key, const char *value, char text[HR_ADVICE_BYTES])
 {
     char here[HR_FOREIGN_VALUE_BYTES] = "";
@@ -36,7 +41,14 @@ bool hr_config_advise(const char *key, const char *value, char text[HR_ADVICE_BY
     const hr_foreign_row *row = own.key ? &own : hr_foreign_find(key);
     *text = 0;
     if (!row) return false;
-    const bool given = value && hr_foreign_value(row, value, here);
+    if (value && !row->form && is_share_of_steps(row->key, value)) {
+        snprintf(text, HR_ADVICE_BYTES,
+                 "use %s = %.40s x train.steps: a number of steps, not a share", row->key, value);
+        return true;
+    }
+    bool given = value && hr_foreign_value(row, value, here);
+    if (value && !given && row->key && row->values && accepts(row->key, value))
+        given = snprintf(here, sizeof here, "%s", value) < (int)sizeof here;
     const char *between = !given || (!row->form && !accepts(row->key, here)) ? NULL
                           : row->form                                        ? " = "
                                                                              : "=";

@@ -30,7 +30,8 @@ typedef struct {
     int32_t documents;
     int64_t list_line;                        /* first line of the open list; 0: none is open */
     char list[LIST_BYTES];                    /* entries so far, joined to one text */
-    int64_t line;                             /* of the current event */
+    int64_t line;                             /* of the current event, or of its key */
+    int64_t last_key_line;                    /* of the last key */
     int64_t key_line[HR_CONFIG_ROWS_MAX];     /* line of the key, 0: not set */
     int64_t section_line[HR_CONFIG_ROWS_MAX]; /* the same, by the section's first row */
 } reader;
@@ -120,6 +121,7 @@ static hr_status take_key(reader *r, const char *word)
     const int length = snprintf(r->key + base, (size_t)room, "%s%s", base ? "." : "", word);
     if (length >= room) return fail_unknown_key(r, NULL);
     r->value_next = true;
+    r->last_key_line = r->line;
     return HR_OK;
 }
 
@@ -225,10 +227,18 @@ static hr_status close_list(reader *r)
     return take_value(r, r->list, false);
 }
 
+/* Whether an event begins after its line: libyaml places an empty value, a mapping and a list at
+ * what comes next. */
+static bool begins_late(const yaml_event_t *event)
+{
+    return event->type == YAML_MAPPING_START_EVENT || event->type == YAML_SEQUENCE_START_EVENT ||
+           (event->type == YAML_SCALAR_EVENT && !event->data.scalar.length);
+}
+
 static hr_status take_event(void *context, const yaml_event_t *event, int64_t line)
 {
     reader *r = context;
-    r->line = line;
+    r->line = r->value_next && !r->list_line && begins_late(event) ? r->last_key_line : line;
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (++r->documents > 1) return fail_form(r, "a second document (---) is not supported");

@@ -58,3 +58,10 @@ bool hr_config_member_read(const hr_config_row *row, const char *text, hr_config
     default: return parse_number(&row->key, text, value);
     }
 }
+
+bool hr_config_is_share(const hr_config_row *row, const char *text)
+{
+    double share;
+    return row->key.type == HR_KEY_INTEGER && !strcmp(row->key.unit, "steps") &&
+           hr_real_parse(text, &share) && share > 0 && share < 1;
+}

@@ -17,4 +17,8 @@ typedef union {
 /* Reads a value; false: it is not one that the key takes. `value` in: zero. Pure. */
 bool hr_config_member_read(const hr_config_row *row, const char *text, hr_config_member *value);
 
+/* Whether a value for a number of steps is a share of all steps, such as 0.03, which transformers
+ * accepts. Pure. */
+bool hr_config_is_share(const hr_config_row *row, const char *text);
+
 #endif

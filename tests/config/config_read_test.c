@@ -124,7 +124,7 @@ static void a_list_may_be_as_long_as_its_text(void **state)
         if (i == 0) assert_int_equal(read_text(&config, text, NULL), HR_OK);
         else
             assert_refused(text, (int64_t)strlen(text),
-                           "2: train.freeze takes a string of at most 1023 bytes without control "
+                           "1: train.freeze takes a string of at most 1023 bytes without control "
                            "characters; got \"abcdefghi abcdefghi abcdefghi abcdefghi ...\"");
     }
 }
@@ -149,9 +149,9 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
         { "train:\n  batch: 8\n  bacth: 4\n",
           "3: \"train.bacth\" is not a key; the nearest is train.batch (headroom keys lists all)" },
         { "training:\n  batch_size: 32\n",
-          "2: \"training\" is not a key: the sections are model, data, train and memory (headroom "
+          "1: \"training\" is not a key: the sections are model, data, train and memory (headroom "
           "keys lists all)" },
-        { "lora:\n  r: 16\n", "2: \"lora\" is not a key: low-rank adapters are not supported yet; "
+        { "lora:\n  r: 16\n", "1: \"lora\" is not a key: low-rank adapters are not supported yet; "
                               "train.freeze trains a "
                               "part of the weights (headroom keys lists all)" },
         { "bf16: true\n",
@@ -160,7 +160,7 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
           "2: \"train.betas\" is not a key; use train.optimizer.beta1: the second is "
           "train.optimizer.beta2 (headroom keys lists all)" },
         { "modle:\n  d_model: 4\n",
-          "2: \"modle\" is not a section; the nearest is model (headroom keys "
+          "1: \"modle\" is not a section; the nearest is model (headroom keys "
           "lists all)" },
         { "train:\n  optimiser: {lr: 1}\n",
           "2: \"train.optimiser\" is not a section; the nearest is train.optimizer (headroom "
@@ -172,7 +172,7 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
         { "train.batch: 4\ntrain:\n  batch: 5\n",
           "3: train.batch is given twice, first in line 1; remove one" },
         { "train:\n  batch: 4\ntrain:\n  seq_len: 5\n",
-          "4: train is given twice, first in line 2; remove one" },
+          "3: train is given twice, first in line 1; remove one" },
         { "train:\n  batch: [4, 5]\n", "2: train.batch takes a single value, not a list" },
         { "- train\n", "1: lists are not supported here; a recipe maps keys to single values" },
         { "train:\n  batch: &b 4\n",
@@ -191,7 +191,7 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
         { "train:\n  freeze:\n    - \" \"\n", "3: an empty entry in a list: remove it" },
         { "train.freeze: [~]\n", "1: an empty entry in a list: remove it" },
         { "train.freeze: [a*]\ntrain:\n  freeze:\n    - b*\n    - c*\n",
-          "4: train.freeze is given twice, first in line 1; remove one" },
+          "3: train.freeze is given twice, first in line 1; remove one" },
         { "train.freeze: &f [a*]\n",
           "1: anchors (&name) are not supported; a recipe maps keys to single values" },
         { "train.freeze: !!seq [a*]\n",
@@ -216,6 +216,15 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
         { "train:\n  batch: {size: 4}\n", "2: train.batch takes a single value, not a mapping" },
         { "train: 4\n", "1: train is a section and takes a mapping of keys, not a value" },
         { "train:\n  batch:\n", "2: train.batch has no value: remove the line to use the default" },
+        { "train:\n  batch:\n  seq_len: 8\n",
+          "2: train.batch has no value: remove the line to use the default" },
+        { "train:\n  batch:\n\n    size: 8\n",
+          "2: train.batch takes a single value, not a mapping" },
+        { "train:\n  batch:\n    many\n",
+          "3: train.batch takes an integer from 1 to 16,777,216 sequences; got \"many\"" },
+        { "train:\n  schedule:\n    warmup_steps: 0.03\n",
+          "3: train.schedule.warmup_steps takes an integer from 0 to 1,099,511,627,776 steps; got "
+          "\"0.03\", a share: multiply it by train.steps" },
         { "data:\n  train: null\n",
           "2: data.train has no value: remove the line to use the default" },
         { "data:\n  train: \"a\\0b\"\n",

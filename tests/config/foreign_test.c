@@ -100,11 +100,14 @@ static const answer answers[] = {
       "use memory.micro_batch: train.batch counts the sequences of one update, over all its "
       "micro-batches" },
     { "fp16", "true",
-      "use train.dtype=bf16: fp16 is not supported, and bf16 needs no loss scaling" },
+      "use train.dtype=bf16: fp16 and fp8 arithmetic are not supported, and bf16 needs no loss "
+      "scaling" },
     { "mixed_precision", "fp16",
-      "use train.dtype=bf16: fp16 is not supported, and bf16 needs no loss scaling" },
+      "use train.dtype=bf16: fp16 and fp8 arithmetic are not supported, and bf16 needs no loss "
+      "scaling" },
     { "mixed_precision", "no",
-      "use train.dtype=fp32: fp16 is not supported, and bf16 needs no loss scaling" },
+      "use train.dtype=fp32: fp16 and fp8 arithmetic are not supported, and bf16 needs no loss "
+      "scaling" },
     { "use_8bit", "true",
       "use model.weights=f8_e4m3: for frozen layers; 8-bit optimizer states are not supported "
       "yet" },
@@ -146,7 +149,65 @@ static const answer answers[] = {
       "use train.optimizer.kind=adamw: 8-bit optimizer states are not supported yet" },
     { "optim", "adamw_8bit",
       "use train.optimizer.kind: 8-bit optimizer states are not supported yet" },
-    { "lr_scheduler_type", "constant_with_warmup", "use train.schedule.kind=constant" },
+    { "lr_scheduler_type", "constant_with_warmup",
+      "use train.schedule.kind=constant: a polynomial of power 1 is linear; "
+      "train.schedule.final_fraction=0 decays to 0, as transformers does" },
+    { "lr_scheduler_type", "polynomial",
+      "use train.schedule.kind=linear: a polynomial of power 1 is linear; "
+      "train.schedule.final_fraction=0 decays to 0, as transformers does" },
+    { "lr_scheduler", "wsd",
+      "use train.schedule.kind=wsd: a polynomial of power 1 is linear; "
+      "train.schedule.final_fraction=0 decays to 0, as transformers does" },
+    { "lr_decay_style", "polynomial",
+      "use train.schedule.kind: there are constant, linear, cosine and wsd" },
+    { "train.optimizer.use_8bit", "true", "8-bit optimizer states are not supported yet" },
+    { "optimizer.use_8bit", NULL, "8-bit optimizer states are not supported yet" },
+    { "model.use_8bit", "true",
+      "use model.weights=f8_e4m3: for frozen layers; 8-bit optimizer states are not supported "
+      "yet" },
+    { "warmup_steps", "0.03",
+      "use train.schedule.warmup_steps = 0.03 x train.steps: a number of steps, not a share" },
+    { "num_warmup_steps", "0.03",
+      "use train.schedule.warmup_steps = 0.03 x train.steps: a number of steps, not a share" },
+    { "save_steps", "0.1",
+      "use train.checkpoint_every = 0.1 x train.steps: a number of steps, not a share" },
+    { "warmup_ratio", "0.03",
+      "use train.schedule.warmup_steps = 0.03 x train.steps: a number of steps, not a share" },
+    { "warmup_steps", "1.5", "use train.schedule.warmup_steps" },
+    { "tf32", "true", "tf32 changes no bytes; train.dtype is fp32 or bf16" },
+    { "rope_scaling", "linear",
+      "use model.rope_scaling.kind=linear: yarn, dynamic and longrope are not supported; a "
+      "section: kind, factor" },
+    { "model.rope_scaling.type", "yarn",
+      "use model.rope_scaling.kind: yarn, dynamic and longrope are not supported; a section: "
+      "kind, factor" },
+    { "hidden_act", "silu", "model.family decides it (headroom help keys describes each)" },
+    { "zero_stage", "3",
+      "one process trains, so nothing is sharded; headroom plan --as deepspeed-z2 or deepspeed-z3 "
+      "estimates DeepSpeed" },
+    { "offload", "true",
+      "use memory.moments=file: training runs in the memory of the CPU; optimizer moments can be "
+      "in a file instead" },
+    { "n_embd", "768", "use model.d_model=768" },
+    { "n_head", "12", "use model.n_heads=12" },
+    { "block_size", "1024", "use train.seq_len=1024" },
+    { "d_ff", "2048", "use model.d_ff=2048" },
+    { "ffn_hidden_size", "11008", "use model.d_ff=11008" },
+    { "micro_batch_size", "4",
+      "use memory.micro_batch=4: train.batch is this x accumulation steps" },
+    { "global_batch_size", "64", "use train.batch=64" },
+    { "train_samples", "1000", "use train.steps = 1000 / train.batch: train.steps counts updates" },
+    { "weight_tying", "true", "use model.tie_embeddings=true" },
+    { "untie_embeddings_and_output_weights", "", "use model.tie_embeddings=false" },
+    { "disable_gradient_checkpointing", "true",
+      "use memory.recompute=none: auto recomputes only as much as the budget requires" },
+    { "num_output_chunks", "8",
+      "use memory.loss_chunk = train.batch x train.seq_len / 8: tokens per chunk of logits and "
+      "loss" },
+    { "mixed_precision", "fp8",
+      "use train.dtype=bf16: fp16 and fp8 arithmetic are not supported, and bf16 needs no loss "
+      "scaling" },
+    { "embd_pdrop", "0.1", "the embedding has no dropout; model.dropout is that of the layers" },
     { "d_model", "64", "use model.d_model=64" },
 };
 
