@@ -125,13 +125,13 @@ static void place(hr_corpus *corpus, hr_region *region)
 
 /* ---- texts */
 
-static hr_status check_part(const hr_spec_part *part, hr_error *err)
+static hr_status check_part(const hr_spec_part *part, bool validation, bool alone, hr_error *err)
 {
     char path[HR_PATH_BYTES];
     int file;
     int64_t bytes;
     if (part->synthetic || hr_spec_is_folder(part) || hr_list_is_pattern(part)) return HR_OK;
-    const hr_status known = hr_named_check(part->path, part->path_bytes, err);
+    const hr_status known = hr_named_check(part->path, part->path_bytes, validation, alone, err);
     if (known != HR_OK) return known;
     snprintf(path, sizeof path, "%.*s", (int)part->path_bytes, part->path);
     const hr_status status = hr_list_open(path, &file, &bytes, err);
@@ -155,9 +155,9 @@ hr_status hr_corpus_check(const hr_corpus_desc *desc, hr_error *err)
     if (status == HR_OK) status = read_specs(desc, &train, &valid, err);
     if (status != HR_OK) return status;
     for (int32_t i = 0; i < train.count && status == HR_OK; i++)
-        status = check_part(&train.parts[i], err);
+        status = check_part(&train.parts[i], false, train.count == 1, err);
     for (int32_t i = 0; i < valid.count && status == HR_OK; i++)
-        status = check_part(&valid.parts[i], err);
+        status = check_part(&valid.parts[i], true, valid.count == 1, err);
     return status;
 }
 

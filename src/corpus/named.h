@@ -14,8 +14,11 @@
 bool hr_named_find(const char *name, bool validation, const char *const *folders, int32_t count,
                    char *path, int64_t bytes);
 
-/* Refuses the name [bytes] of a corpus, which was in no folder, with where to get it.
+/* Refuses the name [bytes] of a corpus, which was in no folder, with where to get it. Other
+ * spellings of a name may be those of files, which are accepted.
+ *   alone  the name is all of the key, not a part of a mixture
  * Errors USAGE. */
-HR_MUST_CHECK hr_status hr_named_check(const char *name, int64_t bytes, hr_error *err);
+HR_MUST_CHECK hr_status hr_named_check(const char *name, int64_t bytes, bool validation, bool alone,
+                                       hr_error *err);
 
 #endif

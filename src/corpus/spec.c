@@ -74,7 +74,8 @@ static bool is_synthetic(const hr_spec_part *part)
 }
 
 /* Removes the last word of the part if it is an option. */
-static hr_status take_word(hr_spec_part *part, const char *key, bool *taken, hr_error *err)
+static hr_status take_word(hr_spec_part *part, const char *key, uint32_t *given, bool *taken,
+                           hr_error *err)
 {
     static const struct {
         const char *name;
@@ -91,6 +92,10 @@ static hr_status take_word(hr_spec_part *part, const char *key, bool *taken, hr_
         if (bytes < name_bytes || memcmp(part->path + first, words[i].name, (size_t)name_bytes))
             continue;
         char value[WORD_BYTES];
+        if (*given >> i & 1)
+            return hr_fail(err, HR_USAGE, "%s: %.*s is given twice; remove one", key,
+                           (int)name_bytes - 1, words[i].name);
+        *given |= UINT32_C(1) << i;
         snprintf(value, sizeof value, "%.*s", (int)(bytes - name_bytes),
                  part->path + first + name_bytes);
         part->path_bytes = first;
@@ -104,9 +109,10 @@ static hr_status take_word(hr_spec_part *part, const char *key, bool *taken, hr_
 static hr_status read_part(hr_spec_part *part, const char *key, hr_error *err)
 {
     bool taken = true;
+    uint32_t given = 0;
     part->synthetic = is_synthetic(part);
     while (taken) {
-        const hr_status status = take_word(part, key, &taken, err);
+        const hr_status status = take_word(part, key, &given, &taken, err);
         if (status != HR_OK) return status;
     }
     if (part->synthetic && memchr(part->path, ' ', (size_t)part->path_bytes))

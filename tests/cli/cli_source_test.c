@@ -108,14 +108,23 @@ static void make(const char *name)
     assert_int_equal(mkdir(path, 0777), 0);
 }
 
+#define COMMAND(name) \
+    "https://huggingface.co/datasets/Salesforce/wikitext has it: mkdir -p data/" name \
+    " && pip install datasets && python3 -c \"from datasets import load_dataset as d; " \
+    "[open('data/" name "/'+t+'.txt', 'w').write(''.join(d('Salesforce/wikitext', '" name \
+    "-v1', split=s)['text'])) for t, s in (('train', 'train'), ('valid', 'validation'))]\"\n"
+
 static const char missing[] =
-    "headroom: wikitext-2 is in none of data/wikitext-2, $HEADROOM_DATA/wikitext-2 and "
-    "~/.cache/headroom/data/wikitext-2; https://huggingface.co/datasets/Salesforce/wikitext has "
-    "it: "
-    "mkdir -p data/wikitext-2 && pip install datasets && python3 -c \"from datasets import "
-    "load_dataset as d; [open('data/wikitext-2/'+t+'.txt', 'w').write(''.join(d("
-    "'Salesforce/wikitext', 'wikitext-2-v1', split=s)['text'])) for t, s in (('train', 'train'), "
-    "('valid', 'validation'))]\"\n";
+    "headroom: data.train: neither train.txt nor wiki.train.tokens is in data/wikitext-2, "
+    "$HEADROOM_DATA/wikitext-2 or ~/.cache/headroom/data/wikitext-2; " COMMAND("wikitext-2");
+
+static const char missing_valid[] =
+    "headroom: data.valid: neither valid.txt nor wiki.valid.tokens is in data/wikitext-2, "
+    "$HEADROOM_DATA/wikitext-2 or ~/.cache/headroom/data/wikitext-2; " COMMAND("wikitext-2");
+
+static const char missing_103[] =
+    "headroom: data.train: neither train.txt nor wiki.train.tokens is in data/wikitext-103, "
+    "$HEADROOM_DATA/wikitext-103 or ~/.cache/headroom/data/wikitext-103; " COMMAND("wikitext-103");
 
 static void a_named_corpus_is_found_in_the_documented_folders(void **state)
 {
@@ -148,8 +157,58 @@ static void a_named_corpus_is_found_in_the_documented_folders(void **state)
     assert_int_equal(planned(words), bytes);
     unsetenv("HEADROOM_DATA");
     assert_int_equal(run("train tiny.yaml %s --out w3", words), HR_USAGE);
-    assert_string_equal(err, missing);
+    assert_string_equal(err, missing_valid);
     assert_int_equal(run("train tiny.yaml %s data.valid= --out w3", words), HR_OK);
+    assert_int_equal(run("train tiny.yaml %s data.valid= data.train=WikiText2 --out w4", words),
+                     HR_OK);
+    put("WikiText2", "a file of that name that is longer than one window\n");
+    assert_int_equal(run("train tiny.yaml %s data.valid= data.train=WikiText2 --out w5", words),
+                     HR_OK);
+    assert_non_null(strstr(out, "\ntrain  51 tokens"));
+}
+
+#define FROM(id, setup) \
+    "; https://huggingface.co/datasets/" id " has it, and this writes its first 100,000 " \
+    "documents: pip install datasets && python3 -c \"import json, itertools as i; from datasets " \
+    "import load_dataset as d; [print(json.dumps({'text': r['text']})) for r in i.islice(d('" id \
+    "'" setup ", split='train', streaming=True), 100000)]\" > part.jsonl; then "
+
+static void a_corpus_that_is_not_here_says_where_it_is(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        { "data.train=WIKITEXT-103", missing_103 },
+        { "data.train=Salesforce/WikiText_103", missing_103 },
+        { "data.train=slimpajama", "headroom: data.train: there is no file slimpajama" FROM(
+                                       "cerebras/SlimPajama-627B", "") "data.train=part.jsonl\n" },
+        { "data.train=HuggingFaceFW/fineweb-edu",
+          "headroom: data.train: there is no file HuggingFaceFW/fineweb-edu" FROM(
+              "HuggingFaceFW/fineweb-edu", ", 'sample-10BT'") "data.train=part.jsonl\n" },
+        { "data.train=text.txt data.valid=OpenWebText",
+          "headroom: data.valid: there is no file OpenWebText" FROM("Skylion007/openwebtext",
+                                                                    "") "data.valid=part.jsonl\n" },
+        { "data.train=c4", "headroom: data.train: there is no file c4" FROM(
+                               "allenai/c4", ", 'en'") "data.train=part.jsonl\n" },
+        { "data.train=shakespeare_char",
+          "headroom: data.train: there is no file shakespeare_char; curl -O "
+          "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/"
+          "input.txt fetches it; then data.train=input.txt\n" },
+        { "data.train=wikitext", "headroom: data.train: there is no file wikitext; use "
+                                 "data.train=wikitext-2 or wikitext-103\n" },
+        { "data.train='wikitext-2 weight=1; text.txt weight=2'",
+          "headroom: data.train: wikitext-2 is the name of a whole text; in a mixture, give its "
+          "file, such as data/wikitext-2/train.txt\n" },
+        { "data.train=speare", "headroom: speare: no such file\n" },
+    };
+    put_tiny_and_text();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(run("train tiny.yaml train.steps=1 %s --out w6", cases[i][0]), HR_USAGE);
+        assert_string_equal(err, cases[i][1]);
+    }
+    put("c4", "a file of that name that is longer than one window of sixteen\n");
+    assert_int_equal(run("train tiny.yaml train.steps=1 train.batch=1 train.seq_len=8 "
+                         "data.train=c4 data.valid= --out w7"),
+                     HR_OK);
 }
 
 int main(void)
@@ -159,6 +218,7 @@ int main(void)
         cmocka_unit_test(a_resumed_run_on_synthetic_ids_has_the_same_weights),
         cmocka_unit_test(presets_train_on_synthetic_ids_of_any_vocabulary),
         cmocka_unit_test(a_named_corpus_is_found_in_the_documented_folders),
+        cmocka_unit_test(a_corpus_that_is_not_here_says_where_it_is),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

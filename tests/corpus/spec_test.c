@@ -74,6 +74,10 @@ static void an_invalid_spec_is_refused(void **state)
     }
     assert_refused("a weight=1; b", "1 of 2 parts have a weight, b has none");
     assert_refused("a.bin ids=u8", "ids takes u16 or u32");
+    assert_refused("a.bin ids=u16 ids=u16", "ids is given twice; remove one");
+    assert_refused("a weight=1 weight=2; b weight=1", "weight is given twice; remove one");
+    assert_refused("synthetic seed=1 seed=2", "seed is given twice; remove one");
+    assert_refused("synthetic tokens=5 seed=1 tokens=5", "tokens is given twice; remove one");
     assert_refused("a;;b", "a part between semicolons is empty");
     assert_refused(";a", "a part between semicolons is empty");
     assert_refused("a;b;c;d;e;f;g;h;i;j;k;l;m;n;o;p;q", "has more than 16 parts");
