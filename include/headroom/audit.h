@@ -172,8 +172,11 @@ typedef struct hr_audit_report {
 typedef struct {
     hr_audit_kind kind; /* HR_AUDIT_AUTO: by its content */
     const char *model;  /* instead of the file's: a published model, a recipe or a folder; null */
-    int64_t world;      /* processes that train; 0: one, or as the file says */
-    void *memory;       /* [memory_bytes] scratch, at least HR_AUDIT_MEMORY_BYTES */
+    /* Texts of recipes with names of their own, such as presets; null: `model` or the path is a
+     * file. */
+    const char *model_recipe, *recipe;
+    int64_t world; /* processes that train; 0: one, or as the file says */
+    void *memory;  /* [memory_bytes] scratch, at least HR_AUDIT_MEMORY_BYTES */
     int64_t memory_bytes;
 } hr_audit_request;
 

@@ -98,10 +98,13 @@ static hr_audit_kind kind_of(const hr_entries *entries)
     return hr_training_kind(entries);
 }
 
-static hr_status read_recipe(const char *path, hr_audit_report *report, hr_error *err)
+/* Reads the recipe of a file, or the text that is not null. */
+static hr_status read_recipe(const char *path, const char *text, hr_audit_report *report,
+                             hr_error *err)
 {
     hr_config_default(&report->config);
-    hr_status status = hr_config_read(&report->config, path, err);
+    hr_status status = text ? hr_config_read_text(&report->config, text, path, err)
+                            : hr_config_read(&report->config, path, err);
     if (status == HR_OK) status = hr_config_adopt(&report->config, err);
     return status == HR_OK ? hr_config_check(&report->config, err) : status;
 }
@@ -132,6 +135,11 @@ hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_au
     char *text = NULL;
     int64_t bytes;
     hr_audit_kind kind = request->kind;
+    if (request->recipe) {
+        memset(report, 0, sizeof *report);
+        report->kind = HR_AUDIT_RECIPE;
+        return read_recipe(path, request->recipe, report, err);
+    }
     hr_status status = read_file(path, &region, &text, &bytes, err);
     if (status == HR_OK) status = check_content(path, text, bytes, err);
     if (status != HR_OK) return status;
@@ -151,7 +159,7 @@ hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_au
     report->kind = kind;
     report->is_json = is_json(path, text);
     if (kind == HR_AUDIT_CLAIMS) return hr_audit_claims(path, &entries, report, err);
-    if (kind == HR_AUDIT_RECIPE) return read_recipe(path, report, err);
+    if (kind == HR_AUDIT_RECIPE) return read_recipe(path, NULL, report, err);
     if (hr_foreign_of(kind))
         return hr_audit_training_file(path, kind, request, &entries, report, err);
     return fail_kind(path, &entries, err);

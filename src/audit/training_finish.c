@@ -44,7 +44,9 @@ static hr_status read_model(hr_reading *r, const hr_audit_request *request)
         return hr_fail(r->err, HR_USAGE,
                        "%s names no model; give one with --model, such as Qwen/Qwen2.5-7B",
                        r->path);
-    hr_status status = hr_model_read(name, folder, config, &known, r->err);
+    hr_status status = request->model && request->model_recipe
+                           ? hr_config_read_text(config, request->model_recipe, name, r->err)
+                           : hr_model_read(name, folder, config, &known, r->err);
     if (status != HR_OK) return status;
     /* A recipe brings its own training keys; those of the file win. */
     config->train = before.train;

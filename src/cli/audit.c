@@ -164,6 +164,10 @@ static hr_status read_report(const hr_cli_arguments *arguments, hr_audit_report 
     hr_audit_request request = { .memory = aligned_alloc(64, HR_AUDIT_MEMORY_BYTES),
                                  .memory_bytes = HR_AUDIT_MEMORY_BYTES,
                                  .model = arguments->values[HR_OPTION_MODEL] };
+    const hr_cli_preset *model = request.model ? hr_cli_preset_find(request.model) : NULL;
+    const hr_cli_preset *recipe = hr_cli_preset_find(arguments->operands[0]);
+    if (model) request.model_recipe = model->text;
+    if (recipe) request.recipe = recipe->text;
     *report = calloc(1, sizeof **report);
     hr_status status = *report && request.memory
                            ? read_kind(arguments->values[HR_OPTION_KIND], &request.kind, err)

@@ -2,6 +2,7 @@
 /* cli/presets.c - the recipes of presets/, which are part of the program.
  *
  * The first paragraph of a preset's comment says what it is, with its number of parameters. */
+#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -22,21 +23,72 @@ const hr_cli_preset *hr_cli_preset_find(const char *name)
 
 /* ---- reading */
 
+/* What people call a preset by: the method, the data or the card of its document. */
+static const struct {
+    const char *word, *preset;
+} other_names[] = {
+    { "npt", "llama-3.1-8b" },
+    { "neuro-plastic", "llama-3.1-8b" },
+    { "nsa", "long-4b-131k" },
+    { "native-sparse-attention", "long-4b-131k" },
+    { "ultra-conservative", "neurogen-ultra" },
+    { "conservative", "neurogen-ultra" },
+    { "wikitext", "needle-70m" },
+    { "wikitext-2", "needle-70m" },
+    { "slimpajama", "neurogen-balanced" },
+    { "gtx-1650", "neurogen-balanced" },
+    { "superbpe", "yxanul-197m" },
+    { "curriculum", "yxanul-stage-1" },
+};
+
+/* Copies a name in lower case, words joined by "-"; or without what joins them. */
+static void copy_word(const char *name, bool joined, char word[HR_WORD_LETTERS_MAX + 1])
+{
+    int32_t length = 0;
+    for (; *name && length < HR_WORD_LETTERS_MAX; name++) {
+        const bool joins = strchr("_- .", *name);
+        if (joins && joined) continue;
+        word[length++] = (char)(*name == '_' || *name == ' ' ? '-' : tolower((unsigned char)*name));
+    }
+    word[length] = 0;
+}
+
+/* The cost of a preset's name for a word: as it is written, or without dashes and points. */
+static int32_t cost_of(const char *word, const char *preset)
+{
+    char given[HR_WORD_LETTERS_MAX + 1], known[HR_WORD_LETTERS_MAX + 1];
+    const int32_t cost = hr_word_cost(word, preset);
+    copy_word(word, true, given);
+    copy_word(preset, true, known);
+    const int32_t joined = hr_word_cost(given, known);
+    return cost < joined ? cost : joined;
+}
+
+/* The last component of a path, or the last two, which a preset in a folder has. */
+static void word_of(const char *path, bool folder, char word[HR_WORD_LETTERS_MAX + 1])
+{
+    const char *slash = strrchr(path, '/');
+    while (folder && slash && slash > path && slash[-1] != '/') slash--;
+    copy_word(!slash ? path : *slash == '/' ? slash + 1 : slash, false, word);
+    char *ending = strstr(word, ".yaml");
+    if (ending) *ending = 0;
+}
+
 /* Writes the names of the presets most similar to the file's name: "; the nearest preset is
  * pythia-70m". */
 static void name_similar(const char *path, char *text, size_t bytes)
 {
-    const char *slash = strrchr(path, '/');
-    char word[HR_WORD_LETTERS_MAX + 1];
+    char word[HR_WORD_LETTERS_MAX + 1], in_folder[HR_WORD_LETTERS_MAX + 1];
     const char *names[NAMED_MOST];
     int32_t costs[NAMED_MOST], count = 0;
-    snprintf(word, sizeof word, "%s", slash ? slash + 1 : path);
-    char *ending = strstr(word, ".yaml");
-    if (ending) *ending = 0;
+    word_of(path, false, word);
+    word_of(path, true, in_folder);
     for (const hr_cli_preset *preset = hr_cli_preset_rows; preset->name; preset++) {
-        const int32_t cost = hr_word_cost(word, preset->name);
+        const bool nested = strchr(preset->name, '/');
+        if (nested && !strchr(in_folder, '/')) continue;
+        const int32_t cost = cost_of(nested ? in_folder : word, preset->name);
         int32_t at = count;
-        if (cost == INT32_MAX || strchr(preset->name, '/')) continue;
+        if (cost == INT32_MAX) continue;
         while (at > 0 && costs[at - 1] > cost) at--;
         if (at == NAMED_MOST) continue;
         const int32_t moved = (count < NAMED_MOST ? count : NAMED_MOST - 1) - at;
@@ -46,6 +98,8 @@ static void name_similar(const char *path, char *text, size_t bytes)
         costs[at] = cost;
         count += count < NAMED_MOST;
     }
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (!strcmp(word, other_names[i].word)) names[0] = other_names[i].preset, count = 1;
     *text = 0;
     /* one may be more similar than all others, by more than the length of its name */
     if (count > 1 && costs[0] / (HR_WORD_LETTERS_MAX + 1) < costs[1] / (HR_WORD_LETTERS_MAX + 1))

@@ -178,7 +178,7 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                          "content)" },
     [HR_OPTION_MODEL] = { "model", "MODEL",
                           "model of a training file that names none or an unknown one: a published "
-                          "model, a recipe, or a folder with config.json" },
+                          "model, a preset, a recipe, or a folder with config.json" },
     [HR_OPTION_PROCESSES] = { "processes", "N", "number of processes that train (default 1)" },
     [HR_OPTION_KEEP_SPECIAL] = { "keep-special", NULL, "print special tokens" },
     [HR_OPTION_LIMIT] = { "limit", "SIZE",
@@ -350,9 +350,9 @@ static const hr_cli_command commands[] = {
       "the exit code is 4 and both are named.",
       TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_verify },
     { "audit", "FILE", "check stated memory numbers, and plan the training files of other programs",
-      "FILE is a list of claims, a Markdown document, a recipe, or a training configuration of\n"
-      "Hugging Face, TRL, axolotl, LLaMA-Factory, torchtune, DeepSpeed or mlx-lm. Nothing of\n"
-      "it is run. The exit code is 4 when a claim is wrong, 3 when a training file does not\n"
+      "FILE is a list of claims, a Markdown document, a recipe or preset, or a training\n"
+      "configuration of Hugging Face, TRL, axolotl, LLaMA-Factory, torchtune, DeepSpeed or\n"
+      "mlx-lm. Nothing of it is run. The exit code is 4 when a claim is wrong, 3 when a training file does not\n"
       "fit --device, 2 when the file cannot be read. docs/audit.md has the formats.",
       TAKES(KIND) | TAKES(MODEL) | TAKES(PROCESSES) | TAKES(DEVICE) | TAKES(DEVICE_FILE) |
           TAKES(JSON) | TAKES(HELP),

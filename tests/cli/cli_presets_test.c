@@ -128,6 +128,62 @@ static void an_unknown_preset_names_the_nearest(void **state)
     }
 }
 
+/* Letter case, dashes and points do not count, and methods and data name their document's preset. */
+static void other_spellings_name_the_preset(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        { "NEEDLE-70M", " is needle-70m" },
+        { "small/lama", " is small/llama" },
+        { "presets/small/Lama.yaml", " is small/llama" },
+        { "npt", " is llama-3.1-8b" },
+        { "nsa", " is long-4b-131k" },
+        { "Ultra_Conservative.yaml", " is neurogen-ultra" },
+        { "wikitext", " is needle-70m" },
+        { "gpt-2", " is gpt2-124m" },
+        { "qwen3_0.6B", " is qwen3-0.6b" },
+        { "llama3", "s are llama-3.1-8b, llama-3.2-1b" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char expected[256];
+        assert_int_equal(run("plan %s", cases[i][0]), HR_USAGE);
+        snprintf(expected, sizeof expected,
+                 "headroom: recipe %s: no such file; the nearest preset%s (headroom presets lists "
+                 "all)\n",
+                 cases[i][0], cases[i][1]);
+        assert_string_equal(err, expected);
+    }
+}
+
+static void an_audit_takes_a_preset(void **state)
+{
+    (void)state;
+    static char by_file[PROGRAM_TEXT_BYTES];
+    put("hf.yaml", "per_device_train_batch_size: 2\nmax_length: 64\nbf16: true\n");
+    assert_int_equal(
+        run("audit hf.yaml --kind hf --model " HR_SOURCE "/presets/small/llama.yaml --json"),
+        HR_OK);
+    json_t *file = out_json();
+    assert_int_equal(run("audit hf.yaml --kind hf --model small/llama --json"), HR_OK);
+    json_t *preset = out_json();
+    assert_true(json_equal(json_object_get(file, "estimate"), json_object_get(preset, "estimate")));
+    assert_non_null(json_object_get(file, "estimate"));
+    json_decref(file);
+    json_decref(preset);
+    assert_int_equal(run("audit " HR_SOURCE "/presets/neurogen-balanced.yaml --device gtx-1650"),
+                     HR_NO_FIT);
+    const char *said = strstr(out, " (recipe): ");
+    assert_non_null(said);
+    snprintf(by_file, sizeof by_file, "%s", said);
+    assert_int_equal(run("audit neurogen-balanced --device gtx-1650"), HR_NO_FIT);
+    said = strstr(out, " (recipe): ");
+    assert_non_null(said);
+    assert_string_equal(said, by_file);
+    assert_int_equal(run("audit neurogen-balanced --model small/llama"), HR_USAGE);
+    assert_string_equal(err, "headroom: --model is for training files, and neurogen-balanced is a "
+                             "recipe\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +192,8 @@ int main(void)
         cmocka_unit_test(a_preset_gives_the_plan_of_its_file),
         cmocka_unit_test(a_path_names_a_file_and_not_a_preset),
         cmocka_unit_test(an_unknown_preset_names_the_nearest),
+        cmocka_unit_test(other_spellings_name_the_preset),
+        cmocka_unit_test(an_audit_takes_a_preset),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
