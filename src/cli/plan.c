@@ -230,6 +230,11 @@ static hr_status check_grid_options(const hr_cli_arguments *arguments, hr_error 
 {
     const char *const *values = arguments->values;
     const char *mine = values[HR_OPTION_GRID] ? "grid" : "devices";
+    if (values[HR_OPTION_LARGEST] && values[HR_OPTION_GRID])
+        return hr_fail(err, HR_USAGE,
+                       "--largest searches one key and --grid plans given values; give one: "
+                       "--grid %.40s=1..1024 shows where a value stops fitting",
+                       values[HR_OPTION_LARGEST]);
     for (int32_t i = 0; i < QUESTIONS; i++)
         if (values[questions[i]])
             return hr_fail(err, HR_USAGE, "--%s and --%s exclude each other; give one",

@@ -191,7 +191,10 @@ static hr_status read_tokens(const char *text, double *tokens, hr_error *err)
     char *end = NULL;
     *tokens = 0;
     if (!text) return HR_OK;
-    double value = strtod(text, &end), scale = 1;
+    /* strtod would take "0x10", "inf" and "nan", too. */
+    const bool decimal = strspn(text, "0123456789.") && !strchr(text, 'x') && !strchr(text, 'X');
+    double value = decimal ? strtod(text, &end) : 0, scale = 1;
+    if (!decimal) end = (char *)text;
     const char *unit = *end ? strchr(units, *end >= 'a' && *end <= 'z' ? *end - 32 : *end) : NULL;
     if (unit) end++;
     for (const char *u = units; unit && u <= unit; u++) scale *= 1000;

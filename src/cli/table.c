@@ -352,8 +352,9 @@ static const hr_cli_command commands[] = {
     { "audit", "FILE", "check stated memory numbers, and plan the training files of other programs",
       "FILE is a list of claims, a Markdown document, a recipe or preset, or a training\n"
       "configuration of Hugging Face, TRL, axolotl, LLaMA-Factory, torchtune, DeepSpeed or\n"
-      "mlx-lm. Nothing of it is run. The exit code is 4 when a claim is wrong, 3 when a training file does not\n"
-      "fit --device, 2 when the file cannot be read. docs/audit.md has the formats.",
+      "mlx-lm. Nothing of it is run. The exit code is 4 when a claim is wrong, 3 when a\n"
+      "training file does not fit --device, 2 when the file cannot be read. docs/audit.md has\n"
+      "the formats.",
       TAKES(KIND) | TAKES(MODEL) | TAKES(PROCESSES) | TAKES(DEVICE) | TAKES(DEVICE_FILE) |
           TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_audit },

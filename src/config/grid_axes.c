@@ -169,6 +169,8 @@ static hr_status parse_keys(const char *text, hr_grid_axis *axis, hr_error *err)
                 return hr_fail(err, HR_USAGE, "--grid: %s is given twice", now);
         axis->key_count++;
         at += bytes + 1;
+        if (at == text + length && at[-1] == ',')
+            return hr_fail(err, HR_USAGE, "--grid: no key after \"%s,\"", now);
     }
     if (!axis->key_count) return hr_fail(err, HR_USAGE, "--grid: no key before \"=\"");
     axis->values = text + length + 1;
@@ -201,6 +203,9 @@ static hr_status check_values(const hr_grid_axis *axis, const item *of, int32_t 
     char value[HR_GRID_VALUE_BYTES];
     hr_error inner;
     for (int32_t k = 0; k < axis->key_count; k++) {
+        if (!of->is_range && of->bytes >= HR_GRID_VALUE_BYTES)
+            return hr_fail(err, HR_USAGE, "--grid: a value of %d bytes; at most %d are taken",
+                           of->bytes, HR_GRID_VALUE_BYTES - 1);
         if (of->is_range) snprintf(value, sizeof value, "%lld", (long long)range_value(of, point));
         else if (!part_of(axis, of, k, value))
             return hr_fail(err, HR_USAGE,

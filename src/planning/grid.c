@@ -239,7 +239,8 @@ static hr_status finish(running *r, hr_error *err)
         hr_grid_print(&r->table, &(hr_grid_sink){ request->write, request->context });
     if (request->svg) status = draw(r, err);
     if (status == HR_OK && !r->fitting)
-        return hr_fail(err, HR_NO_FIT, "none of the %d plans fits", r->valid);
+        return r->valid == 1 ? hr_fail(err, HR_NO_FIT, "the plan does not fit")
+                             : hr_fail(err, HR_NO_FIT, "none of the %d plans fits", r->valid);
     return status;
 }
 

@@ -241,22 +241,42 @@ static void put_times(const hr_grid_table *t, const hr_grid_sink *sink)
     hr_grid_put(sink, text);
 }
 
+/* Why cells are invalid: each reason once, and how many more cells have others. */
+static void put_reasons(const hr_grid_table *t, const hr_grid_sink *sink)
+{
+    enum { REASONS_MOST = 4 };
+    char text[LINE_BYTES];
+    const char *reasons[REASONS_MOST];
+    int32_t count = 0;
+    int64_t others = 0;
+    for (int64_t i = 0; i < (int64_t)t->tabs * t->rows * t->columns; i++) {
+        int32_t same = 0;
+        if (t->cells[i].verdict != HR_CELL_INVALID) continue;
+        while (same < count && strcmp(reasons[same], t->cells[i].reason) != 0) same++;
+        if (same < count) continue;
+        if (count == REASONS_MOST) {
+            others++;
+            continue;
+        }
+        reasons[count++] = t->cells[i].reason;
+        snprintf(text, sizeof text, "invalid: %s\n", t->cells[i].reason);
+        hr_grid_put(sink, text);
+    }
+    if (!others) return;
+    snprintf(text, sizeof text,
+             "invalid: %lld cell%s for other reasons; --csv and --json have all\n",
+             (long long)others, others == 1 ? "" : "s");
+    hr_grid_put(sink, text);
+}
+
 static void put_legend(const hr_grid_table *t, const hr_grid_sink *sink)
 {
-    char text[LINE_BYTES];
-    const hr_grid_cell *invalid = NULL;
-    const int64_t cells = (int64_t)t->tabs * t->rows * t->columns;
-    for (int64_t i = 0; i < cells && !invalid; i++)
-        if (t->cells[i].verdict == HR_CELL_INVALID) invalid = &t->cells[i];
     hr_grid_put(
         sink, "\nfits: with every activation saved and nothing split; with: the fastest plan that "
               "fits has\n  m: micro-batch of so many sequences, c: loss chunk of so many tokens, "
               "r: so many layers that recompute,\n  +: tiles, gradient release or reordered "
               "operations; needs: the smallest plan, which is more than available\n");
-    if (invalid) {
-        snprintf(text, sizeof text, "invalid: %s\n", invalid->reason);
-        hr_grid_put(sink, text);
-    }
+    put_reasons(t, sink);
     put_times(t, sink);
 }
 

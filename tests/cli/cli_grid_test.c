@@ -195,6 +195,43 @@ static void a_grid_prints_tables_and_csv(void **state)
     assert_non_null(strstr(out, "fits\n"));
 }
 
+static void each_reason_of_invalid_cells_is_told_once(void **state)
+{
+    (void)state;
+    put_recipes();
+    assert_int_equal(run("plan recipe.yaml --grid model.n_heads=3,5,3,4 --grid train.batch=1,2"),
+                     HR_OK);
+    const char *first = strstr(out, "invalid: model.n_heads 3 does not divide");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "invalid: model.n_heads 3 "));
+    assert_non_null(strstr(first, "\ninvalid: model.n_heads 5 does not divide"));
+    assert_null(strstr(out, "other reasons"));
+    assert_int_equal(run("plan recipe.yaml --grid model.n_heads=3,5,6,7,9,11,4"), HR_OK);
+    assert_non_null(
+        strstr(out, "\ninvalid: 2 cells for other reasons; --csv and --json have all\n"));
+}
+
+static void a_grid_of_one_plan_that_does_not_fit_says_so(void **state)
+{
+    (void)state;
+    put_recipes();
+    assert_int_equal(run("plan recipe.yaml --grid train.batch=8 --budget 1MiB"), HR_NO_FIT);
+    assert_string_equal(err, "headroom: the plan does not fit\n");
+    assert_int_equal(run("plan recipe.yaml --grid train.batch=8,16 --budget 1MiB"), HR_NO_FIT);
+    assert_string_equal(err, "headroom: none of the 2 plans fits\n");
+}
+
+static void a_long_value_is_refused_with_its_bytes(void **state)
+{
+    (void)state;
+    char value[301];
+    put_recipes();
+    memset(value, 'a', sizeof value - 1);
+    value[sizeof value - 1] = 0;
+    assert_int_equal(run("plan recipe.yaml --grid train.out=%s", value), HR_USAGE);
+    assert_string_equal(err, "headroom: --grid: a value of 300 bytes; at most 255 are taken\n");
+}
+
 static void what_makes_no_grid_is_refused_in_one_sentence(void **state)
 {
     (void)state;
@@ -210,7 +247,14 @@ static void what_makes_no_grid_is_refused_in_one_sentence(void **state)
         { "--grid train.batch=1..101+1 --grid train.seq_len=1..100+1",
           "the grid has more than 10000 cells; give fewer values" },
         { "--grid train.batch=8 --largest train.batch",
-          "--largest and --grid exclude each other; give one" },
+          "--largest searches one key and --grid plans given values; give one: --grid "
+          "train.batch=1..1024 shows where a value stops fitting" },
+        { "--grid train.batch,=8", "--grid: no key after \"train.batch,\"" },
+        { "--grid ,train.batch=8", "--grid: \"\" is not a key (headroom keys lists all)" },
+        { "--grid train.batch=8 --tokens 0x10",
+          "--tokens takes a number of tokens such as 1B, 500M or 300000000; got \"0x10\"" },
+        { "--grid train.batch=8 --tokens inf",
+          "--tokens takes a number of tokens such as 1B, 500M or 300000000; got \"inf\"" },
         { "--devices l4 --device t4", "--device and --devices exclude each other; give one" },
         { "--devices l4 --frontier", "--frontier and --devices exclude each other; give one" },
         { "--grid train.batch=8 --json --csv", "--json and --csv exclude each other; give one" },
@@ -252,6 +296,9 @@ int main(void)
         IN_A_FOLDER(cells_in_json_equal_single_plans),
         IN_A_FOLDER(a_grid_prints_tables_and_csv),
         IN_A_FOLDER(what_makes_no_grid_is_refused_in_one_sentence),
+        IN_A_FOLDER(each_reason_of_invalid_cells_is_told_once),
+        IN_A_FOLDER(a_grid_of_one_plan_that_does_not_fit_says_so),
+        IN_A_FOLDER(a_long_value_is_refused_with_its_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,7 +128,8 @@ static void an_unknown_preset_names_the_nearest(void **state)
     }
 }
 
-/* Letter case, dashes and points do not count, and methods and data name their document's preset. */
+/* Letter case, dashes and points do not count. Methods and data name the preset of their
+ * document. */
 static void other_spellings_name_the_preset(void **state)
 {
     (void)state;
