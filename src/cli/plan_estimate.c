@@ -20,6 +20,7 @@ typedef struct {
     bool planned;            /* the plan exists, whether or not it fits */
     hr_error plan_error;
     int64_t memory; /* for the framework */
+    bool budgeted;  /* it is memory.budget */
 } answers;
 
 /* Whether a range of bytes fits: "fits", "does not fit", or "may fit". */
@@ -29,6 +30,12 @@ static const char *verdict(int64_t low, int64_t high, int64_t memory)
     return low <= memory ? "may fit" : "does not fit";
 }
 
+/* Whether the framework runs on a GPU and no device is given: memory of the host says nothing. */
+static bool is_elsewhere(const answers *all)
+{
+    return !*all->plan.device.name && !all->budgeted && all->settings.device == HR_ESTIMATE_CUDA;
+}
+
 static const char *size(int64_t bytes)
 {
     enum { BUFFERS = 8 };
@@ -36,6 +43,21 @@ static const char *size(int64_t bytes)
     static int32_t next;
     next = (next + 1) % BUFFERS;
     return hr_size_print(bytes, texts[next]);
+}
+
+/* A size that is read beside a larger one, in its unit. */
+static const char *size_beside(int64_t bytes, int64_t larger)
+{
+    enum { BUFFERS = 4, GIB_FROM = 10 };
+    const double gib = 1 << 30;
+    static char texts[BUFFERS][HR_COUNT_BYTES];
+    static int32_t next;
+    if ((double)larger < GIB_FROM * gib || (double)bytes >= GIB_FROM * gib ||
+        (double)bytes < gib / 100)
+        return size(bytes);
+    next = (next + 1) % BUFFERS;
+    snprintf(texts[next], HR_COUNT_BYTES, "%.2f GiB", (double)bytes / gib);
+    return texts[next];
 }
 
 /* ---- text */
@@ -57,18 +79,24 @@ static void print_head(const answers *all)
     if (!all->planned) printf("headroom: %s\n", all->plan_error.message);
     else {
         const double ratio = (double)e->low_bytes / (double)p->minimum_bytes;
-        printf("headroom: %s at the least (plan), %.1f times %s", size(p->minimum_bytes),
-               ratio < 1 ? 1 / ratio : ratio, ratio < 1 ? "more" : "less");
+        printf("headroom: %s at the least (plan), %.1f times %s",
+               size_beside(p->minimum_bytes, e->low_bytes), ratio < 1 ? 1 / ratio : ratio,
+               ratio < 1 ? "more" : "less");
         if (ratio < 1 && all->settings.lora_rank) printf(": the plan trains all weights");
         if (p->fits && p->process_bytes > p->minimum_bytes)
-            printf("; %s for the fastest plan that fits", size(p->process_bytes));
+            printf("; %s for the fastest plan that fits",
+                   size_beside(p->process_bytes, e->low_bytes));
         printf("\n");
     }
-    printf("%s has %s: %s %s%s%s\n", place, size(all->memory), name,
-           verdict(e->low_bytes, e->high_bytes, all->memory), all->planned ? ", headroom " : "",
-           !all->planned ? ""
-           : p->fits     ? "fits"
-                         : "does not fit");
+    const char *plan = !all->planned ? "" : p->fits ? "headroom fits" : "headroom does not fit";
+    if (all->budgeted) printf("the budget is %s: ", size_beside(all->memory, e->low_bytes));
+    else printf("%s has %s: ", place, size_beside(all->memory, e->low_bytes));
+    if (is_elsewhere(all))
+        printf("%s%s%s is estimated on a GPU, --device NAME names one\n", plan, *plan ? "; " : "",
+               name);
+    else
+        printf("%s %s%s%s\n", name, verdict(e->low_bytes, e->high_bytes, all->memory),
+               *plan ? ", " : "", plan);
     printf("peak: %s\n\n", e->peak);
 }
 
@@ -179,9 +207,9 @@ static void print_json(const answers *all)
         "backward_bytes", (json_int_t)e->backward_bytes, "update_bytes",
         (json_int_t)e->update_bytes, "parameters", (json_int_t)e->parameters, "trained_parameters",
         (json_int_t)e->trained_parameters, "verdict",
-        verdict(e->low_bytes, e->high_bytes, all->memory), "at_peak",
-        json_of_components(e->components), "largest", json_of_components(e->most), "tensors",
-        json_of_tensors(e), "assumptions", json_of_settings(&all->settings));
+        is_elsewhere(all) ? "no device" : verdict(e->low_bytes, e->high_bytes, all->memory),
+        "at_peak", json_of_components(e->components), "largest", json_of_components(e->most),
+        "tensors", json_of_tensors(e), "assumptions", json_of_settings(&all->settings));
     json_t *object = json_pack("{s:o, s:o, s:I, s:s}", "estimate", estimate, "plan",
                                json_of_plan(all), "available_bytes", (json_int_t)all->memory,
                                "device", p->device.name);
@@ -205,6 +233,11 @@ static hr_status settings_of(const hr_cli_arguments *arguments, const hr_config 
                                                                          : HR_ESTIMATE_CPU);
     for (int32_t i = 0; i < arguments->repeated_count && status == HR_OK; i++)
         status = hr_estimate_assume(settings, arguments->repeated[i], err);
+    if (status == HR_OK && settings->world > 1 && !settings->zero_stage)
+        return hr_fail(err, HR_USAGE,
+                       "--assume world=%lld: with zero=0 nothing is shared, and each process takes "
+                       "what one alone takes; set zero=1, 2 or 3 too",
+                       (long long)settings->world);
     return status;
 }
 
@@ -240,6 +273,7 @@ hr_status hr_cli_estimate(const hr_cli_arguments *arguments, const hr_config *co
     all.memory = !device                                 ? all.plan.available_bytes
                  : device->device->kind == HR_DEVICE_GPU ? device->device->usable_bytes
                                                          : hr_device_budget(device);
+    all.budgeted = !device && config->memory.budget > 0 && all.memory <= config->memory.budget;
     if (arguments->values[HR_OPTION_JSON]) print_json(&all);
     else print_text(&all);
     return HR_OK;

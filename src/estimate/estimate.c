@@ -226,16 +226,33 @@ static hr_status check(const hr_config *config, const hr_estimate_settings *s, h
     return HR_OK;
 }
 
+/* A model is loaded in one dtype, and all of its weights have it, embeddings and norms too; with
+ * LoRA none of them is trained. Only quantization is of the matrices of layers alone.
+ *
+ * Source   transformers, from_pretrained(dtype=); bitsandbytes quantizes linear layers but the
+ *          output head. */
+static hr_estimate_settings load_base(const hr_estimate_settings *settings)
+{
+    hr_estimate_settings s = *settings;
+    const bool whole = s.base == HR_ESTIMATE_FP32 || s.base == HR_ESTIMATE_BF16 ||
+                       s.base == HR_ESTIMATE_FP16;
+    if (!s.lora_rank || !whole) return s;
+    s.weights = s.base;
+    s.base = HR_ESTIMATE_NONE;
+    return s;
+}
+
 hr_status hr_estimate_make(const hr_config *config, const hr_estimate_settings *settings,
                            void *memory, int64_t bytes, hr_estimate_answer *answer, hr_error *err)
 {
+    const hr_estimate_settings loaded = load_base(settings);
     static const char *const phases[] = { "forward", "backward", "update" };
     hr_estimate_answer found = { .parameters = 0 };
     hr_tape tape;
-    hr_status status = check(config, settings, err);
+    hr_status status = check(config, &loaded, err);
     if (status != HR_OK) return status;
     const hr_region region = hr_region_over(memory, bytes);
-    status = simulate(config, settings, region, &tape, -1, &found, err);
+    status = simulate(config, &loaded, region, &tape, -1, &found, err);
     if (status != HR_OK) return status;
     const int64_t event = tape.peak_event;
     found.tensor_bytes = tape.peak;
@@ -244,9 +261,9 @@ hr_status hr_estimate_make(const hr_config *config, const hr_estimate_settings *
     found.update_bytes = tape.phase_peaks[HR_TAPE_UPDATE];
     memcpy(found.most, tape.most, sizeof found.most);
     snprintf(found.peak, sizeof found.peak, "%s, %s", phases[tape.peak_phase], tape.peak_label);
-    status = simulate(config, settings, region, &tape, event, &found, err);
+    status = simulate(config, &loaded, region, &tape, event, &found, err);
     if (status != HR_OK) return status;
-    set_range(settings, &found);
+    set_range(&loaded, &found);
     *answer = found;
     return HR_OK;
 }

@@ -38,7 +38,8 @@ static const row rows[] = {
       CHOICE,
       AT(autocast),
       DTYPES },
-    { { "base", "nf4, int8, bf16, fp16, fp32, none", "with LoRA, dtype of the frozen weights" },
+    { { "base", "nf4, int8, bf16, fp16, fp32, none",
+        "with LoRA, dtype of the frozen weights; nf4, int8: of the matrices of layers" },
       CHOICE,
       AT(base),
       DTYPES },
@@ -332,15 +333,20 @@ static bool set_choice(const row *of, const char *value, int32_t *field)
     return false;
 }
 
-static bool set_count(const row *of, const char *value, hr_estimate_settings *settings)
+static void limits_of(const row *of, int64_t *low, int64_t *most)
 {
     enum { COUNT_MOST = 1 << 30, STAGE_MOST = 3, BLOCK_MOST = 65536 };
-    int64_t count;
     const bool stage = of->offset == AT(zero_stage);
-    const int64_t most = stage                          ? STAGE_MOST
-                         : of->offset == AT(base_block) ? BLOCK_MOST
-                                                        : COUNT_MOST;
-    if (!read_count(value, stage ? 0 : 1, most, &count)) return false;
+    *low = stage ? 0 : 1;
+    *most = stage ? STAGE_MOST : of->offset == AT(base_block) ? BLOCK_MOST : COUNT_MOST;
+}
+
+static bool set_count(const row *of, const char *value, hr_estimate_settings *settings)
+{
+    int64_t count, low, most;
+    const bool stage = of->offset == AT(zero_stage);
+    limits_of(of, &low, &most);
+    if (!read_count(value, low, most, &count)) return false;
     if (stage) settings->zero_stage = (int32_t)count;
     else *(int64_t *)field_of(settings, of) = count;
     return true;
@@ -385,26 +391,51 @@ static const char *nearest(const char *name)
     return best;
 }
 
+static hr_status fail_value(const row *of, const char *value, hr_error *err)
+{
+    const char *name = of->shown.name, *takes = of->shown.takes;
+    int64_t low, most;
+    if (of->kind == CHOICE && !strcmp(name, "weights") &&
+        (!strcmp(value, "int8") || !strcmp(value, "nf4")))
+        return hr_fail(err, HR_USAGE,
+                       "--assume weights: trained weights are %s; %s is for frozen ones: base=%s "
+                       "with lora",
+                       takes, value, value);
+    if (of->kind == COUNT && !strchr("0123456789", *takes)) {
+        limits_of(of, &low, &most);
+        return hr_fail(err, HR_USAGE,
+                       "--assume %s takes a number of %s from %lld to %lld; got \"%.40s\"", name,
+                       takes, (long long)low, (long long)most, value);
+    }
+    const char *example = of->kind == TARGETS ? ", such as 16:q_proj,v_proj"
+                          : of->kind == NPT   ? ", such as materialized:16"
+                                              : "";
+    const bool several = of->kind == CHOICE || of->kind == SWITCH;
+    return hr_fail(err, HR_USAGE, "--assume %s takes %s%s%s; got \"%.40s\"", name,
+                   several ? "one of " : "", takes, example, value);
+}
+
 hr_status hr_estimate_assume(hr_estimate_settings *settings, const char *word, hr_error *err)
 {
     char name[64];
     const char *equals = strchr(word, '=');
     if (!equals || equals == word || equals - word >= (int)sizeof name)
-        return hr_fail(err, HR_USAGE, "--assume: \"%s\" is not of the form name=value", word);
+        return hr_fail(err, HR_USAGE,
+                       "--assume takes NAME=VALUE, such as checkpointing=on; got \"%.40s\"", word);
     snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
     for (int32_t i = 0; i < ROWS; i++) {
         if (strcmp(rows[i].shown.name, name)) continue;
         hr_estimate_settings changed = *settings;
-        if (!set(&rows[i], equals + 1, &changed))
-            return hr_fail(err, HR_USAGE, "--assume %s: \"%s\" is not one of: %s", name, equals + 1,
-                           rows[i].shown.takes);
+        if (!set(&rows[i], equals + 1, &changed)) return fail_value(&rows[i], equals + 1, err);
         if (rows[i].offset == AT(device)) hr_estimate_move(&changed, changed.device);
         *settings = changed;
         return HR_OK;
     }
     const char *like = nearest(name);
     if (like)
-        return hr_fail(err, HR_USAGE, "--assume: \"%s\" is unknown; the nearest is %s", name, like);
-    return hr_fail(err, HR_USAGE, "--assume: \"%s\" is unknown; docs/estimates.md has the list",
+        return hr_fail(err, HR_USAGE, "--assume: \"%s\" is not an assumption; the nearest is %s",
+                       name, like);
+    return hr_fail(err, HR_USAGE,
+                   "--assume: \"%s\" is not an assumption; headroom plan --as NAME lists all",
                    name);
 }

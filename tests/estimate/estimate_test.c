@@ -160,6 +160,20 @@ static void a_quantized_base_has_four_bits_and_scales(void **state)
                      2 * layers - layers / 2 - layers / 64 * 4);
 }
 
+/* A base in bf16 is the whole frozen model in bf16: embeddings, norms and head, too. */
+static void a_base_in_one_dtype_is_the_whole_model(void **state)
+{
+    (void)state;
+    const hr_estimate_answer wide = pytorch("llama", "lora=8:q_proj");
+    const hr_estimate_answer base = pytorch("llama", "lora=8:q_proj base=bf16");
+    const hr_estimate_answer loaded = pytorch("llama", "lora=8:q_proj weights=bf16");
+    const int64_t frozen = base.parameters - base.trained_parameters;
+    assert_int_equal(base.most[HR_ESTIMATE_WEIGHTS], loaded.most[HR_ESTIMATE_WEIGHTS]);
+    assert_int_equal(base.tensor_bytes, loaded.tensor_bytes);
+    assert_int_equal(wide.most[HR_ESTIMATE_WEIGHTS] - base.most[HR_ESTIMATE_WEIGHTS], 2 * frozen);
+    assert_int_equal(base.most[HR_ESTIMATE_STATES], 8 * base.trained_parameters);
+}
+
 static void more_processes_share_the_states_of_deepspeed(void **state)
 {
     (void)state;
@@ -234,23 +248,31 @@ static void bad_assumptions_are_refused(void **state)
     static const struct {
         const char *word, *message;
     } cases[] = {
-        { "attention", "--assume: \"attention\" is not of the form name=value" },
-        { "=eager", "--assume: \"=eager\" is not of the form name=value" },
-        { "attentoin=eager", "--assume: \"attentoin\" is unknown; the nearest is attention" },
+        { "attention", "--assume takes NAME=VALUE, such as checkpointing=on; got \"attention\"" },
+        { "=eager", "--assume takes NAME=VALUE, such as checkpointing=on; got \"=eager\"" },
+        { "attentoin=eager",
+          "--assume: \"attentoin\" is not an assumption; the nearest is attention" },
+        { "foo=1", "--assume: \"foo\" is not an assumption; headroom plan --as NAME lists all" },
         { "attention=flash",
-          "--assume attention: \"flash\" is not one of: sdpa, eager, broadcast" },
-        { "weights=int8", "--assume weights: \"int8\" is not one of: fp32, bf16, fp16" },
-        { "batch=0", "--assume batch: \"0\" is not one of: sequences" },
-        { "batch=-4", "--assume batch: \"-4\" is not one of: sequences" },
-        { "batch=99999999999999999999",
-          "--assume batch: \"99999999999999999999\" is not one of: sequences" },
-        { "zero=4", "--assume zero: \"4\" is not one of: 0 to 3" },
-        { "lora=8", "--assume lora: \"8\" is not one of: RANK:MODULES, or none" },
-        { "lora=0:q_proj", "--assume lora: \"0:q_proj\" is not one of: RANK:MODULES, or none" },
-        { "lora-dropout=nan", "--assume lora-dropout: \"nan\" is not one of: 0 to 1" },
-        { "checkpointing=yes", "--assume checkpointing: \"yes\" is not one of: on, off" },
-        { "npt=materialized",
-          "--assume npt: \"materialized\" is not one of: materialized:RANK[:LAYERS], or none" },
+          "--assume attention takes one of sdpa, eager, broadcast; got \"flash\"" },
+        { "weights=int8", "--assume weights: trained weights are fp32, bf16, fp16; int8 is for "
+                          "frozen ones: base=int8 with lora" },
+        { "weights=fp64", "--assume weights takes one of fp32, bf16, fp16; got \"fp64\"" },
+        { "batch=0", "--assume batch takes a number of sequences from 1 to 1073741824; got \"0\"" },
+        { "batch=-4",
+          "--assume batch takes a number of sequences from 1 to 1073741824; got \"-4\"" },
+        { "world=99999999999999999999", "--assume world takes a number of processes from 1 to "
+                                        "1073741824; got \"99999999999999999999\"" },
+        { "zero=4", "--assume zero takes 0 to 3; got \"4\"" },
+        { "block=0", "--assume block takes 1 to 65536; got \"0\"" },
+        { "lora=8", "--assume lora takes RANK:MODULES, or none, such as 16:q_proj,v_proj; got "
+                    "\"8\"" },
+        { "lora=0:q_proj", "--assume lora takes RANK:MODULES, or none, such as 16:q_proj,v_proj; "
+                           "got \"0:q_proj\"" },
+        { "lora-dropout=nan", "--assume lora-dropout takes 0 to 1; got \"nan\"" },
+        { "checkpointing=yes", "--assume checkpointing takes one of on, off; got \"yes\"" },
+        { "npt=materialized", "--assume npt takes materialized:RANK[:LAYERS], or none, such as "
+                              "materialized:16; got \"materialized\"" },
     };
     const hr_config config = config_of("llama");
     hr_estimate_settings settings, before;
@@ -304,6 +326,7 @@ int main(void)
         cmocka_unit_test(states_follow_the_dtype_of_the_weights),
         cmocka_unit_test(adapters_are_trained_alone_and_in_fp32),
         cmocka_unit_test(a_quantized_base_has_four_bits_and_scales),
+        cmocka_unit_test(a_base_in_one_dtype_is_the_whole_model),
         cmocka_unit_test(more_processes_share_the_states_of_deepspeed),
         cmocka_unit_test(frozen_parameters_have_no_gradient),
         cmocka_unit_test(frameworks_have_their_defaults),
