@@ -58,6 +58,21 @@ bool hr_config_advise(const char *key, const char *value, char text[HR_ADVICE_BY
     return true;
 }
 
+void hr_config_advise_value(const hr_config_row *row, const char *value, char text[HR_ADVICE_BYTES])
+{
+    char here[HR_FOREIGN_VALUE_BYTES];
+    const hr_foreign_row *of;
+    *text = 0;
+    if (row->key.type != HR_KEY_CHOICE) return;
+    for (int32_t i = 0; (of = hr_foreign_at(i)); i++) {
+        if (!of->key || !of->values || strcmp(of->key, row->key.name) != 0 ||
+            !hr_foreign_value(of, value, here))
+            continue;
+        snprintf(text, HR_ADVICE_BYTES, ": use %s%s%s", here, *of->remark ? "; " : "", of->remark);
+        return;
+    }
+}
+
 const char *hr_config_nearest(const char *key)
 {
     const char *nearest = key_of_word(key);

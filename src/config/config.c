@@ -39,13 +39,16 @@ static hr_status fail_value(const hr_config_row *row, const char *key, const cha
                        key, row->bytes - 1, quoted);
     if (row->key.type == HR_KEY_BYTES)
         return hr_fail(err, HR_USAGE, "%s takes a %s; got %s", key, takes, quoted);
+    char advice[HR_ADVICE_BYTES];
+    hr_config_advise_value(row, value, advice);
     const bool word = row->key.choices || row->key.type == HR_KEY_BOOL;
-    return hr_fail(err, HR_USAGE, "%s takes %s%s; got %s%s", key,
+    return hr_fail(err, HR_USAGE, "%s takes %s%s; got %s%s%s", key,
                    word                              ? ""
                    : row->key.type == HR_KEY_INTEGER ? "an "
                                                      : "a ",
                    takes, quoted,
-                   hr_config_is_share(row, value) ? ", a share: multiply it by train.steps" : "");
+                   hr_config_is_share(row, value) ? ", a share: multiply it by train.steps" : "",
+                   advice);
 }
 
 hr_status hr_config_set(hr_config *config, const char *key, const char *value, hr_error *err)

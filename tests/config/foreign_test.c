@@ -231,6 +231,34 @@ static void the_keys_of_the_documents_are_answered(void **state)
     assert_true(sizeof answers / sizeof *answers >= 32);
 }
 
+static void a_word_of_another_trainer_for_a_key_is_translated(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        { "train.dtype", "float16",
+          "train.dtype takes one of fp32, bf16; got \"float16\": use bf16; fp16 and fp8 arithmetic "
+          "are not supported, and bf16 needs no loss scaling" },
+        { "train.dtype", "bfloat16",
+          "train.dtype takes one of fp32, bf16; got \"bfloat16\": use bf16; fp16 and fp8 "
+          "arithmetic are not supported, and bf16 needs no loss scaling" },
+        { "train.dtype", "int4", "train.dtype takes one of fp32, bf16; got \"int4\"" },
+        { "train.schedule.kind", "polynomial",
+          "train.schedule.kind takes one of constant, linear, cosine, wsd; got \"polynomial\": use "
+          "linear; a polynomial of power 1 is linear; train.schedule.final_fraction=0 decays to "
+          "0, as transformers does" },
+        { "memory.moments", "cpu",
+          "memory.moments takes one of host, file; got \"cpu\": use file; training runs in the "
+          "memory of the CPU; optimizer moments can be in a file instead" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hr_config config;
+        hr_error err;
+        hr_config_default(&config);
+        assert_int_equal(hr_config_set(&config, cases[i][0], cases[i][1], &err), HR_USAGE);
+        assert_string_equal(err.message, cases[i][2]);
+    }
+}
+
 static void the_page_has_every_row(void **state)
 {
     (void)state;
@@ -277,6 +305,7 @@ int main(void)
         cmocka_unit_test(every_row_has_a_name_of_its_own_and_a_key_or_a_reason),
         cmocka_unit_test(every_translated_word_is_one_that_the_key_accepts),
         cmocka_unit_test(the_keys_of_the_documents_are_answered),
+        cmocka_unit_test(a_word_of_another_trainer_for_a_key_is_translated),
         cmocka_unit_test(the_page_has_every_row),
         cmocka_unit_test(an_unknown_word_has_no_advice),
     };
