@@ -30,6 +30,9 @@ static const hr_known_model models[] = {
     { "llama-3.1-70b", "llama",
       "d_model=8192 n_layers=80 n_heads=64 n_kv_heads=8 d_ff=28672 vocab_size=128256", 70553706496,
       "bf16", "meta-llama/Llama-3.1-70B" },
+    { "llama-3.1-405b", "llama",
+      "d_model=16384 n_layers=126 n_heads=128 n_kv_heads=8 d_ff=53248 vocab_size=128256",
+      405853388800, "bf16", "meta-llama/Llama-3.1-405B" },
     { "llama-3.3-70b", "llama",
       "d_model=8192 n_layers=80 n_heads=64 n_kv_heads=8 d_ff=28672 vocab_size=128256", 70553706496,
       "bf16", "meta-llama/Llama-3.3-70B-Instruct" },
@@ -43,6 +46,15 @@ static const hr_known_model models[] = {
       3212749824, "bf16", "meta-llama/Llama-3.2-3B" },
     { "codellama-7b", "llama", "d_model=4096 n_layers=32 n_heads=32 d_ff=11008 vocab_size=32016",
       6738546688, "bf16", "codellama/CodeLlama-7b-hf" },
+    { "codellama-13b", "llama", "d_model=5120 n_layers=40 n_heads=40 d_ff=13824 vocab_size=32016",
+      13016028160, "bf16", "codellama/CodeLlama-13b-hf" },
+    { "codellama-34b", "llama",
+      "d_model=8192 n_layers=48 n_heads=64 n_kv_heads=8 d_ff=22016 vocab_size=32000", 33743970304,
+      "bf16", "codellama/CodeLlama-34b-hf" },
+    { "deepseek-1.3b", "llama", "d_model=2048 n_layers=24 n_heads=16 d_ff=5504 vocab_size=32256",
+      1346471936, "bf16", "deepseek-ai/deepseek-coder-1.3b-base" },
+    { "deepseek-6.7b", "llama", "d_model=4096 n_layers=32 n_heads=32 d_ff=11008 vocab_size=32256",
+      6740512768, "bf16", "deepseek-ai/deepseek-coder-6.7b-base" },
     { "tinyllama-1.1b", "llama",
       "d_model=2048 n_layers=22 n_heads=32 n_kv_heads=4 d_ff=5632 vocab_size=32000", 1100048384,
       "fp32", "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T" },
@@ -60,9 +72,27 @@ static const hr_known_model models[] = {
     { "yi-6b", "llama",
       "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=4 d_ff=11008 vocab_size=64000", 6061035520,
       "bf16", "01-ai/Yi-6B" },
+    { "yi-34b", "llama",
+      "d_model=7168 n_layers=60 n_heads=56 n_kv_heads=8 d_ff=20480 vocab_size=64000", 34388917248,
+      "bf16", "01-ai/Yi-34B" },
     { "deepseek-r1-distill-llama-8b", "llama",
       "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=8 d_ff=14336 vocab_size=128256", 8030261248,
       "bf16", "deepseek-ai/DeepSeek-R1-Distill-Llama-8B" },
+    { "deepseek-r1-distill-llama-70b", "llama",
+      "d_model=8192 n_layers=80 n_heads=64 n_kv_heads=8 d_ff=28672 vocab_size=128256", 70553706496,
+      "bf16", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B" },
+    { "deepseek-r1-distill-qwen-1.5b", QWEN,
+      "d_model=1536 n_layers=28 n_heads=12 n_kv_heads=2 d_ff=8960 " SMALL_VOCAB, 1777088000, "bf16",
+      "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B" },
+    { "deepseek-r1-distill-qwen-7b", QWEN,
+      "d_model=3584 n_layers=28 n_heads=28 n_kv_heads=4 d_ff=18944 vocab_size=152064", 7615616512,
+      "bf16", "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B" },
+    { "deepseek-r1-distill-qwen-14b", QWEN,
+      "d_model=5120 n_layers=48 n_heads=40 n_kv_heads=8 d_ff=13824 vocab_size=152064", 14770033664,
+      "bf16", "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B" },
+    { "deepseek-r1-distill-qwen-32b", QWEN,
+      "d_model=5120 n_layers=64 n_heads=40 n_kv_heads=8 d_ff=27648 vocab_size=152064", 32763876352,
+      "bf16", "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B" },
     { "mistral-7b", "mistral",
       "d_model=4096 n_layers=32 n_heads=32 n_kv_heads=8 d_ff=14336 vocab_size=32000", 7241732096,
       "bf16", "mistralai/Mistral-7B-v0.1" },
@@ -82,6 +112,12 @@ static const hr_known_model models[] = {
       "d_model=5120 n_layers=40 n_heads=32 n_kv_heads=8 head_dim=128 d_ff=14336 "
       "vocab_size=131072",
       12247782400, "bf16", "mistralai/Mistral-Nemo-Base-2407" },
+    { "ministral-8b", "mistral",
+      "d_model=4096 n_layers=36 n_heads=32 n_kv_heads=8 head_dim=128 d_ff=12288 vocab_size=131072",
+      8019808256, "bf16", "mistralai/Ministral-8B-Instruct-2410" },
+    { "mistral-small-24b", "mistral",
+      "d_model=5120 n_layers=40 n_heads=32 n_kv_heads=8 head_dim=128 d_ff=32768 vocab_size=131072",
+      23572403200, "bf16", "mistralai/Mistral-Small-24B-Base-2501" },
     { "qwen2-0.5b", QWEN,
       "d_model=896 n_layers=24 n_heads=14 n_kv_heads=2 d_ff=4864 " SMALL_VOCAB
       " tie_embeddings=true",
@@ -141,6 +177,9 @@ static const hr_known_model models[] = {
     { "qwen3-32b", "qwen3",
       "d_model=5120 n_layers=64 n_heads=64 n_kv_heads=8 head_dim=128 d_ff=25600 " SMALL_VOCAB,
       32762123264, "bf16", "Qwen/Qwen3-32B" },
+    { "deepseek-r1-0528-qwen3-8b", "qwen3",
+      "d_model=4096 n_layers=36 n_heads=32 n_kv_heads=8 head_dim=128 d_ff=12288 " SMALL_VOCAB,
+      8190735360, "bf16", "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B" },
     { "pythia-70m", "gpt_neox", "d_model=512 n_layers=6 n_heads=8 d_ff=2048 vocab_size=50304",
       70426624, "fp16", "EleutherAI/pythia-70m" },
     { "pythia-160m", "gpt_neox", "d_model=768 n_layers=12 n_heads=12 d_ff=3072 vocab_size=50304",
@@ -169,12 +208,18 @@ static const hr_known_model models[] = {
     { "gpt2-xl", "gpt2",
       "d_model=1600 n_layers=48 n_heads=25 d_ff=6400 vocab_size=50257 positions=1024", 1557611200,
       "fp32", "openai-community/gpt2-xl" },
+    { "distilgpt2", "gpt2",
+      "d_model=768 n_layers=6 n_heads=12 d_ff=3072 vocab_size=50257 positions=1024", 81912576,
+      "fp32", "distilbert/distilgpt2" },
     { "opt-125m", "opt",
       "d_model=768 n_layers=12 n_heads=12 d_ff=3072 vocab_size=50272 positions=2048", 125239296,
       "fp16", "facebook/opt-125m" },
     { "opt-1.3b", "opt",
       "d_model=2048 n_layers=24 n_heads=32 d_ff=8192 vocab_size=50272 positions=2048", 1315758080,
       "fp16", "facebook/opt-1.3b" },
+    { "opt-2.7b", "opt",
+      "d_model=2560 n_layers=32 n_heads=32 d_ff=10240 vocab_size=50272 positions=2048", 2651596800,
+      "fp16", "facebook/opt-2.7b" },
     { "opt-6.7b", "opt",
       "d_model=4096 n_layers=32 n_heads=32 d_ff=16384 vocab_size=50272 positions=2048", 6658473984,
       "fp16", "facebook/opt-6.7b" },
@@ -222,7 +267,10 @@ static void shape_name(const char *id, char name[NAME_BYTES])
         "-math",
         "-deduped",
         "-2407",
+        "-2410",
+        "-2501",
         "-2507",
+        "-thinking",
         "-v1.0",
         "-12b",
     };
@@ -253,16 +301,54 @@ const hr_known_model *hr_known_model_find(const char *id)
     return NULL;
 }
 
+/* Architectures that are neither here nor in headroom, by what their names begin with or have. */
+static const struct {
+    const char *part, *title;
+    bool anywhere;
+} architectures[] = {
+    { "x7b", "a mixture of experts", true },
+    { "x22b", "a mixture of experts", true },
+    { "-a3b", "a mixture of experts", true },
+    { "-a22b", "a mixture of experts", true },
+    { "moe", "a mixture of experts", true },
+    { "deepseek-v", "a mixture of experts", false },
+    { "gpt-oss", "a mixture of experts", false },
+    { "llama-4", "a mixture of experts", false },
+    { "-vl", "a model of images", true },
+    { "-vision", "a model of images", true },
+    { "llava", "a model of images", false },
+    { "gemma", "of the Gemma architecture", false },
+    { "codegemma", "of the Gemma architecture", false },
+    { "phi", "of the Phi architecture", false },
+    { "olmo", "of the OLMo architecture", false },
+    { "stablelm", "of the StableLM architecture", false },
+    { "falcon", "of the Falcon architecture", false },
+    { "smollm3", "of the SmolLM3 architecture", false },
+    { "bloom", "of the BLOOM architecture", false },
+    { "gpt-j", "of the GPT-J architecture", false },
+    { "starcoder", "of the StarCoder architecture", false },
+    { "glm", "of the GLM architecture", false },
+    { "chatglm", "of the GLM architecture", false },
+    { "internlm", "of the InternLM architecture", false },
+    { "mamba", "of the Mamba architecture", false },
+    { "granite", "of the Granite architecture", false },
+    { "c4ai-command", "of the Cohere architecture", false },
+};
+
+const char *hr_unknown_architecture(const char *id)
+{
+    char name[NAME_BYTES];
+    shape_name(id, name);
+    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
+        const char *at = strstr(name, architectures[i].part);
+        if (at && (architectures[i].anywhere || at == name)) return architectures[i].title;
+    }
+    return NULL;
+}
+
 const hr_known_model *hr_known_model_nearest(const char *id)
 {
     char name[NAME_BYTES];
-    int32_t nearest = 0, least = INT32_MAX;
     shape_name(id, name);
-    for (int32_t i = 0; i < MODELS; i++) {
-        const int32_t distance = hr_word_distance(name, models[i].name);
-        if (distance >= least) continue;
-        least = distance;
-        nearest = i;
-    }
-    return &models[nearest];
+    return &models[hr_audit_nearest(name, models, sizeof *models, MODELS)];
 }

@@ -31,6 +31,21 @@ static bool ends_with(const char *text, const char *end)
     return length >= part && !strcmp(text + length - part, end);
 }
 
+static hr_status fail_unknown(const char *name, hr_error *err)
+{
+    const char *what = hr_unknown_architecture(name);
+    const char *nearest = hr_known_model_nearest(name)->source;
+    if (what)
+        return hr_fail(err, HR_USAGE,
+                       "%.80s is %s, which headroom does not have; for the bytes of a model of "
+                       "similar size, give one with --model, such as %s",
+                       name, what, nearest);
+    return hr_fail(err, HR_USAGE,
+                   "%.80s is not a known model; the nearest is %s: give a folder with config.json "
+                   "or a recipe with --model",
+                   name, nearest);
+}
+
 hr_status hr_model_read(const char *name, const char *folder, hr_config *config,
                         const hr_known_model **known, hr_error *err)
 {
@@ -40,16 +55,15 @@ hr_status hr_model_read(const char *name, const char *folder, hr_config *config,
     if (snprintf(path, sizeof path, "%s%s%s", rooted ? "" : folder, rooted ? "" : "/", name) >=
         (int)sizeof path)
         return hr_fail(err, HR_USAGE, "a model's path of more than %d bytes", HR_PATH_BYTES - 1);
+    /* Programs read relative paths from the folder that they are started in. */
+    if (!rooted && !hr_file_exists(path) && hr_file_exists(name))
+        snprintf(path, sizeof path, "%s", name);
     hr_status status;
     if (ends_with(name, ".yaml") || ends_with(name, ".yml"))
         status = hr_config_read(config, path, err);
     else if (hr_file_is_directory(path)) status = hr_hf_config_read(path, config, err);
     else if ((row = hr_known_model_find(name))) status = set_sizes(row, config, err);
-    else
-        return hr_fail(err, HR_USAGE,
-                       "%.80s is not a known model; the nearest is %s: give a folder with "
-                       "config.json or a recipe with --model",
-                       name, hr_known_model_nearest(name)->source);
+    else return fail_unknown(name, err);
     if (known) *known = row;
     return status;
 }

@@ -24,11 +24,16 @@ const hr_known_model *hr_known_model_at(int32_t index);
  * Pure. */
 const hr_known_model *hr_known_model_find(const char *id);
 
+/* What an id is by its name, if no table has its shape and headroom no such architecture: "of the
+ * Gemma architecture"; null: nothing says so. Pure. */
+const char *hr_unknown_architecture(const char *id);
+
 /* The known model most similar to an id. Never null. Pure. */
 const hr_known_model *hr_known_model_nearest(const char *id);
 
 /* Sets the keys of `model` in *config from a name: a hub id, a path of a recipe (.yaml), or a
- * folder; relative paths start at `folder`. `known` out, may be null: the row, if it was one.
+ * folder; relative paths start at `folder`, or else at the current folder. `known` out, may be
+ * null: the row, if it was one.
  * Errors   USAGE  an unknown model, with what to give. */
 HR_MUST_CHECK hr_status hr_model_read(const char *name, const char *folder, hr_config *config,
                                       const hr_known_model **known, hr_error *err);

@@ -135,6 +135,9 @@ typedef struct {
     int32_t autos; /* values "auto" of DeepSpeed */
 } hr_reading;
 
+/* Whether a text has a part, in letters of any case. Pure. */
+bool hr_audit_contains(const char *text, const char *part);
+
 /* Adds a sentence to the report. */
 void hr_audit_find(hr_audit_report *report, int64_t line, const char *format, ...) HR_PRINTF(3, 4);
 

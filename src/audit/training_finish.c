@@ -21,14 +21,6 @@ static const char *size_of(double bytes, char text[HR_AUDIT_VALUE_BYTES])
     return hr_quantity_print(hr_quantity_of_real(bytes, HR_AUDIT_BYTES), text);
 }
 
-static bool contains(const char *text, const char *part)
-{
-    const size_t length = strlen(part);
-    for (; *text; text++)
-        if (!strncasecmp(text, part, length)) return true;
-    return false;
-}
-
 /* ---- the model */
 
 static hr_status read_model(hr_reading *r, const hr_audit_request *request)
@@ -114,8 +106,8 @@ static void set_adapter(hr_reading *r)
     char text[HR_AUDIT_VALUE_BYTES];
     const bool factory = kind == HR_AUDIT_LLAMA_FACTORY, mlx = kind == HR_AUDIT_MLX;
     /* Published weights that are quantized already. */
-    r->four_bit |= contains(t->model, "-4bit");
-    r->eight_bit |= contains(t->model, "-8bit");
+    r->four_bit |= hr_audit_contains(t->model, "-4bit");
+    r->eight_bit |= hr_audit_contains(t->model, "-8bit");
     bool on = r->peft || (factory && !r->full) || (mlx && !r->full);
     if (!on && (r->four_bit || r->eight_bit)) {
         hr_audit_find(r->report, 0,
@@ -339,30 +331,32 @@ static void set_optimizer(hr_reading *r)
     hr_audit_training *t = &r->report->training;
     const char *name = r->optimizer;
     hr_optimizer_kind ours = HR_OPTIMIZER_ADAMW;
-    const bool eight = contains(name, "8bit"), paged = contains(name, "paged");
+    const bool eight = hr_audit_contains(name, "8bit"), paged = hr_audit_contains(name, "paged");
     static const char *const unknown[] = { "galore", "apollo",        "lomo",
                                            "muon",   "schedule_free", "dion",
                                            "4bit",   "stable",        "grokadamw" };
     const hr_audit_kind kind = r->report->kind;
     /* bitsandbytes has a kernel for each weight, and no temporaries. */
-    t->fused_update = t->fused_update || contains(name, "fused") || paged || eight ||
-                      contains(name, "bitsandbytes") || contains(name, "bnb") ||
+    t->fused_update = t->fused_update || hr_audit_contains(name, "fused") || paged || eight ||
+                      hr_audit_contains(name, "bitsandbytes") || hr_audit_contains(name, "bnb") ||
                       (!*name && (kind == HR_AUDIT_TRL || kind == HR_AUDIT_HF ||
                                   kind == HR_AUDIT_LLAMA_FACTORY || kind == HR_AUDIT_AXOLOTL));
     if (!*name || !strcmp(name, "auto")) return;
-    if (contains(name, "adafactor")) t->optimizer = HR_AUDIT_ADAFACTOR;
-    else if (contains(name, "lion")) t->optimizer = HR_AUDIT_LION, ours = HR_OPTIMIZER_LION;
-    else if (contains(name, "sgd")) t->optimizer = HR_AUDIT_SGD, ours = HR_OPTIMIZER_SGD;
+    if (hr_audit_contains(name, "adafactor")) t->optimizer = HR_AUDIT_ADAFACTOR;
+    else if (hr_audit_contains(name, "lion"))
+        t->optimizer = HR_AUDIT_LION, ours = HR_OPTIMIZER_LION;
+    else if (hr_audit_contains(name, "sgd")) t->optimizer = HR_AUDIT_SGD, ours = HR_OPTIMIZER_SGD;
     else if (eight && paged) t->optimizer = HR_AUDIT_PAGED_ADAMW_8BIT;
     else if (eight) t->optimizer = HR_AUDIT_ADAMW_8BIT;
-    else if (!contains(name, "adam"))
+    else if (!hr_audit_contains(name, "adam"))
         hr_audit_find(r->report, r->optimizer_line,
                       "the optimizer %.40s is not known: the estimate is for AdamW", name);
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
-        if (contains(name, unknown[i]) && !eight)
+        if (hr_audit_contains(name, unknown[i]) && !eight)
             hr_audit_find(r->report, r->optimizer_line,
                           "the states of %.40s are not modeled: the estimate is for AdamW", name);
-    if (contains(name, "adam") && !contains(name, "adamw")) ours = HR_OPTIMIZER_ADAM;
+    if (hr_audit_contains(name, "adam") && !hr_audit_contains(name, "adamw"))
+        ours = HR_OPTIMIZER_ADAM;
     if (t->optimizer == HR_AUDIT_ADAFACTOR || eight)
         hr_audit_find(r->report, r->optimizer_line,
                       "headroom has no %.40s: its plan is for %s with fp32 states", name,
@@ -374,10 +368,10 @@ static void set_schedule(hr_reading *r)
 {
     hr_config *config = &r->report->config;
     const char *name = r->schedule;
-    config->train.schedule.kind = contains(name, "cosine")     ? HR_SCHEDULE_COSINE
-                                  : contains(name, "constant") ? HR_SCHEDULE_CONSTANT
-                                  : contains(name, "stable")   ? HR_SCHEDULE_WSD
-                                                               : HR_SCHEDULE_LINEAR;
+    config->train.schedule.kind = hr_audit_contains(name, "cosine")     ? HR_SCHEDULE_COSINE
+                                  : hr_audit_contains(name, "constant") ? HR_SCHEDULE_CONSTANT
+                                  : hr_audit_contains(name, "stable")   ? HR_SCHEDULE_WSD
+                                                                        : HR_SCHEDULE_LINEAR;
     if (r->warmup >= 1) config->train.schedule.warmup_steps = (int64_t)r->warmup;
     else if (config->train.steps > 0)
         config->train.schedule.warmup_steps = (int64_t)(r->warmup_ratio *

@@ -11,6 +11,14 @@
 #include "base/number.h"
 #include "config/yaml_events.h"
 
+bool hr_audit_contains(const char *text, const char *part)
+{
+    const size_t length = strlen(part);
+    for (; *text; text++)
+        if (!strncasecmp(text, part, length)) return true;
+    return false;
+}
+
 void hr_audit_find(hr_audit_report *report, int64_t line, const char *format, ...)
 {
     va_list list;
@@ -84,23 +92,18 @@ static hr_status take_count(hr_reading *r, const hr_entry *entry, int64_t least,
     return HR_OK;
 }
 
-static bool contains(const char *text, const char *part)
-{
-    const size_t length = strlen(part);
-    for (; *text; text++)
-        if (!strncasecmp(text, part, length)) return true;
-    return false;
-}
-
 static hr_status take_dtype(hr_reading *r, const hr_entry *entry)
 {
     const char *value = entry->value;
     r->dtype_line = entry->line;
     if (!strcmp(value, "auto")) return HR_OK;
-    if (contains(value, "bfloat16") || contains(value, "bf16")) r->dtype = HR_AUDIT_BF16;
-    else if (contains(value, "float16") || contains(value, "fp16") || contains(value, "half"))
+    if (hr_audit_contains(value, "bfloat16") || hr_audit_contains(value, "bf16"))
+        r->dtype = HR_AUDIT_BF16;
+    else if (hr_audit_contains(value, "float16") || hr_audit_contains(value, "fp16") ||
+             hr_audit_contains(value, "half"))
         r->dtype = HR_AUDIT_FP16;
-    else if (contains(value, "float32") || contains(value, "fp32")) r->dtype = HR_AUDIT_FP32;
+    else if (hr_audit_contains(value, "float32") || hr_audit_contains(value, "fp32"))
+        r->dtype = HR_AUDIT_FP32;
     else return fail(r, entry, "bfloat16, float16, float32 or auto");
     return HR_OK;
 }
@@ -292,7 +295,8 @@ static hr_status take_loss(hr_reading *r, const hr_entry *entry)
     hr_audit_training *t = &r->report->training;
     r->loss_line = entry->line;
     if (!strcmp(entry->value, "chunked_nll")) t->loss = HR_AUDIT_LOSS_CHUNKED;
-    else if (contains(entry->value, "chunked") || contains(entry->value, "LinearCross"))
+    else if (hr_audit_contains(entry->value, "chunked") ||
+             hr_audit_contains(entry->value, "LinearCross"))
         t->loss = HR_AUDIT_LOSS_LOOP;
     if (!strcmp(entry->value, "sigmoid") || !strcmp(entry->value, "ipo"))
         t->preference = t->reference = true;
@@ -318,14 +322,17 @@ static hr_status take_deepspeed(hr_reading *r, const hr_entry *entry)
 static hr_status take_fsdp(hr_reading *r, const hr_entry *entry)
 {
     hr_audit_training *t = &r->report->training;
-    if (contains(entry->value, "full_shard") || contains(entry->value, "hybrid_shard"))
+    if (hr_audit_contains(entry->value, "full_shard") ||
+        hr_audit_contains(entry->value, "hybrid_shard"))
         t->zero_stage = 3;
-    if (contains(entry->value, "shard_grad_op")) t->zero_stage = 2;
-    r->fsdp |= contains(entry->key, "fsdp_config.");
-    if (contains(entry->key, "version")) r->fsdp_two |= !strcmp(entry->value, "2");
-    if (contains(entry->key, "reshard")) r->fsdp_keeps = contains(entry->value, "false");
-    if (contains(entry->value, "offload") ||
-        (contains(entry->key, "offload_params") && contains(entry->value, "true")))
+    if (hr_audit_contains(entry->value, "shard_grad_op")) t->zero_stage = 2;
+    r->fsdp |= hr_audit_contains(entry->key, "fsdp_config.");
+    if (hr_audit_contains(entry->key, "version")) r->fsdp_two |= !strcmp(entry->value, "2");
+    if (hr_audit_contains(entry->key, "reshard"))
+        r->fsdp_keeps = hr_audit_contains(entry->value, "false");
+    if (hr_audit_contains(entry->value, "offload") ||
+        (hr_audit_contains(entry->key, "offload_params") &&
+         hr_audit_contains(entry->value, "true")))
         t->offload_optimizer = t->offload_weights = true;
     return HR_OK;
 }
@@ -334,7 +341,7 @@ static hr_status take_fsdp(hr_reading *r, const hr_entry *entry)
 static hr_status take_plugin(hr_reading *r, const hr_entry *entry)
 {
     hr_audit_training *t = &r->report->training;
-    r->cut_plugin |= contains(entry->value, "CutCrossEntropyPlugin");
+    r->cut_plugin |= hr_audit_contains(entry->value, "CutCrossEntropyPlugin");
     if (r->cut_plugin && !r->cut_given) t->loss = HR_AUDIT_LOSS_FUSED;
     return HR_OK;
 }

@@ -198,6 +198,9 @@ static void names_of_one_shape_find_one_model(void **state)
         { "EleutherAI/pythia-12b", "pythia-12b" },
         { "HuggingFaceH4/zephyr-7b-beta", "zephyr-7b" },
         { "mistralai/Mistral-Nemo-Instruct-2407", "mistral-nemo" },
+        { "mistralai/Mistral-Small-24B-Instruct-2501", "mistral-small-24b" },
+        { "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "deepseek-r1-distill-qwen-7b" },
+        { "Qwen/Qwen3-4B-Thinking-2507", "qwen3-4b" },
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const hr_known_model *found = hr_known_model_find(names[i][0]);
@@ -207,6 +210,32 @@ static void names_of_one_shape_find_one_model(void **state)
     assert_null(hr_known_model_find("google/gemma-2-9b"));
     assert_null(hr_known_model_find("Qwen/Qwen2.5-7B-Omni"));
     assert_null(hr_known_model_find(""));
+}
+
+/* No shape of another architecture is offered as the nearest name of these. */
+static void architectures_that_are_not_read_are_named(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        { "google/gemma-3-4b-it", "google/gemma-3-4b-it is of the Gemma architecture, which" },
+        { "microsoft/Phi-4-mini-instruct", "is of the Phi architecture" },
+        { "mistralai/Mixtral-8x7B-v0.1", "is a mixture of experts" },
+        { "Qwen/Qwen3-30B-A3B", "is a mixture of experts" },
+        { "Qwen/Qwen2.5-VL-7B-Instruct", "is a model of images" },
+        { "HuggingFaceTB/SmolLM3-3B", "is of the SmolLM3 architecture" },
+        { "acme/Fancy-9B", "acme/Fancy-9B is not a known model; the nearest is" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hr_config config;
+        hr_error err;
+        hr_config_default(&config);
+        assert_int_equal(hr_model_read(cases[i][0], "", &config, NULL, &err), HR_USAGE);
+        if (!strstr(err.message, cases[i][1])) fail_msg("%s: %s", cases[i][0], err.message);
+    }
+    hr_config config;
+    hr_config_default(&config);
+    for (int32_t i = 0; hr_known_model_at(i); i++)
+        assert_null(hr_unknown_architecture(hr_known_model_at(i)->source));
 }
 
 int main(void)
@@ -219,6 +248,7 @@ int main(void)
         cmocka_unit_test(unknown_units_are_named_with_the_nearest),
         cmocka_unit_test(known_models_have_their_published_sizes),
         cmocka_unit_test(names_of_one_shape_find_one_model),
+        cmocka_unit_test(architectures_that_are_not_read_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
