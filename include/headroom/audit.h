@@ -210,6 +210,7 @@ typedef struct {
     hr_estimate_answer now; /* of the file as it is */
     int64_t budget_bytes;   /* 0: none, then there are no changes */
     bool fits;              /* now.high_bytes are within the budget */
+    bool may_fit;           /* now.low_bytes are, and now.high_bytes are not */
     /* Changes in the order of their price, up to the first with which it fits. The patch is the
      * part of them that is needed; if all of them together do not fit, it is all of them. */
     int32_t change_count, needed_count;

@@ -293,6 +293,7 @@ hr_status hr_audit_estimate_make(const hr_audit_report *report, int64_t budget_b
     hr_status status = estimate(report, &report->training, memory, bytes, &answer->now, err);
     if (status != HR_OK || budget_bytes <= 0) return status;
     answer->fits = answer->now.high_bytes <= budget_bytes;
+    answer->may_fit = !answer->fits && answer->now.low_bytes <= budget_bytes;
     if (!answer->fits) status = try_all(report, tried, memory, bytes, answer, err);
     if (status != HR_OK || !answer->change_count) return status;
     status = prune(report, tried, memory, bytes, answer, &chosen, err);

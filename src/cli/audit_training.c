@@ -57,6 +57,11 @@ static const char *missing_format(const audit *a)
     return NULL;
 }
 
+static const char *fits_text(const hr_audit_estimate *e)
+{
+    return e->fits ? "fits" : e->may_fit ? "may fit" : "does not fit";
+}
+
 static void print_verdict(const audit *a)
 {
     const hr_audit_estimate *e = &a->estimate;
@@ -73,14 +78,11 @@ static void print_verdict(const audit *a)
     }
     const int64_t low = e->now.low_bytes, high = e->now.high_bytes;
     if (a->device) {
-        printf("%s %s: an estimated %s of %s",
-               e->fits                               ? "fits"
-               : e->now.low_bytes <= e->budget_bytes ? "may fit"
-                                                     : "does not fit",
-               a->device->device->title, range(low, high, bytes),
-               hr_size_print(e->budget_bytes, budget));
+        printf("%s %s: an estimated %s of %s", fits_text(e), a->device->device->title,
+               range(low, high, bytes), hr_size_print(e->budget_bytes, budget));
         if (e->patch_fits)
-            printf("; with %d change%s it does", e->needed_count, e->needed_count > 1 ? "s" : "");
+            printf("; with %d change%s it %s", e->needed_count, e->needed_count > 1 ? "s" : "",
+                   e->may_fit ? "surely does" : "does");
         printf("\n");
         return;
     }
@@ -237,6 +239,14 @@ static json_t *json_of_patch(const hr_audit_estimate *e)
                      "changes", json_of_changes(e));
 }
 
+/* "yes", "may" or "no"; null without a device. */
+static json_t *json_of_fits(const audit *a)
+{
+    const hr_audit_estimate *e = &a->estimate;
+    if (!a->device) return json_null();
+    return json_string(e->fits ? "yes" : e->may_fit ? "may" : "no");
+}
+
 static json_t *json_of_estimate(const audit *a)
 {
     if (!a->estimated) return json_null();
@@ -245,11 +255,11 @@ static json_t *json_of_estimate(const audit *a)
     for (int32_t c = 0; c < HR_ESTIMATE_COMPONENTS; c++)
         json_object_set_new(components, hr_estimate_component_name(c),
                             json_integer(e->now.components[c]));
-    return json_pack("{s:b, s:I, s:I, s:I, s:I, s:s, s:o, s:o}", "fits", e->fits, "budget_bytes",
-                     (json_int_t)e->budget_bytes, "low_bytes", (json_int_t)e->now.low_bytes,
-                     "high_bytes", (json_int_t)e->now.high_bytes, "tensor_bytes",
-                     (json_int_t)e->now.tensor_bytes, "peak", e->now.peak, "components", components,
-                     "patch", json_of_patch(e));
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:s, s:o, s:o}", "fits", json_of_fits(a),
+                     "budget_bytes", (json_int_t)e->budget_bytes, "low_bytes",
+                     (json_int_t)e->now.low_bytes, "high_bytes", (json_int_t)e->now.high_bytes,
+                     "tensor_bytes", (json_int_t)e->now.tensor_bytes, "peak", e->now.peak,
+                     "components", components, "patch", json_of_patch(e));
 }
 
 static json_t *json_of_training(const hr_audit_report *report)
@@ -352,10 +362,18 @@ static hr_status finish(const audit *a, hr_error *err)
         return a->plan->status;
     }
     if (!a->device || a->estimate.fits) return HR_OK;
-    return hr_fail(err, HR_NO_FIT, "%s: %s is estimated to need up to %lld bytes, and %s has %lld",
-                   a->path, hr_audit_kind_text(a->report->kind),
-                   (long long)a->estimate.now.high_bytes, a->device->device->title,
-                   (long long)a->estimate.budget_bytes);
+    const hr_audit_estimate *e = &a->estimate;
+    if (e->may_fit)
+        return hr_fail(err, HR_NO_FIT,
+                       "%s: %s may not fit: it is estimated to need %lld to %lld bytes, and %s has "
+                       "%lld",
+                       a->path, hr_audit_kind_text(a->report->kind), (long long)e->now.low_bytes,
+                       (long long)e->now.high_bytes, a->device->device->title,
+                       (long long)e->budget_bytes);
+    return hr_fail(err, HR_NO_FIT,
+                   "%s: %s is estimated to need at least %lld bytes, and %s has %lld", a->path,
+                   hr_audit_kind_text(a->report->kind), (long long)e->now.low_bytes,
+                   a->device->device->title, (long long)e->budget_bytes);
 }
 
 hr_status hr_cli_audit_make_plan(const hr_cli_arguments *arguments, const hr_config *config,

@@ -117,7 +117,7 @@ def check_patch(program, path, row, arguments):
     name = row["file"]
     code, answer, _ = audit(program, path, [*arguments, "--device", row["device"]])
     estimate = answer["estimate"]
-    if code != 3 or estimate["fits"]:
+    if code != 3 or estimate["fits"] not in ("may", "no"):
         fail(name, f"exit code {code} on {row['device']}, expected 3")
         return
     patch = estimate["patch"]
@@ -162,6 +162,8 @@ def check(program, folder, row):
     if code != 0:
         fail(name, f"exit code {code}: {error}")
         return
+    if answer["estimate"]["fits"] is not None:
+        fail(name, f"fits is {answer['estimate']['fits']} without a device")
     if answer["kind"] != row["kind"]:
         fail(name, f"kind {answer['kind']}")
     settings = answer["settings"]

@@ -117,7 +117,7 @@ static void training_files_have_their_sentences(void **state)
         { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\n", "--device rtx-9999",
           HR_USAGE, "\"rtx-9999\" is not a known device" },
         { "a.yml", "base_model: Qwen/Qwen2.5-7B\nsequence_len: 512\n", "--device gtx-1650",
-          HR_NO_FIT, "is estimated to need up to" },
+          HR_NO_FIT, "is estimated to need at least" },
         { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\nbf16: true\n", "--device t4",
           HR_OK, "has no bf16, which the file asks for" },
         { "ds.json", "{\"zero_optimization\": {\"stage\": 3}}", "", HR_USAGE,
@@ -181,12 +181,57 @@ static void a_recipe_has_the_plan_of_plan(void **state)
     assert_non_null(strstr(err, "--model is for training files, and tiny.yaml is a recipe"));
 }
 
+static void a_preset_is_audited_by_its_name(void **state)
+{
+    (void)state;
+    require_program();
+    assert_int_equal(run("audit needle-70m --device rtx-4090"), HR_OK);
+    assert_non_null(strstr(out, "needle-70m (recipe): fits"));
+    assert_int_equal(run("audit needle-70m --model gpt2"), HR_USAGE);
+    /* A file of that name wins. */
+    put("needle-70m", "claim: 20 MB\nis: matrix(10000, 512)\n");
+    assert_int_equal(run("audit needle-70m"), HR_OK);
+    assert_non_null(strstr(out, "1 claim checked: 1 true"));
+}
+
+/* The range of an estimate may contain the bytes of the device. */
+static void a_file_that_may_fit_says_so(void **state)
+{
+    (void)state;
+    require_program();
+    put("a.yml", "base_model: meta-llama/Llama-3.1-8B\nload_in_4bit: true\nadapter: qlora\n"
+                 "lora_r: 16\nlora_target_linear: true\nsequence_len: 1024\nbf16: true\n"
+                 "gradient_checkpointing: true\n");
+    assert_int_equal(run("audit a.yml --json"), HR_OK);
+    assert_non_null(strstr(out, "\"fits\": null"));
+    const char *low = strstr(out, "\"low_bytes\": "), *high = strstr(out, "\"high_bytes\": ");
+    assert_true(low && high);
+    const long long middle = (strtoll(low + 13, NULL, 10) + strtoll(high + 14, NULL, 10)) / 2;
+    char device[200];
+    snprintf(device, sizeof device,
+             "mine:\n  usable: %lld\n  bandwidth: 900GB/s\n  peak_tflops: {fp32: 90, bf16: 90}\n",
+             middle);
+    put("d.yaml", device);
+    assert_int_equal(run("audit a.yml --device mine --device-file d.yaml --json"), HR_NO_FIT);
+    assert_non_null(strstr(out, "\"fits\": \"may\""));
+    assert_non_null(strstr(err, "may not fit: it is estimated to need"));
+    assert_int_equal(run("audit a.yml --device mine --device-file d.yaml"), HR_NO_FIT);
+    assert_non_null(strstr(out, "may fit mine"));
+    assert_int_equal(run("audit a.yml --device h200 --json"), HR_OK);
+    assert_non_null(strstr(out, "\"fits\": \"yes\""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(claims_have_their_exit_codes), IN_A_FOLDER(a_text_is_known_by_its_name),
-        IN_A_FOLDER(long_files_are_refused),       IN_A_FOLDER(training_files_have_their_sentences),
-        IN_A_FOLDER(merge_keys_are_read),          IN_A_FOLDER(a_recipe_has_the_plan_of_plan),
+        IN_A_FOLDER(claims_have_their_exit_codes),
+        IN_A_FOLDER(a_text_is_known_by_its_name),
+        IN_A_FOLDER(long_files_are_refused),
+        IN_A_FOLDER(training_files_have_their_sentences),
+        IN_A_FOLDER(merge_keys_are_read),
+        IN_A_FOLDER(a_recipe_has_the_plan_of_plan),
+        IN_A_FOLDER(a_preset_is_audited_by_its_name),
+        IN_A_FOLDER(a_file_that_may_fit_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
