@@ -195,7 +195,7 @@ HR_MUST_CHECK hr_status hr_audit_file(const char *path, const hr_audit_request *
 
 /* ---- the estimate for the file's own program */
 
-enum { HR_AUDIT_PATCHES_MOST = 12, HR_AUDIT_PATCH_BYTES = 320 };
+enum { HR_AUDIT_PATCHES_MOST = 12, HR_AUDIT_PATCH_BYTES = 1536 };
 
 /* A change in the file's own keys. */
 typedef struct {

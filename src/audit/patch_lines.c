@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* audit/patch_lines.c - the lines of a change in the file of each program. */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "audit/patches.h"
+#include "base/number.h"
 
 enum { OF_FULL = HR_CHANGES }; /* adapters over 4 bits for a file that trains all weights */
 
@@ -29,8 +31,6 @@ static const row rows[] = {
       "load_in_4bit: true" },
     { HR_AUDIT_LLAMA_FACTORY, OF_FULL,
       "finetuning_type: lora\nlora_rank: 16\nlora_target: all\nquantization_bit: 4" },
-    { HR_AUDIT_DEEPSPEED, HR_CHANGE_OFFLOAD,
-      "\"zero_optimization\": { \"offload_optimizer\": { \"device\": \"cpu\" } }" },
     { HR_AUDIT_HF, HR_CHANGE_LOSS, "use_liger_kernel: true" },
     { HR_AUDIT_HF, HR_CHANGE_MICRO,
       "per_device_train_batch_size: 1\ngradient_accumulation_steps: %lld" },
@@ -245,9 +245,103 @@ static void put_json_line(const char *line, size_t length, bool last, char *to, 
              (int)bytes, value, bare ? "" : "\"", last ? "" : "\n");
 }
 
+/* ---- a section of a DeepSpeed file, which a second one of its name would replace */
+
+static const char zero[] = "zero_optimization.", offload[] = "offload_optimizer";
+
+static bool is_bare(const char *value)
+{
+    double number;
+    return hr_real_parse(value, &number) || !strcmp(value, "true") || !strcmp(value, "false");
+}
+
+static void append(char to[HR_AUDIT_PATCH_BYTES], const char *format, ...) HR_PRINTF(2, 3);
+static void append(char to[HR_AUDIT_PATCH_BYTES], const char *format, ...)
+{
+    va_list list;
+    const size_t used = strlen(to);
+    va_start(list, format);
+    vsnprintf(to + used, HR_AUDIT_PATCH_BYTES - used, format, list);
+    va_end(list);
+}
+
+static void append_value(char to[HR_AUDIT_PATCH_BYTES], const char *key, size_t length,
+                         const char *value)
+{
+    const char *quote = is_bare(value) ? "" : "\"";
+    append(to, "\"%.*s\": %s%s%s", (int)length, key, quote, *value ? value : "null", quote);
+}
+
+/* The name of an entry inside of zero_optimization; null: it is another's, or has no value. */
+static const char *inside_zero(const hr_audit_key *key)
+{
+    const size_t length = strlen(zero);
+    return strncmp(key->key, zero, length) || !*key->value ? NULL : key->key + length;
+}
+
+/* Entries below `part`, but the device of the optimizer. */
+static void append_part(const hr_audit_report *report, const char *part, size_t length,
+                        char to[HR_AUDIT_PATCH_BYTES])
+{
+    for (int32_t i = 0; i < report->key_count; i++) {
+        const char *key = inside_zero(&report->keys[i]);
+        if (!key || strncmp(key, part, length) || key[length] != '.') continue;
+        const char *leaf = key + length + 1;
+        if (!strncmp(part, offload, length) && !strcmp(leaf, "device")) continue;
+        append(to, to[strlen(to) - 1] == '{' ? " " : ", ");
+        append_value(to, leaf, strlen(leaf), report->keys[i].value);
+    }
+    append(to, " }");
+}
+
+/* Whether all entries are leaves, or leaves of a part, with complete texts. */
+static bool can_copy_zero(const hr_audit_report *report)
+{
+    for (int32_t i = 0; i < report->key_count; i++) {
+        const hr_audit_key *key = &report->keys[i];
+        const char *name = inside_zero(key), *dot = name ? strchr(name, '.') : NULL;
+        if (!name) continue;
+        if ((dot && strchr(dot + 1, '.')) || strchr(name, '[') || strpbrk(key->value, "\"\\[{") ||
+            strlen(key->value) + 1 == sizeof key->value || strlen(name) >= 64)
+            return false;
+    }
+    return !report->keys_left_out;
+}
+
+/* The whole section of the file, with the states of the optimizer in host memory. */
+static bool put_offload(const hr_audit_report *report, char to[HR_AUDIT_PATCH_BYTES])
+{
+    const char *before = "";
+    if (!can_copy_zero(report)) return false;
+    snprintf(to, HR_AUDIT_PATCH_BYTES, "\"zero_optimization\": {");
+    for (int32_t i = 0; i < report->key_count; i++) {
+        const char *key = inside_zero(&report->keys[i]);
+        if (!key) continue;
+        const size_t length = strcspn(key, ".");
+        const bool leaf = !key[length],
+                   ours = length == strlen(offload) && !strncmp(key, offload, length);
+        const bool again = !leaf && !strncmp(key, before, length) && before[length] == '.';
+        before = key;
+        if (again || ours) continue;
+        append(to, "\n  ");
+        if (leaf) append_value(to, key, length, report->keys[i].value);
+        else {
+            append(to, "\"%.*s\": {", (int)length, key);
+            append_part(report, key, length, to);
+        }
+        append(to, ",");
+    }
+    append(to, "\n  \"%s\": { \"device\": \"cpu\"", offload);
+    append_part(report, offload, strlen(offload), to);
+    append(to, "\n},");
+    return strlen(to) + 1 < HR_AUDIT_PATCH_BYTES;
+}
+
 bool hr_patch_lines(const hr_audit_report *report, hr_change which, char to[HR_AUDIT_PATCH_BYTES])
 {
     char text[HR_AUDIT_PATCH_BYTES] = "", form[HR_AUDIT_PATCH_BYTES];
+    if (which == HR_CHANGE_OFFLOAD)
+        return report->kind == HR_AUDIT_DEEPSPEED && put_offload(report, to);
     if (which == HR_CHANGE_LOSS && report->kind == HR_AUDIT_AXOLOTL) add_plugins(report, text);
     else {
         const char *lines = form_of(report, which), *place = lines ? strstr(lines, "%lld") : NULL;

@@ -83,6 +83,8 @@ static void print_verdict(const audit *a)
         if (e->patch_fits)
             printf("; with %d change%s it %s", e->needed_count, e->needed_count > 1 ? "s" : "",
                    e->may_fit ? "surely does" : "does");
+        const char *missing = missing_format(a);
+        if (missing) printf("; but the card has no %s", missing);
         printf("\n");
         return;
     }
@@ -128,9 +130,29 @@ static void print_estimate(const audit *a)
                    hr_size_print(e->components[c], size));
 }
 
-static void print_findings(const hr_audit_report *report)
+/* The sentence about a format that the device lacks, and its line; false: none is missing. */
+static bool find_missing(const audit *a, char text[HR_AUDIT_SENTENCE_BYTES], int64_t *line)
 {
-    if (report->finding_count) printf("findings:\n");
+    const char *missing = missing_format(a);
+    if (!missing) return false;
+    *line = 0;
+    for (int32_t i = 0; i < a->report->key_count && !*line; i++)
+        if (!strcmp(a->report->keys[i].ours, "train.dtype")) *line = a->report->keys[i].line;
+    snprintf(text, HR_AUDIT_SENTENCE_BYTES,
+             "%s has no %s, which the file asks for: the trainer refuses it, or emulates it slowly",
+             a->device->device->title, missing);
+    return true;
+}
+
+static void print_findings(const audit *a)
+{
+    const hr_audit_report *report = a->report;
+    char text[HR_AUDIT_SENTENCE_BYTES];
+    int64_t line;
+    const bool missing = find_missing(a, text, &line);
+    if (report->finding_count || missing) printf("findings:\n");
+    if (missing && line) printf("  line %-4lld %s\n", (long long)line, text);
+    else if (missing) printf("            %s\n", text);
     for (int32_t i = 0; i < report->finding_count; i++) {
         const hr_audit_finding *f = &report->findings[i];
         if (f->line) printf("  line %-4lld ", (long long)f->line);
@@ -203,15 +225,10 @@ static void print_keys(const hr_audit_report *report)
 
 static void print_text(const audit *a)
 {
-    const char *missing = missing_format(a);
     print_verdict(a);
-    if (missing)
-        printf("%s has no %s, which the file asks for: the trainer refuses it, or emulates it "
-               "slowly\n",
-               a->device->device->title, missing);
     print_plan(a);
     if (a->estimated) print_estimate(a);
-    print_findings(a->report);
+    print_findings(a);
     if (a->estimated) print_patch(a);
     if (is_foreign(a)) print_keys(a->report);
 }
@@ -313,6 +330,11 @@ static json_t *json_of_keys(const hr_audit_report *report)
 static void print_json(const audit *a)
 {
     json_t *findings = json_array();
+    char text[HR_AUDIT_SENTENCE_BYTES];
+    int64_t line;
+    if (find_missing(a, text, &line))
+        json_array_append_new(findings,
+                              json_pack("{s:I, s:s}", "line", (json_int_t)line, "text", text));
     for (int32_t i = 0; i < a->report->finding_count; i++)
         json_array_append_new(findings, json_pack("{s:I, s:o}", "line",
                                                   (json_int_t)a->report->findings[i].line, "text",

@@ -92,21 +92,13 @@ def apply_to_yaml(text, lines):
     return text
 
 
-def merge(into, values):
-    for key, value in values.items():
-        if isinstance(value, dict) and isinstance(into.get(key), dict):
-            merge(into[key], value)
-        else:
-            into[key] = value
-
-
 def patched(path, changes):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     for change in changes:
         if path.endswith(".json"):
             content = json.loads(text)
-            merge(content, json.loads("{" + change["lines"].rstrip().rstrip(",") + "}"))
+            content.update(json.loads("{" + change["lines"].rstrip().rstrip(",") + "}"))
             text = json.dumps(content)
         else:
             text = apply_to_yaml(text, change["lines"])
