@@ -78,7 +78,7 @@ typedef struct {
 /* ---- training files of other programs */
 
 enum {
-    HR_AUDIT_KEYS_MOST = 768,
+    HR_AUDIT_KEYS_MOST = 4096,
     HR_AUDIT_FINDINGS_MOST = 48,
     HR_AUDIT_TARGETS_BYTES = 256,
     HR_AUDIT_KEY_BYTES = 96
@@ -139,6 +139,8 @@ typedef struct {
     hr_audit_dtype autocast;  /* UNSET: none */
     hr_audit_dtype base;      /* INT8 or NF4: the quantized base of an adapter; else UNSET */
     hr_audit_dtype adapters;  /* dtype of adapters */
+    hr_audit_dtype saved;     /* dtype of the copies of lora_saved */
+    hr_audit_dtype frozen;    /* dtype of frozen layers without adapters; UNSET: none are frozen */
     bool double_quant;
     bool checkpointing, packing, in_backward, preference, reference;
     hr_audit_loss loss;
@@ -147,6 +149,7 @@ typedef struct {
     int64_t lora_rank; /* 0: all weights are trained */
     double lora_alpha, lora_dropout;
     char lora_targets[HR_AUDIT_TARGETS_BYTES]; /* "q_proj,v_proj", or "all-linear" */
+    char lora_saved[HR_AUDIT_TARGETS_BYTES];   /* modules that are trained whole beside adapters */
     int64_t adapter_parameters;
     int64_t zero_stage;
     bool offload_optimizer, offload_weights;

@@ -96,6 +96,8 @@ typedef struct {
     int32_t lora_dtype; /* hr_estimate_dtype of adapters */
     double lora_dropout;
     char lora_targets[HR_ESTIMATE_TARGETS_BYTES]; /* modules, "q_proj,v_proj", or "all-linear" */
+    char lora_saved[HR_ESTIMATE_TARGETS_BYTES];   /* modules with a trained copy of the whole */
+    int32_t lora_saved_dtype;                     /* hr_estimate_dtype of these copies */
     int32_t zero_stage;                           /* 0 to 3 */
     int64_t world;                                /* processes that share the states */
     bool offload_optimizer, offload_weights;      /* to the host: they are not on the device */
@@ -160,6 +162,10 @@ const char *hr_estimate_component_name(int32_t component);
  * have. Pure. */
 void hr_estimate_settings_of(const hr_config *config, int32_t framework,
                              hr_estimate_settings *settings);
+
+/* Elements of the adapters that hr_estimate_make adds for these modules; 0: none has such a name.
+ * The config has passed hr_config_check_model. Pure. */
+int64_t hr_estimate_adapter_parameters(const hr_config *config, int64_t rank, const char *targets);
 
 /* Changes the device, and what PyTorch does by default on it: on a GPU its optimizers update all
  * parameters at once. Pure. */

@@ -52,7 +52,7 @@
         NO_EFFECT("full_determinism"), NO_EFFECT("average_tokens_across_devices"), \
         NO_EFFECT("restore_callback_states*"), NO_EFFECT("accelerator_config*"), \
         NO_EFFECT("train_sampling_strategy"), NO_EFFECT("bf16_full_eval"), \
-        NO_EFFECT("fp16_full_eval"), NO_EFFECT("auto_find_batch_size"), \
+        NO_EFFECT("fp16_full_eval"), { "auto_find_batch_size", HR_MEANS_FINDS_BATCH, NULL }, \
         NO_EFFECT("jit_mode_eval"), NO_EFFECT("use_ipex"), NO_EFFECT("use_mps_device"), \
         NO_EFFECT("batch_eval_metrics"), NO_EFFECT("eval_do_concat_batches"), \
         NO_EFFECT("eval_use_gather_object"), NO_EFFECT("half_precision_backend"), \
@@ -90,7 +90,12 @@ static const hr_foreign_key trl_keys[] = {
     { "lora_alpha", HR_MEANS_ALPHA, NULL },
     { "lora_dropout", HR_MEANS_ADAPTER_DROPOUT, NULL },
     { "lora_target_modules*", HR_MEANS_TARGETS, NULL },
+    { "lora_modules_to_save*", HR_MEANS_SAVED, NULL },
     NO_EFFECT("lora_task_type"),
+    { "num_generations", HR_MEANS_GENERATES, NULL },
+    { "reward_funcs*", HR_MEANS_GENERATES, NULL },
+    { "reward_model_path", HR_MEANS_GENERATES, NULL },
+    { "teacher_model_name_or_path", HR_MEANS_TEACHER, NULL },
     { "beta", HR_MEANS_PREFERENCE, NULL },
     { "max_prompt_length", HR_MEANS_PREFERENCE, NULL },
     { "max_completion_length", HR_MEANS_PREFERENCE, NULL },
@@ -125,6 +130,10 @@ static const hr_foreign_key factory_keys[] = {
     { "lora_alpha", HR_MEANS_ALPHA, NULL },
     { "lora_dropout", HR_MEANS_ADAPTER_DROPOUT, NULL },
     { "lora_target*", HR_MEANS_TARGETS, NULL },
+    { "additional_target*", HR_MEANS_SAVED, NULL },
+    { "freeze_trainable_layers", HR_MEANS_FREEZE_LAYERS, "train.freeze" },
+    { "freeze_trainable_modules*", HR_MEANS_FREEZE_MODULES, "train.freeze" },
+    { "freeze_extra_modules*", HR_MEANS_FREEZE_EXTRA, "train.freeze" },
     { "pref_beta", HR_MEANS_PREFERENCE, NULL },
     { "pref_loss", HR_MEANS_PREFERENCE, NULL },
     NO_EFFECT("template"),
@@ -132,7 +141,12 @@ static const hr_foreign_key factory_keys[] = {
     NO_EFFECT("overwrite_cache"),
     NO_EFFECT("plot_loss"),
     NO_EFFECT("val_size"),
-    NO_EFFECT("flash_attn"),
+    { "flash_attn", HR_MEANS_ATTENTION, NULL },
+    { "use_galore", HR_MEANS_NO_STATES, NULL },
+    { "use_apollo", HR_MEANS_NO_STATES, NULL },
+    { "use_muon", HR_MEANS_NO_STATES, NULL },
+    { "use_adam_mini", HR_MEANS_NO_STATES, NULL },
+    { "use_badam", HR_MEANS_BLOCKS, NULL },
     NO_EFFECT("eval_dataset"),
     NO_EFFECT("mask_history"),
     NO_EFFECT("train_on_prompt"),

@@ -308,15 +308,17 @@ static const struct {
 } architectures[] = {
     { "x7b", "a mixture of experts", true },
     { "x22b", "a mixture of experts", true },
-    { "-a3b", "a mixture of experts", true },
-    { "-a22b", "a mixture of experts", true },
     { "moe", "a mixture of experts", true },
     { "deepseek-v", "a mixture of experts", false },
     { "gpt-oss", "a mixture of experts", false },
     { "llama-4", "a mixture of experts", false },
+    { "llama4", "a mixture of experts", false },
     { "-vl", "a model of images", true },
     { "-vision", "a model of images", true },
+    { "_vision", "a model of images", true },
     { "llava", "a model of images", false },
+    { "qwen3.5", "of the Qwen 3.5 architecture", false },
+    { "qwen3-next", "of the Qwen3-Next architecture", false },
     { "gemma", "of the Gemma architecture", false },
     { "codegemma", "of the Gemma architecture", false },
     { "phi", "of the Phi architecture", false },
@@ -335,10 +337,22 @@ static const struct {
     { "c4ai-command", "of the Cohere architecture", false },
 };
 
+/* "-a3b": the parameters that a token uses, which only mixtures of experts state. */
+static bool has_active_part(const char *name)
+{
+    for (const char *at = strstr(name, "-a"); at; at = strstr(at + 1, "-a")) {
+        const size_t digits = strspn(at + 2, "0123456789.");
+        const char last = digits ? at[2 + digits + 1] : 'x';
+        if (digits && at[2 + digits] == 'b' && (!last || last == '-')) return true;
+    }
+    return false;
+}
+
 const char *hr_unknown_architecture(const char *id)
 {
     char name[NAME_BYTES];
     shape_name(id, name);
+    if (has_active_part(name)) return "a mixture of experts";
     for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
         const char *at = strstr(name, architectures[i].part);
         if (at && (architectures[i].anywhere || at == name)) return architectures[i].title;

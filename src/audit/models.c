@@ -36,10 +36,11 @@ static hr_status fail_unknown(const char *name, hr_error *err)
     const char *what = hr_unknown_architecture(name);
     const char *nearest = hr_known_model_nearest(name)->source;
     if (what)
-        return hr_fail(err, HR_USAGE,
-                       "%.80s is %s, which headroom does not have; for the bytes of a model of "
-                       "similar size, give one with --model, such as %s",
-                       name, what, nearest);
+        return hr_fail(
+            err, HR_USAGE,
+            "%.80s is %s, which headroom does not have: an audit with another model takes "
+            "--model",
+            name, what);
     return hr_fail(err, HR_USAGE,
                    "%.80s is not a known model; the nearest is %s: give a folder with config.json "
                    "or a recipe with --model",

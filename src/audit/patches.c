@@ -55,6 +55,8 @@ static int32_t loss_of(hr_audit_loss loss)
 static hr_framework framework_of(const hr_audit_report *report)
 {
     const int64_t stage = report->training.zero_stage;
+    /* Its recipes shard what they have, and keep no masters. */
+    if (report->kind == HR_AUDIT_TORCHTUNE) return HR_FRAMEWORK_PYTORCH;
     if (stage == 3) return HR_FRAMEWORK_DEEPSPEED_Z3;
     if (stage > 0) return HR_FRAMEWORK_DEEPSPEED_Z2;
     switch (report->kind) {
@@ -74,7 +76,7 @@ static hr_estimate_settings settings_of(const hr_audit_report *report, const hr_
     s.weights = dtype_of(t->weights);
     s.autocast = dtype_of(t->autocast);
     s.base = t->lora_rank ? dtype_of(t->base == HR_AUDIT_UNSET ? t->weights : t->base)
-                          : HR_ESTIMATE_NONE;
+                          : dtype_of(t->frozen);
     s.double_quant = t->double_quant;
     s.checkpointing = t->checkpointing;
     s.optimizer = optimizer_of(t->optimizer);
@@ -85,6 +87,8 @@ static hr_estimate_settings settings_of(const hr_audit_report *report, const hr_
     s.lora_dtype = dtype_of(t->adapters);
     s.lora_dropout = t->lora_dropout;
     snprintf(s.lora_targets, sizeof s.lora_targets, "%s", t->lora_targets);
+    snprintf(s.lora_saved, sizeof s.lora_saved, "%s", t->lora_saved);
+    s.lora_saved_dtype = dtype_of(t->saved);
     s.zero_stage = (int32_t)t->zero_stage;
     s.world = t->world;
     s.offload_optimizer = t->offload_optimizer;

@@ -65,7 +65,8 @@ static void record(hr_reading *r, const hr_foreign *foreign, const hr_entry *ent
                 : row->meaning == HR_MEANS_NOTHING ? HR_AUDIT_NO_EFFECT
                                                    : HR_AUDIT_READ;
     snprintf(to->key, sizeof to->key, "%s%.80s", prefix, entry->key);
-    snprintf(to->value, sizeof to->value, "%.63s", entry->value);
+    const bool cut = strlen(entry->value) >= sizeof to->value;
+    snprintf(to->value, sizeof to->value, cut ? "%.60s..." : "%s", entry->value);
     snprintf(to->near, sizeof to->near, "%.47s",
              to->state == HR_AUDIT_UNREAD ? near_key(foreign, entry->key) : "");
     snprintf(to->ours, sizeof to->ours, "%s", row && row->ours ? row->ours : "");
@@ -88,11 +89,46 @@ static hr_status take_all(hr_reading *r, const hr_entries *entries, const hr_for
         }
         r->deepspeed_inside |= nested;
         record(r, nested ? &hr_foreign_deepspeed : foreign, &entry, nested ? inside : prefix, row);
+        if (row && row->meaning == HR_MEANS_LENGTH && entry.is_null)
+            r->length_null_line = entry.line;
         if (!row || row->meaning == HR_MEANS_NOTHING || entry.is_null) continue;
         const hr_status status = hr_reading_take(r, &entry, row->meaning);
         if (status != HR_OK) return status;
     }
     return HR_OK;
+}
+
+/* The stage in a name such as "zero2.json", "ds_z3_offload_config.json" or "stage-1.json"; 0: none
+ * is in it. */
+static int64_t stage_in(const char *name)
+{
+    static const char *const words[] = { "zero", "stage", "z", "ds" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        for (const char *at = strstr(name, words[i]); at; at = strstr(at + 1, words[i])) {
+            const char *digit = at + strlen(words[i]);
+            digit += strspn(digit, "-_ ");
+            if (*digit >= '1' && *digit <= '3') return *digit - '0';
+        }
+    return 0;
+}
+
+/* What the name of a DeepSpeed file that is not here says. */
+static void take_file_name(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    const char *last = strrchr(r->deepspeed, '/'), *name = last ? last + 1 : r->deepspeed;
+    const int64_t stage = stage_in(name);
+    const bool offloads = strstr(name, "offload") != NULL;
+    t->zero_stage = stage ? stage : 1;
+    t->offload_optimizer = offloads;
+    t->offload_weights = offloads && strstr(name, "param");
+    hr_audit_find(r->report, r->deepspeed_line,
+                  stage ? "%.100s is not here; by its name it is ZeRO stage %d%s"
+                        : "%.100s is not here, and its name has no stage: taken as ZeRO stage %d%s",
+                  r->deepspeed, (int)t->zero_stage,
+                  t->offload_weights ? ", with states and weights in host memory"
+                  : offloads         ? ", with states in host memory"
+                                     : "");
 }
 
 /* Reads the DeepSpeed file that a training file names, if it is there. */
@@ -106,14 +142,9 @@ static hr_status take_deepspeed(hr_reading *r, hr_region *region)
     hr_audit_folder(r->path, folder);
     const bool rooted = *r->deepspeed == '/' || !*folder;
     snprintf(path, sizeof path, "%s%s%s", rooted ? "" : folder, rooted ? "" : "/", r->deepspeed);
-    if (!hr_file_exists(path)) {
-        const bool three = strstr(r->deepspeed, "3") != NULL, two = strstr(r->deepspeed, "2");
-        r->report->training.zero_stage = three ? 3 : two ? 2 : 1;
-        hr_audit_find(r->report, r->deepspeed_line,
-                      "%.100s is not here; by its name it is ZeRO stage %d", r->deepspeed,
-                      (int)r->report->training.zero_stage);
-        return HR_OK;
-    }
+    /* Trainers read it from the folder that they are started in. */
+    if (!hr_file_exists(path)) snprintf(path, sizeof path, "%s", r->deepspeed);
+    if (!hr_file_exists(path)) return take_file_name(r), HR_OK;
     hr_status status = hr_file_open(path, &file, &bytes, r->err);
     if (status != HR_OK) return status;
     text = bytes <= HR_AUDIT_FILE_BYTES ? hr_region_take(region, 1, bytes + 1) : NULL;
@@ -128,12 +159,42 @@ static hr_status take_deepspeed(hr_reading *r, hr_region *region)
     return take_all(r, &entries, &hr_foreign_deepspeed, prefix);
 }
 
+/* A file of the same program that trains nothing: null if it may train. */
+static const char *other_purpose(hr_audit_kind kind, const hr_entries *entries)
+{
+    if (kind == HR_AUDIT_LLAMA_FACTORY) {
+        if (hr_entries_has(entries, "export_dir")) return "merges and exports a model";
+        if (hr_entries_has(entries, "infer_backend")) return "runs a model";
+        const hr_entry *train = hr_entries_find(entries, "do_train");
+        if (hr_entries_has(entries, "do_predict") && (!train || strcmp(train->value, "true") != 0))
+            return "evaluates a model";
+    }
+    if (kind != HR_AUDIT_TORCHTUNE || hr_entries_has(entries, "optimizer")) return NULL;
+    return hr_entries_has(entries, "tasks")            ? "evaluates a model"
+           : hr_entries_has(entries, "max_new_tokens") ? "generates text"
+           : hr_entries_has(entries, "quantizer")      ? "quantizes a model"
+                                                       : NULL;
+}
+
+static hr_status check_trains(const char *path, hr_audit_kind kind, const hr_entries *entries,
+                              hr_error *err)
+{
+    const char *purpose = other_purpose(kind, entries);
+    if (!purpose) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "%s %s with %s and trains nothing: there is no training step to "
+                   "audit",
+                   path, purpose, hr_audit_kind_text(kind));
+}
+
 hr_status hr_audit_training_file(const char *path, hr_audit_kind kind,
                                  const hr_audit_request *request, hr_entries *entries,
                                  hr_audit_report *report, hr_error *err)
 {
     hr_reading r = { .path = path, .report = report, .err = err, .dtype = HR_AUDIT_UNSET };
     hr_audit_training *t = &report->training;
+    hr_status status = check_trains(path, kind, entries, err);
+    if (status != HR_OK) return status;
     r.foreign = hr_foreign_of(kind);
     *t = (hr_audit_training){ .micro_batch = r.foreign->micro_batch,
                               .seq_len = r.foreign->seq_len,
@@ -144,9 +205,10 @@ hr_status hr_audit_training_file(const char *path, hr_audit_kind kind,
                               .autocast = HR_AUDIT_UNSET,
                               .base = HR_AUDIT_UNSET,
                               .adapters = HR_AUDIT_FP32,
+                              .frozen = HR_AUDIT_UNSET,
                               .checkpointing = r.foreign->checkpointing };
     hr_config_default(&report->config);
-    hr_status status = take_all(&r, entries, r.foreign, "");
+    status = take_all(&r, entries, r.foreign, "");
     if (status == HR_OK) status = take_deepspeed(&r, entries->region);
     return status == HR_OK ? hr_reading_finish(&r, request) : status;
 }

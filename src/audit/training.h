@@ -46,6 +46,10 @@ typedef enum {
     HR_MEANS_SCALE, /* alpha / rank */
     HR_MEANS_ADAPTER_DROPOUT,
     HR_MEANS_TARGETS,
+    HR_MEANS_SAVED,          /* modules that are trained whole beside adapters */
+    HR_MEANS_FREEZE_LAYERS,  /* how many of the last layers are trained; negative: first */
+    HR_MEANS_FREEZE_MODULES, /* of these layers */
+    HR_MEANS_FREEZE_EXTRA,   /* modules outside of layers that are trained */
     HR_MEANS_ALL_LINEAR,
     HR_MEANS_MLP_TARGETS,
     HR_MEANS_PACKING,
@@ -69,7 +73,13 @@ typedef enum {
     HR_MEANS_OFFLOAD_INPUTS, /* true: inputs of layers go to the host */
     HR_MEANS_OUTPUT_TARGET,  /* true: an adapter on the output head */
     HR_MEANS_COMPONENT,      /* torchtune: a model builder */
-    HR_MEANS_LAYERS          /* mlx-lm: how many of the last layers are trained */
+    HR_MEANS_LAYERS,         /* mlx-lm: how many of the last layers are trained */
+    HR_MEANS_FINDS_BATCH,    /* true: the trainer lowers the batch until it fits */
+    HR_MEANS_NO_STATES,      /* true: an optimizer whose states nothing here knows */
+    HR_MEANS_BLOCKS,         /* true: weights are trained block by block */
+    HR_MEANS_GENERATES,      /* a key of training with generated answers */
+    HR_MEANS_TEACHER,        /* a key of distillation */
+    HR_MEANS_REWARDS         /* true: a model that rates answers is trained */
 } hr_meaning;
 
 /* A key of a program. `key` may have one "*", which stands for any text. */
@@ -90,7 +100,8 @@ typedef struct {
           "memory.recompute" }, \
         { "fsdp_config.*state_dict_type", HR_MEANS_NOTHING, NULL }, \
         { "fsdp_config.*auto_wrap_policy", HR_MEANS_NOTHING, NULL }, \
-        { "fsdp_config.*transformer_layer_cls_to_wrap*", HR_MEANS_NOTHING, NULL }, \
+        { "fsdp_config.*transformer_layer_cls_to_wrap", HR_MEANS_NOTHING, NULL }, \
+        { "fsdp_config.transformer_layer_cls_to_wrap[*", HR_MEANS_NOTHING, NULL }, \
         { "fsdp_config.*cpu_ram_efficient_loading", HR_MEANS_NOTHING, NULL }, \
         { "fsdp_config.*sync_module_states", HR_MEANS_NOTHING, NULL }, \
         { "fsdp_config.*use_orig_params", HR_MEANS_NOTHING, NULL }, \
@@ -124,13 +135,16 @@ typedef struct {
     hr_error *err;
     /* Values as given; lines 0: not given. */
     hr_audit_dtype dtype;
-    bool bf16, fp16, pure, peft, full, four_bit, eight_bit, linear, mlp, auto_bf16;
+    bool blocks, bf16, fp16, pure, peft, full, freeze, four_bit, eight_bit, linear, mlp, auto_bf16,
+        auto_dtype, bf16_given;
     int64_t dtype_line, bf16_line, fp16_line, checkpointing_line, length_line, micro_line,
         optimizer_line, world_line, global_batch, warmup_line, scale_line, deepspeed_line,
         loss_line;
     bool deepspeed_inside, fsdp, fsdp_two, fsdp_keeps, cut_plugin, cut_given;
-    int64_t layers, layers_line;
+    int64_t layers, layers_line, freeze_layers, freeze_line;
+    char freeze_modules[HR_AUDIT_TARGETS_BYTES], freeze_extra[HR_AUDIT_TARGETS_BYTES];
     double warmup, warmup_ratio, scale;
+    int64_t length_null_line; /* a length that is given as null */
     char optimizer[64], schedule[48], deepspeed[HR_PATH_BYTES];
     int32_t autos; /* values "auto" of DeepSpeed */
 } hr_reading;
@@ -155,7 +169,21 @@ HR_MUST_CHECK hr_status hr_audit_training_file(const char *path, hr_audit_kind k
 /* The kind of a mapping; HR_AUDIT_AUTO: none. Pure. */
 hr_audit_kind hr_training_kind(const hr_entries *entries);
 
-/* Parameters of the adapters of a model. Pure. */
-int64_t hr_adapter_parameters(const hr_config *config, int64_t rank, const char *targets);
+/* The sentence "key takes ..., not ..." with the line. Returns USAGE. */
+HR_MUST_CHECK hr_status hr_reading_fail(const hr_reading *r, const hr_entry *entry,
+                                        const char *takes);
+
+/* Takes an entry about which weights are trained. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_adapter_take(hr_reading *r, const hr_entry *entry, hr_meaning meaning);
+
+/* Sets which weights are trained, with their dtype, and adds the findings. The model and the dtype
+ * of its weights are set. Errors USAGE  no module has a given name. */
+HR_MUST_CHECK hr_status hr_adapter_set(hr_reading *r);
+
+/* "bf16". Never null. */
+const char *hr_audit_dtype_name(hr_audit_dtype dtype);
+
+/* A number of bytes in words. Returns text. */
+const char *hr_audit_size(double bytes, char text[HR_AUDIT_VALUE_BYTES]);
 
 #endif

@@ -10,13 +10,13 @@
 #include "audit/training.h"
 #include "base/checked.h"
 
-static const char *name_of(hr_audit_dtype dtype)
+const char *hr_audit_dtype_name(hr_audit_dtype dtype)
 {
     static const char *const names[] = { "fp32", "bf16", "fp16", "int8", "nf4", "fp32" };
     return names[dtype];
 }
 
-static const char *size_of(double bytes, char text[HR_AUDIT_VALUE_BYTES])
+const char *hr_audit_size(double bytes, char text[HR_AUDIT_VALUE_BYTES])
 {
     return hr_quantity_print(hr_quantity_of_real(bytes, HR_AUDIT_BYTES), text);
 }
@@ -49,114 +49,6 @@ static hr_status read_model(hr_reading *r, const hr_audit_request *request)
     return hr_config_check_model(config, r->err);
 }
 
-int64_t hr_adapter_parameters(const hr_config *config, int64_t rank, const char *targets)
-{
-    const int64_t d = config->model.d_model, hd = hr_config_head_dim(config);
-    const int64_t q = config->model.n_heads * hd, kv = hr_config_kv_heads(config) * hd;
-    const int64_t f = config->model.d_ff;
-    const struct {
-        const char *name;
-        int64_t sizes;
-    } modules[] = {
-        { "q_proj", d + q },        { "k_proj", d + kv },
-        { "v_proj", d + kv },       { "o_proj", q + d },
-        { "gate_proj", d + f },     { "up_proj", d + f },
-        { "down_proj", f + d },     { "query_key_value", d + 3 * d },
-        { "dense", d + d },         { "dense_h_to_4h", d + f },
-        { "dense_4h_to_h", f + d }, { "c_attn", d + 3 * d },
-        { "c_proj", d + d },        { "c_fc", d + f },
-        { "fc1", d + f },           { "fc2", f + d },
-    };
-    enum { GATED = 7 };
-    int64_t sum = 0;
-    const int32_t family = config->model.family;
-    const bool neox = family == HR_FAMILY_GPT_NEOX, gpt2 = family == HR_FAMILY_GPT2;
-    const bool opt = family == HR_FAMILY_OPT;
-    if (!strcmp(targets, "all-linear"))
-        targets = neox   ? "query_key_value,dense,dense_h_to_4h,dense_4h_to_h"
-                  : gpt2 ? "c_attn,c_proj,c_fc"
-                  : opt  ? "q_proj,k_proj,v_proj,o_proj,fc1,fc2"
-                         : "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj";
-    for (const char *at = targets; *at;) {
-        const size_t length = strcspn(at, ",");
-        for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
-            if (strlen(modules[i].name) == length && !strncmp(at, modules[i].name, length))
-                sum += modules[i].sizes;
-        /* GPT-2 has c_proj twice: behind attention and in the MLP. */
-        if (gpt2 && length == 6 && !strncmp(at, "c_proj", length)) sum += f + d;
-        at += length + (at[length] == ',');
-    }
-    return sum * rank * config->model.n_layers;
-}
-
-/* Bytes of an fp32 parameter with its gradient and its states in the optimizer. */
-static int trained_bytes(hr_audit_optimizer optimizer)
-{
-    static const int bytes[] = {
-        [HR_AUDIT_ADAMW] = 16, [HR_AUDIT_ADAMW_8BIT] = 10, [HR_AUDIT_PAGED_ADAMW_8BIT] = 10,
-        [HR_AUDIT_SGD] = 8,    [HR_AUDIT_LION] = 12,       [HR_AUDIT_ADAFACTOR] = 8
-    };
-    return bytes[optimizer];
-}
-
-static void set_adapter(hr_reading *r)
-{
-    hr_audit_training *t = &r->report->training;
-    const hr_audit_kind kind = r->report->kind;
-    char text[HR_AUDIT_VALUE_BYTES];
-    const bool factory = kind == HR_AUDIT_LLAMA_FACTORY, mlx = kind == HR_AUDIT_MLX;
-    /* Published weights that are quantized already. */
-    r->four_bit |= hr_audit_contains(t->model, "-4bit");
-    r->eight_bit |= hr_audit_contains(t->model, "-8bit");
-    bool on = r->peft || (factory && !r->full) || (mlx && !r->full);
-    if (!on && (r->four_bit || r->eight_bit)) {
-        hr_audit_find(r->report, 0,
-                      "weights in %d bits cannot be trained, and the file asks for no adapter: the "
-                      "trainer refuses it, or trains nothing but norms",
-                      r->four_bit ? 4 : 8);
-        on = t->lora_rank > 0;
-    }
-    if (!on) {
-        t->lora_rank = 0;
-        return;
-    }
-    if (!t->lora_rank) t->lora_rank = 8;
-    if (r->linear) snprintf(t->lora_targets, sizeof t->lora_targets, "all-linear");
-    if (r->mlp)
-        snprintf(t->lora_targets + strlen(t->lora_targets),
-                 sizeof t->lora_targets - strlen(t->lora_targets), "%sgate_proj,up_proj,down_proj",
-                 *t->lora_targets ? "," : "");
-    if (!*t->lora_targets)
-        snprintf(t->lora_targets, sizeof t->lora_targets, factory ? "all-linear" : "q_proj,v_proj");
-    if (r->scale_line)
-        hr_audit_find(
-            r->report, r->scale_line,
-            "scale: %g multiplies the adapter itself: it is alpha / rank, and corresponds "
-            "to lora_alpha %g at rank %lld",
-            r->scale, r->scale * (double)t->lora_rank, (long long)t->lora_rank);
-    if (r->scale_line) t->lora_alpha = r->scale * (double)t->lora_rank;
-    t->base = r->four_bit ? HR_AUDIT_NF4 : r->eight_bit ? HR_AUDIT_INT8 : HR_AUDIT_UNSET;
-    t->adapters = kind == HR_AUDIT_TORCHTUNE || mlx ? t->weights : HR_AUDIT_FP32;
-    t->adapter_parameters = hr_adapter_parameters(&r->report->config, t->lora_rank,
-                                                  t->lora_targets);
-    const int64_t layers = r->report->config.model.n_layers;
-    if (r->layers && r->layers < layers) {
-        t->adapter_parameters = t->adapter_parameters / layers * r->layers;
-        hr_audit_find(r->report, r->layers_line,
-                      "adapters are in the last %lld of %lld layers; the estimate has them in all, "
-                      "and keeps the activations of all",
-                      (long long)r->layers, (long long)layers);
-    }
-    char count[HR_COUNT_BYTES];
-    if (t->adapters == HR_AUDIT_FP32)
-        hr_audit_find(
-            r->report, 0,
-            "PEFT keeps adapters in fp32, whatever dtype the base has: %s parameters x %d "
-            "bytes with their gradient and states = %s",
-            hr_count_print(t->adapter_parameters, count), trained_bytes(t->optimizer),
-            size_of((double)t->adapter_parameters * trained_bytes(t->optimizer), text));
-}
-
 /* ---- dtypes */
 
 static void set_dtypes(hr_reading *r)
@@ -165,6 +57,11 @@ static void set_dtypes(hr_reading *r)
     const hr_audit_kind kind = r->report->kind;
     char text[HR_AUDIT_VALUE_BYTES];
     const double parameters = (double)t->parameters;
+    const bool axolotl = kind == HR_AUDIT_AXOLOTL;
+    /* "auto" follows the key of the trainer, which is false; axolotl has auto as its default. */
+    if (!r->bf16_given && !r->fp16 && (axolotl || (kind == HR_AUDIT_DEEPSPEED && r->auto_bf16)))
+        r->bf16 = true;
+    if (r->auto_dtype) r->dtype = t->published;
     const hr_audit_dtype half = r->bf16 ? HR_AUDIT_BF16 : r->fp16 ? HR_AUDIT_FP16 : HR_AUDIT_UNSET;
     if (kind == HR_AUDIT_TORCHTUNE || kind == HR_AUDIT_MLX) {
         t->weights = r->dtype != HR_AUDIT_UNSET ? r->dtype
@@ -174,13 +71,14 @@ static void set_dtypes(hr_reading *r)
     }
     t->autocast = half;
     if (r->dtype != HR_AUDIT_UNSET) t->weights = r->dtype;
-    else if (kind == HR_AUDIT_AXOLOTL) t->weights = half == HR_AUDIT_UNSET ? HR_AUDIT_FP32 : half;
+    else if (axolotl) t->weights = half == HR_AUDIT_UNSET ? HR_AUDIT_FP32 : half;
     else if (kind == HR_AUDIT_LLAMA_FACTORY)
         t->weights = half != HR_AUDIT_UNSET ? half : t->published;
     else if (kind == HR_AUDIT_DEEPSPEED) t->weights = half == HR_AUDIT_UNSET ? HR_AUDIT_FP32 : half;
     else if (kind == HR_AUDIT_HF) t->weights = t->published;
     else t->weights = HR_AUDIT_FP32;
     if (kind == HR_AUDIT_LLAMA_FACTORY && r->full && !r->pure) t->weights = HR_AUDIT_FP32;
+    if (r->blocks && half != HR_AUDIT_UNSET) t->weights = half;
     if (r->pure) t->weights = HR_AUDIT_BF16, t->autocast = HR_AUDIT_UNSET;
     /* DeepSpeed casts the weights itself, and keeps fp32 masters. */
     const bool deepspeed = kind == HR_AUDIT_DEEPSPEED || r->deepspeed_line || r->deepspeed_inside;
@@ -189,12 +87,12 @@ static void set_dtypes(hr_reading *r)
         hr_audit_find(r->report, 0,
                       "no dtype is given, so TRL loads the weights in fp32: %s; dtype: bfloat16 is "
                       "half of it",
-                      size_of(4 * parameters, text));
+                      hr_audit_size(4 * parameters, text));
     if (kind == HR_AUDIT_HF && r->dtype == HR_AUDIT_UNSET)
         hr_audit_find(r->report, 0,
                       "no dtype is given: transformers 5 loads the dtype of the file (%s), 4 loads "
                       "fp32: %s",
-                      name_of(t->published), size_of(4 * parameters, text));
+                      hr_audit_dtype_name(t->published), hr_audit_size(4 * parameters, text));
 }
 
 static void find_states(hr_reading *r)
@@ -202,34 +100,35 @@ static void find_states(hr_reading *r)
     hr_audit_training *t = &r->report->training;
     char text[HR_AUDIT_VALUE_BYTES];
     const double parameters = (double)t->parameters;
-    const bool full = !t->lora_rank, adam = t->optimizer == HR_AUDIT_ADAMW;
+    const bool full = !t->lora_rank && !r->freeze, adam = t->optimizer == HR_AUDIT_ADAMW;
     if (full && t->autocast != HR_AUDIT_UNSET && t->weights == HR_AUDIT_FP32 && adam)
         hr_audit_find(
             r->report, r->bf16_line ? r->bf16_line : r->fp16_line,
             "%s: true is autocast: weights, gradients and the moments of AdamW stay fp32, "
             "16 bytes a parameter, %s",
-            r->bf16 ? "bf16" : "fp16", size_of(16 * parameters, text));
+            r->bf16 ? "bf16" : "fp16", hr_audit_size(16 * parameters, text));
     if (full && t->weights != HR_AUDIT_FP32 && r->report->kind != HR_AUDIT_DEEPSPEED &&
-        !t->zero_stage)
+        (!t->zero_stage || r->report->kind == HR_AUDIT_TORCHTUNE))
         hr_audit_find(r->report, r->dtype_line,
                       "weights in %s without fp32 masters: updates below 1/256 of a weight are "
                       "lost%s",
-                      name_of(t->weights),
+                      hr_audit_dtype_name(t->weights),
                       adam ? ", and the moments of AdamW have the dtype of the weights" : "");
     if (t->in_backward)
         hr_audit_find(r->report, 0,
                       "optimizer_in_bwd frees each gradient after its update: the peak is up to %s "
                       "below the estimate",
-                      size_of(parameters * (t->weights == HR_AUDIT_FP32 ? 4 : 2), text));
+                      hr_audit_size(parameters * (t->weights == HR_AUDIT_FP32 ? 4 : 2), text));
     const bool deepspeed = r->report->kind == HR_AUDIT_DEEPSPEED || r->deepspeed_line ||
                            r->deepspeed_inside;
-    if (t->zero_stage && full && t->weights != HR_AUDIT_FP32)
+    if (t->zero_stage && full && t->weights != HR_AUDIT_FP32 &&
+        r->report->kind != HR_AUDIT_TORCHTUNE)
         hr_audit_find(r->report, 0,
                       deepspeed ? "DeepSpeed keeps fp32 masters and moments beside %s weights: 12 "
                                   "bytes a parameter in states, %s over all processes"
                                 : "FSDP computes in %s and keeps what it trains in fp32: with the "
                                   "moments 12 bytes a parameter, %s over all processes",
-                      name_of(t->weights), size_of(12 * parameters, text));
+                      hr_audit_dtype_name(t->weights), hr_audit_size(12 * parameters, text));
 }
 
 /* ---- batch and length */
@@ -247,6 +146,14 @@ static void set_fsdp(hr_reading *r)
     hr_audit_training *t = &r->report->training;
     if (r->fsdp && r->fsdp_two && !t->zero_stage && r->report->kind == HR_AUDIT_AXOLOTL)
         t->zero_stage = 3;
+    /* The distributed recipes of torchtune shard with FSDP. */
+    if (r->report->kind == HR_AUDIT_TORCHTUNE && t->world > 1) {
+        t->zero_stage = 3;
+        hr_audit_find(r->report, 0,
+                      "on %lld processes the recipes of torchtune shard weights, gradients and "
+                      "states; a recipe for a single device has no such form",
+                      (long long)t->world);
+    }
     if (t->zero_stage == 3 && r->fsdp_keeps && r->fsdp_two) t->zero_stage = 2;
 }
 
@@ -269,7 +176,11 @@ static void find_batch(hr_reading *r)
         [HR_AUDIT_MLX] = "no max_seq_length is given: the default of mlx-lm is %lld tokens",
     };
     char length[160];
-    if (!r->length_line) {
+    if (!r->length_line && r->length_null_line && kind == HR_AUDIT_TRL)
+        hr_audit_find(r->report, r->length_null_line,
+                      "no length cuts a text, so the longest one decides: taken as %lld tokens",
+                      (long long)t->seq_len);
+    else if (!r->length_line) {
         put_number(length, sizeof length, lengths[kind], t->seq_len);
         hr_audit_find(r->report, 0, "%s", length);
     }
@@ -280,21 +191,21 @@ static void find_batch(hr_reading *r)
         const int64_t rest = r->global_batch / hr_max(t->micro_batch * t->world, 1);
         if (rest * t->micro_batch * t->world != r->global_batch)
             hr_audit_find(r->report, 0,
-                          "train_batch_size %lld is not %lld sequences x %lld accumulation x %lld "
+                          "train_batch_size %lld is not %lld sequence%s x %lld accumulation x %lld "
                           "processes",
                           (long long)r->global_batch, (long long)t->micro_batch,
-                          (long long)t->accumulation, (long long)t->world);
+                          t->micro_batch == 1 ? "" : "s", (long long)t->accumulation,
+                          (long long)t->world);
         else t->accumulation = hr_max(rest, 1);
     }
     const int64_t rows = t->micro_batch * (t->preference ? 2 : 1);
     if (t->preference)
-        hr_audit_find(r->report, 0,
-                      "a preference pair is two rows: %lld pairs are %lld sequences at a time%s",
-                      (long long)t->micro_batch, (long long)rows,
-                      !t->reference ? ""
-                      : t->lora_rank
-                          ? "; the reference is the base without its adapter, and takes no memory"
-                          : "; the reference model is in memory too");
+        hr_audit_find(
+            r->report, 0, "a preference pair is two rows: %lld pair%s %lld sequences at a time%s",
+            (long long)t->micro_batch, t->micro_batch == 1 ? " is" : "s are", (long long)rows,
+            !t->reference  ? ""
+            : t->lora_rank ? "; the reference is the base without its adapter, and takes no memory"
+                           : "; the reference model is in memory too");
     const double logits = (double)rows * (double)t->seq_len *
                           (double)r->report->config.model.vocab_size * 4;
     if (r->report->kind == HR_AUDIT_TRL && !t->preference && !r->loss_line &&
@@ -303,19 +214,20 @@ static void find_batch(hr_reading *r)
         hr_audit_find(r->report, 0,
                       "no loss_type is given: current versions of TRL compute the loss in chunks, "
                       "older ones keep all logits of a micro-batch, %s in fp32",
-                      size_of(logits, text));
+                      hr_audit_size(logits, text));
     }
     if (t->loss < HR_AUDIT_LOSS_CHUNKED)
         hr_audit_find(r->report, 0,
                       "the logits of a micro-batch are %lld x %lld x %lld in fp32, %s, and their "
                       "gradient is as large",
                       (long long)rows, (long long)t->seq_len,
-                      (long long)r->report->config.model.vocab_size, size_of(logits, text));
+                      (long long)r->report->config.model.vocab_size, hr_audit_size(logits, text));
     hr_audit_find(r->report, 0,
-                  "an update is %lld x %lld x %lld = %lld sequences (batch x "
+                  "an update is %lld x %lld x %lld = %lld sequence%s (batch x "
                   "accumulation x processes)%s",
                   (long long)t->micro_batch, (long long)t->accumulation, (long long)t->world,
                   (long long)(t->micro_batch * t->accumulation * t->world),
+                  t->micro_batch * t->accumulation * t->world == 1 ? "" : "s",
                   t->packing ? "; packing fills each of them to the full length" : "");
     if (t->zero_stage && t->world == 1)
         hr_audit_find(r->report, 0,
@@ -434,16 +346,18 @@ hr_status hr_reading_finish(hr_reading *r, const hr_audit_request *request)
     set_fsdp(r);
     set_optimizer(r);
     set_dtypes(r);
-    set_adapter(r);
+    status = hr_adapter_set(r);
+    if (status != HR_OK) return status;
     find_states(r);
     find_batch(r);
     if (r->autos)
-        hr_audit_find(r->report, 0, "%d value%s \"auto\": %s", (int)r->autos,
-                      r->autos == 1 ? " is" : "s are",
-                      r->report->kind == HR_AUDIT_DEEPSPEED
-                          ? "the trainer fills them in, and its file is not given: taken are bf16, "
-                            "1 sequence at a time, no accumulation and the default rates"
-                          : "taken from the other keys of this file, as the trainer does");
+        hr_audit_find(
+            r->report, 0, "%d value%s \"auto\": %s", (int)r->autos, r->autos == 1 ? " is" : "s are",
+            r->report->kind == HR_AUDIT_DEEPSPEED
+                ? "the trainer fills them in, and its file is not given: what is not "
+                  "given here is taken as bf16, 1 sequence at a time, no accumulation and "
+                  "the default rates"
+                : "taken from the other keys of this file, as the trainer does");
     set_schedule(r);
     return set_config(r);
 }

@@ -35,7 +35,7 @@ void hr_audit_find(hr_audit_report *report, int64_t line, const char *format, ..
 
 /* ---- values */
 
-static hr_status fail(const hr_reading *r, const hr_entry *entry, const char *takes)
+hr_status hr_reading_fail(const hr_reading *r, const hr_entry *entry, const char *takes)
 {
     char sentence[240];
     snprintf(sentence, sizeof sentence, "%.80s takes %s, not \"%.60s\"", entry->key, takes,
@@ -58,7 +58,7 @@ static hr_status take_bool(hr_reading *r, const hr_entry *entry, bool *to)
         if (!strcasecmp(entry->value, yes[i])) return *to = true, HR_OK;
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)
         if (!strcasecmp(entry->value, no[i])) return *to = false, HR_OK;
-    return fail(r, entry, "true or false");
+    return hr_reading_fail(r, entry, "true or false");
 }
 
 /* YAML allows "500_000". */
@@ -78,7 +78,7 @@ static bool parse_real(const char *text, double *to)
 static hr_status take_real(hr_reading *r, const hr_entry *entry, double *to)
 {
     if (is_auto(r, entry)) return HR_OK;
-    return parse_real(entry->value, to) ? HR_OK : fail(r, entry, "a number");
+    return parse_real(entry->value, to) ? HR_OK : hr_reading_fail(r, entry, "a number");
 }
 
 static hr_status take_count(hr_reading *r, const hr_entry *entry, int64_t least, int64_t *to)
@@ -87,7 +87,8 @@ static hr_status take_count(hr_reading *r, const hr_entry *entry, int64_t least,
     if (is_auto(r, entry)) return HR_OK;
     if (!parse_real(entry->value, &value) || value != floor(value) || value < (double)least ||
         value > 1e9)
-        return fail(r, entry, least > 0 ? "a whole number from 1 to 1e9" : "a whole number");
+        return hr_reading_fail(r, entry,
+                               least > 0 ? "a whole number from 1 to 1e9" : "a whole number");
     *to = (int64_t)value;
     return HR_OK;
 }
@@ -96,7 +97,7 @@ static hr_status take_dtype(hr_reading *r, const hr_entry *entry)
 {
     const char *value = entry->value;
     r->dtype_line = entry->line;
-    if (!strcmp(value, "auto")) return HR_OK;
+    if (!strcmp(value, "auto")) return r->auto_dtype = true, HR_OK;
     if (hr_audit_contains(value, "bfloat16") || hr_audit_contains(value, "bf16"))
         r->dtype = HR_AUDIT_BF16;
     else if (hr_audit_contains(value, "float16") || hr_audit_contains(value, "fp16") ||
@@ -104,112 +105,7 @@ static hr_status take_dtype(hr_reading *r, const hr_entry *entry)
         r->dtype = HR_AUDIT_FP16;
     else if (hr_audit_contains(value, "float32") || hr_audit_contains(value, "fp32"))
         r->dtype = HR_AUDIT_FP32;
-    else return fail(r, entry, "bfloat16, float16, float32 or auto");
-    return HR_OK;
-}
-
-/* ---- models and adapters */
-
-static const struct {
-    const char *builder, *model;
-} builders[] = {
-    { "llama2_7b", "meta-llama/Llama-2-7b-hf" },
-    { "llama2_13b", "meta-llama/Llama-2-13b-hf" },
-    { "llama2_70b", "meta-llama/Llama-2-70b-hf" },
-    { "code_llama2_7b", "codellama/CodeLlama-7b-hf" },
-    { "llama3_8b", "meta-llama/Meta-Llama-3-8B" },
-    { "llama3_70b", "meta-llama/Meta-Llama-3-70B" },
-    { "llama3_1_8b", "meta-llama/Llama-3.1-8B" },
-    { "llama3_1_70b", "meta-llama/Llama-3.1-70B" },
-    { "llama3_2_1b", "meta-llama/Llama-3.2-1B" },
-    { "llama3_2_3b", "meta-llama/Llama-3.2-3B" },
-    { "llama3_3_70b", "meta-llama/Llama-3.3-70B" },
-    { "mistral_7b", "mistralai/Mistral-7B-v0.1" },
-    { "qwen2_0_5b", "Qwen/Qwen2-0.5B" },
-    { "qwen2_1_5b", "Qwen/Qwen2-1.5B" },
-    { "qwen2_7b", "Qwen/Qwen2-7B" },
-    { "qwen2_5_0_5b", "Qwen/Qwen2.5-0.5B" },
-    { "qwen2_5_1_5b_base", "Qwen/Qwen2.5-1.5B" },
-    { "qwen2_5_1_5b_instruct", "Qwen/Qwen2.5-1.5B" },
-    { "qwen2_5_3b", "Qwen/Qwen2.5-3B" },
-    { "qwen2_5_7b_base", "Qwen/Qwen2.5-7B" },
-    { "qwen2_5_7b_instruct", "Qwen/Qwen2.5-7B" },
-    { "qwen2_5_14b_base", "Qwen/Qwen2.5-14B" },
-    { "qwen2_5_14b_instruct", "Qwen/Qwen2.5-14B" },
-    { "qwen2_5_32b_base", "Qwen/Qwen2.5-32B" },
-    { "qwen2_5_32b_instruct", "Qwen/Qwen2.5-32B" },
-    { "qwen3_0_6b_base", "Qwen/Qwen3-0.6B" },
-    { "qwen3_0_6b_instruct", "Qwen/Qwen3-0.6B" },
-    { "qwen3_1_7b_base", "Qwen/Qwen3-1.7B" },
-    { "qwen3_1_7b_instruct", "Qwen/Qwen3-1.7B" },
-    { "qwen3_4b_base", "Qwen/Qwen3-4B" },
-    { "qwen3_4b_instruct", "Qwen/Qwen3-4B" },
-    { "qwen3_8b_base", "Qwen/Qwen3-8B" },
-    { "qwen3_8b_instruct", "Qwen/Qwen3-8B" },
-    { "qwen3_14b_base", "Qwen/Qwen3-14B" },
-    { "qwen3_14b_instruct", "Qwen/Qwen3-14B" },
-    { "qwen3_32b", "Qwen/Qwen3-32B" },
-    { "qwen2_5_72b_base", "Qwen/Qwen2.5-72B" },
-    { "qwen2_5_72b_instruct", "Qwen/Qwen2.5-72B" },
-};
-enum { BUILDERS = sizeof builders / sizeof *builders };
-
-/* "torchtune.models.llama3_1.qlora_llama3_1_8b" */
-static hr_status take_component(hr_reading *r, const hr_entry *entry)
-{
-    hr_audit_training *t = &r->report->training;
-    const char *last = strrchr(entry->value, '.');
-    const char *name = last ? last + 1 : entry->value;
-    const bool quantized = !strncmp(name, "qlora_", 6);
-    r->peft = quantized || !strncmp(name, "lora_", 5) || !strncmp(name, "dora_", 5);
-    r->four_bit = quantized;
-    if (r->peft) name = strchr(name, '_') + 1;
-    for (int32_t i = 0; i < BUILDERS; i++)
-        if (!strcmp(builders[i].builder, name)) name = builders[i].model;
-    snprintf(t->model, sizeof t->model, "%s", name);
-    return HR_OK;
-}
-
-static void add_target(hr_reading *r, const char *name)
-{
-    hr_audit_training *t = &r->report->training;
-    const size_t used = strlen(t->lora_targets);
-    const char *last = strrchr(name, '.');
-    if (last) name = last + 1;
-    if (!strcmp(name, "all") || !strcmp(name, "all-linear") || !strcmp(name, "all_linear")) {
-        r->linear = true;
-        return;
-    }
-    /* torchtune's name of o_proj */
-    if (!strcmp(name, "output_proj")) name = "o_proj";
-    snprintf(t->lora_targets + used, sizeof t->lora_targets - used, "%s%s", used ? "," : "", name);
-}
-
-/* "q_proj,v_proj" or one of a list. */
-static void take_targets(hr_reading *r, const hr_entry *entry)
-{
-    char name[64];
-    const char *at = entry->value;
-    while (*at) {
-        const size_t length = strcspn(at, ", ");
-        snprintf(name, sizeof name, "%.*s", (int)length, at);
-        if (*name && strcmp(name, "[]") != 0) add_target(r, name);
-        at += length;
-        at += strspn(at, ", ");
-    }
-}
-
-static hr_status take_adapter(hr_reading *r, const hr_entry *entry)
-{
-    const char *value = entry->value;
-    if (!strcasecmp(value, "qlora")) r->peft = r->four_bit = true;
-    else if (!strcasecmp(value, "lora") || !strcasecmp(value, "dora")) r->peft = true;
-    else if (!strcasecmp(value, "full")) r->full = true;
-    else
-        hr_audit_find(r->report, entry->line,
-                      "%.40s: %.40s is neither full, lora nor qlora: the estimate is for training "
-                      "all weights",
-                      entry->key, value);
+    else return hr_reading_fail(r, entry, "bfloat16, float16, float32 or auto");
     return HR_OK;
 }
 
@@ -218,10 +114,8 @@ static hr_status take_adapter(hr_reading *r, const hr_entry *entry)
 static hr_status take_bf16(hr_reading *r, const hr_entry *entry)
 {
     r->bf16_line = entry->line;
-    if (is_auto(r, entry)) {
-        r->auto_bf16 = r->bf16 = true;
-        return HR_OK;
-    }
+    if (is_auto(r, entry)) return r->auto_bf16 = true, HR_OK;
+    r->bf16_given = true;
     if (!strcmp(entry->value, "full")) return r->bf16 = r->pure = true, HR_OK;
     return take_bool(r, entry, &r->bf16);
 }
@@ -253,7 +147,7 @@ static hr_status take_warmup(hr_reading *r, const hr_entry *entry)
     r->warmup_line = entry->line;
     hr_status status = take_real(r, entry, &r->warmup);
     if (status == HR_OK && (r->warmup < 0 || r->warmup > 1e9))
-        return fail(r, entry, "a number from 0 to 1e9");
+        return hr_reading_fail(r, entry, "a number from 0 to 1e9");
     if (status == HR_OK && r->warmup > 0 && r->warmup < 1) {
         r->warmup_ratio = r->warmup;
         r->warmup = 0;
@@ -271,7 +165,7 @@ static hr_status take_bits(hr_reading *r, const hr_entry *entry)
     const hr_status status = take_count(r, entry, 1, &bits);
     r->four_bit = bits == 4;
     r->eight_bit = bits == 8;
-    return status == HR_OK && bits != 4 && bits != 8 ? fail(r, entry, "4 or 8") : status;
+    return status == HR_OK && bits != 4 && bits != 8 ? hr_reading_fail(r, entry, "4 or 8") : status;
 }
 
 static hr_status take_stage(hr_reading *r, const hr_entry *entry)
@@ -287,7 +181,16 @@ static hr_status take_stage(hr_reading *r, const hr_entry *entry)
     static const char *const plain[] = { "sft", "pt", "normal" };
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         if (!strcasecmp(entry->value, plain[i])) return HR_OK;
-    return fail(r, entry, "sft, pt, dpo, ipo, kto, orpo or simpo: nothing else can be estimated");
+    return hr_reading_fail(r, entry,
+                           "sft, pt, dpo, ipo, kto, orpo or simpo: nothing else can be estimated");
+}
+
+static hr_status refuse(const hr_reading *r, const hr_entry *entry, const char *what)
+{
+    char sentence[160];
+    snprintf(sentence, sizeof sentence, "%.60s: the file %s an audit does not estimate", entry->key,
+             what);
+    return hr_yaml_fail(r->path, entry->line, sentence, r->err);
 }
 
 static hr_status take_loss(hr_reading *r, const hr_entry *entry)
@@ -300,6 +203,14 @@ static hr_status take_loss(hr_reading *r, const hr_entry *entry)
         t->loss = HR_AUDIT_LOSS_LOOP;
     if (!strcmp(entry->value, "sigmoid") || !strcmp(entry->value, "ipo"))
         t->preference = t->reference = true;
+    /* torchtune.rlhf.loss.DPOLoss, RSOLoss, SimPOLoss: the last has no reference. */
+    if (r->report->kind == HR_AUDIT_TORCHTUNE && hr_audit_contains(entry->value, "rlhf.loss")) {
+        const bool simple = hr_audit_contains(entry->value, "SimPO");
+        if (hr_audit_contains(entry->value, "PPOLoss") || hr_audit_contains(entry->value, "GRPO"))
+            return refuse(r, entry, "trains with answers that it generates, which");
+        t->preference = true;
+        t->reference = !simple;
+    }
     return HR_OK;
 }
 
@@ -307,7 +218,8 @@ static hr_status take_zero(hr_reading *r, const hr_entry *entry)
 {
     hr_audit_training *t = &r->report->training;
     const hr_status status = take_count(r, entry, 0, &t->zero_stage);
-    return status == HR_OK && t->zero_stage > 3 ? fail(r, entry, "0, 1, 2 or 3") : status;
+    return status == HR_OK && t->zero_stage > 3 ? hr_reading_fail(r, entry, "0, 1, 2 or 3")
+                                                : status;
 }
 
 static hr_status take_deepspeed(hr_reading *r, const hr_entry *entry)
@@ -410,6 +322,30 @@ static hr_status take_layers(hr_reading *r, const hr_entry *entry)
     return strcmp(entry->value, "-1") ? take_count(r, entry, 1, &r->layers) : HR_OK;
 }
 
+/* A switch that a finding explains. */
+static hr_status take_remark(hr_reading *r, const hr_entry *entry, hr_meaning meaning)
+{
+    bool on = false;
+    const hr_status status = take_bool(r, entry, &on);
+    if (status != HR_OK || !on) return status;
+    if (meaning == HR_MEANS_FINDS_BATCH)
+        hr_audit_find(r->report, entry->line,
+                      "%.60s: the trainer lowers the batch until it fits; the estimate is for the "
+                      "batch of the file",
+                      entry->key);
+    if (meaning == HR_MEANS_NO_STATES)
+        hr_audit_find(r->report, entry->line,
+                      "%.60s: its states are not modeled: the estimate is for AdamW", entry->key);
+    if (meaning == HR_MEANS_BLOCKS) {
+        r->blocks = true;
+        hr_audit_find(r->report, entry->line,
+                      "%.60s trains one block of layers at a time, and only that has gradients and "
+                      "states; the estimate is for all at once",
+                      entry->key);
+    }
+    return HR_OK;
+}
+
 hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meaning)
 {
     hr_audit_training *t = &r->report->training;
@@ -446,7 +382,7 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_WARMUP_RATIO:
         status = take_real(r, entry, &r->warmup_ratio);
         return status == HR_OK && (r->warmup_ratio < 0 || r->warmup_ratio > 1)
-                   ? fail(r, entry, "a number from 0 to 1")
+                   ? hr_reading_fail(r, entry, "a number from 0 to 1")
                    : status;
     case HR_MEANS_EPOCHS: return take_epochs(r, entry);
     case HR_MEANS_STEPS: return take_steps(r, entry);
@@ -455,13 +391,11 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_8BIT: return take_bool(r, entry, &r->eight_bit);
     case HR_MEANS_BITS: return take_bits(r, entry);
     case HR_MEANS_DOUBLE_QUANT: return take_bool(r, entry, &t->double_quant);
-    case HR_MEANS_ADAPTER: return take_adapter(r, entry);
     case HR_MEANS_PEFT: return take_bool(r, entry, &r->peft);
     case HR_MEANS_RANK: return take_count(r, entry, 1, &t->lora_rank);
     case HR_MEANS_ALPHA: return take_real(r, entry, &t->lora_alpha);
     case HR_MEANS_SCALE: r->scale_line = entry->line; return take_real(r, entry, &r->scale);
     case HR_MEANS_ADAPTER_DROPOUT: return take_real(r, entry, &t->lora_dropout);
-    case HR_MEANS_TARGETS: return take_targets(r, entry), HR_OK;
     case HR_MEANS_ALL_LINEAR: return take_bool(r, entry, &r->linear);
     case HR_MEANS_MLP_TARGETS: return take_bool(r, entry, &r->mlp);
     case HR_MEANS_PACKING:
@@ -495,7 +429,19 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_OFFLOAD_WEIGHTS:
         t->offload_weights = strcmp(entry->value, "none") != 0;
         return HR_OK;
-    case HR_MEANS_ATTENTION: return t->eager = !strcmp(entry->value, "eager"), HR_OK;
+    case HR_MEANS_ATTENTION:
+        t->eager = !strcmp(entry->value, "eager") || !strcmp(entry->value, "disabled");
+        return HR_OK;
+    case HR_MEANS_FINDS_BATCH:
+    case HR_MEANS_NO_STATES:
+    case HR_MEANS_BLOCKS: return take_remark(r, entry, meaning);
+    case HR_MEANS_GENERATES:
+        return refuse(r, entry, "trains with answers that it generates, which");
+    case HR_MEANS_REWARDS:
+        status = take_bool(r, entry, &truth);
+        if (status != HR_OK || !truth) return status;
+        return refuse(r, entry, "trains a model that rates answers, which");
+    case HR_MEANS_TEACHER: return refuse(r, entry, "distills a second model, which");
     case HR_MEANS_FLASH: return take_bool(r, entry, &truth);
     case HR_MEANS_OFFLOAD_INPUTS:
         status = take_bool(r, entry, &truth);
@@ -513,7 +459,13 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
         return status;
     case HR_MEANS_IN_BACKWARD: return take_bool(r, entry, &t->in_backward);
     case HR_MEANS_LAYERS: return take_layers(r, entry);
-    case HR_MEANS_COMPONENT: return take_component(r, entry);
+    case HR_MEANS_COMPONENT:
+    case HR_MEANS_ADAPTER:
+    case HR_MEANS_TARGETS:
+    case HR_MEANS_SAVED:
+    case HR_MEANS_FREEZE_LAYERS:
+    case HR_MEANS_FREEZE_MODULES:
+    case HR_MEANS_FREEZE_EXTRA: return hr_adapter_take(r, entry, meaning);
     case HR_MEANS_NOTHING: break;
     }
     return HR_OK;

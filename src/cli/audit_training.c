@@ -160,6 +160,7 @@ static void print_findings(const audit *a)
         hr_cli_put_string(f->text);
         printf("\n");
     }
+    if (report->findings_left_out) printf("  %d more findings\n", report->findings_left_out);
 }
 
 static void print_lines(const char *lines)
@@ -220,7 +221,9 @@ static void print_keys(const hr_audit_report *report)
         if (*k->near) printf("   (did you mean %s?)", k->near);
         printf("\n");
     }
-    if (report->keys_left_out) printf("  %d more keys\n", report->keys_left_out);
+    if (report->keys_left_out)
+        printf("  %d more keys of the file are neither counted nor listed\n",
+               report->keys_left_out);
 }
 
 static void print_text(const audit *a)
@@ -272,11 +275,12 @@ static json_t *json_of_estimate(const audit *a)
     for (int32_t c = 0; c < HR_ESTIMATE_COMPONENTS; c++)
         json_object_set_new(components, hr_estimate_component_name(c),
                             json_integer(e->now.components[c]));
-    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:s, s:o, s:o}", "fits", json_of_fits(a),
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o}", "fits", json_of_fits(a),
                      "budget_bytes", (json_int_t)e->budget_bytes, "low_bytes",
                      (json_int_t)e->now.low_bytes, "high_bytes", (json_int_t)e->now.high_bytes,
-                     "tensor_bytes", (json_int_t)e->now.tensor_bytes, "peak", e->now.peak,
-                     "components", components, "patch", json_of_patch(e));
+                     "tensor_bytes", (json_int_t)e->now.tensor_bytes, "trained_parameters",
+                     (json_int_t)e->now.trained_parameters, "peak", e->now.peak, "components",
+                     components, "patch", json_of_patch(e));
 }
 
 static json_t *json_of_training(const hr_audit_report *report)
@@ -295,8 +299,9 @@ static json_t *json_of_training(const hr_audit_report *report)
         (json_int_t)t->accumulation, "processes", (json_int_t)t->world, "seq_len",
         (json_int_t)t->seq_len);
     json_t *more = json_pack(
-        "{s:I, s:f, s:s, s:I, s:I, s:b, s:b}", "lora_rank", (json_int_t)t->lora_rank, "lora_alpha",
-        t->lora_alpha, "lora_targets", t->lora_targets, "adapter_parameters",
+        "{s:I, s:f, s:s, s:s, s:s, s:s, s:I, s:I, s:b, s:b}", "lora_rank", (json_int_t)t->lora_rank,
+        "lora_alpha", t->lora_alpha, "lora_targets", t->lora_targets, "lora_saved", t->lora_saved,
+        "adapters", dtypes[t->adapters], "frozen", dtypes[t->frozen], "adapter_parameters",
         (json_int_t)t->adapter_parameters, "zero_stage", (json_int_t)t->zero_stage,
         "offload_optimizer", t->offload_optimizer, "offload_weights", t->offload_weights);
     json_object_update(object, more);
@@ -350,6 +355,8 @@ static void print_json(const audit *a)
         "{s:s, s:s, s:o, s:o, s:o, s:o}", "kind", hr_audit_kind_word(a->report->kind), "device",
         a->device ? a->device->device->name : "", "plan", plan, "estimate", json_of_estimate(a),
         "findings", findings, "keys", json_of_keys(a->report));
+    json_object_set_new(object, "keys_left_out", json_integer(a->report->keys_left_out));
+    json_object_set_new(object, "findings_left_out", json_integer(a->report->findings_left_out));
     if (is_foreign(a)) json_object_set_new(object, "settings", json_of_training(a->report));
     if (missing_format(a))
         json_object_set_new(object, "missing_format", json_string(missing_format(a)));

@@ -39,17 +39,21 @@ static bool ends_with(const char *name, const char *word, size_t length)
     return length == all || name[all - length - 1] == '.';
 }
 
-/* Whether LoRA adapts a module: a word names it, or all matrices of layers are adapted. */
-static bool is_target(const hr_estimate_settings *s, const char *name)
+/* Whether a word of a list names a module. */
+static bool is_named(const char *words, const char *name)
 {
-    if (!s->lora_rank) return false;
-    if (!strcmp(s->lora_targets, "all-linear")) return true;
-    for (const char *at = s->lora_targets; *at;) {
+    for (const char *at = words; *at;) {
         const size_t length = strcspn(at, ",");
         if (length && ends_with(name, at, length)) return true;
         at += length + (at[length] == ',');
     }
     return false;
+}
+
+/* Whether LoRA adapts a module of a layer: a word names it, or all matrices are adapted. */
+static bool is_target(const char *targets, const char *name)
+{
+    return !strcmp(targets, "all-linear") || is_named(targets, name);
 }
 
 /* With LoRA everything but adapters is frozen. A pattern may match the name with or without its
@@ -87,32 +91,49 @@ static hr_torch_parameter parameter(declaration *of, const char *name, bool bias
     const hr_estimate_settings *s = model->settings;
     hr_torch_parameter p = { .inputs = inputs, .columns = columns, .cast_scope = -1 };
     const bool matrix = inputs > 0;
-    const bool based = matrix && of->layer >= 0 && s->lora_rank && s->base != HR_ESTIMATE_NONE;
+    const bool frozen = is_frozen(of, name, bias, !matrix);
+    /* With adapters the matrices of layers; else all that train.freeze names. */
+    const bool based = s->base != HR_ESTIMATE_NONE &&
+                       (s->lora_rank ? matrix && of->layer >= 0 : frozen);
+    const bool saved = s->lora_rank && is_named(s->lora_saved, name);
     const int32_t dtype = based ? s->base : s->weights;
     p.quantized = based && (s->base == HR_ESTIMATE_NF4 || s->base == HR_ESTIMATE_I8);
     const int64_t width = p.quantized ? 2 : hr_torch_width(dtype);
-    place(model, &p, count, width, stored_bytes(s, count, based),
-          !is_frozen(of, name, bias, !matrix));
+    place(model, &p, count, width, stored_bytes(s, count, based), !frozen);
+    /* The copy is what runs. */
+    if (saved) {
+        const int64_t wide = hr_torch_width(s->lora_saved_dtype);
+        place(model, &p, count, wide, count * wide, true);
+    }
     return p;
 }
 
-/* Adapters of all targets, after the other parameters. */
-static void adapt(hr_estimate_model *model, const hr_estimate_names *with, int64_t layer)
+static void adapt(hr_estimate_model *model, hr_torch_parameter *p, hr_torch_parameter *a)
 {
     const hr_estimate_settings *s = model->settings;
     const int64_t width = hr_torch_width(s->lora_dtype), R = s->lora_rank;
-    for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) {
-        hr_torch_parameter *p = &model->layers[layer][i];
-        if (p->inputs <= 0 || !with->parts[i] || !is_target(s, with->parts[i])) continue;
-        hr_torch_parameter *a = &model->adapters[layer][2 * i], *b = a + 1;
-        const int64_t outputs = p->value.count / p->inputs;
-        *a = (hr_torch_parameter){ .inputs = p->inputs, .columns = p->inputs, .cast_scope = -1 };
-        *b = (hr_torch_parameter){ .inputs = R, .columns = R, .cast_scope = -1 };
-        place(model, a, R * p->inputs, width, R * p->inputs * width, true);
-        place(model, b, R * outputs, width, R * outputs * width, true);
-        p->lora_a = a;
-        p->lora_b = b;
-    }
+    const int64_t outputs = p->value.count / p->inputs;
+    hr_torch_parameter *b = a + 1;
+    *a = (hr_torch_parameter){ .inputs = p->inputs, .columns = p->inputs, .cast_scope = -1 };
+    *b = (hr_torch_parameter){ .inputs = R, .columns = R, .cast_scope = -1 };
+    place(model, a, R * p->inputs, width, R * p->inputs * width, true);
+    place(model, b, R * outputs, width, R * outputs * width, true);
+    p->lora_a = a;
+    p->lora_b = b;
+}
+
+/* Adapters of all targets, after the other parameters. */
+static void adapt_all(hr_estimate_model *model, const hr_estimate_names *with)
+{
+    const char *targets = model->settings->lora_targets;
+    for (int64_t l = 0; l < model->L; l++)
+        for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) {
+            hr_torch_parameter *p = &model->layers[l][i];
+            if (p->inputs > 0 && with->parts[i] && is_target(targets, with->parts[i]))
+                adapt(model, p, &model->adapters[l][2 * i]);
+        }
+    if (with->head && is_named(targets, with->head))
+        adapt(model, &model->head_weight, model->head_adapters);
 }
 
 /* [count, inputs] of a slot; inputs 0: a vector. */
@@ -251,12 +272,33 @@ hr_status hr_estimate_model_open(const hr_config *config, const hr_estimate_sett
     if (config->model.family == HR_FAMILY_GPT_NEO) /* a mask of bytes in every layer */
         hr_tape_keep(tape, "masks of layers", HR_ESTIMATE_WEIGHTS,
                      L * hr_config_positions(config) * hr_config_positions(config));
-    for (int64_t l = 0; l < L && settings->lora_rank; l++) adapt(model, with, l);
+    if (settings->lora_rank) adapt_all(model, with);
     for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) model->gathered += shapes[i].count;
     if (settings->lora_rank && !model->trained)
         return hr_fail(err, HR_USAGE, "lora: no module of the %s family is named \"%s\"",
                        hr_family_of(config)->name, settings->lora_targets);
     return HR_OK;
+}
+
+int64_t hr_estimate_adapter_parameters(const hr_config *config, int64_t rank, const char *targets)
+{
+    const hr_estimate_names *with = hr_estimate_names_of(config->model.family);
+    const hr_estimate_model model = { .config = config,
+                                      .D = config->model.d_model,
+                                      .F = config->model.d_ff,
+                                      .H = config->model.n_heads,
+                                      .G = hr_config_kv_heads(config),
+                                      .head = hr_config_head_dim(config) };
+    shape shapes[HR_WEIGHTS_OF_LAYER];
+    int64_t sides = 0;
+    shapes_of(&model, shapes);
+    for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++)
+        if (shapes[i].inputs > 0 && with->parts[i] && is_target(targets, with->parts[i]))
+            sides += shapes[i].inputs + shapes[i].count / shapes[i].inputs;
+    sides *= config->model.n_layers;
+    if (with->head && is_named(targets, with->head))
+        sides += config->model.d_model + config->model.vocab_size;
+    return rank * sides;
 }
 
 void hr_estimate_parameters(const hr_estimate_model *model, hr_estimate_each each, void *context)
@@ -278,6 +320,8 @@ void hr_estimate_parameters(const hr_estimate_model *model, hr_estimate_each eac
     }
     for (int32_t i = BEFORE; i < ENDS; i++)
         if (ends[i] && ends[i]->value.grad) each(context, ends[i]);
+    for (int32_t i = 0; i < 2; i++)
+        if (model->head_adapters[i].value.grad) each(context, &model->head_adapters[i]);
 }
 
 /* ---- the forward pass */

@@ -39,7 +39,8 @@ def adapters(s, rank, targets, layers):
     sides = {"q_proj": d + q, "k_proj": d + kv, "v_proj": d + kv, "o_proj": q + d,
              "gate_proj": d + f, "up_proj": d + f, "down_proj": f + d}
     names = list(sides) if targets == "all-linear" else targets.split(",")
-    return rank * layers * sum(sides[name] for name in names)
+    head = rank * (d + s["V"]) if "lm_head" in names else 0
+    return rank * layers * sum(sides[name] for name in names if name != "lm_head") + head
 
 
 def audit(program, path, arguments):
@@ -174,6 +175,13 @@ def check(program, folder, row):
         found = answer["estimate"]["components"][component]
         if abs(found - factor * parameters(shape)) > 1e-3 * found:
             fail(name, f"{component}: {found} bytes, expected {factor} a parameter")
+    if "trained" in row:
+        if answer["estimate"]["trained_parameters"] != row["trained"]:
+            fail(name, f"{answer['estimate']['trained_parameters']} trained, expected "
+                       f"{row['trained']}")
+        states = answer["estimate"]["components"]["optimizer states"]
+        if abs(states - row["state_bytes"] * row["trained"]) > 1e-3 * states:
+            fail(name, f"states of {states} bytes, expected {row['state_bytes']} a parameter")
     unread = sorted(k["key"] for k in answer["keys"] if k["state"] == "not read")
     if unread != sorted(row["unread"]):
         fail(name, f"not read: {unread}")

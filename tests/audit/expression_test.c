@@ -221,6 +221,8 @@ static void architectures_that_are_not_read_are_named(void **state)
         { "microsoft/Phi-4-mini-instruct", "is of the Phi architecture" },
         { "mistralai/Mixtral-8x7B-v0.1", "is a mixture of experts" },
         { "Qwen/Qwen3-30B-A3B", "is a mixture of experts" },
+        { "Qwen/Qwen3.5-122B-A10B", "is a mixture of experts" },
+        { "Qwen/Qwen1.5-MoE-A2.7B", "is a mixture of experts" },
         { "Qwen/Qwen2.5-VL-7B-Instruct", "is a model of images" },
         { "HuggingFaceTB/SmolLM3-3B", "is of the SmolLM3 architecture" },
         { "acme/Fancy-9B", "acme/Fancy-9B is not a known model; the nearest is" },

@@ -202,6 +202,35 @@ static void frozen_parameters_have_no_gradient(void **state)
     assert_int_equal(some.components[HR_ESTIMATE_STATES], 8 * some.trained_parameters);
 }
 
+/* The count without a simulation is that of the simulation, and of the shapes: d_model 64, d_ff
+ * 192, three layers, a vocabulary of 320. */
+static void adapters_are_counted_as_they_are_placed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *family, *targets;
+        int64_t sides;
+    } cases[] = {
+        { "opt", "q_proj,out_proj", 3 * 2 * 128 },
+        { "opt", "all-linear", 3 * (4 * 128 + 2 * 256) },
+        { "llama", "all-linear", 3 * (4 * 128 + 3 * 256) },
+        { "llama", "q_proj,lm_head", 3 * 128 + 64 + 320 },
+        { "gpt2", "c_proj", 3 * (128 + 256) },
+        { "gpt_neox", "query_key_value", 3 * (64 + 192) },
+        { "llama", "proj", 0 },
+    };
+    enum { RANK = 8 };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const hr_config config = config_of(cases[i].family);
+        const int64_t count = hr_estimate_adapter_parameters(&config, RANK, cases[i].targets);
+        assert_int_equal(count, RANK * cases[i].sides);
+        if (!count) continue;
+        char word[96];
+        snprintf(word, sizeof word, "lora=%d:%s", RANK, cases[i].targets);
+        assert_int_equal(pytorch(cases[i].family, word).trained_parameters, count);
+    }
+}
+
 static void frameworks_have_their_defaults(void **state)
 {
     (void)state;
@@ -325,6 +354,7 @@ int main(void)
         cmocka_unit_test(checkpointing_keeps_less_and_moves_no_weight),
         cmocka_unit_test(states_follow_the_dtype_of_the_weights),
         cmocka_unit_test(adapters_are_trained_alone_and_in_fp32),
+        cmocka_unit_test(adapters_are_counted_as_they_are_placed),
         cmocka_unit_test(a_quantized_base_has_four_bits_and_scales),
         cmocka_unit_test(a_base_in_one_dtype_is_the_whole_model),
         cmocka_unit_test(more_processes_share_the_states_of_deepspeed),
