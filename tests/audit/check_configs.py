@@ -66,6 +66,7 @@ def keys_of(lines):
 def apply_to_yaml(text, lines):
     """Sets "key: value" or a section with one key; a section of the file keeps its other keys."""
     lines = lines.split("\n")
+    text += "" if text.endswith("\n") else "\n"
     i = 0
     while i < len(lines):
         key, _, value = lines[i].partition(":")
