@@ -208,6 +208,7 @@ hr_status hr_audit_training_file(const char *path, hr_audit_kind kind,
                               .frozen = HR_AUDIT_UNSET,
                               .checkpointing = r.foreign->checkpointing };
     hr_config_default(&report->config);
+    report->config.train.optimizer.weight_decay = 0; /* SGD takes a temporary for it */
     status = take_all(&r, entries, r.foreign, "");
     if (status == HR_OK) status = take_deepspeed(&r, entries->region);
     return status == HR_OK ? hr_reading_finish(&r, request) : status;

@@ -10,17 +10,6 @@
 #include "audit/training.h"
 #include "base/checked.h"
 
-const char *hr_audit_dtype_name(hr_audit_dtype dtype)
-{
-    static const char *const names[] = { "fp32", "bf16", "fp16", "int8", "nf4", "fp32" };
-    return names[dtype];
-}
-
-const char *hr_audit_size(double bytes, char text[HR_AUDIT_VALUE_BYTES])
-{
-    return hr_quantity_print(hr_quantity_of_real(bytes, HR_AUDIT_BYTES), text);
-}
-
 /* ---- the model */
 
 static hr_status read_model(hr_reading *r, const hr_audit_request *request)
@@ -114,6 +103,10 @@ static void find_states(hr_reading *r)
                       "lost%s",
                       hr_audit_dtype_name(t->weights),
                       adam ? ", and the moments of AdamW have the dtype of the weights" : "");
+    if (full && t->autocast == HR_AUDIT_FP16 && t->weights == HR_AUDIT_FP16)
+        hr_audit_find(r->report, r->fp16_line,
+                      "fp16: true scales the loss and refuses gradients of weights in fp16: load "
+                      "them in fp32");
     if (t->in_backward)
         hr_audit_find(r->report, 0,
                       "optimizer_in_bwd frees each gradient after its update: the peak is up to %s "
@@ -271,8 +264,8 @@ static void set_optimizer(hr_reading *r)
         ours = HR_OPTIMIZER_ADAM;
     if (t->optimizer == HR_AUDIT_ADAFACTOR || eight)
         hr_audit_find(r->report, r->optimizer_line,
-                      "headroom has no %.40s: its plan is for %s with fp32 states", name,
-                      ours == HR_OPTIMIZER_LION ? "lion" : "adamw");
+                      "the plan of headroom is for %s with fp32 states, not for %.40s",
+                      ours == HR_OPTIMIZER_LION ? "lion" : "adamw", name);
     r->report->config.train.optimizer.kind = ours;
 }
 

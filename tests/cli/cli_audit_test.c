@@ -151,6 +151,13 @@ static void training_files_have_their_sentences(void **state)
           "base_model: Qwen/Qwen2.5-0.5B\nfsdp_config:\n  transformer_layer_cls_to_wrap: "
           "Qwen2DecoderLayer\n",
           "", HR_OK, "0 not read" },
+        { "h.json", "{\"per_device_train_batch_size\": 1, \"fp16\": true}",
+          "--model EleutherAI/pythia-70m", HR_OK,
+          "line 1    fp16: true scales the loss and refuses gradients of weights in fp16" },
+        { "h.json",
+          "{\"per_device_train_batch_size\": 1, \"optim\": \"sgd\", \"fp16\": true, "
+          "\"gradient_checkpointing\": true}",
+          "--model EleutherAI/pythia-1.4b --json", HR_OK, "\"peak\": \"backward" },
         { "t.yml", TUNE "max_new_tokens: 300\n", "", HR_USAGE,
           "t.yml generates text with torchtune and trains nothing" },
         { "t.yml", TUNE "tasks: [mmlu]\n", "", HR_USAGE, "t.yml evaluates a model with torchtune" },
