@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- the kind */
 
@@ -158,21 +157,6 @@ static hr_status print_checked(const hr_cli_arguments *arguments, const hr_audit
                    count == 1 ? "" : "s", wrong == 1 ? "is" : "are");
 }
 
-/* A preset by its name, unless a file has that name. */
-static bool is_preset(const char *name)
-{
-    return hr_cli_preset_find(name) && access(name, F_OK);
-}
-
-static hr_status read_preset(const char *name, hr_audit_report *report, hr_error *err)
-{
-    report->kind = HR_AUDIT_RECIPE;
-    hr_config_default(&report->config);
-    hr_status status = hr_cli_read_recipe(&report->config, name, err);
-    if (status == HR_OK) status = hr_config_adopt(&report->config, err);
-    return status == HR_OK ? hr_config_check(&report->config, err) : status;
-}
-
 /* Reads the file. The report is for free(). */
 static hr_status read_report(const hr_cli_arguments *arguments, hr_audit_report **report,
                              hr_error *err)
@@ -181,9 +165,9 @@ static hr_status read_report(const hr_cli_arguments *arguments, hr_audit_report 
                                  .memory_bytes = HR_AUDIT_MEMORY_BYTES,
                                  .model = arguments->values[HR_OPTION_MODEL] };
     const hr_cli_preset *model = request.model ? hr_cli_preset_find(request.model) : NULL;
-    const hr_cli_preset *recipe = hr_cli_preset_find(arguments->operands[0]);
+    const char *path = arguments->operands[0];
+    const hr_cli_preset *recipe = hr_cli_preset_find(path);
     if (model) request.model_recipe = model->text;
-    if (recipe) request.recipe = recipe->text;
     *report = calloc(1, sizeof **report);
     hr_status status = *report && request.memory
                            ? read_kind(arguments->values[HR_OPTION_KIND], &request.kind, err)
@@ -191,12 +175,9 @@ static hr_status read_report(const hr_cli_arguments *arguments, hr_audit_report 
     if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_PROCESSES, &request.world, err);
     if (status == HR_OK && request.world > 65536)
         status = hr_fail(err, HR_USAGE, "--processes takes 1 to 65536");
-    const char *path = arguments->operands[0];
-    const bool preset = is_preset(path) &&
-                        (request.kind == HR_AUDIT_AUTO || request.kind == HR_AUDIT_RECIPE);
-    if (status == HR_OK)
-        status = preset ? read_preset(path, *report, err)
-                        : hr_audit_file(path, &request, *report, err);
+    if (recipe && (request.kind == HR_AUDIT_AUTO || request.kind == HR_AUDIT_RECIPE))
+        request.recipe = recipe->text;
+    if (status == HR_OK) status = hr_audit_file(path, &request, *report, err);
     if (status == HR_OK &&
         ((*report)->kind <= HR_AUDIT_MARKDOWN || (*report)->kind == HR_AUDIT_RECIPE))
         status = refuse_options(arguments, *report, err);

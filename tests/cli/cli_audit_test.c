@@ -246,9 +246,9 @@ static void a_preset_is_audited_by_its_name(void **state)
     assert_int_equal(run("audit needle-70m --device rtx-4090"), HR_OK);
     assert_non_null(strstr(out, "needle-70m (recipe): fits"));
     assert_int_equal(run("audit needle-70m --model gpt2"), HR_USAGE);
-    /* A file of that name wins. */
+    /* A file of that name is given with its folder, as for a plan. */
     put("needle-70m", "claim: 20 MB\nis: matrix(10000, 512)\n");
-    assert_int_equal(run("audit needle-70m"), HR_OK);
+    assert_int_equal(run("audit ./needle-70m"), HR_OK);
     assert_non_null(strstr(out, "1 claim checked: 1 true"));
 }
 
