@@ -27,6 +27,20 @@ enum {
  * cpu: the whole process is in the memory of the machine. */
 typedef enum { HR_DEVICE_GPU, HR_DEVICE_CPU } hr_device_kind;
 
+/* What people can replace by each other: enumerator, words. The GPU of a board shares the memory of
+ * its host. */
+#define HR_DEVICE_GROUP_LIST(X) \
+    X(DISPLAY, "graphics card") \
+    X(WORKSTATION, "workstation card") \
+    X(DATA_CENTER, "data center card") \
+    X(HOSTED, "hosted notebook") \
+    X(BOARD, "board or Mac, one memory for CPU and GPU") \
+    X(LAPTOP, "laptop")
+
+#define HR_DEVICE_GROUP_ID(id, words) HR_DEVICE_##id,
+typedef enum { HR_DEVICE_GROUP_LIST(HR_DEVICE_GROUP_ID) HR_DEVICE_GROUPS } hr_device_group;
+#undef HR_DEVICE_GROUP_ID
+
 /* Formats of matrix products: enumerator, name. */
 #define HR_DEVICE_FORMAT_LIST(X) \
     X(FP32, fp32) \
@@ -45,6 +59,8 @@ typedef struct {
     char name[HR_DEVICE_NAME_BYTES];   /* "rtx-4090" */
     char title[HR_DEVICE_TITLE_BYTES]; /* "NVIDIA GeForce RTX 4090" */
     hr_device_kind kind;
+    hr_device_group group;
+    bool own;              /* of a file of the user */
     int64_t usable_bytes;  /* that the driver or the kernel reports, less than the marketed size */
     int64_t reserve_bytes; /* default reserve for context, display, system */
     int64_t host_bytes;    /* memory of the machine around the card, if it is always the same; 0 */
@@ -70,15 +86,28 @@ typedef struct {
 /* Row `index` of the compiled-in table, null past its end. Pure. */
 const hr_device_facts *hr_device_at(int32_t index);
 
+/* Row `index` of the devices of a file, which may be null, and then of the table; null past their
+ * end. Pure. */
+const hr_device_facts *hr_device_row(const hr_device_list *own, int32_t index);
+
+/* Whether row `index` of hr_device_row is a row of the table that a device of the file has the name
+ * of: that name then means the device of the file. Pure. */
+bool hr_device_is_hidden(const hr_device_list *own, int32_t index);
+
 /* "fp8"; null past the last format. Pure. */
 const char *hr_device_format_name(int32_t format);
 
-/* Finds a device by name. Case does not matter, nor do blanks and underscores for dashes, nor the
- * words "NVIDIA", "GeForce" and "Tesla" in front: "NVIDIA GeForce RTX 4090" is rtx-4090.
+/* "laptop"; null past the last group. Pure. */
+const char *hr_device_group_words(int32_t group);
+
+/* Finds a device by name, or by the name that its driver prints: "NVIDIA A100-SXM4-80GB" is
+ * a100-80gb. Case does not matter, nor do dashes, blanks and underscores, nor words of the maker in
+ * front: "NVIDIA GeForce RTX 4090", "rtx4090" and "4090" are rtx-4090.
  *
- *   own  devices of a file, or null
+ *   own  devices of a file, which are found first; or null
  *
- * Errors   USAGE  unknown, with the nearest name. */
+ * Errors   USAGE  unknown, with the nearest name; or the beginning of several names, which are
+ *                 listed. */
 HR_MUST_CHECK hr_status hr_device_find(const char *name, const hr_device_list *own,
                                        const hr_device_facts **device, hr_error *err);
 

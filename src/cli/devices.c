@@ -41,8 +41,12 @@ static void print_row(const hr_device_facts *device)
 static void print_table(const hr_device_list *own)
 {
     print_heading();
-    for (int32_t i = 0; own && i < own->count; i++) print_row(&own->rows[i]);
-    for (int32_t i = 0; hr_device_at(i); i++) print_row(hr_device_at(i));
+    for (int32_t i = 0; hr_device_row(own, i); i++)
+        if (!hr_device_is_hidden(own, i)) print_row(hr_device_row(own, i));
+    if (own) printf("\nthe first %d: of the device file", own->count);
+    for (int32_t i = 0; hr_device_row(own, i); i++)
+        if (hr_device_is_hidden(own, i))
+            printf("; its %s replaces that of the table", hr_device_row(own, i)->name);
     printf(
         "\nusable: as the driver reports, below the marketed size; reserve: for context, display "
         "and system\nformats: dense peak in TFLOPS (int8: TOPS), sums in fp32; -: not available "
@@ -72,6 +76,7 @@ static void print_device(const hr_device_facts *device)
 {
     const hr_device_choice choice = { .device = device, .reserve_bytes = device->reserve_bytes };
     printf("%s: %s\n", device->name, device->title);
+    print_value("group", device->own ? "of the device file" : hr_device_group_words(device->group));
     print_size("usable", device->usable_bytes);
     print_size("reserve", device->reserve_bytes);
     print_size("for a run", hr_device_budget(&choice));
@@ -112,6 +117,12 @@ static json_t *json_of(const hr_device_facts *device)
                                (json_int_t)device->link, "peak_tflops", peaks, "sources", sources);
     json_object_set_new(object, "host_bytes",
                         device->host_bytes ? json_integer(device->host_bytes) : json_null());
+    json_object_set_new(object, "budget_bytes",
+                        json_integer(device->usable_bytes - device->reserve_bytes));
+    json_object_set_new(object, "group", json_string(hr_device_group_words(device->group)));
+    json_object_set_new(object, "own", json_boolean(device->own));
+    json_object_set_new(object, "kernels",
+                        *device->kernels ? json_string(device->kernels) : json_null());
     json_object_set_new(object, "threads",
                         device->threads ? json_integer(device->threads) : json_null());
     return object;
@@ -128,9 +139,9 @@ static int print_json(json_t *value)
 static json_t *json_of_all(const hr_device_list *own)
 {
     json_t *list = json_array();
-    for (int32_t i = 0; own && i < own->count; i++)
-        json_array_append_new(list, json_of(&own->rows[i]));
-    for (int32_t i = 0; hr_device_at(i); i++) json_array_append_new(list, json_of(hr_device_at(i)));
+    for (int32_t i = 0; hr_device_row(own, i); i++)
+        if (!hr_device_is_hidden(own, i))
+            json_array_append_new(list, json_of(hr_device_row(own, i)));
     return list;
 }
 

@@ -11,7 +11,11 @@
 #include "headroom/devices.h"
 
 enum { ROOT = 1, DEVICE, PEAKS }; /* open mappings */
-enum { WORD_BYTES = 256, DEFAULT_RESERVE = 512 << 20 };
+enum {
+    WORD_BYTES = 256,
+    DEFAULT_RESERVE = 512 << 20,
+    SEEN_MOST = 11 + HR_DEVICE_FORMATS /* KEY_NAMES and the formats */
+};
 
 #define KEY_NAMES \
     "title, kind, usable, reserve, host, bandwidth, link, peak_tflops, threads, kernels and " \
@@ -24,8 +28,8 @@ typedef struct {
     hr_error *err;
     int64_t line, device_line;
     int32_t depth, documents;
-    char key[WORD_BYTES]; /* whose value is next; empty: a key is next */
-    char seen[16][32];    /* keys of the open device, formats included */
+    char key[WORD_BYTES];     /* whose value is next; empty: a key is next */
+    char seen[SEEN_MOST][32]; /* keys of the open device, formats included */
     int32_t seen_count;
 } reader;
 
@@ -49,7 +53,7 @@ static hr_status take_size(const reader *r, const char *text, int64_t least, int
     int64_t size;
     if (hr_bytes_parse(text, &size, &inner) != HR_OK) return fail_key(r, inner.message);
     if (size < least || size > INT64_C(1) << 53)
-        return fail_key(r, "a size of 1 MiB to 8 PiB is expected (reserve and host: from 0)");
+        return fail_key(r, "a size from 1MiB to 8192TiB is expected (reserve and host: from 0)");
     *bytes = size;
     return HR_OK;
 }
@@ -122,6 +126,7 @@ static hr_status take_value(const reader *r, const char *text)
         const bool cpu = !strcmp(text, "cpu");
         if (!cpu && strcmp(text, "gpu") != 0) return fail_key(r, "gpu or cpu is expected");
         row->kind = cpu ? HR_DEVICE_CPU : HR_DEVICE_GPU;
+        row->group = cpu ? HR_DEVICE_LAPTOP : HR_DEVICE_DISPLAY;
         return HR_OK;
     }
     if (!strcmp(key, "threads")) {
@@ -159,7 +164,7 @@ static hr_status begin_device(reader *r, const char *name)
         if (!strcmp(list->rows[i].name, name)) return fail(r, "this device is given twice");
     if (list->count == HR_DEVICES_OWN_MOST) return fail(r, "a file has at most 64 devices");
     r->row = &list->rows[list->count];
-    *r->row = (hr_device_facts){ .reserve_bytes = DEFAULT_RESERVE };
+    *r->row = (hr_device_facts){ .own = true, .reserve_bytes = DEFAULT_RESERVE };
     memcpy(r->row->name, name, strlen(name) + 1); /* shorter than a name may be */
     memcpy(r->row->title, name, strlen(name) + 1);
     snprintf(r->key, sizeof r->key, "source");
@@ -258,7 +263,7 @@ hr_status hr_devices_read(const char *path, hr_device_list *list, hr_error *err)
 {
     reader r = { .list = list, .path = path, .err = err };
     list->count = 0;
-    const hr_status status = hr_yaml_read(path, "devices", take, &r, err);
+    const hr_status status = hr_yaml_read(path, "device file", take, &r, err);
     if (status == HR_OK && !list->count) return hr_fail(err, HR_USAGE, "%s has no devices", path);
     if (status != HR_OK) list->count = 0;
     return status;

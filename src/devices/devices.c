@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* devices/devices.c - finds devices by name, parses a question's list of them, and refuses formats
- * that a device lacks. */
+/* devices/devices.c - parses a question's list of devices, and refuses formats that a device lacks.
+ */
 #include "headroom/devices.h"
 
 #include <stdio.h>
@@ -18,72 +18,12 @@ const char *hr_device_format_name(int32_t format)
     return format >= 0 && format < HR_DEVICE_FORMATS ? format_names[format] : NULL;
 }
 
-/* ---- names */
+#define GROUP_WORDS(id, words) [HR_DEVICE_##id] = words,
+static const char *const group_words[] = { HR_DEVICE_GROUP_LIST(GROUP_WORDS) };
 
-/* Row `index` of the devices of a file and then of the table; null past the end. */
-static const hr_device_facts *row_at(const hr_device_list *own, int32_t index)
+const char *hr_device_group_words(int32_t group)
 {
-    const int32_t count = own ? own->count : 0;
-    return index < count ? &own->rows[index] : hr_device_at(index - count);
-}
-
-/* Lower case, and dashes for blanks and underscores. */
-static void normalize(const char *name, char plain[2 * HR_DEVICE_NAME_BYTES])
-{
-    size_t bytes = 0;
-    for (; name[bytes] && bytes + 1 < 2 * HR_DEVICE_NAME_BYTES; bytes++) {
-        const char c = name[bytes];
-        plain[bytes] = c;
-        if (c >= 'A' && c <= 'Z') plain[bytes] = (char)(c - 'A' + 'a');
-        if (c == ' ' || c == '_') plain[bytes] = '-';
-    }
-    plain[bytes] = 0;
-}
-
-/* The part of a normalized name that follows the words of the maker, which people may leave out. */
-static const char *without_maker(const char *plain)
-{
-    static const char *const words[] = { "nvidia-", "geforce-", "tesla-" };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (!strncmp(plain, words[i], strlen(words[i]))) plain += strlen(words[i]);
-    return plain;
-}
-
-static const hr_device_facts *find_row(const char *name, const hr_device_list *own)
-{
-    for (int32_t i = 0; row_at(own, i); i++)
-        if (!strcmp(row_at(own, i)->name, name)) return row_at(own, i);
-    return NULL;
-}
-
-static const char *nearest(const char *name, const hr_device_list *own)
-{
-    const char *best = NULL;
-    int32_t least = INT32_MAX;
-    for (int32_t i = 0; row_at(own, i); i++) {
-        const int32_t cost = hr_word_cost(name, row_at(own, i)->name);
-        if (cost < least) best = row_at(own, i)->name;
-        least = (int32_t)hr_min(cost, least);
-    }
-    return best;
-}
-
-hr_status hr_device_find(const char *name, const hr_device_list *own,
-                         const hr_device_facts **device, hr_error *err)
-{
-    char plain[2 * HR_DEVICE_NAME_BYTES];
-    normalize(name, plain);
-    /* First as given: a device of a file may be called tesla-lab. */
-    const hr_device_facts *row = find_row(plain, own);
-    if (!row) row = find_row(without_maker(plain), own);
-    if (row) {
-        *device = row;
-        return HR_OK;
-    }
-    const char *similar = nearest(without_maker(plain), own);
-    return hr_fail(err, HR_USAGE,
-                   "\"%.40s\" is not a known device%s%s (headroom devices lists all)", name,
-                   similar ? "; the nearest is " : "", similar ? similar : "");
+    return group >= 0 && group < HR_DEVICE_GROUPS ? group_words[group] : NULL;
 }
 
 /* ---- lists */
@@ -142,8 +82,8 @@ static hr_status take(choosing *c, char *word)
     }
     hr_status status = HR_OK;
     if (!strcmp(word, "all") && c->most > 1) {
-        for (int32_t i = 0; row_at(c->own, i) && status == HR_OK; i++)
-            status = add(c, row_at(c->own, i));
+        for (int32_t i = 0; hr_device_row(c->own, i) && status == HR_OK; i++)
+            if (!hr_device_is_hidden(c->own, i)) status = add(c, hr_device_row(c->own, i));
         return status;
     }
     const hr_device_facts *device;
@@ -157,7 +97,14 @@ static hr_status finish(const choosing *c)
     for (int32_t i = 0; i < c->count; i++) {
         hr_device_choice *choice = &c->choices[i];
         const hr_device_facts *device = choice->device;
+        const bool cpu = device->kind == HR_DEVICE_CPU;
+        if (cpu && c->host_bytes >= 0 && c->count == 1)
+            return hr_fail(c->err, HR_USAGE,
+                           "host= is the memory around a card; %s runs in its own memory, which "
+                           "reserve= and --budget lower",
+                           device->name);
         choice->host_bytes = c->host_bytes >= 0 ? c->host_bytes : device->host_bytes;
+        if (cpu) choice->host_bytes = 0;
         choice->disk_bytes = hr_max(c->disk_bytes, 0);
         choice->reserve_bytes = c->reserve_bytes >= 0 ? c->reserve_bytes : device->reserve_bytes;
         char reserve[64], usable[64];

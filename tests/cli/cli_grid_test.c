@@ -272,7 +272,7 @@ static void what_makes_no_grid_is_refused_in_one_sentence(void **state)
         { "--device t4 train.dtype=bf16",
           "train.dtype=bf16: t4 (NVIDIA T4 16 GB) has no bf16; it has fp32, fp16, int8, and "
           "devices "
-          "with bf16 are rtx-3060, rtx-3090, rtx-4060, rtx-4090 and others; train.dtype=fp32 works "
+          "with bf16 are rtx-3060, rtx-3070, rtx-3080, rtx-3090 and others; train.dtype=fp32 works "
           "there" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
