@@ -39,8 +39,13 @@ typedef struct {
     char name[HR_DEVICE_NAME_BYTES]; /* empty: the plan is for this machine */
     char title[HR_DEVICE_TITLE_BYTES];
     bool is_card; /* process_bytes are those of the arena, in the memory of the card */
+    bool own;     /* of a file of the user */
     int64_t usable_bytes, reserve_bytes;
     int64_t host_bytes, disk_bytes; /* 0: not given */
+    /* of a card: process memory outside the arena, in host memory. Set by hr_plan_make */
+    int64_t host_needed_bytes;
+    /* the file of moments, and with train.out checkpoints, logs and shards. Set by hr_plan_make */
+    int64_t disk_needed_bytes;
 } hr_plan_device;
 
 /* Summary of a plan. All sizes are in bytes unless stated otherwise. */

@@ -44,6 +44,7 @@ void hr_answer_describe_device(const hr_device_choice *choice, hr_plan_device *d
 {
     const hr_device_facts *facts = choice->device;
     *device = (hr_plan_device){ .is_card = facts->kind == HR_DEVICE_GPU,
+                                .own = facts->own,
                                 .usable_bytes = facts->usable_bytes,
                                 .reserve_bytes = choice->reserve_bytes,
                                 .host_bytes = choice->host_bytes,

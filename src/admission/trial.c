@@ -74,6 +74,20 @@ static hr_status check_format(const hr_trial *t, hr_error *err)
                                   bf16 ? "train.dtype=bf16" : "train.dtype=fp32", err);
 }
 
+/* The kernels of the recipe, which the machine of the plan must have. */
+static hr_status choose_kernels(hr_trial *t, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    const hr_device_choice *device = t->machine->device;
+    const char *wanted = a->config.train.kernels;
+    const hr_status status = hr_cpu_choose("train.kernels", wanted, t->machine->cpu_mask,
+                                           &a->cpu_mask, err);
+    if (status == HR_OK || !device) return status;
+    return hr_fail(err, status,
+                   "train.kernels: %s has no %.40s; the best available is %s (or use auto)",
+                   device->device->name, wanted, hr_cpu_rung_name(t->machine->cpu_mask));
+}
+
 hr_status hr_trial_prepare(hr_trial *t, bool touched, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -84,9 +98,7 @@ hr_status hr_trial_prepare(hr_trial *t, bool touched, hr_error *err)
     a->backend = hr_backend_find(HR_BACKEND_DEFAULT);
     hr_status status = hr_config_check(config, err);
     if (status == HR_OK && t->machine->device) status = check_format(t, err);
-    if (status == HR_OK)
-        status = hr_cpu_choose("train.kernels", config->train.kernels, t->machine->cpu_mask,
-                               &a->cpu_mask, err);
+    if (status == HR_OK) status = choose_kernels(t, err);
     if (status == HR_OK) status = load_rates(t, err);
     if (status == HR_OK) status = hr_trial_open_regions(t, touched, err);
     if (status != HR_OK) return status;

@@ -97,7 +97,7 @@ static void add_spaces(json_t *object, const hr_plan_answer *answer)
                                               (json_int_t)answer->file_bytes, "floor_bytes",
                                               (json_int_t)answer->file_bytes, "seconds_predicted",
                                               answer->file_seconds));
-    /* Given, and nothing is there yet. */
+    /* Given, and no tensor is there. */
     if (card && answer->device.host_bytes)
         json_array_append_new(list,
                               json_pack("{s:s, s:i, s:i, s:f, s:I}", "name", "host", "bytes", 0,
@@ -115,12 +115,14 @@ static void add_device(json_t *object, const hr_plan_device *device)
 {
     json_t *value = json_null();
     if (*device->name)
-        value = json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o}", "name", device->name, "title",
-                          device->title, "kind", device->is_card ? "gpu" : "cpu", "usable_bytes",
-                          (json_int_t)device->usable_bytes, "reserve_bytes",
-                          (json_int_t)device->reserve_bytes, "host_bytes",
-                          json_of_given(device->host_bytes), "disk_bytes",
-                          json_of_given(device->disk_bytes));
+        value = json_pack(
+            "{s:s, s:s, s:s, s:b, s:I, s:I, s:o, s:I, s:o, s:I}", "name", device->name, "title",
+            device->title, "kind", device->is_card ? "gpu" : "cpu", "own", device->own,
+            "usable_bytes", (json_int_t)device->usable_bytes, "reserve_bytes",
+            (json_int_t)device->reserve_bytes, "host_bytes", json_of_given(device->host_bytes),
+            "host_needed_bytes", (json_int_t)device->host_needed_bytes, "disk_bytes",
+            json_of_given(device->disk_bytes), "disk_needed_bytes",
+            (json_int_t)device->disk_needed_bytes);
     json_object_set_new(object, "device", value);
 }
 

@@ -13,13 +13,18 @@
 #include "mem/limits.h"
 #include "planning/run_bytes.h"
 
-static hr_admission_needs needs_of(void *context, const hr_config *config)
+hr_admission_needs hr_measure_needs(const hr_config *config)
 {
-    (void)context;
     const char *from = config->model.from;
     return (hr_admission_needs){ .prepare_bytes = hr_texts_bytes(config),
                                  .reading_bytes = *from ? hr_weights_in_scratch_bytes(from) : 0,
                                  .run_bytes = hr_run_bytes(config) };
+}
+
+static hr_admission_needs needs_of(void *context, const hr_config *config)
+{
+    (void)context;
+    return hr_measure_needs(config);
 }
 
 /* A calibration that cannot be opened counts as none and gives estimates; one that can be read but

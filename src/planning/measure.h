@@ -12,6 +12,9 @@ typedef struct {
     const hr_device_facts *device; /* set by hr_target; null: this machine */
 } hr_measured;
 
+/* Regions of a run of this config, on any machine. */
+hr_admission_needs hr_measure_needs(const hr_config *config);
+
 /* Describes this machine. Limits are those of now.
  *
  *   memory        open; regions are opened in it

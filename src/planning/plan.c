@@ -53,6 +53,12 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
                             !hr_admit_exceeds_file(admission);
     if (status != HR_OK && !is_refused) return status;
     hr_disk_of(config, &compiled->program, 0, &admission->answer.disk);
+    if (status == HR_OK && outputs->device) {
+        status = hr_target_check_disk(config, &admission->answer.disk, &admission->answer.device,
+                                      err);
+        admission->answer.fits = status == HR_OK;
+        if (status != HR_OK) return status;
+    }
     if (!outputs->device)
         hr_stopping_describe(&compiled->program, &admission->rates, &admission->answer);
     const bool table = outputs->text && !outputs->program;

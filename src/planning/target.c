@@ -20,6 +20,45 @@ static const hr_process_base cpu_process = { .page_bytes = CPU_PAGE,
                                              .stack_bytes = 256 << 10,
                                              .counter_bytes = 2 * 64 * CPU_PAGE };
 
+int64_t hr_target_host_bytes(const hr_config *config)
+{
+    const hr_process_base *base = &cpu_process;
+    const hr_admission_needs needs = hr_measure_needs(config);
+    const int64_t regions = hr_max(needs.prepare_bytes, needs.reading_bytes + needs.run_bytes);
+    return base->image_bytes + base->main_stack_bytes + base->heap_bytes + base->counter_bytes +
+           hr_round_up(regions, base->page_bytes);
+}
+
+hr_status hr_target_check_host(const hr_device_choice *device, const hr_config *config,
+                               hr_error *err)
+{
+    char needs[64], there[64];
+    if (!device || !device->host_bytes || device->device->kind != HR_DEVICE_GPU) return HR_OK;
+    const int64_t needed = hr_target_host_bytes(config);
+    if (needed <= device->host_bytes) return HR_OK;
+    return hr_fail(err, HR_NO_FIT,
+                   "the process needs %s of host memory outside its arena, host= of %s is %s",
+                   hr_bytes_print(needed, needs), device->device->name,
+                   hr_bytes_print(device->host_bytes, there));
+}
+
+hr_status hr_target_check_disk(const hr_config *config, const hr_plan_disk *disk,
+                               hr_plan_device *device, hr_error *err)
+{
+    char needs[64], there[64];
+    if (!*device->name) return HR_OK;
+    if (device->is_card) device->host_needed_bytes = hr_target_host_bytes(config);
+    device->disk_needed_bytes = disk->moments_bytes;
+    if (config->train.out[0])
+        device->disk_needed_bytes += disk->bytes + hr_max(disk->shard_bytes, 0);
+    if (!device->disk_bytes || device->disk_needed_bytes <= device->disk_bytes) return HR_OK;
+    return hr_fail(err, HR_NO_FIT,
+                   "the run writes up to %s of checkpoints, logs, shards and moments, disk= of %s "
+                   "is %s; lower train.keep_last, or write no checkpoints",
+                   hr_bytes_print(device->disk_needed_bytes, needs), device->name,
+                   hr_bytes_print(device->disk_bytes, there));
+}
+
 static hr_admission_needs no_needs(void *context, const hr_config *config)
 {
     (void)context;
@@ -75,8 +114,10 @@ hr_status hr_target_config(const hr_device_choice *device, const hr_config *conf
     hr_region region = { 0 };
     *there = config;
     if (!device) return HR_OK;
-    const hr_status status = hr_memory_region_open(memory, "config", (int64_t)sizeof *config + 64,
-                                                   &region, err);
+    hr_status status = hr_target_check_host(device, config, err);
+    if (status == HR_OK)
+        status = hr_memory_region_open(memory, "config", (int64_t)sizeof *config + 64, &region,
+                                       err);
     hr_config *copy = status == HR_OK ? hr_region_take(&region, 1, sizeof *copy) : NULL;
     if (!copy) return status;
     *copy = *config;

@@ -166,11 +166,12 @@ static void put_machine(hr_writer *writer, const hr_config *config, const hr_pla
 static void put_device(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
 {
     const hr_plan_device *device = &answer->device;
-    char name[64];
+    char name[64], title[HR_PLAN_NAME_BYTES];
     snprintf(name, sizeof name, "usable on %.40s", device->name);
     put_line(writer, device->is_card ? "memory of the card" : "process memory",
              answer->process_bytes, device->is_card ? "the arena; host memory holds the rest" : "");
-    put_line(writer, name, device->usable_bytes, device->title);
+    snprintf(title, sizeof title, "%s%s", device->title, device->own ? ", of the device file" : "");
+    put_line(writer, name, device->usable_bytes, title);
     put_line(writer, "reserve", device->reserve_bytes, "kept free for context, display, system");
     if (config->memory.budget < device->usable_bytes - device->reserve_bytes)
         put_line(writer, "budget", config->memory.budget, "");
@@ -180,11 +181,20 @@ static void put_device(hr_writer *writer, const hr_config *config, const hr_plan
 /* What the plan for a device does not do. */
 static void put_limits(hr_writer *writer, const hr_plan_device *device)
 {
-    if (device->host_bytes)
-        put_line(writer, "host memory", device->host_bytes,
-                 "not used: no tensor is moved to host memory yet");
-    if (device->disk_bytes)
-        put_line(writer, "disk", device->disk_bytes, "limits the file of memory.moments=file");
+    char why[HR_PLAN_NAME_BYTES], size[HR_COUNT_BYTES];
+    if (device->host_bytes && device->is_card) {
+        snprintf(why, sizeof why, "%s needed outside the arena; no tensor is kept there",
+                 hr_size_print(device->host_needed_bytes, size));
+        put_line(writer, "host memory", device->host_bytes, why);
+    }
+    if (device->disk_bytes) {
+        snprintf(why, sizeof why, "%s of it needed",
+                 hr_size_print(device->disk_needed_bytes, size));
+        put_line(writer, "disk", device->disk_bytes,
+                 device->disk_needed_bytes
+                     ? why
+                     : "nothing is kept there: moments are in memory, and --out is not given");
+    }
     if (device->is_card)
         hr_put(writer, "  headroom trains on CPUs; this is the plan of the same program for the "
                        "memory of the card\n");

@@ -121,6 +121,67 @@ static void a_disk_limits_the_file_of_moments(void **state)
     assert_true(answer.file_bytes > 64 << 20 && answer.file_bytes <= 1 << 30);
 }
 
+/* The text, or the sentence of a refusal. */
+static const char *said(const hr_config *config, const char *device, hr_status expected)
+{
+    static hr_plan_answer answer;
+    static hr_error err;
+    const hr_device_choice choice = choose(device);
+    assert_int_equal(plan(config, &choice, &answer, &err), expected);
+    if (expected != HR_OK) assert_false(answer.fits);
+    return expected == HR_OK ? text : err.message;
+}
+
+static void host_memory_holds_the_process_outside_the_arena(void **state)
+{
+    (void)state;
+    static hr_config config;
+    config = small();
+    const hr_device_choice card = choose("rtx-4090,host=64GiB");
+    const hr_plan_answer answer = planned(&config, &card);
+    /* The program and its stacks alone take 15 MiB, and a small model needs few tables. */
+    const int64_t needed = answer.device.host_needed_bytes;
+    assert_true(needed > 15 << 20 && needed < 256 << 20);
+    assert_non_null(strstr(text, "needed outside the arena; no tensor is kept there"));
+    char words[64];
+    snprintf(words, sizeof words, "rtx-4090,host=%lld", (long long)needed);
+    assert_non_null(strstr(said(&config, words, HR_OK), "fits"));
+    snprintf(words, sizeof words, "rtx-4090,host=%lld", (long long)needed - 1);
+    assert_non_null(strstr(said(&config, words, HR_NO_FIT),
+                           "of host memory outside its arena, host= of rtx-4090 is "));
+}
+
+static void a_disk_holds_what_the_run_writes(void **state)
+{
+    (void)state;
+    static hr_config config;
+    config = small();
+    assert_non_null(strstr(said(&config, "rtx-4090,disk=1MiB", HR_OK),
+                           "nothing is kept there: moments are in memory, and --out is not given"));
+    strcpy(config.train.out, "runs/never-written");
+    config.train.steps = 10;
+    const hr_device_choice card = choose("rtx-4090,disk=100GiB");
+    const hr_plan_answer answer = planned(&config, &card);
+    assert_int_equal(answer.device.disk_needed_bytes, answer.disk.bytes);
+    assert_true(answer.disk.bytes > answer.disk.tensor_bytes && answer.disk.tensor_bytes > 1 << 20);
+    char words[64];
+    snprintf(words, sizeof words, "rtx-4090,disk=%lld", (long long)answer.disk.bytes - 1);
+    assert_non_null(strstr(said(&config, words, HR_NO_FIT), "disk= of rtx-4090 is "));
+    snprintf(words, sizeof words, "rtx-4090,disk=%lld", (long long)answer.disk.bytes);
+    assert_non_null(strstr(said(&config, words, HR_OK), "of it needed"));
+}
+
+static void kernels_are_those_of_the_device(void **state)
+{
+    (void)state;
+    static hr_config config;
+    config = small();
+    strcpy(config.train.kernels, "avx512");
+    assert_string_equal(said(&config, "laptop-8gb", HR_USAGE),
+                        "train.kernels: laptop-8gb has no avx512; the best available is avx2 (or "
+                        "use auto)");
+}
+
 /* ---- independence of this machine */
 
 static void the_plan_is_that_of_the_device_wherever_it_is_made(void **state)
@@ -321,6 +382,9 @@ int main(void)
         cmocka_unit_test(a_card_holds_the_arena_alone),
         cmocka_unit_test(budgets_below_the_device_count_and_those_above_do_not),
         cmocka_unit_test(a_disk_limits_the_file_of_moments),
+        cmocka_unit_test(host_memory_holds_the_process_outside_the_arena),
+        cmocka_unit_test(a_disk_holds_what_the_run_writes),
+        cmocka_unit_test(kernels_are_those_of_the_device),
         cmocka_unit_test(the_plan_is_that_of_the_device_wherever_it_is_made),
         cmocka_unit_test(a_laptop_holds_the_whole_process),
         cmocka_unit_test(times_follow_from_the_published_figures),
