@@ -27,14 +27,15 @@ enum {
  * cpu: the whole process is in the memory of the machine. */
 typedef enum { HR_DEVICE_GPU, HR_DEVICE_CPU } hr_device_kind;
 
-/* What people can replace by each other: enumerator, words. The GPU of a board shares the memory of
- * its host. */
+/* What people can replace by each other: enumerator, words. The GPU of a board and of a Mac
+ * shares the memory of the CPU. */
 #define HR_DEVICE_GROUP_LIST(X) \
     X(DISPLAY, "graphics card") \
     X(WORKSTATION, "workstation card") \
     X(DATA_CENTER, "data center card") \
     X(HOSTED, "hosted notebook") \
-    X(BOARD, "board or Mac, one memory for CPU and GPU") \
+    X(BOARD, "board") \
+    X(MAC, "Mac") \
     X(LAPTOP, "laptop")
 
 #define HR_DEVICE_GROUP_ID(id, words) HR_DEVICE_##id,

@@ -46,6 +46,11 @@ typedef struct {
     int64_t host_needed_bytes;
     /* the file of moments, and with train.out checkpoints, logs and shards. Set by hr_plan_make */
     int64_t disk_needed_bytes;
+    /* For a refusal: the smallest device of the table that holds the smallest plan, of the same
+     * group if there is one, and the bytes that it needs there. Empty: none. */
+    char larger[HR_DEVICE_NAME_BYTES];
+    hr_device_group larger_group;
+    int64_t larger_bytes;
 } hr_plan_device;
 
 /* Summary of a plan. All sizes are in bytes unless stated otherwise. */

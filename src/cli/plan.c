@@ -123,6 +123,11 @@ static void add_device(json_t *object, const hr_plan_device *device)
             "host_needed_bytes", (json_int_t)device->host_needed_bytes, "disk_bytes",
             json_of_given(device->disk_bytes), "disk_needed_bytes",
             (json_int_t)device->disk_needed_bytes);
+    /* For a refusal: what holds the smallest plan. */
+    if (*device->larger)
+        json_object_set_new(value, "larger",
+                            json_pack("{s:s, s:I}", "name", device->larger, "minimum_bytes",
+                                      (json_int_t)device->larger_bytes));
     json_object_set_new(object, "device", value);
 }
 

@@ -9,6 +9,7 @@
 #include "admission/remove.h"
 #include "plan/plan_file.h"
 #include "planning/disk.h"
+#include "planning/larger.h"
 #include "planning/stopping.h"
 #include "planning/target.h"
 #include "report/details.h"
@@ -69,6 +70,7 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
     if (table || outputs->details) {
         const hr_status found = find_reasons(config, &machine, admission, details, &other);
         if (found != HR_OK) return hr_fail(err, found, "%s", other.message);
+        if (is_refused) hr_larger_find(outputs->device, config, memory, admission);
     }
     if (table) print(config, outputs, &admission->answer, details);
     if (!outputs->file || status != HR_OK) return status;

@@ -54,34 +54,18 @@ static change_row row_of(const hr_plan_change *change)
     return row;
 }
 
-/* The card of the table with the least memory that holds the smallest plan, which has the same
- * bytes on every card; null: none. */
-static const hr_device_facts *larger_card(const hr_config *config, const hr_plan_answer *answer)
-{
-    const bool bf16 = config->train.dtype == HR_FORMAT_BF16;
-    const hr_device_facts *best = NULL;
-    for (int32_t i = 0; hr_device_at(i); i++) {
-        const hr_device_facts *card = hr_device_at(i);
-        if (card->kind != HR_DEVICE_GPU || (best && card->usable_bytes >= best->usable_bytes))
-            continue;
-        if (card->usable_bytes - card->reserve_bytes >= answer->minimum_bytes &&
-            hr_device_has(card, bf16 ? HR_DEVICE_BF16 : HR_DEVICE_FP32))
-            best = card;
-    }
-    return best;
-}
-
 /* More memory: a budget, another card, or without either more free memory, `beside` bytes of which
  * are for the kernel. */
-static change_row more_memory(const hr_config *config, const hr_plan_answer *answer, int64_t beside)
+static change_row more_memory(const hr_plan_answer *answer, int64_t beside)
 {
     change_row row = { .gained = "0" };
     char time[HR_COUNT_BYTES];
-    const int64_t needed = answer->minimum_bytes + beside;
     const hr_plan_device *device = &answer->device;
+    int64_t needed = answer->minimum_bytes + beside;
     const bool on_it = *device->name && needed <= device->usable_bytes - device->reserve_bytes;
-    const hr_device_facts *card = device->is_card ? larger_card(config, answer) : NULL;
-    if (card && !on_it) snprintf(row.what, sizeof row.what, "--device %s", card->name);
+    const bool larger = *device->larger && !on_it;
+    if (larger) needed = device->larger_bytes;
+    if (larger) snprintf(row.what, sizeof row.what, "--device %s", device->larger);
     else if (*device->name && !on_it)
         snprintf(row.what, sizeof row.what, "a device with more memory");
     else if (!beside) snprintf(row.what, sizeof row.what, "--budget %lld", (long long)needed);
@@ -91,8 +75,9 @@ static change_row more_memory(const hr_config *config, const hr_plan_answer *ans
     hr_count_print(needed, row.needs);
     hr_size_print(needed, row.size);
     if (*device->name && !on_it)
-        snprintf(row.price, sizeof row.price, "%s",
-                 card ? "the smallest card that holds the smallest plan" : "smallest plan");
+        snprintf(row.price, sizeof row.price, "%s%s%ssmallest plan", larger ? "the smallest " : "",
+                 larger ? hr_device_group_words((int32_t)device->larger_group) : "",
+                 larger ? " that holds the " : "");
     else
         snprintf(row.price, sizeof row.price, "smallest plan, %s per step",
                  hr_duration_print(answer->step_seconds, time));
@@ -123,13 +108,12 @@ static void put_table(hr_writer *writer, const change_row *rows, int32_t count)
     }
 }
 
-static void put_changes(hr_writer *writer, const hr_style *style, const hr_config *config,
-                        const hr_plan_answer *answer, const hr_plan_details *details,
-                        int64_t beside)
+static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
+                        const hr_plan_details *details, int64_t beside)
 {
     change_row rows[HR_PLAN_CHANGES_MOST + 1];
     const int32_t count = details->change_count;
-    rows[0] = more_memory(config, answer, beside);
+    rows[0] = more_memory(answer, beside);
     for (int32_t i = 0; i < count; i++) rows[i + 1] = row_of(&details->changes[i]);
     hr_put(writer, "\n%schanges that make it fit%s, each line alone%s\n", style->title,
            style->plain,
@@ -224,7 +208,7 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
         hr_put(writer, "  %s%s alone: %s, %s%s\n", style.strong, details->alone.name,
                hr_bytes_print(details->alone.bytes, size), details->alone.why, style.plain);
     }
-    put_changes(writer, &style, config, answer, details, beside);
+    put_changes(writer, &style, answer, details, beside);
     put_partial(writer, &style, details);
     put_used(writer, &style, details);
 }

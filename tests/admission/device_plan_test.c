@@ -342,7 +342,7 @@ static void a_refusal_names_the_smallest_card_that_holds_the_plan(void **state)
     assert_int_equal(planned(&config, &card).minimum_bytes, least);
     for (int32_t i = 0; hr_device_at(i); i++) {
         const hr_device_facts *other = hr_device_at(i);
-        if (other->kind == HR_DEVICE_GPU && other->usable_bytes < card.device->usable_bytes)
+        if (other->group == HR_DEVICE_DISPLAY && other->usable_bytes < card.device->usable_bytes)
             assert_true(other->usable_bytes - other->reserve_bytes < least ||
                         !hr_device_has(other, HR_DEVICE_BF16));
     }
@@ -351,6 +351,44 @@ static void a_refusal_names_the_smallest_card_that_holds_the_plan(void **state)
     config.memory.budget = 64 << 20;
     assert_int_equal(plan(&config, &card, &answer, &err), HR_NO_FIT);
     assert_non_null(strstr(text, "\n  --budget "));
+}
+
+/* The group of the device that a refusal offers, and what the plan is there. */
+static hr_device_group offered(const hr_config *config, const char *refused_on)
+{
+    static hr_plan_answer answer;
+    hr_error err;
+    const hr_device_choice device = choose(refused_on);
+    assert_int_equal(plan(config, &device, &answer, &err), HR_NO_FIT);
+    assert_true(*answer.device.larger);
+    char words[96];
+    snprintf(words, sizeof words, "\n  --device %s ", answer.device.larger);
+    assert_non_null(strstr(text, words));
+    const int64_t bytes = answer.device.larger_bytes;
+    const hr_device_choice larger = choose(answer.device.larger);
+    assert_int_equal(planned(config, &larger).minimum_bytes, bytes);
+    return larger.device->group;
+}
+
+/* Nobody puts a board into the slot of a card, or a card into a laptop before trying a larger one.
+ */
+static void a_refusal_offers_a_device_that_replaces_the_one_named(void **state)
+{
+    (void)state;
+    static hr_config config;
+    config = small();
+    config.train.dtype = HR_FORMAT_FP32;
+    config.model.d_model = 2048; /* about 10 GiB */
+    config.model.d_ff = 8192;
+    config.model.n_heads = 16;
+    config.model.n_layers = 12;
+    assert_int_equal(offered(&config, "gtx-1650"), HR_DEVICE_DISPLAY);
+    assert_int_equal(offered(&config, "laptop-8gb"), HR_DEVICE_LAPTOP);
+    assert_int_equal(offered(&config, "jetson-orin-nano-8gb"), HR_DEVICE_BOARD);
+    config.model.n_layers = 72; /* about 60 GiB */
+    assert_int_equal(offered(&config, "m1-16gb"), HR_DEVICE_DATA_CENTER);
+    assert_int_equal(offered(&config, "rtx-5090"), HR_DEVICE_DATA_CENTER);
+    assert_int_equal(offered(&config, "laptop-32gb"), HR_DEVICE_DATA_CENTER);
 }
 
 /* ---- questions */
@@ -391,6 +429,7 @@ int main(void)
         cmocka_unit_test(a_card_without_the_format_is_refused),
         cmocka_unit_test(a_refusal_offers_only_what_the_device_has),
         cmocka_unit_test(a_refusal_names_the_smallest_card_that_holds_the_plan),
+        cmocka_unit_test(a_refusal_offers_a_device_that_replaces_the_one_named),
         cmocka_unit_test(questions_are_about_the_device_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
