@@ -72,10 +72,17 @@ typedef struct {
     int64_t loss_chunk;        /* 0: the whole micro-batch */
     int32_t recomputed_layers; /* layers that recompute anything */
     int32_t layers;
-    bool splits_more;                 /* tiles, gradient release or reordered operations */
-    char words[HR_POINT_WORDS_BYTES]; /* of hr_plan_point; when it fits */
-    char change[HR_PLAN_NAME_BYTES];  /* "memory.moments=file"; empty: none */
-    char reason[HR_ERROR_BYTES];      /* when refused or invalid */
+    bool splits_more;                  /* tiles, gradient release or reordered operations */
+    char words[HR_POINT_WORDS_BYTES];  /* of hr_plan_point; when it fits */
+    char change[HR_PLAN_CHANGE_BYTES]; /* "memory.moments=file"; empty: none */
+    bool smallest;                     /* the plan with `change` is the smallest, not the fastest */
+    int64_t disk_bytes;                /* of the file of moments, when it fits; 0: none */
+    /* When refused and changes were tried: the one that needs the least, and process_bytes of its
+     * smallest plan; 0: none. Whether all changes were tried. */
+    char least[HR_PLAN_CHANGE_BYTES];
+    int64_t least_bytes;
+    bool tried_all;
+    char reason[HR_ERROR_BYTES]; /* when refused or invalid */
 } hr_grid_cell;
 
 typedef struct {
@@ -84,9 +91,9 @@ typedef struct {
     int32_t axis_count;              /* 0 to HR_GRID_AXES_MOST */
     const hr_device_choice *devices; /* [device_count] */
     int32_t device_count;            /* 0: this machine */
-    /* Where the recipe does not fit as it is: also tries train.dtype=fp32 if the device lacks the
-     * dtype, and memory.moments=file. For lists of devices; the cell is then no longer the plan of
-     * the recipe alone, and `change` says so. */
+    /* Where the recipe does not fit as it is: takes train.dtype=fp32 if the device lacks the dtype,
+     * and then the cheapest change that a refusal offers. For lists of devices; the cell is then no
+     * longer the plan of the recipe alone, and `change` says so. */
     bool changes;
     double tokens;            /* for `hours`; 0: none */
     const char *calibrations; /* directory of calibrations; null: step times are estimated */

@@ -15,12 +15,14 @@
 /* Limits of the work of all plans (hr_admission) beyond which none begins: for levers alone, for
  * those together, and for their time. Work is counted and not timed, so that equal recipes get
  * equal answers. About 2e9 take a second of one core of a 2-core Intel Xeon (model 207). */
+static const int64_t memo_work_most = INT64_C(2000000000); /* for all devices of a list */
 static const int64_t singles_work_most = INT64_C(2600000000),
                      together_work_most = INT64_C(2800000000), work_most = INT64_C(2800000000);
 
 enum {
     PICKS_MOST = 10,  /* levers of a combination */
     WORTH_PART = 256, /* a step is worth adding if it saves more than this part of the bytes */
+    MEMO_PART = 3,    /* a device of a list may take this part of the work that is left */
     UNKNOWN = -1      /* bytes of a lever that was not planned */
 };
 
@@ -63,6 +65,9 @@ typedef struct {
     int64_t work_most;
     int64_t first[HR_LEVERS_MOST]; /* bytes with the first step of each lever, or UNKNOWN */
     hr_config tried;
+    hr_refuse_memo *memo; /* or null */
+    bool cut;             /* the limit of work left a change untried, with a memo */
+    offer *least;         /* with a memo: of those that do not fit */
     ranking fitting, partial;
     hr_writer untried;
 } refusing;
@@ -101,6 +106,71 @@ static int64_t available_to(const refusing *r, const hr_config *config)
         r->admission->compiled.plan.threads, config->memory.moments == HR_PLACE_FILE);
 }
 
+/* ---- what is known of other devices */
+
+/* Machines whose plans have the same bytes: all cards, where the recipe has the same format. */
+static const void *tag_of(const hr_admission_machine *machine, const hr_config *config)
+{
+    static const char cards[2] = "";
+    if (!machine->device) return NULL;
+    if (!hr_admission_is_card(machine)) return machine->device->device;
+    return &cards[config->train.dtype == HR_FORMAT_BF16];
+}
+
+static bool lacks_format(const refusing *r)
+{
+    const bool bf16 = r->tried.train.dtype == HR_FORMAT_BF16;
+    const hr_device_choice *device = r->machine->device;
+    return device && !hr_device_has(device->device, bf16 ? HR_DEVICE_BF16 : HR_DEVICE_FP32);
+}
+
+/* The entry of a change; -1 if there is no room for it. */
+static int32_t entry_of(refusing *r, const char *what)
+{
+    hr_refuse_memo *memo = r->memo;
+    const void *tag = tag_of(r->machine, r->config);
+    for (int32_t i = 0; i < memo->count; i++)
+        if (memo->known[i].tag == tag && !strcmp(memo->known[i].what, what)) return i;
+    if (memo->count == HR_REFUSE_KNOWN_MOST) return -1;
+    memo->known[memo->count].tag = tag;
+    memo->known[memo->count].low = 0;
+    memo->known[memo->count].high = INT64_MAX;
+    memo->known[memo->count].exact = 0;
+    snprintf(memo->known[memo->count].what, HR_PLAN_CHANGE_BYTES, "%s", what);
+    return memo->count++;
+}
+
+/* Bytes of r->tried, as hr_admit_minimum. What a device has shown is not planned for the next. */
+static int64_t minimum_of(refusing *r, const char *what, bool exact)
+{
+    const int64_t available = available_to(r, &r->tried);
+    if (!r->memo) return hr_admit_minimum(r->machine, &r->tried, exact, r->cache, r->admission);
+    if (lacks_format(r)) return INT64_MAX;
+    const int32_t i = entry_of(r, what);
+    const int64_t low = i < 0 ? 0 : r->memo->known[i].low;
+    const int64_t high = i < 0 ? INT64_MAX : r->memo->known[i].high;
+    if (high <= available) return high;
+    if (low > available) return low;
+    if (r->memo->work >= r->work_most) {
+        r->cut = true;
+        return INT64_MAX;
+    }
+    const int64_t before = r->admission->work;
+    const int64_t bytes = hr_admit_minimum(r->machine, &r->tried, false, r->cache, r->admission);
+    r->memo->work += r->admission->work - before;
+    if (i >= 0 && bytes <= available) r->memo->known[i].high = bytes;
+    if (i >= 0 && bytes > available) r->memo->known[i].low = hr_max(low, bytes);
+    return bytes;
+}
+
+/* Keeps the change that needs the least of those that do not fit. */
+static void note_least(refusing *r, const offer *made)
+{
+    if (!r->least || made->change.bytes == INT64_MAX) return;
+    const int64_t before = r->least->change.bytes;
+    if (!before || made->change.bytes < before) *r->least = *made;
+}
+
 /* Plans levers together. Returns whether the recipe fits with them; made->change.bytes are those of
  * the smallest plan, or without `exact` close to them, and INT64_MAX if there is none. */
 static bool fits(refusing *r, const pick *picks, int32_t count, bool exact, offer *made)
@@ -109,15 +179,17 @@ static bool fits(refusing *r, const pick *picks, int32_t count, bool exact, offe
         made->change.bytes = INT64_MAX;
         return false;
     }
-    made->change.bytes = hr_admit_minimum(r->machine, &r->tried, exact, r->cache, r->admission);
+    made->change.bytes = minimum_of(r, made->change.what, exact);
     made->change.gained_bytes = r->minimum - made->change.bytes;
     made->change.changes_mathematics = made->rank.loss > HR_LOSS_NOTHING;
-    return made->change.bytes <= available_to(r, &r->tried);
+    if (made->change.bytes <= available_to(r, &r->tried)) return true;
+    note_least(r, made);
+    return false;
 }
 
 static bool tired(const refusing *r)
 {
-    return r->admission->work >= r->work_most;
+    return !r->memo && r->admission->work >= r->work_most; /* with a memo, minimum_of limits it */
 }
 
 /* ---- the rankings */
@@ -433,4 +505,72 @@ void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
     price_all(&r, &r.partial, false);
     details->change_count = r.fitting.count;
     details->partial_count = r.partial.count;
+}
+
+/* ---- one change for each of several devices */
+
+/* Opens the search results of a memo, or forgets those of other machines. */
+static void use_cache(const hr_admission_machine *machine, const hr_config *config,
+                      hr_refuse_memo *memo)
+{
+    if (!memo->cache) memo->cache = open_cache(machine);
+    else if (memo->cache_tag != tag_of(machine, config)) hr_proxy_cache_clear(memo->cache);
+    memo->cache_tag = tag_of(machine, config);
+}
+
+/* Plans a change, whose bytes may be a lower bound, if no other is offered. */
+static void find_exact(refusing *r, offer *least)
+{
+    offer same;
+    if (r->fitting.count || !least->change.bytes) return;
+    if (!apply_all(r, least->rank.picks, least->rank.count, &same)) return;
+    const int32_t i = entry_of(r, same.change.what);
+    int64_t bytes = i < 0 ? 0 : r->memo->known[i].exact;
+    if (!bytes) bytes = hr_admit_minimum(r->machine, &r->tried, true, r->cache, r->admission);
+    if (i >= 0) r->memo->known[i].exact = bytes;
+    least->change.bytes = bytes;
+}
+
+bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
+                        hr_admission *admission, hr_refuse_memo *memo, hr_plan_change *change,
+                        bool *complete)
+{
+    hr_lever_names names;
+    hr_plan_change fitting[HR_PLAN_CHANGES_MOST], partial[HR_PLAN_CHANGES_MOST];
+    char untried[HR_PLAN_CHANGE_BYTES] = "";
+    offer least = { .change.bytes = 0 };
+    hr_lever_names_of(&admission->compiled.program, &names);
+    use_cache(machine, config, memo);
+    refusing r = { .machine = machine,
+                   .config = config,
+                   .admission = admission,
+                   .cache = memo->cache,
+                   .names = &names,
+                   .minimum = admission->answer.minimum_bytes,
+                   .free_seconds = -1,
+                   .work_most = memo->work + (memo_work_most - memo->work) / MEMO_PART,
+                   .memo = memo,
+                   .least = &least,
+                   .fitting.changes = fitting,
+                   .partial.changes = partial,
+                   .untried = { untried, sizeof untried } };
+    r.levers = hr_levers(&r.lever_count);
+    /* Levers are in the order of what they give up: none after the first that fits is cheaper. */
+    for (int32_t i = 0; i < r.lever_count; i++) {
+        if (r.fitting.count && r.levers[i].loss > r.fitting.ranks[0].loss) break;
+        try_lever(&r, i);
+    }
+    combine_levers(&r);
+    if (r.fitting.count > 1 && r.fitting.ranks[1].loss == HR_LOSS_NOTHING)
+        price_all(&r, &r.fitting, true);
+    *complete = !r.cut;
+    find_exact(&r, &least);
+    *change = least.change;
+    if (!r.fitting.count) return false;
+    offer same;
+    const rank *first = &r.fitting.ranks[0];
+    if (!apply_all(&r, first->picks, first->count, &same)) return false;
+    *change = fitting[0];
+    *config = r.tried;
+    return true;
 }

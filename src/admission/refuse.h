@@ -21,4 +21,36 @@
 void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
                hr_admission *admission, hr_plan_details *details);
 
+/* ---- one change for each of several devices */
+
+enum { HR_REFUSE_KNOWN_MOST = 384 };
+
+/* The bytes of changes to one recipe, for the devices of a list: plans have the same bytes on every
+ * card. Begin with zeros. */
+typedef struct {
+    struct {
+        int64_t low, high; /* no plan fits below low, one fits in high */
+        int64_t exact;     /* of the smallest plan; 0: not planned */
+        const void *tag;   /* of machines whose plans have the same bytes */
+        char what[HR_PLAN_CHANGE_BYTES];
+    } known[HR_REFUSE_KNOWN_MOST];
+    int32_t count;
+    int64_t work;                 /* of all its plans, in units of hr_admission.work */
+    struct hr_proxy_cache *cache; /* opened when needed */
+    const void *cache_tag;
+} hr_refuse_memo;
+
+/* The cheapest change with which a refused recipe fits: the first of hr_refuse.
+ *
+ *   admission  a refused one; its plan is overwritten, its region may be another one afterwards
+ *   config     in: the recipe. out: with the change, if one was found
+ *   change     out: the change; or if none was found the one that needs the least bytes of those
+ *              that were tried. bytes 0: none was tried
+ *
+ * Returns whether one was found. *complete: whether the limit of work, which holds for all calls
+ * with a memo together, left none untried. */
+bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
+                        hr_admission *admission, hr_refuse_memo *memo, hr_plan_change *change,
+                        bool *complete);
+
 #endif

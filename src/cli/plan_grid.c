@@ -54,8 +54,10 @@ static void put_csv_heading(const hr_grid_request *request)
     for (int32_t a = 0; a < request->axis_count; a++)
         for (int32_t k = 0; k < request->axes[a].key_count; k++)
             printf("%s,", request->axes[a].keys[k]->name);
-    printf("device,verdict,process_bytes,available_bytes,arena_bytes,micro_batch,loss_chunk,"
-           "recomputed_layers,step_seconds,tokens_per_second,hours,change,saved_by,reason\n");
+    printf(
+        "device,verdict,process_bytes,available_bytes,arena_bytes,micro_batch,loss_chunk,"
+        "recomputed_layers,step_seconds,tokens_per_second,hours,change,saved_by,reason,least_bytes,"
+        "least_change,disk_bytes\n");
 }
 
 static void put_number(double value)
@@ -92,6 +94,10 @@ static void put_csv(void *context, const hr_grid_cell *cell, const hr_plan_answe
     put_field(cell->words);
     putchar(',');
     put_field(cell->reason);
+    put_number((double)cell->least_bytes);
+    putchar(',');
+    put_field(cell->least);
+    put_number((double)cell->disk_bytes);
     printf("\n");
 }
 
@@ -155,6 +161,14 @@ static void put_json(void *context, const hr_grid_cell *cell, const hr_plan_answ
         "process_bytes", valid ? json_integer(cell->process_bytes) : json_null(), "available_bytes",
         valid ? json_integer(cell->available_bytes) : json_null(), "change", cell->change, "reason",
         cell->reason);
+    /* What a list of devices tried, and what the plan keeps in a file. */
+    if (cell->least_bytes)
+        json_object_set_new(object, "least",
+                            json_pack("{s:s, s:I, s:b}", "change", cell->least, "minimum_bytes",
+                                      (json_int_t)cell->least_bytes, "all_tried", cell->tried_all));
+    if (*cell->change && plan)
+        json_object_set_new(object, "fastest", json_boolean(!cell->smallest));
+    if (cell->disk_bytes) json_object_set_new(object, "file_bytes", json_integer(cell->disk_bytes));
     json_object_set_new(object, "plan", json_null());
     if (plan)
         json_object_set_new(

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "admission/admit.h"
+#include "admission/answer.h"
 #include "admission/probes.h"
+#include "admission/refuse.h"
 #include "base/checked.h"
 #include "base/file.h"
 #include "planning/target.h"
@@ -25,8 +27,10 @@ typedef struct {
     hr_grid_cell *cells;
     hr_config config;
     hr_admission admission;
-    hr_error refusal; /* of the cell */
-    hr_error first;   /* the reason of the first invalid cell */
+    hr_refuse_memo memo;
+    int64_t changed_work; /* of plans with changes */
+    hr_error refusal;     /* of the cell */
+    hr_error first;       /* the reason of the first invalid cell */
     int32_t fitting, valid;
     char times[2][HR_TIMES_TEXT_BYTES]; /* of the first plan, and of the last that differs */
 } running;
@@ -71,6 +75,7 @@ static void describe(running *r, hr_grid_cell *cell, bool fits)
         cell->file_available_bytes = a->config.memory.file_budget;
     }
     if (!fits) return;
+    cell->disk_bytes = answer->file_bytes;
     cell->step_seconds = answer->step_seconds;
     cell->tokens_per_second = (double)(cell->batch * cell->seq_len) / answer->step_seconds;
     if (r->request->tokens > 0) cell->hours = r->request->tokens / cell->tokens_per_second / 3600;
@@ -101,37 +106,69 @@ static hr_status admit(running *r, hr_error *err)
     return status;
 }
 
-/* Tries another value of a key that the recipe leaves alone. Returns whether it fits then, and
- * writes the value to cell->change if so, or if `keep`. */
-static bool try_change(running *r, hr_grid_cell *cell, const char *word, bool keep)
+/* Takes another format than the recipe's, which the device lacks. Returns whether it fits then. */
+static bool take_format(running *r, hr_grid_cell *cell, const char *word)
 {
-    const size_t used = strlen(cell->change);
-    hr_config *config = &r->config;
     hr_error *why = &r->refusal;
-    if (hr_config_set_word(config, word, why) != HR_OK) return false;
-    hr_status status = hr_config_check(config, why);
-    /* Whether any plan fits is known sooner than the smallest plan of a refusal. */
-    if (status == HR_OK && !keep) {
-        status = hr_admit_any(&r->machine, config, &r->probes.room, &r->admission, why);
-        if (status == HR_OK && !r->admission.answer.fits) status = HR_NO_FIT;
-    }
+    hr_status status = hr_config_set_word(&r->config, word, why);
+    if (status == HR_OK) status = hr_config_check(&r->config, why);
     if (status == HR_OK) status = admit(r, why);
-    if (status == HR_OK || (keep && status == HR_NO_FIT))
-        snprintf(cell->change + used, sizeof cell->change - used, "%s%s", used ? " " : "", word);
+    if (status == HR_OK || status == HR_NO_FIT)
+        snprintf(cell->change, sizeof cell->change, "%s", word);
     return status == HR_OK;
 }
 
+/* Work (hr_admission) of changes and of plans with them, for a list of devices, after which no
+ * fastest plan with a change is searched. */
+static const int64_t fastest_work_most = INT64_C(800000000);
+
+/* Plans r->config, which fits: the fastest plan, or after much work the smallest. */
+static hr_status admit_changed(running *r, hr_grid_cell *cell)
+{
+    hr_admission *a = &r->admission;
+    hr_status status = HR_NO_FIT;
+    if (r->memo.work + r->changed_work >= fastest_work_most) {
+        status = hr_admit_any(&r->machine, &r->config, &r->probes.room, a, &r->refusal);
+        const hr_plan *plan = &a->compiled.plan;
+        if (status == HR_OK && (!a->answer.fits || plan->process_bytes > a->answer.minimum_bytes))
+            status = HR_NO_FIT; /* the plan that was built last is not the one that fits */
+        cell->smallest = status == HR_OK;
+        if (status == HR_OK) hr_answer_describe(a);
+    }
+    if (status != HR_OK) status = admit(r, &r->refusal);
+    r->changed_work += a->work;
+    return status;
+}
+
+/* Takes the cheapest change that a refusal offers. Returns whether there is one. */
+static bool take_cheapest(running *r, hr_grid_cell *cell)
+{
+    hr_plan_change change;
+    const size_t used = strlen(cell->change);
+    const bool found = hr_refuse_cheapest(&r->machine, &r->config, &r->admission, &r->memo, &change,
+                                          &cell->tried_all);
+    r->probes.room.region = r->admission.region; /* larger if it was too small */
+    if (found && admit_changed(r, cell) == HR_OK) {
+        snprintf(cell->change + used, sizeof cell->change - used, "%s%s", used ? " " : "",
+                 change.what);
+        return true;
+    }
+    cell->least_bytes = change.bytes;
+    snprintf(cell->least, sizeof cell->least, "%s", change.what);
+    return false;
+}
+
 /* Looks for what makes a recipe fit that does not as it is: another format if the device lacks its
- * own, then moments in a file. A refusal is described with the format alone. */
+ * own, then the cheapest change. A refusal is described with the format alone. */
 static bool find_change(running *r, hr_grid_cell *cell, hr_status status)
 {
     const bool lacks = status == HR_USAGE && r->config.train.dtype == HR_FORMAT_BF16;
-    if (lacks && try_change(r, cell, "train.dtype=fp32", true)) return true;
+    cell->tried_all = true;
+    if (lacks && take_format(r, cell, "train.dtype=fp32")) return true;
     if (status != HR_NO_FIT && !*cell->change) return false;
     describe(r, cell, false);
     snprintf(cell->reason, sizeof cell->reason, "%s", r->refusal.message);
-    return r->config.memory.moments == HR_PLACE_HOST &&
-           try_change(r, cell, "memory.moments=file", false);
+    return !cell->file_bytes && take_cheapest(r, cell);
 }
 
 static void invalid(running *r, hr_grid_cell *cell, const hr_error *why)

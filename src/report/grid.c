@@ -296,16 +296,24 @@ static void put_device(const hr_grid_table *t, const hr_grid_cell *cell, const h
                hr_grid_size_print(cell->process_bytes, size[0]), "", *cell->change ? " with " : "",
                cell->change, hr_grid_size_print(cell->file_bytes, size[1]),
                hr_grid_size_print(cell->file_available_bytes, size[2]));
-    else if (cell->verdict == HR_CELL_REFUSED)
+    else if (cell->verdict == HR_CELL_REFUSED) {
         hr_put(&w, " %11s  %-18s  does not fit%s%s: needs at least %s",
                hr_grid_size_print(cell->process_bytes, size[1]), "", *cell->change ? " with " : "",
-               cell->change, hr_grid_size_print(cell->process_bytes, size[1]));
-    else {
+               cell->change, size[1]);
+        if (cell->least_bytes)
+            hr_put(&w, ", and %s with %s", hr_grid_size_print(cell->least_bytes, size[2]),
+                   cell->least);
+        if (!cell->tried_all) hr_put(&w, "; not every change was tried");
+    } else {
         const bool plain = cell->verdict == HR_CELL_FITS;
         const bool nothing = !strncmp(cell->words, "nothing", 7);
-        hr_put(&w, " %11s  %-18s  fits%s%s%s%s", hr_grid_size_print(cell->process_bytes, size[1]),
-               speed, plain ? "" : " with ", cell->change, *cell->change && !nothing ? "; " : "",
-               nothing ? "" : cell->words);
+        hr_put(&w, " %11s  %-18s  fits%s%s", hr_grid_size_print(cell->process_bytes, size[1]),
+               speed, plain ? "" : " with ", cell->change);
+        if (cell->disk_bytes)
+            hr_put(&w, " (%s on disk)", hr_grid_size_print(cell->disk_bytes, size[2]));
+        hr_put(&w, "%s", cell->smallest ? ", smallest plan" : "");
+        if (*cell->change && !cell->tried_all) hr_put(&w, "; not every change was tried");
+        hr_put(&w, "%s%s", *cell->change && !nothing ? "; " : "", nothing ? "" : cell->words);
     }
     hr_put(&w, "\n");
     hr_grid_put(sink, text);
@@ -321,9 +329,10 @@ static void put_devices(const hr_grid_table *t, const hr_grid_sink *sink)
     hr_grid_put(sink, text);
     hr_grid_put(sink, "\n");
     for (int32_t row = 0; row < t->rows; row++) put_device(t, cell_at(t, 0, row, 0), sink);
-    hr_grid_put(
-        sink, "\navailable: usable bytes less the reserve, or a smaller budget; fits: every "
-              "activation is saved and nothing is split; fits with: the fastest plan that fits\n");
+    hr_grid_put(sink,
+                "\navailable: usable bytes less the reserve, or a smaller budget; fits: every "
+                "activation is saved and nothing is split; fits with: the fastest plan that "
+                "fits, or the smallest where it says so\n");
     put_times(t, sink);
 }
 

@@ -365,7 +365,7 @@ static void a_list_of_devices_tries_another_format_and_moments_in_a_file(void **
     base.train.dtype = HR_FORMAT_BF16;
     hr_device_facts facts[] = { card("plain", 10, INT64_C(4) << 30),
                                 card("old", 10, INT64_C(4) << 30),
-                                card("tight", 10, INT64_C(4) << 30), card("tiny", 10, 32 << 20) };
+                                card("tight", 10, INT64_C(4) << 30), card("tiny", 10, 1 << 20) };
     facts[1].peak[HR_DEVICE_BF16] = 0;
     const hr_device_choice devices[] = { { .device = &facts[0] },
                                          { .device = &facts[1] },
