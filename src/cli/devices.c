@@ -130,7 +130,7 @@ static json_t *json_of(const hr_device_facts *device)
 
 static int print_json(json_t *value)
 {
-    const int failed = json_dumpf(value, stdout, JSON_INDENT(2));
+    const int failed = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     json_decref(value);
     printf("\n");
     return failed ? HR_FAILURE : HR_OK;

@@ -83,7 +83,7 @@ static hr_status largest(const hr_cli_arguments *arguments, const hr_config *con
     const hr_status status = hr_plan_largest(
         config, hr_cli_key_name(arguments->values[HR_OPTION_LARGEST]), question, answer, err);
     hr_cli_planning_end(question->progress.context);
-    if (status != HR_OK && status != HR_NO_FIT) return status;
+    if (status != HR_OK && (status != HR_NO_FIT || !answer->key)) return status; /* no answer */
     if (arguments->values[HR_OPTION_JSON]) print_largest(answer);
     else printf("%s", question->text);
     return status;
@@ -167,8 +167,8 @@ hr_status hr_cli_query(const hr_cli_arguments *arguments, const hr_config *confi
         hr_largest largest;
         hr_smallest smallest;
         hr_frontier frontier;
-    } *answer = malloc(sizeof *answer);
-    char *text = malloc(TEXT_BYTES);
+    } *answer = calloc(1, sizeof *answer);
+    char *text = calloc(1, TEXT_BYTES);
     hr_status status;
     hr_cli_planning planning;
     const hr_plan_query question = { .calibrations = calibrations,

@@ -75,13 +75,16 @@ static hr_status add(choosing *c, const hr_device_facts *device)
 static hr_status take(choosing *c, char *word)
 {
     char *equals = strchr(word, '=');
-    if (!*word) return hr_fail(c->err, HR_USAGE, "a device has no name: two commas in a row");
+    if (!*word)
+        return hr_fail(c->err, HR_USAGE, "a device has no name; headroom devices lists all");
     if (equals) {
         *equals = 0;
         return set_bytes(c, word, equals + 1);
     }
     hr_status status = HR_OK;
-    if (!strcmp(word, "all") && c->most > 1) {
+    if (!strcmp(word, "all") && c->most == 1)
+        return hr_fail(c->err, HR_USAGE, "\"all\" is several devices; use --devices all");
+    if (!strcmp(word, "all")) {
         for (int32_t i = 0; hr_device_row(c->own, i) && status == HR_OK; i++)
             if (!hr_device_is_hidden(c->own, i)) status = add(c, hr_device_row(c->own, i));
         return status;

@@ -186,6 +186,8 @@ static hr_status plan_cell(running *r, hr_grid_cell *cell, hr_error *err)
         invalid(r, cell, why);
         return HR_OK;
     }
+    status = hr_target_check_host(r->device, &r->config, err); /* of all devices of a list */
+    if (status != HR_OK) return status;
     hr_target_limit(r->device, &r->config);
     status = admit(r, why);
     if (status == HR_FAILURE || status == HR_CORRUPT)

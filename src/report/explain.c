@@ -193,7 +193,7 @@ static void put_limits(hr_writer *writer, const hr_plan_device *device)
         put_line(writer, "disk", device->disk_bytes,
                  device->disk_needed_bytes
                      ? why
-                     : "nothing is kept there: moments are in memory, and --out is not given");
+                     : "nothing is kept there: moments are in memory, train.out is not set");
     }
     if (device->is_card)
         hr_put(writer, "  headroom trains on CPUs; this is the plan of the same program for the "

@@ -213,12 +213,31 @@ static void what_fits_with_no_change_says_the_least(void **state)
     assert_int_equal(minimum_of(&config, &device), cell->least_bytes);
 }
 
+static void a_list_is_refused_if_the_host_is_too_small(void **state)
+{
+    (void)state;
+    hr_error err;
+    small_base();
+    const hr_device_facts facts = card("any", INT64_C(4) << 30);
+    hr_device_choice device = { .device = &facts, .host_bytes = 1 << 20 };
+    assert_int_equal(list(&device, 1, &err), HR_NO_FIT);
+    assert_non_null(strstr(err.message, "host= of any is 1,048,576 bytes (1.0 MiB)"));
+    assert_int_equal(taken.count, 0);
+    const hr_plan_query question = { .device = &device };
+    static hr_largest largest;
+    assert_int_equal(hr_plan_largest(&base, "train.batch", &question, &largest, &err), HR_NO_FIT);
+    assert_non_null(strstr(err.message, "of host memory outside its arena"));
+    device.host_bytes = INT64_C(1) << 30;
+    assert_int_equal(list(&device, 1, &err), HR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_takes_the_change_that_a_refusal_ranks_first),
         cmocka_unit_test(a_card_without_bf16_and_a_laptop_are_planned_for_themselves),
         cmocka_unit_test(what_fits_with_no_change_says_the_least),
+        cmocka_unit_test(a_list_is_refused_if_the_host_is_too_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

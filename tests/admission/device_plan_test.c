@@ -157,7 +157,7 @@ static void a_disk_holds_what_the_run_writes(void **state)
     static hr_config config;
     config = small();
     assert_non_null(strstr(said(&config, "rtx-4090,disk=1MiB", HR_OK),
-                           "nothing is kept there: moments are in memory, and --out is not given"));
+                           "nothing is kept there: moments are in memory, train.out is not set"));
     strcpy(config.train.out, "runs/never-written");
     config.train.steps = 10;
     const hr_device_choice card = choose("rtx-4090,disk=100GiB");

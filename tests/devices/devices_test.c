@@ -224,8 +224,8 @@ static void a_bad_list_is_refused_in_one_sentence(void **state)
     refused("rtx-4900", 1,
             "\"rtx-4900\" is not a known device; the nearest is rtx-4090 (headroom devices lists "
             "all)");
-    refused("", 8, "a device has no name: two commas in a row");
-    refused("h100,,h200", 8, "a device has no name: two commas in a row");
+    refused("", 8, "a device has no name; headroom devices lists all");
+    refused("h100,,h200", 8, "a device has no name; headroom devices lists all");
     refused("h100,h100", 8, "the device h100 is given twice");
     refused("all,h100", 128, "the device h100 is given twice");
     refused("h100,h200", 1, "h200 is one device too many; 1 can be given");
@@ -243,7 +243,7 @@ static void a_bad_list_is_refused_in_one_sentence(void **state)
     refused("rtx-4060,reserve=8GiB", 1,
             "a reserve of 8,589,934,592 bytes (8,192.0 MiB) leaves nothing of the 8,192,524,288 "
             "bytes (7,813.0 MiB) of rtx-4060");
-    refused("all", 1, "\"all\" is not a known device (headroom devices lists all)");
+    refused("all", 1, "\"all\" is several devices; use --devices all");
 }
 
 static void settings_hold_for_all_devices_of_a_list(void **state)
