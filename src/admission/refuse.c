@@ -129,10 +129,14 @@ static int32_t entry_of(refusing *r, const char *what)
 {
     hr_refuse_memo *memo = r->memo;
     const void *tag = tag_of(r->machine, r->config);
+    const int64_t file_budget = r->config->memory.file_budget;
     for (int32_t i = 0; i < memo->count; i++)
-        if (memo->known[i].tag == tag && !strcmp(memo->known[i].what, what)) return i;
+        if (memo->known[i].tag == tag && memo->known[i].file_budget == file_budget &&
+            !strcmp(memo->known[i].what, what))
+            return i;
     if (memo->count == HR_REFUSE_KNOWN_MOST) return -1;
     memo->known[memo->count].tag = tag;
+    memo->known[memo->count].file_budget = file_budget;
     memo->known[memo->count].low = 0;
     memo->known[memo->count].high = INT64_MAX;
     memo->known[memo->count].exact = 0;

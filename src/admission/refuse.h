@@ -31,7 +31,8 @@ typedef struct {
     struct {
         int64_t low, high; /* no plan fits below low, one fits in high */
         int64_t exact;     /* of the smallest plan; 0: not planned */
-        const void *tag;   /* of machines whose plans have the same bytes */
+        int64_t file_budget;
+        const void *tag; /* of machines whose plans have the same bytes */
         char what[HR_PLAN_CHANGE_BYTES];
     } known[HR_REFUSE_KNOWN_MOST];
     int32_t count;

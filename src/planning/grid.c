@@ -153,6 +153,7 @@ static bool take_cheapest(running *r, hr_grid_cell *cell)
                  change.what);
         return true;
     }
+    if (found) return false; /* no plan was built within the bytes of the search */
     cell->least_bytes = change.bytes;
     snprintf(cell->least, sizeof cell->least, "%s", change.what);
     return false;

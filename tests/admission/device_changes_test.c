@@ -213,6 +213,23 @@ static void what_fits_with_no_change_says_the_least(void **state)
     assert_int_equal(minimum_of(&config, &device), cell->least_bytes);
 }
 
+/* A file of moments that one disk holds, and the next does not. */
+static void a_smaller_disk_is_not_that_of_the_card_before(void **state)
+{
+    (void)state;
+    hr_error err;
+    small_base();
+    hr_device_facts facts[2] = { card("roomy", INT64_C(4) << 30), card("full", 0) };
+    hr_device_choice devices[2] = { { .device = &facts[0] },
+                                    { .device = &facts[1], .disk_bytes = 1 << 20 } };
+    const int64_t minimum = minimum_of(&base, &devices[0]);
+    facts[0].usable_bytes = facts[1].usable_bytes = minimum * 95 / 100;
+    assert_int_equal(list(devices, 2, &err), HR_OK);
+    assert_string_equal(taken.cells[0].change, "memory.moments=file");
+    assert_int_equal(taken.cells[1].verdict, HR_CELL_FITS_WITH);
+    assert_null(strstr(taken.cells[1].change, "memory.moments"));
+}
+
 static void a_list_is_refused_if_the_host_is_too_small(void **state)
 {
     (void)state;
@@ -237,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_list_takes_the_change_that_a_refusal_ranks_first),
         cmocka_unit_test(a_card_without_bf16_and_a_laptop_are_planned_for_themselves),
         cmocka_unit_test(what_fits_with_no_change_says_the_least),
+        cmocka_unit_test(a_smaller_disk_is_not_that_of_the_card_before),
         cmocka_unit_test(a_list_is_refused_if_the_host_is_too_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
