@@ -15,6 +15,14 @@ int64_t hr_executor_bytes(const hr_program *program)
            5 * 64;
 }
 
+/* The accumulator that a step writes through `tensor`: the tensor that owns the bytes, or one
+ * number of a table of them. */
+static int32_t accumulator_of(const hr_program *program, int32_t tensor)
+{
+    const int32_t root = hr_tensor_root(program, tensor);
+    return program->tensors[root].role == HR_ROLE_SUM ? tensor : root;
+}
+
 /* An accumulator is cleared by the first step that writes it, in program order. */
 static void find_first_writers(hr_executor *executor, uint8_t *written)
 {
@@ -24,9 +32,9 @@ static void find_first_writers(hr_executor *executor, uint8_t *written)
         const char *letters = hr_step_op(program, step)->out;
         for (int32_t k = 0; letters[k]; k++) {
             if (step->out[k] == HR_NONE || (letters[k] != 'a' && letters[k] != 'A')) continue;
-            const int32_t root = hr_tensor_root(program, step->out[k]);
-            if (!written[root]) executor->clears[s] |= (uint8_t)(1 << k);
-            written[root] = 1;
+            const int32_t sum = accumulator_of(program, step->out[k]);
+            if (!written[sum]) executor->clears[s] |= (uint8_t)(1 << k);
+            written[sum] = 1;
         }
     }
 }
@@ -255,6 +263,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
     const hr_program *program = executor->program;
     const hr_step *step = &program->steps[s];
     hr_call call = { .attr = step->attr,
+                     .turn = executor->turn[step->loop],
                      .clock = executor->clock,
                      .seed = executor->seed,
                      .dtype = (hr_dtype)program->dtype,

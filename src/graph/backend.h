@@ -41,6 +41,9 @@ typedef struct {
      * whatever their length: bit i is input i or output i. */
     uint8_t in_looked_up, out_looked_up;
 
+    /* For the cost model only. How many of the `bytes` of an input a call reads; null: all. */
+    int64_t (*in_bytes)(const void *attr, int32_t input, int64_t bytes);
+
     /* For the cost model only. Number of work pieces that threads share, one thread per piece;
      * null: enough for any number of threads. */
     int64_t (*pieces)(const void *attr, int64_t rows);

@@ -15,6 +15,17 @@
 
 struct hr_derive;
 
+/* Strips of gradients consist of so many elements, or a multiple: whole runs of the update, so that
+ * its results do not depend on strips. */
+enum { HR_STRIP_QUANTUM = 4096 };
+
+/* The strips of a gradient consist of whole units: equal parts of it. */
+typedef struct {
+    int64_t units;  /* of the whole gradient */
+    int64_t least;  /* units of a strip; fewer take longer for each unit */
+    int64_t enough; /* more are not faster */
+} hr_strips;
+
 typedef struct hr_op {
     const char *name;
     const char *in, *out;      /* one letter per operand */
@@ -29,13 +40,24 @@ typedef struct hr_op {
     /* Emits the steps that compute gradients of the inputs; null: no gradient flows through. */
     hr_status (*derivative)(struct hr_derive *derive, int32_t step, hr_error *err);
 
-    /* Changes a recomputing clone whose output 0 has no reader, so that it computes only the other
-     * outputs. Null: it computes output 0 anyway. */
-    void (*without_first)(hr_step *clone);
+    /* Changes a step whose output 0 is omitted, so that it computes only the other outputs: a
+     * recomputing clone, or the rest of a step that computes a gradient in strips. Null: a clone
+     * computes output 0 anyway, and the rest needs no change. */
+    void (*without_first)(hr_step *step);
 
     /* Restricts a step over flat arrays to `elements` of them: its operands that are weights,
-     * masters, states or gradients are then views of that many. Null: it cannot be split. */
+     * masters, states or gradients are then views of that many. Null: it cannot be split, since it
+     * needs the whole matrix. */
     void (*split)(hr_step *step, int64_t elements);
+
+    /* Describes the strips of output 0, the gradient of a weight: parts of it that are contiguous
+     * in the layout of the weight, and that the operation can compute alone. No units: it cannot
+     * with these attributes; null: with none. */
+    hr_strips (*strips)(const void *attr);
+
+    /* Restricts a step to the strip of `units` from `first` on. Iteration i of the loop of the step
+     * computes the one i strips behind it. Omits the other outputs. */
+    void (*cut_strip)(hr_step *step, int64_t first, int64_t units);
 
     /* Floating-point operations of the matrix products for `rows` rows; null: none. */
     int64_t (*flops)(const void *attr, int64_t rows);

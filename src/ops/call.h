@@ -24,6 +24,7 @@ typedef struct {
     const struct hr_kernels *kernels;
     int64_t rows;      /* token rows of this iteration; may be fewer than planned, or 0 */
     int64_t row_first; /* global index of the first row: sequence = row / T, position = row % T */
+    int64_t turn;      /* iteration of the innermost loop of the step, from 0 */
     int64_t clock;     /* optimizer step, from 0 */
     uint64_t seed;
     uint32_t clear; /* bit k: output k (operand letter a) starts its sum here */

@@ -80,13 +80,15 @@ hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool
     if (facts->items)
         facts->items(s, hr_cost_dtype(program, step) == HR_COMPUTE_BF16, worked,
                      &work.amount[HR_TERM_ITEMS]);
-    for (int32_t i = 0; op->in[i]; i++)
-        if (s->in[i] != HR_NONE && !(facts->in_looked_up >> i & 1))
-            work.amount[HR_TERM_IN + i] = bytes_shown(program, s->in[i], worked);
+    for (int32_t i = 0; op->in[i]; i++) {
+        if (s->in[i] == HR_NONE || facts->in_looked_up >> i & 1) continue;
+        const int64_t bytes = bytes_shown(program, s->in[i], worked);
+        work.amount[HR_TERM_IN + i] = facts->in_bytes ? facts->in_bytes(s->attr, i, bytes) : bytes;
+    }
     for (int32_t k = 0; op->out[k]; k++) {
         if (s->out[k] == HR_NONE) continue;
         const int64_t bytes = bytes_shown(program, s->out[k], worked);
-        const bool sums = op->out[k] == 'a' || op->out[k] == 'A';
+        const bool sums = (op->out[k] == 'a' || op->out[k] == 'A') && worked > 0;
         if (!(facts->out_looked_up >> k & 1)) work.amount[HR_TERM_OUT + k] = bytes;
         if (sums && starts) work.amount[HR_TERM_START] = add(work.amount[HR_TERM_START], bytes);
     }

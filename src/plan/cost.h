@@ -24,7 +24,7 @@ hr_compute hr_cost_dtype(const hr_program *program, int32_t step);
 
 /* The work of one call with at most `rows` rows (INT64_MAX: all rows of its operands).
  *
- *   starts   sums start at zero in this call
+ *   starts   sums start at zero in this call: those over rows, since other sums are single numbers
  *   threads  when the pieces do not divide evenly among them, all amounts are multiplied by the
  *            share of the busiest thread over the average share */
 hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool starts,

@@ -54,12 +54,18 @@ static inline void make_linear_dx(kernel_case *c, kernel_sizes s, int32_t option
     kernel_out(c, 0, dtype, s.rows * s.a, kernel_product(dtype, s.b));
 }
 
-/* option 1: also db */
+enum { DW_ALONE, DW_DB, DW_STRIP };
+
+/* DW_STRIP: the second of two strips. */
 static inline void make_linear_dw(kernel_case *c, kernel_sizes s, int32_t option)
 {
     const hr_dtype dtype = c->call.dtype;
-    const int64_t count = hr_layout_elements(hr_linear_layout(dtype), s.a, s.b);
+    const int64_t first = option == DW_STRIP ? s.b / 2 / HR_PANEL_WIDTH * HR_PANEL_WIDTH : 0;
+    const int64_t columns = hr_round_up(s.b - first, HR_PANEL_WIDTH);
+    const int64_t count = hr_layout_elements(hr_linear_layout(dtype), s.a, columns);
     c->attr.linear = (hr_linear_attr){ s.a, s.b, 64, HR_ACT_NONE };
+    if (option == DW_STRIP) c->attr.linear.strip = columns;
+    c->attr.linear.strip_first = first;
     c->run = hr_linear_dw_run;
     c->kernel_offset = KERNEL_LINEAR(c, dw);
     c->scratch_bytes = hr_linear_dw_cpu.scratch_bytes;
@@ -67,7 +73,7 @@ static inline void make_linear_dw(kernel_case *c, kernel_sizes s, int32_t option
     kernel_in(c, 0, dtype, s.rows * s.a, KERNEL_UNIFORM, 1);
     kernel_in(c, 1, dtype, s.rows * s.b, KERNEL_UNIFORM, 1);
     kernel_out(c, 0, HR_F32, count, kernel_product(HR_F32, s.rows + 1));
-    if (option) kernel_out(c, 1, HR_F32, s.b, kernel_product(HR_F32, s.rows + 1));
+    if (option == DW_DB) kernel_out(c, 1, HR_F32, s.b, kernel_product(HR_F32, s.rows + 1));
 }
 
 /* K = 0: only the gradient of the bias, of width b. */
@@ -417,8 +423,8 @@ static const kernel_entry kernel_table[] = {
     { "linear_dx, ReLU", make_linear_dx, LINEAR_RELU, { 192, 512, 256 }, false },
     { "linear_dx, GELU", make_linear_dx, LINEAR_GELU, { 192, 512, 256 }, false },
     { "linear_dx, tanh GELU", make_linear_dx, LINEAR_GELU_TANH, { 192, 512, 256 }, false },
-    { "linear_dw", make_linear_dw, 0, { 192, 512, 512 }, false },
-    { "linear_dw, db", make_linear_dw, 1, { 192, 512, 512 }, false },
+    { "linear_dw", make_linear_dw, DW_ALONE, { 192, 512, 512 }, false },
+    { "linear_dw, db", make_linear_dw, DW_DB, { 192, 512, 512 }, false },
     { "linear_db", make_linear_db, 0, { 192, 0, 512 }, false },
     { "attention", make_attention, ATTENTION_DENSE, { 256, 64, 0 }, false },
     { "attention, sliding", make_attention, ATTENTION_SLIDING, { 384, 64, 0 }, false },
@@ -468,6 +474,7 @@ static const kernel_entry kernel_table[] = {
     { "unpack, f32", make_unpack, HR_STORED_F32, { 256, 256, 256 }, false },
     { "unpack, f16", make_unpack, HR_STORED_F16, { 256, 256, 256 }, false },
     { "unpack, bf16", make_unpack, HR_STORED_BF16, { 256, 256, 256 }, false },
+    { "linear_dw, strip", make_linear_dw, DW_STRIP, { 192, 512, 512 }, false },
 };
 
 enum { KERNEL_ENTRIES = sizeof kernel_table / sizeof *kernel_table };

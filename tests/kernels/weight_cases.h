@@ -16,6 +16,7 @@ static inline void make_sumsq(kernel_case *c, kernel_sizes s, int32_t option)
     c->attr.sumsq = (hr_sumsq_attr){ s.rows * s.a };
     c->run = hr_sumsq_run;
     c->phases = 2;
+    c->call.clear = 1;
     c->kernel_offset = KERNEL_AT(update.sumsq);
     c->scratch_bytes = hr_sumsq_cpu.scratch_bytes;
     kernel_in(c, 0, HR_F32, s.rows * s.a, KERNEL_UNIFORM, 1);

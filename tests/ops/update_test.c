@@ -27,7 +27,8 @@ static double sumsq_of(const hr_kernels *kernels, float *gradient, int64_t eleme
                      .out = { &part },
                      .scratch = take_poisoned(hr_sumsq_cpu.scratch_bytes(&attr, 0, threads)),
                      .attr = &attr,
-                     .kernels = kernels };
+                     .kernels = kernels,
+                     .clear = 1 };
     run_threads(&call, hr_sumsq_run, 2, threads);
     return part;
 }

@@ -68,4 +68,23 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 
 const hr_op hr_embed_op = { .name = "embed", .in = "rwWWR", .out = "r", .derivative = derivative };
 
-const hr_op hr_embed_bwd_op = { .name = "embed_bwd", .in = "rrR", .out = "AA" };
+/* Every strip looks at all ids; 64 rows of dE take longer to clear than that. */
+static hr_strips strips(const void *attributes)
+{
+    const hr_embed_attr *attr = attributes;
+    return (hr_strips){ attr->layout == HR_ROWS ? attr->V : 0, 64, 64 };
+}
+
+static void cut_strip(hr_step *step, int64_t first, int64_t units)
+{
+    hr_embed_attr *attr = (hr_embed_attr *)step->attr;
+    attr->strip_first = first;
+    attr->strip = units;
+    step->out[1] = HR_NONE;
+}
+
+const hr_op hr_embed_bwd_op = { .name = "embed_bwd",
+                                .in = "rrR",
+                                .out = "AA",
+                                .strips = strips,
+                                .cut_strip = cut_strip };

@@ -29,6 +29,10 @@ typedef struct {
     int64_t V, D, T;
     int64_t positions, skip; /* rows of P, and offset of position 0 */
     int32_t layout, dtype;   /* hr_layout and hr_dtype of E */
+
+    /* embed_bwd only: rows of a strip of dE, and the first row of the strip of iteration 0; 0, 0:
+     * all rows. dE then has the rows of one strip, row-major, and there is no dP. */
+    int64_t strip, strip_first;
 } hr_embed_attr;
 
 hr_run_fn hr_embed_run;

@@ -89,7 +89,8 @@ static void add_to_column(float *table, const hr_embed_attr *attr, int64_t id, i
 void hr_embed_bwd_run(const hr_call *call)
 {
     const hr_embed_attr *attr = call->attr;
-    const int64_t D = attr->D;
+    const int64_t D = attr->D, row_first = attr->strip_first + call->turn * attr->strip;
+    const int64_t stored = attr->strip ? hr_min(attr->strip, attr->V - row_first) : attr->V;
     const bool in_rows = attr->layout == HR_ROWS;
     const int32_t *ids = call->in[0];
     float *words = call->out[0], *positions = call->out[1];
@@ -99,15 +100,17 @@ void hr_embed_bwd_run(const hr_call *call)
     last = hr_min(last * COLUMN_UNIT, D);
     if (first >= last) return;
     if (words && call->clear & 1u << 0) {
-        if (in_rows) clear_columns(words, attr->V, D, first, last);
+        if (in_rows) clear_columns(words, stored, D, first, last);
         else clear_lines(words, attr, first, last);
     }
     if (positions && call->clear & 1u << 1)
         clear_columns(positions, attr->positions, D, first, last);
     for (int64_t r = 0; r < call->rows; r++) {
         const void *dy = hr_element_at(call->in[1], r * D + first, call->dtype);
+        const int64_t row = ids[r] - row_first;
+        if (row < 0 || row >= stored) continue; /* of another strip */
         if (words && in_rows)
-            call->kernels->embed.bwd(words + ids[r] * D + first, dy, last - first, call->dtype);
+            call->kernels->embed.bwd(words + row * D + first, dy, last - first, call->dtype);
         else if (words) add_to_column(words, attr, ids[r], first, last, dy, call->dtype);
         if (positions)
             call->kernels->embed.bwd(positions + position_of(attr, call, call->in[2], r) * D +

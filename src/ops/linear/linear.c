@@ -162,4 +162,40 @@ const hr_op hr_linear_dx_op = { .name = "linear_dx",
                                 .derivative = derivative_back,
                                 .flops = flops };
 
-const hr_op hr_linear_dw_op = { .name = "linear_dw", .in = "Rr", .out = "AA", .flops = flops };
+static int64_t flops_dw(const void *attr, int64_t rows)
+{
+    const hr_linear_attr *shape = attr;
+    return 2 * rows * shape->K * hr_linear_columns(shape);
+}
+
+/* x is packed again for each strip. Of 512 columns, which are packed at once anyway, strips are as
+ * fast as the whole; of 128 they take 1.28 times as long for 32,768 x 2,048 over 128 tokens, of 64
+ * 1.45 times (one thread of Zen 5 with AVX-512, fp32, 2026-11). */
+static hr_strips strips(const void *attr)
+{
+    const hr_linear_attr *shape = attr;
+    const int64_t panels = (shape->N + HR_PANEL_WIDTH - 1) / HR_PANEL_WIDTH;
+    return (hr_strips){ panels, 128 / HR_PANEL_WIDTH, 512 / HR_PANEL_WIDTH };
+}
+
+static void cut_strip(hr_step *step, int64_t first, int64_t units)
+{
+    hr_linear_attr *shape = (hr_linear_attr *)step->attr;
+    shape->strip_first = first * HR_PANEL_WIDTH;
+    shape->strip = units * HR_PANEL_WIDTH;
+    step->out[1] = HR_NONE;
+}
+
+static void only_db(hr_step *step)
+{
+    ((hr_linear_attr *)step->attr)->K = 0;
+    step->in[0] = HR_NONE;
+}
+
+const hr_op hr_linear_dw_op = { .name = "linear_dw",
+                                .in = "Rr",
+                                .out = "AA",
+                                .without_first = only_db,
+                                .strips = strips,
+                                .cut_strip = cut_strip,
+                                .flops = flops_dw };

@@ -41,14 +41,24 @@ static inline bool hr_act_needs_pre(hr_act act)
  *          pair; 32 on AMX) never spans two sequences: a short last group is padded with zeros. db:
  *          fp32 partial sums over 64 tokens counted from the start of each sequence, added in
  *          order.
- * Repeat   a row of y or dx depends on no other row. dW and db do not depend on threads or on how
- *          the tokens are split, if every split is at a multiple of 64 within its sequence. AMX and
- *          vdpbf16ps treat denormals as zero. */
+ * Repeat   a row of y or dx depends on no other row. dW and db do not depend on threads, on strips
+ *          or on how the tokens are split, if every split is at a multiple of 64 within its
+ *          sequence. AMX and vdpbf16ps treat denormals as zero. */
 typedef struct {
     int64_t K, N; /* W is [K, N]; linear_dw with K = 0: only db, without x and dW */
     int64_t T;    /* tokens per sequence (linear_dw) */
     hr_act act;
+
+    /* linear_dw only: columns of a strip, and the first column of the strip of iteration 0; 0, 0:
+     * all columns. dW then has the panels of one strip, and there is no db. */
+    int64_t strip, strip_first;
 } hr_linear_attr;
+
+/* Columns of dW that a step computes, at most. */
+static inline int64_t hr_linear_columns(const hr_linear_attr *attr)
+{
+    return attr->strip ? attr->strip : attr->N;
+}
 
 /* The layout of the weight that products with this dtype of activations read. */
 static inline hr_layout hr_linear_layout(hr_dtype activations)

@@ -19,7 +19,8 @@ static int64_t scratch_bytes_dw(const void *attr, int64_t rows, int32_t threads)
 {
     const hr_linear_attr *linear = attr;
     (void)rows;
-    return linear->K ? threads * hr_linear_lay_out_dw(linear->K, linear->N).bytes : 0;
+    if (linear->K == 0) return 0;
+    return threads * hr_linear_lay_out_dw(linear->K, hr_linear_columns(linear)).bytes;
 }
 
 enum {
@@ -64,9 +65,17 @@ static void items_dw(const hr_step *step, bool bf16, int64_t rows, int64_t items
     const hr_linear_attr *shape = (const hr_linear_attr *)step->attr;
     if (step->out[1] != HR_NONE) items[0] = rows * shape->N;
     if (step->out[0] == HR_NONE) return;
-    items[1] = rows * shape->K * blocks(shape->N, BLOCK_COLUMNS);
-    items[2] = rows * shape->N * blocks(shape->K, BLOCK_COLUMNS);
-    items[3] = shape->K * shape->N * (blocks(rows, BLOCK_BYTES / (bf16 ? 2 : 4)) - 1);
+    const int64_t columns = hr_linear_columns(shape);
+    items[1] = rows * shape->K * blocks(columns, BLOCK_COLUMNS);
+    items[2] = rows * columns * blocks(shape->K, BLOCK_COLUMNS);
+    items[3] = shape->K * columns * (blocks(rows, BLOCK_BYTES / (bf16 ? 2 : 4)) - 1);
+}
+
+/* A strip reads its columns of dy. */
+static int64_t in_bytes_dw(const void *attr, int32_t input, int64_t bytes)
+{
+    const hr_linear_attr *shape = attr;
+    return input == 1 && shape->strip ? bytes / shape->N * shape->strip : bytes;
 }
 
 const hr_op_facts hr_linear_cpu = { .dtypes = HR_CPU_FLOATS,
@@ -79,4 +88,5 @@ const hr_op_facts hr_linear_dx_cpu = { .dtypes = HR_CPU_FLOATS,
 
 const hr_op_facts hr_linear_dw_cpu = { .dtypes = HR_CPU_FLOATS,
                                        .scratch_bytes = scratch_bytes_dw,
-                                       .items = items_dw };
+                                       .items = items_dw,
+                                       .in_bytes = in_bytes_dw };

@@ -34,15 +34,16 @@ typedef struct {
 } hr_linear_mm;
 
 /* dW[k_first..k_end, n_first..n_end] (+)= x^T dy. Writes zeros to the padding of dW: an odd last
- * row if k_end is K, columns past N if n_end is N. With no rows and `clear`, writes zeros. */
+ * row if k_end is K, and the columns behind n_end in its panel. With no rows and `clear`, writes
+ * zeros. Of a strip of dW, dy and dw begin at its first column, and columns count from there. */
 typedef struct {
     const void *x, *dy; /* [rows, K], [rows, N] */
     int64_t rows, K, N, T;
     int64_t position;       /* position of the first row in its sequence */
     int64_t k_first, k_end; /* k_first: multiple of tile_rows; k_end: the same, or K */
-    int64_t n_first, n_end; /* n_first: multiple of 32; n_end: the same, or N */
+    int64_t n_first, n_end; /* n_first: multiple of 32; n_end: the same, or the last */
     bool clear;             /* start from zero instead of the values in dW */
-    float *dw;              /* whole matrix, in the layout of W */
+    float *dw;              /* in the layout of W */
     float *db;              /* [N]; null: not requested. Only kernels with adds_db accept it */
     bool clear_db;
 

@@ -4,6 +4,7 @@
  * Threads form a grid over the result. Threads never wait for each other: if two of them need the
  * same packed block, both pack it. */
 #include "ops/cpu_run.h"
+#include "ops/element.h"
 #include "ops/kernels.h"
 
 enum { TILE_COLUMNS = HR_LINEAR_TILE_COLUMNS, DB_TOKENS = 64 };
@@ -134,18 +135,20 @@ void hr_linear_dw_run(const hr_call *call)
 {
     const hr_linear_attr *attr = call->attr;
     const hr_linear_typed *kernels = &call->kernels->linear.of[call->dtype];
+    const int64_t column = attr->strip_first + call->turn * attr->strip;
+    const int64_t length = hr_min(hr_linear_columns(attr), attr->N - column);
     const int64_t position = call->row_first % attr->T;
     const bool one_pass = call->out[0] && kernels->adds_db && position % DB_TOKENS == 0;
     if (call->out[1] && !one_pass) run_db(call, position);
     if (!call->out[0]) return;
-    const side down = { attr->K, kernels->tile_rows, 16 }, across = { attr->N, TILE_COLUMNS, 16 };
+    const side down = { attr->K, kernels->tile_rows, 16 }, across = { length, TILE_COLUMNS, 16 };
     const int32_t parts = row_parts(down, across, call->threads), columns = call->threads / parts;
     const share k = share_of(down, call->thread / columns, parts);
     const share n = share_of(across, call->thread % columns, columns);
-    const hr_linear_dw_layout layout = hr_linear_lay_out_dw(attr->K, attr->N);
+    const hr_linear_dw_layout layout = hr_linear_lay_out_dw(attr->K, hr_linear_columns(attr));
     char *scratch = (char *)call->scratch + call->thread * layout.bytes;
     const hr_linear_dw dw = { .x = call->in[0],
-                              .dy = call->in[1],
+                              .dy = hr_element_at(call->in[1], column, call->dtype),
                               .rows = call->rows,
                               .K = attr->K,
                               .N = attr->N,

@@ -93,11 +93,18 @@ void hr_build_average(hr_builder *builder, int32_t index, int32_t state, double 
 
 const hr_op hr_merge_op = { .name = "merge", .in = "w", .out = "u" };
 
-const hr_op hr_sumsq_op = { .name = "sumsq", .in = "w", .out = "w" };
+static void split_sumsq(hr_step *step, int64_t elements)
+{
+    ((hr_sumsq_attr *)step->attr)->elements = elements;
+}
+
+const hr_op hr_sumsq_op = { .name = "sumsq", .in = "w", .out = "a", .split = split_sumsq };
 
 const hr_op hr_clip_op = { .name = "clip", .in = "w", .out = "w" };
 
 _Static_assert(HR_PIECE_ELEMENTS % HR_UPDATE_RUN_ELEMENTS == 0, "a piece is whole runs");
+
+_Static_assert(HR_STRIP_QUANTUM % HR_UPDATE_RUN_ELEMENTS == 0, "a strip is whole runs");
 
 static void split(hr_step *step, int64_t elements)
 {

@@ -2,7 +2,7 @@
 /* ops/update/update.h - from complete gradients to new weights.
  *
  *     merge   gradient += gradient of the second use of the weight
- *     sumsq   part   = sum of squares of a gradient (double)
+ *     sumsq   part  += sum of squares of a gradient, or of a strip of it (double)
  *     clip    norm   = sqrt(sum of parts); scale = min(1, limit / (norm + 1e-6)), 1 without a limit
  *     adamw   g = scale * gradient
  *             m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
@@ -17,7 +17,7 @@
  *     average a = a + (1 - decay) (w - a), after the update
  *
  * Operands. merge  in  other w                         out  gradient u
- *           sumsq  in  gradient w                      out  part w
+ *           sumsq  in  gradient w                      out  part a
  *           clip   in  parts w                         out  norm_scale w
  *           adamw  in  gradient w, norm_scale W, lr w  out  master u, m u, v u, weight W
  *           sgd    in  gradient w, norm_scale W, lr w  out  master u, m u, weight W
@@ -32,9 +32,9 @@
  *   lr                      [1] double
  *
  * Numerics sumsq: double; partial sums over runs of 4,096 elements, each with 16 lanes added at its
- *          end, the runs added in order. adamw, sgd and lion in fp32, with coefficients computed in
- *          double and rounded once. lion has the same bits with every instruction set, because one
- *          bit of c can turn a whole update.
+ *          end, the runs added in order. Strips of whole runs, in order, have the same sum. adamw,
+ *          sgd and lion in fp32, with coefficients computed in double and rounded once. lion has
+ *          the same bits with every instruction set, because one bit of c can turn a whole update.
  * Repeat   threads take whole runs of 4,096 elements, so the order of sums does not depend on them.
  * Phases   sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), others 1.
  * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a bf16

@@ -52,9 +52,9 @@ void hr_sumsq_run(const hr_call *call)
         return;
     }
     if (call->thread != 0) return;
-    double sum = 0;
+    double *part = call->out[0], sum = call->clear & 1 ? 0 : *part;
     for (int64_t k = 0; k < hr_update_runs(elements); k++) sum += runs[k];
-    *(double *)call->out[0] = sum;
+    *part = sum;
 }
 
 /* A NaN norm makes the scale NaN, so a broken gradient stays visible. */
