@@ -192,7 +192,8 @@ class Judge:
                 demand(not missing, f"buffer {index} ({buffer['name']}) is read at step {step} "
                        "before it is written")
             if kind != "read":
-                written.append((step, at, buffer["bytes"], buffer["view_of"] is not None))
+                moves = buffer["view_of"] is not None and self.buffers[root]["role"] != "sum"
+                written.append((step, at, buffer["bytes"], moves))
 
     def section(self, step):
         path = self.path(step)
@@ -254,7 +255,8 @@ class Judge:
         step = self.steps[after[0]]
         demand((step["reads"], step["writes"]) == ([of], [[average, "update"]]),
                f"step {after[0]} does more than renew {name} from buffer {of}, or less")
-        turn = self.turn_of(before[-1])
+        turn = (self.section(before[-1]) if self.in_strips(before[-1])
+                else self.turn_of(before[-1]))
         demand(turn in self.path(after[0]) and not self.turning(after[0], turn),
                f"{name} and buffer {of} are not renewed in the same turns")
         return after[0]
@@ -457,6 +459,22 @@ class Judge:
 
     # ---- pieces
 
+    def state_of(self, step):
+        """The buffers of state that a step writes; for a window the part that it holds."""
+        found = [self.stands_for.get((step, b), b) for b, _ in self.steps[step]["writes"]]
+        return [b for b in found if self.buffers[self.roots[b]]["role"] in
+                ("weight", "master", "moment") and not self.is_window(self.roots[b])]
+
+    def in_strips(self, step):
+        """Whether a step updates state in a loop inside its section, all of it through views: each
+        iteration updates the strip after the one before."""
+        state = self.state_of(step)
+        return bool(state and self.turning(step, self.section(step))
+                    and all(b != self.roots[b] for b in state))
+
+    def once(self, step):
+        return self.in_strips(step) or not self.turning(step, self.section(step))
+
     def pieces(self):
         """{root of state: [(step, first byte, end)]} after the first section."""
         made = {}
@@ -470,8 +488,12 @@ class Judge:
                         or self.is_window(root):
                     continue
                 first = self.buffers[buffer]["offset"] - self.buffers[root]["offset"]
-                made.setdefault(root, []).append(
-                    (number, first, first + self.buffers[buffer]["bytes"]))
+                size = self.buffers[buffer]["bytes"]
+                for loop in self.turning(number, self.section(number)):
+                    size *= self.loops[loop]["repeats"] if self.in_strips(number) else 1
+                demand(first + size <= self.buffers[root]["bytes"],
+                       f"the strips of step {number} reach out of buffer {root}")
+                made.setdefault(root, []).append((number, first, first + size))
         return made
 
     def check_pieces(self):
@@ -486,7 +508,8 @@ class Judge:
             name, end = f"buffer {root} ({self.buffers[root]['name']})", 0
             for step, first, after in parts:
                 demand(first == end, f"{name}: step {step} updates from byte {first}, not {end}")
-                demand(self.together(parts[0][0], step)
+                demand((self.together(parts[0][0], step)
+                        or (self.once(parts[0][0]) and self.once(step)))
                        and self.section(parts[0][0]) == self.section(step),
                        f"{name} is updated in two places")
                 end = after
@@ -512,6 +535,9 @@ class Judge:
             size = BYTES[self.buffers[grad]["dtype"]]
             if self.buffers[grad]["role"] != "gradient":
                 continue
+            parts = [self.elements(b) for b in self.state_of(step)]
+            demand(not self.in_strips(step) or self.elements(buffer) >= max(parts),
+                   f"step {step} updates strips of {parts} elements with those of buffer {buffer}")
             first = (self.buffers[buffer]["offset"] - self.buffers[grad]["offset"]) / size
             end = first + self.buffers[buffer]["bytes"] / size
             for root in roots:

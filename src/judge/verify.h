@@ -164,6 +164,10 @@ int32_t hr_judged_repeating(const hr_judged_plan *plan, int32_t s, int32_t home)
 /* The section of a step; loop 0 if it is in none. */
 int32_t hr_judged_section(const hr_judged_plan *plan, int32_t s);
 
+/* Returns whether a step updates state in strips: in a loop inside its section that iterates more
+ * than once, all of it through views, which move by their bytes with each iteration. */
+bool hr_judged_in_strips(const hr_judged_plan *plan, int32_t s);
+
 /* Returns whether a step is in the first section, which loads or creates all state. */
 static inline bool hr_judged_loads(const hr_judged_plan *plan, int32_t s)
 {

@@ -32,6 +32,20 @@ int32_t hr_judged_apart(const hr_judged_plan *plan, int32_t a, int32_t b)
     return -1;
 }
 
+bool hr_judged_in_strips(const hr_judged_plan *plan, int32_t s)
+{
+    bool any = false;
+    if (hr_judged_repeating(plan, s, hr_judged_section(plan, s)) < 0) return false;
+    for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
+        const hr_judged_access *access = &plan->accesses[k];
+        const hr_judged_buffer *buffer = &plan->buffers[access->stands_for];
+        if (access->kind == HR_JUDGED_READ || !hr_judged_is_state(plan, buffer->root)) continue;
+        if (buffer->view_of < 0) return false;
+        any = true;
+    }
+    return any;
+}
+
 bool hr_judged_is_average(const hr_judged_buffer *root)
 {
     return root->role == HR_JUDGED_MOMENT && !strncmp(root->name, "average ", strlen("average "));

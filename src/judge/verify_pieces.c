@@ -3,20 +3,29 @@
  *
  * Several steps may update a parameter, each a piece of it: the same steps update its weight, its
  * master and its moments, and they cover the same elements of each, in order and without a gap. The
- * moments in another space have no other link to their parameter. */
+ * moments in another space have no other link to their parameter. A step in a loop over strips is
+ * one piece: that of all iterations. */
 #include "judge/verify.h"
 
-/* The bytes of a root that an access to state updates. */
+/* The bytes of a root that an access to state updates; in strips those of all iterations, and at
+ * most one more than the root has. */
 typedef struct {
     int32_t root;
     int64_t first, end;
 } piece;
 
-static piece piece_of(const hr_judged_plan *plan, const hr_judged_access *access)
+static piece piece_of(const hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const hr_judged_buffer *buffer = &plan->buffers[access->stands_for];
     const int64_t first = buffer->offset - plan->buffers[buffer->root].offset;
-    return (piece){ buffer->root, first, first + buffer->bytes };
+    const int64_t room = plan->buffers[buffer->root].bytes - first;
+    int64_t bytes = buffer->bytes;
+    for (int32_t loop = plan->steps[s].loop;
+         buffer->view_of >= 0 && plan->loops[loop].depth > 1 && hr_judged_in_strips(plan, s);
+         loop = plan->loops[loop].parent)
+        bytes = plan->loops[loop].repeats > room / bytes ? room + 1
+                                                         : bytes * plan->loops[loop].repeats;
+    return (piece){ buffer->root, first, first + bytes };
 }
 
 /* Returns whether an access updates state after the first section. What a transfer writes was
@@ -49,13 +58,26 @@ static hr_status find_updates_of_1(hr_judged_plan *plan)
     return HR_OK;
 }
 
+/* Returns whether a step runs once per iteration of its section, with all its strips. */
+static bool runs_once(const hr_judged_plan *plan, int32_t s)
+{
+    return hr_judged_in_strips(plan, s) ||
+           hr_judged_repeating(plan, s, hr_judged_section(plan, s)) < 0;
+}
+
 /* Checks that the piece is the next one of its root, in the same iterations as the one before. */
 static hr_status check_next(const hr_judged_plan *plan, int32_t s, const piece *p)
 {
     const int32_t before = plan->by_buffer[p->root];
-    if (before >= 0 && (hr_judged_apart(plan, before, s) >= 0 ||
+    const hr_judged_buffer *buffer = &plan->buffers[p->root];
+    if (before >= 0 && ((hr_judged_apart(plan, before, s) >= 0 &&
+                         !(runs_once(plan, before) && runs_once(plan, s))) ||
                         hr_judged_section(plan, before) != hr_judged_section(plan, s)))
         return updated_too(plan, p->root, s);
+    if (p->end > buffer->bytes)
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "buffer %d (%s): the strips of step %d (%s) reach beyond its %lld bytes",
+                       p->root, buffer->name, s, plan->steps[s].op, (long long)buffer->bytes);
     if (p->first == plan->reached[p->root]) return HR_OK;
     return hr_fail(
         plan->err, HR_CORRUPT,
@@ -92,19 +114,36 @@ static hr_status check_together(const hr_judged_plan *plan, int32_t s, const pie
 /* Compares a piece with those before it in the accesses of one step. */
 static hr_status check_pairs(const hr_judged_plan *plan, int32_t s, int32_t k)
 {
-    const piece p = piece_of(plan, &plan->accesses[k]);
+    const piece p = piece_of(plan, s, &plan->accesses[k]);
     hr_status status = HR_OK;
     for (int32_t i = plan->steps[s].access_first; i < k && !status; i++) {
         if (!updates(plan, s, &plan->accesses[i])) continue;
-        const piece q = piece_of(plan, &plan->accesses[i]);
+        const piece q = piece_of(plan, s, &plan->accesses[i]);
         if (!hr_judged_is_average(&plan->buffers[q.root])) status = check_together(plan, s, &q, &p);
     }
     return status;
 }
 
-/* Checks that the gradients that a step reads are those of the piece `p`: the range that is read
- * begins at the same element, and reaches as far, or to the end of the shape. */
-static hr_status check_gradients(const hr_judged_plan *plan, int32_t s, const piece *p)
+/* Checks that the gradient of a strip, which is new in each iteration, has as many elements as the
+ * strip of the state that access `k` updates. */
+static hr_status check_strip(const hr_judged_plan *plan, int32_t s, int32_t k,
+                             const hr_judged_buffer *gradient)
+{
+    const hr_judged_buffer *part = &plan->buffers[plan->accesses[k].stands_for];
+    const int64_t elements = part->shape_bytes / part->element_bytes;
+    const int64_t found = gradient->shape_bytes / gradient->element_bytes;
+    if (!hr_judged_in_strips(plan, s) || found >= elements) return HR_OK;
+    return hr_fail(plan->err, HR_CORRUPT,
+                   "buffer %d (%s): step %d (%s) updates %lld elements in an iteration, with %lld "
+                   "elements of buffer %d (%s)",
+                   plan->accesses[k].buffer, part->name, s, plan->steps[s].op, (long long)elements,
+                   (long long)found, (int)(gradient - plan->buffers), gradient->name);
+}
+
+/* Checks that the gradients that a step reads are those of the piece `p` of access `updated`: the
+ * range that is read begins at the same element, and reaches as far, or to the end of the shape. */
+static hr_status check_gradients(const hr_judged_plan *plan, int32_t s, int32_t updated,
+                                 const piece *p)
 {
     const hr_judged_buffer *of = &plan->buffers[p->root];
     const int64_t of_element = of->element_bytes;
@@ -112,10 +151,11 @@ static hr_status check_gradients(const hr_judged_plan *plan, int32_t s, const pi
         const hr_judged_access *access = &plan->accesses[k];
         const hr_judged_buffer *root = hr_judged_root(plan, access);
         const int64_t element = root->element_bytes;
-        const piece read = piece_of(plan, access);
-        if (access->kind != HR_JUDGED_READ || root->role != HR_JUDGED_GRADIENT ||
-            root->shape_bytes / element != of->shape_bytes / of_element)
-            continue;
+        const piece read = piece_of(plan, s, access);
+        if (access->kind != HR_JUDGED_READ || root->role != HR_JUDGED_GRADIENT) continue;
+        const hr_status status = check_strip(plan, s, updated, &plan->buffers[access->buffer]);
+        if (status) return status;
+        if (root->shape_bytes / element != of->shape_bytes / of_element) continue;
         if (read.first * of_element == p->first * element &&
             (read.end >= root->shape_bytes || read.end * of_element >= p->end * element))
             continue;
@@ -139,13 +179,13 @@ static hr_status add_step(hr_judged_plan *plan, int32_t s)
     hr_status status = HR_OK;
     for (int32_t k = step->access_first; k < step->access_end && !status; k++) {
         if (!updates(plan, s, &plan->accesses[k])) continue;
-        const piece p = piece_of(plan, &plan->accesses[k]);
+        const piece p = piece_of(plan, s, &plan->accesses[k]);
         status = check_next(plan, s, &p);
         if (status || hr_judged_is_average(&plan->buffers[p.root])) continue;
         if (plan->buffers[p.root].role == HR_JUDGED_MOMENT) moment = p.root;
         else weight = true;
         status = check_pairs(plan, s, k);
-        if (!status) status = check_gradients(plan, s, &p);
+        if (!status) status = check_gradients(plan, s, k, &p);
     }
     if (!status && moment >= 0 && !weight)
         return hr_fail(plan->err, HR_CORRUPT,
@@ -153,7 +193,7 @@ static hr_status add_step(hr_judged_plan *plan, int32_t s)
                        plan->buffers[moment].name, s, step->op);
     for (int32_t k = step->access_first; k < step->access_end && !status; k++) {
         if (!updates(plan, s, &plan->accesses[k])) continue;
-        const piece p = piece_of(plan, &plan->accesses[k]);
+        const piece p = piece_of(plan, s, &plan->accesses[k]);
         if (plan->by_buffer[p.root] == s) return updated_too(plan, p.root, s);
         plan->by_buffer[p.root] = s;
         plan->reached[p.root] = p.end;

@@ -189,7 +189,8 @@ static hr_status check_updates(hr_judged_plan *plan)
  * iteration. */
 static bool same_iteration(const hr_judged_plan *plan, int32_t before, int32_t s)
 {
-    const int32_t turn = loop_of_update(plan, before);
+    const int32_t turn = hr_judged_in_strips(plan, before) ? hr_judged_section(plan, before)
+                                                           : loop_of_update(plan, before);
     int32_t loop = plan->steps[s].loop;
     while (loop != turn && loop > 0) loop = plan->loops[loop].parent;
     return before < s && hr_judged_section(plan, before) == hr_judged_section(plan, s) &&

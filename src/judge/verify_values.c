@@ -99,15 +99,23 @@ static bool is_read(const hr_judged_plan *plan, const hr_judged_access *access)
             hr_judged_root(plan, access)->home == OUTLIVES_RUN);
 }
 
-/* Adds a write: one event for its step and, through a view, one for the end of each loop that
- * iterates more than once. */
+/* Returns whether a write reaches other bytes in other iterations: through a view, but not through
+ * that of a sum. */
+static bool moves(const hr_judged_plan *plan, const hr_judged_access *access)
+{
+    return plan->buffers[access->buffer].view_of >= 0 &&
+           hr_judged_root(plan, access)->role != HR_JUDGED_SUM;
+}
+
+/* Adds a write: one event for its step and, if it moves, one for the end of each loop that iterates
+ * more than once. */
 static void add_writes(hr_judged_plan *plan, const hr_judged_access *access, int32_t s)
 {
     const hr_judged_buffer *buffer = &plan->buffers[access->buffer];
     const int32_t home = hr_judged_root(plan, access)->home;
     int64_t bytes = buffer->bytes;
     add_event(plan, access, s, WRITTEN, bytes);
-    if (buffer->view_of < 0) return;
+    if (!moves(plan, access)) return;
     for (int32_t loop = plan->steps[s].loop; loop > 0 && loop != home;
          loop = plan->loops[loop].parent) {
         const int64_t turns = plan->loops[loop].repeats;
@@ -124,7 +132,7 @@ static int32_t events_of(const hr_judged_plan *plan, const hr_judged_access *acc
 {
     const int32_t home = hr_judged_root(plan, access)->home;
     int32_t count = 1;
-    if (is_read(plan, access) || plan->buffers[access->buffer].view_of < 0) return 1;
+    if (is_read(plan, access) || !moves(plan, access)) return 1;
     for (int32_t loop = plan->steps[s].loop; loop > 0 && loop != home;
          loop = plan->loops[loop].parent)
         count += plan->loops[loop].repeats > 1;
