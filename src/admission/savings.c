@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/writer.h"
+#include "plan/strips.h"
 #include "report/shape.h"
 
 enum { MICRO_BATCH, LOSS_CHUNK, MLP_TILE, ATTENTION_TILE, RECOMPUTE, RELEASE, CHOICES };
@@ -16,6 +17,7 @@ typedef struct {
     const hr_config *recipe; /* as written: what it leaves open is the planner's choice */
     hr_admission *admission;
     hr_strategy chosen;
+    int64_t strip_bytes;       /* the largest strip of a gradient */
     hr_intermediates *changed; /* [layers] of the strategy to build */
 } taking;
 
@@ -46,6 +48,8 @@ static bool describe(const taking *t, int32_t choice, hr_writer *writer)
     if (choice == RECOMPUTE) hr_put(writer, "recompute");
     if (choice == RECOMPUTE) return recomputes(s);
     if (choice == RELEASE) hr_put(writer, "gradient release");
+    if (choice == RELEASE && t->strip_bytes)
+        hr_put(writer, ", strips of up to %s", hr_size_print(t->strip_bytes, part));
     if (choice == RELEASE) return s->consume;
     hr_put(writer, "%s: %s of %s %s", cuts[choice].name, hr_count_print(cuts[choice].value, part),
            hr_count_print(cuts[choice].whole, all), cuts[choice].unit);
@@ -108,6 +112,7 @@ void hr_savings_find(const hr_admission_machine *machine, const hr_config *recip
                  .recipe = recipe,
                  .admission = admission,
                  .chosen = admission->compiled.strategy,
+                 .strip_bytes = hr_strips_largest(&admission->compiled.program),
                  .changed = hr_region_take(&spare, layers, sizeof *t.changed) };
     hr_intermediates *kept = hr_region_take(&spare, layers, sizeof *kept);
     details->used_count = 0;

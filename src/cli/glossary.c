@@ -40,7 +40,8 @@ static const hr_cli_term terms[] = {
     { "gradient accumulation", "Adding the gradients of several micro-batches before one optimizer "
                                "step." },
     { "gradient release", "Updating a weight during backward as soon as its gradient is complete, "
-                          "so that not all gradients exist at once." },
+                          "so that not all gradients exist at once. Large ones are computed "
+                          "in strips, which are gone after their update." },
     { "heap", "Memory of malloc. Its size is fixed before training." },
     { "image",
       "Program code, constants and shared libraries in memory. It differs a little between "

@@ -71,6 +71,7 @@ const char *hr_loop_name(hr_loop_id id)
         [HR_LOOP_NORM] = "norm",
         [HR_LOOP_STEP] = "step",
         [HR_LOOP_UPDATE] = "update",
+        [HR_LOOP_STRIP] = "gradient strip",
         [HR_LOOP_EVALUATION] = "evaluation",
         [HR_LOOP_EVALUATION_BATCH] = "evaluation batch",
         [HR_LOOP_SAMPLE] = "sample",

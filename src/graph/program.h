@@ -86,6 +86,7 @@ typedef enum {
     HR_LOOP_NORM,
     HR_LOOP_STEP,
     HR_LOOP_UPDATE,
+    HR_LOOP_STRIP, /* in NORM and STEP: plan/strips.h */
     HR_LOOP_EVALUATION,
     HR_LOOP_EVALUATION_BATCH, /* in EVALUATION */
     HR_LOOP_SAMPLE,

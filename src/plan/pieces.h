@@ -17,6 +17,14 @@ hr_piece hr_piece_first(const hr_program *program);
 /* The piece after this one. */
 hr_piece hr_piece_next(const hr_program *program, hr_piece piece);
 
+/* Whether a tensor of an operation that can be split (hr_op.split) has the elements that are split:
+ * a weight, master, state or gradient. */
+static inline bool hr_piece_is_array(const hr_tensor *tensor)
+{
+    return tensor->role == HR_ROLE_WEIGHT || tensor->role == HR_ROLE_MASTER ||
+           tensor->role == HR_ROLE_STATE || tensor->role == HR_ROLE_GRADIENT;
+}
+
 /* Whether a step is an update in pieces. */
 bool hr_piece_has(const hr_program *program, int32_t step);
 

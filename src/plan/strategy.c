@@ -12,6 +12,7 @@
 #include "plan/dequantize.h"
 #include "plan/order.h"
 #include "plan/recompute.h"
+#include "plan/strips.h"
 #include "plan/tile.h"
 #include "sections/assemble.h"
 
@@ -195,6 +196,7 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     status = hr_tile(program, c.cuts, c.count, scratch, err);
     scratch->used = kept;
     if (status == HR_OK && strategy->consume) status = hr_consume(program, scratch, err);
+    if (status == HR_OK && strategy->consume) status = hr_strips_cut(program, scratch, err);
     if (status == HR_OK) hr_tile_sort_loops(program);
     return status;
 }

@@ -215,12 +215,6 @@ static void fetch_next(moving *m, const hr_step *beside)
     m->fetched++;
 }
 
-static bool is_array(const hr_tensor *tensor)
-{
-    return tensor->role == HR_ROLE_WEIGHT || tensor->role == HR_ROLE_MASTER ||
-           tensor->role == HR_ROLE_STATE || tensor->role == HR_ROLE_GRADIENT;
-}
-
 /* The operand of one piece: its window, a part of an array, or the operand itself. */
 static int32_t operand_of(moving *m, int32_t operand, const slot *at, int32_t *window)
 {
@@ -229,7 +223,8 @@ static int32_t operand_of(moving *m, int32_t operand, const slot *at, int32_t *w
     if (hr_tensor_is_away(program, operand)) return at->window[(*window)++];
     const hr_tensor *tensor = &program->tensors[operand];
     const int64_t element = hr_dtype_bytes((hr_dtype)tensor->dtype);
-    if (!is_array(tensor) || at->of.count * element == hr_tensor_bytes(tensor)) return operand;
+    if (!hr_piece_is_array(tensor) || at->of.count * element == hr_tensor_bytes(tensor))
+        return operand;
     return add_view(m, operand, at->of.first * element, at->of.count);
 }
 

@@ -197,14 +197,18 @@ static void take(hr_witness *w, const piece *p)
 
 /* ---- what passes */
 
-/* The parameter whose gradient a tensor is a part of; HR_NONE: it is none. */
-static int32_t param_of_gradient(const hr_program *program, int32_t tensor)
+/* The parameter that a step updates with a gradient, or with a piece or strip of it; HR_NONE: it
+ * updates none. */
+static int32_t param_of_update(const hr_executor *executor, int32_t s)
 {
-    if (tensor == HR_NONE) return HR_NONE;
-    const int32_t root = hr_tensor_root(program, tensor);
-    if (program->tensors[root].role != HR_ROLE_GRADIENT) return HR_NONE;
+    const hr_program *program = executor->program;
+    const hr_step *step = &program->steps[s];
+    if (step->in[0] == HR_NONE || step->out[0] == HR_NONE) return HR_NONE;
+    const hr_role role = (hr_role)program->tensors[hr_tensor_root(program, step->in[0])].role;
+    if (role != HR_ROLE_GRADIENT || !hr_executor_commits(program, s)) return HR_NONE;
+    const int32_t master = hr_tensor_root(program, step->out[0]);
     for (int32_t p = 0; p < program->param_count; p++)
-        if (program->params[p].gradient == root) return p;
+        if (!program->params[p].rule.frozen && program->params[p].master == master) return p;
     return HR_NONE;
 }
 
@@ -213,17 +217,19 @@ static void take_gradient(hr_witness *w, const hr_executor *executor, int32_t s)
 {
     const hr_program *program = executor->program;
     const hr_step *step = &program->steps[s];
-    const int32_t param = param_of_gradient(program, step->in[0]);
-    if (param == HR_NONE || !hr_executor_commits(program, s)) return;
+    const int32_t param = param_of_update(executor, s);
+    if (param == HR_NONE) return;
     const hr_trace_param *traced = &w->trace->params[param];
-    const uint8_t *memory = hr_executor_address(executor, step->in[0]);
-    const uint8_t *whole = hr_executor_address(executor, program->params[param].gradient);
+    const int32_t master = program->params[param].master;
+    const int64_t updated = hr_executor_offset(executor, step->out[0]) -
+                            hr_executor_offset(executor, master);
+    const int64_t first = updated / hr_dtype_bytes((hr_dtype)program->tensors[master].dtype);
     const piece p = { .array = &traced->gradient,
                       .name = traced->name,
                       .kind = "gradient",
                       .step = executor->clock,
-                      .first_byte = memory - whole,
-                      .memory = memory,
+                      .first_byte = first * hr_dtype_bytes((hr_dtype)traced->gradient.dtype),
+                      .memory = hr_executor_address(executor, step->in[0]),
                       .bytes = hr_tensor_bytes(&program->tensors[step->in[0]]) };
     take(w, &p);
 }

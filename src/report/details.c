@@ -11,6 +11,7 @@
 #include "base/sort.h"
 #include "graph/backend.h"
 #include "plan/lifetimes.h"
+#include "plan/strips.h"
 #include "report/labels.h"
 
 /* Components: persistent values and sums by role, activations by kind. */
@@ -212,8 +213,9 @@ static void add_parts(const counting *c, hr_plan_details *details)
         for (int32_t k = 1; k < PARTS; k++)
             if (sums[k] > sums[best]) best = k;
         if (sums[best] == 0) return;
-        add_part(&details->parts[details->part_count++], parts[best].name, parts[best].why,
-                 sums[best]);
+        const bool strips = best == PART_GRADIENTS && hr_strips_largest(&c->compiled->program);
+        add_part(&details->parts[details->part_count++], parts[best].name,
+                 strips ? "large ones in strips, until the update" : parts[best].why, sums[best]);
         sums[best] = 0;
     }
 }

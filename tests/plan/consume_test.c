@@ -91,20 +91,46 @@ static bool completes(const hr_program *program, int32_t s)
 
 /* ---- places */
 
-/* Checks that every parameter is updated once, in the step and outside of inner loops, directly
- * after the last step that reads its weight or adds to its gradient. Its average follows the
- * update. */
+/* The step that computes the strip of an update. */
+static const hr_step *strip_of(const hr_program *program, int32_t s)
+{
+    const hr_step *writer = &program->steps[s - 1];
+    while (writer->op == HR_OP_sumsq) writer--;
+    assert_true(writer->op == HR_OP_linear_dw || writer->op == HR_OP_embed_bwd);
+    return writer;
+}
+
+/* Elements that an update in strips covers in all iterations; 0 for the update of a whole
+ * gradient. */
+static int64_t in_strips(const hr_program *program, int32_t s, const hr_param *param)
+{
+    const hr_step *step = &program->steps[s];
+    const hr_tensor *gradient = &program->tensors[step->in[0]];
+    const int64_t elements = hr_tensor_bytes(gradient) / (int64_t)sizeof(float);
+    if (step->in[0] == param->gradient) return 0;
+    assert_int_equal(strip_of(program, s)->out[0], step->in[0]);
+    assert_int_equal(strip_of(program, s)->loop, step->loop);
+    assert_int_equal(gradient->home, step->loop);
+    return program->loops[step->loop].count * elements;
+}
+
+/* Checks that every parameter is updated once, in the step and outside of inner loops, or in
+ * strips, directly after the last step that reads its weight or adds to its gradient. Its average
+ * follows the update. */
 static void judge_places(const hr_program *program)
 {
     const int32_t state = hr_program_average(program);
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
         int32_t at = HR_NONE, last = HR_NONE, average = HR_NONE, gap = 0;
+        int64_t strips = 0;
         for (int32_t s = 0; s < program->step_count; s++) {
             if (!is_in(program, s, HR_LOOP_STEP)) continue;
-            if (updates(program, s) && program->steps[s].in[0] == param->gradient) {
-                assert_int_equal(at, HR_NONE);
-                at = s;
+            if (updates(program, s) &&
+                hr_tensor_root(program, program->steps[s].out[0]) == param->master) {
+                assert_int_equal(at != HR_NONE, strips > 0);
+                strips += in_strips(program, s, param);
+                if (at == HR_NONE) at = s;
             } else if (averages(program, s)) {
                 if (program->steps[s].in[0] != param->master) continue;
                 assert_int_equal(average, HR_NONE);
@@ -113,18 +139,26 @@ static void judge_places(const hr_program *program)
             } else if (touches(program, s, param->weight) || touches(program, s, param->gradient))
                 last = s;
         }
+        for (int32_t s = last + 1; strips > 0 && s < at; s++)
+            if (touches(program, s, strip_of(program, at)->in[1]) &&
+                program->loops[program->steps[s].loop].id == HR_LOOP_STEP)
+                last = s;
         assert_true(at > last && last != HR_NONE);
-        assert_int_equal(program->steps[at].loop, hr_program_loop(program, HR_LOOP_STEP));
+        const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
+        const hr_tensor *whole = &program->tensors[param->gradient];
+        if (strips == 0) assert_int_equal(program->steps[at].loop, section);
+        else assert_int_equal(strips, hr_tensor_bytes(whole) / (int64_t)sizeof(float));
         assert_int_equal(average != HR_NONE, state != HR_NONE);
         if (average != HR_NONE) {
             assert_true(average > at);
-            assert_int_equal(program->steps[average].loop, program->steps[at].loop);
+            assert_int_equal(program->steps[average].loop, section);
         }
         for (int32_t l = program->steps[last].loop; l != hr_program_loop(program, HR_LOOP_STEP);
              l = program->loops[l].parent)
             last = program->loops[l].step_last;
         for (int32_t s = last + 1; s < hr_max(at, average); s++)
             gap += !updates(program, s) && !averages(program, s) && !completes(program, s) &&
+                   program->loops[program->steps[s].loop].parent == 0 &&
                    program->steps[s].op != HR_OP_sumsq && program->steps[s].op != HR_OP_report;
         assert_int_equal(gap, 0);
     }

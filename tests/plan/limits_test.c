@@ -98,6 +98,48 @@ static void tables_have_room_for_every_strategy(void **state)
     }
 }
 
+/* All matrices are large, so that gradient release computes each gradient in strips: a loop and its
+ * rest, in the norm and in the step. */
+static void tables_have_room_for_strips(void **state)
+{
+    (void)state;
+    for (int32_t family = 0; family < HR_FAMILIES; family++) {
+        use most = { 0 };
+        int32_t cases = 0;
+        for (uint64_t turn = 0; turn < 16; turn++) {
+            hr_config config;
+            const hr_intermediates set = turn / 2 % 2 ? UINT16_MAX : 0;
+            if (!draw_config(family, turn, &config)) continue;
+            config.model.n_heads = 5;
+            config.model.n_kv_heads = 0;
+            config.model.head_dim = 0;
+            config.model.d_model = 1280;
+            config.model.d_ff = 2 * 1280;
+            if (family == HR_FAMILY_WIDE) config.model.expansion = 2 * 1280;
+            config.model.decoder_rank = 0;
+            config.model.vocab_size = 2061;
+            hr_error err;
+            if (hr_config_check(&config, &err) != HR_OK) fail_msg("%s", err.message);
+            const bool tiled = turn / 4 % 2, mlp = turn / 8;
+            const hr_strategy strategy = { .consume = true,
+                                           .dw_first = mlp,
+                                           .mlp_tile = tiled && mlp ? config.train.seq_len : 0,
+                                           .attention_tile = tiled && !mlp };
+            const use many = count(&config, strategy, set);
+            hr_config small = config;
+            small.model.n_layers = FEW;
+            const use few = count(&small, strategy, set);
+            raise(&most, &few, &many, &config);
+            cases++;
+        }
+        print_message("family %d: %.2f of the room for operations of a layer, %.2f for tensors, "
+                      "%.2f for loops\n",
+                      family, most.steps, most.tensors, most.loops);
+        assert_true(cases > 0 && most.loops > 0);
+        assert_true(most.steps <= 1 && most.tensors <= 1 && most.loops <= 1);
+    }
+}
+
 /* Pieces of updates grow with the model, so the counts of the largest legal one have 32 bits. */
 static void the_largest_model_with_its_moments_in_a_file_has_bounded_tables(void **state)
 {
@@ -119,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_have_room_for_every_strategy),
+        cmocka_unit_test(tables_have_room_for_strips),
         cmocka_unit_test(the_largest_model_with_its_moments_in_a_file_has_bounded_tables)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,11 +71,13 @@ static void items_dw(const hr_step *step, bool bf16, int64_t rows, int64_t items
     items[3] = shape->K * columns * (blocks(rows, BLOCK_BYTES / (bf16 ? 2 : 4)) - 1);
 }
 
-/* A strip reads its columns of dy. */
+/* A strip reads its columns of dy. It reads all of x, but so does every block of columns of the
+ * whole: items[1] counts that. */
 static int64_t in_bytes_dw(const void *attr, int32_t input, int64_t bytes)
 {
     const hr_linear_attr *shape = attr;
-    return input == 1 && shape->strip ? bytes / shape->N * shape->strip : bytes;
+    (void)input;
+    return shape->strip ? bytes / shape->N * shape->strip : bytes;
 }
 
 const hr_op_facts hr_linear_cpu = { .dtypes = HR_CPU_FLOATS,
