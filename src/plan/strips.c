@@ -13,8 +13,8 @@
 
 enum {
     ELEMENTS_LEAST = 1 << 16, /* 256 KiB: a strip takes much longer than starting its steps */
-    ELEMENTS_MOST = 1 << 22,  /* 16 MiB, unless the units of a strip must be larger */
-    STRIPS_MOST = 256
+    ELEMENTS_MOST = 3 << 20,  /* 12 MiB, unless the units of a strip must be larger */
+    STRIPS_MOST = 512
 };
 
 /* The accesses to a gradient. */

@@ -169,13 +169,13 @@ static int64_t flops_dw(const void *attr, int64_t rows)
 }
 
 /* x is packed again for each strip. Of 512 columns, which are packed at once anyway, strips are as
- * fast as the whole; of 128 they take 1.28 times as long for 32,768 x 2,048 over 128 tokens, of 64
- * 1.45 times (one thread of Zen 5 with AVX-512, fp32, 2026-11). */
+ * fast as the whole; of 128 they take 1.28 times as long for 32,768 x 2,048 over 128 tokens, of 96
+ * 1.36 and of 64 1.45 times (one thread of Zen 5 with AVX-512, fp32, 2026-11). */
 static hr_strips strips(const void *attr)
 {
     const hr_linear_attr *shape = attr;
     const int64_t panels = (shape->N + HR_PANEL_WIDTH - 1) / HR_PANEL_WIDTH;
-    return (hr_strips){ panels, 128 / HR_PANEL_WIDTH, 512 / HR_PANEL_WIDTH };
+    return (hr_strips){ panels, 96 / HR_PANEL_WIDTH, 512 / HR_PANEL_WIDTH };
 }
 
 static void cut_strip(hr_step *step, int64_t first, int64_t units)
