@@ -112,6 +112,13 @@ static bool is_rule(const char *text)
     return !*text;
 }
 
+/* What an addend may be away from its true size: a whole number without "~" is exact. */
+static double rounding_of(const hr_stated *size)
+{
+    const bool rounded = size->approximate || size->step < size->scale;
+    return rounded ? size->step / 2 : 0;
+}
+
 static int32_t check_total(const hr_prose_line *line, const hr_prose_token *size,
                            const hr_prose_sum *sum, hr_audit_report *report)
 {
@@ -122,7 +129,7 @@ static int32_t check_total(const hr_prose_line *line, const hr_prose_token *size
     for (int32_t i = 0; i < sum->count; i++) {
         if (*tag && *sum->list[i].tag && strcasecmp(tag, sum->list[i].tag)) continue;
         total += sum->list[i].size.value;
-        uncertain += sum->list[i].size.step / 2;
+        uncertain += rounding_of(&sum->list[i].size);
         used++;
     }
     if (used < 2 || sum->broken) return 0;

@@ -99,6 +99,8 @@ static void totals_sum_the_lines_above(void **state)
     has_claim("- a: 128 MB (25%)\n- b: 1.5 GB\n- **Total**: ~1.6 GB (leaves 2 GB)\n", "~1.6 GB",
               HR_VERDICT_TRUE, 1628e6);
     has_claim("a: 1 GB\nb: 2 GB\n---\nTotal: 5 GB\n", "5 GB", HR_VERDICT_WRONG, 3e9);
+    has_claim("a: 3 GB\nb: 4 GB\n---\nTotal: 8 GB\n", "8 GB", HR_VERDICT_WRONG, 7e9);
+    has_claim("a: ~3 GB\nb: ~4 GB\n---\nTotal: 8 GB\n", "8 GB", HR_VERDICT_TRUE, 7e9);
     has_claim("Model (FP8): 100 MB\nModel (BF16): 200 MB\nAdam: 800 MB\nTotal (BF16): 1.0 GB\n",
               "1.0 GB", HR_VERDICT_TRUE, 1e9);
     has_none("a: 1 GB\nb: 2 GB\nTotal: 5 GB\n", 3);
