@@ -103,6 +103,15 @@ static void run_update(update *u, hr_estimate_model *model)
 
 /* ---- a step */
 
+/* With the states in host memory ZeRO 2 and 3 move gradients there bucket by bucket.
+ *
+ * Source   DeepSpeed, estimate_zero3_model_states_mem_needs: with offloading the device keeps only
+ *          what the largest layer needs. */
+static bool moves_gradients(const hr_estimate_settings *s)
+{
+    return s->offload_optimizer && s->zero_stage >= 2;
+}
+
 /* What lives through the whole step. */
 static void place_states(update *u, hr_estimate_model *model)
 {
@@ -117,6 +126,9 @@ static void place_states(update *u, hr_estimate_model *model)
     if (s->zero_stage >= 2)
         hr_tape_keep(u->tape, "reduce bucket", HR_ESTIMATE_BUFFERS,
                      hr_min(BUCKET, model->trained) * BUCKET_WIDTH);
+    if (moves_gradients(s))
+        hr_tape_keep(u->tape, "gradients of the largest layer", HR_ESTIMATE_GRADIENTS,
+                     hr_min(model->gathered, model->trained) * model->width_hidden);
     if (s->zero_stage == 3)
         hr_tape_keep(u->tape, "gathered weights of two layers", HR_ESTIMATE_BUFFERS,
                      2 * model->gathered * model->width_hidden);
@@ -143,6 +155,7 @@ static hr_status simulate(const hr_config *config, const hr_estimate_settings *s
     tape->answer = answer;
     tape->rounding = s->device == HR_ESTIMATE_CUDA ? BLOCK : 1;
     tape->shares = s->zero_stage >= 2 ? s->world : 1;
+    tape->to_host = moves_gradients(s);
     const hr_status status = hr_estimate_model_open(config, s, tape, &region, &model, err);
     if (status != HR_OK) return status;
     update u = { .tape = tape,

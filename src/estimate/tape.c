@@ -375,6 +375,11 @@ static void deliver(hr_tape *tape, int32_t to, int32_t gradient)
         node->buffer = sum;
     }
     if (!node->leaf || --node->pending > 0) return;
+    if (tape->to_host) {
+        hr_tape_release(tape, node->buffer);
+        node->buffer = HR_TAPE_NONE;
+        return;
+    }
     if (tape->shares > 1) {
         hr_tape_storage *whole = &tape->storages[node->buffer];
         const int64_t kept = whole->bytes / tape->shares;

@@ -86,6 +86,7 @@ struct hr_tape {
     hr_tape_phase peak_phase;
     int64_t rounding; /* sizes are rounded up to this */
     int64_t shares;   /* a finished gradient of a weight keeps one of so many parts */
+    bool to_host;     /* a finished gradient of a weight moves to the host */
     /* At event `snapshot` the answer is filled. */
     int64_t snapshot;
     hr_estimate_answer *answer;

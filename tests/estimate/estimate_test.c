@@ -188,6 +188,10 @@ static void more_processes_share_the_states_of_deepspeed(void **state)
     assert_true(four.most[HR_ESTIMATE_STATES] <= one.most[HR_ESTIMATE_STATES] / 4 + 512);
     assert_int_equal(away.most[HR_ESTIMATE_STATES], 0);
     assert_int_equal(away.most[HR_ESTIMATE_MASTERS], 0);
+    /* Gradients move to the host as well, but those of the largest layer. */
+    const int64_t layer = 2 * (one.trained_parameters - 2 * 320 * 64) / 3;
+    assert_true(away.components[HR_ESTIMATE_GRADIENTS] >= layer - 2 * 4 * 64);
+    assert_true(away.most[HR_ESTIMATE_GRADIENTS] < one.most[HR_ESTIMATE_GRADIENTS]);
 }
 
 static void frozen_parameters_have_no_gradient(void **state)
