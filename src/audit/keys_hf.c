@@ -70,7 +70,12 @@
         NO_EFFECT("dataset*"), NO_EFFECT("preprocessing_num_workers"), NO_EFFECT("eos_token"), \
         NO_EFFECT("pad_token"), NO_EFFECT("truncation_side"), NO_EFFECT("hub_token")
 
-static const hr_foreign_key hf_keys[] = { ARGUMENTS, MODEL, { NULL, HR_MEANS_NOTHING, NULL } };
+static const hr_foreign_key hf_keys[] = {
+    ARGUMENTS,
+    MODEL,
+    { "block_size", HR_MEANS_LENGTH, "train.seq_len" }, /* of run_clm */
+    { NULL, HR_MEANS_NOTHING, NULL },
+};
 
 const hr_foreign hr_foreign_hf = { hf_keys, 8, 1024, false, NULL };
 

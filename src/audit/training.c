@@ -237,10 +237,26 @@ static bool has_our_key(const hr_entries *entries)
 
 hr_audit_kind hr_training_kind(const hr_entries *entries)
 {
-    static const char *const trl[] = {
-        "model_name_or_path", "max_length", "max_seq_length", "packing",
-        "loss_type",          "use_peft",   "lora_r",         "dataset_name"
-    };
+    /* Keys that no script of transformers has: model_name_or_path is theirs too. */
+    static const char *const trl[] = { "max_length",
+                                       "max_seq_length",
+                                       "packing",
+                                       "loss_type",
+                                       "use_peft",
+                                       "lora_r",
+                                       "lora_target_modules",
+                                       "dataset_text_field",
+                                       "completion_only_loss",
+                                       "assistant_only_loss",
+                                       "beta",
+                                       "max_prompt_length",
+                                       "max_completion_length",
+                                       "precompute_ref_log_probs",
+                                       "num_generations",
+                                       "reward_model_path",
+                                       "teacher_model_name_or_path",
+                                       "model_init_kwargs.dtype",
+                                       "model_init_kwargs.torch_dtype" };
     if (has(entries, "zero_optimization") || has(entries, "train_micro_batch_size_per_gpu"))
         return HR_AUDIT_DEEPSPEED;
     if (has_component(entries)) return HR_AUDIT_TORCHTUNE;
@@ -254,7 +270,8 @@ hr_audit_kind hr_training_kind(const hr_entries *entries)
     if (has_our_key(entries)) return HR_AUDIT_RECIPE;
     for (size_t i = 0; i < sizeof trl / sizeof *trl; i++)
         if (has(entries, trl[i])) return HR_AUDIT_TRL;
-    if (has(entries, "per_device_train_batch_size") || has(entries, "num_train_epochs"))
+    if (has(entries, "per_device_train_batch_size") || has(entries, "num_train_epochs") ||
+        has(entries, "block_size"))
         return HR_AUDIT_HF;
     return HR_AUDIT_AUTO;
 }

@@ -136,7 +136,8 @@ typedef struct {
     /* Values as given; lines 0: not given. */
     hr_audit_dtype dtype;
     bool blocks, bf16, fp16, pure, peft, full, freeze, four_bit, eight_bit, linear, mlp, auto_bf16,
-        auto_dtype, bf16_given;
+        auto_dtype, bf16_given, micro_given, accumulation_given,
+        world_fixed; /* by the batch sizes of DeepSpeed */
     int64_t dtype_line, bf16_line, fp16_line, checkpointing_line, length_line, micro_line,
         optimizer_line, world_line, global_batch, warmup_line, scale_line, deepspeed_line,
         loss_line;

@@ -108,10 +108,10 @@ static void find_states(hr_reading *r)
                       "fp16: true scales the loss and refuses gradients of weights in fp16: load "
                       "them in fp32");
     if (t->in_backward)
-        hr_audit_find(r->report, 0,
-                      "optimizer_in_bwd frees each gradient after its update: the peak is up to %s "
-                      "below the estimate",
-                      hr_audit_size(parameters * (t->weights == HR_AUDIT_FP32 ? 4 : 2), text));
+        hr_audit_find(
+            r->report, 0,
+            "optimizer_in_bwd frees each gradient after its update: the peak is below the "
+            "estimate by at most its gradients of weights");
     const bool deepspeed = r->report->kind == HR_AUDIT_DEEPSPEED || r->deepspeed_line ||
                            r->deepspeed_inside;
     if (t->zero_stage && full && t->weights != HR_AUDIT_FP32 &&
@@ -182,7 +182,8 @@ static void find_batch(hr_reading *r)
                       hr_audit_kind_text(kind));
     if (r->global_batch) {
         const int64_t rest = r->global_batch / hr_max(t->micro_batch * t->world, 1);
-        if (rest * t->micro_batch * t->world != r->global_batch)
+        const bool other = r->micro_given && r->accumulation_given && rest != t->accumulation;
+        if (other || rest * t->micro_batch * t->world != r->global_batch)
             hr_audit_find(r->report, 0,
                           "train_batch_size %lld is not %lld sequence%s x %lld accumulation x %lld "
                           "processes",
@@ -222,7 +223,7 @@ static void find_batch(hr_reading *r)
                   (long long)(t->micro_batch * t->accumulation * t->world),
                   t->micro_batch * t->accumulation * t->world == 1 ? "" : "s",
                   t->packing ? "; packing fills each of them to the full length" : "");
-    if (t->zero_stage && t->world == 1)
+    if (t->zero_stage && t->world == 1 && !r->world_fixed)
         hr_audit_find(r->report, 0,
                       "ZeRO stage %lld divides states among processes, and the file does not say "
                       "how many there are: taken as 1; --processes N sets it",
@@ -320,12 +321,40 @@ static hr_status set_config(hr_reading *r)
     return hr_config_check(config, r->err);
 }
 
+/* Three numbers of a DeepSpeed file fix the number of processes. */
+static hr_status set_processes(hr_reading *r, const hr_audit_request *request)
+{
+    hr_audit_training *t = &r->report->training;
+    int64_t update;
+    if (request->world > 0) t->world = request->world;
+    if (r->report->kind != HR_AUDIT_DEEPSPEED || !r->global_batch || !r->micro_given ||
+        !r->accumulation_given || !hr_checked_mul(t->micro_batch, t->accumulation, &update) ||
+        r->global_batch % update)
+        return HR_OK;
+    const int64_t world = r->global_batch / update;
+    if (request->world > 0 && request->world != world)
+        return hr_fail(r->err, HR_USAGE,
+                       "%s: train_batch_size %lld is %lld sequences x %lld accumulation x %lld "
+                       "processes, so --processes %lld contradicts it",
+                       r->path, (long long)r->global_batch, (long long)t->micro_batch,
+                       (long long)t->accumulation, (long long)world, (long long)request->world);
+    if (request->world <= 0)
+        hr_audit_find(r->report, 0,
+                      "train_batch_size %lld / (%lld sequences x %lld accumulation) = %lld "
+                      "process%s",
+                      (long long)r->global_batch, (long long)t->micro_batch,
+                      (long long)t->accumulation, (long long)world, world == 1 ? "" : "es");
+    r->world_fixed = true;
+    return t->world = world, HR_OK;
+}
+
 hr_status hr_reading_finish(hr_reading *r, const hr_audit_request *request)
 {
     hr_audit_training *t = &r->report->training;
     hr_status status = read_model(r, request);
     if (status != HR_OK) return status;
-    if (request->world > 0) t->world = request->world;
+    status = set_processes(r, request);
+    if (status != HR_OK) return status;
     int64_t tokens = 2; /* rows of a preference pair */
     if (!hr_checked_mul(tokens, t->micro_batch, &tokens) ||
         !hr_checked_mul(tokens, t->accumulation, &tokens) ||

@@ -325,8 +325,11 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_MODEL: return take_text(r, entry, t->model, sizeof t->model, &ignored);
     case HR_MEANS_MICRO_BATCH:
         r->micro_line = entry->line;
+        r->micro_given = strcmp(entry->value, "auto") != 0;
         return take_count(r, entry, 1, &t->micro_batch);
-    case HR_MEANS_ACCUMULATION: return take_count(r, entry, 1, &t->accumulation);
+    case HR_MEANS_ACCUMULATION:
+        r->accumulation_given = strcmp(entry->value, "auto") != 0;
+        return take_count(r, entry, 1, &t->accumulation);
     case HR_MEANS_GLOBAL_BATCH: return take_count(r, entry, 1, &r->global_batch);
     case HR_MEANS_LENGTH: r->length_line = entry->line; return take_count(r, entry, 1, &t->seq_len);
     case HR_MEANS_CHECKPOINTING: return take_checkpointing(r, entry);

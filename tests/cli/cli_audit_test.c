@@ -86,6 +86,10 @@ static void long_files_are_refused(void **state)
 }
 
 #define FACTORY "model_name_or_path: Qwen/Qwen2.5-0.5B\n"
+#define DEEPSPEED_BATCH(all) \
+    "{\"zero_optimization\": {\"stage\": 2}, \"train_micro_batch_size_per_gpu\": 4, " \
+    "\"gradient_accumulation_steps\": 2, \"train_batch_size\": " all "}"
+
 #define TUNE "model:\n  _component_: torchtune.models.qwen2_5.qwen2_5_0_5b\n"
 
 static void training_files_have_their_sentences(void **state)
@@ -184,6 +188,21 @@ static void training_files_have_their_sentences(void **state)
           "zero_optimization.stage takes 0, 1, 2 or 3" },
         { "ds.json", "{\"zero_optimization\": {\"stage\": 3}, \"bf16\": {\"enabled\": \"auto\"}}",
           "--model gpt2 --processes 4", HR_OK, "1 value is \"auto\": the trainer fills them in" },
+        { "ds.json", DEEPSPEED_BATCH("64"), "--model gpt2", HR_OK,
+          "train_batch_size 64 / (4 sequences x 2 accumulation) = 8 processes" },
+        { "ds.json", DEEPSPEED_BATCH("8"), "--model gpt2", HR_OK, "accumulation) = 1 process\n" },
+        { "ds.json", DEEPSPEED_BATCH("64"), "--model gpt2 --processes 4", HR_USAGE,
+          "2 accumulation x 8 processes, so --processes 4 contradicts it" },
+        { "ds.json", DEEPSPEED_BATCH("60"), "--model gpt2", HR_OK,
+          "train_batch_size 60 is not 4 sequences" },
+        { "ds.json", DEEPSPEED_BATCH("\"auto\""), "--model gpt2 --processes 4", HR_OK,
+          "an update is 4 x 2 x 4 = 32 sequences" },
+        { "ta.json",
+          "{\"model_name_or_path\": \"gpt2\", \"dataset_name\": \"d\", \"num_train_epochs\": 1,"
+          " \"block_size\": 512}",
+          "", HR_OK, "Hugging Face Trainer: estimate" },
+        { "ta.json", "{\"model_name_or_path\": \"gpt2\", \"block_size\": 512}", "", HR_OK,
+          "8 x 512 x 50257" },
         { "acc.yaml", "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n", "", HR_USAGE,
           "configures accelerate" },
         { "config.json", "{\"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 64}", "",
