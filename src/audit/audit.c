@@ -90,12 +90,12 @@ static hr_status read_entries(const char *path, const char *text, int64_t bytes,
                                : hr_entries_read_yaml(path, region, entries, err);
 }
 
-static hr_audit_kind kind_of(const hr_entries *entries)
+static hr_audit_kind kind_of(const hr_entries *entries, bool is_json)
 {
     if (hr_entries_has(entries, "claims[0].claim") || hr_entries_has(entries, "[0].claim") ||
         hr_entries_has(entries, "claim") || hr_entries_has(entries, "claims[0].is"))
         return HR_AUDIT_CLAIMS;
-    return hr_training_kind(entries);
+    return hr_training_kind(entries, is_json);
 }
 
 /* Reads the recipe of a file, or the text that is not null. */
@@ -155,9 +155,9 @@ hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_au
                        path);
     status = read_entries(path, text, bytes, &region, &entries, err);
     if (status != HR_OK) return status;
-    if (kind == HR_AUDIT_AUTO) kind = kind_of(&entries);
-    report->kind = kind;
     report->is_json = is_json(path, text);
+    if (kind == HR_AUDIT_AUTO) kind = kind_of(&entries, report->is_json);
+    report->kind = kind;
     if (kind == HR_AUDIT_CLAIMS) return hr_audit_claims(path, &entries, report, err);
     if (kind == HR_AUDIT_RECIPE) return read_recipe(path, NULL, report, err);
     if (hr_foreign_of(kind))

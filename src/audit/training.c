@@ -235,9 +235,9 @@ static bool has_our_key(const hr_entries *entries)
     return false;
 }
 
-hr_audit_kind hr_training_kind(const hr_entries *entries)
+hr_audit_kind hr_training_kind(const hr_entries *entries, bool is_json)
 {
-    /* Keys that no script of transformers has: model_name_or_path is theirs too. */
+    /* Keys that no script of transformers has. */
     static const char *const trl[] = { "max_length",
                                        "max_seq_length",
                                        "packing",
@@ -270,6 +270,10 @@ hr_audit_kind hr_training_kind(const hr_entries *entries)
     if (has_our_key(entries)) return HR_AUDIT_RECIPE;
     for (size_t i = 0; i < sizeof trl / sizeof *trl; i++)
         if (has(entries, trl[i])) return HR_AUDIT_TRL;
+    /* Both have these; scripts of transformers read them from JSON, those of TRL from YAML. */
+    if (!is_json && !has(entries, "block_size") &&
+        (has(entries, "model_name_or_path") || has(entries, "dataset_name")))
+        return HR_AUDIT_TRL;
     if (has(entries, "per_device_train_batch_size") || has(entries, "num_train_epochs") ||
         has(entries, "block_size"))
         return HR_AUDIT_HF;

@@ -168,7 +168,7 @@ HR_MUST_CHECK hr_status hr_audit_training_file(const char *path, hr_audit_kind k
                                                hr_audit_report *report, hr_error *err);
 
 /* The kind of a mapping; HR_AUDIT_AUTO: none. Pure. */
-hr_audit_kind hr_training_kind(const hr_entries *entries);
+hr_audit_kind hr_training_kind(const hr_entries *entries, bool is_json);
 
 /* The sentence "key takes ..., not ..." with the line. Returns USAGE. */
 HR_MUST_CHECK hr_status hr_reading_fail(const hr_reading *r, const hr_entry *entry,

@@ -203,6 +203,8 @@ static void training_files_have_their_sentences(void **state)
           "", HR_OK, "Hugging Face Trainer: estimate" },
         { "ta.json", "{\"model_name_or_path\": \"gpt2\", \"block_size\": 512}", "", HR_OK,
           "8 x 512 x 50257" },
+        { "sft.yaml", "model_name_or_path: gpt2\ndataset_name: d\nnum_train_epochs: 1\n", "", HR_OK,
+          "TRL: estimate" },
         { "acc.yaml", "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n", "", HR_USAGE,
           "configures accelerate" },
         { "config.json", "{\"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 64}", "",
