@@ -342,8 +342,8 @@ static bool has_active_part(const char *name)
 {
     for (const char *at = strstr(name, "-a"); at; at = strstr(at + 1, "-a")) {
         const size_t digits = strspn(at + 2, "0123456789.");
-        const char last = digits ? at[2 + digits + 1] : 'x';
-        if (digits && at[2 + digits] == 'b' && (!last || last == '-')) return true;
+        const char *end = at + 2 + digits;
+        if (digits && *end == 'b' && (!end[1] || end[1] == '-')) return true;
     }
     return false;
 }
