@@ -47,6 +47,7 @@ hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rate
     status = hr_proxy_open(&fit->proxy, config, rates, threads, &fit->region, err);
     if (status != HR_OK) return status;
     fit->form = hr_layer_schema_of(config);
+    fit->values_most = hr_layer_size_of(config).steps * HR_OUT_MAX;
     fit->set_count = hr_fit_sets(config, &fit->form, fit->sets);
     return HR_OK;
 }
@@ -188,15 +189,14 @@ static int64_t bound_setting(hr_fit_search *w, const hr_setting *s)
 {
     hr_fit *fit = w->fit;
     hr_proxy_set *sets = fit->scratch->bounded;
-    if (fit->proxy.depth.exact)
-        return hr_fit_uniform_ps(fit, &s->sets[0]) + hr_setting_least_rest_ps(s);
     memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
     const hr_layers_task task = { .proxy = &fit->proxy,
                                   .sets = sets,
                                   .set_count = hr_layers_prune(&fit->proxy, sets, fit->set_count),
                                   .slopes = &s->slopes,
                                   .limit = w->limit };
-    if (hr_proxy_is_mixed(&fit->proxy)) return hr_fit_bound_layers(s, &task);
+    if (fit->proxy.depth.exact || hr_proxy_is_mixed(&fit->proxy))
+        return hr_fit_bound_layers(fit, s, &task);
     if (task.set_count > HR_UNIFORM_SETS_MOST)
         return hr_fit_uniform_ps(fit, &s->sets[0]) + hr_setting_least_rest_ps(s);
     return hr_uniform_bound(&fit->layers, &task, s->rests, s->chunk_count);
@@ -223,9 +223,9 @@ static hr_status explore_micro(hr_fit_search *w, int64_t micro, const hr_setting
     if (status == HR_OK) status = hr_setting_open(fit, micro, true, false, dw_first, err);
     if (status != HR_OK) return status;
     if (!dx_first->known[0]) {
-        const bool scales = hr_setting_scale(fit, whole, dx_first);
+        hr_setting_scale(fit, whole, dx_first);
         hr_setting_derive(fit, dx_first, dw_first, s);
-        if (scales && is_beaten(w, dx_first) && is_beaten(w, s)) return HR_OK;
+        if (is_beaten(w, dx_first) && is_beaten(w, s)) return HR_OK;
         hr_setting_forget(fit, dx_first);
         status = hr_setting_bound_sets(fit, dx_first, err);
     }
@@ -310,9 +310,8 @@ static hr_status look_at(hr_fit_search *w, const hr_setting *whole, prospect *p,
     s->chunks[s->chunk_count++] = chunks[0];
     if (count > 1) s->chunks[s->chunk_count++] = chunks[count - 1];
     hr_status status = hr_setting_find_rests(fit, s, err);
-    const bool scales = hr_setting_scale(fit, whole, s);
-    if (status == HR_OK && scales && fit->sets[0] == 0)
-        status = hr_setting_price_micro_batches(fit, s, err);
+    hr_setting_scale(fit, whole, s);
+    if (status == HR_OK && fit->sets[0] == 0) status = hr_setting_price_micro_batches(fit, s, err);
     if (status != HR_OK) return status;
     hr_strategy dw_first = s->knobs;
     hr_proxy_slopes ignored;
@@ -323,7 +322,7 @@ static hr_status look_at(hr_fit_search *w, const hr_setting *whole, prospect *p,
     p->guess = bound_setting(w, s);
     p->bound = hr_fit_uniform_ps(fit, &s->sets[0]) + s->rests[0].ps -
                hr_setting_rounding_ps(fit, p->micro) * HR_FIT_CHUNKS_MOST;
-    if (scales) p->bound = hr_max(p->bound, bound_prospect(w, s, ordered, p->micro));
+    p->bound = hr_max(p->bound, bound_prospect(w, s, ordered, p->micro));
     return HR_OK;
 }
 

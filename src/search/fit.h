@@ -27,6 +27,7 @@ typedef struct {
     hr_layers layers;
     const hr_config *config;
     hr_layer_schema form;
+    int32_t values_most; /* of a layer, upper bound: those that a layer can keep */
     hr_intermediates sets[HR_FIT_SETS_MOST];
     int32_t set_count;
     uint16_t *trial, *spare; /* [layers] */

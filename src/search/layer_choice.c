@@ -58,7 +58,7 @@ static bool choose_by_layer(hr_fit_search *w, const hr_setting *s, hr_layers_tas
     task->head = least_head(s, task->limit);
     if (task->head == INT64_MAX) return false;
     task->ps_most = ps_most - rest_ps;
-    const int64_t bound = hr_layers_bound(task);
+    const int64_t bound = hr_layers_bound(layers, task);
     if (bound == INT64_MAX || bound > task->ps_most) return false;
     int32_t count = hr_layers_choose(layers, task, HR_LAYERS_COARSE, &frontier);
     *best = choose_chunk(s, task->limit, frontier, count, &state);
@@ -95,7 +95,7 @@ static bool choose_mixed(hr_fit_search *w, const hr_setting *s, hr_layers_task *
     int32_t state = 0;
     within.head = least_head(s, task->limit);
     if (within.head == INT64_MAX) return false;
-    const int64_t bound = hr_layers_bound(&within), most = task->ps_most - rest_ps - bound;
+    const int64_t bound = hr_layers_bound(layers, &within), most = task->ps_most - rest_ps - bound;
     if (bound == INT64_MAX || most < 0) return false;
     for (int64_t gap = hr_min(bound / GAP_FIRST + 1, most); !hr_layers_spent(layers);) {
         within.ps_most = bound + gap;
@@ -113,11 +113,12 @@ static bool choose_mixed(hr_fit_search *w, const hr_setting *s, hr_layers_task *
     return choose_by_layer(w, s, task, best);
 }
 
-int64_t hr_fit_bound_layers(const hr_setting *s, const hr_layers_task *task)
+int64_t hr_fit_bound_layers(hr_fit *fit, const hr_setting *s, const hr_layers_task *task)
 {
     hr_layers_task least = *task;
     least.head = least_head(s, task->limit);
-    const int64_t bound = least.head == INT64_MAX ? INT64_MAX : hr_layers_bound(&least);
+    const int64_t bound = least.head == INT64_MAX ? INT64_MAX
+                                                  : hr_layers_bound(&fit->layers, &least);
     return bound == INT64_MAX ? INT64_MAX : bound + hr_setting_least_rest_ps(s);
 }
 

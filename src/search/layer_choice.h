@@ -66,7 +66,7 @@ HR_MUST_CHECK hr_status hr_fit_confirm(hr_fit *fit, hr_setting *s, const hr_laye
 
 /* Lower bound in picoseconds of a step with any choice for the layers, ignoring their working
  * memory; INT64_MAX: none is within the task's limit. Ignores task->head. */
-int64_t hr_fit_bound_layers(const hr_setting *s, const hr_layers_task *task);
+int64_t hr_fit_bound_layers(hr_fit *fit, const hr_setting *s, const hr_layers_task *task);
 
 /* True if no choice for the layers is within the task's limit, with any loss chunk. */
 bool hr_fit_has_no_room(const hr_setting *s, const hr_layers_task *task);

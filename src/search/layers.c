@@ -103,42 +103,43 @@ static int64_t leanest_of(const hr_layers_task *task)
     return least;
 }
 
-/* The envelope of each middle place. */
+/* The envelope of each middle place; of every place in a model that is its own proxy. */
 typedef struct {
-    envelope of[HR_LAYER_KINDS_MOST];
+    envelope of[HR_PROXY_PLACES_MOST];
     int32_t count;
 } envelopes;
 
 static void envelop(const hr_layers_task *task, envelopes *middle)
 {
-    middle->count = hr_proxy_groups(task->proxy);
+    const hr_proxy_depth *depth = &task->proxy->depth;
+    middle->count = depth->exact ? depth->places : hr_proxy_groups(task->proxy);
     for (int32_t i = 0; i < middle->count; i++)
-        middle->of[i] = envelope_of(task->sets, task->set_count, 1 + i);
+        middle->of[i] = envelope_of(task->sets, task->set_count, depth->exact ? i : 1 + i);
 }
 
 /* Lower bound on the cost of the remaining layers: the envelope of all middle layers together, the
  * lines of each sorted by the time that a byte saves. */
 typedef struct {
-    int64_t kept[HR_LAYER_KINDS_MOST * HR_FIT_SETS_MOST],
-        ps[HR_LAYER_KINDS_MOST * HR_FIT_SETS_MOST];
-    double slope[HR_LAYER_KINDS_MOST * HR_FIT_SETS_MOST]; /* to the next point */
+    int64_t kept[HR_PROXY_PLACES_MOST * HR_FIT_SETS_MOST],
+        ps[HR_PROXY_PLACES_MOST * HR_FIT_SETS_MOST];
+    double slope[HR_PROXY_PLACES_MOST * HR_FIT_SETS_MOST]; /* to the next point */
     int32_t count;
     int64_t room;    /* bytes that the middle layers may keep if the layers below keep nothing */
     int64_t ends_ps; /* time of the other layers */
     int32_t at;      /* index in the envelope, from the previous query */
 } outlook;
 
-/* Returns the place of a middle layer, less 1; HR_NONE for other layers. */
+/* Returns the index of a layer's envelope; HR_NONE for layers without one. */
 static int32_t middle_of(const hr_proxy_model *proxy, int32_t layer)
 {
     const int32_t place = hr_proxy_place(proxy, layer);
-    const bool is_end = proxy->depth.exact || place == 0 || place == proxy->depth.places - 1;
-    return is_end ? HR_NONE : place - 1;
+    if (proxy->depth.exact) return place;
+    return place == 0 || place == proxy->depth.places - 1 ? HR_NONE : place - 1;
 }
 
 static void join(const envelopes *middle, const int64_t *layers, outlook *ahead)
 {
-    int32_t at[HR_LAYER_KINDS_MOST] = { 0 };
+    int32_t at[HR_PROXY_PLACES_MOST] = { 0 };
     ahead->count = 1;
     ahead->kept[0] = ahead->ps[0] = 0;
     for (int32_t i = 0; i < middle->count; i++) {
@@ -166,7 +167,7 @@ static void join(const envelopes *middle, const int64_t *layers, outlook *ahead)
 static void look_ahead(const hr_layers_task *task, const envelopes *middle, int32_t next,
                        outlook *ahead)
 {
-    int64_t layers[HR_LAYER_KINDS_MOST] = { 0 };
+    int64_t layers[HR_PROXY_PLACES_MOST] = { 0 };
     ahead->room = task->limit - task->head;
     ahead->ends_ps = 0;
     for (int32_t l = next; l < task->proxy->depth.layers; l++) {
@@ -196,13 +197,20 @@ static int64_t ps_ahead(outlook *ahead, int64_t kept)
     return ahead->ends_ps + (int64_t)(ps * (1 - 1e-9));
 }
 
-int64_t hr_layers_bound(const hr_layers_task *task)
-{
+/* Too large for the stack: in the memory of the searches over counts, which do not run then. */
+typedef struct {
     envelopes middle;
     outlook ahead;
-    envelop(task, &middle);
-    look_ahead(task, &middle, 0, &ahead);
-    return ps_ahead(&ahead, 0);
+} bounding;
+
+_Static_assert(sizeof(bounding) <= HR_LAYERS_UNIFORM_BYTES, "placed there");
+
+int64_t hr_layers_bound(hr_layers *layers, const hr_layers_task *task)
+{
+    bounding *b = layers->uniform;
+    envelop(task, &b->middle);
+    look_ahead(task, &b->middle, 0, &b->ahead);
+    return ps_ahead(&b->ahead, 0);
 }
 
 /* ---- the lists ---- */
@@ -274,15 +282,14 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
     static const hr_layers_state start = { 0, 0, 0, 0 };
     const hr_layers_state *before = &start;
     const int32_t depth = task->proxy->depth.layers;
-    envelopes middle;
-    outlook ahead;
-    envelop(task, &middle);
+    bounding *b = layers->uniform;
+    envelop(task, &b->middle);
     int32_t before_count = 1;
     int64_t used = 0;
     layers->thinned = false;
     for (int32_t l = 0; l < depth; l++) {
         const int32_t place = hr_proxy_place(task->proxy, l);
-        look_ahead(task, &middle, l + 1, &ahead);
+        look_ahead(task, &b->middle, l + 1, &b->ahead);
         /* Divides the remaining room among the remaining layers, so that every layer gets some. */
         const int64_t wanted = hr_layers_spent(layers) ? hr_min(states_most, HR_LAYERS_COARSE)
                                                        : states_most;
@@ -295,7 +302,7 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
             const int64_t work = hr_proxy_work(task->proxy, set, task->slopes, l);
             const int32_t fit = fitting(before, before_count, task->limit, work);
             const hr_layers_state added = { set->kept, set->ps[place], 0, (uint16_t)k };
-            const int32_t more = extend(&ahead, task->ps_most, before, fit, &added, extended);
+            const int32_t more = extend(&b->ahead, task->ps_most, before, fit, &added, extended);
             layers->work += fit + more;
             if (more == 0) continue;
             layers->work += count;

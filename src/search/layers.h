@@ -25,7 +25,8 @@ typedef struct {
     int64_t most;           /* capacity of states */
     hr_layers_state *spare; /* [3 * HR_LAYERS_STATES] buffers for merging */
     bool thinned; /* states were dropped for lack of room: the result may not be the best */
-    /* [HR_LAYERS_UNIFORM_BYTES] of the searches over counts: too large for the stack */
+    /* [HR_LAYERS_UNIFORM_BYTES] of the searches over counts and of bounds: too large for the
+     * stack */
     void *uniform;
     int64_t work; /* states visited by all three searches since the caller set it to 0 */
     int64_t work_most;
@@ -69,7 +70,7 @@ typedef struct {
 
 /* Returns a lower bound on the time of any choice, in picoseconds: it assumes that every kept
  * byte saves time at the best rate. INT64_MAX when even the smallest choice exceeds the limit. */
-int64_t hr_layers_bound(const hr_layers_task *task);
+int64_t hr_layers_bound(hr_layers *layers, const hr_layers_task *task);
 
 /* Finds all choices that no other beats. Along the frontier, kept bytes rise and time falls.
  * Returns the number of choices.

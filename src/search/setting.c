@@ -214,20 +214,25 @@ int64_t hr_setting_rounding_ps(const hr_fit *fit, int64_t micro)
     return CALLS_OF_LAYER * HR_TERM_COUNT * (fit->config->train.batch / micro);
 }
 
-bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s)
+/* Kept bytes are proportional to the micro-batch, but those of each value are rounded up to the
+ * alignment of the arena, unless the rows of a sequence always fill it. */
+static int64_t rounding_bytes(const hr_fit *fit)
+{
+    return fit->config->train.seq_len % HR_ARENA_ALIGN ? fit->values_most * HR_ARENA_ALIGN : 0;
+}
+
+void hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s)
 {
     const int64_t from = hr_fit_sequences_of(fit, &larger->knobs),
-                  to = hr_fit_sequences_of(fit, &s->knobs);
-    bool divides = fit->config->train.seq_len % HR_ARENA_ALIGN == 0;
+                  to = hr_fit_sequences_of(fit, &s->knobs), rounding = rounding_bytes(fit);
     for (int32_t k = 0; k < fit->set_count; k++) {
+        const int64_t kept = larger->sets[k].kept;
         s->sets[k] = larger->sets[k];
-        divides &= s->sets[k].kept % from == 0;
-        s->sets[k].kept = s->sets[k].kept / from * to;
+        s->sets[k].kept = hr_max(0, kept / from * to + kept % from * to / from - rounding);
         memset(s->sets[k].work, 0, sizeof s->sets[k].work);
         for (int32_t place = 0; place < fit->proxy.depth.places; place++)
             s->sets[k].ps[place] -= hr_setting_rounding_ps(fit, to);
     }
-    return divides;
 }
 
 hr_status hr_setting_price_micro_batches(hr_fit *fit, hr_setting *s, hr_error *err)

@@ -77,9 +77,8 @@ HR_MUST_CHECK hr_status hr_setting_price_tiles(hr_fit *fit, const hr_setting *ba
 int64_t hr_setting_rounding_ps(const hr_fit *fit, int64_t micro);
 
 /* Derives the bounds of a smaller micro-batch: kept bytes shrink with it, exactly when the rows
- * of a sequence are multiples of the arena alignment, and the total time does not fall. Returns
- * false when kept bytes are not exactly divisible. */
-bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s);
+ * of a sequence are multiples of the arena alignment, and the total time does not fall. */
+void hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s);
 
 /* After scaling: adds to all sets the extra time that kernel calls take without recompute. */
 HR_MUST_CHECK hr_status hr_setting_price_micro_batches(hr_fit *fit, hr_setting *s, hr_error *err);

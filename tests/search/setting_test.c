@@ -97,10 +97,56 @@ static void what_is_foreseen_of_a_set_is_never_more_than_it_takes(void **state)
     assert_true(t.estimate > 0.8 * t.really);
 }
 
+/* The bytes and times of a smaller micro-batch, as those of a larger one bound them. */
+static void a_smaller_micro_batch_keeps_no_less_than_its_share(void **state)
+{
+    hr_rates rates;
+    hr_error err;
+    int64_t odd = 0, sum = 0, really = 0;
+    (void)state;
+    hr_rates_guess(&hr_cpu_backend, hr_cpu_detect(), 2, &rates);
+    for (uint64_t turn = 0; turn < 20 * HR_COUNT; turn++) {
+        hr_fit fit;
+        hr_config config = random_config(SEED + 1, turn);
+        config.memory.recompute = HR_RECOMPUTE_AUTO;
+        config.memory.micro_batch = 0;
+        config.model.n_layers = between(SEED, turn, 70, 1, LAYERS_MOST);
+        config.train.batch = 2 * between(SEED, turn, 71, 1, 6);
+        const int64_t bytes = hr_fit_bytes(&config), micro = turn % 2 ? 1 : config.train.batch / 2;
+        void *memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+        hr_region region = hr_region_over(memory, bytes);
+        hr_setting whole, part, known;
+        assert_int_equal(hr_fit_open(&fit, &config, &rates, 2, &region, &err), HR_OK);
+        assert_int_equal(hr_setting_open(&fit, config.train.batch, false, false, &whole, &err),
+                         HR_OK);
+        assert_int_equal(hr_setting_bound_sets(&fit, &whole, &err), HR_OK);
+        assert_int_equal(hr_setting_open(&fit, micro, false, false, &part, &err), HR_OK);
+        known = part;
+        hr_setting_scale(&fit, &whole, &part);
+        assert_int_equal(hr_setting_measure_all(&fit, &known, &err), HR_OK);
+        odd += config.train.seq_len % 64 != 0;
+        for (int32_t k = 0; k < fit.set_count; k++) {
+            if (part.sets[k].kept > known.sets[k].kept)
+                fail_msg("turn %llu, set %03x: keeps %lld bytes, foreseen %lld",
+                         (unsigned long long)turn, fit.sets[k], (long long)known.sets[k].kept,
+                         (long long)part.sets[k].kept);
+            assert_true(hr_fit_uniform_ps(&fit, &part.sets[k]) <=
+                        hr_fit_uniform_ps(&fit, &known.sets[k]));
+            sum += part.sets[k].kept;
+            really += known.sets[k].kept;
+        }
+        free(memory);
+    }
+    print_message("%lld odd lengths, %.1f %% of the kept bytes\n", (long long)odd,
+                  100 * (double)sum / (double)really);
+    assert_true(odd > 0 && (double)sum > 0.3 * (double)really);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_foreseen_of_a_set_is_never_more_than_it_takes),
+        cmocka_unit_test(a_smaller_micro_batch_keeps_no_less_than_its_share),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
