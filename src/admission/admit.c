@@ -225,10 +225,12 @@ static hr_status try_whole_batch(hr_trial *t, int64_t limit, hr_fit_found *found
     hr_trial_close_search(t);
     hr_status status = hr_trial_open_search(t, &ignored);
     if (status == HR_OK) status = hr_fit_fastest(&t->fit, limit, &whole, &ignored);
-    if (status == HR_OK)
-        status = hr_trial_build(t, &whole.strategy, HR_COMPILE_PACK_WORK, &ignored);
-    const bool better = status == HR_OK && a->compiled.plan.arena_bytes <= limit &&
-                        step_seconds(a) < seconds;
+    /* No packing makes a plan faster: most are too slow before it. */
+    if (status == HR_OK) status = hr_trial_build_floor(t, &whole.strategy, &ignored);
+    bool better = status == HR_OK && step_seconds(a) < seconds;
+    if (better) status = hr_trial_build(t, &whole.strategy, HR_COMPILE_PACK_WORK, &ignored);
+    better = better && status == HR_OK && a->compiled.plan.arena_bytes <= limit &&
+             step_seconds(a) < seconds;
     a->config.memory.micro_batch = 0;
     hr_trial_close_search(t);
     if (!better) return hr_trial_build(t, &found->strategy, HR_COMPILE_PACK_WORK, err);
