@@ -15,5 +15,6 @@ void hr_kernels_fill(hr_kernels *kernels, uint32_t cpu_mask)
     hr_loss_kernels_fill(&kernels->loss, cpu_mask);
     hr_dropout_kernels_fill(&kernels->dropout, cpu_mask);
     hr_update_kernels_fill(&kernels->update, cpu_mask);
+    hr_adafactor_kernels_fill(&kernels->adafactor, cpu_mask);
     hr_dequantize_kernels_fill(&kernels->dequantize, cpu_mask);
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "ops/activation/activation_kernels.h"
+#include "ops/adafactor/adafactor_kernels.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/dequantize/dequantize_kernels.h"
 #include "ops/dropout/dropout_kernels.h"
@@ -33,6 +34,7 @@ typedef struct hr_kernels {
     hr_loss_kernels loss;
     hr_dropout_kernels dropout;
     hr_update_kernels update;
+    hr_adafactor_kernels adafactor;
     hr_dequantize_kernels dequantize;
 } hr_kernels;
 

@@ -36,6 +36,7 @@
     X(adamw) \
     X(sgd) \
     X(lion) \
+    X(adafactor) \
     X(average) \
     X(dequantize)
 

@@ -65,6 +65,7 @@ static const struct {
                   { "adamw", "update of", true },
                   { "sgd", "update of", true },
                   { "lion", "update of", true },
+                  { "adafactor", "update of", true },
                   { "average", "EMA of", true },
                   { "dequantize", "dequantizing", true } };
 

@@ -20,6 +20,7 @@
 #include "checkpoint/unpack.h"
 #include "guard.h"
 #include "ops/activation/activation.h"
+#include "ops/adafactor/adafactor.h"
 #include "ops/attention/attention.h"
 #include "ops/dequantize/dequantize.h"
 #include "ops/dropout/dropout.h"
@@ -86,6 +87,7 @@ typedef struct {
         hr_recurrence_attr recurrence;
         hr_sumsq_attr sumsq;
         hr_update_attr update;
+        hr_adafactor_attr adafactor;
         hr_unpack unpack;
     } attr;
     /* of the function pointer in hr_kernels; < 0: the mask selects the kernel */

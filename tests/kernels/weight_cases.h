@@ -67,6 +67,41 @@ static inline void make_lion(kernel_case *c, kernel_sizes s, int32_t option)
     if (option) kernel_out(c, 2, HR_BF16, count, kernel_same_bits);
 }
 
+/* ---- Adafactor of a matrix [rows, a]. option: hr_layout, and more */
+
+enum { ADAFACTOR_MOMENT = 4, ADAFACTOR_COPY = 8 };
+
+static inline void make_adafactor(kernel_case *c, kernel_sizes s, int32_t option)
+{
+    const int64_t K = hr_max(s.rows, 1), N = s.a; /* no weight is empty */
+    const hr_layout layout = (hr_layout)(option & 3);
+    const int64_t count = hr_layout_elements(layout, K, N);
+    c->attr.adafactor = (hr_adafactor_attr){ .K = K,
+                                             .N = N,
+                                             .eps1 = 1e-30,
+                                             .eps2 = 1e-3,
+                                             .clip_threshold = 0.5,
+                                             .decay_rate = -0.8,
+                                             .beta1 = option & ADAFACTOR_MOMENT ? 0.9 : 0,
+                                             .decay = 0.1,
+                                             .lr_scale = 1,
+                                             .scale_parameter = true,
+                                             .layout = (uint8_t)layout };
+    c->run = hr_adafactor_run;
+    c->phases = 4;
+    c->kernel_offset = KERNEL_AT(adafactor.squares);
+    c->scratch_bytes = hr_adafactor_cpu.scratch_bytes;
+    kernel_in(c, 0, HR_F32, count, KERNEL_UNIFORM, 1e-2);
+    kernel_in(c, 1, HR_F64, 2, KERNEL_CONSTANT, 0.75);
+    kernel_in(c, 2, HR_F64, 1, KERNEL_CONSTANT, 1e-2);
+    kernel_both(c, 0, HR_F32, count, KERNEL_UNIFORM, 1, kernel_rounded(HR_F32, 0.1));
+    kernel_both(c, 1, HR_F32, K, KERNEL_POSITIVE, 1e-4, kernel_rounded(HR_F32, 1e-4));
+    kernel_both(c, 2, HR_F32, N, KERNEL_POSITIVE, 1e-4, kernel_rounded(HR_F32, 1e-4));
+    if (option & ADAFACTOR_MOMENT)
+        kernel_both(c, 3, HR_F32, count, KERNEL_UNIFORM, 1e-2, kernel_rounded(HR_F32, 1e-2));
+    if (option & ADAFACTOR_COPY) kernel_out(c, 4, HR_BF16, count, kernel_rounded(HR_BF16, 1e-5));
+}
+
 /* ---- dequantizing a stored matrix [a, b]. option: hr_dtype */
 
 static inline void make_dequantize(kernel_case *c, kernel_sizes s, int32_t option)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes optimizers/<name>/: golden weights of optimizers that torch.optim does not have.
+"""Writes optimizers/<name>/: golden weights of optimizers that torch.optim does not have as such.
 
     python make_optimizers.py
 
-Each optimizer gets the same given gradients, so no rounding of a model is in the way. The update is
-written in plain PyTorch from the paper that golden.json names. Needs torch, numpy and safetensors;
-README.md describes the files.
+Each optimizer gets the same given gradients, so no rounding of a model is in the way. The update of
+Lion is written in plain PyTorch from the paper that golden.json names; that of Adafactor is the one of
+transformers. Needs torch, transformers, numpy and safetensors; README.md describes the files.
 """
 import torch
+import transformers
+from transformers.optimization import Adafactor
 
 from common import (deterministic, difference, empty_folder, save_json, save_tensors, three_digits,
                     versions)
@@ -19,6 +21,18 @@ LION = {"beta1": 0.9, "beta2": 0.99, "weight_decay": {"w": 0.1, "v": 0.0}, "clip
         "equations": ["c = beta1 m + (1 - beta1) g, with m = 0 before the first step",
                       "w = w (1 - lr decay); w = w - lr sign(c); m = beta2 m + (1 - beta2) g"],
         "source": "Chen et al. 2023, arXiv:2302.06675, algorithm 2"}
+
+FALLING = [0.05 * (1 - i / 24) for i in range(STEPS)]
+ADAFACTOR = {"eps1": 1e-30, "eps2": 1e-3, "clip_threshold": 1.0, "decay_rate": -0.8,
+             "clip_global_norm": 0.5,
+             # relative_step of transformers has no rate of its own: it is min(1e-2, 1 / sqrt(t)).
+             "sets": {"fixed": {"lr": FALLING, "beta1": 0.0, "scale_parameter": False,
+                                "relative_step": False, "weight_decay": {"w": 0.0, "v": 0.0}},
+                      "relative": {"lr": [0.01] * STEPS, "beta1": 0.0, "scale_parameter": True,
+                                   "relative_step": True, "weight_decay": {"w": 0.1, "v": 0.0}},
+                      "moment": {"lr": FALLING, "beta1": 0.9, "scale_parameter": True,
+                                 "relative_step": False, "weight_decay": {"w": 0.1, "v": 0.0}}},
+             "source": "transformers.optimization.Adafactor; Shazeer and Stern 2018, arXiv:1804.04235"}
 
 
 def given():
@@ -89,7 +103,56 @@ def make_lion():
         "max_abs_difference_fp32_float64": three_digits(worst), "versions": versions()})
 
 
+def adafactor(start, gradients, scales, of, dtype):
+    """Weights after every step of one set, and the states after the last."""
+    weights = {name: torch.nn.Parameter(value.to(dtype).clone()) for name, value in start.items()}
+    optimizer = Adafactor(
+        [{"params": [weights[name]], "weight_decay": of["weight_decay"][name]} for name in start],
+        lr=None if of["relative_step"] else 1.0, eps=(ADAFACTOR["eps1"], ADAFACTOR["eps2"]),
+        clip_threshold=ADAFACTOR["clip_threshold"], decay_rate=ADAFACTOR["decay_rate"],
+        beta1=of["beta1"] or None, scale_parameter=of["scale_parameter"],
+        relative_step=of["relative_step"], warmup_init=False)
+    after = {name: [] for name in start}
+    for step in range(STEPS):
+        for group, name in zip(optimizer.param_groups, start):
+            weights[name].grad = gradients[name][step].to(dtype) * scales[step].item()
+            if not of["relative_step"]:
+                group["lr"] = of["lr"][step]
+        optimizer.step()
+        for name in start:
+            after[name].append(weights[name].detach().clone())
+    states = {}
+    for name in start:
+        state = optimizer.state[weights[name]]
+        named = {"rows": "exp_avg_sq_row", "columns": "exp_avg_sq_col", "second": "exp_avg_sq",
+                 "moment": "exp_avg"}
+        states |= {f"{ours}.{name}": state[theirs] for ours, theirs in named.items()
+                   if theirs in state}
+    return {f"after.{name}": torch.stack(after[name]) for name in start} | states
+
+
+def make_adafactor():
+    start, gradients = given()
+    scales = clip_scales(gradients, ADAFACTOR["clip_global_norm"], torch.float64)
+    golden, worst = {"scales": scales}, {}
+    for name in start:
+        golden |= {f"start.{name}": start[name], f"gradients.{name}": gradients[name]}
+    for kind, of in ADAFACTOR["sets"].items():
+        values = adafactor(start, gradients, scales, of, torch.float64)
+        single = adafactor(start, gradients, scales, of, torch.float32)
+        worst[kind] = {name: difference(value, single[name]) for name, value in values.items()}
+        golden |= {f"{kind}.{name}": value.float() for name, value in values.items()}
+    if max(max(item.values()) for item in worst.values()) > 1e-5:
+        raise SystemExit("the golden values depend on rounding")
+    folder = empty_folder("optimizers", "adafactor")
+    save_tensors(folder / "golden.safetensors", golden)
+    save_json(folder / "golden.json", ADAFACTOR | {
+        "max_abs_difference_fp32_float64": three_digits(worst),
+        "versions": versions() | {"transformers": transformers.__version__}})
+
+
 if __name__ == "__main__":
     deterministic()
     make_lion()
-    print("lion")
+    make_adafactor()
+    print("lion, adafactor")

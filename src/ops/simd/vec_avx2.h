@@ -25,6 +25,12 @@ VEC_INLINE vec vec_set(float value)
     return _mm256_set1_ps(value);
 }
 
+/* at[0] in even lanes, at[1] in odd ones. */
+VEC_INLINE vec vec_set_pair(const float at[2])
+{
+    return _mm256_castpd_ps(_mm256_broadcast_sd((const void *)at));
+}
+
 VEC_INLINE vec vec_add(vec a, vec b)
 {
     return _mm256_add_ps(a, b);

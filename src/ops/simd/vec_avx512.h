@@ -29,6 +29,12 @@ VEC_INLINE vec vec_set(float value)
     return _mm512_set1_ps(value);
 }
 
+/* at[0] in even lanes, at[1] in odd ones. */
+VEC_INLINE vec vec_set_pair(const float at[2])
+{
+    return _mm512_castpd_ps(_mm512_broadcastsd_pd(_mm_load_sd((const void *)at)));
+}
+
 VEC_INLINE vec vec_add(vec a, vec b)
 {
     return _mm512_add_ps(a, b);
