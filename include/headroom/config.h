@@ -43,7 +43,8 @@ typedef enum { HR_FAMILY_LIST(HR_FAMILY_ID) HR_FAMILIES } hr_family;
     X(ADAM, adam) \
     X(ADAMW, adamw) \
     X(SGD, sgd) \
-    X(LION, lion)
+    X(LION, lion) \
+    X(ADAFACTOR, adafactor)
 
 #define HR_OPTIMIZER_ID(id, name) HR_OPTIMIZER_##id,
 typedef enum { HR_OPTIMIZER_LIST(HR_OPTIMIZER_ID) HR_OPTIMIZERS } hr_optimizer_kind;
@@ -176,6 +177,11 @@ typedef struct {
             int32_t kind; /* hr_optimizer_kind */
             double lr, beta1, beta2, eps, weight_decay;
             double clip; /* largest gradient norm; 0: no clipping */
+            struct {
+                double eps1, eps2, clip_threshold, decay_rate;
+                double beta1; /* 0: no first moment */
+                bool scale_parameter, relative_step;
+            } adafactor;
         } optimizer;
         struct {
             int32_t kind; /* hr_schedule_kind */

@@ -248,7 +248,8 @@ static void set_optimizer(hr_reading *r)
                       (!*name && (kind == HR_AUDIT_TRL || kind == HR_AUDIT_HF ||
                                   kind == HR_AUDIT_LLAMA_FACTORY || kind == HR_AUDIT_AXOLOTL));
     if (!*name || !strcmp(name, "auto")) return;
-    if (hr_audit_contains(name, "adafactor")) t->optimizer = HR_AUDIT_ADAFACTOR;
+    if (hr_audit_contains(name, "adafactor"))
+        t->optimizer = HR_AUDIT_ADAFACTOR, ours = HR_OPTIMIZER_ADAFACTOR;
     else if (hr_audit_contains(name, "lion"))
         t->optimizer = HR_AUDIT_LION, ours = HR_OPTIMIZER_LION;
     else if (hr_audit_contains(name, "sgd")) t->optimizer = HR_AUDIT_SGD, ours = HR_OPTIMIZER_SGD;
@@ -263,7 +264,11 @@ static void set_optimizer(hr_reading *r)
                           "the states of %.40s are not modeled: the estimate is for AdamW", name);
     if (hr_audit_contains(name, "adam") && !hr_audit_contains(name, "adamw"))
         ours = HR_OPTIMIZER_ADAM;
-    if (t->optimizer == HR_AUDIT_ADAFACTOR || eight)
+    /* transformers' Trainer gives its Adafactor the learning rate of the file as it is. */
+    if (ours == HR_OPTIMIZER_ADAFACTOR)
+        r->report->config.train.optimizer.adafactor.scale_parameter =
+            r->report->config.train.optimizer.adafactor.relative_step = false;
+    if (eight)
         hr_audit_find(r->report, r->optimizer_line,
                       "the plan of headroom is for %s with fp32 states, not for %.40s",
                       ours == HR_OPTIMIZER_LION ? "lion" : "adamw", name);

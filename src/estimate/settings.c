@@ -168,6 +168,7 @@ static int32_t optimizer_of(const hr_config *config)
     case HR_OPTIMIZER_SGD:
         return config->train.optimizer.beta1 > 0 ? HR_ESTIMATE_MOMENTUM : HR_ESTIMATE_SGD;
     case HR_OPTIMIZER_LION: return HR_ESTIMATE_LION;
+    case HR_OPTIMIZER_ADAFACTOR: return HR_ESTIMATE_ADAFACTOR;
     default: return HR_ESTIMATE_ADAMW;
     }
 }

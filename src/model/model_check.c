@@ -14,6 +14,7 @@
 #include "config/config_keys.h"
 #include "model/family.h"
 #include "model/layer_types.h"
+#include "model/optimizer.h"
 #include "model/rules.h"
 #include "ops/attention/attention.h"
 
@@ -272,6 +273,16 @@ static hr_status check_dropout(const hr_config *config, hr_error *err)
                    (long long)(H * T), (long long)UINT32_MAX);
 }
 
+static hr_status check_moments(const hr_config *config, hr_error *err)
+{
+    const hr_optimizer *optimizer = &hr_optimizers[config->train.optimizer.kind];
+    if (config->memory.moments == HR_PLACE_HOST || !optimizer->whole) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "train.optimizer.kind %s updates whole matrices, so its states stay in memory: "
+                   "use memory.moments=host",
+                   optimizer->name);
+}
+
 hr_status hr_config_check_model(const hr_config *config, hr_error *err)
 {
     hr_status status = check_family(config, err);
@@ -284,7 +295,7 @@ hr_status hr_config_check(const hr_config *config, hr_error *err)
 {
     hr_status (*const checks[])(const hr_config *, hr_error *) = {
         hr_config_check_model, hr_config_check_data, check_batch,   check_products,
-        check_dropout,         check_positions,      hr_rules_check
+        check_dropout,         check_positions,      check_moments, hr_rules_check
     };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const hr_status status = checks[i](config, err);

@@ -16,10 +16,13 @@ typedef struct {
     int32_t state_count;
 
     /* Adds the update of a trained parameter, whose first states are those above.
-     *   attr        beta1, beta2 and eps of the recipe
      *   norm_scale  tensor of hr_build_norm_scale; HR_NONE: no scaling */
-    void (*update)(hr_builder *builder, int32_t param, hr_update_attr attr, int32_t norm_scale,
+    void (*update)(hr_builder *builder, const hr_config *config, int32_t param, int32_t norm_scale,
                    int32_t lr);
+
+    /* Whether the recipe has the last of the states; null: always. */
+    bool (*has_last)(const hr_config *config);
+    bool whole; /* the update needs whole matrices, so the states cannot be in a file */
 } hr_optimizer;
 
 /* [hr_optimizer_kind] */

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/path.h"
+#include "model/optimizer.h"
 #include "plan/strategy_file.h"
 
 enum { PARTS_MOST = 16, BLOCK_TOKENS = 64 };
@@ -192,6 +193,12 @@ static hr_status prepare_moments(hr_prover *prover, hr_proof *proof, bool *appli
 {
     double seconds;
     hr_config *variant = &prover->variant;
+    const hr_optimizer *optimizer = &hr_optimizers[prover->base.train.optimizer.kind];
+    if (optimizer->whole) {
+        *applies = hr_proof_declines(proof, "%s updates whole matrices: its states stay in memory",
+                                     optimizer->name);
+        return HR_OK;
+    }
     hr_status status = hr_prover_use(prover, &prover->whole, variant, err);
     variant->memory.moments = HR_PLACE_FILE;
     variant->memory.file_budget = 0;

@@ -115,15 +115,22 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
 
 /* ---- loading */
 
+/* Whether a change that can add this state is allowed. */
+static bool may_start(const hr_trainer *trainer, const hr_state *state)
+{
+    if (state->average) return hr_recipe_change_allows(trainer->options, "train.ema_decay");
+    return hr_recipe_change_allows(trainer->options, "train.optimizer.kind") ||
+           (trainer->config->train.optimizer.kind == HR_OPTIMIZER_ADAFACTOR &&
+            hr_recipe_change_allows(trainer->options, "train.optimizer.adafactor.beta1"));
+}
+
 /* Returns whether the recipe adds this state, by a change that is allowed, and reports it. */
 static bool starts_anew(hr_trainer *trainer, hr_kept kept)
 {
     if (kept == HR_KEPT_WEIGHTS) return false;
     const hr_state *state = &trainer->executor.program->states[kept - HR_KEPT_STATES];
     char line[256];
-    if (!hr_recipe_change_allows(trainer->options,
-                                 state->average ? "train.ema_decay" : "train.optimizer.kind"))
-        return false;
+    if (!may_start(trainer, state)) return false;
     snprintf(line, sizeof line, "the checkpoint has no %s: %s starts at %s", state->file,
              state->name, state->average ? "the current weights" : "zero");
     hr_trainer_trouble(trainer, line);

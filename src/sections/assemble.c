@@ -101,9 +101,6 @@ static void build_update(hr_assembly *a)
 {
     const hr_program *program = a->builder.program;
     const hr_optimizer *optimizer = &hr_optimizers[a->config->train.optimizer.kind];
-    const hr_update_attr settings = { .beta1 = a->config->train.optimizer.beta1,
-                                      .beta2 = a->config->train.optimizer.beta2,
-                                      .eps = a->config->train.optimizer.eps };
     hr_assembly_section(a, HR_LOOP_UPDATE, 0, false);
     hr_build_late_steps(&a->builder);
     hr_build_merges(&a->builder);
@@ -115,7 +112,7 @@ static void build_update(hr_assembly *a)
     /* Without clipping, no update depends on the norm. */
     const int32_t scale = a->config->train.optimizer.clip > 0 ? norm_scale : HR_NONE;
     for (int32_t p = 0; p < program->param_count; p++)
-        optimizer->update(&a->builder, p, settings, scale, a->lr);
+        optimizer->update(&a->builder, a->config, p, scale, a->lr);
     const int32_t average = hr_program_average(program);
     for (int32_t p = 0; p < program->param_count && average != HR_NONE; p++)
         hr_build_average(&a->builder, p, average, a->config->train.ema_decay);

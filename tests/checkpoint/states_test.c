@@ -146,6 +146,10 @@ static void optimizers_have_the_names_of_their_key(void **state)
         assert_int_equal(
             hr_config_set(&config, "train.optimizer.kind", hr_optimizers[kind].name, &err), HR_OK);
         assert_int_equal(config.train.optimizer.kind, kind);
+        const int32_t optional = hr_optimizers[kind].has_last != NULL;
+        assert_int_equal(hr_config_states(&config, kept),
+                         hr_optimizers[kind].state_count - optional);
+        config.train.optimizer.adafactor.beta1 = 0.9;
         const int32_t count = hr_config_states(&config, kept);
         assert_int_equal(count, hr_optimizers[kind].state_count);
         config.train.ema_decay = 0.9;

@@ -165,10 +165,12 @@ static void a_change_that_no_checkpoint_allows_is_refused_with_all_keys(void **s
  * former one kept is taken for it. */
 static void another_optimizer_starts_its_states_anew(void **state)
 {
-    static const char *const kinds[] = { "sgd", "lion", "adam", "adamw" };
+    static const char *const kinds[] = { "sgd", "lion", "adafactor", "adam", "adamw" };
     static const char *const said[] = {
         "the checkpoint has no momentum.safetensors: momentum starts at zero\n",
         "the checkpoint has no lion_momentum.safetensors: momentum starts at zero\n",
+        "the checkpoint has no adafactor_rows.safetensors: rows starts at zero\n"
+        "headroom: the checkpoint has no adafactor_columns.safetensors: columns starts at zero\n",
         "the checkpoint has no moment_1.safetensors: moment 1 starts at zero\n"
         "headroom: the checkpoint has no moment_2.safetensors: moment 2 starts at zero\n",
         NULL,
@@ -176,7 +178,7 @@ static void another_optimizer_starts_its_states_anew(void **state)
     (void)state;
     prepare();
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=%d "
                              "train.optimizer.kind=%s",
                              4 + i, kinds[i]),
@@ -188,8 +190,29 @@ static void another_optimizer_starts_its_states_anew(void **state)
         if (said[i]) assert_non_null(strstr(err, said[i]));
         else assert_null(strstr(err, "at zero"));
     }
-    assert_int_equal(access("run/checkpoints/step-000000000007/moment_2.safetensors", F_OK), 0);
-    assert_int_equal(access("run/checkpoints/step-000000000007/momentum.safetensors", F_OK), -1);
+    assert_int_equal(access("run/checkpoints/step-000000000008/moment_2.safetensors", F_OK), 0);
+    assert_int_equal(access("run/checkpoints/step-000000000008/momentum.safetensors", F_OK), -1);
+}
+
+/* A first moment that Adafactor gets later starts at zero; one that it loses is not read. */
+static void a_first_moment_of_adafactor_may_come_and_go(void **state)
+{
+    static const char beta1[] = "train.optimizer.adafactor.beta1";
+    static const char words[] = "train tiny.yaml data.train=text.txt --out run "
+                                "train.optimizer.kind=adafactor";
+    (void)state;
+    prepare();
+    assert_int_equal(run("%s", words), HR_OK);
+    assert_int_equal(access("run/checkpoints/step-000000000003/adafactor_moment.safetensors", F_OK),
+                     -1);
+    assert_int_equal(run("%s train.steps=4 %s=0.9", words, beta1), HR_USAGE);
+    assert_int_equal(run("%s train.steps=4 %s=0.9 --allow-change %s", words, beta1, beta1), HR_OK);
+    assert_non_null(strstr(err, "the checkpoint has no adafactor_moment.safetensors: moment 1 "
+                                "starts at zero\n"));
+    assert_int_equal(access("run/checkpoints/step-000000000004/adafactor_moment.safetensors", F_OK),
+                     0);
+    assert_int_equal(run("%s train.steps=5 --allow-change %s", words, beta1), HR_OK);
+    assert_null(strstr(err, "at zero"));
 }
 
 static void a_command_allows_as_many_changes_as_there_are(void **state)
@@ -270,6 +293,7 @@ int main(void)
         IN_A_FOLDER(a_refused_change_prints_the_command_that_allows_it),
         IN_A_FOLDER(a_change_that_no_checkpoint_allows_is_refused_with_all_keys),
         IN_A_FOLDER(another_optimizer_starts_its_states_anew),
+        IN_A_FOLDER(a_first_moment_of_adafactor_may_come_and_go),
         IN_A_FOLDER(a_command_allows_as_many_changes_as_there_are),
         IN_A_FOLDER(model_from_on_the_command_line_replaces_the_preset_model),
         IN_A_FOLDER(a_resumed_run_does_not_need_its_initial_weights),

@@ -120,7 +120,7 @@ static void a_byte_order_mark_is_skipped(void **state)
         run("train tiny.yaml data.train=text.txt data.tokenizer=m model.vocab_size=300 "
             "model.family=llama --out m"),
         HR_OK);
-    put("q.jsonl", "{\"context\": \"a\", \"choices\": [\"b\", \"c\"], \"answer\": 0}\n");
+    put("q.jsonl", "{\"context\": \"Q:\", \"choices\": [\"b\", \"c\"], \"answer\": 0}\n");
     assert_int_equal(run("eval m --choices q.jsonl --per-token before.jsonl"), HR_OK);
     get("before.jsonl", before);
     assert_int_equal(run("convert m shards --shard-bytes 20kB"), HR_OK);

@@ -338,6 +338,16 @@ static void a_run_without_a_place_for_the_file_is_refused_and_leaves_nothing(voi
     assert_int_equal(run("%s memory.file_budget=3145728", train), HR_OK);
 }
 
+static void an_update_of_whole_matrices_refuses_a_file(void **state)
+{
+    (void)state;
+    prepare();
+    assert_int_equal(run("%s train.optimizer.kind=adafactor", train), HR_USAGE);
+    assert_said("train.optimizer.kind adafactor updates whole matrices, so its states stay in "
+                "memory: use memory.moments=host");
+    assert_int_equal(run("plan recipe.yaml train.optimizer.kind=adafactor"), HR_OK);
+}
+
 /* States below 64 KiB stay in memory. */
 static void a_plan_without_a_file_needs_no_directory_and_says_so(void **state)
 {
@@ -429,6 +439,7 @@ int main(void)
         IN_A_FOLDER(an_interrupt_while_the_file_is_made_anew_keeps_the_checkpoint),
         IN_A_FOLDER(without_a_checkpoint_damage_ends_the_run),
         IN_A_FOLDER(a_run_without_a_place_for_the_file_is_refused_and_leaves_nothing),
+        IN_A_FOLDER(an_update_of_whole_matrices_refuses_a_file),
         IN_A_FOLDER(a_plan_without_a_file_needs_no_directory_and_says_so),
         IN_A_FOLDER(a_disk_without_room_is_refused_before_texts_are_read),
         IN_A_FOLDER(the_disk_of_the_run_needs_room_for_checkpoints_and_moments),

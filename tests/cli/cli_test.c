@@ -128,9 +128,10 @@ static void help_is_aligned_and_within_100_columns(void **state)
         }
     }
     assert_int_equal(run("keys"), HR_OK);
-    assert_non_null(strstr(out, "\nmodel.rope_scaling.original_positions  8192        integer "));
+    assert_non_null(strstr(out, "\ntrain.optimizer.adafactor.scale_parameter  true        true "));
     assert_int_equal(strncmp(out, "key  ", 5), 0);
-    assert_non_null(strstr(out, "\n  train.format                           now train.dtype\n"));
+    assert_non_null(
+        strstr(out, "\n  train.format                               now train.dtype\n"));
     for (const char *at = hr_config_key(1)->choices; *at; at += strcspn(at, " ")) {
         char family[32];
         at += strspn(at, " ");

@@ -164,7 +164,7 @@ static inline json_t *random_plan(const char *family, int32_t averaged, int32_t 
 {
     static const char *const formats[] = { "fp32", "bf16" };
     static const char *const recompute[] = { "none", "norms", "layers" };
-    static const char *const kinds[] = { "adam", "adamw", "sgd", "lion" };
+    static const char *const kinds[] = { "adam", "adamw", "sgd", "lion", "adafactor" };
     const char *program = getenv("HEADROOM");
     char command[1024], how[256];
     assert_non_null(program);
@@ -186,7 +186,7 @@ static inline json_t *random_plan(const char *family, int32_t averaged, int32_t 
              program, HR_SOURCE, family, (long long)heads, (long long)(heads * 8 * draw(1, 4)),
              (long long)layers, (long long)draw(1, 200), (long long)draw(256, 400),
              draw(0, 1) && strcmp(family, "wide") != 0 ? "0.1" : "0", formats[draw(0, 1)],
-             (long long)batch, (long long)(draw(0, 1) ? draw(4, 60) : 64), kinds[draw(0, 3)],
+             (long long)batch, (long long)(draw(0, 1) ? draw(4, 60) : 64), kinds[draw(0, 4)],
              draw(0, 1) ? "none" : "1", draw(0, 1) ? "none" : "3", averaged ? "0.9" : "0", how,
              chunk == 0   ? "auto"
              : chunk == 1 ? "64"

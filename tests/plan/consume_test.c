@@ -60,7 +60,7 @@ static hr_strategy some_strategy(const hr_config *config, uint64_t turn,
 static bool updates(const hr_program *program, int32_t s)
 {
     const int32_t op = program->steps[s].op;
-    return op == HR_OP_adamw || op == HR_OP_sgd || op == HR_OP_lion;
+    return op == HR_OP_adamw || op == HR_OP_sgd || op == HR_OP_lion || op == HR_OP_adafactor;
 }
 
 static bool averages(const hr_program *program, int32_t s)

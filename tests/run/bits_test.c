@@ -254,11 +254,13 @@ static void released_gradients_keep_every_bit(void **state)
     for (int32_t rung = 0; rung < RUNGS; rung++) {
         if (!has_rung(rung)) continue;
         const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
-        for (int32_t i = 0; i < 32; i++) {
+        for (int32_t i = 0; i < 8 * HR_OPTIMIZERS; i++) {
             const int32_t length = rung == 0 ? i % 2 : (i + rung) % 3;
-            hr_config config = config_of(i & 1, i >> 1 & 1, lengths[length], (i + i / 16) % 4);
+            hr_config config = config_of(i & 1, i >> 1 & 1, lengths[length],
+                                         (i + i / (4 * HR_OPTIMIZERS)) % 4);
             config.train.optimizer.kind = i / 4 % HR_OPTIMIZERS;
-            config.train.optimizer.clip = i < 16 ? 0 : 0.25;
+            config.train.optimizer.adafactor.beta1 = i & 1 ? 0.9 : 0;
+            config.train.optimizer.clip = i < 4 * HR_OPTIMIZERS ? 0 : 0.25;
             const int64_t whole_chunk = config.train.batch * config.train.seq_len;
             trace whole = run(&config, (cut){ config.train.batch, whole_chunk, 1 }, mask);
             for (uint64_t round = 0; round < 2; round++) {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
+#include "model/optimizer.h"
 #include "ops/cpu.h"
 #include "plan/compile.h"
 #include "search/fit.h"
@@ -180,10 +181,11 @@ static void freeze(hr_config *config, uint64_t turn)
     (void)random_stored(config, SEED, turn);
 }
 
-/* Every third recipe keeps its moments in a file. Its layers are wide enough for that. */
+/* Every third recipe keeps its moments in a file, if its optimizer can. Its layers are wide enough
+ * for that. */
 static void move_moments(hr_config *config, uint64_t turn)
 {
-    if (turn % 3) return;
+    if (turn % 3 || hr_optimizers[config->train.optimizer.kind].whole) return;
     config->memory.moments = HR_PLACE_FILE;
     config->model.d_model *= 4;
     config->model.d_ff *= 4;

@@ -78,7 +78,7 @@ static inline void rig_initialize(rig *r, int32_t step, const hr_call *call)
     const int32_t index = ((const hr_host_attr *)call->attr)->param;
     const hr_param *param = &program->params[index];
     float *master = call->out[0];
-    for (int32_t k = 2; k < 4; k++)
+    for (int32_t k = 2; k < HR_LOAD_SCALES; k++) /* every state */
         if (call->out[k])
             memset(call->out[k], 0,
                    (size_t)hr_tensor_bytes(&program->tensors[program->steps[step].out[k]]));
@@ -193,7 +193,8 @@ static inline void rig_watch(void *context, const hr_executor *executor, int32_t
     rig *r = context;
     const hr_program *program = executor->program;
     const hr_step *step = &program->steps[s];
-    if (step->op == HR_OP_adamw || step->op == HR_OP_sgd || step->op == HR_OP_lion)
+    if (step->op == HR_OP_adamw || step->op == HR_OP_sgd || step->op == HR_OP_lion ||
+        step->op == HR_OP_adafactor)
         rig_keep_gradient(r, step);
     const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_EVALUATION)];
     if (step->op != HR_OP_linear || step->block != HR_BLOCK_HEAD) return;
