@@ -13,6 +13,7 @@
 
 #include "base/cpu.h"
 #include "ops/activation/activation.h"
+#include "ops/adafactor/adafactor.h"
 #include "ops/dequantize/dequantize.h"
 #include "ops/dropout/dropout.h"
 #include "ops/element.h"
@@ -314,6 +315,15 @@ static int32_t add_updates(pass *passes, const arrays *a)
 {
     static const hr_sumsq_attr sumsq = { ELEMENTS };
     static const hr_update_attr update = { ELEMENTS, 0.9, 0.95, 1e-8, 0.1, true };
+    static const hr_adafactor_attr adafactor = { .K = ROWS,
+                                                 .N = D,
+                                                 .eps1 = 1e-30,
+                                                 .eps2 = 1e-3,
+                                                 .clip_threshold = 1,
+                                                 .decay_rate = -0.8,
+                                                 .lr_scale = 1,
+                                                 .scale_parameter = true,
+                                                 .layout = HR_PANEL_PAIR };
     static double lr = 1e-6, norm_scale[2] = { 1, 1 }, part;
     void *const *r = a->rows;
     const double n = ELEMENTS;
@@ -347,6 +357,15 @@ static int32_t add_updates(pass *passes, const arrays *a)
           1,
           { { r[0], norm_scale, &lr }, { r[1], r[2], a->weight }, .attr = &update },
           22 * n,
+          MODIFY },
+        { "adafactor, bf16 copy",
+          hr_adafactor_run,
+          4,
+          { { r[0], norm_scale, &lr },
+            { r[1], r[2], r[3], NULL, a->weight },
+            .attr = &adafactor,
+            .scratch = a->scratch },
+          26 * n,
           MODIFY },
     };
     memcpy(passes, all, sizeof all);

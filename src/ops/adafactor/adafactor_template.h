@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/adafactor/adafactor_template.h - Adafactor's passes over a strip, over the vectors of
  * ops/simd. A strip is one or two vectors wide; its columns stay in registers while its lines pass,
- * so each pass is bound by memory. */
+ * and three passes read the gradient. Bound by memory, less than one pass is: 16 M parameters with
+ * the bf16 copy, two threads of a shared EPYC, 2026-11: 16 GB/s, 43 % of read-modify-write. */
 #include <stddef.h>
 
 #include "ops/adafactor/adafactor_kernels.h"
