@@ -98,6 +98,9 @@ typedef enum {
 
 typedef enum { HR_PLACE_HOST, HR_PLACE_FILE } hr_place;
 
+/* How the optimizer's states are stored. */
+typedef enum { HR_MOMENTS_FP32, HR_MOMENTS_BF16, HR_MOMENTS_INT8 } hr_moments_format;
+
 enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_IDS_BYTES = 256 };
 enum { HR_LAYER_TYPES_BYTES = 256 };
 
@@ -183,6 +186,9 @@ typedef struct {
                 bool scale_parameter, relative_step;
             } adafactor;
         } optimizer;
+        struct {
+            int32_t moments; /* hr_moments_format */
+        } state;
         struct {
             int32_t kind; /* hr_schedule_kind */
             int64_t warmup_steps;

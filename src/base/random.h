@@ -25,7 +25,8 @@ enum {
     HR_SITE_SAMPLE,            /* tokens sampled in training */
     HR_SITE_GENERATE,          /* tokens of headroom generate */
     HR_SITE_PROBE,             /* token ids of calibration */
-    HR_SITE_SYNTHETIC          /* ids of data.train=synthetic; the lane is the stream */
+    HR_SITE_SYNTHETIC,         /* ids of data.train=synthetic; the lane is the stream */
+    HR_SITE_MOMENTS            /* rounding of bf16 moments; the lane is the parameter's index */
 };
 
 enum { HR_PHILOX_ROUNDS = 10 };

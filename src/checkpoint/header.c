@@ -14,7 +14,7 @@ static const hr_stored_dtype dtypes[] = {
     { "C64", 64, HR_STORED_OTHER },    { "I32", 32, HR_STORED_OTHER },
     { "U32", 32, HR_STORED_OTHER },    { "I16", 16, HR_STORED_OTHER },
     { "U16", 16, HR_STORED_OTHER },    { "I8", 8, HR_STORED_OTHER },
-    { "U8", 8, HR_STORED_OTHER },      { "BOOL", 8, HR_STORED_OTHER },
+    { "U8", 8, HR_STORED_U8 },         { "BOOL", 8, HR_STORED_OTHER },
     { "F8_E5M2", 8, HR_STORED_OTHER }, { "F8_E4M3", 8, HR_STORED_E4M3 },
     { "F8_E8M0", 8, HR_STORED_OTHER }, { "F8_E4M3FNUZ", 8, HR_STORED_OTHER },
     { "F6_E2M3", 6, HR_STORED_OTHER }, { "F6_E3M2", 6, HR_STORED_OTHER },

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bf16.h"
 #include "base/checked.h"
 #include "base/e4m3.h"
 #include "base/f16.h"
@@ -66,7 +67,8 @@ ALWAYS_INLINE void copy_lines(const hr_repack *r, const part *p, uint8_t *block,
 /* Moves a part between memory and the file's rows, which are `stride` bytes apart. */
 static void move_part(const hr_repack *r, const part *p, uint8_t *rows, uint8_t *weight, bool take)
 {
-    uint8_t block[LINES * PANEL * ELEMENT_MOST] = { 0 };
+    uint8_t block[LINES * PANEL * ELEMENT_MOST];
+    memset(block, r->pad, sizeof block);
     const int64_t size = r->element_bytes, stride = width_of(r) * size;
     const int64_t row_bytes = (r->transposed ? LINES : PANEL) * size;
     for (int64_t i = 0; i < p->rows && take; i++)
@@ -121,11 +123,27 @@ static void move_lines(const hr_repack *r, int64_t first, int64_t count, uint8_t
     }
 }
 
+/* Without panels. Rows of the file are rows of memory, or columns. */
+static void move_rows(const hr_repack *r, int64_t first, int64_t count, uint8_t *rows,
+                      uint8_t *weight, bool take)
+{
+    const int64_t size = r->element_bytes, width = width_of(r);
+    const int64_t unit = r->transposed ? size : width * size;
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < (r->transposed ? width : 1); c++) {
+            uint8_t *inside = rows + (i * width + c) * size;
+            uint8_t *outside = weight +
+                               (r->transposed ? c * r->N + first + i : (first + i) * r->N) * size;
+            memcpy(take ? outside : inside, take ? inside : outside, (size_t)unit);
+        }
+}
+
 static void move(const hr_repack *r, int64_t first, int64_t count, uint8_t *rows, uint8_t *weight,
                  bool take)
 {
-    HR_ASSERT(r->layout != HR_ROWS && r->element_bytes <= ELEMENT_MOST);
-    if (r->transposed) move_columns(r, first, count, rows, weight, take);
+    HR_ASSERT(r->element_bytes <= ELEMENT_MOST);
+    if (r->layout == HR_ROWS) move_rows(r, first, count, rows, weight, take);
+    else if (r->transposed) move_columns(r, first, count, rows, weight, take);
     else move_lines(r, first, count, rows, weight, take);
 }
 
@@ -175,8 +193,21 @@ static float largest_f16(const uint8_t *halves, int64_t count)
     return hr_f16_to_f32(all);
 }
 
+static float largest_bf16(const uint8_t *halves, int64_t count)
+{
+    uint16_t all = 0, half;
+    for (int64_t i = 0; i < count; i++) {
+        memcpy(&half, halves + 2 * i, sizeof half);
+        half &= 0x7fff;
+        all = half > all ? half : all;
+    }
+    return hr_bf16_to_f32(all);
+}
+
 static float largest(hr_dtype dtype, const uint8_t *elements, int64_t count)
 {
+    if (dtype == HR_U8) return 0; /* codes are finite */
+    if (dtype == HR_BF16) return largest_bf16(elements, count);
     return dtype == HR_F16 ? largest_f16(elements, count) : largest_e4m3(elements, count);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoint/repack.h - moves the elements of a stored weight between the order of a file and that
- * of memory, without converting them. */
+/* checkpoint/repack.h - moves the elements of a stored weight or state between the order of a file
+ * and that of memory, without converting them. */
 #ifndef HR_CHECKPOINT_REPACK_H
 #define HR_CHECKPOINT_REPACK_H
 
@@ -15,9 +15,10 @@ typedef struct {
     int64_t K, N;
     bool transposed;
     int64_t element_bytes; /* 1 or 2 */
+    uint8_t pad;           /* every byte of the padding */
 } hr_repack;
 
-/* Writes rows [first, first + count) of the file to memory, and the zero padding of the layout
+/* Writes rows [first, first + count) of the file to memory, and the padding of the layout
  * beside them.
  *   rows    [count, width]
  * Threads   any, for disjoint rows. */

@@ -22,13 +22,14 @@ typedef enum {
     HR_STORED_F16,
     HR_STORED_BF16,
     HR_STORED_E4M3, /* with a scale for each block (block_scales.h) */
+    HR_STORED_U8,   /* codes of an optimizer state; never weights */
     HR_STORED_OTHER /* a known dtype that can be copied but not computed with */
 } hr_stored_kind;
 
 /* Bytes of an element; not for OTHER. */
 static inline int64_t hr_stored_kind_bytes(hr_stored_kind kind)
 {
-    return kind == HR_STORED_F32 ? 4 : kind == HR_STORED_E4M3 ? 1 : 2;
+    return kind == HR_STORED_F32 ? 4 : kind == HR_STORED_E4M3 || kind == HR_STORED_U8 ? 1 : 2;
 }
 
 /* One row of the format's table of dtypes. */

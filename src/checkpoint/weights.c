@@ -46,6 +46,11 @@ hr_kept_shape hr_kept_shape_of(const hr_program *program, int32_t index, hr_kept
     const bool vector = param->dims[1] == 0;
     const int32_t shape = kept == HR_KEPT_WEIGHTS ? HR_STATE_ELEMENTS
                                                   : program->states[kept - HR_KEPT_STATES].shape;
+    if (shape == HR_STATE_BLOCKS) {
+        const int32_t scales = hr_kept_tensor(program, index, kept);
+        return (hr_kept_shape){ scales == HR_NONE ? 0 : program->tensors[scales].dims[0], 1, true,
+                                false };
+    }
     if (shape == HR_STATE_ROWS) return (hr_kept_shape){ K, 1, true, false };
     if (shape == HR_STATE_COLUMNS) return (hr_kept_shape){ N, 1, true, false };
     return (hr_kept_shape){ K, N, vector, param->external_transposed && !vector };
@@ -68,10 +73,20 @@ bool hr_kept_any(const hr_program *program, hr_kept kept)
     return false;
 }
 
+/* Of optimizer states. The scales of codes are a state of their own. */
+static const hr_weight_format codes_format = { .name = "u8", .file_dtype = "U8", .dtype = HR_U8 };
+static const hr_weight_format bf16_format = { .name = "bf16",
+                                              .file_dtype = "BF16",
+                                              .dtype = HR_BF16 };
+
 const hr_weight_format *hr_kept_format(const hr_program *program, int32_t index, hr_kept kept)
 {
     const hr_param *param = &program->params[index];
-    const bool weight = hr_kept_tensor(program, index, kept) == param->weight;
+    const int32_t kept_in = hr_kept_tensor(program, index, kept);
+    const bool weight = kept_in == param->weight;
+    const int32_t dtype = weight || kept_in == HR_NONE ? HR_F32 : program->tensors[kept_in].dtype;
+    if (dtype == HR_U8) return &codes_format;
+    if (dtype == HR_BF16) return &bf16_format;
     return hr_weight_format_of(weight ? param->format : HR_WEIGHTS_COMPUTE);
 }
 
@@ -311,13 +326,28 @@ static bool all_finite(const float *values, int64_t count)
     return any <= magnitude;
 }
 
-/* Stored weights were checked when they were read, and are constant. */
+static bool all_finite_bf16(const hr_bf16 *values, int64_t count)
+{
+    const hr_bf16 exponent = 0x7f80;
+    bool finite = true;
+    for (int64_t i = 0; i < count; i++) finite &= (values[i] & exponent) != exponent;
+    return finite;
+}
+
+static bool can_append(const hr_weight_format *format, const void *values, int64_t count)
+{
+    if (!format->file_dtype) return all_finite(values, count);
+    return format->dtype != HR_BF16 || all_finite_bf16(values, count);
+}
+
+/* Stored weights were checked when they were read, and are constant. Codes are finite, and their
+ * scales are checked as fp32. */
 hr_status hr_weights_append(hr_weights_out *out, int32_t param, const void *values, int64_t count,
                             hr_error *err)
 {
-    const bool stored = hr_kept_format(out->program, param, out->kept)->file_dtype != NULL;
+    const hr_weight_format *format = hr_kept_format(out->program, param, out->kept);
     const int64_t bytes = count * hr_kept_element_bytes(out->program, param, out->kept);
-    if (stored || all_finite(values, count)) return append(out, values, bytes, err);
+    if (can_append(format, values, count)) return append(out, values, bytes, err);
     return hr_fail(err, HR_DIVERGED, "%s: %s has NaN or Inf values",
                    hr_kept_name(out->program, out->kept),
                    out->program->params[param].external_name);

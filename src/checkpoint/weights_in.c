@@ -107,7 +107,7 @@ static hr_status check_shape(const char *path, const hr_param *param,
                        hr_path_shown(path), NAME_SHOWN, tensor->name,
                        hr_stored_shape(tensor, is, sizeof is),
                        hr_stored_shape(&expected, needed, sizeof needed));
-    if (tensor->dtype->kind == HR_STORED_OTHER)
+    if (tensor->dtype->kind >= HR_STORED_U8)
         return hr_fail(err, HR_CORRUPT,
                        "%s: tensor %.*s is %s; weights are F32, F16, BF16 or F8_E4M3",
                        hr_path_shown(path), NAME_SHOWN, tensor->name, tensor->dtype->name);
@@ -338,7 +338,8 @@ static bool take_stored(const hr_weights_in *in, int32_t param, const hr_unpack 
                                .K = unpack->K,
                                .N = unpack->N,
                                .transposed = unpack->transposed,
-                               .element_bytes = hr_dtype_bytes(format->dtype) };
+                               .element_bytes = hr_dtype_bytes(format->dtype),
+                               .pad = place.zero };
     const int64_t width = hr_unpack_width(unpack), columns = hr_scale_blocks(width);
     hr_repack_take(&repack, first, count, rows, place.weight);
     if (unpack->scales && first % HR_SCALE_BLOCK == 0)

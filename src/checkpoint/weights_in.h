@@ -25,6 +25,7 @@ typedef struct {
     float *master; /* in the layout of its tensor; null if there is only a weight */
     void *weight;  /* the same; null if it is the master */
     float *scales; /* of a stored weight */
+    uint8_t zero;  /* every byte of the padding of codes */
 } hr_weights_place;
 
 typedef struct {

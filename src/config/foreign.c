@@ -49,8 +49,9 @@
     "low-rank adapters are not supported yet; model.embedding_rank and model.decoder_rank are " \
     "ranks of other matrices"
 #define SECTIONS "the sections are model, data, train and memory"
-#define EIGHT_BIT_STATES "8-bit optimizer states are not supported yet"
-#define EIGHT_BIT_WEIGHTS "for frozen layers; " EIGHT_BIT_STATES
+#define MOMENTS_FORMAT "train.state.moments=int8 stores its moments in 8 bits"
+#define EIGHT_BIT_STATES "8-bit codes in blocks of 256 elements"
+#define EIGHT_BIT_WEIGHTS "for frozen layers; train.state.moments=int8 is for optimizer states"
 #define FOUR_BIT "for frozen layers; 4-bit weights are not supported yet"
 #define MOMENTS "training runs in the memory of the CPU; optimizer moments can be in a file instead"
 #define ONE_PROCESS "one process trains, on the CPU; training on several machines is not supported"
@@ -162,9 +163,12 @@ static const hr_foreign_row rows[] = {
     MAP("load_in_4bit", "model.weights", "true=f8_e4m3 false=compute", FOUR_BIT),
     MAP("quantization_bit", "model.weights", "8=f8_e4m3 4=f8_e4m3", FOUR_BIT),
     MAP("quantize", "model.weights", "bnb.int8=f8_e4m3 bnb.nf4=f8_e4m3 bnb.fp4=f8_e4m3", FOUR_BIT),
-    NONE("optimizer.use_8bit", EIGHT_BIT_STATES), NONE("optimizer_8bit", EIGHT_BIT_STATES),
-    NONE("use_8bit_adam", EIGHT_BIT_STATES), NONE("use_8bit_optimizer", EIGHT_BIT_STATES),
-    NONE("adam8bit", EIGHT_BIT_STATES), NONE("adam_8bit", EIGHT_BIT_STATES),
+    MAP("optimizer.use_8bit", "train.state.moments", "true=int8 false=fp32", EIGHT_BIT_STATES),
+    MAP("optimizer_8bit", "train.state.moments", "true=int8 false=fp32", EIGHT_BIT_STATES),
+    MAP("use_8bit_adam", "train.state.moments", "true=int8 false=fp32", EIGHT_BIT_STATES),
+    MAP("use_8bit_optimizer", "train.state.moments", "true=int8 false=fp32", EIGHT_BIT_STATES),
+    MAP("adam8bit", "train.state.moments", "true=int8 false=fp32", EIGHT_BIT_STATES),
+    MAP("adam_8bit", "train.state.moments", "true=int8 false=fp32", EIGHT_BIT_STATES),
     MAP("sparse", "model.attention.pattern", "true=local false=dense", ""),
     MAP("use_sparse_attention", "model.attention.pattern", "true=local false=dense", ""),
     MAP("sparse_attention", "model.attention.pattern", "true=local false=dense", ""),
@@ -218,7 +222,7 @@ static const hr_foreign_row rows[] = {
     MAP("fp16", "train.dtype", "true=bf16", FP16),
     MAP("half", "train.dtype", "true=bf16", FP16),
     MAP("pure_bf16", "train.dtype", "true=bf16 false=fp32",
-        "bf16 keeps fp32 master weights; states in bf16 are not supported yet"),
+        "bf16 keeps fp32 master weights; train.state.moments=bf16 stores the moments in bf16"),
     MAP("mixed_precision", "train.dtype", DTYPES, FP16),
     MAP("precision", "train.dtype", DTYPES, FP16),
     MAP("dtype", "train.dtype", DTYPES, FP16), MAP("torch_dtype", "train.dtype", DTYPES, FP16),
@@ -290,10 +294,10 @@ static const hr_foreign_row rows[] = {
 
     MAP("optim", "train.optimizer.kind",
         "adamw_torch=adamw adamw_torch_fused=adamw adamw_hf=adamw adamw=adamw adam=adam sgd=sgd "
-        "lion=lion lion_32bit=lion", EIGHT_BIT_STATES),
+        "lion=lion lion_32bit=lion", MOMENTS_FORMAT),
     MAP("optimizer", "train.optimizer.kind",
         "adamw_torch=adamw adamw_torch_fused=adamw adamw=adamw adam=adam sgd=sgd lion=lion "
-        "AdamW=adamw Adam=adam SGD=sgd", EIGHT_BIT_STATES),
+        "AdamW=adamw Adam=adam SGD=sgd", MOMENTS_FORMAT),
     SAME("optimizer_type", "train.optimizer.kind"), SAME("optimizer_name", "train.optimizer.kind"),
     SAME("learning_rate", "train.optimizer.lr"), SAME("base_lr", "train.optimizer.lr"),
     SAME("max_lr", "train.optimizer.lr"), SAME("peak_lr", "train.optimizer.lr"),

@@ -167,6 +167,22 @@ int32_t hr_build_like_weight(hr_builder *builder, int32_t index, const char *wha
                      param->dims[1], home);
 }
 
+/* Whether states of 8-bit codes are codes for this parameter. */
+static bool is_coded(const hr_param *param)
+{
+    return param->dims[0] * hr_max(param->dims[1], 1) >= HR_STATE_CODED_ELEMENTS;
+}
+
+static int64_t rows_of_state(const hr_program *program, const hr_param *param,
+                             const hr_state *state)
+{
+    enum { BLOCK = HR_STATE_BLOCK_ELEMENTS };
+    const hr_tensor *weight = &program->tensors[param->weight];
+    const int64_t elements = hr_tensor_bytes(weight) / hr_dtype_bytes((hr_dtype)weight->dtype);
+    if (state->shape == HR_STATE_BLOCKS) return (elements + BLOCK - 1) / BLOCK;
+    return state->shape == HR_STATE_COLUMNS ? hr_max(param->dims[1], 1) : param->dims[0];
+}
+
 void hr_build_states(hr_builder *builder, int32_t index)
 {
     hr_program *program = builder->program;
@@ -175,16 +191,16 @@ void hr_build_states(hr_builder *builder, int32_t index)
     for (int32_t i = 0; i < program->state_count && builder->status == HR_OK; i++) {
         const hr_state *state = &program->states[i];
         const bool whole = state->shape == HR_STATE_ELEMENTS;
-        HR_ASSERT(state->dtype == HR_F32); /* as files and checkpoints have it */
-        const int64_t K = state->shape == HR_STATE_COLUMNS ? hr_max(param->dims[1], 1)
-                                                           : param->dims[0];
+        const int64_t K = rows_of_state(program, param, state);
         if (param->rule.frozen) {
             param->states[i] = state->average ? param->master : HR_NONE;
             continue;
         }
-        const int32_t made = build_for(builder, index, state->name, HR_ROLE_STATE,
-                                       (hr_dtype)state->dtype, whole ? layout : HR_ROWS, K,
-                                       whole ? param->dims[1] : 0, HR_NONE);
+        if (state->shape == HR_STATE_BLOCKS && !is_coded(param)) continue; /* it has no scales */
+        const bool wide = state->dtype == HR_U8 && !is_coded(param);
+        const int32_t made = build_for(
+            builder, index, state->name, HR_ROLE_STATE, wide ? HR_F32 : (hr_dtype)state->dtype,
+            whole ? layout : HR_ROWS, K, whole ? param->dims[1] : 0, HR_NONE);
         if (made != HR_NONE && hr_tensor_bytes(&program->tensors[made]) >= HR_STATE_AWAY_BYTES)
             program->tensors[made].space = state->space;
         param->states[i] = made;

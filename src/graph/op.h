@@ -45,10 +45,11 @@ typedef struct hr_op {
      * computes output 0 anyway, and the rest needs no change. */
     void (*without_first)(hr_step *step);
 
-    /* Restricts a step over flat arrays to `elements` of them: its operands that are weights,
-     * masters, states or gradients are then views of that many. Null: it cannot be split, since it
-     * needs the whole matrix. */
-    void (*split)(hr_step *step, int64_t elements);
+    /* Restricts a step over flat arrays to `elements` of them, from `first` on: its operands that
+     * are weights, masters, states or gradients are then views of these, or of the scales of their
+     * blocks. An iteration of the loop of the step has those that follow the one before. Null: it
+     * cannot be split, since it needs the whole matrix. */
+    void (*split)(hr_step *step, int64_t first, int64_t elements);
 
     /* Describes the strips of output 0, the gradient of a weight: parts of it that are contiguous
      * in the layout of the weight, and that the operation can compute alone. No units: it cannot

@@ -171,8 +171,13 @@ typedef struct {
 typedef enum {
     HR_STATE_ELEMENTS, /* one for each element, in the layout of the master */
     HR_STATE_ROWS,     /* [K] */
-    HR_STATE_COLUMNS   /* [N] */
+    HR_STATE_COLUMNS,  /* [N] */
+    HR_STATE_BLOCKS /* one for each HR_STATE_BLOCK_ELEMENTS elements in memory, padding included */
 } hr_state_shape;
+
+/* States of 8-bit codes have one fp32 scale for each block of elements. Those of smaller parameters
+ * are fp32, without scales. */
+enum { HR_STATE_BLOCK_ELEMENTS = 256, HR_STATE_CODED_ELEMENTS = 4096 };
 
 /* Smaller states are in the arena, whatever the space of their kind: transfers of them would take
  * longer than their bytes are worth. */
@@ -184,9 +189,10 @@ typedef struct {
     const char *name; /* of its tensors, before the name of the parameter: "moment 1" */
     const char *file; /* in a checkpoint: "moment_1.safetensors"; null: it is not saved */
     uint8_t shape;    /* hr_state_shape */
-    uint8_t dtype;
-    bool average;  /* of the weights, published as a model; of a frozen parameter its weight */
-    uint8_t space; /* hr_space, of states of HR_STATE_AWAY_BYTES or more */
+    uint8_t dtype;    /* HR_U8: codes, and fp32 in small parameters */
+    uint8_t zero;     /* HR_U8: the code of zero */
+    bool average;     /* of the weights, published as a model; of a frozen parameter its weight */
+    uint8_t space;    /* hr_space, of states of HR_STATE_AWAY_BYTES or more */
 } hr_state;
 
 struct hr_backend;

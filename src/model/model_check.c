@@ -276,11 +276,17 @@ static hr_status check_dropout(const hr_config *config, hr_error *err)
 static hr_status check_moments(const hr_config *config, hr_error *err)
 {
     const hr_optimizer *optimizer = &hr_optimizers[config->train.optimizer.kind];
-    if (config->memory.moments == HR_PLACE_HOST || !optimizer->whole) return HR_OK;
-    return hr_fail(err, HR_USAGE,
-                   "train.optimizer.kind %s updates whole matrices, so its states stay in memory: "
-                   "use memory.moments=host",
-                   optimizer->name);
+    if (config->memory.moments != HR_PLACE_HOST && optimizer->whole)
+        return hr_fail(err, HR_USAGE,
+                       "train.optimizer.kind %s updates whole matrices, so its states stay in "
+                       "memory: use memory.moments=host",
+                       optimizer->name);
+    if (config->train.state.moments != HR_MOMENTS_FP32 && !optimizer->scales)
+        return hr_fail(err, HR_USAGE,
+                       "train.optimizer.kind %s keeps its states in fp32: use "
+                       "train.state.moments=fp32",
+                       optimizer->name);
+    return HR_OK;
 }
 
 hr_status hr_config_check_model(const hr_config *config, hr_error *err)

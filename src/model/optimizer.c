@@ -2,28 +2,48 @@
 /* model/optimizer.c - the table of optimizers. */
 #include "model/optimizer.h"
 
+#include <stddef.h>
+
 #include "ops/adafactor/adafactor_build.h"
 #include "ops/list.h"
 
 enum { MOMENTS = 2 };
 
+#define ELEMENTS(name, file) \
+    { \
+        name, file, HR_STATE_ELEMENTS, HR_F32, 0, false, HR_SPACE_HOST \
+    }
+#define FACTOR(name, file, shape) \
+    { \
+        name, file, shape, HR_F32, 0, false, HR_SPACE_HOST \
+    }
+#define SCALES(name, file) \
+    { \
+        name, file, HR_STATE_BLOCKS, HR_F32, 0, false, HR_SPACE_HOST \
+    }
+
 static const hr_state moments[MOMENTS] = {
-    { "moment 1", "moment_1.safetensors", HR_STATE_ELEMENTS, HR_F32, false },
-    { "moment 2", "moment_2.safetensors", HR_STATE_ELEMENTS, HR_F32, false },
+    ELEMENTS("moment 1", "moment_1.safetensors"),
+    ELEMENTS("moment 2", "moment_2.safetensors"),
 };
-static const hr_state momentum = { "momentum", "momentum.safetensors", HR_STATE_ELEMENTS, HR_F32,
-                                   false };
-static const hr_state lion_momentum = { "momentum", "lion_momentum.safetensors", HR_STATE_ELEMENTS,
-                                        HR_F32, false };
-const hr_state hr_average_state = { "average", "average.safetensors", HR_STATE_ELEMENTS, HR_F32,
-                                    true };
+static const hr_state moment_scales[MOMENTS] = {
+    SCALES("scales 1", "moment_1_scales.safetensors"),
+    SCALES("scales 2", "moment_2_scales.safetensors"),
+};
+static const hr_state momentum = ELEMENTS("momentum", "momentum.safetensors");
+static const hr_state momentum_scales = SCALES("scales", "momentum_scales.safetensors");
+static const hr_state lion_momentum = ELEMENTS("momentum", "lion_momentum.safetensors");
+static const hr_state lion_scales = SCALES("scales", "lion_momentum_scales.safetensors");
+const hr_state hr_average_state = { .name = "average",
+                                    .file = "average.safetensors",
+                                    .shape = HR_STATE_ELEMENTS,
+                                    .dtype = HR_F32,
+                                    .average = true };
 
 static const hr_state factored[] = {
-    [HR_ADAFACTOR_ROWS] = { "rows", "adafactor_rows.safetensors", HR_STATE_ROWS, HR_F32, false },
-    [HR_ADAFACTOR_COLUMNS] = { "columns", "adafactor_columns.safetensors", HR_STATE_COLUMNS, HR_F32,
-                               false },
-    [HR_ADAFACTOR_MOMENT] = { "moment 1", "adafactor_moment.safetensors", HR_STATE_ELEMENTS, HR_F32,
-                              false },
+    [HR_ADAFACTOR_ROWS] = FACTOR("rows", "adafactor_rows.safetensors", HR_STATE_ROWS),
+    [HR_ADAFACTOR_COLUMNS] = FACTOR("columns", "adafactor_columns.safetensors", HR_STATE_COLUMNS),
+    [HR_ADAFACTOR_MOMENT] = ELEMENTS("moment 1", "adafactor_moment.safetensors"),
 };
 
 static hr_update_attr settings_of(const hr_config *config)
@@ -80,11 +100,11 @@ static void adafactor(hr_builder *builder, const hr_config *config, int32_t para
 }
 
 const hr_optimizer hr_optimizers[] = {
-    [HR_OPTIMIZER_ADAM] = { "adam", moments, MOMENTS, adam },
-    [HR_OPTIMIZER_ADAMW] = { "adamw", moments, MOMENTS, adamw },
-    [HR_OPTIMIZER_SGD] = { "sgd", &momentum, 1, sgd },
-    [HR_OPTIMIZER_LION] = { "lion", &lion_momentum, 1, lion },
-    [HR_OPTIMIZER_ADAFACTOR] = { "adafactor", factored, sizeof factored / sizeof *factored,
+    [HR_OPTIMIZER_ADAM] = { "adam", moments, moment_scales, MOMENTS, adam },
+    [HR_OPTIMIZER_ADAMW] = { "adamw", moments, moment_scales, MOMENTS, adamw },
+    [HR_OPTIMIZER_SGD] = { "sgd", &momentum, &momentum_scales, 1, sgd },
+    [HR_OPTIMIZER_LION] = { "lion", &lion_momentum, &lion_scales, 1, lion },
+    [HR_OPTIMIZER_ADAFACTOR] = { "adafactor", factored, NULL, sizeof factored / sizeof *factored,
                                  adafactor, .has_last = has_moment, .whole = true },
 };
 
@@ -92,11 +112,18 @@ int32_t hr_config_states(const hr_config *config, hr_state states[HR_STATES_MAX]
 {
     const hr_optimizer *optimizer = &hr_optimizers[config->train.optimizer.kind];
     const bool last = !optimizer->has_last || optimizer->has_last(config);
+    static const hr_dtype dtypes[] = { HR_F32, HR_BF16, HR_U8 };
+    const hr_dtype dtype = dtypes[config->train.state.moments];
     int32_t count = 0;
     for (; count < optimizer->state_count - !last; count++) {
         states[count] = optimizer->states[count];
+        states[count].dtype = (uint8_t)dtype;
+        if (dtype == HR_U8)
+            states[count].zero = count == 0 ? HR_ZERO_CODE_SIGNED : HR_ZERO_CODE_UNSIGNED;
         if (config->memory.moments == HR_PLACE_FILE) states[count].space = HR_SPACE_FILE;
     }
+    for (int32_t i = 0; i < optimizer->state_count && dtype == HR_U8; i++)
+        states[count++] = optimizer->scales[i];
     if (config->train.ema_decay > 0) states[count++] = hr_average_state;
     return count;
 }

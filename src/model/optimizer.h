@@ -13,6 +13,7 @@
 typedef struct {
     const char *name; /* in train.optimizer.kind */
     const hr_state *states;
+    const hr_state *scales; /* of the blocks of each state, if it is coded */
     int32_t state_count;
 
     /* Adds the update of a trained parameter, whose first states are those above.
@@ -32,7 +33,8 @@ extern const hr_optimizer hr_optimizers[];
 extern const hr_state hr_average_state;
 
 /* The states that a run of this config keeps for each trained parameter: those of its optimizer, in
- * the space of memory.moments, then the average. Returns their number. Pure. */
+ * the format of train.state.moments and the space of memory.moments, their scales, then the
+ * average. Returns their number. Pure. */
 int32_t hr_config_states(const hr_config *config, hr_state states[HR_STATES_MAX]);
 
 #endif

@@ -5,6 +5,15 @@
 #include "base/checked.h"
 #include "graph/backend.h"
 
+int64_t hr_piece_of_each(const hr_tensor *tensor, int64_t elements)
+{
+    enum { BLOCK = HR_STATE_BLOCK_ELEMENTS };
+    const int64_t own = hr_tensor_bytes(tensor) / hr_dtype_bytes((hr_dtype)tensor->dtype);
+    if (!hr_piece_is_array(tensor)) return 0;
+    if (own == elements) return 1;
+    return own == (elements + BLOCK - 1) / BLOCK ? BLOCK : 0;
+}
+
 bool hr_piece_has(const hr_program *program, int32_t step)
 {
     const hr_step *update = &program->steps[step];
@@ -14,8 +23,7 @@ bool hr_piece_has(const hr_program *program, int32_t step)
     return false;
 }
 
-/* Elements of the arrays of an update. */
-static int64_t elements_of(const hr_program *program, int32_t step)
+int64_t hr_piece_elements_of(const hr_program *program, int32_t step)
 {
     const int32_t *out = program->steps[step].out;
     int32_t k = 0;
@@ -27,13 +35,13 @@ static int64_t elements_of(const hr_program *program, int32_t step)
 /* The piece from element `first` of a step on, or of the next update after the last element. */
 static hr_piece piece_from(const hr_program *program, int32_t step, int64_t first)
 {
-    if (step < 0 || first == elements_of(program, step)) {
+    if (step < 0 || first == hr_piece_elements_of(program, step)) {
         first = 0;
         do step++;
         while (step < program->step_count && !hr_piece_has(program, step));
         if (step == program->step_count) return (hr_piece){ HR_NONE, 0, 0 };
     }
-    const int64_t left = elements_of(program, step) - first;
+    const int64_t left = hr_piece_elements_of(program, step) - first;
     return (hr_piece){ step, first, hr_min(left, program->piece_elements) };
 }
 

@@ -17,16 +17,23 @@ hr_piece hr_piece_first(const hr_program *program);
 /* The piece after this one. */
 hr_piece hr_piece_next(const hr_program *program, hr_piece piece);
 
-/* Whether a tensor of an operation that can be split (hr_op.split) has the elements that are split:
- * a weight, master, state or gradient. */
+/* Whether a tensor of an operation that can be split (hr_op.split) has the elements that are split,
+ * or the scales of their blocks: a weight, master, state or gradient. */
 static inline bool hr_piece_is_array(const hr_tensor *tensor)
 {
     return tensor->role == HR_ROLE_WEIGHT || tensor->role == HR_ROLE_MASTER ||
            tensor->role == HR_ROLE_STATE || tensor->role == HR_ROLE_GRADIENT;
 }
 
+/* How many of the `elements` that are split belong to each element of such a tensor: 1, or a block
+ * to each scale. 0: it is none, or of another shape. */
+int64_t hr_piece_of_each(const hr_tensor *tensor, int64_t elements);
+
 /* Whether a step is an update in pieces. */
 bool hr_piece_has(const hr_program *program, int32_t step);
+
+/* Elements of the arrays of an update in pieces. */
+int64_t hr_piece_elements_of(const hr_program *program, int32_t step);
 
 /* Bytes of the windows of a piece, in whole blocks. */
 int64_t hr_piece_bytes(const hr_program *program, hr_piece piece);

@@ -38,6 +38,7 @@ typedef struct {
 typedef struct {
     int64_t first_unit, units, turns;
     int64_t first, elements; /* the same in elements */
+    int64_t all;             /* elements of the gradient */
     int32_t loop, gradient;
 } strip;
 
@@ -115,15 +116,15 @@ static void note_writer(cutting *c, int32_t s, int32_t k)
     u->whole = u->units == 0;
 }
 
-/* Whether an operand of a reader can be cut: it has no elements, or those of the gradient. */
+/* Whether an operand of a reader can be cut: it has no elements, those of the gradient,
+ * or the scales of their blocks. */
 static bool is_cut(const hr_program *program, int32_t operand, int32_t gradient)
 {
     if (operand == HR_NONE) return true;
     const hr_tensor *tensor = &program->tensors[operand];
     if (tensor->space != HR_SPACE_HOST) return false;
     if (!hr_piece_is_array(tensor)) return true;
-    return tensor->view_of == HR_NONE &&
-           elements_of(program, operand) == elements_of(program, gradient);
+    return tensor->view_of == HR_NONE && hr_piece_of_each(tensor, elements_of(program, gradient));
 }
 
 static void note_reader(cutting *c, int32_t s, int32_t i)
@@ -221,14 +222,15 @@ static int32_t add_loop(cutting *c, int32_t parent, int64_t turns)
     return program->loop_count++;
 }
 
-/* An array of the elements of one strip, like `tensor`. */
-static hr_tensor part_of(const hr_tensor *tensor, const strip *of)
+/* An array like `tensor`, of the elements of one strip: one of it belongs to `of_each` of them. */
+static hr_tensor part_of(const hr_tensor *tensor, const strip *of, int64_t of_each)
 {
+    const int64_t elements = (of->elements + of_each - 1) / of_each;
     hr_tensor part = *tensor;
     part.layout = HR_ROWS;
-    part.dims[0] = of->elements;
+    part.dims[0] = elements;
     part.dims[1] = 0;
-    part.fixed_bytes = of->elements * hr_dtype_bytes((hr_dtype)tensor->dtype);
+    part.fixed_bytes = elements * hr_dtype_bytes((hr_dtype)tensor->dtype);
     return part;
 }
 
@@ -239,9 +241,10 @@ static int32_t operand_of(cutting *c, int32_t operand, const strip *of)
     const hr_tensor *whole = &c->program->tensors[operand];
     if (!hr_piece_is_array(whole)) return operand;
     if (whole->role == HR_ROLE_GRADIENT) return of->gradient;
-    hr_tensor view = part_of(whole, of);
+    const int64_t of_each = hr_piece_of_each(whole, of->all);
+    hr_tensor view = part_of(whole, of, of_each);
     view.view_of = operand;
-    view.view_offset_bytes = of->first * hr_dtype_bytes((hr_dtype)view.dtype);
+    view.view_offset_bytes = of->first / of_each * hr_dtype_bytes((hr_dtype)view.dtype);
     view.view_loop = of->turns > 1 ? of->loop : HR_NONE;
     view.view_stride_bytes = of->turns > 1 ? view.fixed_bytes : 0;
     return add_tensor(c, view);
@@ -249,7 +252,7 @@ static int32_t operand_of(cutting *c, int32_t operand, const strip *of)
 
 static void append_reader(cutting *c, hr_step step, const strip *of)
 {
-    hr_step_op(c->program, &step)->split(&step, of->elements);
+    hr_step_op(c->program, &step)->split(&step, of->first, of->elements);
     step.loop = of->loop;
     for (int32_t i = 0; i < HR_IN_MAX; i++) step.in[i] = operand_of(c, step.in[i], of);
     for (int32_t k = 0; k < HR_OUT_MAX; k++) step.out[k] = operand_of(c, step.out[k], of);
@@ -261,7 +264,7 @@ static void append_strips(cutting *c, const use *u, strip of)
 {
     hr_program *program = c->program;
     hr_step writer = program->steps[u->writer];
-    hr_tensor gradient = part_of(&program->tensors[writer.out[0]], &of);
+    hr_tensor gradient = part_of(&program->tensors[writer.out[0]], &of, 1);
     of.loop = of.turns > 1 ? add_loop(c, writer.loop, of.turns) : writer.loop;
     gradient.home = of.loop;
     of.gradient = add_tensor(c, gradient);
@@ -275,13 +278,21 @@ static void append_strips(cutting *c, const use *u, strip of)
 
 static void append_all_strips(cutting *c, const use *u)
 {
-    const int64_t unit = elements_of(c->program, c->program->steps[u->writer].out[0]) /
-                         u->strips.units;
+    const int64_t all = elements_of(c->program, c->program->steps[u->writer].out[0]);
+    const int64_t unit = all / u->strips.units;
     const int64_t turns = u->strips.units / u->units, done = turns * u->units;
     const int64_t rest = u->strips.units - done;
-    append_strips(c, u, (strip){ 0, u->units, turns, 0, u->units * unit, HR_NONE, HR_NONE });
+    append_strips(
+        c, u,
+        (strip){ .units = u->units, .turns = turns, .elements = u->units * unit, .all = all });
     if (rest && !c->full)
-        append_strips(c, u, (strip){ done, rest, 1, done * unit, rest * unit, HR_NONE, HR_NONE });
+        append_strips(c, u,
+                      (strip){ .first_unit = done,
+                               .units = rest,
+                               .turns = 1,
+                               .first = done * unit,
+                               .elements = rest * unit,
+                               .all = all });
 }
 
 /* What remains of a step whose first output is computed in strips: its other outputs. */

@@ -11,7 +11,8 @@
 
 enum { BLOCK = 4096 }; /* of direct I/O: windows start at and consist of whole blocks */
 
-_Static_assert(HR_PIECE_ELEMENTS * sizeof(float) % BLOCK == 0, "a piece is whole blocks");
+_Static_assert(HR_PIECE_ELEMENTS % BLOCK == 0, "a piece is whole blocks, also of 8-bit codes");
+_Static_assert(HR_PIECE_ELEMENTS % HR_STATE_BLOCK_ELEMENTS == 0, "a scale belongs to one piece");
 
 /* A piece in its slot, with its windows and the ranges of the states that they are copies of. */
 typedef struct {
@@ -223,15 +224,17 @@ static int32_t operand_of(moving *m, int32_t operand, const slot *at, int32_t *w
     if (hr_tensor_is_away(program, operand)) return at->window[(*window)++];
     const hr_tensor *tensor = &program->tensors[operand];
     const int64_t element = hr_dtype_bytes((hr_dtype)tensor->dtype);
-    if (!hr_piece_is_array(tensor) || at->of.count * element == hr_tensor_bytes(tensor))
-        return operand;
-    return add_view(m, operand, at->of.first * element, at->of.count);
+    const int64_t all = hr_piece_elements_of(program, at->of.step);
+    const int64_t of_each = hr_piece_of_each(tensor, all);
+    if (!of_each || at->of.count == all) return operand;
+    return add_view(m, operand, at->of.first / of_each * element,
+                    (at->of.count + of_each - 1) / of_each);
 }
 
 static void append_update(moving *m, hr_step step, const slot *at)
 {
     int32_t window = 0;
-    hr_step_op(m->program, &step)->split(&step, at->of.count);
+    hr_step_op(m->program, &step)->split(&step, at->of.first, at->of.count);
     for (int32_t i = 0; i < HR_IN_MAX; i++) step.in[i] = operand_of(m, step.in[i], at, &window);
     for (int32_t k = 0; k < HR_OUT_MAX; k++) step.out[k] = operand_of(m, step.out[k], at, &window);
     append(m, step);

@@ -22,7 +22,8 @@ static int64_t file_bytes(const hr_config *config, const hr_state *states, int32
     const int64_t blocks = hr_model_limits_of(config).params * hr_space_align(HR_SPACE_FILE);
     int64_t bytes = 0;
     for (int32_t i = 0; i < count; i++)
-        if (states[i].space == HR_SPACE_FILE) bytes += elements * (int64_t)sizeof(float) + blocks;
+        if (states[i].space == HR_SPACE_FILE)
+            bytes += elements * hr_dtype_bytes((hr_dtype)states[i].dtype) + blocks;
     return bytes ? hr_transfer_file_bytes(bytes) : 0;
 }
 

@@ -55,6 +55,7 @@ double hr_trace_element(const hr_trace_array *array, const void *memory, int64_t
 {
     const int64_t at = hr_layout_index((hr_layout)array->layout, array->K, array->N, k, n);
     if (array->dtype == HR_F32) return (double)((const float *)memory)[at];
+    if (array->dtype == HR_U8) return ((const uint8_t *)memory)[at]; /* a code */
     return (double)hr_bf16_to_f32(((const hr_bf16 *)memory)[at]);
 }
 
@@ -82,7 +83,8 @@ int64_t hr_trace_file_bytes(const hr_program *program, int64_t steps, bool value
         if (param->rule.frozen) continue;
         gradients += hr_tensor_bytes(&program->tensors[param->gradient]);
         for (int32_t i = 0; i <= program->state_count; i++)
-            kept += hr_tensor_bytes(&program->tensors[kept_tensor(param, i)]);
+            if (kept_tensor(param, i) != HR_NONE)
+                kept += hr_tensor_bytes(&program->tensors[kept_tensor(param, i)]);
     }
     return steps * gradients + (values ? kept : 0);
 }
@@ -113,6 +115,7 @@ hr_status hr_trace_describe(hr_trace *trace, const hr_program *program, int64_t 
         hr_trace_param *traced = &trace->params[p];
         for (int32_t i = 0; traced->trained && i <= program->state_count; i++) {
             const int32_t tensor = kept_tensor(&program->params[p], i);
+            if (tensor == HR_NONE) continue; /* scales of a state that has none */
             traced->kept[i] = array_of(&program->tensors[tensor], end);
             end += traced->kept[i].bytes;
         }
@@ -125,6 +128,11 @@ static bool is_same_array(const hr_trace_array *array, const hr_tensor *tensor)
     const hr_trace_array other = array_of(tensor, array->offset);
     return array->bytes == other.bytes && array->K == other.K && array->N == other.N &&
            array->layout == other.layout && array->dtype == other.dtype;
+}
+
+static bool is_same_kept(const hr_trace_array *array, const hr_program *program, int32_t tensor)
+{
+    return tensor == HR_NONE ? array->bytes == 0 : is_same_array(array, &program->tensors[tensor]);
 }
 
 /* Two programs of one model have the same parameters in the same layouts, whatever their strategy:
@@ -141,7 +149,7 @@ hr_status hr_trace_check(const hr_trace *trace, const hr_program *program, hr_er
         if (!same || !traced->trained) continue;
         same = is_same_array(&traced->gradient, &program->tensors[param->gradient]);
         for (int32_t i = 0; same && i <= program->state_count; i++)
-            same = is_same_array(&traced->kept[i], &program->tensors[kept_tensor(param, i)]);
+            same = is_same_kept(&traced->kept[i], program, kept_tensor(param, i));
     }
     if (same) return HR_OK;
     return hr_fail(err, HR_FAILURE, "the two runs of a proof have different parameters");

@@ -226,7 +226,9 @@ static hr_status load(void *context, hr_executor *executor, int32_t step, const 
         if (program->params[param].rule.frozen || tensor == HR_NONE) continue;
         const size_t bytes = (size_t)hr_tensor_bytes(&program->tensors[tensor]);
         if (program->states[i].average) memcpy(call->out[2 + i], call->out[0], bytes);
-        else memset(call->out[2 + i], 0, bytes);
+        else
+            memset(call->out[2 + i],
+                   program->tensors[tensor].dtype == HR_U8 ? program->states[i].zero : 0, bytes);
     }
     return status;
 }

@@ -66,6 +66,7 @@ static void write_piece(hr_witness *w, const piece *p)
 static double element(hr_dtype dtype, const uint8_t *memory, int64_t i)
 {
     if (dtype == HR_F32) return (double)((const float *)memory)[i];
+    if (dtype == HR_U8) return memory[i]; /* a code */
     return (double)hr_bf16_to_f32(((const hr_bf16 *)memory)[i]);
 }
 

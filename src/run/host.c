@@ -42,7 +42,19 @@ static void init_state(const hr_program *program, int32_t step, int32_t state, c
     const hr_tensor *tensor = &program->tensors[program->steps[step].out[2 + state]];
     const size_t bytes = (size_t)hr_tensor_bytes(tensor);
     if (program->states[state].average) memcpy(call->out[2 + state], call->out[0], bytes);
-    else memset(call->out[2 + state], 0, bytes);
+    else
+        memset(call->out[2 + state], tensor->dtype == HR_U8 ? program->states[state].zero : 0,
+               bytes);
+}
+
+/* Where a state is loaded: fp32 like a master, or as it is stored. */
+static hr_weights_place place_of_state(const hr_program *program, int32_t step, int32_t state,
+                                       const hr_call *call)
+{
+    const hr_tensor *tensor = &program->tensors[program->steps[step].out[2 + state]];
+    void *to = call->out[2 + state];
+    if (tensor->dtype == HR_F32) return (hr_weights_place){ .master = to };
+    return (hr_weights_place){ .weight = to, .zero = program->states[state].zero };
 }
 
 /* A state in a file is loaded by a step of its own. */
@@ -61,7 +73,7 @@ static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *c
     for (int32_t i = 0; i < states_of(call, program) && status == HR_OK; i++)
         if (call->out[2 + i] && trainer->shelf.kept[HR_KEPT_STATES + i].file_count)
             status = load_kept(trainer, call, HR_KEPT_STATES + i,
-                               (hr_weights_place){ .master = call->out[2 + i] }, err);
+                               place_of_state(program, step, i, call), err);
         else if (call->out[2 + i]) init_state(program, step, i, call);
     return status;
 }

@@ -72,6 +72,11 @@ typedef struct {
     char hashes[HR_KEPT_MAX][HR_HASH_BYTES];
 } file_hashes;
 
+static bool is_codes(const hr_program *program, int32_t param, hr_kept kept)
+{
+    return hr_kept_format(program, param, kept)->dtype == HR_U8;
+}
+
 static void hash_file(const hr_program *program, hr_kept kept, file_hashes *files)
 {
     hr_hash hash;
@@ -84,6 +89,8 @@ static void hash_file(const hr_program *program, hr_kept kept, file_hashes *file
         hr_hash_add(&hash, param->dims, (int64_t)sizeof param->dims);
         const char *format = hr_kept_format(program, p, kept)->name;
         hr_hash_add(&hash, format, (int64_t)strlen(format) + 1);
+        if (is_codes(program, p, kept)) /* their blocks depend on the order in memory */
+            hr_hash_add(&hash, &program->tensors[param->states[kept - HR_KEPT_STATES]].layout, 1);
     }
     files->names[files->count] = hr_kept_name(program, kept);
     hr_hash_print(&hash, files->hashes[files->count++]);
@@ -118,7 +125,7 @@ static const char *find_obstacle(hr_memory *memory, const hr_config *before, con
         for (int32_t h = 0; h < has.count; h++)
             if (!strcmp(needs.names[n], has.names[h]) && strcmp(needs.hashes[n], has.hashes[h]))
                 return strcmp(needs.names[n], hr_weights_name)
-                           ? "it has the optimizer states of other parameters"
+                           ? "its optimizer states are of other parameters, or in another format"
                            : "its weights have another shape or format";
     return NULL;
 }

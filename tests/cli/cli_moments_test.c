@@ -55,6 +55,9 @@ static void weights_and_checkpoints_are_those_of_moments_in_memory(void **state)
         "train.optimizer.clip=none memory.strategy=released.yaml",
         "memory.strategy=released.yaml train.dtype=bf16",
         "train.freeze='*embed*' memory.recompute=layers",
+        "train.state.moments=int8 train.ema_decay=0.9",
+        "train.state.moments=bf16 train.optimizer.kind=adam",
+        "train.state.moments=int8 train.optimizer.kind=lion train.dtype=bf16",
         "model.family=wide model.expansion=512 train.optimizer.kind=adam",
     };
     (void)state;

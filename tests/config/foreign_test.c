@@ -109,9 +109,10 @@ static const answer answers[] = {
       "use train.dtype=fp32: fp16 and fp8 arithmetic are not supported, and bf16 needs no loss "
       "scaling" },
     { "use_8bit", "true",
-      "use model.weights=f8_e4m3: for frozen layers; 8-bit optimizer states are not supported "
-      "yet" },
-    { "use_8bit_adam", "true", "8-bit optimizer states are not supported yet" },
+      "use model.weights=f8_e4m3: for frozen layers; train.state.moments=int8 is for "
+      "optimizer states" },
+    { "use_8bit_adam", "true",
+      "use train.state.moments=int8: 8-bit codes in blocks of 256 elements" },
     { "use_cpu_offload", "true",
       "use memory.moments=file: training runs in the memory of the CPU; optimizer moments can be "
       "in a file instead" },
@@ -146,9 +147,9 @@ static const answer answers[] = {
     { "training.Batch-Size", "32", "use train.batch=32" },
     { "batch_size", "many", "use train.batch" },
     { "optim", "adamw_torch_fused",
-      "use train.optimizer.kind=adamw: 8-bit optimizer states are not supported yet" },
+      "use train.optimizer.kind=adamw: train.state.moments=int8 stores its moments in 8 bits" },
     { "optim", "adamw_8bit",
-      "use train.optimizer.kind: 8-bit optimizer states are not supported yet" },
+      "use train.optimizer.kind: train.state.moments=int8 stores its moments in 8 bits" },
     { "lr_scheduler_type", "constant_with_warmup",
       "use train.schedule.kind=constant: a polynomial of power 1 is linear; "
       "train.schedule.final_fraction=0 decays to 0, as transformers does" },
@@ -160,11 +161,13 @@ static const answer answers[] = {
       "train.schedule.final_fraction=0 decays to 0, as transformers does" },
     { "lr_decay_style", "polynomial",
       "use train.schedule.kind: there are constant, linear, cosine and wsd" },
-    { "train.optimizer.use_8bit", "true", "8-bit optimizer states are not supported yet" },
-    { "optimizer.use_8bit", NULL, "8-bit optimizer states are not supported yet" },
+    { "train.optimizer.use_8bit", "true",
+      "use train.state.moments=int8: 8-bit codes in blocks of 256 elements" },
+    { "optimizer.use_8bit", NULL,
+      "use train.state.moments: 8-bit codes in blocks of 256 elements" },
     { "model.use_8bit", "true",
-      "use model.weights=f8_e4m3: for frozen layers; 8-bit optimizer states are not supported "
-      "yet" },
+      "use model.weights=f8_e4m3: for frozen layers; train.state.moments=int8 is for "
+      "optimizer states" },
     { "warmup_steps", "0.03",
       "use train.schedule.warmup_steps = 0.03 x train.steps: a number of steps, not a share" },
     { "num_warmup_steps", "0.03",

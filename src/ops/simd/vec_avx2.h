@@ -174,6 +174,51 @@ VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
     for (int64_t i = 0; i < lanes; i++) at[i] = copy[i];
 }
 
+/* 8-bit codes as integers. */
+VEC_INLINE vec_bits vec_load_u8(const uint8_t *at, int64_t lanes)
+{
+    uint8_t copy[VEC_LANES] = { 0 };
+    if (lanes != VEC_LANES) {
+        for (int64_t i = 0; i < lanes; i++) copy[i] = at[i];
+        at = copy;
+    }
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)at));
+}
+
+/* Integers in [0, 255] as 8-bit codes. */
+VEC_INLINE void vec_store_u8(uint8_t *at, vec_bits codes, int64_t lanes)
+{
+    const __m128i half = _mm_packus_epi32(_mm256_castsi256_si128(codes),
+                                          _mm256_extracti128_si256(codes, 1));
+    uint8_t copy[VEC_LANES];
+    _mm_storel_epi64((void *)(lanes == VEC_LANES ? at : copy), _mm_packus_epi16(half, half));
+    for (int64_t i = 0; i < lanes && lanes != VEC_LANES; i++) at[i] = copy[i];
+}
+
+/* from[index] of each lane. */
+VEC_INLINE vec vec_gather(const float *from, vec_bits index)
+{
+    return _mm256_i32gather_ps(from, index, 4);
+}
+
+/* The same from 8 floats. */
+VEC_INLINE vec vec_pick(const float from[8], vec_bits index)
+{
+    return _mm256_permutevar8x32_ps(_mm256_loadu_ps(from), index);
+}
+
+/* Lanes of ones where a > b. */
+VEC_INLINE vec_bits vec_is_above(vec a, vec b)
+{
+    return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
+}
+
+/* Rounds toward zero, to integers. */
+VEC_INLINE vec_bits vec_truncate(vec a)
+{
+    return _mm256_cvttps_epi32(a);
+}
+
 /* a 2^n for integer n in [-126, 127]; NaN if n is NaN. */
 VEC_INLINE vec vec_scale_by_power(vec a, vec n)
 {

@@ -182,6 +182,43 @@ VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
     else _mm256_mask_storeu_epi16(at, vec_mask(lanes), half);
 }
 
+/* 8-bit codes as integers. */
+VEC_INLINE vec_bits vec_load_u8(const uint8_t *at, int64_t lanes)
+{
+    return _mm512_cvtepu8_epi32(lanes == VEC_LANES ? _mm_loadu_si128((const void *)at)
+                                                   : _mm_maskz_loadu_epi8(vec_mask(lanes), at));
+}
+
+/* Integers in [0, 255] as 8-bit codes. */
+VEC_INLINE void vec_store_u8(uint8_t *at, vec_bits codes, int64_t lanes)
+{
+    _mm512_mask_cvtepi32_storeu_epi8(at, vec_mask(lanes), codes);
+}
+
+/* from[index] of each lane. */
+VEC_INLINE vec vec_gather(const float *from, vec_bits index)
+{
+    return _mm512_i32gather_ps(index, from, 4);
+}
+
+/* The same from 8 floats. */
+VEC_INLINE vec vec_pick(const float from[8], vec_bits index)
+{
+    return _mm512_permutexvar_ps(index, vec_load_twice(from));
+}
+
+/* Lanes of ones where a > b. */
+VEC_INLINE vec_bits vec_is_above(vec a, vec b)
+{
+    return _mm512_movm_epi32(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ));
+}
+
+/* Rounds toward zero, to integers. */
+VEC_INLINE vec_bits vec_truncate(vec a)
+{
+    return _mm512_cvttps_epi32(a);
+}
+
 /* a 2^n for integer n in [-126, 127]; NaN if n is NaN. */
 VEC_INLINE vec vec_scale_by_power(vec a, vec n)
 {

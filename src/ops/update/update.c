@@ -72,6 +72,9 @@ void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_a
     attr.elements = elements_of(builder->program, param->gradient);
     attr.decay = param->rule.decay;
     attr.lr_scale = param->rule.lr_scale;
+    attr.moments = builder->program->tensors[param->states[0]].dtype;
+    attr.param = index;
+    const bool scaled = attr.moments == HR_U8;
     hr_step *step = hr_build_step(builder, op, &attr, sizeof attr);
     step->in[0] = param->gradient;
     step->in[1] = norm_scale;
@@ -79,6 +82,8 @@ void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_a
     step->out[out++] = param->master;
     for (int32_t i = 0; i < states; i++) step->out[out++] = param->states[i];
     if (param->weight != param->master) step->out[out] = param->weight;
+    for (int32_t i = 0; i < states && scaled; i++)
+        step->out[1 + out + i] = param->states[states + i];
 }
 
 void hr_build_average(hr_builder *builder, int32_t index, int32_t state, double decay)
@@ -93,8 +98,9 @@ void hr_build_average(hr_builder *builder, int32_t index, int32_t state, double 
 
 const hr_op hr_merge_op = { .name = "merge", .in = "w", .out = "u" };
 
-static void split_sumsq(hr_step *step, int64_t elements)
+static void split_sumsq(hr_step *step, int64_t first, int64_t elements)
 {
+    (void)first;
     ((hr_sumsq_attr *)step->attr)->elements = elements;
 }
 
@@ -106,15 +112,17 @@ _Static_assert(HR_PIECE_ELEMENTS % HR_UPDATE_RUN_ELEMENTS == 0, "a piece is whol
 
 _Static_assert(HR_STRIP_QUANTUM % HR_UPDATE_RUN_ELEMENTS == 0, "a strip is whole runs");
 
-static void split(hr_step *step, int64_t elements)
+static void split(hr_step *step, int64_t first, int64_t elements)
 {
-    ((hr_update_attr *)step->attr)->elements = elements;
+    hr_update_attr *attr = (hr_update_attr *)step->attr;
+    attr->first = first;
+    attr->elements = elements;
 }
 
-const hr_op hr_adamw_op = { .name = "adamw", .in = "wWw", .out = "uuuW", .split = split };
+const hr_op hr_adamw_op = { .name = "adamw", .in = "wWw", .out = "uuuWuu", .split = split };
 
-const hr_op hr_sgd_op = { .name = "sgd", .in = "wWw", .out = "uuW", .split = split };
+const hr_op hr_sgd_op = { .name = "sgd", .in = "wWw", .out = "uuWu", .split = split };
 
-const hr_op hr_lion_op = { .name = "lion", .in = "wWw", .out = "uuW", .split = split };
+const hr_op hr_lion_op = { .name = "lion", .in = "wWw", .out = "uuWu", .split = split };
 
 const hr_op hr_average_op = { .name = "average", .in = "w", .out = "u" };

@@ -19,13 +19,16 @@
  * Operands. merge  in  other w                         out  gradient u
  *           sumsq  in  gradient w                      out  part a
  *           clip   in  parts w                         out  norm_scale w
- *           adamw  in  gradient w, norm_scale W, lr w  out  master u, m u, v u, weight W
- *           sgd    in  gradient w, norm_scale W, lr w  out  master u, m u, weight W
- *           lion   in  gradient w, norm_scale W, lr w  out  master u, m u, weight W
+ *           adamw  in  gradient w, norm_scale W, lr w  out  master u, m u, v u, weight W,
+ *                                                           scales of m u, scales of v u
+ *           sgd    in  gradient w, norm_scale W, lr w  out  master u, m u, weight W, scales u
+ *           lion   in  gradient w, norm_scale W, lr w  out  master u, m u, weight W, scales u
  *           average in  master w                       out  average u
  *
  *   gradient, master, m, v  [elements] fp32, all in one layout, padding included (zeros stay zero
  *   because eps > 0)
+ *   m, v                    bf16, or 8-bit codes with a scale for each 256 elements, where the
+ *                           attribute says so (moments.h); then scales are [blocks] fp32
  *   weight                  [elements] bf16 copy of the new master, rounded once; omitted in fp32
  *   parts                   [count] double
  *   norm_scale              [2] double: norm, scale; omitted without clipping
@@ -37,8 +40,9 @@
  *          the same bits with every instruction set, because one bit of c can turn a whole update.
  * Repeat   threads take whole runs of 4,096 elements, so the order of sums does not depend on them.
  * Phases   sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), others 1.
+ *          Stored moments are unpacked, updated and packed again in blocks of 256 elements.
  * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a bf16
- *          copy; sgd and lion 20 and 22.
+ *          copy; sgd and lion 20 and 22. With codes: 16, 18, 14 and 16.
  * Source   Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2; lion: Chen et al. 2023,
  *          arXiv:2302.06675, algorithm 2. */
 #ifndef HR_OPS_UPDATE_H
@@ -71,7 +75,13 @@ typedef struct {
     double beta1, beta2, eps, decay; /* sgd: beta1 is the momentum */
     double lr_scale;
     bool decoupled;
+    uint8_t moments; /* hr_dtype of the moments: HR_F32, HR_BF16, or HR_U8 with scales */
+    int32_t param;
+    int64_t first; /* the first element in the parameter; in a loop that of iteration 0 */
 } hr_update_attr;
+
+/* The codes of zero in the maps of moments.h. */
+enum { HR_ZERO_CODE_SIGNED = 127, HR_ZERO_CODE_UNSIGNED = 0 };
 
 hr_run_fn hr_merge_run;
 hr_run_fn hr_sumsq_run;

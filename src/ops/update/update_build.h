@@ -15,7 +15,8 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit);
 
 /* Adds the update of parameter `index`, unless it is frozen, by HR_OP_adamw, HR_OP_sgd or
  * HR_OP_lion. It reads the gradient, the norm and the learning rate, updates the master and the
- * first `states` states in place, and writes the weight.
+ * first `states` states in place, with their scales if they are coded (the next states), and writes
+ * the weight.
  *   attr        elements, decay and lr_scale are set here
  *   norm_scale  tensor of hr_build_norm_scale; HR_NONE: no scaling */
 void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_attr attr,

@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 #include "base/bf16.h"
+#include "base/random.h"
 #include "ops/update/update_scratch.h"
 
-enum { HR_SUMSQ_LANES = 16 };
+enum { HR_SUMSQ_LANES = 16, HR_MOMENT_BLOCK = 256, HR_MOMENT_CODES = 256 };
 
 /* g = scale gradient + pull w;  m = keep1 m + take1 g;  v = keep2 v + take2 g^2
  * w = w - (shrink w + rate m / (sqrt(debias2 v) + eps)) */
@@ -40,11 +41,43 @@ typedef void hr_sgd_fn(const float *gradient, float *master, float *m, hr_bf16 *
 typedef void hr_lion_fn(const float *gradient, float *master, float *m, hr_bf16 *weight,
                         int64_t count, const hr_lion_factors *factors);
 
+/* A map of 8-bit codes (moments.h), with what finds a code without a search: slot 0 of the last
+ * four tables is for magnitudes below the first decade, slot i for decade i - 1. */
+typedef struct {
+    int32_t zero;                  /* the code of 0 */
+    float values[HR_MOMENT_CODES]; /* ascending */
+    float limits[HR_MOMENT_CODES]; /* the largest number that rounds to this code or a lower one */
+    float begins[8];               /* decade i begins above begins[i] */
+    /* The distance d of a magnitude x from the code of zero is the integer part of
+     * slope x + offset, between low and top, or one more. */
+    float slopes[8], offsets[8], lows[8], tops[8];
+} hr_moment_map;
+
+extern const hr_moment_map hr_moment_maps[2]; /* signed, unsigned */
+
+/* One block of codes, count <= HR_MOMENT_BLOCK. */
+typedef void hr_unpack_codes_fn(const uint8_t *codes, const float *values, float scale, float *to,
+                                int64_t count);
+
+/* Returns the scale. A NaN or an infinity among the values makes the block NaN. */
+typedef float hr_pack_codes_fn(const float *from, const hr_moment_map *map, uint8_t *codes,
+                               int64_t count);
+typedef void hr_unpack_bf16_fn(const hr_bf16 *from, float *to, int64_t count);
+
+/* Rounds to nearest even; with `row`, with the lower 16 bits of its elements from `first` on, a
+ * multiple of 4. */
+typedef void hr_pack_bf16_fn(const float *from, const hr_random_row *row, uint32_t first,
+                             hr_bf16 *to, int64_t count);
+
 typedef struct {
     hr_sumsq_fn *sumsq;
     hr_adamw_fn *adamw;
     hr_sgd_fn *sgd;
     hr_lion_fn *lion;
+    hr_unpack_codes_fn *unpack_codes;
+    hr_pack_codes_fn *pack_codes;
+    hr_unpack_bf16_fn *unpack_bf16;
+    hr_pack_bf16_fn *pack_bf16;
 } hr_update_kernels;
 
 void hr_update_kernels_fill(hr_update_kernels *kernels, uint32_t cpu_mask);

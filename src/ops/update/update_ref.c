@@ -2,6 +2,8 @@
 /* ops/update/update_ref.c - reference implementation of the update passes, in fp32. */
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
+#include <string.h>
 
 #include "ops/update/update_kernels.h"
 
@@ -54,7 +56,64 @@ static void lion(const float *gradient, float *master, float *m, hr_bf16 *weight
     }
 }
 
+static void unpack_codes(const uint8_t *codes, const float *values, float scale, float *to,
+                         int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) to[i] = values[codes[i]] * scale;
+}
+
+/* The number of limits below x. */
+static int32_t code_of(const hr_moment_map *map, float x)
+{
+    int32_t code = 0;
+    for (int32_t half = HR_MOMENT_CODES / 2; half > 0; half /= 2)
+        if (x > map->limits[code + half - 1]) code += half;
+    return code;
+}
+
+/* Magnitudes are compared as integers, in which NaN is the largest. */
+static float pack_codes(const float *from, const hr_moment_map *map, uint8_t *codes, int64_t count)
+{
+    uint32_t most = 0;
+    float scale;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, from + i, sizeof bits);
+        bits &= 0x7fffffff;
+        most = bits > most ? bits : most;
+    }
+    memcpy(&scale, &most, sizeof scale);
+    if (scale < FLT_MIN) {
+        memset(codes, map->zero, (size_t)count);
+        return 0;
+    }
+    if (!(scale <= FLT_MAX)) scale = NAN;
+    const float inverse = 1 / scale;
+    for (int64_t i = 0; i < count; i++) codes[i] = (uint8_t)code_of(map, from[i] * inverse);
+    return scale;
+}
+
+static void unpack_bf16(const hr_bf16 *from, float *to, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) to[i] = hr_bf16_to_f32(from[i]);
+}
+
+static void pack_bf16(const float *from, const hr_random_row *row, uint32_t first, hr_bf16 *to,
+                      int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, from + i, sizeof bits);
+        const bool finite = (bits & 0x7f800000) != 0x7f800000;
+        if (row && finite)
+            to[i] = (hr_bf16)((bits + (hr_random_element(row, first + (uint64_t)i) & 0xffff)) >>
+                              16);
+        else to[i] = hr_bf16_from_f32(from[i]);
+    }
+}
+
 void hr_update_fill_ref(hr_update_kernels *kernels)
 {
-    *kernels = (hr_update_kernels){ sumsq, adamw, sgd, lion };
+    *kernels = (hr_update_kernels){ sumsq,        adamw,      sgd,         lion,
+                                    unpack_codes, pack_codes, unpack_bf16, pack_bf16 };
 }

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "ops/cpu_run.h"
 #include "ops/kernels.h"
+#include "ops/update/moments.h"
 #include "ops/update/update.h"
 
 enum { RUN = HR_UPDATE_RUN_ELEMENTS };
@@ -70,10 +71,52 @@ void hr_clip_run(const hr_call *call)
     norm_scale[1] = attr->limit <= 0 || ratio > 1 ? 1 : ratio;
 }
 
+/* ---- stored moments */
+
+enum { BLOCK = HR_MOMENT_BLOCK };
+
+static bool is_stored(const hr_call *call)
+{
+    const hr_update_attr *attr = call->attr;
+    return attr->moments != HR_F32;
+}
+
+/* Moment 0 or 1 of the update: output 1 + index, with scales in output `scales` + index. */
+static hr_moment moment_of(const hr_call *call, int32_t index, int32_t scales)
+{
+    const hr_update_attr *attr = call->attr;
+    return (hr_moment){ .stored = call->out[1 + index],
+                        .scales = call->out[scales + index],
+                        .map = hr_moment_map_of(index == 0),
+                        .stream = hr_random_stream_of(call->seed, (uint64_t)call->clock,
+                                                      HR_SITE_MOMENTS, (uint32_t)attr->param),
+                        .stochastic = index == 1,
+                        .element_first = attr->first + call->turn * attr->elements };
+}
+
 static double gradient_scale(const hr_call *call)
 {
     const double *norm_scale = call->in[1];
     return norm_scale ? norm_scale[1] : 1;
+}
+
+static void adamw_blocks(const hr_call *call, int64_t first, int64_t last,
+                         const hr_adamw_factors *factors)
+{
+    const hr_update_kernels *kernels = &call->kernels->update;
+    const hr_moment moments[] = { moment_of(call, 0, 4), moment_of(call, 1, 4) };
+    const float *gradient = call->in[0];
+    float *master = call->out[0], m[BLOCK], v[BLOCK];
+    hr_bf16 *weight = call->out[3];
+    for (int64_t at = first; at < last; at += BLOCK) {
+        const int64_t count = hr_min(BLOCK, last - at);
+        hr_moment_unpack(kernels, &moments[0], at, count, m);
+        hr_moment_unpack(kernels, &moments[1], at, count, v);
+        kernels->adamw(gradient + at, master + at, m, v, weight ? weight + at : NULL, count,
+                       factors);
+        hr_moment_pack(kernels, &moments[0], at, count, m);
+        hr_moment_pack(kernels, &moments[1], at, count, v);
+    }
 }
 
 void hr_adamw_run(const hr_call *call)
@@ -99,8 +142,51 @@ void hr_adamw_run(const hr_call *call)
     int64_t first, last;
     share_elements(call, attr->elements, &first, &last);
     if (first >= last) return;
-    call->kernels->update.adamw(gradient + first, master + first, m + first, v + first,
-                                weight ? weight + first : NULL, last - first, &factors);
+    if (is_stored(call)) adamw_blocks(call, first, last, &factors);
+    else
+        call->kernels->update.adamw(gradient + first, master + first, m + first, v + first,
+                                    weight ? weight + first : NULL, last - first, &factors);
+}
+
+/* Unpacks a block of the one momentum. */
+static int64_t unpack_block(const hr_call *call, const hr_moment *moment, int64_t first,
+                            int64_t last, float values[BLOCK])
+{
+    const int64_t count = hr_min(BLOCK, last - first);
+    hr_moment_unpack(&call->kernels->update, moment, first, count, values);
+    return count;
+}
+
+static void sgd_blocks(const hr_call *call, int64_t first, int64_t last,
+                       const hr_sgd_factors *factors)
+{
+    const hr_update_kernels *kernels = &call->kernels->update;
+    const hr_moment moment = moment_of(call, 0, 3);
+    const float *gradient = call->in[0];
+    float *master = call->out[0], values[BLOCK];
+    hr_bf16 *weight = call->out[2];
+    for (int64_t at = first; at < last; at += BLOCK) {
+        const int64_t count = unpack_block(call, &moment, at, last, values);
+        kernels->sgd(gradient + at, master + at, values, weight ? weight + at : NULL, count,
+                     factors);
+        hr_moment_pack(kernels, &moment, at, count, values);
+    }
+}
+
+static void lion_blocks(const hr_call *call, int64_t first, int64_t last,
+                        const hr_lion_factors *factors)
+{
+    const hr_update_kernels *kernels = &call->kernels->update;
+    const hr_moment moment = moment_of(call, 0, 3);
+    const float *gradient = call->in[0];
+    float *master = call->out[0], values[BLOCK];
+    hr_bf16 *weight = call->out[2];
+    for (int64_t at = first; at < last; at += BLOCK) {
+        const int64_t count = unpack_block(call, &moment, at, last, values);
+        kernels->lion(gradient + at, master + at, values, weight ? weight + at : NULL, count,
+                      factors);
+        hr_moment_pack(kernels, &moment, at, count, values);
+    }
 }
 
 void hr_sgd_run(const hr_call *call)
@@ -119,8 +205,10 @@ void hr_sgd_run(const hr_call *call)
     int64_t first, last;
     share_elements(call, attr->elements, &first, &last);
     if (first >= last) return;
-    call->kernels->update.sgd(gradient + first, master + first, m + first,
-                              weight ? weight + first : NULL, last - first, &factors);
+    if (is_stored(call)) sgd_blocks(call, first, last, &factors);
+    else
+        call->kernels->update.sgd(gradient + first, master + first, m + first,
+                                  weight ? weight + first : NULL, last - first, &factors);
 }
 
 void hr_lion_run(const hr_call *call)
@@ -142,8 +230,10 @@ void hr_lion_run(const hr_call *call)
     int64_t first, last;
     share_elements(call, attr->elements, &first, &last);
     if (first >= last) return;
-    call->kernels->update.lion(gradient + first, master + first, m + first,
-                               weight ? weight + first : NULL, last - first, &factors);
+    if (is_stored(call)) lion_blocks(call, first, last, &factors);
+    else
+        call->kernels->update.lion(gradient + first, master + first, m + first,
+                                   weight ? weight + first : NULL, last - first, &factors);
 }
 
 const hr_op_run hr_merge_cpu_run = { hr_merge_run, 1 };

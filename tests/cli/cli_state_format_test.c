@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_state_format_test.c - moments as 8-bit codes or in bf16: a resumed run has the bytes of one
+ * that was never stopped, on any number of threads, and cannot go on in another format. */
+#define _GNU_SOURCE
+#include "headroom/status.h"
+#include "support/program.h"
+
+/* Matrices with an odd number of rows and columns have padding in their panels. */
+static const char recipe[] =
+    "model: {d_model: 80, n_layers: 1, n_heads: 2, d_ff: 165, vocab_size: 300}\n"
+    "train: {batch: 4, seq_len: 64, threads: 2, checkpoint_every: end}\n"
+    "train.schedule.kind: constant\n";
+
+static void shell(const char *command)
+{
+    if (system(command)) fail_msg("%s", command);
+}
+
+static void train(const char *settings, int steps, const char *out_folder)
+{
+    if (run("train recipe.yaml data.train=text.txt %s train.steps=%d --out %s", settings, steps,
+            out_folder))
+        fail_msg("%s", err);
+}
+
+static void prepare(void)
+{
+    require_program();
+    put_tiny_and_text();
+    put("recipe.yaml", recipe);
+}
+
+static void a_resumed_run_has_the_bytes_of_one_that_was_never_stopped(void **state)
+{
+    static const char *const settings[] = {
+        "train.state.moments=int8",
+        "train.state.moments=int8 train.dtype=bf16 train.ema_decay=0.9",
+        "train.state.moments=int8 train.optimizer.kind=sgd",
+        "train.state.moments=bf16",
+        "train.state.moments=bf16 train.optimizer.kind=lion train.dtype=bf16",
+        "train.state.moments=int8 model.family=gpt2 model.tie_embeddings=true",
+        "train.state.moments=bf16 model.family=gpt2 model.tie_embeddings=true",
+    };
+    (void)state;
+    prepare();
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        char other[256];
+        print_message("%s\n", settings[i]);
+        shell("rm -rf whole parts");
+        train(settings[i], 5, "whole");
+        snprintf(other, sizeof other, "%s train.threads=1", settings[i]);
+        train(other, 2, "parts");
+        train(other, 5, "parts");
+        shell("for file in whole/checkpoints/step-000000000005/*.safetensors; do "
+              "cmp $file parts/checkpoints/step-000000000005/${file##*/} || exit 1; done");
+        shell("cmp whole/model.safetensors parts/model.safetensors");
+    }
+}
+
+static void a_run_cannot_go_on_with_moments_in_another_format(void **state)
+{
+    static const char *const formats[] = { "fp32", "bf16", "int8" };
+    (void)state;
+    prepare();
+    for (int from = 0; from < 3; from++) {
+        char settings[64];
+        snprintf(settings, sizeof settings, "train.state.moments=%s", formats[from]);
+        shell("rm -rf run");
+        train(settings, 2, "run");
+        for (int to = 0; to < 3; to++) {
+            const int expected = from == to ? 0 : HR_USAGE;
+            assert_int_equal(run("train recipe.yaml data.train=text.txt train.state.moments=%s "
+                                 "train.steps=2 --allow-change train.state.moments --out run",
+                                 formats[to]),
+                             expected);
+            if (expected)
+                assert_non_null(strstr(err, "cannot go on with this recipe: its optimizer states "
+                                            "are of other parameters, or in another format"));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_resumed_run_has_the_bytes_of_one_that_was_never_stopped),
+        cmocka_unit_test(a_run_cannot_go_on_with_moments_in_another_format),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
