@@ -3,7 +3,7 @@
  * compared with reading, copying and modifying memory with as many threads in the same rounds.
  * Medians of five rounds; on a busy machine they say little.
  *
- *     passes_bench [threads] */
+ *     passes_bench [THREADS [PART-OF-A-NAME]] */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ enum {
     V = 50304,
     LOSS_ROWS = ROWS * D / V,
     ELEMENTS = ROWS * D, /* 64 MiB in fp32: twice the last-level cache of the machines used */
-    PASSES_MOST = 32,
+    PASSES_MOST = 40,
     THREADS_MOST = 64
 };
 
@@ -156,6 +156,9 @@ typedef struct {
     void *scratch;
     double *numbers;
     hr_bf16 *weight;
+    void *halves[2]; /* moments in bf16, and as codes with scales */
+    uint8_t *codes[2];
+    float *scales[2];
 } arrays;
 
 static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
@@ -325,6 +328,17 @@ static int32_t add_updates(pass *passes, const arrays *a)
                                                  .scale_parameter = true,
                                                  .layout = HR_PANEL_PAIR };
     static double lr = 1e-6, norm_scale[2] = { 1, 1 }, part;
+    static const hr_update_attr codes = { .elements = ELEMENTS,
+                                          .beta1 = 0.9,
+                                          .beta2 = 0.95,
+                                          .eps = 1e-8,
+                                          .decay = 0.1,
+                                          .lr_scale = 1,
+                                          .decoupled = true,
+                                          .moments = HR_U8 };
+    static hr_update_attr halves;
+    halves = codes;
+    halves.moments = HR_BF16;
     void *const *r = a->rows;
     const double n = ELEMENTS;
     const pass all[] = {
@@ -346,17 +360,49 @@ static int32_t add_updates(pass *passes, const arrays *a)
           { { r[0], norm_scale, &lr }, { r[1], r[2], r[4], a->weight }, .attr = &update },
           30 * n,
           MODIFY },
+        { "adamw, bf16 moments",
+          hr_adamw_run,
+          1,
+          { { r[0], norm_scale, &lr },
+            { r[1], a->halves[0], a->halves[1], a->weight },
+            .attr = &halves },
+          22 * n,
+          MODIFY },
+        { "adamw, int8 moments",
+          hr_adamw_run,
+          1,
+          { { r[0], norm_scale, &lr },
+            { r[1], a->codes[0], a->codes[1], a->weight, a->scales[0], a->scales[1] },
+            .attr = &codes },
+          18 * n,
+          MODIFY },
         { "sgd, bf16 copy",
           hr_sgd_run,
           1,
           { { r[0], norm_scale, &lr }, { r[1], r[2], a->weight }, .attr = &update },
           22 * n,
           MODIFY },
+        { "sgd, int8 momentum",
+          hr_sgd_run,
+          1,
+          { { r[0], norm_scale, &lr },
+            { r[1], a->codes[0], a->weight, a->scales[0] },
+            .attr = &codes },
+          16 * n,
+          MODIFY },
         { "lion, bf16 copy",
           hr_lion_run,
           1,
           { { r[0], norm_scale, &lr }, { r[1], r[2], a->weight }, .attr = &update },
           22 * n,
+          MODIFY },
+        { "lion, int8 momentum",
+          hr_lion_run,
+          1,
+          { { r[0], norm_scale, &lr },
+            { r[1], a->codes[0], a->weight, a->scales[0] },
+            .attr = &codes },
+          16 * n,
           MODIFY },
         { "adafactor, bf16 copy",
           hr_adafactor_run,
@@ -398,12 +444,27 @@ static arrays make_arrays(void)
                  .numbers = allocate(2 * D * 8),
                  .weight = allocate(ELEMENTS * 2) };
     for (int32_t k = 0; k < 5; k++) a.rows[k] = allocate(ELEMENTS * 4);
+    for (int32_t k = 0; k < 2; k++) {
+        a.halves[k] = fill(ELEMENTS, HR_BF16);
+        a.codes[k] = allocate(ELEMENTS);
+        a.scales[k] = fill(ELEMENTS / HR_MOMENT_BLOCK, HR_F32);
+        memset(a.codes[k], 200, ELEMENTS); /* positive in both maps */
+    }
     uint32_t bits = 7;
     for (int64_t r = 0; r < ROWS; r++) {
         bits = bits * 1664525u + 1013904223u;
         a.ids[r] = a.targets[r] = (int32_t)((bits >> 8) % (V / 4));
     }
     return a;
+}
+
+/* Keeps the passes whose name contains `part`. Returns their number. */
+static int32_t keep_named(pass *passes, int32_t count, const char *part)
+{
+    int32_t kept = 0;
+    for (int32_t p = 0; p < count; p++)
+        if (strstr(passes[p].name, part)) passes[kept++] = passes[p];
+    return kept;
 }
 
 /* Before each round, so that no dtype reads the other's bytes as denormals or NaN. */
@@ -474,6 +535,8 @@ int main(int count_of_arguments, char **arguments)
         for (hr_dtype dtype = HR_F32; dtype <= HR_BF16; dtype++) {
             int32_t count = BOUNDS + add_passes(passes + BOUNDS, &a, dtype);
             if (dtype == HR_F32) count += add_updates(passes + count, &a);
+            if (count_of_arguments > 2)
+                count = BOUNDS + keep_named(passes + BOUNDS, count - BOUNDS, arguments[2]);
             measure(passes, count, &a, dtype, threads, rungs);
             print_table(passes, count, hr_dtype_name(dtype), threads, rungs);
         }

@@ -118,6 +118,7 @@ static inline double kernel_get(const void *array, int64_t i, hr_dtype dtype)
 {
     if (dtype == HR_F64) return ((const double *)array)[i];
     if (dtype == HR_I32) return ((const int32_t *)array)[i];
+    if (dtype == HR_U8) return ((const uint8_t *)array)[i];
     return (double)hr_element_get(array, i, dtype);
 }
 
@@ -126,7 +127,7 @@ static inline void kernel_set(void *array, int64_t i, hr_dtype dtype, double val
     if (dtype == HR_F64) ((double *)array)[i] = value;
     else if (dtype == HR_I32) ((int32_t *)array)[i] = (int32_t)value;
     else if (dtype == HR_F16) ((uint16_t *)array)[i] = (uint16_t)value; /* the code */
-    else if (dtype == HR_F8_E4M3) ((uint8_t *)array)[i] = (uint8_t)value;
+    else if (dtype == HR_F8_E4M3 || dtype == HR_U8) ((uint8_t *)array)[i] = (uint8_t)value;
     else hr_element_set(array, i, dtype, (float)value);
 }
 

@@ -23,7 +23,37 @@ static inline void make_sumsq(kernel_case *c, kernel_sizes s, int32_t option)
     kernel_out(c, 0, HR_F64, 1, kernel_same_bits);
 }
 
-/* option 1: a bf16 copy */
+/* ---- options of an update: a bf16 copy, and moments as codes or in bf16 */
+
+enum { UPDATE_COPY = 1, UPDATE_CODES = 2, UPDATE_HALVES = 4 };
+
+/* Moment `index`, of magnitude `scale`; its scales are output `scales` + index. */
+static inline void kernel_moment(kernel_case *c, int32_t index, int32_t scales, int32_t option,
+                                 double scale, kernel_bound bound)
+{
+    /* A number at the limit of two codes, or of two bf16 numbers, may become the other. */
+    const kernel_bound one_code = { .tolerance = 1e-6, .size = 1e6 };
+    const int64_t count = c->attr.update.elements;
+    const int64_t blocks = (count + HR_MOMENT_BLOCK - 1) / HR_MOMENT_BLOCK;
+    const kernel_fill fill = index ? KERNEL_POSITIVE : KERNEL_UNIFORM;
+    const bool exact = bound.tolerance == 0;
+    if (option & UPDATE_CODES) {
+        c->attr.update.moments = HR_U8;
+        c->kernel_offset = KERNEL_AT(update.pack_codes);
+        kernel_both(c, 1 + index, HR_U8, count, KERNEL_INDEX, 256, exact ? bound : one_code);
+        kernel_both(c, scales + index, HR_F32, blocks, KERNEL_POSITIVE, scale, bound);
+        return;
+    }
+    if (option & UPDATE_HALVES) {
+        c->attr.update.moments = HR_BF16;
+        c->kernel_offset = KERNEL_AT(update.pack_bf16);
+        kernel_both(c, 1 + index, HR_BF16, count, fill, scale,
+                    exact ? bound : kernel_rounded(HR_BF16, 0));
+        return;
+    }
+    kernel_both(c, 1 + index, HR_F32, count, fill, scale, bound);
+}
+
 static inline void make_adamw(kernel_case *c, kernel_sizes s, int32_t option)
 {
     const int64_t count = s.rows * s.a;
@@ -34,9 +64,9 @@ static inline void make_adamw(kernel_case *c, kernel_sizes s, int32_t option)
     kernel_in(c, 1, HR_F64, 2, KERNEL_CONSTANT, 0.75);
     kernel_in(c, 2, HR_F64, 1, KERNEL_CONSTANT, 1e-3);
     kernel_both(c, 0, HR_F32, count, KERNEL_UNIFORM, 1, kernel_rounded(HR_F32, 0.1));
-    kernel_both(c, 1, HR_F32, count, KERNEL_UNIFORM, 1e-2, kernel_rounded(HR_F32, 1e-2));
-    kernel_both(c, 2, HR_F32, count, KERNEL_POSITIVE, 1e-4, kernel_rounded(HR_F32, 1e-4));
-    if (option) kernel_out(c, 3, HR_BF16, count, kernel_rounded(HR_BF16, 1e-5));
+    kernel_moment(c, 0, 4, option, 1e-2, kernel_rounded(HR_F32, 1e-2));
+    kernel_moment(c, 1, 4, option, 1e-4, kernel_rounded(HR_F32, 1e-4));
+    if (option & UPDATE_COPY) kernel_out(c, 3, HR_BF16, count, kernel_rounded(HR_BF16, 1e-5));
 }
 
 static inline void make_sgd(kernel_case *c, kernel_sizes s, int32_t option)
@@ -49,8 +79,8 @@ static inline void make_sgd(kernel_case *c, kernel_sizes s, int32_t option)
     kernel_in(c, 1, HR_F64, 2, KERNEL_CONSTANT, 0.75);
     kernel_in(c, 2, HR_F64, 1, KERNEL_CONSTANT, 1e-3);
     kernel_both(c, 0, HR_F32, count, KERNEL_UNIFORM, 1, kernel_rounded(HR_F32, 0.1));
-    kernel_both(c, 1, HR_F32, count, KERNEL_UNIFORM, 1e-2, kernel_rounded(HR_F32, 0.1));
-    if (option) kernel_out(c, 2, HR_BF16, count, kernel_rounded(HR_BF16, 1e-5));
+    kernel_moment(c, 0, 3, option, 1e-2, kernel_rounded(HR_F32, 0.1));
+    if (option & UPDATE_COPY) kernel_out(c, 2, HR_BF16, count, kernel_rounded(HR_BF16, 1e-5));
 }
 
 static inline void make_lion(kernel_case *c, kernel_sizes s, int32_t option)
@@ -63,8 +93,8 @@ static inline void make_lion(kernel_case *c, kernel_sizes s, int32_t option)
     kernel_in(c, 1, HR_F64, 2, KERNEL_CONSTANT, 0.75);
     kernel_in(c, 2, HR_F64, 1, KERNEL_CONSTANT, 1e-3);
     kernel_both(c, 0, HR_F32, count, KERNEL_UNIFORM, 1, kernel_same_bits);
-    kernel_both(c, 1, HR_F32, count, KERNEL_UNIFORM, 1e-2, kernel_same_bits);
-    if (option) kernel_out(c, 2, HR_BF16, count, kernel_same_bits);
+    kernel_moment(c, 0, 3, option, 1e-2, kernel_same_bits);
+    if (option & UPDATE_COPY) kernel_out(c, 2, HR_BF16, count, kernel_same_bits);
 }
 
 /* ---- Adafactor of a matrix [rows, a]. option: hr_layout, and more */

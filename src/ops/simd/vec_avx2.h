@@ -69,6 +69,11 @@ VEC_INLINE vec vec_fnma(vec a, vec b, vec c)
 }
 
 /* Element-wise maximum; b if either is NaN. */
+VEC_INLINE vec vec_min(vec a, vec b)
+{
+    return _mm256_min_ps(a, b);
+}
+
 VEC_INLINE vec vec_max(vec a, vec b)
 {
     return _mm256_max_ps(a, b);
@@ -195,8 +200,8 @@ VEC_INLINE void vec_store_u8(uint8_t *at, vec_bits codes, int64_t lanes)
     for (int64_t i = 0; i < lanes && lanes != VEC_LANES; i++) at[i] = copy[i];
 }
 
-/* from[index] of each lane. */
-VEC_INLINE vec vec_gather(const float *from, vec_bits index)
+/* from[index] of each lane, of 256 floats. */
+VEC_INLINE vec vec_look_up(const float from[256], vec_bits index)
 {
     return _mm256_i32gather_ps(from, index, 4);
 }
@@ -211,6 +216,18 @@ VEC_INLINE vec vec_pick(const float from[8], vec_bits index)
 VEC_INLINE vec_bits vec_is_above(vec a, vec b)
 {
     return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
+}
+
+/* count + 1 where a > b. */
+VEC_INLINE vec_bits vec_count_above(vec_bits count, vec a, vec b)
+{
+    return _mm256_sub_epi32(count, _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GT_OQ)));
+}
+
+/* The larger of two signed integers. */
+VEC_INLINE vec_bits vec_max_int(vec_bits a, vec_bits b)
+{
+    return _mm256_max_epi32(a, b);
 }
 
 /* Rounds toward zero, to integers. */

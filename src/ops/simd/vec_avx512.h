@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ops/simd/unroll.h"
+
 #define VEC_INLINE static inline __attribute__((always_inline, unused))
 
 enum { VEC_LANES = 16 };
@@ -73,6 +75,11 @@ VEC_INLINE vec vec_fnma(vec a, vec b, vec c)
 }
 
 /* Element-wise maximum; b if either is NaN. */
+VEC_INLINE vec vec_min(vec a, vec b)
+{
+    return _mm512_min_ps(a, b);
+}
+
 VEC_INLINE vec vec_max(vec a, vec b)
 {
     return _mm512_max_ps(a, b);
@@ -192,13 +199,26 @@ VEC_INLINE vec_bits vec_load_u8(const uint8_t *at, int64_t lanes)
 /* Integers in [0, 255] as 8-bit codes. */
 VEC_INLINE void vec_store_u8(uint8_t *at, vec_bits codes, int64_t lanes)
 {
-    _mm512_mask_cvtepi32_storeu_epi8(at, vec_mask(lanes), codes);
+    const __m128i bytes = _mm512_cvtepi32_epi8(codes);
+    if (lanes == VEC_LANES) _mm_storeu_si128((void *)at, bytes);
+    else _mm_mask_storeu_epi8(at, vec_mask(lanes), bytes);
 }
 
-/* from[index] of each lane. */
-VEC_INLINE vec vec_gather(const float *from, vec_bits index)
+/* from[index & 255] of each lane, of 256 floats. Permutations of 32 floats and seven selections:
+ * inside of a loop the floats stay in registers, and a gather takes longer. */
+VEC_INLINE vec vec_look_up(const float from[256], vec_bits index)
 {
-    return _mm512_i32gather_ps(index, from, 4);
+    const __mmask16 bit5 = _mm512_test_epi32_mask(index, _mm512_set1_epi32(32));
+    const __mmask16 bit6 = _mm512_test_epi32_mask(index, _mm512_set1_epi32(64));
+    const __mmask16 bit7 = _mm512_test_epi32_mask(index, _mm512_set1_epi32(128));
+    vec part[8];
+    UNROLL for (int i = 0; i < 8; i++) part[i] = _mm512_permutex2var_ps(
+        _mm512_loadu_ps(from + 32 * i), index, _mm512_loadu_ps(from + 32 * i + 16));
+    UNROLL for (int i = 0; i < 4; i++)
+        part[i] = _mm512_mask_blend_ps(bit5, part[2 * i], part[2 * i + 1]);
+    UNROLL for (int i = 0; i < 2; i++)
+        part[i] = _mm512_mask_blend_ps(bit6, part[2 * i], part[2 * i + 1]);
+    return _mm512_mask_blend_ps(bit7, part[0], part[1]);
 }
 
 /* The same from 8 floats. */
@@ -211,6 +231,19 @@ VEC_INLINE vec vec_pick(const float from[8], vec_bits index)
 VEC_INLINE vec_bits vec_is_above(vec a, vec b)
 {
     return _mm512_movm_epi32(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ));
+}
+
+/* count + 1 where a > b. */
+VEC_INLINE vec_bits vec_count_above(vec_bits count, vec a, vec b)
+{
+    return _mm512_mask_add_epi32(count, _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), count,
+                                 _mm512_set1_epi32(1));
+}
+
+/* The larger of two signed integers. */
+VEC_INLINE vec_bits vec_max_int(vec_bits a, vec_bits b)
+{
+    return _mm512_max_epi32(a, b);
 }
 
 /* Rounds toward zero, to integers. */

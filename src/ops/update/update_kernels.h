@@ -44,13 +44,13 @@ typedef void hr_lion_fn(const float *gradient, float *master, float *m, hr_bf16 
 /* A map of 8-bit codes (moments.h), with what finds a code without a search: slot 0 of the last
  * four tables is for magnitudes below the first decade, slot i for decade i - 1. */
 typedef struct {
-    int32_t zero;                  /* the code of 0 */
-    float values[HR_MOMENT_CODES]; /* ascending */
+    _Alignas(64) float values[HR_MOMENT_CODES]; /* ascending */
     float limits[HR_MOMENT_CODES]; /* the largest number that rounds to this code or a lower one */
     float begins[8];               /* decade i begins above begins[i] */
     /* The distance d of a magnitude x from the code of zero is the integer part of
      * slope x + offset, between low and top, or one more. */
     float slopes[8], offsets[8], lows[8], tops[8];
+    int32_t zero; /* the code of 0 */
 } hr_moment_map;
 
 extern const hr_moment_map hr_moment_maps[2]; /* signed, unsigned */

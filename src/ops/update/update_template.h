@@ -133,15 +133,20 @@ static void lion(const float *gradient, float *master, float *m, hr_bf16 *weight
     if (i < count) lion_step(gradient, master, m, weight, i, &f, count - i);
 }
 
-static void unpack_codes(const uint8_t *codes, const float *values, float scale, float *to,
-                         int64_t count)
+VEC_INLINE void unpack_step(const uint8_t *codes, const float *values, vec scale, float *to,
+                            int64_t lanes)
+{
+    vec_store_f32(to, vec_mul(vec_look_up(values, vec_load_u8(codes, lanes)), scale), lanes);
+}
+
+static void unpack_codes(const uint8_t *restrict codes, const float *restrict values, float scale,
+                         float *restrict to, int64_t count)
 {
     const vec by = vec_set(scale);
-    for (int64_t i = 0; i < count; i += VEC_LANES) {
-        const int64_t lanes = count - i < VEC_LANES ? count - i : VEC_LANES;
-        vec_store_f32(to + i, vec_mul(vec_gather(values, vec_load_u8(codes + i, lanes)), by),
-                      lanes);
-    }
+    int64_t i = 0;
+    for (; i + VEC_LANES <= count; i += VEC_LANES)
+        unpack_step(codes + i, values, by, to + i, VEC_LANES);
+    if (i < count) unpack_step(codes + i, values, by, to + i, count - i);
 }
 
 /* Lanes as unsigned and as signed integers; comparisons are 0 or -1. */
@@ -152,18 +157,21 @@ VEC_INLINE vec vec_magnitude(vec x)
     return (vec)((vec_lanes)x & 0x7fffffff);
 }
 
-/* The largest magnitude; NaN is the largest of all. */
+/* The largest magnitudes of each lane; NaN is the largest of all. */
+VEC_INLINE vec_ints larger(vec_ints most, const float *from, int64_t lanes)
+{
+    return (vec_ints)vec_max_int((vec_bits)vec_magnitude(vec_load_f32(from, lanes)),
+                                 (vec_bits)most);
+}
+
 static float largest(const float *from, int64_t count)
 {
     vec_ints most = { 0 };
     int32_t lanes[VEC_LANES], all = 0;
+    int64_t i = 0;
     float scale;
-    for (int64_t i = 0; i < count; i += VEC_LANES) {
-        const int64_t left = count - i < VEC_LANES ? count - i : VEC_LANES;
-        const vec_ints bits = (vec_ints)vec_magnitude(vec_load_f32(from + i, left));
-        const vec_ints more = bits > most;
-        most = (bits & more) | (most & ~more);
-    }
+    for (; i + VEC_LANES <= count; i += VEC_LANES) most = larger(most, from + i, VEC_LANES);
+    if (i < count) most = larger(most, from + i, count - i);
     memcpy(lanes, &most, sizeof lanes);
     for (int64_t l = 0; l < VEC_LANES; l++) all = lanes[l] > all ? lanes[l] : all;
     memcpy(&scale, &all, sizeof scale);
@@ -174,21 +182,25 @@ static float largest(const float *from, int64_t count)
 VEC_INLINE vec_bits codes_of(vec x, const hr_moment_map *map)
 {
     const vec size = vec_magnitude(x), none = vec_set(0);
-    vec_ints decade = { 0 };
-    UNROLL for (int i = 0; i < 7; i++)
-        decade -= (vec_ints)vec_is_above(size, vec_set(map->begins[i]));
-    const vec_bits slot = (vec_bits)decade;
+    vec_bits slot = (vec_bits)(vec_ints){ 0 };
+    UNROLL for (int i = 0; i < 7; i++) slot = vec_count_above(slot, size, vec_set(map->begins[i]));
     const vec line = vec_fma(size, vec_pick(map->slopes, slot), vec_pick(map->offsets, slot));
     const vec least = vec_max(line, vec_pick(map->lows, slot)); /* not NaN */
-    const vec minus = vec_max(vec_sub(none, least), vec_sub(none, vec_pick(map->tops, slot)));
-    const vec_ints away = (vec_ints)vec_truncate(vec_sub(none, minus));
+    const vec_ints away = (vec_ints)vec_truncate(vec_min(least, vec_pick(map->tops, slot)));
     const vec_ints negative = (vec_ints)vec_is_above(none, x);
-    vec_ints code = map->zero + (away ^ negative); /* zero - away - 1 if negative */
-    code &= ~(code < 0);
-    return (vec_bits)(code - (vec_ints)vec_is_above(x, vec_gather(map->limits, (vec_bits)code)));
+    const vec_ints near = map->zero + (away ^ negative); /* zero - away - 1 if negative */
+    const vec_bits code = vec_max_int((vec_bits)near, (vec_bits)(vec_ints){ 0 });
+    return vec_count_above(code, x, vec_look_up(map->limits, code));
 }
 
-static float pack_codes(const float *from, const hr_moment_map *map, uint8_t *codes, int64_t count)
+VEC_INLINE void pack_step(const float *from, vec inverse, const hr_moment_map *map,
+                          uint8_t *restrict codes, int64_t lanes)
+{
+    vec_store_u8(codes, codes_of(vec_mul(vec_load_f32(from, lanes), inverse), map), lanes);
+}
+
+static float pack_codes(const float *restrict from, const hr_moment_map *restrict map,
+                        uint8_t *restrict codes, int64_t count)
 {
     float scale = largest(from, count);
     if (scale < FLT_MIN) {
@@ -197,20 +209,19 @@ static float pack_codes(const float *from, const hr_moment_map *map, uint8_t *co
     }
     if (!(scale <= FLT_MAX)) scale = NAN;
     const vec inverse = vec_set(1 / scale);
-    for (int64_t i = 0; i < count; i += VEC_LANES) {
-        const int64_t lanes = count - i < VEC_LANES ? count - i : VEC_LANES;
-        const vec x = vec_mul(vec_load_f32(from + i, lanes), inverse);
-        vec_store_u8(codes + i, codes_of(x, map), lanes);
-    }
+    int64_t i = 0;
+    for (; i + VEC_LANES <= count; i += VEC_LANES)
+        pack_step(from + i, inverse, map, codes + i, VEC_LANES);
+    if (i < count) pack_step(from + i, inverse, map, codes + i, count - i);
     return scale;
 }
 
 static void unpack_bf16(const hr_bf16 *from, float *to, int64_t count)
 {
-    for (int64_t i = 0; i < count; i += VEC_LANES) {
-        const int64_t lanes = count - i < VEC_LANES ? count - i : VEC_LANES;
-        vec_store_f32(to + i, vec_load_bf16(from + i, lanes), lanes);
-    }
+    int64_t i = 0;
+    for (; i + VEC_LANES <= count; i += VEC_LANES)
+        vec_store_f32(to + i, vec_load_bf16(from + i, VEC_LANES), VEC_LANES);
+    if (i < count) vec_store_f32(to + i, vec_load_bf16(from + i, count - i), count - i);
 }
 
 /* Adds random bits below the last place and cuts them off; the result is a bf16 number. */
@@ -222,21 +233,31 @@ VEC_INLINE vec moved(vec value, vec_bits random)
     return (vec)((up & ~broken) | (bits & broken));
 }
 
+/* row null: to nearest even. */
+VEC_INLINE void pack_halves(const float *from, const hr_random_row *row, uint32_t first,
+                            hr_bf16 *to, int64_t count)
+{
+    vec_bits random[2];
+    if (row) vec_random_elements(row, first, random);
+    UNROLL for (int h = 0; h < 2; h++)
+    {
+        const int64_t at = h * VEC_LANES, left = count - at;
+        const int64_t lanes = left < VEC_LANES ? left : VEC_LANES;
+        if (left <= 0) continue;
+        const vec value = vec_load_f32(from + at, lanes);
+        vec_store_bf16(to + at, row ? moved(value, random[h]) : value, lanes);
+    }
+}
+
 static void pack_bf16(const float *from, const hr_random_row *row, uint32_t first, hr_bf16 *to,
                       int64_t count)
 {
-    for (int64_t i = 0; i < count; i += 2 * VEC_LANES) {
-        vec_bits random[2];
-        if (row) vec_random_elements(row, first + (uint32_t)i, random);
-        UNROLL for (int h = 0; h < 2; h++)
-        {
-            const int64_t at = i + h * VEC_LANES, left = count - at;
-            const int64_t lanes = left < VEC_LANES ? left : VEC_LANES;
-            if (left <= 0) continue;
-            const vec value = vec_load_f32(from + at, lanes);
-            vec_store_bf16(to + at, row ? moved(value, random[h]) : value, lanes);
-        }
-    }
+    enum { TAKEN = 2 * VEC_LANES };
+    int64_t i = 0;
+    for (; i + TAKEN <= count && row; i += TAKEN)
+        pack_halves(from + i, row, first + (uint32_t)i, to + i, TAKEN);
+    for (; i + TAKEN <= count; i += TAKEN) pack_halves(from + i, NULL, 0, to + i, TAKEN);
+    if (i < count) pack_halves(from + i, row, first + (uint32_t)i, to + i, count - i);
 }
 
 void FILL(hr_update_kernels *kernels)
