@@ -134,6 +134,8 @@ static const hr_lever levers[] = {
     { "model.weights", HR_LOSS_ROUNDING, "frozen weights in fp8, as headroom convert writes them",
       "f8_e4m3", .applies = stores_frozen },
     { "train.state.moments", HR_LOSS_ROUNDING, "optimizer moments as 8-bit codes", "int8" },
+    { "train.optimizer.kind", HR_LOSS_UPDATES, "one state per row and column of a weight",
+      "adafactor" },
     { "train.optimizer.kind", HR_LOSS_UPDATES, "one state per weight, lower learning rate",
       "lion" },
     { "train.optimizer.kind", HR_LOSS_UPDATES, "another optimizer", "sgd" },

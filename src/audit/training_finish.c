@@ -270,7 +270,8 @@ static void set_optimizer(hr_reading *r)
             r->report->config.train.optimizer.adafactor.relative_step = false;
     if (eight)
         hr_audit_find(r->report, r->optimizer_line,
-                      "the plan of headroom is for %s with fp32 states, not for %.40s",
+                      "the plan of headroom is for %s with fp32 states, not for %.40s; "
+                      "train.state.moments=int8 stores them in 8 bits",
                       ours == HR_OPTIMIZER_LION ? "lion" : "adamw", name);
     r->report->config.train.optimizer.kind = ours;
 }

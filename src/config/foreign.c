@@ -294,15 +294,21 @@ static const hr_foreign_row rows[] = {
 
     MAP("optim", "train.optimizer.kind",
         "adamw_torch=adamw adamw_torch_fused=adamw adamw_hf=adamw adamw=adamw adam=adam sgd=sgd "
-        "lion=lion lion_32bit=lion", MOMENTS_FORMAT),
+        "lion=lion lion_32bit=lion adafactor=adafactor", MOMENTS_FORMAT),
     MAP("optimizer", "train.optimizer.kind",
         "adamw_torch=adamw adamw_torch_fused=adamw adamw=adamw adam=adam sgd=sgd lion=lion "
-        "AdamW=adamw Adam=adam SGD=sgd", MOMENTS_FORMAT),
+        "AdamW=adamw Adam=adam SGD=sgd Adafactor=adafactor adafactor=adafactor", MOMENTS_FORMAT),
     SAME("optimizer_type", "train.optimizer.kind"), SAME("optimizer_name", "train.optimizer.kind"),
     SAME("learning_rate", "train.optimizer.lr"), SAME("base_lr", "train.optimizer.lr"),
     SAME("max_lr", "train.optimizer.lr"), SAME("peak_lr", "train.optimizer.lr"),
     SAME("adam_beta1", "train.optimizer.beta1"), SAME("momentum", "train.optimizer.beta1"),
     SAME("adam_beta2", "train.optimizer.beta2"),
+    MAP("adafactor", "train.optimizer.kind", "true=adafactor", ""),
+    SAME("scale_parameter", "train.optimizer.adafactor.scale_parameter"),
+    SAME("relative_step", "train.optimizer.adafactor.relative_step"),
+    SAME("clip_threshold", "train.optimizer.adafactor.clip_threshold"),
+    SAME("decay_rate", "train.optimizer.adafactor.decay_rate"),
+    NOTE("warmup_init", "train.schedule.warmup_steps", "the learning rate rises in these steps"),
     MAP("betas", "train.optimizer.beta1", "", "the second is train.optimizer.beta2"),
     SAME("adam_epsilon", "train.optimizer.eps"), SAME("adam_eps", "train.optimizer.eps"),
     SAME("wd", "train.optimizer.weight_decay"),
