@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_state_format_test.c - moments as 8-bit codes or in bf16: a resumed run has the bytes of one
- * that was never stopped, on any number of threads, and cannot go on in another format. */
+ * that was never stopped, on any number of threads, and cannot go on in another format. Adafactor
+ * has neither. */
 #define _GNU_SOURCE
 #include "headroom/status.h"
 #include "support/program.h"
@@ -80,11 +81,25 @@ static void a_run_cannot_go_on_with_moments_in_another_format(void **state)
     }
 }
 
+static void adafactor_keeps_its_states_in_fp32_and_in_memory(void **state)
+{
+    static const char plan[] = "plan recipe.yaml train.optimizer.kind=adafactor";
+    (void)state;
+    prepare();
+    assert_int_equal(run("%s train.state.moments=int8", plan), HR_USAGE);
+    assert_non_null(strstr(err, "train.optimizer.kind adafactor keeps its states in fp32: use "
+                                "train.state.moments=fp32"));
+    assert_int_equal(run("%s memory.moments=file --out run", plan), HR_USAGE);
+    assert_non_null(strstr(err, "updates whole matrices, so its states stay in memory"));
+    assert_int_equal(run("%s", plan), HR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_resumed_run_has_the_bytes_of_one_that_was_never_stopped),
-        cmocka_unit_test(a_run_cannot_go_on_with_moments_in_another_format),
+        IN_A_FOLDER(a_resumed_run_has_the_bytes_of_one_that_was_never_stopped),
+        IN_A_FOLDER(a_run_cannot_go_on_with_moments_in_another_format),
+        IN_A_FOLDER(adafactor_keeps_its_states_in_fp32_and_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
