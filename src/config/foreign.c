@@ -50,7 +50,11 @@
     "ranks of other matrices"
 #define SECTIONS "the sections are model, data, train and memory"
 #define MOMENTS_FORMAT "train.state.moments=int8 stores its moments in 8 bits"
+#define EIGHT_BIT_OPTIMIZERS \
+    "adamw_bnb_8bit=adamw adamw_8bit=adamw paged_adamw_8bit=adamw lion_8bit=lion " \
+    "paged_lion_8bit=lion"
 #define EIGHT_BIT_STATES "8-bit codes in blocks of 256 elements"
+#define EIGHT_BIT EIGHT_BIT_STATES "; model.weights=f8_e4m3 is for frozen layers"
 #define EIGHT_BIT_WEIGHTS "for frozen layers; train.state.moments=int8 is for optimizer states"
 #define FOUR_BIT "for frozen layers; 4-bit weights are not supported yet"
 #define MOMENTS "training runs in the memory of the CPU; optimizer moments can be in a file instead"
@@ -158,7 +162,8 @@ static const hr_foreign_row rows[] = {
     NOTE("init_from", "model.from", MODEL_FOLDER),
     NOTE("initial_checkpoint_dir", "model.from", MODEL_FOLDER),
     NONE("model_name", PRESETS), NONE("model_id", PRESETS),
-    MAP("use_8bit", "model.weights", "true=f8_e4m3 false=compute", EIGHT_BIT_WEIGHTS),
+    MAP("use_8bit", "train.state.moments", "true=int8 false=fp32", EIGHT_BIT),
+    MAP("model.use_8bit", "model.weights", "true=f8_e4m3 false=compute", EIGHT_BIT_WEIGHTS),
     MAP("load_in_8bit", "model.weights", "true=f8_e4m3 false=compute", EIGHT_BIT_WEIGHTS),
     MAP("load_in_4bit", "model.weights", "true=f8_e4m3 false=compute", FOUR_BIT),
     MAP("quantization_bit", "model.weights", "8=f8_e4m3 4=f8_e4m3", FOUR_BIT),
@@ -294,10 +299,11 @@ static const hr_foreign_row rows[] = {
 
     MAP("optim", "train.optimizer.kind",
         "adamw_torch=adamw adamw_torch_fused=adamw adamw_hf=adamw adamw=adamw adam=adam sgd=sgd "
-        "lion=lion lion_32bit=lion adafactor=adafactor", MOMENTS_FORMAT),
+        "lion=lion lion_32bit=lion adafactor=adafactor " EIGHT_BIT_OPTIMIZERS, MOMENTS_FORMAT),
     MAP("optimizer", "train.optimizer.kind",
         "adamw_torch=adamw adamw_torch_fused=adamw adamw=adamw adam=adam sgd=sgd lion=lion "
-        "AdamW=adamw Adam=adam SGD=sgd Adafactor=adafactor adafactor=adafactor", MOMENTS_FORMAT),
+        "AdamW=adamw Adam=adam SGD=sgd Adafactor=adafactor adafactor=adafactor "
+        EIGHT_BIT_OPTIMIZERS, MOMENTS_FORMAT),
     SAME("optimizer_type", "train.optimizer.kind"), SAME("optimizer_name", "train.optimizer.kind"),
     SAME("learning_rate", "train.optimizer.lr"), SAME("base_lr", "train.optimizer.lr"),
     SAME("max_lr", "train.optimizer.lr"), SAME("peak_lr", "train.optimizer.lr"),

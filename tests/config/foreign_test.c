@@ -109,6 +109,9 @@ static const answer answers[] = {
       "use train.dtype=fp32: fp16 and fp8 arithmetic are not supported, and bf16 needs no loss "
       "scaling" },
     { "use_8bit", "true",
+      "use train.state.moments=int8: 8-bit codes in blocks of 256 elements; model.weights=f8_e4m3 "
+      "is for frozen layers" },
+    { "load_in_8bit", "true",
       "use model.weights=f8_e4m3: for frozen layers; train.state.moments=int8 is for "
       "optimizer states" },
     { "use_8bit_adam", "true",
@@ -153,8 +156,12 @@ static const answer answers[] = {
     { "relative_step", "false", "use train.optimizer.adafactor.relative_step=false" },
     { "warmup_init", "true",
       "use train.schedule.warmup_steps: the learning rate rises in these steps" },
+    { "optim", "adamw_bnb_8bit",
+      "use train.optimizer.kind=adamw: train.state.moments=int8 stores its moments in 8 bits" },
     { "optim", "adamw_8bit",
-      "use train.optimizer.kind: train.state.moments=int8 stores its moments in 8 bits" },
+      "use train.optimizer.kind=adamw: train.state.moments=int8 stores its moments in 8 bits" },
+    { "optimizer", "paged_adamw_8bit",
+      "use train.optimizer.kind=adamw: train.state.moments=int8 stores its moments in 8 bits" },
     { "lr_scheduler_type", "constant_with_warmup",
       "use train.schedule.kind=constant: a polynomial of power 1 is linear; "
       "train.schedule.final_fraction=0 decays to 0, as transformers does" },
