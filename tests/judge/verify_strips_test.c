@@ -20,9 +20,18 @@ enum { SEED = 350, PLANS = 6, MUTATIONS = 70, LOOPS_MOST = 64 };
 /* Large enough for strips of the embedding and of the head, which do not divide them. */
 static json_t *plan_with_strips(int32_t i)
 {
-    more_keys = "model.n_heads=2 model.d_model=64 model.vocab_size=5003 memory.loss_chunk=10000 "
-                "model.tie_embeddings=false";
-    if (i % 3 == 0) more_keys = "model.n_heads=2 model.d_model=64 model.vocab_size=5003";
+    static const char *const optimizers[PLANS] = { "adamw train.state.moments=int8",
+                                                   "lion train.state.moments=int8",
+                                                   "adamw train.state.moments=bf16",
+                                                   "adamw",
+                                                   "sgd",
+                                                   "lion" };
+    static char keys[256];
+    snprintf(keys, sizeof keys,
+             "model.n_heads=2 model.d_model=64 model.vocab_size=5003 train.optimizer.kind=%s%s",
+             optimizers[i],
+             i % 3 == 0 ? "" : " memory.loss_chunk=10000 model.tie_embeddings=false");
+    more_keys = keys;
     return random_plan(families[i % 3 == 0 ? 0 : 1 + i % 2], i % 2, true);
 }
 
@@ -76,11 +85,21 @@ static void a_strip_further(json_t *plan, int64_t s)
     put(weight, "offset", get(weight, "offset") + get(weight, "bytes"));
 }
 
+/* Of the last operand: the second moment, the scales of moments, or the weight. */
+static void the_last_a_strip_further(json_t *plan, int64_t s)
+{
+    const json_t *writes = json_object_get(at(plan, "steps", s), "writes");
+    json_t *last = buffer_of(plan, s, "writes", json_array_size(writes) - 1);
+    put(last, "offset", get(last, "offset") + get(last, "bytes"));
+}
+
 static void a_shorter_strip(json_t *plan, int64_t s)
 {
     json_t *moment = buffer_of(plan, s, "writes", 1);
+    const char *dtype = json_string_value(json_object_get(moment, "dtype"));
+    const int64_t element = !strcmp(dtype, "f32") ? 4 : !strcmp(dtype, "bf16") ? 2 : 1;
     put(moment, "bytes", get(moment, "bytes") - 64);
-    json_object_set_new(moment, "shape", json_pack("[i]", (int)(get(moment, "bytes") / 4)));
+    json_object_set_new(moment, "shape", json_pack("[i]", (int)(get(moment, "bytes") / element)));
 }
 
 static void a_shorter_gradient(json_t *plan, int64_t s)
@@ -100,9 +119,13 @@ static void the_whole_weight(json_t *plan, int64_t s)
 static const struct {
     const char *name;
     void (*tell)(json_t *plan, int64_t s);
-} lies[] = { { "one strip less", one_strip_less },     { "one strip more", one_strip_more },
-             { "countless strips", countless_strips }, { "a strip further", a_strip_further },
-             { "a shorter strip", a_shorter_strip },   { "a shorter gradient", a_shorter_gradient },
+} lies[] = { { "one strip less", one_strip_less },
+             { "one strip more", one_strip_more },
+             { "countless strips", countless_strips },
+             { "a strip further", a_strip_further },
+             { "the last a strip further", the_last_a_strip_further },
+             { "a shorter strip", a_shorter_strip },
+             { "a shorter gradient", a_shorter_gradient },
              { "the whole weight", the_whole_weight } };
 
 enum { LIES = sizeof lies / sizeof *lies };

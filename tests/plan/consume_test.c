@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "headroom/verify.h"
+#include "model/optimizer.h"
 #include "ops/cpu.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
@@ -209,12 +210,15 @@ static void updates_follow_the_last_use_of_weight_and_gradient(void **state)
     hr_folder_close(&folder);
 }
 
-/* The norm section equals the step: the same operations in the same order and loops. */
+/* The norm section equals the step: the same operations in the same order and loops. Updates that
+ * need whole matrices are left out: their gradients are in strips in the norm alone. */
 static void the_norm_section_repeats_the_step(void **state)
 {
+    int32_t compared = 0;
     (void)state;
     for (uint64_t turn = 0; turn < 40 * HR_COUNT; turn++) {
         const hr_config config = some_config(turn, 1);
+        if (hr_optimizers[config.train.optimizer.kind].whole) continue;
         hr_intermediates recompute_set[LAYERS_MOST];
         const hr_strategy strategy = some_strategy(&config, turn, recompute_set);
         compiled c;
@@ -239,8 +243,10 @@ static void the_norm_section_repeats_the_step(void **state)
             assert_int_equal(program->loops[one->loop].rows, program->loops[two->loop].rows);
         }
         assert_true(a > norm->step_last && b > step->step_last);
+        compared++;
         free(c.memory);
     }
+    assert_true(compared >= 20);
 }
 
 /* ---- one step too early */

@@ -22,8 +22,9 @@ typedef struct {
     double steps, tensors, loops;
 } use;
 
-/* The recipe with the most operations and tensors for each layer: clipping, two moments and an
- * average. Half of the cases have fp32, half have dropout where the family has it. */
+/* The recipe with the most operations and tensors for each layer: clipping, two moments, half of
+ * them with scales, and an average. Half of the cases have fp32, half have dropout where the family
+ * has it. */
 static bool draw_config(int32_t family, uint64_t turn, hr_config *config)
 {
     *config = random_config_of(family, SEED, turn);
@@ -32,6 +33,7 @@ static bool draw_config(int32_t family, uint64_t turn, hr_config *config)
     config->train.optimizer.kind = HR_OPTIMIZER_ADAMW;
     config->train.optimizer.clip = 1;
     config->train.ema_decay = 0.9;
+    config->train.state.moments = turn / 4 % 2 ? HR_MOMENTS_INT8 : HR_MOMENTS_FP32;
     config->train.dtype = turn % 2;
     if (family != HR_FAMILY_WIDE) config->model.dropout = turn / 2 % 2 ? 0.1 : 0;
     return hr_config_check(config, NULL) == HR_OK;
@@ -118,6 +120,7 @@ static void tables_have_room_for_strips(void **state)
             if (family == HR_FAMILY_WIDE) config.model.expansion = 2 * 1280;
             config.model.decoder_rank = 0;
             config.model.vocab_size = 2061;
+            config.train.state.moments = turn % 4 < 2 ? HR_MOMENTS_INT8 : HR_MOMENTS_FP32;
             hr_error err;
             if (hr_config_check(&config, &err) != HR_OK) fail_msg("%s", err.message);
             const bool tiled = turn / 4 % 2, mlp = turn / 8;

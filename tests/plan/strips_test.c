@@ -102,6 +102,20 @@ static void large_gradients_are_cut_into_strips(void **state)
     assert_int_equal(largest, 512 * 512 * 4); /* 512 columns of the head */
 }
 
+static void gradients_are_cut_whatever_the_format_of_the_moments(void **state)
+{
+    (void)state;
+    for (int32_t format = 0; format <= HR_MOMENTS_INT8; format++)
+        for (int32_t kind = 0; kind <= HR_OPTIMIZER_LION; kind++) {
+            hr_config config = small_config(HR_FAMILY_WIDE);
+            int64_t floor_bytes, largest;
+            config.train.optimizer.kind = kind;
+            config.train.state.moments = format;
+            assert_int_equal(strips_of(&config, &hr_cpu_backend, 0, &floor_bytes, &largest), 2);
+            assert_int_equal(largest, 512 * 512 * 4);
+        }
+}
+
 /* Like the CPU, but its SGD reads whole matrices. */
 static hr_backend without_split(const hr_op **ops, hr_op *sgd)
 {
@@ -125,6 +139,9 @@ static void gradients_stay_whole_where_they_must(void **state)
     assert_int_equal(count_of(&config, &hr_cpu_backend, 64), 1); /* the head is in a loop */
     assert_int_equal(count_of(&config, &whole, 0), 0);
     config.memory.moments = HR_PLACE_FILE;
+    assert_int_equal(count_of(&config, &hr_cpu_backend, 0), 0);
+    config.memory.moments = HR_PLACE_HOST;
+    config.train.optimizer.kind = HR_OPTIMIZER_ADAFACTOR;
     assert_int_equal(count_of(&config, &hr_cpu_backend, 0), 0);
     config = small_config(HR_FAMILY_LLAMA);
     config.model.n_heads = 2;
@@ -166,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strips_are_whole_runs_of_a_suitable_size),
         cmocka_unit_test(large_gradients_are_cut_into_strips),
+        cmocka_unit_test(gradients_are_cut_whatever_the_format_of_the_moments),
         cmocka_unit_test(gradients_stay_whole_where_they_must),
         cmocka_unit_test(a_wide_model_needs_little_more_than_its_weights_and_moments),
     };

@@ -280,6 +280,40 @@ static void released_gradients_keep_every_bit(void **state)
     if (!checked) hr_test_skip("avx512", "this machine has none of the rungs");
 }
 
+/* Large enough for strips of the head, which do or do not divide it. The random bits that round
+ * bf16 moments and the scales of codes belong to elements of the whole weight. */
+static void strips_keep_every_bit_of_stored_moments(void **state)
+{
+    static const int64_t vocabularies[] = { 1216, 1171 };
+    int32_t checked = 0;
+    (void)state;
+    for (int32_t rung = 1; rung < RUNGS; rung++) {
+        if (!has_rung(rung)) continue;
+        const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
+        for (int32_t i = 0; i < 4; i++) {
+            hr_config config = config_of(HR_FAMILY_WIDE, (i + rung) / 2 % 2, 64, HR_PATTERN_DENSE);
+            config.model.dropout = 0;
+            config.model.decoder_rank = 0;
+            config.model.expansion = 512;
+            config.model.vocab_size = vocabularies[i / 2];
+            config.train.batch = 2;
+            config.train.optimizer.kind = i == 3 ? HR_OPTIMIZER_LION : HR_OPTIMIZER_ADAMW;
+            config.train.optimizer.clip = rung % 2;
+            config.train.state.moments = i % 2 ? HR_MOMENTS_INT8 : HR_MOMENTS_BF16;
+            trace whole = run(&config, (cut){ 2, 128, 1 }, mask);
+            hr_intermediates recompute_set[2] = { 0 };
+            const hr_strategy strategy = {
+                .consume = true, .dw_first = i % 2, .layer_count = 2, .recompute_set = recompute_set
+            };
+            must_match_strategy(&whole, &config, strategy, 1 + i % 3, mask);
+            drop(&whole);
+            checked++;
+        }
+    }
+    print_message("%d strategies\n", checked);
+    if (!checked) hr_test_skip("avx512", "this machine has none of the rungs");
+}
+
 static void cuts_and_threads_keep_every_bit(void **state)
 {
     static const int64_t lengths[] = { 64, 23, 128, 77 };
@@ -407,6 +441,7 @@ int main(void)
         cmocka_unit_test(cuts_and_threads_keep_every_bit),
         cmocka_unit_test(any_strategy_keeps_every_bit),
         cmocka_unit_test(released_gradients_keep_every_bit),
+        cmocka_unit_test(strips_keep_every_bit_of_stored_moments),
         cmocka_unit_test(wide_layers_keep_every_bit),
         cmocka_unit_test(one_sequence_of_any_length_is_cut_at_64_tokens),
         cmocka_unit_test(other_cuts_agree_to_rounding),

@@ -67,6 +67,8 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
     if (!(traits & HR_HAS_STATES)) config.data.documents = (int32_t)between(seed, turn, 29, 0, 1);
     config.train.dtype = (int32_t)between(seed, turn, 9, 0, 1);
     config.train.optimizer.kind = (int32_t)between(seed, turn, 10, 0, HR_OPTIMIZERS - 1);
+    if (config.train.optimizer.kind != HR_OPTIMIZER_ADAFACTOR && draw(seed, turn, 91) % 2)
+        config.train.state.moments = (int32_t)between(seed, turn, 92, 1, 2);
     config.train.batch = 2 * between(seed, turn, 11, 1, 6);
     config.train.seq_len = between(seed, turn, 12, 4, 200);
     if (traits & HR_LEARNS_POSITIONS) config.model.positions = 2048 + between(seed, turn, 22, 0, 9);

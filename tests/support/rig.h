@@ -79,9 +79,11 @@ static inline void rig_initialize(rig *r, int32_t step, const hr_call *call)
     const hr_param *param = &program->params[index];
     float *master = call->out[0];
     for (int32_t k = 2; k < HR_LOAD_SCALES; k++) /* every state */
-        if (call->out[k])
-            memset(call->out[k], 0,
-                   (size_t)hr_tensor_bytes(&program->tensors[program->steps[step].out[k]]));
+        if (call->out[k]) {
+            const hr_tensor *tensor = &program->tensors[program->steps[step].out[k]];
+            memset(call->out[k], tensor->dtype == HR_U8 ? program->states[k - 2].zero : 0,
+                   (size_t)hr_tensor_bytes(tensor));
+        }
     const hr_weights_place place = { master, call->out[1], call->out[HR_LOAD_SCALES] };
     hr_initialize(program, index, (uint64_t)r->config.train.seed, place, NULL);
     if (!r->weights) return;
@@ -165,16 +167,22 @@ static inline hr_status rig_host(void *context, hr_executor *executor, int32_t s
 
 static const hr_service rig_services[] = { { HR_NONE, HR_LOOP_OTHER, rig_host, NULL } };
 
-/* Keeps a copy of the gradient that an update has read. */
+/* Keeps a copy of the gradient, or of the strip of it, that an update has read. */
 static inline void rig_keep_gradient(rig *r, const hr_step *step)
 {
+    const hr_program *program = &r->compiled.program;
+    const float *gradient = hr_executor_address(&r->executor, step->in[0]);
+    const float *updated = hr_executor_address(&r->executor, step->out[0]);
+    const int64_t count = hr_tensor_bytes(&program->tensors[step->in[0]]) / (int64_t)sizeof(float);
     int64_t at = 0;
-    for (int32_t p = 0; p < r->compiled.program.param_count; p++) {
-        const hr_param *param = &r->compiled.program.params[p];
-        if (param->gradient == step->in[0]) {
-            const float *gradient = hr_executor_address(&r->executor, param->gradient);
-            for (int64_t i = 0; i < rig_elements(param); i++)
-                r->gradients[at + i] = gradient[rig_place(r, p, i)];
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        if (!param->rule.frozen && hr_tensor_root(program, step->out[0]) == param->master) {
+            const float *master = hr_executor_address(&r->executor, param->master);
+            for (int64_t i = 0; i < rig_elements(param); i++) {
+                const int64_t place = rig_place(r, p, i) - (updated - master);
+                if (place >= 0 && place < count) r->gradients[at + i] = gradient[place];
+            }
         }
         at += rig_elements(param);
     }
