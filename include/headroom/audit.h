@@ -141,7 +141,7 @@ typedef struct {
     hr_audit_dtype adapters;  /* dtype of adapters */
     hr_audit_dtype saved;     /* dtype of the copies of lora_saved */
     hr_audit_dtype frozen;    /* dtype of frozen layers without adapters; UNSET: none are frozen */
-    bool double_quant;
+    bool double_quant;        /* NF4: the scales are stored in 8 bits */
     bool checkpointing, packing, in_backward, preference, reference;
     hr_audit_loss loss;
     hr_audit_optimizer optimizer;
@@ -152,7 +152,9 @@ typedef struct {
     char lora_saved[HR_AUDIT_TARGETS_BYTES];   /* modules that are trained whole beside adapters */
     int64_t adapter_parameters;
     int64_t zero_stage;
+    bool deepspeed; /* DeepSpeed shards, not FSDP */
     bool offload_optimizer, offload_weights;
+    bool lacks_bf16;   /* the device has no bf16 */
     bool eager;        /* attention as separate operations, with its weights in memory */
     bool fused_update; /* the optimizer updates each weight in one kernel */
 } hr_audit_training;
@@ -178,8 +180,9 @@ typedef struct {
     /* Texts of recipes with names of their own, such as presets; null: `model` or the path is a
      * file. */
     const char *model_recipe, *recipe;
-    int64_t world; /* processes that train; 0: one, or as the file says */
-    void *memory;  /* [memory_bytes] scratch, at least HR_AUDIT_MEMORY_BYTES */
+    int64_t world;   /* processes that train; 0: one, or as the file says */
+    bool lacks_bf16; /* the device of the training has no bf16 */
+    void *memory;    /* [memory_bytes] scratch, at least HR_AUDIT_MEMORY_BYTES */
     int64_t memory_bytes;
 } hr_audit_request;
 
@@ -198,22 +201,32 @@ HR_MUST_CHECK hr_status hr_audit_file(const char *path, const hr_audit_request *
 
 /* ---- the estimate for the file's own program */
 
-enum { HR_AUDIT_PATCHES_MOST = 12, HR_AUDIT_PATCH_BYTES = 1536 };
+enum { HR_AUDIT_PATCHES_MOST = 16, HR_AUDIT_PATCH_BYTES = 1536 };
 
 /* A change in the file's own keys. */
 typedef struct {
     char lines[HR_AUDIT_PATCH_BYTES]; /* as they stand in the file, separated by line ends */
+    char file[HR_AUDIT_KEY_BYTES];    /* the DeepSpeed file that has them; empty: the file itself */
     char price[HR_AUDIT_WORD_BYTES];  /* what it costs */
     int64_t low_bytes, high_bytes;    /* estimate with this change alone */
     bool fits;                        /* high_bytes are within the budget */
     bool needed;                      /* part of the patch */
 } hr_audit_change;
 
+/* Why a program does not train with the formats of a file. NO_BF16: it asks for bf16, which the
+ * device lacks. FP16_WEIGHTS: the scaler of fp16 refuses gradients of weights in fp16. */
+typedef enum {
+    HR_AUDIT_TRAINS,
+    HR_AUDIT_REFUSED_NO_BF16,
+    HR_AUDIT_REFUSED_FP16_WEIGHTS
+} hr_audit_refusal;
+
 typedef struct {
-    hr_estimate_answer now; /* of the file as it is */
-    int64_t budget_bytes;   /* 0: none, then there are no changes */
-    bool fits;              /* now.high_bytes are within the budget */
-    bool may_fit;           /* now.low_bytes are, and now.high_bytes are not */
+    hr_estimate_answer now;   /* of the file as it is */
+    int64_t budget_bytes;     /* 0: none, then there are no changes */
+    bool fits;                /* now.high_bytes are within the budget */
+    bool may_fit;             /* now.low_bytes are, and now.high_bytes are not */
+    hr_audit_refusal refusal; /* the program does not train so: then it does not fit either */
     /* Changes in the order of their price, up to the first with which it fits. The patch is the
      * part of them that is needed; if all of them together do not fit, it is all of them. */
     int32_t change_count, needed_count;

@@ -86,6 +86,7 @@ static const hr_foreign_key trl_keys[] = {
     { "max_seq_length", HR_MEANS_LENGTH, "train.seq_len" },
     { "packing", HR_MEANS_PACKING, NULL },
     { "loss_type", HR_MEANS_LOSS, "memory.loss_chunk" },
+    { "use_liger_loss", HR_MEANS_FUSED_LOSS, "memory.loss_chunk" },
     { "use_peft", HR_MEANS_PEFT, NULL },
     { "load_in_4bit", HR_MEANS_4BIT, "model.weights" },
     { "load_in_8bit", HR_MEANS_8BIT, "model.weights" },

@@ -49,6 +49,8 @@ static const hr_foreign_key axolotl_keys[] = {
     { "chunked_cross_entropy", HR_MEANS_CHUNKED_LOSS, "memory.loss_chunk" },
     { "cut_cross_entropy", HR_MEANS_CUT_LOSS, "memory.loss_chunk" },
     { "liger_fused_linear_cross_entropy", HR_MEANS_FUSED_LOSS, "memory.loss_chunk" },
+    { "bnb_config_kwargs.bnb_4bit_use_double_quant", HR_MEANS_DOUBLE_QUANT, NULL },
+    { "dpo_use_liger_kernel", HR_MEANS_PREFERENCE_LOSS, "memory.loss_chunk" },
     { "rl", HR_MEANS_STAGE, NULL },
     { "reward_model", HR_MEANS_REWARDS, NULL },
     { "process_reward_model", HR_MEANS_REWARDS, NULL },

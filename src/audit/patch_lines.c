@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* audit/patch_lines.c - the lines of a change in the file of each program. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "audit/patches.h"
-#include "base/number.h"
 
 enum { OF_FULL = HR_CHANGES }; /* adapters over 4 bits for a file that trains all weights */
 
@@ -18,6 +16,11 @@ typedef struct {
 } row;
 
 static const row rows[] = {
+    { HR_AUDIT_HF, HR_CHANGE_FORMAT, "bf16: false\nfp16: true" },
+    { HR_AUDIT_TRL, HR_CHANGE_FORMAT, "bf16: false\nfp16: true" },
+    { HR_AUDIT_AXOLOTL, HR_CHANGE_FORMAT, "bf16: false\nfp16: true" },
+    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_FORMAT, "bf16: false\nfp16: true" },
+    { HR_AUDIT_TORCHTUNE, HR_CHANGE_FORMAT, "dtype: fp32" },
     { HR_AUDIT_HF, HR_CHANGE_FUSED, "optim: adamw_torch_fused" },
     { HR_AUDIT_TRL, HR_CHANGE_FUSED, "optim: adamw_torch_fused" },
     { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_FUSED, "optim: adamw_torch_fused" },
@@ -79,7 +82,8 @@ static const row rows[] = {
     { HR_AUDIT_TORCHTUNE, HR_CHANGE_QUARTER_LENGTH, "tokenizer:\n  max_seq_len: %lld" },
     { HR_AUDIT_MLX, HR_CHANGE_MICRO, "batch_size: 1\ngrad_accumulation_steps: %lld" },
     { HR_AUDIT_MLX, HR_CHANGE_CHECKPOINTING, "grad_checkpoint: true" },
-    { HR_AUDIT_MLX, HR_CHANGE_LORA, "fine_tune_type: lora\nlora_parameters:\n  rank: 16" },
+    { HR_AUDIT_MLX, HR_CHANGE_LORA,
+      "fine_tune_type: lora\nlora_parameters:\n  rank: 16\n  scale: 20.0\n  dropout: 0.0" },
     { HR_AUDIT_MLX, HR_CHANGE_HALF_LENGTH, "max_seq_length: %lld" },
     { HR_AUDIT_MLX, HR_CHANGE_QUARTER_LENGTH, "max_seq_length: %lld" },
     { HR_AUDIT_DEEPSPEED, HR_CHANGE_MICRO,
@@ -96,17 +100,28 @@ static const char *row_of(hr_audit_kind kind, int32_t which)
 
 /* ---- keys of the file */
 
-static const char *value_of(const hr_audit_report *report, const char *key)
+static bool is_true(const hr_audit_report *report, const char *key)
 {
-    for (int32_t i = 0; i < report->key_count; i++)
-        if (!strcmp(report->keys[i].key, key)) return report->keys[i].value;
+    const char *value = hr_audit_value(report, key);
+    return value && !strcasecmp(value, "true");
+}
+
+/* The value of a key of the DeepSpeed file beside the file, whose keys have its name in front;
+ * null: there is none. */
+static const char *beside_of(const hr_audit_report *report, const char *key)
+{
+    for (int32_t i = 0; i < report->key_count; i++) {
+        const char *colon = strstr(report->keys[i].key, ": ");
+        if (colon && !strcmp(colon + 2, key)) return report->keys[i].value;
+    }
     return NULL;
 }
 
-static bool is_true(const hr_audit_report *report, const char *key)
+/* Whether the DeepSpeed file beside the file has a number for a key, which wins. */
+static bool fixes(const hr_audit_report *report, const char *key)
 {
-    const char *value = value_of(report, key);
-    return value && !strcasecmp(value, "true");
+    const char *value = beside_of(report, key);
+    return value && strcmp(value, "auto") != 0;
 }
 
 /* AdamW of PyTorch, which has a fused form with the same results. */
@@ -115,11 +130,18 @@ static bool has_fused_form(const hr_audit_report *report)
     static const char *const keys[] = { "optim", "optimizer", "optimizer._component_" };
     static const char *const names[] = { "adamw_torch", "torch.optim.AdamW", "torch.optim.Adam" };
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-        const char *value = value_of(report, keys[k]);
+        const char *value = hr_audit_value(report, keys[k]);
         for (size_t i = 0; value && i < sizeof names / sizeof *names; i++)
             if (!strcmp(value, names[i])) return true;
     }
     return false;
+}
+
+/* Whether a DeepSpeed file says bf16 itself, so that no key of the trainer's file changes it. */
+static bool fixes_bf16(const hr_audit_report *report)
+{
+    const char *path = hr_audit_value(report, "deepspeed");
+    return fixes(report, "bf16.enabled") || (path && strstr(path, "bf16"));
 }
 
 /* ---- lines */
@@ -161,23 +183,64 @@ static void add_plugins(const hr_audit_report *report, char to[HR_AUDIT_PATCH_BY
     if (is_true(report, "liger_cross_entropy")) add_line(to, "liger_cross_entropy: false");
 }
 
+/* The dtype of the weights, under the name that the file has for it. */
+static void add_dtype(const hr_audit_report *report, hr_audit_dtype dtype,
+                      char to[HR_AUDIT_PATCH_BYTES])
+{
+    static const char *const keys[] = { "torch_dtype", "model_init_kwargs.torch_dtype",
+                                        "model_init_kwargs.dtype" };
+    static const char *const forms[] = { "torch_dtype: %s", "model_init_kwargs:\n  torch_dtype: %s",
+                                         "model_init_kwargs:\n  dtype: %s", "dtype: %s" };
+    enum { KEYS = sizeof keys / sizeof *keys };
+    const char *name = dtype == HR_AUDIT_FP32   ? "float32"
+                       : dtype == HR_AUDIT_FP16 ? "float16"
+                                                : "bfloat16";
+    char text[96];
+    size_t k = 0;
+    while (k < KEYS && !hr_audit_value(report, keys[k])) k++;
+    const char *form = forms[k], *place = strstr(form, "%s");
+    snprintf(text, sizeof text, "%.*s%s", (int)(place - form), form, name);
+    add_line(to, text);
+}
+
 /* The names that the file has for a key: a second one would be refused, or be without effect. */
 static void add_spelled(const hr_audit_report *report, const char *line, size_t length,
                         char to[HR_AUDIT_PATCH_BYTES])
 {
     static const char dtype[] = "dtype: bfloat16", limit[] = "max_length";
     const bool is_dtype = length == strlen(dtype) && !strncmp(line, dtype, length);
-    if (is_dtype && value_of(report, "torch_dtype")) add_line(to, "torch_dtype: bfloat16");
-    else if (is_dtype && value_of(report, "model_init_kwargs.torch_dtype"))
-        add_line(to, "model_init_kwargs:\n  torch_dtype: bfloat16");
-    else if (is_dtype && value_of(report, "model_init_kwargs.dtype"))
-        add_line(to, "model_init_kwargs:\n  dtype: bfloat16");
-    else if (!strncmp(line, limit, strlen(limit)) && value_of(report, "max_seq_length")) {
+    if (is_dtype) add_dtype(report, hr_adapter_half(&report->training), to);
+    else if (!strncmp(line, limit, strlen(limit)) && hr_audit_value(report, "max_seq_length")) {
         char text[HR_AUDIT_PATCH_BYTES];
         snprintf(text, sizeof text, "max_seq_length%.*s", (int)(length - strlen(limit)),
                  line + strlen(limit));
         add_line(to, text);
     } else add(to, line, length);
+}
+
+/* The dtype of the weights beside fp16, where they have bf16: fp32 where they are trained. */
+static void add_format(const hr_audit_report *report, char to[HR_AUDIT_PATCH_BYTES])
+{
+    const hr_audit_training *t = &report->training;
+    const bool full = !t->lora_rank, named = t->weights != HR_AUDIT_FP32 && !t->deepspeed;
+    if (report->kind == HR_AUDIT_AXOLOTL && full && !t->deepspeed)
+        snprintf(to, HR_AUDIT_PATCH_BYTES, "bf16: false\nfp16: false");
+    if ((report->kind == HR_AUDIT_TRL || report->kind == HR_AUDIT_HF) && named)
+        add_dtype(report, full ? HR_AUDIT_FP32 : HR_AUDIT_FP16, to);
+    if (is_true(report, "pure_bf16")) add_line(to, "pure_bf16: false");
+}
+
+/* Whether keys of the file can ask for fp16 in the place of bf16. */
+static bool has_format(const hr_audit_report *report)
+{
+    const hr_audit_training *t = &report->training;
+    const bool trl = report->kind == HR_AUDIT_TRL, hf = report->kind == HR_AUDIT_HF;
+    if (t->deepspeed && t->autocast == HR_AUDIT_UNSET && fixes_bf16(report)) return false;
+    /* TRL casts these adapters to bf16. */
+    if (trl && t->lora_rank && t->adapters == HR_AUDIT_BF16) return false;
+    /* The dtype is in the code that loads the model. */
+    return !(hf && t->weights != HR_AUDIT_FP32 && !t->deepspeed &&
+             !hr_audit_value(report, "model_name_or_path"));
 }
 
 /* Keys of the file that a change must set as well. */
@@ -186,13 +249,18 @@ static void add_others(const hr_audit_report *report, hr_change which,
 {
     const hr_audit_training *t = &report->training;
     const bool adapter = which == HR_CHANGE_LORA || which == HR_CHANGE_QLORA;
+    if (which == HR_CHANGE_FORMAT) {
+        add_format(report, to);
+        return;
+    }
     switch (report->kind) {
     case HR_AUDIT_TRL:
         if (which == HR_CHANGE_QLORA && is_true(report, "load_in_8bit"))
             add_line(to, "load_in_8bit: false");
         break;
     case HR_AUDIT_AXOLOTL:
-        if (adapter && t->weights == HR_AUDIT_FP32) add_line(to, "bf16: true");
+        if (adapter && t->lacks_bf16) add_line(to, "bf16: false\nfp16: true");
+        else if (adapter && t->weights == HR_AUDIT_FP32) add_line(to, "bf16: true");
         break;
     case HR_AUDIT_LLAMA_FACTORY:
         /* Refused together. */
@@ -200,11 +268,34 @@ static void add_others(const hr_audit_report *report, hr_change which,
         if (which == HR_CHANGE_BF16 && is_true(report, "fp16")) add_line(to, "fp16: false");
         break;
     case HR_AUDIT_TORCHTUNE:
-        if (which == HR_CHANGE_EIGHT_BIT && value_of(report, "optimizer.fused"))
+        if (which == HR_CHANGE_EIGHT_BIT && hr_audit_value(report, "optimizer.fused"))
             add_line(to, "  # remove fused");
         break;
     default: break;
     }
+}
+
+/* The loss of preference training without logits: TRL has one for DPO and KTO, which axolotl
+ * uses for DPO, and LLaMA-Factory none.
+ *
+ * Source TRL, DPOTrainer and KTOTrainer with use_liger_kernel, which refuse an adapter on the
+ * head and log-probabilities of the reference in advance; liger_kernel, LigerFusedLinearDPOLoss. */
+static const char *preference_loss(const hr_audit_report *report)
+{
+    static const char *const known[] = { "sigmoid", "apo_zero", "apo_down", "sppo_hard",
+                                         "nca_pair" };
+    const hr_audit_training *t = &report->training;
+    const bool axolotl = report->kind == HR_AUDIT_AXOLOTL;
+    const char *loss = hr_audit_value(report, axolotl ? "dpo_loss_type" : "loss_type");
+    bool takes = !loss;
+    for (size_t i = 0; loss && i < sizeof known / sizeof *known; i++)
+        takes |= !strcmp(loss, known[i]);
+    if (!takes || !t->reference || is_true(report, "precompute_ref_log_probs") ||
+        strstr(t->lora_targets, "lm_head"))
+        return NULL;
+    if (report->kind == HR_AUDIT_TRL) return "use_liger_kernel: true";
+    const char *stage = axolotl ? hr_audit_value(report, "rl") : NULL;
+    return stage && !strcasecmp(stage, "dpo") ? "dpo_use_liger_kernel: true" : NULL;
 }
 
 /* The lines of a change; null: none, or not beside other keys of the file. */
@@ -213,12 +304,17 @@ static const char *form_of(const hr_audit_report *report, hr_change which)
     const hr_audit_training *t = &report->training;
     const hr_audit_kind kind = report->kind;
     if (which == HR_CHANGE_FUSED && !has_fused_form(report)) return NULL;
-    if (which == HR_CHANGE_LOSS && kind == HR_AUDIT_TRL && !t->preference) {
-        const char *loss = value_of(report, "loss_type");
+    if (which == HR_CHANGE_FORMAT && !has_format(report)) return NULL;
+    if (which == HR_CHANGE_LOSS && t->preference) return preference_loss(report);
+    if (which == HR_CHANGE_LOSS && kind == HR_AUDIT_TRL) {
+        const char *loss = hr_audit_value(report, "loss_type");
         return !loss || !strcmp(loss, "nll") ? "loss_type: chunked_nll" : NULL;
     }
     /* torchtune refuses accumulation with an update in the backward pass. */
     if (which == HR_CHANGE_MICRO && kind == HR_AUDIT_TORCHTUNE && t->in_backward) return NULL;
+    if (which == HR_CHANGE_MICRO && (fixes(report, "train_micro_batch_size_per_gpu") ||
+                                     fixes(report, "gradient_accumulation_steps")))
+        return NULL;
     return row_of(kind, which == HR_CHANGE_QLORA && !t->lora_rank ? OF_FULL : (int32_t)which);
 }
 
@@ -245,104 +341,16 @@ static void put_json_line(const char *line, size_t length, bool last, char *to, 
              (int)bytes, value, bare ? "" : "\"", last ? "" : "\n");
 }
 
-/* ---- a section of a DeepSpeed file, which a second one of its name would replace */
-
-static const char zero[] = "zero_optimization.", offload[] = "offload_optimizer";
-
-static bool is_bare(const char *value)
-{
-    double number;
-    return hr_real_parse(value, &number) || !strcmp(value, "true") || !strcmp(value, "false");
-}
-
-static void append(char to[HR_AUDIT_PATCH_BYTES], const char *format, ...) HR_PRINTF(2, 3);
-static void append(char to[HR_AUDIT_PATCH_BYTES], const char *format, ...)
-{
-    va_list list;
-    const size_t used = strlen(to);
-    va_start(list, format);
-    vsnprintf(to + used, HR_AUDIT_PATCH_BYTES - used, format, list);
-    va_end(list);
-}
-
-static void append_value(char to[HR_AUDIT_PATCH_BYTES], const char *key, size_t length,
-                         const char *value)
-{
-    const char *quote = is_bare(value) ? "" : "\"";
-    append(to, "\"%.*s\": %s%s%s", (int)length, key, quote, *value ? value : "null", quote);
-}
-
-/* The name of an entry inside of zero_optimization; null: it is another's, or has no value. */
-static const char *inside_zero(const hr_audit_key *key)
-{
-    const size_t length = strlen(zero);
-    return strncmp(key->key, zero, length) || !*key->value ? NULL : key->key + length;
-}
-
-/* Entries below `part`, but the device of the optimizer. */
-static void append_part(const hr_audit_report *report, const char *part, size_t length,
-                        char to[HR_AUDIT_PATCH_BYTES])
-{
-    for (int32_t i = 0; i < report->key_count; i++) {
-        const char *key = inside_zero(&report->keys[i]);
-        if (!key || strncmp(key, part, length) || key[length] != '.') continue;
-        const char *leaf = key + length + 1;
-        if (!strncmp(part, offload, length) && !strcmp(leaf, "device")) continue;
-        append(to, to[strlen(to) - 1] == '{' ? " " : ", ");
-        append_value(to, leaf, strlen(leaf), report->keys[i].value);
-    }
-    append(to, " }");
-}
-
-/* Whether all entries are leaves, or leaves of a part, with complete texts. */
-static bool can_copy_zero(const hr_audit_report *report)
-{
-    for (int32_t i = 0; i < report->key_count; i++) {
-        const hr_audit_key *key = &report->keys[i];
-        const char *name = inside_zero(key), *dot = name ? strchr(name, '.') : NULL;
-        if (!name) continue;
-        if ((dot && strchr(dot + 1, '.')) || strchr(name, '[') || strpbrk(key->value, "\"\\[{") ||
-            strlen(key->value) + 1 == sizeof key->value || strlen(name) >= 64)
-            return false;
-    }
-    return !report->keys_left_out;
-}
-
-/* The whole section of the file, with the states of the optimizer in host memory. */
-static bool put_offload(const hr_audit_report *report, char to[HR_AUDIT_PATCH_BYTES])
-{
-    const char *before = "";
-    if (!can_copy_zero(report)) return false;
-    snprintf(to, HR_AUDIT_PATCH_BYTES, "\"zero_optimization\": {");
-    for (int32_t i = 0; i < report->key_count; i++) {
-        const char *key = inside_zero(&report->keys[i]);
-        if (!key) continue;
-        const size_t length = strcspn(key, ".");
-        const bool leaf = !key[length],
-                   ours = length == strlen(offload) && !strncmp(key, offload, length);
-        const bool again = !leaf && !strncmp(key, before, length) && before[length] == '.';
-        before = key;
-        if (again || ours) continue;
-        append(to, "\n  ");
-        if (leaf) append_value(to, key, length, report->keys[i].value);
-        else {
-            append(to, "\"%.*s\": {", (int)length, key);
-            append_part(report, key, length, to);
-        }
-        append(to, ",");
-    }
-    append(to, "\n  \"%s\": { \"device\": \"cpu\"", offload);
-    append_part(report, offload, strlen(offload), to);
-    append(to, "\n},");
-    return strlen(to) + 1 < HR_AUDIT_PATCH_BYTES;
-}
+/* ---- all */
 
 bool hr_patch_lines(const hr_audit_report *report, hr_change which, char to[HR_AUDIT_PATCH_BYTES])
 {
     char text[HR_AUDIT_PATCH_BYTES] = "", form[HR_AUDIT_PATCH_BYTES];
-    if (which == HR_CHANGE_OFFLOAD)
-        return report->kind == HR_AUDIT_DEEPSPEED && put_offload(report, to);
-    if (which == HR_CHANGE_LOSS && report->kind == HR_AUDIT_AXOLOTL) add_plugins(report, text);
+    if (hr_patch_is_offload(which)) return hr_patch_offload(report, which, to);
+    if (which == HR_CHANGE_FORMAT && report->kind == HR_AUDIT_DEEPSPEED)
+        return hr_patch_format_sections(report, to);
+    if (which == HR_CHANGE_LOSS && report->kind == HR_AUDIT_AXOLOTL && !report->training.preference)
+        add_plugins(report, text);
     else {
         const char *lines = form_of(report, which), *place = lines ? strstr(lines, "%lld") : NULL;
         if (!lines) return false;

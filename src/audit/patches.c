@@ -11,12 +11,14 @@
 #include "audit/patches.h"
 
 static const char *const prices[HR_CHANGES] = {
+    [HR_CHANGE_FORMAT] = "a format that the device has and the trainer takes",
     [HR_CHANGE_FUSED] = "the same results; one kernel updates the weights",
     [HR_CHANGE_LOSS] = "the same results; the logits are computed in chunks",
     [HR_CHANGE_MICRO] = "the same batch in more passes",
     [HR_CHANGE_CHECKPOINTING] =
         "the same results; each layer is computed twice, about a third more time",
     [HR_CHANGE_OFFLOAD] = "states in host memory; time for their transfer",
+    [HR_CHANGE_OFFLOAD_WEIGHTS] = "weights and states in host memory; time for their transfer",
     [HR_CHANGE_EIGHT_BIT] = "moments in 8 bits instead of 32",
     [HR_CHANGE_BF16] = "weights and moments in bf16: small updates are lost",
     [HR_CHANGE_LORA] = "trains adapters of rank 16, not the weights",
@@ -127,12 +129,74 @@ static bool is_full(const hr_audit_training *t)
     return t->lora_rank == 0;
 }
 
+/* LLaMA-Factory with pure_bf16. */
+static bool is_pure(const hr_audit_training *t)
+{
+    return t->weights == HR_AUDIT_BF16 && t->autocast == HR_AUDIT_UNSET && !t->deepspeed;
+}
+
+/* The lines of axolotl for an adapter load the base in 16 bits, and compute in them. */
+static void load_half(hr_audit_kind kind, hr_audit_training *t)
+{
+    if (kind != HR_AUDIT_AXOLOTL || t->weights != HR_AUDIT_FP32) return;
+    t->weights = hr_adapter_half(t);
+    t->autocast = t->deepspeed ? HR_AUDIT_UNSET : t->weights;
+}
+
 static void add_adapter(hr_audit_kind kind, hr_audit_training *t)
 {
+    const bool factory = kind == HR_AUDIT_LLAMA_FACTORY, pure = is_pure(t);
     t->lora_rank = 16;
-    snprintf(t->lora_targets, sizeof t->lora_targets, "all-linear");
-    if (t->weights == HR_AUDIT_FP32) t->weights = HR_AUDIT_BF16;
-    t->adapters = kind == HR_AUDIT_MLX ? t->weights : HR_AUDIT_FP32;
+    if (kind != HR_AUDIT_MLX || !*t->lora_targets)
+        snprintf(t->lora_targets, sizeof t->lora_targets, "all-linear");
+    if (kind == HR_AUDIT_MLX) t->lora_dropout = 0;
+    if (kind == HR_AUDIT_TRL && (!t->deepspeed || t->weights == HR_AUDIT_FP32))
+        t->weights = hr_adapter_half(t);
+    if (factory && t->autocast != HR_AUDIT_UNSET) t->weights = t->autocast;
+    else if (factory && t->weights == HR_AUDIT_FP32) t->weights = t->published;
+    t->frozen = HR_AUDIT_UNSET;
+    load_half(kind, t);
+    t->saved = factory && !pure ? HR_AUDIT_FP32 : t->weights;
+    t->adapters = hr_adapter_dtype(kind, t);
+}
+
+static void set_bf16(hr_audit_kind kind, hr_audit_training *t)
+{
+    t->weights = HR_AUDIT_BF16;
+    if (kind == HR_AUDIT_LLAMA_FACTORY) t->autocast = HR_AUDIT_UNSET;
+    if (kind == HR_AUDIT_AXOLOTL) t->autocast = HR_AUDIT_BF16;
+    if (t->frozen != HR_AUDIT_UNSET) t->frozen = HR_AUDIT_BF16;
+}
+
+/* Without bf16: fp16 with a scaled loss, over fp32 weights where they are trained. axolotl loads
+ * what fp16: true trains in fp16, and torchtune has no scaler: both compute in fp32. */
+static void set_format(hr_audit_kind kind, hr_audit_training *t)
+{
+    const bool full = is_full(t);
+    const bool wide = kind == HR_AUDIT_TORCHTUNE || (kind == HR_AUDIT_AXOLOTL && full);
+    if (t->deepspeed) {
+        t->weights = HR_AUDIT_FP16;
+        t->autocast = HR_AUDIT_UNSET;
+    } else {
+        t->autocast = wide ? HR_AUDIT_UNSET : HR_AUDIT_FP16;
+        if (full || wide) t->weights = HR_AUDIT_FP32;
+        else if (t->weights != HR_AUDIT_FP32) t->weights = HR_AUDIT_FP16;
+    }
+    if (t->frozen == HR_AUDIT_BF16) t->frozen = HR_AUDIT_FP16;
+    t->saved = kind == HR_AUDIT_LLAMA_FACTORY ? HR_AUDIT_FP32 : t->weights;
+    if (!full) t->adapters = hr_adapter_dtype(kind, t);
+}
+
+/* MLX computes bf16 on every device that it has. */
+static hr_audit_refusal refusal_of(hr_audit_kind kind, const hr_audit_training *t)
+{
+    const bool bf16 = t->weights == HR_AUDIT_BF16 || t->autocast == HR_AUDIT_BF16 ||
+                      t->frozen == HR_AUDIT_BF16 || (!is_full(t) && t->adapters == HR_AUDIT_BF16);
+    if (kind == HR_AUDIT_MLX) return HR_AUDIT_TRAINS;
+    if (t->lacks_bf16 && bf16) return HR_AUDIT_REFUSED_NO_BF16;
+    return is_full(t) && t->autocast == HR_AUDIT_FP16 && t->weights == HR_AUDIT_FP16
+               ? HR_AUDIT_REFUSED_FP16_WEIGHTS
+               : HR_AUDIT_TRAINS;
 }
 
 /* Whether a change makes a difference to settings, and what it sets. */
@@ -140,6 +204,10 @@ static bool apply(hr_audit_kind kind, hr_change which, hr_audit_training *t)
 {
     const bool adam = t->optimizer == HR_AUDIT_ADAMW;
     switch (which) {
+    case HR_CHANGE_FORMAT:
+        if (refusal_of(kind, t) == HR_AUDIT_TRAINS) return false;
+        set_format(kind, t);
+        return true;
     case HR_CHANGE_FUSED:
         if (!adam || t->fused_update || t->zero_stage) return false;
         return t->fused_update = true;
@@ -159,24 +227,33 @@ static bool apply(hr_audit_kind kind, hr_change which, hr_audit_training *t)
     case HR_CHANGE_OFFLOAD:
         if (t->offload_optimizer || !t->zero_stage) return false;
         return t->offload_optimizer = true;
+    case HR_CHANGE_OFFLOAD_WEIGHTS:
+        if (t->offload_weights || t->zero_stage < 3) return false;
+        return t->offload_optimizer = t->offload_weights = true;
     case HR_CHANGE_EIGHT_BIT:
         if (!adam || !is_full(t) || t->zero_stage) return false;
         t->optimizer = HR_AUDIT_PAGED_ADAMW_8BIT;
         t->fused_update = true;
         return true;
     case HR_CHANGE_BF16:
-        if (!is_full(t) || t->weights != HR_AUDIT_FP32 || t->zero_stage) return false;
-        t->weights = HR_AUDIT_BF16;
-        t->autocast = HR_AUDIT_UNSET;
+        if (!is_full(t) || t->weights != HR_AUDIT_FP32 || t->zero_stage || t->lacks_bf16 ||
+            t->autocast == HR_AUDIT_FP16)
+            return false;
+        set_bf16(kind, t);
         return true;
     case HR_CHANGE_LORA:
-        if (!is_full(t) || t->zero_stage) return false;
+        if (!is_full(t)) return false;
         add_adapter(kind, t);
         return true;
     case HR_CHANGE_QLORA:
-        if (t->base == HR_AUDIT_NF4 || (is_full(t) && t->zero_stage)) return false;
-        if (is_full(t)) add_adapter(kind, t);
+        /* TRL trains adapters over 4 bits in bf16. */
+        if ((t->base == HR_AUDIT_NF4 && !is_full(t)) || t->zero_stage == 3 ||
+            (kind == HR_AUDIT_TRL && t->lacks_bf16))
+            return false;
         t->base = HR_AUDIT_NF4;
+        if (is_full(t)) add_adapter(kind, t);
+        load_half(kind, t);
+        t->adapters = hr_adapter_dtype(kind, t);
         return true;
     case HR_CHANGE_HALF_LENGTH:
         if (t->seq_len < 256) return false;
@@ -192,13 +269,27 @@ static bool apply(hr_audit_kind kind, hr_change which, hr_audit_training *t)
 }
 
 /* The file with some of the changes, in their order. */
-static hr_status estimate_with(const hr_audit_report *report, const hr_change *all, int32_t count,
-                               uint32_t chosen, void *memory, int64_t bytes,
-                               hr_estimate_answer *answer, hr_error *err)
+static hr_audit_training with_changes(const hr_audit_report *report, const hr_change *all,
+                                      int32_t count, uint32_t chosen)
 {
     hr_audit_training with = report->training;
     for (int32_t i = 0; i < count; i++)
         if (chosen >> i & 1) (void)apply(report->kind, all[i], &with);
+    return with;
+}
+
+static bool trains_with(const hr_audit_report *report, const hr_change *all, int32_t count,
+                        uint32_t chosen)
+{
+    const hr_audit_training with = with_changes(report, all, count, chosen);
+    return refusal_of(report->kind, &with) == HR_AUDIT_TRAINS;
+}
+
+static hr_status estimate_with(const hr_audit_report *report, const hr_change *all, int32_t count,
+                               uint32_t chosen, void *memory, int64_t bytes,
+                               hr_estimate_answer *answer, hr_error *err)
+{
+    const hr_audit_training with = with_changes(report, all, count, chosen);
     return estimate(report, &with, memory, bytes, answer, err);
 }
 
@@ -206,6 +297,7 @@ static hr_status estimate_with(const hr_audit_report *report, const hr_change *a
 static uint32_t without_replaced(const hr_change *all, int32_t count, uint32_t chosen)
 {
     static const hr_change pairs[][2] = { { HR_CHANGE_EIGHT_BIT, HR_CHANGE_FUSED },
+                                          { HR_CHANGE_OFFLOAD_WEIGHTS, HR_CHANGE_OFFLOAD },
                                           { HR_CHANGE_LORA, HR_CHANGE_BF16 },
                                           { HR_CHANGE_QLORA, HR_CHANGE_BF16 },
                                           { HR_CHANGE_QLORA, HR_CHANGE_LORA },
@@ -225,11 +317,12 @@ static hr_status prune(const hr_audit_report *report, const hr_change *all, void
 {
     const int32_t count = answer->change_count;
     hr_estimate_answer now, less;
-    *chosen = without_replaced(all, count, (1U << count) - 1);
     hr_status status = estimate_with(report, all, count, *chosen, memory, bytes, &now, err);
     for (int32_t i = count - 1; status == HR_OK && i >= 0; i--) {
         const uint32_t fewer = *chosen & ~(1U << i);
         if (fewer == *chosen) continue;
+        if (trains_with(report, all, count, *chosen) && !trains_with(report, all, count, fewer))
+            continue;
         status = estimate_with(report, all, count, fewer, memory, bytes, &less, err);
         const int64_t most = answer->patch_fits ? answer->budget_bytes : now.high_bytes;
         if (status != HR_OK || less.high_bytes > most) continue;
@@ -241,6 +334,41 @@ static hr_status prune(const hr_audit_report *report, const hr_change *all, void
     return status;
 }
 
+/* Leaves out of the lines of a change those with a key that a later needed change sets again. */
+static bool drop_repeated(hr_audit_change *change, const hr_audit_change *later)
+{
+    char kept[HR_AUDIT_PATCH_BYTES] = "";
+    for (const char *at = change->lines; *at;) {
+        const size_t length = strcspn(at, "\n"), name = strcspn(at, ":"), used = strlen(kept);
+        const bool section = at[length] && at[length + 1] == ' ';
+        bool again = false;
+        for (const char *l = later->lines; *l && !section; l += strcspn(l, "\n"), l += *l == '\n')
+            again |= name < length && *at != ' ' && !strncmp(l, at, name + 1);
+        if (!again)
+            snprintf(kept + used, sizeof kept - used, "%s%.*s", used ? "\n" : "", (int)length, at);
+        at += length + (at[length] == '\n');
+    }
+    memcpy(change->lines, kept, sizeof kept);
+    return !*kept;
+}
+
+/* A change without lines of its own is part of the later one. */
+static void drop_all_repeated(hr_audit_estimate *answer)
+{
+    int32_t kept = 0;
+    for (int32_t i = 0; i < answer->change_count; i++) {
+        hr_audit_change *change = &answer->changes[i];
+        bool empty = false;
+        for (int32_t later = i + 1; later < answer->change_count; later++)
+            if (change->needed && answer->changes[later].needed &&
+                !strcmp(change->file, answer->changes[later].file))
+                empty = drop_repeated(change, &answer->changes[later]);
+        if (empty) answer->needed_count--;
+        else if (kept++ < i) answer->changes[kept - 1] = *change;
+    }
+    answer->change_count = kept;
+}
+
 /* The changes that are needed, and those that alone lower the estimate. */
 static void describe(const hr_audit_report *report, const hr_change *all, uint32_t chosen,
                      hr_audit_estimate *answer)
@@ -250,16 +378,20 @@ static void describe(const hr_audit_report *report, const hr_change *all, uint32
     answer->change_count = 0;
     for (int32_t i = 0; i < count; i++) {
         const bool needed = chosen >> i & 1;
-        if (!needed && answer->changes[i].high_bytes >= answer->now.high_bytes) continue;
+        if (!needed &&
+            (all[i] == HR_CHANGE_FORMAT || answer->changes[i].high_bytes >= answer->now.high_bytes))
+            continue;
         hr_audit_change *to = &answer->changes[answer->change_count++];
         *to = answer->changes[i];
         to->needed = needed;
         answer->needed_count += needed;
         (void)hr_patch_lines(report, all[i], to->lines);
+        hr_patch_file(report, all[i], to->file);
         const bool half = all[i] == HR_CHANGE_EIGHT_BIT && t->weights != HR_AUDIT_FP32;
         snprintf(to->price, sizeof to->price, "%s",
                  half ? "moments in 8 bits instead of 16" : prices[all[i]]);
     }
+    drop_all_repeated(answer);
 }
 
 /* Adds changes until the file fits. */
@@ -278,11 +410,13 @@ static hr_status try_all(const hr_audit_report *report, hr_change tried[HR_CHANG
         tried[answer->change_count++] = which;
         const uint32_t chosen = without_replaced(tried, count, (1U << count) - 1);
         status = estimate_with(report, tried, count, chosen, memory, bytes, &now, err);
-        answer->patch_fits = status == HR_OK && now.high_bytes <= answer->budget_bytes;
+        answer->patch_fits = status == HR_OK && now.high_bytes <= answer->budget_bytes &&
+                             trains_with(report, tried, count, chosen);
         if (status == HR_OK) status = estimate(report, &with, memory, bytes, &now, err);
         to->low_bytes = now.low_bytes;
         to->high_bytes = now.high_bytes;
-        to->fits = now.high_bytes <= answer->budget_bytes;
+        to->fits = now.high_bytes <= answer->budget_bytes &&
+                   refusal_of(report->kind, &with) == HR_AUDIT_TRAINS;
     }
     return status;
 }
@@ -296,11 +430,20 @@ hr_status hr_audit_estimate_make(const hr_audit_report *report, int64_t budget_b
     answer->budget_bytes = budget_bytes;
     hr_status status = estimate(report, &report->training, memory, bytes, &answer->now, err);
     if (status != HR_OK || budget_bytes <= 0) return status;
-    answer->fits = answer->now.high_bytes <= budget_bytes;
-    answer->may_fit = !answer->fits && answer->now.low_bytes <= budget_bytes;
+    answer->refusal = refusal_of(report->kind, &report->training);
+    const bool trains = answer->refusal == HR_AUDIT_TRAINS;
+    answer->fits = trains && answer->now.high_bytes <= budget_bytes;
+    answer->may_fit = trains && !answer->fits && answer->now.low_bytes <= budget_bytes;
     if (!answer->fits) status = try_all(report, tried, memory, bytes, answer, err);
     if (status != HR_OK || !answer->change_count) return status;
+    chosen = without_replaced(tried, answer->change_count, (1U << answer->change_count) - 1);
     status = prune(report, tried, memory, bytes, answer, &chosen, err);
+    /* Without a change that took more beside the others it may fit after all. */
+    const bool now = status == HR_OK && !answer->patch_fits &&
+                     answer->patch_high_bytes <= budget_bytes &&
+                     trains_with(report, tried, answer->change_count, chosen);
+    answer->patch_fits |= now;
+    if (now) status = prune(report, tried, memory, bytes, answer, &chosen, err);
     if (status == HR_OK) describe(report, tried, chosen, answer);
     return status;
 }

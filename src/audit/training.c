@@ -77,6 +77,7 @@ static hr_status take_all(hr_reading *r, const hr_entries *entries, const hr_for
                           const char *prefix)
 {
     static const char inside[] = "deepspeed.";
+    r->elsewhere = *prefix != 0;
     for (int32_t i = 0; i < entries->count; i++) {
         hr_entry entry = entries->list[i];
         const hr_foreign_key *row = find(foreign, entry.key);
@@ -119,16 +120,22 @@ static void take_file_name(hr_reading *r)
     const char *last = strrchr(r->deepspeed, '/'), *name = last ? last + 1 : r->deepspeed;
     const int64_t stage = stage_in(name);
     const bool offloads = strstr(name, "offload") != NULL;
+    /* The files that LLaMA-Factory and axolotl come with: ds_z3_offload_config.json,
+     * zero3_bf16_cpuoffload_all.json, zero3_bf16_cpuoffload_params.json. */
+    const bool all = strstr(name, "ds_z3_offload") || strstr(name, "offload_all");
+    const bool params = offloads && strstr(name, "param");
     t->zero_stage = stage ? stage : 1;
-    t->offload_optimizer = offloads;
-    t->offload_weights = offloads && strstr(name, "param");
+    t->offload_optimizer = offloads && !strstr(name, "offload_params");
+    t->offload_weights = params || all;
     hr_audit_find(r->report, r->deepspeed_line,
                   stage ? "%.100s is not here; by its name it is ZeRO stage %d%s"
                         : "%.100s is not here, and its name has no stage: taken as ZeRO stage %d%s",
                   r->deepspeed, (int)t->zero_stage,
-                  t->offload_weights ? ", with states and weights in host memory"
-                  : offloads         ? ", with states in host memory"
-                                     : "");
+                  t->offload_weights && t->offload_optimizer
+                      ? ", with states and weights in host memory"
+                  : t->offload_weights   ? ", with weights in host memory"
+                  : t->offload_optimizer ? ", with states in host memory"
+                                         : "");
 }
 
 /* Reads the DeepSpeed file that a training file names, if it is there. */
@@ -187,6 +194,13 @@ static hr_status check_trains(const char *path, hr_audit_kind kind, const hr_ent
                    path, purpose, hr_audit_kind_text(kind));
 }
 
+/* The defaults of 4 bits: axolotl and LLaMA-Factory ask bitsandbytes for scales in 8 bits,
+ * torchtune always has them, and TRL does so with use_bnb_nested_quant. */
+static bool has_double_quant(hr_audit_kind kind)
+{
+    return kind == HR_AUDIT_AXOLOTL || kind == HR_AUDIT_LLAMA_FACTORY || kind == HR_AUDIT_TORCHTUNE;
+}
+
 hr_status hr_audit_training_file(const char *path, hr_audit_kind kind,
                                  const hr_audit_request *request, hr_entries *entries,
                                  hr_audit_report *report, hr_error *err)
@@ -205,6 +219,8 @@ hr_status hr_audit_training_file(const char *path, hr_audit_kind kind,
                               .autocast = HR_AUDIT_UNSET,
                               .base = HR_AUDIT_UNSET,
                               .adapters = HR_AUDIT_FP32,
+                              .double_quant = has_double_quant(kind),
+                              .lacks_bf16 = request->lacks_bf16,
                               .frozen = HR_AUDIT_UNSET,
                               .checkpointing = r.foreign->checkpointing };
     hr_config_default(&report->config);

@@ -53,15 +53,16 @@ typedef enum {
     HR_MEANS_ALL_LINEAR,
     HR_MEANS_MLP_TARGETS,
     HR_MEANS_PACKING,
-    HR_MEANS_CHUNKED_LOSS, /* true: in chunks that autograd keeps */
-    HR_MEANS_FUSED_LOSS,   /* true: the loss keeps no logits */
-    HR_MEANS_CUT_LOSS,     /* the same; the plugin of axolotl has it as its default */
-    HR_MEANS_PLUGIN,       /* axolotl: the name of a plugin */
-    HR_MEANS_FUSED_UPDATE, /* true: one kernel updates a weight */
-    HR_MEANS_LOSS,         /* a name */
-    HR_MEANS_STAGE,        /* sft, dpo */
-    HR_MEANS_PREFERENCE,   /* a key that only preference training has */
-    HR_MEANS_DEEPSPEED,    /* a file, or settings */
+    HR_MEANS_CHUNKED_LOSS,    /* true: in chunks that autograd keeps */
+    HR_MEANS_FUSED_LOSS,      /* true: the loss keeps no logits */
+    HR_MEANS_CUT_LOSS,        /* the same; the plugin of axolotl has it as its default */
+    HR_MEANS_PREFERENCE_LOSS, /* true: the preference loss keeps no logits */
+    HR_MEANS_PLUGIN,          /* axolotl: the name of a plugin */
+    HR_MEANS_FUSED_UPDATE,    /* true: one kernel updates a weight */
+    HR_MEANS_LOSS,            /* a name */
+    HR_MEANS_STAGE,           /* sft, dpo */
+    HR_MEANS_PREFERENCE,      /* a key that only preference training has */
+    HR_MEANS_DEEPSPEED,       /* a file, or settings */
     HR_MEANS_FSDP,
     HR_MEANS_FSDP_CHECKPOINTING, /* true: also switches checkpointing on */
     HR_MEANS_ZERO,
@@ -127,6 +128,15 @@ const hr_foreign *hr_foreign_of(hr_audit_kind kind);
 /* Whether a key of a file is one of a table's. Pure. */
 bool hr_foreign_matches(const hr_foreign_key *row, const char *key);
 
+/* A value "auto". */
+typedef struct {
+    const char *key; /* of the entry */
+    hr_meaning meaning;
+    int64_t line; /* 0: of a DeepSpeed file beside the file */
+} hr_audit_auto;
+
+enum { HR_AUDIT_AUTOS_MOST = 24 };
+
 /* What is collected while the entries are read. */
 typedef struct {
     const char *path;
@@ -135,6 +145,8 @@ typedef struct {
     hr_error *err;
     /* Values as given; lines 0: not given. */
     hr_audit_dtype dtype;
+    hr_meaning meaning; /* of the entry that is read */
+    bool elsewhere;     /* the entry is of a DeepSpeed file beside the file */
     bool blocks, bf16, fp16, pure, peft, full, freeze, four_bit, eight_bit, linear, mlp, auto_bf16,
         auto_dtype, bf16_given, micro_given, accumulation_given,
         world_fixed; /* by the batch sizes of DeepSpeed */
@@ -147,11 +159,17 @@ typedef struct {
     double warmup, warmup_ratio, scale;
     int64_t length_null_line; /* a length that is given as null */
     char optimizer[64], schedule[48], deepspeed[HR_PATH_BYTES];
-    int32_t autos; /* values "auto" of DeepSpeed */
+    bool fused_preference, no_reference, kto; /* of the preference loss */
+    int64_t loss_switch_line;                 /* of a key that fuses the loss of plain training */
+    int32_t autos, autos_left_out;
+    hr_audit_auto auto_list[HR_AUDIT_AUTOS_MOST];
 } hr_reading;
 
 /* Whether a text has a part, in letters of any case. Pure. */
 bool hr_audit_contains(const char *text, const char *part);
+
+/* The value of a key of the file; null: it has none. Pure. */
+const char *hr_audit_value(const hr_audit_report *report, const char *key);
 
 /* Adds a sentence to the report. */
 void hr_audit_find(hr_audit_report *report, int64_t line, const char *format, ...) HR_PRINTF(3, 4);
@@ -170,6 +188,12 @@ HR_MUST_CHECK hr_status hr_audit_training_file(const char *path, hr_audit_kind k
 /* The kind of a mapping; HR_AUDIT_AUTO: none. Pure. */
 hr_audit_kind hr_training_kind(const hr_entries *entries, bool is_json);
 
+/* Notes a value "auto", which hr_autos_find explains when all is read. */
+void hr_autos_note(hr_reading *r, const hr_entry *entry, hr_meaning meaning);
+
+/* Adds a finding for each value "auto": what was taken, and why. The settings are complete. */
+void hr_autos_find(hr_reading *r);
+
 /* The sentence "key takes ..., not ..." with the line. Returns USAGE. */
 HR_MUST_CHECK hr_status hr_reading_fail(const hr_reading *r, const hr_entry *entry,
                                         const char *takes);
@@ -180,6 +204,13 @@ HR_MUST_CHECK hr_status hr_adapter_take(hr_reading *r, const hr_entry *entry, hr
 /* Sets which weights are trained, with their dtype, and adds the findings. The model and the dtype
  * of its weights are set. Errors USAGE  no module has a given name. */
 HR_MUST_CHECK hr_status hr_adapter_set(hr_reading *r);
+
+/* The dtype of the adapters of settings with one; the base, the stage and the weights are set.
+ * Pure. */
+hr_audit_dtype hr_adapter_dtype(hr_audit_kind kind, const hr_audit_training *t);
+
+/* fp16 where the file or the device asks for it, else bf16: how a patch loads a base. Pure. */
+hr_audit_dtype hr_adapter_half(const hr_audit_training *t);
 
 /* "bf16". Never null. */
 const char *hr_audit_dtype_name(hr_audit_dtype dtype);

@@ -242,6 +242,29 @@ static int trained_bytes(hr_audit_optimizer optimizer)
     return bytes[optimizer];
 }
 
+/* The modules that PEFT adapts when no file names them. */
+static const char *default_targets(const hr_config *config)
+{
+    static const char *const names[] = { "q_proj,v_proj", "c_attn", "query_key_value" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (hr_estimate_adapter_parameters(config, 1, names[i])) return names[i];
+    return names[0];
+}
+
+hr_audit_dtype hr_adapter_dtype(hr_audit_kind kind, const hr_audit_training *t)
+{
+    const bool quantized = t->base == HR_AUDIT_NF4 || t->base == HR_AUDIT_INT8;
+    if (kind == HR_AUDIT_TORCHTUNE) return t->weights;
+    return kind == HR_AUDIT_TRL && (quantized || t->zero_stage == 3) ? HR_AUDIT_BF16
+                                                                     : HR_AUDIT_FP32;
+}
+
+hr_audit_dtype hr_adapter_half(const hr_audit_training *t)
+{
+    const bool fp16 = t->lacks_bf16 || t->autocast == HR_AUDIT_FP16 || t->weights == HR_AUDIT_FP16;
+    return fp16 ? HR_AUDIT_FP16 : HR_AUDIT_BF16;
+}
+
 hr_status hr_adapter_set(hr_reading *r)
 {
     hr_audit_training *t = &r->report->training;
@@ -259,6 +282,7 @@ hr_status hr_adapter_set(hr_reading *r)
                       r->four_bit ? 4 : 8);
         on = t->lora_rank > 0;
     }
+    t->base = r->four_bit ? HR_AUDIT_NF4 : r->eight_bit ? HR_AUDIT_INT8 : HR_AUDIT_UNSET;
     if (!on) {
         t->lora_rank = 0;
         return r->freeze ? set_freeze(r) : HR_OK;
@@ -270,7 +294,8 @@ hr_status hr_adapter_set(hr_reading *r)
                  sizeof t->lora_targets - strlen(t->lora_targets), "%sgate_proj,up_proj,down_proj",
                  *t->lora_targets ? "," : "");
     if (!*t->lora_targets)
-        snprintf(t->lora_targets, sizeof t->lora_targets, factory ? "all-linear" : "q_proj,v_proj");
+        snprintf(t->lora_targets, sizeof t->lora_targets,
+                 factory || mlx ? "all-linear" : default_targets(&r->report->config));
     if (r->scale_line)
         hr_audit_find(
             r->report, r->scale_line,
@@ -278,32 +303,33 @@ hr_status hr_adapter_set(hr_reading *r)
             "to lora_alpha %g at rank %lld",
             r->scale, r->scale * (double)t->lora_rank, (long long)t->lora_rank);
     if (r->scale_line) t->lora_alpha = r->scale * (double)t->lora_rank;
-    t->base = r->four_bit ? HR_AUDIT_NF4 : r->eight_bit ? HR_AUDIT_INT8 : HR_AUDIT_UNSET;
     const bool quantized = r->four_bit || r->eight_bit;
     t->saved = factory && !r->pure ? HR_AUDIT_FP32 : t->weights;
-    t->adapters = kind == HR_AUDIT_TORCHTUNE || mlx                           ? t->weights
-                  : kind == HR_AUDIT_TRL && (quantized || t->zero_stage == 3) ? HR_AUDIT_BF16
-                                                                              : HR_AUDIT_FP32;
+    t->adapters = hr_adapter_dtype(kind, t);
     t->adapter_parameters = hr_estimate_adapter_parameters(&r->report->config, t->lora_rank,
                                                            t->lora_targets);
     if (!t->adapter_parameters)
         return hr_fail(r->err, HR_USAGE, "%s: no module of the model is named \"%.80s\"", r->path,
                        t->lora_targets);
+    enum { MLX_LAYERS = 16 };
     const int64_t layers = r->report->config.model.n_layers;
+    if (mlx && !r->layers_line) r->layers = MLX_LAYERS;
     if (r->layers && r->layers < layers) {
         t->adapter_parameters = t->adapter_parameters / layers * r->layers;
         hr_audit_find(r->report, r->layers_line,
-                      "adapters are in the last %lld of %lld layers; the estimate has them in all, "
-                      "and keeps the activations of all",
-                      (long long)r->layers, (long long)layers);
+                      "adapters are in the last %lld of %lld layers%s; the estimate has them in "
+                      "all, and keeps the activations of all",
+                      (long long)r->layers, (long long)layers,
+                      r->layers_line ? "" : ", the default of mlx-lm");
     }
     char count[HR_COUNT_BYTES];
     if (t->adapters == HR_AUDIT_FP32)
         hr_audit_find(
             r->report, 0,
-            "PEFT keeps adapters in fp32, whatever dtype the base has: %s parameters x %d "
+            "%s keeps adapters in fp32, whatever dtype the base has: %s parameters x %d "
             "bytes with their gradient and states = %s",
-            hr_count_print(t->adapter_parameters, count), trained_bytes(t->optimizer),
+            mlx ? "mlx-lm" : "PEFT", hr_count_print(t->adapter_parameters, count),
+            trained_bytes(t->optimizer),
             hr_audit_size((double)t->adapter_parameters * trained_bytes(t->optimizer), text));
     if (kind == HR_AUDIT_TRL && t->adapters == HR_AUDIT_BF16)
         hr_audit_find(r->report, 0,

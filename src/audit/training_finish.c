@@ -40,6 +40,25 @@ static hr_status read_model(hr_reading *r, const hr_audit_request *request)
 
 /* ---- dtypes */
 
+/* Where nothing is said: "auto" of DeepSpeed follows the key of the trainer, auto is the default of
+ * axolotl, and TRL computes in bf16. */
+static void take_default_format(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    const hr_audit_kind kind = r->report->kind;
+    const bool axolotl = kind == HR_AUDIT_AXOLOTL;
+    if (r->bf16_given || r->fp16) return;
+    if (axolotl && t->lacks_bf16) r->fp16 = !r->fp16_line;
+    else r->bf16 = axolotl || kind == HR_AUDIT_TRL || (kind == HR_AUDIT_DEEPSPEED && r->auto_bf16);
+    if (kind == HR_AUDIT_TRL && !r->fp16_line)
+        hr_audit_find(r->report, 0, "no bf16 or fp16 is given: TRL computes in bf16");
+    if (axolotl && !r->auto_bf16 && !r->fp16_line)
+        hr_audit_find(r->report, 0,
+                      "no bf16 is given: the default of axolotl is auto, bf16 on a device that has "
+                      "it, else fp16: taken as %s",
+                      r->fp16 ? "fp16" : "bf16");
+}
+
 static void set_dtypes(hr_reading *r)
 {
     hr_audit_training *t = &r->report->training;
@@ -47,9 +66,10 @@ static void set_dtypes(hr_reading *r)
     char text[HR_AUDIT_VALUE_BYTES];
     const double parameters = (double)t->parameters;
     const bool axolotl = kind == HR_AUDIT_AXOLOTL;
-    /* "auto" follows the key of the trainer, which is false; axolotl has auto as its default. */
-    if (!r->bf16_given && !r->fp16 && (axolotl || (kind == HR_AUDIT_DEEPSPEED && r->auto_bf16)))
-        r->bf16 = true;
+    take_default_format(r);
+    /* LLaMA-Factory looks for bf16 on the device where nothing is said. */
+    if (kind == HR_AUDIT_LLAMA_FACTORY && t->lacks_bf16 && t->published == HR_AUDIT_BF16)
+        t->published = HR_AUDIT_FP16;
     if (r->auto_dtype) r->dtype = t->published;
     const hr_audit_dtype half = r->bf16 ? HR_AUDIT_BF16 : r->fp16 ? HR_AUDIT_FP16 : HR_AUDIT_UNSET;
     if (kind == HR_AUDIT_TORCHTUNE || kind == HR_AUDIT_MLX) {
@@ -70,8 +90,8 @@ static void set_dtypes(hr_reading *r)
     if (r->blocks && half != HR_AUDIT_UNSET) t->weights = half;
     if (r->pure) t->weights = HR_AUDIT_BF16, t->autocast = HR_AUDIT_UNSET;
     /* DeepSpeed casts the weights itself, and keeps fp32 masters. */
-    const bool deepspeed = kind == HR_AUDIT_DEEPSPEED || r->deepspeed_line || r->deepspeed_inside;
-    if (deepspeed && half != HR_AUDIT_UNSET) t->weights = half, t->autocast = HR_AUDIT_UNSET;
+    t->deepspeed = kind == HR_AUDIT_DEEPSPEED || r->deepspeed_line || r->deepspeed_inside;
+    if (t->deepspeed && half != HR_AUDIT_UNSET) t->weights = half, t->autocast = HR_AUDIT_UNSET;
     if (kind == HR_AUDIT_TRL && r->dtype == HR_AUDIT_UNSET && !r->four_bit && !r->eight_bit)
         hr_audit_find(r->report, 0,
                       "no dtype is given, so TRL loads the weights in fp32: %s; dtype: bfloat16 is "
@@ -112,15 +132,14 @@ static void find_states(hr_reading *r)
             r->report, 0,
             "optimizer_in_bwd frees each gradient after its update: the peak is below the "
             "estimate by at most its gradients of weights");
-    const bool deepspeed = r->report->kind == HR_AUDIT_DEEPSPEED || r->deepspeed_line ||
-                           r->deepspeed_inside;
     if (t->zero_stage && full && t->weights != HR_AUDIT_FP32 &&
         r->report->kind != HR_AUDIT_TORCHTUNE)
         hr_audit_find(r->report, 0,
-                      deepspeed ? "DeepSpeed keeps fp32 masters and moments beside %s weights: 12 "
-                                  "bytes a parameter in states, %s over all processes"
-                                : "FSDP computes in %s and keeps what it trains in fp32: with the "
-                                  "moments 12 bytes a parameter, %s over all processes",
+                      t->deepspeed
+                          ? "DeepSpeed keeps fp32 masters and moments beside %s weights: 12 "
+                            "bytes a parameter in states, %s over all processes"
+                          : "FSDP computes in %s and keeps what it trains in fp32: with the "
+                            "moments 12 bytes a parameter, %s over all processes",
                       hr_audit_dtype_name(t->weights), hr_audit_size(12 * parameters, text));
 }
 
@@ -228,6 +247,46 @@ static void find_batch(hr_reading *r)
                       "ZeRO stage %lld divides states among processes, and the file does not say "
                       "how many there are: taken as 1; --processes N sets it",
                       (long long)t->zero_stage);
+}
+
+/* The loss of preference training reads the logits, so what fuses that of plain training leaves
+ * them in memory.
+ *
+ * Source LLaMA-Factory, apply_liger_kernel(require_logits=stage not in ["pt", "sft"]); axolotl,
+ * dpo_use_liger_kernel; TRL, whose DPO and KTO have fused losses of their own. */
+static void set_loss(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    const hr_audit_kind kind = r->report->kind;
+    if (t->preference && r->no_reference) t->reference = false;
+    if (!t->preference || (kind != HR_AUDIT_LLAMA_FACTORY && kind != HR_AUDIT_AXOLOTL)) return;
+    if (r->fused_preference && t->reference && !r->kto) {
+        t->loss = HR_AUDIT_LOSS_FUSED;
+        return;
+    }
+    if (t->loss != HR_AUDIT_LOSS_WHOLE)
+        hr_audit_find(r->report, r->loss_switch_line,
+                      "%s fuses the loss of plain training only: preference training reads all "
+                      "logits",
+                      kind == HR_AUDIT_AXOLOTL ? "this key" : "enable_liger_kernel");
+    t->loss = HR_AUDIT_LOSS_WHOLE;
+}
+
+/* What DeepSpeed does not move: nothing without ZeRO, and weights below stage 3. */
+static void set_offload(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    if (!t->deepspeed) return;
+    if (!t->zero_stage && (t->offload_optimizer || t->offload_weights)) {
+        hr_audit_find(r->report, 0, "without a stage of ZeRO nothing is moved to the host");
+        t->offload_optimizer = t->offload_weights = false;
+    }
+    if (t->zero_stage < 3 && t->offload_weights) {
+        hr_audit_find(r->report, 0,
+                      "offload_param is for stage 3: at stage %lld the weights stay on the device",
+                      (long long)t->zero_stage);
+        t->offload_weights = false;
+    }
 }
 
 /* ---- the optimizer */
@@ -374,18 +433,13 @@ hr_status hr_reading_finish(hr_reading *r, const hr_audit_request *request)
     set_fsdp(r);
     set_optimizer(r);
     set_dtypes(r);
+    set_offload(r);
+    set_loss(r);
     status = hr_adapter_set(r);
     if (status != HR_OK) return status;
     find_states(r);
     find_batch(r);
-    if (r->autos)
-        hr_audit_find(
-            r->report, 0, "%d value%s \"auto\": %s", (int)r->autos, r->autos == 1 ? " is" : "s are",
-            r->report->kind == HR_AUDIT_DEEPSPEED
-                ? "the trainer fills them in, and its file is not given: what is not "
-                  "given here is taken as bf16, 1 sequence at a time, no accumulation and "
-                  "the default rates"
-                : "taken from the other keys of this file, as the trainer does");
     set_schedule(r);
+    hr_autos_find(r);
     return set_config(r);
 }

@@ -15,7 +15,7 @@
 static bool is_auto(hr_reading *r, const hr_entry *entry)
 {
     if (strcmp(entry->value, "auto")) return false;
-    r->autos++;
+    hr_autos_note(r, entry, r->meaning);
     return true;
 }
 
@@ -66,7 +66,7 @@ static hr_status take_dtype(hr_reading *r, const hr_entry *entry)
 {
     const char *value = entry->value;
     r->dtype_line = entry->line;
-    if (!strcmp(value, "auto")) return r->auto_dtype = true, HR_OK;
+    if (is_auto(r, entry)) return r->auto_dtype = true, HR_OK;
     if (hr_audit_contains(value, "bfloat16") || hr_audit_contains(value, "bf16"))
         r->dtype = HR_AUDIT_BF16;
     else if (hr_audit_contains(value, "float16") || hr_audit_contains(value, "fp16") ||
@@ -145,6 +145,7 @@ static hr_status take_stage(hr_reading *r, const hr_entry *entry)
         if (strcasecmp(entry->value, preference[i])) continue;
         t->preference = true;
         t->reference = i < 3;
+        r->kto = !strcasecmp(entry->value, "kto");
         return HR_OK;
     }
     static const char *const plain[] = { "sft", "pt", "normal" };
@@ -152,6 +153,17 @@ static hr_status take_stage(hr_reading *r, const hr_entry *entry)
         if (!strcasecmp(entry->value, plain[i])) return HR_OK;
     return hr_reading_fail(r, entry,
                            "sft, pt, dpo, ipo, kto, orpo or simpo: nothing else can be estimated");
+}
+
+/* LLaMA-Factory reads these keys in a stage of preference training only; ORPO and SimPO have no
+ * reference. */
+static hr_status take_preference(hr_reading *r, const hr_entry *entry)
+{
+    hr_audit_training *t = &r->report->training;
+    if (r->report->kind == HR_AUDIT_LLAMA_FACTORY)
+        r->no_reference |= !strcmp(entry->value, "orpo") || !strcmp(entry->value, "simpo");
+    else t->preference = t->reference = true;
+    return HR_OK;
 }
 
 static hr_status refuse(const hr_reading *r, const hr_entry *entry, const char *what)
@@ -224,6 +236,7 @@ static hr_status take_plugin(hr_reading *r, const hr_entry *entry)
     hr_audit_training *t = &r->report->training;
     r->cut_plugin |= hr_audit_contains(entry->value, "CutCrossEntropyPlugin");
     if (r->cut_plugin && !r->cut_given) t->loss = HR_AUDIT_LOSS_FUSED;
+    if (r->cut_plugin && !r->loss_switch_line) r->loss_switch_line = entry->line;
     return HR_OK;
 }
 
@@ -232,7 +245,7 @@ static hr_status take_cut_loss(hr_reading *r, const hr_entry *entry)
     hr_audit_training *t = &r->report->training;
     bool on = false;
     const hr_status status = take_bool(r, entry, &on);
-    if (on) t->loss = HR_AUDIT_LOSS_FUSED;
+    if (on) t->loss = HR_AUDIT_LOSS_FUSED, r->loss_switch_line = entry->line;
     else if (r->cut_plugin && !r->cut_given) t->loss = HR_AUDIT_LOSS_WHOLE;
     r->cut_given = true;
     return status;
@@ -321,6 +334,7 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     bool truth = false;
     int64_t ignored;
     hr_status status = HR_OK;
+    r->meaning = meaning;
     switch (meaning) {
     case HR_MEANS_MODEL: return take_text(r, entry, t->model, sizeof t->model, &ignored);
     case HR_MEANS_MICRO_BATCH:
@@ -342,6 +356,7 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_PURE_BF16: return take_bool(r, entry, &r->pure);
     case HR_MEANS_DTYPE: return take_dtype(r, entry);
     case HR_MEANS_OPTIMIZER:
+        if (is_auto(r, entry)) return HR_OK;
         return take_text(r, entry, r->optimizer, sizeof r->optimizer, &r->optimizer_line);
     case HR_MEANS_RATE: return set_key(r, entry, "train.optimizer.lr");
     case HR_MEANS_DECAY: return set_key(r, entry, "train.optimizer.weight_decay");
@@ -376,10 +391,11 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
         return status;
     case HR_MEANS_FUSED_LOSS:
         status = take_bool(r, entry, &truth);
-        if (truth) t->loss = HR_AUDIT_LOSS_FUSED;
+        if (truth) t->loss = HR_AUDIT_LOSS_FUSED, r->loss_switch_line = entry->line;
         return status;
     case HR_MEANS_CHUNKED_LOSS:
         status = take_bool(r, entry, &truth);
+        if (truth) r->loss_switch_line = entry->line;
         if (truth && t->loss == HR_AUDIT_LOSS_WHOLE) t->loss = HR_AUDIT_LOSS_LOOP;
         return status;
     case HR_MEANS_CUT_LOSS: return take_cut_loss(r, entry);
@@ -387,7 +403,8 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_FUSED_UPDATE: return take_bool(r, entry, &t->fused_update);
     case HR_MEANS_LOSS: return take_loss(r, entry);
     case HR_MEANS_STAGE: return take_stage(r, entry);
-    case HR_MEANS_PREFERENCE: return t->preference = t->reference = true, HR_OK;
+    case HR_MEANS_PREFERENCE: return take_preference(r, entry);
+    case HR_MEANS_PREFERENCE_LOSS: return take_bool(r, entry, &r->fused_preference);
     case HR_MEANS_DEEPSPEED: return take_deepspeed(r, entry);
     case HR_MEANS_FSDP: return take_fsdp(r, entry);
     case HR_MEANS_FSDP_CHECKPOINTING:

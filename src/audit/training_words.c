@@ -48,3 +48,10 @@ const char *hr_audit_size(double bytes, char text[HR_AUDIT_VALUE_BYTES])
 {
     return hr_quantity_print(hr_quantity_of_real(bytes, HR_AUDIT_BYTES), text);
 }
+
+const char *hr_audit_value(const hr_audit_report *report, const char *key)
+{
+    for (int32_t i = 0; i < report->key_count; i++)
+        if (!strcmp(report->keys[i].key, key)) return report->keys[i].value;
+    return NULL;
+}

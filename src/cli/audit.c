@@ -157,11 +157,13 @@ static hr_status print_checked(const hr_cli_arguments *arguments, const hr_audit
                    count == 1 ? "" : "s", wrong == 1 ? "is" : "are");
 }
 
-/* Reads the file. The report is for free(). */
-static hr_status read_report(const hr_cli_arguments *arguments, hr_audit_report **report,
-                             hr_error *err)
+/* Reads the file, for a device if it is not null. The report is for free(). */
+static hr_status read_report(const hr_cli_arguments *arguments, const hr_device_choice *device,
+                             hr_audit_report **report, hr_error *err)
 {
-    hr_audit_request request = { .memory = aligned_alloc(64, HR_AUDIT_MEMORY_BYTES),
+    hr_audit_request request = { .lacks_bf16 = device &&
+                                               !hr_device_has(device->device, HR_DEVICE_BF16),
+                                 .memory = aligned_alloc(64, HR_AUDIT_MEMORY_BYTES),
                                  .memory_bytes = HR_AUDIT_MEMORY_BYTES,
                                  .model = arguments->values[HR_OPTION_MODEL] };
     const hr_cli_preset *model = request.model ? hr_cli_preset_find(request.model) : NULL;
@@ -194,7 +196,7 @@ static hr_status plan_and_print(const hr_cli_arguments *arguments, hr_audit_repo
     free(*report);
     *report = NULL;
     hr_status status = hr_cli_audit_make_plan(arguments, &config, &plan, err);
-    if (status == HR_OK) status = read_report(arguments, report, err);
+    if (status == HR_OK) status = read_report(arguments, plan.device, report, err);
     if (status == HR_OK) status = hr_cli_audit_print(arguments, *report, &plan, err);
     free(plan.own);
     return status;
@@ -204,7 +206,7 @@ int hr_cli_audit(const hr_cli_arguments *arguments)
 {
     hr_error err;
     hr_audit_report *report;
-    hr_status status = read_report(arguments, &report, &err);
+    hr_status status = read_report(arguments, NULL, &report, &err);
     if (status == HR_OK && report->kind <= HR_AUDIT_MARKDOWN)
         status = print_checked(arguments, report, &err);
     else if (status == HR_OK) status = plan_and_print(arguments, &report, &err);

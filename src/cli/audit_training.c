@@ -33,32 +33,42 @@ static const char *range(int64_t low, int64_t high, char text[64])
     return text;
 }
 
-/* The smallest graphics card of the table for so many bytes; null: none. */
-static const hr_device_facts *smallest_card(int64_t bytes)
+/* Whether the program of a file runs on a card: mlx-lm on those of Apple, all others on the
+ * rest, in the formats that the file asks for. */
+static bool runs_on(const audit *a, const hr_device_facts *card)
+{
+    const hr_audit_training *t = &a->report->training;
+    const bool mlx = a->report->kind == HR_AUDIT_MLX;
+    const bool bf16 = t->weights == HR_AUDIT_BF16 || t->autocast == HR_AUDIT_BF16 ||
+                      t->frozen == HR_AUDIT_BF16 || (t->lora_rank && t->adapters == HR_AUDIT_BF16);
+    return card->kind == HR_DEVICE_GPU && mlx == (card->group == HR_DEVICE_MAC) &&
+           (mlx || !bf16 || hr_device_has(card, HR_DEVICE_BF16));
+}
+
+/* The smallest card of the table for the file and so many bytes; null: none. */
+static const hr_device_facts *smallest_card(const audit *a, int64_t bytes)
 {
     const hr_device_facts *found = NULL, *card;
     for (int32_t i = 0; (card = hr_device_at(i)); i++)
-        if (card->kind == HR_DEVICE_GPU && card->usable_bytes >= bytes &&
+        if (runs_on(a, card) && card->usable_bytes >= bytes &&
             (!found || card->usable_bytes < found->usable_bytes))
             found = card;
     return found;
 }
 
-/* The format that the file asks for and the device lacks; null: none. */
-static const char *missing_format(const audit *a)
+/* Why the program does not train so, for the verdict; null: it does. */
+static const char *refusal_text(const hr_audit_estimate *e)
 {
-    const hr_audit_training *t = &a->report->training;
-    static const hr_device_format formats[] = { HR_DEVICE_BF16, HR_DEVICE_FP16 };
-    static const hr_audit_dtype dtypes[] = { HR_AUDIT_BF16, HR_AUDIT_FP16 };
-    for (int32_t i = 0; a->device && is_foreign(a) && i < 2; i++)
-        if ((t->weights == dtypes[i] || t->autocast == dtypes[i]) &&
-            !hr_device_has(a->device->device, formats[i]))
-            return hr_device_format_name(formats[i]);
-    return NULL;
+    static const char *const texts[] = {
+        [HR_AUDIT_REFUSED_NO_BF16] = "the card has no bf16",
+        [HR_AUDIT_REFUSED_FP16_WEIGHTS] = "fp16 does not train weights in fp16"
+    };
+    return e->refusal == HR_AUDIT_TRAINS ? NULL : texts[e->refusal];
 }
 
 static const char *fits_text(const hr_audit_estimate *e)
 {
+    if (e->refusal != HR_AUDIT_TRAINS) return "does not train on";
     return e->fits ? "fits" : e->may_fit ? "may fit" : "does not fit";
 }
 
@@ -78,17 +88,17 @@ static void print_verdict(const audit *a)
     }
     const int64_t low = e->now.low_bytes, high = e->now.high_bytes;
     if (a->device) {
-        printf("%s %s: an estimated %s of %s", fits_text(e), a->device->device->title,
-               range(low, high, bytes), hr_size_print(e->budget_bytes, budget));
+        const char *refusal = refusal_text(e);
+        printf("%s %s: %s%san estimated %s of %s", fits_text(e), a->device->device->title,
+               refusal ? refusal : "", refusal ? "; " : "", range(low, high, bytes),
+               hr_size_print(e->budget_bytes, budget));
         if (e->patch_fits)
             printf("; with %d change%s it %s", e->needed_count, e->needed_count > 1 ? "s" : "",
                    e->may_fit ? "surely does" : "does");
-        const char *missing = missing_format(a);
-        if (missing) printf("; but the card has no %s", missing);
         printf("\n");
         return;
     }
-    const hr_device_facts *card = smallest_card(high);
+    const hr_device_facts *card = smallest_card(a, high);
     printf("an estimated %s on a device; ", range(low, high, bytes));
     if (card) printf("the smallest card that has it is %s (%s)\n", card->title, card->name);
     else printf("no card has it\n");
@@ -133,14 +143,14 @@ static void print_estimate(const audit *a)
 /* The sentence about a format that the device lacks, and its line; false: none is missing. */
 static bool find_missing(const audit *a, char text[HR_AUDIT_SENTENCE_BYTES], int64_t *line)
 {
-    const char *missing = missing_format(a);
-    if (!missing) return false;
+    if (a->estimate.refusal != HR_AUDIT_REFUSED_NO_BF16) return false;
     *line = 0;
     for (int32_t i = 0; i < a->report->key_count && !*line; i++)
         if (!strcmp(a->report->keys[i].ours, "train.dtype")) *line = a->report->keys[i].line;
-    snprintf(text, HR_AUDIT_SENTENCE_BYTES,
-             "%s has no %s, which the file asks for: the trainer refuses it, or emulates it slowly",
-             a->device->device->title, missing);
+    snprintf(
+        text, HR_AUDIT_SENTENCE_BYTES,
+        "%s has no bf16, which the file asks for: the trainer refuses it, or emulates it slowly",
+        a->device->device->title);
     return true;
 }
 
@@ -180,6 +190,11 @@ static void print_changes(const hr_audit_estimate *e, bool needed)
     for (int32_t i = 0; i < e->change_count; i++) {
         const hr_audit_change *c = &e->changes[i];
         if (c->needed != needed) continue;
+        if (*c->file) {
+            printf("    in ");
+            hr_cli_put_string(c->file);
+            printf(":\n");
+        }
         print_lines(c->lines);
         printf("      # %s; alone %s%s\n", c->price, range(c->low_bytes, c->high_bytes, bytes),
                c->fits ? ", fits" : "");
@@ -238,15 +253,23 @@ static void print_text(const audit *a)
 
 /* ---- JSON */
 
+/* A text of the file, or null where it is not UTF-8. */
+static json_t *json_of_text(const char *text)
+{
+    json_t *value = json_string(text);
+    return value ? value : json_null();
+}
+
 static json_t *json_of_changes(const hr_audit_estimate *e)
 {
     json_t *list = json_array();
     for (int32_t i = 0; i < e->change_count; i++) {
         const hr_audit_change *c = &e->changes[i];
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:I, s:I, s:b, s:b}", "lines", c->lines, "price", c->price,
-                            "low_bytes", (json_int_t)c->low_bytes, "high_bytes",
-                            (json_int_t)c->high_bytes, "fits", c->fits, "needed", c->needed));
+        json_array_append_new(list, json_pack("{s:s, s:o, s:s, s:I, s:I, s:b, s:b}", "lines",
+                                              c->lines, "file", json_of_text(c->file), "price",
+                                              c->price, "low_bytes", (json_int_t)c->low_bytes,
+                                              "high_bytes", (json_int_t)c->high_bytes, "fits",
+                                              c->fits, "needed", c->needed));
     }
     return list;
 }
@@ -259,7 +282,7 @@ static json_t *json_of_patch(const hr_audit_estimate *e)
                      "changes", json_of_changes(e));
 }
 
-/* "yes", "may" or "no"; null without a device. */
+/* "yes", "may" or "no", which is also what does not train; null without a device. */
 static json_t *json_of_fits(const audit *a)
 {
     const hr_audit_estimate *e = &a->estimate;
@@ -309,13 +332,6 @@ static json_t *json_of_training(const hr_audit_report *report)
     return object;
 }
 
-/* A text of the file, or null where it is not UTF-8. */
-static json_t *json_of_text(const char *text)
-{
-    json_t *value = json_string(text);
-    return value ? value : json_null();
-}
-
 static json_t *json_of_keys(const hr_audit_report *report)
 {
     static const char *const states[] = {
@@ -358,8 +374,8 @@ static void print_json(const audit *a)
     json_object_set_new(object, "keys_left_out", json_integer(a->report->keys_left_out));
     json_object_set_new(object, "findings_left_out", json_integer(a->report->findings_left_out));
     if (is_foreign(a)) json_object_set_new(object, "settings", json_of_training(a->report));
-    if (missing_format(a))
-        json_object_set_new(object, "missing_format", json_string(missing_format(a)));
+    if (a->estimate.refusal == HR_AUDIT_REFUSED_NO_BF16)
+        json_object_set_new(object, "missing_format", json_string("bf16"));
     json_dumpf(object, stdout, JSON_INDENT(2));
     json_decref(object);
     printf("\n");
@@ -392,6 +408,10 @@ static hr_status finish(const audit *a, hr_error *err)
     }
     if (!a->device || a->estimate.fits) return HR_OK;
     const hr_audit_estimate *e = &a->estimate;
+    if (e->refusal != HR_AUDIT_TRAINS && e->now.low_bytes <= e->budget_bytes)
+        return hr_fail(err, HR_NO_FIT, "%s: %s does not train on %s: %s", a->path,
+                       hr_audit_kind_text(a->report->kind), a->device->device->title,
+                       refusal_text(e));
     if (e->may_fit)
         return hr_fail(err, HR_NO_FIT,
                        "%s: %s may not fit: it is estimated to need %lld to %lld bytes, and %s has "

@@ -63,38 +63,40 @@ def keys_of(lines):
     return keys
 
 
+def top_level(text):
+    """The blocks of a file: a top-level line with the indented lines and lists below it."""
+    return re.findall(r"^(?:[^\s-].*|\s*)(?:\n(?:[ ]+.*|-.*|#.*))*", text, re.M)
+
+
+def key_of(block):
+    return block.partition(":")[0].strip().strip('"')
+
+
+def merged(old, new):
+    """A section of the file with the entries of `new`, and without those that "# remove" names."""
+    entries = new.split("\n")[1:]
+    gone = {line.split()[-1] for line in entries if line.strip().startswith("# remove ")}
+    entries = [line for line in entries if not line.strip().startswith("#")]
+    gone |= {key_of(line) for line in entries}
+    kept = [line for line in old.split("\n")[1:] if key_of(line) not in gone]
+    return "\n".join([old.split("\n")[0], *entries, *kept])
+
+
 def apply_to_yaml(text, lines):
-    """Sets "key: value" or a section with one key; a section of the file keeps its other keys."""
-    lines = lines.split("\n")
-    text += "" if text.endswith("\n") else "\n"
-    i = 0
-    while i < len(lines):
-        key, _, value = lines[i].partition(":")
-        if value.strip():
-            pattern = re.compile(rf"^{re.escape(key)}:.*(\n[ -].*)*", re.M)
-            text, count = pattern.subn(lambda _: lines[i], text, count=1)
-            text += "" if count else lines[i] + "\n"
-            i += 1
-            continue
-        inner = lines[i + 1].strip()
-        section = re.search(rf"^{re.escape(key)}:\n((?:[ ]+.*\n)*)", text, re.M)
-        name = inner.split(":")[0]
-        if section:
-            body = re.sub(rf"^\s+{re.escape(name)}:.*\n", "", section.group(1), flags=re.M)
-            text = text[:section.start(1)] + f"  {inner}\n" + body + text[section.end(1):]
+    """Sets "key: value", or entries of a section, which keeps its other ones."""
+    blocks = [block for block in top_level(text) if block.strip()]
+    for new in top_level(lines):
+        section = not new.split("\n")[0].partition(":")[2].strip()
+        at = next((i for i, old in enumerate(blocks) if key_of(old) == key_of(new)), None)
+        if at is None:
+            blocks.append("\n".join(line for line in new.split("\n") if "# remove" not in line))
         else:
-            text += f"{key}:\n  {inner}\n"
-        i += 2
-        if i < len(lines) and lines[i].startswith("  # remove "):
-            gone = lines[i].split()[-1]
-            section = re.search(rf"^{re.escape(key)}:\n((?:[ ]+.*\n)*)", text, re.M)
-            body = re.sub(rf"^\s+{gone}:.*\n", "", section.group(1), flags=re.M)
-            text = text[:section.start(1)] + body + text[section.end(1):]
-            i += 1
-    return text
+            blocks[at] = merged(blocks[at], new) if section else new
+    return "\n".join(blocks) + "\n"
 
 
 def patched(path, changes):
+    """The content of a file after changes of it."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     for change in changes:
@@ -105,6 +107,20 @@ def patched(path, changes):
         else:
             text = apply_to_yaml(text, change["lines"])
     return text
+
+
+def write_patched(path, changes, folder):
+    """Copies a file with its folder's others, and changes it and the DeepSpeed file beside it."""
+    source = os.path.dirname(path)
+    for other in os.listdir(source):
+        names = [os.path.basename(path), *(change["file"] for change in changes)]
+        if other not in names:
+            os.symlink(os.path.abspath(os.path.join(source, other)), os.path.join(folder, other))
+    for name in {os.path.basename(path), *(c["file"] for c in changes if c["file"])}:
+        own = [c for c in changes if (c["file"] or os.path.basename(path)) == name]
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(patched(os.path.join(source, name), own))
+    return os.path.join(folder, os.path.basename(path))
 
 
 def check_patch(program, path, row, arguments):
@@ -133,13 +149,7 @@ def check_patch(program, path, row, arguments):
     if not all(any(word in change["lines"] for change in needed) for word in row["patch"]):
         fail(name, f"the patch is {[change['lines'] for change in needed]}")
     with tempfile.TemporaryDirectory() as folder:
-        for other in os.listdir(os.path.dirname(path)):
-            if other != os.path.basename(path):
-                os.symlink(os.path.abspath(os.path.join(os.path.dirname(path), other)),
-                           os.path.join(folder, other))
-        copy = os.path.join(folder, os.path.basename(path))
-        with open(copy, "w", encoding="utf-8") as file:
-            file.write(patched(path, needed))
+        copy = write_patched(path, needed, folder)
         code, answer, error = audit(program, copy, [*arguments, "--device", row["device"]])
         if code != 0:
             fail(name, f"with its patch: exit code {code}: {error}")
@@ -227,4 +237,5 @@ def main():
     return bool(failures)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
