@@ -96,7 +96,7 @@ const char *hr_proof_text(int32_t index);
  *
  * Errors   BROKEN   a proof failed: names the proof and the tensor
  *          NO_FIT   nothing that can be compared fits; or a proof was not run
- *          USAGE    unknown name of a proof, directory missing; as hr_train
+ *          USAGE    unknown name of a proof; `only` does not apply; directory missing; as hr_train
  *          CORRUPT, DIVERGED, INTERRUPTED, FAILURE as hr_train. */
 HR_MUST_CHECK hr_status hr_prove(const hr_config *config, const hr_prove_options *options,
                                  hr_prove_report *report, hr_error *err);

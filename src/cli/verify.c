@@ -70,9 +70,9 @@ static int refuse_recipe(const char *path)
 {
     hr_error err;
     (void)hr_fail(&err, HR_USAGE,
-                  "%.200s is a recipe, and verify checks a plan file (headroom plan %.200s --out "
+                  "%.200s is a %s, and verify checks a plan file (headroom plan %.200s --out "
                   "plan.json); to check the training of the recipe, type headroom prove %.200s",
-                  path, path, path);
+                  path, hr_cli_preset_find(path) ? "preset" : "recipe", path, path);
     return hr_cli_fail(&err);
 }
 
@@ -90,10 +90,12 @@ int hr_cli_verify(const hr_cli_arguments *arguments)
     hr_progress_note(&progress, "verifying", hr_cli_now_ns());
     const hr_status status = hr_verify_file(arguments->operands[0], &report, &err);
     hr_progress_end(&progress);
-    if (status == HR_CORRUPT && is_recipe(arguments->operands[0]))
-        return refuse_recipe(arguments->operands[0]);
+    const char *path = arguments->operands[0];
+    const bool preset = hr_cli_preset_find(path) && access(path, F_OK) != 0;
+    if ((status == HR_CORRUPT && is_recipe(path)) || (status != HR_OK && preset))
+        return refuse_recipe(path);
     if (status != HR_OK) return hr_cli_fail(&err);
     if (arguments->values[HR_OPTION_JSON]) return print_json(&report);
-    print_text(arguments->operands[0], &report);
+    print_text(path, &report);
     return HR_OK;
 }

@@ -249,8 +249,9 @@ static hr_status run_proofs(hr_prover *prover, hr_error *err)
     return HR_OK;
 }
 
-/* The status of all proofs together: the first failure counts, then the first that was not run. */
-static hr_status conclude(const hr_prove_report *report, hr_error *err)
+/* The status of all proofs together: the first failure counts, then the first that was not run. One
+ * that was asked for by its name, and has nothing to prove, is no success. */
+static hr_status conclude(const hr_prove_report *report, const char *only, hr_error *err)
 {
     for (int32_t i = 0; i < report->proof_count; i++) {
         const hr_proof *proof = &report->proofs[i];
@@ -262,6 +263,9 @@ static hr_status conclude(const hr_prove_report *report, hr_error *err)
         if (proof->outcome == HR_PROOF_NOT_RUN)
             return hr_fail(err, HR_NO_FIT, "%s was not run: %s", proof->name, proof->reason);
     }
+    if (only && report->not_applicable)
+        return hr_fail(err, HR_USAGE, "%s does not apply to this recipe: %s", only,
+                       report->proofs[0].reason);
     return HR_OK;
 }
 
@@ -277,7 +281,7 @@ static hr_status prove(hr_prover *prover, hr_error *err)
     if (status != HR_OK) return status;
     if (events->begun) events->begun(events->context, prover->report);
     status = run_proofs(prover, err);
-    return status == HR_OK ? conclude(prover->report, err) : status;
+    return status == HR_OK ? conclude(prover->report, prover->options->only, err) : status;
 }
 
 hr_status hr_prove_with(const hr_config *config, const hr_prove_options *options,

@@ -66,8 +66,10 @@ static void a_text_of_one_step_is_proven_on_one_step(void **state)
     assert_int_equal(json_integer_value(json_object_get(answer, "steps")), 1);
     assert_true(json_integer_value(json_object_get(answer, "passed")) >= 10);
     json_decref(answer);
-    assert_int_equal(run("prove short.yaml data.train=short.txt --dir . --only resume"), HR_OK);
+    assert_int_equal(run("prove short.yaml data.train=short.txt --dir . --only resume"), HR_USAGE);
     assert_non_null(strstr(out, "does not apply: it takes two steps, and there is one\n"));
+    assert_string_equal(err, "headroom: resume does not apply to this recipe: it takes two steps, "
+                             "and there is one\n");
 }
 
 static void help_and_documentation_list_every_proof(void **state)
@@ -107,6 +109,56 @@ static void what_cannot_be_proven_is_one_sentence(void **state)
              "plan tiny.yaml --out plan.json); to check the training of the recipe, type "
              "headroom prove tiny.yaml\n");
     assert_int_equal(count_of(err, "\n"), 1);
+    assert_int_equal(run("verify needle-70m"), HR_USAGE);
+    assert_string_equal(
+        err, "headroom: needle-70m is a preset, and verify checks a plan file (headroom plan "
+             "needle-70m --out plan.json); to check the training of the recipe, type headroom "
+             "prove needle-70m\n");
+    assert_int_equal(run("verify needle-71m"), HR_USAGE);
+    assert_non_null(strstr(err, "No such file"));
+}
+
+/* Each proof alone on a recipe that has what it proves, and those that a plain recipe lacks. */
+static void one_proof_alone_passes_or_says_that_it_does_not_apply(void **state)
+{
+    (void)state;
+    require_program();
+    static const struct {
+        const char *name, *keys, *lacks;
+    } proofs[] = {
+        { "plan", "", NULL },
+        { "micro-batch", "", NULL },
+        { "loss-chunk", "train.seq_len=64", NULL },
+        { "mlp-tile", "train.seq_len=128", NULL },
+        { "attention-tile", "", NULL },
+        { "recompute", "", NULL },
+        { "release", "", NULL },
+        { "order", "", NULL },
+        { "together", "train.seq_len=128", NULL },
+        { "threads", "", NULL },
+        { "resume", "", NULL },
+        { "moments", "model.d_model=256", "below 64 KiB" },
+        { "pattern", "model.attention.pattern=local model.attention.block=4", NULL },
+        { "factors", "model.family=yxanul model.embedding_rank=8", "no factorized matrix" },
+        { "weights", "model.weights=f16 train.freeze=*.layers.0.*", "stored in another format" },
+    };
+    put_tiny_and_text();
+    for (size_t i = 0; i < sizeof proofs / sizeof *proofs; i++) {
+        const char *name = proofs[i].name;
+        assert_string_equal(hr_proof_name((int32_t)i), name);
+        if (run("prove tiny.yaml --dir . --only %s %s", name, proofs[i].keys) != HR_OK)
+            fail_msg("%s: %s%s", name, out, err);
+        assert_non_null(strstr(out, "\n1 of 1 proof passed\n"));
+        assert_int_equal(count_of(out, " pass  "), 1);
+        if (!proofs[i].lacks) continue;
+        assert_int_equal(run("prove tiny.yaml --dir . --only %s", name), HR_USAGE);
+        if (!strstr(err, " does not apply to this recipe: ") || !strstr(err, proofs[i].lacks))
+            fail_msg("%s: %s", name, err);
+        assert_int_equal(count_of(err, "\n"), 1);
+        assert_int_equal(run("prove tiny.yaml --dir . --json --only %s", name), HR_USAGE);
+        assert_non_null(strstr(out, "\"outcome\": \"does_not_apply\""));
+    }
+    assert_null(hr_proof_name((int32_t)(sizeof proofs / sizeof *proofs)));
 }
 
 static void stop(pid_t child, const void *context)
@@ -137,6 +189,7 @@ int main(void)
         IN_A_FOLDER(a_text_of_one_step_is_proven_on_one_step),
         IN_A_FOLDER(help_and_documentation_list_every_proof),
         IN_A_FOLDER(what_cannot_be_proven_is_one_sentence),
+        IN_A_FOLDER(one_proof_alone_passes_or_says_that_it_does_not_apply),
         IN_A_FOLDER(an_interrupt_ends_it_and_leaves_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -291,11 +291,13 @@ static void what_does_not_apply_says_why(void **state)
     small(&config, "needle");
     config.model.attention.pattern = HR_ATTENTION_LOCAL;
     config.model.attention.block = 64;
-    assert_int_equal(prove(&config, "pattern", NULL, &err), HR_OK);
+    assert_int_equal(prove(&config, "pattern", NULL, &err), HR_USAGE);
     assert_string_equal(proof_of("pattern")->reason,
                         "the pattern masks nothing at train.seq_len 64: attention is dense");
+    assert_string_equal(err.message, "pattern does not apply to this recipe: the pattern masks "
+                                     "nothing at train.seq_len 64: attention is dense");
     const hr_prove_options one = { .only = "resume", .steps = 1, .directory = folder.path };
-    assert_int_equal(hr_prove(&config, &one, &report, &err), HR_OK);
+    assert_int_equal(hr_prove(&config, &one, &report, &err), HR_USAGE);
     assert_string_equal(proof_of("resume")->reason, "it takes two steps, and there is one");
 }
 
