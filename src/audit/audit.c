@@ -7,6 +7,7 @@
 
 #include "audit/training.h"
 #include "base/file.h"
+#include "base/json.h"
 
 static bool begins(const char *text, int64_t bytes, const char *with)
 {
@@ -109,6 +110,39 @@ static hr_status read_recipe(const char *path, const char *text, hr_audit_report
     return status == HR_OK ? hr_config_check(&report->config, err) : status;
 }
 
+/* Whether a text has nothing to read: blanks, and comments and marks of YAML. */
+static bool is_blank(const char *text, int64_t bytes)
+{
+    for (int64_t at = hr_json_mark_bytes(text, bytes); at < bytes;) {
+        const char *line = text + at;
+        const char *end = memchr(line, '\n', (size_t)(bytes - at));
+        const int64_t length = end ? end - line : bytes - at;
+        int64_t blanks = 0;
+        while (blanks < length && strchr(" \t\r", line[blanks])) blanks++;
+        const bool mark = length - blanks >= 3 && !memcmp(line + blanks, "---", 3);
+        if (blanks < length && line[blanks] != '#' && !mark) return false;
+        at += length + 1;
+    }
+    return true;
+}
+
+/* Refuses a file without any setting or claim, whatever it should be. */
+static hr_status check_entries(const char *path, const hr_entries *entries, hr_error *err)
+{
+    const hr_entry *only = entries->count == 1 ? entries->list : NULL;
+    const hr_entry *claims = hr_entries_find(entries, "claims");
+    if (!entries->count ||
+        (only && !*only->key && !only->is_text &&
+         (only->is_null || !strcmp(only->value, "{}") || !strcmp(only->value, "[]"))))
+        return hr_fail(err, HR_USAGE, "%s is empty: it has no settings and no claims", path);
+    if (only && !*only->key)
+        return hr_fail(err, HR_USAGE, "%s is a single value, and has no settings and no claims",
+                       path);
+    if (only && only == claims && (only->is_null || !strcmp(only->value, "[]")))
+        return hr_fail(err, HR_USAGE, "%s has no claims: its list is empty", path);
+    return HR_OK;
+}
+
 static hr_status fail_kind(const char *path, const hr_entries *entries, hr_error *err)
 {
     if (hr_entries_has(entries, "distributed_type") ||
@@ -143,6 +177,8 @@ hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_au
     hr_status status = read_file(path, &region, &text, &bytes, err);
     if (status == HR_OK) status = check_content(path, text, bytes, err);
     if (status != HR_OK) return status;
+    if (is_blank(text, bytes))
+        return hr_fail(err, HR_USAGE, "%s is empty: it has no settings and no claims", path);
     memset(report, 0, sizeof *report);
     if (kind == HR_AUDIT_AUTO && is_prose(path, text)) kind = HR_AUDIT_MARKDOWN;
     if (kind == HR_AUDIT_MARKDOWN) {
@@ -154,6 +190,7 @@ hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_au
         return hr_fail(err, HR_USAGE, "%s is TOML, as of torchtitan, which an audit does not read",
                        path);
     status = read_entries(path, text, bytes, &region, &entries, err);
+    if (status == HR_OK) status = check_entries(path, &entries, err);
     if (status != HR_OK) return status;
     report->is_json = is_json(path, text);
     if (kind == HR_AUDIT_AUTO) kind = kind_of(&entries, report->is_json);

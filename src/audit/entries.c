@@ -147,6 +147,47 @@ static hr_status take_json(json_reader *r, hr_json_kind kind)
     return add_json(r, number, false, false);
 }
 
+/* What people write that JSON does not have; null: the problem says enough. */
+static const char *explain(const char *text, int64_t bytes, int64_t at)
+{
+    static const char *const words[][2] = {
+        { "//", "JSON has no comments" },
+        { "/*", "JSON has no comments" },
+        { "#", "JSON has no comments" },
+        { "'", "a text stands in double quotes" },
+        { "True", "JSON writes True as true" },
+        { "False", "JSON writes False as false" },
+        { "None", "JSON writes None as null" },
+        { "NaN", "JSON has no NaN; write null" },
+        { "Infinity", "JSON has no Infinity; write null" },
+        { "-Infinity", "JSON has no Infinity; write null" },
+        { ".", "a number has a digit before its point" },
+        { "+", "a number has no sign +" },
+    };
+    int64_t before = at - 1;
+    while (before >= 0 && strchr(" \t\r\n", text[before])) before--;
+    if (at < bytes && strchr("}]", text[at]) && before >= 0 && text[before] == ',')
+        return "a comma stands before the closing bracket; remove it";
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const size_t length = strlen(words[i][0]);
+        if ((int64_t)length <= bytes - at && !memcmp(text + at, words[i][0], length))
+            return words[i][1];
+    }
+    return NULL;
+}
+
+/* "x.json:3: not JSON at column 14: no colon after a key" */
+static hr_status fail_json(json_reader *r, int64_t bytes)
+{
+    char sentence[160];
+    int64_t at = r->json.at < bytes ? r->json.at : bytes, first = at;
+    const char *hint = explain(r->text, bytes, at);
+    while (first > 0 && r->text[first - 1] != '\n') first--;
+    snprintf(sentence, sizeof sentence, "not JSON at column %lld: %s", (long long)(at - first) + 1,
+             hint ? hint : r->json.problem);
+    return hr_yaml_fail(r->path, r->line, sentence, r->err);
+}
+
 static hr_status begin(hr_region *region, hr_entries *out, hr_error *err)
 {
     *out = (hr_entries){ .region = region };
@@ -168,7 +209,7 @@ hr_status hr_entries_read_json(const char *path, const char *text, int64_t bytes
         const hr_json_kind kind = hr_json_next(&r.json);
         count_lines(&r);
         if (kind == HR_JSON_END) return HR_OK;
-        if (kind == HR_JSON_WRONG) return hr_yaml_fail(path, r.line, r.json.problem, err);
+        if (kind == HR_JSON_WRONG) return fail_json(&r, bytes);
         status = take_json(&r, kind);
         if (status != HR_OK) return status;
     }

@@ -87,13 +87,23 @@ static hr_status open_frame(evaluation *e, const hr_formula *formula)
     return HR_OK;
 }
 
+static hr_status fail_argument(const evaluation *e, const frame *f)
+{
+    char what[96] = "a number is missing in the parentheses";
+    if (f->formula && *f->name) snprintf(what, sizeof what, "the value of %s is missing", f->name);
+    else if (f->formula)
+        snprintf(what, sizeof what, "argument %d of %s is missing", (int)f->named + 1,
+                 f->formula->name);
+    return fail(e, what);
+}
+
 /* The end of an argument: names the value on the stack. */
 static hr_status end_argument(evaluation *e)
 {
     hr_status status = reduce(e, 0);
     if (status != HR_OK) return status;
     frame *f = &e->frames[e->frame_count - 1];
-    if (e->value_count != f->values + f->named + 1) return fail(e, "an argument is missing");
+    if (e->value_count != f->values + f->named + 1) return fail_argument(e, f);
     memcpy(e->values[e->value_count - 1].name, f->name, sizeof f->name);
     *f->name = 0;
     f->named++;
@@ -104,7 +114,9 @@ static hr_status close_frame(evaluation *e)
 {
     hr_error inner;
     if (!e->frame_count) return fail(e, "a parenthesis that nothing opens");
-    hr_status status = end_argument(e);
+    const frame *top = &e->frames[e->frame_count - 1];
+    const bool none = top->formula && !top->named && e->value_count == top->values;
+    hr_status status = none ? HR_OK : end_argument(e);
     if (status != HR_OK) return status;
     const frame f = e->frames[--e->frame_count];
     if (!f.formula) {
@@ -170,9 +182,24 @@ static hr_status take_string(evaluation *e)
     return push(e, &word);
 }
 
+/* The end of an argument where its value belongs. Only "()" may be empty: the function itself says
+ * which arguments it lacks. */
+static hr_status end_empty(evaluation *e, bool *operand_next)
+{
+    const frame *f = &e->frames[e->frame_count - 1];
+    if (*e->at == ',' || *f->name || f->named) return fail_argument(e, f);
+    const hr_status status = close_frame(e);
+    e->at += status == HR_OK;
+    *operand_next = false;
+    return status;
+}
+
 static hr_status take_operand(evaluation *e, bool *operand_next)
 {
     hr_stated number;
+    const frame *f = e->frame_count ? &e->frames[e->frame_count - 1] : NULL;
+    if ((*e->at == ')' || *e->at == ',') && f && f->formula && e->operator_count == f->operators)
+        return end_empty(e, operand_next);
     if (*e->at == '-' || *e->at == '(') {
         const char c = *e->at++;
         return c == '(' ? open_frame(e, NULL) : push_operator(e, 'n');

@@ -173,8 +173,8 @@ static hr_status multiply(const hr_formula *formula, const binding *b, const hr_
         sizes++;
     }
     if (status == HR_OK && b->any_sizes && !sizes)
-        return hr_fail(err, HR_USAGE, "%s takes %s; the sizes are missing", formula->name,
-                       formula->takes);
+        return hr_fail(err, HR_USAGE, "%s: its sizes are missing, such as %s(512, 64)",
+                       formula->name, formula->name);
     for (int32_t i = 0; status == HR_OK && i < b->count; i++) {
         const hr_argument *given = b->given[i];
         if (!strcmp(b->names[i], "dtype")) continue;
@@ -187,8 +187,8 @@ static hr_status multiply(const hr_formula *formula, const binding *b, const hr_
 }
 
 /* Parameters of the first argument: a number of them, or a model. */
-static hr_status model_of(const binding *b, const hr_argument *arguments, int32_t count,
-                          const char *folder, hr_quantity *product, hr_error *err)
+static hr_status model_of(const hr_formula *formula, const binding *b, const hr_argument *arguments,
+                          int32_t count, const char *folder, hr_quantity *product, hr_error *err)
 {
     const hr_argument *first = b->given[0];
     int64_t parameters;
@@ -199,7 +199,13 @@ static hr_status model_of(const binding *b, const hr_argument *arguments, int32_
     if (first && !first->value.is_text)
         return times(first->value.number, "the number of parameters", product, err);
     hr_argument keys[HR_ARGUMENTS_MOST];
-    int32_t key_count = 0;
+    int32_t key_count = 0, named = 0;
+    for (int32_t i = 0; i < count; i++) named += find_name(b, arguments[i].name) < 0;
+    if (!first && !named)
+        return hr_fail(
+            err, HR_USAGE,
+            "%s: its model is missing, such as %s(70M) or %s(\"presets/needle-70m.yaml\")",
+            formula->name, formula->name, formula->name);
     for (int32_t i = 0; i < count; i++) {
         if (!*arguments[i].name || find_name(b, arguments[i].name) >= 0) continue;
         if (key_count == HR_ARGUMENTS_MOST) return hr_fail(err, HR_USAGE, "too many arguments");
@@ -237,7 +243,7 @@ hr_status hr_formula_apply(const hr_formula *formula, const hr_argument *argumen
     if (status != HR_OK) return status;
     if (!strcmp(formula->name, "lora")) status = adapter(&b, &product, err);
     else if (b.model) {
-        status = model_of(&b, arguments, count, folder, &product, err);
+        status = model_of(formula, &b, arguments, count, folder, &product, err);
         if (status == HR_OK) status = times_dtype(&b, &product, err);
     } else status = multiply(formula, &b, arguments, count, &product, err);
     const bool twice = !strcmp(formula->name, "kv_cache") || !strcmp(formula->name, "adam");

@@ -197,13 +197,40 @@ int32_t hr_audit_nearest(const char *word, const void *rows, int64_t row_bytes, 
     return nearest;
 }
 
+/* The unit that a word is most like; null: it is like none. The case of letters counts last: "gb"
+ * is GB, and not kB. */
+static const char *nearest_unit(const char *word)
+{
+    char given[24] = "", name[24];
+    const size_t length = strlen(word);
+    int32_t least = INT32_MAX;
+    const char *nearest = NULL;
+    for (size_t c = 0; c < length && c < sizeof given - 1; c++)
+        given[c] = (char)tolower((unsigned char)word[c]);
+    for (int32_t i = 0; i < UNITS; i++) {
+        const char *unit_name = units[i].name;
+        if (units[i].attached || !unit_name[1]) continue;
+        for (size_t c = 0; c <= strlen(unit_name); c++)
+            name[c] = (char)tolower((unsigned char)unit_name[c]);
+        const bool begins = length > 2 && !strncmp(name, given, length); /* "sec" */
+        const int32_t apart = begins ? 0 : hr_word_distance(given, name);
+        const int32_t distance = 64 * apart + hr_word_distance(word, unit_name);
+        if (distance >= least || apart > 2) continue;
+        least = distance;
+        nearest = unit_name;
+    }
+    return nearest;
+}
+
 static hr_status fail_unit(const char *text, const char *word, hr_error *err)
 {
     if (find_unit(word, (int64_t)strlen(word), true))
         return hr_fail(err, HR_USAGE, "\"%.40s\": %.20s stands directly behind its number", text,
                        word);
-    return hr_fail(err, HR_USAGE, "\"%.40s\": %.20s is no unit; the nearest is %s", text, word,
-                   units[hr_audit_nearest(word, units, sizeof *units, UNITS)].name);
+    const char *nearest = nearest_unit(word);
+    return hr_fail(err, HR_USAGE, "\"%.40s\": %.20s is no unit; %s%s", text, word,
+                   nearest ? "the nearest is " : "there are MB, GB, MiB, GiB, hours, s and %",
+                   nearest ? nearest : "");
 }
 
 hr_status hr_stated_parse(const char *text, hr_stated *out, hr_error *err)

@@ -91,7 +91,19 @@ static void what_has_no_meaning_is_named(void **state)
     is_refused("logits(T=1, V=2, dtype=bf61)", "bf61 is no dtype; the nearest is bf16");
     is_refused("logits(T=1, V=2, dtype=4)", "dtype takes a name");
     is_refused("logits(T=1 GB, V=2)", "T is a count");
-    is_refused("tensor(fp32)", "the sizes are missing");
+    is_refused("tensor(fp32)", "tensor: its sizes are missing, such as tensor(512, 64)");
+    is_refused("tensor()", "tensor: its sizes are missing");
+    is_refused("tensor( ) * 2", "tensor: its sizes are missing");
+    is_refused("tensor(512, , 4)", "argument 2 of tensor is missing at column 13");
+    is_refused("tensor(512,)", "argument 2 of tensor is missing");
+    is_refused("logits(,3)", "argument 1 of logits is missing");
+    is_refused("logits(T=, V=3)", "the value of T is missing");
+    is_refused("logits()", "T is missing");
+    is_refused("lora(3)", "inputs is missing");
+    is_refused("params()", "params: its model is missing, such as params(70M)");
+    is_refused("adam(dtype=bf16)", "adam: its model is missing");
+    is_refused("()", "a number is missing");
+    is_refused("tensor(-)", "a number is missing");
     is_refused("tensor(4, -1)", "a size is a count");
     is_refused("tensor(9e18, 9e18)", "a result above 9e18");
     is_refused("77777777777777777777", "a number above 9e18");
@@ -146,8 +158,14 @@ static void unknown_units_are_named_with_the_nearest(void **state)
     (void)state;
     static const char *const cases[][2] = {
         { "12 Gb", "Gb is no unit; the nearest is GB" },
+        { "12 gb", "gb is no unit; the nearest is GB" },
+        { "12 mb", "mb is no unit; the nearest is MB" },
+        { "12 kb", "kb is no unit; the nearest is kB" },
+        { "12gib", "gib is no unit; the nearest is GiB" },
+        { "12 G", "G is no unit; the nearest is GB" },
+        { "12 sec", "sec is no unit; the nearest is seconds" },
         { "12Mib", "Mib is no unit; the nearest is MiB" },
-        { "3 furlongs", "furlongs is no unit" },
+        { "3 furlongs", "furlongs is no unit; there are MB, GB, MiB, GiB" },
         { "GB", "is no number" },
         { "", "is no number" },
         { "1e400 GB", "above 9e18" },

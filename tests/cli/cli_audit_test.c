@@ -55,6 +55,70 @@ static void claims_have_their_exit_codes(void **state)
     }
 }
 
+static void a_file_without_content_is_one_sentence(void **state)
+{
+    (void)state;
+    require_program();
+    static const char *const empty[] = { "",
+                                         "\n \t\n",
+                                         "{}",
+                                         "[]\n",
+                                         "null\n",
+                                         "~",
+                                         "---\n",
+                                         "# only\n  # comments\n",
+                                         "\xef\xbb\xbf{ }" };
+    static const char *const names[] = { "f.yaml", "f.json", "f.yaml --kind trl",
+                                         "f.yaml --kind claims", "f.yaml --kind recipe" };
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
+        put("f.yaml", empty[i]);
+        put("f.json", empty[i]);
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+            const bool json = n == 1 && !strpbrk(empty[i], "{[") && strpbrk(empty[i], "n~#-");
+            if (json && strcmp(empty[i], "null\n")) continue; /* YAML, and no JSON */
+            assert_int_equal(run("audit %s", names[n]), HR_USAGE);
+            assert_string_equal(out, "");
+            if (!strstr(err, " is empty: it has no settings and no claims\n"))
+                fail_msg("case %d, %s: %s", (int)i, names[n], err);
+        }
+    }
+    put("f.md", "\n");
+    assert_int_equal(run("audit f.md"), HR_USAGE);
+    assert_string_equal(err, "headroom: f.md is empty: it has no settings and no claims\n");
+    put("f.yaml", "hello\n");
+    assert_int_equal(run("audit f.yaml"), HR_USAGE);
+    assert_non_null(strstr(err, "f.yaml is a single value"));
+    static const char *const without[] = { "claims: []", "claims:\n", "{\"claims\": []}" };
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        put("f.yaml", without[i]);
+        assert_int_equal(run("audit f.yaml"), HR_USAGE);
+        assert_string_equal(err, "headroom: f.yaml has no claims: its list is empty\n");
+    }
+}
+
+static void what_is_no_json_has_its_line_and_column(void **state)
+{
+    (void)state;
+    require_program();
+    static const char *const cases[][2] = {
+        { "{\"a\": 1,}", "f.json:1: not JSON at column 9: a comma stands before the closing "
+                         "bracket; remove it" },
+        { "{\n \"a\": [1, 2,\n ]}", "f.json:3: not JSON at column 2: a comma stands before" },
+        { "{\n \"a\": True}", "f.json:2: not JSON at column 7: JSON writes True as true" },
+        { "{\n \"a\": 1 // x\n}", "f.json:2: not JSON at column 9: JSON has no comments" },
+        { "{'a': 1}", "f.json:1: not JSON at column 2: a text stands in double quotes" },
+        { "{\"a\": NaN}", "f.json:1: not JSON at column 7: JSON has no NaN; write null" },
+        { "{\n\n \"a\" 1}", "f.json:3: not JSON at column 6: no colon after a key" },
+        { "{\"a\": 1} x", "f.json:1: not JSON at column 10: more text after the value" },
+        { "{\"a\": [1, 2", "f.json:1: not JSON at column 12: neither a comma nor" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put("f.json", cases[i][0]);
+        assert_int_equal(run("audit f.json"), HR_USAGE);
+        if (!strstr(err, cases[i][1])) fail_msg("%s: %s", cases[i][0], err);
+    }
+}
+
 static void a_text_is_known_by_its_name(void **state)
 {
     (void)state;
@@ -305,6 +369,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(claims_have_their_exit_codes),
+        IN_A_FOLDER(a_file_without_content_is_one_sentence),
+        IN_A_FOLDER(what_is_no_json_has_its_line_and_column),
         IN_A_FOLDER(a_text_is_known_by_its_name),
         IN_A_FOLDER(long_files_are_refused),
         IN_A_FOLDER(training_files_have_their_sentences),
