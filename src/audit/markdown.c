@@ -218,6 +218,7 @@ static int32_t check_products(const hr_prose_line *line, hr_audit_report *report
 
 static bool has_size(const hr_prose_line *line)
 {
+    if (line->sized) return true;
     for (int32_t i = 0; i < line->token_count; i++) {
         const hr_stated *n = &line->tokens[i].number;
         if (line->tokens[i].kind != HR_PROSE_NUMBER) continue;
@@ -235,7 +236,7 @@ typedef struct {
 
 static void read_line(reader *r, hr_audit_report *report)
 {
-    const hr_prose_line *line = &r->line;
+    hr_prose_line *line = &r->line;
     const char *text = line->text + strspn(line->text, " ");
     int64_t blanks = 0;
     int32_t claims = 0;

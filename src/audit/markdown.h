@@ -20,6 +20,7 @@ typedef struct {
     char mark;
     hr_stated number;
     int32_t at, length; /* in the line */
+    bool of_column;     /* a number whose unit stands in the header of its column */
 } hr_prose_token;
 
 /* A line without emphasis and code marks. */
@@ -31,7 +32,8 @@ typedef struct {
     int64_t number; /* from 1 */
     hr_prose_token tokens[HR_PROSE_TOKENS_MOST];
     int32_t token_count;
-    bool cut; /* too long: it is not read */
+    bool cut;   /* too long: it is not read */
+    bool sized; /* a row with a number in a column of sizes or of parameters */
 } hr_prose_line;
 
 /* What a document says once and tables use. */
@@ -59,8 +61,10 @@ typedef struct {
 
 /* The columns of the open table. */
 typedef struct {
-    int8_t roles[16]; /* of each column */
-    double tokens;    /* of "hours to 1B tokens" */
+    int8_t roles[16];    /* of each column */
+    hr_stated units[16]; /* of its header; scale 1: none */
+    double elements[16]; /* bytes of the dtype that it names; 0: none */
+    double tokens;       /* of "hours to 1B tokens" */
     int32_t columns;
     bool open;
 } hr_prose_table;
@@ -73,6 +77,7 @@ void hr_prose_learn(const hr_prose_line *line, hr_prose_facts *facts);
 
 /* Bytes of an element of the one dtype that the line names; 0: none or several. Pure. */
 double hr_prose_dtype(const hr_prose_line *line);
+double hr_prose_dtype_of(const hr_prose_line *line, int32_t first, int32_t last); /* in tokens */
 
 /* Returns whether a word is the name of a dtype. Pure. */
 bool hr_prose_is_dtype(const hr_prose_line *line, const hr_prose_token *token);
@@ -93,8 +98,26 @@ double hr_prose_slack(const hr_stated *number);
 void hr_prose_judge(const hr_prose_line *line, const hr_prose_token *stated, hr_quantity right,
                     double slack, const char *formula, hr_audit_report *report);
 
+/* Reads the unit that the header of a column names, "Memory (GB)" or "Params (M)"; scale 1: none,
+ * several, or a rate. */
+void hr_prose_read_unit(const char *header, hr_stated *unit);
+
+/* Gives the only number in the tokens [first, last) of a cell the unit of its column, unless it has
+ * one. Returns whether the cell has a number. */
+bool hr_prose_apply_unit(hr_prose_line *line, int32_t first, int32_t last, const hr_stated *unit);
+
+/* Whether a header, in lower case, is of a column with all parameters, or with the size of nothing
+ * but the weights. Pure. */
+bool hr_prose_counts_parameters(const char *header);
+bool hr_prose_sizes_weights(const char *header);
+
+/* Checks a size against a number of parameters of `element` bytes; 0: not known, so that no size is
+ * wrong. Returns how many claims it had. */
+int32_t hr_prose_weights_row(const hr_prose_line *line, const hr_prose_token *count,
+                             const hr_prose_token *size, double element, hr_audit_report *report);
+
 /* Checks a row of a table, a header included. Returns how many claims it had. */
-int32_t hr_prose_row(const hr_prose_line *line, const hr_prose_facts *facts, hr_prose_table *table,
+int32_t hr_prose_row(hr_prose_line *line, const hr_prose_facts *facts, hr_prose_table *table,
                      hr_audit_report *report);
 
 /* Checks "seq_len=4096, logits=1.16GB". Returns how many claims it had. */

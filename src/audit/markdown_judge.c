@@ -16,8 +16,10 @@ void hr_prose_judge(const hr_prose_line *line, const hr_prose_token *stated, hr_
                     double slack, const char *formula, hr_audit_report *report)
 {
     hr_audit_claim claim = { .line = line->number };
-    snprintf(claim.stated, sizeof claim.stated, "%.*s", (int)stated->length,
-             line->text + stated->at);
+    const bool of_column = stated->of_column;
+    snprintf(claim.stated, sizeof claim.stated, "%.*s%s%s", (int)stated->length,
+             line->text + stated->at, of_column && stated->number.power ? " " : "",
+             of_column ? stated->number.unit : "");
     snprintf(claim.formula, sizeof claim.formula, "%s", formula);
     hr_claim_judge(&stated->number, right, &claim);
     if (claim.verdict != HR_VERDICT_TRUE && slack > 0 &&

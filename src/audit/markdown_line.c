@@ -148,6 +148,7 @@ int64_t hr_prose_take_line(const char *text, int64_t bytes, int64_t number, hr_p
     line->raw_length = length && text[length - 1] == '\r' ? length - 1 : length;
     line->token_count = 0;
     line->cut = false;
+    line->sized = false;
     clean(text, length, line);
     split(line);
     return length + (end != NULL);
@@ -177,15 +178,20 @@ bool hr_prose_is_dtype(const hr_prose_line *line, const hr_prose_token *token)
     return dtype_of(line, token) >= 0;
 }
 
-double hr_prose_dtype(const hr_prose_line *line)
+double hr_prose_dtype_of(const hr_prose_line *line, int32_t first, int32_t last)
 {
     int32_t found = -1;
-    for (int32_t i = 0; i < line->token_count; i++) {
+    for (int32_t i = first; i < last; i++) {
         const int32_t dtype = dtype_of(line, &line->tokens[i]);
         if (dtype >= 0 && found >= 0 && dtype != found) return 0;
         if (dtype >= 0) found = dtype;
     }
     return found < 0 ? 0 : dtype_bytes[found];
+}
+
+double hr_prose_dtype(const hr_prose_line *line)
+{
+    return hr_prose_dtype_of(line, 0, line->token_count);
 }
 
 static bool begins_with(const hr_prose_line *line, const hr_prose_token *t, const char *begin)

@@ -9,7 +9,7 @@
 
 #include "audit/markdown.h"
 
-enum { NONE, LENGTH, BATCH, TOKENS, RATE, SAMPLES, HOURS, LOGITS, ROLES };
+enum { NONE, LENGTH, BATCH, TOKENS, RATE, SAMPLES, HOURS, LOGITS, COUNT, SIZE, ROLES };
 enum { COLUMNS = 16 };
 
 /* A cell as the range of its tokens. */
@@ -30,20 +30,19 @@ static int32_t split_cells(const hr_prose_line *line, cell cells[COLUMNS])
     return count;
 }
 
-/* The text of a cell in lower case. */
-static void cell_text(const hr_prose_line *line, const cell *c, char text[96])
+static void read_cell(const hr_prose_line *line, const cell *c, char text[96])
 {
     int32_t n = 0;
     if (c->last > c->first) {
         const int32_t from = line->tokens[c->first].at;
         const int32_t to = line->tokens[c->last - 1].at + line->tokens[c->last - 1].length;
-        for (int32_t i = from; i < to && n < 95; i++)
-            text[n++] = (char)tolower((unsigned char)line->text[i]);
+        for (int32_t i = from; i < to && n < 95; i++) text[n++] = line->text[i];
     }
     text[n] = 0;
 }
 
-static int8_t role_of(const char *header)
+/* What a column holds; `bytes`: its header names a unit of bytes. */
+static int8_t role_of(const char *header, bool bytes)
 {
     const bool per = strchr(header, '/') || strstr(header, " per ");
     if (strstr(header, "logits") && !strstr(header, "material")) return LOGITS;
@@ -52,7 +51,10 @@ static int8_t role_of(const char *header)
     if (per && strstr(header, "token") && strstr(header, "/s")) return RATE;
     if (per && strstr(header, "sample") && strstr(header, "/s")) return SAMPLES;
     if (strstr(header, "seq") || strstr(header, "context")) return LENGTH;
-    return strstr(header, "batch") && !per ? BATCH : NONE;
+    if (strstr(header, "batch") && !per) return BATCH;
+    return hr_prose_sizes_weights(header) && bytes ? SIZE
+           : hr_prose_counts_parameters(header)    ? COUNT
+                                                   : NONE;
 }
 
 static void open_table(const hr_prose_line *line, const cell *cells, int32_t count,
@@ -61,8 +63,11 @@ static void open_table(const hr_prose_line *line, const cell *cells, int32_t cou
     *table = (hr_prose_table){ .open = true, .columns = count };
     for (int32_t c = 0; c < count; c++) {
         char header[96];
-        cell_text(line, &cells[c], header);
-        table->roles[c] = role_of(header);
+        read_cell(line, &cells[c], header);
+        hr_prose_read_unit(header, &table->units[c]);
+        for (char *at = header; *at; at++) *at = (char)tolower((unsigned char)*at);
+        table->roles[c] = role_of(header, table->units[c].power > 0);
+        table->elements[c] = hr_prose_dtype_of(line, cells[c].first, cells[c].last);
         if (table->roles[c] != HOURS) continue;
         for (int32_t i = cells[c].first; i < cells[c].last; i++)
             if (line->tokens[i].kind == HR_PROSE_NUMBER)
@@ -95,6 +100,16 @@ static const hr_prose_token *value_of(const hr_prose_line *line, const cell *cel
     return found;
 }
 
+/* Whether a cell is no sum, range or difference. */
+static bool is_plain(const hr_prose_line *line, const cell *c)
+{
+    for (int32_t i = c->first; i < c->last; i++)
+        if (line->tokens[i].kind == HR_PROSE_TIMES ||
+            (line->tokens[i].kind == HR_PROSE_MARK && strchr("+-/^", line->tokens[i].mark)))
+            return false;
+    return true;
+}
+
 static double slack_of(const hr_prose_token *t)
 {
     return hr_prose_slack(&t->number);
@@ -106,7 +121,7 @@ static bool has_more(const hr_prose_line *line, const cell *cells, int32_t count
                      const hr_prose_table *table)
 {
     for (int32_t c = 0; c < count && c < table->columns; c++) {
-        if (table->roles[c] != NONE) continue;
+        if (table->roles[c] != NONE && table->roles[c] != COUNT) continue;
         for (int32_t i = cells[c].first; i < cells[c].last; i++)
             if (line->tokens[i].kind == HR_PROSE_NUMBER && !line->tokens[i].number.percent &&
                 line->tokens[i].number.dimension == HR_AUDIT_PLAIN)
@@ -232,12 +247,19 @@ static int32_t check_row(const hr_prose_line *line, const cell *cells, int32_t c
                        slack_of(of[RATE]), formula, report);
         claims++;
     }
+    for (int32_t c = 0; of[COUNT] && c < count && c < table->columns; c++) {
+        const bool size = table->roles[c] == SIZE && is_plain(line, &cells[c]);
+        const hr_prose_token *stated = size ? only_number(line, &cells[c]) : NULL;
+        if (!stated) continue;
+        const double element = table->elements[c] > 0 ? table->elements[c] : hr_prose_dtype(line);
+        claims += hr_prose_weights_row(line, of[COUNT], stated, element, report);
+    }
     if (of[LOGITS] && of[LENGTH])
         claims += check_logits(line, of[LOGITS], of[LENGTH], facts, report);
     return claims;
 }
 
-int32_t hr_prose_row(const hr_prose_line *line, const hr_prose_facts *facts, hr_prose_table *table,
+int32_t hr_prose_row(hr_prose_line *line, const hr_prose_facts *facts, hr_prose_table *table,
                      hr_audit_report *report)
 {
     cell cells[COLUMNS];
@@ -248,6 +270,10 @@ int32_t hr_prose_row(const hr_prose_line *line, const hr_prose_facts *facts, hr_
         return 0;
     }
     if (!text[strspn(text, "|-: ")]) return 0;
+    for (int32_t c = 0; c < count && c < table->columns; c++)
+        if (table->units[c].scale > 1)
+            line->sized |= hr_prose_apply_unit(line, cells[c].first, cells[c].last,
+                                               &table->units[c]);
     const int32_t claims = check_row(line, cells, count, facts, table, report);
     return claims ? claims : check_parameters(line, report);
 }

@@ -134,6 +134,41 @@ static void columns_follow_from_each_other(void **state)
              1);
 }
 
+#define COLUMNS(a, b, x, y) "| Model | " a " | " b " |\n|---|---|---|\n| m | " x " | " y " |\n"
+
+static void the_header_names_the_unit_of_its_column(void **state)
+{
+    (void)state;
+    has_claim(COLUMNS("Params (M)", "fp32 weights (MB)", "70", "280"), "280 MB", HR_VERDICT_TRUE,
+              280e6);
+    has_claim(COLUMNS("Params (M)", "fp32 weights (MB)", "197", "~900"), "~900 MB",
+              HR_VERDICT_WRONG, 788e6);
+    has_claim(COLUMNS("#Params [B]", "Weights (GB, bf16)", "70.6", "131.5"), "131.5 GB",
+              HR_VERDICT_UNIT, 141.2e9);
+    has_claim(COLUMNS("Parameters (millions)", "Model size, in gb", "500", "1"), "1 GB",
+              HR_VERDICT_TRUE, 1e9);
+    has_claim(COLUMNS("Parameters", "Model size (GiB)", "7.0B", "13.0"), "13.0 GiB",
+              HR_VERDICT_TRUE, 14e9);
+    /* The unit of a cell comes before that of its column. */
+    has_claim(COLUMNS("Params (M)", "bf16 weights (GB)", "1.5B", "3000 MB"), "3000 MB",
+              HR_VERDICT_TRUE, 3e9);
+    has_claim("| Seq Length | Batch | Tokens per batch (K) |\n|-|-|-|\n| 128 | 1024 | 140 |\n",
+              "140K", HR_VERDICT_WRONG, 131072);
+    /* Without a formula, a row is listed: it is never dropped. */
+    has_none("| Batch | Memory (GB) |\n|-|-|\n| 4 | 11.2 |\n| 8 | 20-22 |\n| 16 | OOM |\n", 2);
+    has_none(COLUMNS("Params (B)", "Peak memory (GiB)", "7", "60"), 1);
+    has_none(COLUMNS("Params (B)", "Training weights + states (GB)", "7", "112"), 1);
+    has_none(COLUMNS("Params (B)", "Weights (GB)", "7", "5"), 1);
+    has_none(COLUMNS("Params (B)", "bf16 weights (GB)", "7", "2 x 7"), 1);
+    has_none(COLUMNS("Params (B)", "bf16 weights (GB)", "7", "14-15"), 1);
+    has_none(COLUMNS("Trainable params (M)", "Weights (GB)", "7", "14"), 1);
+    has_none(COLUMNS("Params", "Layers", "70", "6"), 0);
+    /* Rates and symbols are no units. */
+    has_none(COLUMNS("Bandwidth (GB/s)", "Speed (GB per second)", "900", "800"), 0);
+    has_none(COLUMNS("Batch (B)", "Length (T)", "4", "2048"), 0);
+    has_none(COLUMNS("Memory (GB or GiB)", "Traffic (Gb)", "4", "2"), 0);
+}
+
 /* The bytes of an element are one factor, or what the line says of its weights. */
 static void the_bytes_of_an_element_count_once(void **state)
 {
@@ -255,6 +290,7 @@ int main(void)
         cmocka_unit_test(what_is_no_formula_is_not_judged),
         cmocka_unit_test(what_only_looks_like_a_product_is_left),
         cmocka_unit_test(totals_sum_the_lines_above),
+        cmocka_unit_test(the_header_names_the_unit_of_its_column),
         cmocka_unit_test(columns_follow_from_each_other),
         cmocka_unit_test(the_bytes_of_an_element_count_once),
         cmocka_unit_test(numbers_that_are_not_understood_are_not_judged),
