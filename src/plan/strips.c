@@ -70,7 +70,10 @@ int64_t hr_strip_units(hr_strips of, int64_t unit_elements, bool equal)
                                 hr_min(of.enough, ELEMENTS_MOST / unit_elements) / whole * whole);
     if (least >= of.units) return 0;
     const int64_t divisor = equal_units(of.units, whole, least, hr_min(most, of.units / 2));
-    if (divisor || !equal) return divisor ? divisor : most;
+    if (divisor) return divisor;
+    if (!equal && most < of.units) return most;
+    if (!equal)
+        return hr_max(least, hr_round_up((of.units + 1) / 2, whole)); /* a half and a rest */
     /* larger strips, but fewer than half as many */
     for (int64_t u = most + whole; u <= hr_min(2 * most, of.units / 2); u += whole)
         if (of.units % u == 0) return u;

@@ -76,6 +76,8 @@ static void strips_are_whole_runs_of_a_suitable_size(void **state)
         { 896, 4096 * 16, 32, true },   /* 512 columns */
         { 48, 768 * 16, 24, true },     /* not 32: a divisor */
         { 257, 512 * 16, 32, false },   /* a prime: 8 strips and a rest */
+        { 19, 256 * 16, 16, false },    /* fewer than 32, without a divisor: 16 and 3 */
+        { 31, 768 * 16, 16, false },    /* 16 and 15 */
         { 257, 512 * 16, 0, true },      { 43 * 16, 4096 * 16, 16, true },
         { 43 * 2, 4096 * 16, 43, true }, /* larger than 32, since smaller ones do not fit */
         { 32, 128 * 16, 0, false },      /* one strip */
@@ -91,6 +93,13 @@ static void strips_are_whole_runs_of_a_suitable_size(void **state)
                      (long long)cases[i].elements, (long long)units);
         assert_int_equal(units * cases[i].elements % HR_STRIP_QUANTUM, 0);
     }
+    for (int64_t units = 1; units <= 700; units++) /* at least one strip, and less than all */
+        for (int64_t elements = 64; elements <= 65536; elements += 64) {
+            const int64_t of_strip = hr_strip_units((hr_strips){ units, LEAST, ENOUGH }, elements,
+                                                    elements % 128 == 0);
+            assert_true(of_strip >= 0 && of_strip < units);
+            assert_int_equal(of_strip * elements % HR_STRIP_QUANTUM, 0);
+        }
 }
 
 static void large_gradients_are_cut_into_strips(void **state)
