@@ -9,7 +9,7 @@ ALIGN = 64
 BLOCK = 4096  # of direct I/O
 SPACES = ("host", "device", "pinned", "file")
 TRANSFERS = ("fetch_begin", "fetch_wait", "spill_begin", "spill_wait")
-BYTES = {"f32": 4, "bf16": 2, "f64": 8, "i32": 4, "f16": 2, "f8_e4m3": 1, "u8": 1}
+BYTES = {"f32": 4, "bf16": 2, "f64": 8, "i32": 4, "f16": 2, "f8_e4m3": 1, "u8": 1, "u16": 2}
 ROLES = ("weight", "master", "moment", "gradient", "activation", "input", "sum", "table", "scratch")
 
 
@@ -253,7 +253,10 @@ class Judge:
                and self.section(before[-1]) == self.section(after[0]),
                f"{name} is renewed by steps {after}, buffer {of} by {before}")
         step = self.steps[after[0]]
-        demand((step["reads"], step["writes"]) == ([of], [[average, "update"]]),
+        halves = [b for b in step["reads"][1:2]  # the 16 bits that a bf16 weight lacks
+                  if self.buffers[b]["role"] == "moment" and not self.is_average(b)
+                  and self.roots[b] == b and self.renewals(b) == before]
+        demand((step["reads"], step["writes"]) == ([of] + halves, [[average, "update"]]),
                f"step {after[0]} does more than renew {name} from buffer {of}, or less")
         turn = (self.section(before[-1]) if self.in_strips(before[-1])
                 else self.turn_of(before[-1]))

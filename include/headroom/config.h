@@ -101,6 +101,10 @@ typedef enum { HR_PLACE_HOST, HR_PLACE_FILE } hr_place;
 /* How the optimizer's states are stored. */
 typedef enum { HR_MOMENTS_FP32, HR_MOMENTS_BF16, HR_MOMENTS_INT8 } hr_moments_format;
 
+/* What a bf16 weight is updated from: an fp32 copy, itself and the 16 bits that it lacks of one, or
+ * itself alone. */
+typedef enum { HR_MASTERS_FP32, HR_MASTERS_RESIDUAL16, HR_MASTERS_NONE } hr_masters_format;
+
 enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_IDS_BYTES = 256 };
 enum { HR_LAYER_TYPES_BYTES = 256 };
 
@@ -187,6 +191,7 @@ typedef struct {
             } adafactor;
         } optimizer;
         struct {
+            int32_t master;  /* hr_masters_format */
             int32_t moments; /* hr_moments_format */
         } state;
         struct {

@@ -6,18 +6,20 @@
 #include <stdint.h>
 
 /* F16 and F8_E4M3 are only stored: no operation computes with them (graph/weight_format.h). U8 are
- * the codes of optimizer states (ops/update/moments.h). */
-typedef enum { HR_F32, HR_BF16, HR_F64, HR_I32, HR_F16, HR_F8_E4M3, HR_U8 } hr_dtype;
+ * the codes of optimizer states (ops/update/moments.h), U16 residuals (base/residual.h). */
+typedef enum { HR_F32, HR_BF16, HR_F64, HR_I32, HR_F16, HR_F8_E4M3, HR_U8, HR_U16 } hr_dtype;
 
 static inline int64_t hr_dtype_bytes(hr_dtype dtype)
 {
-    static const int8_t bytes[] = { 4, 2, 8, 4, 2, 1, 1 };
+    static const int8_t bytes[] = { 4, 2, 8, 4, 2, 1, 1, 2 };
     return bytes[dtype];
 }
 
 static inline const char *hr_dtype_name(hr_dtype dtype)
 {
-    static const char *const names[] = { "f32", "bf16", "f64", "i32", "f16", "f8_e4m3", "u8" };
+    static const char *const names[] = {
+        "f32", "bf16", "f64", "i32", "f16", "f8_e4m3", "u8", "u16"
+    };
     return names[dtype];
 }
 

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/checked.h"
+#include "base/residual.h"
 
 typedef struct {
     const hr_weights_in *in;
@@ -41,6 +42,12 @@ static void read_pieces(void *context, int32_t thread, int32_t threads)
     }
 }
 
+static int64_t elements_of(const hr_program *program, int32_t param)
+{
+    const hr_tensor *weight = &program->tensors[program->params[param].weight];
+    return hr_tensor_bytes(weight) / hr_dtype_bytes((hr_dtype)weight->dtype);
+}
+
 hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, hr_weights_place place,
                   void *staging, int64_t staging_bytes, const volatile sig_atomic_t *interrupts,
                   hr_error *err)
@@ -61,7 +68,11 @@ hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, hr_weig
     if (l.pieces == 1) read_pieces(&l, 0, 1);
     else hr_pool_run(pool, read_pieces, &l);
     const int64_t failed = atomic_load(&l.failed);
-    if (failed == INT64_MAX) return is_interrupted(&l) ? HR_INTERRUPTED : HR_OK;
+    if (failed == INT64_MAX) {
+        if (place.residual)
+            hr_residual_finish(place.weight, place.residual, elements_of(in->program, param));
+        return is_interrupted(&l) ? HR_INTERRUPTED : HR_OK;
+    }
     /* Reads the chunk again for its error message: messages of all threads would need memory. */
     const hr_status status = hr_weights_in_take(in, param, failed, place, staging, l.slice_bytes,
                                                 err);

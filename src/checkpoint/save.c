@@ -16,6 +16,7 @@ typedef struct {
     hr_weights_out *out;
     int32_t param;
     const void *values;
+    const uint16_t *residual;
     int64_t width, row_bytes;
     part gathered, next; /* count 0: none */
     hr_status status;
@@ -30,8 +31,8 @@ static void gather(const saving *s, int64_t share, int64_t shares)
     const int64_t first = hr_min(panels * share / shares * HR_PANEL_WIDTH, next->count);
     const int64_t end = hr_min(panels * (share + 1) / shares * HR_PANEL_WIDTH, next->count);
     if (first < end)
-        hr_weights_gather(s->out->program, s->param, s->out->kept, s->values, next->first + first,
-                          end - first, next->staging + first * s->row_bytes);
+        hr_weights_gather(s->out->program, s->param, s->out->kept, s->values, s->residual,
+                          next->first + first, end - first, next->staging + first * s->row_bytes);
 }
 
 static void work(void *context, int32_t thread, int32_t threads)
@@ -71,7 +72,8 @@ static void save_serially(saving *s, int64_t rows, int64_t capacity, uint8_t *st
 }
 
 hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool, const void *values,
-                  const float *scales, void *staging, int64_t staging_bytes, hr_error *err)
+                  const uint16_t *residual, const float *scales, void *staging,
+                  int64_t staging_bytes, hr_error *err)
 {
     enum { PANEL = HR_PANEL_WIDTH };
     const hr_kept_shape shape = hr_kept_shape_of(out->program, param, out->kept);
@@ -81,6 +83,7 @@ hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool, const void 
     saving s = { .out = out,
                  .param = param,
                  .values = values,
+                 .residual = residual,
                  .width = width,
                  .row_bytes = row_bytes,
                  .err = err };

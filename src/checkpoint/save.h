@@ -10,12 +10,13 @@
  * the others gather rows into the other half.
  *
  *   values   in the layout of the tensor
+ *   residual as in hr_weights_gather
  *   scales   of a stored weight; null: it has none
  *   staging  [staging_bytes], at least one row
  *
  * Errors as hr_weights_append. */
 HR_MUST_CHECK hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool,
-                                const void *values, const float *scales, void *staging,
-                                int64_t staging_bytes, hr_error *err);
+                                const void *values, const uint16_t *residual, const float *scales,
+                                void *staging, int64_t staging_bytes, hr_error *err);
 
 #endif

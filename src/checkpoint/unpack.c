@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "base/e4m3.h"
 #include "base/f16.h"
+#include "base/residual.h"
 #include "checkpoint/block_scales.h"
 #include "checkpoint/unpack_kernels.h"
 
@@ -37,7 +38,8 @@ static void put(const hr_unpack *u, int64_t to, uint32_t bits)
     float value;
     memcpy(&value, &bits, sizeof value);
     if (u->master) memcpy(u->master + to, &bits, sizeof bits);
-    if (u->weight) u->weight[to] = hr_bf16_from_f32(value);
+    if (u->residual) hr_residual_put(u->weight, u->residual, to, value);
+    else if (u->weight) u->weight[to] = hr_bf16_from_f32(value);
 }
 
 /* Writes each row with the zero padding at its end; the last row also writes the padding rows after
@@ -71,7 +73,8 @@ bool hr_unpack_is_flat(const hr_unpack *u)
 
 bool hr_unpack_take(const hr_unpack *u, int64_t first, int64_t count, const void *source)
 {
-    const bool quick = u->cpu_mask & HR_CPU_AVX2 && hr_unpack_can_avx2(u, first, count);
+    const bool quick = !u->residual && u->cpu_mask & HR_CPU_AVX2 &&
+                       hr_unpack_can_avx2(u, first, count);
     return quick ? hr_unpack_take_avx2(u, first, count, source)
                  : take_portable(u, first, count, source);
 }

@@ -25,6 +25,7 @@ typedef struct {
     uint16_t *weight;    /* bf16; may be null */
     uint32_t cpu_mask;   /* base/cpu.h: allowed instruction sets */
     const float *scales; /* E4M3: [ceil(width / 128)] factors of the rows; otherwise null */
+    uint16_t *residual;  /* of weight, without master (base/residual.h); may be null */
 } hr_unpack;
 
 static inline int64_t hr_unpack_rows(const hr_unpack *unpack)
@@ -42,7 +43,7 @@ static inline int64_t hr_unpack_width(const hr_unpack *unpack)
 bool hr_unpack_is_flat(const hr_unpack *unpack);
 
 /* Writes rows [first, first + count) of the file, and the zero padding of the layout beside them.
- * Fast for whole panels, where first and count are multiples of HR_PANEL_WIDTH; for a matrix that
+ * A residual needs hr_residual_finish after the last row. Without a residual, fast for whole panels, where first and count are multiples of HR_PANEL_WIDTH; for a matrix that
  * is not transposed, also for an even number of rows.
  *
  *   source  [count, width] in the file's dtype; for a flat parameter it may be the destination;

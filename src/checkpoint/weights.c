@@ -10,6 +10,7 @@
 #include "base/bf16.h"
 #include "base/checked.h"
 #include "base/path.h"
+#include "base/residual.h"
 #include "base/writer.h"
 #include "checkpoint/repack.h"
 #include "hf/hf_config.h"
@@ -73,7 +74,7 @@ bool hr_kept_any(const hr_program *program, hr_kept kept)
     return false;
 }
 
-/* Of optimizer states. The scales of codes are a state of their own. */
+/* Of optimizer states, and of bf16 weights without masters. The scales of codes are a state of their own. */
 static const hr_weight_format codes_format = { .name = "u8", .file_dtype = "U8", .dtype = HR_U8 };
 static const hr_weight_format bf16_format = { .name = "bf16",
                                               .file_dtype = "BF16",
@@ -84,7 +85,10 @@ const hr_weight_format *hr_kept_format(const hr_program *program, int32_t index,
     const hr_param *param = &program->params[index];
     const int32_t kept_in = hr_kept_tensor(program, index, kept);
     const bool weight = kept_in == param->weight;
-    const int32_t dtype = weight || kept_in == HR_NONE ? HR_F32 : program->tensors[kept_in].dtype;
+    const bool rounded = weight && param->gradient != HR_NONE && /* it has no more bits */
+                         hr_program_residual(program, index) == HR_NONE;
+    const bool plain = kept_in == HR_NONE || (weight && !rounded);
+    const int32_t dtype = plain ? HR_F32 : program->tensors[kept_in].dtype;
     if (dtype == HR_U8) return &codes_format;
     if (dtype == HR_BF16) return &bf16_format;
     return hr_weight_format_of(weight ? param->format : HR_WEIGHTS_COMPUTE);
@@ -223,13 +227,14 @@ hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, hr_ke
 
 /* Gathers any layout and dtype, one element at a time. */
 static void gather_any(hr_kept_shape shape, const hr_tensor *tensor, const void *values,
-                       int64_t row, float *to)
+                       const uint16_t *residual, int64_t row, float *to)
 {
     const int64_t width = hr_weights_width(shape);
     for (int64_t i = 0; i < width; i++) {
         const int64_t k = shape.transposed ? i : row, n = shape.transposed ? row : i;
         const int64_t at = hr_layout_index((hr_layout)tensor->layout, shape.K, shape.N, k, n);
         to[i] = tensor->dtype == HR_F32 ? ((const float *)values)[at]
+                : residual              ? hr_residual_value(values, residual, at)
                                         : hr_bf16_to_f32(((const hr_bf16 *)values)[at]);
     }
 }
@@ -279,7 +284,7 @@ static void gather_lines(hr_kept_shape shape, hr_layout layout, const float *val
 }
 
 static void gather_values(hr_kept_shape shape, const hr_tensor *tensor, const void *values,
-                          int64_t first, int64_t count, float *to)
+                          const uint16_t *residual, int64_t first, int64_t count, float *to)
 {
     const hr_layout layout = (hr_layout)tensor->layout;
     const int64_t width = hr_weights_width(shape);
@@ -290,12 +295,12 @@ static void gather_values(hr_kept_shape shape, const hr_tensor *tensor, const vo
         gather_lines(shape, layout, values, first, count, to);
     } else {
         for (int64_t i = 0; i < count; i++)
-            gather_any(shape, tensor, values, first + i, to + i * width);
+            gather_any(shape, tensor, values, residual, first + i, to + i * width);
     }
 }
 
 void hr_weights_gather(const hr_program *program, int32_t index, hr_kept kept, const void *values,
-                       int64_t first, int64_t count, void *to)
+                       const uint16_t *residual, int64_t first, int64_t count, void *to)
 {
     const hr_kept_shape shape = hr_kept_shape_of(program, index, kept);
     const hr_tensor *tensor = &program->tensors[hr_kept_tensor(program, index, kept)];
@@ -306,7 +311,7 @@ void hr_weights_gather(const hr_program *program, int32_t index, hr_kept kept, c
                                .element_bytes = hr_kept_element_bytes(program, index, kept) };
     if (hr_kept_format(program, index, kept)->file_dtype)
         hr_repack_give(&stored, first, count, values, to);
-    else gather_values(shape, tensor, values, first, count, to);
+    else gather_values(shape, tensor, values, residual, first, count, to);
 }
 
 /* An exponent of all ones carries into the sign bit. Vectorised and without branches, because
@@ -371,7 +376,7 @@ hr_status hr_weights_add(hr_weights_out *out, int32_t index, const void *values,
     HR_ASSERT(held > 0 && out->program->params[index].scales == HR_NONE);
     for (int64_t row = 0; row < rows; row += held) {
         const int64_t count = hr_min(held, rows - row);
-        hr_weights_gather(out->program, index, out->kept, values, row, count, staging);
+        hr_weights_gather(out->program, index, out->kept, values, NULL, row, count, staging);
         const hr_status status = hr_weights_append(out, index, staging, count * width, err);
         if (status != HR_OK) return status;
     }

@@ -3,8 +3,8 @@
  * names, and config.json.
  *
  * Parameters are written one after another through a small buffer, so saving needs no second copy
- * of the model. The files contain the fp32 masters, so no precision is lost, and stored weights
- * (graph/weight_format.h) as they are. A value that is not
+ * of the model. The files contain the fp32 masters, so no precision is lost; bf16 weights without
+ * them, and stored weights (graph/weight_format.h), as they are. A value that is not
  * finite stops the write, and the previous file stays in place. Header and offsets follow from the
  * program alone. */
 #ifndef HR_CHECKPOINT_WEIGHTS_H
@@ -85,11 +85,12 @@ int64_t hr_weights_rows(hr_kept_shape shape);
 int64_t hr_weights_width(hr_kept_shape shape);
 
 /* Copies rows [first, first + count) of that matrix out of the tensor's layout in memory.
- *   values  in the layout and dtype of the tensor: bf16 for a frozen weight without a master
- *   to      [count, width] elements of hr_kept_element_bytes, out
+ *   values    in the layout and dtype of the tensor: bf16 for a weight without a master
+ *   residual  of bf16 values, which are then the upper half of fp32; null: none
+ *   to        [count, width] elements of hr_kept_element_bytes, out
  * Threads  any. */
 void hr_weights_gather(const hr_program *program, int32_t param, hr_kept kept, const void *values,
-                       int64_t first, int64_t count, void *to);
+                       const uint16_t *residual, int64_t first, int64_t count, void *to);
 
 /* Appends the next elements of a parameter, as hr_weights_gather gives them.
  * Errors   DIVERGED  an element is not finite

@@ -354,10 +354,12 @@ hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t pie
                              hr_error *err)
 {
     const hr_weights_source *source = &in->sources[param];
-    const bool stored = hr_kept_format(in->program, param, in->kept)->file_dtype != NULL;
+    const hr_weight_format *format = hr_kept_format(in->program, param, in->kept);
+    const bool stored = format->file_dtype && source->kind == kind_of(format);
     hr_unpack unpack = unpack_of(in, param);
     unpack.master = place.master;
     unpack.weight = place.weight;
+    unpack.residual = place.residual;
     const int64_t rows = rows_of_piece(&unpack, staging_bytes), first = piece * rows;
     const int64_t count = hr_min(rows, hr_unpack_rows(&unpack) - first);
     const int64_t row_bytes = hr_unpack_width(&unpack) * hr_stored_kind_bytes(unpack.kind);

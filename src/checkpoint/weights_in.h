@@ -22,10 +22,11 @@ typedef struct {
 
 /* Where a parameter is loaded to. Null: absent. */
 typedef struct {
-    float *master; /* in the layout of its tensor; null if there is only a weight */
-    void *weight;  /* the same; null if it is the master */
-    float *scales; /* of a stored weight */
-    uint8_t zero;  /* every byte of the padding of codes */
+    float *master;      /* in the layout of its tensor; null if there is only a weight */
+    void *weight;       /* the same; null if it is the master */
+    float *scales;      /* of a stored weight */
+    uint8_t zero;       /* every byte of the padding of codes */
+    uint16_t *residual; /* of a bf16 weight; hr_load completes it (base/residual.h) */
 } hr_weights_place;
 
 typedef struct {

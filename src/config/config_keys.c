@@ -204,6 +204,8 @@ static const hr_config_row rows[] = {
          "multiply the learning rate by the root mean square of the weight"),
     BOOL(train.optimizer.adafactor.relative_step, "true",
          "limit the learning rate to 1 / sqrt(step)"),
+    CHOICE(train.state.master, "fp32", "fp32 residual16 none",
+           "of bf16 weights: fp32 copies, the 16 bits that they lack, or neither"),
     CHOICE(train.state.moments, "fp32", "fp32 bf16 int8",
            "format of the optimizer's moments; int8: 8-bit codes in blocks of 256"),
 

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/residual.h"
 #include "graph/weight_format.h"
 
 static bool full(hr_builder *builder, int32_t count, int32_t most, const char *what)
@@ -135,7 +136,7 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
                                    shape.K, shape.N, HR_NONE);
     param->scales = build_scales(builder, param);
     param->master = param->weight;
-    if (dtype != HR_F32 && !frozen)
+    if (dtype != HR_F32 && !frozen && !builder->no_masters)
         param->master = hr_build_like_weight(builder, program->param_count, "master",
                                              HR_ROLE_MASTER, HR_NONE);
     if (builder->status != HR_OK) return HR_NONE;
@@ -167,6 +168,11 @@ int32_t hr_build_like_weight(hr_builder *builder, int32_t index, const char *wha
                      param->dims[1], home);
 }
 
+static bool has_residual(const hr_program *program, const hr_param *param)
+{
+    return program->tensors[param->weight].dtype == HR_BF16;
+}
+
 /* Whether states of 8-bit codes are codes for this parameter. */
 static bool is_coded(const hr_param *param)
 {
@@ -179,6 +185,7 @@ static int64_t rows_of_state(const hr_program *program, const hr_param *param,
     enum { BLOCK = HR_STATE_BLOCK_ELEMENTS };
     const hr_tensor *weight = &program->tensors[param->weight];
     const int64_t elements = hr_tensor_bytes(weight) / hr_dtype_bytes((hr_dtype)weight->dtype);
+    if (state->shape == HR_STATE_RESIDUAL) return hr_residual_halves(elements);
     if (state->shape == HR_STATE_BLOCKS) return (elements + BLOCK - 1) / BLOCK;
     return state->shape == HR_STATE_COLUMNS ? hr_max(param->dims[1], 1) : param->dims[0];
 }
@@ -197,6 +204,7 @@ void hr_build_states(hr_builder *builder, int32_t index)
             continue;
         }
         if (state->shape == HR_STATE_BLOCKS && !is_coded(param)) continue; /* it has no scales */
+        if (state->shape == HR_STATE_RESIDUAL && !has_residual(program, param)) continue;
         const bool wide = state->dtype == HR_U8 && !is_coded(param);
         const int32_t made = build_for(
             builder, index, state->name, HR_ROLE_STATE, wide ? HR_F32 : (hr_dtype)state->dtype,

@@ -20,6 +20,7 @@ typedef struct {
     int16_t layer;
     uint8_t block, direction;
     uint32_t site;      /* random site of the next random step */
+    bool no_masters;    /* trained weights in bf16 have no fp32 copy */
     bool weights_alone; /* inference: parameters have no master weights */
     hr_param_rule (*rule)(const void *of, int16_t layer, int32_t index, bool vector,
                           const char *name); /* returns whether parameter `index` of the layer

@@ -57,6 +57,13 @@ int32_t hr_program_average(const hr_program *program)
     return HR_NONE;
 }
 
+int32_t hr_program_residual(const hr_program *program, int32_t param)
+{
+    for (int32_t i = 0; i < program->state_count; i++)
+        if (program->states[i].shape == HR_STATE_RESIDUAL) return program->params[param].states[i];
+    return HR_NONE;
+}
+
 int64_t hr_tensor_bytes(const hr_tensor *tensor)
 {
     return tensor->rows * tensor->row_bytes + tensor->fixed_bytes;

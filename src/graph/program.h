@@ -161,7 +161,8 @@ typedef struct {
     bool init_constant;
     int32_t weight; /* tensor that forward reads, or the stored weight */
     int32_t scales; /* of the stored weight; HR_NONE: none */
-    int32_t master; /* tensor that the update writes; = weight in fp32 and when frozen */
+    int32_t master; /* tensor that the update writes; = weight in fp32, without an fp32 copy, and
+                     * when frozen */
     int32_t states[HR_STATES_MAX]; /* tensors of the states of the program; HR_NONE: frozen */
     int32_t gradient;              /* HR_NONE: frozen */
     int32_t gradient_again; /* of a second use of the weight; HR_NONE: no second accumulator */
@@ -172,6 +173,7 @@ typedef enum {
     HR_STATE_ELEMENTS, /* one for each element, in the layout of the master */
     HR_STATE_ROWS,     /* [K] */
     HR_STATE_COLUMNS,  /* [N] */
+    HR_STATE_RESIDUAL, /* of a bf16 weight (base/residual.h); a weight in fp32 has none */
     HR_STATE_BLOCKS /* one for each HR_STATE_BLOCK_ELEMENTS elements in memory, padding included */
 } hr_state_shape;
 
@@ -232,6 +234,9 @@ int64_t hr_program_norm_parts(const hr_program *program);
 
 /* Index of the state that is an average of the weights; HR_NONE if there is none. */
 int32_t hr_program_average(const hr_program *program);
+
+/* The residual of a bf16 weight; HR_NONE: it has none. */
+int32_t hr_program_residual(const hr_program *program, int32_t param);
 
 /* Whether an operand is a tensor outside of the arena. */
 static inline bool hr_tensor_is_away(const hr_program *program, int32_t tensor)

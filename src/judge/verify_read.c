@@ -306,8 +306,9 @@ static hr_status read_buffer(const hr_judged_plan *plan, record *r, hr_judged_bu
 {
     static const char *const roles[] = { "weight", "master", "moment", "gradient", "activation",
                                          "input",  "sum",    "table",  "scratch",  0 };
-    static const char *const dtypes[] = { "f32", "bf16", "f64", "i32", "f16", "f8_e4m3", "u8", 0 };
-    static const int8_t sizes[] = { 4, 2, 8, 4, 2, 1, 1 };
+    static const char *const dtypes[] = { "f32",     "bf16", "f64", "i32", "f16",
+                                          "f8_e4m3", "u8",   "u16", 0 };
+    static const int8_t sizes[] = { 4, 2, 8, 4, 2, 1, 1, 2 };
     const char *dtype = "";
     int32_t type = 0;
     const int32_t steps = plan->step_count;
@@ -315,7 +316,7 @@ static hr_status read_buffer(const hr_judged_plan *plan, record *r, hr_judged_bu
     if (!status) status = text(r, "dtype", &dtype);
     if (!status) type = word_of(dtype, dtypes);
     if (!status && !dtypes[type])
-        return wrong(r, "dtype", "f32, bf16, f64, i32, f16, f8_e4m3 or u8");
+        return wrong(r, "dtype", "f32, bf16, f64, i32, f16, f8_e4m3, u8 or u16");
     if (!status) status = text(r, "role", &buffer->role_name);
     if (!status) buffer->role = (hr_judged_role)word_of(buffer->role_name, roles);
     if (!status && !roles[buffer->role]) return wrong(r, "role", "one of the nine roles");

@@ -103,14 +103,32 @@ static hr_status pair_averages(hr_judged_plan *plan)
     return HR_OK;
 }
 
-/* Returns whether the step only reads the weight or master `of` and updates its average. */
+/* Returns whether the step only reads the weight or master `of`, and perhaps the other half of it,
+ * and updates its average. */
 static bool follows(const hr_judged_plan *plan, int32_t s, int32_t of)
 {
     const hr_judged_step *step = &plan->steps[s];
     const hr_judged_access *access = &plan->accesses[step->access_first];
-    return plan->averages[of] >= 0 && step->access_end - step->access_first == 2 &&
-           access[0].kind == HR_JUDGED_READ && access[0].buffer == of &&
-           access[1].kind == HR_JUDGED_UPDATE && access[1].buffer == plan->averages[of];
+    const int32_t count = step->access_end - step->access_first, last = count - 1;
+    if (plan->averages[of] < 0 || count < 2 || count > 3) return false;
+    if (count == 3) {
+        const hr_judged_buffer *half = &plan->buffers[access[1].buffer];
+        if (access[1].kind != HR_JUDGED_READ || half->root != access[1].buffer ||
+            half->role != HR_JUDGED_MOMENT || hr_judged_is_average(half))
+            return false;
+    }
+    return access[0].kind == HR_JUDGED_READ && access[0].buffer == of &&
+           access[last].kind == HR_JUDGED_UPDATE && access[last].buffer == plan->averages[of];
+}
+
+/* Returns whether all that the average at step `s` reads was updated by step `before`. */
+static bool reads_one_parameter(const hr_judged_plan *plan, int32_t s, int32_t before)
+{
+    for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++)
+        if (plan->accesses[k].kind == HR_JUDGED_READ &&
+            plan->by_buffer[plan->buffers[plan->accesses[k].buffer].root] != before)
+            return false;
+    return true;
 }
 
 /* ---- updates */
@@ -211,7 +229,7 @@ static hr_status check_averages(const hr_judged_plan *plan)
         if (before >= 0 && made.average < 0) without = made.of;
         if (made.average < 0 || (before < 0 && after < 0)) continue;
         if (before >= 0 && after >= 0 && follows(plan, after, made.of) &&
-            same_iteration(plan, before, after))
+            reads_one_parameter(plan, after, before) && same_iteration(plan, before, after))
             continue;
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): after the update of buffer %d (%s), no step in the same "

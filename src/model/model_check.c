@@ -289,6 +289,22 @@ static hr_status check_moments(const hr_config *config, hr_error *err)
     return HR_OK;
 }
 
+static hr_status check_masters(const hr_config *config, hr_error *err)
+{
+    const hr_optimizer *optimizer = &hr_optimizers[config->train.optimizer.kind];
+    if (config->train.state.master == HR_MASTERS_FP32) return HR_OK;
+    if (config->train.dtype != HR_FORMAT_BF16)
+        return hr_fail(err, HR_USAGE,
+                       "train.state.master is for bf16 weights, and train.dtype is fp32: use "
+                       "train.dtype=bf16, or train.state.master=fp32");
+    if (!optimizer->scales)
+        return hr_fail(err, HR_USAGE,
+                       "train.optimizer.kind %s updates fp32 masters: use "
+                       "train.state.master=fp32",
+                       optimizer->name);
+    return HR_OK;
+}
+
 hr_status hr_config_check_model(const hr_config *config, hr_error *err)
 {
     hr_status status = check_family(config, err);
@@ -300,8 +316,8 @@ hr_status hr_config_check_model(const hr_config *config, hr_error *err)
 hr_status hr_config_check(const hr_config *config, hr_error *err)
 {
     hr_status (*const checks[])(const hr_config *, hr_error *) = {
-        hr_config_check_model, hr_config_check_data, check_batch,   check_products,
-        check_dropout,         check_positions,      check_moments, hr_rules_check
+        hr_config_check_model, hr_config_check_data, check_batch,   check_products, check_dropout,
+        check_positions,       check_moments,        check_masters, hr_rules_check
     };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const hr_status status = checks[i](config, err);

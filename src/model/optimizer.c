@@ -40,6 +40,10 @@ const hr_state hr_average_state = { .name = "average",
                                     .dtype = HR_F32,
                                     .average = true };
 
+static const hr_state residual = { .name = "residual",
+                                   .shape = HR_STATE_RESIDUAL,
+                                   .dtype = HR_U16 };
+
 static const hr_state factored[] = {
     [HR_ADAFACTOR_ROWS] = FACTOR("rows", "adafactor_rows.safetensors", HR_STATE_ROWS),
     [HR_ADAFACTOR_COLUMNS] = FACTOR("columns", "adafactor_columns.safetensors", HR_STATE_COLUMNS),
@@ -125,5 +129,6 @@ int32_t hr_config_states(const hr_config *config, hr_state states[HR_STATES_MAX]
     for (int32_t i = 0; i < optimizer->state_count && dtype == HR_U8; i++)
         states[count++] = optimizer->scales[i];
     if (config->train.ema_decay > 0) states[count++] = hr_average_state;
+    if (config->train.state.master == HR_MASTERS_RESIDUAL16) states[count++] = residual;
     return count;
 }

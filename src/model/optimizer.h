@@ -34,7 +34,7 @@ extern const hr_state hr_average_state;
 
 /* The states that a run of this config keeps for each trained parameter: those of its optimizer, in
  * the format of train.state.moments and the space of memory.moments, their scales, then the
- * average. Returns their number. Pure. */
+ * average, then the residuals of train.state.master. Returns their number. Pure. */
 int32_t hr_config_states(const hr_config *config, hr_state states[HR_STATES_MAX]);
 
 #endif

@@ -3,15 +3,18 @@
 #include "plan/pieces.h"
 
 #include "base/checked.h"
+#include "base/residual.h"
 #include "graph/backend.h"
 
-int64_t hr_piece_of_each(const hr_tensor *tensor, int64_t elements)
+int64_t hr_piece_own_elements(const hr_tensor *tensor, int64_t all, int64_t elements)
 {
     enum { BLOCK = HR_STATE_BLOCK_ELEMENTS };
     const int64_t own = hr_tensor_bytes(tensor) / hr_dtype_bytes((hr_dtype)tensor->dtype);
-    if (!hr_piece_is_array(tensor)) return 0;
-    if (own == elements) return 1;
-    return own == (elements + BLOCK - 1) / BLOCK ? BLOCK : 0;
+    if (!hr_piece_is_array(tensor)) return HR_NONE;
+    if (own == all) return elements;
+    if (tensor->dtype == HR_U16 && own == hr_residual_halves(all))
+        return hr_residual_halves(elements);
+    return own == (all + BLOCK - 1) / BLOCK ? (elements + BLOCK - 1) / BLOCK : HR_NONE;
 }
 
 bool hr_piece_has(const hr_program *program, int32_t step)

@@ -18,16 +18,17 @@ hr_piece hr_piece_first(const hr_program *program);
 hr_piece hr_piece_next(const hr_program *program, hr_piece piece);
 
 /* Whether a tensor of an operation that can be split (hr_op.split) has the elements that are split,
- * or the scales of their blocks: a weight, master, state or gradient. */
+ * the scales of their blocks, or their residuals: a weight, master, state or gradient. */
 static inline bool hr_piece_is_array(const hr_tensor *tensor)
 {
     return tensor->role == HR_ROLE_WEIGHT || tensor->role == HR_ROLE_MASTER ||
            tensor->role == HR_ROLE_STATE || tensor->role == HR_ROLE_GRADIENT;
 }
 
-/* How many of the `elements` that are split belong to each element of such a tensor: 1, or a block
- * to each scale. 0: it is none, or of another shape. */
-int64_t hr_piece_of_each(const hr_tensor *tensor, int64_t elements);
+/* How many of its elements belong to the first `elements` of the `all` that are split: as many, a
+ * scale for each block, or the codes of a residual. HR_NONE: it is no array, or of another shape.
+ *   elements  whole runs of an update, or all of them */
+int64_t hr_piece_own_elements(const hr_tensor *tensor, int64_t all, int64_t elements);
 
 /* Whether a step is an update in pieces. */
 bool hr_piece_has(const hr_program *program, int32_t step);

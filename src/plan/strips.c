@@ -120,14 +120,15 @@ static void note_writer(cutting *c, int32_t s, int32_t k)
 }
 
 /* Whether an operand of a reader can be cut: it has no elements, those of the gradient,
- * or the scales of their blocks. */
+ * the scales of their blocks, or their residuals. */
 static bool is_cut(const hr_program *program, int32_t operand, int32_t gradient)
 {
     if (operand == HR_NONE) return true;
     const hr_tensor *tensor = &program->tensors[operand];
     if (tensor->space != HR_SPACE_HOST) return false;
     if (!hr_piece_is_array(tensor)) return true;
-    return tensor->view_of == HR_NONE && hr_piece_of_each(tensor, elements_of(program, gradient));
+    const int64_t all = elements_of(program, gradient);
+    return tensor->view_of == HR_NONE && hr_piece_own_elements(tensor, all, all) > 0;
 }
 
 static void note_reader(cutting *c, int32_t s, int32_t i)
@@ -225,10 +226,10 @@ static int32_t add_loop(cutting *c, int32_t parent, int64_t turns)
     return program->loop_count++;
 }
 
-/* An array like `tensor`, of the elements of one strip: one of it belongs to `of_each` of them. */
-static hr_tensor part_of(const hr_tensor *tensor, const strip *of, int64_t of_each)
+/* An array like `tensor`, with what belongs to the elements of one strip. */
+static hr_tensor part_of(const hr_tensor *tensor, const strip *of)
 {
-    const int64_t elements = (of->elements + of_each - 1) / of_each;
+    const int64_t elements = hr_piece_own_elements(tensor, of->all, of->elements);
     hr_tensor part = *tensor;
     part.layout = HR_ROWS;
     part.dims[0] = elements;
@@ -244,10 +245,10 @@ static int32_t operand_of(cutting *c, int32_t operand, const strip *of)
     const hr_tensor *whole = &c->program->tensors[operand];
     if (!hr_piece_is_array(whole)) return operand;
     if (whole->role == HR_ROLE_GRADIENT) return of->gradient;
-    const int64_t of_each = hr_piece_of_each(whole, of->all);
-    hr_tensor view = part_of(whole, of, of_each);
+    const int64_t before = hr_piece_own_elements(whole, of->all, of->first);
+    hr_tensor view = part_of(whole, of);
     view.view_of = operand;
-    view.view_offset_bytes = of->first / of_each * hr_dtype_bytes((hr_dtype)view.dtype);
+    view.view_offset_bytes = before * hr_dtype_bytes((hr_dtype)view.dtype);
     view.view_loop = of->turns > 1 ? of->loop : HR_NONE;
     view.view_stride_bytes = of->turns > 1 ? view.fixed_bytes : 0;
     return add_tensor(c, view);
@@ -267,7 +268,7 @@ static void append_strips(cutting *c, const use *u, strip of)
 {
     hr_program *program = c->program;
     hr_step writer = program->steps[u->writer];
-    hr_tensor gradient = part_of(&program->tensors[writer.out[0]], &of, 1);
+    hr_tensor gradient = part_of(&program->tensors[writer.out[0]], &of);
     of.loop = of.turns > 1 ? add_loop(c, writer.loop, of.turns) : writer.loop;
     gradient.home = of.loop;
     of.gradient = add_tensor(c, gradient);

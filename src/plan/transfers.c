@@ -7,11 +7,13 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/residual.h"
 #include "graph/backend.h"
 
 enum { BLOCK = 4096 }; /* of direct I/O: windows start at and consist of whole blocks */
 
 _Static_assert(HR_PIECE_ELEMENTS % BLOCK == 0, "a piece is whole blocks, also of 8-bit codes");
+_Static_assert(HR_PIECE_ELEMENTS % HR_RESIDUAL_RUN == 0, "a run belongs to one piece");
 _Static_assert(HR_PIECE_ELEMENTS % HR_STATE_BLOCK_ELEMENTS == 0, "a scale belongs to one piece");
 
 /* A piece in its slot, with its windows and the ranges of the states that they are copies of. */
@@ -225,10 +227,9 @@ static int32_t operand_of(moving *m, int32_t operand, const slot *at, int32_t *w
     const hr_tensor *tensor = &program->tensors[operand];
     const int64_t element = hr_dtype_bytes((hr_dtype)tensor->dtype);
     const int64_t all = hr_piece_elements_of(program, at->of.step);
-    const int64_t of_each = hr_piece_of_each(tensor, all);
-    if (!of_each || at->of.count == all) return operand;
-    return add_view(m, operand, at->of.first / of_each * element,
-                    (at->of.count + of_each - 1) / of_each);
+    const int64_t own = hr_piece_own_elements(tensor, all, at->of.count);
+    if (own < 0 || at->of.count == all) return operand;
+    return add_view(m, operand, hr_piece_own_elements(tensor, all, at->of.first) * element, own);
 }
 
 static void append_update(moving *m, hr_step step, const slot *at)

@@ -13,9 +13,11 @@
 #include "base/f16.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/residual.h"
 #include "graph/weight_format.h"
 #include "ops/host/host.h"
 #include "ops/list.h"
+#include "run/initialize.h"
 
 enum { ELEMENTS = HR_TRACE_BUFFER_BYTES / sizeof(float) };
 
@@ -100,6 +102,7 @@ typedef struct {
     const hr_param *param;
     const void *memory;
     const float *scales; /* null: none */
+    uint16_t *residual;  /* of bf16; null: none */
     hr_dtype dtype;
     hr_layout layout;
     int64_t K, N;
@@ -111,15 +114,17 @@ static weight weight_of(const hr_executor *executor, int32_t index)
     const hr_param *param = &program->params[index];
     const bool stored = param->format != HR_WEIGHTS_COMPUTE;
     const int32_t tensor = stored ? param->weight : param->master;
-    return (weight){ .param = param,
-                     .memory = hr_executor_address(executor, tensor),
-                     .scales = param->scales == HR_NONE
-                                   ? NULL
-                                   : hr_executor_address(executor, param->scales),
-                     .dtype = (hr_dtype)program->tensors[tensor].dtype,
-                     .layout = (hr_layout)program->tensors[tensor].layout,
-                     .K = param->dims[0],
-                     .N = hr_max(param->dims[1], 1) };
+    const int32_t residual = hr_program_residual(program, index);
+    return (weight){
+        .param = param,
+        .memory = hr_executor_address(executor, tensor),
+        .scales = param->scales == HR_NONE ? NULL : hr_executor_address(executor, param->scales),
+        .residual = residual == HR_NONE ? NULL : hr_executor_address(executor, residual),
+        .dtype = (hr_dtype)program->tensors[tensor].dtype,
+        .layout = (hr_layout)program->tensors[tensor].layout,
+        .K = param->dims[0],
+        .N = hr_max(param->dims[1], 1)
+    };
 }
 
 /* The scale of an element's block in the matrix of the file. */
@@ -141,7 +146,9 @@ static float element(const weight *w, int64_t k, int64_t n)
     const int64_t at = hr_layout_index(w->layout, w->K, w->N, k, n);
     switch (w->dtype) {
     case HR_F32: return ((const float *)w->memory)[at];
-    case HR_BF16: return hr_bf16_to_f32(((const hr_bf16 *)w->memory)[at]);
+    case HR_BF16:
+        if (w->residual) return hr_residual_value(w->memory, w->residual, at);
+        return hr_bf16_to_f32(((const hr_bf16 *)w->memory)[at]);
     case HR_F16: return hr_f16_to_f32(((const uint16_t *)w->memory)[at]);
     default: return hr_e4m3_to_f32(((const uint8_t *)w->memory)[at]) * scale_of(w, k, n);
     }
@@ -184,7 +191,8 @@ static void put(const weight *w, float *master, hr_bf16 *narrow, int64_t k, int6
 {
     const int64_t at = hr_layout_index(w->layout, w->K, w->N, k, n);
     if (master) master[at] = value;
-    if (narrow) narrow[at] = hr_bf16_from_f32(value);
+    if (w->residual) hr_residual_put(narrow, w->residual, at, value);
+    else if (narrow) narrow[at] = hr_bf16_from_f32(value);
 }
 
 static hr_status load_weight(const hr_values *values, const hr_executor *executor, int32_t param,
@@ -199,6 +207,9 @@ static hr_status load_weight(const hr_values *values, const hr_executor *executo
                        w.param->external_name);
     const int64_t bytes = hr_tensor_bytes(&executor->program->tensors[w.param->master]);
     const bool is_narrow = w.dtype == HR_BF16;
+    if (w.residual)
+        memset(w.residual, 0,
+               (size_t)hr_residual_halves(bytes / (int64_t)sizeof(hr_bf16)) * sizeof *w.residual);
     memset(is_narrow ? call->out[1] : call->out[0], 0, (size_t)bytes);
     if (!is_narrow && call->out[1]) memset(call->out[1], 0, (size_t)bytes / 2);
     for (int64_t first = 0, count; first < w.K * w.N && status == HR_OK; first += count) {
@@ -210,7 +221,15 @@ static hr_status load_weight(const hr_values *values, const hr_executor *executo
             put(&w, is_narrow ? NULL : call->out[0], call->out[1], (first + i) / w.N,
                 (first + i) % w.N, buffer[i]);
     }
+    if (w.residual) hr_residual_finish(call->out[1], w.residual, bytes / (int64_t)sizeof(hr_bf16));
     return status;
+}
+
+static hr_weights_place place_of(const hr_executor *executor, int32_t param, const hr_call *call)
+{
+    return (hr_weights_place){ .master = call->out[0],
+                               .weight = call->out[1],
+                               .residual = weight_of(executor, param).residual };
 }
 
 static hr_status load(void *context, hr_executor *executor, int32_t step, const hr_call *call,
@@ -224,11 +243,7 @@ static hr_status load(void *context, hr_executor *executor, int32_t step, const 
     for (int32_t i = 0; i < program->state_count && status == HR_OK; i++) {
         const int32_t tensor = program->steps[step].out[2 + i];
         if (program->params[param].rule.frozen || tensor == HR_NONE) continue;
-        const size_t bytes = (size_t)hr_tensor_bytes(&program->tensors[tensor]);
-        if (program->states[i].average) memcpy(call->out[2 + i], call->out[0], bytes);
-        else
-            memset(call->out[2 + i],
-                   program->tensors[tensor].dtype == HR_U8 ? program->states[i].zero : 0, bytes);
+        hr_initialize_state(program, param, i, place_of(executor, param, call), call->out[2 + i]);
     }
     return status;
 }

@@ -18,6 +18,7 @@
 enum {
     PART_WEIGHTS,
     PART_MASTERS,
+    PART_RESIDUALS,
     PART_MOMENTS,
     PART_WINDOWS,
     PART_GRADIENTS,
@@ -39,6 +40,7 @@ static const struct {
 } parts[PARTS] = {
     [PART_WEIGHTS] = { "weights", "used in every pass" },
     [PART_MASTERS] = { "master weights (fp32)", "updated by the optimizer" },
+    [PART_RESIDUALS] = { "weight residuals (16 bits)", "with bf16 weights, fp32 masters" },
     [PART_MOMENTS] = { "optimizer states", "kept between steps" },
     [PART_WINDOWS] = { "moment windows", "pieces of the file, read and written here" },
     [PART_GRADIENTS] = { "weight gradients", "accumulated until the update" },
@@ -128,7 +130,9 @@ static int32_t part_of(const counting *c, int32_t b)
     switch (tensor->role) {
     case HR_ROLE_WEIGHT: return PART_WEIGHTS;
     case HR_ROLE_MASTER: return PART_MASTERS;
-    case HR_ROLE_STATE: return tensor->home == HR_NONE ? PART_MOMENTS : PART_WINDOWS;
+    case HR_ROLE_STATE:
+        if (tensor->dtype == HR_U16) return PART_RESIDUALS;
+        return tensor->home == HR_NONE ? PART_MOMENTS : PART_WINDOWS;
     case HR_ROLE_GRADIENT: return PART_GRADIENTS;
     case HR_ROLE_INPUT: return PART_INPUTS;
     case HR_ROLE_SUM: return PART_SUMS;

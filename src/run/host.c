@@ -15,9 +15,25 @@
 #include "run/tell.h"
 #include "run/trainer.h"
 
-static hr_weights_place place_of(const hr_call *call)
+/* The index of the state that is the residual of bf16 weights; HR_NONE: there is none. */
+static int32_t residual_state(const hr_program *program)
 {
-    return (hr_weights_place){ call->out[0], call->out[1], call->out[HR_LOAD_SCALES] };
+    for (int32_t i = 0; i < program->state_count; i++)
+        if (program->states[i].shape == HR_STATE_RESIDUAL) return i;
+    return HR_NONE;
+}
+
+static hr_weights_place place_of(const hr_program *program, const hr_call *call)
+{
+    const hr_host_attr *attr = call->attr;
+    const bool scaled = program->params[attr->param].scales != HR_NONE;
+    const int32_t residual = residual_state(program);
+    return (hr_weights_place){ .master = call->out[0],
+                               .weight = call->out[1],
+                               .scales = scaled ? call->out[HR_LOAD_SCALES] : NULL,
+                               .residual = residual == HR_NONE || scaled
+                                               ? NULL
+                                               : call->out[2 + residual] };
 }
 
 /* States that a step of loading may have: a weight with scales is frozen, and has none. */
@@ -36,15 +52,10 @@ static hr_status load_kept(hr_trainer *trainer, const hr_call *call, hr_kept kep
                    call->scratch, attr->staging_bytes, trainer->options->interrupts, err);
 }
 
-/* Sets a state of a parameter to its initial value, after its master. */
-static void init_state(const hr_program *program, int32_t step, int32_t state, const hr_call *call)
+static void init_state(const hr_program *program, int32_t state, const hr_call *call)
 {
-    const hr_tensor *tensor = &program->tensors[program->steps[step].out[2 + state]];
-    const size_t bytes = (size_t)hr_tensor_bytes(tensor);
-    if (program->states[state].average) memcpy(call->out[2 + state], call->out[0], bytes);
-    else
-        memset(call->out[2 + state], tensor->dtype == HR_U8 ? program->states[state].zero : 0,
-               bytes);
+    const hr_host_attr *attr = call->attr;
+    hr_initialize_state(program, attr->param, state, place_of(program, call), call->out[2 + state]);
 }
 
 /* Where a state is loaded: fp32 like a master, or as it is stored. */
@@ -68,13 +79,13 @@ static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *c
 {
     const hr_program *program = trainer->executor.program;
     hr_status status = has_weights(call)
-                           ? load_kept(trainer, call, HR_KEPT_WEIGHTS, place_of(call), err)
+                           ? load_kept(trainer, call, HR_KEPT_WEIGHTS, place_of(program, call), err)
                            : HR_OK;
     for (int32_t i = 0; i < states_of(call, program) && status == HR_OK; i++)
         if (call->out[2 + i] && trainer->shelf.kept[HR_KEPT_STATES + i].file_count)
             status = load_kept(trainer, call, HR_KEPT_STATES + i,
                                place_of_state(program, step, i, call), err);
-        else if (call->out[2 + i]) init_state(program, step, i, call);
+        else if (call->out[2 + i]) init_state(program, i, call);
     return status;
 }
 
@@ -92,15 +103,16 @@ static hr_status initialize(void *context, hr_executor *executor, int32_t step, 
                                attr->param, executor->program->param_count);
     if (trainer->shelf.resume.found) return load_states(trainer, step, call, err);
     if (has_weights(call) && trainer->config->model.from[0])
-        status = hr_load(&trainer->shelf.source, attr->param, executor->pool, place_of(call),
-                         call->scratch, attr->staging_bytes, interrupts, err);
+        status = hr_load(&trainer->shelf.source, attr->param, executor->pool,
+                         place_of(executor->program, call), call->scratch, attr->staging_bytes,
+                         interrupts, err);
     else if (has_weights(call))
         hr_initialize(executor->program, attr->param, (uint64_t)trainer->config->train.seed,
-                      place_of(call), interrupts);
+                      place_of(executor->program, call), interrupts);
     if (status != HR_OK) return status;
     if (hr_requests_stop(&trainer->requests)) return HR_INTERRUPTED;
     for (int32_t i = 0; i < states_of(call, executor->program); i++)
-        if (call->out[2 + i]) init_state(executor->program, step, i, call);
+        if (call->out[2 + i]) init_state(executor->program, i, call);
     return HR_OK;
 }
 
@@ -112,13 +124,18 @@ static hr_status save(void *context, hr_executor *executor, int32_t step, const 
     (void)step;
     const hr_host_attr *attr = call->attr;
     const hr_program *program = executor->program;
+    const int32_t residual = residual_state(program);
     hr_status status = HR_OK;
     hr_trainer_report_progress(trainer, "saving", attr->param, program->param_count);
     for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
         hr_weights_out *file = hr_checkpoint_writer_file(trainer->shelf.writer, kept);
         if (!file || !call->in[kept]) continue;
-        status = hr_save(file, attr->param, executor->pool, call->in[kept],
-                         call->in[HR_SAVE_SCALES], call->scratch, attr->staging_bytes, err);
+        status = hr_save(
+            file, attr->param, executor->pool, call->in[kept],
+            residual == HR_NONE || kept != HR_KEPT_WEIGHTS ? NULL
+                                                           : call->in[HR_KEPT_STATES + residual],
+            program->params[attr->param].scales == HR_NONE ? NULL : call->in[HR_SAVE_SCALES],
+            call->scratch, attr->staging_bytes, err);
     }
     return status;
 }

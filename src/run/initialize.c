@@ -8,6 +8,7 @@
 #include "base/bf16.h"
 #include "base/checked.h"
 #include "base/random.h"
+#include "base/residual.h"
 #include "checkpoint/narrow.h"
 
 /* Writes normal numbers for columns 4 * index to 4 * index + 3 of a row. u is never 0, so no value
@@ -58,6 +59,9 @@ void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, hr_w
     const float scale = place.scales ? scale_of(param) : 1;
     memset(master ? master : place.weight, 0, (size_t)hr_tensor_bytes(tensor));
     if (place.scales) fill_scales(program, param, place.scales);
+    if (place.residual)
+        memset(place.residual, 0,
+               (size_t)hr_tensor_bytes(&program->tensors[hr_program_residual(program, index)]));
     const hr_random_stream stream = hr_random_stream_of(seed, 0, HR_SITE_WEIGHTS, (uint32_t)index);
     double draws[4] = { 1, 1, 1, 1 };
     for (int64_t k = 0; k < K; k++) {
@@ -68,11 +72,37 @@ void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, hr_w
             if (n % 4 == 0 && !param->init_constant) draw_normals(&row, (uint32_t)(n / 4), draws);
             const float value = (float)(param->init_scale * draws[n % 4]);
             if (master) master[at] = value;
+            else if (place.residual) hr_residual_put(place.weight, place.residual, at, value);
             else put(place.weight, at, (hr_dtype)tensor->dtype, value, scale);
         }
     }
+    const int64_t elements = hr_tensor_bytes(tensor) / hr_dtype_bytes((hr_dtype)tensor->dtype);
+    if (place.residual) hr_residual_finish(place.weight, place.residual, elements);
     if (!master || !place.weight) return;
-    const int64_t elements = hr_tensor_bytes(tensor) / (int64_t)sizeof *master;
     for (int64_t i = 0; i < elements; i++)
         ((hr_bf16 *)place.weight)[i] = hr_bf16_from_f32(master[i]);
+}
+
+/* An average starts at the weights. */
+static void init_average(const hr_weights_place *weights, float *average, int64_t elements)
+{
+    const hr_bf16 *halves = weights->weight;
+    if (weights->master) {
+        memcpy(average, weights->master, (size_t)elements * sizeof *average);
+        return;
+    }
+    for (int64_t i = 0; i < elements; i++)
+        average[i] = weights->residual ? hr_residual_value(halves, weights->residual, i)
+                                       : hr_bf16_to_f32(halves[i]);
+}
+
+void hr_initialize_state(const hr_program *program, int32_t index, int32_t state,
+                         hr_weights_place weights, void *to)
+{
+    const hr_state *kind = &program->states[state];
+    const hr_tensor *tensor = &program->tensors[program->params[index].states[state]];
+    const int64_t bytes = hr_tensor_bytes(tensor);
+    if (kind->shape == HR_STATE_RESIDUAL) return;
+    if (kind->average) init_average(&weights, to, bytes / (int64_t)sizeof(float));
+    else memset(to, tensor->dtype == HR_U8 ? kind->zero : 0, (size_t)bytes);
 }

@@ -216,6 +216,7 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *bac
     hr_status status = hr_assembly_begin(&a, config, backend, false, region, program, err);
     if (status != HR_OK) return status;
     for (int64_t l = 0; kinds && l < config->model.n_layers; l++) a.model.layers[l].kind = kinds[l];
+    a.builder.no_masters = config->train.state.master != HR_MASTERS_FP32;
     a.builder.rule = hr_rules_of;
     a.builder.rule_of = &rules;
     program->loops[0].count = config->train.steps ? config->train.steps : HR_MANY;

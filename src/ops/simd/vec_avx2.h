@@ -200,6 +200,17 @@ VEC_INLINE void vec_store_u8(uint8_t *at, vec_bits codes, int64_t lanes)
     for (int64_t i = 0; i < lanes && lanes != VEC_LANES; i++) at[i] = copy[i];
 }
 
+/* The lower 16 bits of each lane. */
+VEC_INLINE void vec_store_u16(uint16_t *at, vec_bits codes, int64_t lanes)
+{
+    const __m256i lower = _mm256_and_si256(codes, _mm256_set1_epi32(0xffff));
+    const __m128i half = _mm_packus_epi32(_mm256_castsi256_si128(lower),
+                                          _mm256_extracti128_si256(lower, 1));
+    uint16_t copy[VEC_LANES];
+    _mm_storeu_si128((void *)(lanes == VEC_LANES ? at : copy), half);
+    for (int64_t i = 0; i < lanes && lanes != VEC_LANES; i++) at[i] = copy[i];
+}
+
 /* from[index] of each lane, of 256 floats. */
 VEC_INLINE vec vec_look_up(const float from[256], vec_bits index)
 {

@@ -204,6 +204,14 @@ VEC_INLINE void vec_store_u8(uint8_t *at, vec_bits codes, int64_t lanes)
     else _mm_mask_storeu_epi8(at, vec_mask(lanes), bytes);
 }
 
+/* The lower 16 bits of each lane. */
+VEC_INLINE void vec_store_u16(uint16_t *at, vec_bits codes, int64_t lanes)
+{
+    const __m256i halves = _mm512_cvtepi32_epi16(codes);
+    if (lanes == VEC_LANES) _mm256_storeu_si256((void *)at, halves);
+    else _mm256_mask_storeu_epi16(at, vec_mask(lanes), halves);
+}
+
 /* from[index & 255] of each lane, of 256 floats. Permutations of 32 floats and seven selections:
  * inside of a loop the floats stay in registers, and a gather takes longer. */
 VEC_INLINE vec vec_look_up(const float from[256], vec_bits index)

@@ -63,6 +63,13 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit)
     return scale;
 }
 
+/* How the master of a parameter is stored. */
+static hr_master_kind master_of(const hr_program *program, int32_t index)
+{
+    if (program->tensors[program->params[index].master].dtype == HR_F32) return HR_MASTER_F32;
+    return hr_program_residual(program, index) == HR_NONE ? HR_MASTER_ROUNDED : HR_MASTER_RESIDUAL;
+}
+
 void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_attr attr,
                      int32_t states, int32_t norm_scale, int32_t lr)
 {
@@ -74,6 +81,7 @@ void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_a
     attr.lr_scale = param->rule.lr_scale;
     attr.moments = builder->program->tensors[param->states[0]].dtype;
     attr.param = index;
+    attr.master = (uint8_t)master_of(builder->program, index);
     const bool scaled = attr.moments == HR_U8;
     hr_step *step = hr_build_step(builder, op, &attr, sizeof attr);
     step->in[0] = param->gradient;
@@ -84,15 +92,18 @@ void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_a
     if (param->weight != param->master) step->out[out] = param->weight;
     for (int32_t i = 0; i < states && scaled; i++)
         step->out[1 + out + i] = param->states[states + i];
+    step->out[1 + out + states] = hr_program_residual(builder->program, index);
 }
 
 void hr_build_average(hr_builder *builder, int32_t index, int32_t state, double decay)
 {
     const hr_param *param = &builder->program->params[index];
     if (hr_build_status(builder) != HR_OK || param->gradient == HR_NONE) return;
-    const hr_average_attr attr = { elements_of(builder->program, param->master), decay };
+    const hr_average_attr attr = { elements_of(builder->program, param->master), decay,
+                                   (uint8_t)master_of(builder->program, index) };
     hr_step *step = hr_build_step(builder, HR_OP_average, &attr, sizeof attr);
     step->in[0] = param->master;
+    step->in[1] = hr_program_residual(builder->program, index);
     step->out[0] = param->states[state];
 }
 
@@ -119,10 +130,10 @@ static void split(hr_step *step, int64_t first, int64_t elements)
     attr->elements = elements;
 }
 
-const hr_op hr_adamw_op = { .name = "adamw", .in = "wWw", .out = "uuuWuu", .split = split };
+const hr_op hr_adamw_op = { .name = "adamw", .in = "wWw", .out = "uuuWuuu", .split = split };
 
-const hr_op hr_sgd_op = { .name = "sgd", .in = "wWw", .out = "uuWu", .split = split };
+const hr_op hr_sgd_op = { .name = "sgd", .in = "wWw", .out = "uuWuu", .split = split };
 
-const hr_op hr_lion_op = { .name = "lion", .in = "wWw", .out = "uuWu", .split = split };
+const hr_op hr_lion_op = { .name = "lion", .in = "wWw", .out = "uuWuu", .split = split };
 
-const hr_op hr_average_op = { .name = "average", .in = "w", .out = "u" };
+const hr_op hr_average_op = { .name = "average", .in = "wW", .out = "u" };

@@ -20,16 +20,20 @@
  *           sumsq  in  gradient w                      out  part a
  *           clip   in  parts w                         out  norm_scale w
  *           adamw  in  gradient w, norm_scale W, lr w  out  master u, m u, v u, weight W,
- *                                                           scales of m u, scales of v u
- *           sgd    in  gradient w, norm_scale W, lr w  out  master u, m u, weight W, scales u
- *           lion   in  gradient w, norm_scale W, lr w  out  master u, m u, weight W, scales u
- *           average in  master w                       out  average u
+ *                                                           scales of m u, scales of v u, residual u
+ *           sgd    in  gradient w, norm_scale W, lr w  out  master u, m u, weight W, scales u,
+ *                                                           residual u
+ *           lion   in  gradient w, norm_scale W, lr w  out  as sgd
+ *           average in  master w, residual W           out  average u
  *
  *   gradient, master, m, v  [elements] fp32, all in one layout, padding included (zeros stay zero
  *   because eps > 0)
  *   m, v                    bf16, or 8-bit codes with a scale for each 256 elements, where the
  *                           attribute says so (moments.h); then scales are [blocks] fp32
+ *   master                  [elements] bf16 where the attribute says so (masters.h): the weight
  *   weight                  [elements] bf16 copy of the new master, rounded once; omitted in fp32
+ *                           and where the master is bf16
+ *   residual                [hr_residual_halves(elements)] of a bf16 master; omitted without one
  *   parts                   [count] double
  *   norm_scale              [2] double: norm, scale; omitted without clipping
  *   lr                      [1] double
@@ -42,7 +46,8 @@
  * Phases   sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), others 1.
  *          Stored moments are unpacked, updated and packed again in blocks of 256 elements.
  * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a bf16
- *          copy; sgd and lion 20 and 22. With codes: 16, 18, 14 and 16.
+ *          copy; sgd and lion 20 and 22. With codes: 16, 18, 14 and 16. A residual: as fp32. A
+ *          bf16 master alone: 4 less.
  * Source   Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2; lion: Chen et al. 2023,
  *          arXiv:2302.06675, algorithm 2. */
 #ifndef HR_OPS_UPDATE_H
@@ -51,6 +56,9 @@
 #include <stdbool.h>
 
 #include "ops/call.h"
+
+/* What an update changes (masters.h). F32: an fp32 weight, or the fp32 copy of a bf16 weight. */
+typedef enum { HR_MASTER_F32, HR_MASTER_RESIDUAL, HR_MASTER_ROUNDED } hr_master_kind;
 
 typedef struct {
     int64_t elements;
@@ -68,6 +76,7 @@ typedef struct {
 typedef struct {
     int64_t elements;
     double decay;
+    uint8_t master; /* hr_master_kind */
 } hr_average_attr;
 
 typedef struct {
@@ -77,7 +86,8 @@ typedef struct {
     bool decoupled;
     uint8_t moments; /* hr_dtype of the moments: HR_F32, HR_BF16, or HR_U8 with scales */
     int32_t param;
-    int64_t first; /* the first element in the parameter; in a loop that of iteration 0 */
+    int64_t first;  /* the first element in the parameter; in a loop that of iteration 0 */
+    uint8_t master; /* hr_master_kind */
 } hr_update_attr;
 
 /* The codes of zero in the maps of moments.h. */

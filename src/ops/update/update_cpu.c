@@ -20,10 +20,10 @@ const hr_op_facts hr_sumsq_cpu = { .dtypes = 1 << HR_F32 | 1 << HR_F64,
 
 const hr_op_facts hr_clip_cpu = { .dtypes = 1 << HR_F64 };
 
-const hr_op_facts hr_adamw_cpu = { .dtypes = HR_CPU_FLOATS_SUMS | 1 << HR_U8 };
+const hr_op_facts hr_adamw_cpu = { .dtypes = HR_CPU_FLOATS_SUMS | 1 << HR_U8 | 1 << HR_U16 };
 
-const hr_op_facts hr_sgd_cpu = { .dtypes = HR_CPU_FLOATS_SUMS | 1 << HR_U8 };
+const hr_op_facts hr_sgd_cpu = { .dtypes = HR_CPU_FLOATS_SUMS | 1 << HR_U8 | 1 << HR_U16 };
 
-const hr_op_facts hr_lion_cpu = { .dtypes = HR_CPU_FLOATS_SUMS | 1 << HR_U8 };
+const hr_op_facts hr_lion_cpu = { .dtypes = HR_CPU_FLOATS_SUMS | 1 << HR_U8 | 1 << HR_U16 };
 
-const hr_op_facts hr_average_cpu = { .dtypes = 1 << HR_F32 };
+const hr_op_facts hr_average_cpu = { .dtypes = HR_CPU_FLOATS | 1 << HR_U16 };

@@ -3,10 +3,12 @@
 #ifndef HR_OPS_UPDATE_KERNELS_H
 #define HR_OPS_UPDATE_KERNELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bf16.h"
 #include "base/random.h"
+#include "base/residual.h"
 #include "ops/update/update_scratch.h"
 
 enum { HR_SUMSQ_LANES = 16, HR_MOMENT_BLOCK = 256, HR_MOMENT_CODES = 256 };
@@ -69,6 +71,14 @@ typedef void hr_unpack_bf16_fn(const hr_bf16 *from, float *to, int64_t count);
 typedef void hr_pack_bf16_fn(const float *from, const hr_random_row *row, uint32_t first,
                              hr_bf16 *to, int64_t count);
 
+/* fp32 numbers from bf16 and their codes (base/residual.h): at most one block.
+ *   tie  of the block */
+typedef void hr_join_fn(const hr_bf16 *weight, const uint16_t *codes, uint16_t tie, float *to,
+                        int64_t count);
+
+/* The inverse, with HR_RESIDUAL_TIE as the code of every tie. Returns whether any is rounded up. */
+typedef bool hr_part_fn(const float *from, hr_bf16 *weight, uint16_t *codes, int64_t count);
+
 typedef struct {
     hr_sumsq_fn *sumsq;
     hr_adamw_fn *adamw;
@@ -78,6 +88,8 @@ typedef struct {
     hr_pack_codes_fn *pack_codes;
     hr_unpack_bf16_fn *unpack_bf16;
     hr_pack_bf16_fn *pack_bf16;
+    hr_join_fn *join;
+    hr_part_fn *part;
 } hr_update_kernels;
 
 void hr_update_kernels_fill(hr_update_kernels *kernels, uint32_t cpu_mask);

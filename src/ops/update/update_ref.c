@@ -112,8 +112,30 @@ static void pack_bf16(const float *from, const hr_random_row *row, uint32_t firs
     }
 }
 
+static void join(const hr_bf16 *weight, const uint16_t *codes, uint16_t tie, float *to,
+                 int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t bits = hr_residual_join(weight[i], codes[i], tie);
+        memcpy(to + i, &bits, sizeof bits);
+    }
+}
+
+static bool part(const float *from, hr_bf16 *weight, uint16_t *codes, int64_t count)
+{
+    bool up = false;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, from + i, sizeof bits);
+        weight[i] = hr_bf16_from_f32(from[i]);
+        codes[i] = (uint16_t)bits;
+        up |= hr_residual_is_up(bits);
+    }
+    return up;
+}
+
 void hr_update_fill_ref(hr_update_kernels *kernels)
 {
-    *kernels = (hr_update_kernels){ sumsq,        adamw,      sgd,         lion,
-                                    unpack_codes, pack_codes, unpack_bf16, pack_bf16 };
+    *kernels = (hr_update_kernels){ sumsq,      adamw,       sgd,       lion, unpack_codes,
+                                    pack_codes, unpack_bf16, pack_bf16, join, part };
 }

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "ops/cpu_run.h"
 #include "ops/kernels.h"
+#include "ops/update/masters.h"
 #include "ops/update/moments.h"
 #include "ops/update/update.h"
 
@@ -30,14 +31,28 @@ void hr_merge_run(const hr_call *call)
 }
 
 /* Memory-bound, so compiler vectorisation suffices. */
+static void follow(float *average, const float *master, int64_t count, float take)
+{
+    for (int64_t i = 0; i < count; i++) average[i] += take * (master[i] - average[i]);
+}
+
 void hr_average_run(const hr_call *call)
 {
+    enum { BLOCK = HR_MOMENT_BLOCK };
     const hr_average_attr *attr = call->attr;
-    const float *master = call->in[0], take = (float)(1 - attr->decay);
-    float *average = call->out[0];
+    const hr_master master = { .kind = (hr_master_kind)attr->master,
+                               .stored = (void *)call->in[0],
+                               .residual = (void *)call->in[1] };
+    const float take = (float)(1 - attr->decay);
+    const int64_t most = master.kind == HR_MASTER_F32 ? attr->elements : BLOCK;
+    float *average = call->out[0], values[BLOCK];
     int64_t first, last;
     share_elements(call, attr->elements, &first, &last);
-    for (int64_t i = first; i < last; i++) average[i] += take * (master[i] - average[i]);
+    for (int64_t at = first; at < last; at += most) {
+        const int64_t count = hr_min(most, last - at);
+        follow(average + at, hr_master_unpack(&call->kernels->update, &master, at, count, values),
+               count, take);
+    }
 }
 
 void hr_sumsq_run(const hr_call *call)
@@ -71,14 +86,15 @@ void hr_clip_run(const hr_call *call)
     norm_scale[1] = attr->limit <= 0 || ratio > 1 ? 1 : ratio;
 }
 
-/* ---- stored moments */
+/* ---- blocks of stored moments and masters */
 
 enum { BLOCK = HR_MOMENT_BLOCK };
 
-static bool is_stored(const hr_call *call)
+/* Whether a pass over flat arrays of fp32 does. */
+static bool is_flat(const hr_call *call)
 {
     const hr_update_attr *attr = call->attr;
-    return attr->moments != HR_F32;
+    return attr->moments == HR_F32 && attr->master == HR_MASTER_F32;
 }
 
 /* Moment 0 or 1 of the update: output 1 + index, with scales in output `scales` + index. */
@@ -94,6 +110,35 @@ static hr_moment moment_of(const hr_call *call, int32_t index, int32_t scales)
                         .element_first = attr->first + call->turn * attr->elements };
 }
 
+static hr_master master_of(const hr_call *call, int32_t residual)
+{
+    const hr_update_attr *attr = call->attr;
+    return (hr_master){ .kind = (hr_master_kind)attr->master,
+                        .stored = call->out[0],
+                        .residual = attr->master == HR_MASTER_RESIDUAL ? call->out[residual] : NULL,
+                        .stream = hr_random_stream_of(call->seed, (uint64_t)call->clock,
+                                                      HR_SITE_MASTERS, (uint32_t)attr->param),
+                        .element_first = attr->first + call->turn * attr->elements };
+}
+
+/* fp32 moments are updated in place. Returns where they are. */
+static float *unpack_moment(const hr_call *call, const hr_moment *moment, int64_t first,
+                            int64_t count, float *values)
+{
+    const hr_update_attr *attr = call->attr;
+    if (attr->moments == HR_F32) return (float *)moment->stored + first;
+    hr_moment_unpack(&call->kernels->update, moment, first, count, values);
+    return values;
+}
+
+static void pack_moment(const hr_call *call, const hr_moment *moment, int64_t first, int64_t count,
+                        const float *values)
+{
+    const hr_update_attr *attr = call->attr;
+    if (attr->moments != HR_F32)
+        hr_moment_pack(&call->kernels->update, moment, first, count, values);
+}
+
 static double gradient_scale(const hr_call *call)
 {
     const double *norm_scale = call->in[1];
@@ -105,17 +150,19 @@ static void adamw_blocks(const hr_call *call, int64_t first, int64_t last,
 {
     const hr_update_kernels *kernels = &call->kernels->update;
     const hr_moment moments[] = { moment_of(call, 0, 4), moment_of(call, 1, 4) };
+    const hr_master master = master_of(call, 6);
     const float *gradient = call->in[0];
-    float *master = call->out[0], m[BLOCK], v[BLOCK];
+    float blocks[3][BLOCK];
     hr_bf16 *weight = call->out[3];
     for (int64_t at = first; at < last; at += BLOCK) {
         const int64_t count = hr_min(BLOCK, last - at);
-        hr_moment_unpack(kernels, &moments[0], at, count, m);
-        hr_moment_unpack(kernels, &moments[1], at, count, v);
-        kernels->adamw(gradient + at, master + at, m, v, weight ? weight + at : NULL, count,
-                       factors);
-        hr_moment_pack(kernels, &moments[0], at, count, m);
-        hr_moment_pack(kernels, &moments[1], at, count, v);
+        float *w = hr_master_unpack(kernels, &master, at, count, blocks[0]);
+        float *m = unpack_moment(call, &moments[0], at, count, blocks[1]);
+        float *v = unpack_moment(call, &moments[1], at, count, blocks[2]);
+        kernels->adamw(gradient + at, w, m, v, weight ? weight + at : NULL, count, factors);
+        hr_master_pack(kernels, &master, at, count, w);
+        pack_moment(call, &moments[0], at, count, m);
+        pack_moment(call, &moments[1], at, count, v);
     }
 }
 
@@ -142,19 +189,10 @@ void hr_adamw_run(const hr_call *call)
     int64_t first, last;
     share_elements(call, attr->elements, &first, &last);
     if (first >= last) return;
-    if (is_stored(call)) adamw_blocks(call, first, last, &factors);
+    if (!is_flat(call)) adamw_blocks(call, first, last, &factors);
     else
         call->kernels->update.adamw(gradient + first, master + first, m + first, v + first,
                                     weight ? weight + first : NULL, last - first, &factors);
-}
-
-/* Unpacks a block of the one momentum. */
-static int64_t unpack_block(const hr_call *call, const hr_moment *moment, int64_t first,
-                            int64_t last, float values[BLOCK])
-{
-    const int64_t count = hr_min(BLOCK, last - first);
-    hr_moment_unpack(&call->kernels->update, moment, first, count, values);
-    return count;
 }
 
 static void sgd_blocks(const hr_call *call, int64_t first, int64_t last,
@@ -162,14 +200,17 @@ static void sgd_blocks(const hr_call *call, int64_t first, int64_t last,
 {
     const hr_update_kernels *kernels = &call->kernels->update;
     const hr_moment moment = moment_of(call, 0, 3);
+    const hr_master master = master_of(call, 4);
     const float *gradient = call->in[0];
-    float *master = call->out[0], values[BLOCK];
+    float blocks[2][BLOCK];
     hr_bf16 *weight = call->out[2];
     for (int64_t at = first; at < last; at += BLOCK) {
-        const int64_t count = unpack_block(call, &moment, at, last, values);
-        kernels->sgd(gradient + at, master + at, values, weight ? weight + at : NULL, count,
-                     factors);
-        hr_moment_pack(kernels, &moment, at, count, values);
+        const int64_t count = hr_min(BLOCK, last - at);
+        float *w = hr_master_unpack(kernels, &master, at, count, blocks[0]);
+        float *m = unpack_moment(call, &moment, at, count, blocks[1]);
+        kernels->sgd(gradient + at, w, m, weight ? weight + at : NULL, count, factors);
+        hr_master_pack(kernels, &master, at, count, w);
+        pack_moment(call, &moment, at, count, m);
     }
 }
 
@@ -178,14 +219,17 @@ static void lion_blocks(const hr_call *call, int64_t first, int64_t last,
 {
     const hr_update_kernels *kernels = &call->kernels->update;
     const hr_moment moment = moment_of(call, 0, 3);
+    const hr_master master = master_of(call, 4);
     const float *gradient = call->in[0];
-    float *master = call->out[0], values[BLOCK];
+    float blocks[2][BLOCK];
     hr_bf16 *weight = call->out[2];
     for (int64_t at = first; at < last; at += BLOCK) {
-        const int64_t count = unpack_block(call, &moment, at, last, values);
-        kernels->lion(gradient + at, master + at, values, weight ? weight + at : NULL, count,
-                      factors);
-        hr_moment_pack(kernels, &moment, at, count, values);
+        const int64_t count = hr_min(BLOCK, last - at);
+        float *w = hr_master_unpack(kernels, &master, at, count, blocks[0]);
+        float *m = unpack_moment(call, &moment, at, count, blocks[1]);
+        kernels->lion(gradient + at, w, m, weight ? weight + at : NULL, count, factors);
+        hr_master_pack(kernels, &master, at, count, w);
+        pack_moment(call, &moment, at, count, m);
     }
 }
 
@@ -205,7 +249,7 @@ void hr_sgd_run(const hr_call *call)
     int64_t first, last;
     share_elements(call, attr->elements, &first, &last);
     if (first >= last) return;
-    if (is_stored(call)) sgd_blocks(call, first, last, &factors);
+    if (!is_flat(call)) sgd_blocks(call, first, last, &factors);
     else
         call->kernels->update.sgd(gradient + first, master + first, m + first,
                                   weight ? weight + first : NULL, last - first, &factors);
@@ -230,7 +274,7 @@ void hr_lion_run(const hr_call *call)
     int64_t first, last;
     share_elements(call, attr->elements, &first, &last);
     if (first >= last) return;
-    if (is_stored(call)) lion_blocks(call, first, last, &factors);
+    if (!is_flat(call)) lion_blocks(call, first, last, &factors);
     else
         call->kernels->update.lion(gradient + first, master + first, m + first,
                                    weight ? weight + first : NULL, last - first, &factors);

@@ -260,8 +260,51 @@ static void pack_bf16(const float *from, const hr_random_row *row, uint32_t firs
     if (i < count) pack_halves(from + i, row, first + (uint32_t)i, to + i, count - i);
 }
 
+VEC_INLINE vec joined(const hr_bf16 *weight, const uint16_t *codes, vec_ints tie, int64_t lanes)
+{
+    const vec_ints upper = (vec_ints)vec_load_bf16(weight, lanes);
+    const vec_ints code = (vec_ints)vec_load_bf16(codes, lanes) >> 16; /* with its sign */
+    const vec_ints down = code == -HR_RESIDUAL_TIE, up = code == tie;  /* 0 or -1 */
+    const vec_ints plain = (code & ~up) | (-HR_RESIDUAL_TIE & up);
+    return (vec)(upper + plain + (2 * HR_RESIDUAL_TIE & down));
+}
+
+/* Without a tie code no element is an up tie: 2^16 is no code. */
+static void join(const hr_bf16 *weight, const uint16_t *codes, uint16_t tie, float *to,
+                 int64_t count)
+{
+    const int32_t code = tie ? (int16_t)tie : 1 << 16;
+    const vec_ints all = code - (vec_ints){ 0 };
+    int64_t i = 0;
+    for (; i + VEC_LANES <= count; i += VEC_LANES)
+        vec_store_f32(to + i, joined(weight + i, codes + i, all, VEC_LANES), VEC_LANES);
+    if (i < count) vec_store_f32(to + i, joined(weight + i, codes + i, all, count - i), count - i);
+}
+
+VEC_INLINE vec_ints parted(const float *from, hr_bf16 *weight, uint16_t *codes, int64_t lanes)
+{
+    const vec value = vec_load_f32(from, lanes);
+    const vec_ints bits = (vec_ints)value;
+    vec_store_bf16(weight, value, lanes);
+    vec_store_u16(codes, (vec_bits)bits, lanes);
+    return (bits & 0x1ffff) == 0x18000;
+}
+
+static bool part(const float *from, hr_bf16 *weight, uint16_t *codes, int64_t count)
+{
+    vec_ints up = { 0 };
+    int32_t lanes[VEC_LANES], any = 0;
+    int64_t i = 0;
+    for (; i + VEC_LANES <= count; i += VEC_LANES)
+        up |= parted(from + i, weight + i, codes + i, VEC_LANES);
+    if (i < count) up |= parted(from + i, weight + i, codes + i, count - i);
+    memcpy(lanes, &up, sizeof lanes);
+    for (int64_t l = 0; l < VEC_LANES; l++) any |= lanes[l];
+    return any != 0;
+}
+
 void FILL(hr_update_kernels *kernels)
 {
-    *kernels = (hr_update_kernels){ sumsq,        adamw,      sgd,         lion,
-                                    unpack_codes, pack_codes, unpack_bf16, pack_bf16 };
+    *kernels = (hr_update_kernels){ sumsq,      adamw,       sgd,       lion, unpack_codes,
+                                    pack_codes, unpack_bf16, pack_bf16, join, part };
 }
