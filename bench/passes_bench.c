@@ -339,6 +339,12 @@ static int32_t add_updates(pass *passes, const arrays *a)
     static hr_update_attr halves;
     halves = codes;
     halves.moments = HR_BF16;
+    static hr_update_attr residual, rounded, least;
+    residual = rounded = update;
+    residual.master = HR_MASTER_RESIDUAL;
+    rounded.master = HR_MASTER_ROUNDED;
+    least = codes;
+    least.master = HR_MASTER_RESIDUAL;
     void *const *r = a->rows;
     const double n = ELEMENTS;
     const pass all[] = {
@@ -376,6 +382,28 @@ static int32_t add_updates(pass *passes, const arrays *a)
             .attr = &codes },
           18 * n,
           MODIFY },
+        { "adamw, residual",
+          hr_adamw_run,
+          1,
+          { { r[0], norm_scale, &lr },
+            { a->weight, r[2], r[4], NULL, NULL, NULL, r[1] },
+            .attr = &residual },
+          28 * n,
+          MODIFY },
+        { "adamw, rounded",
+          hr_adamw_run,
+          1,
+          { { r[0], norm_scale, &lr }, { a->weight, r[2], r[4] }, .attr = &rounded },
+          24 * n,
+          MODIFY },
+        { "adamw, residual, int8",
+          hr_adamw_run,
+          1,
+          { { r[0], norm_scale, &lr },
+            { a->weight, a->codes[0], a->codes[1], NULL, a->scales[0], a->scales[1], r[1] },
+            .attr = &least },
+          16 * n,
+          MODIFY },
         { "sgd, bf16 copy",
           hr_sgd_run,
           1,
@@ -402,6 +430,18 @@ static int32_t add_updates(pass *passes, const arrays *a)
           { { r[0], norm_scale, &lr },
             { r[1], a->codes[0], a->weight, a->scales[0] },
             .attr = &codes },
+          16 * n,
+          MODIFY },
+        { "lion, residual",
+          hr_lion_run,
+          1,
+          { { r[0], norm_scale, &lr }, { a->weight, r[2], NULL, NULL, r[1] }, .attr = &residual },
+          20 * n,
+          MODIFY },
+        { "lion, rounded",
+          hr_lion_run,
+          1,
+          { { r[0], norm_scale, &lr }, { a->weight, r[2] }, .attr = &rounded },
           16 * n,
           MODIFY },
         { "adafactor, bf16 copy",

@@ -43,8 +43,9 @@ static inline int64_t hr_unpack_width(const hr_unpack *unpack)
 bool hr_unpack_is_flat(const hr_unpack *unpack);
 
 /* Writes rows [first, first + count) of the file, and the zero padding of the layout beside them.
- * A residual needs hr_residual_finish after the last row. Without a residual, fast for whole panels, where first and count are multiples of HR_PANEL_WIDTH; for a matrix that
- * is not transposed, also for an even number of rows.
+ * A residual needs hr_residual_finish after the last row. Without one, fast for whole panels, where
+ * first and count are multiples of HR_PANEL_WIDTH; for a matrix that is not transposed, also for an
+ * even number of rows.
  *
  *   source  [count, width] in the file's dtype; for a flat parameter it may be the destination;
  *           rows of E4M3 lie in one row of blocks (block_scales.h)

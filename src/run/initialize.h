@@ -17,8 +17,8 @@
 void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, hr_weights_place place,
                    const volatile sig_atomic_t *interrupts);
 
-/* Sets a state of a parameter, at `to`, to its initial value. A residual is part of the weights, and
- * is left as it is.
+/* Sets a state of a parameter, at `to`, to its initial value. A residual is part of the weights, so
+ * it stays as it is.
  *   weights  initialized or loaded before */
 void hr_initialize_state(const hr_program *program, int32_t param, int32_t state,
                          hr_weights_place weights, void *to);

@@ -20,7 +20,8 @@
  *           sumsq  in  gradient w                      out  part a
  *           clip   in  parts w                         out  norm_scale w
  *           adamw  in  gradient w, norm_scale W, lr w  out  master u, m u, v u, weight W,
- *                                                           scales of m u, scales of v u, residual u
+ *                                                           scales of m u, scales of v u,
+ *                                                           residual u
  *           sgd    in  gradient w, norm_scale W, lr w  out  master u, m u, weight W, scales u,
  *                                                           residual u
  *           lion   in  gradient w, norm_scale W, lr w  out  as sgd
