@@ -189,6 +189,19 @@ static hr_status prepare_threads(hr_prover *prover, hr_proof *proof, bool *appli
     return status;
 }
 
+static hr_status prepare_masters(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
+{
+    hr_config *variant = &prover->variant;
+    if (prover->base.train.state.master != HR_MASTERS_RESIDUAL16) {
+        *applies = hr_proof_declines(proof, "train.state.master is not residual16");
+        return HR_OK;
+    }
+    const hr_status status = hr_prover_use(prover, &prover->whole, variant, err);
+    variant->train.state.master = HR_MASTERS_FP32;
+    *applies = COMPARES("fp32 masters = bf16 weights with residuals");
+    return status;
+}
+
 static hr_status prepare_moments(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
 {
     double seconds;
@@ -267,6 +280,8 @@ static const hr_proof_kind kinds[] = {
     { "threads", "1 thread = N threads", prepare_threads, NULL, NULL, 1, false },
     { "resume", "stopped and resumed = never stopped", prepare_resume, run_resume, NULL, 1, false },
     { "moments", "optimizer states in a file = in memory", prepare_moments, NULL, NULL, 1, false },
+    { "masters", "fp32 masters = bf16 weights with residuals", prepare_masters, NULL, NULL, 1,
+      false },
     { "pattern", "sparse attention = dense attention with an explicit mask", hr_pattern_prepare,
       hr_pattern_run, NULL, 2, true },
     { "factors", "a factorized matrix = its product", hr_factors_prepare, hr_factors_run, NULL, 2,

@@ -75,6 +75,26 @@ static int32_t kept_tensor(const hr_param *param, int32_t kept)
     return kept == 0 ? param->master : param->states[kept - 1];
 }
 
+int32_t hr_trace_states(const hr_program *program)
+{
+    const int32_t count = program->state_count;
+    return count - (count && program->states[count - 1].shape == HR_STATE_RESIDUAL);
+}
+
+/* A bf16 weight with a residual is the fp32 number that it is the half of. */
+static hr_trace_array kept_array(const hr_program *program, int32_t index, int32_t kept,
+                                 int64_t offset)
+{
+    const int32_t tensor = kept_tensor(&program->params[index], kept);
+    if (tensor == HR_NONE) return (hr_trace_array){ 0 }; /* scales of a state that has none */
+    hr_trace_array array = array_of(&program->tensors[tensor], offset);
+    if (kept == 0 && hr_program_residual(program, index) != HR_NONE) {
+        array.bytes *= (int64_t)(sizeof(float) / sizeof(hr_bf16));
+        array.dtype = HR_F32;
+    }
+    return array;
+}
+
 int64_t hr_trace_file_bytes(const hr_program *program, int64_t steps, bool values)
 {
     int64_t gradients = 0, kept = 0;
@@ -82,9 +102,8 @@ int64_t hr_trace_file_bytes(const hr_program *program, int64_t steps, bool value
         const hr_param *param = &program->params[p];
         if (param->rule.frozen) continue;
         gradients += hr_tensor_bytes(&program->tensors[param->gradient]);
-        for (int32_t i = 0; i <= program->state_count; i++)
-            if (kept_tensor(param, i) != HR_NONE)
-                kept += hr_tensor_bytes(&program->tensors[kept_tensor(param, i)]);
+        for (int32_t i = 0; i <= hr_trace_states(program); i++)
+            kept += kept_array(program, p, i, 0).bytes;
     }
     return steps * gradients + (values ? kept : 0);
 }
@@ -97,8 +116,8 @@ hr_status hr_trace_describe(hr_trace *trace, const hr_program *program, int64_t 
         return hr_fail(err, HR_FAILURE, "a trace has room for %d parameters, the model has %d",
                        trace->param_max, program->param_count);
     trace->param_count = program->param_count;
-    trace->state_count = program->state_count;
-    for (int32_t i = 0; i < program->state_count; i++)
+    trace->state_count = hr_trace_states(program);
+    for (int32_t i = 0; i < trace->state_count; i++)
         trace->state_names[i] = program->states[i].name;
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
@@ -113,26 +132,18 @@ hr_status hr_trace_describe(hr_trace *trace, const hr_program *program, int64_t 
     end *= steps;
     for (int32_t p = 0; p < program->param_count; p++) {
         hr_trace_param *traced = &trace->params[p];
-        for (int32_t i = 0; traced->trained && i <= program->state_count; i++) {
-            const int32_t tensor = kept_tensor(&program->params[p], i);
-            if (tensor == HR_NONE) continue; /* scales of a state that has none */
-            traced->kept[i] = array_of(&program->tensors[tensor], end);
+        for (int32_t i = 0; traced->trained && i <= trace->state_count; i++) {
+            traced->kept[i] = kept_array(program, p, i, end);
             end += traced->kept[i].bytes;
         }
     }
     return HR_OK;
 }
 
-static bool is_same_array(const hr_trace_array *array, const hr_tensor *tensor)
+static bool is_same_array(const hr_trace_array *one, const hr_trace_array *two)
 {
-    const hr_trace_array other = array_of(tensor, array->offset);
-    return array->bytes == other.bytes && array->K == other.K && array->N == other.N &&
-           array->layout == other.layout && array->dtype == other.dtype;
-}
-
-static bool is_same_kept(const hr_trace_array *array, const hr_program *program, int32_t tensor)
-{
-    return tensor == HR_NONE ? array->bytes == 0 : is_same_array(array, &program->tensors[tensor]);
+    return one->bytes == two->bytes && one->K == two->K && one->N == two->N &&
+           one->layout == two->layout && one->dtype == two->dtype;
 }
 
 /* Two programs of one model have the same parameters in the same layouts, whatever their strategy:
@@ -140,16 +151,19 @@ static bool is_same_kept(const hr_trace_array *array, const hr_program *program,
 hr_status hr_trace_check(const hr_trace *trace, const hr_program *program, hr_error *err)
 {
     bool same = trace->param_count == program->param_count &&
-                trace->state_count == program->state_count;
+                trace->state_count == hr_trace_states(program);
     for (int32_t p = 0; same && p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
         const hr_trace_param *traced = &trace->params[p];
         same = traced->trained == !param->rule.frozen &&
                !strcmp(traced->name, param->external_name);
         if (!same || !traced->trained) continue;
-        same = is_same_array(&traced->gradient, &program->tensors[param->gradient]);
-        for (int32_t i = 0; same && i <= program->state_count; i++)
-            same = is_same_kept(&traced->kept[i], program, kept_tensor(param, i));
+        const hr_trace_array gradient = array_of(&program->tensors[param->gradient], 0);
+        same = is_same_array(&traced->gradient, &gradient);
+        for (int32_t i = 0; same && i <= trace->state_count; i++) {
+            const hr_trace_array kept = kept_array(program, p, i, 0);
+            same = is_same_array(&traced->kept[i], &kept);
+        }
     }
     if (same) return HR_OK;
     return hr_fail(err, HR_FAILURE, "the two runs of a proof have different parameters");

@@ -13,6 +13,7 @@
 
 #include "base/bf16.h"
 #include "base/checked.h"
+#include "base/residual.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "ops/host/host.h"
@@ -235,6 +236,25 @@ static void take_gradient(hr_witness *w, const hr_executor *executor, int32_t s)
     take(w, &p);
 }
 
+/* Takes the fp32 numbers of a bf16 weight with a residual, in chunks on the stack. */
+static void take_joined(hr_witness *w, const piece *all, const hr_bf16 *weight,
+                        const uint16_t *residual)
+{
+    enum { CHUNK = 2048 };
+    float values[CHUNK];
+    const int64_t elements = all->bytes / (int64_t)sizeof *values;
+    piece p = *all;
+    p.memory = (const uint8_t *)values;
+    for (int64_t first = 0, count; first < elements; first += count) {
+        count = hr_min(CHUNK, elements - first);
+        for (int64_t i = 0; i < count; i++)
+            values[i] = hr_residual_value(weight, residual, first + i);
+        p.first_byte = first * (int64_t)sizeof *values;
+        p.bytes = count * (int64_t)sizeof *values;
+        take(w, &p);
+    }
+}
+
 /* Takes the master and the states that a step of saving reads. */
 static void take_values(hr_witness *w, const hr_executor *executor, int32_t s)
 {
@@ -243,7 +263,8 @@ static void take_values(hr_witness *w, const hr_executor *executor, int32_t s)
     if (step->op != HR_OP_save) return;
     const hr_host_attr *attr = (const hr_host_attr *)step->attr;
     const hr_trace_param *traced = &w->trace->params[attr->param];
-    for (int32_t i = 0; traced->trained && i <= program->state_count; i++) {
+    const int32_t residual = hr_program_residual(program, attr->param);
+    for (int32_t i = 0; traced->trained && i <= w->trace->state_count; i++) {
         if (step->in[i] == HR_NONE) continue;
         const piece p = { .array = &traced->kept[i],
                           .name = traced->name,
@@ -251,7 +272,10 @@ static void take_values(hr_witness *w, const hr_executor *executor, int32_t s)
                           .step = -1,
                           .memory = hr_executor_address(executor, step->in[i]),
                           .bytes = traced->kept[i].bytes };
-        take(w, &p);
+        if (i == 0 && residual != HR_NONE)
+            take_joined(w, &p, hr_executor_address(executor, step->in[0]),
+                        hr_executor_address(executor, residual));
+        else take(w, &p);
     }
 }
 

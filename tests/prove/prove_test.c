@@ -126,6 +126,10 @@ static void config_for(hr_config *config, const char *proof)
         config->model.weights = HR_WEIGHTS_F8_E4M3;
         snprintf(config->train.freeze, sizeof config->train.freeze, "*.mlp.*");
     }
+    if (!strcmp(proof, "masters")) {
+        config->train.dtype = HR_FORMAT_BF16;
+        config->train.state.master = HR_MASTERS_RESIDUAL16;
+    }
     if (!strcmp(proof, "moments")) config->model.d_ff = 512; /* 128 KiB of each moment */
 }
 
