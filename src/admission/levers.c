@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/writer.h"
 #include "model/family.h"
+#include "model/optimizer.h"
 
 /* ---- when a lever applies */
 
@@ -109,6 +110,18 @@ static double write_freeze(const hr_config *config, const hr_lever_names *names,
     return writer.cut ? 0 : (double)trained / (double)layers;
 }
 
+/* Whether the masters of bf16 weights can be taken away. */
+static bool has_masters(const hr_config *config)
+{
+    return config->train.dtype == HR_FORMAT_BF16 && config->train.state.master != HR_MASTERS_NONE &&
+           hr_optimizers[config->train.optimizer.kind].scales;
+}
+
+static bool has_fp32_masters(const hr_config *config)
+{
+    return has_masters(config) && config->train.state.master == HR_MASTERS_FP32;
+}
+
 /* ---- the table */
 
 static const char attention_text[] = "saves time, not memory: scores of all pairs of tokens are "
@@ -123,6 +136,8 @@ static const hr_lever levers[] = {
     { "memory.loss_chunk", HR_LOSS_NOTHING, "", "auto" },
     { "memory.recompute", HR_LOSS_NOTHING, "", "auto" },
     { "train.threads", HR_LOSS_NOTHING, "", "1" },
+    { "train.state.master", HR_LOSS_NOTHING, "16 bits beside a bf16 weight, not 32", "residual16",
+      .applies = has_fp32_masters },
     { "memory.moments", HR_LOSS_NOTHING, "optimizer moments in a file", "file" },
     { "train.sample_tokens", HR_LOSS_NOTHING, "no generated samples", "none" },
     { "data.words_max", HR_LOSS_NOTHING, "texts with more distinct words are refused",
@@ -133,6 +148,8 @@ static const hr_lever levers[] = {
       "fp32" },
     { "model.weights", HR_LOSS_ROUNDING, "frozen weights in fp8, as headroom convert writes them",
       "f8_e4m3", .applies = stores_frozen },
+    { "train.state.master", HR_LOSS_ROUNDING, "no master weights, stochastic rounding", "none",
+      .applies = has_masters },
     { "train.state.moments", HR_LOSS_ROUNDING, "optimizer moments as 8-bit codes", "int8" },
     { "train.optimizer.kind", HR_LOSS_UPDATES, "one state per row and column of a weight",
       "adafactor" },

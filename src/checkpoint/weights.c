@@ -74,7 +74,8 @@ bool hr_kept_any(const hr_program *program, hr_kept kept)
     return false;
 }
 
-/* Of optimizer states, and of bf16 weights without masters. The scales of codes are a state of their own. */
+/* Of optimizer states, and of bf16 weights without masters. The scales of codes are a state of
+ * their own. */
 static const hr_weight_format codes_format = { .name = "u8", .file_dtype = "U8", .dtype = HR_U8 };
 static const hr_weight_format bf16_format = { .name = "bf16",
                                               .file_dtype = "BF16",

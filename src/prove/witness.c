@@ -13,9 +13,9 @@
 
 #include "base/bf16.h"
 #include "base/checked.h"
-#include "base/residual.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/residual.h"
 #include "ops/host/host.h"
 #include "ops/list.h"
 #include "prove/trace.h"

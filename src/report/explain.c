@@ -86,6 +86,16 @@ static void put_attention(hr_writer *writer, const hr_config *config)
            hr_count_print(config->train.seq_len, count), all ? ": no saving" : "");
 }
 
+static const char *weights_of(const hr_config *config)
+{
+    static const char *const masters[] = {
+        [HR_MASTERS_FP32] = "bf16 with fp32 master weights",
+        [HR_MASTERS_RESIDUAL16] = "bf16 with 16 more bits of each weight",
+        [HR_MASTERS_NONE] = "bf16 without master weights",
+    };
+    return config->train.dtype == HR_FORMAT_BF16 ? masters[config->train.state.master] : "fp32";
+}
+
 static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
 {
     const hr_family_spec *family = hr_family_of(config);
@@ -93,8 +103,7 @@ static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_
     hr_put(writer, "%s: %s parameters, %lld layer%s, d_model %s, vocabulary %s, %s\n", family->name,
            hr_count_print(answer->parameters, count), (long long)config->model.n_layers,
            config->model.n_layers == 1 ? "" : "s", hr_count_print(config->model.d_model, width),
-           hr_count_print(config->model.vocab_size, words),
-           config->train.dtype == HR_FORMAT_BF16 ? "bf16 with fp32 master weights" : "fp32");
+           hr_count_print(config->model.vocab_size, words), weights_of(config));
     if (answer->trained_parameters != answer->parameters)
         hr_put(writer, "  %s parameters are trained, the others are frozen\n",
                hr_count_print(answer->trained_parameters, count));

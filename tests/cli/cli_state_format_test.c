@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_state_format_test.c - moments as 8-bit codes or in bf16: a resumed run has the bytes of one
- * that was never stopped, on any number of threads, and cannot go on in another format. Adafactor
- * has neither. */
+/* cli_state_format_test.c - moments as 8-bit codes or in bf16, and weights without fp32 masters: a
+ * resumed run has the bytes of one that was never stopped, on any number of threads. It goes on in
+ * another format only where no bit is lost. Adafactor has neither. */
 #define _GNU_SOURCE
 #include "headroom/status.h"
 #include "support/program.h"
@@ -41,6 +41,13 @@ static void a_resumed_run_has_the_bytes_of_one_that_was_never_stopped(void **sta
         "train.state.moments=bf16 train.optimizer.kind=lion train.dtype=bf16",
         "train.state.moments=int8 model.family=gpt2 model.tie_embeddings=true",
         "train.state.moments=bf16 model.family=gpt2 model.tie_embeddings=true",
+        "train.dtype=bf16 train.state.master=residual16 train.ema_decay=0.9",
+        "train.dtype=bf16 train.state.master=none train.ema_decay=0.9",
+        "train.dtype=bf16 train.state.master=residual16 train.state.moments=int8",
+        "train.dtype=bf16 train.state.master=none train.optimizer.kind=lion "
+        "train.state.moments=int8",
+        "train.dtype=bf16 train.state.master=none model.family=gpt2 model.tie_embeddings=true "
+        "memory.micro_batch=1",
     };
     (void)state;
     prepare();
@@ -94,11 +101,84 @@ static void adafactor_keeps_its_states_in_fp32_and_in_memory(void **state)
     assert_int_equal(run("%s", plan), HR_OK);
 }
 
+/* Residuals are exact, in memory and in files, from loaded weights on, and with everything that
+ * reads a weight. */
+static void residuals_train_the_weights_of_fp32_masters(void **state)
+{
+    static const char *const settings[] = {
+        "train.ema_decay=0.9",
+        "train.state.moments=int8 train.ema_decay=0.9 memory.micro_batch=1",
+        "train.optimizer.kind=lion memory.moments=file model.d_ff=400",
+        "train.optimizer.kind=sgd train.freeze='*embed*' train.kernels=avx2",
+        "train.optimizer.kind=adam model.from=first",
+    };
+    (void)state;
+    prepare();
+    train("train.dtype=bf16", 1, "first");
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        char other[256];
+        print_message("%s\n", settings[i]);
+        shell("rm -rf wide half");
+        snprintf(other, sizeof other, "%s train.dtype=bf16", settings[i]);
+        train(other, 4, "wide");
+        snprintf(other, sizeof other, "%s train.dtype=bf16 train.state.master=residual16",
+                 settings[i]);
+        train(other, 4, "half");
+        shell("for file in wide/checkpoints/step-000000000004/*.safetensors; do "
+              "cmp $file half/checkpoints/step-000000000004/${file##*/} || exit 1; done");
+    }
+}
+
+/* The file of residuals is that of fp32 masters, so a run may change between them; weights without
+ * masters have fewer bits. */
+static void a_run_cannot_go_on_without_the_bits_of_its_masters(void **state)
+{
+    static const char *const masters[] = { "fp32", "residual16", "none" };
+    (void)state;
+    prepare();
+    for (int from = 0; from < 3; from++) {
+        char settings[96];
+        snprintf(settings, sizeof settings, "train.dtype=bf16 train.state.master=%s",
+                 masters[from]);
+        shell("rm -rf run");
+        train(settings, 2, "run");
+        for (int to = 0; to < 3; to++) {
+            const char *words = "train recipe.yaml data.train=text.txt train.dtype=bf16 "
+                                "train.state.master=%s train.steps=2 --out run %s";
+            if (from == to) continue;
+            assert_int_equal(run(words, masters[to], ""), HR_USAGE);
+            assert_int_equal(run(words, masters[to], "--allow-change train.state.master"),
+                             from < 2 && to < 2 ? 0 : HR_USAGE);
+            if (from == 2 || to == 2)
+                assert_non_null(strstr(err, "cannot go on with this recipe: its weights have "
+                                            "another shape or format"));
+            if (from < 2 && to < 2) break; /* it has another recipe now */
+        }
+    }
+}
+
+static void masters_are_refused_where_there_are_none(void **state)
+{
+    (void)state;
+    prepare();
+    assert_int_equal(run("plan recipe.yaml train.state.master=none"), HR_USAGE);
+    assert_non_null(strstr(err, "train.state.master is for bf16 weights, and train.dtype is fp32: "
+                                "use train.dtype=bf16, or train.state.master=fp32\n"));
+    assert_int_equal(run("plan recipe.yaml train.dtype=bf16 train.state.master=residual16 "
+                         "train.optimizer.kind=adafactor"),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "train.optimizer.kind adafactor updates fp32 masters: use "
+                                "train.state.master=fp32\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_resumed_run_has_the_bytes_of_one_that_was_never_stopped),
         IN_A_FOLDER(a_run_cannot_go_on_with_moments_in_another_format),
+        IN_A_FOLDER(residuals_train_the_weights_of_fp32_masters),
+        IN_A_FOLDER(a_run_cannot_go_on_without_the_bits_of_its_masters),
+        IN_A_FOLDER(masters_are_refused_where_there_are_none),
         IN_A_FOLDER(adafactor_keeps_its_states_in_fp32_and_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
