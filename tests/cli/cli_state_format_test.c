@@ -131,6 +131,28 @@ static void residuals_train_the_weights_of_fp32_masters(void **state)
 
 /* The file of residuals is that of fp32 masters, so a run may change between them; weights without
  * masters have fewer bits. */
+/* Matrices of this size have strips: their residuals move with them, and the bits that round belong
+ * to elements of the whole weight. */
+static void released_strips_keep_every_bit_without_masters(void **state)
+{
+    static const char *const masters[] = { "residual16", "none" };
+    static const char *const settings[] = { "", "train.optimizer.clip=0",
+                                            "train.optimizer.kind=sgd",
+                                            "train.optimizer.kind=lion train.optimizer.clip=0.1",
+                                            "train.state.moments=int8 train.ema_decay=0.9" };
+    (void)state;
+    prepare();
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        for (size_t k = 0; k < sizeof masters / sizeof *masters; k++) {
+            if (run("prove recipe.yaml data.train=text.txt model.d_model=256 model.d_ff=1024 "
+                    "train.dtype=bf16 train.state.master=%s %s --only release",
+                    masters[k], settings[i]))
+                fail_msg("%s, %s: %s", masters[k], settings[i], err);
+            assert_non_null(strstr(out, "\nrelease         pass "));
+            assert_non_null(strstr(out, ": every bit is equal\n"));
+        }
+}
+
 static void a_run_cannot_go_on_without_the_bits_of_its_masters(void **state)
 {
     static const char *const masters[] = { "fp32", "residual16", "none" };
@@ -177,6 +199,7 @@ int main(void)
         IN_A_FOLDER(a_resumed_run_has_the_bytes_of_one_that_was_never_stopped),
         IN_A_FOLDER(a_run_cannot_go_on_with_moments_in_another_format),
         IN_A_FOLDER(residuals_train_the_weights_of_fp32_masters),
+        IN_A_FOLDER(released_strips_keep_every_bit_without_masters),
         IN_A_FOLDER(a_run_cannot_go_on_without_the_bits_of_its_masters),
         IN_A_FOLDER(masters_are_refused_where_there_are_none),
         IN_A_FOLDER(adafactor_keeps_its_states_in_fp32_and_in_memory),
