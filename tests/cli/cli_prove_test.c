@@ -138,6 +138,7 @@ static void one_proof_alone_passes_or_says_that_it_does_not_apply(void **state)
         { "threads", "", NULL },
         { "resume", "", NULL },
         { "moments", "model.d_model=256", "below 64 KiB" },
+        { "masters", "train.dtype=bf16 train.state.master=residual16", "residual" },
         { "pattern", "model.attention.pattern=local model.attention.block=4", NULL },
         { "factors", "model.family=yxanul model.embedding_rank=8", "no factorized matrix" },
         { "weights", "model.weights=f16 train.freeze=*.layers.0.*", "stored in another format" },
