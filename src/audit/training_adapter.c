@@ -294,7 +294,7 @@ hr_status hr_adapter_set(hr_reading *r)
                  sizeof t->lora_targets - strlen(t->lora_targets), "%sgate_proj,up_proj,down_proj",
                  *t->lora_targets ? "," : "");
     if (!*t->lora_targets)
-        snprintf(t->lora_targets, sizeof t->lora_targets,
+        snprintf(t->lora_targets, sizeof t->lora_targets, "%s",
                  factory || mlx ? "all-linear" : default_targets(&r->report->config));
     if (r->scale_line)
         hr_audit_find(
