@@ -224,8 +224,9 @@ static void a_changed_weight_is_found(void **state)
 
 /* ---- sensitivity of the proofs with a bound */
 
-/* A loss chunk of an odd number of tokens splits pairs of tokens. The bits differ, by a choice of
- * the recipe and not by a change of a test, and the promised bound holds. */
+/* A loss chunk of an odd number of tokens splits pairs of tokens. The promised bound holds, and
+ * where a kernel multiplies pairs the bits differ, by a choice of the recipe and not by a change of
+ * a test. The others widen bf16 to fp32, and add one token after the other. */
 static void a_chunk_that_rounds_differently_is_within_its_bound(void **state)
 {
     (void)state;
@@ -242,7 +243,8 @@ static void a_chunk_that_rounds_differently_is_within_its_bound(void **state)
         const hr_proof *plan = proof_of("plan");
         assert_true(plan->bound == (format == HR_FORMAT_BF16 ? 1e-3 : 1e-6) && plan->steps == 1);
         assert_true(plan->largest_relative <= plan->bound);
-        if (format == HR_FORMAT_BF16) assert_true(plan->largest_relative > 0);
+        const bool pairs = format == HR_FORMAT_BF16 && hr_cpu_detect() & HR_CPU_AVX512BF16;
+        if (pairs) assert_true(plan->largest_relative > 0);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "mem/poison.h"
+#include "ops/linear/linear_scratch.h"
 #include "require.h"
 #include "support/pattern.h"
 #include "support/random_freeze.h"
@@ -142,6 +143,14 @@ static int64_t list_untouched(const rig *r)
     return pattern_untouched_bytes(r->arena_memory, 0, plan->arena_bytes);
 }
 
+/* A plan is the same for all kernels, so in the scratch of a thread a copied strip of a product has
+ * the rows of AMX tiles; those of the other kernels have at most this many fewer. */
+static int64_t padding_of_strips(void)
+{
+    enum { ROWS = 32, ROWS_AVX2 = 6 };
+    return hr_cpu_detect() & HR_CPU_AMX ? 0 : (ROWS - ROWS_AVX2) * HR_LINEAR_STRIP_BYTES;
+}
+
 static void written_bytes_end_at_the_planned_end(void **state)
 {
     static const char *const names[] = { "needle-70m", "pythia-70m" };
@@ -164,7 +173,7 @@ static void written_bytes_end_at_the_planned_end(void **state)
             /* Panels of the scratch of a product are one cache line apart: the last line may be
              * such a gap. */
             assert_true(pattern_end(r.arena_memory, arena) > arena - 2 * HR_ARENA_ALIGN);
-            assert_true(untouched * 1000 <= arena);
+            assert_true(untouched - 2 * padding_of_strips() <= arena / 1000);
             rig_close(&r);
         }
 }
