@@ -34,20 +34,19 @@ const char *hr_space_name(hr_space space)
     return names[space];
 }
 
-int64_t hr_program_norm_parts(const hr_program *program)
+int64_t hr_program_trained(const hr_program *program, int64_t more)
 {
-    enum { LEAST = 24, ALIGNED = 8 };
-    int64_t most = LEAST, here = 0, rest = 0;
+    int64_t all = 0, last = 0;
     int16_t layer = HR_NONE;
     for (int32_t p = 0; p < program->param_count; p++) {
         const int16_t of = program->tensors[program->params[p].weight].layer;
-        const bool trains = !program->params[p].rule.frozen;
-        if (of == HR_NONE) rest += trains;
-        else here = (of == layer ? here : 0) + trains;
-        if (of != HR_NONE) layer = of;
-        most = hr_max(most, hr_max(here, rest));
+        if (program->params[p].rule.frozen) continue;
+        all++;
+        if (of == HR_NONE) continue;
+        last = of == layer ? last + 1 : 1;
+        layer = of;
     }
-    return hr_round_up(most, ALIGNED);
+    return all + more * last;
 }
 
 int32_t hr_program_average(const hr_program *program)

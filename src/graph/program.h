@@ -227,10 +227,8 @@ static inline int32_t hr_tensor_root(const hr_program *program, int32_t tensor)
     return tensor;
 }
 
-/* Doubles in the table of gradient norms for each trained layer, and for the rest of the model: the
- * most parameters of any of them, so that every layer adds the same bytes. A multiple of 8, so that
- * sums are aligned as buffers are, and at least 24, which is enough for most families. */
-int64_t hr_program_norm_parts(const hr_program *program);
+/* The number of trained parameters, in a program with `more` further layers like its last. */
+int64_t hr_program_trained(const hr_program *program, int64_t more);
 
 /* Index of the state that is an average of the weights; HR_NONE if there is none. */
 int32_t hr_program_average(const hr_program *program);

@@ -203,5 +203,6 @@ hr_trained hr_trained_of(const hr_program *program, int32_t layers)
     }
     trained.layers = any;
     trained.uniform = any == all;
+    trained.count = hr_program_trained(program, 0);
     return trained;
 }

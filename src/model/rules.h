@@ -20,6 +20,7 @@ typedef struct {
     int32_t frozen_in_proxy; /* the number of them in the proxy model */
     uint64_t layers;         /* bit i: parameter i is trained in one of the layers after these */
     bool uniform;            /* all such layers train the same parameters */
+    int64_t count;           /* of trained parameters; 0: all train */
 } hr_trained;
 
 /* For hr_builder.rule. */

@@ -123,13 +123,15 @@ static int64_t frozen_bytes(const hr_proxy_model *proxy, const hr_program *progr
 static void add_norm_parts(const hr_proxy_model *proxy, const hr_program *program,
                            const hr_plan *plan, int32_t layers, int64_t *alive)
 {
-    const int64_t unit = hr_program_norm_parts(program) * (int64_t)sizeof(double);
-    const int64_t missing = (proxy->depth.layers - layers) * unit;
-    for (int32_t b = 0; b < plan->buffer_count && missing > 0; b++) {
+    const int64_t parts = proxy->trained.count
+                              ? proxy->trained.count
+                              : hr_program_trained(program, proxy->depth.layers - layers);
+    const int64_t whole = hr_round_up(parts * (int64_t)sizeof(double), HR_ARENA_ALIGN);
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_buffer *buffer = &plan->buffers[b];
         if (buffer->tensor == HR_NONE || buffer->view_of != HR_NONE) continue;
         if (strcmp(program->tensors[buffer->tensor].name, HR_NORM_PARTS)) continue;
-        if (buffer->bytes <= unit) continue; /* no layer trains */
+        const int64_t missing = whole - buffer->bytes;
         for (int32_t s = buffer->step_first; s <= buffer->step_last; s++) alive[s] += missing;
     }
 }

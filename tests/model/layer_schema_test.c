@@ -38,8 +38,8 @@ static void sizes_of_layers_are_counted(void **state)
 
 enum { PARAMS = 80 };
 
-/* A program whose parameter p is in layer layers[p]. */
-static int64_t parts_of(const int16_t *layers, int32_t count, const bool *frozen)
+/* Trained parameters of a program whose parameter p is in layer layers[p], with `more` layers. */
+static int64_t trained_of(const int16_t *layers, int32_t count, const bool *frozen, int64_t more)
 {
     hr_tensor tensors[PARAMS];
     hr_param params[PARAMS];
@@ -48,30 +48,30 @@ static int64_t parts_of(const int16_t *layers, int32_t count, const bool *frozen
         tensors[p] = (hr_tensor){ .layer = layers[p] };
         params[p] = (hr_param){ .weight = p, .rule.frozen = frozen[p] };
     }
-    return hr_program_norm_parts(&program);
+    return hr_program_trained(&program, more);
 }
 
-static void the_table_of_norms_has_room_for_the_largest_layer(void **state)
+static void trained_parameters_are_counted_for_a_deeper_model(void **state)
 {
     int16_t layers[PARAMS];
     bool frozen[PARAMS] = { false };
     (void)state;
-    for (int16_t p = 0; p < PARAMS; p++) layers[p] = p / 24;
-    assert_int_equal(parts_of(layers, PARAMS, frozen), 24);
-    for (int16_t p = 0; p < PARAMS; p++) layers[p] = p < 30 ? 0 : 1;
-    assert_int_equal(parts_of(layers, 55, frozen), 32); /* 30 and 25 */
-    for (int32_t p = 0; p < 6; p++) frozen[p] = true;
-    assert_int_equal(parts_of(layers, 54, frozen), 24);
+    for (int16_t p = 0; p < PARAMS; p++) layers[p] = p / 24; /* the last layer has 8 */
+    assert_int_equal(trained_of(layers, PARAMS, frozen, 0), PARAMS);
+    assert_int_equal(trained_of(layers, PARAMS, frozen, 3), PARAMS + 3 * 8);
+    for (int32_t p = 0; p < 30; p++) frozen[p] = true;
+    frozen[79] = true;
+    assert_int_equal(trained_of(layers, PARAMS, frozen, 3), 49 + 3 * 7);
     for (int16_t p = 0; p < PARAMS; p++) layers[p] = p % 2 ? (int16_t)(p / 8) : HR_NONE;
     memset(frozen, 0, sizeof frozen);
-    assert_int_equal(parts_of(layers, PARAMS, frozen), 40); /* outside the layers */
+    assert_int_equal(trained_of(layers, PARAMS, frozen, 1), PARAMS + 4);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_of_layers_are_counted),
-        cmocka_unit_test(the_table_of_norms_has_room_for_the_largest_layer),
+        cmocka_unit_test(trained_parameters_are_counted_for_a_deeper_model),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

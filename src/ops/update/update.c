@@ -2,6 +2,7 @@
 /* ops/update/update.c - builder functions and properties of gradient norms and weight updates. */
 #include "ops/update/update.h"
 
+#include "base/assert.h"
 #include "ops/list.h"
 #include "ops/update/update_build.h"
 #include "ops/update/update_scratch.h"
@@ -25,40 +26,28 @@ void hr_build_merges(hr_builder *builder)
     }
 }
 
-static int64_t parts_most(const hr_program *program)
-{
-    int64_t layers = 0;
-    int16_t last = HR_NONE;
-    for (int32_t p = 0; p < program->param_count; p++) {
-        const int16_t layer = program->tensors[program->params[p].weight].layer;
-        if (program->params[p].gradient == HR_NONE || layer == last) continue;
-        layers += layer != HR_NONE;
-        last = layer;
-    }
-    return hr_program_norm_parts(program) * (layers + 1);
-}
-
 int32_t hr_build_norm_scale(hr_builder *builder, double limit)
 {
     const hr_program *program = builder->program;
     const int32_t run = 0;
-    hr_clip_attr clip = { 0, limit };
+    hr_clip_attr clip = { hr_program_trained(program, 0), limit };
     const int32_t parts = hr_build_fixed(builder, HR_NORM_PARTS, HR_ROLE_SUM, HR_F64, HR_ROWS,
-                                         parts_most(program), 0, run);
+                                         clip.count, 0, run);
+    int64_t count = 0;
     const int32_t scale = hr_build_fixed(builder, "gradient norm and scale", HR_ROLE_SUM, HR_F64,
                                          HR_ROWS, 2, 0, run);
     for (int32_t p = 0; p < program->param_count && hr_build_status(builder) == HR_OK; p++) {
         if (program->params[p].gradient == HR_NONE) continue;
         const hr_sumsq_attr attr = { elements_of(program, program->params[p].gradient) };
         const int32_t part = hr_build_view(builder, "gradient norm part", parts,
-                                           clip.count++ * (int64_t)sizeof(double), 1);
+                                           count++ * (int64_t)sizeof(double), 1);
         hr_step *step = hr_build_step(builder, HR_OP_sumsq, &attr, sizeof attr);
         step->in[0] = program->params[p].gradient;
         step->out[0] = part;
     }
-    const int32_t all = hr_build_view(builder, "gradient norm parts, all", parts, 0, clip.count);
+    HR_ASSERT(count == clip.count || hr_build_status(builder) != HR_OK);
     hr_step *step = hr_build_step(builder, HR_OP_clip, &clip, sizeof clip);
-    step->in[0] = all;
+    step->in[0] = parts;
     step->out[0] = scale;
     return scale;
 }
