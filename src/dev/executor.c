@@ -128,9 +128,19 @@ static bool sums_start(const hr_executor *executor, int32_t step, int32_t tensor
     return true;
 }
 
-/* Returns the address of an operand, null outside of the arena, and records its bytes as used. In a
- * short last iteration a step gets only the rows that exist, although its view covers more. Bytes
- * are rounded up to HR_ARENA_ALIGN, as in the plan. */
+/* The buffer in which a view lies at a block, wherever the plan has placed it; HR_NONE: the operand
+ * is no such view. */
+static int32_t aligned_in(const hr_program *program, int32_t tensor)
+{
+    for (; tensor != HR_NONE; tensor = program->tensors[tensor].view_of)
+        if (program->tensors[tensor].view_align) return program->tensors[tensor].view_of;
+    return HR_NONE;
+}
+
+/* Returns the address of an operand, null outside of the arena, and records its bytes as used, and
+ * with an aligned view the room for its alignment. In a short last iteration a step gets only the
+ * rows that exist, although its view covers more. Bytes are rounded up to HR_ARENA_ALIGN, as in the
+ * plan. */
 static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
 {
     if (tensor == HR_NONE) return 0;
@@ -141,6 +151,10 @@ static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
                           described->fixed_bytes;
     const int64_t first = address - executor->memory->arena;
     hr_arena_note(executor->memory, address, hr_round_up(first + bytes, HR_ARENA_ALIGN) - first);
+    const int32_t around = aligned_in(executor->program, tensor);
+    if (around != HR_NONE)
+        hr_arena_note(executor->memory, hr_executor_address(executor, around),
+                      executor->program->tensors[around].fixed_bytes);
     return address;
 }
 

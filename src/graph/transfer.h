@@ -21,21 +21,25 @@ typedef struct {
     int32_t slot; /* begins and waits pair by it: a slot has one open transfer at most */
 } hr_transfer_attr;
 
-/* Elements of each state in a piece of an update, at least: 4 MiB in fp32. Whole blocks of direct
- * I/O, and whole runs of the update, so that its results do not depend on pieces. */
-enum { HR_PIECE_ELEMENTS = 1 << 20 };
+/* Elements of each state in a piece of an update: at least 256 KiB in fp32, and 4 MiB unless the
+ * model is small. Whole blocks of direct I/O, and whole runs of the update, so that its results do
+ * not depend on pieces. */
+enum { HR_PIECE_ELEMENTS = 64 << 10, HR_PIECE_ELEMENTS_FAST = 1 << 20 };
 
-/* The elements of a piece in a model whose largest parameter has this many: at most 64 pieces of a
- * parameter, so that the tables of a large model stay small, and windows a few 64ths of it. */
+/* The elements of a piece in a model whose largest parameter has this many: 4 to 8 pieces of it in
+ * a small model, whose windows would otherwise take what the file saves. At most 64 in a large one,
+ * so that its tables stay small. */
 static inline int64_t hr_piece_elements(int64_t largest)
 {
     int64_t elements = HR_PIECE_ELEMENTS;
+    while (elements < HR_PIECE_ELEMENTS_FAST && elements < largest / 8) elements *= 2;
     while (elements < largest / 64) elements *= 2;
     return elements;
 }
 
-/* HR_SLOTS pieces are in the arena at a time: the one that is updated, the one before it and the
- * one after it. Beside them at most HR_PREFETCH_MOST are fetched early, each in its own slot. */
+/* At most HR_SLOTS pieces are in the arena at a time: the one that is updated, the one before it
+ * and the one after it. Beside them at most HR_PREFETCH_MOST are fetched early, each in its own
+ * slot. */
 enum { HR_SLOTS = 3, HR_PREFETCH_MOST = 96, HR_SLOTS_MOST = HR_SLOTS + HR_PREFETCH_MOST };
 
 /* The most that transfers add to a program of `params` parameters with `pieces` pieces and `states`

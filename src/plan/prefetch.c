@@ -5,13 +5,15 @@
 #include "base/checked.h"
 #include "plan/lifetimes.h"
 
-int64_t hr_slots_bytes(const hr_program *program)
+hr_slots hr_slots_of(const hr_program *program)
 {
-    int64_t most = 0;
+    hr_slots slots = { 0, 0 };
     for (hr_piece piece = hr_piece_first(program); piece.step != HR_NONE;
-         piece = hr_piece_next(program, piece))
-        most = hr_max(most, hr_piece_bytes(program, piece));
-    return HR_SLOTS * most;
+         piece = hr_piece_next(program, piece)) {
+        slots.count += slots.count < HR_SLOTS;
+        slots.bytes = hr_max(slots.bytes, hr_piece_bytes(program, piece));
+    }
+    return slots;
 }
 
 static void raise_all(int64_t *alive, int32_t first, int32_t last, int64_t bytes)
@@ -53,13 +55,13 @@ static void choose(const hr_program *program, int64_t *alive, hr_prefetch *prefe
     const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
     const hr_piece start = hr_piece_first(program);
     int32_t last = start.step, first = program->loops[section].step_first;
-    const int64_t slots_bytes = hr_slots_bytes(program);
+    const hr_slots slots = hr_slots_of(program);
     int64_t floor_bytes = 0;
     for (int32_t s = start.step; s < program->step_count; s++)
         if (hr_piece_has(program, s)) last = s;
-    raise_all(alive, start.step, last, hr_window_bytes(slots_bytes));
+    raise_all(alive, start.step, last, hr_window_bytes(slots.count * slots.bytes));
     for (int32_t s = 0; s < program->step_count; s++) floor_bytes = hr_max(floor_bytes, alive[s]);
-    floor_bytes -= slots_bytes / HR_SLOTS; /* a slot of room makes packing easy */
+    floor_bytes -= slots.bytes; /* a slot of room makes packing easy */
     hr_piece piece = start;
     for (int32_t i = 0; i < HR_PREFETCH_MOST && piece.step != HR_NONE; i++) {
         const hr_piece next = hr_piece_next(program, piece);

@@ -15,8 +15,14 @@ typedef struct {
     int32_t before[HR_PREFETCH_MOST]; /* the step before which each is begun; not decreasing */
 } hr_prefetch;
 
-/* Bytes of HR_SLOTS slots with room for any piece of the program. Cost one pass over the pieces. */
-int64_t hr_slots_bytes(const hr_program *program);
+/* The slots that pieces share: HR_SLOTS, or one for each piece if there are fewer. */
+typedef struct {
+    int32_t count;
+    int64_t bytes; /* of each: room for any piece of the program */
+} hr_slots;
+
+/* Cost one pass over the pieces. */
+hr_slots hr_slots_of(const hr_program *program);
 
 /* Chooses for a program without transfers.
  *

@@ -28,11 +28,11 @@ typedef struct {
     const hr_prefetch *prefetch;
     hr_step *steps; /* [step_max] the new step list */
     int32_t count;
-    int32_t fetched;     /* pieces whose fetch has begun */
-    int32_t updated;     /* pieces whose update is in the list */
-    hr_piece next;       /* the next piece to fetch */
-    int64_t slots_bytes; /* hr_slots_bytes */
-    int32_t buffer;      /* the slots of pieces that are not fetched early, aligned; HR_NONE */
+    int32_t fetched;  /* pieces whose fetch has begun */
+    int32_t updated;  /* pieces whose update is in the list */
+    hr_piece next;    /* the next piece to fetch */
+    hr_slots shared;  /* by pieces that are not fetched early */
+    int32_t buffer;   /* their memory, aligned; HR_NONE: none yet */
     slot slots[HR_SLOTS_MOST];
     int16_t ops[HR_TRANSFERS]; /* the operations of the halves of transfers */
     bool full;
@@ -193,9 +193,9 @@ static void fetch_next(moving *m, const hr_step *beside)
     const int32_t index = slot_of(m, m->fetched);
     slot *to = &m->slots[index];
     if (piece.step == HR_NONE || m->full) return;
-    const int64_t bytes = hr_piece_bytes(program, piece), all = m->slots_bytes;
+    const int64_t bytes = hr_piece_bytes(program, piece), all = m->shared.count * m->shared.bytes;
     int32_t buffer = m->buffer;
-    int64_t offset = index * (all / HR_SLOTS);
+    int64_t offset = index * m->shared.bytes;
     if (is_early(m, m->fetched)) {
         buffer = add_window(m, "early moments", like_states(m, piece.step, bytes), bytes, 0);
         offset = 0;
@@ -317,7 +317,7 @@ hr_status hr_transfers(hr_program *program, const hr_prefetch *prefetch, hr_regi
     m->steps = steps;
     m->buffer = HR_NONE;
     m->next = hr_piece_first(program);
-    m->slots_bytes = hr_slots_bytes(program);
+    m->shared = hr_slots_of(program);
     for (int32_t op = 0; op < program->backend->op_count; op++)
         m->ops[program->backend->ops[op]->transfer] = (int16_t)op;
     move_all(m);
