@@ -24,6 +24,7 @@ typedef struct {
     int64_t least_floor; /* the least floor of any strategy; 0 if not computed */
     hr_plan_answer answer;
     hr_rates rates;            /* for predicted times */
+    bool has_file;             /* the recipe's program has values in a file */
     hr_plan_progress progress; /* set by the caller before admission */
 } hr_admission;
 

@@ -35,6 +35,7 @@ typedef struct {
     struct {
         int64_t value, bytes;
         bool exact; /* false: the bytes only say whether the value fits */
+        bool has_file, fits;
     } known[KNOWN_MOST];
     int32_t known_count;
     struct {
@@ -42,6 +43,7 @@ typedef struct {
         kinds kind;
     } deserts[DESERTS_MOST];
     int32_t desert_count;
+    bool has_file;                        /* the last value has states in a file */
     bool at_once;                         /* also set memory.micro_batch to the value */
     char reason[HR_ERROR_BYTES];          /* error of the last value that cannot be planned */
     hr_intermediates recompute_set[4096]; /* of the strategy file read by is_legal */
@@ -148,14 +150,14 @@ static int64_t end_of(asking *a, kinds kind, int64_t low)
 
 /* ---- probes */
 
-/* Bytes that the process may use. */
+/* Bytes that the process may use with the last value that was asked for. */
 static int64_t available(const asking *a)
 {
     const int32_t threads = a->config.train.threads ? (int32_t)a->config.train.threads
                                                     : a->probes->machine->threads;
     return hr_account_process(a->config.memory.budget, a->probes->machine->process.page_bytes,
                               a->available_bytes, threads,
-                              a->config.memory.moments == HR_PLACE_FILE);
+                              a->has_file);
 }
 
 /* Process bytes of the smallest plan with a value; INT64_MAX if it cannot be planned here. Without
@@ -166,9 +168,11 @@ static hr_status bytes_as(asking *a, int64_t value, bool exact, int64_t *bytes, 
     while (i < a->known_count && a->known[i].value != value) i++;
     if (i < a->known_count && (a->known[i].exact || !exact)) {
         *bytes = a->known[i].bytes;
+        a->has_file = a->known[i].has_file;
         return HR_OK;
     }
     set(a, value);
+    a->has_file = a->config.memory.moments == HR_PLACE_FILE;
     const int64_t budget = hr_max(available(a), 1);
     const hr_status status = exact ? hr_probe_least(a->probes, &a->config, bytes, err)
                                    : hr_probe_any(a->probes, &a->config, budget, bytes, err);
@@ -177,11 +181,14 @@ static hr_status bytes_as(asking *a, int64_t value, bool exact, int64_t *bytes, 
         *bytes = INT64_MAX;
         memcpy(a->reason, err->message, sizeof a->reason);
     }
+    a->has_file = a->probes->has_file;
     if (i == KNOWN_MOST) return HR_OK;
     a->known_count = (int32_t)hr_max(a->known_count, i + 1);
     a->known[i].value = value;
     a->known[i].bytes = *bytes;
     a->known[i].exact = exact;
+    a->known[i].has_file = a->has_file;
+    a->known[i].fits = *bytes <= available(a);
     return HR_OK;
 }
 
@@ -275,7 +282,7 @@ static int64_t lowest_refused(const asking *a, int64_t above)
     int64_t least = -1;
     for (int32_t i = 0; i < a->known_count; i++) {
         const int64_t value = a->known[i].value;
-        if (value <= above || a->known[i].bytes <= available(a)) continue;
+        if (value <= above || a->known[i].fits) continue;
         if (least < 0 || value < least) least = value;
     }
     return least;
@@ -333,6 +340,7 @@ static hr_status confirm_value(asking *a, hr_largest *answer, hr_error *err)
         }
         answer->value = next;
     }
+    if (status == HR_OK) status = bytes_as(a, answer->value, false, &answer->value_bytes, err);
     if (status != HR_OK) return status;
     set(a, answer->value);
     answer->available_bytes = available(a);

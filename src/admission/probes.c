@@ -72,6 +72,7 @@ hr_status hr_probe_fastest(hr_probes *probes, const hr_config *config, int64_t b
     if (status == HR_OK) describe(&admission, point);
     probes->least_floor = admission.least_floor;
     probes->work += admission.work;
+    probes->has_file = admission.has_file;
     return status;
 }
 
@@ -82,6 +83,7 @@ hr_status hr_probe_least(hr_probes *probes, const hr_config *config, int64_t *by
     const hr_status status = hr_admit_least(probes->machine, config, &probes->room, &admission,
                                             err);
     probes->work += admission.work;
+    probes->has_file = admission.has_file;
     if (status == HR_OK && hr_admit_exceeds_file(&admission))
         return hr_admit_refuse_file(&admission, err);
     if (status == HR_OK) *bytes = admission.answer.minimum_bytes;
@@ -97,6 +99,7 @@ hr_status hr_probe_any(hr_probes *probes, const hr_config *config, int64_t budge
     probes->made++;
     hr_status status = hr_admit_any(probes->machine, &bounded, &probes->room, &admission, err);
     probes->work += admission.work;
+    probes->has_file = admission.has_file;
     const bool far = status == HR_NO_FIT && admission.answer.minimum_bytes > 0;
     if (hr_admit_exceeds_file(&admission)) return hr_admit_refuse_file(&admission, err);
     if (status == HR_OK || far) *bytes = admission.answer.minimum_bytes;

@@ -14,6 +14,7 @@ typedef struct {
     int64_t work;                    /* of all plans so far, in units of hr_admission.work */
     int64_t work_most;               /* limit of it, see hr_plan_query */
     int32_t made;                    /* plans made so far */
+    bool has_file;                   /* of the recipe of the last plan (hr_admission) */
     char times[HR_TIMES_TEXT_BYTES]; /* source of the rates of the last plan */
 } hr_probes;
 

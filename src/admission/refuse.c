@@ -61,6 +61,7 @@ typedef struct {
     const hr_lever_names *names;
     int32_t lever_count;
     int64_t minimum;
+    bool has_file;       /* the recipe's program has values in a file */
     double free_seconds; /* step of the fastest plan without a budget; below 0: unknown */
     int64_t work_most;
     int64_t first[HR_LEVERS_MOST]; /* bytes with the first step of each lever, or UNKNOWN */
@@ -98,12 +99,15 @@ static bool apply_all(refusing *r, const pick *picks, int32_t count, offer *made
     return !writer.cut;
 }
 
-/* Bytes that the process of a recipe may use. */
+/* Bytes that the process of a recipe may use. A change makes no state larger: a recipe whose states
+ * all stay in memory has no file after it. */
 static int64_t available_to(const refusing *r, const hr_config *config)
 {
+    const bool files = config->memory.moments == HR_PLACE_FILE;
+    const bool has_file = files && (r->has_file || r->config->memory.moments != HR_PLACE_FILE);
     return hr_account_process(
         config->memory.budget, r->machine->process.page_bytes, r->admission->answer.available_bytes,
-        r->admission->compiled.plan.threads, config->memory.moments == HR_PLACE_FILE);
+        r->admission->compiled.plan.threads, has_file);
 }
 
 /* ---- what is known of other devices */
@@ -492,6 +496,7 @@ void hr_refuse(const hr_admission_machine *machine, const hr_config *config,
                    .cache = open_cache(machine),
                    .names = &names,
                    .minimum = admission->answer.minimum_bytes,
+                   .has_file = admission->has_file,
                    .free_seconds = -1,
                    .work_most = singles_work_most,
                    .fitting.changes = details->changes,
@@ -551,6 +556,7 @@ bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
                    .cache = memo->cache,
                    .names = &names,
                    .minimum = admission->answer.minimum_bytes,
+                   .has_file = admission->has_file,
                    .free_seconds = -1,
                    .work_most = memo->work + (memo_work_most - memo->work) / MEMO_PART,
                    .memo = memo,

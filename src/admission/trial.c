@@ -10,6 +10,7 @@
 #include "model/family.h"
 #include "ops/backends.h"
 #include "ops/list.h"
+#include "sections/assemble.h"
 #include "search/proxy_cache.h"
 
 /* Work units of a proxy-model step, a plan step and a packed item: measured on presets of 6 to 126
@@ -88,6 +89,22 @@ static hr_status choose_kernels(hr_trial *t, hr_error *err)
                    device->device->name, wanted, hr_cpu_rung_name(t->machine->cpu_mask));
 }
 
+/* Whether the recipe's program has values in a file: memory.moments=file leaves small ones in the
+ * arena, and some recipes have no others. */
+static hr_status find_file(hr_trial *t, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_program program;
+    if (a->config.memory.moments != HR_PLACE_FILE) return HR_OK;
+    a->region.used = 0;
+    const hr_status status = hr_model_assemble(&a->config, a->backend, a->config.train.batch,
+                                               &a->region, &program, err);
+    for (int32_t i = 0; status == HR_OK && i < program.tensor_count; i++)
+        a->has_file |= hr_tensor_is_away(&program, i);
+    a->region.used = 0;
+    return status;
+}
+
 hr_status hr_trial_prepare(hr_trial *t, bool touched, hr_error *err)
 {
     hr_admission *a = t->admission;
@@ -101,6 +118,7 @@ hr_status hr_trial_prepare(hr_trial *t, bool touched, hr_error *err)
     if (status == HR_OK) status = choose_kernels(t, err);
     if (status == HR_OK) status = load_rates(t, err);
     if (status == HR_OK) status = hr_trial_open_regions(t, touched, err);
+    if (status == HR_OK) status = find_file(t, err);
     if (status != HR_OK) return status;
     t->rung = hr_cpu_rung_name(a->cpu_mask);
     a->needs = t->machine->needs(t->machine->context, config);

@@ -30,7 +30,7 @@ static int64_t needed_bytes(const hr_trial *t, int64_t arena)
 {
     return hr_account_needed(t->admission->config.memory.budget, t->machine->process.page_bytes,
                              hr_trial_account(t, arena), t->threads,
-                             t->admission->config.memory.moments == HR_PLACE_FILE);
+                             t->admission->has_file);
 }
 
 int64_t hr_trial_arena_limit(const hr_trial *t)
