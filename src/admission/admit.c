@@ -28,10 +28,14 @@ typedef enum {
  * its floor may exceed the limit. The search limit then falls by the excess, times 2 for each
  * earlier try. Only the first try packs with the full work limit; packing a later plan again with
  * that limit gives an arena that is no larger.
+ *
+ *   over  bytes that the search counts too many
+ *
  * Errors   NO_FIT  none was found. */
-static hr_status build_fastest(hr_trial *t, int64_t limit, hr_fit_found *found, hr_error *err)
+static hr_status build_fastest(hr_trial *t, int64_t limit, int64_t over, hr_fit_found *found,
+                               hr_error *err)
 {
-    int64_t asked = limit, bound_ps = 0;
+    int64_t asked = limit + over, bound_ps = 0;
     for (int32_t tries = 0; tries < TRIES_MOST; tries++) {
         hr_status status = hr_trial_open_search(t, err);
         if (status == HR_OK) status = hr_fit_fastest(&t->fit, asked, found, err);
@@ -241,6 +245,47 @@ static hr_status try_whole_batch(hr_trial *t, int64_t limit, hr_fit_found *found
     return HR_OK;
 }
 
+/* The bytes that the search counts too many in the strategy with the least floor: where layers train
+ * different parameters, it counts each as if it trained all of them. */
+static hr_status find_over(hr_trial *t, int64_t *over, hr_error *err)
+{
+    hr_status status = hr_trial_open_search(t, err);
+    if (status != HR_OK || t->fit.proxy.trained.uniform) return status;
+    status = hr_trial_build_floor(t, &t->lowest.strategy, err);
+    if (status == HR_OK)
+        *over = hr_max(0, t->lowest.floor_bytes - t->admission->compiled.plan.floor_bytes);
+    return status;
+}
+
+/* Asks again within as many bytes more as the search counted too many (find_over) in the plan that
+ * it found, and keeps what fits and is faster. Otherwise a plan would not be found within its own
+ * bytes.
+ *
+ *   found  the built strategy */
+static hr_status try_beyond(hr_trial *t, int64_t limit, hr_fit_found *found, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_fit_found next = { .strategy.recompute_set = t->spare };
+    hr_error ignored;
+    bool is_built = true;
+    int64_t over = found->floor_bytes - a->compiled.plan.floor_bytes, asked = limit + over;
+    for (int32_t tries = 0; tries < TRIES_MOST && over > 0 && asked > limit; tries++) {
+        const double seconds = hr_cost_seconds(&a->rates, found->step_ps);
+        hr_status status = hr_trial_open_search(t, err);
+        if (status == HR_OK) status = hr_fit_fastest(&t->fit, asked, &next, &ignored);
+        if (status != HR_OK || hr_cost_seconds(&a->rates, next.step_ps) >= seconds) break;
+        status = hr_trial_build(t, &next.strategy, HR_COMPILE_PACK_WORK, &ignored);
+        if (status != HR_OK) return hr_trial_build(t, &found->strategy, HR_COMPILE_PACK_WORK, err);
+        const int64_t excess = a->compiled.plan.arena_bytes - limit;
+        is_built = excess <= 0;
+        if (is_built) copy_found(t, &next, found);
+        over = next.floor_bytes - a->compiled.plan.floor_bytes;
+        asked = is_built ? limit + over : next.floor_bytes - excess;
+        if (is_built && next.floor_bytes > asked) break; /* it was found within so much already */
+    }
+    return is_built ? HR_OK : hr_trial_build(t, &found->strategy, HR_COMPILE_PACK_WORK, err);
+}
+
 static bool is_brief(const hr_trial *t, aims aim)
 {
     return aim == FASTEST && t->room && t->room->is_brief;
@@ -261,7 +306,7 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
         answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
     }
-    int64_t floor_bytes = 0, arena = 0;
+    int64_t floor_bytes = 0, arena = 0, over = 0;
     bool decided = false;
     if (aim == WHETHER) {
         status = build_any(t, limit, &decided, err);
@@ -275,11 +320,13 @@ static hr_status search(hr_trial *t, aims aim, hr_error *err)
     }
     /* The least floor shows that nothing fits much sooner than a search of all strategies. */
     status = find_floor(t, INT64_MAX, is_brief(t, aim) ? limit : 0, &floor_bytes, err);
-    if (status == HR_OK && floor_bytes > limit)
+    if (status == HR_OK && floor_bytes > limit) status = find_over(t, &over, err);
+    if (status == HR_OK && floor_bytes - over > limit)
         status = hr_fail(err, HR_NO_FIT, "no strategy fits an arena of %lld bytes",
                          (long long)limit);
     if (status == HR_OK && aim == THOROUGH) status = measure_least(t, &least, &arena, err);
-    if (status == HR_OK) status = build_fastest(t, limit, &found, err);
+    if (status == HR_OK) status = build_fastest(t, limit, over, &found, err);
+    if (status == HR_OK) status = try_beyond(t, limit, &found, err);
     if (status == HR_OK) status = try_whole_batch(t, limit, &found, err);
     answer->fits = status == HR_OK;
     const bool as_packed = aim == FASTEST && !(t->room && t->room->packs_fully);

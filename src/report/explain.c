@@ -120,7 +120,8 @@ static void put_certificate(hr_writer *writer, const hr_config *config,
     const bool proven = answer->step_seconds <= answer->bound_seconds * (1 + 1e-6);
     hr_put(writer, "  strategy: ");
     if (answer->bound_seconds < 0) hr_put(writer, "given, not compared with others\n");
-    else if (answer->bound_seconds == 0) hr_put(writer, "fastest found, not proven\n");
+    else if (answer->bound_seconds == 0)
+        hr_put(writer, "fastest found, not proven: layers train different parameters\n");
     else
         hr_put(writer, "%s within %s", proven ? "proven fastest" : "fastest found",
                *answer->device.name    ? "this memory"

@@ -219,7 +219,7 @@ static void what_is_proven_about_the_strategy_is_printed(void **state)
         { 0.5, true,
           "  strategy: fastest found within the available memory and the limit of the search; no "
           "strategy takes less than 500 ms per step\n" },
-        { 0, false, "  strategy: fastest found, not proven\n" },
+        { 0, false, "  strategy: fastest found, not proven: layers train different parameters\n" },
         { -1, false, "  strategy: given, not compared with others\n" },
     };
     explained e;
