@@ -245,8 +245,8 @@ static hr_status try_whole_batch(hr_trial *t, int64_t limit, hr_fit_found *found
     return HR_OK;
 }
 
-/* The bytes that the search counts too many in the strategy with the least floor: where layers train
- * different parameters, it counts each as if it trained all of them. */
+/* The bytes that the search counts too many in the strategy with the least floor: where layers
+ * train different parameters, it counts each as if it trained all of them. */
 static hr_status find_over(hr_trial *t, int64_t *over, hr_error *err)
 {
     hr_status status = hr_trial_open_search(t, err);

@@ -148,7 +148,9 @@ static void a_list_takes_the_change_that_a_refusal_ranks_first(void **state)
         if (hr_plan_make(&config, &same, &answer, &err) != HR_OK) fail_msg("%s", err.message);
         assert_true(cell->process_bytes <= cell->available_bytes);
         if (cell->smallest) assert_true(cell->process_bytes >= answer.minimum_bytes);
-        if (cell->smallest) assert_true(cell->step_seconds >= answer.step_seconds);
+        /* The search compares operations alone: with a file a smaller plan may wait less. */
+        if (cell->smallest && !cell->disk_bytes)
+            assert_true(cell->step_seconds >= answer.step_seconds);
         if (!cell->smallest) assert_int_equal(cell->process_bytes, answer.process_bytes);
         if (!cell->smallest) assert_true(cell->step_seconds == answer.step_seconds);
         assert_int_equal(cell->disk_bytes, answer.file_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_bytes_test.c - a plan is found again within its own bytes, and more bytes give no slower plan:
- * exactly where all layers train the same parameters, closely where they do not. */
+/* own_bytes_test.c - a plan is found again within its own bytes, and more bytes give no slower
+ * plan: exactly where all layers train the same parameters, closely where they do not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void a_plan_is_found_within_its_own_bytes(void **state)
 {
     (void)state;
     assert_true(slower_by("") <= 1 + 1e-9);
-    assert_true(slower_by("*wte* *wpe* *.0.*") <= 1 + 1e-9); /* no gradient reaches the first layer */
+    assert_true(slower_by("*wte* *wpe* *.0.*") <= 1 + 1e-9); /* no gradient reaches layer 0 */
 }
 
 /* A gradient passes through frozen layers. Without the second search a plan was 1.017 times as slow
