@@ -59,7 +59,7 @@ hr_status hr_factors_prepare(hr_prover *prover, hr_proof *proof, bool *applies, 
         return HR_OK;
     }
     if (!*config->model.from) shrink(config, wide);
-    config->train.dtype = HR_FORMAT_FP32;
+    hr_prover_set_dtype(config, HR_FORMAT_FP32);
     config->model.weights = HR_WEIGHTS_COMPUTE;
     *config->train.freeze = *config->train.param_groups = 0;
     config->memory.micro_batch = config->memory.loss_chunk = 0;

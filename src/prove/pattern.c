@@ -125,7 +125,7 @@ hr_status hr_pattern_prepare(hr_prover *prover, hr_proof *proof, bool *applies, 
 /* Compares the kernels of a dtype with the reference. */
 static hr_status compare_in(hr_prover *prover, int32_t dtype, hr_error *err)
 {
-    prover->variant.train.dtype = dtype;
+    hr_prover_set_dtype(&prover->variant, dtype);
     prover->masks = true;
     hr_status status = hr_prover_trace(prover, &prover->variant, &prover->own, 1, false, NULL, err);
     prover->masks = false;

@@ -50,6 +50,13 @@ typedef struct {
     bool has_reference;
 } hr_prover;
 
+/* Sets the dtype of a config. The masters of fp32 weights are the weights. */
+static inline void hr_prover_set_dtype(hr_config *config, int32_t dtype)
+{
+    config->train.dtype = dtype;
+    if (dtype == HR_FORMAT_FP32) config->train.state.master = HR_MASTERS_FP32;
+}
+
 /* Says why a proof does not apply. Returns false. */
 bool hr_proof_declines(hr_proof *proof, const char *format, ...) HR_PRINTF(2, 3);
 

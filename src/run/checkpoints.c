@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "checkpoint/checkpoint_store.h"
 #include "checkpoint/recipe.h"
+#include "run/file_space.h"
 #include "run/resume.h"
 
 typedef struct {
@@ -157,15 +158,18 @@ static hr_status remove_others(listing *l, const hr_config *config, int64_t inta
     }
 }
 
-static hr_status prune(listing *l, char *const *overrides, int32_t count, hr_error *err)
+static hr_status prune(listing *l, const char *folder, char *const *overrides, int32_t count,
+                       hr_error *err)
 {
     hr_config config;
     int64_t intact;
     hr_status status = find_intact(l, &intact, err);
     if (status == HR_OK) status = read_recipe(l, overrides, count, &config, err);
     if (status == HR_OK) status = hr_checkpoint_store_remove_partial(l->store, err);
-    return status == HR_OK ? remove_others(l, &config, intact, l->manifest.state.best_step, err)
-                           : status;
+    if (status != HR_OK) return status;
+    snprintf(config.train.out, sizeof config.train.out, "%s", folder);
+    hr_file_space_clear(&config);
+    return remove_others(l, &config, intact, l->manifest.state.best_step, err);
 }
 
 hr_status hr_checkpoint_prune(const char *folder, char *const *overrides, int32_t count,
@@ -176,7 +180,7 @@ hr_status hr_checkpoint_prune(const char *folder, char *const *overrides, int32_
     int lock = -1;
     hr_status status = open_folder(&l, folder, err);
     if (status == HR_OK) status = hr_checkpoint_store_lock(folder, &lock, err);
-    if (status == HR_OK) status = prune(&l, overrides, count, err);
+    if (status == HR_OK) status = prune(&l, folder, overrides, count, err);
     hr_file_close(&lock);
     return status;
 }

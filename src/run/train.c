@@ -267,7 +267,7 @@ static hr_status check_disk(run *r, hr_error *err)
     const int64_t done = resume->found ? resume->manifest.state.step : 0;
     hr_plan_disk *disk = &r->trainer.result->plan.disk;
     hr_disk_of(r->config, &r->admission.compiled.program, r->trainer.state.steps, disk);
-    const int64_t moments_bytes = hr_moments_out_bytes(r->config, file_bytes(r));
+    const int64_t moments_bytes = hr_file_space_out_bytes(r->config, file_bytes(r));
     const hr_status status = hr_disk_check_run(r->config, disk, done, moments_bytes, &free_bytes,
                                                err);
     if (status != HR_OK || free_bytes < 0 || free_bytes >= disk->log_bytes) return status;
@@ -282,7 +282,7 @@ static hr_status check_disk(run *r, hr_error *err)
 static hr_status open_moments(run *r, hr_error *err)
 {
     const hr_status status = hr_transfer_file_open(r->trainer.moments, err);
-    if (status == HR_OK) hr_moments_warn(r->config, &r->options->events);
+    if (status == HR_OK) hr_file_space_warn(r->config, &r->options->events);
     return status;
 }
 
@@ -349,7 +349,7 @@ static hr_status run_phases(run *r, hr_error *err)
 
     /* A budget may exceed the machine: refused before texts are read, which may take minutes. */
     status = hr_memory_check_room(&r->admission.compiled.plan, err);
-    if (status == HR_OK) status = hr_moments_check(r->config, events, file_bytes(r), err);
+    if (status == HR_OK) status = hr_file_space_check(r->config, events, file_bytes(r), err);
     const hr_text_progress progress = { report_preparing, r, report_note };
     if (status == HR_OK)
         status = hr_prepare(r->memory, r->config, r->options->cache_limit_bytes, &progress,
@@ -362,6 +362,7 @@ static hr_status run_phases(run *r, hr_error *err)
     if (status == HR_OK) status = check_resume(r, err);
     if (status == HR_OK) status = check_disk(r, err);
     if (status == HR_OK && r->trainer.moments) status = open_moments(r, err);
+    if (status == HR_OK && !r->trainer.moments) hr_file_space_clear(r->config);
     if (status == HR_OK) status = enter_folder(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status == HR_OK) status = remove_earlier_run(r, err);

@@ -17,8 +17,8 @@ static hr_status place_moments(hr_region *region, hr_trainer *trainer, hr_error 
     const hr_config *config = trainer->config;
     const int64_t bytes = trainer->executor.plan->spaces[HR_SPACE_FILE].bytes;
     if (bytes == 0) return HR_OK;
-    hr_moments_name(config, trainer->moments_name);
-    const hr_block_file_options of = { hr_moments_directory(config), trainer->moments_name,
+    hr_file_space_name(config, trainer->moments_name);
+    const hr_block_file_options of = { hr_file_space_directory(config), trainer->moments_name,
                                        config->train.out, bytes };
     trainer->moments = hr_transfer_file_place(region, &of);
     return trainer->moments ? HR_OK : hr_fail(err, HR_FAILURE, "out of memory for the moments");

@@ -10,7 +10,7 @@
 #include "run/guard.h"
 #include "run/inputs.h"
 #include "run/measures.h"
-#include "run/moments.h"
+#include "run/file_space.h"
 #include "run/observer.h"
 #include "run/remaining.h"
 #include "run/requests.h"
@@ -36,7 +36,7 @@ typedef struct {
     hr_measures measures;
     hr_shelf shelf;
     hr_transfer_file *moments; /* of the optimizer; null: they are in memory */
-    char moments_name[HR_MOMENTS_NAME_BYTES];
+    char moments_name[HR_FILE_SPACE_NAME_BYTES];
     int64_t moments_step;   /* the last one in which that file failed; 0: none */
     double ceiling_seconds; /* per token at the peak rate of products; 0: not measured */
 } hr_trainer;

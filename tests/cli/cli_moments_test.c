@@ -170,6 +170,24 @@ static void a_run_that_is_stopped_or_killed_resumes(void **state)
     }
 }
 
+/* The file of a killed run is of no use: it goes when the run resumes without one, and when its
+ * checkpoints are pruned. */
+static void the_file_of_a_killed_run_is_removed(void **state)
+{
+    static const int signal = SIGKILL;
+    char resumed[512];
+    (void)state;
+    prepare();
+    snprintf(resumed, sizeof resumed, "%s memory.moments=host", train);
+    for (int32_t i = 0; i < 2; i++) {
+        shell("rm -rf run");
+        assert_int_equal(run_acting(train, "step 3/", send, &signal), -SIGKILL);
+        assert_int_equal(access("run/moments.tmp", F_OK), 0);
+        assert_int_equal(run("%s", i ? "checkpoint prune run" : resumed), HR_OK);
+        assert_int_equal(access("run/moments.tmp", F_OK), -1);
+    }
+}
+
 static void interrupt_twice(pid_t child, const void *context)
 {
     (void)context;
@@ -433,6 +451,7 @@ int main(void)
         IN_A_FOLDER(skipped_steps_leave_the_moments_alone),
         IN_A_FOLDER(the_arena_loses_the_bytes_of_the_moments),
         IN_A_FOLDER(a_run_that_is_stopped_or_killed_resumes),
+        IN_A_FOLDER(the_file_of_a_killed_run_is_removed),
         IN_A_FOLDER(a_second_interrupt_names_the_file_that_is_left),
         IN_A_FOLDER(runs_may_share_a_directory_for_their_files),
         IN_A_FOLDER(runs_without_a_folder_may_share_a_directory),

@@ -112,6 +112,24 @@ static void every_proof_that_applies_passes_on_every_family(void **state)
     }
 }
 
+/* Two proofs compute in fp32, whose weights have no other masters. */
+static void proofs_in_fp32_take_recipes_with_other_masters(void **state)
+{
+    static const char *const names[] = { "pattern", "factors" };
+    (void)state;
+    for (int32_t i = 0; i < 4; i++) {
+        static hr_config config;
+        hr_error err;
+        small(&config, "yxanul");
+        config.train.dtype = HR_FORMAT_BF16;
+        config.train.state.master = i / 2 ? HR_MASTERS_NONE : HR_MASTERS_RESIDUAL16;
+        config.model.attention.pattern = HR_ATTENTION_LOCAL;
+        config.model.attention.block = 8;
+        require(prove(&config, names[i % 2], NULL, &err) == HR_OK, "%s", err.message);
+        assert_int_equal(report.passed, 1);
+    }
+}
+
 /* A recipe with each of the features that not every recipe has. */
 static void config_for(hr_config *config, const char *proof)
 {
@@ -407,6 +425,7 @@ int main(void)
         cmocka_unit_test(the_explicit_mask_is_that_of_the_documentation),
         cmocka_unit_test(places_invert_layouts),
         cmocka_unit_test(every_proof_that_applies_passes_on_every_family),
+        cmocka_unit_test(proofs_in_fp32_take_recipes_with_other_masters),
         cmocka_unit_test(every_proof_fails_when_its_run_is_changed),
         cmocka_unit_test(a_changed_weight_is_found),
         cmocka_unit_test(a_chunk_that_rounds_differently_is_within_its_bound),

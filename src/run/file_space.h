@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run/moments.h - the place of the file of optimizer moments (memory.moments=file). */
-#ifndef HR_RUN_MOMENTS_H
-#define HR_RUN_MOMENTS_H
+/* run/file_space.h - the place of the file of values that a run keeps out of memory
+ * (memory.moments=file). */
+#ifndef HR_RUN_FILE_SPACE_H
+#define HR_RUN_FILE_SPACE_H
 
 #include "headroom/train.h"
 
-enum { HR_MOMENTS_NAME_BYTES = 32 };
+enum { HR_FILE_SPACE_NAME_BYTES = 32 };
 
 /* memory.file_dir, or train.out without it; empty: neither is given. */
-const char *hr_moments_directory(const hr_config *config);
+const char *hr_file_space_directory(const hr_config *config);
 
 /* Sets the name of the file. In memory.file_dir, which several runs may use, it depends on the
  * folder of the run, so that a resumed run replaces the file of a killed one; without a folder, on
  * the process. */
-void hr_moments_name(const hr_config *config, char name[HR_MOMENTS_NAME_BYTES]);
+void hr_file_space_name(const hr_config *config, char name[HR_FILE_SPACE_NAME_BYTES]);
 
 /* Checks the place of the file before texts are read. Creates nothing.
  *
@@ -23,14 +24,18 @@ void hr_moments_name(const hr_config *config, char name[HR_MOMENTS_NAME_BYTES]);
  *          NO_FIT  memory.file_dir has no room. The file of a killed run counts as free space: the
  *                  run replaces it. train.out is checked with the checkpoints (hr_disk_check_run).
  */
-HR_MUST_CHECK hr_status hr_moments_check(const hr_config *config, const hr_train_events *events,
+HR_MUST_CHECK hr_status hr_file_space_check(const hr_config *config, const hr_train_events *events,
                                          int64_t bytes, hr_error *err);
 
 /* Returns the bytes that the file takes from the free space of the existing folder train.out; 0: it
  * is on another file system. */
-int64_t hr_moments_out_bytes(const hr_config *config, int64_t bytes);
+int64_t hr_file_space_out_bytes(const hr_config *config, int64_t bytes);
+
+/* Removes the file that a killed run left where this recipe would have it. The caller has the lock
+ * of the run, whose file is not open. Does nothing if there is none. */
+void hr_file_space_clear(const hr_config *config);
 
 /* Reports a directory in memory (tmpfs), where the file saves none. The directory exists. */
-void hr_moments_warn(const hr_config *config, const hr_train_events *events);
+void hr_file_space_warn(const hr_config *config, const hr_train_events *events);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run/moments.c - the name of the file of moments, and the free space of its directory. */
-#include "run/moments.h"
+/* run/file_space.c - the name of the file, and the free space of its directory. */
+#include "run/file_space.h"
 
 #include <limits.h>
 #include <linux/magic.h>
@@ -18,43 +18,50 @@
 #include "base/path.h"
 #include "dev/block_file.h"
 
-const char *hr_moments_directory(const hr_config *config)
+const char *hr_file_space_directory(const hr_config *config)
 {
     return *config->memory.file_dir ? config->memory.file_dir : config->train.out;
 }
 
 /* Not inlined: paths are long, and the stack size is planned. */
-__attribute__((noinline)) void hr_moments_name(const hr_config *config,
-                                               char name[HR_MOMENTS_NAME_BYTES])
+__attribute__((noinline)) void hr_file_space_name(const hr_config *config,
+                                               char name[HR_FILE_SPACE_NAME_BYTES])
 {
     char whole[PATH_MAX];
     const char *out = config->train.out;
-    if (!*config->memory.file_dir) snprintf(name, HR_MOMENTS_NAME_BYTES, "moments.tmp");
+    if (!*config->memory.file_dir) snprintf(name, HR_FILE_SPACE_NAME_BYTES, "moments.tmp");
     else if (*out && realpath(out, whole))
-        snprintf(name, HR_MOMENTS_NAME_BYTES, "moments-%08x.tmp",
+        snprintf(name, HR_FILE_SPACE_NAME_BYTES, "moments-%08x.tmp",
                  hr_crc32c(whole, (int64_t)strlen(whole), false));
-    else snprintf(name, HR_MOMENTS_NAME_BYTES, "moments-%lld.tmp", (long long)getpid());
+    else snprintf(name, HR_FILE_SPACE_NAME_BYTES, "moments-%lld.tmp", (long long)getpid());
 }
 
-/* Bytes on the disk of the file that a killed run left; 0: none. Not inlined, as above. */
-static __attribute__((noinline)) int64_t leftover_bytes(const hr_config *config)
+/* Bytes on the disk of the file that a killed run left, which is removed on demand; 0: none. Not
+ * inlined, as above. */
+static __attribute__((noinline)) int64_t leftover_bytes(const hr_config *config, bool removes)
 {
     struct stat there;
-    char path[PATH_MAX], name[HR_MOMENTS_NAME_BYTES];
-    hr_moments_name(config, name);
-    if (hr_path_join(hr_moments_directory(config), name, path, sizeof path, NULL) != HR_OK ||
+    char path[PATH_MAX], name[HR_FILE_SPACE_NAME_BYTES];
+    hr_file_space_name(config, name);
+    if (hr_path_join(hr_file_space_directory(config), name, path, sizeof path, NULL) != HR_OK ||
         lstat(path, &there) != 0 || !S_ISREG(there.st_mode))
         return 0;
+    if (removes) unlink(path);
     return 512 * (int64_t)there.st_blocks;
+}
+
+void hr_file_space_clear(const hr_config *config)
+{
+    (void)leftover_bytes(config, true);
 }
 
 /* Additional bytes for the file with its header. */
 static int64_t needed_bytes(const hr_config *config, int64_t bytes)
 {
-    return hr_max(0, HR_BLOCK_BYTES + bytes - leftover_bytes(config));
+    return hr_max(0, HR_BLOCK_BYTES + bytes - leftover_bytes(config, false));
 }
 
-hr_status hr_moments_check(const hr_config *config, const hr_train_events *events, int64_t bytes,
+hr_status hr_file_space_check(const hr_config *config, const hr_train_events *events, int64_t bytes,
                            hr_error *err)
 {
     const char *directory = config->memory.file_dir;
@@ -82,10 +89,10 @@ hr_status hr_moments_check(const hr_config *config, const hr_train_events *event
                    hr_count_print(available, free_text));
 }
 
-int64_t hr_moments_out_bytes(const hr_config *config, int64_t bytes)
+int64_t hr_file_space_out_bytes(const hr_config *config, int64_t bytes)
 {
     struct stat out, there;
-    const char *directory = hr_moments_directory(config);
+    const char *directory = hr_file_space_directory(config);
     if (!bytes || !*config->train.out) return 0;
     if (directory != config->train.out && stat(config->train.out, &out) == 0 &&
         stat(directory, &there) == 0 && out.st_dev != there.st_dev)
@@ -93,11 +100,11 @@ int64_t hr_moments_out_bytes(const hr_config *config, int64_t bytes)
     return needed_bytes(config, bytes);
 }
 
-void hr_moments_warn(const hr_config *config, const hr_train_events *events)
+void hr_file_space_warn(const hr_config *config, const hr_train_events *events)
 {
     struct statfs system;
     char line[HR_PATH_BYTES + 128];
-    const char *directory = hr_moments_directory(config);
+    const char *directory = hr_file_space_directory(config);
     if (!events->trouble || statfs(directory, &system) != 0) return;
     if (system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC) return;
     snprintf(line, sizeof line, "%.1000s: is in memory (%s): moments in it save no memory",
