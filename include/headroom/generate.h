@@ -39,7 +39,8 @@ typedef struct {
      * one ends the answer and is not part of it */
     const char *const *stops;
     int32_t stop_count;
-    bool wants_ids; /* `on_text` needs ids only: any vocabulary is allowed */
+    bool wants_ids;   /* `on_text` needs ids only: any vocabulary is allowed */
+    bool ignores_end; /* goes on after the tokens that end an answer */
     int64_t chunk;  /* largest number of prompt tokens per pass; 0: as many as fit, at most 512 */
 
     /* Called for each new id with the text that is now complete; bytes may be 0. Further text of a
@@ -53,7 +54,7 @@ typedef enum {
     HR_END_TOKENS,
     HR_END_POSITIONS,
     HR_END_STOP,
-    HR_END_DOCUMENT, /* the end-of-text token */
+    HR_END_DOCUMENT, /* the tokenizer's end-of-text token, or an eos_token_id of the model */
     HR_END_INTERRUPT
 } hr_generate_end;
 

@@ -106,6 +106,7 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
         .stops = arguments->repeated,
         .stop_count = arguments->repeated_count,
         .wants_ids = a.ids,
+        .ignores_end = arguments->values[HR_OPTION_IGNORE_EOS] != NULL,
         .on_text = print_text,
         .context = &a
     };

@@ -112,6 +112,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                                        "penalty of tokens that already occurred, as in Hugging "
                                        "Face, 0.01 to 100 (default 1: none)" },
     [HR_OPTION_STOP] = { "stop", "TEXT", "stop string; it is not printed", HR_STOPS_MAX },
+    [HR_OPTION_IGNORE_EOS] = { "ignore-eos", NULL,
+                               "go on after the end tokens of the model and its tokenizer" },
     [HR_OPTION_SEED] = { "seed", "N", "random seed of sampling (default 0)" },
     [HR_OPTION_FORMAT] = { "dtype", "NAME",
                            "dtype of weights and arithmetic: fp32 or bf16 (default fp32)", 0,
@@ -220,13 +222,14 @@ static const hr_cli_command commands[] = {
       1, 1, hr_cli_train, true },
     { "generate", "MODEL_DIR", "generate text from a model",
       "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face\n"
-      "model. Prints the text while it is generated. All memory, the KV cache included, is\n"
-      "planned before the weights are loaded. Equal seeds give equal text.",
+      "model. Prints the text while it is generated, up to an end token (eos_token_id of\n"
+      "generation_config.json or config.json). All memory, the KV cache included, is planned\n"
+      "before the weights are loaded. Equal seeds give equal text.",
       TAKES(PROMPT) | TAKES(FILE) | TAKES(PROMPT_IDS) | TAKES(PRINT_IDS) | TAKES(TOKENIZER) |
           TAKES(MAX_TOKENS) | TAKES(CHUNK) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) |
-          TAKES(MIN_P) | TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(SEED) | TAKES(FORMAT) |
-          TAKES(WEIGHTS) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) |
-          TAKES(HELP),
+          TAKES(MIN_P) | TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(IGNORE_EOS) | TAKES(SEED) |
+          TAKES(FORMAT) | TAKES(WEIGHTS) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) |
+          TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_generate },
     { "eval", "MODEL_DIR", "compute loss, accuracy or logits of a model",
       "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face\n"

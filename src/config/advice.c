@@ -63,7 +63,7 @@ void hr_config_advise_value(const hr_config_row *row, const char *value, char te
     char here[HR_FOREIGN_VALUE_BYTES];
     const hr_foreign_row *of;
     *text = 0;
-    if (row->key.type != HR_KEY_CHOICE) return;
+    if (row->key.type != HR_KEY_CHOICE || !*value) return;
     for (int32_t i = 0; (of = hr_foreign_at(i)); i++) {
         if (!of->key || !of->values || strcmp(of->key, row->key.name) != 0 ||
             !hr_foreign_value(of, value, here))

@@ -32,7 +32,7 @@ typedef struct {
     int32_t
         *prompt_ids; /* [id_room], the first id_count valid, from the tokenizer; null: bytes, or a
                       * list of ids */
-    int64_t document_end; /* token id; -1: none */
+    int64_t document_end; /* token id of the tokenizer; -1: none */
     int32_t *ids;         /* [positions] */
     int64_t count;        /* prompt and generated ids so far */
     int64_t done;         /* ids whose keys and values are in the KV cache */
@@ -271,6 +271,7 @@ static hr_status check_stops(const hr_generate_request *request, hr_error *err)
 static hr_status read_request(generation *g, hr_error *err)
 {
     hr_status status = hr_inference_begin(&g->session, err);
+    if (status == HR_OK) status = hr_inference_find_ends(&g->session, err);
     if (status == HR_OK) status = read_prompt(g, err);
     hr_inference_end_text(&g->session);
     if (status == HR_OK) status = find_positions(g, err);
@@ -349,19 +350,25 @@ static void emit_text(generation *g, int32_t id, const char *text, int64_t bytes
     }
 }
 
+static bool ends_answer(const generation *g, int32_t id)
+{
+    return !g->request->ignores_end &&
+           (id == g->document_end || hr_end_ids_have(&g->session.ends, id));
+}
+
 /* In a byte model with a larger vocabulary, ids above 255 have no text. */
 static void emit_token(generation *g, int32_t id)
 {
     const char byte = (char)id, *text = &byte;
     int64_t bytes = 1;
-    if (g->request->wants_ids) bytes = 0;
+    if (g->request->wants_ids || ends_answer(g, id)) bytes = 0;
     else if (g->session.tokens) text = hr_tokens_decode(g->session.tokens, id, &bytes);
     else if (id > UINT8_MAX) {
         text = "\xef\xbf\xbd"; /* U+FFFD */
         bytes = 3;
     }
     emit_text(g, id, text, bytes);
-    if (g->ended || id != g->document_end) return;
+    if (g->ended || !ends_answer(g, id)) return;
     g->result->end = HR_END_DOCUMENT;
     g->ended = true;
 }

@@ -22,8 +22,9 @@ HR_MUST_CHECK hr_status hr_hf_config_read(const char *directory, hr_config *conf
 /* Returns whether a folder has a tokenizer, complete or damaged. */
 bool hr_hf_has_tokenizer(const char *folder);
 
-/* Writes a config.json that hr_hf_config_read accepts, for a file of fp32 weights, and of matrices
- * of layers in the format `weights` (hr_weights_choice). Allocates nothing. */
+/* Writes a config.json that hr_hf_config_read accepts, for a file of fp32 weights, or of bf16
+ * matrices without masters, and of matrices of layers in the format `weights` (hr_weights_choice).
+ * Allocates nothing. */
 void hr_hf_config_write(const hr_config *config, int32_t weights, hr_writer *writer);
 
 /* The entry of F8_E4M3 weights in config.json, with a comma after it. */

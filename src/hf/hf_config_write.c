@@ -149,7 +149,9 @@ void hr_hf_config_write(const hr_config *config, int32_t weights, hr_writer *wri
     put_rows(&w);
     put_rest(&w);
     if (weights == HR_WEIGHTS_F8_E4M3) hr_put(writer, "  %s\n", hr_hf_quantization);
-    hr_put(writer, "  \"torch_dtype\": \"float32\"\n}\n");
+    const bool rounded = config->train.dtype == HR_FORMAT_BF16 &&
+                         config->train.state.master == HR_MASTERS_NONE;
+    hr_put(writer, "  \"torch_dtype\": \"%s\"\n}\n", rounded ? "bfloat16" : "float32");
 }
 
 const char *hr_hf_config_note(const hr_config *config)

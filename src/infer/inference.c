@@ -39,6 +39,11 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
     return status;
 }
 
+hr_status hr_inference_find_ends(hr_inference *s, hr_error *err)
+{
+    return hr_hf_read_ends(s->request->folder, &s->config, &s->ends, err);
+}
+
 /* ---- text */
 
 /* Finds the file or directory of the tokenizer; null: tokens are bytes. */

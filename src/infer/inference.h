@@ -11,6 +11,7 @@
 #include "dev/devices.h"
 #include "dev/executor.h"
 #include "headroom/infer.h"
+#include "hf/hf_ends.h"
 #include "plan/compile.h"
 #include "text/tokens.h"
 
@@ -34,11 +35,16 @@ typedef struct {
     hr_executor executor;
     hr_tokens *tokens; /* null: tokens are bytes, or no text is needed */
     hr_region tokens_region;
+    hr_end_ids ends; /* of hr_inference_find_ends */
 } hr_inference;
 
 /* Reads the config and selects the back end, threads and kernels. Errors USAGE; CORRUPT as
  * hr_config_adopt. */
 HR_MUST_CHECK hr_status hr_inference_begin(hr_inference *session, hr_error *err);
+
+/* Finds the tokens that end an answer. Call it after hr_inference_begin. Errors as
+ * hr_hf_read_ends. */
+HR_MUST_CHECK hr_status hr_inference_find_ends(hr_inference *session, hr_error *err);
 
 /* Returns the longest text of at most `tokens` tokens that can be planned. For longer ones
  * hr_inference_plan would report errors about training keys that the user did not set. The length

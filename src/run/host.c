@@ -216,13 +216,15 @@ static float logit(const hr_call *call, int64_t v)
     return hr_bf16_to_f32(((const hr_bf16 *)call->in[0])[v]);
 }
 
-/* Appends the most likely token, or one sampled from the softmax of logits / temperature. */
+/* Appends the most likely token, or one sampled from the softmax of logits / temperature. An end
+ * token is not appended and ends the sample. */
 static hr_status sample_token(void *context, hr_executor *executor, int32_t step,
                               const hr_call *call, hr_error *err)
 {
     hr_trainer *trainer = context;
-    (void)executor, (void)step, (void)err;
+    (void)err;
     const int64_t V = trainer->config->model.vocab_size;
+    const int32_t loop = executor->program->steps[step].loop;
     const double temperature = trainer->config->train.sample_temperature;
     if (hr_requests_stop(&trainer->requests)) return HR_INTERRUPTED;
     hr_sample *sample = &trainer->sample;
@@ -247,7 +249,9 @@ static hr_status sample_token(void *context, hr_executor *executor, int32_t step
             }
         }
     }
-    sample->ids[sample->count++] = (int32_t)best;
+    const bool ends = hr_end_ids_have(&trainer->sample_ends, best);
+    executor->count[loop] = ends ? executor->turn[loop] + 1 : executor->program->loops[loop].count;
+    if (!ends) sample->ids[sample->count++] = (int32_t)best;
     return HR_OK;
 }
 

@@ -105,6 +105,9 @@ static hr_status open_run(run *r, hr_error *err)
                             &r->mixture, &r->run_region, &trainer->state.steps, err);
     if (status != HR_OK) return status;
     if (prompt != HR_OK) return hr_fail(err, prompt, "%s", prompt_err.message);
+    if (config->train.sample_tokens && *config->model.from)
+        status = hr_hf_read_ends(config->model.from, config, &trainer->sample_ends, err);
+    if (status != HR_OK) return status;
     status = hr_inputs_open_vocabulary(&trainer->inputs, config, &r->text, &r->run_region, err);
     if (status == HR_OK)
         status = hr_checkpoint_writer_open(&trainer->shelf.writer, flush_log, &trainer->log, config,

@@ -4,6 +4,7 @@
 #define HR_RUN_TRAINER_H
 
 #include "data/sample.h"
+#include "hf/hf_ends.h"
 #include "dev/executor.h"
 #include "dev/transfer.h"
 #include "headroom/train.h"
@@ -29,6 +30,7 @@ typedef struct {
     hr_log log;
     hr_inputs inputs;
     hr_sample sample;
+    hr_end_ids sample_ends; /* they end a sample */
     hr_run_state state; /* state after the last update; steps 0: not known yet */
     hr_guard guard;
     hr_requests requests;

@@ -3,6 +3,7 @@
 #define XXH_STATIC_LINKING_ONLY /* for a state struct without allocation */
 #include "text/tokens.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
@@ -11,6 +12,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "headroom/config.h"
 #include "text/word_level.h"
 #include "tokenizer/encoder.h"
@@ -137,12 +139,38 @@ static const char *name_of(const hr_tokenizer_source *source)
                                                 : source->path;
 }
 
+/* Files beside a tokenizer that other software reads with it. */
+static const char *const companions[] = { "tokenizer_config.json", "special_tokens_map.json",
+                                          "added_tokens.json", "chat_template.jinja" };
+enum { COMPANIONS = sizeof companions / sizeof *companions };
+
+/* Writes the path of a file beside the tokenizer into origin [bytes]; empty: there is none. */
+static hr_status find_beside(const hr_tokenizer_source *source, const char *name, char *origin,
+                             int64_t bytes, hr_error *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(source->path, '/');
+    const int64_t length = slash ? slash - source->path : 1;
+    snprintf(folder, sizeof folder, "%.*s", (int)hr_max(length, 1), slash ? source->path : ".");
+    const hr_status status = hr_path_join(folder, name, origin, bytes, err);
+    if (status != HR_OK || !hr_file_exists(origin)) *origin = 0;
+    return status;
+}
+
+static bool is_companion(const char *name)
+{
+    for (int32_t i = 0; i < COMPANIONS; i++)
+        if (!strcmp(name, companions[i])) return true;
+    return false;
+}
+
 hr_status hr_tokens_origin(const char *path, const char *name, char *origin, int64_t bytes,
                            hr_error *err)
 {
     hr_tokenizer_source source;
     const hr_status status = probe(&source, path, err);
     if (status != HR_OK) return status;
+    if (is_companion(name)) return find_beside(&source, name, origin, bytes, err);
     const bool merges = source.form == HR_TOKENIZER_PAIR && !strcmp(name, merges_name);
     const bool found = merges || !strcmp(name, name_of(&source));
     snprintf(origin, (size_t)bytes, "%s", merges ? source.merges : found ? source.path : "");
@@ -158,6 +186,12 @@ hr_status hr_tokens_copy_files(const char *path, const char *folder, void *buffe
     status = hr_file_copy(source.path, folder, name_of(&source), buffer, bytes, err);
     if (status == HR_OK && source.form == HR_TOKENIZER_PAIR)
         status = hr_file_copy(source.merges, folder, merges_name, buffer, bytes, err);
+    for (int32_t i = 0; i < COMPANIONS && status == HR_OK; i++) {
+        char beside[PATH_MAX];
+        status = find_beside(&source, companions[i], beside, sizeof beside, err);
+        if (status == HR_OK && *beside)
+            status = hr_file_copy(beside, folder, companions[i], buffer, bytes, err);
+    }
     return status;
 }
 

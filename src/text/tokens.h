@@ -26,8 +26,9 @@ enum { HR_TOKENS_STAGING = 64 * 1024 };
 HR_MUST_CHECK hr_status hr_tokens_identify(const char *path, uint8_t *staging,
                                            hr_tokens_facts *facts, hr_error *err);
 
-/* Copies the files into a folder under their Hugging Face names. Does nothing if they are already
- * there. buffer [bytes] scratch. Errors as hr_file_begin and hr_file_commit. */
+/* Copies the files into a folder under their Hugging Face names, with those beside them that other
+ * software reads: tokenizer_config.json, the chat template. Does nothing if they are already there.
+ * buffer [bytes] scratch. Errors as hr_file_begin and hr_file_commit. */
 HR_MUST_CHECK hr_status hr_tokens_copy_files(const char *path, const char *folder, void *buffer,
                                              int64_t bytes, hr_error *err);
 

@@ -70,15 +70,24 @@ static void a_run_from_a_model_directory_uses_its_tokenizer(void **state)
     static char told[PROGRAM_TEXT_BYTES], given[PROGRAM_TEXT_BYTES];
     (void)state;
     train_with_a_tokenizer("<|endoftext|>");
-    put("m/generation_config.json", "{\"eos_token_id\": 9}\n");
+    static const char *const beside[] = { "generation_config.json", "tokenizer_config.json",
+                                          "special_tokens_map.json", "chat_template.jinja" };
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        snprintf(told, sizeof told, "m/%s", beside[i]);
+        put(told, "{\"eos_token_id\": 9}\n");
+    }
     put("from.yaml", "model: {from: m}\ndata: {train: text.txt}\n"
                      "train: {batch: 4, seq_len: 16, steps: 1, threads: 2}\n");
     assert_int_equal(run("train from.yaml --out n"), HR_OK);
     get("n/tokenizer.json", told);
     get("small.json", given);
     assert_string_equal(told, given);
-    get("n/generation_config.json", told);
-    assert_string_equal(told, "{\"eos_token_id\": 9}\n");
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        snprintf(given, sizeof given, "n/%s", beside[i]);
+        get(given, told);
+        assert_string_equal(told, "{\"eos_token_id\": 9}\n");
+    }
+    assert_int_equal(run("train from.yaml --out n"), HR_OK); /* it is the run that wrote them */
     assert_int_equal(run("generate n --prompt the --temperature 0 --json"), HR_OK);
     assert_int_equal(run("train from.yaml data.tokenizer=bytes --out b"), HR_OK);
     assert_int_equal(system("test ! -e b/tokenizer.json"), 0);
@@ -86,6 +95,71 @@ static void a_run_from_a_model_directory_uses_its_tokenizer(void **state)
     assert_int_equal(run("train from.yaml --out same"), HR_USAGE);
     said("train.out same is the folder of model.from, whose weights would be "
          "overwritten");
+}
+
+/* The ids of a sampled answer, the same each time; the last is -1. */
+static void answer_of(const char *more, int32_t ids[64], const char **end)
+{
+    static char command[256], how[32];
+    snprintf(command, sizeof command,
+             "generate m --prompt the --temperature 3 --max-tokens 40 --print-ids --json%s", more);
+    assert_int_equal(run(command), HR_OK);
+    json_t *answer = out_json();
+    const json_t *list = json_object_get(answer, "ids");
+    const size_t count = json_array_size(list);
+    for (size_t i = 0; i < count; i++)
+        ids[i] = (int32_t)json_integer_value(json_array_get(list, i));
+    ids[count] = -1;
+    snprintf(how, sizeof how, "%s", json_string_value(json_object_get(answer, "end")));
+    *end = how;
+    json_decref(answer);
+}
+
+/* An answer ends with the first of the end tokens of the model, which has no text. */
+static void an_end_token_of_the_model_ends_an_answer(void **state)
+{
+    static const struct {
+        const char *file, *text; /* %d: an id of the answer */
+    } cases[] = { { "generation_config.json", "{\"a\": [1], \"eos_token_id\": [99999, %d]}" },
+                  { "generation_config.json", "{\"eos_token_id\": %d, \"b\": {}}" } };
+    static char text[PROGRAM_TEXT_BYTES];
+    int32_t whole[64], here[64];
+    const char *end;
+    (void)state;
+    train_with_a_tokenizer("<|endoftext|>");
+    answer_of(" --ignore-eos", whole, &end);
+    assert_string_equal(end, "tokens");
+    int32_t last = 4; /* an id that none before it equals */
+    for (int32_t i = 0; i < last; i++) {
+        if (whole[i] != whole[last]) continue;
+        last++;
+        i = -1;
+    }
+    assert_true(last < 39);
+    print_message("token %d of the answer ends it\n", last);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, cases[i].text, whole[last]);
+        put("m/generation_config.json", text);
+        answer_of("", here, &end);
+        assert_string_equal(end, "document");
+        assert_int_equal(here[last], whole[last]);
+        assert_int_equal(here[last + 1], -1);
+        answer_of(" --ignore-eos", here, &end);
+        assert_memory_equal(here, whole, sizeof whole / 2);
+    }
+    put("m/generation_config.json", "{\"eos_token_id\": \"x\"}");
+    assert_int_equal(run("generate m --prompt the"), HR_CORRUPT);
+    said("m/generation_config.json: \"eos_token_id\" is neither a token id nor a list of them");
+    put("m/generation_config.json", "{\"eos_token_id\": null");
+    assert_int_equal(run("generate m --prompt the"), HR_CORRUPT);
+    /* Without it, config.json has them. */
+    assert_int_equal(system("rm m/generation_config.json"), 0);
+    snprintf(text, sizeof text, "sed -i '1s/{/{\"eos_token_id\": [%d],/' m/config.json",
+             whole[last]);
+    assert_int_equal(system(text), 0);
+    answer_of("", here, &end);
+    assert_string_equal(end, "document");
+    assert_int_equal(here[last + 1], -1);
 }
 
 /* Bits per byte are the losses of all tokens except the first, over the bytes of these. */
@@ -253,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_text_has_the_same_ids_in_every_command),
         IN_A_FOLDER(a_run_from_a_model_directory_uses_its_tokenizer),
+        IN_A_FOLDER(an_end_token_of_the_model_ends_an_answer),
         IN_A_FOLDER(the_loss_of_windows_is_the_sum_over_their_tokens),
         IN_A_FOLDER(a_choice_that_forms_one_token_with_its_context_can_be_scored),
         IN_A_FOLDER(ids_above_255_have_no_text_in_byte_models),
