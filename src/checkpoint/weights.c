@@ -138,7 +138,55 @@ int64_t hr_weights_text_bytes(const hr_program *program)
     return hr_max(entries * ENTRY_BYTES, CONFIG_BYTES);
 }
 
-static const char header_begin[] = "{\"__metadata__\":{\"format\":\"pt\"}";
+/* Writes, unless `w` is null, a list of tensors for the metadata: those in rows, or those that are
+ * panels and not transposed. Returns its bytes. */
+static int64_t put_names(hr_writer *w, const hr_program *program, hr_kept kept, bool rows)
+{
+    int64_t bytes = 0;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        const bool in_rows = program->tensors[param->weight].layout == HR_ROWS;
+        if (hr_kept_tensor(program, p, kept) == HR_NONE || in_rows != rows) continue;
+        if (!rows && param->external_transposed) continue;
+        if (w) hr_put(w, " %s", param->external_name);
+        bytes += 1 + (int64_t)strlen(param->external_name);
+    }
+    return bytes;
+}
+
+static bool is_blocks(const hr_program *program, hr_kept kept)
+{
+    return kept >= HR_KEPT_STATES &&
+           program->states[kept - HR_KEPT_STATES].shape == HR_STATE_BLOCKS;
+}
+
+/* The begin of a header. Scales of codes lie in the order of memory, which the metadata of their
+ * file tells (docs/moments.md). */
+static const char begin_plain[] = "{\"__metadata__\":{\"format\":\"pt\"",
+                  begin_rows[] = ",\"rows\":\"", begin_inputs[] = "\",\"inputs_first\":\"",
+                  begin_end[] = "\"";
+
+static void put_begin(hr_writer *w, const hr_program *program, hr_kept kept)
+{
+    hr_put(w, "%s", begin_plain);
+    if (is_blocks(program, kept)) {
+        hr_put(w, "%s", begin_rows);
+        put_names(w, program, kept, true);
+        hr_put(w, "%s", begin_inputs);
+        put_names(w, program, kept, false);
+        hr_put(w, "%s", begin_end);
+    }
+    hr_put(w, "}");
+}
+
+/* The bytes of put_begin. */
+static int64_t begin_bytes(const hr_program *program, hr_kept kept)
+{
+    const int64_t plain = (int64_t)sizeof begin_plain - 1 + 1;
+    if (!is_blocks(program, kept)) return plain;
+    return plain + (int64_t)(sizeof begin_rows + sizeof begin_inputs + sizeof begin_end) - 3 +
+           put_names(NULL, program, kept, true) + put_names(NULL, program, kept, false);
+}
 
 /* Prints the entries of a parameter that begins at offset `begin` of the data. */
 static void put_entry(hr_writer *w, const hr_program *program, int32_t param, hr_kept kept,
@@ -164,9 +212,9 @@ static void put_entry(hr_writer *w, const hr_program *program, int32_t param, hr
 int64_t hr_kept_file_bytes(const hr_program *program, hr_kept kept)
 {
     char entry[2 * ENTRY_BYTES];
-    /* includes the final "}" */
-    int64_t begin = 0, header = LENGTH_BYTES + (int64_t)sizeof header_begin;
     if (!hr_kept_any(program, kept)) return 0;
+    /* includes the final "}" */
+    int64_t begin = 0, header = LENGTH_BYTES + begin_bytes(program, kept) + 1;
     for (int32_t p = 0; p < program->param_count; p++) {
         if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
         hr_writer w = { entry, sizeof entry };
@@ -182,7 +230,7 @@ int64_t hr_weights_header(const hr_program *program, hr_kept kept, char *text, i
 {
     hr_writer w = { text + LENGTH_BYTES, bytes - LENGTH_BYTES };
     int64_t begin = 0;
-    hr_put(&w, "%s", header_begin);
+    put_begin(&w, program, kept);
     for (int32_t p = 0; p < program->param_count; p++) {
         if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
         put_entry(&w, program, p, kept, begin);

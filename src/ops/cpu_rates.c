@@ -12,6 +12,8 @@
 #include "graph/rates.h"
 #include "ops/cpu.h"
 
+_Static_assert((int)HR_OP_COUNT <= (int)HR_RATE_OPS_MOST, "every operation has its rates");
+
 /* Attoseconds per FLOP of one thread: fp32 and bf16 matrix products, and those of attention. */
 typedef struct {
     int64_t product_as[HR_COMPUTES], attention_as[HR_COMPUTES];

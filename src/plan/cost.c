@@ -144,7 +144,6 @@ bool hr_cost_needs_nanoseconds(const hr_config *config, int64_t flop_as)
 
 static const hr_rate *rate_of(const hr_program *program, const hr_rates *rates, int32_t step)
 {
-    HR_DEBUG_ASSERT(program->backend->op_count <= HR_RATE_OPS_MOST);
     return &rates->op[program->steps[step].op][hr_cost_dtype(program, step)];
 }
 
