@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* audit/audit.c - finds out what a file is, and has it read. */
-#include "audit/audit.h"
+#include "audit/findings.h"
 
 #include <stdio.h>
 #include <string.h>

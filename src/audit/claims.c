@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/audit.h"
+#include "audit/findings.h"
 #include "audit/expression.h"
 #include "config/yaml_events.h"
 

@@ -3,7 +3,7 @@
 #ifndef HR_AUDIT_MARKDOWN_H
 #define HR_AUDIT_MARKDOWN_H
 
-#include "audit/audit.h"
+#include "audit/findings.h"
 
 enum { HR_PROSE_LINE_BYTES = 1024, HR_PROSE_TOKENS_MOST = 128, HR_PROSE_ADDENDS_MOST = 32 };
 

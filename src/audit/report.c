@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "audit/audit.h"
+#include "audit/findings.h"
 
 const char *hr_audit_kind_word(hr_audit_kind kind)
 {

@@ -6,7 +6,7 @@
 #ifndef HR_AUDIT_TRAINING_H
 #define HR_AUDIT_TRAINING_H
 
-#include "audit/audit.h"
+#include "audit/findings.h"
 
 /* What a key means. The rest of a row of a table is the same for all programs. */
 typedef enum {

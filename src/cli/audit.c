@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/audit.c - headroom audit: checks what a file states about memory. */
-#include "audit.h"
+#include "audit_files.h"
 
 #include <jansson.h>
 #include <stdio.h>

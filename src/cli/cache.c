@@ -28,6 +28,12 @@ hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err)
                    written + 1, (long long)bytes);
 }
 
+const char *hr_cli_calibrations(char *path, int64_t bytes)
+{
+    hr_error ignored;
+    return hr_cli_cache_directory(path, bytes, &ignored) == HR_OK && *path ? path : NULL;
+}
+
 /* Parses a size; 0 means no limit. `name` is the source of the value, for the error. */
 static hr_status read_limit(const char *name, const char *text, int64_t *limit, hr_error *err)
 {

@@ -112,9 +112,3 @@ hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr
     if (status == HR_OK) status = adopt_data(config, err);
     return status == HR_OK ? hr_config_check(config, err) : status;
 }
-
-const char *hr_cli_calibrations(char *path, int64_t bytes)
-{
-    hr_error ignored;
-    return hr_cli_cache_directory(path, bytes, &ignored) == HR_OK && *path ? path : NULL;
-}

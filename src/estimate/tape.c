@@ -452,11 +452,3 @@ void hr_tape_backward(hr_tape *tape, int32_t node, int64_t bytes)
         if (!tape->nodes[i].leaf && tape->nodes[i].buffer != HR_TAPE_NONE) run_node(tape, i);
     if (!tape->full) forget_nodes(tape, leaves);
 }
-
-void hr_tape_zero(hr_tape *tape)
-{
-    for (int32_t i = 0; i < tape->node_count; i++) {
-        hr_tape_release(tape, tape->nodes[i].gradient);
-        tape->nodes[i].gradient = HR_TAPE_NONE;
-    }
-}

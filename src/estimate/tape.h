@@ -133,7 +133,4 @@ void hr_tape_cache_end(hr_tape *tape, int32_t count);
 /* The backward pass from a node; its gradient has so many bytes. Forgets all nodes but leaves. */
 void hr_tape_backward(hr_tape *tape, int32_t node, int64_t bytes);
 
-/* Frees the gradients of all leaves. */
-void hr_tape_zero(hr_tape *tape);
-
 #endif

@@ -11,7 +11,6 @@
 
 #include "base/checked.h"
 #include "graph/backend.h"
-#include "sections/assemble.h"
 
 typedef struct {
     hr_program *program;

@@ -10,7 +10,6 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "sections/assemble.h"
 
 /* Predicted seconds of a step of training from which costs are in nanoseconds. */
 #define NANOSECONDS_FROM 1e6

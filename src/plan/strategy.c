@@ -14,7 +14,6 @@
 #include "plan/recompute.h"
 #include "plan/strips.h"
 #include "plan/tile.h"
-#include "sections/assemble.h"
 
 /* Default loss chunk in tokens: large enough that accumulating the head's gradient once per chunk
  * costs little, small enough that the logits are a minor part of any plan. */

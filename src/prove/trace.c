@@ -95,19 +95,6 @@ static hr_trace_array kept_array(const hr_program *program, int32_t index, int32
     return array;
 }
 
-int64_t hr_trace_file_bytes(const hr_program *program, int64_t steps, bool values)
-{
-    int64_t gradients = 0, kept = 0;
-    for (int32_t p = 0; p < program->param_count; p++) {
-        const hr_param *param = &program->params[p];
-        if (param->rule.frozen) continue;
-        gradients += hr_tensor_bytes(&program->tensors[param->gradient]);
-        for (int32_t i = 0; i <= hr_trace_states(program); i++)
-            kept += kept_array(program, p, i, 0).bytes;
-    }
-    return steps * gradients + (values ? kept : 0);
-}
-
 hr_status hr_trace_describe(hr_trace *trace, const hr_program *program, int64_t steps,
                             hr_error *err)
 {

@@ -83,9 +83,6 @@ HR_MUST_CHECK hr_status hr_trace_open(hr_trace *trace, const char *directory, in
 /* States of a program that a trace has. Residuals are the last state, and part of the weights. */
 int32_t hr_trace_states(const hr_program *program);
 
-/* Bytes of the file for a program and a number of steps. */
-int64_t hr_trace_file_bytes(const hr_program *program, int64_t steps, bool values);
-
 /* Accepts a closed one. */
 void hr_trace_close(hr_trace *trace);
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "audit/audit.h"
+#include "audit/findings.h"
 
 static hr_audit_report report;
 

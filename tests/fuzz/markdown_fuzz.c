@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/audit.h"
+#include "audit/findings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 

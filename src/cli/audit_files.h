@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/audit.h - the two halves of headroom audit for recipes and training files.
+/* cli/audit_files.h - the two halves of headroom audit for recipes and training files.
  *
  * A plan for this machine counts what the process has mapped. So it is made while nothing of the
  * audit is in memory, and equals that of headroom plan. */
-#ifndef HR_CLI_AUDIT_H
-#define HR_CLI_AUDIT_H
+#ifndef HR_CLI_AUDIT_FILES_H
+#define HR_CLI_AUDIT_FILES_H
 
 #include "cli.h"
 #include "headroom/audit.h"

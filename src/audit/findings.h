@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit/audit.h - what the readers of the kinds of files share. */
-#ifndef HR_AUDIT_AUDIT_H
-#define HR_AUDIT_AUDIT_H
+/* audit/findings.h - what the readers of the kinds of files share. */
+#ifndef HR_AUDIT_FINDINGS_H
+#define HR_AUDIT_FINDINGS_H
 
 #include "audit/entries.h"
 #include "audit/quantity.h"
