@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arbitrary bytes as config.json: the result is a set of recipe keys that survives writing and
- * reading, or an error message of one line. */
+ * reading, or an error message of one line. The same bytes as generation_config.json: end tokens, or
+ * such a message. */
 #define _GNU_SOURCE /* mkdtemp */
 #include <stdint.h>
 #include <stdio.h>
@@ -9,22 +10,42 @@
 #include <unistd.h>
 
 #include "hf/hf_config.h"
+#include "hf/hf_ends.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
-static char folder[] = P_tmpdir "/headroom-fuzz-XXXXXX", path[64];
+static char folder[] = P_tmpdir "/headroom-fuzz-XXXXXX", path[64], generation[64];
 
 static void remove_folder(void)
 {
     remove(path);
+    remove(generation);
     rmdir(folder);
+}
+
+static void put(const char *name, const void *bytes, size_t count)
+{
+    remove(name); /* truncating the file would wait for the disk */
+    FILE *file = fopen(name, "wb");
+    if (!file || fwrite(bytes, 1, count, file) != count || fclose(file)) abort();
+}
+
+static void read_ends(const void *bytes, size_t count)
+{
+    hr_config config;
+    hr_end_ids ends;
+    hr_error err = { HR_OK, "" };
+    hr_config_default(&config);
+    put(generation, bytes, count);
+    const hr_status status = hr_hf_read_ends(folder, &config, &ends, &err);
+    if ((status != HR_OK && status != HR_CORRUPT) || strchr(err.message, '\n')) __builtin_trap();
+    for (int32_t i = 0; status == HR_OK && i < ends.count; i++)
+        if (ends.ids[i] < 0) __builtin_trap();
 }
 
 static hr_status read_back(const void *bytes, size_t count, hr_config *config, hr_error *err)
 {
-    remove(path); /* truncating the file would wait for the disk */
-    FILE *file = fopen(path, "wb");
-    if (!file || fwrite(bytes, 1, count, file) != count || fclose(file)) abort();
+    put(path, bytes, count);
     hr_config_default(config);
     return hr_hf_config_read(folder, config, err);
 }
@@ -37,7 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     if (!*path) {
         if (!mkdtemp(folder) || atexit(remove_folder)) abort();
         snprintf(path, sizeof path, "%s/config.json", folder);
+        snprintf(generation, sizeof generation, "%s/generation_config.json", folder);
     }
+    read_ends(bytes, count);
     const hr_status status = read_back(bytes, count, &config, &err);
     if ((status != HR_OK && status != HR_CORRUPT) || err.status != status ||
         strchr(err.message, '\n'))
