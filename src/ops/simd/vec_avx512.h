@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __AVX512BF16__
+#include "ops/simd/bf16.h"
+#endif
 #include "ops/simd/unroll.h"
 
 #define VEC_INLINE static inline __attribute__((always_inline, unused))
@@ -178,7 +181,7 @@ VEC_INLINE vec vec_rounded_bf16(vec value)
 VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
 {
 #ifdef __AVX512BF16__
-    const __m256i half = (__m256i)_mm512_cvtneps_pbh(value);
+    const __m256i half = hr_to_bf16x16(value);
 #else
     const __m512i places = _mm512_setr_epi32(0x30001, 0x70005, 0xb0009, 0xf000d, 0x130011, 0x170015,
                                              0x1b0019, 0x1f001d, 0, 0, 0, 0, 0, 0, 0, 0);
