@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arbitrary bytes as config.json: the result is a set of recipe keys that survives writing and
- * reading, or an error message of one line. The same bytes as generation_config.json: end tokens, or
- * such a message. */
+ * reading, or an error message of one line. The same bytes as generation_config.json: end tokens,
+ * or such a message. */
 #define _GNU_SOURCE /* mkdtemp */
 #include <stdint.h>
 #include <stdio.h>
