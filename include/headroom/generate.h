@@ -41,7 +41,7 @@ typedef struct {
     int32_t stop_count;
     bool wants_ids;   /* `on_text` needs ids only: any vocabulary is allowed */
     bool ignores_end; /* goes on after the tokens that end an answer */
-    int64_t chunk;  /* largest number of prompt tokens per pass; 0: as many as fit, at most 512 */
+    int64_t chunk;    /* largest number of prompt tokens per pass; 0: as many as fit, at most 512 */
 
     /* Called for each new id with the text that is now complete; bytes may be 0. Further text of a
      * token, and the last call, come with id -1. Return false to end the answer. Called from one

@@ -257,9 +257,9 @@ static hr_status find_over(hr_trial *t, int64_t *over, hr_error *err)
     return status;
 }
 
-/* Asks again within as many bytes more as the search counted too many (find_over) in the plan that
- * it found, and keeps what fits and is faster. Otherwise a plan would not be found within its own
- * bytes.
+/* Where the search counts too many bytes (find_over), the plan that it found is smaller than it
+ * says. Searches again with the difference added to the limit, and keeps a plan that fits and is
+ * faster. Without this a plan would not be found within its own bytes.
  *
  *   found  the built strategy */
 static hr_status try_beyond(hr_trial *t, int64_t limit, hr_fit_found *found, hr_error *err)
@@ -281,7 +281,7 @@ static hr_status try_beyond(hr_trial *t, int64_t limit, hr_fit_found *found, hr_
         if (is_built) copy_found(t, &next, found);
         over = next.floor_bytes - a->compiled.plan.floor_bytes;
         asked = is_built ? limit + over : next.floor_bytes - excess;
-        if (is_built && next.floor_bytes > asked) break; /* it was found within so much already */
+        if (is_built && next.floor_bytes > asked) break; /* the search has been asked for more */
     }
     return is_built ? HR_OK : hr_trial_build(t, &found->strategy, HR_COMPILE_PACK_WORK, err);
 }

@@ -156,8 +156,7 @@ static int64_t available(const asking *a)
     const int32_t threads = a->config.train.threads ? (int32_t)a->config.train.threads
                                                     : a->probes->machine->threads;
     return hr_account_process(a->config.memory.budget, a->probes->machine->process.page_bytes,
-                              a->available_bytes, threads,
-                              a->has_file);
+                              a->available_bytes, threads, a->has_file);
 }
 
 /* Process bytes of the smallest plan with a value; INT64_MAX if it cannot be planned here. Without

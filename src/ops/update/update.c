@@ -33,9 +33,9 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit)
     hr_clip_attr clip = { hr_program_trained(program, 0), limit };
     const int32_t parts = hr_build_fixed(builder, HR_NORM_PARTS, HR_ROLE_SUM, HR_F64, HR_ROWS,
                                          clip.count, 0, run);
-    int64_t count = 0;
     const int32_t scale = hr_build_fixed(builder, "gradient norm and scale", HR_ROLE_SUM, HR_F64,
                                          HR_ROWS, 2, 0, run);
+    int64_t count = 0;
     for (int32_t p = 0; p < program->param_count && hr_build_status(builder) == HR_OK; p++) {
         if (program->params[p].gradient == HR_NONE) continue;
         const hr_sumsq_attr attr = { elements_of(program, program->params[p].gradient) };
