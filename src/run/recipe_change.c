@@ -77,6 +77,17 @@ static bool is_codes(const hr_program *program, int32_t param, hr_kept kept)
     return hr_kept_format(program, param, kept)->dtype == HR_U8;
 }
 
+/* Adds the elements in memory, on which the blocks of codes depend. A block is 16 inputs of 16
+ * outputs in both orders of panels, which differ in the padding of odd numbers of inputs. */
+static void add_blocks(hr_hash *hash, const hr_program *program, int32_t param, hr_kept kept)
+{
+    const hr_tensor *state =
+        &program->tensors[program->params[param].states[kept - HR_KEPT_STATES]];
+    const bool in_rows = state->layout == HR_ROWS;
+    hr_hash_add(hash, &in_rows, sizeof in_rows);
+    hr_hash_add(hash, &state->fixed_bytes, sizeof state->fixed_bytes);
+}
+
 static void hash_file(const hr_program *program, hr_kept kept, file_hashes *files)
 {
     hr_hash hash;
@@ -89,8 +100,7 @@ static void hash_file(const hr_program *program, hr_kept kept, file_hashes *file
         hr_hash_add(&hash, param->dims, (int64_t)sizeof param->dims);
         const char *format = hr_kept_format(program, p, kept)->name;
         hr_hash_add(&hash, format, (int64_t)strlen(format) + 1);
-        if (is_codes(program, p, kept)) /* their blocks depend on the order in memory */
-            hr_hash_add(&hash, &program->tensors[param->states[kept - HR_KEPT_STATES]].layout, 1);
+        if (is_codes(program, p, kept)) add_blocks(&hash, program, p, kept);
     }
     files->names[files->count] = hr_kept_name(program, kept);
     hr_hash_print(&hash, files->hashes[files->count++]);

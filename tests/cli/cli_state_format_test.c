@@ -88,6 +88,29 @@ static void a_run_cannot_go_on_with_moments_in_another_format(void **state)
     }
 }
 
+/* The blocks of a matrix with an odd number of inputs are others, which the checkpoint cannot give. */
+static void codes_go_on_in_another_dtype_unless_their_blocks_move(void **state)
+{
+    static const char *const dtypes[] = { "fp32", "bf16" };
+    static const int d_ff[] = { 168, 165 };
+    (void)state;
+    prepare();
+    for (int odd = 0; odd < 2; odd++)
+        for (int from = 0; from < 2; from++) {
+            char settings[96];
+            snprintf(settings, sizeof settings, "train.state.moments=int8 model.d_ff=%d", d_ff[odd]);
+            shell("rm -rf run");
+            assert_int_equal(run("train recipe.yaml data.train=text.txt %s train.dtype=%s "
+                                 "train.steps=2 --out run",
+                                 settings, dtypes[from]),
+                             HR_OK);
+            assert_int_equal(run("train recipe.yaml data.train=text.txt %s train.dtype=%s "
+                                 "train.steps=4 --allow-change train.dtype --out run",
+                                 settings, dtypes[!from]),
+                             odd ? HR_USAGE : HR_OK);
+        }
+}
+
 static void adafactor_keeps_its_states_in_fp32_and_in_memory(void **state)
 {
     static const char plan[] = "plan recipe.yaml train.optimizer.kind=adafactor";
@@ -198,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_resumed_run_has_the_bytes_of_one_that_was_never_stopped),
         IN_A_FOLDER(a_run_cannot_go_on_with_moments_in_another_format),
+        IN_A_FOLDER(codes_go_on_in_another_dtype_unless_their_blocks_move),
         IN_A_FOLDER(residuals_train_the_weights_of_fp32_masters),
         IN_A_FOLDER(released_strips_keep_every_bit_without_masters),
         IN_A_FOLDER(a_run_cannot_go_on_without_the_bits_of_its_masters),
