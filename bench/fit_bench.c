@@ -63,11 +63,11 @@ static hr_status verify(hr_compiled *compiled, double *ms, hr_error *err)
     static const char path[] = "fit_bench.plan";
     hr_plan *plan = &compiled->plan;
     hr_verify_report report;
-    plan->rung = "scalar";
-    plan->page_bytes = PAGE;
-    plan->process_bytes = hr_round_up(plan->arena_bytes, PAGE);
-    plan->process_count = 1;
-    plan->process[0] = (hr_process_line){ "arena", plan->process_bytes };
+    plan->process.rung = "scalar";
+    plan->process.page_bytes = PAGE;
+    plan->process.bytes = hr_round_up(plan->arena_bytes, PAGE);
+    plan->process.line_count = 1;
+    plan->process.lines[0] = (hr_account_line){ "arena", plan->process.bytes };
     hr_status status = hr_plan_file_write(path, &compiled->program, plan, err);
     if (status != HR_OK) return status;
     const double start = now();

@@ -93,7 +93,7 @@ static void plan_once(bench *b, const hr_config *config, choice how)
     lap(b, BUILD);
     must(hr_strategy_apply(&strategy, config->train.seq_len, &b->program, &b->region, &err), &err);
     lap(b, PASSES);
-    b->plan = (hr_plan){ .threads = 2, .rung = "" };
+    b->plan = (hr_plan){ .process = { .threads = 2, .rung = "" } };
     must(hr_lifetimes(&b->program, &b->region, &b->plan, &err), &err);
     lap(b, LIVES);
     must(hr_pack_floor(b->plan.storages, b->plan.storage_count, &b->region, &b->packing, &err),

@@ -166,7 +166,7 @@ static hr_status build_least(hr_trial *t, int64_t limit, hr_fit_found *least, bo
     if (status == HR_OK && a->compiled.plan.arena_bytes > best)
         status = hr_trial_build(t, &t->lowest.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
     if (status != HR_OK) return status;
-    a->answer.minimum_bytes = a->compiled.plan.process_bytes;
+    a->answer.minimum_bytes = a->compiled.plan.process.bytes;
     *fits = a->compiled.plan.arena_bytes <= limit;
     return HR_OK;
 }
@@ -178,7 +178,7 @@ static hr_status build_named(hr_trial *t, hr_fit_found *found, hr_error *err)
     hr_status status = hr_strategy_read(&a->config, a->config.memory.strategy, &found->strategy,
                                         err);
     if (status == HR_OK) status = hr_trial_build(t, &found->strategy, HR_COMPILE_PACK_WORK, err);
-    if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process_bytes;
+    if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process.bytes;
     return status;
 }
 
@@ -203,7 +203,7 @@ static hr_status build_any(hr_trial *t, int64_t limit, bool *decided, hr_error *
     if (!*decided) return HR_OK;
     status = hr_trial_build(t, &t->lowest.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
     *decided = status != HR_OK || a->compiled.plan.arena_bytes <= limit;
-    a->answer.minimum_bytes = a->compiled.plan.process_bytes;
+    a->answer.minimum_bytes = a->compiled.plan.process.bytes;
     return status;
 }
 
@@ -500,7 +500,7 @@ hr_status hr_admit_budget(const hr_admission_machine *machine, const hr_config *
     if (status == HR_OK) *bytes = hr_trial_account(&t, s.high);
     if (status == HR_OK && best.floor_bytes) {
         status = hr_trial_build(&t, &best.strategy, HR_COMPILE_PACK_WORK, err);
-        if (status == HR_OK) *bytes = admission.compiled.plan.process_bytes;
+        if (status == HR_OK) *bytes = admission.compiled.plan.process.bytes;
     }
     return status;
 }
@@ -532,8 +532,8 @@ hr_status hr_admit_strategy(const hr_admission_machine *machine, const hr_strate
     hr_admission *a = admission;
     hr_trial t = { .machine = machine,
                    .admission = a,
-                   .rung = a->compiled.plan.rung,
-                   .threads = a->compiled.plan.threads };
+                   .rung = a->compiled.plan.process.rung,
+                   .threads = a->compiled.plan.process.threads };
     hr_status status = hr_trial_open_regions(&t, true, err);
     if (status == HR_OK && work > 0) status = hr_trial_build(&t, strategy, work, err);
     if (status == HR_OK && work == 0) {

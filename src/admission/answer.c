@@ -9,7 +9,7 @@
 
 #include "graph/backend.h"
 #include "model/attention_share.h"
-#include "plan/account.h"
+#include "base/account.h"
 #include "plan/strategy_file.h"
 #include "plan/timeline.h"
 #include "sections/assemble.h"
@@ -60,13 +60,13 @@ void hr_answer_describe(hr_admission *a)
     hr_plan_answer *answer = &a->answer;
     hr_writer writer = { answer->strategy, sizeof answer->strategy };
     const int64_t T = a->config.train.seq_len;
-    answer->process_bytes = plan->process_bytes;
+    answer->process_bytes = plan->process.bytes;
     answer->arena_bytes = plan->arena_bytes;
     answer->floor_bytes = plan->floor_bytes;
     answer->bound_bytes = a->compiled.packing.bound_bytes;
     if (!answer->device.is_card)
-        answer->kernel_bytes = hr_account_kernel(plan->page_bytes, plan->process_bytes,
-                                                 plan->threads,
+        answer->kernel_bytes = hr_account_kernel(plan->process.page_bytes, plan->process.bytes,
+                                                 plan->process.threads,
                                                  plan->spaces[HR_SPACE_FILE].bytes > 0);
     answer->parameters = hr_program_parameters(&a->compiled.program);
     answer->trained_parameters = hr_program_trained_parameters(&a->compiled.program);
@@ -82,8 +82,8 @@ void hr_answer_describe(hr_admission *a)
     answer->file_seconds = hr_cost_seconds(&a->rates, times.file);
     if (answer->bound_seconds > 0)
         answer->bound_seconds = fmax(answer->bound_seconds, answer->file_seconds);
-    answer->threads = plan->threads;
-    snprintf(answer->rung, sizeof answer->rung, "%s", plan->rung);
+    answer->threads = plan->process.threads;
+    snprintf(answer->rung, sizeof answer->rung, "%s", plan->process.rung);
     snprintf(answer->packing, sizeof answer->packing, "%s",
              packing_words[a->compiled.packing.proof]);
     hr_strategy_print(&a->config, strategy, &writer);

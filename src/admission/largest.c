@@ -9,7 +9,7 @@
 #include "admission/queries.h"
 #include "base/checked.h"
 #include "config/config_keys.h"
-#include "plan/account.h"
+#include "base/account.h"
 #include "plan/strategy_file.h"
 #include "report/frontier.h"
 

@@ -9,7 +9,7 @@
 #include "headroom/config.h"
 #include "headroom/devices.h"
 #include "headroom/plan.h"
-#include "plan/account.h"
+#include "base/account.h"
 
 /* Regions of a run that are not for its plan, in bytes. */
 typedef struct {

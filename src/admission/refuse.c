@@ -9,7 +9,7 @@
 #include "admission/savings.h"
 #include "base/checked.h"
 #include "base/writer.h"
-#include "plan/account.h"
+#include "base/account.h"
 #include "search/proxy_cache.h"
 
 /* Limits of the work of all plans (hr_admission) beyond which none begins: for levers alone, for
@@ -107,7 +107,7 @@ static int64_t available_to(const refusing *r, const hr_config *config)
     const bool has_file = files && (r->has_file || r->config->memory.moments != HR_PLACE_FILE);
     return hr_account_process(
         config->memory.budget, r->machine->process.page_bytes, r->admission->answer.available_bytes,
-        r->admission->compiled.plan.threads, has_file);
+        r->admission->compiled.plan.process.threads, has_file);
 }
 
 /* ---- what is known of other devices */

@@ -128,7 +128,7 @@ static bool look(const removing *r, int32_t way, int64_t work, hr_plan_change *f
     if (hr_strategy_check(&r->admission->config, &strategy, &ignored) != HR_OK) return false;
     if (hr_admit_strategy(r->machine, &strategy, work, r->admission, &seconds, &ignored) != HR_OK)
         return false;
-    found->bytes = r->admission->compiled.plan.process_bytes;
+    found->bytes = r->admission->compiled.plan.process.bytes;
     found->gained_bytes = r->bytes - found->bytes;
     found->seconds_lost = seconds - r->seconds;
     return found->gained_bytes > 0;
@@ -180,7 +180,7 @@ hr_status hr_remove(const hr_admission_machine *machine, hr_admission *admission
                    .chosen = admission->compiled.strategy,
                    .form = hr_layer_schema_of(&admission->config),
                    .changed = hr_region_take(&spare, layers, sizeof *r.changed),
-                   .bytes = admission->compiled.plan.process_bytes,
+                   .bytes = admission->compiled.plan.process.bytes,
                    .seconds = admission->answer.step_seconds };
     r.chosen.recompute_set = hr_region_take(&spare, layers, sizeof *r.chosen.recompute_set);
     details->removal_count = 0;

@@ -99,7 +99,7 @@ static int64_t bytes_with(const taking *t, hr_strategy *strategy)
     hr_strategy_canonical(&a->config, strategy);
     if (hr_strategy_check(&a->config, strategy, &ignored) != HR_OK) return 0;
     if (hr_admit_strategy(t->machine, strategy, 0, a, &seconds, &ignored) != HR_OK) return 0;
-    return a->compiled.plan.process_bytes;
+    return a->compiled.plan.process.bytes;
 }
 
 void hr_savings_find(const hr_admission_machine *machine, const hr_config *recipe,

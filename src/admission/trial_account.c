@@ -2,7 +2,7 @@
 /* admission/trial_account.c - process bytes of an arena, and the largest arena that fits. */
 #include "admission/trial.h"
 #include "base/checked.h"
-#include "plan/account.h"
+#include "base/account.h"
 
 int64_t hr_trial_account(const hr_trial *t, int64_t arena_bytes)
 {
@@ -16,13 +16,13 @@ int64_t hr_trial_account(const hr_trial *t, int64_t arena_bytes)
         { a->needs.reading_bytes, HR_PHASE_READ, HR_PHASE_READ },
     };
     plan->arena_bytes = arena_bytes;
-    if (hr_admission_is_card(t->machine)) {
-        hr_account_card(&t->machine->process, plan);
-        return plan->process_bytes;
-    }
-    hr_account(&t->machine->process, regions, sizeof regions / sizeof *regions, t->threads, t->rung,
-               plan);
-    return plan->process_bytes;
+    plan->process.has_file = a->has_file;
+    if (hr_admission_is_card(t->machine))
+        hr_account_card(&t->machine->process, arena_bytes, &plan->process);
+    else
+        hr_account_regions(&t->machine->process, regions, sizeof regions / sizeof *regions,
+                           t->threads, t->rung, arena_bytes, &plan->process);
+    return plan->process.bytes;
 }
 
 /* Bytes that must be available for an arena. */

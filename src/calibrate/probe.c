@@ -150,7 +150,8 @@ static hr_status compile(hr_probe *probe, const hr_config *config, const hr_back
         status = hr_compile(config, backend, &strategy, threads, &probe->region, &probe->compiled,
                             err);
     if (status != HR_OK) return status;
-    hr_memory_account(&probe->memory, bytes, bytes, &probe->compiled.plan);
+    hr_plan *plan = &probe->compiled.plan;
+    hr_memory_account(&probe->memory, bytes, bytes, plan->arena_bytes, &plan->process);
     probe->times = hr_region_take(&probe->region, probe->compiled.program.step_count,
                                   2 * sizeof *probe->times);
     probe->executor.program = &probe->compiled.program;
@@ -179,12 +180,13 @@ int64_t hr_probe_fork_join_ns(hr_pool *pool)
 
 static hr_status take_memory(hr_probe *probe, int32_t threads, hr_error *err)
 {
+    const hr_plan *plan = &probe->compiled.plan;
     const int64_t stacks_bytes = hr_pool_bytes(threads);
     void *stacks;
     hr_status status = hr_memory_stacks_open(&probe->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&probe->pool, stacks, stacks_bytes, threads, err);
     if (status == HR_OK)
-        status = hr_memory_arena_open(&probe->memory, &probe->compiled.plan, 0, err);
+        status = hr_memory_arena_open(&probe->memory, &plan->process, plan->arena_bytes, 0, err);
     if (status == HR_OK) probe->fork_join_ns = hr_probe_fork_join_ns(&probe->pool);
     return status;
 }

@@ -281,7 +281,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
                      .clock = executor->clock,
                      .seed = executor->seed,
                      .dtype = (hr_dtype)program->dtype,
-                     .threads = executor->plan->threads };
+                     .threads = executor->plan->process.threads };
     const int64_t rows = rows_of_loop(executor, step->loop, &call.row_first);
     call.rows = rows_of_step(program, step, rows);
     for (int32_t i = 0; i < HR_IN_MAX; i++) call.in[i] = operand(executor, step->in[i], call.rows);

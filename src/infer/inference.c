@@ -13,7 +13,7 @@
 #include "mem/limits.h"
 #include "ops/backends.h"
 #include "ops/host/host.h"
-#include "plan/account.h"
+#include "base/account.h"
 #include "sections/assemble.h"
 
 hr_status hr_inference_begin(hr_inference *s, hr_error *err)
@@ -138,7 +138,7 @@ static void describe(const hr_inference *s)
 {
     const hr_program *program = &s->compiled.program;
     s->result->arena_bytes_planned = s->compiled.plan.arena_bytes;
-    s->result->process_bytes_planned = s->compiled.plan.process_bytes;
+    s->result->process_bytes_planned = s->compiled.plan.process.bytes;
     for (int32_t p = 0; p < program->param_count; p++)
         s->result->weight_bytes += hr_tensor_bytes(&program->tensors[program->params[p].weight]);
 }
@@ -159,9 +159,9 @@ hr_status hr_inference_fit(hr_inference *s, int64_t own_bytes, const char *token
         { tables_bytes(s), HR_PHASE_READ, HR_PHASE_RUN },
         { reading_bytes(s), HR_PHASE_READ, HR_PHASE_READ },
     };
-    hr_account(&base, regions, sizeof regions / sizeof *regions, s->threads,
-               hr_cpu_rung_name(s->cpu_mask), plan);
-    const int64_t needed = hr_account_needed(budget, base.page_bytes, plan->process_bytes,
+    hr_account_regions(&base, regions, sizeof regions / sizeof *regions, s->threads,
+                       hr_cpu_rung_name(s->cpu_mask), plan->arena_bytes, &plan->process);
+    const int64_t needed = hr_account_needed(budget, base.page_bytes, plan->process.bytes,
                                              s->threads, false);
     if (needed <= available) {
         hr_memory_region_trim(s->memory, &s->planning);
@@ -202,7 +202,7 @@ hr_status hr_inference_open(hr_inference *s, hr_error *err)
 hr_status hr_inference_refuse(hr_inference *s, hr_error *err)
 {
     hr_error found;
-    const bool was_compiled = s->compiled.plan.process_bytes > 0;
+    const bool was_compiled = s->compiled.plan.process.bytes > 0;
     if (!was_compiled || hr_inference_open(s, &found) != HR_CORRUPT) return HR_NO_FIT;
     return hr_fail(err, HR_CORRUPT, "%s", found.message);
 }
@@ -239,19 +239,21 @@ static bool should_stop(void *context)
 hr_status hr_inference_take(hr_inference *s, hr_services services, hr_error *err)
 {
     const hr_plan *plan = &s->compiled.plan;
-    const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
+    const int32_t threads = plan->process.threads;
+    const int64_t stacks_bytes = hr_pool_bytes(threads);
     void *stacks;
     hr_executor_serve(&s->executor, (hr_services){ loading, 1, s });
     hr_executor_serve(&s->executor, services);
     hr_status status = hr_executor_check_services(&s->executor, err);
     hr_inference_report_progress(s, "allocating memory", 0, 0);
     if (status == HR_OK) status = hr_memory_stacks_open(s->memory, stacks_bytes, &stacks, err);
-    if (status == HR_OK) status = hr_pool_open(&s->pool, stacks, stacks_bytes, plan->threads, err);
+    if (status == HR_OK) status = hr_pool_open(&s->pool, stacks, stacks_bytes, threads, err);
     if (status == HR_OK)
-        status = hr_memory_arena_open(s->memory, plan, s->request->interrupts, err);
+        status = hr_memory_arena_open(s->memory, &plan->process, plan->arena_bytes,
+                                      s->request->interrupts, err);
     if (status == HR_INTERRUPTED)
         status = hr_fail(err, HR_INTERRUPTED, "interrupted before reading weights");
-    if (status == HR_OK) status = hr_memory_seal(s->memory, plan, err);
+    if (status == HR_OK) status = hr_memory_seal(s->memory, &plan->process, err);
     if (status == HR_OK)
         status = hr_device_open(&s->devices, s->backend, &s->pool, s->cpu_mask, &s->executor.device,
                                 err);

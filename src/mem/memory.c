@@ -99,19 +99,19 @@ hr_process_base hr_memory_process(const hr_memory *memory)
 }
 
 void hr_memory_account(const hr_memory *memory, int64_t planning_bytes, int64_t tables_bytes,
-                       hr_plan *plan)
+                       int64_t arena_bytes, hr_account *account)
 {
     const hr_process_base base = hr_memory_process(memory);
-    hr_account_lines(&base, planning_bytes, tables_bytes, plan);
+    hr_account_lines(&base, planning_bytes, tables_bytes, arena_bytes, account);
 }
 
 int64_t hr_memory_bytes_with(const hr_memory *memory, int64_t more)
 {
-    hr_plan plan = { .threads = 1 };
+    hr_account account = { .threads = 1 };
     const int64_t regions = hr_round_up(memory->regions_bytes, hr_page_bytes()) +
                             memory->stacks.bytes + hr_round_up(more, hr_page_bytes());
-    hr_memory_account(memory, 0, regions, &plan);
-    return plan.process_bytes;
+    hr_memory_account(memory, 0, regions, 0, &account);
+    return account.bytes;
 }
 
 hr_status hr_memory_region_open(hr_memory *memory, const char *name, int64_t bytes,
@@ -183,13 +183,13 @@ hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks,
 }
 
 /* Beyond a cgroup limit, the kernel does not return an error but kills the process. */
-hr_status hr_memory_check_room(const hr_plan *plan, hr_error *err)
+hr_status hr_memory_check_room(const hr_account *account, hr_error *err)
 {
     const hr_room room = hr_room_memory();
     const int64_t own = room.own_bytes ? room.own_bytes : hr_max(0, hr_process_now_bytes());
-    const int64_t needed = plan->process_bytes - own +
-                           hr_process_kernel_bytes(plan->process_bytes, plan->threads,
-                                                   plan->spaces[HR_SPACE_FILE].bytes > 0);
+    const int64_t needed = account->bytes - own +
+                           hr_process_kernel_bytes(account->bytes, account->threads,
+                                                   account->has_file);
     return needed > room.left_bytes ? refuse("run", needed, room, err) : HR_OK;
 }
 
@@ -208,14 +208,14 @@ static hr_status populate(uint8_t *base, int64_t bytes, const volatile sig_atomi
     return HR_OK;
 }
 
-hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan,
+hr_status hr_memory_arena_open(hr_memory *memory, const hr_account *account, int64_t arena_bytes,
                                const volatile sig_atomic_t *interrupts, hr_error *err)
 {
     HR_ASSERT(memory->state == HR_MEMORY_OPEN && !memory->arena);
-    HR_ASSERT(plan->arena_bytes > 0 && plan->process_count > 0);
-    const int64_t mapped = hr_round_up(plan->arena_bytes, hr_page_bytes());
+    HR_ASSERT(arena_bytes > 0 && account->line_count > 0);
+    const int64_t mapped = hr_round_up(arena_bytes, hr_page_bytes());
     void *base;
-    hr_status status = hr_memory_check_room(plan, err);
+    hr_status status = hr_memory_check_room(account, err);
     if (!status) status = map_pages("arena", mapped, HUGE_BYTES, MADV_HUGEPAGE, &base, err);
     if (status) return status;
     status = populate(base, mapped, interrupts, err);
@@ -224,7 +224,7 @@ hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan,
         return status;
     }
     memory->arena = base;
-    memory->arena_bytes = plan->arena_bytes;
+    memory->arena_bytes = arena_bytes;
     memory->arena_bytes_used = 0;
     return HR_OK;
 }
@@ -247,7 +247,7 @@ static hr_status mapped_bytes(const hr_memory *memory, int64_t *bytes, hr_error 
     return HR_OK;
 }
 
-static hr_status check(const hr_memory *memory, const hr_plan *plan, hr_error *err)
+static hr_status check(const hr_memory *memory, const hr_account *account, hr_error *err)
 {
     int64_t mapped;
     hr_status status = mapped_bytes(memory, &mapped, err);
@@ -259,17 +259,17 @@ static hr_status check(const hr_memory *memory, const hr_plan *plan, hr_error *e
     if (heap > HR_HEAP_BYTES)
         return hr_fail(err, HR_BROKEN, "heap: limited to %lld bytes, grew to %lld",
                        (long long)HR_HEAP_BYTES, (long long)heap);
-    if (hr_max(mapped, peak) <= plan->process_bytes) return HR_OK;
+    if (hr_max(mapped, peak) <= account->bytes) return HR_OK;
     return hr_fail(err, HR_BROKEN,
                    "process: planned %lld bytes, %lld mapped after allocation, peak %lld",
-                   (long long)plan->process_bytes, (long long)mapped, (long long)peak);
+                   (long long)account->bytes, (long long)mapped, (long long)peak);
 }
 
-hr_status hr_memory_seal(hr_memory *memory, const hr_plan *plan, hr_error *err)
+hr_status hr_memory_seal(hr_memory *memory, const hr_account *account, hr_error *err)
 {
     HR_ASSERT(memory->state == HR_MEMORY_OPEN);
     hr_status status = make_resident(memory, err);
-    if (!status && hr_process_is_exact()) status = check(memory, plan, err);
+    if (!status && hr_process_is_exact()) status = check(memory, account, err);
     if (status) return status;
     memory->state = HR_MEMORY_SEALED;
     atomic_fetch_add(&sealed_count, 1);

@@ -8,11 +8,10 @@
 
 #include <signal.h>
 
+#include "base/account.h"
 #include "base/assert.h"
 #include "base/region.h"
 #include "mem/process.h"
-#include "plan/account.h"
-#include "plan/plan.h"
 
 enum { HR_MEMORY_REGIONS_MAX = 16 };
 
@@ -41,9 +40,9 @@ HR_MUST_CHECK hr_status hr_memory_open(hr_memory *memory, hr_error *err);
 /* What an open memory measured of its process. */
 hr_process_base hr_memory_process(const hr_memory *memory);
 
-/* hr_account_lines (plan/account.h) for this process. */
+/* hr_account_lines (base/account.h) for this process. */
 void hr_memory_account(const hr_memory *memory, int64_t planning_bytes, int64_t tables_bytes,
-                       hr_plan *plan);
+                       int64_t arena_bytes, hr_account *account);
 
 /* Process bytes now, on one thread beside the open stacks, with `more` bytes in another region. */
 int64_t hr_memory_bytes_with(const hr_memory *memory, int64_t more);
@@ -71,26 +70,28 @@ void hr_memory_region_close(hr_memory *memory, hr_region *region);
 HR_MUST_CHECK hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks,
                                               hr_error *err);
 
-/* Checks that the machine, its cgroups and limits have room for the whole run of an accounted plan,
- * before any page is touched. Errors NO_FIT, with the bytes needed and available. */
-HR_MUST_CHECK hr_status hr_memory_check_room(const hr_plan *plan, hr_error *err);
+/* Checks that the machine, its cgroups and limits have room for the whole run, before any page is
+ * touched. Errors NO_FIT, with the bytes needed and available. */
+HR_MUST_CHECK hr_status hr_memory_check_room(const hr_account *account, hr_error *err);
 
-/* Checks that the whole run of the plan fits, before any page is touched. Then maps the arena and
- * touches all of it, in huge pages where available.
+/* Checks that the whole run fits, before any page is touched. Then maps the arena and touches all
+ * of it, in huge pages where available.
  *
  *   interrupts  stops and frees the arena when this is above 0; null: no interrupts
  *
  * Align   2 MiB
  * Errors  NO_FIT, with the bytes needed and available; INTERRUPTED. */
-HR_MUST_CHECK hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan,
+HR_MUST_CHECK hr_status hr_memory_arena_open(hr_memory *memory, const hr_account *account,
+                                             int64_t arena_bytes,
                                              const volatile sig_atomic_t *interrupts,
                                              hr_error *err);
 
-/* Makes every page of the plan resident and checks that no others exist. Open regions stay for the
+/* Makes every page resident and checks that no others exist. Open regions stay for the
  * run. From now on nothing is allocated.
- * Errors  BROKEN   the process has mapped, or had resident, more than the plan says
+ * Errors  BROKEN   the process has mapped, or had resident, more than accounted
  *         NO_FIT   the machine has run out of memory in the meantime. */
-HR_MUST_CHECK hr_status hr_memory_seal(hr_memory *memory, const hr_plan *plan, hr_error *err);
+HR_MUST_CHECK hr_status hr_memory_seal(hr_memory *memory, const hr_account *account,
+                                       hr_error *err);
 
 /* Peak memory of the process, for comparison with the plan: VmHWM. If an earlier run in this
  * process had a higher peak, VmHWM says nothing about this run, and the current RSS is returned. -1

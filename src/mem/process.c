@@ -17,7 +17,7 @@
 #include "base/small_file.h"
 #include "headroom/doctor.h"
 #include "mem/proc.h"
-#include "plan/account.h"
+#include "base/account.h"
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
 #define MADV_POPULATE_READ 22

@@ -65,11 +65,12 @@ int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_mo
 }
 
 int32_t hr_block_learned_positions(hr_builder *builder, const hr_config *config,
-                                   const hr_model *model, int32_t ids, hr_block_branch *attention,
-                                   hr_block_branch *mlp)
+                                   const hr_model *model, int32_t ids, int32_t skipped,
+                                   hr_block_branch *attention, hr_block_branch *mlp)
 {
     builder->block = HR_BLOCK_EMBED;
-    int32_t h = hr_build_embed(builder, "embedding", ids, model->table, model->positions, 0);
+    int32_t h = hr_build_embed(builder, "embedding", ids, model->table, model->positions,
+                               skipped);
     h = hr_block_stack(builder, config, model, h, attention, mlp);
     return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
                          config->model.norm_eps);

@@ -35,10 +35,12 @@ int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_mo
                        int32_t h, hr_block_branch *attention, hr_block_branch *mlp);
 
 /* The whole forward pass with learned positions: token embedding plus position, all layers, final
- * norm. Returns the hidden rows. */
+ * norm. Returns the hidden rows.
+ *
+ *   skipped  rows of the table of positions before that of position 0 */
 int32_t hr_block_learned_positions(hr_builder *builder, const hr_config *config,
-                                   const hr_model *model, int32_t ids, hr_block_branch *attention,
-                                   hr_block_branch *mlp);
+                                   const hr_model *model, int32_t ids, int32_t skipped,
+                                   hr_block_branch *attention, hr_block_branch *mlp);
 
 /* Marks queries, keys and values in one buffer: a strategy saves all of them or none. */
 void hr_block_mark_qkv(hr_builder *builder, int32_t qkv);

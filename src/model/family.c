@@ -26,6 +26,7 @@ hr_status hr_model_open(const hr_config *config, hr_region *region, hr_model *mo
     for (int64_t l = 0; l < count; l++) layers[l].kind = hr_family_kind(config, l);
     *model = (hr_model){ .rope_table = HR_NONE,
                          .traits = hr_family_of(config)->traits,
+                         .gpt = hr_family_of(config)->gpt,
                          .tied = hr_family_ties(config),
                          .layers = layers,
                          .region = region };

@@ -23,6 +23,7 @@ typedef struct {
     int32_t factor;                    /* of a factorised table or head, else HR_NONE */
     int32_t expansion, expansion_bias; /* widen rows before the head; only for `expand` */
     uint32_t traits;                   /* of its family */
+    const struct hr_gpt_form *gpt;     /* of its family */
     bool tied;                         /* the head is the token embedding */
     hr_layer *layers;                  /* [n_layers] */
     hr_region *region;                 /* for the weights of layers */
@@ -47,6 +48,7 @@ typedef struct {
     const char *name;
     uint32_t traits;
     const char *initialization; /* description for people */
+    const struct hr_gpt_form *gpt; /* of a family of model/gpt.h */
 
     /* The kind of a layer, below HR_LAYER_KINDS_MOST; null: all layers are of kind 0. Kinds have
      * the same weights and values; they differ in what their steps compute. */

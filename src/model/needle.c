@@ -98,7 +98,7 @@ static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model 
 static int32_t forward(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t ids)
 {
-    return hr_block_learned_positions(builder, config, model, ids, attention, mlp);
+    return hr_block_learned_positions(builder, config, model, ids, 0, attention, mlp);
 }
 
 const hr_family_spec hr_family_needle = {

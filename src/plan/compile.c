@@ -77,7 +77,7 @@ static hr_status derive_plan(int32_t threads, hr_region *region, hr_compiled *co
                              hr_error *err)
 {
     hr_plan *plan = &compiled->plan;
-    *plan = (hr_plan){ .threads = threads, .rung = "" };
+    *plan = (hr_plan){ .process = { .threads = threads, .rung = "" } };
     hr_status status = hr_lifetimes(&compiled->program, region, plan, err);
     for (hr_space k = HR_SPACES; k-- > 0 && status == HR_OK;) {
         hr_plan_space *space = &plan->spaces[k];
@@ -120,7 +120,7 @@ hr_status hr_compile_floor(const hr_config *config, const hr_backend *backend,
 
 hr_status hr_compile_reorder(hr_region *region, hr_compiled *compiled, bool *moved, hr_error *err)
 {
-    const int32_t threads = compiled->plan.threads;
+    const int32_t threads = compiled->plan.process.threads;
     int32_t moves;
     const hr_status status = hr_reorder(&compiled->program, threads, region, &moves, err);
     *moved = moves > 0;

@@ -63,7 +63,7 @@ HR_MUST_CHECK hr_status hr_compile_pack(hr_region *region, int64_t work, hr_comp
  *
  *   strategy  legal for the config; need not be canonical
  *   threads   the scratch sizes depend on it
- *   compiled  out; the caller fills plan.process and plan.rung
+ *   compiled  out; the caller fills plan.process and plan.process.rung
  *
  * Errors   USAGE  the strategy is not legal. FAILURE  the region is too small. NO_FIT  a size of
  *          2^63 bytes or more. */

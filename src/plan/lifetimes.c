@@ -158,7 +158,7 @@ static hr_status list_scratch(deriving *d, int32_t s, hr_error *err)
         if (step->in[i] != HR_NONE) rows = hr_max(rows, program->tensors[step->in[i]].rows);
     for (int32_t i = 0; op->out[i]; i++)
         if (step->out[i] != HR_NONE) rows = hr_max(rows, program->tensors[step->out[i]].rows);
-    const int64_t needed = facts->scratch_bytes(step->attr, rows, plan->threads);
+    const int64_t needed = facts->scratch_bytes(step->attr, rows, plan->process.threads);
     if (needed == 0) return HR_OK;
     const hr_status status = rounded(needed, HR_SPACE_HOST, op->name, &bytes, err);
     if (status != HR_OK) return status;

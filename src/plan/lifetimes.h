@@ -15,7 +15,7 @@
  * come in the order of first use by the steps, so that equal programs give equal plans whatever the
  * order of the passes.
  *
- *   plan  out: plan->threads must be set (scratch depends on it)
+ *   plan  out: plan->process.threads must be set (scratch depends on it)
  *
  * Errors   FAILURE  the region is too small. NO_FIT  a size of 2^63 bytes or more. */
 HR_MUST_CHECK hr_status hr_lifetimes(const hr_program *program, hr_region *region, hr_plan *plan,

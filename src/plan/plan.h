@@ -6,6 +6,7 @@
 #ifndef HR_PLAN_PLAN_H
 #define HR_PLAN_PLAN_H
 
+#include "base/account.h"
 #include "graph/program.h"
 
 /* Alignment of every offset and buffer size in the arena: a cache line, an AMX tile row. */
@@ -36,14 +37,6 @@ typedef struct {
     int64_t bytes, floor_bytes;
 } hr_plan_space;
 
-enum { HR_PROCESS_LINES = 8 };
-
-/* One line of the process memory. */
-typedef struct {
-    const char *name;
-    int64_t bytes;
-} hr_process_line;
-
 typedef struct {
     hr_buffer *buffers; /* in order of first use by the steps */
     hr_storage *storages;
@@ -53,12 +46,7 @@ typedef struct {
     hr_plan_space spaces[HR_SPACES];
     int64_t arena_bytes, floor_bytes; /* of the space host, the arena */
     int32_t peak_step;                /* first step with floor_bytes live there */
-    int32_t threads;
-    int64_t page_bytes;
-    const char *rung; /* name of the kernel rung */
-    hr_process_line process[HR_PROCESS_LINES];
-    int32_t process_count;
-    int64_t process_bytes; /* sum of the lines */
+    hr_account process;
 } hr_plan;
 
 #endif

@@ -288,17 +288,18 @@ static void put_all(writer *w, const hr_program *program, const hr_plan *plan)
     char text[200];
     snprintf(text, sizeof text, "%s%d,\n\"machine\":", beginning, HR_PLAN_FILE_VERSION);
     put_text(w, text);
-    put_record(w, json_pack("{ss si sI}", "kernels", plan->rung, "threads", plan->threads,
-                            "page_bytes", (json_int_t)plan->page_bytes));
+    put_record(w, json_pack("{ss si sI}", "kernels", plan->process.rung, "threads",
+                            plan->process.threads, "page_bytes",
+                            (json_int_t)plan->process.page_bytes));
     snprintf(text, sizeof text,
              ",\n\"arena_bytes\":%lld,\n\"floor_bytes\":%lld,\n\"process_bytes\":%lld",
              (long long)plan->arena_bytes, (long long)plan->floor_bytes,
-             (long long)plan->process_bytes);
+             (long long)plan->process.bytes);
     put_text(w, text);
     open_list(w, "process");
-    for (int32_t i = 0; i < plan->process_count; i++)
-        put(w, json_pack("{ss sI}", "name", plan->process[i].name, "bytes",
-                         (json_int_t)plan->process[i].bytes));
+    for (int32_t i = 0; i < plan->process.line_count; i++)
+        put(w, json_pack("{ss sI}", "name", plan->process.lines[i].name, "bytes",
+                         (json_int_t)plan->process.lines[i].bytes));
     close_list(w);
     put_spaces(w, plan);
     put_loops(w, program);

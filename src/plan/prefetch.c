@@ -81,7 +81,7 @@ hr_status hr_prefetch_choose(const hr_program *program, int32_t threads, hr_regi
                              hr_prefetch *prefetch, hr_error *err)
 {
     const int64_t kept = region->used;
-    hr_plan plan = { .threads = threads, .rung = "" };
+    hr_plan plan = { .process = { .threads = threads, .rung = "" } };
     prefetch->count = 0;
     if (hr_piece_first(program).step == HR_NONE ||
         hr_program_loop(program, HR_LOOP_STEP) == HR_NONE)

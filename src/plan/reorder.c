@@ -43,7 +43,7 @@ typedef struct {
 static hr_status measure(reordering *r, hr_plan *plan, peak *out, hr_error *err)
 {
     const hr_program *program = r->program;
-    *plan = (hr_plan){ .threads = r->threads, .rung = "" };
+    *plan = (hr_plan){ .process = { .threads = r->threads, .rung = "" } };
     const hr_status status = hr_lifetimes(program, r->region, plan, err);
     if (status != HR_OK) return status;
     int64_t *alive = hr_region_take(r->region, program->step_count, sizeof *alive);

@@ -130,7 +130,7 @@ static hr_status admit_changed(running *r, hr_grid_cell *cell)
     if (r->memo.work + r->changed_work >= fastest_work_most) {
         status = hr_admit_any(&r->machine, &r->config, &r->probes.room, a, &r->refusal);
         const hr_plan *plan = &a->compiled.plan;
-        if (status == HR_OK && (!a->answer.fits || plan->process_bytes > a->answer.minimum_bytes))
+        if (status == HR_OK && (!a->answer.fits || plan->process.bytes > a->answer.minimum_bytes))
             status = HR_NO_FIT; /* the plan that was built last is not the one that fits */
         cell->smallest = status == HR_OK;
         if (status == HR_OK) hr_answer_describe(a);

@@ -165,12 +165,13 @@ static void add_lines(const hr_plan *plan, hr_plan_details *details)
         { "arena", "all tensors and workspace" },
         { "kernel", "allowance for inexact RSS counters" },
     };
-    for (int32_t i = 0; i < plan->process_count; i++) {
-        const char *name = plan->process[i].name, *why = "";
+    for (int32_t i = 0; i < plan->process.line_count; i++) {
+        const char *name = plan->process.lines[i].name, *why = "";
         for (size_t k = 0; k < sizeof whys / sizeof *whys; k++)
             if (!strcmp(name, whys[k][0])) why = whys[k][1];
-        if (plan->process[i].bytes)
-            add_part(&details->lines[details->line_count++], name, why, plan->process[i].bytes);
+        if (plan->process.lines[i].bytes)
+            add_part(&details->lines[details->line_count++], name, why,
+                     plan->process.lines[i].bytes);
     }
 }
 

@@ -14,10 +14,10 @@ static void put(const hr_trainer *trainer, hr_writer *w)
     const hr_plan *plan = trainer->executor.plan;
     const hr_memory *memory = trainer->executor.memory;
     hr_put(w, "memory after step %lld\n", (long long)trainer->state.step);
-    for (int32_t i = 0; i < plan->process_count; i++)
-        hr_put(w, "  %-10s %15lld  planned\n", plan->process[i].name,
-               (long long)plan->process[i].bytes);
-    hr_put(w, "  %-10s %15lld  planned\n", "process", (long long)plan->process_bytes);
+    for (int32_t i = 0; i < plan->process.line_count; i++)
+        hr_put(w, "  %-10s %15lld  planned\n", plan->process.lines[i].name,
+               (long long)plan->process.lines[i].bytes);
+    hr_put(w, "  %-10s %15lld  planned\n", "process", (long long)plan->process.bytes);
     hr_put(w, "  %-10s %15lld  the most so far\n", "measured",
            (long long)hr_memory_peak_bytes(memory));
     hr_put(w, "  %-10s %15lld  now\n", "", (long long)hr_process_now_bytes());

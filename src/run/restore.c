@@ -70,7 +70,8 @@ static void fill_manifest(hr_trainer *trainer)
     manifest->state = *state;
     memcpy(manifest->train_text, trainer->inputs.train_text, sizeof manifest->train_text);
     memcpy(manifest->valid_text, trainer->inputs.valid_text, sizeof manifest->valid_text);
-    snprintf(manifest->kernels, sizeof manifest->kernels, "%s", trainer->executor.plan->rung);
+    snprintf(manifest->kernels, sizeof manifest->kernels, "%s",
+             trainer->executor.plan->process.rung);
 }
 
 /* If the output folder was moved or removed, creates it again and continues there. */

@@ -149,17 +149,19 @@ static bool should_stop(void *context)
 static hr_status take_memory(run *r, hr_error *err)
 {
     const hr_plan *plan = &r->admission.compiled.plan;
-    const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
+    const int32_t threads = plan->process.threads;
+    const int64_t stacks_bytes = hr_pool_bytes(threads);
     void *stacks;
     hr_trainer_report_progress(&r->trainer, "allocating memory", 0, 0);
     hr_status status = hr_memory_stacks_open(r->memory, stacks_bytes, &stacks, err);
-    if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, plan->threads, err);
+    if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, threads, err);
     if (status == HR_OK)
-        status = hr_memory_arena_open(r->memory, plan, r->options->interrupts, err);
+        status = hr_memory_arena_open(r->memory, &plan->process, plan->arena_bytes,
+                                      r->options->interrupts, err);
     if (status == HR_INTERRUPTED)
         status = hr_fail(err, HR_INTERRUPTED,
                          "interrupted before the first step; nothing was saved");
-    if (status == HR_OK) status = hr_memory_seal(r->memory, plan, err);
+    if (status == HR_OK) status = hr_memory_seal(r->memory, &plan->process, err);
     if (status != HR_OK) return status;
     hr_executor *executor = &r->trainer.executor;
     status = hr_device_open(&r->devices, r->admission.backend, &r->pool, r->admission.cpu_mask,
@@ -235,7 +237,7 @@ static hr_status check_resume(run *r, hr_error *err)
 {
     const hr_resume *resume = &r->trainer.shelf.resume;
     if (!resume->found) return HR_OK;
-    hr_resume_report(resume, r->config, r->options, r->admission.compiled.plan.rung,
+    hr_resume_report(resume, r->config, r->options, r->admission.compiled.plan.process.rung,
                      r->trainer.state.steps);
     const hr_run_state *state = &resume->manifest.state;
     const hr_status status = hr_resume_check_texts(resume, r->config, r->options,
@@ -343,7 +345,7 @@ static hr_status run_phases(run *r, hr_error *err)
     if (status != HR_OK) return status;
     hr_memory_region_trim(r->memory, &r->admission.region);
     result->arena_bytes_planned = r->admission.compiled.plan.arena_bytes;
-    result->process_bytes_planned = r->admission.compiled.plan.process_bytes;
+    result->process_bytes_planned = r->admission.compiled.plan.process.bytes;
     if (events->planned) events->planned(events->context, &result->plan);
     const char *note = hr_hf_config_note(r->config);
     if (note && events->text) events->text(events->context, note);
@@ -351,7 +353,7 @@ static hr_status run_phases(run *r, hr_error *err)
     r->trainer.executor.memory = r->memory;
 
     /* A budget may exceed the machine: refused before texts are read, which may take minutes. */
-    status = hr_memory_check_room(&r->admission.compiled.plan, err);
+    status = hr_memory_check_room(&r->admission.compiled.plan.process, err);
     if (status == HR_OK) status = hr_file_space_check(r->config, events, file_bytes(r), err);
     const hr_text_progress progress = { report_preparing, r, report_note };
     if (status == HR_OK)

@@ -146,7 +146,7 @@ static hr_status build_proxy(hr_proxy_model *proxy, const hr_strategy *knobs,
     hr_config config = *proxy->config;
     hr_strategy strategy = *knobs;
     const int64_t sequences = knobs->micro_batch ? knobs->micro_batch : config.train.batch;
-    *plan = (hr_plan){ .threads = proxy->threads, .rung = "" };
+    *plan = (hr_plan){ .process = { .threads = proxy->threads, .rung = "" } };
     config.model.n_layers = proxy->trained.frozen_in_proxy + layers;
     for (int32_t l = 0; l < layers; l++) sets[proxy->trained.frozen_in_proxy + l] = recompute_set;
     strategy.layer_count = proxy->trained.frozen_in_proxy + layers;

@@ -14,7 +14,7 @@
 #include "dev/space_file.h"
 #include "mem/limits.h"
 #include "mem/memory.h"
-#include "plan/account.h"
+#include "base/account.h"
 
 enum { CASES = 2000, REGIONS = 6, ROOM = 64 };
 
@@ -42,10 +42,10 @@ static int64_t pages_open(const hr_account_region *regions, int32_t count, hr_ph
     return pages;
 }
 
-static int64_t line(const hr_plan *plan, const char *name)
+static int64_t line(const hr_account *account, const char *name)
 {
-    for (int32_t i = 0; i < plan->process_count; i++)
-        if (!strcmp(plan->process[i].name, name)) return plan->process[i].bytes;
+    for (int32_t i = 0; i < account->line_count; i++)
+        if (!strcmp(account->lines[i].name, name)) return account->lines[i].bytes;
     fail_msg("no line %s", name);
     return -1;
 }
@@ -60,7 +60,8 @@ static void the_peak_of_the_phases_is_planned(void **state)
     (void)state;
     for (int32_t c = 0; c < CASES; c++) {
         hr_account_region regions[REGIONS];
-        hr_plan plan = { .arena_bytes = draw(&stream, at++, 40 * page) };
+        hr_account account = { 0 };
+        const int64_t arena = draw(&stream, at++, 40 * page);
         const int32_t count = (int32_t)draw(&stream, at++, REGIONS + 1);
         const int32_t threads = 1 + (int32_t)draw(&stream, at++, 2);
         for (int32_t i = 0; i < count; i++) {
@@ -69,18 +70,18 @@ static void the_peak_of_the_phases_is_planned(void **state)
             regions[i].last = regions[i].first +
                               (hr_phase)draw(&stream, at++, HR_PHASES - (int64_t)regions[i].first);
         }
-        hr_account(&base, regions, count, threads, "reference", &plan);
+        hr_account_regions(&base, regions, count, threads, "reference", arena, &account);
         int64_t before = 0;
         for (hr_phase p = HR_PHASE_PLAN; p < HR_PHASE_RUN; p++)
             before = hr_max(before, pages_open(regions, count, p) * page);
         const int64_t beside = pages_open(regions, count, HR_PHASE_RUN) * page;
         const int64_t fixed = memory.image_bytes + memory.main_stack_bytes + HR_HEAP_BYTES +
                               hr_process_counter_bytes();
-        const int64_t running = beside + hr_round_up(plan.arena_bytes, page) +
+        const int64_t running = beside + hr_round_up(arena, page) +
                                 (threads - 1) * (int64_t)HR_STACK_BYTES;
-        assert_int_equal(line(&plan, "tables"), beside);
-        assert_int_equal(plan.process_bytes, fixed + hr_max(before, running));
-        assert_int_equal(plan.threads, threads);
+        assert_int_equal(line(&account, "tables"), beside);
+        assert_int_equal(account.bytes, fixed + hr_max(before, running));
+        assert_int_equal(account.threads, threads);
     }
 }
 

@@ -88,7 +88,7 @@ static void a_run_cannot_go_on_with_moments_in_another_format(void **state)
     }
 }
 
-/* The blocks of a matrix with an odd number of inputs are others, which the checkpoint cannot give. */
+/* With an odd number of inputs the blocks are others, which the checkpoint cannot give. */
 static void codes_go_on_in_another_dtype_unless_their_blocks_move(void **state)
 {
     static const char *const dtypes[] = { "fp32", "bf16" };
@@ -98,7 +98,8 @@ static void codes_go_on_in_another_dtype_unless_their_blocks_move(void **state)
     for (int odd = 0; odd < 2; odd++)
         for (int from = 0; from < 2; from++) {
             char settings[96];
-            snprintf(settings, sizeof settings, "train.state.moments=int8 model.d_ff=%d", d_ff[odd]);
+            snprintf(settings, sizeof settings, "train.state.moments=int8 model.d_ff=%d",
+                     d_ff[odd]);
             shell("rm -rf run");
             assert_int_equal(run("train recipe.yaml data.train=text.txt %s train.dtype=%s "
                                  "train.steps=2 --out run",

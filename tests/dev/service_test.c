@@ -58,7 +58,7 @@ static void place(fixture *f)
 {
     assert_int_equal(hr_build_status(&f->builder), HR_OK);
     for (int32_t s = 0; s < STEPS; s++) f->scratch[s] = HR_NONE;
-    f->plan = (hr_plan){ .threads = 1, .scratch_of_step = f->scratch };
+    f->plan = (hr_plan){ .process.threads = 1, .scratch_of_step = f->scratch };
     f->device = (hr_device){ .backend = &hr_cpu_backend };
     f->executor = (hr_executor){
         .program = &f->program, .plan = &f->plan, .memory = &f->arena, .device = &f->device

@@ -85,11 +85,11 @@ static void write_plan(planned *p)
     hr_plan *plan = &p->compiled.plan;
     hr_error err;
     hr_verify_report report;
-    plan->rung = "avx2";
-    plan->page_bytes = 4096;
-    plan->process[0] = (hr_process_line){ "arena", hr_round_up(plan->arena_bytes, 4096) };
-    plan->process_count = 1;
-    plan->process_bytes = plan->process[0].bytes;
+    plan->process.rung = "avx2";
+    plan->process.page_bytes = 4096;
+    plan->process.lines[0] = (hr_account_line){ "arena", hr_round_up(plan->arena_bytes, 4096) };
+    plan->process.line_count = 1;
+    plan->process.bytes = plan->process.lines[0].bytes;
     must(hr_plan_file_write(path, &p->compiled.program, plan, &err), &err);
     must(hr_verify_file(path, &report, &err), &err);
 }

@@ -52,19 +52,19 @@ static int in_child(hr_status (*scene)(void))
 
 static hr_memory memory;
 
-static hr_status open_with_arena(int64_t arena_bytes, hr_plan *plan)
+static hr_status open_with_arena(int64_t arena_bytes, hr_account *account)
 {
     hr_status status = hr_memory_open(&memory, said);
     if (status) return status;
-    *plan = (hr_plan){ .threads = 1, .arena_bytes = arena_bytes };
-    hr_memory_account(&memory, 0, 0, plan);
-    return hr_memory_arena_open(&memory, plan, &shared->interrupts, said);
+    *account = (hr_account){ .threads = 1 };
+    hr_memory_account(&memory, 0, 0, arena_bytes, account);
+    return hr_memory_arena_open(&memory, account, arena_bytes, &shared->interrupts, said);
 }
 
-static hr_status seal_with_arena(int64_t arena_bytes, hr_plan *plan)
+static hr_status seal_with_arena(int64_t arena_bytes, hr_account *account)
 {
-    hr_status status = open_with_arena(arena_bytes, plan);
-    return status ? status : hr_memory_seal(&memory, plan, said);
+    hr_status status = open_with_arena(arena_bytes, account);
+    return status ? status : hr_memory_seal(&memory, account, said);
 }
 
 static void regions_are_opened_and_closed(void **state)
@@ -114,8 +114,8 @@ static void a_region_larger_than_the_machine_is_refused_with_both_numbers(void *
 
 static hr_status arena_too_large(void)
 {
-    hr_plan plan;
-    return open_with_arena(hr_room_memory().left_bytes / 8 * 9, &plan);
+    hr_account account;
+    return open_with_arena(hr_room_memory().left_bytes / 8 * 9, &account);
 }
 
 static void a_run_above_the_available_memory_is_refused(void **state)
@@ -129,8 +129,8 @@ static void a_run_above_the_available_memory_is_refused(void **state)
 static hr_status arena_above_the_address_space(void)
 {
     setrlimit(RLIMIT_AS, &(struct rlimit){ 64 << 20, 64 << 20 });
-    hr_plan plan;
-    return open_with_arena(100 * MiB, &plan);
+    hr_account account;
+    return open_with_arena(100 * MiB, &account);
 }
 
 static void an_arena_above_ulimit_is_refused_by_name(void **state)
@@ -147,14 +147,14 @@ static void an_arena_above_ulimit_is_refused_by_name(void **state)
  * are delayed under ThreadSanitizer. */
 static hr_status interrupt_an_arena(void)
 {
-    hr_plan plan;
+    hr_account account;
     const pid_t other = fork();
     if (other == 0) {
         usleep(5000);
         shared->interrupts = 1;
         _exit(0);
     }
-    const hr_status status = open_with_arena(512 * MiB, &plan);
+    const hr_status status = open_with_arena(512 * MiB, &account);
     waitpid(other, NULL, 0);
     return memory.arena ? HR_FAILURE : status;
 }
@@ -169,8 +169,8 @@ static void an_interrupt_stops_populating_the_arena(void **state)
 
 static hr_status use_arena(void)
 {
-    hr_plan plan;
-    hr_status status = seal_with_arena(5 * MiB + 64, &plan);
+    hr_account account;
+    hr_status status = seal_with_arena(5 * MiB + 64, &account);
     if (status) return status;
     if ((uintptr_t)memory.arena % (2 << 20)) return HR_FAILURE;
     for (int64_t i = 0; i < memory.arena_bytes; i++)
@@ -192,9 +192,9 @@ static void an_arena_is_aligned_zeroed_and_its_highest_used_byte_recorded(void *
 
 static hr_status ask_after_the_seal(void)
 {
-    hr_plan plan;
+    hr_account account;
     hr_region region;
-    hr_status status = seal_with_arena(MiB, &plan);
+    hr_status status = seal_with_arena(MiB, &account);
     return status ? status : hr_memory_region_open(&memory, "late", MiB, &region, said);
 }
 
@@ -206,27 +206,27 @@ static void allocation_after_the_seal_is_a_programmer_error(void **state)
 
 static hr_status seal_with_a_forgotten_region(void)
 {
-    hr_plan plan;
+    hr_account account;
     hr_region region;
-    hr_status status = open_with_arena(MiB, &plan);
+    hr_status status = open_with_arena(MiB, &account);
     if (!status) status = hr_memory_region_open(&memory, "forgotten", 3 * MiB, &region, said);
-    return status ? status : hr_memory_seal(&memory, &plan, said);
+    return status ? status : hr_memory_seal(&memory, &account, said);
 }
 
 static hr_status seal_with_a_stranger(void)
 {
-    hr_plan plan;
-    hr_status status = open_with_arena(MiB, &plan);
+    hr_account account;
+    hr_status status = open_with_arena(MiB, &account);
     if (mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) return HR_OK;
-    return status ? status : hr_memory_seal(&memory, &plan, said);
+    return status ? status : hr_memory_seal(&memory, &account, said);
 }
 
 static hr_status seal_with_a_large_heap(void)
 {
-    hr_plan plan;
-    hr_status status = open_with_arena(MiB, &plan);
+    hr_account account;
+    hr_status status = open_with_arena(MiB, &account);
     void *volatile block = malloc((size_t)(2 * MiB));
-    if (!status) status = hr_memory_seal(&memory, &plan, said);
+    if (!status) status = hr_memory_seal(&memory, &account, said);
     free(block);
     return status;
 }
@@ -239,25 +239,25 @@ static __attribute__((noinline)) void go_deep(void)
 
 static hr_status seal_with_a_deep_stack(void)
 {
-    hr_plan plan;
-    hr_status status = open_with_arena(MiB, &plan);
+    hr_account account;
+    hr_status status = open_with_arena(MiB, &account);
     go_deep();
-    return status ? status : hr_memory_seal(&memory, &plan, said);
+    return status ? status : hr_memory_seal(&memory, &account, said);
 }
 
 static hr_status seal_with_a_high_peak(void)
 {
-    hr_plan plan;
+    hr_account account;
     hr_region region;
     hr_status status = hr_memory_open(&memory, said);
     if (!status) status = hr_memory_region_open(&memory, "planning", 40 * MiB, &region, said);
     if (status) return status;
     memset(region.base, 1, (size_t)region.bytes);
     hr_memory_region_close(&memory, &region);
-    plan = (hr_plan){ .threads = 1, .arena_bytes = MiB };
-    hr_memory_account(&memory, 0, 0, &plan);
-    status = hr_memory_arena_open(&memory, &plan, 0, said);
-    return status ? status : hr_memory_seal(&memory, &plan, said);
+    account = (hr_account){ .threads = 1 };
+    hr_memory_account(&memory, 0, 0, MiB, &account);
+    status = hr_memory_arena_open(&memory, &account, MiB, 0, said);
+    return status ? status : hr_memory_seal(&memory, &account, said);
 }
 
 static void a_seal_detects_memory_outside_the_plan(void **state)
@@ -281,13 +281,13 @@ static void a_seal_detects_memory_outside_the_plan(void **state)
 
 static hr_status run_twice(void)
 {
-    hr_plan plan;
-    hr_status status = seal_with_arena(40 * MiB, &plan);
+    hr_account account;
+    hr_status status = seal_with_arena(40 * MiB, &account);
     if (status) return status;
     hr_memory_close(&memory);
-    status = seal_with_arena(MiB, &plan);
+    status = seal_with_arena(MiB, &account);
     if (status) return status;
-    return hr_memory_peak_bytes(&memory) <= plan.process_bytes ? HR_OK : HR_BROKEN;
+    return hr_memory_peak_bytes(&memory) <= account.bytes ? HR_OK : HR_BROKEN;
 }
 
 static void a_smaller_run_can_follow_in_the_same_process(void **state)
@@ -299,8 +299,8 @@ static void a_smaller_run_can_follow_in_the_same_process(void **state)
 
 static hr_status write_poisoned(void)
 {
-    hr_plan plan;
-    hr_status status = seal_with_arena(MiB, &plan);
+    hr_account account;
+    hr_status status = seal_with_arena(MiB, &account);
     if (status) return status;
     hr_arena_poison(memory.arena, memory.arena_bytes);
     hr_arena_unpoison(memory.arena + 64, 64);

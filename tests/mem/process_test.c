@@ -58,14 +58,14 @@ static int run_once(int64_t arena_bytes, int32_t threads, int64_t planning_bytes
     memset(planning.base, 1, (size_t)planning.bytes);
     HR_ASSERT(hr_region_take(&tables, 1, MiB));
 
-    hr_plan plan = { .threads = threads, .arena_bytes = arena_bytes };
-    hr_memory_account(&memory, planning_bytes + 3 * MiB, MiB, &plan);
+    hr_account account = { .threads = threads };
+    hr_memory_account(&memory, planning_bytes + 3 * MiB, MiB, arena_bytes, &account);
     hr_memory_region_close(&memory, &planning);
     hr_memory_region_trim(&memory, &tables);
     must(hr_memory_stacks_open(&memory, hr_pool_bytes(threads), &stacks, &err), &err);
     must(hr_pool_open(&pool, stacks, hr_pool_bytes(threads), threads, &err), &err);
-    must(hr_memory_arena_open(&memory, &plan, 0, &err), &err);
-    must(hr_memory_seal(&memory, &plan, &err), &err);
+    must(hr_memory_arena_open(&memory, &account, arena_bytes, 0, &err), &err);
+    must(hr_memory_seal(&memory, &account, &err), &err);
     for (int turn = 0; turn < 3; turn++) hr_pool_run(&pool, write_share, &memory);
 
     const int64_t measured = hr_process_peak_bytes();
@@ -73,7 +73,7 @@ static int run_once(int64_t arena_bytes, int32_t threads, int64_t planning_bytes
     hr_small_file_read("/proc/self/status", text, sizeof text);
     hr_pool_close(&pool);
     hr_memory_close(&memory);
-    printf("%lld %lld %lld\n", (long long)plan.process_bytes, (long long)measured,
+    printf("%lld %lld %lld\n", (long long)account.bytes, (long long)measured,
            (long long)hr_small_file_number(text, "VmPTE:") * 1024);
     return 0;
 }
@@ -141,16 +141,16 @@ static void the_lines_sum_to_the_process(void **state)
 {
     (void)state;
     const hr_memory memory = { .image_bytes = 5 * MiB, .main_stack_bytes = HR_STACK_BYTES };
-    hr_plan plan = { .threads = 3, .arena_bytes = 10 * MiB + 1 };
-    hr_memory_account(&memory, 40 * MiB, 2 * MiB, &plan);
+    hr_account account = { .threads = 3 };
+    hr_memory_account(&memory, 40 * MiB, 2 * MiB, 10 * MiB + 1, &account);
     int64_t sum = 0, arena = 10 * MiB + hr_page_bytes();
-    for (int32_t i = 0; i < plan.process_count; i++) sum += plan.process[i].bytes;
-    assert_int_equal(sum, plan.process_bytes);
+    for (int32_t i = 0; i < account.line_count; i++) sum += account.lines[i].bytes;
+    assert_int_equal(sum, account.bytes);
     assert_int_equal(sum, 5 * MiB + HR_STACK_BYTES + HR_HEAP_BYTES + 40 * MiB +
                               hr_process_counter_bytes());
-    assert_string_equal(plan.process[5].name, "arena");
-    assert_int_equal(plan.process[5].bytes, arena);
-    assert_int_equal(plan.process[4].bytes, 38 * MiB - 2 * HR_STACK_BYTES - arena);
+    assert_string_equal(account.lines[5].name, "arena");
+    assert_int_equal(account.lines[5].bytes, arena);
+    assert_int_equal(account.lines[4].bytes, 38 * MiB - 2 * HR_STACK_BYTES - arena);
 }
 
 /* The thread starts on another processor, and ends on the one where the pages were freed, with its

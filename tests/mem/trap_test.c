@@ -84,19 +84,21 @@ static const struct {
                { "sbrk", ask_sbrk, SIGABRT },
                { "kernel", ask_the_kernel, SIGSYS } };
 
-enum { SCENES = sizeof scenes / sizeof *scenes };
+enum { SCENES = sizeof scenes / sizeof *scenes, ARENA = 1 << 20 };
 
 static int play(const char *name)
 {
     hr_memory memory;
-    hr_plan plan = { .threads = 1, .arena_bytes = 1 << 20 };
+    hr_account account = { .threads = 1 };
     char byte;
     const int file = open("/proc/self/exe", O_RDONLY);
     setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
     block = malloc(10);
     if (hr_memory_open(&memory, 0)) return 1;
-    hr_memory_account(&memory, 0, 0, &plan);
-    if (hr_memory_arena_open(&memory, &plan, 0, 0) || hr_memory_seal(&memory, &plan, 0)) return 2;
+    hr_memory_account(&memory, 0, 0, ARENA, &account);
+    if (hr_memory_arena_open(&memory, &account, ARENA, 0, 0) ||
+        hr_memory_seal(&memory, &account, 0))
+        return 2;
     if (pread(file, &byte, 1, 0) != 1) return 3;
     for (int i = 0; i < SCENES; i++)
         if (!strcmp(scenes[i].name, name)) scenes[i].play();

@@ -72,7 +72,7 @@ static void a_cache_is_alive_from_clearing_to_the_last_piece(void **state)
     hr_region region = hr_region_over(memory, REGION_BYTES);
     hr_program program;
     hr_error err;
-    hr_plan plan = { .threads = 2 };
+    hr_plan plan = { .process.threads = 2 };
     hr_builder b = by_hand(&program, &region, ROWS, 1, &err);
     hr_attention_attr attr = case_of(1, H, G, WIDTH, false, 0).attr;
     (void)state;

@@ -368,7 +368,7 @@ static void one_step_writes_both_gradients_in_place(void **unused)
         (k ? hr_glu_bwd_cpu : hr_glu_cpu).items(bwd, true, 5, items);
         assert_true(items[0] == 5 * WIDTH && !items[1]);
     }
-    hr_plan plan = { .threads = 1, .rung = "ref", .page_bytes = 4096 };
+    hr_plan plan = { .process = { .threads = 1, .rung = "ref", .page_bytes = 4096 } };
     assert_int_equal(hr_lifetimes(&m.program, &m.region, &plan, &m.err), HR_OK);
     const int32_t dgate = storage_of(&plan, bwd->out[0]), dup = storage_of(&plan, bwd->out[1]);
     int32_t taken = 0;

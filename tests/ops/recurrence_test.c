@@ -438,7 +438,7 @@ static void only_the_input_is_saved_for_backward(void **unused)
         assert_true(op->row_quantum(bwd->attr) == LENGTH);
         assert_true(op->pieces(bwd->attr, 2 * LENGTH) == 2);
     }
-    hr_plan plan = { .threads = 1, .rung = "ref", .page_bytes = 4096 };
+    hr_plan plan = { .process = { .threads = 1, .rung = "ref", .page_bytes = 4096 } };
     assert_int_equal(hr_lifetimes(&m.program, &m.region, &plan, &m.err), HR_OK);
     assert_int_equal(storage_of(&plan, bwd->out[0]), storage_of(&plan, m.u));
     free(m.memory);

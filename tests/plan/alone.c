@@ -32,12 +32,12 @@ static hr_region take(int64_t bytes)
 
 static void finish(hr_plan *plan, const char *rung)
 {
-    plan->rung = rung;
-    plan->page_bytes = 4096;
-    const int64_t arena = hr_round_up(plan->arena_bytes, plan->page_bytes);
-    plan->process[0] = (hr_process_line){ "arena", arena };
-    plan->process_count = 1;
-    plan->process_bytes = arena;
+    plan->process.rung = rung;
+    plan->process.page_bytes = 4096;
+    const int64_t arena = hr_round_up(plan->arena_bytes, plan->process.page_bytes);
+    plan->process.lines[0] = (hr_account_line){ "arena", arena };
+    plan->process.line_count = 1;
+    plan->process.bytes = arena;
 }
 
 int main(int count, char **words)

@@ -50,12 +50,12 @@ static void compile(compiled *c, const hr_config *config, int64_t micro_batch, i
         must(hr_compile_pack(&c->region, HR_COMPILE_PACK_WORK_MOST, &c->of, &err), &err);
     free(recompute_set);
     hr_plan *plan = &c->of.plan;
-    plan->rung = "ref";
-    plan->page_bytes = 4096;
-    const int64_t pages_bytes = hr_round_up(plan->arena_bytes, plan->page_bytes);
-    plan->process[0] = (hr_process_line){ "arena", pages_bytes };
-    plan->process_count = 1;
-    plan->process_bytes = pages_bytes;
+    plan->process.rung = "ref";
+    plan->process.page_bytes = 4096;
+    const int64_t pages_bytes = hr_round_up(plan->arena_bytes, plan->process.page_bytes);
+    plan->process.lines[0] = (hr_account_line){ "arena", pages_bytes };
+    plan->process.line_count = 1;
+    plan->process.bytes = pages_bytes;
 }
 
 static hr_config preset(const char *name)

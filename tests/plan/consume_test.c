@@ -300,7 +300,7 @@ static void an_update_one_step_too_early_is_refused(void **state)
                 if (updates(program, s) && wanted-- == 0) break;
             if (s < program->step_count) {
                 take_up(program, s);
-                c.of.plan = (hr_plan){ .threads = 2, .rung = "" };
+                c.of.plan = (hr_plan){ .process = { .threads = 2, .rung = "" } };
                 must(hr_lifetimes(program, &c.region, &c.of.plan, &err), &err);
                 must(hr_pack_floor(c.of.plan.storages, c.of.plan.storage_count, &c.region,
                                    &c.of.packing, &err),
@@ -403,7 +403,7 @@ static void floor_is(double clip, hr_strategy strategy, int64_t bytes)
     strategy.dw_first = true;
     build_by_hand(&c, clip);
     must(hr_strategy_apply(&strategy, T, &c.of.program, &c.region, &err), &err);
-    c.of.plan = (hr_plan){ .threads = 1, .rung = "ref" };
+    c.of.plan = (hr_plan){ .process = { .threads = 1, .rung = "ref" } };
     must(hr_lifetimes(&c.of.program, &c.region, &c.of.plan, &err), &err);
     must(hr_pack(c.of.plan.storages, c.of.plan.storage_count, HR_PACK_WORK_DEFAULT, &c.region,
                  &c.of.packing, &err),

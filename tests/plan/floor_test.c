@@ -74,7 +74,7 @@ static void floor_is(hr_act act, hr_strategy strategy, uint32_t recompute_set, i
     strategy.recompute_set = set;
     build_by_hand(&c, act);
     must(hr_strategy_apply(&strategy, T, &c.of.program, &c.region, &err), &err);
-    c.of.plan = (hr_plan){ .threads = 1, .rung = "ref" };
+    c.of.plan = (hr_plan){ .process = { .threads = 1, .rung = "ref" } };
     must(hr_lifetimes(&c.of.program, &c.region, &c.of.plan, &err), &err);
     must(hr_pack(c.of.plan.storages, c.of.plan.storage_count, HR_PACK_WORK_DEFAULT, &c.region,
                  &c.of.packing, &err),

@@ -76,7 +76,7 @@ static void look(scene *s, int32_t value)
 static void derive(scene *s)
 {
     must(hr_build_status(&s->builder), &s->err);
-    s->plan = (hr_plan){ .threads = 1 };
+    s->plan = (hr_plan){ .process.threads = 1 };
     must(hr_lifetimes(&s->program, &s->region, &s->plan, &s->err), &s->err);
 }
 

@@ -231,17 +231,17 @@ static hr_plan place(const hr_program *program, hr_plan plan, hr_region *region)
         if (buffer->view_of != HR_NONE)
             buffer->offset += program->tensors[buffer->tensor].view_offset_bytes;
     }
-    plan.process[0] = (hr_process_line){ "image", 4096 };
+    plan.process.lines[0] = (hr_account_line){ "image", 4096 };
     const int64_t pages = hr_round_up(plan.arena_bytes, 4096);
-    plan.process[1] = (hr_process_line){ "arena", pages };
-    plan.process_count = 2;
-    plan.process_bytes = 4096 + pages;
+    plan.process.lines[1] = (hr_account_line){ "arena", pages };
+    plan.process.line_count = 2;
+    plan.process.bytes = 4096 + pages;
     return plan;
 }
 
 static hr_plan lives_of(const hr_program *program, hr_region *region)
 {
-    hr_plan plan = { .threads = 2, .page_bytes = 4096, .rung = "ref" };
+    hr_plan plan = { .process = { .threads = 2, .page_bytes = 4096, .rung = "ref" } };
     hr_error err;
     assert_int_equal(hr_lifetimes(program, region, &plan, &err), HR_OK);
     return plan;

@@ -40,7 +40,7 @@ static hr_region room(void)
 
 static int64_t floor_of(const hr_program *program, hr_region region)
 {
-    hr_plan plan = { .threads = THREADS, .rung = "" };
+    hr_plan plan = { .process = { .threads = THREADS, .rung = "" } };
     hr_error err;
     must(hr_lifetimes(program, &region, &plan, &err), &err);
     int64_t *alive = hr_region_take(&region, program->step_count, sizeof *alive), most = 0;

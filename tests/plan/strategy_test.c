@@ -147,7 +147,7 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
     hr_tile_sort_loops(program);
 
     hr_plan *plan = &c->of.plan;
-    *plan = (hr_plan){ .threads = 2, .rung = "" };
+    *plan = (hr_plan){ .process = { .threads = 2, .rung = "" } };
     must(hr_lifetimes(program, &c->region, plan, &err), &err);
     must(hr_pack_floor(plan->storages, plan->storage_count, &c->region, &c->of.packing, &err),
          &err);

@@ -52,7 +52,7 @@ static void must(hr_status status, const hr_error *err)
 static void plan(compiled *c, int32_t threads)
 {
     hr_error err;
-    c->plan = (hr_plan){ .threads = threads, .rung = "ref", .page_bytes = 4096 };
+    c->plan = (hr_plan){ .process = { .threads = threads, .rung = "ref", .page_bytes = 4096 } };
     must(hr_lifetimes(&c->program, &c->region, &c->plan, &err), &err);
     must(hr_pack(c->plan.storages, c->plan.storage_count, HR_PACK_WORK_DEFAULT, &c->region,
                  &c->packing, &err),

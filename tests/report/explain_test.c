@@ -51,14 +51,14 @@ static void explain(const hr_config *config, const hr_strategy *strategy, explai
     e->region = hr_region_over(e->memory, bytes);
     must(hr_compile(config, &hr_cpu_backend, strategy, 1, &e->region, &e->compiled, &err), &err);
     hr_plan *plan = &e->compiled.plan;
-    plan->process[0] = (hr_process_line){ "arena", plan->arena_bytes };
-    plan->process_count = 1;
-    plan->process_bytes = plan->arena_bytes;
+    plan->process.lines[0] = (hr_account_line){ "arena", plan->arena_bytes };
+    plan->process.line_count = 1;
+    plan->process.bytes = plan->arena_bytes;
     must(hr_details(&e->compiled, false, &e->region, &e->details, &err), &err);
     e->answer = (hr_plan_answer){ .fits = true,
-                                  .process_bytes = plan->process_bytes,
-                                  .minimum_bytes = plan->process_bytes,
-                                  .available_bytes = plan->process_bytes,
+                                  .process_bytes = plan->process.bytes,
+                                  .minimum_bytes = plan->process.bytes,
+                                  .available_bytes = plan->process.bytes,
                                   .arena_bytes = plan->arena_bytes,
                                   .floor_bytes = plan->floor_bytes,
                                   .step_seconds = 1,
@@ -119,7 +119,7 @@ static void components_phases_and_curve_agree_with_the_storages(void **state)
         const hr_plan_details *d = &e.details;
         const int64_t floor = e.compiled.plan.floor_bytes;
         assert_int_equal(sum_of(d->parts, d->part_count), floor);
-        assert_int_equal(sum_of(d->lines, d->line_count), e.compiled.plan.process_bytes);
+        assert_int_equal(sum_of(d->lines, d->line_count), e.compiled.plan.process.bytes);
 
         int64_t *alive = calloc((size_t)program->step_count, sizeof *alive), most = 0, curve = 0;
         assert_non_null(alive);

@@ -40,11 +40,11 @@ static inline void pack(compiled *c)
     hr_error err;
     hr_plan *plan = &c->of.plan;
     must(hr_compile_pack(&c->region, HR_COMPILE_PACK_WORK, &c->of, &err), &err);
-    plan->rung = "ref";
-    plan->page_bytes = 4096;
-    plan->process_bytes = hr_round_up(plan->arena_bytes, 4096);
-    plan->process[0] = (hr_process_line){ "arena", plan->process_bytes };
-    plan->process_count = 1;
+    plan->process.rung = "ref";
+    plan->process.page_bytes = 4096;
+    plan->process.bytes = hr_round_up(plan->arena_bytes, 4096);
+    plan->process.lines[0] = (hr_account_line){ "arena", plan->process.bytes };
+    plan->process.line_count = 1;
 }
 
 /* Compiles for two threads. */

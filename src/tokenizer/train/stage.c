@@ -10,7 +10,6 @@
 #include "base/cpu.h"
 #include "headroom/config.h"
 #include "mem/limits.h"
-#include "plan/account.h"
 #include "tokenizer/train/output.h"
 
 /* ---- opening */
@@ -208,11 +207,11 @@ static void writing_regions(hr_stage *s, hr_region *regions[WRITING_REGIONS])
 static void make_plan(hr_stage *s, bool resumed)
 {
     hr_region *writing[WRITING_REGIONS];
-    hr_plan *plan = &s->plan;
     hr_tokenize_train_plan *report = &s->result->plan;
     const hr_memory *memory = &s->memory;
     const hr_process_base base = hr_memory_process(memory);
     const int64_t corpus = hr_round_up(hr_engine_corpus_bytes(&s->sizes), hr_page_bytes());
+    const int64_t engine = hr_engine_bytes(&s->sizes);
     int64_t freed = 0;
     writing_regions(s, writing);
     for (int32_t i = 0; i < WRITING_REGIONS; i++) freed += writing[i]->bytes;
@@ -223,20 +222,20 @@ static void make_plan(hr_stage *s, bool resumed)
         { memory->regions_bytes - freed, HR_PHASE_PREPARE, HR_PHASE_RUN },
         { corpus, HR_PHASE_PREPARE, HR_PHASE_RUN },
     };
-    *plan = (hr_plan){ .arena_bytes = hr_engine_bytes(&s->sizes) };
-    hr_account(&base, regions, sizeof regions / sizeof *regions, s->threads, "", plan);
+    hr_account_regions(&base, regions, sizeof regions / sizeof *regions, s->threads, "", engine,
+                       &s->account);
     report->stage = s->number;
     report->slots = s->sizes.slots;
     report->tables_bytes = hr_max(memory->regions_bytes_most, memory->regions_bytes + corpus);
-    report->engine_bytes = memory->regions_bytes - freed + corpus + plan->arena_bytes;
-    report->process_bytes_planned = plan->process_bytes;
+    report->engine_bytes = memory->regions_bytes - freed + corpus + engine;
+    report->process_bytes_planned = s->account.bytes;
     report->resumed = resumed;
 }
 
 static hr_status check_plan(const hr_stage *s, hr_error *err)
 {
     const int64_t budget = s->request->budget, available = hr_room_available(budget);
-    const int64_t needed = hr_account_needed(budget, hr_page_bytes(), s->plan.process_bytes,
+    const int64_t needed = hr_account_needed(budget, hr_page_bytes(), s->account.bytes,
                                              s->threads, false);
     char wanted[64], there[64];
     if (s->sizes.slots > HR_SLOTS_MAX || s->sizes.positions > HR_SLOTS_MAX)
@@ -267,23 +266,24 @@ static hr_status write_corpus(hr_stage *s, bool resumed, hr_error *err)
 hr_status hr_stage_admit(hr_stage *s, bool resumed, hr_error *err)
 {
     const hr_tokenize_train_request *r = s->request;
-    const int64_t begun = hr_clock_ns();
+    const int64_t begun = hr_clock_ns(), engine = hr_engine_bytes(&s->sizes);
     make_plan(s, resumed);
     hr_status status = check_plan(s, err);
     if (status == HR_OK && r->planned) r->planned(r->context, &s->result->plan);
     if (status == HR_OK) status = write_corpus(s, resumed, err);
     s->result->build_seconds += (double)(hr_clock_ns() - begun) / 1e9;
-    if (status == HR_OK) status = hr_memory_arena_open(&s->memory, &s->plan, r->interrupts, err);
+    if (status == HR_OK)
+        status = hr_memory_arena_open(&s->memory, &s->account, engine, r->interrupts, err);
     if (status != HR_OK) return status;
-    hr_region arena = hr_region_over(s->memory.arena, s->plan.arena_bytes);
+    hr_region arena = hr_region_over(s->memory.arena, engine);
     hr_engine_place(&s->engine, &arena);
     s->engine.rules = (hr_engine_rules){ .vocabulary_max = r->vocab_size,
                                          .least = hr_max(r->min_frequency, s->cut),
                                          .characters_max = r->max_token_length ? r->max_token_length
                                                                                : INT64_MAX,
                                          .filters = s->number == 2 };
-    hr_arena_note(&s->memory, s->memory.arena, s->plan.arena_bytes);
-    return hr_memory_seal(&s->memory, &s->plan, err);
+    hr_arena_note(&s->memory, s->memory.arena, engine);
+    return hr_memory_seal(&s->memory, &s->account, err);
 }
 
 hr_status hr_stage_build(hr_stage *s, hr_error *err)

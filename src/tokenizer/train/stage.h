@@ -52,7 +52,7 @@ typedef struct hr_stage {
 
     hr_memory memory;
     hr_pool pool;
-    hr_plan plan;
+    hr_account account;
     hr_region settings;
     hr_region cutting, reading, counting, merged, atoms,
         bordering; /* freed once the corpus is written */

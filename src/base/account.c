@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/account.c - sums regions by phase, and the lines of a process. */
-#include "plan/account.h"
+/* base/account.c - sums regions by phase, and the lines of a process. */
+#include "base/account.h"
 
 #include <string.h>
 
 #include "base/checked.h"
 
 void hr_account_lines(const hr_process_base *base, int64_t planning_bytes, int64_t tables_bytes,
-                      hr_plan *plan)
+                      int64_t arena_bytes, hr_account *account)
 {
-    const int64_t arena = hr_round_up(plan->arena_bytes, base->page_bytes);
-    const int64_t stacks = (plan->threads - 1) * base->stack_bytes;
-    const hr_process_line lines[] = {
+    const int64_t arena = hr_round_up(arena_bytes, base->page_bytes);
+    const int64_t stacks = (account->threads - 1) * base->stack_bytes;
+    const hr_account_line lines[] = {
         { "image", base->image_bytes },
         { "stacks", base->main_stack_bytes + stacks },
         { "heap", base->heap_bytes },
@@ -20,35 +20,36 @@ void hr_account_lines(const hr_process_base *base, int64_t planning_bytes, int64
         { "arena", arena },
         { "kernel", base->counter_bytes },
     };
-    plan->process_count = sizeof lines / sizeof *lines;
-    memcpy(plan->process, lines, sizeof lines);
-    plan->process_bytes = 0;
-    for (int32_t i = 0; i < plan->process_count; i++) plan->process_bytes += lines[i].bytes;
+    account->line_count = sizeof lines / sizeof *lines;
+    memcpy(account->lines, lines, sizeof lines);
+    account->bytes = 0;
+    for (int32_t i = 0; i < account->line_count; i++) account->bytes += lines[i].bytes;
 }
 
-void hr_account(const hr_process_base *base, const hr_account_region *regions, int32_t count,
-                int32_t threads, const char *rung, hr_plan *plan)
+void hr_account_regions(const hr_process_base *base, const hr_account_region *regions,
+                        int32_t count, int32_t threads, const char *rung, int64_t arena_bytes,
+                        hr_account *account)
 {
     int64_t sums[HR_PHASES] = { 0 }, before = 0;
     for (int32_t i = 0; i < count; i++)
         for (hr_phase p = regions[i].first; p <= regions[i].last; p++)
             sums[p] += hr_round_up(regions[i].bytes, base->page_bytes);
     for (hr_phase p = 0; p < HR_PHASE_RUN; p++) before = hr_max(before, sums[p]);
-    plan->threads = threads;
-    plan->rung = rung;
-    plan->page_bytes = base->page_bytes;
-    hr_account_lines(base, before, sums[HR_PHASE_RUN], plan);
+    account->threads = threads;
+    account->rung = rung;
+    account->page_bytes = base->page_bytes;
+    hr_account_lines(base, before, sums[HR_PHASE_RUN], arena_bytes, account);
 }
 
-void hr_account_card(const hr_process_base *base, hr_plan *plan)
+void hr_account_card(const hr_process_base *base, int64_t arena_bytes, hr_account *account)
 {
-    const hr_process_line line = { "arena", hr_round_up(plan->arena_bytes, base->page_bytes) };
-    plan->threads = 1;
-    plan->rung = "none";
-    plan->page_bytes = base->page_bytes;
-    plan->process_count = 1;
-    plan->process[0] = line;
-    plan->process_bytes = line.bytes;
+    const hr_account_line line = { "arena", hr_round_up(arena_bytes, base->page_bytes) };
+    account->threads = 1;
+    account->rung = "none";
+    account->page_bytes = base->page_bytes;
+    account->line_count = 1;
+    account->lines[0] = line;
+    account->bytes = line.bytes;
 }
 
 /* HR_SPACE_THREADS and HR_SPACE_PIECE_BYTES of dev/space_file.h. Without direct I/O, a call of one
