@@ -3,7 +3,7 @@
  * looks for bytes that two buffers use at once, then checks every claim of the file.
  *
  * Overlaps come first: a run would use these bytes whatever else is wrong with the file. */
-#include "judge/verify.h"
+#include "judge/judged.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef HR_JUDGE_VERIFY_LIVE_H
 #define HR_JUDGE_VERIFY_LIVE_H
 
-#include "judge/verify.h"
+#include "judge/judged.h"
 
 enum { HR_JUDGED_LIVE_LEVELS = 6 }; /* 64^6 ranks */
 

@@ -2,7 +2,7 @@
 /* judge/verify_loops.c - questions about steps in loops that several checks ask. */
 #include <string.h>
 
-#include "judge/verify.h"
+#include "judge/judged.h"
 
 int32_t hr_judged_repeating(const hr_judged_plan *plan, int32_t s, int32_t home)
 {

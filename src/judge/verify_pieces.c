@@ -5,7 +5,7 @@
  * master and its moments, and they cover the same elements of each, in order and without a gap. The
  * moments in another space have no other link to their parameter. A step in a loop over strips is
  * one piece: that of all iterations. */
-#include "judge/verify.h"
+#include "judge/judged.h"
 
 /* The bytes of a root that an access to state updates; in strips those of all iterations, and at
  * most one more than the root has. */

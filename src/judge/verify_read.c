@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* judge/verify_read.c - reads a plan file into the verifier's tables. Every number has a range,
  * every list a limit, and every error names the record. */
-#include "judge/verify.h"
+#include "judge/judged.h"
 
 #include <errno.h>
 #include <fcntl.h>

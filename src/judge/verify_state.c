@@ -7,7 +7,7 @@
  * the checks need no more. */
 #include <string.h>
 
-#include "judge/verify.h"
+#include "judge/judged.h"
 
 enum { OUTLIVES_RUN = -1 };
 

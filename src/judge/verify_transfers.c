@@ -7,7 +7,7 @@
  * the range that it was fetched from; it must be spilled to that range. */
 #include <string.h>
 
-#include "judge/verify.h"
+#include "judge/judged.h"
 #include "judge/verify_live.h"
 
 enum { OUTLIVES_RUN = -1, BLOCK_BYTES = 4096 /* of direct I/O */ };

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "judge/verify.h"
+#include "judge/judged.h"
 
 enum { OUTLIVES_RUN = -1 };
 

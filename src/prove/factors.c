@@ -194,7 +194,7 @@ static hr_status compare_factors(hr_prover *prover, const factorization *f, hr_r
             for (int64_t n = 0; n < m.N; n++) sum += at(&m, k, n) * b_at(&b, f->b_is_turned, r, n);
             expected.elements[k * R + r] = (float)sum;
         }
-    compare_matrices(&prover->witness.found, f->a_name, &expected, &seen);
+    compare_matrices(&prover->tracer.found, f->a_name, &expected, &seen);
     region->used = kept;
     status = read_gradient(&prover->own, f->b, region, &seen, err);
     if (status == HR_OK) status = take_matrix(region, b.K, b.N, &expected, err);
@@ -205,7 +205,7 @@ static hr_status compare_factors(hr_prover *prover, const factorization *f, hr_r
             for (int64_t k = 0; k < m.K; k++) sum += at(&a, k, r) * at(&m, k, n);
             expected.elements[f->b_is_turned ? n * b.N + r : r * b.N + n] = (float)sum;
         }
-    compare_matrices(&prover->witness.found, f->b_name, &expected, &seen);
+    compare_matrices(&prover->tracer.found, f->b_name, &expected, &seen);
     return HR_OK;
 }
 
@@ -220,7 +220,7 @@ static hr_status compare_others(hr_prover *prover, const int32_t *from, const fa
         status = read_gradient(&prover->second, p, region, &expected, err);
         if (status == HR_OK) status = read_gradient(&prover->own, from[p], region, &seen, err);
         if (status == HR_OK)
-            compare_matrices(&prover->witness.found, prover->own.params[from[p]].name, &expected,
+            compare_matrices(&prover->tracer.found, prover->own.params[from[p]].name, &expected,
                              &seen);
         region->used = kept;
     }
@@ -302,7 +302,7 @@ hr_status hr_factors_run(hr_prover *prover, hr_proof *proof, hr_error *err)
     status = hr_prover_trace_from(prover, &prover->other, &prover->second, values, err);
     if (status == HR_OK) status = open_room(prover, &f, &room, err);
     if (status == HR_OK) {
-        hr_witness *w = &prover->witness;
+        hr_tracer *w = &prover->tracer;
         w->found = (hr_difference){ .tensors = -1 }; /* the loss is none */
         hr_difference_add(&w->found, fabs(prover->own.loss[0] - prover->second.loss[0]),
                           prover->second.loss[0], "loss of step 1");

@@ -139,7 +139,7 @@ hr_status hr_pattern_run(hr_prover *prover, hr_proof *proof, hr_error *err)
     proof->steps = 1;
     if (prover->variant.train.dtype == HR_FORMAT_BF16) {
         const hr_status status = compare_in(prover, HR_FORMAT_BF16, err);
-        if (status != HR_OK || prover->witness.found.relative > BOUND_BF16) {
+        if (status != HR_OK || prover->tracer.found.relative > BOUND_BF16) {
             proof->bound = BOUND_BF16;
             return status;
         }

@@ -247,15 +247,15 @@ static hr_status run_resume(hr_prover *prover, hr_proof *proof, hr_error *err)
     proof->steps = (int32_t)(prover->steps - stop);
     hr_status status = hr_prover_run(prover, &prover->variant, &first, true, err);
     if (status == HR_OK) {
-        prover->witness = (hr_witness){ .trace = &prover->reference,
+        prover->tracer = (hr_tracer){ .trace = &prover->reference,
                                         .first_step = stop,
                                         .prover = prover,
                                         .buffer = prover->buffer };
-        hr_prover_disturb(prover, &prover->witness);
-        const hr_observer observer = hr_witness_observer(&prover->witness, prover->steps);
+        hr_prover_disturb(prover, &prover->tracer);
+        const hr_observer observer = hr_tracer_observer(&prover->tracer, prover->steps);
         status = hr_prover_run(prover, &prover->variant, &observer, false, err);
     }
-    if (status == HR_OK) status = hr_witness_finish(&prover->witness, err);
+    if (status == HR_OK) status = hr_tracer_finish(&prover->tracer, err);
     const hr_status removed = hr_prover_remove(prover->variant.train.out, &left);
     return status == HR_OK && removed != HR_OK ? hr_fail(err, removed, "%s", left.message) : status;
 }

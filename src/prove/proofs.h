@@ -15,7 +15,7 @@ typedef struct hr_proof_kind {
      * leaves the run to compare in prover->variant. Errors as hr_plan_make. */
     hr_status (*prepare)(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err);
 
-    /* Its runs. What was found is in prover->witness. Null: one run of prover->variant, compared
+    /* Its runs. What was found is in prover->tracer. Null: one run of prover->variant, compared
      * with the reference. */
     hr_status (*run)(hr_prover *prover, hr_proof *proof, hr_error *err);
 

@@ -17,7 +17,7 @@
 #include "base/writer.h"
 #include "model/family.h"
 #include "prove/proofs.h"
-#include "prove/subject.h"
+#include "prove/proof_recipe.h"
 #include "sections/assemble.h"
 
 /* ---- selection */
@@ -187,7 +187,7 @@ static hr_status predict(hr_prover *prover, double whole_seconds, hr_error *err)
 /* What the comparison says about the proof. */
 static void judge(const hr_prover *prover, hr_proof *proof)
 {
-    const hr_difference *found = &prover->witness.found;
+    const hr_difference *found = &prover->tracer.found;
     proof->tensors = found->tensors;
     proof->elements = found->elements;
     proof->largest_absolute = found->absolute;
@@ -274,7 +274,7 @@ static hr_status prove(hr_prover *prover, hr_error *err)
     const hr_prove_events *events = &prover->options->events;
     double seconds = 0;
     hr_status status = make_directory(prover, err);
-    if (status == HR_OK) status = hr_subject_choose(prover, &seconds, err);
+    if (status == HR_OK) status = hr_proof_recipe_choose(prover, &seconds, err);
     if (status == HR_OK) status = check_disk(prover, err);
     if (status == HR_OK) status = open_files(prover, err);
     if (status == HR_OK) status = predict(prover, seconds, err);

@@ -140,8 +140,8 @@ static void show_step(void *context, const hr_train_step *step)
 /* The device of a run that masks explicitly; the mask is that of the config of the run. */
 static const hr_device *mask(void *context, const hr_device *device, hr_pool *pool)
 {
-    hr_witness *witness = context;
-    hr_prover *prover = witness->prover;
+    hr_tracer *tracer = context;
+    hr_prover *prover = tracer->prover;
     return hr_masked_device_open(&prover->masked, &prover->variant, device, pool);
 }
 
@@ -164,22 +164,22 @@ hr_status hr_prover_run(hr_prover *prover, const hr_config *config, const hr_obs
                    prover->proof);
 }
 
-void hr_prover_disturb(const hr_prover *prover, hr_witness *witness)
+void hr_prover_disturb(const hr_prover *prover, hr_tracer *tracer)
 {
     const hr_prove_fault *fault = prover->fault;
     if (!fault || strcmp(fault->proof, prover->proof) != 0) return;
-    witness->disturb = fault->disturb;
-    witness->disturbing = fault->context;
+    tracer->disturb = fault->disturb;
+    tracer->disturbing = fault->context;
 }
 
 static hr_status trace(hr_prover *prover, const hr_config *config, hr_values *starts, hr_error *err)
 {
-    hr_witness *witness = &prover->witness;
-    hr_observer observer = hr_witness_observer(witness, witness->trace->steps);
+    hr_tracer *tracer = &prover->tracer;
+    hr_observer observer = hr_tracer_observer(tracer, tracer->trace->steps);
     if (prover->masks) observer.device = mask;
     if (starts) observer.services = hr_values_services(starts);
     const hr_status status = hr_prover_run(prover, config, &observer, true, err);
-    return status == HR_OK ? hr_witness_finish(witness, err) : status;
+    return status == HR_OK ? hr_tracer_finish(tracer, err) : status;
 }
 
 hr_status hr_prover_trace(hr_prover *prover, const hr_config *config, hr_trace *traced,
@@ -187,7 +187,7 @@ hr_status hr_prover_trace(hr_prover *prover, const hr_config *config, hr_trace *
 {
     traced->steps = steps;
     traced->has_values = values;
-    prover->witness = (hr_witness){ .trace = traced,
+    prover->tracer = (hr_tracer){ .trace = traced,
                                     .writes = true,
                                     .ignores_values = !values,
                                     .notes = notes,
@@ -201,12 +201,12 @@ hr_status hr_prover_trace_from(hr_prover *prover, const hr_config *config, hr_tr
 {
     traced->steps = 1;
     traced->has_values = false;
-    prover->witness = (hr_witness){ .trace = traced,
+    prover->tracer = (hr_tracer){ .trace = traced,
                                     .writes = true,
                                     .ignores_values = true,
                                     .prover = prover,
                                     .buffer = prover->buffer };
-    hr_prover_disturb(prover, &prover->witness);
+    hr_prover_disturb(prover, &prover->tracer);
     return trace(prover, config, starts, err);
 }
 
@@ -219,16 +219,16 @@ static double average_of(const hr_trace *traced)
 hr_status hr_prover_compare(hr_prover *prover, const hr_config *config, hr_trace *traced,
                             double rounding, hr_values *starts, hr_error *err)
 {
-    prover->witness = (hr_witness){ .trace = traced,
+    prover->tracer = (hr_tracer){ .trace = traced,
                                     .norm_wise = rounding > 0,
                                     .floor = rounding * average_of(traced),
                                     .ignores_values = rounding > 0 || !traced->has_values,
                                     .buffer = prover->buffer };
-    hr_prover_disturb(prover, &prover->witness);
-    hr_observer observer = hr_witness_observer(&prover->witness, rounding > 0 ? 1 : traced->steps);
+    hr_prover_disturb(prover, &prover->tracer);
+    hr_observer observer = hr_tracer_observer(&prover->tracer, rounding > 0 ? 1 : traced->steps);
     if (starts) observer.services = hr_values_services(starts);
     const hr_status status = hr_prover_run(prover, config, &observer, true, err);
-    return status == HR_OK ? hr_witness_finish(&prover->witness, err) : status;
+    return status == HR_OK ? hr_tracer_finish(&prover->tracer, err) : status;
 }
 
 hr_status hr_prover_reference(hr_prover *prover, hr_error *err)

@@ -40,7 +40,7 @@ typedef struct {
     hr_trace reference, own, second; /* the latter two: of proofs with their own two runs */
     hr_values values;
     uint8_t *buffer; /* [HR_TRACE_BUFFER_BYTES] */
-    hr_witness witness;
+    hr_tracer tracer;
     hr_masked_device masked;
     bool masks; /* the next run computes attention with `masked` */
     hr_plan_answer answer;
@@ -89,7 +89,7 @@ HR_MUST_CHECK hr_status hr_prover_trace(hr_prover *prover, const hr_config *conf
 HR_MUST_CHECK hr_status hr_prover_trace_from(hr_prover *prover, const hr_config *config,
                                              hr_trace *trace, hr_values *starts, hr_error *err);
 
-/* Runs `config` and compares it with a trace. What was found is in prover->witness.found.
+/* Runs `config` and compares it with a trace. What was found is in prover->tracer.found.
  *
  *   rounding  0: every bit counts. Else the gradients of the first step are measured norm-wise, and
  *             the norm of a tensor whose elements are below this fraction of the average gradient
@@ -107,8 +107,8 @@ HR_MUST_CHECK hr_status hr_prover_draw_tokens(const hr_prover *prover, hr_config
 /* Makes the trace of the reference, once. */
 HR_MUST_CHECK hr_status hr_prover_reference(hr_prover *prover, hr_error *err);
 
-/* Attaches the fault of a test to a witness of its proof. */
-void hr_prover_disturb(const hr_prover *prover, hr_witness *witness);
+/* Attaches the fault of a test to a tracer of its proof. */
+void hr_prover_disturb(const hr_prover *prover, hr_tracer *tracer);
 
 /* Removes a directory with all that is in it. Errors FAILURE. */
 HR_MUST_CHECK hr_status hr_prover_remove(const char *path, hr_error *err);

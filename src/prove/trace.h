@@ -3,7 +3,7 @@
  * at its end.
  *
  * A trace is a file without a name, in the order of the arena, so that writing it copies nothing. A
- * witness observes a run and either writes its trace or compares the run with a trace, piece by
+ * tracer observes a run and either writes its trace or compares the run with a trace, piece by
  * piece, in a buffer of fixed size. */
 #ifndef HR_PROVE_TRACE_H
 #define HR_PROVE_TRACE_H
@@ -70,7 +70,7 @@ typedef struct {
     /* For tests: called before each observation, to change what it sees. Null: none. */
     hr_watch_fn *disturb;
     void *disturbing;
-} hr_witness;
+} hr_tracer;
 
 /* Bytes of the tables of a trace in a region. */
 int64_t hr_trace_bytes(int64_t params);
@@ -88,10 +88,10 @@ void hr_trace_close(hr_trace *trace);
 
 /* After the run: checks that everything that the trace has was seen. Errors FAILURE, and those of
  * the observation. */
-HR_MUST_CHECK hr_status hr_witness_finish(hr_witness *w, hr_error *err);
+HR_MUST_CHECK hr_status hr_tracer_finish(hr_tracer *w, hr_error *err);
 
-/* The observer of a run for a witness: ends it after `last_step` steps. */
-hr_observer hr_witness_observer(hr_witness *witness, int64_t last_step);
+/* The observer of a run for a tracer: ends it after `last_step` steps. */
+hr_observer hr_tracer_observer(hr_tracer *tracer, int64_t last_step);
 
 /* Reads a whole array of a step into memory [array->bytes]; step 0 for weights and states. */
 HR_MUST_CHECK hr_status hr_trace_load(const hr_trace *trace, const hr_trace_array *array,

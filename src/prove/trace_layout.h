@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prove/trace_layout.h - what traces and witnesses share: which arrays a program has, and where an
+/* prove/trace_layout.h - what traces and tracers share: which arrays a program has, and where an
  * element of memory is in its matrix. */
 #ifndef HR_PROVE_TRACE_LAYOUT_H
 #define HR_PROVE_TRACE_LAYOUT_H

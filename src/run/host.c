@@ -12,7 +12,7 @@
 #include "ops/host/host.h"
 #include "run/initialize.h"
 #include "run/schedule.h"
-#include "run/tell.h"
+#include "run/reporting.h"
 #include "run/trainer.h"
 
 /* The index of the state that is the residual of bf16 weights; HR_NONE: there is none. */
@@ -48,7 +48,7 @@ static hr_status load_kept(hr_trainer *trainer, const hr_call *call, hr_kept kep
                            hr_weights_place place, hr_error *err)
 {
     const hr_host_attr *attr = call->attr;
-    return hr_load(&trainer->shelf.kept[kept], attr->param, trainer->executor.pool, place,
+    return hr_load(&trainer->files.kept[kept], attr->param, trainer->executor.pool, place,
                    call->scratch, attr->staging_bytes, trainer->options->interrupts, err);
 }
 
@@ -82,7 +82,7 @@ static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *c
                            ? load_kept(trainer, call, HR_KEPT_WEIGHTS, place_of(program, call), err)
                            : HR_OK;
     for (int32_t i = 0; i < states_of(call, program) && status == HR_OK; i++)
-        if (call->out[2 + i] && trainer->shelf.kept[HR_KEPT_STATES + i].file_count)
+        if (call->out[2 + i] && trainer->files.kept[HR_KEPT_STATES + i].file_count)
             status = load_kept(trainer, call, HR_KEPT_STATES + i,
                                place_of_state(program, step, i, call), err);
         else if (call->out[2 + i]) init_state(program, i, call);
@@ -97,13 +97,13 @@ static hr_status initialize(void *context, hr_executor *executor, int32_t step, 
     const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
     hr_status status = HR_OK;
     hr_trainer_report_progress(trainer,
-                               trainer->shelf.resume.found      ? "loading the checkpoint"
+                               trainer->files.resume.found      ? "loading the checkpoint"
                                : trainer->config->model.from[0] ? "loading weights"
                                                                 : "initializing weights",
                                attr->param, executor->program->param_count);
-    if (trainer->shelf.resume.found) return load_states(trainer, step, call, err);
+    if (trainer->files.resume.found) return load_states(trainer, step, call, err);
     if (has_weights(call) && trainer->config->model.from[0])
-        status = hr_load(&trainer->shelf.source, attr->param, executor->pool,
+        status = hr_load(&trainer->files.source, attr->param, executor->pool,
                          place_of(executor->program, call), call->scratch, attr->staging_bytes,
                          interrupts, err);
     else if (has_weights(call))
@@ -128,7 +128,7 @@ static hr_status save(void *context, hr_executor *executor, int32_t step, const 
     hr_status status = HR_OK;
     hr_trainer_report_progress(trainer, "saving", attr->param, program->param_count);
     for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
-        hr_weights_out *file = hr_checkpoint_writer_file(trainer->shelf.writer, kept);
+        hr_weights_out *file = hr_checkpoint_writer_file(trainer->files.writer, kept);
         if (!file || !call->in[kept]) continue;
         status = hr_save(
             file, attr->param, executor->pool, call->in[kept],

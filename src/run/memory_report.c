@@ -2,7 +2,7 @@
 /* run/memory_report.c - reports the memory of a running process, compared with its plan. */
 #include "base/file.h"
 #include "base/writer.h"
-#include "run/tell.h"
+#include "run/reporting.h"
 #include "run/trainer.h"
 
 enum { REPORT_BYTES = 2 << 10 };

@@ -12,7 +12,7 @@
 #include "ops/list.h"
 #include "run/recipe_change.h"
 #include "run/statistics.h"
-#include "run/tell.h"
+#include "run/reporting.h"
 #include "run/trainer.h"
 
 /* ---- saving */
@@ -20,21 +20,21 @@
 hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
-    const hr_checkpoint_writer *checkpoint_writer = trainer->shelf.writer;
+    const hr_checkpoint_writer *checkpoint_writer = trainer->files.writer;
     hr_status status = HR_OK;
-    if (!hr_checkpoint_writer_collect(trainer->shelf.writer, wait, &status, err)) return HR_OK;
+    if (!hr_checkpoint_writer_collect(trainer->files.writer, wait, &status, err)) return HR_OK;
     if (checkpoint_writer->made) {
-        trainer->shelf.saved_step = checkpoint_writer->manifest.state.step;
-        trainer->shelf.resume.found = true;
-        trainer->shelf.resume.manifest = checkpoint_writer->manifest;
-        memcpy(trainer->shelf.resume.place, checkpoint_writer->place,
+        trainer->files.saved_step = checkpoint_writer->manifest.state.step;
+        trainer->files.resume.found = true;
+        trainer->files.resume.manifest = checkpoint_writer->manifest;
+        memcpy(trainer->files.resume.place, checkpoint_writer->place,
                sizeof checkpoint_writer->place);
     }
     if (status != HR_OK) {
-        trainer->shelf.is_saved = false;
+        trainer->files.is_saved = false;
         return status;
     }
-    trainer->result->saved = trainer->shelf.saved_step == trainer->state.step;
+    trainer->result->saved = trainer->files.saved_step == trainer->state.step;
     if (checkpoint_writer->pruned != HR_OK)
         hr_trainer_trouble(trainer, checkpoint_writer->prune_err.message);
     if (events->saved) events->saved(events->context, trainer->config->train.out);
@@ -63,7 +63,7 @@ static hr_status diverged(hr_trainer *trainer, hr_error *err)
 
 static void fill_manifest(hr_trainer *trainer)
 {
-    hr_manifest *manifest = &trainer->shelf.writer->manifest;
+    hr_manifest *manifest = &trainer->files.writer->manifest;
     hr_run_state *state = &trainer->state;
     hr_log_note(&trainer->log, state);
     hr_statistics_put(&trainer->guard, state);
@@ -93,14 +93,14 @@ static hr_status relock_folder(hr_trainer *trainer, hr_error *err)
 
 hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
 {
-    hr_checkpoint_writer *checkpoint_writer = trainer->shelf.writer;
+    hr_checkpoint_writer *checkpoint_writer = trainer->files.writer;
     const int64_t bytes = hr_weights_text_bytes(trainer->executor.program);
     const int64_t step = trainer->state.step;
     if (!trainer->config->train.out[0]) return HR_OK;
-    if (trainer->shelf.is_saved) return HR_OK;
+    if (trainer->files.is_saved) return HR_OK;
     hr_status status = relock_folder(trainer, err);
     if (status == HR_OK)
-        status = hr_checkpoint_writer_begin(checkpoint_writer, step, trainer->shelf.weights_text,
+        status = hr_checkpoint_writer_begin(checkpoint_writer, step, trainer->files.weights_text,
                                             bytes, err);
     if (status != HR_OK) return status;
     status = hr_trainer_visit(trainer, err);
@@ -110,7 +110,7 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
     }
     fill_manifest(trainer);
     hr_checkpoint_writer_finish(checkpoint_writer);
-    trainer->shelf.is_saved = true;
+    trainer->files.is_saved = true;
     return HR_OK;
 }
 
@@ -144,15 +144,15 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
     hr_status status = HR_OK;
     for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
         if (!hr_kept_any(program, kept)) continue;
-        const bool there = hr_manifest_find(&trainer->shelf.resume.manifest,
+        const bool there = hr_manifest_find(&trainer->files.resume.manifest,
                                             hr_kept_name(program, kept));
         if (!there && starts_anew(trainer, kept)) continue;
         if (!there)
             return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s",
-                           trainer->shelf.resume.place, hr_kept_name(program, kept));
-        status = hr_weights_in_open_kept(&trainer->shelf.kept[kept], program, kept,
-                                         trainer->shelf.resume.place, trainer->shelf.cpu_mask,
-                                         trainer->shelf.weights_text,
+                           trainer->files.resume.place, hr_kept_name(program, kept));
+        status = hr_weights_in_open_kept(&trainer->files.kept[kept], program, kept,
+                                         trainer->files.resume.place, trainer->files.cpu_mask,
+                                         trainer->files.weights_text,
                                          hr_weights_text_bytes(program), err);
     }
     return status;
@@ -161,14 +161,14 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
 static hr_status restore_state(hr_trainer *trainer, hr_error *err)
 {
     const int64_t steps = trainer->state.steps, patience = trainer->config->train.patience;
-    trainer->state = trainer->shelf.resume.manifest.state;
+    trainer->state = trainer->files.resume.manifest.state;
     if (!hr_statistics_read(&trainer->state, &trainer->guard))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has incomplete statistics",
-                       trainer->shelf.resume.place);
+                       trainer->files.resume.place);
     trainer->state.steps = steps;
     trainer->state.ended = patience > 0 && trainer->state.waited >= patience;
-    trainer->shelf.saved_step = trainer->state.step;
-    trainer->shelf.is_saved = true;
+    trainer->files.saved_step = trainer->state.step;
+    trainer->files.is_saved = true;
     trainer->times.seconds_before = trainer->state.seconds;
     hr_train_result *result = trainer->result;
     hr_trainer_take_result(result, &trainer->state);
@@ -178,12 +178,12 @@ static hr_status restore_state(hr_trainer *trainer, hr_error *err)
 
 hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
 {
-    hr_status status = trainer->shelf.resume.found ? open_kept(trainer, err) : HR_OK;
+    hr_status status = trainer->files.resume.found ? open_kept(trainer, err) : HR_OK;
     if (status == HR_OK)
         status = hr_executor_run(&trainer->executor,
                                  hr_program_loop(trainer->executor.program, HR_LOOP_LOAD), err);
-    hr_shelf_close_kept(&trainer->shelf, trainer->executor.program);
-    if (status != HR_OK || !trainer->shelf.resume.found) return status;
+    hr_run_files_close_kept(&trainer->files, trainer->executor.program);
+    if (status != HR_OK || !trainer->files.resume.found) return status;
     return restore_state(trainer, err);
 }
 
@@ -193,8 +193,8 @@ hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
  * need. */
 static hr_status read_checkpoint(hr_trainer *trainer, int64_t step, hr_error *err)
 {
-    hr_checkpoint_writer *checkpoint_writer = trainer->shelf.writer;
-    hr_resume *resume = &trainer->shelf.resume;
+    hr_checkpoint_writer *checkpoint_writer = trainer->files.writer;
+    hr_resume *resume = &trainer->files.resume;
     char name[HR_STEP_NAME_BYTES];
     const hr_checkpoint_store_reader reader = { .memory = checkpoint_writer->buffer,
                                                 .bytes = HR_CHECKPOINT_WRITER_BUFFER };
@@ -217,10 +217,10 @@ static hr_status read_checkpoint(hr_trainer *trainer, int64_t step, hr_error *er
  * is not damaged: its error ends the run. */
 static hr_status find_rewind_target(hr_trainer *trainer, hr_error *err)
 {
-    const hr_resume *resume = &trainer->shelf.resume;
+    const hr_resume *resume = &trainer->files.resume;
     if (!resume->found)
         return hr_trainer_diverged(trainer, "there is no checkpoint to rewind to", err);
-    const char *store = trainer->shelf.writer->store;
+    const char *store = trainer->files.writer->store;
     const int64_t kept = trainer->state.kept, due = kept > 0 ? kept : resume->manifest.state.step;
     hr_status status = read_checkpoint(trainer, due, err);
     for (int64_t step = INT64_MAX; status == HR_CORRUPT;) {
@@ -263,7 +263,7 @@ hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
     if (status != HR_OK) return status;
     trainer->state.bad_steps = bad_steps;
     trainer->state.batch_shift = next_batch - trainer->state.step;
-    trainer->result->saved = trainer->shelf.is_saved =
+    trainer->result->saved = trainer->files.is_saved =
         false; /* later steps differ from those that were saved */
     snprintf(line, sizeof line, "step %lld: rewound to step %lld, the batch is skipped",
              (long long)wrong + 1, (long long)trainer->state.step);
@@ -276,7 +276,7 @@ hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
 /* Reads the newest intact checkpoint. */
 static hr_status find_newest(hr_trainer *trainer, hr_error *err)
 {
-    const char *store = trainer->shelf.writer->store;
+    const char *store = trainer->files.writer->store;
     for (int64_t step = INT64_MAX;;) {
         hr_status status = hr_checkpoint_store_newest(store, step, &step, err);
         if (status == HR_OK && step < 0)
@@ -296,7 +296,7 @@ hr_status hr_trainer_recover(hr_trainer *trainer, hr_error *err)
     HR_ASSERT(found != HR_OK);
     if (hr_executor_wait(&trainer->executor, HR_OP_save, &failed) != HR_OK)
         hr_trainer_trouble(trainer, failed.message);
-    if (!trainer->shelf.resume.found)
+    if (!trainer->files.resume.found)
         return hr_fail(
             err, why.status,
             "step %lld: %.480s; there is no checkpoint yet: the same command starts over",
@@ -307,7 +307,7 @@ hr_status hr_trainer_recover(hr_trainer *trainer, hr_error *err)
             "step %lld: %.480s, again before the run has got past step %lld; the same command "
             "resumes at step %lld",
             (long long)step, why.message, (long long)trainer->moments_step,
-            (long long)trainer->shelf.saved_step);
+            (long long)trainer->files.saved_step);
     trainer->moments_step = step;
     snprintf(line, sizeof line, "step %lld: %.480s", (long long)step, why.message);
     hr_trainer_trouble(trainer, line);

@@ -20,7 +20,7 @@
 #include "planning/measure.h"
 #include "planning/stopping.h"
 #include "run/folder.h"
-#include "run/tell.h"
+#include "run/reporting.h"
 #include "run/trainer.h"
 
 /* All resources of a run, so that one function closes them. */
@@ -52,11 +52,11 @@ static hr_status open_source(run *r, hr_error *err)
 {
     const char *path = r->config->model.from;
     hr_region region;
-    if (!*path || r->trainer.shelf.resume.found) return HR_OK;
+    if (!*path || r->trainer.files.resume.found) return HR_OK;
     hr_status status = hr_memory_region_open(r->memory, "reading the names of tensors",
                                              hr_weights_in_scratch_bytes(path), &region, err);
     if (status != HR_OK) return status;
-    status = hr_weights_in_open(&r->trainer.shelf.source, &r->admission.compiled.program, path,
+    status = hr_weights_in_open(&r->trainer.files.source, &r->admission.compiled.program, path,
                                 r->admission.cpu_mask, &r->run_region, &region, err);
     hr_memory_region_close(r->memory, &region);
     return status;
@@ -92,7 +92,7 @@ static hr_status open_run(run *r, hr_error *err)
     const hr_compiled *compiled = &r->admission.compiled;
     hr_status status = hr_memory_region_open(r->memory, "tables of the run",
                                              r->admission.needs.run_bytes, &r->run_region, err);
-    trainer->shelf.cpu_mask = r->admission.cpu_mask;
+    trainer->files.cpu_mask = r->admission.cpu_mask;
     if (status == HR_OK)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
     if (status == HR_OK) status = open_source(r, err);
@@ -110,7 +110,7 @@ static hr_status open_run(run *r, hr_error *err)
     if (status != HR_OK) return status;
     status = hr_inputs_open_vocabulary(&trainer->inputs, config, &r->text, &r->run_region, err);
     if (status == HR_OK)
-        status = hr_checkpoint_writer_open(&trainer->shelf.writer, flush_log, &trainer->log, config,
+        status = hr_checkpoint_writer_open(&trainer->files.writer, flush_log, &trainer->log, config,
                                            &compiled->program, r->admission.answer.strategy,
                                            r->admission.answer.disk.checkpoint_bytes,
                                            &r->run_region, err);
@@ -122,7 +122,7 @@ static hr_status open_run(run *r, hr_error *err)
 static hr_status enter_folder(run *r, hr_error *err)
 {
     hr_trainer *trainer = &r->trainer;
-    const hr_run_state *from = trainer->shelf.resume.found ? &trainer->shelf.resume.manifest.state
+    const hr_run_state *from = trainer->files.resume.found ? &trainer->files.resume.manifest.state
                                                            : NULL;
     const hr_status status = hr_log_open(&trainer->log, &r->options->events, r->config->train.out,
                                          r->options->metrics, from, &r->run_region, err);
@@ -203,7 +203,7 @@ static hr_status finish_earlier_run(const run *r, hr_error *err)
     char buffer[16 << 10];
     hr_error left;
     const hr_train_events *events = &r->options->events;
-    const hr_resume *resume = &r->trainer.shelf.resume;
+    const hr_resume *resume = &r->trainer.files.resume;
     const hr_status status = hr_checkpoint_writer_publish(resume->place, r->config->train.out,
                                                           buffer, sizeof buffer, err);
     if (status == HR_OK && hr_resume_prune(resume, r->config, &left) != HR_OK && events->trouble)
@@ -225,7 +225,7 @@ static void report_complete(const run *r, int64_t step)
 static hr_status report_done(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
-    const hr_run_state *state = &r->trainer.shelf.resume.manifest.state;
+    const hr_run_state *state = &r->trainer.files.resume.manifest.state;
     hr_trainer_take_result(result, state);
     result->saved = true;
     report_complete(r, state->step);
@@ -235,7 +235,7 @@ static hr_status report_done(run *r, hr_error *err)
 /* Reports the resume, and checks that the texts are unchanged. */
 static hr_status check_resume(run *r, hr_error *err)
 {
-    const hr_resume *resume = &r->trainer.shelf.resume;
+    const hr_resume *resume = &r->trainer.files.resume;
     if (!resume->found) return HR_OK;
     hr_resume_report(resume, r->config, r->options, r->admission.compiled.plan.process.rung,
                      r->trainer.state.steps);
@@ -268,7 +268,7 @@ static hr_status check_disk(run *r, hr_error *err)
     char line[192], log_count[HR_COUNT_BYTES], free_count[HR_COUNT_BYTES];
     int64_t free_bytes;
     const hr_train_events *events = &r->options->events;
-    const hr_resume *resume = &r->trainer.shelf.resume;
+    const hr_resume *resume = &r->trainer.files.resume;
     const int64_t done = resume->found ? resume->manifest.state.step : 0;
     hr_plan_disk *disk = &r->trainer.result->plan.disk;
     hr_disk_of(r->config, &r->admission.compiled.program, r->trainer.state.steps, disk);
@@ -330,8 +330,8 @@ static hr_status run_phases(run *r, hr_error *err)
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
     hr_status status = hr_resume_enter(r->memory, r->config, r->options, &r->lock,
-                                       &r->trainer.shelf.resume, err);
-    if (status == HR_OK && hr_resume_is_done(&r->trainer.shelf.resume, r->config, r->options))
+                                       &r->trainer.files.resume, err);
+    if (status == HR_OK && hr_resume_is_done(&r->trainer.files.resume, r->config, r->options))
         return report_done(r, err);
     if (status == HR_OK) status = hr_resume_check_writable(r->config, err);
     if (status == HR_OK) hr_trainer_report_progress(&r->trainer, "planning", 0, 0);
@@ -373,11 +373,11 @@ static hr_status run_phases(run *r, hr_error *err)
     if (status == HR_OK) status = remove_earlier_run(r, err);
     if (status != HR_OK) return status;
     hr_error end_error;
-    const int64_t begun = r->trainer.shelf.resume.found
-                              ? r->trainer.shelf.resume.manifest.state.step
+    const int64_t begun = r->trainer.files.resume.found
+                              ? r->trainer.files.resume.manifest.state.step
                               : -1;
     status = hr_trainer_run(&r->trainer, err);
-    if (status == HR_OK && r->trainer.state.step == begun && r->trainer.shelf.resume.changed)
+    if (status == HR_OK && r->trainer.state.step == begun && r->trainer.files.resume.changed)
         report_complete(r, begun);
     if (status != HR_OK && !r->trainer.times.start_ns) return status; /* the log stays unchanged */
     const hr_status end_status = report_end(r, &end_error);
@@ -413,11 +413,11 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
                            .inputs = { .train_rows.file = -1, .valid_rows.file = -1 } } };
     const hr_status status = run_phases(&r, err);
     hr_transfer_file_close(r.trainer.moments);
-    hr_checkpoint_writer_close(r.trainer.shelf.writer);
+    hr_checkpoint_writer_close(r.trainer.files.writer);
     hr_log_close(&r.trainer.log);
     hr_pool_close(&r.pool);
     hr_inputs_close(&r.trainer.inputs);
-    hr_weights_in_close(&r.trainer.shelf.source);
+    hr_weights_in_close(&r.trainer.files.source);
     hr_text_release(&r.text);
     if (status != HR_OK && !r.is_in_folder) hr_folder_undo(config, &r.before, r.lock >= 0);
     hr_file_close(&r.lock);

@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "ops/list.h"
-#include "run/tell.h"
+#include "run/reporting.h"
 
 /* Places the file of moments (memory.moments=file). */
 static hr_status place_moments(hr_region *region, hr_trainer *trainer, hr_error *err)
@@ -54,7 +54,7 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     if (status != HR_OK) return status;
     status = hr_sample_place(region, trainer->config, &trainer->sample, err);
     if (status != HR_OK) return status;
-    return hr_shelf_place(region, program, &trainer->shelf, err);
+    return hr_run_files_place(region, program, &trainer->files, err);
 }
 
 bool hr_trainer_poll(hr_trainer *trainer)
@@ -166,7 +166,7 @@ static void count_step(hr_trainer *trainer, int64_t before_ns)
     state->seconds = trainer->times.seconds_before +
                      (double)(now_ns - trainer->times.start_ns) * 1e-9;
     hr_trainer_take_result(result, state);
-    result->saved = trainer->shelf.is_saved = false;
+    result->saved = trainer->files.is_saved = false;
     hr_run_times_add(&trainer->times, HR_WORK_STEP, (double)(now_ns - before_ns) * 1e-9);
     const double rate = (double)trainer->measures.targets * 1e9 /
                         (double)hr_max(now_ns - before_ns, 1);
@@ -209,7 +209,7 @@ static hr_status skip_or_rewind(hr_trainer *trainer, int64_t before_ns, hr_error
 static int64_t wait_for_disk(hr_trainer *trainer)
 {
     const int64_t before_ns = hr_clock_ns();
-    hr_checkpoint_writer_linger(trainer->shelf.writer);
+    hr_checkpoint_writer_linger(trainer->files.writer);
     return hr_clock_ns() - before_ns;
 }
 
@@ -253,7 +253,7 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
     if (status != HR_OK) return status;
     trainer->result->valid_loss = trainer->state.valid_loss = trainer->measures.evaluation_loss;
     trainer->state.evaluated = trainer->state.step;
-    trainer->shelf.is_saved = false;
+    trainer->files.is_saved = false;
     if (trainer->measures.evaluated_tokens) update_best(trainer);
     if (events->evaluated)
         events->evaluated(events->context, trainer->state.step, trainer->measures.evaluation_loss,
@@ -282,7 +282,7 @@ static hr_status sample(hr_trainer *trainer, hr_error *err)
         status = hr_sample_take(&trainer->sample, trainer->inputs.vocabulary, &bytes, err);
     if (status != HR_OK) return status;
     trainer->state.sampled = trainer->state.step;
-    trainer->shelf.is_saved = false;
+    trainer->files.is_saved = false;
     if (events->sample) events->sample(events->context, trainer->sample.text, bytes);
     hr_log_sample(&trainer->log, trainer->state.step, trainer->sample.text, bytes);
     return HR_OK;
@@ -301,7 +301,7 @@ static hr_status tolerate_failure(hr_trainer *trainer, hr_status status, bool la
     char line[HR_ERROR_BYTES + 64];
     if (last || (status != HR_FAILURE && status != HR_USAGE && status != HR_CORRUPT)) return status;
     snprintf(line, sizeof line, "step %lld: %s: %s", (long long)trainer->state.step,
-             trainer->shelf.writer->made ? "a checkpoint alone" : "no checkpoint", err->message);
+             trainer->files.writer->made ? "a checkpoint alone" : "no checkpoint", err->message);
     hr_trainer_trouble(trainer, line);
     return HR_OK;
 }
@@ -310,7 +310,7 @@ static hr_status tolerate_failure(hr_trainer *trainer, hr_status status, bool la
  * of this step. */
 static hr_status fail_save(const hr_trainer *trainer, const hr_error *why, hr_error *err)
 {
-    const long long step = trainer->state.step, saved = trainer->shelf.saved_step;
+    const long long step = trainer->state.step, saved = trainer->files.saved_step;
     const bool lost = why->status == HR_FAILURE || why->status == HR_USAGE ||
                       why->status == HR_CORRUPT;
     if (!lost || saved == step) return hr_fail(err, why->status, "%s", why->message);
@@ -328,7 +328,7 @@ static hr_status fail_save(const hr_trainer *trainer, const hr_error *why, hr_er
 static hr_status collect_checkpoint(hr_trainer *trainer, bool wait, bool last, hr_error *err)
 {
     hr_error why = { .status = HR_OK };
-    if (wait && trainer->shelf.writer->pending)
+    if (wait && trainer->files.writer->pending)
         hr_trainer_report_progress(trainer, "writing the checkpoint", 0, 0);
     hr_status status = wait ? hr_executor_wait(&trainer->executor, HR_OP_save, &why)
                             : hr_trainer_collect_checkpoint(trainer, false, &why);

@@ -15,11 +15,11 @@
 #include "run/observer.h"
 #include "run/remaining.h"
 #include "run/requests.h"
-#include "run/shelf.h"
+#include "run/run_files.h"
 #include "telemetry/log.h"
 
 /* A run, made of what it reads (inputs, sample), what was asked of it (requests), what it measures
- * (times, measures, guard), and what it keeps (state, shelf). Each has a file of its own. */
+ * (times, measures, guard), and what it keeps (state, files). Each has a file of its own. */
 typedef struct {
     const hr_config *config;
     const hr_train_options *options;
@@ -36,7 +36,7 @@ typedef struct {
     hr_requests requests;
     hr_run_times times;
     hr_measures measures;
-    hr_shelf shelf;
+    hr_run_files files;
     hr_transfer_file *moments; /* of the optimizer; null: they are in memory */
     char moments_name[HR_FILE_SPACE_NAME_BYTES];
     int64_t moments_step;   /* the last one in which that file failed; 0: none */

@@ -16,7 +16,7 @@
 
 #include "base/checked.h"
 #include "dev/executor.h"
-#include "judge/verify.h"
+#include "judge/judged.h"
 #include "ops/list.h"
 
 /* The spaces that an address can be in. AWAY: any but the host; the call has no pointer for it. */

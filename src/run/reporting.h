@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run/tell.h - what a run tells: progress, problems, its result. */
-#ifndef HR_RUN_TELL_H
-#define HR_RUN_TELL_H
+/* run/reporting.h - what a run tells: progress, problems, its result. */
+#ifndef HR_RUN_REPORTING_H
+#define HR_RUN_REPORTING_H
 
 #include "run/trainer.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prove/subject.c - chooses what is proven on.
+/* prove/proof_recipe.c - chooses what is proven on.
  *
  * The reference keeps everything, so it needs more memory than the recipe may ever be given. If it
  * does not fit, the model gets fewer layers, then the batch fewer sequences, then these fewer
  * tokens: what the proofs compare does not depend on any of the three. */
-#include "prove/subject.h"
+#include "prove/proof_recipe.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -116,7 +116,7 @@ static void describe(hr_prover *prover)
              answer->threads == 1 ? "" : "s");
 }
 
-hr_status hr_subject_choose(hr_prover *prover, double *seconds, hr_error *err)
+hr_status hr_proof_recipe_choose(hr_prover *prover, double *seconds, hr_error *err)
 {
     hr_error first = { .status = HR_OK };
     set_base(prover);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run/tell.c - what a run tells: progress, problems, its result. */
-#include "run/tell.h"
+/* run/reporting.c - what a run tells: progress, problems, its result. */
+#include "run/reporting.h"
 
 #include <stdio.h>
 
@@ -28,9 +28,9 @@ hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *e
     char kept[HR_PATH_BYTES + 64] = "no weights are saved";
     if (hr_executor_wait(&trainer->executor, HR_OP_save, &failed) != HR_OK)
         hr_trainer_trouble(trainer, failed.message);
-    if (trainer->shelf.saved_step)
+    if (trainer->files.saved_step)
         snprintf(kept, sizeof kept, "%.200s has the weights of step %lld",
-                 trainer->config->train.out, (long long)trainer->shelf.saved_step);
+                 trainer->config->train.out, (long long)trainer->files.saved_step);
     return hr_fail(err, HR_DIVERGED,
                    "%s; %s; try a lower train.optimizer.lr, more train.schedule.warmup_steps, "
                    "or train.optimizer.clip",

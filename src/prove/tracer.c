@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prove/witness.c - observes a run and writes its trace, or compares it with one.
+/* prove/tracer.c - observes a run and writes its trace, or compares it with one.
  *
  * A gradient is read when its update has just read it: nothing may change it later, and there every
  * strategy has the sum over the whole batch. Weights and states are read as the operands of saving,
@@ -32,19 +32,19 @@ typedef struct {
     int64_t bytes;
 } piece;
 
-static int64_t place_of(const hr_witness *w, const piece *p)
+static int64_t place_of(const hr_tracer *w, const piece *p)
 {
     return p->array->offset + hr_max(p->step, 0) * w->trace->gradients_bytes + p->first_byte;
 }
 
-static void fail(hr_witness *w, hr_status status, const hr_error *err)
+static void fail(hr_tracer *w, hr_status status, const hr_error *err)
 {
     if (w->status != HR_OK) return;
     w->status = status;
     w->err = *err;
 }
 
-static void write_piece(hr_witness *w, const piece *p)
+static void write_piece(hr_tracer *w, const piece *p)
 {
     hr_error err;
     int64_t done = 0;
@@ -132,7 +132,7 @@ static void describe(const piece *p, char text[HR_PROOF_TEXT_BYTES])
 /* Adds the sums of a piece that has been compared. Zeros of different signs count: bits are
  * promised. A gradient that cancels (a constant added to all keys has none) is only rounding, so
  * its norm counts as that of small elements. */
-static void add_sums(hr_witness *w, const piece *p, const sums *s)
+static void add_sums(hr_tracer *w, const piece *p, const sums *s)
 {
     char text[HR_PROOF_TEXT_BYTES];
     const double before = w->found.relative;
@@ -151,7 +151,7 @@ static void add_sums(hr_witness *w, const piece *p, const sums *s)
 }
 
 /* Compares element by element. */
-static void measure_piece(hr_witness *w, const piece *p)
+static void measure_piece(hr_tracer *w, const piece *p)
 {
     const hr_dtype dtype = (hr_dtype)p->array->dtype;
     const int64_t width = hr_dtype_bytes(dtype);
@@ -169,7 +169,7 @@ static void measure_piece(hr_witness *w, const piece *p)
     add_sums(w, p, &s);
 }
 
-static bool is_equal(hr_witness *w, const piece *p)
+static bool is_equal(hr_tracer *w, const piece *p)
 {
     hr_error err;
     bool equal = true;
@@ -183,7 +183,7 @@ static bool is_equal(hr_witness *w, const piece *p)
     return equal;
 }
 
-static void take(hr_witness *w, const piece *p)
+static void take(hr_tracer *w, const piece *p)
 {
     w->seen_bytes += p->bytes;
     if (w->writes) {
@@ -215,7 +215,7 @@ static int32_t param_of_update(const hr_executor *executor, int32_t s)
 }
 
 /* Takes the gradient that an update has read, or a piece of it. */
-static void take_gradient(hr_witness *w, const hr_executor *executor, int32_t s)
+static void take_gradient(hr_tracer *w, const hr_executor *executor, int32_t s)
 {
     const hr_program *program = executor->program;
     const hr_step *step = &program->steps[s];
@@ -237,7 +237,7 @@ static void take_gradient(hr_witness *w, const hr_executor *executor, int32_t s)
 }
 
 /* Takes the fp32 numbers of a bf16 weight with a residual, in chunks on the stack. */
-static void take_joined(hr_witness *w, const piece *all, const hr_bf16 *weight,
+static void take_joined(hr_tracer *w, const piece *all, const hr_bf16 *weight,
                         const uint16_t *residual)
 {
     enum { CHUNK = 2048 };
@@ -256,7 +256,7 @@ static void take_joined(hr_witness *w, const piece *all, const hr_bf16 *weight,
 }
 
 /* Takes the master and the states that a step of saving reads. */
-static void take_values(hr_witness *w, const hr_executor *executor, int32_t s)
+static void take_values(hr_tracer *w, const hr_executor *executor, int32_t s)
 {
     const hr_program *program = executor->program;
     const hr_step *step = &program->steps[s];
@@ -281,7 +281,7 @@ static void take_values(hr_witness *w, const hr_executor *executor, int32_t s)
 
 static void watch(void *context, const hr_executor *executor, int32_t step)
 {
-    hr_witness *w = context;
+    hr_tracer *w = context;
     if (w->status != HR_OK) return;
     hr_error err;
     const hr_status status = w->notes ? hr_values_note(w->notes, executor, step, &err) : HR_OK;
@@ -295,12 +295,12 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
 
 static hr_status placed(void *context, const hr_executor *executor, hr_error *err)
 {
-    hr_witness *w = context;
+    hr_tracer *w = context;
     if (!w->writes) return hr_trace_check(w->trace, executor->program, err);
     return hr_trace_describe(w->trace, executor->program, w->trace->steps, err);
 }
 
-static hr_status check_seen(const hr_witness *w, int64_t expected, const char *what, hr_error *err)
+static hr_status check_seen(const hr_tracer *w, int64_t expected, const char *what, hr_error *err)
 {
     if (w->status != HR_OK) return hr_fail(err, w->status, "%s", w->err.message);
     if (w->seen_bytes == expected) return HR_OK;
@@ -309,7 +309,7 @@ static hr_status check_seen(const hr_witness *w, int64_t expected, const char *w
 }
 
 /* Compares a number of a step: the same bits, or the same NaN. */
-static void compare_number(hr_witness *w, const char *name, int64_t step, double expected,
+static void compare_number(hr_tracer *w, const char *name, int64_t step, double expected,
                            double found)
 {
     char text[HR_PROOF_TEXT_BYTES];
@@ -326,7 +326,7 @@ static void compare_number(hr_witness *w, const char *name, int64_t step, double
 static hr_status stepped(void *context, const hr_run_state *state, const hr_measures *measures,
                          hr_error *err)
 {
-    hr_witness *w = context;
+    hr_tracer *w = context;
     const int64_t step = state->step - 1;
     const hr_status status = check_seen(w, w->trace->gradients_bytes, "gradients", err);
     w->seen_bytes = 0;
@@ -344,13 +344,13 @@ static hr_status stepped(void *context, const hr_run_state *state, const hr_meas
 
 static hr_status last(void *context, const hr_executor *executor, hr_error *err)
 {
-    hr_witness *w = context;
+    hr_tracer *w = context;
     (void)executor, (void)err;
     w->is_last = !w->ignores_values;
     return HR_OK;
 }
 
-hr_status hr_witness_finish(hr_witness *w, hr_error *err)
+hr_status hr_tracer_finish(hr_tracer *w, hr_error *err)
 {
     int64_t expected = 0;
     for (int32_t p = 0; p < w->trace->param_count; p++)
@@ -360,9 +360,9 @@ hr_status hr_witness_finish(hr_witness *w, hr_error *err)
     return check_seen(w, expected, "weights and states", err);
 }
 
-hr_observer hr_witness_observer(hr_witness *witness, int64_t last_step)
+hr_observer hr_tracer_observer(hr_tracer *tracer, int64_t last_step)
 {
-    return (hr_observer){ .context = witness,
+    return (hr_observer){ .context = tracer,
                           .last_step = last_step,
                           .placed = placed,
                           .watch = watch,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* judge/verify.h - the tables of the verifier, as read from a plan file.
+/* judge/judged.h - the tables of the verifier, as read from a plan file.
  *
  * The verifier shares no struct, constant or function with the code that makes plans. */
-#ifndef HR_JUDGE_VERIFY_H
-#define HR_JUDGE_VERIFY_H
+#ifndef HR_JUDGE_JUDGED_H
+#define HR_JUDGE_JUDGED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run/shelf.h - the checkpoints of a run: the one that it loads, and those that it writes. */
-#ifndef HR_RUN_SHELF_H
-#define HR_RUN_SHELF_H
+/* run/run_files.h - the checkpoints of a run: the one that it loads, and those that it writes. */
+#ifndef HR_RUN_RUN_FILES_H
+#define HR_RUN_RUN_FILES_H
 
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/weights_in.h"
@@ -17,13 +17,13 @@ typedef struct {
     bool is_saved;      /* the newest checkpoint has the current state */
     char *weights_text; /* [hr_weights_text_bytes] */
     uint32_t cpu_mask;  /* base/cpu.h */
-} hr_shelf;
+} hr_run_files;
 
 /* Places the tables of the files that a checkpoint is loaded from. Errors FAILURE. */
-HR_MUST_CHECK hr_status hr_shelf_place(hr_region *region, const hr_program *program,
-                                       hr_shelf *shelf, hr_error *err);
+HR_MUST_CHECK hr_status hr_run_files_place(hr_region *region, const hr_program *program,
+                                       hr_run_files *files, hr_error *err);
 
 /* Closes the files of the checkpoint that was loaded. */
-void hr_shelf_close_kept(hr_shelf *shelf, const hr_program *program);
+void hr_run_files_close_kept(hr_run_files *files, const hr_program *program);
 
 #endif
