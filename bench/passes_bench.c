@@ -167,7 +167,7 @@ static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
     static const hr_norm_attr heads = { HEAD, D / HEAD, T, 1e-5f, false };
     static const hr_rope_attr rope = { D, T, 64, D / 128, 2, { 0, D / 2 }, 64, 10000, false };
     static const hr_loss_attr loss = { V, 0 };
-    static const hr_dropout_attr dropout = { D, T, 0.1f, 1 };
+    static const hr_dropout_attr dropout = { D, T, 0.1f, 1, 1 };
     static const hr_linear_attr gelu = { D, D, T, HR_ACT_GELU };
     static const hr_glu_attr silu = { D };
     static const hr_recurrence_attr recurrence = { D, T };

@@ -101,12 +101,15 @@ typedef enum { HR_PLACE_HOST, HR_PLACE_FILE } hr_place;
 /* How the optimizer's states are stored. */
 typedef enum { HR_MOMENTS_FP32, HR_MOMENTS_BF16, HR_MOMENTS_INT8 } hr_moments_format;
 
+/* What trains beside a frozen model. */
+typedef enum { HR_ADAPTER_NONE, HR_ADAPTER_LORA } hr_adapter_kind;
+
 /* What a bf16 weight is updated from: an fp32 copy, itself and the 16 bits that it lacks of one, or
  * itself alone. */
 typedef enum { HR_MASTERS_FP32, HR_MASTERS_RESIDUAL16, HR_MASTERS_NONE } hr_masters_format;
 
 enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_IDS_BYTES = 256 };
-enum { HR_LAYER_TYPES_BYTES = 256 };
+enum { HR_LAYER_TYPES_BYTES = 256, HR_TARGETS_BYTES = 256 };
 
 typedef struct {
     struct {
@@ -190,6 +193,14 @@ typedef struct {
                 bool scale_parameter, relative_step;
             } adafactor;
         } optimizer;
+        struct {
+            int32_t kind; /* hr_adapter_kind */
+            int64_t rank;
+            double alpha; /* of rank: an adapter is scaled by alpha / rank */
+            double dropout;
+            bool rslora;                 /* by alpha / sqrt(rank) */
+            char targets[HR_TARGETS_BYTES]; /* modules and patterns (model/adapter.h) */
+        } adapter;
         struct {
             int32_t master;  /* hr_masters_format */
             int32_t moments; /* hr_moments_format */
@@ -293,6 +304,9 @@ int64_t hr_config_embedding_rank(const hr_config *config);
 
 /* Storage of frozen matrices of layers. Without a folder, auto is compute. Pure. */
 hr_weights_choice hr_config_weights(const hr_config *config);
+
+/* Whether some weights do not train: by train.freeze, or with adapters. */
+bool hr_config_freezes(const hr_config *config);
 
 /* Input width of the decoder of the `wide` family. Pure. */
 int64_t hr_config_expansion(const hr_config *config);

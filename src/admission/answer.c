@@ -24,7 +24,7 @@ static int64_t flops_per_token(const hr_config *config, const hr_program *progra
 {
     const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
     const int64_t T = config->train.seq_len;
-    const bool freezes = config->train.freeze[0];
+    const bool freezes = hr_config_freezes(config);
     int64_t whole = 0, rest = 0; /* quotients and remainders by T, so that no sum overflows */
     for (int32_t s = section->step_first; s <= section->step_last; s++) {
         const hr_step *step = &program->steps[s];

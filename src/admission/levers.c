@@ -14,12 +14,12 @@
 
 static bool freezes_nothing(const hr_config *config)
 {
-    return !config->train.freeze[0];
+    return !hr_config_freezes(config);
 }
 
 static bool stores_frozen(const hr_config *config)
 {
-    return config->train.freeze[0] && hr_config_weights(config) == HR_WEIGHTS_COMPUTE;
+    return hr_config_freezes(config) && hr_config_weights(config) == HR_WEIGHTS_COMPUTE;
 }
 
 static bool has_full_head(const hr_config *config)

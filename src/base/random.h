@@ -27,7 +27,8 @@ enum {
     HR_SITE_PROBE,             /* token ids of calibration */
     HR_SITE_SYNTHETIC,         /* ids of data.train=synthetic; the lane is the stream */
     HR_SITE_MOMENTS,           /* rounding of bf16 moments; the lane is the parameter's index */
-    HR_SITE_MASTERS            /* of weights without an fp32 copy; the same */
+    HR_SITE_MASTERS,           /* of weights without an fp32 copy; the same */
+    HR_SITE_ADAPTERS           /* initial adapters; the lane is the parameter's index */
 };
 
 enum { HR_PHILOX_ROUNDS = 10 };

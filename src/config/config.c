@@ -192,6 +192,11 @@ int64_t hr_config_embedding_rank(const hr_config *config)
     return given ? given : hr_max(config->model.d_model / 4, 1);
 }
 
+bool hr_config_freezes(const hr_config *config)
+{
+    return config->train.freeze[0] || config->train.adapter.kind != HR_ADAPTER_NONE;
+}
+
 hr_weights_choice hr_config_weights(const hr_config *config)
 {
     const int32_t choice = config->model.weights;

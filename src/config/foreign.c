@@ -43,11 +43,8 @@
 #define ACCUMULATION "train.batch counts the sequences of one update, over all its micro-batches"
 #define PER_DEVICE "train.batch counts the sequences of one update; memory.micro_batch divides it"
 #define CHECKPOINTING "auto recomputes only as much as the budget requires"
-#define ADAPTERS \
-    "low-rank adapters are not supported yet; train.freeze trains a part of the weights"
-#define RANK \
-    "low-rank adapters are not supported yet; model.embedding_rank and model.decoder_rank are " \
-    "ranks of other matrices"
+#define TARGETS "modules such as q_proj, patterns of their names, or all-linear"
+#define MODULATED "adapters whose weights change with the token are not supported yet"
 #define SECTIONS "the sections are model, data, train and memory"
 #define MOMENTS_FORMAT "train.state.moments=int8 stores its moments in 8 bits"
 #define EIGHT_BIT_OPTIMIZERS \
@@ -188,15 +185,22 @@ static const hr_foreign_row rows[] = {
     SAME("attention_window", "model.attention.sliding_window"),
     NOTE("window_size", "model.attention.sliding_window",
          "in tokens; model.attention.window counts blocks"),
-    NONE("rank", RANK), NONE("lora_rank", ADAPTERS), NONE("lora_r", ADAPTERS),
-    NONE("lora_alpha", ADAPTERS), NONE("lora_dropout", ADAPTERS),
-    NONE("lora_target_modules", ADAPTERS), NONE("target_modules", ADAPTERS),
-    NONE("use_lora", ADAPTERS), NONE("lora", ADAPTERS), NONE("peft", ADAPTERS),
-    NONE("modulation_rank", ADAPTERS), NONE("np_rank", ADAPTERS), NONE("adapter", ADAPTERS),
-    NONE("finetuning_type", ADAPTERS), NONE("lora_target", ADAPTERS),
-    NONE("lora_target_linear", ADAPTERS), NONE("lora_attn_modules", ADAPTERS),
-    NONE("apply_lora_to_mlp", ADAPTERS), NONE("convert_layers", ADAPTERS),
-    NONE("layers_to_convert", ADAPTERS),
+    SAME("lora_rank", "train.adapter.rank"), SAME("lora_r", "train.adapter.rank"),
+    SAME("lora_alpha", "train.adapter.alpha"), SAME("lora_dropout", "train.adapter.dropout"),
+    NOTE("lora_target_modules", "train.adapter.targets", TARGETS),
+    NOTE("target_modules", "train.adapter.targets", TARGETS),
+    NOTE("lora_target", "train.adapter.targets", TARGETS),
+    NOTE("lora_attn_modules", "train.adapter.targets", TARGETS),
+    MAP("lora_target_linear", "train.adapter.targets", "true=all-linear", TARGETS),
+    MAP("apply_lora_to_mlp", "train.adapter.targets", "true=all-linear", TARGETS),
+    MAP("use_rslora", "train.adapter.rslora", "true=true false=false", ""),
+    MAP("use_lora", "train.adapter.kind", "true=lora false=none", ""),
+    MAP("lora", "train.adapter.kind", "true=lora false=none", ""),
+    MAP("peft", "train.adapter.kind", "true=lora false=none lora=lora", ""),
+    MAP("adapter", "train.adapter.kind", "lora=lora qlora=lora", ""),
+    MAP("finetuning_type", "train.adapter.kind", "lora=lora full=none", ""),
+    NONE("modulation_rank", MODULATED), NONE("np_rank", MODULATED),
+    NONE("convert_layers", MODULATED), NONE("layers_to_convert", MODULATED),
 
     SAME("dataset", "data.train"), SAME("dataset_name", "data.train"),
     SAME("dataset_path", "data.train"), SAME("data_path", "data.train"),

@@ -229,7 +229,7 @@ static hr_status check(const hr_config *config, const hr_estimate_settings *s, h
     if (s->autocast != HR_ESTIMATE_NONE && s->autocast != HR_ESTIMATE_BF16 &&
         s->autocast != HR_ESTIMATE_FP16)
         return hr_fail(err, HR_USAGE, "autocast: the dtypes are bf16, fp16 and none");
-    if (s->base != HR_ESTIMATE_NONE && !s->lora_rank && !config->train.freeze[0])
+    if (s->base != HR_ESTIMATE_NONE && !s->lora_rank && !hr_config_freezes(config))
         return hr_fail(err, HR_USAGE,
                        "base: only frozen weights can have a dtype of their own; set lora too");
     if (s->lora_rank && !s->lora_targets[0])

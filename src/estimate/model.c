@@ -65,8 +65,8 @@ static bool is_frozen(const declaration *of, const char *name, bool bias, bool v
     if (of->model->settings->lora_rank) return true;
     if (!of->rules.config->train.freeze[0]) return false;
     snprintf(full, sizeof full, "%s.%s", name, bias ? "bias" : "weight");
-    return hr_rules_of(&of->rules, layer, 0, vector, full).frozen ||
-           (!bias && hr_rules_of(&of->rules, layer, 0, vector, name).frozen);
+    return hr_rules_of(&of->rules, layer, 0, vector, false, full).frozen ||
+           (!bias && hr_rules_of(&of->rules, layer, 0, vector, false, name).frozen);
 }
 
 static void place(hr_estimate_model *model, hr_torch_parameter *p, int64_t count, int64_t width,

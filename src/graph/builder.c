@@ -2,6 +2,7 @@
 /* graph/builder.c - appends tensors, parameters, steps and loops to a program. */
 #include "graph/builder.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,16 +81,31 @@ int32_t hr_build_view(hr_builder *builder, const char *name, int32_t of, int64_t
     return add_tensor(builder, name, view);
 }
 
-static hr_param_rule rule_of(const hr_builder *builder, bool vector, const char *name)
+/* Parameters of the layer so far, without adapters. */
+static int32_t index_in_layer(const hr_builder *builder)
 {
     const hr_program *program = builder->program;
-    int32_t before = program->param_count;
+    int32_t index = 0;
+    for (int32_t p = program->param_count; p-- > 0;) {
+        if (program->tensors[program->params[p].weight].layer != builder->layer) break;
+        index += program->params[p].adapts == HR_NONE;
+    }
+    return index;
+}
+
+static hr_param_rule rule_of(const hr_builder *builder, const hr_param_shape *shape,
+                             const hr_param *param)
+{
     if (!builder->rule) return (hr_param_rule){ .lr_scale = 1 };
-    while (before > 0 &&
-           program->tensors[program->params[before - 1].weight].layer == builder->layer)
-        before--;
-    return builder->rule(builder->rule_of, builder->layer, program->param_count - before, vector,
-                         name);
+    return builder->rule(builder->rule_of, builder->layer, index_in_layer(builder),
+                         shape->kind == HR_PARAM_VECTOR, param->adapts != HR_NONE,
+                         param->external_name);
+}
+
+/* The name of its tensors: without the prefix that all adapters have. */
+static const char *name_of(const hr_param *param)
+{
+    return param->external_name + (param->adapts == HR_NONE ? 0 : sizeof HR_ADAPTER_PREFIX - 1);
 }
 
 /* Declares the scales of a parameter's format, if it has any. */
@@ -106,42 +122,114 @@ static int32_t build_scales(hr_builder *builder, const hr_param *param)
                           shape[1], HR_NONE);
 }
 
-int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
+/* Declares the tensors of a parameter that has its names and shapes. */
+static int32_t build_param(hr_builder *builder, const hr_param_shape *shape, hr_param *param)
 {
     hr_program *program = builder->program;
-    if (full(builder, program->param_count, program->param_max, "parameters")) return HR_NONE;
-    hr_param *param = &program->params[program->param_count];
-    *param = (hr_param){ .dims = { shape.K, shape.N },
-                         .external_transposed = shape.transposed,
-                         .init_scale = shape.init_scale,
-                         .init_constant = shape.init_constant,
-                         .gradient = HR_NONE,
-                         .gradient_again = HR_NONE };
-    for (int32_t i = 0; i < HR_STATES_MAX; i++) param->states[i] = HR_NONE;
-    va_list list;
-    va_start(list, name);
-    vsnprintf(param->external_name, sizeof param->external_name, name, list);
-    va_end(list);
-    param->rule = rule_of(builder, shape.kind == HR_PARAM_VECTOR, param->external_name);
-
+    param->rule = rule_of(builder, shape, param);
     const bool frozen = param->rule.frozen || builder->weights_alone;
-    const bool matrix = shape.kind == HR_PARAM_MATRIX;
-    const bool short_table = (builder->short_tables || frozen) && shape.kind == HR_PARAM_TABLE;
+    const bool matrix = shape->kind == HR_PARAM_MATRIX;
+    const bool short_table = (builder->short_tables || frozen) && shape->kind == HR_PARAM_TABLE;
     const hr_layout layout = matrix ? program->backend->matrix_layout(builder->dtype) : HR_ROWS;
     hr_dtype dtype = matrix || short_table ? builder->dtype : HR_F32;
     if (matrix && frozen && builder->layer != HR_NONE)
         param->format = (uint8_t)builder->stored_weights;
     if (param->format != HR_WEIGHTS_COMPUTE) dtype = hr_weight_format_of(param->format)->dtype;
-    param->weight = hr_build_fixed(builder, param->external_name, HR_ROLE_WEIGHT, dtype, layout,
-                                   shape.K, shape.N, HR_NONE);
+    param->weight = hr_build_fixed(builder, name_of(param), HR_ROLE_WEIGHT, dtype, layout, shape->K,
+                                   shape->N, HR_NONE);
     param->scales = build_scales(builder, param);
     param->master = param->weight;
-    if (dtype != HR_F32 && !frozen && !builder->no_masters)
+    if (dtype != HR_F32 && !frozen && (!builder->no_masters || param->adapts != HR_NONE))
         param->master = hr_build_like_weight(builder, program->param_count, "master",
                                              HR_ROLE_MASTER, HR_NONE);
     if (builder->status != HR_OK) return HR_NONE;
     program->param_count++;
     return param->weight;
+}
+
+/* The next parameter, with an empty name; null: there is no room. */
+static hr_param *next_param(hr_builder *builder, const hr_param_shape *shape)
+{
+    hr_program *program = builder->program;
+    if (full(builder, program->param_count, program->param_max, "parameters")) return NULL;
+    hr_param *param = &program->params[program->param_count];
+    *param = (hr_param){ .dims = { shape->K, shape->N },
+                         .external_transposed = shape->transposed,
+                         .init_scale = shape->init_scale,
+                         .init_constant = shape->init_constant,
+                         .init_uniform = shape->init_uniform,
+                         .adapter = HR_NONE,
+                         .adapts = HR_NONE,
+                         .gradient = HR_NONE,
+                         .gradient_again = HR_NONE };
+    for (int32_t i = 0; i < HR_STATES_MAX; i++) param->states[i] = HR_NONE;
+    return param;
+}
+
+/* Declares A or B of the adapter of parameter `of`, under the names of PEFT. */
+static void build_low(hr_builder *builder, int32_t of, const hr_param_shape *shape,
+                      const char *what)
+{
+    static const char end[] = ".weight";
+    const char *name = builder->program->params[of].external_name;
+    int32_t length = (int32_t)strlen(name);
+    if (length >= (int32_t)sizeof end && !strcmp(name + length - sizeof end + 1, end))
+        length -= (int32_t)sizeof end - 1;
+    hr_param *param = next_param(builder, shape);
+    if (!param) return;
+    param->adapts = of;
+    snprintf(param->external_name, sizeof param->external_name, "%s%.*s.%s.weight",
+             HR_ADAPTER_PREFIX, length, name, what);
+    build_param(builder, shape, param);
+}
+
+/* Initial values as in PEFT: A from Kaiming's uniform distribution with a = sqrt(5), B 0. */
+static void build_adapter(hr_builder *builder, int32_t of, int64_t R)
+{
+    hr_param *param = &builder->program->params[of];
+    const hr_param_shape a = { HR_PARAM_MATRIX,
+                               param->dims[0],
+                               R,
+                               1 / sqrt((double)param->dims[0]),
+                               .transposed = true,
+                               .plain = true,
+                               .init_uniform = true };
+    const hr_param_shape b = { HR_PARAM_MATRIX,    R, param->dims[1], 0, .init_constant = true,
+                               .transposed = true, .plain = true };
+    param->adapter = builder->program->param_count;
+    build_low(builder, of, &a, "lora_A");
+    build_low(builder, of, &b, "lora_B");
+}
+
+int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
+{
+    hr_param *param = next_param(builder, &shape);
+    if (!param) return HR_NONE;
+    const int32_t index = builder->program->param_count, in_layer = index_in_layer(builder);
+    hr_adapter_rule adapter = { .rank = 0 };
+    va_list list;
+    va_start(list, name);
+    vsnprintf(param->external_name, sizeof param->external_name, name, list);
+    va_end(list);
+    const int32_t weight = build_param(builder, &shape, param);
+    if (builder->adapter && shape.kind == HR_PARAM_MATRIX && !shape.plain)
+        adapter = builder->adapter(builder->rule_of, builder->layer, in_layer,
+                                   param->external_name);
+    if (weight != HR_NONE && adapter.rank) build_adapter(builder, index, adapter.rank);
+    return weight;
+}
+
+int32_t hr_build_adapter_of(const hr_builder *builder, int32_t weight, hr_adapter_rule *rule)
+{
+    const hr_program *program = builder->program;
+    for (int32_t p = 0; p < program->param_count && builder->adapter; p++) {
+        const hr_param *param = &program->params[p];
+        if (param->weight != weight || param->adapter == HR_NONE) continue;
+        *rule = builder->adapter(builder->rule_of, program->tensors[weight].layer, 0,
+                                 param->external_name);
+        return param->adapter;
+    }
+    return HR_NONE;
 }
 
 /* Declares a tensor of a parameter, with the parameter's layer. */
@@ -153,7 +241,7 @@ static int32_t build_for(hr_builder *builder, int32_t index, const char *what, h
     if (builder->status != HR_OK) return HR_NONE;
     const int16_t layer = builder->program->tensors[param->weight].layer;
     /* Large enough for the longest parameter name of a model of 4096 layers. */
-    snprintf(name, sizeof name, "%.8s %.54s", what, param->external_name);
+    snprintf(name, sizeof name, "%.8s %.54s", what, name_of(param));
     const int32_t made = hr_build_fixed(builder, name, role, dtype, layout, K, N, home);
     if (made != HR_NONE) builder->program->tensors[made].layer = layer;
     return made;

@@ -22,9 +22,11 @@ typedef struct {
     uint32_t site;      /* random site of the next random step */
     bool no_masters;    /* trained weights in bf16 have no fp32 copy */
     bool weights_alone; /* inference: parameters have no master weights */
-    hr_param_rule (*rule)(const void *of, int16_t layer, int32_t index, bool vector,
-                          const char *name); /* returns whether parameter `index` of the layer
-                                              * trains; null: all train */
+    /* Return how parameter `index` of the layer trains, adapters not counted, and its adapter;
+     * null: all train, without adapters. */
+    hr_param_rule (*rule)(const void *of, int16_t layer, int32_t index, bool vector, bool adapter,
+                          const char *name);
+    hr_adapter_rule (*adapter)(const void *of, int16_t layer, int32_t index, const char *name);
     const void *rule_of;
     bool short_tables;          /* lookup tables have the dtype of activations too */
     int32_t stored_weights;     /* hr_weights_choice of the frozen matrices of layers */
@@ -70,12 +72,18 @@ typedef struct {
     double init_scale;
     bool init_constant; /* all elements are init_scale */
     bool transposed;    /* the weight file stores [N, K] */
+    bool plain;         /* it gets no adapter: its readers would not add it */
+    bool init_uniform;  /* elements are in [-init_scale, init_scale) */
 } hr_param_shape;
 
 /* Declares a parameter; returns the tensor that forward steps read. The name is the external one,
  * from weight files. */
 int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
     HR_PRINTF(3, 4);
+
+/* The parameter A of the adapter of a weight, before B, and its scale and dropout; HR_NONE: it has
+ * none. */
+int32_t hr_build_adapter_of(const hr_builder *builder, int32_t weight, hr_adapter_rule *rule);
 
 /* Declares an fp32 tensor for a parameter, in the layout of its weight: "grad embed_out.weight". */
 int32_t hr_build_like_weight(hr_builder *builder, int32_t param, const char *what, hr_role role,

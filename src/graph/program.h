@@ -13,6 +13,9 @@
 #include "base/region.h"
 #include "headroom/status.h"
 
+/* What PEFT puts before the names of adapters. */
+#define HR_ADAPTER_PREFIX "base_model.model."
+
 enum {
     HR_NONE = -1,
     HR_IN_MAX = 8,
@@ -149,6 +152,12 @@ typedef struct {
     double decay;    /* weight decay */
 } hr_param_rule;
 
+/* A low-rank adapter of a matrix: y += scale (dropout(x) A) B. */
+typedef struct {
+    int32_t rank; /* 0: none */
+    float scale, dropout;
+} hr_adapter_rule;
+
 /* A parameter of the model, as the family names it, and its tensors. A frozen parameter has only a
  * weight. */
 typedef struct {
@@ -156,9 +165,12 @@ typedef struct {
     int64_t dims[2];          /* [K, N], or [n] with dims[1] = 0 */
     bool external_transposed; /* the file stores [N, K] */
     uint8_t format;           /* hr_weights_choice: how the weight is stored */
+    bool init_constant;       /* all elements are init_scale, or ... */
+    bool init_uniform;        /* ... in [-init_scale, init_scale) */
+    int32_t adapter;          /* parameter A of its adapter, before B; HR_NONE: it has none */
     hr_param_rule rule;
-    double init_scale; /* standard deviation; with init_constant the value itself */
-    bool init_constant;
+    double init_scale; /* standard deviation, if neither */
+    int32_t adapts;    /* the parameter that this one is a part of the adapter of; HR_NONE */
     int32_t weight; /* tensor that forward reads, or the stored weight */
     int32_t scales; /* of the stored weight; HR_NONE: none */
     int32_t master; /* tensor that the update writes; = weight in fp32, without an fp32 copy, and
@@ -229,6 +241,13 @@ static inline int32_t hr_tensor_root(const hr_program *program, int32_t tensor)
 
 /* The number of trained parameters, in a program with `more` further layers like its last. */
 int64_t hr_program_trained(const hr_program *program, int64_t more);
+
+/* Rank of the adapter of a parameter; 0: it has none. */
+static inline int64_t hr_program_rank(const hr_program *program, int32_t param)
+{
+    const int32_t a = program->params[param].adapter;
+    return a == HR_NONE ? 0 : program->params[a].dims[1];
+}
 
 /* Index of the state that is an average of the weights; HR_NONE if there is none. */
 int32_t hr_program_average(const hr_program *program);

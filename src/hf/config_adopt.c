@@ -66,8 +66,8 @@ hr_status hr_config_adopt(hr_config *config, hr_error *err)
     if (status != HR_OK) return status;
     *config = adopted;
     if (config->model.weights == HR_WEIGHTS_AUTO)
-        config->model.weights = config->train.freeze[0] ? config->stored_weights
-                                                        : HR_WEIGHTS_COMPUTE;
+        config->model.weights = hr_config_freezes(config) ? config->stored_weights
+                                                          : HR_WEIGHTS_COMPUTE;
     adopt_tokenizer(config);
     return HR_OK;
 }

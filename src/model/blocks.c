@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "model/layer_types.h"
+#include "ops/activation/activation_build.h"
 #include "ops/dropout/dropout_build.h"
 #include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
@@ -35,7 +36,7 @@ void hr_block_table(hr_builder *builder, const hr_config *config, hr_model *mode
     const int64_t V = config->model.vocab_size, D = config->model.d_model;
     const bool adds = model->traits & HR_LEARNS_POSITIONS;
     const hr_param_shape alone = { adds ? HR_PARAM_ADDEND : HR_PARAM_TABLE, V, D, std };
-    const hr_param_shape tied = { HR_PARAM_MATRIX, D, V, std, false, true };
+    const hr_param_shape tied = { HR_PARAM_MATRIX, D, V, std, false, true, .plain = true };
     model->table = hr_build_param(builder, model->tied ? tied : alone, "%s", name);
     model->positions = model->factor = HR_NONE;
 }
@@ -76,32 +77,72 @@ int32_t hr_block_learned_positions(hr_builder *builder, const hr_config *config,
                          config->model.norm_eps);
 }
 
-void hr_block_mark_qkv(hr_builder *builder, int32_t qkv)
+const hr_intermediates hr_block_qkv = 1 << HR_INTERMEDIATE_Q | 1 << HR_INTERMEDIATE_K |
+                                      1 << HR_INTERMEDIATE_V;
+
+int32_t hr_block_mark(hr_builder *builder, int32_t tensor, hr_intermediates kinds)
 {
-    hr_build_mark(builder, qkv, HR_INTERMEDIATE_Q);
-    hr_build_mark(builder, qkv, HR_INTERMEDIATE_K);
-    hr_build_mark(builder, qkv, HR_INTERMEDIATE_V);
+    if (tensor != HR_NONE) builder->program->tensors[tensor].intermediates |= kinds;
+    return tensor;
+}
+
+static hr_intermediates set_of(hr_intermediate kind)
+{
+    return kind == HR_INTERMEDIATE_NONE ? 0 : (hr_intermediates)(1u << kind);
+}
+
+/* Adds scale (dropout(x) A) B to y. A strategy treats its parts as it treats x and y. */
+static int32_t adapt(hr_builder *builder, int32_t adapter, const hr_adapter_rule *rule,
+                     const char *name, int32_t x, int32_t y, hr_intermediates kinds)
+{
+    const hr_program *program = builder->program;
+    const int32_t a = program->params[adapter].weight, b = program->params[adapter + 1].weight;
+    const bool drops = builder->training && rule->dropout > 0;
+    if (drops) {
+        const hr_intermediates kind = program->tensors[x].intermediates;
+        x = hr_build_dropout(builder, "dropped", x, HR_NONE, rule->dropout, rule->scale);
+        hr_block_mark(builder, x, kind);
+    }
+    int32_t low = hr_build_linear(builder, "low", x, a, HR_NONE, HR_ACT_NONE, HR_NONE);
+    if (!drops) low = hr_build_dropout(builder, "low_scaled", low, HR_NONE, 0, rule->scale);
+    return hr_block_mark(builder, hr_build_linear(builder, name, low, b, HR_NONE, HR_ACT_NONE, y),
+                         kinds);
+}
+
+int32_t hr_block_product(hr_builder *builder, const char *name, int32_t x, int32_t weight,
+                         int32_t bias, hr_act act, int32_t residual, hr_intermediates kinds)
+{
+    hr_adapter_rule rule;
+    const int32_t adapter = hr_build_adapter_of(builder, weight, &rule);
+    if (adapter == HR_NONE)
+        return hr_block_mark(
+            builder, hr_build_linear(builder, name, x, weight, bias, act, residual), kinds);
+    const bool activates = act != HR_ACT_NONE;
+    if (activates) kinds = set_of(HR_INTERMEDIATE_UP);
+    int32_t y = hr_build_linear(builder, "frozen", x, weight, bias, HR_ACT_NONE, residual);
+    y = adapt(builder, adapter, &rule, activates ? "pre" : name, x,
+              hr_block_mark(builder, y, kinds), kinds);
+    if (!activates) return y;
+    return hr_build_mark(builder, hr_build_activation(builder, name, y, act),
+                         HR_INTERMEDIATE_ACTIVATION);
 }
 
 int32_t hr_block_project(hr_builder *builder, const char *name, int32_t x, int32_t weight,
                          int32_t bias, hr_intermediate mark)
 {
-    return hr_build_mark(
-        builder, hr_build_linear(builder, name, x, weight, bias, HR_ACT_NONE, HR_NONE), mark);
+    return hr_block_product(builder, name, x, weight, bias, HR_ACT_NONE, HR_NONE, set_of(mark));
 }
 
 static int32_t join(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
                     int32_t weight, int32_t bias, int32_t residual, hr_intermediate mark)
 {
     const double p = builder->training ? config->model.dropout : 0;
-    if (p == 0) {
-        const int32_t sum = hr_build_linear(builder, name, x, weight, bias, HR_ACT_NONE, residual);
-        return hr_build_mark(builder, sum, mark);
-    }
-    const int32_t branch = hr_build_linear(builder, "branch", x, weight, bias, HR_ACT_NONE,
-                                           HR_NONE);
-    hr_build_mark(builder, branch, mark);
-    return hr_build_mark(builder, hr_build_dropout(builder, name, branch, residual, p), mark);
+    if (p == 0)
+        return hr_block_product(builder, name, x, weight, bias, HR_ACT_NONE, residual,
+                                set_of(mark));
+    const int32_t branch = hr_block_product(builder, "branch", x, weight, bias, HR_ACT_NONE,
+                                            HR_NONE, set_of(mark));
+    return hr_build_mark(builder, hr_build_dropout(builder, name, branch, residual, p, 1), mark);
 }
 
 int32_t hr_block_join(hr_builder *builder, const hr_config *config, const char *name, int32_t x,

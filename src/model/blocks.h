@@ -7,6 +7,7 @@
 #include "headroom/config.h"
 #include "model/family.h"
 #include "ops/attention/attention.h"
+#include "ops/linear/linear.h"
 
 /* A weight of every layer. */
 typedef struct {
@@ -42,8 +43,18 @@ int32_t hr_block_learned_positions(hr_builder *builder, const hr_config *config,
                                    const hr_model *model, int32_t ids, int32_t skipped,
                                    hr_block_branch *attention, hr_block_branch *mlp);
 
-/* Marks queries, keys and values in one buffer: a strategy saves all of them or none. */
-void hr_block_mark_qkv(hr_builder *builder, int32_t qkv);
+/* Queries, keys and values in one buffer: a strategy saves all of them or none. */
+extern const hr_intermediates hr_block_qkv;
+
+/* Marks a tensor as all kinds of a set. Returns it. */
+int32_t hr_block_mark(hr_builder *builder, int32_t tensor, hr_intermediates kinds);
+
+/* The product act(x W + bias) + residual, and what the adapter of W adds before the activation.
+ * bias and residual may be HR_NONE; an activation has no residual.
+ *
+ *   kinds  that the result is; with an activation those of activations instead */
+int32_t hr_block_product(hr_builder *builder, const char *name, int32_t x, int32_t weight,
+                         int32_t bias, hr_act act, int32_t residual, hr_intermediates kinds);
 
 /* The product x W + bias; bias HR_NONE: without bias. */
 int32_t hr_block_project(hr_builder *builder, const char *name, int32_t x, int32_t weight,

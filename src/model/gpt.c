@@ -76,9 +76,8 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
     int32_t q, k = HR_NONE, v = HR_NONE;
     if (model->gpt->plain_scores) attr.scale = 1;
     if (w[HR_GPT_QKV] != HR_NONE) {
-        q = hr_block_project(builder, "qkv", norm, w[HR_GPT_QKV], w[HR_GPT_QKV_BIAS],
-                             HR_INTERMEDIATE_NONE);
-        hr_block_mark_qkv(builder, q);
+        q = hr_block_product(builder, "qkv", norm, w[HR_GPT_QKV], w[HR_GPT_QKV_BIAS], HR_ACT_NONE,
+                             HR_NONE, hr_block_qkv);
         attr.k_offset = config->model.d_model;
         attr.v_offset = 2 * config->model.d_model;
     } else {
@@ -97,8 +96,8 @@ static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model 
     const int32_t *w = layer->weights;
     const int32_t norm = hr_build_norm(builder, "norm_2", h, w[HR_GPT_LN_2], w[HR_GPT_LN_2_BIAS],
                                        config->model.norm_eps);
-    const int32_t up = hr_build_linear(builder, "up", norm, w[HR_GPT_UP], w[HR_GPT_UP_BIAS],
-                                       model->gpt->act, HR_NONE);
+    const int32_t up = hr_block_product(builder, "up", norm, w[HR_GPT_UP], w[HR_GPT_UP_BIAS],
+                                        model->gpt->act, HR_NONE, 0);
     return hr_block_join(builder, config, "layer_out", up, w[HR_GPT_DOWN], w[HR_GPT_DOWN_BIAS], h);
 }
 

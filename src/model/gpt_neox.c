@@ -87,8 +87,8 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
     const int32_t *w = layer->weights;
     const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
                                        config->model.norm_eps);
-    int32_t qkv = hr_build_linear(builder, "qkv", norm, w[QKV], w[QKV_BIAS], HR_ACT_NONE, HR_NONE);
-    hr_block_mark_qkv(builder, qkv);
+    int32_t qkv = hr_block_product(builder, "qkv", norm, w[QKV], w[QKV_BIAS], HR_ACT_NONE,
+                                   HR_NONE, hr_block_qkv);
     hr_attention_attr attr = hr_block_attention(config, layer);
     attr.k_offset = attr.head_width;
     attr.v_offset = 2 * attr.head_width;
@@ -100,7 +100,7 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
                                             .runs = 2,
                                             .offset = { 0, attr.k_offset },
                                             .head_stride = attr.q_head_stride });
-    hr_block_mark_qkv(builder, qkv);
+    hr_block_mark(builder, qkv, hr_block_qkv);
     const int32_t o = hr_build_attention(builder, "attention", qkv, HR_NONE, HR_NONE, attr);
     if (config->model.parallel_residual)
         return hr_block_join(builder, config, "attention_out", o, w[DENSE], w[DENSE_BIAS],
@@ -115,8 +115,8 @@ static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_layer 
     const int32_t *w = layer->weights;
     const int32_t norm = hr_build_norm(builder, "norm_2", h, w[LN_2], w[LN_2_BIAS],
                                        config->model.norm_eps);
-    const int32_t up = hr_build_linear(builder, "up", norm, w[UP], w[UP_BIAS], HR_ACT_GELU,
-                                       HR_NONE);
+    const int32_t up = hr_block_product(builder, "up", norm, w[UP], w[UP_BIAS], HR_ACT_GELU,
+                                        HR_NONE, 0);
     return hr_block_join(builder, config, "layer_out", up, w[DOWN], w[DOWN_BIAS], residual);
 }
 

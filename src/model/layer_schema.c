@@ -2,15 +2,18 @@
 /* model/layer_schema.c - builds the forward pass of one layer and collects its marks. */
 #include "model/layer_schema.h"
 
+#include <stddef.h>
+
 #include "base/assert.h"
 #include "base/checked.h"
 #include "graph/backend.h"
 #include "model/family.h"
+#include "model/rules.h"
 #include "ops/linear/linear.h"
 #include "ops/list.h"
 
 /* Limits for one layer with the embedding and the last norm. */
-enum { STEPS_MOST = 40, TENSORS_MOST = 100, LOOPS_MOST = 4, PARAMS_MOST = 32 };
+enum { STEPS_MOST = 52, TENSORS_MOST = 100, LOOPS_MOST = 4, PARAMS_MOST = 40 };
 
 enum {
     BYTES = STEPS_MOST * sizeof(hr_step) + TENSORS_MOST * sizeof(hr_tensor) +
@@ -43,6 +46,7 @@ static void build(const hr_config *config, int32_t kind, hr_region *region, hr_p
     hr_error err;
     const hr_family_spec *family = hr_family_of(config);
     hr_config one = *config;
+    const hr_rules rules = { &one, NULL };
     one.model.n_layers = 1;
     hr_status status = hr_program_place(region, &none, STEPS_MOST, TENSORS_MOST, LOOPS_MOST,
                                         PARAMS_MOST, program, &err);
@@ -54,8 +58,11 @@ static void build(const hr_config *config, int32_t kind, hr_region *region, hr_p
                            .rows = one.train.seq_len,
                            .T = one.train.seq_len,
                            .training = true,
+                           .weights_alone = true, /* masters have no marks */
                            .layer = HR_NONE,
                            .direction = HR_DIR_FORWARD,
+                           .adapter = hr_rules_adapter,
+                           .rule_of = &rules,
                            .err = &err };
     family->params(&builder, &one, &model);
     if (family->tables) family->tables(&builder, &one, &model);

@@ -91,7 +91,8 @@ static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model 
     (void)model;
     const int32_t norm = hr_build_norm(builder, "norm_mlp", h, w[LN_MLP], w[LN_MLP_BIAS],
                                        config->model.norm_eps);
-    const int32_t up = hr_build_linear(builder, "up", norm, w[W1], w[B1], HR_ACT_RELU, HR_NONE);
+    const int32_t up = hr_block_product(builder, "up", norm, w[W1], w[B1], HR_ACT_RELU,
+                                        HR_NONE, 0);
     return hr_block_join(builder, config, "layer_out", up, w[W2], w[B2], h);
 }
 

@@ -8,27 +8,10 @@
 
 #include "base/checked.h"
 #include "base/number.h"
+#include "base/words.h"
+#include "model/adapter.h"
 
-#define BETWEEN " \t\r\n,"
-
-enum { WORD_BYTES = 128 };
-
-/* The words from `at` to the end of a group. */
-typedef struct {
-    const char *at; /* text after the word */
-    char text[WORD_BYTES];
-} words;
-
-/* Reads the next word. False at the end of the group. Truncates a word that is too long;
- * hr_rules_check refuses it. */
-static bool next_word(words *w)
-{
-    w->at += strspn(w->at, BETWEEN);
-    const size_t length = strcspn(w->at, BETWEEN ";");
-    snprintf(w->text, sizeof w->text, "%.*s", (int)length, w->at);
-    w->at += length;
-    return length > 0;
-}
+enum { RANKS = sizeof((hr_trained){ 0 }.ranks) / sizeof(int32_t) };
 
 /* The group after the one that starts at `group`; null: there is none. */
 static const char *next_group(const char *group)
@@ -67,7 +50,7 @@ static hr_status read_setting(const char *text, hr_param_rule *rule, hr_error *e
 /* Returns whether a pattern of the group, or of a key without groups, matches. */
 static bool matches_any(const char *group, const char *name)
 {
-    for (words w = { group }; next_word(&w);)
+    for (hr_words w = { group }; hr_words_next(&w);)
         if (!is_setting(w.text) && matches(w.text, name)) return true;
     return false;
 }
@@ -78,44 +61,56 @@ static void apply_groups(const char *groups, const char *name, hr_param_rule *ru
     const char *group = groups;
     while (group && !matches_any(group, name)) group = next_group(group);
     if (!group) return;
-    for (words w = { group }; next_word(&w);)
+    for (hr_words w = { group }; hr_words_next(&w);)
         if (is_setting(w.text)) (void)!read_setting(w.text, rule, &ignored);
 }
 
 static bool is_frozen(const hr_rules *rules, int16_t layer, int32_t index, const char *name)
 {
     const hr_trained *trained = rules->trained;
+    if (rules->config->train.adapter.kind != HR_ADAPTER_NONE) return true;
     if (trained && layer != HR_NONE)
         return layer < trained->frozen_in_proxy || !(trained->layers >> index & 1);
     return matches_any(rules->config->train.freeze, name);
 }
 
-hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vector,
+hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vector, bool adapter,
                           const char *name)
 {
     const hr_rules *rules = of;
     const hr_config *config = rules->config;
-    hr_param_rule rule = { .frozen = is_frozen(rules, layer, index, name),
+    hr_param_rule rule = { .frozen = !adapter && is_frozen(rules, layer, index, name),
                            .lr_scale = 1,
                            .decay = vector ? 0 : config->train.optimizer.weight_decay };
     apply_groups(config->train.param_groups, name, &rule);
     return rule;
 }
 
+hr_adapter_rule hr_rules_adapter(const void *of, int16_t layer, int32_t index, const char *name)
+{
+    const hr_rules *rules = of;
+    const hr_trained *trained = rules->trained;
+    if (!trained || layer == HR_NONE) return hr_adapter_of(rules->config, layer, name);
+    hr_adapter_rule rule = { .rank = layer < trained->frozen_in_proxy ? 0 : trained->ranks[index],
+                             .scale = 1,
+                             .dropout = (float)rules->config->train.adapter.dropout };
+    return rule;
+}
+
 /* ---- checks ---- */
 
-static hr_status check_length(const char *key, const words *w, hr_error *err)
+static hr_status check_length(const char *key, const hr_words *w, hr_error *err)
 {
-    if (strlen(w->text) < WORD_BYTES - 1) return HR_OK;
+    if (strlen(w->text) < HR_WORD_BYTES - 1) return HR_OK;
     return hr_fail(err, HR_USAGE, "%s: a word has more than %d characters: %.20s...", key,
-                   WORD_BYTES - 2, w->text);
+                   HR_WORD_BYTES - 2, w->text);
 }
 
 static hr_status check_group(const char *group, hr_error *err)
 {
     hr_param_rule rule;
     int32_t patterns = 0, settings = 0;
-    for (words w = { group }; next_word(&w);) {
+    for (hr_words w = { group }; hr_words_next(&w);) {
         hr_status status = check_length("train.param_groups", &w, err);
         if (status == HR_OK && is_setting(w.text)) status = read_setting(w.text, &rule, err);
         if (status != HR_OK) return status;
@@ -132,8 +127,8 @@ hr_status hr_rules_check(const hr_config *config, hr_error *err)
     const char *group = config->train.param_groups,
                *odd = strchr(config->train.freeze, ';') ? ";" : NULL;
     hr_status status = HR_OK;
-    words w = { config->train.freeze };
-    while (status == HR_OK && !odd && next_word(&w)) {
+    hr_words w = { config->train.freeze };
+    while (status == HR_OK && !odd && hr_words_next(&w)) {
         status = check_length("train.freeze", &w, err);
         if (is_setting(w.text)) odd = w.text;
     }
@@ -146,7 +141,7 @@ hr_status hr_rules_check(const hr_config *config, hr_error *err)
 static hr_status check_patterns(const char *key, const char *group, const hr_program *program,
                                 hr_error *err)
 {
-    for (words w = { group }; next_word(&w);) {
+    for (hr_words w = { group }; hr_words_next(&w);) {
         bool any = is_setting(w.text);
         for (int32_t p = 0; p < program->param_count && !any; p++)
             any = matches(w.text, program->params[p].external_name);
@@ -187,22 +182,30 @@ hr_trained hr_trained_of(const hr_program *program, int32_t layers)
 {
     hr_trained trained = { .frozen = first_trained_layer(program, layers) };
     uint64_t any = 0, all = UINT64_MAX, here = 0;
-    int32_t index = 0;
+    int32_t index = 0, least[RANKS] = { 0 };
+    bool first = true;
     for (int32_t p = 0; p < program->param_count; p++) {
-        const int32_t layer = program->tensors[program->params[p].weight].layer;
+        const hr_param *param = &program->params[p];
+        const int32_t layer = program->tensors[param->weight].layer;
         const bool goes_on = p + 1 < program->param_count &&
                              program->tensors[program->params[p + 1].weight].layer == layer;
         if (layer < trained.frozen) continue; /* or not in a layer */
-        if (!program->params[p].rule.frozen) here |= UINT64_C(1) << index;
-        index++;
+        if (param->adapts == HR_NONE) {
+            const int32_t rank = (int32_t)hr_program_rank(program, p);
+            if (!param->rule.frozen) here |= UINT64_C(1) << index;
+            least[index] = first ? rank : (int32_t)hr_min(least[index], rank);
+            trained.ranks[index] = (int32_t)hr_max(trained.ranks[index], rank);
+            index++;
+        }
         if (goes_on) continue;
         any |= here;
         all &= here;
         here = 0;
         index = 0;
+        first = false;
     }
     trained.layers = any;
-    trained.uniform = any == all;
+    trained.uniform = any == all && !memcmp(least, trained.ranks, sizeof least);
     trained.count = hr_program_trained(program, 0);
     return trained;
 }

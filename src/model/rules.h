@@ -19,18 +19,20 @@ typedef struct {
     int32_t frozen;          /* leading layers that no gradient reaches, without the last layer */
     int32_t frozen_in_proxy; /* the number of them in the proxy model */
     uint64_t layers;         /* bit i: parameter i is trained in one of the layers after these */
+    int32_t ranks[64];       /* the largest rank of an adapter of parameter i in these layers */
     bool uniform;            /* all such layers train the same parameters */
     int64_t count;           /* of trained parameters; 0: all train */
 } hr_trained;
 
-/* For hr_builder.rule. */
+/* For hr_builder.rule and hr_builder.adapter. */
 typedef struct {
     const hr_config *config;
     const hr_trained *trained; /* null: name patterns apply in layers, too */
 } hr_rules;
 
 hr_param_rule hr_rules_of(const void *rules, int16_t layer, int32_t index, bool vector,
-                          const char *name);
+                          bool adapter, const char *name);
+hr_adapter_rule hr_rules_adapter(const void *rules, int16_t layer, int32_t index, const char *name);
 
 /* Checks the syntax of both keys.
  *

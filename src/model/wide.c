@@ -75,10 +75,11 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 static int32_t expand(hr_builder *builder, const hr_config *config, const hr_model *model,
                       int32_t hidden)
 {
-    const int32_t z = hr_build_linear(builder, "expansion", hidden, model->expansion,
-                                      model->expansion_bias, HR_ACT_RELU, HR_NONE);
+    const int32_t z = hr_block_product(builder, "expansion", hidden, model->expansion,
+                                       model->expansion_bias, HR_ACT_RELU, HR_NONE, 0);
     if (config->model.decoder_rank == 0) return z;
-    return hr_build_linear(builder, "factor", z, model->factor, HR_NONE, HR_ACT_NONE, HR_NONE);
+    return hr_block_product(builder, "factor", z, model->factor, HR_NONE, HR_ACT_NONE, HR_NONE,
+                            0);
 }
 
 const hr_family_spec hr_family_wide = {

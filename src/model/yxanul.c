@@ -36,11 +36,11 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [HR_LLAMA_NORM_1] = { LAYER "norm_attn", one },
         [HR_LLAMA_NORM_2] = { LAYER "norm_mlp", one },
     };
-    const hr_param_shape tied = { HR_PARAM_MATRIX, R, V, STD, false, true };
+    const hr_param_shape tied = { HR_PARAM_MATRIX, R, V, STD, false, true, .plain = true };
     const hr_param_shape alone = { HR_PARAM_TABLE, V, R, STD, false, false };
     model->table = hr_build_param(builder, model->tied ? tied : alone, "E");
     model->factor = hr_build_param(
-        builder, (hr_param_shape){ HR_PARAM_MATRIX, D, R, factor, false, false }, "P");
+        builder, (hr_param_shape){ HR_PARAM_MATRIX, D, R, factor, .plain = true }, "P");
     model->positions = HR_NONE;
     hr_block_layers(builder, config, model, weights, HR_LLAMA_WEIGHTS);
     model->final_gain = hr_build_param(builder, one, "norm_f");

@@ -25,6 +25,23 @@ static void draw_normals(const hr_random_row *row, uint32_t index, double normal
     }
 }
 
+/* A uniform number in [-1, 1) for a column of a row. */
+static double draw_uniform(const hr_random_row *row, uint32_t column)
+{
+    const hr_random_block block = hr_random_block_of(row, column / 4);
+    return block.word[column % 4] / 2147483648.0 - 1;
+}
+
+/* Adapters do not change the initial values of other parameters. */
+static hr_random_stream stream_of(const hr_program *program, int32_t index, uint64_t seed)
+{
+    uint32_t before = 0;
+    if (program->params[index].adapts != HR_NONE)
+        return hr_random_stream_of(seed, 0, HR_SITE_ADAPTERS, (uint32_t)index);
+    for (int32_t p = 0; p < index; p++) before += program->params[p].adapts == HR_NONE;
+    return hr_random_stream_of(seed, 0, HR_SITE_WEIGHTS, before);
+}
+
 /* The scale of all blocks of a stored weight: a power of two with which no initial value overflows.
  */
 static float scale_of(const hr_param *param)
@@ -62,14 +79,16 @@ void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, hr_w
     if (place.residual)
         memset(place.residual, 0,
                (size_t)hr_tensor_bytes(&program->tensors[hr_program_residual(program, index)]));
-    const hr_random_stream stream = hr_random_stream_of(seed, 0, HR_SITE_WEIGHTS, (uint32_t)index);
+    const hr_random_stream stream = stream_of(program, index, seed);
     double draws[4] = { 1, 1, 1, 1 };
+    const bool is_normal = !param->init_constant && !param->init_uniform;
     for (int64_t k = 0; k < K; k++) {
         if (interrupts && *interrupts > 0) return;
         const hr_random_row row = hr_random_row_of(stream, 0, (uint32_t)k);
         for (int64_t n = 0; n < N; n++) {
             const int64_t at = hr_layout_index(layout, K, N, k, n);
-            if (n % 4 == 0 && !param->init_constant) draw_normals(&row, (uint32_t)(n / 4), draws);
+            if (n % 4 == 0 && is_normal) draw_normals(&row, (uint32_t)(n / 4), draws);
+            if (param->init_uniform) draws[n % 4] = draw_uniform(&row, (uint32_t)n);
             const float value = (float)(param->init_scale * draws[n % 4]);
             if (master) master[at] = value;
             else if (place.residual) hr_residual_put(place.weight, place.residual, at, value);

@@ -43,7 +43,7 @@ static hr_config small_of(const hr_config *config)
     uint8_t kinds[HR_LAYER_KINDS_MOST];
     hr_config small = *config;
     const int64_t L = config->model.n_layers;
-    const int32_t frozen = config->train.freeze[0] ? HR_PROXY_FROZEN_MOST : 0;
+    const int32_t frozen = hr_config_freezes(config) ? HR_PROXY_FROZEN_MOST : 0;
     small.model.n_layers = hr_min(L, 3 + list_kinds(config, 0, L, kinds) + frozen);
     return small;
 }
@@ -63,7 +63,7 @@ int64_t hr_proxy_bytes(const hr_config *config)
                             HR_PROXY_DEPTHS * model_bytes(&small) +
                             buffers * (int64_t)sizeof(int32_t) + 64 +
                             (is_mixed(config) ? hr_round_up(config->model.n_layers, 64) : 0);
-    return config->train.freeze[0] ? hr_max(proxies, model_bytes(config)) : proxies;
+    return hr_config_freezes(config) ? hr_max(proxies, model_bytes(config)) : proxies;
 }
 
 /* Assembles the model before any pass and copies it to the caller's region. Each micro-batch
@@ -211,7 +211,7 @@ static hr_status survey(const hr_config *config, const hr_backend *backend, hr_r
     const int64_t kept = region->used;
     hr_program program;
     *trained = (hr_trained){ .layers = UINT64_MAX, .uniform = true };
-    if (!config->train.freeze[0]) return HR_OK;
+    if (!hr_config_freezes(config)) return HR_OK;
     const hr_status status = hr_model_assemble(config, backend, 1, region, &program, err);
     if (status == HR_OK) *trained = hr_trained_of(&program, (int32_t)config->model.n_layers);
     region->used = kept;

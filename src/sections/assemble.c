@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "graph/weight_format.h"
+#include "model/adapter.h"
 #include "model/optimizer.h"
 #include "ops/host/host.h"
 #include "ops/last_row/last_row_build.h"
@@ -218,10 +219,13 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *bac
     for (int64_t l = 0; kinds && l < config->model.n_layers; l++) a.model.layers[l].kind = kinds[l];
     a.builder.no_masters = config->train.state.master != HR_MASTERS_FP32;
     a.builder.rule = hr_rules_of;
+    a.builder.adapter = hr_rules_adapter;
     a.builder.rule_of = &rules;
     program->loops[0].count = config->train.steps ? config->train.steps : HR_MANY;
     a.family->params(&a.builder, config, &a.model);
-    status = trained ? HR_OK : hr_rules_check_names(config, program, err);
+    status = hr_build_status(&a.builder);
+    if (status == HR_OK && !trained) status = hr_adapter_check(config, program, err);
+    if (status == HR_OK && !trained) status = hr_rules_check_names(config, program, err);
     if (status == HR_OK && !trained) status = check_stored(config, program, err);
     if (status != HR_OK) return status;
     program->state_count = hr_config_states(config, program->states);

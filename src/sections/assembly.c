@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "graph/service.h"
+#include "model/blocks.h"
 #include "model/layer_schema.h"
 #include "model/optimizer.h"
 #include "ops/host/host.h"
@@ -137,8 +138,8 @@ int32_t hr_assembly_logits(hr_assembly *a, int32_t hidden)
 {
     a->builder.block = HR_BLOCK_HEAD;
     if (a->family->expand) hidden = a->family->expand(&a->builder, a->config, &a->model, hidden);
-    return hr_build_linear(&a->builder, "logits", hidden, a->model.head, HR_NONE, HR_ACT_NONE,
-                           HR_NONE);
+    return hr_block_product(&a->builder, "logits", hidden, a->model.head, HR_NONE, HR_ACT_NONE,
+                            HR_NONE, 0);
 }
 
 void hr_assembly_head(hr_assembly *a, int32_t hidden, int32_t targets, int32_t scale,

@@ -34,7 +34,7 @@ static int32_t steps_of(const char *key)
 static bool is_frozen(const char *name, int16_t layer)
 {
     const hr_rules rules = { .config = &changed };
-    return hr_rules_of(&rules, layer, 0, false, name).frozen;
+    return hr_rules_of(&rules, layer, 0, false, false, name).frozen;
 }
 
 /* Step k freezes all but the upper 1 / 2^k of the layers, rounded up, and what is before them. */

@@ -184,7 +184,7 @@ static void an_unrelated_key_is_refused_without_a_suggestion(void **state)
     (void)state;
     static const char *const far[] = {
         "model.width", "train.gpu", "memory.limit", "data.source",  "foo", "x", "",
-        "kk.kkk",      ".",         "outlier",      "adapter.alpha"
+        "kk.kkk",      ".",         "outlier",      "advance.gamma"
     };
     hr_config config;
     hr_error err;

@@ -137,11 +137,8 @@ static const answer answers[] = {
       "training runs on the CPU; headroom plan --device NAME plans for other machines" },
     { "nproc_per_node", "8",
       "one process trains, on the CPU; training on several machines is not supported" },
-    { "rank", "16",
-      "low-rank adapters are not supported yet; model.embedding_rank and model.decoder_rank are "
-      "ranks of other matrices" },
-    { "lora_rank", "16",
-      "low-rank adapters are not supported yet; train.freeze trains a part of the weights" },
+    { "lora_rank", "16", "use train.adapter.rank=16" },
+    { "finetuning_type", "lora", "use train.adapter.kind=lora" },
     { "training", NULL, "the sections are model, data, train and memory" },
     { "attention.window_size", "512",
       "use model.attention.sliding_window=512: in tokens; model.attention.window counts blocks" },

@@ -290,7 +290,7 @@ static inline void make_glu_bwd(kernel_case *c, kernel_sizes s, int32_t option)
 static inline void make_dropout(kernel_case *c, kernel_sizes s, int32_t option)
 {
     const hr_dtype dtype = c->call.dtype;
-    c->attr.dropout = (hr_dropout_attr){ s.a, 7, 0.25f, 4 };
+    c->attr.dropout = (hr_dropout_attr){ s.a, 7, 0.25f, 4, 1 };
     c->run = hr_dropout_run;
     c->kernel_offset = KERNEL_AT(dropout.row);
     kernel_in(c, 0, dtype, s.rows * s.a, KERNEL_UNIFORM, 1);

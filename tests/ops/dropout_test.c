@@ -36,7 +36,7 @@ static void compare_definition(const hr_kernels *kernels, int64_t rows, int64_t 
                                hr_dtype dtype, int32_t over)
 {
     uint64_t state = start(SEED + (uint64_t)D);
-    const hr_dropout_attr attr = { D, 2, p, SITE };
+    const hr_dropout_attr attr = { D, 2, p, SITE, 1 };
     const int64_t bytes = rows * D * hr_dtype_bytes(dtype);
     void *x = take_random(rows * D, dtype, 1, &state), *x_kept = take_copy(x, bytes);
     void *residual = take_random(rows * D, dtype, 1, &state);
@@ -74,7 +74,7 @@ static void threads_and_splits_change_no_bit(uint32_t mask)
     enum { ROWS = 20, D = 45 };
     hr_kernels kernels;
     hr_dropout_kernels_fill(&kernels.dropout, mask);
-    const hr_dropout_attr attr = { D, 7, 0.25f, SITE };
+    const hr_dropout_attr attr = { D, 7, 0.25f, SITE, 1 };
     uint64_t state = start(SEED);
     void *x = take_random(ROWS * D, HR_BF16, 1, &state);
     void *whole = take_poisoned(ROWS * D * 2), *cut = take_poisoned(ROWS * D * 2);
@@ -100,7 +100,7 @@ static void the_gradient_is_the_same_operation(uint32_t mask)
     enum { ROWS = 8, D = 50 };
     hr_kernels kernels;
     hr_dropout_kernels_fill(&kernels.dropout, mask);
-    const hr_dropout_attr attr = { D, 4, 0.3f, SITE };
+    const hr_dropout_attr attr = { D, 4, 0.3f, SITE, 1 };
     uint64_t state = start(SEED);
     float *x = take_random(ROWS * D, HR_F32, 1, &state), *y = take_poisoned(ROWS * D * 4);
     float *dy = take_random(ROWS * D, HR_F32, 1, &state), *dx = take_poisoned(ROWS * D * 4);
@@ -126,7 +126,7 @@ static void the_share_of_dropped_elements_is_p(uint32_t mask)
     enum { ROWS = 400, D = 1000 };
     hr_kernels kernels;
     hr_dropout_kernels_fill(&kernels.dropout, mask);
-    const hr_dropout_attr attr = { D, 100, 0.1f, SITE };
+    const hr_dropout_attr attr = { D, 100, 0.1f, SITE, 1 };
     float *x = take(ROWS * D * 4);
     int64_t dropped = 0;
     for (int64_t i = 0; i < ROWS * D; i++) x[i] = 1;

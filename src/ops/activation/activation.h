@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/activation/activation.h - recomputes an activation from its input.
+/* ops/activation/activation.h - an activation function alone, or recomputed from its input.
  *
  *     y[r,c] = act(pre[r,c])
  *

@@ -6,11 +6,11 @@
 #include "ops/list.h"
 
 int32_t hr_build_dropout(hr_builder *builder, const char *name, int32_t x, int32_t residual,
-                         double p)
+                         double p, double scale)
 {
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
     const int64_t D = builder->program->tensors[x].dims[1];
-    const hr_dropout_attr attr = { D, builder->T, (float)p, builder->site++ };
+    const hr_dropout_attr attr = { D, builder->T, (float)p, builder->site++, (float)scale };
     const int32_t y = hr_build_rows(builder, name, builder->dtype, D);
     hr_step *step = hr_build_step(builder, HR_OP_dropout, &attr, sizeof attr);
     step->in[0] = x;
@@ -24,14 +24,13 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 {
     const hr_step step = derive->builder->program->steps[index];
     const int32_t dy = derive->gradient[step.out[0]];
-    if (dy == HR_NONE) return HR_OK;
+    (void)err;
+    if (dy == HR_NONE || !hr_derive_wants(derive, step.in[0])) return HR_OK;
     int32_t addend;
     const int32_t dx = hr_derive_emit(derive, step.in[0], &addend);
-    if (addend != HR_NONE)
-        return hr_fail(err, HR_FAILURE, "step %d (dropout): what is dropped may have one reader",
-                       index);
     hr_step *made = hr_build_step(derive->builder, HR_OP_dropout, step.attr, HR_ATTR_BYTES);
     made->in[0] = dy;
+    made->in[1] = addend;
     made->out[0] = dx;
     return HR_OK;
 }

@@ -6,8 +6,8 @@
 #include "graph/builder.h"
 #include "ops/dropout/dropout.h"
 
-/* y = residual + dropout(x); residual may be HR_NONE. Returns y. */
+/* y = residual + scale dropout(x); residual may be HR_NONE. Returns y. */
 int32_t hr_build_dropout(hr_builder *builder, const char *name, int32_t x, int32_t residual,
-                         double p);
+                         double p, double scale);
 
 #endif

@@ -10,7 +10,7 @@ void hr_dropout_run(const hr_call *call)
     const hr_dropout_attr *attr = call->attr;
     const int64_t D = attr->D;
     const uint32_t threshold = hr_random_threshold(attr->p);
-    const float scale = (float)(1 / (1 - (double)attr->p));
+    const float scale = (float)((double)attr->scale / (1 - (double)attr->p));
     const void *residual = call->in[1];
     const hr_random_stream stream = hr_random_stream_of(call->seed, (uint64_t)call->clock,
                                                         attr->site, 0);

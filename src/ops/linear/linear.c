@@ -2,6 +2,8 @@
 /* ops/linear/linear.c - builder functions, derivative and properties of matrix products. */
 #include "ops/linear/linear.h"
 
+#include <stddef.h>
+
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
 
@@ -48,20 +50,35 @@ static const hr_linear_attr *attr_of(const hr_step *step)
     return (const hr_linear_attr *)step->attr;
 }
 
-/* The step that produced x, if it ends in an activation whose derivative fits into the epilogue of
- * dx. */
-static const hr_step *activated(const hr_derive *derive, int32_t x)
+/* The first step after that of its maker that reads x as its first operand. */
+static int32_t first_reader(const hr_derive *derive, int32_t x)
 {
-    if (!hr_derive_wants(derive, x)) return 0;
-    const hr_step *step = &derive->builder->program->steps[derive->producer[x]];
-    if (step->op != HR_OP_linear || attr_of(step)->act == HR_ACT_NONE) return 0;
-    return step;
+    const hr_program *program = derive->builder->program;
+    int32_t s = derive->producer[x] + 1;
+    while (s < program->step_count - 1 && program->steps[s].in[0] != x) s++;
+    return s;
 }
 
-static void emit_dx(hr_derive *derive, const hr_step *step, int32_t dy)
+/* The step that produced x, if it ends in an activation whose derivative fits into the epilogue of
+ * the dx of step `index`: the first reader of x, which adds to the gradients of all others. */
+static const hr_step *activated(const hr_derive *derive, int32_t x, int32_t index)
+{
+    const hr_step *step = &derive->builder->program->steps[derive->producer[x]];
+    if (step->op != HR_OP_linear && step->op != HR_OP_activation) return NULL;
+    return attr_of(step)->act != HR_ACT_NONE && first_reader(derive, x) == index ? step : NULL;
+}
+
+/* The input of the activation of its maker, which may be that of its output (ReLU). */
+static int32_t input_of_activation(const hr_step *maker, int32_t x)
+{
+    if (!hr_act_needs_pre(attr_of(maker)->act)) return x;
+    return maker->op == HR_OP_linear ? maker->out[PRE] : maker->in[0];
+}
+
+static void emit_dx(hr_derive *derive, const hr_step *step, int32_t index, int32_t dy)
 {
     const int32_t x = step->in[X];
-    const hr_step *maker = activated(derive, x);
+    const hr_step *maker = activated(derive, x, index);
     hr_linear_attr attr = *attr_of(step);
     attr.act = maker ? attr_of(maker)->act : HR_ACT_NONE;
     int32_t addend;
@@ -70,7 +87,7 @@ static void emit_dx(hr_derive *derive, const hr_step *step, int32_t dy)
     made->in[DY] = dy;
     made->in[W] = step->in[W];
     made->in[ADDEND] = addend;
-    if (maker) made->in[AUX] = hr_act_needs_pre(attr.act) ? maker->out[PRE] : x;
+    if (maker) made->in[AUX] = input_of_activation(maker, x);
     made->out[0] = dx;
 }
 
@@ -88,19 +105,21 @@ static void emit_dw(hr_derive *derive, const hr_step *step, int32_t dy)
     made->out[1] = db;
 }
 
-/* dx = dy W^T, dW = x^T dy. If y is an activation, its only reader is a product whose dx already
+/* dx = dy W^T, dW = x^T dy. If y is an activation, its first reader is a product whose dx already
  * multiplied by act', so dy is the gradient before the activation. */
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 {
     const hr_step step = derive->builder->program->steps[index];
     const int32_t dy = derive->gradient[step.out[Y]];
     if (dy == HR_NONE) return HR_OK;
-    if (attr_of(&step)->act != HR_ACT_NONE && derive->uses[step.out[Y]] != 1)
+    const hr_step *steps = derive->builder->program->steps;
+    if (attr_of(&step)->act != HR_ACT_NONE &&
+        steps[first_reader(derive, step.out[Y])].op != HR_OP_linear)
         return hr_fail(err, HR_FAILURE,
-                       "step %d (linear): an activation must have one reader, this one has %d",
-                       index, derive->uses[step.out[Y]]);
+                       "step %d (linear): the first reader of an activation must be a product",
+                       index);
     emit_dw(derive, &step, dy);
-    if (hr_derive_wants(derive, step.in[X])) emit_dx(derive, &step, dy);
+    if (hr_derive_wants(derive, step.in[X])) emit_dx(derive, &step, index, dy);
     return HR_OK;
 }
 
