@@ -68,7 +68,7 @@ static void write_model(const hr_config *config, const char *folder)
         must(hr_weights_add(&out, p, values, staging, staging_bytes, &err), &err);
     must(hr_file_commit(&out.file, &err), &err);
     const int64_t config_bytes = hr_weights_config(config, &program, text, text_bytes);
-    must(hr_file_begin(&out.file, folder, hr_weights_config_name, &err), &err);
+    must(hr_file_begin(&out.file, folder, "config.json", &err), &err);
     must(hr_file_append(&out.file, text, config_bytes, &err), &err);
     must(hr_file_commit(&out.file, &err), &err);
     munmap(values, (size_t)most);

@@ -41,7 +41,8 @@ int64_t hr_checkpoint_writer_bytes(void)
 hr_status hr_checkpoint_writer_open(hr_checkpoint_writer **opened, hr_checkpoint_flush_fn *flush,
                                     const void *context, const hr_config *config,
                                     const hr_program *program, const char *strategy,
-                                    int64_t checkpoint_bytes, hr_region *region, hr_error *err)
+                                    const hr_base_files *base, int64_t checkpoint_bytes,
+                                    hr_region *region, hr_error *err)
 {
     const int64_t page = hr_page_bytes();
     uint8_t *memory = hr_region_take(region, page + SHARED_BYTES, 1);
@@ -57,6 +58,7 @@ hr_status hr_checkpoint_writer_open(hr_checkpoint_writer **opened, hr_checkpoint
     checkpoint_writer->config = config;
     checkpoint_writer->program = program;
     checkpoint_writer->strategy = strategy;
+    checkpoint_writer->base = base;
     checkpoint_writer->checkpoint_bytes = checkpoint_bytes;
     if (!config->train.out[0]) return HR_OK;
     const hr_status status = hr_checkpoint_store_path(config->train.out, checkpoint_writer->store,
@@ -188,13 +190,23 @@ static hr_status put_text(hr_checkpoint_writer *checkpoint_writer, const char *n
     return HR_OK;
 }
 
+static hr_status put_base(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
+{
+    hr_writer list = { checkpoint_writer->text, HR_RECIPE_BYTES };
+    hr_base_files_print(checkpoint_writer->base, &list);
+    HR_ASSERT(!list.cut);
+    return put_text(checkpoint_writer, hr_base_name, list.text, list.used, err);
+}
+
 static hr_status put_texts(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
 {
     hr_writer recipe = { checkpoint_writer->text, HR_RECIPE_BYTES };
     const int64_t bytes = hr_weights_config(checkpoint_writer->config, checkpoint_writer->program,
                                             checkpoint_writer->text, HR_RECIPE_BYTES);
-    hr_status status = put_text(checkpoint_writer, hr_weights_config_name, checkpoint_writer->text,
-                                bytes, err);
+    hr_status status = put_text(checkpoint_writer,
+                                hr_weights_config_name(checkpoint_writer->config),
+                                checkpoint_writer->text, bytes, err);
+    if (status == HR_OK && checkpoint_writer->base) status = put_base(checkpoint_writer, err);
     if (status != HR_OK) return status;
     hr_recipe_print(checkpoint_writer->config, &recipe);
     HR_ASSERT(!recipe.cut);
@@ -299,29 +311,31 @@ static hr_status link_or_copy(const char *place, const char *name, const char *o
     return hr_directory_flush(out, err);
 }
 
-/* Publishes the config first, so that new weights are never beside the config of another model. */
-static hr_status publish_folder(const char *place, const char *weights, const char *out,
-                                void *buffer, int64_t bytes, hr_error *err)
+/* Publishes the description first, so that new weights are never beside that of another model. */
+static hr_status publish_folder(const char *place, const char *weights, const hr_config *config,
+                                const char *out, void *buffer, int64_t bytes, hr_error *err)
 {
-    hr_status status = link_or_copy(place, hr_weights_config_name, out, hr_weights_config_name,
-                                    buffer, bytes, err);
+    const char *description = hr_weights_config_name(config);
+    hr_status status = link_or_copy(place, description, out, description, buffer, bytes, err);
     if (status == HR_OK)
-        status = link_or_copy(place, weights, out, hr_weights_name, buffer, bytes, err);
+        status = link_or_copy(place, weights, out, hr_weights_name(config), buffer, bytes, err);
     return status;
 }
 
-hr_status hr_checkpoint_writer_publish(const char *place, const char *out, void *buffer,
+hr_status hr_checkpoint_writer_publish(const char *place, const hr_config *config, void *buffer,
                                        int64_t bytes, hr_error *err)
 {
     char average[PATH_MAX], file[PATH_MAX];
-    hr_status status = publish_folder(place, hr_weights_name, out, buffer, bytes, err);
+    const char *out = config->train.out;
+    hr_status status = publish_folder(place, hr_weights_name(config), config, out, buffer, bytes,
+                                      err);
     if (status == HR_OK)
         status = hr_path_join(place, hr_average_state.file, file, sizeof file, err);
     if (status != HR_OK || !hr_file_exists(file)) return status;
     status = hr_path_join(out, "average", average, sizeof average, err);
     if (status == HR_OK) status = hr_directory_make(average, err);
     if (status == HR_OK)
-        status = publish_folder(place, hr_average_state.file, average, buffer, bytes, err);
+        status = publish_folder(place, hr_average_state.file, config, average, buffer, bytes, err);
     return status;
 }
 
@@ -339,8 +353,8 @@ static void write_checkpoint(void *context)
     if (!checkpoint_writer->made) hr_checkpoint_writer_abort(checkpoint_writer);
     if (status == HR_OK)
         status = hr_checkpoint_writer_publish(
-            checkpoint_writer->place, checkpoint_writer->config->train.out,
-            checkpoint_writer->buffer, HR_CHECKPOINT_WRITER_BUFFER, err);
+            checkpoint_writer->place, checkpoint_writer->config, checkpoint_writer->buffer,
+            HR_CHECKPOINT_WRITER_BUFFER, err);
     checkpoint_writer->status = status;
     checkpoint_writer->pruned = HR_OK;
     /* Older checkpoints are removed only after the new one was renamed and read back. */

@@ -8,6 +8,7 @@
 #define HR_CHECKPOINT_CHECKPOINT_WRITER_H
 
 #include "base/region.h"
+#include "checkpoint/base_files.h"
 #include "checkpoint/checkpoint_store.h"
 #include "checkpoint/weights.h"
 #include "dev/io_thread.h"
@@ -19,7 +20,8 @@ typedef hr_status hr_checkpoint_flush_fn(const void *context, hr_error *err);
 typedef struct {
     const hr_config *config;
     const hr_program *program;
-    const char *strategy; /* YAML text */
+    const char *strategy;      /* YAML text */
+    const hr_base_files *base; /* of adapters; null: the run has none */
     hr_checkpoint_flush_fn *flush;
     const void *flush_context;
     hr_io_thread io_thread;
@@ -55,6 +57,7 @@ HR_MUST_CHECK hr_status hr_checkpoint_writer_open(hr_checkpoint_writer **checkpo
                                                   hr_checkpoint_flush_fn *flush,
                                                   const void *context, const hr_config *config,
                                                   const hr_program *program, const char *strategy,
+                                                  const hr_base_files *base,
                                                   int64_t checkpoint_bytes, hr_region *region,
                                                   hr_error *err);
 void hr_checkpoint_writer_close(hr_checkpoint_writer *checkpoint_writer); /* null is accepted */
@@ -94,7 +97,7 @@ void hr_checkpoint_writer_linger(hr_checkpoint_writer *checkpoint_writer);
 
 /* Publishes the weights of a checkpoint in train.out again.
  *   buffer  [bytes], for a file system without hard links */
-HR_MUST_CHECK hr_status hr_checkpoint_writer_publish(const char *place, const char *out,
+HR_MUST_CHECK hr_status hr_checkpoint_writer_publish(const char *place, const hr_config *config,
                                                      void *buffer, int64_t bytes, hr_error *err);
 
 #endif

@@ -12,16 +12,28 @@
 #include "base/path.h"
 #include "base/residual.h"
 #include "base/writer.h"
+#include "checkpoint/adapter_config.h"
 #include "checkpoint/repack.h"
 #include "hf/hf_config.h"
 
 enum { ENTRY_BYTES = 256, CONFIG_BYTES = 4096, LENGTH_BYTES = 8, HEADER_ALIGN = 64 };
 
-const char hr_weights_config_name[] = "config.json";
-
 /* ---- contents of a file */
 
-const char hr_weights_name[] = "model.safetensors";
+static const char *weights_name(bool adapters)
+{
+    return adapters ? "adapter_model.safetensors" : "model.safetensors";
+}
+
+const char *hr_weights_name(const hr_config *config)
+{
+    return weights_name(config->train.adapter.kind != HR_ADAPTER_NONE);
+}
+
+const char *hr_weights_config_name(const hr_config *config)
+{
+    return config->train.adapter.kind != HR_ADAPTER_NONE ? "adapter_config.json" : "config.json";
+}
 
 int32_t hr_kept_count(const hr_program *program)
 {
@@ -30,12 +42,14 @@ int32_t hr_kept_count(const hr_program *program)
 
 const char *hr_kept_name(const hr_program *program, hr_kept kept)
 {
-    return kept == HR_KEPT_WEIGHTS ? hr_weights_name : program->states[kept - HR_KEPT_STATES].file;
+    return kept == HR_KEPT_WEIGHTS ? weights_name(program->adapts)
+                                   : program->states[kept - HR_KEPT_STATES].file;
 }
 
 int32_t hr_kept_tensor(const hr_program *program, int32_t index, hr_kept kept)
 {
     const hr_param *param = &program->params[index];
+    if (param->rule.base) return HR_NONE;
     if (kept == HR_KEPT_WEIGHTS) return param->master;
     return hr_kept_name(program, kept) ? param->states[kept - HR_KEPT_STATES] : HR_NONE;
 }
@@ -245,13 +259,13 @@ int64_t hr_weights_header(const hr_program *program, hr_kept kept, char *text, i
 
 /* ---- writing */
 
-hr_status hr_weights_check(const char *directory, hr_error *err)
+hr_status hr_weights_check(const hr_config *config, const char *directory, hr_error *err)
 {
     char path[PATH_MAX];
-    hr_status status = hr_path_join(directory, hr_weights_name, path, sizeof path, err);
+    hr_status status = hr_path_join(directory, hr_weights_name(config), path, sizeof path, err);
     if (status == HR_OK) status = hr_file_check_place(path, err);
     if (status == HR_OK)
-        status = hr_path_join(directory, hr_weights_config_name, path, sizeof path, err);
+        status = hr_path_join(directory, hr_weights_config_name(config), path, sizeof path, err);
     return status == HR_OK ? hr_file_check_place(path, err) : status;
 }
 
@@ -442,6 +456,11 @@ int64_t hr_weights_config(const hr_config *config, const hr_program *program, ch
 {
     hr_writer w = { text, bytes };
     int32_t weights = HR_WEIGHTS_COMPUTE;
+    if (program->adapts) {
+        hr_adapter_config_write(config, program, &w);
+        HR_ASSERT(!w.cut);
+        return w.used;
+    }
     for (int32_t p = 0; p < program->param_count && weights == HR_WEIGHTS_COMPUTE; p++)
         weights = program->params[p].format;
     hr_hf_config_write(config, weights, &w);

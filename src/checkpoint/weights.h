@@ -16,15 +16,19 @@
 #include "graph/weight_format.h"
 #include "headroom/config.h"
 
-/* The tensors that a file contains: all weights, or one state of the trained parameters. A state
- * has the number 1 + its index in the program. */
+/* The tensors that a file contains: all weights but those under adapters, or one state of the
+ * trained parameters. A state has the number 1 + its index in the program. */
 typedef int32_t hr_kept;
 enum { HR_KEPT_WEIGHTS, HR_KEPT_STATES, HR_KEPT_MAX = HR_KEPT_STATES + HR_STATES_MAX };
 
 /* Number of kinds that a program can have files of. Pure. */
 int32_t hr_kept_count(const hr_program *program);
 
-extern const char hr_weights_name[]; /* "model.safetensors" */
+/* The files of a run with weights, and with their description: "model.safetensors" and
+ * "config.json", or of adapters those of PEFT. Pure. */
+const char *hr_weights_name(const hr_config *config);
+const char *hr_weights_config_name(const hr_config *config);
+
 const char *hr_kept_name(const hr_program *program, hr_kept kept);
 
 /* The tensor of a parameter in a file of this kind; HR_NONE if it has none. Pure. */
@@ -69,9 +73,10 @@ typedef struct {
     hr_kept kept;
 } hr_weights_out;
 
-/* Checks that weights and config.json can be written into the existing folder DIR. Errors as
+/* Checks that weights and their description can be written into the existing folder DIR. Errors as
  * hr_file_begin. */
-HR_MUST_CHECK hr_status hr_weights_check(const char *directory, hr_error *err);
+HR_MUST_CHECK hr_status hr_weights_check(const hr_config *config, const char *directory,
+                                         hr_error *err);
 
 /* Begins DIR/hr_kept_name(program, kept) with its header. `text` as in hr_weights_header.
  * Errors   USAGE the directory is missing. FAILURE the file cannot be written. */
@@ -111,11 +116,9 @@ HR_MUST_CHECK hr_status hr_weights_add(hr_weights_out *out, int32_t param, const
 /* Discards a file that was begun. Accepts a closed object. */
 void hr_weights_abort(hr_weights_out *out);
 
-/* Prints the config.json of the weights of a program into text [hr_weights_text_bytes]. Returns its
+/* Prints the description of the weights of a program into text [hr_weights_text_bytes]. Returns its
  * bytes. */
 int64_t hr_weights_config(const hr_config *config, const hr_program *program, char *text,
                           int64_t bytes);
-
-extern const char hr_weights_config_name[]; /* "config.json" */
 
 #endif

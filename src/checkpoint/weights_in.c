@@ -182,6 +182,7 @@ static hr_status find_all(hr_weights_in *in, const hr_stored *stored, uint8_t *u
     for (int32_t p = 0; p < in->program->param_count; p++) {
         const hr_param *param = &in->program->params[p];
         const hr_stored_tensor *tensor;
+        if (param->adapts != HR_NONE) continue;
         status = find(stored, in->path, param->external_name, &tensor, err);
         if (status == HR_OK) status = check_shape(in->path, param, tensor, err);
         if (status != HR_OK) return status;
@@ -285,7 +286,8 @@ void hr_weights_in_close(hr_weights_in *in)
 static hr_unpack unpack_of(const hr_weights_in *in, int32_t index)
 {
     const hr_kept_shape shape = hr_kept_shape_of(in->program, index, in->kept);
-    const int32_t to = hr_kept_tensor(in->program, index, in->kept);
+    const int32_t to = in->kept == HR_KEPT_WEIGHTS ? in->program->params[index].master
+                                                   : hr_kept_tensor(in->program, index, in->kept);
     const hr_tensor *tensor = &in->program->tensors[to];
     return (hr_unpack){ .kind = in->sources[index].kind,
                         .layout = (hr_layout)tensor->layout,

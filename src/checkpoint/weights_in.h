@@ -48,9 +48,9 @@ int64_t hr_weights_in_kept_bytes(const hr_program *program); /* for hr_weights_i
 /* Checks that `path` exists and has the first file that hr_weights_in_open reads. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_weights_in_check(const char *path, hr_error *err);
 
-/* Finds every parameter. Every tensor of the folder must belong to the program, except buffers such
- * as masks and RoPE frequencies, and a copy of a tied embedding table, which must be byte-identical
- * to the table.
+/* Finds every parameter but adapters. Every tensor of the folder must belong to the program, except
+ * buffers such as masks and RoPE frequencies, and a copy of a tied embedding table, which must be
+ * byte-identical to the table.
  *
  *   kept     needs hr_weights_in_bytes
  *   scratch  needs hr_stored_bytes(path) and one byte per tensor during the call

@@ -53,7 +53,7 @@ static hr_status check_out(const hr_config *config, hr_error *err)
                        "overwritten; give another",
                        path);
     const hr_status status = hr_directory_check(path, err);
-    return status == HR_OK && hr_file_exists(path) ? hr_weights_check(path, err) : status;
+    return status == HR_OK && hr_file_exists(path) ? hr_weights_check(config, path, err) : status;
 }
 
 /* Returns whether `path` is a file directly in `directory`, by its spelling: the run creates that

@@ -178,6 +178,7 @@ static void build_low(hr_builder *builder, int32_t of, const hr_param_shape *sha
     hr_param *param = next_param(builder, shape);
     if (!param) return;
     param->adapts = of;
+    builder->program->adapts = true;
     snprintf(param->external_name, sizeof param->external_name, "%s%.*s.%s.weight",
              HR_ADAPTER_PREFIX, length, name, what);
     build_param(builder, shape, param);

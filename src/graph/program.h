@@ -148,6 +148,7 @@ typedef struct {
 /* How training updates a parameter. */
 typedef struct {
     bool frozen;     /* constant: no gradient, no optimizer state */
+    bool base;       /* frozen under adapters: checkpoints do not have it */
     double lr_scale; /* factor for the learning rate */
     double decay;    /* weight decay */
 } hr_param_rule;
@@ -214,6 +215,7 @@ struct hr_backend;
 typedef struct {
     const struct hr_backend *backend; /* that it is planned for, with its table of operations */
     uint8_t dtype;                    /* hr_dtype of activations, and of weights in products */
+    bool adapts;                      /* it trains adapters */
     hr_tensor *tensors;
     hr_step *steps;
     hr_loop *loops;

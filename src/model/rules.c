@@ -80,6 +80,7 @@ hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vec
     const hr_rules *rules = of;
     const hr_config *config = rules->config;
     hr_param_rule rule = { .frozen = !adapter && is_frozen(rules, layer, index, name),
+                           .base = !adapter && config->train.adapter.kind != HR_ADAPTER_NONE,
                            .lr_scale = 1,
                            .decay = vector ? 0 : config->train.optimizer.weight_decay };
     apply_groups(config->train.param_groups, name, &rule);

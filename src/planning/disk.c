@@ -170,7 +170,7 @@ static int64_t existing_bytes(const hr_config *config)
     const int32_t count = hr_config_states(config, states);
     while (hr_checkpoint_store_newest(store, step, &step, NULL) == HR_OK && step >= 0)
         for (int32_t i = -1; i < count; i++) {
-            const char *file_name = i < 0 ? hr_weights_name : states[i].file;
+            const char *file_name = i < 0 ? hr_weights_name(config) : states[i].file;
             int file = -1;
             int64_t bytes;
             if (!file_name) continue;

@@ -2,6 +2,7 @@
 /* planning/run_bytes.c - adds up what the objects of a run say that they need. */
 #include "planning/run_bytes.h"
 
+#include "checkpoint/base_files.h"
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/weights_in.h"
 #include "data/sample.h"
@@ -40,7 +41,9 @@ int64_t hr_run_bytes(const hr_config *config)
     hr_state states[HR_STATES_MAX];
     const int32_t count = hr_config_states(config, states), kinds = HR_KEPT_STATES + count;
     const int64_t alignment = 8 * 64;
-    const int64_t source = config->model.from[0] ? hr_weights_in_bytes(&most) : 0;
+    const bool adapts = config->train.adapter.kind != HR_ADAPTER_NONE;
+    const int64_t base = config->model.from[0] && adapts ? hr_base_files_bytes() : 0;
+    const int64_t source = config->model.from[0] ? hr_weights_in_bytes(&most) + base : 0;
     return hr_executor_bytes(&most) + source + most.tensor_count +
            hr_batches_bytes(hr_texts_shards(config)) + hr_batches_bytes(1) +
            hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size) +

@@ -45,9 +45,10 @@ static bool is_weights(const char *name)
     return false;
 }
 
-static bool is_published(const char *name)
+static bool is_published(const checking *c, const char *name)
 {
-    return !strcmp(name, hr_weights_name) || !strcmp(name, hr_weights_config_name);
+    return !strcmp(name, hr_weights_name(c->config)) ||
+           !strcmp(name, hr_weights_config_name(c->config));
 }
 
 /* Texts and tokenizers of the run may be in its folder. */
@@ -147,7 +148,7 @@ static __attribute__((noinline)) void check_file(checking *c, const char *name)
     char path[PATH_MAX], origin[PATH_MAX];
     c->status = hr_path_join(c->folder, name, path, sizeof path, c->err);
     if (c->status != HR_OK || is_input(c->config, path) || is_own_tokenizer(c, name)) return;
-    if (is_published(name)) {
+    if (is_published(c, name)) {
         if (!c->is_run) keep_first(c->replaced, name);
         return;
     }
@@ -205,16 +206,18 @@ static hr_status check(checking *c, const hr_train_options *options)
 }
 
 /* Not inlined, as above. */
-__attribute__((noinline)) bool hr_folder_has_another_model(const char *folder, const char *place)
+__attribute__((noinline)) bool hr_folder_has_another_model(const hr_config *config,
+                                                           const char *place)
 {
     char own[PATH_MAX], there[PATH_MAX];
     int files[2] = { -1, -1 };
     int64_t bytes[2];
     hr_error ignored;
-    const char *config = hr_weights_config_name, *weights = hr_weights_name;
-    if (hr_path_join(folder, config, there, sizeof there, NULL) != HR_OK ||
-        hr_path_join(place, config, own, sizeof own, NULL) != HR_OK || !hr_file_exists(there) ||
-        !hr_file_exists(own) || is_same(there, own))
+    const char *folder = config->train.out, *weights = hr_weights_name(config);
+    const char *description = hr_weights_config_name(config);
+    if (hr_path_join(folder, description, there, sizeof there, NULL) != HR_OK ||
+        hr_path_join(place, description, own, sizeof own, NULL) != HR_OK ||
+        !hr_file_exists(there) || !hr_file_exists(own) || is_same(there, own))
         return false;
     if (hr_path_join(folder, weights, there, sizeof there, NULL) != HR_OK ||
         hr_path_join(place, weights, own, sizeof own, NULL) != HR_OK)

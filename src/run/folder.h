@@ -36,6 +36,6 @@ void hr_folder_undo(const hr_config *config, const hr_folder_before *before, boo
 
 /* Returns whether the model in the folder of a run differs from that of one of its checkpoints: a
  * different config.json, and weights of a different size. Pure. */
-bool hr_folder_has_another_model(const char *folder, const char *place);
+bool hr_folder_has_another_model(const hr_config *config, const char *place);
 
 #endif

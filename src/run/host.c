@@ -97,12 +97,14 @@ static hr_status initialize(void *context, hr_executor *executor, int32_t step, 
     const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
     hr_status status = HR_OK;
     hr_trainer_report_progress(trainer,
-                               trainer->files.resume.found      ? "loading the checkpoint"
+                               trainer->files.resume.found ? "loading the checkpoint"
                                : trainer->config->model.from[0] ? "loading weights"
                                                                 : "initializing weights",
                                attr->param, executor->program->param_count);
-    if (trainer->files.resume.found) return load_states(trainer, step, call, err);
-    if (has_weights(call) && trainer->config->model.from[0])
+    const bool base = executor->program->params[attr->param].rule.base;
+    if (trainer->files.resume.found && !base) return load_states(trainer, step, call, err);
+    const bool adapter = executor->program->params[attr->param].adapts != HR_NONE;
+    if (has_weights(call) && trainer->config->model.from[0] && !adapter)
         status = hr_load(&trainer->files.source, attr->param, executor->pool,
                          place_of(executor->program, call), call->scratch, attr->staging_bytes,
                          interrupts, err);

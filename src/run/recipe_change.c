@@ -43,6 +43,8 @@ static bool is_path(const hr_config *before, const hr_config *now, const hr_reci
     const bool same_kinds = !*a.train_text == !*b.train_text && !*a.train_rows == !*b.train_rows &&
                             !*a.valid_text == !*b.valid_text && !*a.valid_rows == !*b.valid_rows &&
                             !before->data.fixed_batch[0] == !now->data.fixed_batch[0];
+    if (!strcmp(change->key, "model.from")) /* hr_base_files_compare */
+        return now->train.adapter.kind != HR_ADAPTER_NONE && *change->before && *change->now;
     if (!strcmp(change->key, "data.tokenizer"))
         return hr_config_tokenizer(before) == HR_TOKENIZER_FILE &&
                hr_config_tokenizer(now) == HR_TOKENIZER_FILE && *b.train_text && !*b.valid_rows;
@@ -51,11 +53,13 @@ static bool is_path(const hr_config *before, const hr_config *now, const hr_reci
     return !strcmp(change->key, "data.fixed_batch") && same_kinds;
 }
 
-/* The length of the run may change, and a resumed run no longer needs its initial weights. */
-static bool is_harmless(const hr_recipe_change *change)
+/* The length of the run may change, and a resumed run no longer needs its initial weights, unless
+ * they are a frozen base. */
+static bool is_harmless(const hr_config *now, const hr_recipe_change *change)
 {
     return !strcmp(change->key, "train.steps") || !strcmp(change->key, "train.epochs") ||
-           (!strcmp(change->key, "model.from") && !*change->now);
+           (!strcmp(change->key, "model.from") && !*change->now &&
+            now->train.adapter.kind == HR_ADAPTER_NONE);
 }
 
 static bool is_fewer_steps(const hr_resume *resume, const hr_config *now,
@@ -134,7 +138,7 @@ static const char *find_obstacle(hr_memory *memory, const hr_config *before, con
     for (int32_t n = 0; n < needs.count; n++)
         for (int32_t h = 0; h < has.count; h++)
             if (!strcmp(needs.names[n], has.names[h]) && strcmp(needs.hashes[n], has.hashes[h]))
-                return strcmp(needs.names[n], hr_weights_name)
+                return strcmp(needs.names[n], hr_weights_name(now))
                            ? "its optimizer states are of other parameters, or in another format"
                            : "its weights have another shape or format";
     return NULL;
@@ -177,7 +181,8 @@ hr_status hr_recipe_change_check(hr_memory *memory, const hr_config *before, con
         resume->only_fewer_steps = fewer_steps && (resume->only_fewer_steps || !resume->changed);
         resume->changed = true;
         if (is_path(before, now, &change)) continue;
-        const bool allowed = hr_recipe_change_allows(options, change.key) || is_harmless(&change);
+        const bool allowed = hr_recipe_change_allows(options, change.key) ||
+                             is_harmless(now, &change);
         report_change(options, &change, allowed ? " (allowed)" : "");
         if (allowed || obstacle) continue;
         hr_recipe_change_refuse(options, change.key);

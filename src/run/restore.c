@@ -98,7 +98,8 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
     const int64_t step = trainer->state.step;
     if (!trainer->config->train.out[0]) return HR_OK;
     if (trainer->files.is_saved) return HR_OK;
-    hr_status status = relock_folder(trainer, err);
+    hr_status status = hr_base_files_check(&trainer->files.base, err);
+    if (status == HR_OK) status = relock_folder(trainer, err);
     if (status == HR_OK)
         status = hr_checkpoint_writer_begin(checkpoint_writer, step, trainer->files.weights_text,
                                             bytes, err);

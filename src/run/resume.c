@@ -68,7 +68,7 @@ static __attribute__((noinline)) hr_status check_files(const char *place,
     hr_state states[HR_STATES_MAX];
     const int32_t count = hr_config_states(&recipe, states);
     for (int32_t i = -1; i < count; i++) {
-        const char *name = i < 0 ? hr_weights_name : states[i].file;
+        const char *name = i < 0 ? hr_weights_name(&recipe) : states[i].file;
         if (name && !hr_manifest_find(manifest, name))
             return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", place, name);
     }
@@ -168,12 +168,12 @@ static hr_status find(hr_memory *memory, const char *store, const hr_config *con
     if (status == HR_OK && resume->found)
         status = check_recipe(memory, config, options, resume, err);
     if (status != HR_OK || !resume->found ||
-        !hr_folder_has_another_model(config->train.out, resume->place))
+        !hr_folder_has_another_model(config, resume->place))
         return status;
     return hr_fail(err, HR_USAGE,
                    "%.300s has %s of another model than its checkpoints have; move it and its "
                    "config.json away, or give another --out",
-                   config->train.out, hr_weights_name);
+                   config->train.out, hr_weights_name(config));
 }
 
 /* Refuses to overwrite weights whose checkpoints are missing, for example because a disk is not
@@ -183,7 +183,7 @@ static hr_status check_missing_checkpoints(const hr_config *config, const hr_tra
 {
     char weights[HR_PATH_BYTES + 32], log[HR_PATH_BYTES + 32];
     const char *out = config->train.out;
-    hr_status status = hr_path_join(out, hr_weights_name, weights, sizeof weights, err);
+    hr_status status = hr_path_join(out, hr_weights_name(config), weights, sizeof weights, err);
     if (status == HR_OK) status = hr_path_join(out, hr_log_name, log, sizeof log, err);
     if (status != HR_OK || options->fresh || !hr_file_exists(weights) || !hr_metrics_has_save(log))
         return status;
@@ -211,7 +211,7 @@ static hr_status check_new_run(const hr_config *config, const hr_train_options *
         char name[HR_STEP_NAME_BYTES], place[HR_STEP_PATH_BYTES];
         status = hr_path_join(store, hr_step_name(newest, name), place, sizeof place, err);
         if (status != HR_OK) return status;
-        is_run = !hr_folder_has_another_model(config->train.out, place);
+        is_run = !hr_folder_has_another_model(config, place);
     }
     return hr_folder_check(config, options, is_run, err);
 }

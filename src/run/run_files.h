@@ -3,6 +3,7 @@
 #ifndef HR_RUN_RUN_FILES_H
 #define HR_RUN_RUN_FILES_H
 
+#include "checkpoint/base_files.h"
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/weights_in.h"
 #include "run/resume.h"
@@ -11,6 +12,7 @@ typedef struct {
     hr_checkpoint_writer *writer;
     hr_resume resume;     /* the checkpoint of the resume or of the last rewind */
     hr_weights_in source; /* weights of model.from */
+    hr_base_files base;   /* of adapters: the files of model.from */
     /* The files of that checkpoint while they are loaded; file_count 0: closed. */
     hr_weights_in kept[HR_KEPT_MAX];
     int64_t saved_step; /* step of the newest checkpoint; 0: none */

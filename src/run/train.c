@@ -47,19 +47,40 @@ static hr_status read_prompt(run *r, hr_error *err)
     return hr_sample_read_prompt(&r->trainer.sample, r->config, part->shard, &r->run_region, err);
 }
 
+static bool report_base(void *context, int64_t done, int64_t all)
+{
+    run *r = context;
+    const hr_train_events *events = &r->options->events;
+    if (events->preparing) events->preparing(events->context, "checking the base", done, all);
+    return hr_trainer_poll(&r->trainer);
+}
+
 /* Finds the weights of model.from, with the help of a temporary region. */
 static hr_status open_source(run *r, hr_error *err)
 {
     const char *path = r->config->model.from;
     hr_region region;
-    if (!*path || r->trainer.files.resume.found) return HR_OK;
+    const bool adapts = r->admission.compiled.program.adapts;
+    if (!*path || (r->trainer.files.resume.found && !adapts)) return HR_OK;
     hr_status status = hr_memory_region_open(r->memory, "reading the names of tensors",
                                              hr_weights_in_scratch_bytes(path), &region, err);
     if (status != HR_OK) return status;
     status = hr_weights_in_open(&r->trainer.files.source, &r->admission.compiled.program, path,
                                 r->admission.cpu_mask, &r->run_region, &region, err);
+    region.used = 0;
+    if (status == HR_OK && adapts)
+        status = hr_base_files_open(&r->trainer.files.base, path, report_base, r, &r->run_region,
+                                    &region, err);
     hr_memory_region_close(r->memory, &region);
     return status;
+}
+
+/* A resumed run goes on with the base that it began with. */
+static hr_status check_base(const run *r, hr_error *err)
+{
+    const hr_run_files *files = &r->trainer.files;
+    if (!r->admission.compiled.program.adapts || !files->resume.found) return HR_OK;
+    return hr_base_files_compare(&files->base, files->resume.place, err);
 }
 
 /* Warns of an average from an earlier run, which this run does not update. */
@@ -96,6 +117,7 @@ static hr_status open_run(run *r, hr_error *err)
     if (status == HR_OK)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
     if (status == HR_OK) status = open_source(r, err);
+    if (status == HR_OK) status = check_base(r, err);
     if (status != HR_OK) return status;
     /* A text that is too short for a prompt is too short for a window: that error takes
      * precedence. */
@@ -112,6 +134,7 @@ static hr_status open_run(run *r, hr_error *err)
     if (status == HR_OK)
         status = hr_checkpoint_writer_open(&trainer->files.writer, flush_log, &trainer->log, config,
                                            &compiled->program, r->admission.answer.strategy,
+                                           compiled->program.adapts ? &trainer->files.base : NULL,
                                            r->admission.answer.disk.checkpoint_bytes,
                                            &r->run_region, err);
     if (status == HR_OK) warn_of_old_average(r);
@@ -204,8 +227,8 @@ static hr_status finish_earlier_run(const run *r, hr_error *err)
     hr_error left;
     const hr_train_events *events = &r->options->events;
     const hr_resume *resume = &r->trainer.files.resume;
-    const hr_status status = hr_checkpoint_writer_publish(resume->place, r->config->train.out,
-                                                          buffer, sizeof buffer, err);
+    const hr_status status = hr_checkpoint_writer_publish(resume->place, r->config, buffer,
+                                                          sizeof buffer, err);
     if (status == HR_OK && hr_resume_prune(resume, r->config, &left) != HR_OK && events->trouble)
         events->trouble(events->context, left.message);
     return status;

@@ -175,6 +175,7 @@ static void build_save(hr_assembly *a)
     hr_assembly_section(a, HR_LOOP_SAVE, 0, false);
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
+        if (param->rule.base) continue;
         hr_step *step = save_step(a, p);
         step->in[0] = param->master;
         for (int32_t i = 0; i < program->state_count; i++)

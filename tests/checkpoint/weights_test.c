@@ -254,11 +254,13 @@ static void a_directory_in_place_of_a_file_is_refused(void **state)
     (void)state;
     static const char *const names[] = { "model.safetensors", "config.json" };
     hr_folder folder = hr_folder_open();
+    hr_config config;
+    hr_config_default(&config);
     hr_error err;
-    assert_int_equal(hr_weights_check(folder.path, &err), HR_OK);
+    assert_int_equal(hr_weights_check(&config, folder.path, &err), HR_OK);
     for (int32_t i = 0; i < 2; i++) {
         assert_int_equal(mkdir(hr_folder_path(&folder, names[i]), 0700), 0);
-        assert_int_equal(hr_weights_check(folder.path, &err), HR_USAGE);
+        assert_int_equal(hr_weights_check(&config, folder.path, &err), HR_USAGE);
         assert_non_null(strstr(err.message, names[i]));
         assert_int_equal(rmdir(hr_folder_path(&folder, names[i])), 0);
     }
