@@ -205,7 +205,8 @@ static void open_source(bench *b, const char *folder)
     const int64_t kept_bytes = hr_weights_in_bytes(&b->program);
     hr_region scratch = hr_region_over(take(scratch_bytes), scratch_bytes);
     hr_region kept = hr_region_over(take(kept_bytes), kept_bytes);
-    must(hr_weights_in_open(&b->in, &b->program, folder, hr_cpu_detect(), &kept, &scratch, &err),
+    must(hr_weights_in_open(&b->in, &b->program, HR_PART_MODEL, folder, hr_cpu_detect(), &kept,
+                            &scratch, &err),
          &err);
     munmap(scratch.base, (size_t)scratch_bytes);
 }

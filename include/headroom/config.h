@@ -200,6 +200,7 @@ typedef struct {
             double dropout;
             bool rslora;                 /* by alpha / sqrt(rank) */
             char targets[HR_TARGETS_BYTES]; /* modules and patterns (model/adapter.h) */
+            char from[HR_PATH_BYTES];       /* PEFT folder to start from; empty: new adapters */
         } adapter;
         struct {
             int32_t master;  /* hr_masters_format */

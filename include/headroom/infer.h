@@ -13,6 +13,7 @@ extern "C" {
 
 typedef struct {
     const char *folder; /* model folder that headroom or Hugging Face wrote */
+    const char *adapter; /* PEFT folder, or FOLDER=FACTOR of what it adds; null: none */
     /* "bytes", or a tokenizer file or folder; null: the tokenizer of the model folder, or bytes if
      * it has none and a vocabulary of 256 */
     const char *tokenizer;

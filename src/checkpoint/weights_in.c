@@ -176,13 +176,14 @@ static hr_status check_other(const hr_weights_in *in, const hr_stored *stored,
                    hr_path_shown(in->path), NAME_SHOWN, tensor->name);
 }
 
-static hr_status find_all(hr_weights_in *in, const hr_stored *stored, uint8_t *used, hr_error *err)
+static hr_status find_all(hr_weights_in *in, hr_weights_part part, const hr_stored *stored,
+                          uint8_t *used, hr_error *err)
 {
     hr_status status = HR_OK;
     for (int32_t p = 0; p < in->program->param_count; p++) {
         const hr_param *param = &in->program->params[p];
         const hr_stored_tensor *tensor;
-        if (param->adapts != HR_NONE) continue;
+        if ((param->adapts != HR_NONE) != (part == HR_PART_ADAPTERS)) continue;
         status = find(stored, in->path, param->external_name, &tensor, err);
         if (status == HR_OK) status = check_shape(in->path, param, tensor, err);
         if (status != HR_OK) return status;
@@ -200,8 +201,14 @@ static hr_status find_all(hr_weights_in *in, const hr_stored *stored, uint8_t *u
     return status;
 }
 
-hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const char *path,
-                             uint32_t cpu_mask, hr_region *kept, hr_region *scratch, hr_error *err)
+hr_status hr_adapter_path(const char *folder, char path[HR_PATH_BYTES], hr_error *err)
+{
+    return hr_path_join(folder, "adapter_model.safetensors", path, HR_PATH_BYTES, err);
+}
+
+hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, hr_weights_part part,
+                             const char *path, uint32_t cpu_mask, hr_region *kept,
+                             hr_region *scratch, hr_error *err)
 {
     hr_stored stored;
     *in = (hr_weights_in){ .program = program, .path = path, .cpu_mask = cpu_mask };
@@ -214,7 +221,7 @@ hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const
     if (!used || !in->sources || !in->scales || !in->files)
         status = hr_fail(err, HR_FAILURE, "%s: out of memory for the table of weights",
                          hr_path_shown(path));
-    else status = find_all(in, &stored, used, err);
+    else status = find_all(in, part, &stored, used, err);
     for (int32_t f = 0; status == HR_OK && f < stored.file_count; f++) {
         in->files[in->file_count++] = stored.files[f].file; /* the table now owns the descriptor */
         stored.files[f].file = -1;

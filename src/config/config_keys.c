@@ -183,6 +183,8 @@ static const hr_config_row rows[] = {
     BOOL(train.adapter.rslora, "false", "scale by alpha / sqrt(rank)"),
     LIST(train.adapter.targets, " ",
          "modules with an adapter, such as q_proj, or patterns; unset: all-linear"),
+    TEXT(train.adapter.from, "", NULL,
+         "PEFT folder whose adapters the run starts from; unset: new adapters"),
     TEXT(train.out, "", NULL,
          "output directory for weights, checkpoints and logs; unset: none written"),
     TEXT(train.kernels, "auto", "auto ref avx2 avx512 avx512bf16 amx",

@@ -7,15 +7,30 @@
 
 #include "base/assert.h"
 #include "config/config_keys.h"
+#include "hf/hf_adapter.h"
 #include "hf/hf_config.h"
 
-static const char section[] = "model.";
+/* What a folder determines: the keys of a section, but for some. */
+typedef struct {
+    const char *section, *from, *free[3], *kind, *instead;
+} adoption;
+
+static const adoption of_model = { "model.", "model.from",
+                                   { "model.from", "model.dropout", "model.weights" },
+                                   "model", "use model.from= to build a new model" };
+static const adoption of_adapter = {
+    "train.adapter.", "train.adapter.from",
+    { "train.adapter.from", "train.adapter.dropout", "train.adapter.dropout" },
+    "adapter", "use train.adapter.from= for new adapters"
+};
 
 /* Returns whether a folder does not determine a key. */
-static bool is_free(const char *name)
+static bool is_free(const adoption *of, const char *name)
 {
-    return strncmp(name, section, sizeof section - 1) != 0 || !strcmp(name, "model.from") ||
-           !strcmp(name, "model.dropout") || !strcmp(name, "model.weights");
+    bool free = strncmp(name, of->section, strlen(of->section)) != 0;
+    for (size_t i = 0; i < sizeof of->free / sizeof *of->free; i++)
+        free |= !strcmp(name, of->free[i]);
+    return free;
 }
 
 static bool bit(const uint64_t *bits, const char *name)
@@ -24,11 +39,11 @@ static bool bit(const uint64_t *bits, const char *name)
     return bits[row / 64] >> row % 64 & 1;
 }
 
-/* Returns whether a key counts as given beside model.from. If the command line names the folder,
+/* Returns whether a key counts as given beside the folder. If the command line names the folder,
  * keys from the recipe are overridden and do not count. */
-static bool is_given(const hr_config *config, const char *name)
+static bool is_given(const hr_config *config, const char *from, const char *name)
 {
-    const bool named_outside = !bit(config->from_recipe, "model.from");
+    const bool named_outside = !bit(config->from_recipe, from);
     return bit(config->given, name) && !(named_outside && bit(config->from_recipe, name));
 }
 
@@ -39,32 +54,57 @@ static void adopt_tokenizer(hr_config *config)
 {
     const hr_config_data data = hr_config_data_of(config);
     const bool has_text = *data.train_text || *data.valid_text;
-    const bool is_open = !is_given(config, "data.tokenizer") ||
+    const bool is_open = !is_given(config, "model.from", "data.tokenizer") ||
                          hr_config_tokenizer(config) == HR_TOKENIZER_WORDS;
     if (has_text && is_open && hr_hf_has_tokenizer(config->model.from))
         memcpy(config->data.tokenizer, config->model.from, sizeof config->data.tokenizer);
 }
 
-hr_status hr_config_adopt(hr_config *config, hr_error *err)
+/* Refuses a given key that differs from what the folder says. */
+static hr_status check_given(const hr_config *config, const hr_config *adopted, const adoption *of,
+                             const char *folder, hr_error *err)
 {
-    if (!config->model.from[0]) return HR_OK;
-    hr_config adopted = *config;
-    hr_status status = hr_hf_config_read(config->model.from, &adopted, err);
-    for (int32_t i = 0; i < hr_config_row_count() && status == HR_OK; i++) {
+    for (int32_t i = 0; i < hr_config_row_count(); i++) {
         const char *name = hr_config_key(i)->name;
         char mine[HR_PATH_BYTES], theirs[HR_PATH_BYTES];
-        if (is_free(name) || !is_given(config, name)) continue;
+        if (is_free(of, name) || !is_given(config, of->from, name)) continue;
         const bool read = hr_config_get(config, name, mine, sizeof mine, NULL) == HR_OK &&
-                          hr_config_get(&adopted, name, theirs, sizeof theirs, NULL) == HR_OK;
+                          hr_config_get(adopted, name, theirs, sizeof theirs, NULL) == HR_OK;
         HR_ASSERT(read);
         if (strcmp(mine, theirs))
-            status = hr_fail(err, HR_USAGE,
-                             "%s is %.40s, but the model in %.200s has %.40s; remove the key, or "
-                             "use model.from= to build a new model",
-                             name, mine, config->model.from, theirs);
+            return hr_fail(err, HR_USAGE,
+                           "%s is %.40s, but the %s in %.200s has %.40s; remove the key, or %s",
+                           name, mine, of->kind, folder, theirs, of->instead);
     }
-    if (status != HR_OK) return status;
-    *config = adopted;
+    return HR_OK;
+}
+
+/* Not inlined: a config is large, and the stack size is planned. */
+static __attribute__((noinline)) hr_status adopt_model(hr_config *config, hr_error *err)
+{
+    hr_config adopted = *config;
+    hr_status status = hr_hf_config_read(config->model.from, &adopted, err);
+    if (status == HR_OK)
+        status = check_given(config, &adopted, &of_model, config->model.from, err);
+    if (status == HR_OK) *config = adopted;
+    return status;
+}
+
+static __attribute__((noinline)) hr_status adopt_adapter(hr_config *config, hr_error *err)
+{
+    hr_config adopted = *config;
+    hr_status status = hr_hf_adapter_read(config->train.adapter.from, &adopted, err);
+    if (status == HR_OK)
+        status = check_given(config, &adopted, &of_adapter, config->train.adapter.from, err);
+    if (status == HR_OK) *config = adopted;
+    return status;
+}
+
+hr_status hr_config_adopt(hr_config *config, hr_error *err)
+{
+    hr_status status = config->model.from[0] ? adopt_model(config, err) : HR_OK;
+    if (status == HR_OK && config->train.adapter.from[0]) status = adopt_adapter(config, err);
+    if (status != HR_OK || !config->model.from[0]) return status;
     if (config->model.weights == HR_WEIGHTS_AUTO)
         config->model.weights = hr_config_freezes(config) ? config->stored_weights
                                                           : HR_WEIGHTS_COMPUTE;

@@ -2,19 +2,38 @@
 /* infer/inference.c - plans, allocates, seals, loads and runs a model. Independent of the task. */
 #include "infer/inference.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/account.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/number.h"
 #include "base/threads.h"
 #include "checkpoint/load.h"
 #include "hf/hf_config.h"
 #include "mem/limits.h"
 #include "ops/backends.h"
 #include "ops/host/host.h"
-#include "base/account.h"
 #include "sections/assemble.h"
+
+/* Splits FOLDER=FACTOR, and names the folder in the config. */
+static hr_status set_adapter(hr_inference *s, hr_error *err)
+{
+    char folder[HR_PATH_BYTES];
+    const char *asked = s->request->adapter;
+    s->adapter_factor = 1;
+    if (!asked) return HR_OK;
+    if (strlen(asked) >= sizeof folder)
+        return hr_fail(err, HR_USAGE, "--adapter: the path is too long");
+    snprintf(folder, sizeof folder, "%s", asked);
+    char *equals = strrchr(folder, '=');
+    if (equals && hr_real_parse(equals + 1, &s->adapter_factor)) *equals = 0;
+    if (!*folder) return hr_fail(err, HR_USAGE, "--adapter: the path is empty; give a folder");
+    const hr_status status = hr_config_set(&s->config, "train.adapter.from", folder, err);
+    return status == HR_OK ? hr_adapter_path(folder, s->adapter, err) : status;
+}
 
 hr_status hr_inference_begin(hr_inference *s, hr_error *err)
 {
@@ -28,7 +47,9 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
         status = hr_cpu_choose("--kernels", s->request->kernels, hr_cpu_detect(), &s->cpu_mask,
                                err);
     if (status == HR_OK) status = hr_config_set(config, "model.from", s->request->folder, err);
+    if (status == HR_OK) status = set_adapter(s, err);
     if (status == HR_OK) status = hr_config_adopt(config, err);
+    config->train.adapter.alpha *= s->adapter_factor;
     if (status == HR_OK) status = hr_weights_in_check(s->request->folder, err);
     config->train.dtype = s->request->format;
     config->model.weights = s->request->weights == HR_WEIGHTS_AUTO ? config->stored_weights
@@ -95,12 +116,15 @@ static int64_t tables_bytes(const hr_inference *s)
 {
     const hr_program *program = &s->compiled.program;
     const int64_t alignment = 8 * 64;
-    return hr_executor_bytes(program) + hr_weights_in_bytes(program) + s->own_bytes + alignment;
+    const int64_t sources = *s->adapter ? 2 : 1;
+    return hr_executor_bytes(program) + sources * hr_weights_in_bytes(program) + s->own_bytes +
+           alignment;
 }
 
 static int64_t reading_bytes(const hr_inference *s)
 {
-    return hr_weights_in_scratch_bytes(s->request->folder);
+    const int64_t adapters = *s->adapter ? hr_weights_in_scratch_bytes(s->adapter) : 0;
+    return hr_max(hr_weights_in_scratch_bytes(s->request->folder), adapters);
 }
 
 static bool is_planned(hr_config *config, int64_t tokens)
@@ -193,8 +217,12 @@ hr_status hr_inference_open(hr_inference *s, hr_error *err)
         status = hr_memory_region_open(s->memory, "reading the names of tensors", reading_bytes(s),
                                        &reading, err);
     if (status != HR_OK) return status;
-    status = hr_weights_in_open(&s->weights, program, s->request->folder, s->cpu_mask, &s->tables,
-                                &reading, err);
+    status = hr_weights_in_open(&s->weights, program, HR_PART_MODEL, s->request->folder,
+                                s->cpu_mask, &s->tables, &reading, err);
+    reading.used = 0;
+    if (status == HR_OK && *s->adapter)
+        status = hr_weights_in_open(&s->adapters, program, HR_PART_ADAPTERS, s->adapter,
+                                    s->cpu_mask, &s->tables, &reading, err);
     hr_memory_region_close(s->memory, &reading);
     return status;
 }
@@ -223,8 +251,10 @@ static hr_status load(void *context, hr_executor *executor, int32_t step, const 
     hr_inference_report_progress(s, "loading weights", attr->param,
                                  s->compiled.program.param_count);
     const hr_weights_place place = { call->out[0], call->out[1], call->out[HR_LOAD_SCALES] };
-    const hr_status status = hr_load(&s->weights, attr->param, &s->pool, place, call->scratch,
-                                     attr->staging_bytes, s->request->interrupts, err);
+    const bool adapts = s->compiled.program.params[attr->param].adapts != HR_NONE;
+    const hr_status status = hr_load(adapts ? &s->adapters : &s->weights, attr->param, &s->pool,
+                                     place, call->scratch, attr->staging_bytes,
+                                     s->request->interrupts, err);
     if (status != HR_INTERRUPTED) return status;
     return hr_fail(err, HR_INTERRUPTED, "interrupted while reading weights");
 }
@@ -290,5 +320,6 @@ hr_status hr_inference_check_peak(hr_inference *s, hr_error *err)
 void hr_inference_close(hr_inference *s)
 {
     hr_weights_in_close(&s->weights);
+    hr_weights_in_close(&s->adapters);
     hr_pool_close(&s->pool);
 }

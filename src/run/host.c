@@ -89,6 +89,14 @@ static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *c
     return status;
 }
 
+/* The files that a new run reads a parameter from; null: it has initial values. */
+static const hr_weights_in *source_of(const hr_trainer *trainer, int32_t param)
+{
+    const hr_param *of = &trainer->executor.program->params[param];
+    if (of->adapts == HR_NONE) return *trainer->config->model.from ? &trainer->files.source : NULL;
+    return *trainer->config->train.adapter.from ? &trainer->files.adapters : NULL;
+}
+
 static hr_status initialize(void *context, hr_executor *executor, int32_t step, const hr_call *call,
                             hr_error *err)
 {
@@ -103,11 +111,10 @@ static hr_status initialize(void *context, hr_executor *executor, int32_t step, 
                                attr->param, executor->program->param_count);
     const bool base = executor->program->params[attr->param].rule.base;
     if (trainer->files.resume.found && !base) return load_states(trainer, step, call, err);
-    const bool adapter = executor->program->params[attr->param].adapts != HR_NONE;
-    if (has_weights(call) && trainer->config->model.from[0] && !adapter)
-        status = hr_load(&trainer->files.source, attr->param, executor->pool,
-                         place_of(executor->program, call), call->scratch, attr->staging_bytes,
-                         interrupts, err);
+    const hr_weights_in *source = source_of(trainer, attr->param);
+    if (has_weights(call) && source)
+        status = hr_load(source, attr->param, executor->pool, place_of(executor->program, call),
+                         call->scratch, attr->staging_bytes, interrupts, err);
     else if (has_weights(call))
         hr_initialize(executor->program, attr->param, (uint64_t)trainer->config->train.seed,
                       place_of(executor->program, call), interrupts);

@@ -58,6 +58,7 @@ static bool is_path(const hr_config *before, const hr_config *now, const hr_reci
 static bool is_harmless(const hr_config *now, const hr_recipe_change *change)
 {
     return !strcmp(change->key, "train.steps") || !strcmp(change->key, "train.epochs") ||
+           !strcmp(change->key, "train.adapter.from") ||
            (!strcmp(change->key, "model.from") && !*change->now &&
             now->train.adapter.kind == HR_ADAPTER_NONE);
 }

@@ -12,6 +12,8 @@ typedef struct {
     hr_checkpoint_writer *writer;
     hr_resume resume;     /* the checkpoint of the resume or of the last rewind */
     hr_weights_in source; /* weights of model.from */
+    hr_weights_in adapters; /* of train.adapter.from */
+    char adapters_path[HR_PATH_BYTES];
     hr_base_files base;   /* of adapters: the files of model.from */
     /* The files of that checkpoint while they are loaded; file_count 0: closed. */
     hr_weights_in kept[HR_KEPT_MAX];

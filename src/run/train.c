@@ -58,19 +58,39 @@ static bool report_base(void *context, int64_t done, int64_t all)
 /* Finds the weights of model.from, with the help of a temporary region. */
 static hr_status open_source(run *r, hr_error *err)
 {
+    hr_run_files *files = &r->trainer.files;
     const char *path = r->config->model.from;
     hr_region region;
     const bool adapts = r->admission.compiled.program.adapts;
-    if (!*path || (r->trainer.files.resume.found && !adapts)) return HR_OK;
+    if (!*path || (files->resume.found && !adapts)) return HR_OK;
     hr_status status = hr_memory_region_open(r->memory, "reading the names of tensors",
                                              hr_weights_in_scratch_bytes(path), &region, err);
     if (status != HR_OK) return status;
-    status = hr_weights_in_open(&r->trainer.files.source, &r->admission.compiled.program, path,
+    status = hr_weights_in_open(&files->source, &r->admission.compiled.program, HR_PART_MODEL, path,
                                 r->admission.cpu_mask, &r->run_region, &region, err);
     region.used = 0;
     if (status == HR_OK && adapts)
-        status = hr_base_files_open(&r->trainer.files.base, path, report_base, r, &r->run_region,
+        status = hr_base_files_open(&files->base, path, report_base, r, &r->run_region,
                                     &region, err);
+    hr_memory_region_close(r->memory, &region);
+    return status;
+}
+
+/* Finds the adapters that a new run starts from. */
+static hr_status open_adapters(run *r, hr_error *err)
+{
+    hr_run_files *files = &r->trainer.files;
+    hr_region region;
+    if (!r->config->train.adapter.from[0] || files->resume.found) return HR_OK;
+    hr_status status = hr_adapter_path(r->config->train.adapter.from, files->adapters_path, err);
+    if (status == HR_OK)
+        status = hr_memory_region_open(r->memory, "reading the names of tensors",
+                                       hr_weights_in_scratch_bytes(files->adapters_path), &region,
+                                       err);
+    if (status != HR_OK) return status;
+    status = hr_weights_in_open(&files->adapters, &r->admission.compiled.program, HR_PART_ADAPTERS,
+                                files->adapters_path, r->admission.cpu_mask, &r->run_region,
+                                &region, err);
     hr_memory_region_close(r->memory, &region);
     return status;
 }
@@ -118,6 +138,7 @@ static hr_status open_run(run *r, hr_error *err)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
     if (status == HR_OK) status = open_source(r, err);
     if (status == HR_OK) status = check_base(r, err);
+    if (status == HR_OK) status = open_adapters(r, err);
     if (status != HR_OK) return status;
     /* A text that is too short for a prompt is too short for a window: that error takes
      * precedence. */
@@ -441,6 +462,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     hr_pool_close(&r.pool);
     hr_inputs_close(&r.trainer.inputs);
     hr_weights_in_close(&r.trainer.files.source);
+    hr_weights_in_close(&r.trainer.files.adapters);
     hr_text_release(&r.text);
     if (status != HR_OK && !r.is_in_folder) hr_folder_undo(config, &r.before, r.lock >= 0);
     hr_file_close(&r.lock);

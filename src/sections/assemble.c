@@ -213,15 +213,13 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *bac
                                   int64_t evaluation_sequences, hr_region *region,
                                   hr_program *program, hr_error *err)
 {
-    const hr_rules rules = { config, trained };
     hr_assembly a;
     hr_status status = hr_assembly_begin(&a, config, backend, false, region, program, err);
     if (status != HR_OK) return status;
     for (int64_t l = 0; kinds && l < config->model.n_layers; l++) a.model.layers[l].kind = kinds[l];
     a.builder.no_masters = config->train.state.master != HR_MASTERS_FP32;
     a.builder.rule = hr_rules_of;
-    a.builder.adapter = hr_rules_adapter;
-    a.builder.rule_of = &rules;
+    a.rules.trained = trained;
     program->loops[0].count = config->train.steps ? config->train.steps : HR_MANY;
     a.family->params(&a.builder, config, &a.model);
     status = hr_build_status(&a.builder);

@@ -2,6 +2,8 @@
 /* sections/assembly.c - shared building blocks of sections. */
 #include "sections/assembly.h"
 
+#include <stddef.h>
+
 #include "base/checked.h"
 #include "graph/service.h"
 #include "model/blocks.h"
@@ -69,8 +71,11 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
                      .weights_alone = inference,
                      .short_tables = inference,
                      .stored_weights = hr_config_weights(config),
+                     .adapter = hr_rules_adapter,
+                     .rule_of = &a->rules,
                      .err = err },
         .config = config,
+        .rules = { config, NULL },
         .family = hr_family_of(config),
         .region = region,
         .kept_bytes = region->used,

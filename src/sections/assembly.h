@@ -6,10 +6,12 @@
 
 #include "graph/backend.h"
 #include "model/family.h"
+#include "model/rules.h"
 
 typedef struct {
     hr_builder builder;
     const hr_config *config;
+    hr_rules rules;
     const hr_family_spec *family;
     hr_model model;
     int32_t ids, targets, loss_scale, lr; /* tensors of the batch */

@@ -215,8 +215,8 @@ static hr_status open_source(const hr_program *program, const char *path, hr_reg
     const int64_t bytes = hr_weights_in_scratch_bytes(path);
     hr_region scratch = hr_region_over(aligned_alloc(64, (size_t)hr_round_up(bytes, 64)), bytes);
     *kept = hr_region_over(aligned_alloc(64, (size_t)hr_round_up(kept_bytes, 64)), kept_bytes);
-    const hr_status status = hr_weights_in_open(&source, program, path, hr_cpu_detect(), kept,
-                                                &scratch, err);
+    const hr_status status = hr_weights_in_open(&source, program, HR_PART_MODEL, path,
+                                                hr_cpu_detect(), kept, &scratch, err);
     free(scratch.base);
     return status;
 }

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hf/hf_adapter.c - reads adapter_config.json: some keys have a meaning, some do not matter, and
+ * all others must be off. */
+#include "hf/hf_adapter.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/path.h"
+
+enum { FILE_BYTES = 64 << 10, RANK_MOST = 1 << 20 };
+
+/* Keys that do not change what an adapter computes. */
+static const char *const harmless[] = {
+    "auto_mapping",   "base_model_name_or_path", "ensure_weight_tying", "fan_in_fan_out",
+    "inference_mode", "layers_pattern",          "lora_dropout",        "megatron_core",
+    "peft_version",   "qalora_group_size",       "revision",            "runtime_config",
+    "task_type",
+};
+
+typedef struct {
+    hr_json json;
+    hr_config *config;
+    bool has_kind, has_rank, has_alpha, has_targets;
+    const char *problem; /* null: none */
+    char text[192];
+} reading;
+
+static bool refuse(reading *r, const char *problem)
+{
+    if (!r->problem) r->problem = problem;
+    return false;
+}
+
+/* Initial values that leave the base as it is: true, false, "gaussian". */
+static bool read_initial(reading *r, hr_json_kind kind)
+{
+    if (kind == HR_JSON_TRUE || kind == HR_JSON_FALSE || kind == HR_JSON_NULL) return true;
+    if (kind == HR_JSON_STRING && !strcmp(r->json.value, "gaussian")) return true;
+    return refuse(r, "\"init_lora_weights\" changes the base, which is not supported");
+}
+
+static bool add_target(reading *r, hr_json_kind kind)
+{
+    char *targets = r->config->train.adapter.targets;
+    const size_t used = strlen(targets), room = sizeof r->config->train.adapter.targets - used;
+    if (kind != HR_JSON_STRING || strpbrk(r->json.value, " ,;\t\r\n*?["))
+        return refuse(r, "\"target_modules\" is not a list of names");
+    const int bytes = snprintf(targets + used, room, "%s%s", used ? " " : "", r->json.value);
+    return (size_t)bytes < room || refuse(r, "\"target_modules\" has more than 255 characters");
+}
+
+static bool read_targets(reading *r, hr_json_kind kind)
+{
+    r->config->train.adapter.targets[0] = 0;
+    r->has_targets = true;
+    if (kind == HR_JSON_STRING && !strcmp(r->json.value, "all-linear")) return add_target(r, kind);
+    if (kind == HR_JSON_STRING)
+        return refuse(r, "\"target_modules\" is a regular expression, and only lists of names and "
+                         "\"all-linear\" are read");
+    if (kind != HR_JSON_ARRAY) return refuse(r, "\"target_modules\" is not a list of names");
+    while ((kind = hr_json_next(&r->json)) != HR_JSON_CLOSE)
+        if (!add_target(r, kind)) return false;
+    return *r->config->train.adapter.targets || refuse(r, "\"target_modules\" is empty");
+}
+
+static bool read_rank(reading *r, hr_json_kind kind)
+{
+    int64_t *rank = &r->config->train.adapter.rank;
+    r->has_rank = kind == HR_JSON_NUMBER && hr_json_integer(&r->json, rank) && *rank >= 1 &&
+                  *rank <= RANK_MOST;
+    return r->has_rank || refuse(r, "\"r\" is not an integer from 1 to 1048576");
+}
+
+static bool read_alpha(reading *r, hr_json_kind kind)
+{
+    double *alpha = &r->config->train.adapter.alpha;
+    r->has_alpha = kind == HR_JSON_NUMBER && hr_json_real(&r->json, alpha) && isfinite(*alpha);
+    return r->has_alpha || refuse(r, "\"lora_alpha\" is not a number");
+}
+
+static bool is_harmless(const reading *r)
+{
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (hr_json_is(&r->json, harmless[i])) return true;
+    return false;
+}
+
+/* Reads the value of a key that must be off: null, false, {}, [], or of bias "none". */
+static bool read_off(reading *r, const char *key, hr_json_kind kind)
+{
+    if (kind == HR_JSON_NULL || kind == HR_JSON_FALSE) return true;
+    if (kind == HR_JSON_STRING && !strcmp(key, "bias") && !strcmp(r->json.value, "none"))
+        return true;
+    if ((kind == HR_JSON_ARRAY || kind == HR_JSON_OBJECT) &&
+        hr_json_next(&r->json) == HR_JSON_CLOSE)
+        return true;
+    snprintf(r->text, sizeof r->text, "\"%.80s\" is set, which is not read and may change results",
+             key);
+    return refuse(r, r->text);
+}
+
+static bool read_member(reading *r)
+{
+    char key[96];
+    const bool skips = is_harmless(r);
+    snprintf(key, sizeof key, "%s", r->json.value);
+    const hr_json_kind kind = hr_json_next(&r->json);
+    if (skips) return hr_json_skip(&r->json, kind);
+    if (!strcmp(key, "r")) return read_rank(r, kind);
+    if (!strcmp(key, "lora_alpha")) return read_alpha(r, kind);
+    if (!strcmp(key, "target_modules")) return read_targets(r, kind);
+    if (!strcmp(key, "init_lora_weights")) return read_initial(r, kind);
+    if (!strcmp(key, "use_rslora") && (kind == HR_JSON_TRUE || kind == HR_JSON_FALSE)) {
+        r->config->train.adapter.rslora = kind == HR_JSON_TRUE;
+        return true;
+    }
+    if (!strcmp(key, "peft_type")) {
+        r->has_kind = kind == HR_JSON_STRING && !strcmp(r->json.value, "LORA");
+        return r->has_kind || refuse(r, "\"peft_type\" is not LORA, the only kind that is read");
+    }
+    return read_off(r, key, kind);
+}
+
+static bool read_all(reading *r)
+{
+    hr_json_kind kind;
+    if (hr_json_next(&r->json) != HR_JSON_OBJECT) return false;
+    while ((kind = hr_json_next(&r->json)) == HR_JSON_KEY)
+        if (!read_member(r)) return false;
+    return kind == HR_JSON_CLOSE && hr_json_next(&r->json) == HR_JSON_END;
+}
+
+/* Not inlined: the text is large, and the stack size is planned. */
+static __attribute__((noinline)) hr_status read_file(const char *path, hr_config *config,
+                                                     hr_error *err)
+{
+    char text[FILE_BYTES];
+    int file;
+    int64_t bytes;
+    hr_status status = hr_file_open(path, &file, &bytes, err);
+    if (status != HR_OK) return status;
+    if (bytes > FILE_BYTES)
+        status = hr_fail(err, HR_CORRUPT, "%.300s: has more than 64 KiB, the limit", path);
+    else status = hr_file_read(file, path, 0, text, bytes, err);
+    hr_file_close(&file);
+    if (status != HR_OK) return status;
+    reading r = { .json = hr_json_over_file(text, bytes), .config = config };
+    if (!read_all(&r))
+        return hr_fail(err, HR_CORRUPT, "%.300s: %s", path,
+                       r.problem        ? r.problem
+                       : r.json.problem ? r.json.problem
+                                        : "not a JSON object");
+    const char *missing = !r.has_kind      ? "peft_type"
+                          : !r.has_rank    ? "r"
+                          : !r.has_alpha   ? "lora_alpha"
+                          : !r.has_targets ? "target_modules"
+                                           : NULL;
+    if (missing) return hr_fail(err, HR_CORRUPT, "%.300s: has no \"%s\"", path, missing);
+    config->train.adapter.kind = HR_ADAPTER_LORA;
+    return HR_OK;
+}
+
+hr_status hr_hf_adapter_read(const char *folder, hr_config *config, hr_error *err)
+{
+    char path[PATH_MAX];
+    config->train.adapter.rslora = false;
+    const hr_status status = hr_path_join(folder, "adapter_config.json", path, sizeof path, err);
+    return status == HR_OK ? read_file(path, config, err) : status;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hf/hf_adapter.h - reads adapter_config.json of PEFT. */
+#ifndef HR_HF_HF_ADAPTER_H
+#define HR_HF_HF_ADAPTER_H
+
+#include "headroom/config.h"
+
+/* Sets kind, rank, alpha, rslora and targets of config->train.adapter as the folder says.
+ *
+ * Errors   USAGE    the folder or its adapter_config.json is missing
+ *          CORRUPT  not JSON, more than 64 KiB, a key that is missing or of a wrong type, another
+ *                   kind of adapter, or a key that changes results in a way that is not read. */
+HR_MUST_CHECK hr_status hr_hf_adapter_read(const char *folder, hr_config *config, hr_error *err);
+
+#endif
