@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_adapter_test.c - low-rank adapters: trained as PyTorch trains them, saved without their base,
+ * resumed with it alone, read from PEFT folders; and what other folders are refused with. */
+#define _GNU_SOURCE
+#include <math.h>
+
+#include "headroom/status.h"
+#include "support/oracle.h"
+#include "support/program.h"
+
+/* Ten times the observed difference: two fp32 implementations, ten steps. */
+#define LOSS_TOLERANCE 2e-6
+#define TENSOR_TOLERANCE 1e-5
+
+static const char *const models[] = { "llama_gqa", "qwen3_tied", "qwen2_mixed",
+                                      "gpt2",      "gpt_neox",   "gpt_neo" };
+enum { MODELS = sizeof models / sizeof *models };
+
+static const char training[] =
+    "train.dtype=fp32 train.optimizer.lr=1e-3 train.optimizer.beta2=0.95 train.optimizer.eps=1e-8 "
+    "train.optimizer.weight_decay=0.1 train.optimizer.clip=1 train.schedule.kind=constant "
+    "train.schedule.warmup_steps=0 train.sample_tokens=none";
+
+static void shell(const char *command)
+{
+    if (system(command)) fail_msg("%s", command);
+}
+
+static void prepare(void)
+{
+    require_program();
+    put_tiny_and_text();
+    put("empty.yaml", "train: {threads: 2}\n");
+    put("recipe.yaml", "model: {d_model: 64, n_layers: 2, n_heads: 2, d_ff: 165, vocab_size: 256}\n"
+                       "model.family: llama\n"
+                       "train: {batch: 4, seq_len: 32, threads: 2, steps: 6, dtype: fp32}\n"
+                       "train.schedule.kind: constant\n");
+}
+
+/* Trains a base and then adapters of it. */
+static void train_base(void)
+{
+    if (run("train recipe.yaml data.train=text.txt train.steps=2 --out base")) fail_msg("%s", err);
+}
+
+static int adapt(const char *settings, const char *folder)
+{
+    return run("train recipe.yaml data.train=text.txt model.from=base train.adapter.kind=lora "
+               "train.adapter.rank=4 %s --out %s",
+               settings, folder);
+}
+
+/* ||a - b|| / ||b|| of a tensor of the run and the golden one. */
+static double difference(const oracle_file *run_file, const oracle_file *golden, const char *name)
+{
+    int64_t bytes = 0, golden_bytes = 0;
+    const float *a = oracle_tensor(run_file, "", name, &bytes);
+    const float *b = oracle_tensor(golden, "final.", name, &golden_bytes);
+    double sum = 0, norm = 0;
+    if (!a || !b || bytes != golden_bytes) fail_msg("%s", name);
+    for (int64_t i = 0; i < bytes / 4; i++) {
+        sum += pow((double)a[i] - (double)b[i], 2);
+        norm += (double)b[i] * (double)b[i];
+    }
+    return sqrt(sum / norm);
+}
+
+/* Each step's loss of the log. */
+static void check_losses(const char *folder, const float *golden)
+{
+    char path[64], line[4096];
+    int step = 0;
+    snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+    FILE *log = fopen(path, "r");
+    assert_non_null(log);
+    while (step < 10 && fgets(line, sizeof line, log)) {
+        const char *loss = strstr(line, "\"loss\":");
+        if (!loss) continue;
+        const double value = strtod(loss + 7, NULL), expected = (double)golden[step++];
+        if (fabs(value - expected) > LOSS_TOLERANCE * expected)
+            fail_msg("%s, step %d: %.9g, PyTorch %.9g", folder, step, value, expected);
+    }
+    fclose(log);
+    assert_int_equal(step, 10);
+}
+
+static void adapters_train_as_in_pytorch(void **state)
+{
+    (void)state;
+    prepare();
+    for (int m = 0; m < MODELS; m++) {
+        char folder[256], path[300];
+        oracle_file golden = { 0 }, own = { 0 };
+        int64_t bytes;
+        snprintf(folder, sizeof folder, "%s/hf/%s", HR_ORACLES, models[m]);
+        if (run("train empty.yaml model.from=%s train.adapter.from=%s/adapter "
+                "data.fixed_batch=%s/adapter/batch.safetensors %s train.steps=10 --out %s",
+                folder, folder, folder, training, models[m]))
+            fail_msg("%s: %s", models[m], err);
+        snprintf(path, sizeof path, "%s/adapter/golden.safetensors", folder);
+        assert_true(oracle_open(&golden, path));
+        snprintf(path, sizeof path, "%s/adapter_model.safetensors", models[m]);
+        assert_true(oracle_open(&own, path));
+        const char *name;
+        json_t *entry;
+        int count = 0;
+        double most = 0;
+        json_object_foreach(golden.header, name, entry)
+        {
+            if (strncmp(name, "final.", 6)) continue;
+            const double apart = difference(&own, &golden, name + 6);
+            if (apart > TENSOR_TOLERANCE) fail_msg("%s %s: %.3g", models[m], name, apart);
+            most = fmax(most, apart);
+            count++;
+        }
+        print_message("%s: %d tensors, at most %.2e\n", models[m], count, most);
+        /* nothing else is in the file, besides its metadata */
+        assert_int_equal(json_object_size(own.header), count + 1);
+        check_losses(models[m], oracle_tensor(&golden, "", "losses", &bytes));
+        oracle_close(&golden);
+        oracle_close(&own);
+    }
+}
+
+static void a_run_saves_adapters_alone_and_resumes_with_its_base(void **state)
+{
+    (void)state;
+    prepare();
+    train_base();
+    assert_int_equal(adapt("train.adapter.dropout=0.1 train.ema_decay=0.9", "whole"), HR_OK);
+    assert_int_equal(adapt("train.adapter.dropout=0.1 train.ema_decay=0.9 train.steps=3", "parts"),
+                     HR_OK);
+    shell("mv base elsewhere");
+    assert_int_equal(run("train recipe.yaml data.train=text.txt model.from=elsewhere "
+                         "train.adapter.kind=lora train.adapter.rank=4 train.threads=1 "
+                         "train.adapter.dropout=0.1 train.ema_decay=0.9 memory.micro_batch=1 "
+                         "--allow-change memory.micro_batch --out parts"),
+                     HR_OK);
+    shell("for file in whole/checkpoints/step-000000000006/*.safetensors; do "
+          "cmp $file parts/checkpoints/step-000000000006/${file##*/} || exit 1; done");
+    shell("cmp whole/average/adapter_model.safetensors parts/average/adapter_model.safetensors");
+    shell("test ! -e whole/model.safetensors -a ! -e whole/config.json");
+    shell("grep -q elsewhere parts/checkpoints/step-000000000006/base.json");
+}
+
+static void another_base_is_refused(void **state)
+{
+    (void)state;
+    prepare();
+    train_base();
+    assert_int_equal(adapt("train.steps=3", "run"), HR_OK);
+    oracle_spoil("base/model.safetensors", "model.norm.weight", 0.5F, 3);
+    assert_int_equal(adapt("", "run"), HR_USAGE);
+    assert_non_null(strstr(err, "base/model.safetensors is not the file that the run began with"));
+    assert_int_equal(adapt("model.from=", "run"), HR_USAGE);
+}
+
+/* Factor 0 gives the base's loss, and 1 that of the last evaluation of the run. */
+static void adapters_are_added_to_their_base(void **state)
+{
+    double base, none, one;
+    (void)state;
+    prepare();
+    train_base();
+    assert_int_equal(adapt("train.optimizer.lr=1e-2", "run"), HR_OK);
+    assert_int_equal(run("eval base --file text.txt --json"), HR_OK);
+    base = strtod(strstr(out, "\"loss\":") + 7, NULL);
+    assert_int_equal(run("eval base --adapter run=0 --file text.txt --json"), HR_OK);
+    none = strtod(strstr(out, "\"loss\":") + 7, NULL);
+    assert_int_equal(run("eval base --adapter run --file text.txt --json"), HR_OK);
+    one = strtod(strstr(out, "\"loss\":") + 7, NULL);
+    print_message("base %.6f, factor 0 %.6f, factor 1 %.6f\n", base, none, one);
+    assert_true(base == none && one < base - 0.01);
+    assert_int_equal(run("generate base --adapter run --prompt a --max-tokens 4"), HR_OK);
+    assert_int_equal(run("generate base --adapter base --prompt a"), HR_USAGE);
+}
+
+static void folders_that_would_change_results_are_refused(void **state)
+{
+    static const struct {
+        const char *edit, *message;
+        int code;
+    } cases[] = {
+        { "s/\"use_dora\": false/\"use_dora\": true/", "\"use_dora\" is set, which is not read",
+          HR_CORRUPT },
+        { "s/\"bias\": \"none\"/\"bias\": \"all\"/", "\"bias\" is set", HR_CORRUPT },
+        { "s/\"LORA\"/\"IA3\"/", "\"peft_type\" is not LORA", HR_CORRUPT },
+        { "s/\"r\": 4/\"r\": 0/", "\"r\" is not an integer from 1", HR_CORRUPT },
+        { "s/\"r\": 4/\"r\": 5/", "is [4, 64], config.json implies [5, 64]", HR_CORRUPT },
+        { "s/\"lora_alpha\": 32/\"lora_alpha\": \"x\"/", "\"lora_alpha\" is not a number",
+          HR_CORRUPT },
+        { "s/\"modules_to_save\": null/\"modules_to_save\": [\"lm_head\"]/",
+          "\"modules_to_save\" is set", HR_CORRUPT },
+        { "s/\"task_type\"/\"strange\"/", "\"strange\" is set, which is not read", HR_CORRUPT },
+        { "s/\"k_proj\",//", "does not belong to this model", HR_CORRUPT },
+        { "s/\"q_proj\",/\"q_prj\",/", "does not belong to this model", HR_CORRUPT },
+        { "s/}//", "adapter_config.json: ", HR_CORRUPT },
+    };
+    (void)state;
+    prepare();
+    train_base();
+    assert_int_equal(adapt("", "run"), HR_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[256];
+        snprintf(command, sizeof command,
+                 "rm -rf other && mkdir other && cp run/adapter_* other && "
+                 "sed -i '%s' other/adapter_config.json",
+                 cases[i].edit);
+        shell(command);
+        print_message("%s\n", cases[i].edit);
+        assert_int_equal(run("generate base --adapter other --prompt a"), cases[i].code);
+        if (!strstr(err, cases[i].message)) fail_msg("%s", err);
+    }
+}
+
+static void wrong_keys_are_refused(void **state)
+{
+    (void)state;
+    prepare();
+    train_base();
+    assert_int_equal(adapt("train.adapter.targets=q_prj", "run"), HR_USAGE);
+    assert_non_null(strstr(err, "is named \"q_prj\"; the nearest is q_proj"));
+    assert_int_equal(adapt("train.adapter.rank=0", "run"), HR_USAGE);
+    assert_int_equal(adapt("train.adapter.alpha=nan", "run"), HR_USAGE);
+    assert_int_equal(adapt("train.freeze='*norm*'", "run"), HR_USAGE);
+    assert_non_null(strstr(err, "all other weights are frozen; leave train.freeze out"));
+}
+
+static void every_strategy_has_the_same_bits(void **state)
+{
+    static const char *const settings[] = {
+        "train.adapter.dropout=0.1", "model.family=gpt2 train.adapter.targets=mlp.c_proj,c_fc",
+        "model.family=opt train.dtype=bf16",
+        "model.family=gpt_neox train.adapter.dropout=0.2 train.adapter.targets=dense_4h_to_h"
+    };
+    (void)state;
+    prepare();
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (run("prove recipe.yaml data.train=text.txt train.adapter.kind=lora "
+                "train.adapter.rank=4 model.vocab_size=256 %s",
+                settings[i]))
+            fail_msg("%s: %s", settings[i], err);
+        assert_non_null(strstr(out, " proofs passed"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(adapters_train_as_in_pytorch),
+        IN_A_FOLDER(a_run_saves_adapters_alone_and_resumes_with_its_base),
+        IN_A_FOLDER(another_base_is_refused),
+        IN_A_FOLDER(adapters_are_added_to_their_base),
+        IN_A_FOLDER(folders_that_would_change_results_are_refused),
+        IN_A_FOLDER(wrong_keys_are_refused),
+        IN_A_FOLDER(every_strategy_has_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
