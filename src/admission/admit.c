@@ -380,10 +380,19 @@ hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err)
                    (long long)admission->answer.file_bytes);
 }
 
+/* In place: an admission is large, and the stack size is planned. */
+static void begin(hr_admission *admission, const hr_config *config)
+{
+    const hr_plan_progress progress = admission->progress;
+    memset(admission, 0, sizeof *admission);
+    admission->config = *config;
+    admission->progress = progress;
+}
+
 hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config, bool thorough,
                    hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
-    *admission = (hr_admission){ .config = *config, .progress = admission->progress };
+    begin(admission, config);
     hr_trial t = { .machine = machine, .admission = admission, .room = room };
     const hr_status status = admit(&t, thorough ? THOROUGH : FASTEST, err);
     const hr_plan_answer *answer = &admission->answer;
@@ -430,7 +439,7 @@ int64_t hr_admit_minimum(const hr_admission_machine *machine, const hr_config *c
 hr_status hr_admit_least(const hr_admission_machine *machine, const hr_config *config,
                          hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
-    *admission = (hr_admission){ .config = *config, .progress = admission->progress };
+    begin(admission, config);
     hr_trial t = { .machine = machine, .admission = admission, .room = room };
     return admit(&t, LEAST, err);
 }
@@ -438,7 +447,7 @@ hr_status hr_admit_least(const hr_admission_machine *machine, const hr_config *c
 hr_status hr_admit_any(const hr_admission_machine *machine, const hr_config *config,
                        hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
-    *admission = (hr_admission){ .config = *config, .progress = admission->progress };
+    begin(admission, config);
     hr_trial t = { .machine = machine, .admission = admission, .room = room };
     return admit(&t, WHETHER, err);
 }
