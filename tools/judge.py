@@ -538,7 +538,9 @@ class Judge:
             size = BYTES[self.buffers[grad]["dtype"]]
             if self.buffers[grad]["role"] != "gradient":
                 continue
-            parts = [self.elements(b) for b in self.state_of(step)]
+            weights = {self.elements(r) for r in roots if self.buffers[r]["role"] != "moment"}
+            parts = [self.elements(b) for b in self.state_of(step)
+                     if self.elements(self.roots[b]) in weights] or [0]
             demand(not self.in_strips(step) or self.elements(buffer) >= max(parts),
                    f"step {step} updates strips of {parts} elements with those of buffer {buffer}")
             first = (self.buffers[buffer]["offset"] - self.buffers[grad]["offset"]) / size

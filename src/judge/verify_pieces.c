@@ -124,15 +124,33 @@ static hr_status check_pairs(const hr_judged_plan *plan, int32_t s, int32_t k)
     return status;
 }
 
+static int64_t elements_of(const hr_judged_buffer *buffer)
+{
+    return buffer->shape_bytes / buffer->element_bytes;
+}
+
+/* Returns whether a root has one element for each of the weights that the step updates too. Scales
+ * and the rest of a rounded weight do not. */
+static bool has_weight_shape(const hr_judged_plan *plan, int32_t s, int32_t root)
+{
+    for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
+        const hr_judged_buffer *other = hr_judged_root(plan, &plan->accesses[k]);
+        if (updates(plan, s, &plan->accesses[k]) && other->role != HR_JUDGED_MOMENT &&
+            elements_of(other) != elements_of(&plan->buffers[root]))
+            return false;
+    }
+    return true;
+}
+
 /* Checks that the gradient of a strip, which is new in each iteration, has as many elements as the
  * strip of the state that access `k` updates. */
 static hr_status check_strip(const hr_judged_plan *plan, int32_t s, int32_t k,
                              const hr_judged_buffer *gradient)
 {
     const hr_judged_buffer *part = &plan->buffers[plan->accesses[k].stands_for];
-    const int64_t elements = part->shape_bytes / part->element_bytes;
-    const int64_t found = gradient->shape_bytes / gradient->element_bytes;
+    const int64_t elements = elements_of(part), found = elements_of(gradient);
     if (!hr_judged_in_strips(plan, s) || found >= elements) return HR_OK;
+    if (!has_weight_shape(plan, s, part->root)) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
                    "buffer %d (%s): step %d (%s) updates %lld elements in an iteration, with %lld "
                    "elements of buffer %d (%s)",

@@ -177,6 +177,26 @@ static void released_strips_keep_every_bit_without_masters(void **state)
         }
 }
 
+/* At the smallest budget the output matrix is updated in strips. Its residual has more elements than
+ * a strip of its gradient, and is no mistake. */
+static void a_plan_with_strips_of_residuals_is_verified(void **state)
+{
+    long long budget = 0;
+    (void)state;
+    prepare();
+    put("wide.yaml", "model: {d_model: 256, n_layers: 1, n_heads: 2, d_ff: 1024, vocab_size: 2048}\n"
+                     "train: {batch: 4, seq_len: 64, threads: 2, dtype: bf16}\n"
+                     "train.state.master: residual16\n"
+                     "train.optimizer: {kind: lion, clip: 0}\n");
+    assert_int_equal(run("plan wide.yaml --json"), HR_OK);
+    const char *least = strstr(out, "\"minimum_bytes\":");
+    assert_non_null(least);
+    sscanf(least, "\"minimum_bytes\": %lld", &budget);
+    assert_int_equal(run("plan wide.yaml --budget %lld --out plan.json", budget), HR_OK);
+    if (run("verify plan.json")) fail_msg("%s", err);
+    shell("grep -q strip plan.json");
+}
+
 static void a_run_cannot_go_on_without_the_bits_of_its_masters(void **state)
 {
     static const char *const masters[] = { "fp32", "residual16", "none" };
@@ -225,6 +245,7 @@ int main(void)
         IN_A_FOLDER(codes_go_on_in_another_dtype_unless_their_blocks_move),
         IN_A_FOLDER(residuals_train_the_weights_of_fp32_masters),
         IN_A_FOLDER(released_strips_keep_every_bit_without_masters),
+        IN_A_FOLDER(a_plan_with_strips_of_residuals_is_verified),
         IN_A_FOLDER(a_run_cannot_go_on_without_the_bits_of_its_masters),
         IN_A_FOLDER(masters_are_refused_where_there_are_none),
         IN_A_FOLDER(adafactor_keeps_its_states_in_fp32_and_in_memory),
