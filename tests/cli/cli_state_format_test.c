@@ -177,14 +177,15 @@ static void released_strips_keep_every_bit_without_masters(void **state)
         }
 }
 
-/* At the smallest budget the output matrix is updated in strips. Its residual has more elements than
- * a strip of its gradient, and is no mistake. */
+/* At the smallest budget the output matrix is updated in strips. Its residual has more elements
+ * than a strip of its gradient, and is no mistake. */
 static void a_plan_with_strips_of_residuals_is_verified(void **state)
 {
     long long budget = 0;
     (void)state;
     prepare();
-    put("wide.yaml", "model: {d_model: 256, n_layers: 1, n_heads: 2, d_ff: 1024, vocab_size: 2048}\n"
+    put("wide.yaml", "model: {d_model: 256, n_layers: 1, n_heads: 2, d_ff: 1024}\n"
+                     "model.vocab_size: 2048\n"
                      "train: {batch: 4, seq_len: 64, threads: 2, dtype: bf16}\n"
                      "train.state.master: residual16\n"
                      "train.optimizer: {kind: lion, clip: 0}\n");
