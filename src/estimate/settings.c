@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/words.h"
 #include "headroom/estimate.h"
 
 enum { VALUES_MOST = 8, FRACTION_DIGITS = 6 };
@@ -203,6 +204,21 @@ void hr_estimate_move(hr_estimate_settings *settings, hr_estimate_device device)
         settings->update = cuda ? HR_ESTIMATE_UPDATE_FOREACH : HR_ESTIMATE_UPDATE_LOOP;
 }
 
+/* The adapters of the recipe, on a base in its dtype. Words become a list with commas. */
+static void set_adapter(const hr_config *config, hr_estimate_settings *s)
+{
+    _Static_assert(sizeof s->lora_targets >= HR_TARGETS_BYTES, "words and commas fit");
+    int32_t used = 0;
+    const char *targets = config->train.adapter.targets;
+    s->lora_rank = config->train.adapter.rank;
+    s->lora_dropout = config->train.adapter.dropout;
+    if (config->train.dtype == HR_FORMAT_BF16) s->base = HR_ESTIMATE_BF16;
+    snprintf(s->lora_targets, sizeof s->lora_targets, "%s", *targets ? "" : "all-linear");
+    for (hr_words w = { targets }; hr_words_next(&w);)
+        used += snprintf(s->lora_targets + used, sizeof s->lora_targets - (size_t)used, "%s%s",
+                         used ? "," : "", w.text);
+}
+
 void hr_estimate_settings_of(const hr_config *config, int32_t framework,
                              hr_estimate_settings *settings)
 {
@@ -233,6 +249,7 @@ void hr_estimate_settings_of(const hr_config *config, int32_t framework,
         s.loss_chunk = config->memory.loss_chunk;
     }
     set_framework(&s, bf16);
+    if (config->train.adapter.kind != HR_ADAPTER_NONE) set_adapter(config, &s);
     *settings = s;
 }
 
