@@ -24,6 +24,8 @@ typedef struct {
     /* "f32", "f16" or "bf16": all floating-point tensors; "f8_e4m3": the matrices of layers, with
      * scales of blocks; null: unchanged */
     const char *dtype;
+    /* PEFT folder that is merged into the matrices, or FOLDER=FACTOR; null: none */
+    const char *adapter;
     const volatile sig_atomic_t *interrupts; /* above 0: stop; null: none */
 } hr_convert_request;
 

@@ -53,17 +53,20 @@ typedef struct {
     char *text;                   /* [text_bytes] */
     int64_t text_bytes;
     hr_tensor_conversion tensors;
+    hr_low_rank low; /* of request->adapter */
     bool made;             /* this conversion created the destination folder */
     int32_t files_written; /* so far */
     hr_sidecar_files sidecars;
 } conversion;
 
-int64_t hr_convert_bytes(const char *source)
+int64_t hr_convert_bytes(const hr_convert_request *request)
 {
+    const char *source = request->source;
+    const int64_t adapter = request->adapter ? hr_low_rank_bytes(request->adapter) : 0;
     /* For each tensor of the source at most two are written, each of which needs less than the
      * source's in the tables and, without white space, in the header and the index. */
     return hr_stored_bytes(source) + 4 * hr_stored_compact_bytes(source) +
-           3 * (int64_t)HR_CONVERT_PIECE_BYTES + TEXT_BYTES + 65536;
+           3 * (int64_t)HR_CONVERT_PIECE_BYTES + TEXT_BYTES + 65536 + adapter;
 }
 
 /* ---- names */
@@ -263,6 +266,17 @@ static hr_status put_header(const conversion *c, int32_t file, int64_t *bytes)
     return HR_OK;
 }
 
+static hr_status write_tensor(conversion *c, hr_file_out *out, const hr_converted *r)
+{
+    hr_status status = HR_OK;
+    c->tensors.low = NULL;
+    if (c->request->adapter && hr_low_rank_has(&c->low, r->from)) {
+        status = hr_low_rank_load(&c->low, r->from, c->err);
+        c->tensors.low = &c->low;
+    }
+    return status == HR_OK ? hr_convert_tensor(&c->tensors, out, r, c->err) : status;
+}
+
 static hr_status write_file(conversion *c, int32_t file)
 {
     char name[HR_NAME_BYTES];
@@ -278,7 +292,7 @@ static hr_status write_file(conversion *c, int32_t file)
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (int32_t i = 0; i < c->row_count && status == HR_OK; i++)
             if (c->rows[i].file == file && c->rows[i].dtype->bits == widths[w])
-                status = hr_convert_tensor(&c->tensors, &out, &c->rows[i], c->err);
+                status = write_tensor(c, &out, &c->rows[i]);
     if (status == HR_OK) status = hr_file_commit(&out, c->err);
     if (status == HR_OK) c->files_written++;
     hr_file_abort(&out);
@@ -351,14 +365,31 @@ static hr_status check_options(conversion *c)
                    "--prefix takes none, model., transformer. or gpt_neox.; got \"%.40s\"", prefix);
 }
 
+/* New scales would be needed for what is merged. */
+static hr_status check_merge(const conversion *c)
+{
+    for (int32_t t = 0; t < c->stored.tensor_count && (!c->dtype || c->dtype->bits == 8); t++)
+        if (c->stored.tensors[t].dtype->kind == HR_STORED_E4M3 &&
+            hr_low_rank_has(&c->low, &c->stored.tensors[t]))
+            return hr_fail(c->err, HR_USAGE,
+                           "%.200s: %.*s is F8_E4M3; merge with --dtype bf16, f16 or f32",
+                           c->request->source, NAME_SHOWN, c->stored.tensors[t].name);
+    return HR_OK;
+}
+
 static hr_status take_memory(conversion *c, hr_region *region)
 {
+    hr_status status = HR_OK;
     hr_tensor_conversion *t = &c->tensors;
     c->rows = hr_region_take(region, 2 * (int64_t)c->stored.tensor_count, sizeof *c->rows);
     c->file_bytes = hr_region_take(region, HR_STORED_FILES_MAX + 1, sizeof *c->file_bytes);
     t->piece = hr_region_take(region, HR_CONVERT_PIECE_BYTES, 1);
     t->wide = hr_region_take(region, HR_CONVERT_PIECE, sizeof *t->wide);
     t->half = hr_region_take(region, HR_CONVERT_PIECE, sizeof *t->half);
+    if (c->request->adapter)
+        status = hr_low_rank_open(&c->low, c->request->adapter, c->request->source, t->piece,
+                                  HR_CONVERT_PIECE_BYTES, region, c->err);
+    if (status != HR_OK) return status;
     c->text_bytes = (region->bytes - hr_round_up(region->used, ALIGN)) / ALIGN * ALIGN;
     c->text = hr_region_take(region, hr_max(c->text_bytes, 0), 1);
     if (c->rows && c->file_bytes && t->piece && t->wide && t->half && c->text) return HR_OK;
@@ -369,6 +400,7 @@ static hr_status write_all(conversion *c)
 {
     hr_status status = hr_sidecar_files_copy(&c->sidecars, c->err);
     for (int32_t f = 0; f < c->file_count && status == HR_OK; f++) status = write_file(c, f);
+    if (status == HR_OK && c->request->adapter) status = hr_low_rank_check(&c->low, c->err);
     return status == HR_OK && c->request->shard_bytes ? write_index(c) : status;
 }
 
@@ -389,6 +421,7 @@ static void remove_written(const conversion *c)
 static hr_status convert(conversion *c, hr_region *region)
 {
     hr_status status = take_memory(c, region);
+    if (status == HR_OK && c->request->adapter) status = check_merge(c);
     if (status == HR_OK) status = check_names(c);
     if (status == HR_OK) status = make_rows(c);
     bool quantizes = false, dequantizes = false;
@@ -435,5 +468,6 @@ hr_status hr_convert_in(const hr_convert_request *request, hr_region *region,
         }
     }
     hr_stored_close(&c.stored);
+    hr_stored_close(&c.low.stored);
     return status;
 }

@@ -7,7 +7,7 @@
 #include "headroom/convert.h"
 
 /* Bytes of a region that a conversion needs at most. */
-int64_t hr_convert_bytes(const char *source);
+int64_t hr_convert_bytes(const hr_convert_request *request);
 
 /* As hr_convert. FAILURE also if the region is too small. */
 HR_MUST_CHECK hr_status hr_convert_in(const hr_convert_request *request, hr_region *region,

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/bf16.h"
 #include "base/checked.h"
 #include "checkpoint/narrow.h"
 #include "checkpoint/unpack.h"
@@ -19,23 +20,39 @@ static hr_status check_interrupts(const hr_tensor_conversion *c, hr_error *err)
                    c->destination);
 }
 
-/* Converts `rows` rows of `width` elements in c->piece. Returns the result, or null if an element
- * cannot be represented.
+/* Narrows merged rows, which are in c->wide. */
+static const void *narrow_merged(const hr_tensor_conversion *c, hr_stored_kind to, int64_t count)
+{
+    bool held = true;
+    for (int64_t i = 0; i < count; i++) {
+        if (to == HR_STORED_BF16) c->half[i] = hr_bf16_from_f32(c->wide[i]);
+        held &= isfinite(to == HR_STORED_BF16 ? hr_bf16_to_f32(c->half[i]) : c->wide[i]) != 0;
+    }
+    return !held ? NULL : to == HR_STORED_BF16 ? (const void *)c->half : c->wide;
+}
+
+/* Converts rows [first, first + rows) of `width` elements in c->piece. Returns the result, or null
+ * if an element cannot be represented.
  *   scales  of F8_E4M3: the factors of the rows, before or after the conversion */
 static const void *convert_elements(const hr_tensor_conversion *c, const hr_converted *r,
-                                    int64_t rows, int64_t width, const float *scales)
+                                    int64_t first, int64_t rows, int64_t width,
+                                    const float *scales)
 {
     const hr_stored_kind to = r->dtype->kind;
+    const bool halves = to == HR_STORED_BF16 && !c->low;
     const hr_unpack unpack = { .kind = r->from->dtype->kind,
                                .layout = HR_ROWS,
                                .K = rows,
                                .N = width,
-                               .master = to == HR_STORED_BF16 ? NULL : c->wide,
-                               .weight = to == HR_STORED_BF16 ? c->half : NULL,
+                               .master = halves ? NULL : c->wide,
+                               .weight = halves ? c->half : NULL,
                                .cpu_mask = c->cpu_mask,
                                .scales = scales };
     bool held = hr_unpack_take(&unpack, 0, rows, c->piece);
-    if (to == HR_STORED_BF16 || !held) return held ? c->half : NULL;
+    if (halves || !held) return held ? c->half : NULL;
+    if (c->low) hr_low_rank_add(c->low, first, rows, c->wide);
+    if (c->low && (to == HR_STORED_BF16 || to == HR_STORED_F32))
+        return narrow_merged(c, to, rows * width);
     if (to == HR_STORED_F32) return c->wide;
     for (int64_t i = 0; i < rows * width; i++)
         if (to == HR_STORED_F16) held &= hr_f16_from_f32(c->wide[i], &c->half[i]);
@@ -95,7 +112,7 @@ static hr_status find_scales(const hr_tensor_conversion *c, const hr_converted *
         const int64_t rows = hr_min(step, end - at);
         const hr_status status = read_piece(c, r, at * width * size, rows * width * size, err);
         if (status != HR_OK) return status;
-        const float *values = convert_elements(c, &wide, rows, width, NULL);
+        const float *values = convert_elements(c, &wide, at, rows, width, NULL);
         if (!values) return fail_values(c, r, err);
         for (int64_t i = 0; i < rows * width; i++) {
             float *scale = &scales[i % width / HR_SCALE_BLOCK];
@@ -121,7 +138,7 @@ static hr_status write_scales(const hr_tensor_conversion *c, hr_file_out *out,
     return HR_OK;
 }
 
-/* From or to F8_E4M3. */
+/* From or to F8_E4M3, or with an adapter. */
 static hr_status write_matrix(const hr_tensor_conversion *c, hr_file_out *out,
                               const hr_converted *r, hr_error *err)
 {
@@ -133,12 +150,12 @@ static hr_status write_matrix(const hr_tensor_conversion *c, hr_file_out *out,
         const int64_t rows = hr_min(step, r->from->dims[0] - at);
         hr_status status = HR_OK;
         if (narrows && at % HR_SCALE_BLOCK == 0) status = find_scales(c, r, at, scales, err);
-        else if (!narrows)
+        else if (r->old_scales.columns)
             status = hr_block_scales_read(&r->old_scales, c->stored->files[r->old_scales.file].file,
                                           c->stored->path, at / HR_SCALE_BLOCK, scales, err);
         if (status == HR_OK) status = read_piece(c, r, at * width * size, rows * width * size, err);
         if (status != HR_OK) return status;
-        const void *written = convert_elements(c, r, rows, width, scales);
+        const void *written = convert_elements(c, r, at, rows, width, scales);
         if (!written) return fail_values(c, r, err);
         status = hr_file_append(out, written, rows * width * to_size, err);
         if (status != HR_OK) return status;
@@ -151,15 +168,15 @@ hr_status hr_convert_tensor(const hr_tensor_conversion *c, hr_file_out *out, con
 {
     const int64_t size = r->from->dtype->bits / 8, to_size = r->dtype->bits / 8;
     if (r->scales) return write_scales(c, out, r, err);
-    if (r->dtype == r->from->dtype) return copy_tensor(c, out, r, err);
-    if (r->dtype->kind == HR_STORED_E4M3 || r->from->dtype->kind == HR_STORED_E4M3)
+    if (r->dtype == r->from->dtype && !c->low) return copy_tensor(c, out, r, err);
+    if (c->low || r->dtype->kind == HR_STORED_E4M3 || r->from->dtype->kind == HR_STORED_E4M3)
         return r->bytes ? write_matrix(c, out, r, err) : HR_OK;
     const int64_t elements = r->bytes / to_size;
     for (int64_t at = 0; at < elements; at += HR_CONVERT_PIECE) {
         const int64_t some = hr_min(HR_CONVERT_PIECE, elements - at);
         hr_status status = read_piece(c, r, at * size, some * size, err);
         if (status != HR_OK) return status;
-        const void *written = convert_elements(c, r, some, 1, NULL);
+        const void *written = convert_elements(c, r, 0, some, 1, NULL);
         if (!written) return fail_values(c, r, err);
         status = hr_file_append(out, written, some * to_size, err);
         if (status != HR_OK) return status;

@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "checkpoint/block_scales.h"
+#include "checkpoint/low_rank.h"
 
 enum { HR_CONVERT_PIECE = 1 << 18, HR_CONVERT_PIECE_BYTES = 4 * HR_CONVERT_PIECE };
 
@@ -28,6 +29,7 @@ typedef struct {
     void *piece;    /* [HR_CONVERT_PIECE_BYTES] */
     float *wide;    /* [HR_CONVERT_PIECE] */
     uint16_t *half; /* [HR_CONVERT_PIECE] */
+    const hr_low_rank *low; /* added to the tensor; null: nothing */
 } hr_tensor_conversion;
 
 /* Appends the tensor to the file, in pieces.

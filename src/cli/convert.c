@@ -6,13 +6,14 @@
 
 #include "cli.h"
 
-int hr_cli_convert(const hr_cli_arguments *arguments)
+static int convert(const hr_cli_arguments *arguments, const char *adapter, const char *destination)
 {
     const char *shard = arguments->values[HR_OPTION_SHARD_BYTES];
     hr_convert_request request = { .source = arguments->operands[0],
-                                   .destination = arguments->operands[1],
+                                   .destination = destination,
                                    .prefix = arguments->values[HR_OPTION_PREFIX],
                                    .dtype = arguments->values[HR_OPTION_DTYPE],
+                                   .adapter = adapter,
                                    .interrupts = hr_cli_catch_signals(NULL) };
     hr_convert_report report;
     hr_error err;
@@ -31,4 +32,14 @@ int hr_cli_convert(const hr_cli_arguments *arguments)
            report.tensors, report.tensors == 1 ? "" : "s", report.files,
            report.files == 1 ? "" : "s", hr_bytes_print(report.bytes, bytes), report.changed);
     return HR_OK;
+}
+
+int hr_cli_convert(const hr_cli_arguments *arguments)
+{
+    return convert(arguments, NULL, arguments->operands[1]);
+}
+
+int hr_cli_adapter_merge(const hr_cli_arguments *arguments)
+{
+    return convert(arguments, arguments->operands[1], arguments->operands[2]);
 }

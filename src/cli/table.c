@@ -321,6 +321,11 @@ static const hr_cli_command commands[] = {
       "copied unchanged unless --dtype is given. OUT_DIR is created; it must not contain\n"
       "weights. config.json and the tokenizer files are copied too.",
       TAKES(SHARD_BYTES) | TAKES(PREFIX) | TAKES(DTYPE) | TAKES(HELP), 2, 2, hr_cli_convert },
+    { "adapter merge", "BASE ADAPTER OUT_DIR", "add low-rank adapters to the weights of their base",
+      "BASE is the folder of a model, ADAPTER a PEFT folder, or FOLDER=FACTOR. OUT_DIR gets a\n"
+      "model without adapters: the matrices of BASE plus what the adapters add, in the dtypes\n"
+      "of BASE unless --dtype is given; config.json and the tokenizer files are copied.",
+      TAKES(SHARD_BYTES) | TAKES(DTYPE) | TAKES(HELP), 3, 3, hr_cli_adapter_merge },
     { "calibrate", "", "measure this machine to predict step times",
       "Runs small recipes for less than a minute and stores kernel timings in\n"
       "$XDG_CACHE_HOME/headroom. With --check it predicts the step time of other recipes,\n"

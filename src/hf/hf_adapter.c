@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/path.h"
 
 enum { FILE_BYTES = 64 << 10, RANK_MOST = 1 << 20 };
@@ -163,6 +164,19 @@ static __attribute__((noinline)) hr_status read_file(const char *path, hr_config
     if (missing) return hr_fail(err, HR_CORRUPT, "%.300s: has no \"%s\"", path, missing);
     config->train.adapter.kind = HR_ADAPTER_LORA;
     return HR_OK;
+}
+
+hr_status hr_hf_adapter_split(const char *text, char folder[HR_PATH_BYTES], double *factor,
+                              hr_error *err)
+{
+    *factor = 1;
+    if (strlen(text) >= HR_PATH_BYTES)
+        return hr_fail(err, HR_USAGE, "adapter: the path is too long");
+    snprintf(folder, HR_PATH_BYTES, "%s", text);
+    char *equals = strrchr(folder, '=');
+    if (equals && hr_real_parse(equals + 1, factor)) *equals = 0;
+    return *folder ? HR_OK
+                   : hr_fail(err, HR_USAGE, "adapter: the path is empty; give a folder");
 }
 
 hr_status hr_hf_adapter_read(const char *folder, hr_config *config, hr_error *err)

@@ -5,6 +5,10 @@
 
 #include "headroom/config.h"
 
+/* Splits FOLDER=FACTOR; the factor is 1 if there is none. Errors USAGE  an empty or long path. */
+HR_MUST_CHECK hr_status hr_hf_adapter_split(const char *text, char folder[HR_PATH_BYTES],
+                                            double *factor, hr_error *err);
+
 /* Sets kind, rank, alpha, rslora and targets of config->train.adapter as the folder says.
  *
  * Errors   USAGE    the folder or its adapter_config.json is missing

@@ -2,36 +2,29 @@
 /* infer/inference.c - plans, allocates, seals, loads and runs a model. Independent of the task. */
 #include "infer/inference.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/account.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "base/number.h"
 #include "base/threads.h"
 #include "checkpoint/load.h"
+#include "hf/hf_adapter.h"
 #include "hf/hf_config.h"
 #include "mem/limits.h"
 #include "ops/backends.h"
 #include "ops/host/host.h"
 #include "sections/assemble.h"
 
-/* Splits FOLDER=FACTOR, and names the folder in the config. */
+/* Names the adapters in the config. */
 static hr_status set_adapter(hr_inference *s, hr_error *err)
 {
     char folder[HR_PATH_BYTES];
-    const char *asked = s->request->adapter;
     s->adapter_factor = 1;
-    if (!asked) return HR_OK;
-    if (strlen(asked) >= sizeof folder)
-        return hr_fail(err, HR_USAGE, "--adapter: the path is too long");
-    snprintf(folder, sizeof folder, "%s", asked);
-    char *equals = strrchr(folder, '=');
-    if (equals && hr_real_parse(equals + 1, &s->adapter_factor)) *equals = 0;
-    if (!*folder) return hr_fail(err, HR_USAGE, "--adapter: the path is empty; give a folder");
-    const hr_status status = hr_config_set(&s->config, "train.adapter.from", folder, err);
+    if (!s->request->adapter) return HR_OK;
+    hr_status status = hr_hf_adapter_split(s->request->adapter, folder, &s->adapter_factor, err);
+    if (status == HR_OK) status = hr_config_set(&s->config, "train.adapter.from", folder, err);
     return status == HR_OK ? hr_adapter_path(folder, s->adapter, err) : status;
 }
 

@@ -41,7 +41,8 @@ typedef enum {
     HR_READS_EXPANSION = 1 << 7, /* model.expansion, model.decoder_rank */
     HR_HAS_STATES = 1 << 8,      /* a recurrence instead of attention; no MLP, no dropout */
     HR_SLIDES = 1 << 9,          /* sliding_window */
-    HR_MIXES_ATTENTION = 1 << 10 /* layer_types: only some layers have the window */
+    HR_MIXES_ATTENTION = 1 << 10, /* layer_types: only some layers have the window */
+    HR_STORES_INPUTS_FIRST = 1 << 11 /* files have matrices as [inputs, outputs] */
 } hr_family_trait;
 
 typedef struct {

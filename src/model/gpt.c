@@ -11,12 +11,12 @@
 
 #define STD 0.02
 
-static hr_param_shape shape_of(const hr_config *config, const hr_gpt_form *form,
-                               hr_gpt_weight weight)
+static hr_param_shape shape_of(const hr_config *config, const hr_model *model, hr_gpt_weight weight)
 {
+    const hr_gpt_form *form = model->gpt;
     const int64_t D = config->model.d_model, F = config->model.d_ff;
     const double out = form->scales_out ? STD / sqrt(2.0 * (double)config->model.n_layers) : STD;
-    const bool outputs_first = !form->inputs_first;
+    const bool outputs_first = !(model->traits & HR_STORES_INPUTS_FIRST);
     switch (weight) {
     case HR_GPT_LN_1:
     case HR_GPT_LN_2: return (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 1, true, false };
@@ -53,15 +53,15 @@ void hr_gpt_params(hr_builder *builder, const hr_config *config, hr_model *model
     hr_layer_weight weights[HR_GPT_WEIGHTS] = { { NULL } };
     for (int32_t i = 0; form->weights[i].name; i++)
         weights[i] = (hr_layer_weight){ form->weights[i].name,
-                                        shape_of(config, form, form->weights[i].weight) };
+                                        shape_of(config, model, form->weights[i].weight) };
     hr_block_table(builder, config, model, STD, form->table);
     model->positions = hr_build_param(builder, positions, "%s", form->positions);
     hr_block_layers(builder, config, model, weights, HR_GPT_WEIGHTS);
     for (int64_t l = 0; l < config->model.n_layers && model->layers[l].weights; l++)
         order(form, model->layers[l].weights);
-    model->final_gain = hr_build_param(builder, shape_of(config, form, HR_GPT_LN_1), "%s",
+    model->final_gain = hr_build_param(builder, shape_of(config, model, HR_GPT_LN_1), "%s",
                                        form->final_gain);
-    model->final_bias = hr_build_param(builder, shape_of(config, form, HR_GPT_LN_1_BIAS), "%s",
+    model->final_bias = hr_build_param(builder, shape_of(config, model, HR_GPT_LN_1_BIAS), "%s",
                                        form->final_bias);
     hr_block_head(builder, config, model, STD, "lm_head.weight");
 }

@@ -42,7 +42,6 @@ typedef struct hr_gpt_form {
     const char *table, *positions, *final_gain, *final_bias;
     int32_t positions_skipped; /* rows of the table of positions before that of position 0 */
     hr_act act;
-    bool inputs_first; /* files store matrices as [inputs, outputs] */
     bool scales_out;   /* initial weights of out and down are divided by sqrt(2 n_layers) */
     bool plain_scores; /* not divided by the square root of the head width */
 } hr_gpt_form;

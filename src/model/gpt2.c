@@ -24,12 +24,11 @@ static const hr_gpt_form form = { .weights = { { HR_GPT_LN_1, LAYER "ln_1.weight
                                   .final_gain = "transformer.ln_f.weight",
                                   .final_bias = "transformer.ln_f.bias",
                                   .act = HR_ACT_GELU_TANH,
-                                  .inputs_first = true,
                                   .scales_out = true };
 
 const hr_family_spec hr_family_gpt2 = {
     .name = "gpt2",
-    .traits = HR_LEARNS_POSITIONS | HR_MAY_TIE | HR_TIES,
+    .traits = HR_LEARNS_POSITIONS | HR_MAY_TIE | HR_TIES | HR_STORES_INPUTS_FIRST,
     .initialization = "normal(0.02); attention output and MLP down-projection normal(0.02 / sqrt(2 "
                       "n_layers)); biases 0, norms 1",
     .gpt = &form,

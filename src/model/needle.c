@@ -104,7 +104,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 
 const hr_family_spec hr_family_needle = {
     .name = "needle",
-    .traits = HR_LEARNS_POSITIONS,
+    .traits = HR_LEARNS_POSITIONS | HR_STORES_INPUTS_FIRST,
     .initialization = "normal(0.02); attention output and MLP down-projection normal(0.02 / sqrt(2 "
                       "n_layers)); biases 0, norms 1",
     .params = params,

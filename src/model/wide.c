@@ -84,7 +84,7 @@ static int32_t expand(hr_builder *builder, const hr_config *config, const hr_mod
 
 const hr_family_spec hr_family_wide = {
     .name = "wide",
-    .traits = HR_READS_EXPANSION | HR_HAS_STATES,
+    .traits = HR_READS_EXPANSION | HR_HAS_STATES | HR_STORES_INPUTS_FIRST,
     .initialization = "matrices normal(1 / sqrt(rows)), the output matrix a quarter of that; "
                       "embedding normal(1), alpha normal(2); b_expand 0",
     .params = params,

@@ -175,6 +175,40 @@ static void adapters_are_added_to_their_base(void **state)
     assert_int_equal(run("generate base --adapter base --prompt a"), HR_USAGE);
 }
 
+static double loss_of(const char *model, const char *options)
+{
+    if (run("eval %s %s --json", model, options)) fail_msg("%s %s: %s", model, options, err);
+    return strtod(strstr(out, "\"loss\":") + 7, NULL);
+}
+
+/* In fp32 the losses agree to the rounding of a sum; half of an adapter can be merged too. */
+static void a_merged_model_is_the_base_with_its_adapters(void **state)
+{
+    (void)state;
+    prepare();
+    for (int m = 0; m < MODELS; m++) {
+        char folder[256], options[600];
+        snprintf(folder, sizeof folder, "%s/hf/%s", HR_ORACLES, models[m]);
+        for (int half = 0; half < 2; half++) {
+            const char *factor = half ? "=0.5" : "";
+            snprintf(options, sizeof options,
+                     "--adapter %s/adapter%s --tokens %s/adapter/batch.safetensors", folder, factor,
+                     folder);
+            const double added = loss_of(folder, options);
+            shell("rm -rf merged");
+            if (run("adapter merge %s %s/adapter%s merged", folder, folder, factor))
+                fail_msg("%s: %s", models[m], err);
+            snprintf(options, sizeof options, "--tokens %s/adapter/batch.safetensors", folder);
+            const double merged = loss_of("merged", options), base = loss_of(folder, options);
+            print_message("%s%s: base %.7f, added %.7f, merged %.7f\n", models[m], factor, base,
+                          added, merged);
+            assert_true(fabs(merged - added) < 1e-6 * added && fabs(base - added) > 1e-3);
+        }
+    }
+    assert_int_equal(run("adapter merge merged merged elsewhere"), HR_USAGE);
+    shell("test ! -e elsewhere");
+}
+
 static void folders_that_would_change_results_are_refused(void **state)
 {
     static const struct {
@@ -251,6 +285,7 @@ int main(void)
         IN_A_FOLDER(a_run_saves_adapters_alone_and_resumes_with_its_base),
         IN_A_FOLDER(another_base_is_refused),
         IN_A_FOLDER(adapters_are_added_to_their_base),
+        IN_A_FOLDER(a_merged_model_is_the_base_with_its_adapters),
         IN_A_FOLDER(folders_that_would_change_results_are_refused),
         IN_A_FOLDER(wrong_keys_are_refused),
         IN_A_FOLDER(every_strategy_has_the_same_bits),

@@ -343,7 +343,8 @@ static void blanks_in_a_header_need_no_memory(void **state)
     for (int32_t i = 0; i < BLANKS; i++) fputc(' ', file);
     fputs("}x", file);
     assert_int_equal(fclose(file), 0);
-    assert_in_range(hr_convert_bytes("wide.safetensors"), BLANKS, BLANKS + (5 << 20));
+    const hr_convert_request request = { .source = "wide.safetensors" };
+    assert_in_range(hr_convert_bytes(&request), BLANKS, BLANKS + (5 << 20));
     assert_int_equal(run("convert wide.safetensors new"), HR_OK);
     assert_int_equal(system("test $(wc -c <new/model.safetensors) -lt 200"), 0);
     oracle_file whole = { 0 };

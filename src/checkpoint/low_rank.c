@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint/low_rank.c - finds the parts of an adapter by name, and multiplies them row by row. */
+#include "checkpoint/low_rank.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "base/file.h"
+#include "checkpoint/names.h"
+#include "checkpoint/unpack.h"
+#include "checkpoint/weights_in.h"
+#include "graph/program.h"
+#include "hf/hf_adapter.h"
+#include "model/family.h"
+
+enum { NAME_BYTES = 256, NAME_SHOWN = 120, WIDEST = 4 };
+
+static hr_status path_of(const char *adapter, char folder[HR_PATH_BYTES], double *factor,
+                         char path[HR_PATH_BYTES], hr_error *err)
+{
+    const hr_status status = hr_hf_adapter_split(adapter, folder, factor, err);
+    return status == HR_OK ? hr_adapter_path(folder, path, err) : status;
+}
+
+/* Bytes of the file of the adapters; 0: it cannot be opened, which hr_low_rank_open reports. */
+static int64_t file_bytes(const char *path)
+{
+    int file;
+    int64_t bytes;
+    hr_error ignored;
+    if (hr_file_open(path, &file, &bytes, &ignored) != HR_OK) return 0;
+    hr_file_close(&file);
+    return bytes;
+}
+
+int64_t hr_low_rank_bytes(const char *adapter)
+{
+    char folder[HR_PATH_BYTES], path[HR_PATH_BYTES];
+    double factor;
+    hr_error ignored;
+    if (path_of(adapter, folder, &factor, path, &ignored) != HR_OK) return 0;
+    const int64_t header = hr_stored_bytes(path);
+    return 2 * header + WIDEST * file_bytes(path) + 4 * 64;
+}
+
+/* Not inlined: a config is large. */
+static __attribute__((noinline)) hr_status read_configs(hr_low_rank *low, const char *base,
+                                                        double factor, hr_error *err)
+{
+    hr_config config;
+    hr_config_default(&config);
+    hr_status status = hr_config_set(&config, "model.from", base, err);
+    if (status == HR_OK) status = hr_config_set(&config, "train.adapter.from", low->folder, err);
+    if (status == HR_OK) status = hr_config_adopt(&config, err);
+    if (status != HR_OK) return status;
+    const double rank = (double)config.train.adapter.rank;
+    low->rank = config.train.adapter.rank;
+    low->scale = factor * config.train.adapter.alpha /
+                 (config.train.adapter.rslora ? sqrt(rank) : rank);
+    low->inputs_first = hr_family_of(&config)->traits & HR_STORES_INPUTS_FIRST;
+    return HR_OK;
+}
+
+hr_status hr_low_rank_open(hr_low_rank *low, const char *adapter, const char *base, void *piece,
+                           int64_t piece_bytes, hr_region *region, hr_error *err)
+{
+    char path[HR_PATH_BYTES];
+    double factor;
+    *low = (hr_low_rank){ .piece = piece, .piece_bytes = piece_bytes, .cpu_mask = hr_cpu_detect() };
+    hr_status status = path_of(adapter, low->folder, &factor, path, err);
+    if (status == HR_OK) status = read_configs(low, base, factor, err);
+    if (status == HR_OK) status = hr_stored_open(&low->stored, path, region, err);
+    if (status != HR_OK) return status;
+    low->room = file_bytes(path);
+    low->used = hr_region_take(region, low->stored.tensor_count, sizeof *low->used);
+    low->factors = hr_region_take(region, low->room, sizeof *low->factors);
+    if (low->used && low->factors) return HR_OK;
+    return hr_fail(err, HR_FAILURE, "%.200s: out of memory for its tensors", low->folder);
+}
+
+/* The part "lora_A" or "lora_B" of a matrix; null: it has none. Files of base models alone lack the
+ * prefix of the architecture. */
+static const hr_stored_tensor *find(const hr_low_rank *low, const hr_stored_tensor *tensor,
+                                    const char *part)
+{
+    static const char end[] = ".weight";
+    const char *bare = hr_name_without_prefix(tensor->name);
+    const size_t length = strlen(bare), tail = sizeof end - 1;
+    const bool has = length > tail && !strcmp(bare + length - tail, end);
+    for (int32_t i = 0; i < HR_PREFIXES; i++) {
+        char name[NAME_BYTES];
+        snprintf(name, sizeof name, "%s%s%.*s.%s.weight", HR_ADAPTER_PREFIX, hr_prefixes[i],
+                 (int)(has ? length - tail : length), bare, part);
+        const hr_stored_tensor *found = hr_stored_find(&low->stored, name);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+bool hr_low_rank_has(const hr_low_rank *low, const hr_stored_tensor *tensor)
+{
+    return tensor->rank == 2 && (find(low, tensor, "lora_A") || find(low, tensor, "lora_B"));
+}
+
+/* Reads a part [dims] into `to`, turned or not. */
+static hr_status read_part(hr_low_rank *low, const hr_stored_tensor *part, bool turned, float *to,
+                           hr_error *err)
+{
+    const int64_t rows = part->dims[0], width = part->dims[1], size = part->dtype->bits / 8;
+    const int64_t step = hr_max(1, low->piece_bytes / hr_max(1, width * size));
+    hr_unpack unpack = { .kind = part->dtype->kind,
+                         .layout = HR_ROWS,
+                         .K = turned ? width : rows,
+                         .N = turned ? rows : width,
+                         .transposed = turned,
+                         .master = to,
+                         .cpu_mask = low->cpu_mask };
+    bool finite = part->dtype->kind <= HR_STORED_BF16 && width * size <= low->piece_bytes;
+    for (int64_t at = 0; at < rows && finite; at += step) {
+        const int64_t some = hr_min(step, rows - at);
+        const hr_status status = hr_file_read(low->stored.files[part->file].file, low->stored.path,
+                                              part->offset + at * width * size, low->piece,
+                                              some * width * size, err);
+        if (status != HR_OK) return status;
+        finite = hr_unpack_take(&unpack, at, some, low->piece);
+    }
+    if (finite) return HR_OK;
+    return hr_fail(err, HR_CORRUPT,
+                   "%.200s: tensor %.*s is not F32, F16 or BF16, or has values that are NaN or Inf",
+                   low->folder, NAME_SHOWN, part->name);
+}
+
+hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tensor *tensor, hr_error *err)
+{
+    const hr_stored_tensor *a = find(low, tensor, "lora_A"), *b = find(low, tensor, "lora_B");
+    const int64_t R = tensor->dims[0], W = tensor->dims[1], r = low->rank;
+    const int64_t inputs = low->inputs_first ? R : W, outputs = low->inputs_first ? W : R;
+    low->rows = R;
+    low->width = W;
+    if (!a || !b)
+        return hr_fail(err, HR_CORRUPT, "%.200s: tensor %.*s has lora_%c without lora_%c",
+                       low->folder, NAME_SHOWN, tensor->name, a ? 'A' : 'B', a ? 'B' : 'A');
+    if (a->rank != 2 || b->rank != 2 || a->dims[0] != r || a->dims[1] != inputs ||
+        b->dims[0] != outputs || b->dims[1] != r || r * (R + W) > low->room)
+        return hr_fail(err, HR_CORRUPT,
+                       "%.200s: the adapter of %.*s has another shape: rank %lld, %lld inputs and "
+                       "%lld outputs are needed",
+                       low->folder, NAME_SHOWN, tensor->name, (long long)r, (long long)inputs,
+                       (long long)outputs);
+    low->used[a - low->stored.tensors] = low->used[b - low->stored.tensors] = true;
+    const hr_stored_tensor *of_rows = low->inputs_first ? a : b;
+    const hr_stored_tensor *of_columns = low->inputs_first ? b : a;
+    hr_status status = read_part(low, of_rows, low->inputs_first, low->factors, err);
+    if (status == HR_OK)
+        status = read_part(low, of_columns, low->inputs_first, low->factors + R * r, err);
+    return status;
+}
+
+void hr_low_rank_add(const hr_low_rank *low, int64_t first, int64_t count, float *values)
+{
+    const int64_t W = low->width, r = low->rank;
+    const float *columns = low->factors + low->rows * r;
+    for (int64_t i = 0; i < count; i++) {
+        const float *row = low->factors + (first + i) * r;
+        for (int64_t k = 0; k < r; k++) {
+            const float factor = (float)(low->scale * (double)row[k]);
+            for (int64_t w = 0; w < W; w++) values[i * W + w] += factor * columns[k * W + w];
+        }
+    }
+}
+
+hr_status hr_low_rank_check(const hr_low_rank *low, hr_error *err)
+{
+    for (int32_t t = 0; t < low->stored.tensor_count; t++)
+        if (!low->used[t])
+            return hr_fail(err, HR_CORRUPT, "%.200s: tensor %.*s belongs to no tensor of the base",
+                           low->folder, NAME_SHOWN, low->stored.tensors[t].name);
+    return HR_OK;
+}
