@@ -28,7 +28,7 @@ typedef struct {
     hr_config *config;
     bool has_kind, has_rank, has_alpha, has_targets;
     const char *problem; /* null: none */
-    char text[192];
+    char key[96], text[192];
 } reading;
 
 static bool refuse(reading *r, const char *problem)
@@ -92,24 +92,26 @@ static bool is_harmless(const reading *r)
 }
 
 /* Reads the value of a key that must be off: null, false, {}, [], or of bias "none". */
-static bool read_off(reading *r, const char *key, hr_json_kind kind)
+static bool read_off(reading *r, hr_json_kind kind)
 {
     if (kind == HR_JSON_NULL || kind == HR_JSON_FALSE) return true;
-    if (kind == HR_JSON_STRING && !strcmp(key, "bias") && !strcmp(r->json.value, "none"))
+    if (kind == HR_JSON_STRING && !strcmp(r->key, "bias") && !strcmp(r->json.value, "none"))
         return true;
     if ((kind == HR_JSON_ARRAY || kind == HR_JSON_OBJECT) &&
         hr_json_next(&r->json) == HR_JSON_CLOSE)
         return true;
+    for (char *c = r->key; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
     snprintf(r->text, sizeof r->text, "\"%.80s\" is set, which is not read and may change results",
-             key);
+             r->key);
     return refuse(r, r->text);
 }
 
 static bool read_member(reading *r)
 {
-    char key[96];
     const bool skips = is_harmless(r);
-    snprintf(key, sizeof key, "%s", r->json.value);
+    const char *key = r->key;
+    snprintf(r->key, sizeof r->key, "%s", r->json.value);
     const hr_json_kind kind = hr_json_next(&r->json);
     if (skips) return hr_json_skip(&r->json, kind);
     if (!strcmp(key, "r")) return read_rank(r, kind);
@@ -124,7 +126,7 @@ static bool read_member(reading *r)
         r->has_kind = kind == HR_JSON_STRING && !strcmp(r->json.value, "LORA");
         return r->has_kind || refuse(r, "\"peft_type\" is not LORA, the only kind that is read");
     }
-    return read_off(r, key, kind);
+    return read_off(r, kind);
 }
 
 static bool read_all(reading *r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arbitrary bytes as config.json: the result is a set of recipe keys that survives writing and
  * reading, or an error message of one line. The same bytes as generation_config.json: end tokens,
- * or such a message. */
+ * or such a message. And as adapter_config.json: keys of adapters, or such a message. */
 #define _GNU_SOURCE /* mkdtemp */
 #include <stdint.h>
 #include <stdio.h>
@@ -9,17 +9,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hf/hf_adapter.h"
 #include "hf/hf_config.h"
 #include "hf/hf_ends.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
-static char folder[] = P_tmpdir "/headroom-fuzz-XXXXXX", path[64], generation[64];
+static char folder[] = P_tmpdir "/headroom-fuzz-XXXXXX", path[64], generation[64], adapter[64];
 
 static void remove_folder(void)
 {
     remove(path);
     remove(generation);
+    remove(adapter);
     rmdir(folder);
 }
 
@@ -43,6 +45,19 @@ static void read_ends(const void *bytes, size_t count)
         if (ends.ids[i] < 0) __builtin_trap();
 }
 
+static void read_adapter(const void *bytes, size_t count)
+{
+    hr_config config;
+    hr_error err = { HR_OK, "" };
+    hr_config_default(&config);
+    put(adapter, bytes, count);
+    const hr_status status = hr_hf_adapter_read(folder, &config, &err);
+    if ((status != HR_OK && status != HR_CORRUPT) || strchr(err.message, '\n')) __builtin_trap();
+    if (status == HR_OK && (config.train.adapter.rank < 1 || !config.train.adapter.targets[0] ||
+                            config.train.adapter.kind != HR_ADAPTER_LORA))
+        __builtin_trap();
+}
+
 static hr_status read_back(const void *bytes, size_t count, hr_config *config, hr_error *err)
 {
     put(path, bytes, count);
@@ -58,9 +73,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     if (!*path) {
         if (!mkdtemp(folder) || atexit(remove_folder)) abort();
         snprintf(path, sizeof path, "%s/config.json", folder);
-        snprintf(generation, sizeof generation, "%s/generation_config.json", folder);
+            snprintf(generation, sizeof generation, "%s/generation_config.json", folder);
+        snprintf(adapter, sizeof adapter, "%s/adapter_config.json", folder);
     }
     read_ends(bytes, count);
+    read_adapter(bytes, count);
     const hr_status status = read_back(bytes, count, &config, &err);
     if ((status != HR_OK && status != HR_CORRUPT) || err.status != status ||
         strchr(err.message, '\n'))
