@@ -17,6 +17,17 @@ static bool freezes_nothing(const hr_config *config)
     return !hr_config_freezes(config);
 }
 
+/* Adapters of random weights would be of no use. */
+static bool tunes_a_model(const hr_config *config)
+{
+    return config->model.from[0] && freezes_nothing(config);
+}
+
+static bool adapts(const hr_config *config)
+{
+    return config->train.adapter.kind != HR_ADAPTER_NONE;
+}
+
 static bool stores_frozen(const hr_config *config)
 {
     return hr_config_freezes(config) && hr_config_weights(config) == HR_WEIGHTS_COMPUTE;
@@ -160,6 +171,10 @@ static const hr_lever levers[] = {
     { "train.batch", HR_LOSS_UPDATES, "smaller global batch", .least = 1 },
     { "train.freeze", HR_LOSS_TRAINED, "trains the upper layers only", .applies = freezes_nothing,
       .write = write_freeze },
+    { "train.adapter.kind", HR_LOSS_TRAINED, "trains low-rank adapters only", "lora",
+      .applies = tunes_a_model },
+    { "train.adapter.rank", HR_LOSS_TRAINED, "smaller rank of the adapters", .least = 1,
+      .applies = adapts },
     { "train.seq_len", HR_LOSS_WINDOWS, "shorter sequences", .least = 16 },
     { "model.attention.pattern", HR_LOSS_WINDOWS, "block-sparse attention", "local",
       .without = HR_HAS_STATES, .applies = sees_everything, .why_none = attention_text },

@@ -247,6 +247,24 @@ static void folders_that_would_change_results_are_refused(void **state)
     }
 }
 
+static void refusals_offer_adapters_for_a_model_that_is_tuned(void **state)
+{
+    static const char large[] = "model.d_model=256 model.n_layers=4 model.d_ff=1024";
+    (void)state;
+    prepare();
+    if (run("train recipe.yaml data.train=text.txt %s train.steps=1 --out base", large))
+        fail_msg("%s", err);
+    assert_int_equal(run("plan recipe.yaml %s --budget 50MB", large), HR_NO_FIT);
+    assert_null(strstr(out, "train.adapter.kind=lora"));
+    assert_int_equal(run("plan recipe.yaml %s model.from=base --budget 50MB", large), HR_NO_FIT);
+    assert_non_null(strstr(out, "train.adapter.kind=lora"));
+    assert_int_equal(run("plan recipe.yaml %s model.from=base train.adapter.kind=lora "
+                         "train.adapter.rank=256 --budget 50MB",
+                         large),
+                     HR_NO_FIT);
+    assert_non_null(strstr(out, "train.adapter.rank="));
+}
+
 static void wrong_keys_are_refused(void **state)
 {
     (void)state;
@@ -287,6 +305,7 @@ int main(void)
         IN_A_FOLDER(adapters_are_added_to_their_base),
         IN_A_FOLDER(a_merged_model_is_the_base_with_its_adapters),
         IN_A_FOLDER(folders_that_would_change_results_are_refused),
+        IN_A_FOLDER(refusals_offer_adapters_for_a_model_that_is_tuned),
         IN_A_FOLDER(wrong_keys_are_refused),
         IN_A_FOLDER(every_strategy_has_the_same_bits),
     };
