@@ -70,6 +70,8 @@ typedef struct {
     /* page tables and other kernel memory that a cgroup counts in addition to the process */
     int64_t kernel_bytes;
     int64_t parameters, trained_parameters; /* number of elements */
+    /* with adapters: weights of the base; weights, masters and states of the adapters */
+    int64_t base_bytes, adapter_bytes;
     int64_t micro_batch;                    /* sequences */
     int64_t loss_chunk;                     /* tokens */
     /* training: 6 x weights in products + attention of computed blocks */

@@ -70,6 +70,8 @@ void hr_answer_describe(hr_admission *a)
                                                  plan->spaces[HR_SPACE_FILE].bytes > 0);
     answer->parameters = hr_program_parameters(&a->compiled.program);
     answer->trained_parameters = hr_program_trained_parameters(&a->compiled.program);
+    answer->base_bytes = hr_program_base_bytes(&a->compiled.program);
+    answer->adapter_bytes = hr_program_adapter_bytes(&a->compiled.program);
     answer->micro_batch = a->config.memory.micro_batch;
     answer->loss_chunk = strategy->loss_chunk ? strategy->loss_chunk : answer->micro_batch * T;
     answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);

@@ -138,9 +138,8 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
     if (answer->bound_seconds < 0)
         json_object_set_new(certificate, "lower_bound_seconds", json_null());
     json_t *object = json_pack(
-        "{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:s, "
-        "s:s, "
-        "s:f, s:f, s:s, s:s, s:o}",
+        "{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:i, s:s, s:s, s:f, s:f, s:s, s:s, s:o}",
         "fits", answer->fits, "process_bytes", (json_int_t)answer->process_bytes, "minimum_bytes",
         (json_int_t)answer->minimum_bytes, "available_bytes", (json_int_t)answer->available_bytes,
         "memory_bytes", (json_int_t)answer->memory_bytes, "arena_bytes",
@@ -148,7 +147,9 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
         "bound_bytes", (json_int_t)answer->bound_bytes, "gap_bytes",
         (json_int_t)(answer->arena_bytes - answer->bound_bytes), "kernel_bytes",
         (json_int_t)answer->kernel_bytes, "parameters", (json_int_t)answer->parameters,
-        "trained_parameters", (json_int_t)answer->trained_parameters, "micro_batch",
+        "trained_parameters", (json_int_t)answer->trained_parameters, "base_bytes",
+        (json_int_t)answer->base_bytes, "adapter_bytes", (json_int_t)answer->adapter_bytes,
+        "micro_batch",
         (json_int_t)answer->micro_batch, "loss_chunk", (json_int_t)answer->loss_chunk,
         "flops_per_token", (json_int_t)answer->flops_per_token, "threads", answer->threads, "rung",
         answer->rung, "packing", answer->packing, "step_seconds_predicted", answer->step_seconds,

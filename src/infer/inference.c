@@ -8,6 +8,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/file.h"
+#include "base/path.h"
 #include "base/threads.h"
 #include "checkpoint/load.h"
 #include "hf/hf_adapter.h"
@@ -16,6 +18,23 @@
 #include "ops/backends.h"
 #include "ops/host/host.h"
 #include "sections/assemble.h"
+
+static bool has(const char *folder, const char *name)
+{
+    char path[HR_PATH_BYTES];
+    hr_error ignored;
+    return hr_path_join(folder, name, path, sizeof path, &ignored) == HR_OK && hr_file_exists(path);
+}
+
+/* The folder of a run that trained adapters has no model. */
+static hr_status check_folder(const char *folder, hr_error *err)
+{
+    if (has(folder, "config.json") || !has(folder, "adapter_config.json")) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "%.300s has adapters and no model; name the folder of their base, and add "
+                   "--adapter %.300s",
+                   folder, folder);
+}
 
 /* Names the adapters in the config. */
 static hr_status set_adapter(hr_inference *s, hr_error *err)
@@ -39,6 +58,7 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
     if (status == HR_OK)
         status = hr_cpu_choose("--kernels", s->request->kernels, hr_cpu_detect(), &s->cpu_mask,
                                err);
+    if (status == HR_OK) status = check_folder(s->request->folder, err);
     if (status == HR_OK) status = hr_config_set(config, "model.from", s->request->folder, err);
     if (status == HR_OK) status = set_adapter(s, err);
     if (status == HR_OK) status = hr_config_adopt(config, err);

@@ -96,6 +96,15 @@ static const char *weights_of(const hr_config *config)
     return config->train.dtype == HR_FORMAT_BF16 ? masters[config->train.state.master] : "fp32";
 }
 
+static void put_adapters(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
+{
+    char bytes[64], count[HR_COUNT_BYTES];
+    hr_put(writer, "  base: %s, frozen\n", hr_bytes_print(answer->base_bytes, bytes));
+    hr_put(writer, "  adapters: %s with masters and states; rank %lld, %s parameters\n",
+           hr_bytes_print(answer->adapter_bytes, bytes), (long long)config->train.adapter.rank,
+           hr_count_print(answer->trained_parameters, count));
+}
+
 static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
 {
     const hr_family_spec *family = hr_family_of(config);
@@ -104,7 +113,8 @@ static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_
            hr_count_print(answer->parameters, count), (long long)config->model.n_layers,
            config->model.n_layers == 1 ? "" : "s", hr_count_print(config->model.d_model, width),
            hr_count_print(config->model.vocab_size, words), weights_of(config));
-    if (answer->trained_parameters != answer->parameters)
+    if (answer->adapter_bytes) put_adapters(writer, config, answer);
+    else if (answer->trained_parameters != answer->parameters)
         hr_put(writer, "  %s parameters are trained, the others are frozen\n",
                hr_count_print(answer->trained_parameters, count));
     if (config->model.from[0]) hr_put(writer, "  weights from %s\n", config->model.from);

@@ -265,3 +265,33 @@ int64_t hr_program_trained_parameters(const hr_program *program)
         if (!program->params[p].rule.frozen) count += elements_of(&program->params[p]);
     return count;
 }
+
+static int64_t bytes_of(const hr_program *program, int32_t tensor)
+{
+    return tensor == HR_NONE ? 0 : hr_tensor_bytes(&program->tensors[tensor]);
+}
+
+int64_t hr_program_base_bytes(const hr_program *program)
+{
+    int64_t bytes = 0;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        if (!param->rule.base) continue;
+        bytes += bytes_of(program, param->weight) + bytes_of(program, param->scales);
+    }
+    return bytes;
+}
+
+int64_t hr_program_adapter_bytes(const hr_program *program)
+{
+    int64_t bytes = 0;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        if (param->adapts == HR_NONE) continue;
+        bytes += bytes_of(program, param->weight);
+        if (param->master != param->weight) bytes += bytes_of(program, param->master);
+        for (int32_t i = 0; i < program->state_count; i++)
+            bytes += bytes_of(program, param->states[i]);
+    }
+    return bytes;
+}

@@ -43,4 +43,9 @@ int64_t hr_program_parameters(const hr_program *program);
 /* Elements of the parameters that are not frozen. */
 int64_t hr_program_trained_parameters(const hr_program *program);
 
+/* Bytes of the weights under adapters with their scales; of adapters with their masters and states.
+ * 0: the program has no adapters. */
+int64_t hr_program_base_bytes(const hr_program *program);
+int64_t hr_program_adapter_bytes(const hr_program *program);
+
 #endif

@@ -173,6 +173,8 @@ static void adapters_are_added_to_their_base(void **state)
     assert_true(base == none && one < base - 0.01);
     assert_int_equal(run("generate base --adapter run --prompt a --max-tokens 4"), HR_OK);
     assert_int_equal(run("generate base --adapter base --prompt a"), HR_USAGE);
+    assert_int_equal(run("generate run --prompt a"), HR_USAGE);
+    assert_non_null(strstr(err, "run has adapters and no model; name the folder of their base"));
 }
 
 static double loss_of(const char *model, const char *options)
