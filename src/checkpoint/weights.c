@@ -98,7 +98,9 @@ static const hr_weight_format bf16_format = { .name = "bf16",
 const hr_weight_format *hr_kept_format(const hr_program *program, int32_t index, hr_kept kept)
 {
     const hr_param *param = &program->params[index];
-    const int32_t kept_in = hr_kept_tensor(program, index, kept);
+    /* a base is in no file of a run, but is read from files */
+    const int32_t kept_in = kept == HR_KEPT_WEIGHTS ? param->master
+                                                    : hr_kept_tensor(program, index, kept);
     const bool weight = kept_in == param->weight;
     const bool rounded = weight && param->gradient != HR_NONE && /* it has no more bits */
                          hr_program_residual(program, index) == HR_NONE;

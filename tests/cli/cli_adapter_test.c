@@ -143,6 +143,27 @@ static void a_run_saves_adapters_alone_and_resumes_with_its_base(void **state)
     shell("grep -q elsewhere parts/checkpoints/step-000000000006/base.json");
 }
 
+/* A base that stays in memory as its files have it gives the bits of one that is widened. */
+static void the_stored_format_of_a_base_changes_no_bit(void **state)
+{
+    static const char *const dtypes[] = { "f16", "f8_e4m3", "bf16" };
+    (void)state;
+    prepare();
+    train_base();
+    shell("mv base wide");
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        const char *computes = i == 2 ? "train.dtype=bf16" : "train.dtype=fp32";
+        char settings[96];
+        shell("rm -rf base stored computed");
+        if (run("convert wide base --dtype %s", dtypes[i])) fail_msg("%s", err);
+        snprintf(settings, sizeof settings, "%s model.weights=auto", computes);
+        assert_int_equal(adapt(settings, "stored"), HR_OK);
+        assert_int_equal(adapt(computes, "computed"), HR_OK);
+        shell("cmp stored/adapter_model.safetensors computed/adapter_model.safetensors");
+        assert_int_equal(run("eval base --adapter stored --file text.txt --weights auto"), HR_OK);
+    }
+}
+
 static void another_base_is_refused(void **state)
 {
     (void)state;
@@ -303,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(adapters_train_as_in_pytorch),
         IN_A_FOLDER(a_run_saves_adapters_alone_and_resumes_with_its_base),
+        IN_A_FOLDER(the_stored_format_of_a_base_changes_no_bit),
         IN_A_FOLDER(another_base_is_refused),
         IN_A_FOLDER(adapters_are_added_to_their_base),
         IN_A_FOLDER(a_merged_model_is_the_base_with_its_adapters),
