@@ -132,7 +132,7 @@ static int32_t build_param(hr_builder *builder, const hr_param_shape *shape, hr_
     const bool short_table = (builder->short_tables || frozen) && shape->kind == HR_PARAM_TABLE;
     const hr_layout layout = matrix ? program->backend->matrix_layout(builder->dtype) : HR_ROWS;
     hr_dtype dtype = matrix || short_table ? builder->dtype : HR_F32;
-    if (matrix && frozen && builder->layer != HR_NONE)
+    if (matrix && frozen && builder->layer != HR_NONE && param->adapts == HR_NONE)
         param->format = (uint8_t)builder->stored_weights;
     if (param->format != HR_WEIGHTS_COMPUTE) dtype = hr_weight_format_of(param->format)->dtype;
     param->weight = hr_build_fixed(builder, name_of(param), HR_ROLE_WEIGHT, dtype, layout, shape->K,
