@@ -151,9 +151,8 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
         { "training:\n  batch_size: 32\n",
           "1: \"training\" is not a key: the sections are model, data, train and memory (headroom "
           "keys lists all)" },
-        { "lora:\n  r: 16\n", "1: \"lora\" is not a key: low-rank adapters are not supported yet; "
-                              "train.freeze trains a "
-                              "part of the weights (headroom keys lists all)" },
+        { "lora:\n  r: 16\n",
+          "1: \"lora\" is not a key; use train.adapter.kind (headroom keys lists all)" },
         { "bf16: true\n",
           "1: \"bf16\" is not a key; use train.dtype=bf16 (headroom keys lists all)" },
         { "train:\n  betas: [0.9, 0.95]\n",
