@@ -13,10 +13,8 @@ enum { MODULE_BYTES = sizeof((hr_param *)0)->external_name };
 /* The module of a parameter: its name without ".weight". */
 static void module_of(const hr_param *param, char module[MODULE_BYTES])
 {
-    static const char end[] = ".weight";
-    snprintf(module, MODULE_BYTES, "%s", param->external_name);
-    const size_t length = strlen(module), tail = sizeof end - 1;
-    if (length > tail && !strcmp(module + length - tail, end)) module[length - tail] = 0;
+    const char *name = param->external_name;
+    snprintf(module, MODULE_BYTES, "%.*s", hr_module_length(name), name);
 }
 
 static const char *last_part(const char *module)

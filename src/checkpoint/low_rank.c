@@ -86,14 +86,11 @@ hr_status hr_low_rank_open(hr_low_rank *low, const char *adapter, const char *ba
 static const hr_stored_tensor *find(const hr_low_rank *low, const hr_stored_tensor *tensor,
                                     const char *part)
 {
-    static const char end[] = ".weight";
     const char *bare = hr_name_without_prefix(tensor->name);
-    const size_t length = strlen(bare), tail = sizeof end - 1;
-    const bool has = length > tail && !strcmp(bare + length - tail, end);
     for (int32_t i = 0; i < HR_PREFIXES; i++) {
         char name[NAME_BYTES];
         snprintf(name, sizeof name, "%s%s%.*s.%s.weight", HR_ADAPTER_PREFIX, hr_prefixes[i],
-                 (int)(has ? length - tail : length), bare, part);
+                 hr_module_length(bare), bare, part);
         const hr_stored_tensor *found = hr_stored_find(&low->stored, name);
         if (found) return found;
     }

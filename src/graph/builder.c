@@ -170,17 +170,13 @@ static hr_param *next_param(hr_builder *builder, const hr_param_shape *shape)
 static void build_low(hr_builder *builder, int32_t of, const hr_param_shape *shape,
                       const char *what)
 {
-    static const char end[] = ".weight";
     const char *name = builder->program->params[of].external_name;
-    int32_t length = (int32_t)strlen(name);
-    if (length >= (int32_t)sizeof end && !strcmp(name + length - sizeof end + 1, end))
-        length -= (int32_t)sizeof end - 1;
     hr_param *param = next_param(builder, shape);
     if (!param) return;
     param->adapts = of;
     builder->program->adapts = true;
     snprintf(param->external_name, sizeof param->external_name, "%s%.*s.%s.weight",
-             HR_ADAPTER_PREFIX, length, name, what);
+             HR_ADAPTER_PREFIX, hr_module_length(name), name, what);
     build_param(builder, shape, param);
 }
 

@@ -132,3 +132,10 @@ bool hr_loop_inside(const hr_program *program, int32_t inner, int32_t outer)
     while (inner != HR_NONE && inner != outer) inner = program->loops[inner].parent;
     return inner == outer;
 }
+
+int32_t hr_module_length(const char *name)
+{
+    static const char end[] = ".weight";
+    const int32_t length = (int32_t)strlen(name), tail = (int32_t)sizeof end - 1;
+    return length > tail && !strcmp(name + length - tail, end) ? length - tail : length;
+}

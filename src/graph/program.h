@@ -244,6 +244,9 @@ static inline int32_t hr_tensor_root(const hr_program *program, int32_t tensor)
 /* The number of trained parameters, in a program with `more` further layers like its last. */
 int64_t hr_program_trained(const hr_program *program, int64_t more);
 
+/* Letters of the name of the module that a parameter belongs to: without ".weight". Pure. */
+int32_t hr_module_length(const char *name);
+
 /* Rank of the adapter of a parameter; 0: it has none. */
 static inline int64_t hr_program_rank(const hr_program *program, int32_t param)
 {

@@ -20,7 +20,7 @@ static const adoption of_model = { "model.", "model.from",
                                    "model", "use model.from= to build a new model" };
 static const adoption of_adapter = {
     "train.adapter.", "train.adapter.from",
-    { "train.adapter.from", "train.adapter.dropout", "train.adapter.dropout" },
+    { "train.adapter.from", "train.adapter.dropout" },
     "adapter", "use train.adapter.from= for new adapters"
 };
 
@@ -29,7 +29,7 @@ static bool is_free(const adoption *of, const char *name)
 {
     bool free = strncmp(name, of->section, strlen(of->section)) != 0;
     for (size_t i = 0; i < sizeof of->free / sizeof *of->free; i++)
-        free |= !strcmp(name, of->free[i]);
+        free |= of->free[i] && !strcmp(name, of->free[i]);
     return free;
 }
 

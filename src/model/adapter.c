@@ -14,10 +14,7 @@ static const char all_linear[] = "all-linear";
 /* The name of the module of a parameter. */
 static void module_of(const char *name, char module[HR_WORD_BYTES])
 {
-    static const char end[] = ".weight";
-    const size_t length = strlen(name), tail = sizeof end - 1;
-    const bool has = length > tail && !strcmp(name + length - tail, end);
-    snprintf(module, HR_WORD_BYTES, "%.*s", (int)(has ? length - tail : length), name);
+    snprintf(module, HR_WORD_BYTES, "%.*s", hr_module_length(name), name);
 }
 
 /* Whether a word names a module by its last parts or by a pattern. */
