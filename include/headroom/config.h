@@ -109,7 +109,7 @@ typedef enum { HR_ADAPTER_NONE, HR_ADAPTER_LORA } hr_adapter_kind;
 typedef enum { HR_MASTERS_FP32, HR_MASTERS_RESIDUAL16, HR_MASTERS_NONE } hr_masters_format;
 
 enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_IDS_BYTES = 256 };
-enum { HR_LAYER_TYPES_BYTES = 256, HR_TARGETS_BYTES = 256 };
+enum { HR_LAYER_TYPES_BYTES = 256, HR_TARGETS_BYTES = 512, HR_ADAPTER_GROUPS_BYTES = 256 };
 
 typedef struct {
     struct {
@@ -198,9 +198,12 @@ typedef struct {
             int64_t rank;
             double alpha; /* of rank: an adapter is scaled by alpha / rank */
             double dropout;
-            bool rslora;                 /* by alpha / sqrt(rank) */
-            char targets[HR_TARGETS_BYTES]; /* modules and patterns (model/adapter.h) */
-            char from[HR_PATH_BYTES];       /* PEFT folder to start from; empty: new adapters */
+            bool rslora;                          /* by alpha / sqrt(rank) */
+            double factor;                        /* of what they add; not a key */
+            char targets[HR_TARGETS_BYTES];       /* modules and patterns (model/adapter.h) */
+            char layers[HR_FIELD_BYTES];          /* "0-3 8", "upper_half"; empty: all */
+            char groups[HR_ADAPTER_GROUPS_BYTES]; /* other ranks and alphas of some targets */
+            char from[HR_PATH_BYTES]; /* PEFT folder to start from; empty: new adapters */
         } adapter;
         struct {
             int32_t master;  /* hr_masters_format */

@@ -69,7 +69,7 @@ typedef enum {
     HR_ESTIMATE_LOSS_FUSED
 } hr_estimate_loss;
 
-enum { HR_ESTIMATE_TARGETS_BYTES = 256 };
+enum { HR_ESTIMATE_TARGETS_BYTES = 512 };
 
 /* Everything that moves memory in the framework and is not a key of the model. */
 typedef struct {
@@ -95,14 +95,15 @@ typedef struct {
     int64_t lora_rank;  /* 0: no LoRA */
     int32_t lora_dtype; /* hr_estimate_dtype of adapters */
     double lora_dropout;
-    char lora_targets[HR_ESTIMATE_TARGETS_BYTES]; /* modules, "q_proj,v_proj", or "all-linear" */
-    char lora_saved[HR_ESTIMATE_TARGETS_BYTES];   /* modules with a trained copy of the whole */
-    int32_t lora_saved_dtype;                     /* hr_estimate_dtype of these copies */
-    int32_t zero_stage;                           /* 0 to 3 */
-    int64_t world;                                /* processes that share the states */
-    bool offload_optimizer, offload_weights;      /* to the host: they are not on the device */
-    int64_t batch;                                /* sequences per update and process */
-    int64_t accumulation;                         /* micro-batches per update */
+    /* Modules, "q_proj,v_proj", or "all-linear"; "recipe": all keys of train.adapter apply. */
+    char lora_targets[HR_ESTIMATE_TARGETS_BYTES];
+    char lora_saved[HR_ESTIMATE_TARGETS_BYTES]; /* modules with a trained copy of the whole */
+    int32_t lora_saved_dtype;                   /* hr_estimate_dtype of these copies */
+    int32_t zero_stage;                         /* 0 to 3 */
+    int64_t world;                              /* processes that share the states */
+    bool offload_optimizer, offload_weights;    /* to the host: they are not on the device */
+    int64_t batch;                              /* sequences per update and process */
+    int64_t accumulation;                       /* micro-batches per update */
     int64_t seq_len;
     int64_t npt_rank;   /* materialized changes of weights per token; 0: none */
     int64_t npt_layers; /* layers that have them; 0: all */

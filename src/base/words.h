@@ -4,12 +4,26 @@
 #define HR_BASE_WORDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #define HR_WORDS_BETWEEN " \t\r\n,"
 
-enum { HR_WORD_BYTES = 128 };
+enum { HR_WORD_BYTES = 512, HR_PATTERN_MOST = 126 /* letters of a pattern */ };
+
+/* The group after the one that starts at `group`; null: there is none. */
+static inline const char *hr_words_next_group(const char *group)
+{
+    const char *end = strchr(group, ';');
+    return end ? end + 1 : NULL;
+}
+
+/* Whether a word is KEY=VALUE. */
+static inline bool hr_word_is_setting(const char *word)
+{
+    return *word != '/' && strchr(word, '=') != NULL;
+}
 
 /* The words from `at` to the end of a group. */
 typedef struct {

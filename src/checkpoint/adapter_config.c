@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/words.h"
 
 enum { MODULE_BYTES = sizeof((hr_param *)0)->external_name };
 
@@ -29,14 +31,44 @@ static bool is_matrix(const hr_program *program, int32_t p)
     return param->adapts == HR_NONE && program->tensors[param->weight].layout != HR_ROWS;
 }
 
-/* Whether the last part of a module's name stands for adapted modules alone. */
-static bool is_enough(const hr_program *program, const char *part)
+static int32_t layer_of(const hr_program *program, int32_t p)
 {
+    return program->tensors[program->params[p].weight].layer;
+}
+
+/* The adapters of a program, and which of its layers have some. */
+typedef struct {
+    const hr_program *program;
+    int32_t layers; /* of the model */
+    bool partial;   /* some layers have none, and only layers have some */
+    bool has[4096]; /* [layers] */
+} places;
+
+static void find_places(places *all, const hr_program *program)
+{
+    bool outside = false;
+    *all = (places){ .program = program };
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const int32_t layer = layer_of(program, p);
+        const bool adapted = program->params[p].adapter != HR_NONE;
+        if (layer == HR_NONE) outside |= adapted;
+        else all->layers = (int32_t)hr_max(all->layers, layer + 1);
+        if (layer != HR_NONE && adapted) all->has[layer] = true;
+    }
+    for (int32_t l = 0; l < all->layers; l++) all->partial |= !outside && !all->has[l];
+}
+
+/* Whether the last part of a module's name stands for adapted modules alone. */
+static bool is_enough(const places *all, const char *part)
+{
+    const hr_program *program = all->program;
     for (int32_t p = 0; p < program->param_count; p++) {
         char module[MODULE_BYTES];
-        if (!is_matrix(program, p)) continue;
+        const int32_t layer = layer_of(program, p);
+        if (!is_matrix(program, p) || program->params[p].adapter != HR_NONE) continue;
+        if (all->partial && (layer == HR_NONE || !all->has[layer])) continue;
         module_of(&program->params[p], module);
-        if (!strcmp(last_part(module), part) && program->params[p].adapter == HR_NONE) return false;
+        if (!strcmp(last_part(module), part)) return false;
     }
     return true;
 }
@@ -53,20 +85,137 @@ static bool is_repeated(const hr_program *program, int32_t p, const char *part)
     return false;
 }
 
-static void put_targets(const hr_program *program, hr_writer *w)
+/* The name after the index of the layer; the whole name of a module outside of layers. */
+static const char *path_in_layer(const hr_program *program, int32_t p, const char *module)
 {
-    const char *between = "";
-    hr_put(w, "[");
+    char index[16];
+    snprintf(index, sizeof index, ".%d.", (int)layer_of(program, p));
+    const char *at = layer_of(program, p) == HR_NONE ? NULL : strstr(module, index);
+    return at ? at + strlen(index) : module;
+}
+
+/* Whether an adapted parameter has this place in its layer. */
+static bool is_at(const hr_program *program, int32_t p, const char *path)
+{
+    char module[MODULE_BYTES];
+    if (program->params[p].adapter == HR_NONE) return false;
+    module_of(&program->params[p], module);
+    return !strcmp(path_in_layer(program, p, module), path);
+}
+
+/* All modules with the place of parameter `p` in their layers, as an expression. */
+static void put_expression(const places *all, int32_t p, const char *path, hr_writer *w)
+{
+    const hr_program *program = all->program;
+    const char *between = "(";
+    int32_t layers = 0;
+    for (int32_t q = p; q < program->param_count; q++) layers += is_at(program, q, path);
+    if (layer_of(program, p) != HR_NONE) hr_put(w, ".*\\\\.");
+    for (int32_t q = p; q < program->param_count && layers < all->layers; q++) {
+        if (layer_of(program, p) == HR_NONE || !is_at(program, q, path)) continue;
+        hr_put(w, "%s%d", between, (int)layer_of(program, q));
+        between = "|";
+    }
+    if (*between == '|') hr_put(w, ")\\\\.");
+    for (; *path; path++) hr_put(w, *path == '.' ? "\\\\." : "%c", *path);
+}
+
+static void put_regex(const places *all, hr_writer *w)
+{
+    const hr_program *program = all->program;
+    const char *between = "\"";
     for (int32_t p = 0; p < program->param_count; p++) {
         char module[MODULE_BYTES];
         if (program->params[p].adapter == HR_NONE) continue;
         module_of(&program->params[p], module);
-        const bool enough = is_enough(program, last_part(module));
-        if (enough && is_repeated(program, p, last_part(module))) continue;
-        hr_put(w, "%s\n    \"%s\"", between, enough ? last_part(module) : module);
+        const char *path = path_in_layer(program, p, module);
+        int32_t before = 0;
+        while (before < p && !is_at(program, before, path)) before++;
+        if (before < p) continue;
+        hr_put(w, "%s", between);
+        put_expression(all, p, path, w);
+        between = "|";
+    }
+    hr_put(w, "\"");
+}
+
+/* A list of last parts, or an expression if these also stand for modules without adapters. */
+static void put_targets(const places *all, hr_writer *w)
+{
+    const hr_program *program = all->program;
+    const char *between = "[";
+    for (int32_t p = 0; p < program->param_count; p++) {
+        char module[MODULE_BYTES];
+        if (program->params[p].adapter == HR_NONE) continue;
+        module_of(&program->params[p], module);
+        if (!is_enough(all, last_part(module))) {
+            put_regex(all, w);
+            return;
+        }
+    }
+    for (int32_t p = 0; p < program->param_count; p++) {
+        char module[MODULE_BYTES];
+        if (program->params[p].adapter == HR_NONE) continue;
+        module_of(&program->params[p], module);
+        if (is_repeated(program, p, last_part(module))) continue;
+        hr_put(w, "%s\n    \"%s\"", between, last_part(module));
         between = ",";
     }
     hr_put(w, "\n  ]");
+}
+
+static void put_layers(const places *all, hr_writer *w)
+{
+    const char *between = "[";
+    if (!all->partial) {
+        hr_put(w, "null");
+        return;
+    }
+    for (int32_t l = 0; l < all->layers; l++) {
+        if (!all->has[l]) continue;
+        hr_put(w, "%s%d", between, (int)l);
+        between = ", ";
+    }
+    hr_put(w, "]");
+}
+
+/* ---- patterns of ranks and alphas ---- */
+
+/* A word that names modules, as an expression of PEFT for the ends of their names. */
+static void put_word(const char *word, hr_writer *w)
+{
+    const size_t length = strlen(word);
+    if (word[0] == '/') {
+        for (size_t i = 1; i + 1 < length; i++)
+            hr_put(w, word[i] == '\\' || word[i] == '"' ? "\\%c" : "%c", word[i]);
+        return;
+    }
+    for (; *word; word++) {
+        if (*word == '*') hr_put(w, ".*");
+        else if (*word == '?') hr_put(w, ".");
+        else hr_put(w, *word == '.' ? "\\\\." : "%c", *word);
+    }
+}
+
+/* Prints {word: value} of a setting, such as "rank=". */
+static void put_patterns(const hr_config *config, const char *setting, hr_writer *w)
+{
+    const char *between = "\n", *group = config->train.adapter.groups;
+    const size_t length = strlen(setting);
+    hr_put(w, "{");
+    for (; group; group = hr_words_next_group(group)) {
+        hr_words value = { group };
+        bool has = false;
+        while (!has && hr_words_next(&value)) has = !strncmp(value.text, setting, length);
+        for (hr_words name = { group }; has && hr_words_next(&name);) {
+            if (hr_word_is_setting(name.text)) continue;
+            hr_put(w, "%s    \"", between);
+            put_word(name.text, w);
+            hr_put(w, "\": %s", value.text + length);
+            between = ",\n";
+        }
+    }
+    hr_put(w, "%s}", *between == ',' ? "\n  " : "");
 }
 
 static void put_path(hr_writer *w, const char *path)
@@ -88,28 +237,28 @@ static bool is_fan_in_fan_out(const hr_program *program)
     return false;
 }
 
-static int64_t rank_of(const hr_program *program)
-{
-    for (int32_t p = 0; p < program->param_count; p++)
-        if (program->params[p].adapter != HR_NONE) return hr_program_rank(program, p);
-    return 0;
-}
-
 void hr_adapter_config_write(const hr_config *config, const hr_program *program, hr_writer *w)
 {
+    places all;
+    find_places(&all, program);
     char number[HR_REAL_BYTES];
     hr_put(w, "{\n  \"base_model_name_or_path\": ");
     put_path(w, config->model.from);
     hr_put(w, ",\n  \"bias\": \"none\",\n  \"fan_in_fan_out\": %s",
            is_fan_in_fan_out(program) ? "true" : "false");
     hr_put(w, ",\n  \"inference_mode\": true,\n  \"init_lora_weights\": true");
+    hr_put(w, ",\n  \"alpha_pattern\": ");
+    put_patterns(config, "alpha=", w);
+    hr_put(w, ",\n  \"layers_to_transform\": ");
+    put_layers(&all, w);
+    hr_put(w, ",\n  \"rank_pattern\": ");
+    put_patterns(config, "rank=", w);
     hr_put(w, ",\n  \"lora_alpha\": %s", hr_real_print(config->train.adapter.alpha, number));
     hr_put(w, ",\n  \"lora_dropout\": %s", hr_real_print(config->train.adapter.dropout, number));
     hr_put(w, ",\n  \"modules_to_save\": null,\n  \"peft_type\": \"LORA\",\n  \"r\": %lld",
-           (long long)rank_of(program));
+           (long long)config->train.adapter.rank);
     hr_put(w, ",\n  \"target_modules\": ");
-    put_targets(program, w);
+    put_targets(&all, w);
     hr_put(w, ",\n  \"task_type\": \"CAUSAL_LM\",\n  \"use_dora\": false");
-    hr_put(w, ",\n  \"use_rslora\": %s\n}\n",
-           config->train.adapter.rslora ? "true" : "false");
+    hr_put(w, ",\n  \"use_rslora\": %s\n}\n", config->train.adapter.rslora ? "true" : "false");
 }

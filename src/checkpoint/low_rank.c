@@ -2,8 +2,8 @@
 /* checkpoint/low_rank.c - finds the parts of an adapter by name, and multiplies them row by row. */
 #include "checkpoint/low_rank.h"
 
-#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -14,6 +14,7 @@
 #include "checkpoint/weights_in.h"
 #include "graph/program.h"
 #include "hf/hf_adapter.h"
+#include "model/adapter.h"
 #include "model/family.h"
 
 enum { NAME_BYTES = 256, NAME_SHOWN = 120, WIDEST = 4 };
@@ -43,35 +44,32 @@ int64_t hr_low_rank_bytes(const char *adapter)
     hr_error ignored;
     if (path_of(adapter, folder, &factor, path, &ignored) != HR_OK) return 0;
     const int64_t header = hr_stored_bytes(path);
-    return 2 * header + WIDEST * file_bytes(path) + 4 * 64;
+    return 2 * header + WIDEST * file_bytes(path) + (int64_t)sizeof(hr_config) + 5 * 64;
 }
 
-/* Not inlined: a config is large. */
-static __attribute__((noinline)) hr_status read_configs(hr_low_rank *low, const char *base,
-                                                        double factor, hr_error *err)
+static hr_status read_configs(hr_low_rank *low, const char *base, hr_error *err)
 {
-    hr_config config;
-    hr_config_default(&config);
-    hr_status status = hr_config_set(&config, "model.from", base, err);
-    if (status == HR_OK) status = hr_config_set(&config, "train.adapter.from", low->folder, err);
-    if (status == HR_OK) status = hr_config_adopt(&config, err);
-    if (status != HR_OK) return status;
-    const double rank = (double)config.train.adapter.rank;
-    low->rank = config.train.adapter.rank;
-    low->scale = factor * config.train.adapter.alpha /
-                 (config.train.adapter.rslora ? sqrt(rank) : rank);
-    low->inputs_first = hr_family_of(&config)->traits & HR_STORES_INPUTS_FIRST;
-    return HR_OK;
+    hr_config_default(low->config);
+    hr_status status = hr_config_set(low->config, "model.from", base, err);
+    if (status == HR_OK)
+        status = hr_config_set(low->config, "train.adapter.from", low->folder, err);
+    if (status == HR_OK) status = hr_config_adopt(low->config, err);
+    if (status == HR_OK)
+        low->inputs_first = hr_family_of(low->config)->traits & HR_STORES_INPUTS_FIRST;
+    return status;
 }
 
 hr_status hr_low_rank_open(hr_low_rank *low, const char *adapter, const char *base, void *piece,
                            int64_t piece_bytes, hr_region *region, hr_error *err)
 {
     char path[HR_PATH_BYTES];
-    double factor;
     *low = (hr_low_rank){ .piece = piece, .piece_bytes = piece_bytes, .cpu_mask = hr_cpu_detect() };
-    hr_status status = path_of(adapter, low->folder, &factor, path, err);
-    if (status == HR_OK) status = read_configs(low, base, factor, err);
+    hr_status status = path_of(adapter, low->folder, &low->factor, path, err);
+    if (status != HR_OK) return status;
+    low->config = hr_region_take(region, 1, sizeof *low->config);
+    if (!low->config)
+        return hr_fail(err, HR_FAILURE, "%.200s: out of memory for its keys", low->folder);
+    status = read_configs(low, base, err);
     if (status == HR_OK) status = hr_stored_open(&low->stored, path, region, err);
     if (status != HR_OK) return status;
     low->room = file_bytes(path);
@@ -130,16 +128,41 @@ static hr_status read_part(hr_low_rank *low, const hr_stored_tensor *part, bool 
                    low->folder, NAME_SHOWN, part->name);
 }
 
+/* The layer of a module: the first number among the parts of its name; HR_NONE: there is none. */
+static int16_t layer_of(const char *name)
+{
+    for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.'))
+        if (dot[1] >= '0' && dot[1] <= '9') return (int16_t)strtol(dot + 1, NULL, 10);
+    return HR_NONE;
+}
+
+/* What the configs say about the adapter with part A. */
+static hr_adapter_rule rule_of(const hr_low_rank *low, const hr_stored_tensor *a)
+{
+    enum { BEFORE = sizeof HR_ADAPTER_PREFIX - 1, AFTER = sizeof ".lora_A.weight" - 1 };
+    char module[NAME_BYTES];
+    snprintf(module, sizeof module, "%.*s", (int)strlen(a->name) - BEFORE - AFTER,
+             a->name + BEFORE);
+    return hr_adapter_of(low->config, layer_of(module), module);
+}
+
 hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tensor *tensor, hr_error *err)
 {
     const hr_stored_tensor *a = find(low, tensor, "lora_A"), *b = find(low, tensor, "lora_B");
-    const int64_t R = tensor->dims[0], W = tensor->dims[1], r = low->rank;
-    const int64_t inputs = low->inputs_first ? R : W, outputs = low->inputs_first ? W : R;
-    low->rows = R;
-    low->width = W;
     if (!a || !b)
         return hr_fail(err, HR_CORRUPT, "%.200s: tensor %.*s has lora_%c without lora_%c",
                        low->folder, NAME_SHOWN, tensor->name, a ? 'A' : 'B', a ? 'B' : 'A');
+    const hr_adapter_rule rule = rule_of(low, a);
+    const int64_t R = tensor->dims[0], W = tensor->dims[1], r = rule.rank;
+    const int64_t inputs = low->inputs_first ? R : W, outputs = low->inputs_first ? W : R;
+    low->rows = R;
+    low->width = W;
+    low->rank = r;
+    low->scale = low->factor * (double)rule.scale;
+    if (r == 0)
+        return hr_fail(err, HR_CORRUPT,
+                       "%.200s: adapter_config.json names no adapter of %.*s, and there is one",
+                       low->folder, NAME_SHOWN, tensor->name);
     if (a->rank != 2 || b->rank != 2 || a->dims[0] != r || a->dims[1] != inputs ||
         b->dims[0] != outputs || b->dims[1] != r || r * (R + W) > low->room)
         return hr_fail(err, HR_CORRUPT,
@@ -172,7 +195,7 @@ void hr_low_rank_add(const hr_low_rank *low, int64_t first, int64_t count, float
 hr_status hr_low_rank_check(const hr_low_rank *low, hr_error *err)
 {
     for (int32_t t = 0; t < low->stored.tensor_count; t++)
-        if (!low->used[t])
+        if (!low->used[t] && !strstr(low->stored.tensors[t].name, ".base_layer."))
             return hr_fail(err, HR_CORRUPT, "%.200s: tensor %.*s belongs to no tensor of the base",
                            low->folder, NAME_SHOWN, low->stored.tensors[t].name);
     return HR_OK;

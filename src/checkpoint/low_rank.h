@@ -11,13 +11,15 @@ typedef struct {
     char folder[HR_PATH_BYTES];
     hr_stored stored;
     bool *used;        /* [tensors of the file] */
-    double scale;      /* of what an adapter adds */
+    hr_config *config; /* of the base and the adapters */
+    double factor;     /* of what the adapters add */
     bool inputs_first; /* the base stores [inputs, outputs] */
     uint32_t cpu_mask;
     void *piece; /* [piece_bytes] */
     int64_t piece_bytes;
     float *factors; /* [room]: of the last tensor, rows [R, rank], then columns [rank, W] */
     int64_t room, rank, rows, width;
+    double scale; /* of the last tensor */
 } hr_low_rank;
 
 /* Bytes of region that hr_low_rank_open takes. */

@@ -163,6 +163,23 @@ static hr_status check_copy(const hr_weights_in *in, const hr_stored *stored,
                    hr_path_shown(in->path), head->name, table->name);
 }
 
+/* PEFT copies a whole head or table into the file of its adapters; the base is read instead. Null,
+ * or the parameter that a tensor is such a copy of. */
+static const hr_param *copied_from(const hr_program *program, const char *name)
+{
+    static const char end[] = ".base_layer.weight";
+    const size_t before = sizeof HR_ADAPTER_PREFIX - 1, after = sizeof end - 1;
+    const size_t length = strlen(name);
+    if (length <= before + after || strcmp(name + length - after, end)) return NULL;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const char *own = program->params[p].external_name;
+        const size_t module = (size_t)hr_module_length(own);
+        if (module == length - before - after && !strncmp(own, name + before, module))
+            return &program->params[p];
+    }
+    return NULL;
+}
+
 /* Checks a tensor that is not a parameter: it must be a buffer, or a copy of a tied embedding
  * table. A tied table is marked by external_transposed, because the head's product reads it as a
  * matrix. */
@@ -170,7 +187,9 @@ static hr_status check_other(const hr_weights_in *in, const hr_stored *stored,
                              const hr_stored_tensor *tensor, hr_error *err)
 {
     const bool ties = in->program->param_count && in->program->params[0].external_transposed;
+    const hr_param *copied = copied_from(in->program, tensor->name);
     if (is_buffer(tensor->name)) return HR_OK;
+    if (copied) return check_shape(in->path, copied, tensor, err);
     if (ties && is_head(tensor->name)) return check_copy(in, stored, tensor, err);
     return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s does not belong to this model",
                    hr_path_shown(in->path), NAME_SHOWN, tensor->name);

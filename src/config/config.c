@@ -212,6 +212,7 @@ int64_t hr_config_expansion(const hr_config *config)
 void hr_config_default(hr_config *config)
 {
     memset(config, 0, sizeof *config);
+    config->train.adapter.factor = 1;
     for (int32_t i = 0; i < hr_config_row_count(); i++) {
         const hr_key *key = &hr_config_rows()[i].key;
         HR_ASSERT(hr_config_set(config, key->name, key->default_text, NULL) == HR_OK);

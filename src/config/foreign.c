@@ -44,6 +44,7 @@
 #define PER_DEVICE "train.batch counts the sequences of one update; memory.micro_batch divides it"
 #define CHECKPOINTING "auto recomputes only as much as the budget requires"
 #define TARGETS "modules such as q_proj, patterns of their names, or all-linear"
+#define ADAPTER_GROUPS "groups of modules with rank= or alpha=: down_proj rank=8; k_proj rank=4"
 #define MODULATED "adapters whose weights change with the token are not supported yet"
 #define SECTIONS "the sections are model, data, train and memory"
 #define MOMENTS_FORMAT "train.state.moments=int8 stores its moments in 8 bits"
@@ -191,6 +192,9 @@ static const hr_foreign_row rows[] = {
     NOTE("target_modules", "train.adapter.targets", TARGETS),
     NOTE("lora_target", "train.adapter.targets", TARGETS),
     NOTE("lora_attn_modules", "train.adapter.targets", TARGETS),
+    NOTE("layers_to_transform", "train.adapter.layers", "layers and ranges of them: 0-3 8"),
+    NOTE("rank_pattern", "train.adapter.groups", ADAPTER_GROUPS),
+    NOTE("alpha_pattern", "train.adapter.groups", ADAPTER_GROUPS),
     MAP("lora_target_linear", "train.adapter.targets", "true=all-linear", TARGETS),
     MAP("apply_lora_to_mlp", "train.adapter.targets", "true=all-linear", TARGETS),
     MAP("use_rslora", "train.adapter.rslora", "true=true false=false", ""),

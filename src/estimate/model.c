@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/words.h"
 #include "estimate/names.h"
+#include "model/adapter.h"
 #include "model/family.h"
+#include "model/module_names.h"
 #include "model/rules.h"
 
 enum { FP32 = 4, NAME_BYTES = 96 };
@@ -31,29 +34,24 @@ static int64_t stored_bytes(const hr_estimate_settings *s, int64_t count, bool q
     return (count + 1) / 2 + scales + (scales + SECOND_BLOCK - 1) / SECOND_BLOCK * FP32;
 }
 
-/* Whether a word is the name of a module or the end of it, from a dot on. */
-static bool ends_with(const char *name, const char *word, size_t length)
-{
-    const size_t all = strlen(name);
-    if (length > all || strncmp(name + all - length, word, length)) return false;
-    return length == all || name[all - length - 1] == '.';
-}
-
 /* Whether a word of a list names a module. */
-static bool is_named(const char *words, const char *name)
+static bool is_named(const char *words, int16_t layer, const char *name)
 {
-    for (const char *at = words; *at;) {
-        const size_t length = strcspn(at, ",");
-        if (length && ends_with(name, at, length)) return true;
-        at += length + (at[length] == ',');
-    }
+    for (hr_words w = { words }; hr_words_next(&w);)
+        if (hr_module_is_named(w.text, layer, name)) return true;
     return false;
 }
 
-/* Whether LoRA adapts a module of a layer: a word names it, or all matrices are adapted. */
-static bool is_target(const char *targets, const char *name)
+/* Rank of the adapter of a part of a layer, or of the head; 0: it has none. */
+static int64_t rank_of(const hr_config *config, int64_t rank, const char *targets,
+                       const hr_estimate_names *with, int64_t layer, const char *part)
 {
-    return !strcmp(targets, "all-linear") || is_named(targets, name);
+    char name[NAME_BYTES];
+    const int used = layer < 0 ? 0 : snprintf(name, sizeof name, with->prefix, (long long)layer);
+    snprintf(name + used, sizeof name - (size_t)used, "%s", part);
+    const int16_t in = layer < 0 ? HR_NONE : (int16_t)layer;
+    if (!strcmp(targets, "recipe")) return hr_adapter_of(config, in, name).rank;
+    return is_named(targets, in, name) ? rank : 0;
 }
 
 /* With LoRA everything but adapters is frozen. A pattern may match the name with or without its
@@ -95,7 +93,7 @@ static hr_torch_parameter parameter(declaration *of, const char *name, bool bias
     /* With adapters the matrices of layers; else all that train.freeze names. */
     const bool based = s->base != HR_ESTIMATE_NONE &&
                        (s->lora_rank ? matrix && of->layer >= 0 : frozen);
-    const bool saved = s->lora_rank && is_named(s->lora_saved, name);
+    const bool saved = s->lora_rank && is_named(s->lora_saved, HR_NONE, name);
     const int32_t dtype = based ? s->base : s->weights;
     p.quantized = based && (s->base == HR_ESTIMATE_NF4 || s->base == HR_ESTIMATE_I8);
     const int64_t width = p.quantized ? 2 : hr_torch_width(dtype);
@@ -108,10 +106,10 @@ static hr_torch_parameter parameter(declaration *of, const char *name, bool bias
     return p;
 }
 
-static void adapt(hr_estimate_model *model, hr_torch_parameter *p, hr_torch_parameter *a)
+static void adapt(hr_estimate_model *model, hr_torch_parameter *p, hr_torch_parameter *a, int64_t R)
 {
     const hr_estimate_settings *s = model->settings;
-    const int64_t width = hr_torch_width(s->lora_dtype), R = s->lora_rank;
+    const int64_t width = hr_torch_width(s->lora_dtype);
     const int64_t outputs = p->value.count / p->inputs;
     hr_torch_parameter *b = a + 1;
     *a = (hr_torch_parameter){ .inputs = p->inputs, .columns = p->inputs, .cast_scope = -1 };
@@ -125,15 +123,19 @@ static void adapt(hr_estimate_model *model, hr_torch_parameter *p, hr_torch_para
 /* Adapters of all targets, after the other parameters. */
 static void adapt_all(hr_estimate_model *model, const hr_estimate_names *with)
 {
-    const char *targets = model->settings->lora_targets;
+    const hr_estimate_settings *s = model->settings;
     for (int64_t l = 0; l < model->L; l++)
         for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) {
             hr_torch_parameter *p = &model->layers[l][i];
-            if (p->inputs > 0 && with->parts[i] && is_target(targets, with->parts[i]))
-                adapt(model, p, &model->adapters[l][2 * i]);
+            if (p->inputs <= 0 || !with->parts[i]) continue;
+            const int64_t rank = rank_of(model->config, s->lora_rank, s->lora_targets, with, l,
+                                         with->parts[i]);
+            if (rank) adapt(model, p, &model->adapters[l][2 * i], rank);
         }
-    if (with->head && is_named(targets, with->head))
-        adapt(model, &model->head_weight, model->head_adapters);
+    const int64_t rank = with->head ? rank_of(model->config, s->lora_rank, s->lora_targets, with,
+                                              -1, with->head)
+                                    : 0;
+    if (rank) adapt(model, &model->head_weight, model->head_adapters, rank);
 }
 
 /* [count, inputs] of a slot; inputs 0: a vector. */
@@ -290,15 +292,17 @@ int64_t hr_estimate_adapter_parameters(const hr_config *config, int64_t rank, co
                                       .G = hr_config_kv_heads(config),
                                       .head = hr_config_head_dim(config) };
     shape shapes[HR_WEIGHTS_OF_LAYER];
-    int64_t sides = 0;
+    int64_t count = 0;
     shapes_of(&model, shapes);
     for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++)
-        if (shapes[i].inputs > 0 && with->parts[i] && is_target(targets, with->parts[i]))
-            sides += shapes[i].inputs + shapes[i].count / shapes[i].inputs;
-    sides *= config->model.n_layers;
-    if (with->head && is_named(targets, with->head))
-        sides += config->model.d_model + config->model.vocab_size;
-    return rank * sides;
+        if (shapes[i].inputs > 0 && with->parts[i])
+            count += rank_of(config, rank, targets, with, 0, with->parts[i]) *
+                     (shapes[i].inputs + shapes[i].count / shapes[i].inputs);
+    count *= config->model.n_layers;
+    if (with->head)
+        count += rank_of(config, rank, targets, with, -1, with->head) *
+                 (config->model.d_model + config->model.vocab_size);
+    return count;
 }
 
 void hr_estimate_parameters(const hr_estimate_model *model, hr_estimate_each each, void *context)

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/words.h"
 #include "headroom/estimate.h"
+#include "model/module_names.h"
 
 enum { VALUES_MOST = 8, FRACTION_DIGITS = 6 };
 
@@ -210,11 +211,12 @@ static void set_adapter(const hr_config *config, hr_estimate_settings *s)
     _Static_assert(sizeof s->lora_targets >= HR_TARGETS_BYTES, "words and commas fit");
     int32_t used = 0;
     const char *targets = config->train.adapter.targets;
+    const bool alike = !config->train.adapter.layers[0] && !config->train.adapter.groups[0];
     s->lora_rank = config->train.adapter.rank;
     s->lora_dropout = config->train.adapter.dropout;
     if (config->train.dtype == HR_FORMAT_BF16) s->base = HR_ESTIMATE_BF16;
-    snprintf(s->lora_targets, sizeof s->lora_targets, "%s", *targets ? "" : "all-linear");
-    for (hr_words w = { targets }; hr_words_next(&w);)
+    snprintf(s->lora_targets, sizeof s->lora_targets, "%s", alike ? HR_ALL_LINEAR : "recipe");
+    for (hr_words w = { targets }; alike && hr_words_next(&w);)
         used += snprintf(s->lora_targets + used, sizeof s->lora_targets - (size_t)used, "%s%s",
                          used ? "," : "", w.text);
 }

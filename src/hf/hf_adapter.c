@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,14 +13,27 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/path.h"
+#include "base/regex.h"
+#include "base/words.h"
+
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 enum { FILE_BYTES = 64 << 10, RANK_MOST = 1 << 20 };
 
 /* Keys that do not change what an adapter computes. */
 static const char *const harmless[] = {
-    "auto_mapping",   "base_model_name_or_path", "ensure_weight_tying", "fan_in_fan_out",
-    "inference_mode", "layers_pattern",          "lora_dropout",        "megatron_core",
-    "peft_version",   "qalora_group_size",       "revision",            "runtime_config",
+    "auto_mapping",
+    "base_model_name_or_path",
+    "ensure_weight_tying",
+    "fan_in_fan_out",
+    "inference_mode",
+    "layers_pattern",
+    "lora_dropout",
+    "megatron_core",
+    "peft_version",
+    "qalora_group_size",
+    "revision",
+    "runtime_config",
     "task_type",
 };
 
@@ -45,24 +59,50 @@ static bool read_initial(reading *r, hr_json_kind kind)
     return refuse(r, "\"init_lora_weights\" changes the base, which is not supported");
 }
 
+/* Appends to a key of the recipe. False: there is no room. */
+static __attribute__((format(printf, 3, 4))) bool append(char *key, size_t bytes,
+                                                         const char *format, ...)
+{
+    const size_t used = strlen(key);
+    va_list list;
+    va_start(list, format);
+    const int more = vsnprintf(key + used, bytes - used, format, list);
+    va_end(list);
+    return (size_t)more < bytes - used;
+}
+
+static bool has_blanks(const char *text)
+{
+    return strpbrk(text, " ,;=\t\r\n") != NULL;
+}
+
 static bool add_target(reading *r, hr_json_kind kind)
 {
     char *targets = r->config->train.adapter.targets;
-    const size_t used = strlen(targets), room = sizeof r->config->train.adapter.targets - used;
-    if (kind != HR_JSON_STRING || strpbrk(r->json.value, " ,;\t\r\n*?["))
+    if (kind != HR_JSON_STRING || has_blanks(r->json.value) || strpbrk(r->json.value, "*?["))
         return refuse(r, "\"target_modules\" is not a list of names");
-    const int bytes = snprintf(targets + used, room, "%s%s", used ? " " : "", r->json.value);
-    return (size_t)bytes < room || refuse(r, "\"target_modules\" has more than 255 characters");
+    return append(targets, HR_TARGETS_BYTES, "%s%s", *targets ? " " : "", r->json.value) ||
+           refuse(r, "\"target_modules\" has more than 511 characters");
 }
 
+/* The whole name of a module matches the expression. */
+static bool read_target_regex(reading *r)
+{
+    char *targets = r->config->train.adapter.targets;
+    const char *text = r->json.value;
+    if (has_blanks(text) || strlen(text) >= HR_WORD_BYTES - 4 ||
+        !hr_regex_is_valid(text, (int)strlen(text)))
+        return refuse(r, "\"target_modules\" is a regular expression that is not read");
+    return append(targets, HR_TARGETS_BYTES, "/%s/", text);
+}
+
+/* The modules in a list, all, or those that an expression matches. */
 static bool read_targets(reading *r, hr_json_kind kind)
 {
     r->config->train.adapter.targets[0] = 0;
     r->has_targets = true;
     if (kind == HR_JSON_STRING && !strcmp(r->json.value, "all-linear")) return add_target(r, kind);
-    if (kind == HR_JSON_STRING)
-        return refuse(r, "\"target_modules\" is a regular expression, and only lists of names and "
-                         "\"all-linear\" are read");
+    if (kind == HR_JSON_STRING) return read_target_regex(r);
     if (kind != HR_JSON_ARRAY) return refuse(r, "\"target_modules\" is not a list of names");
     while ((kind = hr_json_next(&r->json)) != HR_JSON_CLOSE)
         if (!add_target(r, kind)) return false;
@@ -82,6 +122,61 @@ static bool read_alpha(reading *r, hr_json_kind kind)
     double *alpha = &r->config->train.adapter.alpha;
     r->has_alpha = kind == HR_JSON_NUMBER && hr_json_real(&r->json, alpha) && isfinite(*alpha);
     return r->has_alpha || refuse(r, "\"lora_alpha\" is not a number");
+}
+
+static bool append_range(char *layers, int64_t first, int64_t last)
+{
+    char text[64];
+    snprintf(text, sizeof text, first == last ? "%lld" : "%lld-%lld", (long long)first,
+             (long long)last);
+    return append(layers, HR_FIELD_BYTES, "%s%s", *layers ? " " : "", text);
+}
+
+/* One layer, or a list of them. */
+static bool read_layers(reading *r, hr_json_kind kind)
+{
+    char *layers = r->config->train.adapter.layers;
+    const bool list = kind == HR_JSON_ARRAY;
+    bool fits = true;
+    int64_t layer, first = -1, last = -1;
+    if (kind == HR_JSON_NULL) return true;
+    if (list) kind = hr_json_next(&r->json);
+    while (kind != HR_JSON_CLOSE) {
+        if (kind != HR_JSON_NUMBER || !hr_json_integer(&r->json, &layer) || layer < 0)
+            return refuse(r, "\"layers_to_transform\" is not a list of layers");
+        const bool goes_on = first >= 0 && layer == last + 1;
+        if (first >= 0 && !goes_on) fits &= append_range(layers, first, last);
+        if (!goes_on) first = layer;
+        last = layer;
+        kind = list ? hr_json_next(&r->json) : HR_JSON_CLOSE;
+    }
+    if (first >= 0) fits &= append_range(layers, first, last);
+    return fits || refuse(r, "\"layers_to_transform\" has more than 63 characters");
+}
+
+/* Ranks or alphas of modules whose names end in what a key matches. */
+static bool read_pattern(reading *r, hr_json_kind kind, const char *setting)
+{
+    char *groups = r->config->train.adapter.groups;
+    char number[HR_REAL_BYTES], word[HR_WORD_BYTES];
+    double value;
+    if (kind == HR_JSON_NULL) return true;
+    if (kind != HR_JSON_OBJECT) return refuse(r, "a pattern of ranks or alphas is not an object");
+    while ((kind = hr_json_next(&r->json)) == HR_JSON_KEY) {
+        const char *key = r->json.value;
+        const bool is_name = strspn(key, NAME_LETTERS) == strlen(key);
+        const int bytes = snprintf(word, sizeof word, is_name ? "%s" : "/(.*\\.)?(%s)/", key);
+        if (bytes >= HR_WORD_BYTES - 1 || has_blanks(key) ||
+            (!is_name && !hr_regex_is_valid(word + 1, bytes - 2)))
+            return refuse(r, "a pattern of ranks or alphas is a name that is not read");
+        if (hr_json_next(&r->json) != HR_JSON_NUMBER || !hr_json_real(&r->json, &value) ||
+            !isfinite(value) || (*setting == 'r' && (value < 1 || value != floor(value))))
+            return refuse(r, "a pattern of ranks or alphas has a value that is not read");
+        if (!append(groups, HR_ADAPTER_GROUPS_BYTES, "%s%s %s=%s", *groups ? "; " : "", word,
+                    setting, hr_real_print(value, number)))
+            return refuse(r, "the patterns of ranks and alphas have more than 255 characters");
+    }
+    return kind == HR_JSON_CLOSE;
 }
 
 static bool is_harmless(const reading *r)
@@ -117,6 +212,9 @@ static bool read_member(reading *r)
     if (!strcmp(key, "r")) return read_rank(r, kind);
     if (!strcmp(key, "lora_alpha")) return read_alpha(r, kind);
     if (!strcmp(key, "target_modules")) return read_targets(r, kind);
+    if (!strcmp(key, "layers_to_transform")) return read_layers(r, kind);
+    if (!strcmp(key, "rank_pattern")) return read_pattern(r, kind, "rank");
+    if (!strcmp(key, "alpha_pattern")) return read_pattern(r, kind, "alpha");
     if (!strcmp(key, "init_lora_weights")) return read_initial(r, kind);
     if (!strcmp(key, "use_rslora") && (kind == HR_JSON_TRUE || kind == HR_JSON_FALSE)) {
         r->config->train.adapter.rslora = kind == HR_JSON_TRUE;
@@ -177,14 +275,14 @@ hr_status hr_hf_adapter_split(const char *text, char folder[HR_PATH_BYTES], doub
     snprintf(folder, HR_PATH_BYTES, "%s", text);
     char *equals = strrchr(folder, '=');
     if (equals && hr_real_parse(equals + 1, factor)) *equals = 0;
-    return *folder ? HR_OK
-                   : hr_fail(err, HR_USAGE, "adapter: the path is empty; give a folder");
+    return *folder ? HR_OK : hr_fail(err, HR_USAGE, "adapter: the path is empty; give a folder");
 }
 
 hr_status hr_hf_adapter_read(const char *folder, hr_config *config, hr_error *err)
 {
     char path[PATH_MAX];
     config->train.adapter.rslora = false;
+    config->train.adapter.layers[0] = config->train.adapter.groups[0] = 0;
     const hr_status status = hr_path_join(folder, "adapter_config.json", path, sizeof path, err);
     return status == HR_OK ? read_file(path, config, err) : status;
 }

@@ -9,7 +9,7 @@
 HR_MUST_CHECK hr_status hr_hf_adapter_split(const char *text, char folder[HR_PATH_BYTES],
                                             double *factor, hr_error *err);
 
-/* Sets kind, rank, alpha, rslora and targets of config->train.adapter as the folder says.
+/* Sets the keys of train.adapter that describe adapters as the folder says.
  *
  * Errors   USAGE    the folder or its adapter_config.json is missing
  *          CORRUPT  not JSON, more than 64 KiB, a key that is missing or of a wrong type, another

@@ -62,7 +62,7 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
     if (status == HR_OK) status = hr_config_set(config, "model.from", s->request->folder, err);
     if (status == HR_OK) status = set_adapter(s, err);
     if (status == HR_OK) status = hr_config_adopt(config, err);
-    config->train.adapter.alpha *= s->adapter_factor;
+    config->train.adapter.factor = s->adapter_factor;
     if (status == HR_OK) status = hr_weights_in_check(s->request->folder, err);
     config->train.dtype = s->request->format;
     config->model.weights = s->request->weights == HR_WEIGHTS_AUTO ? config->stored_weights

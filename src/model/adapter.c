@@ -2,54 +2,143 @@
 /* model/adapter.c - matches the names of modules, and computes scales. */
 #include "model/adapter.h"
 
-#include <fnmatch.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
+#include "base/number.h"
 #include "base/words.h"
+#include "model/module_names.h"
 
-static const char all_linear[] = "all-linear";
+enum { RANK_MOST = 1 << 20, MODULE_BYTES = sizeof((hr_param *)0)->external_name };
 
 /* The name of the module of a parameter. */
-static void module_of(const char *name, char module[HR_WORD_BYTES])
+static void module_of(const char *name, char module[MODULE_BYTES])
 {
-    snprintf(module, HR_WORD_BYTES, "%.*s", hr_module_length(name), name);
-}
-
-/* Whether a word names a module by its last parts or by a pattern. */
-static bool names(const char *word, const char *module)
-{
-    const size_t length = strlen(module), part = strlen(word);
-    if (fnmatch(word, module, 0) == 0) return true;
-    return part < length && module[length - part - 1] == '.' &&
-           !strcmp(module + length - part, word);
-}
-
-static bool is_target(const char *word, int16_t layer, const char *module)
-{
-    return strcmp(word, all_linear) ? names(word, module) : layer != HR_NONE;
+    snprintf(module, MODULE_BYTES, "%.*s", hr_module_length(name), name);
 }
 
 static const char *targets_of(const hr_config *config)
 {
-    return config->train.adapter.targets[0] ? config->train.adapter.targets : all_linear;
+    return config->train.adapter.targets[0] ? config->train.adapter.targets : HR_ALL_LINEAR;
+}
+
+/* Whether a word of a group names a module. */
+static bool is_in(const char *group, int16_t layer, const char *module)
+{
+    for (hr_words w = { group }; hr_words_next(&w);)
+        if (!hr_word_is_setting(w.text) && hr_module_is_named(w.text, layer, module)) return true;
+    return false;
+}
+
+/* ---- layers ---- */
+
+/* Reads all, upper_half, lower_half, N or N-M. False: something else, or no such layer. */
+static bool read_range(const char *word, int64_t layers, int64_t *first, int64_t *last)
+{
+    char text[HR_WORD_BYTES];
+    snprintf(text, sizeof text, "%s", word);
+    char *dash = strchr(text, '-');
+    *first = strcmp(word, "upper_half") ? 0 : layers / 2;
+    *last = strcmp(word, "lower_half") ? layers - 1 : layers / 2 - 1;
+    if (!strcmp(word, "all") || !strcmp(word, "upper_half") || !strcmp(word, "lower_half"))
+        return *last >= *first;
+    if (dash) *dash = 0;
+    if (!hr_integer_parse(text, first)) return false;
+    *last = *first;
+    if (dash && !hr_integer_parse(dash + 1, last)) return false;
+    return *first >= 0 && *first <= *last && *last < layers;
+}
+
+static bool has_layer(const hr_config *config, int64_t layer)
+{
+    int64_t first, last;
+    if (!config->train.adapter.layers[0]) return true;
+    for (hr_words w = { config->train.adapter.layers }; hr_words_next(&w);)
+        if (read_range(w.text, config->model.n_layers, &first, &last) && layer >= first &&
+            layer <= last)
+            return true;
+    return false;
+}
+
+/* ---- groups ---- */
+
+/* Reads rank=R or alpha=X. */
+static bool read_setting(const char *word, int64_t *rank, double *alpha)
+{
+    if (!strncmp(word, "rank=", 5))
+        return hr_integer_parse(word + 5, rank) && *rank >= 1 && *rank <= RANK_MOST;
+    return !strncmp(word, "alpha=", 6) && hr_real_parse(word + 6, alpha) && isfinite(*alpha);
+}
+
+/* Applies the groups that name a module, the first last. */
+static void apply_groups(const hr_config *config, int16_t layer, const char *module, int64_t *rank,
+                         double *alpha)
+{
+    bool has_rank = false, has_alpha = false;
+    for (const char *group = config->train.adapter.groups; group;
+         group = hr_words_next_group(group)) {
+        if (!is_in(group, layer, module)) continue;
+        for (hr_words w = { group }; hr_words_next(&w);) {
+            bool *const has = *w.text == 'r' ? &has_rank : &has_alpha;
+            if (!hr_word_is_setting(w.text) || *has) continue;
+            *has = read_setting(w.text, rank, alpha);
+        }
+    }
 }
 
 hr_adapter_rule hr_adapter_of(const hr_config *config, int16_t layer, const char *name)
 {
-    char module[HR_WORD_BYTES];
-    bool is = false;
+    char module[MODULE_BYTES];
+    int64_t rank = config->train.adapter.rank;
+    double alpha = config->train.adapter.alpha;
     if (config->train.adapter.kind == HR_ADAPTER_NONE) return (hr_adapter_rule){ .rank = 0 };
     module_of(name, module);
-    for (hr_words w = { targets_of(config) }; !is && hr_words_next(&w);)
-        is = is_target(w.text, layer, module);
-    if (!is) return (hr_adapter_rule){ .rank = 0 };
-    const double rank = (double)config->train.adapter.rank;
-    const double part = config->train.adapter.rslora ? sqrt(rank) : rank;
-    return (hr_adapter_rule){ .rank = (int32_t)config->train.adapter.rank,
-                              .scale = (float)(config->train.adapter.alpha / part),
+    if (!is_in(targets_of(config), layer, module) || !has_layer(config, layer))
+        return (hr_adapter_rule){ .rank = 0 };
+    apply_groups(config, layer, module, &rank, &alpha);
+    const double part = config->train.adapter.rslora ? sqrt((double)rank) : (double)rank;
+    return (hr_adapter_rule){ .rank = (int32_t)rank,
+                              .scale = (float)(config->train.adapter.factor * alpha / part),
                               .dropout = (float)config->train.adapter.dropout };
+}
+
+/* The largest rank that the keys name. */
+static int64_t largest_rank(const hr_config *config)
+{
+    int64_t most = config->train.adapter.rank, rank = 0;
+    double alpha;
+    for (const char *group = config->train.adapter.groups; group;
+         group = hr_words_next_group(group))
+        for (hr_words w = { group }; hr_words_next(&w);)
+            if (*w.text == 'r' && hr_word_is_setting(w.text) && read_setting(w.text, &rank, &alpha))
+                most = hr_max(most, rank);
+    return most;
+}
+
+/* Copies a name of the layer 0 with another index. */
+static void rename_layer(const char *name, int64_t layer, char renamed[MODULE_BYTES])
+{
+    const char *at = strstr(name, ".0.");
+    const int before = at ? (int)(at - name) : (int)strlen(name);
+    if (at) snprintf(renamed, MODULE_BYTES, "%.*s.%lld%s", before, name, (long long)layer, at + 2);
+    else snprintf(renamed, MODULE_BYTES, "%s", name);
+}
+
+hr_adapter_rule hr_adapter_widest(const hr_config *config, int16_t layer, const char *name)
+{
+    hr_adapter_rule widest = hr_adapter_of(config, layer, name);
+    if (layer == HR_NONE || config->train.adapter.kind == HR_ADAPTER_NONE) return widest;
+    const int64_t most = largest_rank(config);
+    for (int64_t l = 1; l < config->model.n_layers && widest.rank < most; l++) {
+        char renamed[MODULE_BYTES];
+        rename_layer(name, l, renamed);
+        const hr_adapter_rule rule = hr_adapter_of(config, (int16_t)l, renamed);
+        if (rule.rank > widest.rank) widest = rule;
+    }
+    return widest;
 }
 
 /* ---- checks ---- */
@@ -71,20 +160,85 @@ static size_t likeness(const char *a, const char *b)
 }
 
 /* The last part of the module that is most like a word. */
-static void nearest(const hr_program *program, const char *word, char found[HR_WORD_BYTES])
+static void nearest(const hr_program *program, const char *word, char found[MODULE_BYTES])
 {
     size_t best = 0;
     found[0] = 0;
     for (int32_t p = 0; p < program->param_count; p++) {
-        char module[HR_WORD_BYTES];
+        char module[MODULE_BYTES];
         if (!is_matrix(program, &program->params[p])) continue;
         module_of(program->params[p].external_name, module);
         const char *dot = strrchr(module, '.'), *last = dot ? dot + 1 : module;
         const size_t like = likeness(word, last);
         if (found[0] && like <= best) continue;
         best = like;
-        snprintf(found, HR_WORD_BYTES, "%s", last);
+        snprintf(found, MODULE_BYTES, "%s", last);
     }
+}
+
+static hr_status check_matches(const char *key, const char *group, const hr_program *program,
+                               hr_error *err)
+{
+    for (hr_words w = { group }; hr_words_next(&w);) {
+        char found[MODULE_BYTES];
+        bool any = hr_word_is_setting(w.text);
+        for (int32_t p = 0; p < program->param_count && !any; p++) {
+            const hr_param *param = &program->params[p];
+            module_of(param->external_name, found);
+            any = param->adapter != HR_NONE &&
+                  hr_module_is_named(w.text, program->tensors[param->weight].layer, found);
+        }
+        if (any) continue;
+        nearest(program, w.text, found);
+        return hr_fail(err, HR_USAGE,
+                       "%s: no module that can have an adapter is named \"%s\"; "
+                       "the nearest is %s",
+                       key, w.text, found);
+    }
+    return HR_OK;
+}
+
+static hr_status check_group(const char *group, hr_error *err)
+{
+    int32_t words = 0, settings = 0;
+    int64_t rank;
+    double alpha;
+    for (hr_words w = { group }; hr_words_next(&w);) {
+        const bool sets = hr_word_is_setting(w.text);
+        *(sets ? &settings : &words) += 1;
+        if (sets && !read_setting(w.text, &rank, &alpha))
+            return hr_fail(err, HR_USAGE,
+                           "train.adapter.groups: \"%s\" is not rank=R with an integer from 1 to "
+                           "%d, or alpha=X with a number",
+                           w.text, RANK_MOST);
+        const hr_status status = sets ? HR_OK
+                                      : hr_module_word_check("train.adapter.groups", w.text, err);
+        if (status != HR_OK) return status;
+    }
+    if (!words == !settings) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "train.adapter.groups: a group has %s; write \"down_proj rank=8 alpha=16; "
+                   "k_proj rank=4\"",
+                   words ? "names but neither rank= nor alpha=" : "no name");
+}
+
+hr_status hr_adapter_check_words(const hr_config *config, hr_error *err)
+{
+    hr_status status = HR_OK;
+    int64_t first, last;
+    if (config->train.adapter.kind == HR_ADAPTER_NONE) return HR_OK;
+    for (hr_words w = { targets_of(config) }; status == HR_OK && hr_words_next(&w);)
+        status = hr_module_word_check("train.adapter.targets", w.text, err);
+    for (const char *group = config->train.adapter.groups; group && status == HR_OK;
+         group = hr_words_next_group(group))
+        status = check_group(group, err);
+    for (hr_words w = { config->train.adapter.layers }; status == HR_OK && hr_words_next(&w);)
+        if (!read_range(w.text, config->model.n_layers, &first, &last))
+            status = hr_fail(err, HR_USAGE,
+                             "train.adapter.layers: \"%s\" is neither all, upper_half, lower_half "
+                             "nor layers from 0 to %lld, such as 3 or 0-3",
+                             w.text, (long long)config->model.n_layers - 1);
+    return status;
 }
 
 hr_status hr_adapter_check(const hr_config *config, const hr_program *program, hr_error *err)
@@ -94,21 +248,9 @@ hr_status hr_adapter_check(const hr_config *config, const hr_program *program, h
         return hr_fail(err, HR_USAGE,
                        "train.freeze and train.adapter.kind: with adapters all other weights are "
                        "frozen; leave train.freeze out");
-    for (hr_words w = { targets_of(config) }; hr_words_next(&w);) {
-        char found[HR_WORD_BYTES];
-        bool any = false;
-        for (int32_t p = 0; p < program->param_count && !any; p++) {
-            const hr_param *param = &program->params[p];
-            module_of(param->external_name, found);
-            any = param->adapter != HR_NONE &&
-                  is_target(w.text, program->tensors[param->weight].layer, found);
-        }
-        if (any) continue;
-        nearest(program, w.text, found);
-        return hr_fail(err, HR_USAGE,
-                       "train.adapter.targets: no module that can have an adapter is named \"%s\"; "
-                       "the nearest is %s",
-                       w.text, found);
-    }
-    return HR_OK;
+    hr_status status = check_matches("train.adapter.targets", targets_of(config), program, err);
+    for (const char *group = config->train.adapter.groups; group && status == HR_OK;
+         group = hr_words_next_group(group))
+        status = check_matches("train.adapter.groups", group, program, err);
+    return status;
 }

@@ -3,9 +3,10 @@
  *
  *     y = x W + b + s (dropout(x) A) B,   s = alpha / rank, or alpha / sqrt(rank)
  *
- * A word of train.adapter.targets names a module, that is a parameter without ".weight": by its
- * last parts ("q_proj", "mlp.down_proj") or by a pattern for the whole name ("*.layers.[0-3].*").
- * all-linear stands for the matrices of all layers. */
+ *     train.adapter.targets  words that name modules (model/module_names.h)
+ *     train.adapter.layers   "all", "upper_half", "lower_half", or indices and ranges of them
+ *     train.adapter.groups   groups separated by `;`, each of words and of rank=R, alpha=X or both;
+ *                            the first group with a setting that names the module applies */
 #ifndef HR_MODEL_ADAPTER_H
 #define HR_MODEL_ADAPTER_H
 
@@ -15,9 +16,15 @@
 /* The adapter of a matrix; rank 0: none. */
 hr_adapter_rule hr_adapter_of(const hr_config *config, int16_t layer, const char *name);
 
+/* The one with the largest rank that a matrix has in any layer. */
+hr_adapter_rule hr_adapter_widest(const hr_config *config, int16_t layer, const char *name);
+
+/* Checks the syntax of the keys. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_adapter_check_words(const hr_config *config, hr_error *err);
+
 /* Checks the keys of train.adapter against the matrices of a program.
  *
- * Errors   USAGE  a target that matches no matrix, with the nearest names. */
+ * Errors   USAGE  a word that matches no matrix, with the nearest name. */
 HR_MUST_CHECK hr_status hr_adapter_check(const hr_config *config, const hr_program *program,
                                          hr_error *err);
 

@@ -7,8 +7,8 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "graph/backend.h"
+#include "model/adapter.h"
 #include "model/family.h"
-#include "model/rules.h"
 #include "ops/linear/linear.h"
 #include "ops/list.h"
 
@@ -40,13 +40,19 @@ static const hr_backend none = { .name = "none",
                                  .op_count = HR_OP_COUNT,
                                  .matrix_layout = hr_linear_layout };
 
+/* For hr_builder.adapter: one layer stands for all. */
+static hr_adapter_rule widest(const void *of, int16_t layer, int32_t index, const char *name)
+{
+    (void)index;
+    return hr_adapter_widest(of, layer, name);
+}
+
 static void build(const hr_config *config, int32_t kind, hr_region *region, hr_program *program)
 {
     hr_model model;
     hr_error err;
     const hr_family_spec *family = hr_family_of(config);
     hr_config one = *config;
-    const hr_rules rules = { &one, NULL };
     one.model.n_layers = 1;
     hr_status status = hr_program_place(region, &none, STEPS_MOST, TENSORS_MOST, LOOPS_MOST,
                                         PARAMS_MOST, program, &err);
@@ -61,8 +67,8 @@ static void build(const hr_config *config, int32_t kind, hr_region *region, hr_p
                            .weights_alone = true, /* masters have no marks */
                            .layer = HR_NONE,
                            .direction = HR_DIR_FORWARD,
-                           .adapter = hr_rules_adapter,
-                           .rule_of = &rules,
+                           .adapter = widest,
+                           .rule_of = config,
                            .err = &err };
     family->params(&builder, &one, &model);
     if (family->tables) family->tables(&builder, &one, &model);

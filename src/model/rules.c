@@ -13,21 +13,9 @@
 
 enum { RANKS = sizeof((hr_trained){ 0 }.ranks) / sizeof(int32_t) };
 
-/* The group after the one that starts at `group`; null: there is none. */
-static const char *next_group(const char *group)
-{
-    const char *end = strchr(group, ';');
-    return end ? end + 1 : NULL;
-}
-
 static bool matches(const char *pattern, const char *name)
 {
     return fnmatch(pattern, name, 0) == 0;
-}
-
-static bool is_setting(const char *text)
-{
-    return strchr(text, '=') != NULL;
 }
 
 /* Parses lr=X or decay=X. */
@@ -51,7 +39,7 @@ static hr_status read_setting(const char *text, hr_param_rule *rule, hr_error *e
 static bool matches_any(const char *group, const char *name)
 {
     for (hr_words w = { group }; hr_words_next(&w);)
-        if (!is_setting(w.text) && matches(w.text, name)) return true;
+        if (!hr_word_is_setting(w.text) && matches(w.text, name)) return true;
     return false;
 }
 
@@ -59,10 +47,10 @@ static void apply_groups(const char *groups, const char *name, hr_param_rule *ru
 {
     hr_error ignored;
     const char *group = groups;
-    while (group && !matches_any(group, name)) group = next_group(group);
+    while (group && !matches_any(group, name)) group = hr_words_next_group(group);
     if (!group) return;
     for (hr_words w = { group }; hr_words_next(&w);)
-        if (is_setting(w.text)) (void)!read_setting(w.text, rule, &ignored);
+        if (hr_word_is_setting(w.text)) (void)!read_setting(w.text, rule, &ignored);
 }
 
 static bool is_frozen(const hr_rules *rules, int16_t layer, int32_t index, const char *name)
@@ -102,9 +90,9 @@ hr_adapter_rule hr_rules_adapter(const void *of, int16_t layer, int32_t index, c
 
 static hr_status check_length(const char *key, const hr_words *w, hr_error *err)
 {
-    if (strlen(w->text) < HR_WORD_BYTES - 1) return HR_OK;
+    if (strlen(w->text) <= HR_PATTERN_MOST) return HR_OK;
     return hr_fail(err, HR_USAGE, "%s: a word has more than %d characters: %.20s...", key,
-                   HR_WORD_BYTES - 2, w->text);
+                   HR_PATTERN_MOST, w->text);
 }
 
 static hr_status check_group(const char *group, hr_error *err)
@@ -113,9 +101,10 @@ static hr_status check_group(const char *group, hr_error *err)
     int32_t patterns = 0, settings = 0;
     for (hr_words w = { group }; hr_words_next(&w);) {
         hr_status status = check_length("train.param_groups", &w, err);
-        if (status == HR_OK && is_setting(w.text)) status = read_setting(w.text, &rule, err);
+        if (status == HR_OK && hr_word_is_setting(w.text))
+            status = read_setting(w.text, &rule, err);
         if (status != HR_OK) return status;
-        *(is_setting(w.text) ? &settings : &patterns) += 1;
+        *(hr_word_is_setting(w.text) ? &settings : &patterns) += 1;
     }
     if (!patterns == !settings) return HR_OK;
     return hr_fail(err, HR_USAGE,
@@ -131,11 +120,13 @@ hr_status hr_rules_check(const hr_config *config, hr_error *err)
     hr_words w = { config->train.freeze };
     while (status == HR_OK && !odd && hr_words_next(&w)) {
         status = check_length("train.freeze", &w, err);
-        if (is_setting(w.text)) odd = w.text;
+        if (hr_word_is_setting(w.text)) odd = w.text;
     }
+    if (status == HR_OK) status = hr_adapter_check_words(config, err);
     if (status == HR_OK && odd)
         return hr_fail(err, HR_USAGE, "train.freeze takes name patterns only, not \"%s\"", odd);
-    for (; group && status == HR_OK; group = next_group(group)) status = check_group(group, err);
+    for (; group && status == HR_OK; group = hr_words_next_group(group))
+        status = check_group(group, err);
     return status;
 }
 
@@ -143,7 +134,7 @@ static hr_status check_patterns(const char *key, const char *group, const hr_pro
                                 hr_error *err)
 {
     for (hr_words w = { group }; hr_words_next(&w);) {
-        bool any = is_setting(w.text);
+        bool any = hr_word_is_setting(w.text);
         for (int32_t p = 0; p < program->param_count && !any; p++)
             any = matches(w.text, program->params[p].external_name);
         if (!any)
@@ -158,7 +149,7 @@ hr_status hr_rules_check_names(const hr_config *config, const hr_program *progra
 {
     hr_status status = check_patterns("train.freeze", config->train.freeze, program, err);
     const char *group = config->train.param_groups;
-    for (; group && status == HR_OK; group = next_group(group))
+    for (; group && status == HR_OK; group = hr_words_next_group(group))
         status = check_patterns("train.param_groups", group, program, err);
     if (status != HR_OK) return status;
     for (int32_t p = 0; p < program->param_count; p++)

@@ -34,7 +34,7 @@ hr_param_rule hr_rules_of(const void *rules, int16_t layer, int32_t index, bool 
                           bool adapter, const char *name);
 hr_adapter_rule hr_rules_adapter(const void *rules, int16_t layer, int32_t index, const char *name);
 
-/* Checks the syntax of both keys.
+/* Checks the syntax of the keys that name parameters or modules.
  *
  * Errors   USAGE  a group without a pattern, an unknown setting, a number out of range. */
 HR_MUST_CHECK hr_status hr_rules_check(const hr_config *config, hr_error *err);

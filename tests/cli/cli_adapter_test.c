@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_adapter_test.c - low-rank adapters: trained as PyTorch trains them, saved without their base,
+/* cli_adapter_test.c - low-rank adapters: trained as PEFT trains them, saved without their base,
  * resumed with it alone, read from PEFT folders; and what other folders are refused with. */
 #define _GNU_SOURCE
 #include <math.h>
@@ -11,10 +11,18 @@
 /* Ten times the observed difference: two fp32 implementations, ten steps. */
 #define LOSS_TOLERANCE 2e-6
 #define TENSOR_TOLERANCE 1e-5
+#define LOGITS_TOLERANCE 1e-5
 
-static const char *const models[] = { "llama_gqa", "qwen3_tied", "qwen2_mixed",
-                                      "gpt2",      "gpt_neox",   "gpt_neo" };
-enum { MODELS = sizeof models / sizeof *models };
+/* Adapters that PEFT saved, and their base (tests/oracles/make_adapters.py). */
+static const struct {
+    const char *model, *adapter;
+} folders[] = {
+    { "llama_gqa", "lora_llama" },  { "mistral", "lora_mistral" }, { "qwen2_mixed", "lora_qwen2" },
+    { "qwen3_tied", "lora_qwen3" }, { "gpt2", "lora_gpt2" },       { "gpt_neox", "lora_gpt_neox" },
+    { "gpt_neo", "lora_gpt_neo" },  { "opt", "lora_opt" },         { "qwen3_tied", "patterns" },
+    { "gpt_neox", "layers" },
+};
+enum { CASES = sizeof folders / sizeof *folders };
 
 static const char training[] =
     "train.dtype=fp32 train.optimizer.lr=1e-3 train.optimizer.beta2=0.95 train.optimizer.eps=1e-8 "
@@ -50,12 +58,13 @@ static int adapt(const char *settings, const char *folder)
                settings, folder);
 }
 
-/* ||a - b|| / ||b|| of a tensor of the run and the golden one. */
-static double difference(const oracle_file *run_file, const oracle_file *golden, const char *name)
+/* ||a - b|| / ||b|| of a tensor and the golden one. */
+static double difference(const oracle_file *own, const char *own_name, const oracle_file *golden,
+                         const char *name)
 {
     int64_t bytes = 0, golden_bytes = 0;
-    const float *a = oracle_tensor(run_file, "", name, &bytes);
-    const float *b = oracle_tensor(golden, "final.", name, &golden_bytes);
+    const float *a = oracle_tensor(own, "", own_name, &bytes);
+    const float *b = oracle_tensor(golden, "", name, &golden_bytes);
     double sum = 0, norm = 0;
     if (!a || !b || bytes != golden_bytes) fail_msg("%s", name);
     for (int64_t i = 0; i < bytes / 4; i++) {
@@ -78,28 +87,57 @@ static void check_losses(const char *folder, const float *golden)
         if (!loss) continue;
         const double value = strtod(loss + 7, NULL), expected = (double)golden[step++];
         if (fabs(value - expected) > LOSS_TOLERANCE * expected)
-            fail_msg("%s, step %d: %.9g, PyTorch %.9g", folder, step, value, expected);
+            fail_msg("%s, step %d: %.9g, PEFT %.9g", folder, step, value, expected);
     }
     fclose(log);
     assert_int_equal(step, 10);
 }
 
-static void adapters_train_as_in_pytorch(void **state)
+/* Paths of a case, and its golden values. */
+static void open_case(int c, char base[256], char adapter[300], oracle_file *golden)
+{
+    char path[340];
+    snprintf(base, 256, "%s/hf/%s", HR_ORACLES, folders[c].model);
+    snprintf(adapter, 300, "%s/%s", base, folders[c].adapter);
+    snprintf(path, sizeof path, "%s/golden.safetensors", adapter);
+    assert_true(oracle_open(golden, path));
+}
+
+static void logits_are_those_of_peft(void **state)
 {
     (void)state;
     prepare();
-    for (int m = 0; m < MODELS; m++) {
-        char folder[256], path[300];
+    for (int c = 0; c < CASES; c++) {
+        char base[256], adapter[300];
+        oracle_file golden = { 0 }, own = { 0 };
+        open_case(c, base, adapter, &golden);
+        if (run("eval %s --adapter %s --tokens %s/batch.safetensors --logits-out logits", base,
+                adapter, adapter))
+            fail_msg("%s: %s", folders[c].adapter, err);
+        assert_true(oracle_open(&own, "logits"));
+        const double apart = difference(&own, "logits", &golden, "logits");
+        print_message("%s: %.2e\n", folders[c].adapter, apart);
+        assert_true(apart < LOGITS_TOLERANCE);
+        oracle_close(&golden);
+        oracle_close(&own);
+        assert_int_equal(remove("logits"), 0);
+    }
+}
+
+static void adapters_train_as_in_peft(void **state)
+{
+    (void)state;
+    prepare();
+    for (int c = 0; c < CASES; c++) {
+        char base[256], adapter[300], path[340];
         oracle_file golden = { 0 }, own = { 0 };
         int64_t bytes;
-        snprintf(folder, sizeof folder, "%s/hf/%s", HR_ORACLES, models[m]);
-        if (run("train empty.yaml model.from=%s train.adapter.from=%s/adapter "
-                "data.fixed_batch=%s/adapter/batch.safetensors %s train.steps=10 --out %s",
-                folder, folder, folder, training, models[m]))
-            fail_msg("%s: %s", models[m], err);
-        snprintf(path, sizeof path, "%s/adapter/golden.safetensors", folder);
-        assert_true(oracle_open(&golden, path));
-        snprintf(path, sizeof path, "%s/adapter_model.safetensors", models[m]);
+        open_case(c, base, adapter, &golden);
+        if (run("train empty.yaml model.from=%s train.adapter.from=%s "
+                "data.fixed_batch=%s/batch.safetensors %s train.steps=10 --out %s",
+                base, adapter, adapter, training, folders[c].adapter))
+            fail_msg("%s: %s", folders[c].adapter, err);
+        snprintf(path, sizeof path, "%s/adapter_model.safetensors", folders[c].adapter);
         assert_true(oracle_open(&own, path));
         const char *name;
         json_t *entry;
@@ -107,18 +145,27 @@ static void adapters_train_as_in_pytorch(void **state)
         double most = 0;
         json_object_foreach(golden.header, name, entry)
         {
-            if (strncmp(name, "final.", 6)) continue;
-            const double apart = difference(&own, &golden, name + 6);
-            if (apart > TENSOR_TOLERANCE) fail_msg("%s %s: %.3g", models[m], name, apart);
+            if (strncmp(name, "final.", 6) || strstr(name, ".base_layer.")) continue;
+            const double apart = difference(&own, name + 6, &golden, name);
+            if (apart > TENSOR_TOLERANCE) fail_msg("%s %s: %.3g", folders[c].adapter, name, apart);
             most = fmax(most, apart);
             count++;
         }
-        print_message("%s: %d tensors, at most %.2e\n", models[m], count, most);
+        print_message("%s: %d tensors, at most %.2e\n", folders[c].adapter, count, most);
         /* nothing else is in the file, besides its metadata */
         assert_int_equal(json_object_size(own.header), count + 1);
-        check_losses(models[m], oracle_tensor(&golden, "", "losses", &bytes));
+        check_losses(folders[c].adapter, oracle_tensor(&golden, "", "losses", &bytes));
         oracle_close(&golden);
         oracle_close(&own);
+        /* what it wrote is read as the same adapters */
+        if (run("train empty.yaml model.from=%s train.adapter.from=%s "
+                "data.fixed_batch=%s/batch.safetensors %s train.steps=1 train.optimizer.lr=0 --out "
+                "again",
+                base, folders[c].adapter, adapter, training))
+            fail_msg("%s: %s", folders[c].adapter, err);
+        snprintf(path, sizeof path, "cmp again/%s %s/%s && rm -r again",
+                 "adapter_model.safetensors", folders[c].adapter, "adapter_model.safetensors");
+        shell(path);
     }
 }
 
@@ -209,22 +256,23 @@ static void a_merged_model_is_the_base_with_its_adapters(void **state)
 {
     (void)state;
     prepare();
-    for (int m = 0; m < MODELS; m++) {
-        char folder[256], options[600];
-        snprintf(folder, sizeof folder, "%s/hf/%s", HR_ORACLES, models[m]);
+    for (int c = 0; c < CASES; c++) {
+        char folder[256], adapter[300], options[700];
+        oracle_file golden = { 0 };
+        open_case(c, folder, adapter, &golden);
+        oracle_close(&golden);
         for (int half = 0; half < 2; half++) {
             const char *factor = half ? "=0.5" : "";
-            snprintf(options, sizeof options,
-                     "--adapter %s/adapter%s --tokens %s/adapter/batch.safetensors", folder, factor,
-                     folder);
+            snprintf(options, sizeof options, "--adapter %s%s --tokens %s/batch.safetensors",
+                     adapter, factor, adapter);
             const double added = loss_of(folder, options);
             shell("rm -rf merged");
-            if (run("adapter merge %s %s/adapter%s merged", folder, folder, factor))
-                fail_msg("%s: %s", models[m], err);
-            snprintf(options, sizeof options, "--tokens %s/adapter/batch.safetensors", folder);
+            if (run("adapter merge %s %s%s merged", folder, adapter, factor))
+                fail_msg("%s: %s", folders[c].adapter, err);
+            snprintf(options, sizeof options, "--tokens %s/batch.safetensors", adapter);
             const double merged = loss_of("merged", options), base = loss_of(folder, options);
-            print_message("%s%s: base %.7f, added %.7f, merged %.7f\n", models[m], factor, base,
-                          added, merged);
+            print_message("%s%s: base %.7f, added %.7f, merged %.7f\n", folders[c].adapter, factor,
+                          base, added, merged);
             assert_true(fabs(merged - added) < 1e-6 * added && fabs(base - added) > 1e-3);
         }
     }
@@ -296,6 +344,16 @@ static void wrong_keys_are_refused(void **state)
     assert_int_equal(adapt("train.adapter.targets=q_prj", "run"), HR_USAGE);
     assert_non_null(strstr(err, "is named \"q_prj\"; the nearest is q_proj"));
     assert_int_equal(adapt("train.adapter.rank=0", "run"), HR_USAGE);
+    assert_int_equal(adapt("train.adapter.layers=1-2", "run"), HR_USAGE);
+    assert_non_null(
+        strstr(err, "\"1-2\" is neither all, upper_half, lower_half nor layers from 0"));
+    assert_int_equal(adapt("train.adapter.targets='/.*(q_proj/'", "run"), HR_USAGE);
+    assert_non_null(strstr(err, "is not a regular expression between slashes"));
+    assert_int_equal(adapt("train.adapter.groups='k_proj rank=0'", "run"), HR_USAGE);
+    assert_int_equal(adapt("train.adapter.groups=k_proj", "run"), HR_USAGE);
+    assert_non_null(strstr(err, "a group has names but neither rank= nor alpha="));
+    assert_int_equal(adapt("train.adapter.groups='k_prj rank=2'", "run"), HR_USAGE);
+    assert_non_null(strstr(err, "is named \"k_prj\"; the nearest is k_proj"));
     assert_int_equal(adapt("train.adapter.alpha=nan", "run"), HR_USAGE);
     assert_int_equal(adapt("train.freeze='*norm*'", "run"), HR_USAGE);
     assert_non_null(strstr(err, "all other weights are frozen; leave train.freeze out"));
@@ -306,6 +364,7 @@ static void every_strategy_has_the_same_bits(void **state)
     static const char *const settings[] = {
         "train.adapter.dropout=0.1", "model.family=gpt2 train.adapter.targets=mlp.c_proj,c_fc",
         "model.family=opt train.dtype=bf16",
+        "train.adapter.layers=1 train.adapter.groups='down_proj rank=3 alpha=2; k_proj rank=9'",
         "model.family=gpt_neox train.adapter.dropout=0.2 train.adapter.targets=dense_4h_to_h"
     };
     (void)state;
@@ -322,7 +381,8 @@ static void every_strategy_has_the_same_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(adapters_train_as_in_pytorch),
+        IN_A_FOLDER(logits_are_those_of_peft),
+        IN_A_FOLDER(adapters_train_as_in_peft),
         IN_A_FOLDER(a_run_saves_adapters_alone_and_resumes_with_its_base),
         IN_A_FOLDER(the_stored_format_of_a_base_changes_no_bit),
         IN_A_FOLDER(another_base_is_refused),

@@ -1,93 +1,101 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes hf/<name>/adapter/: low-rank adapters of the models in hf/, and ten training steps of them.
+"""Writes hf/<model>/<adapter>/: adapters of the models in hf/, made and trained by PEFT.
 
-    python make_adapters.py [name ...]        # default: all
+    python make_adapters.py [adapter ...]        # default: all
 
-Each folder is one of PEFT (adapter_config.json, adapter_model.safetensors) with batch.safetensors, and
-golden.safetensors: final.<tensor> after ten steps of AdamW, and `losses` before each step. The adapters are
-y = W x + b + s B A x, in modules that torch differentiates; B is not zero. Needs torch, transformers.
+Each folder is one that PEFT saved (adapter_config.json, adapter_model.safetensors) with batch.safetensors, and
+golden.safetensors: logits, final.<tensor> after ten steps of AdamW, and `losses` before each step. B is not
+zero. Needs torch, transformers, peft.
 """
-import json
 import sys
 
+import peft
 import safetensors.torch
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, MistralConfig, OPTConfig
 
 from common import ROOT, TRAINING, cross_entropy, deterministic, make_batch
 
-PREFIX = "base_model.model."
-# rank, alpha, rslora, the last parts of the names of adapted modules
+ALL = "all-linear"
+# models of families that make_hf.py has none of
+MODELS = {
+    "mistral": MistralConfig(vocab_size=96, hidden_size=32, intermediate_size=56, num_hidden_layers=2,
+                             num_attention_heads=4, num_key_value_heads=2, head_dim=8, sliding_window=8,
+                             max_position_embeddings=64, initializer_range=0.3),
+    "opt": OPTConfig(vocab_size=96, hidden_size=32, ffn_dim=48, num_hidden_layers=2, num_attention_heads=4,
+                     word_embed_proj_dim=32, max_position_embeddings=64, dropout=0.0, init_std=0.3),
+}
+# model, rank, alpha, targets, other settings
 SETTINGS = {
-    "llama_gqa": (4, 6.0, False, "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj lm_head"),
-    "qwen3_tied": (5, 8.0, True, "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"),
-    "qwen2_mixed": (3, 4.0, False, "q_proj v_proj down_proj"),
-    "gpt2": (4, 6.0, False, "c_attn c_proj c_fc"),
-    "gpt_neox": (4, 6.0, False, "query_key_value dense dense_h_to_4h dense_4h_to_h"),
-    "gpt_neo": (3, 5.0, True, "k_proj v_proj q_proj out_proj c_fc c_proj"),
+    "lora_llama": ("llama_gqa", 4, 6.0, ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
+                                         "down_proj", "lm_head"], {}),
+    "lora_qwen3": ("qwen3_tied", 5, 8.0, ALL, {"use_rslora": True}),
+    "lora_qwen2": ("qwen2_mixed", 3, 4.0, ["q_proj", "v_proj", "down_proj"], {}),
+    "lora_gpt2": ("gpt2", 4, 6.0, ["c_attn", "c_proj", "c_fc"], {}),
+    "lora_gpt_neox": ("gpt_neox", 4, 6.0, ALL, {}),
+    "lora_gpt_neo": ("gpt_neo", 3, 5.0, ALL, {"use_rslora": True}),
+    "lora_mistral": ("mistral", 4, 6.0, ALL, {}),
+    "lora_opt": ("opt", 4, 6.0, ALL, {}),
+    "patterns": ("qwen3_tied", 4, 6.0, r".*\.(q_proj|v_proj|down_proj|up_proj)",
+                 {"rank_pattern": {"down_proj": 2, r"layers\.1\..*\.v_proj": 6},
+                  "alpha_pattern": {"down_proj": 12.0, "up_proj": 3.0}}),
+    "layers": ("gpt_neox", 4, 6.0, ["query_key_value", "dense"], {"layers_to_transform": [1]}),
 }
 
 
-class Adapted(torch.nn.Module):
-    def __init__(self, base, rank, scale, generator):
-        super().__init__()
-        rows, columns = base.weight.shape
-        # Conv1D of GPT-2 stores [inputs, outputs]
-        inputs, outputs = (columns, rows) if isinstance(base, torch.nn.Linear) else (rows, columns)
-        self.base, self.scale = base, scale
-        self.a = torch.nn.Parameter(0.2 * torch.randn(rank, inputs, generator=generator))
-        self.b = torch.nn.Parameter(0.2 * torch.randn(outputs, rank, generator=generator))
-
-    def forward(self, x):
-        return self.base(x) + self.scale * ((x @ self.a.T) @ self.b.T)
-
-
-def adapt(model, targets, rank, scale):
-    generator = torch.Generator().manual_seed(7)
-    tensors = {}
-    for name, module in list(model.named_modules()):
-        if name.split(".")[-1] not in targets or not hasattr(module, "weight"):
-            continue
-        parent, _, leaf = name.rpartition(".")
-        adapted = Adapted(module, rank, scale, generator)
-        setattr(model.get_submodule(parent) if parent else model, leaf, adapted)
-        tensors[f"{PREFIX}{name}.lora_A.weight"] = adapted.a
-        tensors[f"{PREFIX}{name}.lora_B.weight"] = adapted.b
-    return tensors
+def make_model(name):
+    torch.manual_seed(5)
+    model = AutoModelForCausalLM.from_config(MODELS[name])
+    for key, value in model.named_parameters():
+        if key.endswith("bias"):
+            value.data.normal_(0, 0.1)
+    model.save_pretrained(ROOT / "hf" / name)
 
 
 def make(name):
-    rank, alpha, rslora, targets = SETTINGS[name]
-    folder = ROOT / "hf" / name / "adapter"
-    folder.mkdir(exist_ok=True)
-    model = AutoModelForCausalLM.from_pretrained(ROOT / "hf" / name, attn_implementation="eager").float().eval()
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
-    tensors = adapt(model, targets.split(), rank, alpha / (rank ** 0.5 if rslora else rank))
+    model_name, rank, alpha, targets, extra = SETTINGS[name]
+    base, folder = ROOT / "hf" / model_name, ROOT / "hf" / model_name / name
+    if model_name in MODELS and not base.exists():
+        make_model(model_name)
+    torch.manual_seed(7)
+    model = AutoModelForCausalLM.from_pretrained(base, attn_implementation="eager").float().eval()
+    config = peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM",
+                             fan_in_fan_out=model_name == "gpt2", **extra)
+    model = peft.get_peft_model(model, config)
+    trained = {key: value for key, value in model.named_parameters() if value.requires_grad}
+    for key, value in trained.items():
+        if "lora_" in key and "magnitude" not in key:
+            value.data.normal_(0, 0.2)
+    if extra.get("use_dora"):  # the magnitudes of the first step are not those of the base
+        for key, value in trained.items():
+            if "magnitude" in key:
+                value.data.mul_(1 + 0.2 * torch.rand_like(value))
+    model.peft_config["default"].base_model_name_or_path = model_name
+    model.save_pretrained(folder)
+    (folder / "README.md").unlink()
     ids, labels = make_batch(11, 2, 23, model.config.vocab_size)
-    safetensors.torch.save_file({key: value.detach().clone() for key, value in tensors.items()},
-                                folder / "adapter_model.safetensors", metadata={"format": "pt"})
     safetensors.torch.save_file({"input_ids": ids.int(), "labels": labels.int()}, folder / "batch.safetensors")
-    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": name, "r": rank,
-              "lora_alpha": alpha, "lora_dropout": 0.0, "bias": "none", "use_rslora": rslora, "use_dora": False,
-              "fan_in_fan_out": name == "gpt2", "target_modules": targets.split(), "modules_to_save": None,
-              "rank_pattern": {}, "alpha_pattern": {}, "inference_mode": True, "init_lora_weights": True}
-    (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n")
 
-    optimizer = torch.optim.AdamW(tensors.values(), lr=TRAINING["learning_rate"],
-                                  betas=(TRAINING["beta1"], TRAINING["beta2"]), eps=TRAINING["epsilon"],
-                                  weight_decay=TRAINING["weight_decay_2d_and_up"])
+    # As headroom: a vector has no weight decay.
+    groups = [{"params": [value for value in trained.values() if value.dim() > 1],
+               "weight_decay": TRAINING["weight_decay_2d_and_up"]},
+              {"params": [value for value in trained.values() if value.dim() == 1], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=TRAINING["learning_rate"],
+                                  betas=(TRAINING["beta1"], TRAINING["beta2"]), eps=TRAINING["epsilon"])
+    logits = model(ids).logits.detach()
     losses = []
     for _ in range(TRAINING["steps"]):
         optimizer.zero_grad()
         loss = cross_entropy(model(ids).logits, labels)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(tensors.values(), TRAINING["clip_global_norm"])
+        torch.nn.utils.clip_grad_norm_(trained.values(), TRAINING["clip_global_norm"])
         optimizer.step()
         losses.append(loss.detach())
-    golden = {f"final.{key}": value.detach() for key, value in tensors.items()}
-    safetensors.torch.save_file({**golden, "losses": torch.stack(losses)}, folder / "golden.safetensors")
-    print(name, len(tensors), losses[0].item(), losses[-1].item())
+    state = peft.get_peft_model_state_dict(model)
+    golden = {f"final.{key}": value.detach().contiguous() for key, value in state.items()}
+    safetensors.torch.save_file({**golden, "losses": torch.stack(losses), "logits": logits.contiguous()},
+                                folder / "golden.safetensors")
+    print(name, len(state), losses[0].item(), losses[-1].item())
 
 
 deterministic()
