@@ -199,6 +199,7 @@ typedef struct {
             double alpha; /* of rank: an adapter is scaled by alpha / rank */
             double dropout;
             bool rslora;                          /* by alpha / sqrt(rank) */
+            bool dora;                            /* the columns have trained lengths */
             double factor;                        /* of what they add; not a key */
             char targets[HR_TARGETS_BYTES];       /* modules and patterns (model/adapter.h) */
             char layers[HR_FIELD_BYTES];          /* "0-3 8", "upper_half"; empty: all */

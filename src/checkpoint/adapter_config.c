@@ -259,6 +259,7 @@ void hr_adapter_config_write(const hr_config *config, const hr_program *program,
            (long long)config->train.adapter.rank);
     hr_put(w, ",\n  \"target_modules\": ");
     put_targets(&all, w);
-    hr_put(w, ",\n  \"task_type\": \"CAUSAL_LM\",\n  \"use_dora\": false");
+    hr_put(w, ",\n  \"task_type\": \"CAUSAL_LM\",\n  \"use_dora\": %s",
+           config->train.adapter.dora ? "true" : "false");
     hr_put(w, ",\n  \"use_rslora\": %s\n}\n", config->train.adapter.rslora ? "true" : "false");
 }

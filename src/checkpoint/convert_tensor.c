@@ -35,8 +35,7 @@ static const void *narrow_merged(const hr_tensor_conversion *c, hr_stored_kind t
  * if an element cannot be represented.
  *   scales  of F8_E4M3: the factors of the rows, before or after the conversion */
 static const void *convert_elements(const hr_tensor_conversion *c, const hr_converted *r,
-                                    int64_t first, int64_t rows, int64_t width,
-                                    const float *scales)
+                                    int64_t first, int64_t rows, int64_t width, const float *scales)
 {
     const hr_stored_kind to = r->dtype->kind;
     const bool halves = to == HR_STORED_BF16 && !c->low;
@@ -138,7 +137,7 @@ static hr_status write_scales(const hr_tensor_conversion *c, hr_file_out *out,
     return HR_OK;
 }
 
-/* From or to F8_E4M3, or with an adapter. */
+/* From or to F8_E4M3, or with an adapter. `out` null: nothing is written. */
 static hr_status write_matrix(const hr_tensor_conversion *c, hr_file_out *out,
                               const hr_converted *r, hr_error *err)
 {
@@ -157,10 +156,22 @@ static hr_status write_matrix(const hr_tensor_conversion *c, hr_file_out *out,
         if (status != HR_OK) return status;
         const void *written = convert_elements(c, r, at, rows, width, scales);
         if (!written) return fail_values(c, r, err);
-        status = hr_file_append(out, written, rows * width * to_size, err);
+        if (out) status = hr_file_append(out, written, rows * width * to_size, err);
         if (status != HR_OK) return status;
     }
     return HR_OK;
+}
+
+/* Finds the lengths of the outputs with the adapter, before they are changed. */
+static hr_status measure(const hr_tensor_conversion *c, const hr_converted *r, hr_error *err)
+{
+    const hr_converted wide = { .from = r->from,
+                                .dtype = hr_stored_dtype_find("F32"),
+                                .old_scales = r->old_scales };
+    c->low->measures = true;
+    const hr_status status = write_matrix(c, NULL, &wide, err);
+    c->low->measures = false;
+    return status;
 }
 
 hr_status hr_convert_tensor(const hr_tensor_conversion *c, hr_file_out *out, const hr_converted *r,
@@ -169,6 +180,10 @@ hr_status hr_convert_tensor(const hr_tensor_conversion *c, hr_file_out *out, con
     const int64_t size = r->from->dtype->bits / 8, to_size = r->dtype->bits / 8;
     if (r->scales) return write_scales(c, out, r, err);
     if (r->dtype == r->from->dtype && !c->low) return copy_tensor(c, out, r, err);
+    if (c->low && c->low->magnitudes) {
+        const hr_status status = measure(c, r, err);
+        if (status != HR_OK) return status;
+    }
     if (c->low || r->dtype->kind == HR_STORED_E4M3 || r->from->dtype->kind == HR_STORED_E4M3)
         return r->bytes ? write_matrix(c, out, r, err) : HR_OK;
     const int64_t elements = r->bytes / to_size;

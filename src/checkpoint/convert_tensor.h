@@ -26,10 +26,10 @@ typedef struct {
     const char *destination;                 /* for messages */
     const volatile sig_atomic_t *interrupts; /* null: none */
     uint32_t cpu_mask;
-    void *piece;    /* [HR_CONVERT_PIECE_BYTES] */
-    float *wide;    /* [HR_CONVERT_PIECE] */
-    uint16_t *half; /* [HR_CONVERT_PIECE] */
-    const hr_low_rank *low; /* added to the tensor; null: nothing */
+    void *piece;      /* [HR_CONVERT_PIECE_BYTES] */
+    float *wide;      /* [HR_CONVERT_PIECE] */
+    uint16_t *half;   /* [HR_CONVERT_PIECE] */
+    hr_low_rank *low; /* added to the tensor; null: nothing */
 } hr_tensor_conversion;
 
 /* Appends the tensor to the file, in pieces.

@@ -2,6 +2,7 @@
 /* checkpoint/low_rank.c - finds the parts of an adapter by name, and multiplies them row by row. */
 #include "checkpoint/low_rank.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 #include "model/adapter.h"
 #include "model/family.h"
 
-enum { NAME_BYTES = 256, NAME_SHOWN = 120, WIDEST = 4 };
+/* For each byte of the file: fp32 of values of two bytes or more, and doubles of lengths. */
+enum { NAME_BYTES = 256, NAME_SHOWN = 120, WIDEST = 8 };
 
 static hr_status path_of(const char *adapter, char folder[HR_PATH_BYTES], double *factor,
                          char path[HR_PATH_BYTES], hr_error *err)
@@ -75,11 +77,12 @@ hr_status hr_low_rank_open(hr_low_rank *low, const char *adapter, const char *ba
     low->room = file_bytes(path);
     low->used = hr_region_take(region, low->stored.tensor_count, sizeof *low->used);
     low->factors = hr_region_take(region, low->room, sizeof *low->factors);
-    if (low->used && low->factors) return HR_OK;
+    low->squares = hr_region_take(region, low->room / 2 + 1, sizeof *low->squares);
+    if (low->used && low->factors && low->squares) return HR_OK;
     return hr_fail(err, HR_FAILURE, "%.200s: out of memory for its tensors", low->folder);
 }
 
-/* The part "lora_A" or "lora_B" of a matrix; null: it has none. Files of base models alone lack the
+/* The part "lora_A.weight" or another of a matrix; null: it has none. Files of base models alone lack the
  * prefix of the architecture. */
 static const hr_stored_tensor *find(const hr_low_rank *low, const hr_stored_tensor *tensor,
                                     const char *part)
@@ -87,7 +90,7 @@ static const hr_stored_tensor *find(const hr_low_rank *low, const hr_stored_tens
     const char *bare = hr_name_without_prefix(tensor->name);
     for (int32_t i = 0; i < HR_PREFIXES; i++) {
         char name[NAME_BYTES];
-        snprintf(name, sizeof name, "%s%s%.*s.%s.weight", HR_ADAPTER_PREFIX, hr_prefixes[i],
+        snprintf(name, sizeof name, "%s%s%.*s.%s", HR_ADAPTER_PREFIX, hr_prefixes[i],
                  hr_module_length(bare), bare, part);
         const hr_stored_tensor *found = hr_stored_find(&low->stored, name);
         if (found) return found;
@@ -97,14 +100,16 @@ static const hr_stored_tensor *find(const hr_low_rank *low, const hr_stored_tens
 
 bool hr_low_rank_has(const hr_low_rank *low, const hr_stored_tensor *tensor)
 {
-    return tensor->rank == 2 && (find(low, tensor, "lora_A") || find(low, tensor, "lora_B"));
+    return tensor->rank == 2 &&
+           (find(low, tensor, "lora_A.weight") || find(low, tensor, "lora_B.weight"));
 }
 
 /* Reads a part [dims] into `to`, turned or not. */
 static hr_status read_part(hr_low_rank *low, const hr_stored_tensor *part, bool turned, float *to,
                            hr_error *err)
 {
-    const int64_t rows = part->dims[0], width = part->dims[1], size = part->dtype->bits / 8;
+    const int64_t rows = part->dims[0], width = part->rank == 2 ? part->dims[1] : 1;
+    const int64_t size = part->dtype->bits / 8;
     const int64_t step = hr_max(1, low->piece_bytes / hr_max(1, width * size));
     hr_unpack unpack = { .kind = part->dtype->kind,
                          .layout = HR_ROWS,
@@ -146,9 +151,26 @@ static hr_adapter_rule rule_of(const hr_low_rank *low, const hr_stored_tensor *a
     return hr_adapter_of(low->config, layer_of(module), module);
 }
 
+/* Reads the magnitudes of the outputs. */
+static hr_status read_magnitudes(hr_low_rank *low, const hr_stored_tensor *tensor, int64_t outputs,
+                                 hr_error *err)
+{
+    const hr_stored_tensor *m = find(low, tensor, "lora_magnitude_vector");
+    float *to = low->factors + low->rank * (low->rows + low->width);
+    if (!m || m->rank != 1 || m->dims[0] != outputs)
+        return hr_fail(err, HR_CORRUPT,
+                       "%.200s: the adapter of %.*s has no lora_magnitude_vector of %lld elements",
+                       low->folder, NAME_SHOWN, tensor->name, (long long)outputs);
+    low->used[m - low->stored.tensors] = true;
+    memset(low->squares, 0, (size_t)outputs * sizeof *low->squares);
+    low->magnitudes = to;
+    return read_part(low, m, false, to, err);
+}
+
 hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tensor *tensor, hr_error *err)
 {
-    const hr_stored_tensor *a = find(low, tensor, "lora_A"), *b = find(low, tensor, "lora_B");
+    const hr_stored_tensor *a = find(low, tensor, "lora_A.weight"),
+                           *b = find(low, tensor, "lora_B.weight");
     if (!a || !b)
         return hr_fail(err, HR_CORRUPT, "%.200s: tensor %.*s has lora_%c without lora_%c",
                        low->folder, NAME_SHOWN, tensor->name, a ? 'A' : 'B', a ? 'B' : 'A');
@@ -164,7 +186,7 @@ hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tensor *tensor, hr_
                        "%.200s: adapter_config.json names no adapter of %.*s, and there is one",
                        low->folder, NAME_SHOWN, tensor->name);
     if (a->rank != 2 || b->rank != 2 || a->dims[0] != r || a->dims[1] != inputs ||
-        b->dims[0] != outputs || b->dims[1] != r || r * (R + W) > low->room)
+        b->dims[0] != outputs || b->dims[1] != r || r * (R + W) + outputs > low->room)
         return hr_fail(err, HR_CORRUPT,
                        "%.200s: the adapter of %.*s has another shape: rank %lld, %lld inputs and "
                        "%lld outputs are needed",
@@ -176,10 +198,25 @@ hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tensor *tensor, hr_
     hr_status status = read_part(low, of_rows, low->inputs_first, low->factors, err);
     if (status == HR_OK)
         status = read_part(low, of_columns, low->inputs_first, low->factors + R * r, err);
+    low->magnitudes = NULL;
+    if (status == HR_OK && rule.magnitudes) status = read_magnitudes(low, tensor, outputs, err);
     return status;
 }
 
-void hr_low_rank_add(const hr_low_rank *low, int64_t first, int64_t count, float *values)
+/* Measures or sets the lengths of the outputs in a row of the matrix. */
+static void scale_row(hr_low_rank *low, int64_t row, float *values)
+{
+    for (int64_t w = 0; w < low->width; w++) {
+        const int64_t output = low->inputs_first ? w : row;
+        const double square = low->squares[output];
+        if (low->measures) low->squares[output] += (double)values[w] * (double)values[w];
+        else
+            values[w] = square > 0 ? (float)(values[w] * (low->magnitudes[output] / sqrt(square)))
+                                   : 0;
+    }
+}
+
+void hr_low_rank_add(hr_low_rank *low, int64_t first, int64_t count, float *values)
 {
     const int64_t W = low->width, r = low->rank;
     const float *columns = low->factors + low->rows * r;
@@ -189,6 +226,7 @@ void hr_low_rank_add(const hr_low_rank *low, int64_t first, int64_t count, float
             const float factor = (float)(low->scale * (double)row[k]);
             for (int64_t w = 0; w < W; w++) values[i * W + w] += factor * columns[k * W + w];
         }
+        if (low->magnitudes) scale_row(low, first + i, values + i * W);
     }
 }
 

@@ -20,6 +20,11 @@ typedef struct {
     float *factors; /* [room]: of the last tensor, rows [R, rank], then columns [rank, W] */
     int64_t room, rank, rows, width;
     double scale; /* of the last tensor */
+    /* Of its outputs, if these have trained lengths; otherwise null. `measures`: the rows that are
+     * added are only summed to `squares`. */
+    const float *magnitudes;
+    double *squares;
+    bool measures;
 } hr_low_rank;
 
 /* Bytes of region that hr_low_rank_open takes. */
@@ -38,8 +43,8 @@ bool hr_low_rank_has(const hr_low_rank *low, const hr_stored_tensor *tensor);
 HR_MUST_CHECK hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tensor *tensor,
                                          hr_error *err);
 
-/* Adds it to rows [first, first + count) of the matrix. */
-void hr_low_rank_add(const hr_low_rank *low, int64_t first, int64_t count, float *values);
+/* Adds it to rows [first, first + count) of the matrix, or measures what it gives. */
+void hr_low_rank_add(hr_low_rank *low, int64_t first, int64_t count, float *values);
 
 /* Checks that all tensors of the adapter were loaded. Errors CORRUPT. */
 HR_MUST_CHECK hr_status hr_low_rank_check(const hr_low_rank *low, hr_error *err);

@@ -198,6 +198,7 @@ static const hr_foreign_row rows[] = {
     MAP("lora_target_linear", "train.adapter.targets", "true=all-linear", TARGETS),
     MAP("apply_lora_to_mlp", "train.adapter.targets", "true=all-linear", TARGETS),
     MAP("use_rslora", "train.adapter.rslora", "true=true false=false", ""),
+    MAP("use_dora", "train.adapter.dora", "true=true false=false", ""),
     MAP("use_lora", "train.adapter.kind", "true=lora false=none", ""),
     MAP("lora", "train.adapter.kind", "true=lora false=none", ""),
     MAP("peft", "train.adapter.kind", "true=lora false=none lora=lora", ""),

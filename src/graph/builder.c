@@ -160,13 +160,14 @@ static hr_param *next_param(hr_builder *builder, const hr_param_shape *shape)
                          .init_uniform = shape->init_uniform,
                          .adapter = HR_NONE,
                          .adapts = HR_NONE,
+                         .lengths = HR_NONE,
                          .gradient = HR_NONE,
                          .gradient_again = HR_NONE };
     for (int32_t i = 0; i < HR_STATES_MAX; i++) param->states[i] = HR_NONE;
     return param;
 }
 
-/* Declares A or B of the adapter of parameter `of`, under the names of PEFT. */
+/* Declares a part of the adapter of parameter `of`, under the names of PEFT. */
 static void build_low(hr_builder *builder, int32_t of, const hr_param_shape *shape,
                       const char *what)
 {
@@ -175,15 +176,32 @@ static void build_low(hr_builder *builder, int32_t of, const hr_param_shape *sha
     if (!param) return;
     param->adapts = of;
     builder->program->adapts = true;
-    snprintf(param->external_name, sizeof param->external_name, "%s%.*s.%s.weight",
-             HR_ADAPTER_PREFIX, hr_module_length(name), name, what);
+    snprintf(param->external_name, sizeof param->external_name, "%s%.*s.%s", HR_ADAPTER_PREFIX,
+             hr_module_length(name), name, what);
     build_param(builder, shape, param);
 }
 
-/* Initial values as in PEFT: A from Kaiming's uniform distribution with a = sqrt(5), B 0. */
-static void build_adapter(hr_builder *builder, int32_t of, int64_t R)
+/* Declares a tensor of a parameter, with the parameter's layer. */
+static int32_t build_for(hr_builder *builder, int32_t index, const char *what, hr_role role,
+                         hr_dtype dtype, hr_layout layout, int64_t K, int64_t N, int32_t home)
+{
+    const hr_param *param = &builder->program->params[index];
+    char name[HR_TENSOR_NAME_BYTES];
+    if (builder->status != HR_OK) return HR_NONE;
+    const int16_t layer = builder->program->tensors[param->weight].layer;
+    /* Large enough for the longest parameter name of a model of 4096 layers. */
+    snprintf(name, sizeof name, "%.8s %.54s", what, name_of(param));
+    const int32_t made = hr_build_fixed(builder, name, role, dtype, layout, K, N, home);
+    if (made != HR_NONE) builder->program->tensors[made].layer = layer;
+    return made;
+}
+
+/* Initial values as in PEFT: A from Kaiming's uniform distribution with a = sqrt(5), B 0, and the
+ * lengths of the columns, which the operation `length` finds where the values are NaN. */
+static void build_adapter(hr_builder *builder, int32_t of, const hr_adapter_rule *rule)
 {
     hr_param *param = &builder->program->params[of];
+    const int64_t R = rule->rank;
     const hr_param_shape a = { HR_PARAM_MATRIX,
                                param->dims[0],
                                R,
@@ -191,11 +209,19 @@ static void build_adapter(hr_builder *builder, int32_t of, int64_t R)
                                .transposed = true,
                                .plain = true,
                                .init_uniform = true };
-    const hr_param_shape b = { HR_PARAM_MATRIX,    R, param->dims[1], 0, .init_constant = true,
-                               .transposed = true, .plain = true };
+    const hr_param_shape b = { HR_PARAM_MATRIX,       R,
+                               param->dims[1],        0,
+                               .init_constant = true, .transposed = true,
+                               .plain = true };
     param->adapter = builder->program->param_count;
-    build_low(builder, of, &a, "lora_A");
-    build_low(builder, of, &b, "lora_B");
+    param->adapter_scale = rule->scale;
+    build_low(builder, of, &a, "lora_A.weight");
+    build_low(builder, of, &b, "lora_B.weight");
+    if (!rule->magnitudes) return;
+    const hr_param_shape m = { HR_PARAM_VECTOR, param->dims[1], 0, NAN, .init_constant = true };
+    build_low(builder, of, &m, "lora_magnitude_vector");
+    param->lengths = build_for(builder, of, "lengths", HR_ROLE_TABLE, HR_F32, HR_ROWS,
+                               param->dims[1], 0, HR_NONE);
 }
 
 int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
@@ -212,7 +238,7 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     if (builder->adapter && shape.kind == HR_PARAM_MATRIX && !shape.plain)
         adapter = builder->adapter(builder->rule_of, builder->layer, in_layer,
                                    param->external_name);
-    if (weight != HR_NONE && adapter.rank) build_adapter(builder, index, adapter.rank);
+    if (weight != HR_NONE && adapter.rank) build_adapter(builder, index, &adapter);
     return weight;
 }
 
@@ -227,21 +253,6 @@ int32_t hr_build_adapter_of(const hr_builder *builder, int32_t weight, hr_adapte
         return param->adapter;
     }
     return HR_NONE;
-}
-
-/* Declares a tensor of a parameter, with the parameter's layer. */
-static int32_t build_for(hr_builder *builder, int32_t index, const char *what, hr_role role,
-                         hr_dtype dtype, hr_layout layout, int64_t K, int64_t N, int32_t home)
-{
-    const hr_param *param = &builder->program->params[index];
-    char name[HR_TENSOR_NAME_BYTES];
-    if (builder->status != HR_OK) return HR_NONE;
-    const int16_t layer = builder->program->tensors[param->weight].layer;
-    /* Large enough for the longest parameter name of a model of 4096 layers. */
-    snprintf(name, sizeof name, "%.8s %.54s", what, name_of(param));
-    const int32_t made = hr_build_fixed(builder, name, role, dtype, layout, K, N, home);
-    if (made != HR_NONE) builder->program->tensors[made].layer = layer;
-    return made;
 }
 
 int32_t hr_build_like_weight(hr_builder *builder, int32_t index, const char *what, hr_role role,

@@ -157,6 +157,7 @@ typedef struct {
 typedef struct {
     int32_t rank; /* 0: none */
     float scale, dropout;
+    bool magnitudes; /* the columns of W + scale A B have trained lengths (DoRA) */
 } hr_adapter_rule;
 
 /* A parameter of the model, as the family names it, and its tensors. A frozen parameter has only a
@@ -168,12 +169,14 @@ typedef struct {
     uint8_t format;           /* hr_weights_choice: how the weight is stored */
     bool init_constant;       /* all elements are init_scale, or ... */
     bool init_uniform;        /* ... in [-init_scale, init_scale) */
-    int32_t adapter;          /* parameter A of its adapter, before B; HR_NONE: it has none */
+    int32_t adapter;          /* parameter A of its adapter, before B and magnitudes; HR_NONE */
     hr_param_rule rule;
-    double init_scale; /* standard deviation, if neither */
-    int32_t adapts;    /* the parameter that this one is a part of the adapter of; HR_NONE */
-    int32_t weight; /* tensor that forward reads, or the stored weight */
-    int32_t scales; /* of the stored weight; HR_NONE: none */
+    double init_scale;   /* standard deviation, if neither */
+    float adapter_scale; /* of its adapter */
+    int32_t lengths;     /* reciprocal lengths of its columns with the adapter; HR_NONE */
+    int32_t adapts;      /* the parameter that this one is a part of the adapter of; HR_NONE */
+    int32_t weight;      /* tensor that forward reads, or the stored weight */
+    int32_t scales;      /* of the stored weight; HR_NONE: none */
     int32_t master; /* tensor that the update writes; = weight in fp32, without an fp32 copy, and
                      * when frozen */
     int32_t states[HR_STATES_MAX]; /* tensors of the states of the program; HR_NONE: frozen */

@@ -216,8 +216,10 @@ static bool read_member(reading *r)
     if (!strcmp(key, "rank_pattern")) return read_pattern(r, kind, "rank");
     if (!strcmp(key, "alpha_pattern")) return read_pattern(r, kind, "alpha");
     if (!strcmp(key, "init_lora_weights")) return read_initial(r, kind);
-    if (!strcmp(key, "use_rslora") && (kind == HR_JSON_TRUE || kind == HR_JSON_FALSE)) {
-        r->config->train.adapter.rslora = kind == HR_JSON_TRUE;
+    const bool rslora = !strcmp(key, "use_rslora"), dora = !strcmp(key, "use_dora");
+    if ((rslora || dora) && (kind == HR_JSON_TRUE || kind == HR_JSON_FALSE)) {
+        *(dora ? &r->config->train.adapter.dora : &r->config->train.adapter.rslora) = kind ==
+                                                                                      HR_JSON_TRUE;
         return true;
     }
     if (!strcmp(key, "peft_type")) {
@@ -281,7 +283,7 @@ hr_status hr_hf_adapter_split(const char *text, char folder[HR_PATH_BYTES], doub
 hr_status hr_hf_adapter_read(const char *folder, hr_config *config, hr_error *err)
 {
     char path[PATH_MAX];
-    config->train.adapter.rslora = false;
+    config->train.adapter.rslora = config->train.adapter.dora = false;
     config->train.adapter.layers[0] = config->train.adapter.groups[0] = 0;
     const hr_status status = hr_path_join(folder, "adapter_config.json", path, sizeof path, err);
     return status == HR_OK ? read_file(path, config, err) : status;

@@ -102,7 +102,8 @@ hr_adapter_rule hr_adapter_of(const hr_config *config, int16_t layer, const char
     const double part = config->train.adapter.rslora ? sqrt((double)rank) : (double)rank;
     return (hr_adapter_rule){ .rank = (int32_t)rank,
                               .scale = (float)(config->train.adapter.factor * alpha / part),
-                              .dropout = (float)config->train.adapter.dropout };
+                              .dropout = (float)config->train.adapter.dropout,
+                              .magnitudes = config->train.adapter.dora };
 }
 
 /* The largest rank that the keys name. */
@@ -227,6 +228,10 @@ hr_status hr_adapter_check_words(const hr_config *config, hr_error *err)
     hr_status status = HR_OK;
     int64_t first, last;
     if (config->train.adapter.kind == HR_ADAPTER_NONE) return HR_OK;
+    if (config->train.adapter.dora && config->train.adapter.dropout > 0)
+        return hr_fail(err, HR_USAGE,
+                       "train.adapter.dora: adapters with magnitudes have no dropout here; set "
+                       "train.adapter.dropout=0");
     for (hr_words w = { targets_of(config) }; status == HR_OK && hr_words_next(&w);)
         status = hr_module_word_check("train.adapter.targets", w.text, err);
     for (const char *group = config->train.adapter.groups; group && status == HR_OK;

@@ -9,6 +9,7 @@
 #include "ops/dropout/dropout_build.h"
 #include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
+#include "ops/magnitude/magnitude_build.h"
 #include "ops/norm/norm_build.h"
 
 void hr_block_layers(hr_builder *builder, const hr_config *config, hr_model *model,
@@ -70,8 +71,7 @@ int32_t hr_block_learned_positions(hr_builder *builder, const hr_config *config,
                                    hr_block_branch *attention, hr_block_branch *mlp)
 {
     builder->block = HR_BLOCK_EMBED;
-    int32_t h = hr_build_embed(builder, "embedding", ids, model->table, model->positions,
-                               skipped);
+    int32_t h = hr_build_embed(builder, "embedding", ids, model->table, model->positions, skipped);
     h = hr_block_stack(builder, config, model, h, attention, mlp);
     return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
                          config->model.norm_eps);
@@ -109,19 +109,35 @@ static int32_t adapt(hr_builder *builder, int32_t adapter, const hr_adapter_rule
                          kinds);
 }
 
+/* x W + scale (x A) B, with the lengths of its columns, + bias + residual. */
+static int32_t adapt_directions(hr_builder *builder, int32_t adapter, const hr_adapter_rule *rule,
+                                const char *name, int32_t x, int32_t weight, int32_t bias,
+                                int32_t residual, hr_intermediates kinds)
+{
+    int32_t y = hr_build_linear(builder, "frozen", x, weight, HR_NONE, HR_ACT_NONE, HR_NONE);
+    y = adapt(builder, adapter, rule, "direction", x, hr_block_mark(builder, y, kinds), kinds);
+    const int32_t of = builder->program->params[adapter].adapts;
+    return hr_block_mark(builder, hr_build_magnitude(builder, name, y, of, bias, residual), kinds);
+}
+
 int32_t hr_block_product(hr_builder *builder, const char *name, int32_t x, int32_t weight,
                          int32_t bias, hr_act act, int32_t residual, hr_intermediates kinds)
 {
     hr_adapter_rule rule;
     const int32_t adapter = hr_build_adapter_of(builder, weight, &rule);
     if (adapter == HR_NONE)
-        return hr_block_mark(
-            builder, hr_build_linear(builder, name, x, weight, bias, act, residual), kinds);
+        return hr_block_mark(builder,
+                             hr_build_linear(builder, name, x, weight, bias, act, residual), kinds);
     const bool activates = act != HR_ACT_NONE;
+    const char *const sum = activates ? "pre" : name;
+    int32_t y;
     if (activates) kinds = set_of(HR_INTERMEDIATE_UP);
-    int32_t y = hr_build_linear(builder, "frozen", x, weight, bias, HR_ACT_NONE, residual);
-    y = adapt(builder, adapter, &rule, activates ? "pre" : name, x,
-              hr_block_mark(builder, y, kinds), kinds);
+    if (rule.magnitudes)
+        y = adapt_directions(builder, adapter, &rule, sum, x, weight, bias, residual, kinds);
+    else {
+        y = hr_build_linear(builder, "frozen", x, weight, bias, HR_ACT_NONE, residual);
+        y = adapt(builder, adapter, &rule, sum, x, hr_block_mark(builder, y, kinds), kinds);
+    }
     if (!activates) return y;
     return hr_build_mark(builder, hr_build_activation(builder, name, y, act),
                          HR_INTERMEDIATE_ACTIVATION);

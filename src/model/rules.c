@@ -82,7 +82,8 @@ hr_adapter_rule hr_rules_adapter(const void *of, int16_t layer, int32_t index, c
     if (!trained || layer == HR_NONE) return hr_adapter_of(rules->config, layer, name);
     hr_adapter_rule rule = { .rank = layer < trained->frozen_in_proxy ? 0 : trained->ranks[index],
                              .scale = 1,
-                             .dropout = (float)rules->config->train.adapter.dropout };
+                             .dropout = (float)rules->config->train.adapter.dropout,
+                             .magnitudes = rules->config->train.adapter.dora };
     return rule;
 }
 

@@ -17,6 +17,7 @@
 #include "ops/glu/glu_kernels.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/loss/loss_kernels.h"
+#include "ops/magnitude/magnitude_kernels.h"
 #include "ops/norm/norm_kernels.h"
 #include "ops/recurrence/recurrence_kernels.h"
 #include "ops/rope/rope_kernels.h"
@@ -28,6 +29,7 @@ typedef struct hr_kernels {
     hr_glu_kernels glu;
     hr_attention_kernels attention;
     hr_norm_kernels norm;
+    hr_magnitude_kernels magnitude;
     hr_recurrence_kernels recurrence;
     hr_embed_kernels embed;
     hr_rope_kernels rope;

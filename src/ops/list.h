@@ -11,6 +11,9 @@
     X(embed_bwd) \
     X(norm) \
     X(norm_bwd) \
+    X(length) \
+    X(magnitude) \
+    X(magnitude_bwd) \
     X(linear) \
     X(linear_dx) \
     X(linear_dw) \

@@ -46,6 +46,9 @@ static const struct {
                   { "cache_append", "appending to the KV cache", false },
                   { "glu", "gated activation", false },
                   { "glu_bwd", "gated activation", false },
+                  { "length", "lengths of the columns of", true },
+                  { "magnitude", "lengths of columns", false },
+                  { "magnitude_bwd", "lengths of columns", false },
                   { "recurrence", "recurrence", false },
                   { "recurrence_bwd", "recurrence", false },
                   { "recurrence_clear", "clearing recurrent states", false },
@@ -79,7 +82,8 @@ static bool is_state(const hr_param *param, int32_t tensor)
 static bool belongs(const hr_param *param, int32_t tensor)
 {
     return tensor == param->weight || tensor == param->master || tensor == param->gradient ||
-           tensor == param->gradient_again || tensor == param->scales || is_state(param, tensor);
+           tensor == param->gradient_again || tensor == param->scales || tensor == param->lengths ||
+           is_state(param, tensor);
 }
 
 /* Returns the first parameter that a step reads or writes, or null. */

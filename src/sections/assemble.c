@@ -13,6 +13,7 @@
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"
+#include "ops/magnitude/magnitude_build.h"
 #include "ops/update/update_build.h"
 #include "sections/assembly.h"
 
@@ -50,6 +51,7 @@ static void build_load(hr_assembly *a)
         if (param->scales != HR_NONE) step->out[HR_LOAD_SCALES] = param->scales; /* it is frozen */
     }
     a->builder.layer = HR_NONE;
+    hr_build_lengths(&a->builder, true);
     if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
     hr_build_loop_close(&a->builder);
 }
@@ -114,6 +116,7 @@ static void build_update(hr_assembly *a)
     const int32_t scale = a->config->train.optimizer.clip > 0 ? norm_scale : HR_NONE;
     for (int32_t p = 0; p < program->param_count; p++)
         optimizer->update(&a->builder, a->config, p, scale, a->lr);
+    hr_build_lengths(&a->builder, false);
     const int32_t average = hr_program_average(program);
     for (int32_t p = 0; p < program->param_count && average != HR_NONE; p++)
         hr_build_average(&a->builder, p, average, a->config->train.ema_decay);

@@ -13,6 +13,7 @@
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"
+#include "ops/magnitude/magnitude_build.h"
 #include "sections/assemble.h"
 
 hr_model_limits hr_model_limits_of(const hr_config *config)
@@ -135,6 +136,7 @@ void hr_assembly_load(hr_assembly *a)
         if (param->scales != HR_NONE) step->out[HR_LOAD_SCALES] = param->scales;
     }
     a->builder.layer = HR_NONE;
+    hr_build_lengths(&a->builder, true);
     if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
     hr_build_loop_close(&a->builder);
 }

@@ -20,7 +20,7 @@ static const struct {
     { "llama_gqa", "lora_llama" },  { "mistral", "lora_mistral" }, { "qwen2_mixed", "lora_qwen2" },
     { "qwen3_tied", "lora_qwen3" }, { "gpt2", "lora_gpt2" },       { "gpt_neox", "lora_gpt_neox" },
     { "gpt_neo", "lora_gpt_neo" },  { "opt", "lora_opt" },         { "qwen3_tied", "patterns" },
-    { "gpt_neox", "layers" },
+    { "gpt_neox", "layers" },       { "llama_gqa", "dora_llama" }, { "gpt2", "dora_gpt2" },
 };
 enum { CASES = sizeof folders / sizeof *folders };
 
@@ -286,7 +286,10 @@ static void folders_that_would_change_results_are_refused(void **state)
         const char *edit, *message;
         int code;
     } cases[] = {
-        { "s/\"use_dora\": false/\"use_dora\": true/", "\"use_dora\" is set, which is not read",
+        { "s/\"use_dora\": false/\"use_dora\": true/",
+          "has no tensor base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector",
+          HR_CORRUPT },
+        { "s/\"use_dora\": false/\"use_qalora\": true/", "\"use_qalora\" is set, which is not",
           HR_CORRUPT },
         { "s/\"bias\": \"none\"/\"bias\": \"all\"/", "\"bias\" is set", HR_CORRUPT },
         { "s/\"LORA\"/\"IA3\"/", "\"peft_type\" is not LORA", HR_CORRUPT },
@@ -362,8 +365,11 @@ static void wrong_keys_are_refused(void **state)
 static void every_strategy_has_the_same_bits(void **state)
 {
     static const char *const settings[] = {
-        "train.adapter.dropout=0.1", "model.family=gpt2 train.adapter.targets=mlp.c_proj,c_fc",
+        "train.adapter.dropout=0.1",
+        "model.family=gpt2 train.adapter.targets=mlp.c_proj,c_fc",
         "model.family=opt train.dtype=bf16",
+        "train.adapter.dora=true",
+        "train.adapter.dora=true train.dtype=bf16 model.family=gpt2",
         "train.adapter.layers=1 train.adapter.groups='down_proj rank=3 alpha=2; k_proj rank=9'",
         "model.family=gpt_neox train.adapter.dropout=0.2 train.adapter.targets=dense_4h_to_h"
     };

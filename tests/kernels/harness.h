@@ -78,6 +78,8 @@ typedef struct {
         hr_attention_attr attention;
         hr_attention_cached_attr cached;
         hr_norm_attr norm;
+        hr_length_attr length;
+        hr_magnitude_attr magnitude;
         hr_glu_attr glu;
         hr_loss_attr loss;
         hr_embed_attr embed;

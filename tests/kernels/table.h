@@ -248,6 +248,52 @@ static inline void make_norm_bwd(kernel_case *c, kernel_sizes s, int32_t option)
     if (a.centered) kernel_out(c, 2, HR_F32, a.D, sum);
 }
 
+/* ---- magnitudes: rows of a; lengths: [a, b] of rank `rows` */
+
+static inline void make_length(kernel_case *c, kernel_sizes s, int32_t option)
+{
+    (void)option;
+    c->attr.length = (hr_length_attr){ s.a, s.b, s.rows, 0.5f, hr_linear_layout(c->call.dtype) };
+    c->run = hr_length_run;
+    c->kernel_offset = KERNEL_AT(magnitude.strip);
+    kernel_weight(c, 0, s.a, s.b);
+    kernel_weight(c, 1, s.a, s.rows);
+    kernel_weight(c, 2, s.rows, s.b);
+    kernel_out(c, 0, HR_F32, s.b, (kernel_bound){ .tolerance = 1e-5, .size = 0.1 });
+}
+
+static inline void make_magnitude(kernel_case *c, kernel_sizes s, int32_t option)
+{
+    const hr_dtype dtype = c->call.dtype;
+    (void)option;
+    c->attr.magnitude = (hr_magnitude_attr){ s.a, 70 };
+    c->run = hr_magnitude_run;
+    c->kernel_offset = KERNEL_AT(magnitude.fwd);
+    kernel_in(c, 0, dtype, s.rows * s.a, KERNEL_UNIFORM, 3);
+    for (int32_t i = 1; i < 4; i++) kernel_in(c, i, HR_F32, s.a, KERNEL_UNIFORM, 1);
+    kernel_in(c, 4, dtype, s.rows * s.a, KERNEL_UNIFORM, 1);
+    kernel_out(c, 0, dtype, s.rows * s.a, kernel_rounded(dtype, 4));
+}
+
+static inline void make_magnitude_bwd(kernel_case *c, kernel_sizes s, int32_t option)
+{
+    const hr_dtype dtype = c->call.dtype;
+    (void)option;
+    c->attr.magnitude = (hr_magnitude_attr){ s.a, 70 };
+    c->run = hr_magnitude_bwd_run;
+    c->phases = 2;
+    c->kernel_offset = KERNEL_AT(magnitude.bwd);
+    c->scratch_bytes = hr_magnitude_bwd_cpu.scratch_bytes;
+    c->call.clear = 2;
+    kernel_in(c, 0, dtype, s.rows * s.a, KERNEL_UNIFORM, 1);
+    kernel_in(c, 1, dtype, s.rows * s.a, KERNEL_UNIFORM, 3);
+    kernel_in(c, 2, HR_F32, s.a, KERNEL_UNIFORM, 1);
+    kernel_in(c, 3, HR_F32, s.a, KERNEL_UNIFORM, 1);
+    kernel_in(c, 4, dtype, s.rows * s.a, KERNEL_UNIFORM, 1);
+    kernel_out(c, 0, dtype, s.rows * s.a, kernel_rounded(dtype, 4));
+    kernel_out(c, 1, HR_F32, s.a, (kernel_bound){ .tolerance = 4e-6, .size = 64 });
+}
+
 /* ---- passes over elements: rows of a */
 
 static inline void make_activation(kernel_case *c, kernel_sizes s, int32_t option)
@@ -443,6 +489,9 @@ static const kernel_entry kernel_table[] = {
     { "norm_bwd, layer", make_norm_bwd, NORM_LAYER, { 64, 512, 0 }, false },
     { "norm_bwd, RMS", make_norm_bwd, NORM_RMS, { 64, 512, 0 }, false },
     { "norm_bwd, heads", make_norm_bwd, NORM_HEADS, { 64, 128, 0 }, false },
+    { "length", make_length, 0, { 16, 128, 64 }, false },
+    { "magnitude", make_magnitude, 0, { 8, 512, 0 }, false },
+    { "magnitude_bwd", make_magnitude_bwd, 0, { 64, 512, 0 }, false },
     { "activation, ReLU", make_activation, LINEAR_RELU, { 8, 512, 0 }, false },
     { "activation, GELU", make_activation, LINEAR_GELU, { 8, 512, 0 }, false },
     { "activation, tanh GELU", make_activation, LINEAR_GELU_TANH, { 8, 512, 0 }, false },

@@ -39,6 +39,9 @@ SETTINGS = {
     "patterns": ("qwen3_tied", 4, 6.0, r".*\.(q_proj|v_proj|down_proj|up_proj)",
                  {"rank_pattern": {"down_proj": 2, r"layers\.1\..*\.v_proj": 6},
                   "alpha_pattern": {"down_proj": 12.0, "up_proj": 3.0}}),
+    "dora_llama": ("llama_gqa", 4, 6.0, ["q_proj", "v_proj", "o_proj", "up_proj", "down_proj", "lm_head"],
+                   {"use_dora": True}),
+    "dora_gpt2": ("gpt2", 4, 6.0, ["c_attn", "c_proj", "c_fc"], {"use_dora": True, "use_rslora": True}),
     "layers": ("gpt_neox", 4, 6.0, ["query_key_value", "dense"], {"layers_to_transform": [1]}),
 }
 

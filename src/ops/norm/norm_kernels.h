@@ -8,12 +8,12 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
-#include "ops/norm/norm_scratch.h"
+#include "ops/norm/norm.h"
 
 typedef void hr_norm_fwd_fn(const void *x, const float *gain, const float *bias, void *y,
                             float *stat, int64_t rows, const hr_norm_attr *attr, hr_dtype dtype);
 
-/* Backward for the rows of one block of at most HR_NORM_BLOCK_TOKENS tokens. Writes the sums of the
+/* Backward for the rows of one block of at most HR_ROW_BLOCK_TOKENS tokens. Writes the sums of the
  * block to partial [hr_norm_stats(attr), D]: of the gain, then for LayerNorm of the bias. */
 typedef void hr_norm_bwd_fn(const void *dy, const void *x, const float *stat, const float *gain,
                             const void *addend, void *dx, float *partial, int64_t rows,
