@@ -202,6 +202,7 @@ typedef struct {
             bool dora;                            /* the columns have trained lengths */
             double factor;                        /* of what they add; not a key */
             char targets[HR_TARGETS_BYTES];       /* modules and patterns (model/adapter.h) */
+            char modules_to_save[HR_FIELD_BYTES]; /* that are trained whole, too */
             char layers[HR_FIELD_BYTES];          /* "0-3 8", "upper_half"; empty: all */
             char groups[HR_ADAPTER_GROUPS_BYTES]; /* other ranks and alphas of some targets */
             char from[HR_PATH_BYTES]; /* PEFT folder to start from; empty: new adapters */

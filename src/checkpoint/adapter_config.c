@@ -28,7 +28,7 @@ static const char *last_part(const char *module)
 static bool is_matrix(const hr_program *program, int32_t p)
 {
     const hr_param *param = &program->params[p];
-    return param->adapts == HR_NONE && program->tensors[param->weight].layout != HR_ROWS;
+    return param->adapts == HR_NONE && param->dims[1] && !param->rule.saved;
 }
 
 static int32_t layer_of(const hr_program *program, int32_t p)
@@ -218,6 +218,16 @@ static void put_patterns(const hr_config *config, const char *setting, hr_writer
     hr_put(w, "%s}", *between == ',' ? "\n  " : "");
 }
 
+static void put_saved(const hr_config *config, hr_writer *w)
+{
+    const char *between = "[";
+    for (hr_words name = { config->train.adapter.modules_to_save }; hr_words_next(&name);) {
+        hr_put(w, "%s\"%s\"", between, name.text);
+        between = ", ";
+    }
+    hr_put(w, *between == '[' ? "null" : "]");
+}
+
 static void put_path(hr_writer *w, const char *path)
 {
     char quoted[6 * HR_PATH_BYTES];
@@ -232,7 +242,8 @@ static void put_path(hr_writer *w, const char *path)
 static bool is_fan_in_fan_out(const hr_program *program)
 {
     for (int32_t p = 0; p < program->param_count; p++)
-        if (program->params[p].adapter != HR_NONE && !program->params[p].external_transposed)
+        if (program->params[p].adapter != HR_NONE && !program->params[p].looks_up &&
+            !program->params[p].external_transposed)
             return true;
     return false;
 }
@@ -255,7 +266,9 @@ void hr_adapter_config_write(const hr_config *config, const hr_program *program,
     put_patterns(config, "rank=", w);
     hr_put(w, ",\n  \"lora_alpha\": %s", hr_real_print(config->train.adapter.alpha, number));
     hr_put(w, ",\n  \"lora_dropout\": %s", hr_real_print(config->train.adapter.dropout, number));
-    hr_put(w, ",\n  \"modules_to_save\": null,\n  \"peft_type\": \"LORA\",\n  \"r\": %lld",
+    hr_put(w, ",\n  \"modules_to_save\": ");
+    put_saved(config, w);
+    hr_put(w, ",\n  \"peft_type\": \"LORA\",\n  \"r\": %lld",
            (long long)config->train.adapter.rank);
     hr_put(w, ",\n  \"target_modules\": ");
     put_targets(&all, w);

@@ -53,7 +53,7 @@ typedef struct {
     char *text;                   /* [text_bytes] */
     int64_t text_bytes;
     hr_tensor_conversion tensors;
-    hr_low_rank low; /* of request->adapter */
+    hr_low_rank low;       /* of request->adapter */
     bool made;             /* this conversion created the destination folder */
     int32_t files_written; /* so far */
     hr_sidecar_files sidecars;
@@ -266,10 +266,32 @@ static hr_status put_header(const conversion *c, int32_t file, int64_t *bytes)
     return HR_OK;
 }
 
+/* Writes what was trained whole beside the adapters. */
+static hr_status write_instead(conversion *c, hr_file_out *out, const hr_converted *r,
+                               const hr_stored_tensor *instead)
+{
+    hr_converted whole = *r;
+    whole.from = instead;
+    whole.old_scales.columns = 0;
+    for (int32_t d = 0; d < 2; d++)
+        if (instead->rank != r->from->rank ||
+            (d < instead->rank && instead->dims[d] != r->from->dims[d]))
+            return hr_fail(c->err, HR_CORRUPT,
+                           "%.200s: tensor %.*s has another shape than the base's", c->low.folder,
+                           NAME_SHOWN, instead->name);
+    c->tensors.stored = &c->low.stored;
+    const hr_status status = hr_convert_tensor(&c->tensors, out, &whole, c->err);
+    c->tensors.stored = &c->stored;
+    return status;
+}
+
 static hr_status write_tensor(conversion *c, hr_file_out *out, const hr_converted *r)
 {
     hr_status status = HR_OK;
+    const hr_stored_tensor *instead = NULL;
     c->tensors.low = NULL;
+    if (c->request->adapter) instead = hr_low_rank_instead(&c->low, r->from);
+    if (instead) return write_instead(c, out, r, instead);
     if (c->request->adapter && hr_low_rank_has(&c->low, r->from)) {
         status = hr_low_rank_load(&c->low, r->from, c->err);
         c->tensors.low = &c->low;

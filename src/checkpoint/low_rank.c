@@ -82,8 +82,8 @@ hr_status hr_low_rank_open(hr_low_rank *low, const char *adapter, const char *ba
     return hr_fail(err, HR_FAILURE, "%.200s: out of memory for its tensors", low->folder);
 }
 
-/* The part "lora_A.weight" or another of a matrix; null: it has none. Files of base models alone lack the
- * prefix of the architecture. */
+/* The part "lora_A.weight" or another of a matrix; null: it has none. Files of base models alone
+ * lack the prefix of the architecture. */
 static const hr_stored_tensor *find(const hr_low_rank *low, const hr_stored_tensor *tensor,
                                     const char *part)
 {
@@ -100,8 +100,25 @@ static const hr_stored_tensor *find(const hr_low_rank *low, const hr_stored_tens
 
 bool hr_low_rank_has(const hr_low_rank *low, const hr_stored_tensor *tensor)
 {
-    return tensor->rank == 2 &&
-           (find(low, tensor, "lora_A.weight") || find(low, tensor, "lora_B.weight"));
+    static const char *const parts[] = { "lora_A.weight", "lora_B.weight", "lora_embedding_A",
+                                         "lora_embedding_B" };
+    bool has = false;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && tensor->rank == 2; i++)
+        has |= find(low, tensor, parts[i]) != NULL;
+    return has;
+}
+
+const hr_stored_tensor *hr_low_rank_instead(hr_low_rank *low, const hr_stored_tensor *tensor)
+{
+    const hr_stored_tensor *whole = NULL;
+    const char *bare = hr_name_without_prefix(tensor->name);
+    for (int32_t i = 0; i < HR_PREFIXES && !whole; i++) {
+        char name[NAME_BYTES];
+        snprintf(name, sizeof name, "%s%s%s", HR_ADAPTER_PREFIX, hr_prefixes[i], bare);
+        whole = hr_stored_find(&low->stored, name);
+    }
+    if (whole) low->used[whole - low->stored.tensors] = true;
+    return whole;
 }
 
 /* Reads a part [dims] into `to`, turned or not. */
@@ -144,10 +161,9 @@ static int16_t layer_of(const char *name)
 /* What the configs say about the adapter with part A. */
 static hr_adapter_rule rule_of(const hr_low_rank *low, const hr_stored_tensor *a)
 {
-    enum { BEFORE = sizeof HR_ADAPTER_PREFIX - 1, AFTER = sizeof ".lora_A.weight" - 1 };
     char module[NAME_BYTES];
-    snprintf(module, sizeof module, "%.*s", (int)strlen(a->name) - BEFORE - AFTER,
-             a->name + BEFORE);
+    snprintf(module, sizeof module, "%s", a->name + sizeof HR_ADAPTER_PREFIX - 1);
+    *strstr(module, ".lora_") = 0;
     return hr_adapter_of(low->config, layer_of(module), module);
 }
 
@@ -169,14 +185,26 @@ static hr_status read_magnitudes(hr_low_rank *low, const hr_stored_tensor *tenso
 
 hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tensor *tensor, hr_error *err)
 {
-    const hr_stored_tensor *a = find(low, tensor, "lora_A.weight"),
-                           *b = find(low, tensor, "lora_B.weight");
+    const hr_stored_tensor *a = find(low, tensor, "lora_A.weight");
+    const hr_stored_tensor *b = find(low, tensor, "lora_B.weight");
+    const bool looks_up = !a && !b; /* an embedding, whose inputs are its rows */
+    const bool inputs_first = low->inputs_first || looks_up;
+    if (looks_up) {
+        a = find(low, tensor, "lora_embedding_A");
+        b = find(low, tensor, "lora_embedding_B");
+    }
     if (!a || !b)
-        return hr_fail(err, HR_CORRUPT, "%.200s: tensor %.*s has lora_%c without lora_%c",
+        return hr_fail(err, HR_CORRUPT, "%.200s: tensor %.*s has part %c of an adapter without %c",
                        low->folder, NAME_SHOWN, tensor->name, a ? 'A' : 'B', a ? 'B' : 'A');
+    if (looks_up && low->config->model.tie_embeddings == HR_TIE_TRUE)
+        return hr_fail(
+            err, HR_USAGE,
+            "%.200s: has an adapter of %.*s, which is the output head too: merging would "
+            "change both",
+            low->folder, NAME_SHOWN, tensor->name);
     const hr_adapter_rule rule = rule_of(low, a);
     const int64_t R = tensor->dims[0], W = tensor->dims[1], r = rule.rank;
-    const int64_t inputs = low->inputs_first ? R : W, outputs = low->inputs_first ? W : R;
+    const int64_t inputs = inputs_first ? R : W, outputs = inputs_first ? W : R;
     low->rows = R;
     low->width = W;
     low->rank = r;
@@ -193,11 +221,11 @@ hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tensor *tensor, hr_
                        low->folder, NAME_SHOWN, tensor->name, (long long)r, (long long)inputs,
                        (long long)outputs);
     low->used[a - low->stored.tensors] = low->used[b - low->stored.tensors] = true;
-    const hr_stored_tensor *of_rows = low->inputs_first ? a : b;
-    const hr_stored_tensor *of_columns = low->inputs_first ? b : a;
-    hr_status status = read_part(low, of_rows, low->inputs_first, low->factors, err);
+    const hr_stored_tensor *of_rows = inputs_first ? a : b;
+    const hr_stored_tensor *of_columns = inputs_first ? b : a;
+    hr_status status = read_part(low, of_rows, inputs_first, low->factors, err);
     if (status == HR_OK)
-        status = read_part(low, of_columns, low->inputs_first, low->factors + R * r, err);
+        status = read_part(low, of_columns, inputs_first, low->factors + R * r, err);
     low->magnitudes = NULL;
     if (status == HR_OK && rule.magnitudes) status = read_magnitudes(low, tensor, outputs, err);
     return status;

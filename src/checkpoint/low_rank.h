@@ -39,6 +39,9 @@ HR_MUST_CHECK hr_status hr_low_rank_open(hr_low_rank *low, const char *adapter, 
 /* Whether a matrix of the base has an adapter. */
 bool hr_low_rank_has(const hr_low_rank *low, const hr_stored_tensor *tensor);
 
+/* The tensor that the folder has in the place of one of the base; null: none. */
+const hr_stored_tensor *hr_low_rank_instead(hr_low_rank *low, const hr_stored_tensor *tensor);
+
 /* Reads the adapter of a matrix. Errors CORRUPT  a part is missing, or has another shape. */
 HR_MUST_CHECK hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tensor *tensor,
                                          hr_error *err);

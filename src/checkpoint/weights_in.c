@@ -202,8 +202,10 @@ static hr_status find_all(hr_weights_in *in, hr_weights_part part, const hr_stor
     for (int32_t p = 0; p < in->program->param_count; p++) {
         const hr_param *param = &in->program->params[p];
         const hr_stored_tensor *tensor;
-        if ((param->adapts != HR_NONE) != (part == HR_PART_ADAPTERS)) continue;
-        status = find(stored, in->path, param->external_name, &tensor, err);
+        const bool adapts = part == HR_PART_ADAPTERS;
+        if (adapts ? !hr_param_is_in_adapters(param) : param->adapts != HR_NONE) continue;
+        status = find(stored, in->path,
+                      adapts ? param->external_name : hr_param_name_in_model(param), &tensor, err);
         if (status == HR_OK) status = check_shape(in->path, param, tensor, err);
         if (status != HR_OK) return status;
         used[tensor - stored->tensors] = 1;

@@ -184,6 +184,8 @@ static const hr_config_row rows[] = {
     BOOL(train.adapter.dora, "false", "train the lengths of columns, too: DoRA"),
     LIST(train.adapter.targets, " ",
          "modules with an adapter: q_proj, patterns or a /regex/; unset: all-linear"),
+    LIST(train.adapter.modules_to_save, " ",
+         "modules that are trained whole beside adapters: lm_head; unset: none"),
     LIST(train.adapter.layers, " ",
          "layers with adapters: \"0-3 8\", upper_half or lower_half; unset: all"),
     LIST(train.adapter.groups, "; ",

@@ -193,6 +193,7 @@ static const hr_foreign_row rows[] = {
     NOTE("lora_target", "train.adapter.targets", TARGETS),
     NOTE("lora_attn_modules", "train.adapter.targets", TARGETS),
     NOTE("layers_to_transform", "train.adapter.layers", "layers and ranges of them: 0-3 8"),
+    NOTE("modules_to_save", "train.adapter.modules_to_save", "names of modules: lm_head"),
     NOTE("rank_pattern", "train.adapter.groups", ADAPTER_GROUPS),
     NOTE("alpha_pattern", "train.adapter.groups", ADAPTER_GROUPS),
     MAP("lora_target_linear", "train.adapter.targets", "true=all-linear", TARGETS),

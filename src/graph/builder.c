@@ -102,10 +102,20 @@ static hr_param_rule rule_of(const hr_builder *builder, const hr_param_shape *sh
                          param->external_name);
 }
 
-/* The name of its tensors: without the prefix that all adapters have. */
+/* The name of its tensors: without the prefix that all names in the file of adapters have. */
 static const char *name_of(const hr_param *param)
 {
-    return param->external_name + (param->adapts == HR_NONE ? 0 : sizeof HR_ADAPTER_PREFIX - 1);
+    return param->external_name +
+           (hr_param_is_in_adapters(param) ? sizeof HR_ADAPTER_PREFIX - 1 : 0);
+}
+
+static void name_in_adapters(hr_param *param)
+{
+    enum { BEFORE = sizeof HR_ADAPTER_PREFIX - 1 };
+    memmove(param->external_name + BEFORE, param->external_name,
+            sizeof param->external_name - BEFORE);
+    memcpy(param->external_name, HR_ADAPTER_PREFIX, BEFORE);
+    param->external_name[sizeof param->external_name - 1] = 0;
 }
 
 /* Declares the scales of a parameter's format, if it has any. */
@@ -127,6 +137,7 @@ static int32_t build_param(hr_builder *builder, const hr_param_shape *shape, hr_
 {
     hr_program *program = builder->program;
     param->rule = rule_of(builder, shape, param);
+    if (param->rule.saved) name_in_adapters(param);
     const bool frozen = param->rule.frozen || builder->weights_alone;
     const bool matrix = shape->kind == HR_PARAM_MATRIX;
     const bool short_table = (builder->short_tables || frozen) && shape->kind == HR_PARAM_TABLE;
@@ -175,6 +186,7 @@ static void build_low(hr_builder *builder, int32_t of, const hr_param_shape *sha
     hr_param *param = next_param(builder, shape);
     if (!param) return;
     param->adapts = of;
+    param->looks_up = builder->program->params[of].looks_up;
     builder->program->adapts = true;
     snprintf(param->external_name, sizeof param->external_name, "%s%.*s.%s", HR_ADAPTER_PREFIX,
              hr_module_length(name), name, what);
@@ -196,12 +208,31 @@ static int32_t build_for(hr_builder *builder, int32_t index, const char *what, h
     return made;
 }
 
+/* An adapter of the rows of a table [V, D], with the initial values of PEFT: A 0, B normal. */
+static void build_lookup_adapter(hr_builder *builder, int32_t of, int64_t R)
+{
+    const hr_param *param = &builder->program->params[of];
+    const bool turned = param->external_transposed;
+    const hr_param_shape a = { HR_PARAM_TABLE,     param->dims[turned], R, 0, .init_constant = true,
+                               .transposed = true, .plain = true };
+    const hr_param_shape b = { HR_PARAM_MATRIX, R, param->dims[!turned], 1, .transposed = true,
+                               .plain = true };
+    build_low(builder, of, &a, "lora_embedding_A");
+    build_low(builder, of, &b, "lora_embedding_B");
+}
+
 /* Initial values as in PEFT: A from Kaiming's uniform distribution with a = sqrt(5), B 0, and the
  * lengths of the columns, which the operation `length` finds where the values are NaN. */
 static void build_adapter(hr_builder *builder, int32_t of, const hr_adapter_rule *rule)
 {
     hr_param *param = &builder->program->params[of];
     const int64_t R = rule->rank;
+    param->adapter = builder->program->param_count;
+    param->adapter_scale = rule->scale;
+    if (param->looks_up) {
+        build_lookup_adapter(builder, of, R);
+        return;
+    }
     const hr_param_shape a = { HR_PARAM_MATRIX,
                                param->dims[0],
                                R,
@@ -213,8 +244,6 @@ static void build_adapter(hr_builder *builder, int32_t of, const hr_adapter_rule
                                param->dims[1],        0,
                                .init_constant = true, .transposed = true,
                                .plain = true };
-    param->adapter = builder->program->param_count;
-    param->adapter_scale = rule->scale;
     build_low(builder, of, &a, "lora_A.weight");
     build_low(builder, of, &b, "lora_B.weight");
     if (!rule->magnitudes) return;
@@ -235,7 +264,9 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     vsnprintf(param->external_name, sizeof param->external_name, name, list);
     va_end(list);
     const int32_t weight = build_param(builder, &shape, param);
-    if (builder->adapter && shape.kind == HR_PARAM_MATRIX && !shape.plain)
+    const bool matrix = shape.kind == HR_PARAM_MATRIX;
+    param->looks_up = !matrix || shape.looked_up;
+    if (builder->adapter && shape.N && !shape.plain && !param->rule.saved)
         adapter = builder->adapter(builder->rule_of, builder->layer, in_layer,
                                    param->external_name);
     if (weight != HR_NONE && adapter.rank) build_adapter(builder, index, &adapter);

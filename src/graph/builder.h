@@ -74,6 +74,7 @@ typedef struct {
     bool transposed;    /* the weight file stores [N, K] */
     bool plain;         /* it gets no adapter: its readers would not add it */
     bool init_uniform;  /* elements are in [-init_scale, init_scale) */
+    bool looked_up;     /* a matrix whose adapter is of its rows in the file, as a table's is */
 } hr_param_shape;
 
 /* Declares a parameter; returns the tensor that forward steps read. The name is the external one,

@@ -149,6 +149,7 @@ typedef struct {
 typedef struct {
     bool frozen;     /* constant: no gradient, no optimizer state */
     bool base;       /* frozen under adapters: checkpoints do not have it */
+    bool saved;      /* trained whole beside adapters, and kept in their file */
     double lr_scale; /* factor for the learning rate */
     double decay;    /* weight decay */
 } hr_param_rule;
@@ -172,6 +173,7 @@ typedef struct {
     int32_t adapter;          /* parameter A of its adapter, before B and magnitudes; HR_NONE */
     hr_param_rule rule;
     double init_scale;   /* standard deviation, if neither */
+    bool looks_up;       /* its adapter is of its rows, not of products */
     float adapter_scale; /* of its adapter */
     int32_t lengths;     /* reciprocal lengths of its columns with the adapter; HR_NONE */
     int32_t adapts;      /* the parameter that this one is a part of the adapter of; HR_NONE */
@@ -250,11 +252,23 @@ int64_t hr_program_trained(const hr_program *program, int64_t more);
 /* Letters of the name of the module that a parameter belongs to: without ".weight". Pure. */
 int32_t hr_module_length(const char *name);
 
+/* Whether the file of adapters has a parameter. */
+static inline bool hr_param_is_in_adapters(const hr_param *param)
+{
+    return param->adapts != HR_NONE || param->rule.saved;
+}
+
+/* The name of a parameter in the file of the model. */
+static inline const char *hr_param_name_in_model(const hr_param *param)
+{
+    return param->external_name + (param->rule.saved ? sizeof HR_ADAPTER_PREFIX - 1 : 0);
+}
+
 /* Rank of the adapter of a parameter; 0: it has none. */
 static inline int64_t hr_program_rank(const hr_program *program, int32_t param)
 {
     const int32_t a = program->params[param].adapter;
-    return a == HR_NONE ? 0 : program->params[a].dims[1];
+    return a == HR_NONE ? 0 : program->params[a + 1].dims[0];
 }
 
 /* Index of the state that is an average of the weights; HR_NONE if there is none. */

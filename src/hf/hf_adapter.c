@@ -96,6 +96,21 @@ static bool read_target_regex(reading *r)
     return append(targets, HR_TARGETS_BYTES, "/%s/", text);
 }
 
+/* A list of names. */
+static bool read_saved(reading *r, hr_json_kind kind)
+{
+    char *names = r->config->train.adapter.modules_to_save;
+    if (kind == HR_JSON_NULL) return true;
+    if (kind != HR_JSON_ARRAY) return refuse(r, "\"modules_to_save\" is not a list of names");
+    while ((kind = hr_json_next(&r->json)) != HR_JSON_CLOSE)
+        if (kind != HR_JSON_STRING ||
+            strspn(r->json.value, NAME_LETTERS) != strlen(r->json.value) ||
+            !append(names, HR_FIELD_BYTES, "%s%s", *names ? " " : "", r->json.value))
+            return refuse(r,
+                          "\"modules_to_save\" is not a list of names of less than 64 characters");
+    return true;
+}
+
 /* The modules in a list, all, or those that an expression matches. */
 static bool read_targets(reading *r, hr_json_kind kind)
 {
@@ -212,6 +227,7 @@ static bool read_member(reading *r)
     if (!strcmp(key, "r")) return read_rank(r, kind);
     if (!strcmp(key, "lora_alpha")) return read_alpha(r, kind);
     if (!strcmp(key, "target_modules")) return read_targets(r, kind);
+    if (!strcmp(key, "modules_to_save")) return read_saved(r, kind);
     if (!strcmp(key, "layers_to_transform")) return read_layers(r, kind);
     if (!strcmp(key, "rank_pattern")) return read_pattern(r, kind, "rank");
     if (!strcmp(key, "alpha_pattern")) return read_pattern(r, kind, "alpha");
@@ -285,6 +301,7 @@ hr_status hr_hf_adapter_read(const char *folder, hr_config *config, hr_error *er
     char path[PATH_MAX];
     config->train.adapter.rslora = config->train.adapter.dora = false;
     config->train.adapter.layers[0] = config->train.adapter.groups[0] = 0;
+    config->train.adapter.modules_to_save[0] = 0;
     const hr_status status = hr_path_join(folder, "adapter_config.json", path, sizeof path, err);
     return status == HR_OK ? read_file(path, config, err) : status;
 }

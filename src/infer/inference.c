@@ -264,7 +264,7 @@ static hr_status load(void *context, hr_executor *executor, int32_t step, const 
     hr_inference_report_progress(s, "loading weights", attr->param,
                                  s->compiled.program.param_count);
     const hr_weights_place place = { call->out[0], call->out[1], call->out[HR_LOAD_SCALES] };
-    const bool adapts = s->compiled.program.params[attr->param].adapts != HR_NONE;
+    const bool adapts = hr_param_is_in_adapters(&s->compiled.program.params[attr->param]);
     const hr_status status = hr_load(adapts ? &s->adapters : &s->weights, attr->param, &s->pool,
                                      place, call->scratch, attr->staging_bytes,
                                      s->request->interrupts, err);

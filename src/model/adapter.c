@@ -89,6 +89,16 @@ static void apply_groups(const hr_config *config, int16_t layer, const char *mod
     }
 }
 
+bool hr_adapter_saves(const hr_config *config, int16_t layer, const char *name)
+{
+    const size_t length = strlen(name), tail = sizeof ".bias" - 1;
+    char module[MODULE_BYTES];
+    if (!config->train.adapter.modules_to_save[0]) return false;
+    module_of(name, module);
+    if (length > tail && !strcmp(name + length - tail, ".bias")) module[length - tail] = 0;
+    return is_in(config->train.adapter.modules_to_save, layer, module);
+}
+
 hr_adapter_rule hr_adapter_of(const hr_config *config, int16_t layer, const char *name)
 {
     char module[MODULE_BYTES];
@@ -145,9 +155,9 @@ hr_adapter_rule hr_adapter_widest(const hr_config *config, int16_t layer, const 
 /* ---- checks ---- */
 
 /* Whether a parameter may have an adapter at all. */
-static bool is_matrix(const hr_program *program, const hr_param *param)
+static bool is_matrix(const hr_param *param)
 {
-    return param->adapts == HR_NONE && program->tensors[param->weight].layout != HR_ROWS;
+    return param->adapts == HR_NONE && param->dims[1] && !param->rule.saved;
 }
 
 /* Letters that two words have in common at their ends and beginnings. */
@@ -167,7 +177,7 @@ static void nearest(const hr_program *program, const char *word, char found[MODU
     found[0] = 0;
     for (int32_t p = 0; p < program->param_count; p++) {
         char module[MODULE_BYTES];
-        if (!is_matrix(program, &program->params[p])) continue;
+        if (!is_matrix(&program->params[p])) continue;
         module_of(program->params[p].external_name, module);
         const char *dot = strrchr(module, '.'), *last = dot ? dot + 1 : module;
         const size_t like = likeness(word, last);
@@ -195,6 +205,29 @@ static hr_status check_matches(const char *key, const char *group, const hr_prog
                        "%s: no module that can have an adapter is named \"%s\"; "
                        "the nearest is %s",
                        key, w.text, found);
+    }
+    return HR_OK;
+}
+
+static hr_status check_saved(const hr_config *config, const hr_program *program, hr_error *err)
+{
+    for (hr_words w = { config->train.adapter.modules_to_save }; hr_words_next(&w);) {
+        bool any = false;
+        for (int32_t p = 0; p < program->param_count && !any; p++) {
+            char module[MODULE_BYTES];
+            const hr_param *param = &program->params[p];
+            module_of(hr_param_name_in_model(param), module);
+            any = param->rule.saved &&
+                  hr_module_is_named(w.text, program->tensors[param->weight].layer, module);
+            if (any && p == 0 && param->external_transposed)
+                return hr_fail(err, HR_USAGE,
+                               "train.adapter.modules_to_save: %s is also the output head of this "
+                               "model, and PEFT would train a copy beside it",
+                               module);
+        }
+        if (!any)
+            return hr_fail(err, HR_USAGE,
+                           "train.adapter.modules_to_save: no module is named \"%s\"", w.text);
     }
     return HR_OK;
 }
@@ -234,6 +267,12 @@ hr_status hr_adapter_check_words(const hr_config *config, hr_error *err)
                        "train.adapter.dropout=0");
     for (hr_words w = { targets_of(config) }; status == HR_OK && hr_words_next(&w);)
         status = hr_module_word_check("train.adapter.targets", w.text, err);
+    for (hr_words w = { config->train.adapter.modules_to_save };
+         status == HR_OK && hr_words_next(&w);)
+        if (strpbrk(w.text, "/*?["))
+            status = hr_fail(err, HR_USAGE,
+                             "train.adapter.modules_to_save takes names of modules, not \"%s\"",
+                             w.text);
     for (const char *group = config->train.adapter.groups; group && status == HR_OK;
          group = hr_words_next_group(group))
         status = check_group(group, err);
@@ -257,5 +296,13 @@ hr_status hr_adapter_check(const hr_config *config, const hr_program *program, h
     for (const char *group = config->train.adapter.groups; group && status == HR_OK;
          group = hr_words_next_group(group))
         status = check_matches("train.adapter.groups", group, program, err);
+    if (status == HR_OK) status = check_saved(config, program, err);
+    for (int32_t p = 0; p < program->param_count && status == HR_OK; p++)
+        if (config->train.adapter.dora && program->params[p].looks_up &&
+            program->params[p].adapter != HR_NONE)
+            status = hr_fail(err, HR_USAGE,
+                             "train.adapter.dora: adapters of an embedding have no magnitudes; "
+                             "leave %s out of train.adapter.targets",
+                             program->params[p].external_name);
     return status;
 }

@@ -37,9 +37,23 @@ void hr_block_table(hr_builder *builder, const hr_config *config, hr_model *mode
     const int64_t V = config->model.vocab_size, D = config->model.d_model;
     const bool adds = model->traits & HR_LEARNS_POSITIONS;
     const hr_param_shape alone = { adds ? HR_PARAM_ADDEND : HR_PARAM_TABLE, V, D, std };
-    const hr_param_shape tied = { HR_PARAM_MATRIX, D, V, std, false, true, .plain = true };
+    const hr_param_shape tied = { HR_PARAM_MATRIX, D, V, std, false, true, .looked_up = true };
     model->table = hr_build_param(builder, model->tied ? tied : alone, "%s", name);
     model->positions = model->factor = HR_NONE;
+}
+
+int32_t hr_block_embed(hr_builder *builder, const char *name, int32_t ids, int32_t table,
+                       int32_t positions, int64_t skip)
+{
+    hr_adapter_rule rule;
+    const hr_program *program = builder->program;
+    const int32_t adapter = hr_build_adapter_of(builder, table, &rule);
+    if (adapter == HR_NONE) return hr_build_embed(builder, name, ids, table, positions, skip);
+    const int32_t a = program->params[adapter].weight, b = program->params[adapter + 1].weight;
+    const int32_t y = hr_build_embed(builder, "frozen", ids, table, positions, skip);
+    const int32_t low = hr_build_embed(builder, "low", ids, a, HR_NONE, 0);
+    const int32_t scaled = hr_build_dropout(builder, "low_scaled", low, HR_NONE, 0, rule.scale);
+    return hr_build_linear(builder, name, scaled, b, HR_NONE, HR_ACT_NONE, y);
 }
 
 void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model, double std,
@@ -71,7 +85,7 @@ int32_t hr_block_learned_positions(hr_builder *builder, const hr_config *config,
                                    hr_block_branch *attention, hr_block_branch *mlp)
 {
     builder->block = HR_BLOCK_EMBED;
-    int32_t h = hr_build_embed(builder, "embedding", ids, model->table, model->positions, skipped);
+    int32_t h = hr_block_embed(builder, "embedding", ids, model->table, model->positions, skipped);
     h = hr_block_stack(builder, config, model, h, attention, mlp);
     return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
                          config->model.norm_eps);
@@ -125,7 +139,7 @@ int32_t hr_block_product(hr_builder *builder, const char *name, int32_t x, int32
 {
     hr_adapter_rule rule;
     const int32_t adapter = hr_build_adapter_of(builder, weight, &rule);
-    if (adapter == HR_NONE)
+    if (adapter == HR_NONE || builder->program->params[adapter].looks_up)
         return hr_block_mark(builder,
                              hr_build_linear(builder, name, x, weight, bias, act, residual), kinds);
     const bool activates = act != HR_ACT_NONE;

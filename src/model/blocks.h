@@ -49,6 +49,10 @@ extern const hr_intermediates hr_block_qkv;
 /* Marks a tensor as all kinds of a set. Returns it. */
 int32_t hr_block_mark(hr_builder *builder, int32_t tensor, hr_intermediates kinds);
 
+/* y = table[ids] + positions, and what the adapter of the table adds. As hr_build_embed. */
+int32_t hr_block_embed(hr_builder *builder, const char *name, int32_t ids, int32_t table,
+                       int32_t positions, int64_t skip);
+
 /* The product act(x W + bias) + residual, and what the adapter of W adds before the activation.
  * bias and residual may be HR_NONE; an activation has no residual.
  *

@@ -40,8 +40,7 @@ static void order(const hr_gpt_form *form, int32_t weights[HR_GPT_WEIGHTS])
     int32_t in_file[HR_GPT_WEIGHTS];
     memcpy(in_file, weights, sizeof in_file);
     for (int32_t i = 0; i < HR_GPT_WEIGHTS; i++) weights[i] = HR_NONE;
-    for (int32_t i = 0; form->weights[i].name; i++)
-        weights[form->weights[i].weight] = in_file[i];
+    for (int32_t i = 0; form->weights[i].name; i++) weights[form->weights[i].weight] = in_file[i];
 }
 
 void hr_gpt_params(hr_builder *builder, const hr_config *config, hr_model *model)
@@ -49,7 +48,7 @@ void hr_gpt_params(hr_builder *builder, const hr_config *config, hr_model *model
     const hr_gpt_form *form = model->gpt;
     const hr_param_shape positions = { HR_PARAM_ADDEND,
                                        hr_config_positions(config) + form->positions_skipped,
-                                       config->model.d_model, STD };
+                                       config->model.d_model, STD, .plain = true };
     hr_layer_weight weights[HR_GPT_WEIGHTS] = { { NULL } };
     for (int32_t i = 0; form->weights[i].name; i++)
         weights[i] = (hr_layer_weight){ form->weights[i].name,
@@ -86,8 +85,8 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
         v = hr_block_project(builder, "v", norm, w[HR_GPT_WV], w[HR_GPT_BV], HR_INTERMEDIATE_V);
     }
     const int32_t o = hr_build_attention(builder, "attention", q, k, v, attr);
-    return hr_block_join_mid(builder, config, "attention_out", o, w[HR_GPT_OUT],
-                             w[HR_GPT_OUT_BIAS], h);
+    return hr_block_join_mid(builder, config, "attention_out", o, w[HR_GPT_OUT], w[HR_GPT_OUT_BIAS],
+                             h);
 }
 
 static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
@@ -104,6 +103,6 @@ static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model 
 int32_t hr_gpt_forward(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t ids)
 {
-    return hr_block_learned_positions(builder, config, model, ids,
-                                      model->gpt->positions_skipped, attention, mlp);
+    return hr_block_learned_positions(builder, config, model, ids, model->gpt->positions_skipped,
+                                      attention, mlp);
 }

@@ -11,7 +11,6 @@
 
 #include "model/blocks.h"
 #include "ops/attention/attention_build.h"
-#include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/norm/norm_build.h"
 #include "ops/rope/rope_build.h"
@@ -87,8 +86,8 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
     const int32_t *w = layer->weights;
     const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
                                        config->model.norm_eps);
-    int32_t qkv = hr_block_product(builder, "qkv", norm, w[QKV], w[QKV_BIAS], HR_ACT_NONE,
-                                   HR_NONE, hr_block_qkv);
+    int32_t qkv = hr_block_product(builder, "qkv", norm, w[QKV], w[QKV_BIAS], HR_ACT_NONE, HR_NONE,
+                                   hr_block_qkv);
     hr_attention_attr attr = hr_block_attention(config, layer);
     attr.k_offset = attr.head_width;
     attr.v_offset = 2 * attr.head_width;
@@ -124,7 +123,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
                        int32_t ids)
 {
     builder->block = HR_BLOCK_EMBED;
-    int32_t h = hr_build_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
+    int32_t h = hr_block_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
     for (int64_t i = 0; i < config->model.n_layers && hr_build_status(builder) == HR_OK; i++) {
         const hr_layer *layer = &model->layers[i];
         builder->layer = (int16_t)i;

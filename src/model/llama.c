@@ -9,7 +9,6 @@
 #include <stddef.h>
 
 #include "ops/attention/attention_build.h"
-#include "ops/embed/embed_build.h"
 #include "ops/glu/glu_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/norm/norm_build.h"
@@ -141,7 +140,7 @@ int32_t hr_llama_forward(hr_builder *builder, const hr_config *config, const hr_
                          int32_t ids)
 {
     builder->block = HR_BLOCK_EMBED;
-    const int32_t h = hr_build_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
+    const int32_t h = hr_block_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
     return hr_llama_layers(builder, config, model, h);
 }
 

@@ -58,7 +58,8 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [W2] = { LAYER "w2", { HR_PARAM_MATRIX, F, D, std_out, false, false } },
         [B2] = { LAYER "b2", zero },
     };
-    const hr_param_shape positions = { HR_PARAM_ADDEND, hr_config_positions(config), D, std };
+    const hr_param_shape positions = { HR_PARAM_ADDEND, hr_config_positions(config), D, std,
+                                       .plain = true };
     hr_block_table(builder, config, model, std, "tok_emb");
     model->positions = hr_build_param(builder, positions, "pos_emb");
     hr_block_layers(builder, config, model, weights, WEIGHTS);
@@ -91,8 +92,7 @@ static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model 
     (void)model;
     const int32_t norm = hr_build_norm(builder, "norm_mlp", h, w[LN_MLP], w[LN_MLP_BIAS],
                                        config->model.norm_eps);
-    const int32_t up = hr_block_product(builder, "up", norm, w[W1], w[B1], HR_ACT_RELU,
-                                        HR_NONE, 0);
+    const int32_t up = hr_block_product(builder, "up", norm, w[W1], w[B1], HR_ACT_RELU, HR_NONE, 0);
     return hr_block_join(builder, config, "layer_out", up, w[W2], w[B2], h);
 }
 

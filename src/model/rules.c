@@ -56,9 +56,10 @@ static void apply_groups(const char *groups, const char *name, hr_param_rule *ru
 static bool is_frozen(const hr_rules *rules, int16_t layer, int32_t index, const char *name)
 {
     const hr_trained *trained = rules->trained;
-    if (rules->config->train.adapter.kind != HR_ADAPTER_NONE) return true;
     if (trained && layer != HR_NONE)
         return layer < trained->frozen_in_proxy || !(trained->layers >> index & 1);
+    if (rules->config->train.adapter.kind != HR_ADAPTER_NONE)
+        return !hr_adapter_saves(rules->config, layer, name);
     return matches_any(rules->config->train.freeze, name);
 }
 
@@ -67,8 +68,11 @@ hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vec
 {
     const hr_rules *rules = of;
     const hr_config *config = rules->config;
-    hr_param_rule rule = { .frozen = !adapter && is_frozen(rules, layer, index, name),
-                           .base = !adapter && config->train.adapter.kind != HR_ADAPTER_NONE,
+    const bool frozen = !adapter && is_frozen(rules, layer, index, name);
+    const bool adapts = config->train.adapter.kind != HR_ADAPTER_NONE;
+    hr_param_rule rule = { .frozen = frozen,
+                           .base = frozen && adapts,
+                           .saved = adapts && !adapter && !frozen,
                            .lr_scale = 1,
                            .decay = vector ? 0 : config->train.optimizer.weight_decay };
     apply_groups(config->train.param_groups, name, &rule);

@@ -12,7 +12,6 @@
 #include <stddef.h>
 
 #include "model/blocks.h"
-#include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/recurrence/recurrence_build.h"
 
@@ -68,7 +67,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
                        int32_t ids)
 {
     builder->block = HR_BLOCK_EMBED;
-    const int32_t x = hr_build_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
+    const int32_t x = hr_block_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
     return hr_block_stack(builder, config, model, x, mix, NULL);
 }
 
@@ -78,8 +77,7 @@ static int32_t expand(hr_builder *builder, const hr_config *config, const hr_mod
     const int32_t z = hr_block_product(builder, "expansion", hidden, model->expansion,
                                        model->expansion_bias, HR_ACT_RELU, HR_NONE, 0);
     if (config->model.decoder_rank == 0) return z;
-    return hr_block_product(builder, "factor", z, model->factor, HR_NONE, HR_ACT_NONE, HR_NONE,
-                            0);
+    return hr_block_product(builder, "factor", z, model->factor, HR_NONE, HR_ACT_NONE, HR_NONE, 0);
 }
 
 const hr_family_spec hr_family_wide = {

@@ -8,7 +8,6 @@
 #include <math.h>
 
 #include "model/llama.h"
-#include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
 
 #define STD 0.02
@@ -36,7 +35,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [HR_LLAMA_NORM_1] = { LAYER "norm_attn", one },
         [HR_LLAMA_NORM_2] = { LAYER "norm_mlp", one },
     };
-    const hr_param_shape tied = { HR_PARAM_MATRIX, R, V, STD, false, true, .plain = true };
+    const hr_param_shape tied = { HR_PARAM_MATRIX, R, V, STD, false, true, .looked_up = true };
     const hr_param_shape alone = { HR_PARAM_TABLE, V, R, STD, false, false };
     model->table = hr_build_param(builder, model->tied ? tied : alone, "E");
     model->factor = hr_build_param(
@@ -52,7 +51,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
                        int32_t ids)
 {
     builder->block = HR_BLOCK_EMBED;
-    const int32_t e = hr_build_embed(builder, "token", ids, model->table, HR_NONE, 0);
+    const int32_t e = hr_block_embed(builder, "token", ids, model->table, HR_NONE, 0);
     const int32_t h = hr_build_linear_back(builder, "embedding", e, model->factor);
     const int32_t norm = hr_llama_layers(builder, config, model, h);
     if (!model->tied) return norm;

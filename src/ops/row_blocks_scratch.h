@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/row_blocks_scratch.h - blocks of 64 tokens, counted from the start of each sequence, whose sums for
- * a vector parameter are added in order: the same bits however the rows are split. */
+/* ops/row_blocks_scratch.h - blocks of 64 tokens, counted from the start of each sequence, whose
+ * sums for a vector parameter are added in order: the same bits however the rows are split. */
 #ifndef HR_OPS_ROW_BLOCKS_SCRATCH_H
 #define HR_OPS_ROW_BLOCKS_SCRATCH_H
 

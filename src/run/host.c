@@ -11,8 +11,8 @@
 #include "checkpoint/save.h"
 #include "ops/host/host.h"
 #include "run/initialize.h"
-#include "run/schedule.h"
 #include "run/reporting.h"
+#include "run/schedule.h"
 #include "run/trainer.h"
 
 /* The index of the state that is the residual of bf16 weights; HR_NONE: there is none. */
@@ -93,8 +93,9 @@ static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *c
 static const hr_weights_in *source_of(const hr_trainer *trainer, int32_t param)
 {
     const hr_param *of = &trainer->executor.program->params[param];
-    if (of->adapts == HR_NONE) return *trainer->config->model.from ? &trainer->files.source : NULL;
-    return *trainer->config->train.adapter.from ? &trainer->files.adapters : NULL;
+    const bool starts = *trainer->config->train.adapter.from;
+    if (starts && hr_param_is_in_adapters(of)) return &trainer->files.adapters;
+    return of->adapts == HR_NONE && *trainer->config->model.from ? &trainer->files.source : NULL;
 }
 
 static hr_status initialize(void *context, hr_executor *executor, int32_t step, const hr_call *call,
@@ -105,7 +106,7 @@ static hr_status initialize(void *context, hr_executor *executor, int32_t step, 
     const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
     hr_status status = HR_OK;
     hr_trainer_report_progress(trainer,
-                               trainer->files.resume.found ? "loading the checkpoint"
+                               trainer->files.resume.found      ? "loading the checkpoint"
                                : trainer->config->model.from[0] ? "loading weights"
                                                                 : "initializing weights",
                                attr->param, executor->program->param_count);

@@ -221,7 +221,6 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *bac
     if (status != HR_OK) return status;
     for (int64_t l = 0; kinds && l < config->model.n_layers; l++) a.model.layers[l].kind = kinds[l];
     a.builder.no_masters = config->train.state.master != HR_MASTERS_FP32;
-    a.builder.rule = hr_rules_of;
     a.rules.trained = trained;
     program->loops[0].count = config->train.steps ? config->train.steps : HR_MANY;
     a.family->params(&a.builder, config, &a.model);
@@ -290,7 +289,7 @@ int64_t hr_program_adapter_bytes(const hr_program *program)
     int64_t bytes = 0;
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
-        if (param->adapts == HR_NONE) continue;
+        if (!program->adapts || !hr_param_is_in_adapters(param)) continue;
         bytes += bytes_of(program, param->weight);
         if (param->master != param->weight) bytes += bytes_of(program, param->master);
         for (int32_t i = 0; i < program->state_count; i++)

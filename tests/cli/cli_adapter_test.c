@@ -21,6 +21,7 @@ static const struct {
     { "qwen3_tied", "lora_qwen3" }, { "gpt2", "lora_gpt2" },       { "gpt_neox", "lora_gpt_neox" },
     { "gpt_neo", "lora_gpt_neo" },  { "opt", "lora_opt" },         { "qwen3_tied", "patterns" },
     { "gpt_neox", "layers" },       { "llama_gqa", "dora_llama" }, { "gpt2", "dora_gpt2" },
+    { "llama_gqa", "saved" },       { "qwen3_tied", "lookup" },    { "gpt2", "lookup_gpt2" },
 };
 enum { CASES = sizeof folders / sizeof *folders };
 
@@ -267,8 +268,12 @@ static void a_merged_model_is_the_base_with_its_adapters(void **state)
                      adapter, factor, adapter);
             const double added = loss_of(folder, options);
             shell("rm -rf merged");
-            if (run("adapter merge %s %s%s merged", folder, adapter, factor))
-                fail_msg("%s: %s", folders[c].adapter, err);
+            const int merges = run("adapter merge %s %s%s merged", folder, adapter, factor);
+            if (merges == HR_USAGE && strstr(err, "is the output head too")) {
+                shell("test ! -e merged");
+                continue;
+            }
+            if (merges) fail_msg("%s: %s", folders[c].adapter, err);
             snprintf(options, sizeof options, "--tokens %s/batch.safetensors", adapter);
             const double merged = loss_of("merged", options), base = loss_of(folder, options);
             print_message("%s%s: base %.7f, added %.7f, merged %.7f\n", folders[c].adapter, factor,
@@ -298,7 +303,13 @@ static void folders_that_would_change_results_are_refused(void **state)
         { "s/\"lora_alpha\": 32/\"lora_alpha\": \"x\"/", "\"lora_alpha\" is not a number",
           HR_CORRUPT },
         { "s/\"modules_to_save\": null/\"modules_to_save\": [\"lm_head\"]/",
-          "\"modules_to_save\" is set", HR_CORRUPT },
+          "has no tensor base_model.model.lm_head.weight", HR_CORRUPT },
+        { "s/\"layers_to_transform\": null/\"layers_to_transform\": [-1]/",
+          "\"layers_to_transform\" is not a list of layers", HR_CORRUPT },
+        { "s/\"rank_pattern\": {}/\"rank_pattern\": {\"(\": 4}/", "is a name that is not read",
+          HR_CORRUPT },
+        { "s/\"alpha_pattern\": {}/\"alpha_pattern\": {\"q_proj\": \"a\"}/",
+          "has a value that is not read", HR_CORRUPT },
         { "s/\"task_type\"/\"strange\"/", "\"strange\" is set, which is not read", HR_CORRUPT },
         { "s/\"k_proj\",//", "does not belong to this model", HR_CORRUPT },
         { "s/\"q_proj\",/\"q_prj\",/", "does not belong to this model", HR_CORRUPT },
@@ -358,6 +369,12 @@ static void wrong_keys_are_refused(void **state)
     assert_int_equal(adapt("train.adapter.groups='k_prj rank=2'", "run"), HR_USAGE);
     assert_non_null(strstr(err, "is named \"k_prj\"; the nearest is k_proj"));
     assert_int_equal(adapt("train.adapter.alpha=nan", "run"), HR_USAGE);
+    assert_int_equal(adapt("train.adapter.modules_to_save=lm_hed", "run"), HR_USAGE);
+    assert_non_null(strstr(err, "no module is named \"lm_hed\""));
+    assert_int_equal(adapt("train.adapter.dora=true train.adapter.dropout=0.1", "run"), HR_USAGE);
+    assert_int_equal(adapt("train.adapter.dora=true train.adapter.targets=embed_tokens", "run"),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "adapters of an embedding have no magnitudes"));
     assert_int_equal(adapt("train.freeze='*norm*'", "run"), HR_USAGE);
     assert_non_null(strstr(err, "all other weights are frozen; leave train.freeze out"));
 }
@@ -368,6 +385,8 @@ static void every_strategy_has_the_same_bits(void **state)
         "train.adapter.dropout=0.1",
         "model.family=gpt2 train.adapter.targets=mlp.c_proj,c_fc",
         "model.family=opt train.dtype=bf16",
+        "train.adapter.targets=embed_tokens,q_proj train.adapter.modules_to_save=lm_head "
+        "model.tie_embeddings=false",
         "train.adapter.dora=true",
         "train.adapter.dora=true train.dtype=bf16 model.family=gpt2",
         "train.adapter.layers=1 train.adapter.groups='down_proj rank=3 alpha=2; k_proj rank=9'",

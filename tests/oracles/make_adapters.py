@@ -42,6 +42,10 @@ SETTINGS = {
     "dora_llama": ("llama_gqa", 4, 6.0, ["q_proj", "v_proj", "o_proj", "up_proj", "down_proj", "lm_head"],
                    {"use_dora": True}),
     "dora_gpt2": ("gpt2", 4, 6.0, ["c_attn", "c_proj", "c_fc"], {"use_dora": True, "use_rslora": True}),
+    "saved": ("llama_gqa", 4, 6.0, ["q_proj", "down_proj", "embed_tokens"],
+              {"modules_to_save": ["lm_head", "input_layernorm"]}),
+    "lookup": ("qwen3_tied", 3, 6.0, ["v_proj", "embed_tokens"], {}),
+    "lookup_gpt2": ("gpt2", 4, 6.0, ["wte", "c_fc"], {"use_rslora": True}),
     "layers": ("gpt_neox", 4, 6.0, ["query_key_value", "dense"], {"layers_to_transform": [1]}),
 }
 

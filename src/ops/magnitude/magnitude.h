@@ -18,8 +18,8 @@
  *   c, m, bias, dm                [N] fp32
  *   x, y, dy, dx, residual, addend  [rows, N] fp32 or bf16; y may be exactly x or residual, dx
  *   exactly dy, x or addend; otherwise disjoint
- *   m and e, an average of m, of `length` [N] fp32: elements that are NaN, as those of new parameters
-   are, become v[n]
+ *   e                             [N] fp32, an average of m. In m and e of `length`, elements that
+ *                                 are NaN, as those of new parameters are, become v[n]
  *
  * Numerics length: fp32 sums within a strip, doubles over strips. dm: fp32 partial sums over blocks
  *          of 64 tokens counted from the start of each sequence, added in order.
