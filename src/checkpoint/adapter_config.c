@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/words.h"
+#include "checkpoint/names.h"
 
 enum { MODULE_BYTES = sizeof((hr_param *)0)->external_name };
 
@@ -85,22 +86,13 @@ static bool is_repeated(const hr_program *program, int32_t p, const char *part)
     return false;
 }
 
-/* The name after the index of the layer; the whole name of a module outside of layers. */
-static const char *path_in_layer(const hr_program *program, int32_t p, const char *module)
-{
-    char index[16];
-    snprintf(index, sizeof index, ".%d.", (int)layer_of(program, p));
-    const char *at = layer_of(program, p) == HR_NONE ? NULL : strstr(module, index);
-    return at ? at + strlen(index) : module;
-}
-
 /* Whether an adapted parameter has this place in its layer. */
 static bool is_at(const hr_program *program, int32_t p, const char *path)
 {
     char module[MODULE_BYTES];
     if (program->params[p].adapter == HR_NONE) return false;
     module_of(&program->params[p], module);
-    return !strcmp(path_in_layer(program, p, module), path);
+    return !strcmp(hr_name_in_layer(module), path);
 }
 
 /* All modules with the place of parameter `p` in their layers, as an expression. */
@@ -128,7 +120,7 @@ static void put_regex(const places *all, hr_writer *w)
         char module[MODULE_BYTES];
         if (program->params[p].adapter == HR_NONE) continue;
         module_of(&program->params[p], module);
-        const char *path = path_in_layer(program, p, module);
+        const char *path = hr_name_in_layer(module);
         int32_t before = 0;
         while (before < p && !is_at(program, before, path)) before++;
         if (before < p) continue;
@@ -139,19 +131,27 @@ static void put_regex(const places *all, hr_writer *w)
     hr_put(w, "\"");
 }
 
-/* A list of last parts, or an expression if these also stand for modules without adapters. */
-static void put_targets(const places *all, hr_writer *w)
+/* Whether last parts of names also stand for modules without adapters. */
+static bool is_mixed(const places *all)
 {
     const hr_program *program = all->program;
-    const char *between = "[";
     for (int32_t p = 0; p < program->param_count; p++) {
         char module[MODULE_BYTES];
         if (program->params[p].adapter == HR_NONE) continue;
         module_of(&program->params[p], module);
-        if (!is_enough(all, last_part(module))) {
-            put_regex(all, w);
-            return;
-        }
+        if (!is_enough(all, last_part(module))) return true;
+    }
+    return false;
+}
+
+/* A list of last parts, or an expression if these are not enough. */
+static void put_targets(const places *all, hr_writer *w)
+{
+    const hr_program *program = all->program;
+    const char *between = "[";
+    if (is_mixed(all)) {
+        put_regex(all, w);
+        return;
     }
     for (int32_t p = 0; p < program->param_count; p++) {
         char module[MODULE_BYTES];
@@ -164,10 +164,11 @@ static void put_targets(const places *all, hr_writer *w)
     hr_put(w, "\n  ]");
 }
 
+/* PEFT has no layers beside an expression, which has their numbers. */
 static void put_layers(const places *all, hr_writer *w)
 {
     const char *between = "[";
-    if (!all->partial) {
+    if (!all->partial || is_mixed(all)) {
         hr_put(w, "null");
         return;
     }

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -150,21 +149,24 @@ static hr_status read_part(hr_low_rank *low, const hr_stored_tensor *part, bool 
                    low->folder, NAME_SHOWN, part->name);
 }
 
-/* The layer of a module: the first number among the parts of its name; HR_NONE: there is none. */
-static int16_t layer_of(const char *name)
-{
-    for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.'))
-        if (dot[1] >= '0' && dot[1] <= '9') return (int16_t)strtol(dot + 1, NULL, 10);
-    return HR_NONE;
-}
-
 /* What the configs say about the adapter with part A. */
 static hr_adapter_rule rule_of(const hr_low_rank *low, const hr_stored_tensor *a)
 {
     char module[NAME_BYTES];
     snprintf(module, sizeof module, "%s", a->name + sizeof HR_ADAPTER_PREFIX - 1);
     *strstr(module, ".lora_") = 0;
-    return hr_adapter_of(low->config, layer_of(module), module);
+    return hr_adapter_of(low->config, hr_name_layer(module), module);
+}
+
+hr_status hr_low_rank_read(hr_low_rank *low, const hr_stored_tensor *part, float *values,
+                           hr_error *err)
+{
+    return read_part(low, part, false, values, err);
+}
+
+double hr_low_rank_scale(const hr_low_rank *low, const hr_stored_tensor *part)
+{
+    return low->factor * (double)rule_of(low, part).scale;
 }
 
 /* Reads the magnitudes of the outputs. */

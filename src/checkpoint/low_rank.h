@@ -49,6 +49,13 @@ HR_MUST_CHECK hr_status hr_low_rank_load(hr_low_rank *low, const hr_stored_tenso
 /* Adds it to rows [first, first + count) of the matrix, or measures what it gives. */
 void hr_low_rank_add(hr_low_rank *low, int64_t first, int64_t count, float *values);
 
+/* Reads a tensor of the folder as fp32. Errors CORRUPT  another dtype, NaN or Inf. */
+HR_MUST_CHECK hr_status hr_low_rank_read(hr_low_rank *low, const hr_stored_tensor *part,
+                                         float *values, hr_error *err);
+
+/* The scale of the adapter that a tensor of the folder is part of. */
+double hr_low_rank_scale(const hr_low_rank *low, const hr_stored_tensor *part);
+
 /* Checks that all tensors of the adapter were loaded. Errors CORRUPT. */
 HR_MUST_CHECK hr_status hr_low_rank_check(const hr_low_rank *low, hr_error *err);
 

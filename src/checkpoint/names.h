@@ -20,4 +20,10 @@ bool hr_name_ends_with(const char *name, const char *end);
 /* The end of a path that is too long for a message. */
 const char *hr_path_shown(const char *path);
 
+/* The layer of a module, the first number among the parts of its name; -1: it is in none. */
+int16_t hr_name_layer(const char *module);
+
+/* The name after the number of the layer; of a module outside of layers its whole name. */
+const char *hr_name_in_layer(const char *module);
+
 #endif

@@ -356,6 +356,8 @@ int hr_cli_pack(const hr_cli_arguments *arguments);
 int hr_cli_generate(const hr_cli_arguments *arguments);
 int hr_cli_eval(const hr_cli_arguments *arguments);
 int hr_cli_convert(const hr_cli_arguments *arguments);
+int hr_cli_adapter_info(const hr_cli_arguments *arguments);
+int hr_cli_adapter_gguf(const hr_cli_arguments *arguments);
 int hr_cli_adapter_merge(const hr_cli_arguments *arguments);
 int hr_cli_checkpoint_list(const hr_cli_arguments *arguments);
 int hr_cli_checkpoint_verify(const hr_cli_arguments *arguments);

@@ -321,6 +321,14 @@ static const hr_cli_command commands[] = {
       "copied unchanged unless --dtype is given. OUT_DIR is created; it must not contain\n"
       "weights. config.json and the tokenizer files are copied too.",
       TAKES(SHARD_BYTES) | TAKES(PREFIX) | TAKES(DTYPE) | TAKES(HELP), 2, 2, hr_cli_convert },
+    { "adapter info", "ADAPTER", "list what a folder of adapters has",
+      "ADAPTER is a PEFT folder. Prints its rank, alpha, base and modules; reads no values.",
+      TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_adapter_info },
+    { "adapter gguf", "BASE ADAPTER FILE.gguf", "write adapters as a GGUF file, for llama.cpp",
+      "BASE is the folder of a model of the families llama, mistral, qwen2, qwen3, gpt2 or\n"
+      "gpt_neox, ADAPTER a PEFT folder, or FOLDER=FACTOR. GGUF has adapters of the matrices of\n"
+      "layers, without magnitudes (DoRA).",
+      TAKES(HELP), 3, 3, hr_cli_adapter_gguf },
     { "adapter merge", "BASE ADAPTER OUT_DIR", "add low-rank adapters to the weights of their base",
       "BASE is the folder of a model, ADAPTER a PEFT folder, or FOLDER=FACTOR. OUT_DIR gets a\n"
       "model without adapters: the matrices of BASE plus what the adapters add, in the dtypes\n"

@@ -15,14 +15,16 @@ typedef struct {
     const char *section, *from, *free[3], *kind, *instead;
 } adoption;
 
-static const adoption of_model = { "model.", "model.from",
+static const adoption of_model = { "model.",
+                                   "model.from",
                                    { "model.from", "model.dropout", "model.weights" },
-                                   "model", "use model.from= to build a new model" };
-static const adoption of_adapter = {
-    "train.adapter.", "train.adapter.from",
-    { "train.adapter.from", "train.adapter.dropout" },
-    "adapter", "use train.adapter.from= for new adapters"
-};
+                                   "model",
+                                   "use model.from= to build a new model" };
+static const adoption of_adapter = { "train.adapter.",
+                                     "train.adapter.from",
+                                     { "train.adapter.from", "train.adapter.dropout" },
+                                     "adapter",
+                                     "use train.adapter.from= for new adapters" };
 
 /* Returns whether a folder does not determine a key. */
 static bool is_free(const adoption *of, const char *name)
@@ -84,8 +86,7 @@ static __attribute__((noinline)) hr_status adopt_model(hr_config *config, hr_err
 {
     hr_config adopted = *config;
     hr_status status = hr_hf_config_read(config->model.from, &adopted, err);
-    if (status == HR_OK)
-        status = check_given(config, &adopted, &of_model, config->model.from, err);
+    if (status == HR_OK) status = check_given(config, &adopted, &of_model, config->model.from, err);
     if (status == HR_OK) *config = adopted;
     return status;
 }
@@ -93,7 +94,7 @@ static __attribute__((noinline)) hr_status adopt_model(hr_config *config, hr_err
 static __attribute__((noinline)) hr_status adopt_adapter(hr_config *config, hr_error *err)
 {
     hr_config adopted = *config;
-    hr_status status = hr_hf_adapter_read(config->train.adapter.from, &adopted, err);
+    hr_status status = hr_hf_adapter_read(config->train.adapter.from, &adopted, NULL, err);
     if (status == HR_OK)
         status = check_given(config, &adopted, &of_adapter, config->train.adapter.from, err);
     if (status == HR_OK) *config = adopted;

@@ -23,23 +23,17 @@ enum { FILE_BYTES = 64 << 10, RANK_MOST = 1 << 20 };
 /* Keys that do not change what an adapter computes. */
 static const char *const harmless[] = {
     "auto_mapping",
-    "base_model_name_or_path",
-    "ensure_weight_tying",
-    "fan_in_fan_out",
-    "inference_mode",
-    "layers_pattern",
-    "lora_dropout",
-    "megatron_core",
-    "peft_version",
-    "qalora_group_size",
-    "revision",
-    "runtime_config",
-    "task_type",
+
+    "ensure_weight_tying", "fan_in_fan_out",    "inference_mode",
+    "layers_pattern",      "lora_dropout",      "megatron_core",
+    "peft_version",        "qalora_group_size", "revision",
+    "runtime_config",      "task_type",
 };
 
 typedef struct {
     hr_json json;
     hr_config *config;
+    char *base; /* [HR_PATH_BYTES]; null: not needed */
     bool has_kind, has_rank, has_alpha, has_targets;
     const char *problem; /* null: none */
     char key[96], text[192];
@@ -122,6 +116,13 @@ static bool read_targets(reading *r, hr_json_kind kind)
     while ((kind = hr_json_next(&r->json)) != HR_JSON_CLOSE)
         if (!add_target(r, kind)) return false;
     return *r->config->train.adapter.targets || refuse(r, "\"target_modules\" is empty");
+}
+
+/* It is only shown, so that a long name is cut. */
+static bool read_base(reading *r, hr_json_kind kind)
+{
+    if (r->base && kind == HR_JSON_STRING) snprintf(r->base, HR_PATH_BYTES, "%s", r->json.value);
+    return hr_json_skip(&r->json, kind);
 }
 
 static bool read_rank(reading *r, hr_json_kind kind)
@@ -224,6 +225,7 @@ static bool read_member(reading *r)
     snprintf(r->key, sizeof r->key, "%s", r->json.value);
     const hr_json_kind kind = hr_json_next(&r->json);
     if (skips) return hr_json_skip(&r->json, kind);
+    if (!strcmp(key, "base_model_name_or_path")) return read_base(r, kind);
     if (!strcmp(key, "r")) return read_rank(r, kind);
     if (!strcmp(key, "lora_alpha")) return read_alpha(r, kind);
     if (!strcmp(key, "target_modules")) return read_targets(r, kind);
@@ -256,7 +258,7 @@ static bool read_all(reading *r)
 
 /* Not inlined: the text is large, and the stack size is planned. */
 static __attribute__((noinline)) hr_status read_file(const char *path, hr_config *config,
-                                                     hr_error *err)
+                                                     char *base, hr_error *err)
 {
     char text[FILE_BYTES];
     int file;
@@ -268,7 +270,7 @@ static __attribute__((noinline)) hr_status read_file(const char *path, hr_config
     else status = hr_file_read(file, path, 0, text, bytes, err);
     hr_file_close(&file);
     if (status != HR_OK) return status;
-    reading r = { .json = hr_json_over_file(text, bytes), .config = config };
+    reading r = { .json = hr_json_over_file(text, bytes), .config = config, .base = base };
     if (!read_all(&r))
         return hr_fail(err, HR_CORRUPT, "%.300s: %s", path,
                        r.problem        ? r.problem
@@ -296,12 +298,13 @@ hr_status hr_hf_adapter_split(const char *text, char folder[HR_PATH_BYTES], doub
     return *folder ? HR_OK : hr_fail(err, HR_USAGE, "adapter: the path is empty; give a folder");
 }
 
-hr_status hr_hf_adapter_read(const char *folder, hr_config *config, hr_error *err)
+hr_status hr_hf_adapter_read(const char *folder, hr_config *config, char base[HR_PATH_BYTES],
+                             hr_error *err)
 {
     char path[PATH_MAX];
     config->train.adapter.rslora = config->train.adapter.dora = false;
     config->train.adapter.layers[0] = config->train.adapter.groups[0] = 0;
     config->train.adapter.modules_to_save[0] = 0;
     const hr_status status = hr_path_join(folder, "adapter_config.json", path, sizeof path, err);
-    return status == HR_OK ? read_file(path, config, err) : status;
+    return status == HR_OK ? read_file(path, config, base, err) : status;
 }

@@ -11,9 +11,12 @@ HR_MUST_CHECK hr_status hr_hf_adapter_split(const char *text, char folder[HR_PAT
 
 /* Sets the keys of train.adapter that describe adapters as the folder says.
  *
+ *   base  out: base_model_name_or_path; null: not needed
+ *
  * Errors   USAGE    the folder or its adapter_config.json is missing
  *          CORRUPT  not JSON, more than 64 KiB, a key that is missing or of a wrong type, another
  *                   kind of adapter, or a key that changes results in a way that is not read. */
-HR_MUST_CHECK hr_status hr_hf_adapter_read(const char *folder, hr_config *config, hr_error *err);
+HR_MUST_CHECK hr_status hr_hf_adapter_read(const char *folder, hr_config *config,
+                                           char base[HR_PATH_BYTES], hr_error *err);
 
 #endif

@@ -89,14 +89,21 @@ static void apply_groups(const hr_config *config, int16_t layer, const char *mod
     }
 }
 
-bool hr_adapter_saves(const hr_config *config, int16_t layer, const char *name)
+static bool ends_in(const char *text, const char *end)
 {
-    const size_t length = strlen(name), tail = sizeof ".bias" - 1;
+    const size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
+bool hr_adapter_saves(const hr_config *config, const char *name)
+{
     char module[MODULE_BYTES];
-    if (!config->train.adapter.modules_to_save[0]) return false;
+    bool saves = false;
     module_of(name, module);
-    if (length > tail && !strcmp(name + length - tail, ".bias")) module[length - tail] = 0;
-    return is_in(config->train.adapter.modules_to_save, layer, module);
+    if (ends_in(module, ".bias")) module[strlen(module) - strlen(".bias")] = 0;
+    for (hr_words w = { config->train.adapter.modules_to_save }; !saves && hr_words_next(&w);)
+        saves = ends_in(module, w.text);
+    return saves;
 }
 
 hr_adapter_rule hr_adapter_of(const hr_config *config, int16_t layer, const char *name)
@@ -217,8 +224,8 @@ static hr_status check_saved(const hr_config *config, const hr_program *program,
             char module[MODULE_BYTES];
             const hr_param *param = &program->params[p];
             module_of(hr_param_name_in_model(param), module);
-            any = param->rule.saved &&
-                  hr_module_is_named(w.text, program->tensors[param->weight].layer, module);
+            if (ends_in(module, ".bias")) continue;
+            any = param->rule.saved && ends_in(module, w.text);
             if (any && p == 0 && param->external_transposed)
                 return hr_fail(err, HR_USAGE,
                                "train.adapter.modules_to_save: %s is also the output head of this "

@@ -4,7 +4,7 @@
  *     y = x W + b + s (dropout(x) A) B,   s = alpha / rank, or alpha / sqrt(rank)
  *
  *     train.adapter.targets  words that name modules (model/module_names.h)
- *     train.adapter.modules_to_save  words for modules that are trained whole
+ *     train.adapter.modules_to_save  ends of the names of modules that are trained whole
  *     train.adapter.layers   "all", "upper_half", "lower_half", or indices and ranges of them
  *     train.adapter.groups   groups separated by `;`, each of words and of rank=R, alpha=X or both;
  *                            the first group with a setting that names the module applies */
@@ -15,7 +15,7 @@
 #include "headroom/config.h"
 
 /* Whether the module of a parameter is trained whole beside adapters. */
-bool hr_adapter_saves(const hr_config *config, int16_t layer, const char *name);
+bool hr_adapter_saves(const hr_config *config, const char *name);
 
 /* The adapter of a matrix; rank 0: none. */
 hr_adapter_rule hr_adapter_of(const hr_config *config, int16_t layer, const char *name);

@@ -59,7 +59,7 @@ static bool is_frozen(const hr_rules *rules, int16_t layer, int32_t index, const
     if (trained && layer != HR_NONE)
         return layer < trained->frozen_in_proxy || !(trained->layers >> index & 1);
     if (rules->config->train.adapter.kind != HR_ADAPTER_NONE)
-        return !hr_adapter_saves(rules->config, layer, name);
+        return !hr_adapter_saves(rules->config, name);
     return matches_any(rules->config->train.freeze, name);
 }
 

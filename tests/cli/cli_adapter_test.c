@@ -285,6 +285,74 @@ static void a_merged_model_is_the_base_with_its_adapters(void **state)
     shell("test ! -e elsewhere");
 }
 
+static void a_folder_is_listed(void **state)
+{
+    char base[256], adapter[300];
+    oracle_file golden = { 0 };
+    (void)state;
+    prepare();
+    for (int c = 0; c < CASES; c++) {
+        open_case(c, base, adapter, &golden);
+        const int64_t loss_and_logits = 2;
+        if (run("adapter info %s --json", adapter)) fail_msg("%s: %s", adapter, err);
+        json_t *all = json_loads(out, 0, NULL);
+        int64_t sum = 0, copies = 0;
+        size_t i;
+        json_t *module, *entry;
+        const char *name;
+        json_array_foreach(json_object_get(all, "modules"), i, module)
+            sum += json_integer_value(json_object_get(module, "parameters"));
+        json_object_foreach(golden.header, name, entry) copies += !!strstr(name, ".base_layer.");
+        assert_int_equal(json_integer_value(json_object_get(all, "tensors")),
+                         (int64_t)json_object_size(golden.header) - loss_and_logits - copies);
+        assert_int_equal(json_integer_value(json_object_get(all, "parameters")), sum);
+        assert_int_equal(json_integer_value(json_object_get(all, "bytes")), 4 * sum);
+        assert_string_equal(json_string_value(json_object_get(all, "base")), folders[c].model);
+        json_decref(all);
+        oracle_close(&golden);
+    }
+    assert_int_equal(run("adapter info %s", base), HR_USAGE);
+    assert_int_equal(run("adapter info %s", adapter), HR_OK);
+    assert_non_null(strstr(out, "wte "));
+}
+
+/* tools/peft-check reads such files with the package gguf. */
+static void adapters_become_gguf_where_it_has_them(void **state)
+{
+    static const struct {
+        const char *model, *adapter, *message; /* null: written */
+        int tensors;
+    } cases[] = {
+        { "mistral", "lora_mistral", NULL, 28 },
+        { "qwen3_tied", "patterns", NULL, 16 },
+        { "gpt_neox", "layers", NULL, 4 },
+        { "llama_gqa", "lora_llama", "GGUF has no adapter such as base_model.model.lm_he", 0 },
+        { "gpt2", "lookup_gpt2", "GGUF has no adapter such as", 0 },
+        { "gpt2", "dora_gpt2", "has magnitudes (DoRA), which GGUF adapters do not have", 0 },
+        { "opt", "lora_opt", "GGUF has no adapters of the opt family", 0 }
+    };
+    (void)state;
+    prepare();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t head[24];
+        const int code = run("adapter gguf %s/hf/%s %s/hf/%s/%s file.gguf", HR_ORACLES,
+                             cases[i].model, HR_ORACLES, cases[i].model, cases[i].adapter);
+        FILE *file = fopen("file.gguf", "rb");
+        if (cases[i].message) {
+            assert_int_equal(code, HR_USAGE);
+            if (!strstr(err, cases[i].message)) fail_msg("%s", err);
+            assert_null(file);
+            continue;
+        }
+        assert_int_equal(code, HR_OK);
+        assert_int_equal(fread(head, 1, sizeof head, file), sizeof head);
+        assert_memory_equal(head, "GGUF\3\0\0\0", 8);
+        assert_int_equal(head[8], cases[i].tensors);
+        fclose(file);
+        assert_int_equal(remove("file.gguf"), 0);
+    }
+}
+
 static void folders_that_would_change_results_are_refused(void **state)
 {
     static const struct {
@@ -413,6 +481,8 @@ int main(void)
         IN_A_FOLDER(another_base_is_refused),
         IN_A_FOLDER(adapters_are_added_to_their_base),
         IN_A_FOLDER(a_merged_model_is_the_base_with_its_adapters),
+        IN_A_FOLDER(a_folder_is_listed),
+        IN_A_FOLDER(adapters_become_gguf_where_it_has_them),
         IN_A_FOLDER(folders_that_would_change_results_are_refused),
         IN_A_FOLDER(refusals_offer_adapters_for_a_model_that_is_tuned),
         IN_A_FOLDER(wrong_keys_are_refused),

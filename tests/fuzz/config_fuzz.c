@@ -51,7 +51,7 @@ static void read_adapter(const void *bytes, size_t count)
     hr_error err = { HR_OK, "" };
     hr_config_default(&config);
     put(adapter, bytes, count);
-    const hr_status status = hr_hf_adapter_read(folder, &config, &err);
+    const hr_status status = hr_hf_adapter_read(folder, &config, NULL, &err);
     if ((status != HR_OK && status != HR_CORRUPT) || strchr(err.message, '\n')) __builtin_trap();
     if (status == HR_OK && (config.train.adapter.rank < 1 || !config.train.adapter.targets[0] ||
                             config.train.adapter.kind != HR_ADAPTER_LORA))
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     if (!*path) {
         if (!mkdtemp(folder) || atexit(remove_folder)) abort();
         snprintf(path, sizeof path, "%s/config.json", folder);
-            snprintf(generation, sizeof generation, "%s/generation_config.json", folder);
+        snprintf(generation, sizeof generation, "%s/generation_config.json", folder);
         snprintf(adapter, sizeof adapter, "%s/adapter_config.json", folder);
     }
     read_ends(bytes, count);
