@@ -111,6 +111,23 @@ typedef enum { HR_MASTERS_FP32, HR_MASTERS_RESIDUAL16, HR_MASTERS_NONE } hr_mast
 enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_IDS_BYTES = 256 };
 enum { HR_LAYER_TYPES_BYTES = 256, HR_TARGETS_BYTES = 512, HR_ADAPTER_GROUPS_BYTES = 256 };
 
+/* train.adapter */
+typedef struct hr_config_adapter {
+    int32_t kind; /* hr_adapter_kind */
+    int64_t rank;
+    double alpha; /* of rank: an adapter is scaled by alpha / rank */
+    double dropout;
+    bool rslora;                          /* by alpha / sqrt(rank) */
+    bool dora;                            /* the columns have trained lengths */
+    double factor;                        /* of what they add; not a key */
+    char targets[HR_TARGETS_BYTES];       /* modules and patterns (model/adapter.h) */
+    char modules_to_save[HR_FIELD_BYTES]; /* that are trained whole, too */
+    char layers[HR_FIELD_BYTES];          /* "0-3 8", "upper_half"; empty: all */
+    char groups[HR_ADAPTER_GROUPS_BYTES]; /* other ranks and alphas of some targets */
+    char from[HR_PATH_BYTES];             /* PEFT folder to start from; empty: new adapters */
+    const struct hr_config_adapter *next; /* added too: of generate and eval, not a key */
+} hr_config_adapter;
+
 typedef struct {
     struct {
         char from[HR_PATH_BYTES]; /* folder of an existing model; empty: a new model */
@@ -193,20 +210,7 @@ typedef struct {
                 bool scale_parameter, relative_step;
             } adafactor;
         } optimizer;
-        struct {
-            int32_t kind; /* hr_adapter_kind */
-            int64_t rank;
-            double alpha; /* of rank: an adapter is scaled by alpha / rank */
-            double dropout;
-            bool rslora;                          /* by alpha / sqrt(rank) */
-            bool dora;                            /* the columns have trained lengths */
-            double factor;                        /* of what they add; not a key */
-            char targets[HR_TARGETS_BYTES];       /* modules and patterns (model/adapter.h) */
-            char modules_to_save[HR_FIELD_BYTES]; /* that are trained whole, too */
-            char layers[HR_FIELD_BYTES];          /* "0-3 8", "upper_half"; empty: all */
-            char groups[HR_ADAPTER_GROUPS_BYTES]; /* other ranks and alphas of some targets */
-            char from[HR_PATH_BYTES]; /* PEFT folder to start from; empty: new adapters */
-        } adapter;
+        hr_config_adapter adapter;
         struct {
             int32_t master;  /* hr_masters_format */
             int32_t moments; /* hr_moments_format */

@@ -11,9 +11,13 @@
 extern "C" {
 #endif
 
+enum { HR_INFER_ADAPTERS_MAX = 8 };
+
 typedef struct {
     const char *folder; /* model folder that headroom or Hugging Face wrote */
-    const char *adapter; /* PEFT folder, or FOLDER=FACTOR of what it adds; null: none */
+    /* [adapter_count] PEFT folders, or FOLDER=FACTOR of what they add; they add up */
+    const char *const *adapters;
+    int32_t adapter_count; /* at most HR_INFER_ADAPTERS_MAX */
     /* "bytes", or a tokenizer file or folder; null: the tokenizer of the model folder, or bytes if
      * it has none and a vocabulary of 256 */
     const char *tokenizer;

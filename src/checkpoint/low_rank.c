@@ -155,7 +155,7 @@ static hr_adapter_rule rule_of(const hr_low_rank *low, const hr_stored_tensor *a
     char module[NAME_BYTES];
     snprintf(module, sizeof module, "%s", a->name + sizeof HR_ADAPTER_PREFIX - 1);
     *strstr(module, ".lora_") = 0;
-    return hr_adapter_of(low->config, hr_name_layer(module), module);
+    return hr_adapter_of(low->config, 0, hr_name_layer(module), module);
 }
 
 hr_status hr_low_rank_read(hr_low_rank *low, const hr_stored_tensor *part, float *values,

@@ -172,7 +172,7 @@ static const hr_param *copied_from(const hr_program *program, const char *name)
     const size_t length = strlen(name);
     if (length <= before + after || strcmp(name + length - after, end)) return NULL;
     for (int32_t p = 0; p < program->param_count; p++) {
-        const char *own = program->params[p].external_name;
+        const char *own = hr_param_name_in_model(&program->params[p]);
         const size_t module = (size_t)hr_module_length(own);
         if (module == length - before - after && !strncmp(own, name + before, module))
             return &program->params[p];
@@ -195,15 +195,17 @@ static hr_status check_other(const hr_weights_in *in, const hr_stored *stored,
                    hr_path_shown(in->path), NAME_SHOWN, tensor->name);
 }
 
-static hr_status find_all(hr_weights_in *in, hr_weights_part part, const hr_stored *stored,
-                          uint8_t *used, hr_error *err)
+static hr_status find_all(hr_weights_in *in, int32_t part, const hr_stored *stored, uint8_t *used,
+                          hr_error *err)
 {
     hr_status status = HR_OK;
     for (int32_t p = 0; p < in->program->param_count; p++) {
         const hr_param *param = &in->program->params[p];
         const hr_stored_tensor *tensor;
-        const bool adapts = part == HR_PART_ADAPTERS;
-        if (adapts ? !hr_param_is_in_adapters(param) : param->adapts != HR_NONE) continue;
+        const bool adapts = part >= HR_PART_ADAPTERS;
+        if (adapts ? !hr_param_is_in_adapters(param) || param->which != part - HR_PART_ADAPTERS
+                   : param->adapts != HR_NONE)
+            continue;
         status = find(stored, in->path,
                       adapts ? param->external_name : hr_param_name_in_model(param), &tensor, err);
         if (status == HR_OK) status = check_shape(in->path, param, tensor, err);
@@ -227,7 +229,7 @@ hr_status hr_adapter_path(const char *folder, char path[HR_PATH_BYTES], hr_error
     return hr_path_join(folder, "adapter_model.safetensors", path, HR_PATH_BYTES, err);
 }
 
-hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, hr_weights_part part,
+hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, int32_t part,
                              const char *path, uint32_t cpu_mask, hr_region *kept,
                              hr_region *scratch, hr_error *err)
 {

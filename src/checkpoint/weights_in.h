@@ -48,16 +48,17 @@ int64_t hr_weights_in_kept_bytes(const hr_program *program); /* for hr_weights_i
 /* Checks that `path` exists and has the first file that hr_weights_in_open reads. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_weights_in_check(const char *path, hr_error *err);
 
-/* Which parameters a folder has: those of a model, or adapters alone. */
+/* Which parameters a folder has: those of a model; or the first adapters alone, + 1 the second
+ * ones. */
 typedef enum { HR_PART_MODEL, HR_PART_ADAPTERS } hr_weights_part;
 
 /* The file of adapters in a PEFT folder. Errors USAGE  the path is too long. */
 HR_MUST_CHECK hr_status hr_adapter_path(const char *folder, char path[HR_PATH_BYTES],
                                         hr_error *err);
 
-/* Finds every parameter of a part. Every tensor of the folder must belong to it, except
- * buffers such as masks and RoPE frequencies, and a copy of a tied embedding table, which must be
- * byte-identical to the table.
+/* Finds every parameter of a part (hr_weights_part). Every tensor of the folder must belong to it,
+ * except buffers such as masks and RoPE frequencies, and a copy of a tied embedding table, which
+ * must be byte-identical to the table.
  *
  *   kept     needs hr_weights_in_bytes
  *   scratch  needs hr_stored_bytes(path) and one byte per tensor during the call
@@ -67,9 +68,8 @@ HR_MUST_CHECK hr_status hr_adapter_path(const char *folder, char path[HR_PATH_BY
  *          of its format; a tensor does not belong to the model; the head differs from the table
  *          that it is tied to. */
 HR_MUST_CHECK hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program,
-                                           hr_weights_part part, const char *path,
-                                           uint32_t cpu_mask, hr_region *kept, hr_region *scratch,
-                                           hr_error *err);
+                                           int32_t part, const char *path, uint32_t cpu_mask,
+                                           hr_region *kept, hr_region *scratch, hr_error *err);
 
 /* Opens a file of a checkpoint. Its header must equal the program's own header byte for byte.
  * Allocates nothing, so it may be called after the seal.

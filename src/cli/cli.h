@@ -121,8 +121,9 @@ typedef struct {
     const struct hr_cli_command *command;
     const char *values[HR_OPTION_COUNT]; /* null: not given; empty text: given without an
                                           * argument */
-    /* [repeated_count] values of the repeatable option, in order; a command excludes two of them */
+    /* [repeated_count] values of the repeatable options, in order, those of one option together */
     const char *repeated[HR_CLI_REPEATS_MAX];
+    int16_t repeated_id[HR_CLI_REPEATS_MAX]; /* hr_cli_option_id */
     int32_t repeated_count;
     char **operands; /* [operand_count] of argv: the recipe, then key=value */
     int32_t operand_count;
@@ -143,6 +144,9 @@ typedef struct hr_cli_command {
 /* Rows of the tables; null after the last one. */
 const hr_cli_command *hr_cli_command_at(int32_t index);
 const hr_cli_option *hr_cli_option_at(int32_t id);
+
+/* The values of a repeatable option; their number in `count`. */
+const char *const *hr_cli_repeated(const hr_cli_arguments *arguments, int32_t id, int32_t *count);
 
 /* Returns "; may be repeated, at most 16" for a repeatable option, else an empty text. */
 const char *hr_cli_repeat_note(const hr_cli_option *option, char text[32]);

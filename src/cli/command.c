@@ -40,8 +40,8 @@ void hr_cli_put_command(FILE *file, const hr_cli_arguments *arguments)
     for (int32_t id = 0; hr_cli_option_at(id); id++) {
         const hr_cli_option *option = hr_cli_option_at(id);
         if (arguments->values[id] && !option->most) put_option(file, option, arguments->values[id]);
-        for (int32_t i = 0; option->most && arguments->values[id] && i < arguments->repeated_count;
-             i++)
-            put_option(file, option, arguments->repeated[i]);
+        int32_t count;
+        const char *const *values = hr_cli_repeated(arguments, id, &count);
+        for (int32_t i = 0; i < count; i++) put_option(file, option, values[i]);
     }
 }

@@ -97,14 +97,16 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
                  .json = arguments->values[HR_OPTION_JSON] != NULL,
                  .terminal = isatty(STDOUT_FILENO),
                  .progress = hr_progress_begin(STDERR_FILENO) };
+    int32_t stop_count;
+    const char *const *stops = hr_cli_repeated(arguments, HR_OPTION_STOP, &stop_count);
     hr_generate_request request = {
         .prompt = arguments->values[HR_OPTION_PROMPT],
         .prompt_file = arguments->values[HR_OPTION_FILE],
         .prompt_ids = arguments->values[HR_OPTION_PROMPT_IDS],
         .tokens = 128,
         .sampling = { .repetition_penalty = 1, .temperature = 0.8, .top_p = 1 },
-        .stops = arguments->repeated,
-        .stop_count = arguments->repeated_count,
+        .stops = stops,
+        .stop_count = stop_count,
         .wants_ids = a.ids,
         .ignores_end = arguments->values[HR_OPTION_IGNORE_EOS] != NULL,
         .on_text = print_text,

@@ -56,12 +56,12 @@ hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *requ
     if (format && strcmp(format, "fp32") != 0 && strcmp(format, "bf16") != 0)
         return hr_fail(err, HR_USAGE, "--dtype takes fp32 or bf16; got %.40s", format);
     *request = (hr_infer_request){ .folder = arguments->operands[0],
-                                   .adapter = arguments->values[HR_OPTION_ADAPTER],
                                    .tokenizer = tokenizer,
                                    .format = format && !strcmp(format, "bf16") ? HR_FORMAT_BF16
                                                                                : HR_FORMAT_FP32,
                                    .kernels = arguments->values[HR_OPTION_KERNELS],
                                    .interrupts = hr_cli_catch_signals(NULL) };
+    request->adapters = hr_cli_repeated(arguments, HR_OPTION_ADAPTER, &request->adapter_count);
     hr_status status = hr_cli_whole(arguments, HR_OPTION_THREADS, &request->threads, err);
     if (status == HR_OK && weights) status = read_weights(weights, &request->weights, err);
     if (status == HR_OK && budget) status = hr_bytes_parse(budget, &request->budget, err);

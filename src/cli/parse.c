@@ -79,6 +79,32 @@ static int32_t option_find(const hr_cli_command *command, const char *word, int3
     return -1;
 }
 
+const char *const *hr_cli_repeated(const hr_cli_arguments *arguments, int32_t id, int32_t *count)
+{
+    int32_t first = 0;
+    while (first < arguments->repeated_count && arguments->repeated_id[first] != id) first++;
+    *count = 0;
+    while (first + *count < arguments->repeated_count &&
+           arguments->repeated_id[first + *count] == id)
+        ++*count;
+    return arguments->repeated + first;
+}
+
+/* Adds a value behind those of the same option. */
+static void repeat(hr_cli_arguments *arguments, int32_t id, const char *value)
+{
+    int32_t count, at = arguments->repeated_count;
+    const char *const *same = hr_cli_repeated(arguments, id, &count);
+    arguments->repeated_count++;
+    const int32_t place = count ? (int32_t)(same - arguments->repeated) + count : at;
+    for (; at > place; at--) {
+        arguments->repeated[at] = arguments->repeated[at - 1];
+        arguments->repeated_id[at] = arguments->repeated_id[at - 1];
+    }
+    arguments->repeated[place] = value;
+    arguments->repeated_id[place] = (int16_t)id;
+}
+
 /* Parses the option at words[0], with its value there or in the next word. *used out: number of
  * words consumed. */
 static hr_status take_option(hr_cli_arguments *arguments, char **words, int32_t count,
@@ -91,7 +117,9 @@ static hr_status take_option(hr_cli_arguments *arguments, char **words, int32_t 
     const char *value = words[0][length] ? words[0] + length + 1 : NULL;
     if (arguments->values[id] && !option->most)
         return hr_fail(err, HR_USAGE, "--%s is given twice", option->name);
-    if (option->most && arguments->repeated_count == option->most)
+    int32_t times;
+    (void)hr_cli_repeated(arguments, id, &times);
+    if (option->most && (times == option->most || arguments->repeated_count == HR_CLI_REPEATS_MAX))
         return hr_fail(err, HR_USAGE, "--%s may be given at most %d times", option->name,
                        option->most);
     if (!option->argument && value)
@@ -104,7 +132,7 @@ static hr_status take_option(hr_cli_arguments *arguments, char **words, int32_t 
         *used = 2;
     }
     arguments->values[id] = value ? value : "";
-    if (option->most) arguments->repeated[arguments->repeated_count++] = arguments->values[id];
+    if (option->most) repeat(arguments, id, arguments->values[id]);
     return HR_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "headroom/generate.h"
+#include "headroom/infer.h"
 #include "headroom/plan_grid.h"
 
 static_assert((int)HR_STOPS_MAX <= HR_CLI_REPEATS_MAX, "all of them have their place");
@@ -122,7 +123,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                             "storage of the weights of layers: compute, f16, f8_e4m3, or auto: as "
                             "the model says (default compute: in the dtype of --dtype)" },
     [HR_OPTION_ADAPTER] = { "adapter", "FOLDER[=FACTOR]",
-                            "add the low-rank adapters of a PEFT folder, times a factor" },
+                            "add the low-rank adapters of a PEFT folder, times a factor",
+                            HR_INFER_ADAPTERS_MAX },
     [HR_OPTION_TOKENS] = { "tokens", "FILE",
                            "evaluate input_ids [B,T] of a safetensors file. labels [B,T] are "
                            "optional and already shifted: labels[b,t] is the target after "

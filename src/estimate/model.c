@@ -50,7 +50,7 @@ static int64_t rank_of(const hr_config *config, int64_t rank, const char *target
     const int used = layer < 0 ? 0 : snprintf(name, sizeof name, with->prefix, (long long)layer);
     snprintf(name + used, sizeof name - (size_t)used, "%s", part);
     const int16_t in = layer < 0 ? HR_NONE : (int16_t)layer;
-    if (!strcmp(targets, "recipe")) return hr_adapter_of(config, in, name).rank;
+    if (!strcmp(targets, "recipe")) return hr_adapter_of(config, 0, in, name).rank;
     return is_named(targets, in, name) ? rank : 0;
 }
 

@@ -221,18 +221,11 @@ static void build_lookup_adapter(hr_builder *builder, int32_t of, int64_t R)
     build_low(builder, of, &b, "lora_embedding_B");
 }
 
-/* Initial values as in PEFT: A from Kaiming's uniform distribution with a = sqrt(5), B 0, and the
- * lengths of the columns, which the operation `length` finds where the values are NaN. */
-static void build_adapter(hr_builder *builder, int32_t of, const hr_adapter_rule *rule)
+/* An adapter of products with a matrix, with the initial values of PEFT: A from Kaiming's uniform
+ * distribution with a = sqrt(5), B 0. */
+static void build_product_adapter(hr_builder *builder, int32_t of, int64_t R)
 {
-    hr_param *param = &builder->program->params[of];
-    const int64_t R = rule->rank;
-    param->adapter = builder->program->param_count;
-    param->adapter_scale = rule->scale;
-    if (param->looks_up) {
-        build_lookup_adapter(builder, of, R);
-        return;
-    }
+    const hr_param *param = &builder->program->params[of];
     const hr_param_shape a = { HR_PARAM_MATRIX,
                                param->dims[0],
                                R,
@@ -246,11 +239,31 @@ static void build_adapter(hr_builder *builder, int32_t of, const hr_adapter_rule
                                .plain = true };
     build_low(builder, of, &a, "lora_A.weight");
     build_low(builder, of, &b, "lora_B.weight");
-    if (!rule->magnitudes) return;
-    const hr_param_shape m = { HR_PARAM_VECTOR, param->dims[1], 0, NAN, .init_constant = true };
-    build_low(builder, of, &m, "lora_magnitude_vector");
-    param->lengths = build_for(builder, of, "lengths", HR_ROLE_TABLE, HR_F32, HR_ROWS,
-                               param->dims[1], 0, HR_NONE);
+}
+
+/* Declares adapter `which` of a parameter, behind those that it has. New magnitudes are NaN: the
+ * operation `length` finds them. */
+static void build_adapter(hr_builder *builder, int32_t of, int32_t which,
+                          const hr_adapter_rule *rule)
+{
+    hr_program *program = builder->program;
+    hr_param *param = &program->params[of];
+    const int64_t R = rule->rank;
+    const int32_t first = program->param_count;
+    int32_t *link = &param->adapter;
+    while (*link != HR_NONE) link = &program->params[*link].adapter;
+    *link = first;
+    if (param->looks_up) build_lookup_adapter(builder, of, R);
+    else build_product_adapter(builder, of, R);
+    if (builder->status != HR_OK) return;
+    program->params[first].adapter_rule = *rule;
+    if (rule->magnitudes) {
+        const hr_param_shape m = { HR_PARAM_VECTOR, param->dims[1], 0, NAN, .init_constant = true };
+        build_low(builder, of, &m, "lora_magnitude_vector");
+        param->lengths = build_for(builder, of, "lengths", HR_ROLE_TABLE, HR_F32, HR_ROWS,
+                                   param->dims[1], 0, HR_NONE);
+    }
+    for (int32_t p = first; p < program->param_count; p++) program->params[p].which = (int8_t)which;
 }
 
 int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
@@ -258,7 +271,6 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     hr_param *param = next_param(builder, &shape);
     if (!param) return HR_NONE;
     const int32_t index = builder->program->param_count, in_layer = index_in_layer(builder);
-    hr_adapter_rule adapter = { .rank = 0 };
     va_list list;
     va_start(list, name);
     vsnprintf(param->external_name, sizeof param->external_name, name, list);
@@ -266,23 +278,20 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     const int32_t weight = build_param(builder, &shape, param);
     const bool matrix = shape.kind == HR_PARAM_MATRIX;
     param->looks_up = !matrix || shape.looked_up;
-    if (builder->adapter && shape.N && !shape.plain && !param->rule.saved)
-        adapter = builder->adapter(builder->rule_of, builder->layer, in_layer,
-                                   param->external_name);
-    if (weight != HR_NONE && adapter.rank) build_adapter(builder, index, &adapter);
+    const bool adapts = builder->adapter && shape.N && !shape.plain && !param->rule.saved;
+    for (int32_t which = 0; which < HR_ADAPTERS_MAX && adapts && weight != HR_NONE; which++) {
+        const hr_adapter_rule rule = builder->adapter(builder->rule_of, which, builder->layer,
+                                                      in_layer, param->external_name);
+        if (rule.rank) build_adapter(builder, index, which, &rule);
+    }
     return weight;
 }
 
-int32_t hr_build_adapter_of(const hr_builder *builder, int32_t weight, hr_adapter_rule *rule)
+int32_t hr_build_adapter_of(const hr_builder *builder, int32_t weight)
 {
     const hr_program *program = builder->program;
-    for (int32_t p = 0; p < program->param_count && builder->adapter; p++) {
-        const hr_param *param = &program->params[p];
-        if (param->weight != weight || param->adapter == HR_NONE) continue;
-        *rule = builder->adapter(builder->rule_of, program->tensors[weight].layer, 0,
-                                 param->external_name);
-        return param->adapter;
-    }
+    for (int32_t p = 0; p < program->param_count && program->adapts; p++)
+        if (program->params[p].weight == weight) return program->params[p].adapter;
     return HR_NONE;
 }
 

@@ -26,7 +26,8 @@ typedef struct {
      * null: all train, without adapters. */
     hr_param_rule (*rule)(const void *of, int16_t layer, int32_t index, bool vector, bool adapter,
                           const char *name);
-    hr_adapter_rule (*adapter)(const void *of, int16_t layer, int32_t index, const char *name);
+    hr_adapter_rule (*adapter)(const void *of, int32_t which, int16_t layer, int32_t index,
+                               const char *name);
     const void *rule_of;
     bool short_tables;          /* lookup tables have the dtype of activations too */
     int32_t stored_weights;     /* hr_weights_choice of the frozen matrices of layers */
@@ -82,9 +83,8 @@ typedef struct {
 int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
     HR_PRINTF(3, 4);
 
-/* The parameter A of the adapter of a weight, before B, and its scale and dropout; HR_NONE: it has
- * none. */
-int32_t hr_build_adapter_of(const hr_builder *builder, int32_t weight, hr_adapter_rule *rule);
+/* The parameter A of the first adapter of a weight; HR_NONE: it has none. */
+int32_t hr_build_adapter_of(const hr_builder *builder, int32_t weight);
 
 /* Declares an fp32 tensor for a parameter, in the layout of its weight: "grad embed_out.weight". */
 int32_t hr_build_like_weight(hr_builder *builder, int32_t param, const char *what, hr_role role,

@@ -21,6 +21,7 @@ enum {
     HR_IN_MAX = 8,
     HR_OUT_MAX = 8,
     HR_STATES_MAX = HR_OUT_MAX - 2, /* outputs of one step, with a weight and its master */
+    HR_ADAPTERS_MAX = 8,            /* of one parameter */
     HR_ATTR_BYTES = 176,
     HR_TENSOR_NAME_BYTES = 64
 };
@@ -170,15 +171,18 @@ typedef struct {
     uint8_t format;           /* hr_weights_choice: how the weight is stored */
     bool init_constant;       /* all elements are init_scale, or ... */
     bool init_uniform;        /* ... in [-init_scale, init_scale) */
-    int32_t adapter;          /* parameter A of its adapter, before B and magnitudes; HR_NONE */
+    /* Parameter A of its first adapter, before B and magnitudes; of an A that of the next adapter
+     * of the same parameter. HR_NONE: there is none. */
+    int32_t adapter;
     hr_param_rule rule;
-    double init_scale;   /* standard deviation, if neither */
-    bool looks_up;       /* its adapter is of its rows, not of products */
-    float adapter_scale; /* of its adapter */
-    int32_t lengths;     /* reciprocal lengths of its columns with the adapter; HR_NONE */
-    int32_t adapts;      /* the parameter that this one is a part of the adapter of; HR_NONE */
-    int32_t weight;      /* tensor that forward reads, or the stored weight */
-    int32_t scales;      /* of the stored weight; HR_NONE: none */
+    double init_scale;            /* standard deviation, if neither */
+    bool looks_up;                /* its adapter is of its rows, not of products */
+    int8_t which;                 /* of the adapters that it is part of */
+    hr_adapter_rule adapter_rule; /* of the adapter that begins with this A */
+    int32_t lengths;              /* reciprocal lengths of its columns with the adapter; HR_NONE */
+    int32_t adapts; /* the parameter that this one is a part of the adapter of; HR_NONE */
+    int32_t weight; /* tensor that forward reads, or the stored weight */
+    int32_t scales; /* of the stored weight; HR_NONE: none */
     int32_t master; /* tensor that the update writes; = weight in fp32, without an fp32 copy, and
                      * when frozen */
     int32_t states[HR_STATES_MAX]; /* tensors of the states of the program; HR_NONE: frozen */

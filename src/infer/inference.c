@@ -36,15 +36,38 @@ static hr_status check_folder(const char *folder, hr_error *err)
                    folder, folder);
 }
 
-/* Names the adapters in the config. */
-static hr_status set_adapter(hr_inference *s, hr_error *err)
+/* Reads the keys of a folder of adapters into a config, and the path of its file. */
+static hr_status read_adapter(hr_inference *s, int32_t which, hr_config *config, hr_error *err)
 {
     char folder[HR_PATH_BYTES];
-    s->adapter_factor = 1;
-    if (!s->request->adapter) return HR_OK;
-    hr_status status = hr_hf_adapter_split(s->request->adapter, folder, &s->adapter_factor, err);
-    if (status == HR_OK) status = hr_config_set(&s->config, "train.adapter.from", folder, err);
-    return status == HR_OK ? hr_adapter_path(folder, s->adapter, err) : status;
+    double factor;
+    hr_status status = hr_hf_adapter_split(s->request->adapters[which], folder, &factor, err);
+    if (status == HR_OK) status = hr_config_set(config, "train.adapter.from", folder, err);
+    if (status == HR_OK) status = hr_adapter_path(folder, s->paths[which], err);
+    if (status == HR_OK) status = hr_config_adopt(config, err);
+    config->train.adapter.factor = factor;
+    return status;
+}
+
+/* Adds the adapters after the first. Not inlined: a config is large. */
+static __attribute__((noinline)) hr_status read_more(hr_inference *s, hr_error *err)
+{
+    hr_config other = s->config;
+    hr_config_adapter *last = &s->config.train.adapter;
+    for (int32_t i = 1; i < s->request->adapter_count; i++) {
+        const hr_status status = read_adapter(s, i, &other, err);
+        if (status != HR_OK) return status;
+        s->more[i - 1] = other.train.adapter;
+        s->more[i - 1].next = NULL;
+        if (last->dora || other.train.adapter.dora || *other.train.adapter.modules_to_save)
+            return hr_fail(err, HR_USAGE,
+                           "--adapter %.200s: several adapters add up only if none has magnitudes "
+                           "(DoRA), and only the first may have modules that are trained whole",
+                           s->request->adapters[i]);
+        last->next = &s->more[i - 1];
+        last = &s->more[i - 1];
+    }
+    return HR_OK;
 }
 
 hr_status hr_inference_begin(hr_inference *s, hr_error *err)
@@ -60,9 +83,9 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
                                err);
     if (status == HR_OK) status = check_folder(s->request->folder, err);
     if (status == HR_OK) status = hr_config_set(config, "model.from", s->request->folder, err);
-    if (status == HR_OK) status = set_adapter(s, err);
-    if (status == HR_OK) status = hr_config_adopt(config, err);
-    config->train.adapter.factor = s->adapter_factor;
+    if (status == HR_OK && !s->request->adapter_count) status = hr_config_adopt(config, err);
+    if (status == HR_OK && s->request->adapter_count) status = read_adapter(s, 0, config, err);
+    if (status == HR_OK && s->request->adapter_count > 1) status = read_more(s, err);
     if (status == HR_OK) status = hr_weights_in_check(s->request->folder, err);
     config->train.dtype = s->request->format;
     config->model.weights = s->request->weights == HR_WEIGHTS_AUTO ? config->stored_weights
@@ -129,15 +152,17 @@ static int64_t tables_bytes(const hr_inference *s)
 {
     const hr_program *program = &s->compiled.program;
     const int64_t alignment = 8 * 64;
-    const int64_t sources = *s->adapter ? 2 : 1;
+    const int64_t sources = 1 + s->request->adapter_count;
     return hr_executor_bytes(program) + sources * hr_weights_in_bytes(program) + s->own_bytes +
            alignment;
 }
 
 static int64_t reading_bytes(const hr_inference *s)
 {
-    const int64_t adapters = *s->adapter ? hr_weights_in_scratch_bytes(s->adapter) : 0;
-    return hr_max(hr_weights_in_scratch_bytes(s->request->folder), adapters);
+    int64_t most = hr_weights_in_scratch_bytes(s->request->folder);
+    for (int32_t i = 0; i < s->request->adapter_count; i++)
+        most = hr_max(most, hr_weights_in_scratch_bytes(s->paths[i]));
+    return most;
 }
 
 static bool is_planned(hr_config *config, int64_t tokens)
@@ -232,10 +257,11 @@ hr_status hr_inference_open(hr_inference *s, hr_error *err)
     if (status != HR_OK) return status;
     status = hr_weights_in_open(&s->weights, program, HR_PART_MODEL, s->request->folder,
                                 s->cpu_mask, &s->tables, &reading, err);
-    reading.used = 0;
-    if (status == HR_OK && *s->adapter)
-        status = hr_weights_in_open(&s->adapters, program, HR_PART_ADAPTERS, s->adapter,
+    for (int32_t i = 0; i < s->request->adapter_count && status == HR_OK; i++) {
+        reading.used = 0;
+        status = hr_weights_in_open(&s->adapters[i], program, HR_PART_ADAPTERS + i, s->paths[i],
                                     s->cpu_mask, &s->tables, &reading, err);
+    }
     hr_memory_region_close(s->memory, &reading);
     return status;
 }
@@ -264,10 +290,11 @@ static hr_status load(void *context, hr_executor *executor, int32_t step, const 
     hr_inference_report_progress(s, "loading weights", attr->param,
                                  s->compiled.program.param_count);
     const hr_weights_place place = { call->out[0], call->out[1], call->out[HR_LOAD_SCALES] };
-    const bool adapts = hr_param_is_in_adapters(&s->compiled.program.params[attr->param]);
-    const hr_status status = hr_load(adapts ? &s->adapters : &s->weights, attr->param, &s->pool,
-                                     place, call->scratch, attr->staging_bytes,
-                                     s->request->interrupts, err);
+    const hr_param *param = &s->compiled.program.params[attr->param];
+    const hr_weights_in *source = hr_param_is_in_adapters(param) ? &s->adapters[param->which]
+                                                                 : &s->weights;
+    const hr_status status = hr_load(source, attr->param, &s->pool, place, call->scratch,
+                                     attr->staging_bytes, s->request->interrupts, err);
     if (status != HR_INTERRUPTED) return status;
     return hr_fail(err, HR_INTERRUPTED, "interrupted while reading weights");
 }
@@ -333,6 +360,6 @@ hr_status hr_inference_check_peak(hr_inference *s, hr_error *err)
 void hr_inference_close(hr_inference *s)
 {
     hr_weights_in_close(&s->weights);
-    hr_weights_in_close(&s->adapters);
+    for (int32_t i = 0; i < HR_INFER_ADAPTERS_MAX; i++) hr_weights_in_close(&s->adapters[i]);
     hr_pool_close(&s->pool);
 }

@@ -31,9 +31,9 @@ typedef struct {
     hr_region tables; /* tables of the run; the caller may take own_bytes of them */
     hr_pool pool;
     hr_devices devices;
-    hr_weights_in weights, adapters;
-    char adapter[HR_PATH_BYTES]; /* the file of the adapters; empty: none */
-    double adapter_factor;
+    hr_weights_in weights, adapters[HR_INFER_ADAPTERS_MAX];
+    hr_config_adapter more[HR_INFER_ADAPTERS_MAX - 1]; /* adapters after that of the config */
+    char paths[HR_INFER_ADAPTERS_MAX][HR_PATH_BYTES];  /* the files of the adapters */
     hr_executor executor;
     hr_tokens *tokens; /* null: tokens are bytes, or no text is needed */
     hr_region tokens_region;

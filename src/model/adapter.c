@@ -20,9 +20,9 @@ static void module_of(const char *name, char module[MODULE_BYTES])
     snprintf(module, MODULE_BYTES, "%.*s", hr_module_length(name), name);
 }
 
-static const char *targets_of(const hr_config *config)
+static const char *targets_of(const hr_config_adapter *adapter)
 {
-    return config->train.adapter.targets[0] ? config->train.adapter.targets : HR_ALL_LINEAR;
+    return adapter->targets[0] ? adapter->targets : HR_ALL_LINEAR;
 }
 
 /* Whether a word of a group names a module. */
@@ -52,13 +52,12 @@ static bool read_range(const char *word, int64_t layers, int64_t *first, int64_t
     return *first >= 0 && *first <= *last && *last < layers;
 }
 
-static bool has_layer(const hr_config *config, int64_t layer)
+static bool has_layer(const hr_config_adapter *adapter, int64_t layers, int64_t layer)
 {
     int64_t first, last;
-    if (!config->train.adapter.layers[0]) return true;
-    for (hr_words w = { config->train.adapter.layers }; hr_words_next(&w);)
-        if (read_range(w.text, config->model.n_layers, &first, &last) && layer >= first &&
-            layer <= last)
+    if (!adapter->layers[0]) return true;
+    for (hr_words w = { adapter->layers }; hr_words_next(&w);)
+        if (read_range(w.text, layers, &first, &last) && layer >= first && layer <= last)
             return true;
     return false;
 }
@@ -74,12 +73,11 @@ static bool read_setting(const char *word, int64_t *rank, double *alpha)
 }
 
 /* Applies the groups that name a module, the first last. */
-static void apply_groups(const hr_config *config, int16_t layer, const char *module, int64_t *rank,
-                         double *alpha)
+static void apply_groups(const hr_config_adapter *adapter, int16_t layer, const char *module,
+                         int64_t *rank, double *alpha)
 {
     bool has_rank = false, has_alpha = false;
-    for (const char *group = config->train.adapter.groups; group;
-         group = hr_words_next_group(group)) {
+    for (const char *group = adapter->groups; group; group = hr_words_next_group(group)) {
         if (!is_in(group, layer, module)) continue;
         for (hr_words w = { group }; hr_words_next(&w);) {
             bool *const has = *w.text == 'r' ? &has_rank : &has_alpha;
@@ -106,33 +104,41 @@ bool hr_adapter_saves(const hr_config *config, const char *name)
     return saves;
 }
 
-hr_adapter_rule hr_adapter_of(const hr_config *config, int16_t layer, const char *name)
+hr_adapter_rule hr_adapter_of(const hr_config *config, int32_t which, int16_t layer,
+                              const char *name)
 {
+    const hr_config_adapter *adapter = &config->train.adapter;
     char module[MODULE_BYTES];
-    int64_t rank = config->train.adapter.rank;
-    double alpha = config->train.adapter.alpha;
-    if (config->train.adapter.kind == HR_ADAPTER_NONE) return (hr_adapter_rule){ .rank = 0 };
+    while (adapter && which-- > 0) adapter = adapter->next;
+    if (!adapter || adapter->kind == HR_ADAPTER_NONE) return (hr_adapter_rule){ .rank = 0 };
     module_of(name, module);
-    if (!is_in(targets_of(config), layer, module) || !has_layer(config, layer))
+    if (!is_in(targets_of(adapter), layer, module) ||
+        !has_layer(adapter, config->model.n_layers, layer))
         return (hr_adapter_rule){ .rank = 0 };
-    apply_groups(config, layer, module, &rank, &alpha);
-    const double part = config->train.adapter.rslora ? sqrt((double)rank) : (double)rank;
+    int64_t rank = adapter->rank;
+    double alpha = adapter->alpha;
+    apply_groups(adapter, layer, module, &rank, &alpha);
+    const double part = adapter->rslora ? sqrt((double)rank) : (double)rank;
     return (hr_adapter_rule){ .rank = (int32_t)rank,
-                              .scale = (float)(config->train.adapter.factor * alpha / part),
-                              .dropout = (float)config->train.adapter.dropout,
-                              .magnitudes = config->train.adapter.dora };
+                              .scale = (float)(adapter->factor * alpha / part),
+                              .dropout = (float)adapter->dropout,
+                              .magnitudes = adapter->dora };
 }
 
 /* The largest rank that the keys name. */
-static int64_t largest_rank(const hr_config *config)
+static int64_t largest_rank(const hr_config_adapter *adapter)
 {
-    int64_t most = config->train.adapter.rank, rank = 0;
-    double alpha;
-    for (const char *group = config->train.adapter.groups; group;
-         group = hr_words_next_group(group))
-        for (hr_words w = { group }; hr_words_next(&w);)
-            if (*w.text == 'r' && hr_word_is_setting(w.text) && read_setting(w.text, &rank, &alpha))
-                most = hr_max(most, rank);
+    int64_t most = 0;
+    for (; adapter; adapter = adapter->next) {
+        int64_t rank = adapter->rank;
+        double alpha;
+        most = hr_max(most, rank);
+        for (const char *group = adapter->groups; group; group = hr_words_next_group(group))
+            for (hr_words w = { group }; hr_words_next(&w);)
+                if (*w.text == 'r' && hr_word_is_setting(w.text) &&
+                    read_setting(w.text, &rank, &alpha))
+                    most = hr_max(most, rank);
+    }
     return most;
 }
 
@@ -145,15 +151,16 @@ static void rename_layer(const char *name, int64_t layer, char renamed[MODULE_BY
     else snprintf(renamed, MODULE_BYTES, "%s", name);
 }
 
-hr_adapter_rule hr_adapter_widest(const hr_config *config, int16_t layer, const char *name)
+hr_adapter_rule hr_adapter_widest(const hr_config *config, int32_t which, int16_t layer,
+                                  const char *name)
 {
-    hr_adapter_rule widest = hr_adapter_of(config, layer, name);
+    hr_adapter_rule widest = hr_adapter_of(config, which, layer, name);
     if (layer == HR_NONE || config->train.adapter.kind == HR_ADAPTER_NONE) return widest;
-    const int64_t most = largest_rank(config);
+    const int64_t most = largest_rank(&config->train.adapter);
     for (int64_t l = 1; l < config->model.n_layers && widest.rank < most; l++) {
         char renamed[MODULE_BYTES];
         rename_layer(name, l, renamed);
-        const hr_adapter_rule rule = hr_adapter_of(config, (int16_t)l, renamed);
+        const hr_adapter_rule rule = hr_adapter_of(config, which, (int16_t)l, renamed);
         if (rule.rank > widest.rank) widest = rule;
     }
     return widest;
@@ -272,7 +279,7 @@ hr_status hr_adapter_check_words(const hr_config *config, hr_error *err)
         return hr_fail(err, HR_USAGE,
                        "train.adapter.dora: adapters with magnitudes have no dropout here; set "
                        "train.adapter.dropout=0");
-    for (hr_words w = { targets_of(config) }; status == HR_OK && hr_words_next(&w);)
+    for (hr_words w = { targets_of(&config->train.adapter) }; status == HR_OK && hr_words_next(&w);)
         status = hr_module_word_check("train.adapter.targets", w.text, err);
     for (hr_words w = { config->train.adapter.modules_to_save };
          status == HR_OK && hr_words_next(&w);)
@@ -299,7 +306,8 @@ hr_status hr_adapter_check(const hr_config *config, const hr_program *program, h
         return hr_fail(err, HR_USAGE,
                        "train.freeze and train.adapter.kind: with adapters all other weights are "
                        "frozen; leave train.freeze out");
-    hr_status status = check_matches("train.adapter.targets", targets_of(config), program, err);
+    hr_status status = check_matches("train.adapter.targets", targets_of(&config->train.adapter),
+                                     program, err);
     for (const char *group = config->train.adapter.groups; group && status == HR_OK;
          group = hr_words_next_group(group))
         status = check_matches("train.adapter.groups", group, program, err);

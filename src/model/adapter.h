@@ -17,11 +17,13 @@
 /* Whether the module of a parameter is trained whole beside adapters. */
 bool hr_adapter_saves(const hr_config *config, const char *name);
 
-/* The adapter of a matrix; rank 0: none. */
-hr_adapter_rule hr_adapter_of(const hr_config *config, int16_t layer, const char *name);
+/* Adapter `which` of a matrix, from 0 on; rank 0: none. */
+hr_adapter_rule hr_adapter_of(const hr_config *config, int32_t which, int16_t layer,
+                              const char *name);
 
 /* The one with the largest rank that a matrix has in any layer. */
-hr_adapter_rule hr_adapter_widest(const hr_config *config, int16_t layer, const char *name);
+hr_adapter_rule hr_adapter_widest(const hr_config *config, int32_t which, int16_t layer,
+                                  const char *name);
 
 /* Checks the syntax of the keys. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_adapter_check_words(const hr_config *config, hr_error *err);

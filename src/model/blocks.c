@@ -45,15 +45,17 @@ void hr_block_table(hr_builder *builder, const hr_config *config, hr_model *mode
 int32_t hr_block_embed(hr_builder *builder, const char *name, int32_t ids, int32_t table,
                        int32_t positions, int64_t skip)
 {
-    hr_adapter_rule rule;
     const hr_program *program = builder->program;
-    const int32_t adapter = hr_build_adapter_of(builder, table, &rule);
-    if (adapter == HR_NONE) return hr_build_embed(builder, name, ids, table, positions, skip);
-    const int32_t a = program->params[adapter].weight, b = program->params[adapter + 1].weight;
-    const int32_t y = hr_build_embed(builder, "frozen", ids, table, positions, skip);
-    const int32_t low = hr_build_embed(builder, "low", ids, a, HR_NONE, 0);
-    const int32_t scaled = hr_build_dropout(builder, "low_scaled", low, HR_NONE, 0, rule.scale);
-    return hr_build_linear(builder, name, scaled, b, HR_NONE, HR_ACT_NONE, y);
+    int32_t y = hr_build_embed(builder, name, ids, table, positions, skip);
+    for (int32_t p = hr_build_adapter_of(builder, table); p != HR_NONE;
+         p = program->params[p].adapter) {
+        const hr_param *a = &program->params[p], *b = a + 1;
+        const int32_t low = hr_build_embed(builder, "low", ids, a->weight, HR_NONE, 0);
+        const int32_t scaled = hr_build_dropout(builder, "low_scaled", low, HR_NONE, 0,
+                                                a->adapter_rule.scale);
+        y = hr_build_linear(builder, name, scaled, b->weight, HR_NONE, HR_ACT_NONE, y);
+    }
+    return y;
 }
 
 void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model, double std,
@@ -105,54 +107,56 @@ static hr_intermediates set_of(hr_intermediate kind)
     return kind == HR_INTERMEDIATE_NONE ? 0 : (hr_intermediates)(1u << kind);
 }
 
-/* Adds scale (dropout(x) A) B to y. A strategy treats its parts as it treats x and y. */
-static int32_t adapt(hr_builder *builder, int32_t adapter, const hr_adapter_rule *rule,
-                     const char *name, int32_t x, int32_t y, hr_intermediates kinds)
+/* Adds scale (dropout(x) A) B to y for an adapter that begins with parameter `a`. A strategy treats
+ * its parts as it treats x and y. */
+static int32_t adapt(hr_builder *builder, int32_t a, const char *name, int32_t x, int32_t y,
+                     hr_intermediates kinds)
 {
     const hr_program *program = builder->program;
-    const int32_t a = program->params[adapter].weight, b = program->params[adapter + 1].weight;
+    const hr_param *first = &program->params[a], *second = first + 1;
+    const hr_adapter_rule *rule = &first->adapter_rule;
     const bool drops = builder->training && rule->dropout > 0;
     if (drops) {
         const hr_intermediates kind = program->tensors[x].intermediates;
         x = hr_build_dropout(builder, "dropped", x, HR_NONE, rule->dropout, rule->scale);
         hr_block_mark(builder, x, kind);
     }
-    int32_t low = hr_build_linear(builder, "low", x, a, HR_NONE, HR_ACT_NONE, HR_NONE);
+    int32_t low = hr_build_linear(builder, "low", x, first->weight, HR_NONE, HR_ACT_NONE, HR_NONE);
     if (!drops) low = hr_build_dropout(builder, "low_scaled", low, HR_NONE, 0, rule->scale);
-    return hr_block_mark(builder, hr_build_linear(builder, name, low, b, HR_NONE, HR_ACT_NONE, y),
-                         kinds);
+    return hr_block_mark(
+        builder, hr_build_linear(builder, name, low, second->weight, HR_NONE, HR_ACT_NONE, y),
+        kinds);
 }
 
-/* x W + scale (x A) B, with the lengths of its columns, + bias + residual. */
-static int32_t adapt_directions(hr_builder *builder, int32_t adapter, const hr_adapter_rule *rule,
-                                const char *name, int32_t x, int32_t weight, int32_t bias,
-                                int32_t residual, hr_intermediates kinds)
+/* x W + bias + residual with the adapters of W, the first of them `adapter`. With magnitudes, bias
+ * and residual come after these. */
+static int32_t adapted(hr_builder *builder, int32_t adapter, const char *name, int32_t x,
+                       int32_t weight, int32_t bias, int32_t residual, hr_intermediates kinds)
 {
-    int32_t y = hr_build_linear(builder, "frozen", x, weight, HR_NONE, HR_ACT_NONE, HR_NONE);
-    y = adapt(builder, adapter, rule, "direction", x, hr_block_mark(builder, y, kinds), kinds);
-    const int32_t of = builder->program->params[adapter].adapts;
-    return hr_block_mark(builder, hr_build_magnitude(builder, name, y, of, bias, residual), kinds);
+    const hr_param *params = builder->program->params;
+    const bool scales = params[adapter].adapter_rule.magnitudes;
+    int32_t y = hr_build_linear(builder, "frozen", x, weight, scales ? HR_NONE : bias, HR_ACT_NONE,
+                                scales ? HR_NONE : residual);
+    hr_block_mark(builder, y, kinds);
+    for (int32_t a = adapter; a != HR_NONE; a = params[a].adapter)
+        y = adapt(builder, a, scales || params[a].adapter != HR_NONE ? "directions" : name, x, y,
+                  kinds);
+    if (!scales) return y;
+    y = hr_build_magnitude(builder, name, y, params[adapter].adapts, bias, residual);
+    return hr_block_mark(builder, y, kinds);
 }
 
 int32_t hr_block_product(hr_builder *builder, const char *name, int32_t x, int32_t weight,
                          int32_t bias, hr_act act, int32_t residual, hr_intermediates kinds)
 {
-    hr_adapter_rule rule;
-    const int32_t adapter = hr_build_adapter_of(builder, weight, &rule);
+    const int32_t adapter = hr_build_adapter_of(builder, weight);
     if (adapter == HR_NONE || builder->program->params[adapter].looks_up)
         return hr_block_mark(builder,
                              hr_build_linear(builder, name, x, weight, bias, act, residual), kinds);
-    const bool activates = act != HR_ACT_NONE;
-    const char *const sum = activates ? "pre" : name;
-    int32_t y;
-    if (activates) kinds = set_of(HR_INTERMEDIATE_UP);
-    if (rule.magnitudes)
-        y = adapt_directions(builder, adapter, &rule, sum, x, weight, bias, residual, kinds);
-    else {
-        y = hr_build_linear(builder, "frozen", x, weight, bias, HR_ACT_NONE, residual);
-        y = adapt(builder, adapter, &rule, sum, x, hr_block_mark(builder, y, kinds), kinds);
-    }
-    if (!activates) return y;
+    if (act == HR_ACT_NONE)
+        return adapted(builder, adapter, name, x, weight, bias, residual, kinds);
+    const int32_t y = adapted(builder, adapter, "pre", x, weight, bias, residual,
+                              set_of(HR_INTERMEDIATE_UP));
     return hr_build_mark(builder, hr_build_activation(builder, name, y, act),
                          HR_INTERMEDIATE_ACTIVATION);
 }

@@ -41,10 +41,11 @@ static const hr_backend none = { .name = "none",
                                  .matrix_layout = hr_linear_layout };
 
 /* For hr_builder.adapter: one layer stands for all. */
-static hr_adapter_rule widest(const void *of, int16_t layer, int32_t index, const char *name)
+static hr_adapter_rule widest(const void *of, int32_t which, int16_t layer, int32_t index,
+                              const char *name)
 {
     (void)index;
-    return hr_adapter_widest(of, layer, name);
+    return hr_adapter_widest(of, which, layer, name);
 }
 
 static void build(const hr_config *config, int32_t kind, hr_region *region, hr_program *program)

@@ -79,12 +79,15 @@ hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vec
     return rule;
 }
 
-hr_adapter_rule hr_rules_adapter(const void *of, int16_t layer, int32_t index, const char *name)
+hr_adapter_rule hr_rules_adapter(const void *of, int32_t which, int16_t layer, int32_t index,
+                                 const char *name)
 {
     const hr_rules *rules = of;
     const hr_trained *trained = rules->trained;
-    if (!trained || layer == HR_NONE) return hr_adapter_of(rules->config, layer, name);
-    hr_adapter_rule rule = { .rank = layer < trained->frozen_in_proxy ? 0 : trained->ranks[index],
+    if (!trained || layer == HR_NONE) return hr_adapter_of(rules->config, which, layer, name);
+    hr_adapter_rule rule = { .rank = which || layer < trained->frozen_in_proxy
+                                         ? 0
+                                         : trained->ranks[index],
                              .scale = 1,
                              .dropout = (float)rules->config->train.adapter.dropout,
                              .magnitudes = rules->config->train.adapter.dora };

@@ -32,7 +32,8 @@ typedef struct {
 
 hr_param_rule hr_rules_of(const void *rules, int16_t layer, int32_t index, bool vector,
                           bool adapter, const char *name);
-hr_adapter_rule hr_rules_adapter(const void *rules, int16_t layer, int32_t index, const char *name);
+hr_adapter_rule hr_rules_adapter(const void *rules, int32_t which, int16_t layer, int32_t index,
+                                 const char *name);
 
 /* Checks the syntax of the keys that name parameters or modules.
  *

@@ -285,6 +285,39 @@ static void a_merged_model_is_the_base_with_its_adapters(void **state)
     shell("test ! -e elsewhere");
 }
 
+/* The sum of two adapters is the second on a model that has the first. */
+static void several_adapters_add_up(void **state)
+{
+    static const struct {
+        const char *model, *first, *second;
+    } pairs[] = { { "qwen3_tied", "lora_qwen3", "patterns" },
+                  { "gpt_neox", "layers", "lora_gpt_neox" } };
+    (void)state;
+    prepare();
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        char folder[256], options[1600];
+        snprintf(folder, sizeof folder, "%s/hf/%s", HR_ORACLES, pairs[i].model);
+        snprintf(options, sizeof options,
+                 "--adapter %s/%s=0.5 --adapter %s/%s --tokens %s/%s/batch.safetensors", folder,
+                 pairs[i].first, folder, pairs[i].second, folder, pairs[i].first);
+        const double both = loss_of(folder, options);
+        shell("rm -rf merged");
+        if (run("adapter merge %s %s/%s=0.5 merged", folder, folder, pairs[i].first))
+            fail_msg("%s", err);
+        snprintf(options, sizeof options, "--adapter %s/%s --tokens %s/%s/batch.safetensors",
+                 folder, pairs[i].second, folder, pairs[i].first);
+        const double one = loss_of("merged", options);
+        print_message("%s + %s: %.7f, on the merged model %.7f\n", pairs[i].first, pairs[i].second,
+                      both, one);
+        assert_true(fabs(both - one) < 1e-6 * one);
+    }
+    assert_int_equal(run("eval %s/hf/gpt2 --adapter %s/hf/gpt2/dora_gpt2 --adapter "
+                         "%s/hf/gpt2/lora_gpt2 --file text.txt",
+                         HR_ORACLES, HR_ORACLES, HR_ORACLES),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "several adapters add up only if none has magnitudes"));
+}
+
 static void a_folder_is_listed(void **state)
 {
     char base[256], adapter[300];
@@ -481,6 +514,7 @@ int main(void)
         IN_A_FOLDER(another_base_is_refused),
         IN_A_FOLDER(adapters_are_added_to_their_base),
         IN_A_FOLDER(a_merged_model_is_the_base_with_its_adapters),
+        IN_A_FOLDER(several_adapters_add_up),
         IN_A_FOLDER(a_folder_is_listed),
         IN_A_FOLDER(adapters_become_gguf_where_it_has_them),
         IN_A_FOLDER(folders_that_would_change_results_are_refused),
