@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "model/family.h"
+#include "prove/matrix.h"
 #include "prove/proofs.h"
 
 /* Two programs in fp32 that add up products in another order. */
@@ -88,124 +89,57 @@ hr_status hr_factors_prepare(hr_prover *prover, hr_proof *proof, bool *applies, 
 
 /* ---- matrices */
 
-/* A matrix of fp32 in a region, row by row. */
-typedef struct {
-    int64_t K, N;
-    float *elements;
-} matrix;
-
-static hr_status take_matrix(hr_region *region, int64_t K, int64_t N, matrix *m, hr_error *err)
-{
-    *m = (matrix){ K, N, hr_region_take(region, K * N, sizeof(float)) };
-    if (m->elements) return HR_OK;
-    return hr_fail(err, HR_FAILURE, "out of memory for a matrix of %lld x %lld", (long long)K,
-                   (long long)N);
-}
-
-static hr_status read_values(const hr_values *values, int32_t index, hr_region *region, matrix *m,
-                             hr_error *err)
-{
-    const int64_t K = values->dims[index][0], N = values->dims[index][1];
-    const hr_status status = take_matrix(region, K, N, m, err);
-    return status == HR_OK ? hr_values_read(values, index, 0, K, m->elements, err) : status;
-}
-
-static hr_status read_gradient(const hr_trace *trace, int32_t index, hr_region *region, matrix *m,
-                               hr_error *err)
-{
-    const hr_trace_array *array = &trace->params[index].gradient;
-    hr_status status = take_matrix(region, array->K, array->N, m, err);
-    const int64_t kept = region->used;
-    void *memory = hr_region_take(region, array->bytes, 1);
-    if (status == HR_OK && !memory)
-        status = hr_fail(err, HR_FAILURE, "out of memory for a gradient of %lld bytes",
-                         (long long)array->bytes);
-    if (status == HR_OK) status = hr_trace_load(trace, array, 0, memory, err);
-    for (int64_t i = 0; i < array->K * array->N && status == HR_OK; i++)
-        m->elements[i] = (float)hr_trace_element(array, memory, i / array->N, i % array->N);
-    region->used = kept;
-    return status;
-}
-
-static double at(const matrix *m, int64_t k, int64_t n)
-{
-    return (double)m->elements[k * m->N + n];
-}
-
 /* Element (r, n) of B, whichever way it is stored. */
-static double b_at(const matrix *b, bool is_turned, int64_t r, int64_t n)
+static double b_at(const hr_matrix *b, bool is_turned, int64_t r, int64_t n)
 {
-    return is_turned ? at(b, n, r) : at(b, r, n);
+    return is_turned ? hr_matrix_at(b, n, r) : hr_matrix_at(b, r, n);
 }
 
-static void multiply(const matrix *a, const matrix *b, bool b_is_turned, matrix *m)
+static void multiply(const hr_matrix *a, const hr_matrix *b, bool b_is_turned, hr_matrix *m)
 {
     for (int64_t k = 0; k < m->K; k++)
         for (int64_t n = 0; n < m->N; n++) {
             double sum = 0;
-            for (int64_t r = 0; r < a->N; r++) sum += at(a, k, r) * b_at(b, b_is_turned, r, n);
+            for (int64_t r = 0; r < a->N; r++)
+                sum += hr_matrix_at(a, k, r) * b_at(b, b_is_turned, r, n);
             m->elements[k * m->N + n] = (float)sum;
         }
 }
 
 /* ---- comparing */
 
-static void compare_matrices(hr_difference *found, const char *name, const matrix *expected,
-                             const matrix *seen)
-{
-    double difference = 0, reference = 0, most = 0;
-    int64_t place = 0;
-    char text[HR_PROOF_TEXT_BYTES];
-    for (int64_t i = 0; i < expected->K * expected->N; i++) {
-        const double wanted = (double)expected->elements[i], got = (double)seen->elements[i];
-        const double apart = isnan(wanted - got) ? (double)INFINITY : fabs(wanted - got);
-        difference += apart * apart;
-        reference += wanted * wanted;
-        if (apart > most) place = i;
-        most = fmax(most, apart);
-    }
-    const double before = found->relative;
-    snprintf(text, sizeof text, "gradient of %s at step 1", name);
-    hr_difference_add(found, sqrt(difference), sqrt(reference), text);
-    found->elements += expected->K * expected->N;
-    found->absolute = fmax(found->absolute, most);
-    if (found->relative > before)
-        snprintf(found->where, sizeof found->where,
-                 "%s: element [%lld, %lld] is %.9g, in the reference %.9g", text,
-                 (long long)(place / expected->N), (long long)(place % expected->N),
-                 (double)seen->elements[place], (double)expected->elements[place]);
-}
-
 /* The gradients of the factors by the chain rule. */
 static hr_status compare_factors(hr_prover *prover, const factorization *f, hr_region *region,
                                  hr_error *err)
 {
-    matrix m, a, b, seen, expected;
-    hr_status status = read_gradient(&prover->second, f->product, region, &m, err);
-    if (status == HR_OK) status = read_values(&prover->values, f->a, region, &a, err);
-    if (status == HR_OK) status = read_values(&prover->values, f->b, region, &b, err);
+    hr_matrix m, a, b, seen, expected;
+    hr_status status = hr_matrix_read_gradient(&prover->second, f->product, region, &m, err);
+    if (status == HR_OK) status = hr_matrix_read(&prover->values, f->a, region, &a, err);
+    if (status == HR_OK) status = hr_matrix_read(&prover->values, f->b, region, &b, err);
     const int64_t kept = region->used, R = status == HR_OK ? a.N : 0;
-    if (status == HR_OK) status = read_gradient(&prover->own, f->a, region, &seen, err);
-    if (status == HR_OK) status = take_matrix(region, m.K, R, &expected, err);
+    if (status == HR_OK) status = hr_matrix_read_gradient(&prover->own, f->a, region, &seen, err);
+    if (status == HR_OK) status = hr_matrix_take(region, m.K, R, &expected, err);
     if (status != HR_OK) return status;
     for (int64_t k = 0; k < m.K; k++)
         for (int64_t r = 0; r < R; r++) {
             double sum = 0;
-            for (int64_t n = 0; n < m.N; n++) sum += at(&m, k, n) * b_at(&b, f->b_is_turned, r, n);
+            for (int64_t n = 0; n < m.N; n++)
+                sum += hr_matrix_at(&m, k, n) * b_at(&b, f->b_is_turned, r, n);
             expected.elements[k * R + r] = (float)sum;
         }
-    compare_matrices(&prover->tracer.found, f->a_name, &expected, &seen);
+    hr_matrix_compare(&prover->tracer.found, f->a_name, &expected, &seen);
     region->used = kept;
-    status = read_gradient(&prover->own, f->b, region, &seen, err);
-    if (status == HR_OK) status = take_matrix(region, b.K, b.N, &expected, err);
+    status = hr_matrix_read_gradient(&prover->own, f->b, region, &seen, err);
+    if (status == HR_OK) status = hr_matrix_take(region, b.K, b.N, &expected, err);
     if (status != HR_OK) return status;
     for (int64_t n = 0; n < m.N; n++)
         for (int64_t r = 0; r < R; r++) {
             double sum = 0;
-            for (int64_t k = 0; k < m.K; k++) sum += at(&a, k, r) * at(&m, k, n);
+            for (int64_t k = 0; k < m.K; k++)
+                sum += hr_matrix_at(&a, k, r) * hr_matrix_at(&m, k, n);
             expected.elements[f->b_is_turned ? n * b.N + r : r * b.N + n] = (float)sum;
         }
-    compare_matrices(&prover->tracer.found, f->b_name, &expected, &seen);
+    hr_matrix_compare(&prover->tracer.found, f->b_name, &expected, &seen);
     return HR_OK;
 }
 
@@ -214,14 +148,15 @@ static hr_status compare_others(hr_prover *prover, const int32_t *from, const fa
 {
     hr_status status = HR_OK;
     for (int32_t p = 0; p < prover->second.param_count && status == HR_OK; p++) {
-        matrix expected, seen;
+        hr_matrix expected, seen;
         if (p == f->product) continue;
         const int64_t kept = region->used;
-        status = read_gradient(&prover->second, p, region, &expected, err);
-        if (status == HR_OK) status = read_gradient(&prover->own, from[p], region, &seen, err);
+        status = hr_matrix_read_gradient(&prover->second, p, region, &expected, err);
         if (status == HR_OK)
-            compare_matrices(&prover->tracer.found, prover->own.params[from[p]].name, &expected,
-                             &seen);
+            status = hr_matrix_read_gradient(&prover->own, from[p], region, &seen, err);
+        if (status == HR_OK)
+            hr_matrix_compare(&prover->tracer.found, prover->own.params[from[p]].name, &expected,
+                              &seen);
         region->used = kept;
     }
     return status;
@@ -229,7 +164,7 @@ static hr_status compare_others(hr_prover *prover, const int32_t *from, const fa
 
 /* ---- the proof */
 
-/* Memory for the product, the factors and two gradients with their padding: no matrix has more
+/* Memory for the product, the factors and two gradients with their padding: no hr_matrix has more
  * elements than the product has, or the largest other parameter, both of them with padding to
  * panels. */
 static int64_t room_bytes(const hr_prover *prover, const factorization *f)
@@ -258,11 +193,11 @@ static hr_status open_room(hr_prover *prover, const factorization *f, hr_region 
 static hr_status add_product(hr_prover *prover, const factorization *f, hr_region *region,
                              int32_t *index, hr_error *err)
 {
-    matrix a, b, m;
+    hr_matrix a, b, m;
     region->used = 0;
-    hr_status status = read_values(&prover->values, f->a, region, &a, err);
-    if (status == HR_OK) status = read_values(&prover->values, f->b, region, &b, err);
-    if (status == HR_OK) status = take_matrix(region, a.K, f->b_is_turned ? b.K : b.N, &m, err);
+    hr_status status = hr_matrix_read(&prover->values, f->a, region, &a, err);
+    if (status == HR_OK) status = hr_matrix_read(&prover->values, f->b, region, &b, err);
+    if (status == HR_OK) status = hr_matrix_take(region, a.K, f->b_is_turned ? b.K : b.N, &m, err);
     if (status != HR_OK) return status;
     multiply(&a, &b, f->b_is_turned, &m);
     status = hr_values_append(&prover->values, m.K, m.N, m.elements, index, err);

@@ -248,9 +248,9 @@ static hr_status run_resume(hr_prover *prover, hr_proof *proof, hr_error *err)
     hr_status status = hr_prover_run(prover, &prover->variant, &first, true, err);
     if (status == HR_OK) {
         prover->tracer = (hr_tracer){ .trace = &prover->reference,
-                                        .first_step = stop,
-                                        .prover = prover,
-                                        .buffer = prover->buffer };
+                                      .first_step = stop,
+                                      .prover = prover,
+                                      .buffer = prover->buffer };
         hr_prover_disturb(prover, &prover->tracer);
         const hr_observer observer = hr_tracer_observer(&prover->tracer, prover->steps);
         status = hr_prover_run(prover, &prover->variant, &observer, false, err);
@@ -286,6 +286,8 @@ static const hr_proof_kind kinds[] = {
       hr_pattern_run, NULL, 2, true },
     { "factors", "a factorized matrix = its product", hr_factors_prepare, hr_factors_run, NULL, 2,
       true },
+    { "adapter", "low-rank adapters = weights that contain them", hr_adapters_prepare,
+      hr_adapters_run, NULL, 3, true },
     { "weights", "weights stored as f16 or f8_e4m3 = the same weights dequantized",
       hr_stored_prepare, hr_stored_run, NULL, 2, true },
 };

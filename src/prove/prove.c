@@ -16,8 +16,8 @@
 #include "base/path.h"
 #include "base/writer.h"
 #include "model/family.h"
-#include "prove/proofs.h"
 #include "prove/proof_recipe.h"
+#include "prove/proofs.h"
 #include "sections/assemble.h"
 
 /* ---- selection */
@@ -64,8 +64,8 @@ static hr_status take_memory(hr_prover **taken, hr_memory *memory, const hr_conf
     const int64_t params = hr_model_limits_of(config).params + 1;
     const int64_t sets = 2 * config->model.n_layers * (int64_t)sizeof(hr_intermediates);
     const int64_t bytes = (int64_t)sizeof(hr_prover) + 3 * hr_trace_bytes(params) +
-                          hr_values_bytes(params) + sets + params * (int64_t)sizeof(int32_t) +
-                          HR_TRACE_BUFFER_BYTES + 16 * 64;
+                          hr_values_bytes(2 * params) + sets +
+                          2 * params * (int64_t)sizeof(int32_t) + HR_TRACE_BUFFER_BYTES + 16 * 64;
     hr_region region;
     hr_status status = hr_memory_region_open(memory, "proofs", bytes, &region, err);
     if (status != HR_OK) return status;
@@ -117,7 +117,7 @@ static hr_status open_files(hr_prover *prover, hr_error *err)
     for (int32_t i = 0; i < 3 && status == HR_OK; i++)
         status = hr_trace_open(traces[i], directory, prover->param_max, &prover->region, err);
     if (status != HR_OK) return status;
-    return hr_values_open(&prover->values, directory, prover->param_max, prover->buffer,
+    return hr_values_open(&prover->values, directory, 2 * prover->param_max, prover->buffer,
                           &prover->region, err);
 }
 

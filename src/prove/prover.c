@@ -188,11 +188,11 @@ hr_status hr_prover_trace(hr_prover *prover, const hr_config *config, hr_trace *
     traced->steps = steps;
     traced->has_values = values;
     prover->tracer = (hr_tracer){ .trace = traced,
-                                    .writes = true,
-                                    .ignores_values = !values,
-                                    .notes = notes,
-                                    .prover = prover,
-                                    .buffer = prover->buffer };
+                                  .writes = true,
+                                  .ignores_values = !values,
+                                  .notes = notes,
+                                  .prover = prover,
+                                  .buffer = prover->buffer };
     return trace(prover, config, NULL, err);
 }
 
@@ -202,10 +202,10 @@ hr_status hr_prover_trace_from(hr_prover *prover, const hr_config *config, hr_tr
     traced->steps = 1;
     traced->has_values = false;
     prover->tracer = (hr_tracer){ .trace = traced,
-                                    .writes = true,
-                                    .ignores_values = true,
-                                    .prover = prover,
-                                    .buffer = prover->buffer };
+                                  .writes = true,
+                                  .ignores_values = true,
+                                  .prover = prover,
+                                  .buffer = prover->buffer };
     hr_prover_disturb(prover, &prover->tracer);
     return trace(prover, config, starts, err);
 }
@@ -220,10 +220,10 @@ hr_status hr_prover_compare(hr_prover *prover, const hr_config *config, hr_trace
                             double rounding, hr_values *starts, hr_error *err)
 {
     prover->tracer = (hr_tracer){ .trace = traced,
-                                    .norm_wise = rounding > 0,
-                                    .floor = rounding * average_of(traced),
-                                    .ignores_values = rounding > 0 || !traced->has_values,
-                                    .buffer = prover->buffer };
+                                  .norm_wise = rounding > 0,
+                                  .floor = rounding * average_of(traced),
+                                  .ignores_values = rounding > 0 || !traced->has_values,
+                                  .buffer = prover->buffer };
     hr_prover_disturb(prover, &prover->tracer);
     hr_observer observer = hr_tracer_observer(&prover->tracer, rounding > 0 ? 1 : traced->steps);
     if (starts) observer.services = hr_values_services(starts);

@@ -141,6 +141,7 @@ static void one_proof_alone_passes_or_says_that_it_does_not_apply(void **state)
         { "masters", "train.dtype=bf16 train.state.master=residual16", "residual" },
         { "pattern", "model.attention.pattern=local model.attention.block=4", NULL },
         { "factors", "model.family=yxanul model.embedding_rank=8", "no factorized matrix" },
+        { "adapter", "model.family=llama train.adapter.kind=lora", "trains no adapters" },
         { "weights", "model.weights=f16 train.freeze=*.layers.0.*", "stored in another format" },
     };
     put_tiny_and_text();

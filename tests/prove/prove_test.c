@@ -144,6 +144,11 @@ static void config_for(hr_config *config, const char *proof)
         config->model.weights = HR_WEIGHTS_F8_E4M3;
         snprintf(config->train.freeze, sizeof config->train.freeze, "*.mlp.*");
     }
+    if (!strcmp(proof, "adapter")) {
+        small(config, "llama");
+        config->train.adapter.kind = HR_ADAPTER_LORA;
+        config->train.adapter.rank = 3;
+    }
     if (!strcmp(proof, "masters")) {
         config->train.dtype = HR_FORMAT_BF16;
         config->train.state.master = HR_MASTERS_RESIDUAL16;
@@ -202,9 +207,11 @@ static void every_proof_fails_when_its_run_is_changed(void **state)
     (void)state;
     const char *name;
     for (int32_t i = 0; (name = hr_proof_name(i)); i++) {
-        const bool factors = !strcmp(name, "factors"), rounds = factors || !strcmp(name, "pattern");
-        const char *param = factors || !strcmp(name, "weights") ? "model.norm.weight"
-                                                                : "layers.1.w2";
+        const bool factors = !strcmp(name, "factors"), adapter = !strcmp(name, "adapter");
+        const bool rounds = factors || adapter || !strcmp(name, "pattern");
+        const char *param = adapter ? "base_model.model.model.layers.1.mlp.up_proj.lora_A.weight"
+                            : factors || !strcmp(name, "weights") ? "model.norm.weight"
+                                                                  : "layers.1.w2";
         static hr_config config;
         config_for(&config, name);
         change c = { .step = rounds ? 0 : 1, .param = param, .added = rounds ? 1.0F : 0 };
@@ -305,7 +312,7 @@ static void what_does_not_apply_says_why(void **state)
     config.train.batch = 1;
     assert_int_equal(prove(&config, NULL, NULL, &err), HR_OK);
     static const char *const names[] = { "micro-batch", "mlp-tile", "attention-tile", "loss-chunk",
-                                         "pattern",     "factors",  "weights" };
+                                         "pattern",     "factors",  "weights",        "adapter" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const hr_proof *proof = proof_of(names[i]);
         require(proof->outcome == HR_PROOF_DOES_NOT_APPLY && *proof->reason && !proof->tensors,
