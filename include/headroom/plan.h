@@ -72,8 +72,9 @@ typedef struct {
     int64_t parameters, trained_parameters; /* number of elements */
     /* with adapters: weights of the base; weights, masters and states of the adapters */
     int64_t base_bytes, adapter_bytes;
-    int64_t micro_batch;                    /* sequences */
-    int64_t loss_chunk;                     /* tokens */
+    int64_t wide_adapters; /* whose rank is above the smaller side of their matrix */
+    int64_t micro_batch;   /* sequences */
+    int64_t loss_chunk;    /* tokens */
     /* training: 6 x weights in products + attention of computed blocks */
     int64_t flops_per_token;
     /* pairs of blocks, or of tokens with a sliding window, that attention computes in one sequence,

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/account.h"
 #include "graph/backend.h"
 #include "model/attention_share.h"
-#include "base/account.h"
 #include "plan/strategy_file.h"
 #include "plan/timeline.h"
 #include "sections/assemble.h"
@@ -72,6 +72,7 @@ void hr_answer_describe(hr_admission *a)
     answer->trained_parameters = hr_program_trained_parameters(&a->compiled.program);
     answer->base_bytes = hr_program_base_bytes(&a->compiled.program);
     answer->adapter_bytes = hr_program_adapter_bytes(&a->compiled.program);
+    answer->wide_adapters = hr_program_wide_adapters(&a->compiled.program);
     answer->micro_batch = a->config.memory.micro_batch;
     answer->loss_chunk = strategy->loss_chunk ? strategy->loss_chunk : answer->micro_batch * T;
     answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);

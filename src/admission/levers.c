@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/writer.h"
 #include "model/family.h"
@@ -121,6 +122,29 @@ static double write_freeze(const hr_config *config, const hr_lever_names *names,
     return writer.cut ? 0 : (double)trained / (double)layers;
 }
 
+/* ---- adapters of fewer modules */
+
+/* Step k leaves adapters in the upper 1 / 2^k of the layers, at least one. */
+static double write_adapted(const hr_config *config, const hr_lever_names *names, int32_t step,
+                            char value[HR_LEVER_VALUE_BYTES])
+{
+    const int64_t layers = config->model.n_layers;
+    (void)names;
+    if (*config->train.adapter.layers || step > 12 || INT64_C(1) << (step - 1) >= layers) return 0;
+    const int64_t left = (layers + (INT64_C(1) << step) - 1) >> step;
+    snprintf(value, HR_LEVER_VALUE_BYTES, "%lld-%lld", (long long)(layers - left),
+             (long long)layers - 1);
+    return (double)left / (double)layers;
+}
+
+static double write_attention(const hr_config *config, const hr_lever_names *names, int32_t step,
+                              char value[HR_LEVER_VALUE_BYTES])
+{
+    if (*config->train.adapter.targets || !names->attention || step > 1) return 0;
+    snprintf(value, HR_LEVER_VALUE_BYTES, "*att*");
+    return 1;
+}
+
 /* Whether the masters of bf16 weights can be taken away. */
 static bool has_masters(const hr_config *config)
 {
@@ -175,6 +199,10 @@ static const hr_lever levers[] = {
       .applies = tunes_a_model },
     { "train.adapter.rank", HR_LOSS_TRAINED, "smaller rank of the adapters", .least = 1,
       .applies = adapts },
+    { "train.adapter.targets", HR_LOSS_TRAINED, "adapters of attention only", .applies = adapts,
+      .write = write_attention },
+    { "train.adapter.layers", HR_LOSS_TRAINED, "adapters of the upper layers only",
+      .applies = adapts, .write = write_adapted },
     { "train.seq_len", HR_LOSS_WINDOWS, "shorter sequences", .least = 16 },
     { "model.attention.pattern", HR_LOSS_WINDOWS, "block-sparse attention", "local",
       .without = HR_HAS_STATES, .applies = sees_everything, .why_none = attention_text },
@@ -213,14 +241,16 @@ void hr_lever_names_of(const hr_program *program, hr_lever_names *names)
     for (int32_t p = 0; p < program->param_count; p++) {
         const char *name = program->params[p].external_name;
         const int32_t layer = program->tensors[program->params[p].weight].layer;
+        if (layer == HR_NONE && *names->layers) break;
         if (layer == HR_NONE) {
             hr_put(&writer, "%s%s", p ? "," : "", name);
             continue;
         }
+        if (layer > 0) break;
+        names->attention |= strstr(name, "att") && program->params[p].adapter != HR_NONE;
         const char *number = strstr(name, ".0.");
         if (number && number - name + 2 < (int64_t)sizeof names->layers)
             snprintf(names->layers, sizeof names->layers, "%.*s", (int)(number - name) + 1, name);
-        break;
     }
     if (writer.cut) names->before[0] = 0;
 }
@@ -230,8 +260,9 @@ void hr_lever_names_of(const hr_program *program, hr_lever_names *names)
 enum { STEPS_MOST = 40 }; /* halvings of any key */
 
 /* Writes the value of a step. Returns the share that is left; 0: no such step. */
-static double value_of(const hr_lever *lever, const hr_config *config, const hr_lever_names *names,
-                       int32_t step, char value[HR_LEVER_VALUE_BYTES])
+static __attribute__((noinline)) double value_of(const hr_lever *lever, const hr_config *config,
+                                                 const hr_lever_names *names, int32_t step,
+                                                 char value[HR_LEVER_VALUE_BYTES])
 {
     hr_error ignored;
     char before[HR_PATH_BYTES];
@@ -262,19 +293,34 @@ static bool applies(const hr_lever *lever, const hr_config *config)
     return !(traits & lever->without) && (!lever->applies || lever->applies(config));
 }
 
+/* Sets a key in place: a config is large, and the stack size is planned. False: the recipe is not
+ * valid with the value, and is unchanged. */
+static bool try_value(hr_config *config, const char *key, const char *value)
+{
+    hr_error ignored;
+    char before[HR_PATH_BYTES];
+    uint64_t given[HR_CONFIG_GIVEN_WORDS];
+    _Static_assert(sizeof given == sizeof config->given, "which keys are given");
+    memcpy(given, config->given, sizeof given);
+    if (hr_config_get(config, key, before, sizeof before, &ignored) != HR_OK) return false;
+    if (hr_config_set(config, key, value, &ignored) == HR_OK &&
+        hr_config_check(config, &ignored) == HR_OK)
+        return true;
+    const bool restored = hr_config_set(config, key, before, &ignored) == HR_OK;
+    HR_ASSERT(restored);
+    memcpy(config->given, given, sizeof given);
+    return false;
+}
+
 double hr_lever_apply(const hr_lever *lever, const hr_lever_names *names, int32_t step,
                       hr_config *config, char value[HR_LEVER_VALUE_BYTES])
 {
-    hr_error ignored;
-    hr_config changed = *config;
     char plain[HR_LEVER_VALUE_BYTES] = "";
     const double left = value_of(lever, config, names, step, plain);
-    if (left == 0 || hr_config_set(&changed, lever->key, plain, &ignored) != HR_OK) return 0;
-    if (hr_config_check(&changed, &ignored) != HR_OK) return 0;
+    if (left == 0 || !try_value(config, lever->key, plain)) return 0;
     const char *quote = !*plain ? "\"" : strpbrk(plain, "*?[") ? "'" : "";
     snprintf(value, HR_LEVER_VALUE_BYTES, "%s%.*s%s", quote, HR_LEVER_VALUE_BYTES - 3, plain,
              quote);
-    *config = changed;
     return left;
 }
 

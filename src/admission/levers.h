@@ -25,6 +25,7 @@ typedef enum {
 typedef struct {
     char before[160]; /* parameters before the layers, between commas */
     char layers[64];  /* of a layer's parameters, up to its number: "model.layers." */
+    bool attention;   /* "att" names adapters of a layer */
 } hr_lever_names;
 
 enum { HR_LEVER_VALUE_BYTES = 240 };
@@ -52,7 +53,7 @@ typedef struct {
                     char value[HR_LEVER_VALUE_BYTES]);
 } hr_lever;
 
-enum { HR_LEVERS_MOST = 34 };
+enum { HR_LEVERS_MOST = 36 };
 
 /* The table. Writes the number of rows. */
 const hr_lever *hr_levers(int32_t *count);

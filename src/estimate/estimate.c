@@ -234,6 +234,11 @@ static hr_status check(const hr_config *config, const hr_estimate_settings *s, h
                        "base: only frozen weights can have a dtype of their own; set lora too");
     if (s->lora_rank && !s->lora_targets[0])
         return hr_fail(err, HR_USAGE, "lora: name the modules, as 16:q_proj,v_proj");
+    if (s->lora_rank && config->train.adapter.dora)
+        return hr_fail(
+            err, HR_USAGE,
+            "lora: what PEFT needs for DoRA is not modelled: it makes W + s B A in every "
+            "forward pass");
     if (is_too_large(config, s)) return beyond(err);
     if (config->model.n_layers < 1) return hr_fail(err, HR_USAGE, "the model has no layers");
     return HR_OK;

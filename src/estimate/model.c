@@ -276,6 +276,10 @@ hr_status hr_estimate_model_open(const hr_config *config, const hr_estimate_sett
                      L * hr_config_positions(config) * hr_config_positions(config));
     if (settings->lora_rank) adapt_all(model, with);
     for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) model->gathered += shapes[i].count;
+    if (settings->lora_rank && with->table &&
+        rank_of(config, settings->lora_rank, settings->lora_targets, with, -1, with->table))
+        return hr_fail(err, HR_USAGE, "lora: an adapter of %s, an embedding, is not modelled",
+                       with->table);
     if (settings->lora_rank && !model->trained)
         return hr_fail(err, HR_USAGE, "lora: no module of the %s family is named \"%s\"",
                        hr_family_of(config)->name, settings->lora_targets);

@@ -209,11 +209,15 @@ void hr_estimate_move(hr_estimate_settings *settings, hr_estimate_device device)
 static void set_adapter(const hr_config *config, hr_estimate_settings *s)
 {
     _Static_assert(sizeof s->lora_targets >= HR_TARGETS_BYTES, "words and commas fit");
-    int32_t used = 0;
+    int32_t used = 0, saved = 0;
     const char *targets = config->train.adapter.targets;
     const bool alike = !config->train.adapter.layers[0] && !config->train.adapter.groups[0];
     s->lora_rank = config->train.adapter.rank;
     s->lora_dropout = config->train.adapter.dropout;
+    s->lora_saved_dtype = HR_ESTIMATE_FP32;
+    for (hr_words w = { config->train.adapter.modules_to_save }; hr_words_next(&w);)
+        saved += snprintf(s->lora_saved + saved, sizeof s->lora_saved - (size_t)saved, "%s%s",
+                          saved ? "," : "", w.text);
     if (config->train.dtype == HR_FORMAT_BF16) s->base = HR_ESTIMATE_BF16;
     snprintf(s->lora_targets, sizeof s->lora_targets, "%s", alike ? HR_ALL_LINEAR : "recipe");
     for (hr_words w = { targets }; alike && hr_words_next(&w);)

@@ -12,10 +12,10 @@
 #include "ops/magnitude/magnitude_build.h"
 #include "ops/norm/norm_build.h"
 
-void hr_block_layers(hr_builder *builder, const hr_config *config, hr_model *model,
-                     const hr_layer_weight *weights, int32_t count)
+void hr_block_layers(hr_builder *builder, hr_model *model, const hr_layer_weight *weights,
+                     int32_t count)
 {
-    const int64_t L = config->model.n_layers;
+    const int64_t L = model->layer_count;
     int32_t *tensors = hr_region_take(model->region, L * count, sizeof *tensors);
     if (!tensors && hr_build_status(builder) == HR_OK)
         builder->status = hr_fail(builder->err, HR_FAILURE,
@@ -70,7 +70,7 @@ void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model
 int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t h, hr_block_branch *attention, hr_block_branch *mlp)
 {
-    for (int64_t i = 0; i < config->model.n_layers && hr_build_status(builder) == HR_OK; i++) {
+    for (int64_t i = 0; i < model->layer_count && hr_build_status(builder) == HR_OK; i++) {
         builder->layer = (int16_t)i;
         builder->block = HR_BLOCK_ATTENTION;
         h = attention(builder, config, model, &model->layers[i], h);

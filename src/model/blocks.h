@@ -16,8 +16,8 @@ typedef struct {
 } hr_layer_weight;
 
 /* Declares `count` weights for each layer, in this order. A null name: absent in this family. */
-void hr_block_layers(hr_builder *builder, const hr_config *config, hr_model *model,
-                     const hr_layer_weight *weights, int32_t count);
+void hr_block_layers(hr_builder *builder, hr_model *model, const hr_layer_weight *weights,
+                     int32_t count);
 
 /* Declares the token embedding [V, D], which is also the head if the embeddings are tied. */
 void hr_block_table(hr_builder *builder, const hr_config *config, hr_model *model, double std,

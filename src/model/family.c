@@ -16,9 +16,9 @@ int32_t hr_family_kind(const hr_config *config, int64_t layer)
     return family->kind ? family->kind(config, layer) : 0;
 }
 
-hr_status hr_model_open(const hr_config *config, hr_region *region, hr_model *model, hr_error *err)
+hr_status hr_model_open(const hr_config *config, int64_t count, hr_region *region, hr_model *model,
+                        hr_error *err)
 {
-    const int64_t count = config->model.n_layers;
     hr_layer *layers = hr_region_take(region, count, sizeof *layers);
     if (!layers)
         return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
@@ -28,6 +28,7 @@ hr_status hr_model_open(const hr_config *config, hr_region *region, hr_model *mo
                          .traits = hr_family_of(config)->traits,
                          .gpt = hr_family_of(config)->gpt,
                          .tied = hr_family_ties(config),
+                         .layer_count = count,
                          .layers = layers,
                          .region = region };
     return HR_OK;

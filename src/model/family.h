@@ -25,7 +25,8 @@ typedef struct {
     uint32_t traits;                   /* of its family */
     const struct hr_gpt_form *gpt;     /* of its family */
     bool tied;                         /* the head is the token embedding */
-    hr_layer *layers;                  /* [n_layers] */
+    int64_t layer_count;               /* of the recipe; of a schema 1 */
+    hr_layer *layers;                  /* [layer_count] */
     hr_region *region;                 /* for the weights of layers */
 } hr_model;
 
@@ -36,19 +37,19 @@ typedef enum {
     HR_READS_RANK = 1 << 2,    /* model.embedding_rank */
     HR_ROTATES_SHARE = 1 << 3, /* rotary_fraction of each head */
     HR_ROTATES_ALL = 1 << 4,
-    HR_MAY_TIE = 1 << 5,         /* the head may be the token embedding */
-    HR_TIES = 1 << 6,            /* it is by default */
-    HR_READS_EXPANSION = 1 << 7, /* model.expansion, model.decoder_rank */
-    HR_HAS_STATES = 1 << 8,      /* a recurrence instead of attention; no MLP, no dropout */
-    HR_SLIDES = 1 << 9,          /* sliding_window */
-    HR_MIXES_ATTENTION = 1 << 10, /* layer_types: only some layers have the window */
+    HR_MAY_TIE = 1 << 5,             /* the head may be the token embedding */
+    HR_TIES = 1 << 6,                /* it is by default */
+    HR_READS_EXPANSION = 1 << 7,     /* model.expansion, model.decoder_rank */
+    HR_HAS_STATES = 1 << 8,          /* a recurrence instead of attention; no MLP, no dropout */
+    HR_SLIDES = 1 << 9,              /* sliding_window */
+    HR_MIXES_ATTENTION = 1 << 10,    /* layer_types: only some layers have the window */
     HR_STORES_INPUTS_FIRST = 1 << 11 /* files have matrices as [inputs, outputs] */
 } hr_family_trait;
 
 typedef struct {
     const char *name;
     uint32_t traits;
-    const char *initialization; /* description for people */
+    const char *initialization;    /* description for people */
     const struct hr_gpt_form *gpt; /* of a family of model/gpt.h */
 
     /* The kind of a layer, below HR_LAYER_KINDS_MOST; null: all layers are of kind 0. Kinds have
@@ -91,9 +92,9 @@ int32_t hr_family_kind(const hr_config *config, int64_t layer);
 /* Returns whether the head is the token embedding (tied embeddings). */
 bool hr_family_ties(const hr_config *config);
 
-/* Sets what families read of a model before they declare its parameters, and lists its layers with
- * their kinds in `region`. Errors FAILURE. */
-HR_MUST_CHECK hr_status hr_model_open(const hr_config *config, hr_region *region, hr_model *model,
-                                      hr_error *err);
+/* Sets what families read of a model before they declare its parameters, and lists its first
+ * `layers` layers with their kinds in `region`. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_model_open(const hr_config *config, int64_t layers, hr_region *region,
+                                      hr_model *model, hr_error *err);
 
 #endif

@@ -55,8 +55,8 @@ void hr_gpt_params(hr_builder *builder, const hr_config *config, hr_model *model
                                         shape_of(config, model, form->weights[i].weight) };
     hr_block_table(builder, config, model, STD, form->table);
     model->positions = hr_build_param(builder, positions, "%s", form->positions);
-    hr_block_layers(builder, config, model, weights, HR_GPT_WEIGHTS);
-    for (int64_t l = 0; l < config->model.n_layers && model->layers[l].weights; l++)
+    hr_block_layers(builder, model, weights, HR_GPT_WEIGHTS);
+    for (int64_t l = 0; l < model->layer_count && model->layers[l].weights; l++)
         order(form, model->layers[l].weights);
     model->final_gain = hr_build_param(builder, shape_of(config, model, HR_GPT_LN_1), "%s",
                                        form->final_gain);

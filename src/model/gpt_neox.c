@@ -58,7 +58,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [DOWN_BIAS] = { LAYER "mlp.dense_4h_to_h.bias", zero },
     };
     hr_block_table(builder, config, model, small, "gpt_neox.embed_in.weight");
-    hr_block_layers(builder, config, model, weights, WEIGHTS);
+    hr_block_layers(builder, model, weights, WEIGHTS);
     model->final_gain = hr_build_param(builder, one, "gpt_neox.final_layer_norm.weight");
     model->final_bias = hr_build_param(builder, zero, "gpt_neox.final_layer_norm.bias");
     hr_block_head(builder, config, model, small, "embed_out.weight");
@@ -124,7 +124,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 {
     builder->block = HR_BLOCK_EMBED;
     int32_t h = hr_block_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
-    for (int64_t i = 0; i < config->model.n_layers && hr_build_status(builder) == HR_OK; i++) {
+    for (int64_t i = 0; i < model->layer_count && hr_build_status(builder) == HR_OK; i++) {
         const hr_layer *layer = &model->layers[i];
         builder->layer = (int16_t)i;
         builder->block = HR_BLOCK_ATTENTION;

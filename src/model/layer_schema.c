@@ -53,17 +53,15 @@ static void build(const hr_config *config, int32_t kind, hr_region *region, hr_p
     hr_model model;
     hr_error err;
     const hr_family_spec *family = hr_family_of(config);
-    hr_config one = *config;
-    one.model.n_layers = 1;
     hr_status status = hr_program_place(region, &none, STEPS_MOST, TENSORS_MOST, LOOPS_MOST,
                                         PARAMS_MOST, program, &err);
-    if (status == HR_OK) status = hr_model_open(&one, region, &model, &err);
+    if (status == HR_OK) status = hr_model_open(config, 1, region, &model, &err);
     HR_ASSERT(status == HR_OK);
     model.layers[0].kind = kind;
     hr_builder builder = { .program = program,
-                           .dtype = hr_config_dtype(&one),
-                           .rows = one.train.seq_len,
-                           .T = one.train.seq_len,
+                           .dtype = hr_config_dtype(config),
+                           .rows = config->train.seq_len,
+                           .T = config->train.seq_len,
                            .training = true,
                            .weights_alone = true, /* masters have no marks */
                            .layer = HR_NONE,
@@ -71,10 +69,10 @@ static void build(const hr_config *config, int32_t kind, hr_region *region, hr_p
                            .adapter = widest,
                            .rule_of = config,
                            .err = &err };
-    family->params(&builder, &one, &model);
-    if (family->tables) family->tables(&builder, &one, &model);
+    family->params(&builder, config, &model);
+    if (family->tables) family->tables(&builder, config, &model);
     const int32_t ids = hr_build_rows(&builder, "ids", HR_I32, 1);
-    family->forward(&builder, &one, &model, ids);
+    family->forward(&builder, config, &model, ids);
     status = hr_build_status(&builder);
     HR_ASSERT(status == HR_OK);
 }

@@ -51,7 +51,7 @@ void hr_llama_params(hr_builder *builder, const hr_config *config, hr_model *mod
         [HR_LLAMA_NORM_K] = { norms ? LAYER "self_attn.k_norm.weight" : NULL, head },
     };
     hr_block_table(builder, config, model, STD, "model.embed_tokens.weight");
-    hr_block_layers(builder, config, model, weights, HR_LLAMA_WEIGHTS);
+    hr_block_layers(builder, model, weights, HR_LLAMA_WEIGHTS);
     model->final_gain = hr_build_param(builder, one, "model.norm.weight");
     model->final_bias = HR_NONE;
     hr_block_head(builder, config, model, STD, "lm_head.weight");

@@ -62,7 +62,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
                                        .plain = true };
     hr_block_table(builder, config, model, std, "tok_emb");
     model->positions = hr_build_param(builder, positions, "pos_emb");
-    hr_block_layers(builder, config, model, weights, WEIGHTS);
+    hr_block_layers(builder, model, weights, WEIGHTS);
     model->final_gain = hr_build_param(builder, one, "ln_f.weight");
     model->final_bias = hr_build_param(builder, zero, "ln_f.bias");
     model->head = hr_build_param(builder, (hr_param_shape){ HR_PARAM_MATRIX, D, V, std }, "head");

@@ -36,7 +36,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [ALPHA] = { LAYER "alpha", { HR_PARAM_VECTOR, D, 0, ALPHA_STD, false, false } },
     };
     hr_block_table(builder, config, model, 1, "tok_emb");
-    hr_block_layers(builder, config, model, weights, WEIGHTS);
+    hr_block_layers(builder, model, weights, WEIGHTS);
     model->final_gain = model->final_bias = HR_NONE;
     model->expansion = hr_build_param(
         builder, (hr_param_shape){ HR_PARAM_MATRIX, D, X, std, false, false }, "w_expand");

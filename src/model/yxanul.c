@@ -41,7 +41,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
     model->factor = hr_build_param(
         builder, (hr_param_shape){ HR_PARAM_MATRIX, D, R, factor, .plain = true }, "P");
     model->positions = HR_NONE;
-    hr_block_layers(builder, config, model, weights, HR_LLAMA_WEIGHTS);
+    hr_block_layers(builder, model, weights, HR_LLAMA_WEIGHTS);
     model->final_gain = hr_build_param(builder, one, "norm_f");
     model->final_bias = HR_NONE;
     hr_block_head(builder, config, model, STD, "head");

@@ -11,8 +11,8 @@
 #include "checkpoint/checkpoint_store.h"
 #include "ops/list.h"
 #include "run/recipe_change.h"
-#include "run/statistics.h"
 #include "run/reporting.h"
+#include "run/statistics.h"
 #include "run/trainer.h"
 
 /* ---- saving */
@@ -99,6 +99,7 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
     if (!trainer->config->train.out[0]) return HR_OK;
     if (trainer->files.is_saved) return HR_OK;
     hr_status status = hr_base_files_check(&trainer->files.base, err);
+    trainer->files.base_changed = status != HR_OK;
     if (status == HR_OK) status = relock_folder(trainer, err);
     if (status == HR_OK)
         status = hr_checkpoint_writer_begin(checkpoint_writer, step, trainer->files.weights_text,

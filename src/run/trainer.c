@@ -294,12 +294,13 @@ static bool due(int64_t every, int64_t step)
 }
 
 /* Turns a failed checkpoint into a warning, unless it is the last: the existing ones stay, and the
- * next interval tries again. */
+ * next interval tries again. Without its base no later one would be whole. */
 static hr_status tolerate_failure(hr_trainer *trainer, hr_status status, bool last,
                                   const hr_error *err)
 {
     char line[HR_ERROR_BYTES + 64];
-    if (last || (status != HR_FAILURE && status != HR_USAGE && status != HR_CORRUPT)) return status;
+    const bool passes = status == HR_FAILURE || status == HR_USAGE || status == HR_CORRUPT;
+    if (last || !passes || trainer->files.base_changed) return status;
     snprintf(line, sizeof line, "step %lld: %s: %s", (long long)trainer->state.step,
              trainer->files.writer->made ? "a checkpoint alone" : "no checkpoint", err->message);
     hr_trainer_trouble(trainer, line);
@@ -313,6 +314,9 @@ static hr_status fail_save(const hr_trainer *trainer, const hr_error *why, hr_er
     const long long step = trainer->state.step, saved = trainer->files.saved_step;
     const bool lost = why->status == HR_FAILURE || why->status == HR_USAGE ||
                       why->status == HR_CORRUPT;
+    if (trainer->files.base_changed)
+        return hr_fail(err, why->status, "step %lld: %.480s; the adapters after step %lld are lost",
+                       step, why->message, saved);
     if (!lost || saved == step) return hr_fail(err, why->status, "%s", why->message);
     if (saved)
         return hr_fail(err, why->status,

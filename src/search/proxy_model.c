@@ -264,11 +264,17 @@ static hr_status choose_layers(hr_proxy_model *proxy, hr_region *region, hr_erro
     return HR_OK;
 }
 
+/* Not inlined: a config is large, and the stack size is planned. */
+static __attribute__((noinline)) int64_t small_bytes(const hr_config *config)
+{
+    const hr_config small = small_of(config);
+    return model_bytes(&small);
+}
+
 hr_status hr_proxy_open(hr_proxy_model *proxy, const hr_config *config, const hr_rates *rates,
                         int32_t threads, hr_region *region, hr_error *err)
 {
-    const hr_config small = small_of(config);
-    const int64_t bytes = model_bytes(&small);
+    const int64_t bytes = small_bytes(config);
     hr_trained trained;
     hr_status status = survey(config, rates->backend, region, &trained, err);
     if (status != HR_OK) return status;

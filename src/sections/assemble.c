@@ -297,3 +297,14 @@ int64_t hr_program_adapter_bytes(const hr_program *program)
     }
     return bytes;
 }
+
+int64_t hr_program_wide_adapters(const hr_program *program)
+{
+    int64_t count = 0;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const int64_t *dims = program->params[p].dims;
+        count += program->params[p].adapts == HR_NONE &&
+                 hr_program_rank(program, p) > hr_min(dims[0], dims[1]);
+    }
+    return count;
+}

@@ -48,4 +48,7 @@ int64_t hr_program_trained_parameters(const hr_program *program);
 int64_t hr_program_base_bytes(const hr_program *program);
 int64_t hr_program_adapter_bytes(const hr_program *program);
 
+/* Adapters whose rank is above the smaller side of their matrix. */
+int64_t hr_program_wide_adapters(const hr_program *program);
+
 #endif

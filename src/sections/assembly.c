@@ -82,7 +82,7 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
         .region = region,
         .kept_bytes = region->used,
     };
-    return hr_model_open(config, region, &a->model, err);
+    return hr_model_open(config, config->model.n_layers, region, &a->model, err);
 }
 
 hr_status hr_assembly_end(hr_assembly *a, hr_error *err)

@@ -224,6 +224,21 @@ static void another_base_is_refused(void **state)
     assert_int_equal(adapt("model.from=", "run"), HR_USAGE);
 }
 
+/* The run ends at the checkpoint after the change, long before its last step. */
+static void a_base_that_changes_ends_the_run(void **state)
+{
+    (void)state;
+    prepare();
+    train_base();
+    shell(
+        "$HEADROOM train recipe.yaml data.train=text.txt model.from=base train.adapter.kind=lora "
+        "train.steps=10000000 train.checkpoint_every=10 --out run >/dev/null 2>err & "
+        "until ls run/checkpoints/step-* >/dev/null 2>&1; do sleep 0.05; done; "
+        "printf x | dd of=base/model.safetensors bs=1 seek=9000 conv=notrunc 2>/dev/null; "
+        "wait $!; test $? = 5 && grep -q 'base/model.safetensors has changed since the run' err && "
+        "grep -q 'the adapters after step' err");
+}
+
 /* Factor 0 gives the base's loss, and 1 that of the last evaluation of the run. */
 static void adapters_are_added_to_their_base(void **state)
 {
@@ -449,6 +464,12 @@ static void refusals_offer_adapters_for_a_model_that_is_tuned(void **state)
                          large),
                      HR_NO_FIT);
     assert_non_null(strstr(out, "train.adapter.rank="));
+    assert_non_null(strstr(out, "train.adapter.layers="));
+    assert_non_null(strstr(out, "train.adapter.targets='*att*'"));
+    assert_int_equal(run("plan recipe.yaml train.adapter.kind=lora train.adapter.rank=65 "
+                         "train.adapter.targets=q_proj"),
+                     HR_OK);
+    assert_non_null(strstr(out, "2 adapters have a rank above the smaller side of the matrix"));
 }
 
 static void wrong_keys_are_refused(void **state)
@@ -512,6 +533,7 @@ int main(void)
         IN_A_FOLDER(a_run_saves_adapters_alone_and_resumes_with_its_base),
         IN_A_FOLDER(the_stored_format_of_a_base_changes_no_bit),
         IN_A_FOLDER(another_base_is_refused),
+        IN_A_FOLDER(a_base_that_changes_ends_the_run),
         IN_A_FOLDER(adapters_are_added_to_their_base),
         IN_A_FOLDER(a_merged_model_is_the_base_with_its_adapters),
         IN_A_FOLDER(several_adapters_add_up),
