@@ -243,7 +243,8 @@ static void put_path(hr_writer *w, const char *path)
 static bool is_fan_in_fan_out(const hr_program *program)
 {
     for (int32_t p = 0; p < program->param_count; p++)
-        if (program->params[p].adapter != HR_NONE && !program->params[p].looks_up &&
+        if (program->params[p].adapter != HR_NONE &&
+            !hr_program_looks_up(program, program->params[p].adapter) &&
             !program->params[p].external_transposed)
             return true;
     return false;

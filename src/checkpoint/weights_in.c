@@ -203,7 +203,7 @@ static hr_status find_all(hr_weights_in *in, int32_t part, const hr_stored *stor
         const hr_param *param = &in->program->params[p];
         const hr_stored_tensor *tensor;
         const bool adapts = part >= HR_PART_ADAPTERS;
-        if (adapts ? !hr_param_is_in_adapters(param) || param->which != part - HR_PART_ADAPTERS
+        if (adapts ? !hr_param_is_in_adapters(param) || param->rule.which != part - HR_PART_ADAPTERS
                    : param->adapts != HR_NONE)
             continue;
         status = find(stored, in->path,

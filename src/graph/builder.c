@@ -186,7 +186,6 @@ static void build_low(hr_builder *builder, int32_t of, const hr_param_shape *sha
     hr_param *param = next_param(builder, shape);
     if (!param) return;
     param->adapts = of;
-    param->looks_up = builder->program->params[of].looks_up;
     builder->program->adapts = true;
     snprintf(param->external_name, sizeof param->external_name, "%s%.*s.%s", HR_ADAPTER_PREFIX,
              hr_module_length(name), name, what);
@@ -241,9 +240,9 @@ static void build_product_adapter(hr_builder *builder, int32_t of, int64_t R)
     build_low(builder, of, &b, "lora_B.weight");
 }
 
-/* Declares adapter `which` of a parameter, behind those that it has. New magnitudes are NaN: the
+/* Declares an adapter of a parameter, behind those that it has. New magnitudes are NaN: the
  * operation `length` finds them. */
-static void build_adapter(hr_builder *builder, int32_t of, int32_t which,
+static void build_adapter(hr_builder *builder, int32_t of, int32_t which, bool looks_up,
                           const hr_adapter_rule *rule)
 {
     hr_program *program = builder->program;
@@ -253,17 +252,18 @@ static void build_adapter(hr_builder *builder, int32_t of, int32_t which,
     int32_t *link = &param->adapter;
     while (*link != HR_NONE) link = &program->params[*link].adapter;
     *link = first;
-    if (param->looks_up) build_lookup_adapter(builder, of, R);
+    if (looks_up) build_lookup_adapter(builder, of, R);
     else build_product_adapter(builder, of, R);
     if (builder->status != HR_OK) return;
-    program->params[first].adapter_rule = *rule;
+    program->params[first].adapter_scale = rule->scale;
     if (rule->magnitudes) {
         const hr_param_shape m = { HR_PARAM_VECTOR, param->dims[1], 0, NAN, .init_constant = true };
         build_low(builder, of, &m, "lora_magnitude_vector");
         param->lengths = build_for(builder, of, "lengths", HR_ROLE_TABLE, HR_F32, HR_ROWS,
                                    param->dims[1], 0, HR_NONE);
     }
-    for (int32_t p = first; p < program->param_count; p++) program->params[p].which = (int8_t)which;
+    for (int32_t p = first; p < program->param_count; p++)
+        program->params[p].rule.which = (uint8_t)which;
 }
 
 int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
@@ -277,12 +277,11 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     va_end(list);
     const int32_t weight = build_param(builder, &shape, param);
     const bool matrix = shape.kind == HR_PARAM_MATRIX;
-    param->looks_up = !matrix || shape.looked_up;
     const bool adapts = builder->adapter && shape.N && !shape.plain && !param->rule.saved;
     for (int32_t which = 0; which < HR_ADAPTERS_MAX && adapts && weight != HR_NONE; which++) {
         const hr_adapter_rule rule = builder->adapter(builder->rule_of, which, builder->layer,
                                                       in_layer, param->external_name);
-        if (rule.rank) build_adapter(builder, index, which, &rule);
+        if (rule.rank) build_adapter(builder, index, which, !matrix || shape.looked_up, &rule);
     }
     return weight;
 }

@@ -26,6 +26,7 @@ typedef struct {
      * null: all train, without adapters. */
     hr_param_rule (*rule)(const void *of, int16_t layer, int32_t index, bool vector, bool adapter,
                           const char *name);
+    double adapter_dropout; /* of their inputs */
     hr_adapter_rule (*adapter)(const void *of, int32_t which, int16_t layer, int32_t index,
                                const char *name);
     const void *rule_of;

@@ -151,6 +151,7 @@ typedef struct {
     bool frozen;     /* constant: no gradient, no optimizer state */
     bool base;       /* frozen under adapters: checkpoints do not have it */
     bool saved;      /* trained whole beside adapters, and kept in their file */
+    uint8_t which;   /* of several adapters that add up, it is part of this one */
     double lr_scale; /* factor for the learning rate */
     double decay;    /* weight decay */
 } hr_param_rule;
@@ -158,14 +159,14 @@ typedef struct {
 /* A low-rank adapter of a matrix: y += scale (dropout(x) A) B. */
 typedef struct {
     int32_t rank; /* 0: none */
-    float scale, dropout;
+    float scale;
     bool magnitudes; /* the columns of W + scale A B have trained lengths (DoRA) */
 } hr_adapter_rule;
 
 /* A parameter of the model, as the family names it, and its tensors. A frozen parameter has only a
  * weight. */
 typedef struct {
-    char external_name[96];   /* its name in weight files */
+    char external_name[88];   /* its name in weight files */
     int64_t dims[2];          /* [K, N], or [n] with dims[1] = 0 */
     bool external_transposed; /* the file stores [N, K] */
     uint8_t format;           /* hr_weights_choice: how the weight is stored */
@@ -175,14 +176,12 @@ typedef struct {
      * of the same parameter. HR_NONE: there is none. */
     int32_t adapter;
     hr_param_rule rule;
-    double init_scale;            /* standard deviation, if neither */
-    bool looks_up;                /* its adapter is of its rows, not of products */
-    int8_t which;                 /* of the adapters that it is part of */
-    hr_adapter_rule adapter_rule; /* of the adapter that begins with this A */
-    int32_t lengths;              /* reciprocal lengths of its columns with the adapter; HR_NONE */
-    int32_t adapts; /* the parameter that this one is a part of the adapter of; HR_NONE */
-    int32_t weight; /* tensor that forward reads, or the stored weight */
-    int32_t scales; /* of the stored weight; HR_NONE: none */
+    double init_scale;   /* standard deviation, if neither */
+    float adapter_scale; /* of the adapter that begins with this A */
+    int32_t lengths;     /* reciprocal lengths of its columns with the adapter; HR_NONE */
+    int32_t adapts;      /* the parameter that this one is a part of the adapter of; HR_NONE */
+    int32_t weight;      /* tensor that forward reads, or the stored weight */
+    int32_t scales;      /* of the stored weight; HR_NONE: none */
     int32_t master; /* tensor that the update writes; = weight in fp32, without an fp32 copy, and
                      * when frozen */
     int32_t states[HR_STATES_MAX]; /* tensors of the states of the program; HR_NONE: frozen */
@@ -266,6 +265,12 @@ static inline bool hr_param_is_in_adapters(const hr_param *param)
 static inline const char *hr_param_name_in_model(const hr_param *param)
 {
     return param->external_name + (param->rule.saved ? sizeof HR_ADAPTER_PREFIX - 1 : 0);
+}
+
+/* Whether an adapter that begins with A is of the rows of a table, and not of products. */
+static inline bool hr_program_looks_up(const hr_program *program, int32_t a)
+{
+    return program->tensors[program->params[a].weight].layout == HR_ROWS;
 }
 
 /* Rank of the adapter of a parameter; 0: it has none. */

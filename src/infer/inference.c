@@ -291,7 +291,7 @@ static hr_status load(void *context, hr_executor *executor, int32_t step, const 
                                  s->compiled.program.param_count);
     const hr_weights_place place = { call->out[0], call->out[1], call->out[HR_LOAD_SCALES] };
     const hr_param *param = &s->compiled.program.params[attr->param];
-    const hr_weights_in *source = hr_param_is_in_adapters(param) ? &s->adapters[param->which]
+    const hr_weights_in *source = hr_param_is_in_adapters(param) ? &s->adapters[param->rule.which]
                                                                  : &s->weights;
     const hr_status status = hr_load(source, attr->param, &s->pool, place, call->scratch,
                                      attr->staging_bytes, s->request->interrupts, err);

@@ -121,7 +121,6 @@ hr_adapter_rule hr_adapter_of(const hr_config *config, int32_t which, int16_t la
     const double part = adapter->rslora ? sqrt((double)rank) : (double)rank;
     return (hr_adapter_rule){ .rank = (int32_t)rank,
                               .scale = (float)(adapter->factor * alpha / part),
-                              .dropout = (float)adapter->dropout,
                               .magnitudes = adapter->dora };
 }
 
@@ -313,8 +312,8 @@ hr_status hr_adapter_check(const hr_config *config, const hr_program *program, h
         status = check_matches("train.adapter.groups", group, program, err);
     if (status == HR_OK) status = check_saved(config, program, err);
     for (int32_t p = 0; p < program->param_count && status == HR_OK; p++)
-        if (config->train.adapter.dora && program->params[p].looks_up &&
-            program->params[p].adapter != HR_NONE)
+        if (config->train.adapter.dora && program->params[p].adapter != HR_NONE &&
+            hr_program_looks_up(program, program->params[p].adapter))
             status = hr_fail(err, HR_USAGE,
                              "train.adapter.dora: adapters of an embedding have no magnitudes; "
                              "leave %s out of train.adapter.targets",

@@ -52,7 +52,7 @@ int32_t hr_block_embed(hr_builder *builder, const char *name, int32_t ids, int32
         const hr_param *a = &program->params[p], *b = a + 1;
         const int32_t low = hr_build_embed(builder, "low", ids, a->weight, HR_NONE, 0);
         const int32_t scaled = hr_build_dropout(builder, "low_scaled", low, HR_NONE, 0,
-                                                a->adapter_rule.scale);
+                                                a->adapter_scale);
         y = hr_build_linear(builder, name, scaled, b->weight, HR_NONE, HR_ACT_NONE, y);
     }
     return y;
@@ -114,15 +114,15 @@ static int32_t adapt(hr_builder *builder, int32_t a, const char *name, int32_t x
 {
     const hr_program *program = builder->program;
     const hr_param *first = &program->params[a], *second = first + 1;
-    const hr_adapter_rule *rule = &first->adapter_rule;
-    const bool drops = builder->training && rule->dropout > 0;
+    const double p = builder->training ? builder->adapter_dropout : 0, scale = first->adapter_scale;
+    const bool drops = p > 0;
     if (drops) {
         const hr_intermediates kind = program->tensors[x].intermediates;
-        x = hr_build_dropout(builder, "dropped", x, HR_NONE, rule->dropout, rule->scale);
+        x = hr_build_dropout(builder, "dropped", x, HR_NONE, p, scale);
         hr_block_mark(builder, x, kind);
     }
     int32_t low = hr_build_linear(builder, "low", x, first->weight, HR_NONE, HR_ACT_NONE, HR_NONE);
-    if (!drops) low = hr_build_dropout(builder, "low_scaled", low, HR_NONE, 0, rule->scale);
+    if (!drops) low = hr_build_dropout(builder, "low_scaled", low, HR_NONE, 0, scale);
     return hr_block_mark(
         builder, hr_build_linear(builder, name, low, second->weight, HR_NONE, HR_ACT_NONE, y),
         kinds);
@@ -134,7 +134,7 @@ static int32_t adapted(hr_builder *builder, int32_t adapter, const char *name, i
                        int32_t weight, int32_t bias, int32_t residual, hr_intermediates kinds)
 {
     const hr_param *params = builder->program->params;
-    const bool scales = params[adapter].adapter_rule.magnitudes;
+    const bool scales = params[params[adapter].adapts].lengths != HR_NONE;
     int32_t y = hr_build_linear(builder, "frozen", x, weight, scales ? HR_NONE : bias, HR_ACT_NONE,
                                 scales ? HR_NONE : residual);
     hr_block_mark(builder, y, kinds);
@@ -150,7 +150,7 @@ int32_t hr_block_product(hr_builder *builder, const char *name, int32_t x, int32
                          int32_t bias, hr_act act, int32_t residual, hr_intermediates kinds)
 {
     const int32_t adapter = hr_build_adapter_of(builder, weight);
-    if (adapter == HR_NONE || builder->program->params[adapter].looks_up)
+    if (adapter == HR_NONE || hr_program_looks_up(builder->program, adapter))
         return hr_block_mark(builder,
                              hr_build_linear(builder, name, x, weight, bias, act, residual), kinds);
     if (act == HR_ACT_NONE)

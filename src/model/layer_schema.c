@@ -66,6 +66,7 @@ static void build(const hr_config *config, int32_t kind, hr_region *region, hr_p
                            .weights_alone = true, /* masters have no marks */
                            .layer = HR_NONE,
                            .direction = HR_DIR_FORWARD,
+                           .adapter_dropout = config->train.adapter.dropout,
                            .adapter = widest,
                            .rule_of = config,
                            .err = &err };

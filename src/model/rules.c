@@ -89,7 +89,6 @@ hr_adapter_rule hr_rules_adapter(const void *of, int32_t which, int16_t layer, i
                                          ? 0
                                          : trained->ranks[index],
                              .scale = 1,
-                             .dropout = (float)rules->config->train.adapter.dropout,
                              .magnitudes = rules->config->train.adapter.dora };
     return rule;
 }

@@ -72,6 +72,7 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
                      .weights_alone = inference,
                      .short_tables = inference,
                      .stored_weights = hr_config_weights(config),
+                     .adapter_dropout = config->train.adapter.dropout,
                      .rule = hr_rules_of,
                      .adapter = hr_rules_adapter,
                      .rule_of = &a->rules,

@@ -16,7 +16,7 @@ void hr_build_lengths(hr_builder *builder, bool first)
         const hr_length_attr attr = { .K = param->dims[0],
                                       .N = param->dims[1],
                                       .R = a->dims[1],
-                                      .scale = a->adapter_rule.scale,
+                                      .scale = a->adapter_scale,
                                       .layout = program->tensors[a->weight].layout };
         builder->layer = program->tensors[param->weight].layer;
         hr_step *step = hr_build_step(builder, HR_OP_length, &attr, sizeof attr);
