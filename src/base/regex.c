@@ -17,6 +17,7 @@ typedef struct {
     const char *at, *end, *text;
     int length; /* of the text */
     int depth;
+    int nested; /* repetitions within each other, in the atom that was walked last */
     bool bad;
 } walk;
 
@@ -101,7 +102,13 @@ static places letter(walk *w, char c, places from)
     return to;
 }
 
-/* The positions where what stands ahead does not match. */
+/* Counts a repetition of what was walked, whose time multiplies with those within it. */
+static void nest(walk *w)
+{
+    if (++w->nested > HR_REGEX_NESTED_MOST) w->bad = true;
+}
+
+/* The positions where what stands ahead does not match: a walk from each. */
 static places not_ahead(walk *w, places from)
 {
     const char *const at = w->at;
@@ -112,6 +119,7 @@ static places not_ahead(walk *w, places from)
         w->at = at;
         one = alternatives(w, one);
         if (has(&from, i) && is_empty(&one)) put(&to, i);
+        if (i == 0) nest(w);
     }
     return to;
 }
@@ -174,21 +182,27 @@ static void repetition(walk *w, int *least, int *most)
 static places repeated(walk *w, places from)
 {
     const char *const at = w->at;
+    const int before = w->nested;
     int least, most;
+    w->nested = 0;
     places to = atom(w, from);
     repetition(w, &least, &most);
     const char *const end = w->at;
+    if (most > 1) nest(w);
+    const int nested = w->nested > before ? w->nested : before;
+    w->nested = nested;
     if (least == 1 && most == 1) return to;
     places now = from, reached = from;
     if (least > 0) reached = (places){ { 0 } };
     for (int i = 1; i <= most && !w->bad && !is_empty(&now); i++) {
         w->at = at;
         now = atom(w, now);
-        const places before = reached;
+        const places last = reached;
         if (i >= least) reached = both(reached, now);
-        if (i > least && !memcmp(&before, &reached, sizeof before)) break;
+        if (i > least && !memcmp(&last, &reached, sizeof last)) break;
     }
     w->at = end;
+    w->nested = nested;
     return reached;
 }
 

@@ -226,7 +226,15 @@ static hr_status find_all(hr_weights_in *in, int32_t part, const hr_stored *stor
 
 hr_status hr_adapter_path(const char *folder, char path[HR_PATH_BYTES], hr_error *err)
 {
-    return hr_path_join(folder, "adapter_model.safetensors", path, HR_PATH_BYTES, err);
+    char pickle[HR_PATH_BYTES];
+    hr_status status = hr_path_join(folder, "adapter_model.bin", pickle, sizeof pickle, err);
+    if (status == HR_OK)
+        status = hr_path_join(folder, "adapter_model.safetensors", path, HR_PATH_BYTES, err);
+    if (status != HR_OK || hr_file_exists(path) || !hr_file_exists(pickle)) return status;
+    return hr_fail(err, HR_USAGE,
+                   "%.300s: a pickle, which is never read because it can run code; save the "
+                   "adapters as safetensors",
+                   pickle);
 }
 
 hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, int32_t part,

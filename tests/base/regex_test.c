@@ -57,7 +57,8 @@ static void expressions_that_are_not_read_are_invalid(void **state)
                                          "a{3,2}",
                                          "[z-a]",
                                          "a{999}",
-                                         "((((((((((a))))))))))" };
+                                         "((((((((((a))))))))))",
+                                         "(((a?){9}){9}){9}" };
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         if (hr_regex_is_valid(wrong[i], (int)strlen(wrong[i]))) fail_msg("%s", wrong[i]);

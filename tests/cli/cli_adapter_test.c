@@ -448,6 +448,21 @@ static void folders_that_would_change_results_are_refused(void **state)
     }
 }
 
+static void a_pickle_is_never_read(void **state)
+{
+    (void)state;
+    prepare();
+    train_base();
+    assert_int_equal(adapt("train.steps=1", "run"), HR_OK);
+    shell(
+        "mkdir pickled && cp run/adapter_config.json pickled && echo > pickled/adapter_model.bin");
+    assert_int_equal(run("generate base --adapter pickled --prompt a"), HR_USAGE);
+    assert_non_null(strstr(err, "adapter_model.bin: a pickle, which is never read"));
+    assert_int_equal(run("adapter merge base pickled merged"), HR_USAGE);
+    assert_int_equal(run("adapter info pickled"), HR_USAGE);
+    assert_non_null(strstr(err, "a pickle"));
+}
+
 static void refusals_offer_adapters_for_a_model_that_is_tuned(void **state)
 {
     static const char large[] = "model.d_model=256 model.n_layers=4 model.d_ff=1024";
@@ -540,6 +555,7 @@ int main(void)
         IN_A_FOLDER(a_folder_is_listed),
         IN_A_FOLDER(adapters_become_gguf_where_it_has_them),
         IN_A_FOLDER(folders_that_would_change_results_are_refused),
+        IN_A_FOLDER(a_pickle_is_never_read),
         IN_A_FOLDER(refusals_offer_adapters_for_a_model_that_is_tuned),
         IN_A_FOLDER(wrong_keys_are_refused),
         IN_A_FOLDER(every_strategy_has_the_same_bits),
