@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/words.h"
 #include "hf/hf_config.h"
 #include "model/layer_schema.h"
 
@@ -23,12 +24,6 @@ static hr_status set_sizes(const hr_known_model *known, hr_config *config, hr_er
         at += length + (at[length] == ' ');
     }
     return status;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t length = strlen(text), part = strlen(end);
-    return length >= part && !strcmp(text + length - part, end);
 }
 
 static hr_status fail_unknown(const char *name, hr_error *err)
@@ -60,7 +55,7 @@ hr_status hr_model_read(const char *name, const char *folder, hr_config *config,
     if (!rooted && !hr_file_exists(path) && hr_file_exists(name))
         snprintf(path, sizeof path, "%s", name);
     hr_status status;
-    if (ends_with(name, ".yaml") || ends_with(name, ".yml"))
+    if (hr_ends_with(name, ".yaml") || hr_ends_with(name, ".yml"))
         status = hr_config_read(config, path, err);
     else if (hr_file_is_directory(path)) status = hr_hf_config_read(path, config, err);
     else if ((row = hr_known_model_find(name))) status = set_sizes(row, config, err);

@@ -375,7 +375,8 @@ static hr_status set_config(hr_reading *r)
                       "headroom trains in bf16 and not in fp16: its plan is for bf16");
     if (t->lora_rank)
         hr_audit_find(r->report, 0,
-                      "headroom cannot train adapters yet: its plan is for training all weights");
+                      "the plan of headroom here trains all weights; with train.adapter.kind=lora "
+                      "it trains adapters");
     if (t->preference)
         hr_audit_find(r->report, 0,
                       "headroom has no preference loss: its plan is for as many plain sequences");

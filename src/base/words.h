@@ -12,6 +12,13 @@
 
 enum { HR_WORD_BYTES = 512, HR_PATTERN_MOST = 126 /* letters of a pattern */ };
 
+/* Whether a text ends in another. */
+static inline bool hr_ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
 /* The group after the one that starts at `group`; null: there is none. */
 static inline const char *hr_words_next_group(const char *group)
 {

@@ -11,15 +11,6 @@
 #include "base/words.h"
 #include "checkpoint/names.h"
 
-enum { MODULE_BYTES = sizeof((hr_param *)0)->external_name };
-
-/* The module of a parameter: its name without ".weight". */
-static void module_of(const hr_param *param, char module[MODULE_BYTES])
-{
-    const char *name = param->external_name;
-    snprintf(module, MODULE_BYTES, "%.*s", hr_module_length(name), name);
-}
-
 static const char *last_part(const char *module)
 {
     const char *dot = strrchr(module, '.');
@@ -64,11 +55,11 @@ static bool is_enough(const places *all, const char *part)
 {
     const hr_program *program = all->program;
     for (int32_t p = 0; p < program->param_count; p++) {
-        char module[MODULE_BYTES];
+        char module[HR_MODULE_BYTES];
         const int32_t layer = layer_of(program, p);
         if (!is_matrix(program, p) || program->params[p].adapter != HR_NONE) continue;
         if (all->partial && (layer == HR_NONE || !all->has[layer])) continue;
-        module_of(&program->params[p], module);
+        hr_module_of(program->params[p].external_name, module);
         if (!strcmp(last_part(module), part)) return false;
     }
     return true;
@@ -78,9 +69,9 @@ static bool is_enough(const places *all, const char *part)
 static bool is_repeated(const hr_program *program, int32_t p, const char *part)
 {
     while (p-- > 0) {
-        char module[MODULE_BYTES];
+        char module[HR_MODULE_BYTES];
         if (program->params[p].adapter == HR_NONE) continue;
-        module_of(&program->params[p], module);
+        hr_module_of(program->params[p].external_name, module);
         if (!strcmp(last_part(module), part)) return true;
     }
     return false;
@@ -89,9 +80,9 @@ static bool is_repeated(const hr_program *program, int32_t p, const char *part)
 /* Whether an adapted parameter has this place in its layer. */
 static bool is_at(const hr_program *program, int32_t p, const char *path)
 {
-    char module[MODULE_BYTES];
+    char module[HR_MODULE_BYTES];
     if (program->params[p].adapter == HR_NONE) return false;
-    module_of(&program->params[p], module);
+    hr_module_of(program->params[p].external_name, module);
     return !strcmp(hr_name_in_layer(module), path);
 }
 
@@ -117,9 +108,9 @@ static void put_regex(const places *all, hr_writer *w)
     const hr_program *program = all->program;
     const char *between = "\"";
     for (int32_t p = 0; p < program->param_count; p++) {
-        char module[MODULE_BYTES];
+        char module[HR_MODULE_BYTES];
         if (program->params[p].adapter == HR_NONE) continue;
-        module_of(&program->params[p], module);
+        hr_module_of(program->params[p].external_name, module);
         const char *path = hr_name_in_layer(module);
         int32_t before = 0;
         while (before < p && !is_at(program, before, path)) before++;
@@ -136,9 +127,9 @@ static bool is_mixed(const places *all)
 {
     const hr_program *program = all->program;
     for (int32_t p = 0; p < program->param_count; p++) {
-        char module[MODULE_BYTES];
+        char module[HR_MODULE_BYTES];
         if (program->params[p].adapter == HR_NONE) continue;
-        module_of(&program->params[p], module);
+        hr_module_of(program->params[p].external_name, module);
         if (!is_enough(all, last_part(module))) return true;
     }
     return false;
@@ -154,9 +145,9 @@ static void put_targets(const places *all, hr_writer *w)
         return;
     }
     for (int32_t p = 0; p < program->param_count; p++) {
-        char module[MODULE_BYTES];
+        char module[HR_MODULE_BYTES];
         if (program->params[p].adapter == HR_NONE) continue;
-        module_of(&program->params[p], module);
+        hr_module_of(program->params[p].external_name, module);
         if (is_repeated(program, p, last_part(module))) continue;
         hr_put(w, "%s\n    \"%s\"", between, last_part(module));
         between = ",";

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/words.h"
 #include "checkpoint/names.h"
 #include "checkpoint/weights_in.h"
 #include "headroom/adapter.h"
@@ -66,8 +67,8 @@ static hr_status add(hr_adapter_report *report, const hr_stored_tensor *tensor, 
 {
     const size_t prefix = sizeof HR_ADAPTER_PREFIX - 1;
     int32_t part = 0;
-    if (hr_name_ends_with(tensor->name, ".base_layer.weight")) return HR_OK; /* the base's */
-    while (part < PARTS && !hr_name_ends_with(tensor->name, parts[part].end)) part++;
+    if (hr_ends_with(tensor->name, ".base_layer.weight")) return HR_OK; /* the base's */
+    while (part < PARTS && !hr_ends_with(tensor->name, parts[part].end)) part++;
     const bool known = part < PARTS ? tensor->rank == (parts[part].rank == HR_NONE ? 1 : 2)
                                     : *report->config.train.adapter.modules_to_save != 0;
     if (!known || strncmp(tensor->name, HR_ADAPTER_PREFIX, prefix))

@@ -8,6 +8,7 @@
 
 #include "base/bf16.h"
 #include "base/checked.h"
+#include "base/words.h"
 #include "checkpoint/names.h"
 
 enum { NAME_BYTES = 1024, NAME_SHOWN = 120 };
@@ -77,7 +78,7 @@ hr_status hr_block_scales_find(const hr_stored *stored, const hr_stored_tensor *
     if (tensor->rank != 2)
         return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is F8_E4M3, but not a matrix",
                        hr_path_shown(stored->path), NAME_SHOWN, tensor->name);
-    *found = hr_name_ends_with(tensor->name, weight) ? find(stored, tensor->name) : NULL;
+    *found = hr_ends_with(tensor->name, weight) ? find(stored, tensor->name) : NULL;
     if (!*found)
         return hr_fail(err, HR_CORRUPT,
                        "%s: tensor %.*s is F8_E4M3, but has no scales: %.*s%s is missing",
@@ -96,7 +97,7 @@ bool hr_block_scales_is(const hr_stored *stored, const hr_stored_tensor *tensor)
 {
     for (int32_t i = 0; i < SUFFIXES; i++) {
         char name[NAME_BYTES];
-        if (!hr_name_ends_with(tensor->name, suffixes[i])) continue;
+        if (!hr_ends_with(tensor->name, suffixes[i])) continue;
         const size_t bytes = strlen(tensor->name) - strlen(suffixes[i]);
         if (bytes >= sizeof name) continue;
         snprintf(name, sizeof name, "%.*s", (int)bytes, tensor->name);

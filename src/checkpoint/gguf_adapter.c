@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/words.h"
 #include "checkpoint/low_rank.h"
 #include "checkpoint/names.h"
 #include "graph/program.h"
@@ -137,9 +138,9 @@ static int64_t elements_of(const hr_stored_tensor *tensor)
 /* The part of a name after the module: 0 of A, 1 of B; HR_NONE: no part of these. */
 static int32_t part_of(const char *name)
 {
-    return hr_name_ends_with(name, ".lora_A.weight")   ? 0
-           : hr_name_ends_with(name, ".lora_B.weight") ? 1
-                                                       : HR_NONE;
+    return hr_ends_with(name, ".lora_A.weight")   ? 0
+           : hr_ends_with(name, ".lora_B.weight") ? 1
+                                                  : HR_NONE;
 }
 
 /* Finds what a tensor is called, or refuses it. */
@@ -169,7 +170,7 @@ static hr_status rename_tensor(const gguf *g, const hr_stored_tensor *tensor, ch
 
 static bool is_written(const hr_stored_tensor *tensor)
 {
-    return !hr_name_ends_with(tensor->name, ".base_layer.weight");
+    return !hr_ends_with(tensor->name, ".base_layer.weight");
 }
 
 static hr_status put_tensors(gguf *g, int64_t *count)
@@ -218,9 +219,6 @@ static hr_status write_tensor(gguf *g, const hr_stored_tensor *tensor)
     if (status != HR_OK) return status;
     const bool b = part_of(tensor->name) == 1;
     const double factor = b ? hr_low_rank_scale(&g->low, tensor) * (double)width / g->alpha : 1;
-    if (b && found->order == PARTED && rows % (3 * g->low.config->model.n_heads))
-        return hr_fail(g->err, HR_CORRUPT, "%.200s: tensor %.*s has another shape than the base's",
-                       g->folder, NAME_SHOWN, tensor->name);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < width; i++)
             ordered[row * width + i] =
@@ -243,12 +241,27 @@ static void find_alpha(gguf *g)
     if (g->alpha == 0) g->alpha = 1; /* B becomes 0 */
 }
 
-static hr_status write_all(gguf *g, const char *path, int64_t *tensors)
+/* Checks every adapter against the matrix of the base that it belongs to. */
+static hr_status check_shapes(gguf *g, const char *base, hr_region *region)
+{
+    hr_stored stored;
+    hr_status status = hr_stored_open(&stored, base, region, g->err);
+    if (status != HR_OK) return status;
+    for (int32_t t = 0; t < stored.tensor_count && status == HR_OK; t++)
+        if (hr_low_rank_has(&g->low, &stored.tensors[t]))
+            status = hr_low_rank_load(&g->low, &stored.tensors[t], g->err);
+    hr_stored_close(&stored);
+    return status == HR_OK ? hr_low_rank_check(&g->low, g->err) : status;
+}
+
+static hr_status write_all(gguf *g, const char *base, const char *path, hr_region *region,
+                           int64_t *tensors)
 {
     *tensors = 0;
     find_alpha(g);
     put_keys(g, 0);
     hr_status status = put_tensors(g, tensors);
+    if (status == HR_OK) status = check_shapes(g, base, region);
     if (status != HR_OK) return status;
     if (g->used + ALIGN > g->header_bytes)
         return hr_fail(g->err, HR_FAILURE, "%.200s: out of memory for the header", path);
@@ -299,7 +312,7 @@ static hr_status convert(gguf *g, const char *base, const char *adapter, const c
     g->header = hr_region_take(region, g->header_bytes, 1);
     if (!g->header) status = hr_fail(g->err, HR_FAILURE, "%.200s: out of memory", adapter);
     if (status == HR_OK) status = choose_names(g);
-    if (status == HR_OK) status = write_all(g, path, tensors);
+    if (status == HR_OK) status = write_all(g, base, path, region, tensors);
     hr_stored_close(&g->low.stored);
     return status;
 }
@@ -313,8 +326,9 @@ hr_status hr_adapter_to_gguf(const char *base, const char *adapter, const char *
     const int64_t low = hr_low_rank_bytes(adapter);
     hr_status status = hr_memory_open(&memory, err);
     if (status != HR_OK) return status;
-    status = hr_memory_region_open(&memory, "adapters", 2 * low + PIECE_BYTES + KEYS_BYTES + 64 * 8,
-                                   &region, err);
+    status = hr_memory_region_open(
+        &memory, "adapters", 2 * low + hr_stored_bytes(base) + PIECE_BYTES + KEYS_BYTES + 64 * 8,
+        &region, err);
     if (status == HR_OK) status = convert(&g, base, adapter, path, &region, tensors);
     hr_memory_close(&memory);
     return status;

@@ -18,12 +18,6 @@ const char *hr_name_without_prefix(const char *name)
     return name;
 }
 
-bool hr_name_ends_with(const char *name, const char *end)
-{
-    const size_t bytes = strlen(name), end_bytes = strlen(end);
-    return bytes >= end_bytes && !strcmp(name + bytes - end_bytes, end);
-}
-
 const char *hr_path_shown(const char *path)
 {
     const size_t length = strlen(path);

@@ -15,8 +15,6 @@ extern const char *const hr_prefixes[HR_PREFIXES];
 /* The name after such a prefix. */
 const char *hr_name_without_prefix(const char *name);
 
-bool hr_name_ends_with(const char *name, const char *end);
-
 /* The end of a path that is too long for a message. */
 const char *hr_path_shown(const char *path);
 

@@ -17,6 +17,7 @@
 #include "base/directory.h"
 #include "base/path.h"
 #include "base/sort.h"
+#include "base/words.h"
 #include "checkpoint/opening.h"
 
 const char hr_stored_single_name[] = "model.safetensors";
@@ -122,13 +123,12 @@ typedef struct {
 static bool note_name(void *context, const char *name)
 {
     found_names *found = context;
-    const bool pickle = hr_name_ends_with(name, ".bin") || hr_name_ends_with(name, ".pt") ||
-                        hr_name_ends_with(name, ".pth") || hr_name_ends_with(name, ".ckpt");
+    const bool pickle = hr_ends_with(name, ".bin") || hr_ends_with(name, ".pt") ||
+                        hr_ends_with(name, ".pth") || hr_ends_with(name, ".ckpt");
     const bool known = !strcmp(name, "pytorch_model.bin");
     if (pickle && (known || !*found->pickle))
         snprintf(found->pickle, sizeof found->pickle, "%s", name);
-    if (hr_name_ends_with(name, ".safetensors"))
-        snprintf(found->other, sizeof found->other, "%s", name);
+    if (hr_ends_with(name, ".safetensors")) snprintf(found->other, sizeof found->other, "%s", name);
     return true;
 }
 

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/directory.h"
 #include "base/path.h"
+#include "base/words.h"
 #include "checkpoint/names.h"
 #include "checkpoint/repack.h"
 #include "checkpoint/unpack.h"
@@ -79,7 +80,7 @@ static hr_status find(const hr_stored *stored, const char *path, const char *wan
 static bool is_buffer(const char *name)
 {
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (hr_name_ends_with(name, buffers[i])) return true;
+        if (hr_ends_with(name, buffers[i])) return true;
     return false;
 }
 

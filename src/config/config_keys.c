@@ -181,7 +181,7 @@ static const hr_config_row rows[] = {
          "adapters are scaled by alpha / rank"),
     REAL(train.adapter.dropout, "0", "", NULL, 0, DROPOUT_MAX, "dropout of the inputs of adapters"),
     BOOL(train.adapter.rslora, "false", "scale by alpha / sqrt(rank)"),
-    BOOL(train.adapter.dora, "false", "train the lengths of columns, too: DoRA"),
+    BOOL(train.adapter.dora, "false", "train a magnitude for each output, too: DoRA"),
     LIST(train.adapter.targets, " ",
          "modules with an adapter: q_proj, patterns or a /regex/; unset: all-linear"),
     LIST(train.adapter.modules_to_save, " ",

@@ -8,6 +8,7 @@
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/words.h"
 #include "checkpoint/sidecar_files.h"
 #include "evaluate/output.h"
 
@@ -37,13 +38,6 @@ static hr_status check_apart(const place *p, const char *read, const char *what)
                    p->option, p->path, read, what);
 }
 
-/* Returns true when `word` ends in `end`. */
-static bool ends_in(const char *word, const char *end)
-{
-    const size_t bytes = strlen(word), end_bytes = strlen(end);
-    return bytes >= end_bytes && !strcmp(word + bytes - end_bytes, end);
-}
-
 /* Returns true for file names that model and tokenizer loaders look for: a file with such a name
  * would be loaded as part of the model next time, in preference to its shards. */
 static bool is_read_by_name(const char *path)
@@ -56,7 +50,7 @@ static bool is_read_by_name(const char *path)
 /* Returns true for outputs of an earlier evaluation, which no model loads. */
 static bool is_output(const char *path)
 {
-    return ends_in(path, ".jsonl") || hr_logits_are_in(path);
+    return hr_ends_with(path, ".jsonl") || hr_logits_are_in(path);
 }
 
 static bool compare(void *context, const char *name)
@@ -64,7 +58,7 @@ static bool compare(void *context, const char *name)
     place *p = context;
     char inside[HR_PATH_BYTES];
     p->status = hr_path_join(p->folder, name, inside, sizeof inside, p->err);
-    const bool read = ends_in(name, ".safetensors") || is_read_by_name(name);
+    const bool read = hr_ends_with(name, ".safetensors") || is_read_by_name(name);
     if (p->status == HR_OK && !is_output(inside))
         p->status = check_apart(p, inside, read ? is_read : "may belong to the model");
     return p->status == HR_OK;
@@ -93,7 +87,7 @@ static hr_status check_tokenizer(place *p)
     if (!path || !strcmp(path, "bytes")) return HR_OK;
     if (hr_file_is_directory(path)) return check_folder(p, path);
     hr_status status = check_apart(p, path, is_read);
-    if (!ends_in(path, pair[0]) && !ends_in(path, pair[1])) return status;
+    if (!hr_ends_with(path, pair[0]) && !hr_ends_with(path, pair[1])) return status;
     folder_of(path, folder);
     for (int32_t i = 0; i < 2 && status == HR_OK; i++) {
         status = hr_path_join(folder, pair[i], beside, sizeof beside, p->err);

@@ -2,6 +2,7 @@
 /* graph/program.c - creates an empty program, and queries that need only the program. */
 #include "graph/program.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -138,4 +139,9 @@ int32_t hr_module_length(const char *name)
     static const char end[] = ".weight";
     const int32_t length = (int32_t)strlen(name), tail = (int32_t)sizeof end - 1;
     return length > tail && !strcmp(name + length - tail, end) ? length - tail : length;
+}
+
+void hr_module_of(const char *name, char module[HR_MODULE_BYTES])
+{
+    snprintf(module, HR_MODULE_BYTES, "%.*s", hr_module_length(name), name);
 }

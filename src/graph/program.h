@@ -255,6 +255,10 @@ int64_t hr_program_trained(const hr_program *program, int64_t more);
 /* Letters of the name of the module that a parameter belongs to: without ".weight". Pure. */
 int32_t hr_module_length(const char *name);
 
+/* The name of that module. Pure. */
+enum { HR_MODULE_BYTES = sizeof((hr_param *)0)->external_name };
+void hr_module_of(const char *name, char module[HR_MODULE_BYTES]);
+
 /* Whether the file of adapters has a parameter. */
 static inline bool hr_param_is_in_adapters(const hr_param *param)
 {

@@ -5,7 +5,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@
 #include "base/path.h"
 #include "base/regex.h"
 #include "base/words.h"
+#include "base/writer.h"
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
@@ -53,16 +53,12 @@ static bool read_initial(reading *r, hr_json_kind kind)
     return refuse(r, "\"init_lora_weights\" changes the base, which is not supported");
 }
 
-/* Appends to a key of the recipe. False: there is no room. */
-static __attribute__((format(printf, 3, 4))) bool append(char *key, size_t bytes,
-                                                         const char *format, ...)
+/* Appends a word to a key of the recipe. False: there is no room. */
+static bool add_word(char *key, int64_t bytes, const char *between, const char *word)
 {
-    const size_t used = strlen(key);
-    va_list list;
-    va_start(list, format);
-    const int more = vsnprintf(key + used, bytes - used, format, list);
-    va_end(list);
-    return (size_t)more < bytes - used;
+    hr_writer w = { key, bytes, (int64_t)strlen(key) };
+    hr_put(&w, "%s%s", *key ? between : "", word);
+    return !w.cut;
 }
 
 static bool has_blanks(const char *text)
@@ -75,7 +71,7 @@ static bool add_target(reading *r, hr_json_kind kind)
     char *targets = r->config->train.adapter.targets;
     if (kind != HR_JSON_STRING || has_blanks(r->json.value) || strpbrk(r->json.value, "*?["))
         return refuse(r, "\"target_modules\" is not a list of names");
-    return append(targets, HR_TARGETS_BYTES, "%s%s", *targets ? " " : "", r->json.value) ||
+    return add_word(targets, HR_TARGETS_BYTES, " ", r->json.value) ||
            refuse(r, "\"target_modules\" has more than 511 characters");
 }
 
@@ -84,10 +80,12 @@ static bool read_target_regex(reading *r)
 {
     char *targets = r->config->train.adapter.targets;
     const char *text = r->json.value;
+    char word[HR_WORD_BYTES];
     if (has_blanks(text) || strlen(text) >= HR_WORD_BYTES - 4 ||
         !hr_regex_is_valid(text, (int)strlen(text)))
         return refuse(r, "\"target_modules\" is a regular expression that is not read");
-    return append(targets, HR_TARGETS_BYTES, "/%s/", text);
+    snprintf(word, sizeof word, "/%s/", text);
+    return add_word(targets, HR_TARGETS_BYTES, " ", word);
 }
 
 /* A list of names. */
@@ -99,7 +97,7 @@ static bool read_saved(reading *r, hr_json_kind kind)
     while ((kind = hr_json_next(&r->json)) != HR_JSON_CLOSE)
         if (kind != HR_JSON_STRING ||
             strspn(r->json.value, NAME_LETTERS) != strlen(r->json.value) ||
-            !append(names, HR_FIELD_BYTES, "%s%s", *names ? " " : "", r->json.value))
+            !add_word(names, HR_FIELD_BYTES, " ", r->json.value))
             return refuse(r,
                           "\"modules_to_save\" is not a list of names of less than 64 characters");
     return true;
@@ -145,7 +143,7 @@ static bool append_range(char *layers, int64_t first, int64_t last)
     char text[64];
     snprintf(text, sizeof text, first == last ? "%lld" : "%lld-%lld", (long long)first,
              (long long)last);
-    return append(layers, HR_FIELD_BYTES, "%s%s", *layers ? " " : "", text);
+    return add_word(layers, HR_FIELD_BYTES, " ", text);
 }
 
 /* One layer, or a list of them. */
@@ -188,8 +186,9 @@ static bool read_pattern(reading *r, hr_json_kind kind, const char *setting)
         if (hr_json_next(&r->json) != HR_JSON_NUMBER || !hr_json_real(&r->json, &value) ||
             !isfinite(value) || (*setting == 'r' && (value < 1 || value != floor(value))))
             return refuse(r, "a pattern of ranks or alphas has a value that is not read");
-        if (!append(groups, HR_ADAPTER_GROUPS_BYTES, "%s%s %s=%s", *groups ? "; " : "", word,
-                    setting, hr_real_print(value, number)))
+        snprintf(word + bytes, sizeof word - (size_t)bytes, " %s=%s", setting,
+                 hr_real_print(value, number));
+        if (!add_word(groups, HR_ADAPTER_GROUPS_BYTES, "; ", word))
             return refuse(r, "the patterns of ranks and alphas have more than 255 characters");
     }
     return kind == HR_JSON_CLOSE;

@@ -12,13 +12,7 @@
 #include "base/words.h"
 #include "model/module_names.h"
 
-enum { RANK_MOST = 1 << 20, MODULE_BYTES = sizeof((hr_param *)0)->external_name };
-
-/* The name of the module of a parameter. */
-static void module_of(const char *name, char module[MODULE_BYTES])
-{
-    snprintf(module, MODULE_BYTES, "%.*s", hr_module_length(name), name);
-}
+enum { RANK_MOST = 1 << 20 };
 
 static const char *targets_of(const hr_config_adapter *adapter)
 {
@@ -87,20 +81,14 @@ static void apply_groups(const hr_config_adapter *adapter, int16_t layer, const 
     }
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-    const size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && !strcmp(text + length - tail, end);
-}
-
 bool hr_adapter_saves(const hr_config *config, const char *name)
 {
-    char module[MODULE_BYTES];
+    char module[HR_MODULE_BYTES];
     bool saves = false;
-    module_of(name, module);
-    if (ends_in(module, ".bias")) module[strlen(module) - strlen(".bias")] = 0;
+    hr_module_of(name, module);
+    if (hr_ends_with(module, ".bias")) module[strlen(module) - strlen(".bias")] = 0;
     for (hr_words w = { config->train.adapter.modules_to_save }; !saves && hr_words_next(&w);)
-        saves = ends_in(module, w.text);
+        saves = hr_ends_with(module, w.text);
     return saves;
 }
 
@@ -108,10 +96,10 @@ hr_adapter_rule hr_adapter_of(const hr_config *config, int32_t which, int16_t la
                               const char *name)
 {
     const hr_config_adapter *adapter = &config->train.adapter;
-    char module[MODULE_BYTES];
+    char module[HR_MODULE_BYTES];
     while (adapter && which-- > 0) adapter = adapter->next;
     if (!adapter || adapter->kind == HR_ADAPTER_NONE) return (hr_adapter_rule){ .rank = 0 };
-    module_of(name, module);
+    hr_module_of(name, module);
     if (!is_in(targets_of(adapter), layer, module) ||
         !has_layer(adapter, config->model.n_layers, layer))
         return (hr_adapter_rule){ .rank = 0 };
@@ -142,12 +130,13 @@ static int64_t largest_rank(const hr_config_adapter *adapter)
 }
 
 /* Copies a name of the layer 0 with another index. */
-static void rename_layer(const char *name, int64_t layer, char renamed[MODULE_BYTES])
+static void rename_layer(const char *name, int64_t layer, char renamed[HR_MODULE_BYTES])
 {
     const char *at = strstr(name, ".0.");
     const int before = at ? (int)(at - name) : (int)strlen(name);
-    if (at) snprintf(renamed, MODULE_BYTES, "%.*s.%lld%s", before, name, (long long)layer, at + 2);
-    else snprintf(renamed, MODULE_BYTES, "%s", name);
+    if (at)
+        snprintf(renamed, HR_MODULE_BYTES, "%.*s.%lld%s", before, name, (long long)layer, at + 2);
+    else snprintf(renamed, HR_MODULE_BYTES, "%s", name);
 }
 
 hr_adapter_rule hr_adapter_widest(const hr_config *config, int32_t which, int16_t layer,
@@ -157,7 +146,7 @@ hr_adapter_rule hr_adapter_widest(const hr_config *config, int32_t which, int16_
     if (layer == HR_NONE || config->train.adapter.kind == HR_ADAPTER_NONE) return widest;
     const int64_t most = largest_rank(&config->train.adapter);
     for (int64_t l = 1; l < config->model.n_layers && widest.rank < most; l++) {
-        char renamed[MODULE_BYTES];
+        char renamed[HR_MODULE_BYTES];
         rename_layer(name, l, renamed);
         const hr_adapter_rule rule = hr_adapter_of(config, which, (int16_t)l, renamed);
         if (rule.rank > widest.rank) widest = rule;
@@ -184,19 +173,19 @@ static size_t likeness(const char *a, const char *b)
 }
 
 /* The last part of the module that is most like a word. */
-static void nearest(const hr_program *program, const char *word, char found[MODULE_BYTES])
+static void nearest(const hr_program *program, const char *word, char found[HR_MODULE_BYTES])
 {
     size_t best = 0;
     found[0] = 0;
     for (int32_t p = 0; p < program->param_count; p++) {
-        char module[MODULE_BYTES];
+        char module[HR_MODULE_BYTES];
         if (!is_matrix(&program->params[p])) continue;
-        module_of(program->params[p].external_name, module);
+        hr_module_of(program->params[p].external_name, module);
         const char *dot = strrchr(module, '.'), *last = dot ? dot + 1 : module;
         const size_t like = likeness(word, last);
         if (found[0] && like <= best) continue;
         best = like;
-        snprintf(found, MODULE_BYTES, "%s", last);
+        snprintf(found, HR_MODULE_BYTES, "%s", last);
     }
 }
 
@@ -204,11 +193,11 @@ static hr_status check_matches(const char *key, const char *group, const hr_prog
                                hr_error *err)
 {
     for (hr_words w = { group }; hr_words_next(&w);) {
-        char found[MODULE_BYTES];
+        char found[HR_MODULE_BYTES];
         bool any = hr_word_is_setting(w.text);
         for (int32_t p = 0; p < program->param_count && !any; p++) {
             const hr_param *param = &program->params[p];
-            module_of(param->external_name, found);
+            hr_module_of(param->external_name, found);
             any = param->adapter != HR_NONE &&
                   hr_module_is_named(w.text, program->tensors[param->weight].layer, found);
         }
@@ -227,11 +216,11 @@ static hr_status check_saved(const hr_config *config, const hr_program *program,
     for (hr_words w = { config->train.adapter.modules_to_save }; hr_words_next(&w);) {
         bool any = false;
         for (int32_t p = 0; p < program->param_count && !any; p++) {
-            char module[MODULE_BYTES];
+            char module[HR_MODULE_BYTES];
             const hr_param *param = &program->params[p];
-            module_of(hr_param_name_in_model(param), module);
-            if (ends_in(module, ".bias")) continue;
-            any = param->rule.saved && ends_in(module, w.text);
+            hr_module_of(hr_param_name_in_model(param), module);
+            if (hr_ends_with(module, ".bias")) continue;
+            any = param->rule.saved && hr_ends_with(module, w.text);
             if (any && p == 0 && param->external_transposed)
                 return hr_fail(err, HR_USAGE,
                                "train.adapter.modules_to_save: %s is also the output head of this "
@@ -278,6 +267,11 @@ hr_status hr_adapter_check_words(const hr_config *config, hr_error *err)
         return hr_fail(err, HR_USAGE,
                        "train.adapter.dora: adapters with magnitudes have no dropout here; set "
                        "train.adapter.dropout=0");
+    if (strchr(config->train.adapter.targets, ';') || strchr(config->train.adapter.layers, ';') ||
+        strchr(config->train.adapter.modules_to_save, ';'))
+        return hr_fail(err, HR_USAGE,
+                       "train.adapter: targets, layers and modules_to_save are separated by blanks "
+                       "or commas, not by \";\"");
     for (hr_words w = { targets_of(&config->train.adapter) }; status == HR_OK && hr_words_next(&w);)
         status = hr_module_word_check("train.adapter.targets", w.text, err);
     for (hr_words w = { config->train.adapter.modules_to_save };

@@ -104,10 +104,9 @@ static void put_adapters(hr_writer *writer, const hr_config *config, const hr_pl
            hr_bytes_print(answer->adapter_bytes, bytes), (long long)config->train.adapter.rank,
            hr_count_print(answer->trained_parameters, count));
     if (answer->wide_adapters)
-        hr_put(
-            writer,
-            "  %lld adapter%s a rank above the smaller side of the matrix; that side is enough\n",
-            (long long)answer->wide_adapters, answer->wide_adapters == 1 ? " has" : "s have");
+        hr_put(writer,
+               "  %lld adapter%s a rank above the smaller side of the matrix: more adds nothing\n",
+               (long long)answer->wide_adapters, answer->wide_adapters == 1 ? " has" : "s have");
 }
 
 static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)

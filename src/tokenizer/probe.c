@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/words.h"
 #include "tokenizer/nfc.h"
 #include "tokenizer/normalizing.h"
 #include "tokenizer/reading.h"
@@ -15,12 +16,6 @@ enum {
     NORMALIZING_BYTES = sizeof(hr_normalizing) + sizeof(hr_normalize_composing) + (1 << 16) +
                         HR_NORMALIZER_STRIPS_MAX * HR_NORMALIZE_RUNS * sizeof(hr_normalize_run)
 };
-
-static bool ends_in(const char *path, const char *end)
-{
-    const size_t bytes = strlen(path), end_bytes = strlen(end);
-    return bytes >= end_bytes && !strcmp(path + bytes - end_bytes, end);
-}
 
 /* Writes `folder`/`name` to path; false: too long, or no such file. */
 static bool beside(const char *folder, const char *name, char *path)
@@ -39,7 +34,7 @@ static hr_status find_files(hr_tokenizer_source *source, const char *path, hr_er
     if (strlen(path) >= sizeof folder)
         return hr_fail(err, HR_USAGE, "the tokenizer's path is longer than %d bytes",
                        HR_TOKENIZER_PATH_BYTES);
-    source->form = ends_in(path, ".tiktoken") ? HR_TOKENIZER_RANKS : HR_TOKENIZER_JSON;
+    source->form = hr_ends_with(path, ".tiktoken") ? HR_TOKENIZER_RANKS : HR_TOKENIZER_JSON;
     memcpy(source->path, path, strlen(path) + 1);
     memcpy(folder, path, strlen(path) + 1);
     if (hr_file_is_directory(path)) {
@@ -49,7 +44,7 @@ static hr_status find_files(hr_tokenizer_source *source, const char *path, hr_er
             source->form = HR_TOKENIZER_MODEL;
             return HR_OK;
         }
-    } else if (ends_in(path, "vocab.json") || ends_in(path, "merges.txt")) {
+    } else if (hr_ends_with(path, "vocab.json") || hr_ends_with(path, "merges.txt")) {
         char *slash = strrchr(folder, '/');
         if (slash) *slash = 0;
         else snprintf(folder, sizeof folder, ".");
@@ -80,7 +75,8 @@ static hr_status choose_pattern(hr_tokenizer_source *source, const char *pattern
                      { "o200k", hr_pattern_o200k, "o200k_base.tiktoken" },
                      { "qwen", hr_pattern_qwen, "qwen.tiktoken" } };
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
-        if (pattern ? strcmp(pattern, patterns[i].name) : !ends_in(source->path, patterns[i].file))
+        if (pattern ? strcmp(pattern, patterns[i].name)
+                    : !hr_ends_with(source->path, patterns[i].file))
             continue;
         source->pattern = patterns[i].pattern;
         return HR_OK;

@@ -399,6 +399,15 @@ static void adapters_become_gguf_where_it_has_them(void **state)
         fclose(file);
         assert_int_equal(remove("file.gguf"), 0);
     }
+    /* adapters of another base: of the same names and another width */
+    train_base();
+    assert_int_equal(adapt("", "run"), HR_OK);
+    assert_int_equal(run("adapter gguf base run file.gguf"), HR_OK);
+    if (run("train recipe.yaml data.train=text.txt model.d_model=32 train.steps=1 --out other"))
+        fail_msg("%s", err);
+    assert_int_equal(run("adapter gguf other run other.gguf"), HR_CORRUPT);
+    assert_non_null(strstr(err, "self_attn.q_proj.weight has another shape"));
+    shell("test ! -e other.gguf");
 }
 
 static void folders_that_would_change_results_are_refused(void **state)
@@ -495,6 +504,8 @@ static void wrong_keys_are_refused(void **state)
     assert_int_equal(adapt("train.adapter.targets=q_prj", "run"), HR_USAGE);
     assert_non_null(strstr(err, "is named \"q_prj\"; the nearest is q_proj"));
     assert_int_equal(adapt("train.adapter.rank=0", "run"), HR_USAGE);
+    assert_int_equal(adapt("train.adapter.targets='q_proj; v_proj'", "run"), HR_USAGE);
+    assert_non_null(strstr(err, "separated by blanks or commas"));
     assert_int_equal(adapt("train.adapter.layers=1-2", "run"), HR_USAGE);
     assert_non_null(
         strstr(err, "\"1-2\" is neither all, upper_half, lower_half nor layers from 0"));
