@@ -172,13 +172,17 @@ hr_status hr_machine_check_stack(hr_error *err)
                    (long long)needed / 1024);
 }
 
-/* The frame is as deep as the largest missing part; only pages above `last` are touched. */
+/* The frame is as deep as what is missing and no deeper, because some compilers touch each page of
+ * a frame (-fstack-clash-protection, the default of Ubuntu's). Half a page is left for the rest of
+ * the frame; `last` is the first address of a page. */
 static __attribute__((noinline)) void touch_down_to(uintptr_t last, int64_t page_bytes)
 {
-    volatile char deep[2 * HR_STACK_BYTES];
-    const uintptr_t first = (uintptr_t)deep;
-    int64_t i = sizeof deep - page_bytes;
-    for (; i >= 0 && first + (uintptr_t)i >= last; i -= page_bytes) deep[i] = 0;
+    volatile char here = 0;
+    const int64_t missing = (int64_t)((uintptr_t)&here - last) - page_bytes / 2;
+    if (missing <= 0) return;
+    volatile char *const deep = __builtin_alloca((size_t)missing);
+    for (int64_t i = missing - 1; i > 0; i -= page_bytes) deep[i] = here;
+    deep[0] = here;
 }
 
 hr_status hr_process_stack_touch(int64_t bytes, hr_error *err)

@@ -13,7 +13,7 @@ static const char run_words[] = "train tiny.yaml data.train=text.txt --out run t
 /* Names of the checkpoints of `run`, oldest first, as steps with a blank after each. */
 static const char *steps_kept(void)
 {
-    static char steps[1024];
+    static char steps[PROGRAM_TEXT_BYTES];
     assert_int_equal(system("ls run/checkpoints | sed 's/step-0*//' | tr '\n' ' ' >steps.txt"), 0);
     get("steps.txt", steps);
     return steps;

@@ -116,7 +116,8 @@ static void rounding_needs_an_option(void **state)
         "{\"a\":{\"dtype\":\"x\"},\"dtype\":\"float32\",\"b\":1}",
     };
     for (int32_t i = 0; i < 3; i++) {
-        char path[64], text[256];
+        static char text[PROGRAM_TEXT_BYTES];
+        char path[64];
         int64_t bytes = 0;
         oracle_file narrow = { 0 };
         assert_int_equal(run("convert wide narrow%d --dtype %s", (int)i, words[i]), HR_OK);
@@ -161,7 +162,7 @@ static void every_count_of_elements_is_converted(void **state)
     static const char *const shapes[] = { "[]", "[1]", "[3]", "[7]", "[0]" };
     static const int64_t counts[] = { 1, 1, 3, 7, 0 };
     oracle_file whole = { 0 }, half = { 0 };
-    char text[256];
+    static char text[PROGRAM_TEXT_BYTES];
     require_program();
     stored_file file = stored_begin();
     for (int32_t i = 0; i < 5; i++) {

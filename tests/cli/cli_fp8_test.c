@@ -45,7 +45,7 @@ static void matrices_of_layers_become_e4m3_and_return(void **state)
 {
     (void)state;
     static float matrix[ROWS * WIDTH];
-    char text[512];
+    static char text[PROGRAM_TEXT_BYTES];
     oracle_file file = { 0 };
     int64_t bytes = 0;
     require_program();
@@ -125,7 +125,7 @@ static void the_quantization_is_removed_wherever_it_is_in_the_config(void **stat
     put_model(matrix);
     assert_int_equal(run("convert wide fp8 --dtype f8_e4m3"), HR_OK);
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
-        char text[512];
+        static char text[PROGRAM_TEXT_BYTES];
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         snprintf(text, sizeof text, configs[i][0], entry);
@@ -195,7 +195,7 @@ static void the_quantization_of_a_config_is_replaced(void **state)
 {
     (void)state;
     static float matrix[ROWS * WIDTH];
-    char text[512];
+    static char text[PROGRAM_TEXT_BYTES];
     require_program();
     put_model(matrix);
     put("wide/config.json", "{\"a\":1,\"quantization_config\":null}");

@@ -103,7 +103,7 @@ static void answer_of(const char *more, int32_t ids[64], const char **end)
     static char command[256], how[32];
     snprintf(command, sizeof command,
              "generate m --prompt the --temperature 3 --max-tokens 40 --print-ids --json%s", more);
-    assert_int_equal(run(command), HR_OK);
+    assert_int_equal(run("%s", command), HR_OK);
     json_t *answer = out_json();
     const json_t *list = json_object_get(answer, "ids");
     const size_t count = json_array_size(list);

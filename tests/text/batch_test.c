@@ -399,7 +399,8 @@ static void a_flipped_bit_is_detected_when_its_window_is_read(void **state)
     hr_batches *batches = open_batches(&desc);
     FILE *file = fopen(desc.shard, "r+b");
     const uint8_t wrong = 0x55;
-    pwrite(fileno(file), &wrong, 1, 4096 * 2 + 100); /* within tokens 1022 to 2043 */
+    /* within tokens 1022 to 2043 */
+    assert_int_equal(pwrite(fileno(file), &wrong, 1, 4096 * 2 + 100), 1);
     fclose(file);
     assert_int_equal(hr_batches_fill(batches, 1, 0, 1, ids, targets, &count, &err), HR_OK);
     assert_int_equal(hr_batches_fill(batches, 64, 0, 1, ids, targets, &count, &err), HR_CORRUPT);

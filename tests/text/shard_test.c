@@ -129,12 +129,12 @@ static void one_flipped_bit_anywhere_is_detected(void **state)
                                      : (int64_t)(hr_random_mix(seed + (uint64_t)i) %
                                                  (uint64_t)(bytes * 8));
         const char flipped = (char)(content[bit / 8] ^ 1 << bit % 8);
-        pwrite(fileno(file), &flipped, 1, bit / 8);
+        assert_int_equal(pwrite(fileno(file), &flipped, 1, bit / 8), 1);
         assert_int_equal(read_shard(path, &err), HR_CORRUPT);
         char block[64];
         snprintf(block, sizeof block, "%s: block %lld ", path, (long long)(bit / 8 / 4096));
         assert_non_null(strstr(err.message, block));
-        pwrite(fileno(file), &content[bit / 8], 1, bit / 8);
+        assert_int_equal(pwrite(fileno(file), &content[bit / 8], 1, bit / 8), 1);
     }
     fclose(file);
     hr_error err;

@@ -177,7 +177,7 @@ static void split_texts_have_the_same_ids(void **state)
     };
     static uint32_t parts[IDS_MAX];
     char path[4096];
-    int64_t bytes, splits = 0;
+    int64_t bytes = 0, splits = 0;
     hr_error err;
     (void)state;
     snprintf(path, sizeof path, "%s/docs/architecture.md", HR_SOURCE);

@@ -237,7 +237,7 @@ VEC_INLINE vec moved(vec value, vec_bits random)
 VEC_INLINE void pack_halves(const float *from, const hr_random_row *row, uint32_t first,
                             hr_bf16 *to, int64_t count)
 {
-    vec_bits random[2];
+    vec_bits random[2] = { 0 };
     if (row) vec_random_elements(row, first, random);
     UNROLL for (int h = 0; h < 2; h++)
     {
