@@ -384,8 +384,10 @@ hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err)
 static void begin(hr_admission *admission, const hr_config *config)
 {
     const hr_plan_progress progress = admission->progress;
+    const int64_t budget = admission->budget;
     memset(admission, 0, sizeof *admission);
     admission->config = *config;
+    if (budget) admission->config.memory.budget = budget;
     admission->progress = progress;
 }
 
@@ -393,6 +395,7 @@ hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config,
                    hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
     begin(admission, config);
+    config = &admission->config;
     hr_trial t = { .machine = machine, .admission = admission, .room = room };
     const hr_status status = admit(&t, thorough ? THOROUGH : FASTEST, err);
     const hr_plan_answer *answer = &admission->answer;

@@ -23,9 +23,11 @@ typedef struct {
     int64_t work;        /* counted so far, about one nanosecond of a 2024 core a unit */
     int64_t least_floor; /* the least floor of any strategy; 0 if not computed */
     hr_plan_answer answer;
-    hr_rates rates;            /* for predicted times */
-    bool has_file;             /* the recipe's program has values in a file */
-    hr_plan_progress progress; /* set by the caller before admission */
+    hr_rates rates; /* for predicted times */
+    bool has_file;  /* the recipe's program has values in a file */
+    /* Set by the caller before admission: */
+    hr_plan_progress progress;
+    int64_t budget; /* replaces that of the recipe; 0: none */
 } hr_admission;
 
 /* State that one query shares between its admissions. */

@@ -62,11 +62,9 @@ static void describe(const hr_admission *a, hr_plan_point *point)
 hr_status hr_probe_fastest(hr_probes *probes, const hr_config *config, int64_t budget,
                            hr_plan_point *point, hr_error *err)
 {
-    hr_admission admission = { .progress = probes->room.progress };
-    hr_config bounded = *config;
-    bounded.memory.budget = budget;
+    hr_admission admission = { .progress = probes->room.progress, .budget = budget };
     probes->made++;
-    const hr_status status = hr_admit(probes->machine, &bounded, false, &probes->room, &admission,
+    const hr_status status = hr_admit(probes->machine, config, false, &probes->room, &admission,
                                       err);
     memcpy(probes->times, admission.answer.times, sizeof probes->times);
     if (status == HR_OK) describe(&admission, point);
@@ -93,11 +91,9 @@ hr_status hr_probe_least(hr_probes *probes, const hr_config *config, int64_t *by
 hr_status hr_probe_any(hr_probes *probes, const hr_config *config, int64_t budget, int64_t *bytes,
                        hr_error *err)
 {
-    hr_admission admission = { .progress = probes->room.progress };
-    hr_config bounded = *config;
-    bounded.memory.budget = budget;
+    hr_admission admission = { .progress = probes->room.progress, .budget = budget };
     probes->made++;
-    hr_status status = hr_admit_any(probes->machine, &bounded, &probes->room, &admission, err);
+    hr_status status = hr_admit_any(probes->machine, config, &probes->room, &admission, err);
     probes->work += admission.work;
     probes->has_file = admission.has_file;
     const bool far = status == HR_NO_FIT && admission.answer.minimum_bytes > 0;

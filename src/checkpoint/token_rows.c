@@ -2,7 +2,6 @@
 /* checkpoint/token_rows.c - reads and checks integers of a file in chunks. */
 #include "checkpoint/token_rows.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -13,7 +12,7 @@ enum {
     PIECE_NUMBERS = PIECE_BYTES / 8,
     NAME_SHOWN = 200,
     /* hr_stored_bytes for the longest path and the largest header. */
-    SCRATCH_BYTES = 112 << 10
+    SCRATCH_BYTES = 80 << 10
 };
 
 static hr_status take_tensor(hr_token_rows *rows, const hr_stored *stored, const char *name,
@@ -68,19 +67,15 @@ hr_status hr_token_rows_open_in(hr_token_rows *rows, const char *path, hr_region
     return open_in(rows, path, false, scratch, err);
 }
 
-/* The scratch memory is taken from the heap: the stack is deep here, and planned. */
 hr_status hr_token_rows_open(hr_token_rows *rows, const char *path, hr_error *err)
 {
+    _Alignas(64) uint8_t scratch[SCRATCH_BYTES];
+    hr_region region = hr_region_over(scratch, sizeof scratch);
     if (hr_stored_text_bytes(path) > HR_TOKEN_ROWS_HEADER_MOST)
         return hr_fail(err, HR_CORRUPT,
                        "%.*s: its header has more than %d bytes; keep only input_ids and labels",
                        NAME_SHOWN, path, HR_TOKEN_ROWS_HEADER_MOST);
-    uint8_t *scratch = aligned_alloc(64, SCRATCH_BYTES);
-    if (!scratch) return hr_fail(err, HR_NO_FIT, "%.*s: out of memory", NAME_SHOWN, path);
-    hr_region region = hr_region_over(scratch, SCRATCH_BYTES);
-    const hr_status status = open_in(rows, path, true, &region, err);
-    free(scratch);
-    return status;
+    return open_in(rows, path, true, &region, err);
 }
 
 void hr_token_rows_close(hr_token_rows *rows)

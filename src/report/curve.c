@@ -27,7 +27,10 @@ static void put_axis(hr_writer *writer, const hr_plan_details *details, const ch
     const int length = (int)strlen(hr_count_print(details->curve_first, first));
     hr_put(writer, "%*s +", columns, "");
     for (int32_t i = 0; i < width; i++) hr_put(writer, "-");
-    hr_put(writer, "\n%*s  %*s %s\n", columns, "", details->curve_peak + 1, "^", peak);
+    const int at = details->curve_peak, text = (int)strlen(peak);
+    if (at + text < width || at < text)
+        hr_put(writer, "\n%*s  %*s %s\n", columns, "", at + 1, "^", peak);
+    else hr_put(writer, "\n%*s  %*s ^\n", columns, "", at - 1, peak);
     hr_put(writer, "%*s  %s%*s\n", columns, "operation", first, (int)hr_max(width - length, 0),
            hr_count_print(details->curve_last, last));
 }

@@ -158,7 +158,7 @@ static void chunks_and_threads_change_no_bit(void **state)
             tile = number(facts, "mlp_tile");
             json_decref(facts);
             same_bytes("part", "whole");
-            facts = evaluated("model --tokens ids --dtype %s --budget %lld", format,
+            facts = evaluated("model --tokens ids --dtype %s --threads 2 --budget %lld", format,
                               (long long)budget);
             if (fits++) assert_true(loss == number(facts, "loss_sum"));
             loss = number(facts, "loss_sum");
