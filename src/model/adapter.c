@@ -263,10 +263,6 @@ hr_status hr_adapter_check_words(const hr_config *config, hr_error *err)
     hr_status status = HR_OK;
     int64_t first, last;
     if (config->train.adapter.kind == HR_ADAPTER_NONE) return HR_OK;
-    if (config->train.adapter.dora && config->train.adapter.dropout > 0)
-        return hr_fail(err, HR_USAGE,
-                       "train.adapter.dora: adapters with magnitudes have no dropout here; set "
-                       "train.adapter.dropout=0");
     if (strchr(config->train.adapter.targets, ';') || strchr(config->train.adapter.layers, ';') ||
         strchr(config->train.adapter.modules_to_save, ';'))
         return hr_fail(err, HR_USAGE,

@@ -107,20 +107,23 @@ static hr_intermediates set_of(hr_intermediate kind)
     return kind == HR_INTERMEDIATE_NONE ? 0 : (hr_intermediates)(1u << kind);
 }
 
+/* dropout(x) scale, marked as x: a strategy treats both alike. */
+static int32_t drop(hr_builder *builder, int32_t x, double scale)
+{
+    const hr_intermediates kinds = builder->program->tensors[x].intermediates;
+    const double p = builder->adapter_dropout;
+    return hr_block_mark(builder, hr_build_dropout(builder, "dropped", x, HR_NONE, p, scale),
+                         kinds);
+}
+
 /* Adds scale (dropout(x) A) B to y for an adapter that begins with parameter `a`. A strategy treats
  * its parts as it treats x and y. */
 static int32_t adapt(hr_builder *builder, int32_t a, const char *name, int32_t x, int32_t y,
-                     hr_intermediates kinds)
+                     hr_intermediates kinds, bool drops)
 {
-    const hr_program *program = builder->program;
-    const hr_param *first = &program->params[a], *second = first + 1;
-    const double p = builder->training ? builder->adapter_dropout : 0, scale = first->adapter_scale;
-    const bool drops = p > 0;
-    if (drops) {
-        const hr_intermediates kind = program->tensors[x].intermediates;
-        x = hr_build_dropout(builder, "dropped", x, HR_NONE, p, scale);
-        hr_block_mark(builder, x, kind);
-    }
+    const hr_param *first = &builder->program->params[a], *second = first + 1;
+    const double scale = first->adapter_scale;
+    if (drops) x = drop(builder, x, scale);
     int32_t low = hr_build_linear(builder, "low", x, first->weight, HR_NONE, HR_ACT_NONE, HR_NONE);
     if (!drops) low = hr_build_dropout(builder, "low_scaled", low, HR_NONE, 0, scale);
     return hr_block_mark(
@@ -129,18 +132,29 @@ static int32_t adapt(hr_builder *builder, int32_t a, const char *name, int32_t x
 }
 
 /* x W + bias + residual with the adapters of W, the first of them `adapter`. With magnitudes, bias
- * and residual come after these. */
+ * and residual come after these. Then dropout is of the directions alone, as in PEFT: for d =
+ * dropout(x), y = d (W + s A B) c m + (x W - d W) + bias + residual. */
 static int32_t adapted(hr_builder *builder, int32_t adapter, const char *name, int32_t x,
                        int32_t weight, int32_t bias, int32_t residual, hr_intermediates kinds)
 {
     const hr_param *params = builder->program->params;
     const bool scales = params[params[adapter].adapts].lengths != HR_NONE;
+    const bool drops = builder->training && builder->adapter_dropout > 0;
+    const bool parts = scales && drops;
+    int32_t rest = HR_NONE;
+    if (parts) {
+        rest = hr_build_linear(builder, "whole", x, weight, HR_NONE, HR_ACT_NONE, residual);
+        hr_block_mark(builder, rest, kinds);
+        x = drop(builder, x, 1);
+    }
     int32_t y = hr_build_linear(builder, "frozen", x, weight, scales ? HR_NONE : bias, HR_ACT_NONE,
                                 scales ? HR_NONE : residual);
     hr_block_mark(builder, y, kinds);
+    if (parts) /* before y has other readers: the first of these shares its gradient with y */
+        residual = hr_block_mark(builder, hr_build_dropout(builder, "rest", y, rest, 0, -1), kinds);
     for (int32_t a = adapter; a != HR_NONE; a = params[a].adapter)
         y = adapt(builder, a, scales || params[a].adapter != HR_NONE ? "directions" : name, x, y,
-                  kinds);
+                  kinds, drops && !scales);
     if (!scales) return y;
     y = hr_build_magnitude(builder, name, y, params[adapter].adapts, bias, residual);
     return hr_block_mark(builder, y, kinds);

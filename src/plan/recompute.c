@@ -6,7 +6,7 @@
 
 #include "graph/backend.h"
 
-enum { DEPTH_MOST = 16 }; /* longest chain of recomputed values in a layer */
+enum { DEPTH_MOST = 32 }; /* longest chain of recomputed values in a layer */
 
 typedef struct {
     hr_program *program;

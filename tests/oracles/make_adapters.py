@@ -5,10 +5,12 @@
 
 Each folder is one that PEFT saved (adapter_config.json, adapter_model.safetensors) with batch.safetensors, and
 golden.safetensors: logits, final.<tensor> after ten steps of AdamW, and `losses` before each step. B is not
-zero. Needs torch, transformers, peft.
+zero. Where dropout is not 0, its masks are those of src/base/random.h, computed here. Needs numpy, torch,
+transformers, peft.
 """
 import sys
 
+import numpy
 import peft
 import safetensors.torch
 import torch
@@ -46,8 +48,44 @@ SETTINGS = {
               {"modules_to_save": ["lm_head", "input_layernorm"]}),
     "lookup": ("qwen3_tied", 3, 6.0, ["v_proj", "embed_tokens"], {}),
     "lookup_gpt2": ("gpt2", 4, 6.0, ["wte", "c_fc"], {"use_rslora": True}),
+    "dropped": ("llama_gqa", 4, 6.0, ["q_proj", "o_proj", "up_proj", "down_proj"], {"lora_dropout": 0.25}),
+    "dora_dropped": ("llama_gqa", 4, 6.0, ["q_proj", "o_proj", "up_proj", "down_proj"],
+                     {"lora_dropout": 0.25, "use_dora": True}),
     "layers": ("gpt_neox", 4, 6.0, ["query_key_value", "dense"], {"layers_to_transform": [1]}),
 }
+
+
+def philox(key, counter):
+    """Philox4x32-10 (Salmon et al. 2011) of arrays: two words of key, four of counter."""
+    key, counter = [numpy.uint64(k) for k in key], [numpy.asarray(c, numpy.uint64) for c in counter]
+    low = numpy.uint64(0xffffffff)
+    for _ in range(10):
+        first, second = numpy.uint64(0xd2511f53) * counter[0], numpy.uint64(0xcd9e8d57) * counter[2]
+        counter = [second >> numpy.uint64(32) ^ counter[1] ^ key[0], second & low,
+                   first >> numpy.uint64(32) ^ counter[3] ^ key[1], first & low]
+        key = [key[0] + numpy.uint64(0x9e3779b9) & low, key[1] + numpy.uint64(0xbb67ae85) & low]
+    return counter
+
+
+class Dropout(torch.nn.Module):
+    """Dropout with the masks of headroom: random numbers of (seed, step, site), where sites count the
+    dropouts of a forward pass."""
+    seed, step, next_site = 0, 0, 0
+
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        if not self.training:
+            return x
+        site, Dropout.next_site = Dropout.next_site, Dropout.next_site + 1
+        stream = philox((Dropout.seed, 0), (Dropout.step, 0, site, 0))
+        rows, length, width = x.shape
+        row, position, block = numpy.meshgrid(range(rows), range(length), range(-(-width // 4)), indexing="ij")
+        words = numpy.stack(philox(stream[:2], (block, position, row, stream[2])), -1).reshape(rows, length, -1)
+        keep = torch.from_numpy(words[..., :width] >= int(self.p * 2**32))
+        return x * keep / (1 - self.p)
 
 
 def make_model(name):
@@ -89,9 +127,14 @@ def make(name):
               {"params": [value for value in trained.values() if value.dim() == 1], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=TRAINING["learning_rate"],
                                   betas=(TRAINING["beta1"], TRAINING["beta2"]), eps=TRAINING["epsilon"])
-    logits = model(ids).logits.detach()
+    logits = model.eval()(ids).logits.detach()
     losses = []
-    for _ in range(TRAINING["steps"]):
+    for module in model.modules():
+        if hasattr(module, "lora_dropout") and "lora_dropout" in extra:
+            module.lora_dropout["default"] = Dropout(extra["lora_dropout"])
+            module.train()
+    for step in range(TRAINING["steps"]):
+        Dropout.step, Dropout.next_site = step, 0
         optimizer.zero_grad()
         loss = cross_entropy(model(ids).logits, labels)
         loss.backward()

@@ -10,7 +10,8 @@ int32_t hr_build_dropout(hr_builder *builder, const char *name, int32_t x, int32
 {
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
     const int64_t D = builder->program->tensors[x].dims[1];
-    const hr_dropout_attr attr = { D, builder->T, (float)p, builder->site++, (float)scale };
+    const uint32_t site = p > 0 ? builder->site++ : 0;
+    const hr_dropout_attr attr = { D, builder->T, (float)p, site, (float)scale };
     const int32_t y = hr_build_rows(builder, name, builder->dtype, D);
     hr_step *step = hr_build_step(builder, HR_OP_dropout, &attr, sizeof attr);
     step->in[0] = x;
