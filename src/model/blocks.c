@@ -73,9 +73,11 @@ int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_mo
     for (int64_t i = 0; i < model->layer_count && hr_build_status(builder) == HR_OK; i++) {
         builder->layer = (int16_t)i;
         builder->block = HR_BLOCK_ATTENTION;
-        h = attention(builder, config, model, &model->layers[i], h);
+        const hr_layer *layer = &model->layers[i];
+        const int32_t after = attention(builder, config, model, layer, (hr_block_rows){ h, h });
         builder->block = HR_BLOCK_MLP;
-        if (mlp) h = mlp(builder, config, model, &model->layers[i], h);
+        const hr_block_rows rows = { model->parallel ? h : after, after };
+        h = mlp ? mlp(builder, config, model, layer, rows) : after;
     }
     builder->layer = HR_NONE;
     builder->block = HR_BLOCK_NONE;

@@ -27,11 +27,17 @@ void hr_block_table(hr_builder *builder, const hr_config *config, hr_model *mode
 void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model, double std,
                    const char *name);
 
-/* A branch of a layer with its residual: from the stream `h` before it to the stream after it. */
-typedef int32_t hr_block_branch(hr_builder *builder, const hr_config *config, const hr_model *model,
-                                const hr_layer *layer, int32_t h);
+/* The rows that a branch of a layer reads, and those that it adds its result to. */
+typedef struct {
+    int32_t input, residual;
+} hr_block_rows;
 
-/* All layers, each attention and then mlp (null: none). Returns the final stream. */
+/* A branch of a layer. Returns the stream after it. */
+typedef int32_t hr_block_branch(hr_builder *builder, const hr_config *config, const hr_model *model,
+                                const hr_layer *layer, hr_block_rows rows);
+
+/* All layers, each attention and then mlp (null: none), which reads the stream after attention, or
+ * that before it (model->parallel). Returns the final stream. */
 int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t h, hr_block_branch *attention, hr_block_branch *mlp);
 

@@ -25,6 +25,7 @@ typedef struct {
     uint32_t traits;                   /* of its family */
     const struct hr_gpt_form *gpt;     /* of its family */
     bool tied;                         /* the head is the token embedding */
+    bool parallel;                     /* both branches of a layer read the same stream */
     int64_t layer_count;               /* of the recipe; of a schema 1 */
     hr_layer *layers;                  /* [layer_count] */
     hr_region *region;                 /* for the weights of layers */

@@ -66,11 +66,11 @@ void hr_gpt_params(hr_builder *builder, const hr_config *config, hr_model *model
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
-                         const hr_layer *layer, int32_t h)
+                         const hr_layer *layer, hr_block_rows rows)
 {
     const int32_t *w = layer->weights;
-    const int32_t norm = hr_build_norm(builder, "norm_1", h, w[HR_GPT_LN_1], w[HR_GPT_LN_1_BIAS],
-                                       config->model.norm_eps);
+    const int32_t norm = hr_build_norm(builder, "norm_1", rows.input, w[HR_GPT_LN_1],
+                                       w[HR_GPT_LN_1_BIAS], config->model.norm_eps);
     hr_attention_attr attr = hr_block_attention(config, layer);
     int32_t q, k = HR_NONE, v = HR_NONE;
     if (model->gpt->plain_scores) attr.scale = 1;
@@ -86,18 +86,19 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
     }
     const int32_t o = hr_build_attention(builder, "attention", q, k, v, attr);
     return hr_block_join_mid(builder, config, "attention_out", o, w[HR_GPT_OUT], w[HR_GPT_OUT_BIAS],
-                             h);
+                             rows.residual);
 }
 
 static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
-                   const hr_layer *layer, int32_t h)
+                   const hr_layer *layer, hr_block_rows rows)
 {
     const int32_t *w = layer->weights;
-    const int32_t norm = hr_build_norm(builder, "norm_2", h, w[HR_GPT_LN_2], w[HR_GPT_LN_2_BIAS],
-                                       config->model.norm_eps);
+    const int32_t norm = hr_build_norm(builder, "norm_2", rows.input, w[HR_GPT_LN_2],
+                                       w[HR_GPT_LN_2_BIAS], config->model.norm_eps);
     const int32_t up = hr_block_product(builder, "up", norm, w[HR_GPT_UP], w[HR_GPT_UP_BIAS],
                                         model->gpt->act, HR_NONE, 0);
-    return hr_block_join(builder, config, "layer_out", up, w[HR_GPT_DOWN], w[HR_GPT_DOWN_BIAS], h);
+    return hr_block_join(builder, config, "layer_out", up, w[HR_GPT_DOWN], w[HR_GPT_DOWN_BIAS],
+                         rows.residual);
 }
 
 int32_t hr_gpt_forward(hr_builder *builder, const hr_config *config, const hr_model *model,

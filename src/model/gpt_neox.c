@@ -57,6 +57,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [DOWN] = { LAYER "mlp.dense_4h_to_h.weight", { HR_PARAM_MATRIX, F, D, wang, false, true } },
         [DOWN_BIAS] = { LAYER "mlp.dense_4h_to_h.bias", zero },
     };
+    model->parallel = config->model.parallel_residual;
     hr_block_table(builder, config, model, small, "gpt_neox.embed_in.weight");
     hr_block_layers(builder, model, weights, WEIGHTS);
     model->final_gain = hr_build_param(builder, one, "gpt_neox.final_layer_norm.weight");
@@ -81,10 +82,10 @@ static void tables(hr_builder *builder, const hr_config *config, hr_model *model
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
-                         const hr_layer *layer, int32_t h, int32_t residual)
+                         const hr_layer *layer, hr_block_rows rows)
 {
     const int32_t *w = layer->weights;
-    const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
+    const int32_t norm = hr_build_norm(builder, "norm_1", rows.input, w[LN_1], w[LN_1_BIAS],
                                        config->model.norm_eps);
     int32_t qkv = hr_block_product(builder, "qkv", norm, w[QKV], w[QKV_BIAS], HR_ACT_NONE, HR_NONE,
                                    hr_block_qkv);
@@ -101,22 +102,23 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
                                             .head_stride = attr.q_head_stride });
     hr_block_mark(builder, qkv, hr_block_qkv);
     const int32_t o = hr_build_attention(builder, "attention", qkv, HR_NONE, HR_NONE, attr);
-    if (config->model.parallel_residual)
+    if (model->parallel)
         return hr_block_join(builder, config, "attention_out", o, w[DENSE], w[DENSE_BIAS],
-                             residual);
+                             rows.residual);
     return hr_block_join_mid(builder, config, "attention_out", o, w[DENSE], w[DENSE_BIAS],
-                             residual);
+                             rows.residual);
 }
 
-static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_layer *layer, int32_t h,
-                   int32_t residual)
+static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
+                   const hr_layer *layer, hr_block_rows rows)
 {
     const int32_t *w = layer->weights;
-    const int32_t norm = hr_build_norm(builder, "norm_2", h, w[LN_2], w[LN_2_BIAS],
+    (void)model;
+    const int32_t norm = hr_build_norm(builder, "norm_2", rows.input, w[LN_2], w[LN_2_BIAS],
                                        config->model.norm_eps);
     const int32_t up = hr_block_product(builder, "up", norm, w[UP], w[UP_BIAS], HR_ACT_GELU,
                                         HR_NONE, 0);
-    return hr_block_join(builder, config, "layer_out", up, w[DOWN], w[DOWN_BIAS], residual);
+    return hr_block_join(builder, config, "layer_out", up, w[DOWN], w[DOWN_BIAS], rows.residual);
 }
 
 static int32_t forward(hr_builder *builder, const hr_config *config, const hr_model *model,
@@ -124,16 +126,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 {
     builder->block = HR_BLOCK_EMBED;
     int32_t h = hr_block_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
-    for (int64_t i = 0; i < model->layer_count && hr_build_status(builder) == HR_OK; i++) {
-        const hr_layer *layer = &model->layers[i];
-        builder->layer = (int16_t)i;
-        builder->block = HR_BLOCK_ATTENTION;
-        const int32_t after = attention(builder, config, model, layer, h, h);
-        builder->block = HR_BLOCK_MLP;
-        h = mlp(builder, config, layer, config->model.parallel_residual ? h : after, after);
-    }
-    builder->layer = HR_NONE;
-    builder->block = HR_BLOCK_NONE;
+    h = hr_block_stack(builder, config, model, h, attention, mlp);
     return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
                          config->model.norm_eps);
 }

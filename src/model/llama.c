@@ -94,11 +94,11 @@ static int32_t norm_heads(hr_builder *builder, const hr_config *config, const ch
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
-                         const hr_layer *layer, int32_t h)
+                         const hr_layer *layer, hr_block_rows rows)
 {
     const int32_t *w = layer->weights;
     const hr_attention_attr attr = hr_block_attention(config, layer);
-    const int32_t norm = hr_build_rms_norm(builder, "norm_1", h, w[HR_LLAMA_NORM_1],
+    const int32_t norm = hr_build_rms_norm(builder, "norm_1", rows.input, w[HR_LLAMA_NORM_1],
                                            config->model.norm_eps);
     int32_t q = hr_block_project(builder, "q", norm, w[HR_LLAMA_WQ], w[HR_LLAMA_BQ],
                                  HR_INTERMEDIATE_Q);
@@ -111,22 +111,24 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
     q = rotate(builder, "q_rotated", q, model, attr.H, attr.head_width, HR_INTERMEDIATE_Q);
     k = rotate(builder, "k_rotated", k, model, attr.G, attr.head_width, HR_INTERMEDIATE_K);
     const int32_t o = hr_build_attention(builder, "attention", q, k, v, attr);
-    return hr_block_join_mid(builder, config, "attention_out", o, w[HR_LLAMA_WO], HR_NONE, h);
+    return hr_block_join_mid(builder, config, "attention_out", o, w[HR_LLAMA_WO], HR_NONE,
+                             rows.residual);
 }
 
 static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
-                   const hr_layer *layer, int32_t h)
+                   const hr_layer *layer, hr_block_rows rows)
 {
     const int32_t *w = layer->weights;
     (void)model;
-    const int32_t norm = hr_build_rms_norm(builder, "norm_2", h, w[HR_LLAMA_NORM_2],
+    const int32_t norm = hr_build_rms_norm(builder, "norm_2", rows.input, w[HR_LLAMA_NORM_2],
                                            config->model.norm_eps);
     const int32_t gate = hr_block_project(builder, "gate", norm, w[HR_LLAMA_GATE], HR_NONE,
                                           HR_INTERMEDIATE_GATE);
     const int32_t up = hr_block_project(builder, "up", norm, w[HR_LLAMA_UP], HR_NONE,
                                         HR_INTERMEDIATE_UP);
     const int32_t gated = hr_build_glu(builder, "gated", gate, up);
-    return hr_block_join(builder, config, "layer_out", gated, w[HR_LLAMA_DOWN], HR_NONE, h);
+    return hr_block_join(builder, config, "layer_out", gated, w[HR_LLAMA_DOWN], HR_NONE,
+                         rows.residual);
 }
 
 int32_t hr_llama_layers(hr_builder *builder, const hr_config *config, const hr_model *model,

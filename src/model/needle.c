@@ -69,31 +69,31 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
-                         const hr_layer *layer, int32_t h)
+                         const hr_layer *layer, hr_block_rows rows)
 {
     const int32_t *w = layer->weights;
     (void)model;
     const double eps = config->model.norm_eps;
-    const int32_t norm_q = hr_build_norm(builder, "norm_q", h, w[LN_Q], w[LN_Q_BIAS], eps);
+    const int32_t norm_q = hr_build_norm(builder, "norm_q", rows.input, w[LN_Q], w[LN_Q_BIAS], eps);
     const int32_t q = hr_block_project(builder, "q", norm_q, w[WQ], HR_NONE, HR_INTERMEDIATE_Q);
-    const int32_t norm_k = hr_build_norm(builder, "norm_k", h, w[LN_K], w[LN_K_BIAS], eps);
+    const int32_t norm_k = hr_build_norm(builder, "norm_k", rows.input, w[LN_K], w[LN_K_BIAS], eps);
     const int32_t k = hr_block_project(builder, "k", norm_k, w[WK], HR_NONE, HR_INTERMEDIATE_K);
-    const int32_t norm_v = hr_build_norm(builder, "norm_v", h, w[LN_V], w[LN_V_BIAS], eps);
+    const int32_t norm_v = hr_build_norm(builder, "norm_v", rows.input, w[LN_V], w[LN_V_BIAS], eps);
     const int32_t v = hr_block_project(builder, "v", norm_v, w[WV], HR_NONE, HR_INTERMEDIATE_V);
     const int32_t o = hr_build_attention(builder, "attention", q, k, v,
                                          hr_block_attention(config, layer));
-    return hr_block_join_mid(builder, config, "attention_out", o, w[WO], HR_NONE, h);
+    return hr_block_join_mid(builder, config, "attention_out", o, w[WO], HR_NONE, rows.residual);
 }
 
 static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
-                   const hr_layer *layer, int32_t h)
+                   const hr_layer *layer, hr_block_rows rows)
 {
     const int32_t *w = layer->weights;
     (void)model;
-    const int32_t norm = hr_build_norm(builder, "norm_mlp", h, w[LN_MLP], w[LN_MLP_BIAS],
+    const int32_t norm = hr_build_norm(builder, "norm_mlp", rows.input, w[LN_MLP], w[LN_MLP_BIAS],
                                        config->model.norm_eps);
     const int32_t up = hr_block_product(builder, "up", norm, w[W1], w[B1], HR_ACT_RELU, HR_NONE, 0);
-    return hr_block_join(builder, config, "layer_out", up, w[W2], w[B2], h);
+    return hr_block_join(builder, config, "layer_out", up, w[W2], w[B2], rows.residual);
 }
 
 static int32_t forward(hr_builder *builder, const hr_config *config, const hr_model *model,

@@ -54,13 +54,14 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 
 /* A layer mixes tokens, so tiles split it as they split attention: between sequences. */
 static int32_t mix(hr_builder *builder, const hr_config *config, const hr_model *model,
-                   const hr_layer *layer, int32_t x)
+                   const hr_layer *layer, hr_block_rows rows)
 {
     const int32_t *w = layer->weights;
-    const int32_t u = hr_block_project(builder, "u", x, w[W_IN], HR_NONE, HR_INTERMEDIATE_UP);
+    const int32_t u = hr_block_project(builder, "u", rows.input, w[W_IN], HR_NONE,
+                                       HR_INTERMEDIATE_UP);
     (void)config;
     (void)model;
-    return hr_build_recurrence(builder, "layer_out", u, x, w[ALPHA]);
+    return hr_build_recurrence(builder, "layer_out", u, rows.residual, w[ALPHA]);
 }
 
 static int32_t forward(hr_builder *builder, const hr_config *config, const hr_model *model,
