@@ -86,39 +86,74 @@ static bool is_at(const hr_program *program, int32_t p, const char *path)
     return !strcmp(hr_name_in_layer(module), path);
 }
 
-/* All modules with the place of parameter `p` in their layers, as an expression. */
-static void put_expression(const places *all, int32_t p, const char *path, hr_writer *w)
+/* Whether parameter `p` is the first adapted one with its place, which is stored. */
+static bool is_first_at(const hr_program *program, int32_t p, char path[HR_MODULE_BYTES])
+{
+    char module[HR_MODULE_BYTES];
+    int32_t before = 0;
+    if (program->params[p].adapter == HR_NONE) return false;
+    hr_module_of(program->params[p].external_name, module);
+    snprintf(path, HR_MODULE_BYTES, "%s", hr_name_in_layer(module));
+    while (before < p && !is_at(program, before, path)) before++;
+    return before == p;
+}
+
+/* Whether two places are adapted in the same layers. Parameters of layers are in their order. */
+static bool in_same_layers(const hr_program *program, const char *one, const char *two)
+{
+    int32_t p = 0, q = 0;
+    for (;; p++, q++) {
+        while (p < program->param_count && !is_at(program, p, one)) p++;
+        while (q < program->param_count && !is_at(program, q, two)) q++;
+        if (p == program->param_count || q == program->param_count)
+            return p == program->param_count && q == program->param_count;
+        if (layer_of(program, p) != layer_of(program, q)) return false;
+    }
+}
+
+static void put_place(const char *path, hr_writer *w)
+{
+    for (; *path; path++) hr_put(w, *path == '.' ? "\\\\." : "%c", *path);
+}
+
+/* The places that are adapted in the same layers as parameter `p`, with the numbers of these unless
+ * they are all. False: a place before `p` is one of them. */
+static bool put_expression(const places *all, int32_t p, const char *path, const char *before,
+                           hr_writer *w)
 {
     const hr_program *program = all->program;
+    char other[HR_MODULE_BYTES];
     const char *between = "(";
     int32_t layers = 0;
-    for (int32_t q = p; q < program->param_count; q++) layers += is_at(program, q, path);
+    for (int32_t q = 0; q < p; q++)
+        if (is_first_at(program, q, other) && in_same_layers(program, path, other)) return false;
+    hr_put(w, "%s", before);
     if (layer_of(program, p) != HR_NONE) hr_put(w, ".*\\\\.");
+    for (int32_t q = p; q < program->param_count; q++) layers += is_at(program, q, path);
     for (int32_t q = p; q < program->param_count && layers < all->layers; q++) {
         if (layer_of(program, p) == HR_NONE || !is_at(program, q, path)) continue;
         hr_put(w, "%s%d", between, (int)layer_of(program, q));
         between = "|";
     }
     if (*between == '|') hr_put(w, ")\\\\.");
-    for (; *path; path++) hr_put(w, *path == '.' ? "\\\\." : "%c", *path);
+    between = "(";
+    for (int32_t q = p; q < program->param_count; q++) {
+        if (!is_first_at(program, q, other) || !in_same_layers(program, path, other)) continue;
+        hr_put(w, "%s", between);
+        put_place(other, w);
+        between = "|";
+    }
+    hr_put(w, ")");
+    return true;
 }
 
 static void put_regex(const places *all, hr_writer *w)
 {
-    const hr_program *program = all->program;
-    const char *between = "\"";
-    for (int32_t p = 0; p < program->param_count; p++) {
-        char module[HR_MODULE_BYTES];
-        if (program->params[p].adapter == HR_NONE) continue;
-        hr_module_of(program->params[p].external_name, module);
-        const char *path = hr_name_in_layer(module);
-        int32_t before = 0;
-        while (before < p && !is_at(program, before, path)) before++;
-        if (before < p) continue;
-        hr_put(w, "%s", between);
-        put_expression(all, p, path, w);
-        between = "|";
-    }
+    char path[HR_MODULE_BYTES];
+    const char *before = "\"";
+    for (int32_t p = 0; p < all->program->param_count; p++)
+        if (is_first_at(all->program, p, path) && put_expression(all, p, path, before, w))
+            before = "|";
     hr_put(w, "\"");
 }
 
