@@ -172,7 +172,7 @@ static size_t likeness(const char *a, const char *b)
     return begin + end;
 }
 
-/* The last part of the module that is most like a word. */
+/* The module that is most like a word: its last part, or its name if that is liker. */
 static void nearest(const hr_program *program, const char *word, char found[HR_MODULE_BYTES])
 {
     size_t best = 0;
@@ -182,10 +182,10 @@ static void nearest(const hr_program *program, const char *word, char found[HR_M
         if (!is_matrix(&program->params[p])) continue;
         hr_module_of(program->params[p].external_name, module);
         const char *dot = strrchr(module, '.'), *last = dot ? dot + 1 : module;
-        const size_t like = likeness(word, last);
-        if (found[0] && like <= best) continue;
-        best = like;
-        snprintf(found, HR_MODULE_BYTES, "%s", last);
+        const size_t part = likeness(word, last), whole = likeness(word, module);
+        if (found[0] && part <= best && whole <= best) continue;
+        best = part < whole ? whole : part;
+        snprintf(found, HR_MODULE_BYTES, "%s", part < whole ? module : last);
     }
 }
 
