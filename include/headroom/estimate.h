@@ -95,6 +95,7 @@ typedef struct {
     int64_t lora_rank;  /* 0: no LoRA */
     int32_t lora_dtype; /* hr_estimate_dtype of adapters */
     double lora_dropout;
+    bool lora_dora;
     /* Modules, "q_proj,v_proj", or "all-linear"; "recipe": all keys of train.adapter apply. */
     char lora_targets[HR_ESTIMATE_TARGETS_BYTES];
     char lora_saved[HR_ESTIMATE_TARGETS_BYTES]; /* modules with a trained copy of the whole */

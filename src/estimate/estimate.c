@@ -14,7 +14,7 @@ enum { FP32 = 4, ID_BYTES = 8 };
 int64_t hr_estimate_bytes(const hr_config *config)
 {
     const int64_t L = config->model.n_layers;
-    const int64_t layer = 3 * HR_WEIGHTS_OF_LAYER * (int64_t)sizeof(hr_torch_parameter);
+    const int64_t layer = (1 + HR_ADAPTER_PARTS) * HR_WEIGHTS_OF_LAYER * (int64_t)sizeof(hr_torch_parameter);
     enum { SPARE = 4096 };
     return hr_tape_bytes(L) + L * layer + SPARE;
 }
@@ -234,11 +234,6 @@ static hr_status check(const hr_config *config, const hr_estimate_settings *s, h
                        "base: only frozen weights can have a dtype of their own; set lora too");
     if (s->lora_rank && !s->lora_targets[0])
         return hr_fail(err, HR_USAGE, "lora: name the modules, as 16:q_proj,v_proj");
-    if (s->lora_rank && config->train.adapter.dora)
-        return hr_fail(
-            err, HR_USAGE,
-            "lora: what PEFT needs for DoRA is not modelled: it makes W + s B A in every "
-            "forward pass");
     if (is_too_large(config, s)) return beyond(err);
     if (config->model.n_layers < 1) return hr_fail(err, HR_USAGE, "the model has no layers");
     return HR_OK;

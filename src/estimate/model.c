@@ -118,6 +118,25 @@ static void adapt(hr_estimate_model *model, hr_torch_parameter *p, hr_torch_para
     place(model, b, R * outputs, width, R * outputs * width, true);
     p->lora_a = a;
     p->lora_b = b;
+    if (!s->lora_dora) return;
+    hr_torch_parameter *m = a + 2;
+    *m = (hr_torch_parameter){ .cast_scope = -1 };
+    place(model, m, outputs, width, outputs * width, true);
+    p->lora_m = m;
+}
+
+/* The adapter of the token embedding: a table of its own, and a matrix. */
+static void adapt_table(hr_estimate_model *model, int64_t R)
+{
+    const int64_t width = hr_torch_width(model->settings->lora_dtype);
+    const int64_t outputs = model->table.value.count / model->V;
+    hr_torch_parameter *a = model->table_adapters, *b = a + 1;
+    *a = (hr_torch_parameter){ .columns = R, .cast_scope = -1 };
+    *b = (hr_torch_parameter){ .inputs = R, .columns = R, .cast_scope = -1 };
+    place(model, a, R * model->V, width, R * model->V * width, true);
+    place(model, b, R * outputs, width, R * outputs * width, true);
+    model->table.lora_a = a;
+    model->table.lora_b = b;
 }
 
 /* Adapters of all targets, after the other parameters. */
@@ -130,12 +149,16 @@ static void adapt_all(hr_estimate_model *model, const hr_estimate_names *with)
             if (p->inputs <= 0 || !with->parts[i]) continue;
             const int64_t rank = rank_of(model->config, s->lora_rank, s->lora_targets, with, l,
                                          with->parts[i]);
-            if (rank) adapt(model, p, &model->adapters[l][2 * i], rank);
+            if (rank) adapt(model, p, &model->adapters[l][HR_ADAPTER_PARTS * i], rank);
         }
     const int64_t rank = with->head ? rank_of(model->config, s->lora_rank, s->lora_targets, with,
                                               -1, with->head)
                                     : 0;
     if (rank) adapt(model, &model->head_weight, model->head_adapters, rank);
+    const int64_t wide = with->table ? rank_of(model->config, s->lora_rank, s->lora_targets, with,
+                                               -1, with->table)
+                                     : 0;
+    if (wide) adapt_table(model, wide);
 }
 
 /* [count, inputs] of a slot; inputs 0: a vector. */
@@ -231,7 +254,11 @@ hr_status hr_estimate_model_open(const hr_config *config, const hr_estimate_sett
                                  hr_error *err)
 {
     const int64_t L = config->model.n_layers;
-    *model = (hr_estimate_model){ .torch = { tape, settings, 0, 0, HR_TAPE_NONE },
+    *model = (hr_estimate_model){ .torch = { .tape = tape,
+                                             .settings = settings,
+                                             .scores = HR_TAPE_NONE,
+                                             .transposes = config->model.family == HR_FAMILY_GPT2 &&
+                                                           settings->lora_dropout > 0 },
                                   .config = config,
                                   .settings = settings,
                                   .D = config->model.d_model,
@@ -276,10 +303,6 @@ hr_status hr_estimate_model_open(const hr_config *config, const hr_estimate_sett
                      L * hr_config_positions(config) * hr_config_positions(config));
     if (settings->lora_rank) adapt_all(model, with);
     for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++) model->gathered += shapes[i].count;
-    if (settings->lora_rank && with->table &&
-        rank_of(config, settings->lora_rank, settings->lora_targets, with, -1, with->table))
-        return hr_fail(err, HR_USAGE, "lora: an adapter of %s, an embedding, is not modelled",
-                       with->table);
     if (settings->lora_rank && !model->trained)
         return hr_fail(err, HR_USAGE, "lora: no module of the %s family is named \"%s\"",
                        hr_family_of(config)->name, settings->lora_targets);
@@ -306,6 +329,9 @@ int64_t hr_estimate_adapter_parameters(const hr_config *config, int64_t rank, co
     if (with->head)
         count += rank_of(config, rank, targets, with, -1, with->head) *
                  (config->model.d_model + config->model.vocab_size);
+    if (with->table)
+        count += rank_of(config, rank, targets, with, -1, with->table) *
+                 (config->model.d_model + config->model.vocab_size);
     return count;
 }
 
@@ -323,12 +349,14 @@ void hr_estimate_parameters(const hr_estimate_model *model, hr_estimate_each eac
     for (int64_t l = 0; l < model->L; l++) {
         for (int32_t i = 0; i < HR_WEIGHTS_OF_LAYER; i++)
             if (model->layers[l][i].value.grad) each(context, &model->layers[l][i]);
-        for (int32_t i = 0; i < 2 * HR_WEIGHTS_OF_LAYER; i++)
+        for (int32_t i = 0; i < HR_ADAPTER_PARTS * HR_WEIGHTS_OF_LAYER; i++)
             if (model->adapters[l][i].value.grad) each(context, &model->adapters[l][i]);
     }
     for (int32_t i = BEFORE; i < ENDS; i++)
         if (ends[i] && ends[i]->value.grad) each(context, ends[i]);
-    for (int32_t i = 0; i < 2; i++)
+    for (int32_t i = 0; i < HR_ADAPTER_PARTS; i++)
+        if (model->table_adapters[i].value.grad) each(context, &model->table_adapters[i]);
+    for (int32_t i = 0; i < HR_ADAPTER_PARTS; i++)
         if (model->head_adapters[i].value.grad) each(context, &model->head_adapters[i]);
 }
 

@@ -39,8 +39,8 @@ typedef struct hr_estimate_model {
     const hr_estimate_settings *settings;
     int64_t D, F, V, L, H, G, head, B, T;
     hr_torch_parameter (*layers)[HR_WEIGHTS_OF_LAYER];
-    hr_torch_parameter (*adapters)[2 * HR_WEIGHTS_OF_LAYER];
-    hr_torch_parameter head_adapters[2];
+    hr_torch_parameter (*adapters)[HR_ADAPTER_PARTS * HR_WEIGHTS_OF_LAYER];
+    hr_torch_parameter table_adapters[HR_ADAPTER_PARTS], head_adapters[HR_ADAPTER_PARTS];
     hr_torch_parameter table, positions, final_norm, final_bias, head_weight, factor, expansion,
         expansion_bias;
     bool tied;

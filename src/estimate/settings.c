@@ -102,6 +102,7 @@ static const row rows[] = {
       { 0 } },
     { { "lora-dtype", "fp32, bf16, fp16", "dtype of adapters" }, CHOICE, AT(lora_dtype), DTYPES },
     { { "lora-dropout", "0 to 1", "of the inputs of adapters" }, REAL, AT(lora_dropout), { 0 } },
+    { { "lora-dora", "on, off", "adapters have magnitudes (DoRA)" }, SWITCH, AT(lora_dora), { 0 } },
     { { "zero", "0 to 3", "ZeRO stage" }, COUNT, AT(zero_stage), { 0 } },
     { { "world", "processes", "that share the states" }, COUNT, AT(world), { 0 } },
     { { "offload-optimizer", "on, off", "states and masters are in host memory" },
@@ -214,6 +215,7 @@ static void set_adapter(const hr_config *config, hr_estimate_settings *s)
     const bool alike = !config->train.adapter.layers[0] && !config->train.adapter.groups[0];
     s->lora_rank = config->train.adapter.rank;
     s->lora_dropout = config->train.adapter.dropout;
+    s->lora_dora = config->train.adapter.dora;
     s->lora_saved_dtype = HR_ESTIMATE_FP32;
     for (hr_words w = { config->train.adapter.modules_to_save }; hr_words_next(&w);)
         saved += snprintf(s->lora_saved + saved, sizeof s->lora_saved - (size_t)saved, "%s%s",

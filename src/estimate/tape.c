@@ -9,8 +9,8 @@
 #include "base/checked.h"
 
 /* A layer with adapters on every product has at most 119 nodes and 72 storages (qwen3 with separate
- * operations of attention); a run has a few more. */
-enum { NODES_PER_LAYER = 160, NODES_FIXED = 1024, HELD_MOST = 4096, NAMES_MOST = 256 };
+ * operations of attention), and with magnitudes nine nodes more for each; a run has a few more. */
+enum { NODES_PER_LAYER = 240, NODES_FIXED = 1024, HELD_MOST = 4096, NAMES_MOST = 256 };
 
 #define SUM_MOST (INT64_C(1) << 62)
 

@@ -95,8 +95,61 @@ static hr_value product(hr_torch *torch, const char *label, int32_t component, h
     return out;
 }
 
+/* A product of each column with a factor that is trained; what the factor's gradient sums is as large
+ * as x. */
+static hr_value columns(hr_torch *torch, hr_value x, hr_value factor)
+{
+    hr_tape *tape = torch->tape;
+    const int32_t node = hr_tape_node_new(tape, "magnitudes", true);
+    hr_tape_edge(tape, node, x, bytes_of(x), GRAD);
+    hr_tape_edge(tape, node, factor, bytes_of(factor), GRAD);
+    hr_tape_extra(tape, node, bytes_of(x));
+    hr_tape_save(tape, node, x);
+    if (x.grad) hr_tape_save(tape, node, factor);
+    return hr_torch_output(torch, "magnitudes", ACT, x.count, hr_max(x.width, factor.width), node);
+}
+
+/* What PEFT adds to y for DoRA: (m / v - 1) base + m / v scale B(A(x)), with v from A and B applied to
+ * the unit matrix, which lives to the end. */
+static hr_value directed(hr_torch *torch, hr_value x, hr_value y, hr_torch_parameter *w,
+                         const hr_torch_parameter *bias)
+{
+    hr_tape *tape = torch->tape;
+    hr_torch_parameter *a = (hr_torch_parameter *)w->lora_a, *b = (hr_torch_parameter *)w->lora_b;
+    const int64_t inputs = w->inputs, outputs = w->value.count / inputs, width = a->value.width;
+    const int32_t mark = hr_tape_enter(tape);
+    /* Their gradients are not asked for: the norm is a constant. */
+    const int64_t rank = a->value.count / inputs;
+    const int64_t counts[] = { inputs * inputs, inputs * rank, inputs * outputs };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        (void)hr_tape_value(tape, "W + s B A of DoRA", HR_ESTIMATE_COPIES, counts[i], width);
+    hr_torch_parameter weight = *w;
+    if (w->value.width != width)
+        weight.value = hr_tape_value(tape, "W + s B A of DoRA", HR_ESTIMATE_COPIES, w->value.count,
+                                     width);
+    hr_tape_burst(tape, "W + s B A of DoRA", HR_ESTIMATE_COPIES, 2 * inputs * outputs * width);
+    if (torch->transposes) { /* PEFT wraps W in a new parameter, whose gradient is computed */
+        weight.value.grad = true;
+        weight.value.node = hr_tape_node_new(tape, "W + s B A of DoRA", true);
+        weight.cast_scope = -1;
+    }
+    const hr_value factor = hr_torch_scale(torch, "magnitudes", w->lora_m->value);
+    const hr_value low = product(torch, "adapters", ACT, x, a, NULL);
+    const hr_value wide = product(torch, "adapters", ACT, low, b, NULL);
+    hr_value base = y;
+    if (torch->settings->lora_dropout > 0)
+        base = product(torch, "magnitudes", ACT, x, &weight, NULL);
+    else if (bias)
+        base = hr_torch_cast(torch, "magnitudes", ACT, y, hr_max(y.width, bias->value.width));
+    const hr_value one = columns(torch, base, factor), two = columns(torch, wide, factor);
+    const hr_value scaled = hr_torch_scale(torch, "magnitudes", two);
+    hr_tape_drop(tape, two);
+    return hr_tape_leave(tape, mark, hr_torch_add(torch, "magnitudes", one, scaled));
+}
+
 /* The adapters of a product: y + scale B(A(dropout(x))), in the dtype of the adapters. */
-static hr_value adapted(hr_torch *torch, hr_value x, hr_value y, const hr_torch_parameter *w)
+static hr_value adapted(hr_torch *torch, hr_value x, hr_value y, hr_torch_parameter *w,
+                        const hr_torch_parameter *bias)
 {
     hr_tape *tape = torch->tape;
     const int32_t mark = hr_tape_enter(tape);
@@ -105,11 +158,16 @@ static hr_value adapted(hr_torch *torch, hr_value x, hr_value y, const hr_torch_
     if (x.width != a->value.width)
         in = hr_torch_cast(torch, "inputs of adapters", ACT, x, a->value.width);
     const hr_value dropped = hr_torch_dropout(torch, ACT, in, torch->settings->lora_dropout);
-    const hr_value low = product(torch, "adapters", ACT, dropped, a, NULL);
-    const hr_value wide = product(torch, "adapters", ACT, low, b, NULL);
-    const hr_value scaled = hr_torch_scale(torch, "adapters", wide);
-    hr_tape_drop(tape, wide);
-    hr_value sum = hr_torch_add(torch, "adapters", y, scaled);
+    hr_value more;
+    if (w->lora_m) {
+        more = directed(torch, dropped, y, w, bias);
+    } else {
+        const hr_value low = product(torch, "adapters", ACT, dropped, a, NULL);
+        const hr_value wide = product(torch, "adapters", ACT, low, b, NULL);
+        more = hr_torch_scale(torch, "adapters", wide);
+        hr_tape_drop(tape, wide);
+    }
+    hr_value sum = hr_torch_add(torch, "adapters", y, more);
     if (sum.width != y.width) sum = hr_torch_cast(torch, "adapters", ACT, sum, y.width);
     return hr_tape_leave(tape, mark, sum);
 }
@@ -119,7 +177,7 @@ hr_value hr_torch_linear(hr_torch *torch, const char *label, int32_t component, 
 {
     const hr_value y = product(torch, label, component, x, w, b);
     if (!w->lora_a) return y;
-    const hr_value sum = adapted(torch, x, y, w);
+    const hr_value sum = adapted(torch, x, y, w, b);
     hr_tape_drop(torch->tape, y);
     return sum;
 }
@@ -326,5 +384,15 @@ hr_value hr_torch_embedding(hr_torch *torch, const char *label, int64_t rows, in
 {
     const int32_t node = hr_tape_node_new(torch->tape, label, table->value.grad);
     hr_tape_edge(torch->tape, node, table->value, bytes_of(table->value), HR_ESTIMATE_GRADIENTS);
-    return hr_torch_output(torch, label, ACT, rows * width, table->value.width, node);
+    const hr_value y = hr_torch_output(torch, label, ACT, rows * width, table->value.width, node);
+    if (!table->lora_a) return y;
+    hr_tape *tape = torch->tape;
+    const int32_t mark = hr_tape_enter(tape);
+    hr_torch_parameter *b = (hr_torch_parameter *)table->lora_b;
+    const hr_value low = hr_torch_embedding(torch, "adapters", rows, b->inputs, table->lora_a);
+    const hr_value wide = product(torch, "adapters", ACT, low, b, NULL);
+    const hr_value sum = hr_torch_add(torch, "adapters", y,
+                                      hr_torch_scale(torch, "adapters", wide));
+    hr_tape_drop(tape, y);
+    return hr_tape_leave(tape, mark, sum);
 }

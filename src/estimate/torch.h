@@ -9,6 +9,8 @@
 
 #include "estimate/tape.h"
 
+enum { HR_ADAPTER_PARTS = 3 }; /* A, B, magnitudes */
+
 /* A weight, and its adapters. */
 typedef struct hr_torch_parameter {
     hr_value value;  /* its node is the leaf of a trained weight */
@@ -17,7 +19,7 @@ typedef struct hr_torch_parameter {
     bool quantized;
     hr_value cast; /* in the dtype of autocast; valid in the scope of that number */
     int64_t cast_scope;
-    const struct hr_torch_parameter *lora_a, *lora_b; /* null: none */
+    const struct hr_torch_parameter *lora_a, *lora_b, *lora_m; /* null: none */
 } hr_torch_parameter;
 
 typedef struct {
@@ -25,6 +27,7 @@ typedef struct {
     const hr_estimate_settings *settings;
     int64_t autocast; /* bytes of an element of products under autocast; 0: no autocast */
     int64_t scope;    /* number of the forward pass */
+    bool transposes;  /* PEFT makes parameters of transposed matrices (GPT-2 with dropout) */
     int32_t scores;   /* storage of the attention weights that a layer holds to its end */
 } hr_torch;
 
