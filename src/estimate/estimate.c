@@ -14,7 +14,8 @@ enum { FP32 = 4, ID_BYTES = 8 };
 int64_t hr_estimate_bytes(const hr_config *config)
 {
     const int64_t L = config->model.n_layers;
-    const int64_t layer = (1 + HR_ADAPTER_PARTS) * HR_WEIGHTS_OF_LAYER * (int64_t)sizeof(hr_torch_parameter);
+    const int64_t parts = 1 + HR_ADAPTER_PARTS;
+    const int64_t layer = parts * HR_WEIGHTS_OF_LAYER * (int64_t)sizeof(hr_torch_parameter);
     enum { SPARE = 4096 };
     return hr_tape_bytes(L) + L * layer + SPARE;
 }

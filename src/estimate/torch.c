@@ -95,8 +95,8 @@ static hr_value product(hr_torch *torch, const char *label, int32_t component, h
     return out;
 }
 
-/* A product of each column with a factor that is trained; what the factor's gradient sums is as large
- * as x. */
+/* A product of each column with a factor that is trained; what the factor's gradient sums is as
+ * large as x. */
 static hr_value columns(hr_torch *torch, hr_value x, hr_value factor)
 {
     hr_tape *tape = torch->tape;
@@ -109,8 +109,8 @@ static hr_value columns(hr_torch *torch, hr_value x, hr_value factor)
     return hr_torch_output(torch, "magnitudes", ACT, x.count, hr_max(x.width, factor.width), node);
 }
 
-/* What PEFT adds to y for DoRA: (m / v - 1) base + m / v scale B(A(x)), with v from A and B applied to
- * the unit matrix, which lives to the end. */
+/* What PEFT adds to y for DoRA: (m / v - 1) base + m / v scale B(A(x)), with v from A and B applied
+ * to the unit matrix, which lives to the end. */
 static hr_value directed(hr_torch *torch, hr_value x, hr_value y, hr_torch_parameter *w,
                          const hr_torch_parameter *bias)
 {

@@ -15,11 +15,24 @@
 /* Limits for one layer with the embedding and the last norm. */
 enum { STEPS_MOST = 52, TENSORS_MOST = 100, LOOPS_MOST = 4, PARAMS_MOST = 40 };
 
-enum {
-    BYTES = STEPS_MOST * sizeof(hr_step) + TENSORS_MOST * sizeof(hr_tensor) +
-            LOOPS_MOST * sizeof(hr_loop) + PARAMS_MOST * (sizeof(hr_param) + sizeof(int32_t)) +
-            sizeof(hr_layer) + 8 * 64
-};
+/* What DoRA with dropout adds to each product: three steps, of which each makes a tensor. */
+enum { PARTS_MOST = 3 * 9 };
+
+static int32_t parts_of(const hr_config *config)
+{
+    return config->train.adapter.dora && config->train.adapter.dropout > 0 ? PARTS_MOST : 0;
+}
+
+/* Bytes of the memory for one layer of one kind. */
+static int64_t bytes_for(const hr_config *config)
+{
+    enum {
+        BYTES = STEPS_MOST * sizeof(hr_step) + TENSORS_MOST * sizeof(hr_tensor) +
+                LOOPS_MOST * sizeof(hr_loop) + PARAMS_MOST * (sizeof(hr_param) + sizeof(int32_t)) +
+                sizeof(hr_layer) + 8 * 64
+    };
+    return BYTES + parts_of(config) * (int64_t)(sizeof(hr_step) + sizeof(hr_tensor));
+}
 
 /* Adds a set to disjoint sets and merges those that it intersects. */
 static int32_t add(hr_intermediates set, hr_intermediates *sets, int32_t count)
@@ -53,8 +66,9 @@ static void build(const hr_config *config, int32_t kind, hr_region *region, hr_p
     hr_model model;
     hr_error err;
     const hr_family_spec *family = hr_family_of(config);
-    hr_status status = hr_program_place(region, &none, STEPS_MOST, TENSORS_MOST, LOOPS_MOST,
-                                        PARAMS_MOST, program, &err);
+    const int32_t more = parts_of(config);
+    hr_status status = hr_program_place(region, &none, STEPS_MOST + more, TENSORS_MOST + more,
+                                        LOOPS_MOST, PARAMS_MOST, program, &err);
     if (status == HR_OK) status = hr_model_open(config, 1, region, &model, &err);
     HR_ASSERT(status == HR_OK);
     model.layers[0].kind = kind;
@@ -108,9 +122,11 @@ static int64_t bytes_of(const hr_program *program)
     return bytes;
 }
 
-/* Memory for one layer of one kind, and the kinds that were built. */
+/* Memory for one layer of one kind, and the kinds that were built. The memory is a part of the
+ * frame, only as large as needed, because the stack size is planned. */
 typedef struct {
-    _Alignas(64) unsigned char memory[BYTES];
+    void *memory;
+    int64_t bytes;
     uint32_t seen;
     int64_t layer;
 } kinds;
@@ -121,7 +137,7 @@ static bool build_next(const hr_config *config, kinds *all, hr_program *program)
     for (; all->layer < config->model.n_layers; all->layer++) {
         const int32_t kind = hr_family_kind(config, all->layer);
         if (all->seen >> kind & 1) continue;
-        hr_region region = hr_region_over(all->memory, sizeof all->memory);
+        hr_region region = hr_region_over(all->memory, all->bytes);
         all->seen |= 1U << kind;
         build(config, kind, &region, program);
         return true;
@@ -131,10 +147,11 @@ static bool build_next(const hr_config *config, kinds *all, hr_program *program)
 
 hr_layer_size hr_layer_size_of(const hr_config *config)
 {
-    kinds all;
+    kinds all = { .bytes = bytes_for(config) };
     hr_program program;
     hr_layer_size most = { 0 };
-    for (all.seen = 0, all.layer = 0; build_next(config, &all, &program);) {
+    all.memory = __builtin_alloca_with_align((size_t)all.bytes, 8 * 64);
+    while (build_next(config, &all, &program)) {
         hr_layer_size size = { 0 };
         for (int32_t p = 0; p < program.param_count; p++) {
             const hr_tensor *weight = &program.tensors[program.params[p].weight];
@@ -162,12 +179,13 @@ hr_layer_size hr_layer_size_of(const hr_config *config)
 
 hr_layer_schema hr_layer_schema_of(const hr_config *config)
 {
-    kinds all;
+    kinds all = { .bytes = bytes_for(config) };
     hr_program program;
     hr_layer_schema schema = { .present = 0 };
     shared together = { .count = 0 };
     int64_t bytes = 0;
-    for (all.seen = 0, all.layer = 0; build_next(config, &all, &program);) {
+    all.memory = __builtin_alloca_with_align((size_t)all.bytes, 8 * 64);
+    while (build_next(config, &all, &program)) {
         /* Kinds of layers differ in what they compute, not in bytes: the search relies on it. */
         HR_ASSERT(bytes == 0 || bytes == bytes_of(&program));
         bytes = bytes_of(&program);
