@@ -53,12 +53,13 @@ static const hr_backend none = { .name = "none",
                                  .op_count = HR_OP_COUNT,
                                  .matrix_layout = hr_linear_layout };
 
-/* For hr_builder.adapter: one layer stands for all. */
+/* For hr_builder.adapter: one layer stands for all, and the first adapter for the others, which
+ * hr_layer_size_of counts. */
 static hr_adapter_rule widest(const void *of, int32_t which, int16_t layer, int32_t index,
                               const char *name)
 {
     (void)index;
-    return hr_adapter_widest(of, which, layer, name);
+    return which ? (hr_adapter_rule){ .rank = 0 } : hr_adapter_widest(of, which, layer, name);
 }
 
 static void build(const hr_config *config, int32_t kind, hr_region *region, hr_program *program)
@@ -145,6 +146,22 @@ static bool build_next(const hr_config *config, kinds *all, hr_program *program)
     return false;
 }
 
+/* Adapters after the first. */
+static int32_t further_adapters(const hr_config *config)
+{
+    int32_t count = 0;
+    for (const hr_config_adapter *a = config->train.adapter.next; a; a = a->next) count++;
+    return count;
+}
+
+/* Adds adapters of every matrix: each has two parameters and three steps. */
+static void add_adapters(hr_layer_size *size, int32_t adapters)
+{
+    size->params += 2 * adapters * size->bases;
+    size->matrices += 2 * adapters * size->bases;
+    size->steps += 3 * adapters * size->bases;
+}
+
 hr_layer_size hr_layer_size_of(const hr_config *config)
 {
     kinds all = { .bytes = bytes_for(config) };
@@ -158,6 +175,8 @@ hr_layer_size hr_layer_size_of(const hr_config *config)
             const int64_t elements = hr_tensor_bytes(weight) /
                                      hr_dtype_bytes((hr_dtype)weight->dtype);
             size.params += weight->layer != HR_NONE;
+            size.bases += weight->layer != HR_NONE && weight->layout != HR_ROWS &&
+                          program.params[p].adapts == HR_NONE;
             size.matrices += weight->layer != HR_NONE && weight->layout != HR_ROWS;
             const int64_t count = program.params[p].dims[0] * hr_max(program.params[p].dims[1], 1);
             *(weight->layer != HR_NONE ? &size.elements : &size.rest_elements) += elements;
@@ -166,6 +185,7 @@ hr_layer_size hr_layer_size_of(const hr_config *config)
         }
         for (int32_t s = 0; s < program.step_count; s++)
             size.steps += program.steps[s].layer != HR_NONE;
+        add_adapters(&size, further_adapters(config));
         most.params = (int32_t)hr_max(most.params, size.params);
         most.matrices = (int32_t)hr_max(most.matrices, size.matrices);
         most.steps = (int32_t)hr_max(most.steps, size.steps);
