@@ -160,6 +160,7 @@ static void add_adapters(hr_layer_size *size, int32_t adapters)
     size->params += 2 * adapters * size->bases;
     size->matrices += 2 * adapters * size->bases;
     size->steps += 3 * adapters * size->bases;
+    size->rest_params = 2 * 2 * adapters;
 }
 
 hr_layer_size hr_layer_size_of(const hr_config *config)
@@ -186,6 +187,7 @@ hr_layer_size hr_layer_size_of(const hr_config *config)
         for (int32_t s = 0; s < program.step_count; s++)
             size.steps += program.steps[s].layer != HR_NONE;
         add_adapters(&size, further_adapters(config));
+        most.rest_params = size.rest_params;
         most.params = (int32_t)hr_max(most.params, size.params);
         most.matrices = (int32_t)hr_max(most.matrices, size.matrices);
         most.steps = (int32_t)hr_max(most.steps, size.steps);

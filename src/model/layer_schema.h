@@ -25,6 +25,7 @@ hr_layer_schema hr_layer_schema_of(const hr_config *config);
  * parameters with padding: the most over its kinds. */
 typedef struct {
     int32_t params, matrices, steps;
+    int32_t rest_params;             /* of further adapters, outside of layers */
     int32_t bases;                   /* matrices that may have adapters */
     int64_t elements, rest_elements; /* rest: of the parameters outside of the layers */
     int64_t largest;                 /* elements of the largest parameter of all */

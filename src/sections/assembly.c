@@ -27,7 +27,7 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
      * of attention and of the MLP: forward, backward and at most four of clones, in each of the two
      * passes. The rest is what is outside of the layers. */
     enum { PARAM_STEPS = 5, PARAM_TENSORS = 4, STEP_STEPS = 10, STEP_TENSORS = 20, LOOPS = 16 };
-    enum { REST_STEPS = 200, REST_TENSORS = 300, REST_LOOPS = 48, REST_PARAMS = 48 };
+    enum { REST_STEPS = 200, REST_TENSORS = 300, REST_LOOPS = 48, REST_PARAMS = 24 };
     /* A stored matrix is dequantized for each step that reads it: forward in training, evaluation
      * and sample, backward and its clone, of which training may repeat three. Its scales count as a
      * parameter. */
@@ -44,7 +44,7 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
     hr_model_limits limits = { .steps = steps * layers + REST_STEPS,
                                .tensors = tensors * layers + REST_TENSORS,
                                .loops = LOOPS * layers + REST_LOOPS,
-                               .params = params * layers + REST_PARAMS };
+                               .params = params * layers + REST_PARAMS + size.rest_params };
     if (config->memory.moments != HR_PLACE_FILE) return limits;
     const int64_t piece = hr_piece_elements(size.largest);
     const int64_t pieces = (size.elements / piece + params) * layers + size.rest_elements / piece +
