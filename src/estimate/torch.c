@@ -391,8 +391,8 @@ hr_value hr_torch_embedding(hr_torch *torch, const char *label, int64_t rows, in
     hr_torch_parameter *b = (hr_torch_parameter *)table->lora_b;
     const hr_value low = hr_torch_embedding(torch, "adapters", rows, b->inputs, table->lora_a);
     const hr_value wide = product(torch, "adapters", ACT, low, b, NULL);
-    const hr_value sum = hr_torch_add(torch, "adapters", y,
-                                      hr_torch_scale(torch, "adapters", wide));
+    hr_value sum = hr_torch_add(torch, "adapters", y, hr_torch_scale(torch, "adapters", wide));
+    if (sum.width != y.width) sum = hr_torch_cast(torch, "adapters", ACT, sum, y.width);
     hr_tape_drop(tape, y);
     return hr_tape_leave(tape, mark, sum);
 }

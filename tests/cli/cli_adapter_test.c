@@ -339,6 +339,23 @@ static void several_adapters_add_up(void **state)
     assert_non_null(strstr(err, "several adapters add up only if none has magnitudes"));
 }
 
+/* Eight eighths of an adapter of all matrices are that adapter. */
+static void eight_adapters_add_up(void **state)
+{
+    char folder[256], options[4096];
+    (void)state;
+    prepare();
+    snprintf(folder, sizeof folder, "%s/hf/qwen3_tied", HR_ORACLES);
+    int length = snprintf(options, sizeof options, "--tokens %s/lora_qwen3/batch.safetensors",
+                          folder);
+    snprintf(options + length, sizeof options - (size_t)length, " --adapter %s/lora_qwen3", folder);
+    const double one = loss_of(folder, options);
+    for (int32_t i = 0; i < 8; i++)
+        length += snprintf(options + length, sizeof options - (size_t)length,
+                           " --adapter %s/lora_qwen3=0.125", folder);
+    assert_true(fabs(loss_of(folder, options) - one) < 1e-6 * one);
+}
+
 static void a_folder_is_listed(void **state)
 {
     char base[256], adapter[300];
@@ -541,6 +558,7 @@ static void every_strategy_has_the_same_bits(void **state)
         "train.adapter.targets=embed_tokens,q_proj train.adapter.modules_to_save=lm_head "
         "model.tie_embeddings=false",
         "train.adapter.dora=true",
+        "train.adapter.dora=true train.adapter.dropout=0.1 model.family=qwen3",
         "train.adapter.dora=true train.dtype=bf16 model.family=gpt2 train.adapter.dropout=0.1",
         "train.adapter.layers=1 train.adapter.groups='down_proj rank=3 alpha=2; k_proj rank=9'",
         "model.family=gpt_neox train.adapter.dropout=0.2 train.adapter.targets=dense_4h_to_h"
@@ -568,6 +586,7 @@ int main(void)
         IN_A_FOLDER(adapters_are_added_to_their_base),
         IN_A_FOLDER(a_merged_model_is_the_base_with_its_adapters),
         IN_A_FOLDER(several_adapters_add_up),
+        IN_A_FOLDER(eight_adapters_add_up),
         IN_A_FOLDER(a_folder_is_listed),
         IN_A_FOLDER(adapters_become_gguf_where_it_has_them),
         IN_A_FOLDER(folders_that_would_change_results_are_refused),
