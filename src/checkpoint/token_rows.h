@@ -14,7 +14,7 @@
 #include "base/region.h"
 
 enum {
-    HR_TOKEN_ROWS_HEADER_MOST = 8 << 10, /* small enough to parse on the stack */
+    HR_TOKEN_ROWS_HEADER_MOST = 12 << 10, /* small enough to parse on the stack */
     HR_LABEL_IGNORED = -100
 };
 

@@ -320,7 +320,7 @@ static void a_header_too_large_is_refused_and_one_of_a_hundred_tensors_is_not(vo
         if (many)
             open_refuses(
                 path, HR_CORRUPT,
-                "many: its header has more than 8192 bytes; keep only input_ids and labels");
+                "many: its header has more than 12288 bytes; keep only input_ids and labels");
         else {
             hr_token_rows rows = open_rows(path);
             hr_token_rows_close(&rows);
