@@ -102,7 +102,10 @@ typedef enum { HR_PLACE_HOST, HR_PLACE_FILE } hr_place;
 typedef enum { HR_MOMENTS_FP32, HR_MOMENTS_BF16, HR_MOMENTS_INT8 } hr_moments_format;
 
 /* What trains beside a frozen model. */
-typedef enum { HR_ADAPTER_NONE, HR_ADAPTER_LORA } hr_adapter_kind;
+typedef enum { HR_ADAPTER_NONE, HR_ADAPTER_LORA, HR_ADAPTER_NPT } hr_adapter_kind;
+
+/* How the weights of an NPT layer are a function of the token (docs/npt.md). */
+typedef enum { HR_NPT_DIAGONAL, HR_NPT_SINGLE, HR_NPT_DUAL, HR_NPT_TRIPLE } hr_npt_form;
 
 /* What a bf16 weight is updated from: an fp32 copy, itself and the 16 bits that it lacks of one, or
  * itself alone. */
@@ -119,12 +122,16 @@ typedef struct hr_config_adapter {
     double dropout;
     bool rslora;                          /* by alpha / sqrt(rank) */
     bool dora;                            /* the columns have trained lengths */
+    int32_t form;                         /* hr_npt_form; this and the next two are of NPT */
+    int64_t triples;                      /* outer products that add up */
+    double scale;                         /* of the diagonal form */
     double factor;                        /* of what they add; not a key */
     char targets[HR_TARGETS_BYTES];       /* modules and patterns (model/adapter.h) */
     char modules_to_save[HR_FIELD_BYTES]; /* that are trained whole, too */
     char layers[HR_FIELD_BYTES];          /* "0-3 8", "upper_half"; empty: all */
     char groups[HR_ADAPTER_GROUPS_BYTES]; /* other ranks and alphas of some targets */
-    char from[HR_PATH_BYTES];             /* PEFT folder to start from; empty: new adapters */
+    char switched[HR_FIELD_BYTES];        /* layers that use theirs; empty: all; not a key */
+    char from[HR_PATH_BYTES];             /* folder to start from; empty: new adapters */
     const struct hr_config_adapter *next; /* added too: of generate and eval, not a key */
 } hr_config_adapter;
 

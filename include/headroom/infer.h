@@ -15,9 +15,12 @@ enum { HR_INFER_ADAPTERS_MAX = 8 };
 
 typedef struct {
     const char *folder; /* model folder that headroom or Hugging Face wrote */
-    /* [adapter_count] PEFT folders, or FOLDER=FACTOR of what they add; they add up */
+    /* [adapter_count] folders, or FOLDER=FACTOR of what they add; those of PEFT add up */
     const char *const *adapters;
     int32_t adapter_count; /* at most HR_INFER_ADAPTERS_MAX */
+    /* layers that use their NPT adapters, as train.adapter.layers, or "none"; null: all that have
+     * some */
+    const char *npt_layers;
     /* "bytes", or a tokenizer file or folder; null: the tokenizer of the model folder, or bytes if
      * it has none and a vocabulary of 256 */
     const char *tokenizer;

@@ -276,9 +276,34 @@ static bool is_fan_in_fan_out(const hr_program *program)
     return false;
 }
 
+static void write_modulating(const hr_config *config, const hr_program *program, hr_writer *w)
+{
+    const hr_config_adapter *adapter = &config->train.adapter;
+    char form[HR_FIELD_BYTES], number[HR_REAL_BYTES];
+    const char *between = "";
+    places all;
+    find_places(&all, program);
+    if (hr_config_get(config, "train.adapter.form", form, sizeof form, NULL) != HR_OK) return;
+    hr_put(w, "{\n  \"base\": ");
+    put_path(w, config->model.from);
+    hr_put(w, ",\n  \"form\": \"%s\",\n  \"layers\": [", form);
+    for (int32_t l = 0; l < all.layers; l++) {
+        if (!all.has[l]) continue;
+        hr_put(w, "%s%d", between, (int)l);
+        between = ", ";
+    }
+    hr_put(w, "],\n  \"rank\": %lld,\n  \"scale\": %s,\n  \"triples\": %lld\n}\n",
+           (long long)adapter->rank, hr_real_print(adapter->scale, number),
+           (long long)adapter->triples);
+}
+
 void hr_adapter_config_write(const hr_config *config, const hr_program *program, hr_writer *w)
 {
     places all;
+    if (program->modulates) {
+        write_modulating(config, program, w);
+        return;
+    }
     find_places(&all, program);
     char number[HR_REAL_BYTES];
     hr_put(w, "{\n  \"base_model_name_or_path\": ");

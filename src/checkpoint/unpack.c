@@ -66,13 +66,38 @@ static bool take_portable(const hr_unpack *u, int64_t first, int64_t count, cons
     return finite;
 }
 
+/* Rows of a matrix whose columns are in groups. The last group also writes the padding. */
+static bool take_groups(const hr_unpack *u, int64_t first, int64_t count, const void *source)
+{
+    const int64_t width = hr_unpack_width(u), stored_n = hr_round_up(u->N, HR_PANEL_WIDTH);
+    const bool panels = u->layout != HR_ROWS;
+    bool finite = true;
+    for (int64_t row = first; row < first + count; row++) {
+        const int64_t k = row % u->K, n = row / u->K * width;
+        const bool last = panels && n + width == u->N;
+        for (int64_t i = 0; i < width; i++) {
+            const uint32_t bits = element(u, source, row - first, i);
+            finite &= (bits & 0x7fffffff) <= hr_unpack_most(u);
+            put(u, hr_layout_index(u->layout, u->K, u->N, k, n + i), bits);
+        }
+        for (int64_t i = u->N; i < stored_n && last; i++)
+            put(u, hr_layout_index(u->layout, u->K, u->N, k, i), 0);
+        const bool pads = last && u->layout == HR_PANEL_PAIR && k + 1 == u->K && u->K % 2;
+        for (int64_t i = 0; i < stored_n && pads; i++)
+            put(u, hr_layout_index(u->layout, u->K, u->N, u->K, i), 0);
+    }
+    return finite;
+}
+
 bool hr_unpack_is_flat(const hr_unpack *u)
 {
-    return u->kind == HR_STORED_F32 && u->master && u->layout == HR_ROWS && !u->transposed;
+    return u->groups <= 1 && u->kind == HR_STORED_F32 && u->master && u->layout == HR_ROWS &&
+           !u->transposed;
 }
 
 bool hr_unpack_take(const hr_unpack *u, int64_t first, int64_t count, const void *source)
 {
+    if (u->groups > 1) return take_groups(u, first, count, source);
     const bool quick = !u->residual && u->cpu_mask & HR_CPU_AVX2 &&
                        hr_unpack_can_avx2(u, first, count);
     return quick ? hr_unpack_take_avx2(u, first, count, source)

@@ -26,16 +26,17 @@ typedef struct {
     uint32_t cpu_mask;   /* base/cpu.h: allowed instruction sets */
     const float *scales; /* E4M3: [ceil(width / 128)] factors of the rows; otherwise null */
     uint16_t *residual;  /* of weight, without master (base/residual.h); may be null */
+    int64_t groups; /* of columns, which the file has one after another as matrices; 0: one group */
 } hr_unpack;
 
 static inline int64_t hr_unpack_rows(const hr_unpack *unpack)
 {
-    return unpack->transposed ? unpack->N : unpack->K;
+    return unpack->transposed ? unpack->N : unpack->K * (unpack->groups ? unpack->groups : 1);
 }
 
 static inline int64_t hr_unpack_width(const hr_unpack *unpack)
 {
-    return unpack->transposed ? unpack->K : unpack->N;
+    return unpack->transposed ? unpack->K : unpack->N / (unpack->groups ? unpack->groups : 1);
 }
 
 /* Whether the rows have the same layout and dtype in memory as in the file. Then they can be read

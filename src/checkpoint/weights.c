@@ -20,19 +20,21 @@ enum { ENTRY_BYTES = 256, CONFIG_BYTES = 4096, LENGTH_BYTES = 8, HEADER_ALIGN = 
 
 /* ---- contents of a file */
 
-static const char *weights_name(bool adapters)
-{
-    return adapters ? "adapter_model.safetensors" : "model.safetensors";
-}
+static const char *const weights_names[] = { [HR_ADAPTER_NONE] = "model.safetensors",
+                                             [HR_ADAPTER_LORA] = "adapter_model.safetensors",
+                                             [HR_ADAPTER_NPT] = "npt_model.safetensors" };
 
 const char *hr_weights_name(const hr_config *config)
 {
-    return weights_name(config->train.adapter.kind != HR_ADAPTER_NONE);
+    return weights_names[config->train.adapter.kind];
 }
 
 const char *hr_weights_config_name(const hr_config *config)
 {
-    return config->train.adapter.kind != HR_ADAPTER_NONE ? "adapter_config.json" : "config.json";
+    static const char *const names[] = { [HR_ADAPTER_NONE] = "config.json",
+                                         [HR_ADAPTER_LORA] = "adapter_config.json",
+                                         [HR_ADAPTER_NPT] = "npt_config.json" };
+    return names[config->train.adapter.kind];
 }
 
 int32_t hr_kept_count(const hr_program *program)
@@ -42,8 +44,10 @@ int32_t hr_kept_count(const hr_program *program)
 
 const char *hr_kept_name(const hr_program *program, hr_kept kept)
 {
-    return kept == HR_KEPT_WEIGHTS ? weights_name(program->adapts)
-                                   : program->states[kept - HR_KEPT_STATES].file;
+    if (kept != HR_KEPT_WEIGHTS) return program->states[kept - HR_KEPT_STATES].file;
+    return weights_names[program->modulates ? HR_ADAPTER_NPT
+                         : program->adapts  ? HR_ADAPTER_LORA
+                                            : HR_ADAPTER_NONE];
 }
 
 int32_t hr_kept_tensor(const hr_program *program, int32_t index, hr_kept kept)
@@ -64,21 +68,27 @@ hr_kept_shape hr_kept_shape_of(const hr_program *program, int32_t index, hr_kept
     if (shape == HR_STATE_BLOCKS) {
         const int32_t scales = hr_kept_tensor(program, index, kept);
         return (hr_kept_shape){ scales == HR_NONE ? 0 : program->tensors[scales].dims[0], 1, true,
-                                false };
+                                .groups = 1 };
     }
-    if (shape == HR_STATE_ROWS) return (hr_kept_shape){ K, 1, true, false };
-    if (shape == HR_STATE_COLUMNS) return (hr_kept_shape){ N, 1, true, false };
-    return (hr_kept_shape){ K, N, vector, param->external_transposed && !vector };
+    if (shape == HR_STATE_ROWS) return (hr_kept_shape){ K, 1, true, .groups = 1 };
+    if (shape == HR_STATE_COLUMNS) return (hr_kept_shape){ N, 1, true, .groups = 1 };
+    const int64_t stack = kept == HR_KEPT_WEIGHTS ? param->rule.stack : 0;
+    return (hr_kept_shape){ .K = K,
+                            .N = N,
+                            .vector = vector,
+                            .transposed = param->external_transposed && !vector,
+                            .stack = stack,
+                            .groups = stack && param->rule.stacks_columns ? stack : 1 };
 }
 
 int64_t hr_weights_rows(hr_kept_shape shape)
 {
-    return shape.transposed ? shape.N : shape.K;
+    return shape.transposed ? shape.N : shape.K * shape.groups;
 }
 
 int64_t hr_weights_width(hr_kept_shape shape)
 {
-    return shape.transposed ? shape.K : shape.N;
+    return shape.transposed ? shape.K : shape.N / shape.groups;
 }
 
 bool hr_kept_any(const hr_program *program, hr_kept kept)
@@ -214,8 +224,9 @@ static void put_entry(hr_writer *w, const hr_program *program, int32_t param, hr
     const int64_t end = begin + elements_bytes(program, param, kept);
     int64_t blocks[2];
     const int64_t scales_bytes = scales_of(program, param, kept, blocks);
-    hr_put(w, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld", name, dtype ? dtype : "F32",
-           (long long)hr_weights_rows(shape));
+    hr_put(w, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", name, dtype ? dtype : "F32");
+    if (shape.stack) hr_put(w, "%lld,", (long long)shape.stack);
+    hr_put(w, "%lld", (long long)(hr_weights_rows(shape) / hr_max(shape.stack, 1)));
     if (!shape.vector) hr_put(w, ",%lld", (long long)hr_weights_width(shape));
     hr_put(w, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
     if (scales_bytes)
@@ -296,7 +307,8 @@ static void gather_any(hr_kept_shape shape, const hr_tensor *tensor, const void 
 {
     const int64_t width = hr_weights_width(shape);
     for (int64_t i = 0; i < width; i++) {
-        const int64_t k = shape.transposed ? i : row, n = shape.transposed ? row : i;
+        const int64_t k = shape.transposed ? i : row % shape.K;
+        const int64_t n = shape.transposed ? row : row / shape.K * width + i;
         const int64_t at = hr_layout_index((hr_layout)tensor->layout, shape.K, shape.N, k, n);
         to[i] = tensor->dtype == HR_F32 ? ((const float *)values)[at]
                 : residual              ? hr_residual_value(values, residual, at)
@@ -353,7 +365,7 @@ static void gather_values(hr_kept_shape shape, const hr_tensor *tensor, const vo
 {
     const hr_layout layout = (hr_layout)tensor->layout;
     const int64_t width = hr_weights_width(shape);
-    const bool panels = tensor->dtype == HR_F32 && layout != HR_ROWS;
+    const bool panels = tensor->dtype == HR_F32 && layout != HR_ROWS && shape.groups == 1;
     if (panels && shape.transposed) {
         gather_columns(shape, layout, values, first, count, to);
     } else if (panels) {

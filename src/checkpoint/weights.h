@@ -34,10 +34,14 @@ const char *hr_kept_name(const hr_program *program, hr_kept kept);
 /* The tensor of a parameter in a file of this kind; HR_NONE if it has none. Pure. */
 int32_t hr_kept_tensor(const hr_program *program, int32_t param, hr_kept kept);
 
-/* Its elements in the file: [K, N], or [N, K] if transposed; a vector has N = 1. Pure. */
+/* Its elements in the file: [K, N], or [N, K] if transposed; a vector has N = 1. With a stack, the
+ * shape in the file has another dimension in front, of the matrices in it; their columns may be
+ * beside each other in memory. States have no stack. Pure. */
 typedef struct {
     int64_t K, N;
     bool vector, transposed;
+    int64_t stack;  /* 0: it is one matrix */
+    int64_t groups; /* of columns: 1, or the stack */
 } hr_kept_shape;
 hr_kept_shape hr_kept_shape_of(const hr_program *program, int32_t param, hr_kept kept);
 

@@ -101,8 +101,16 @@ static hr_status check_shape(const char *path, const hr_param *param,
     hr_stored_tensor expected = { .rank = vector ? 1 : 2,
                                   .dims = { param->dims[first], param->dims[1 - first] } };
     char is[64], needed[64];
-    const bool same = tensor->rank == expected.rank && tensor->dims[0] == expected.dims[0] &&
-                      (vector || tensor->dims[1] == expected.dims[1]);
+    if (param->rule.stack) {
+        const int64_t stack = param->rule.stack, *dims = expected.dims;
+        const bool columns = param->rule.stacks_columns;
+        expected = (hr_stored_tensor){ .rank = 3,
+                                       .dims = { stack, columns ? dims[0] : dims[0] / stack,
+                                                 columns ? dims[1] / stack : dims[1] } };
+    }
+    const bool same = tensor->rank == expected.rank &&
+                      !memcmp(tensor->dims, expected.dims,
+                              (size_t)expected.rank * sizeof *expected.dims);
     if (!same)
         return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s, config.json implies %s",
                        hr_path_shown(path), NAME_SHOWN, tensor->name,
@@ -228,7 +236,9 @@ static hr_status find_all(hr_weights_in *in, int32_t part, const hr_stored *stor
 hr_status hr_adapter_path(const char *folder, char path[HR_PATH_BYTES], hr_error *err)
 {
     char pickle[HR_PATH_BYTES];
-    hr_status status = hr_path_join(folder, "adapter_model.bin", pickle, sizeof pickle, err);
+    hr_status status = hr_path_join(folder, "npt_model.safetensors", path, HR_PATH_BYTES, err);
+    if (status != HR_OK || hr_file_exists(path)) return status;
+    status = hr_path_join(folder, "adapter_model.bin", pickle, sizeof pickle, err);
     if (status == HR_OK)
         status = hr_path_join(folder, "adapter_model.safetensors", path, HR_PATH_BYTES, err);
     if (status != HR_OK || hr_file_exists(path) || !hr_file_exists(pickle)) return status;
@@ -333,6 +343,7 @@ static hr_unpack unpack_of(const hr_weights_in *in, int32_t index)
                         .K = shape.K,
                         .N = shape.N,
                         .transposed = shape.transposed,
+                        .groups = shape.groups,
                         .cpu_mask = in->cpu_mask };
 }
 

@@ -123,8 +123,12 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                             "storage of the weights of layers: compute, f16, f8_e4m3, or auto: as "
                             "the model says (default compute: in the dtype of --dtype)" },
     [HR_OPTION_ADAPTER] = { "adapter", "FOLDER[=FACTOR]",
-                            "add the low-rank adapters of a PEFT folder, times a factor",
+                            "add the low-rank adapters of a PEFT folder, times a factor, or those "
+                            "of NPT",
                             HR_INFER_ADAPTERS_MAX },
+    [HR_OPTION_NPT_LAYERS] = { "npt-layers", "LIST",
+                               "layers that use their NPT adapters, as \"4-7 9\"; the others are "
+                               "standard; none: all are (default: all that have some)" },
     [HR_OPTION_TOKENS] = { "tokens", "FILE",
                            "evaluate input_ids [B,T] of a safetensors file. labels [B,T] are "
                            "optional and already shifted: labels[b,t] is the target after "
@@ -232,8 +236,8 @@ static const hr_cli_command commands[] = {
       TAKES(PROMPT) | TAKES(FILE) | TAKES(PROMPT_IDS) | TAKES(PRINT_IDS) | TAKES(TOKENIZER) |
           TAKES(MAX_TOKENS) | TAKES(CHUNK) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) |
           TAKES(MIN_P) | TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(IGNORE_EOS) | TAKES(SEED) |
-          TAKES(FORMAT) | TAKES(WEIGHTS) | TAKES(ADAPTER) | TAKES(BUDGET) | TAKES(THREADS) |
-          TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
+          TAKES(FORMAT) | TAKES(WEIGHTS) | TAKES(ADAPTER) | TAKES(NPT_LAYERS) | TAKES(BUDGET) |
+          TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_generate },
     { "eval", "MODEL_DIR", "compute loss, accuracy or logits of a model",
       "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face\n"
@@ -243,8 +247,8 @@ static const hr_cli_command commands[] = {
       "data.text_field, data.prompt_field, data.completion_field and data.bad_lines.",
       TAKES(TOKENS) | TAKES(TEXT_FILE) | TAKES(CHOICES) | TAKES(LOGITS_OUT) | TAKES(PER_TOKEN) |
           TAKES(CONTEXT) | TAKES(STRIDE) | TAKES(TOKENIZER) | TAKES(FORMAT) | TAKES(WEIGHTS) |
-          TAKES(ADAPTER) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) |
-          TAKES(HELP),
+          TAKES(ADAPTER) | TAKES(NPT_LAYERS) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) |
+          TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_eval, true },
     { "checkpoint list", "RUN_DIR", "list the checkpoints of a run",
       "RUN_DIR is the --out of a run. Only the manifests of its checkpoints are read.",

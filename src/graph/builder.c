@@ -102,11 +102,12 @@ static hr_param_rule rule_of(const hr_builder *builder, const hr_param_shape *sh
                          param->external_name);
 }
 
-/* The name of its tensors: without the prefix that all names in the file of adapters have. */
+/* The name of its tensors: without the prefix that all names in a file of PEFT have. */
 static const char *name_of(const hr_param *param)
 {
-    return param->external_name +
-           (hr_param_is_in_adapters(param) ? sizeof HR_ADAPTER_PREFIX - 1 : 0);
+    enum { BEFORE = sizeof HR_ADAPTER_PREFIX - 1 };
+    const bool has = !strncmp(param->external_name, HR_ADAPTER_PREFIX, BEFORE);
+    return param->external_name + (has ? BEFORE : 0);
 }
 
 static void name_in_adapters(hr_param *param)
@@ -178,18 +179,28 @@ static hr_param *next_param(hr_builder *builder, const hr_param_shape *shape)
     return param;
 }
 
-/* Declares a part of the adapter of parameter `of`, under the names of PEFT. */
+/* Declares a part of the adapter of parameter `of`. Returns it; null: there is no room. */
+static HR_PRINTF(4, 5) hr_param *build_part(hr_builder *builder, int32_t of,
+                                            const hr_param_shape *shape, const char *name, ...)
+{
+    hr_param *param = next_param(builder, shape);
+    if (!param) return NULL;
+    param->adapts = of;
+    builder->program->adapts = true;
+    va_list list;
+    va_start(list, name);
+    vsnprintf(param->external_name, sizeof param->external_name, name, list);
+    va_end(list);
+    return build_param(builder, shape, param) == HR_NONE ? NULL : param;
+}
+
+/* The same under the names of PEFT. */
 static void build_low(hr_builder *builder, int32_t of, const hr_param_shape *shape,
                       const char *what)
 {
     const char *name = builder->program->params[of].external_name;
-    hr_param *param = next_param(builder, shape);
-    if (!param) return;
-    param->adapts = of;
-    builder->program->adapts = true;
-    snprintf(param->external_name, sizeof param->external_name, "%s%.*s.%s", HR_ADAPTER_PREFIX,
-             hr_module_length(name), name, what);
-    build_param(builder, shape, param);
+    build_part(builder, of, shape, "%s%.*s.%s", HR_ADAPTER_PREFIX, hr_module_length(name), name,
+               what);
 }
 
 /* Declares a tensor of a parameter, with the parameter's layer. */
@@ -240,10 +251,50 @@ static void build_product_adapter(hr_builder *builder, int32_t of, int64_t R)
     build_low(builder, of, &b, "lora_B.weight");
 }
 
+/* A diagonal adapter of a token. B is 0, so that the layer starts from a known point. */
+static void build_diagonal_adapter(hr_builder *builder, int32_t of, const hr_adapter_rule *rule)
+{
+    const hr_param *param = &builder->program->params[of];
+    const int64_t D = param->dims[0], R = rule->rank;
+    const hr_param_shape a = { HR_PARAM_MATRIX,     D, R, 1 / sqrt((double)D), .plain = true,
+                               .init_uniform = true };
+    const hr_param_shape b = { HR_PARAM_MATRIX,      R, param->dims[1], 0, .plain = true,
+                               .init_constant = true };
+    build_part(builder, of, &a, "layers.%d.A", builder->layer);
+    build_part(builder, of, &b, "layers.%d.B", builder->layer);
+}
+
+/* Adapters of outer products: the triples are beside each other, in columns of Wi and Wa and in
+ * rows of Wb. */
+static void build_outer_adapter(hr_builder *builder, int32_t of, hr_mlp_place place,
+                                const hr_adapter_rule *rule)
+{
+    static const char *const places[] = { "", "gate", "up", "down" };
+    const hr_param *param = &builder->program->params[of];
+    const int64_t D = rule->width, K = param->dims[0], N = (int64_t)rule->triples * rule->rank;
+    const hr_param_shape wi = { HR_PARAM_MATRIX,     D, N, 1 / sqrt((double)D), .plain = true,
+                                .init_uniform = true };
+    const hr_param_shape wb = { HR_PARAM_MATRIX,      N, param->dims[1], 0, .plain = true,
+                                .init_constant = true };
+    const hr_param_shape wa = {
+        HR_PARAM_MATRIX,     K, N, 1 / sqrt((double)K), .plain = true, .transposed = true,
+        .init_uniform = true
+    };
+    const hr_param_shape *const shapes[] = { &wi, &wb, &wa };
+    static const char *const names[] = { "Wi", "Wb", "Wa" };
+    for (int32_t i = 0; i < 3; i++) {
+        hr_param *part = build_part(builder, of, shapes[i], "layers.%d.%s.%s", builder->layer,
+                                    places[place], names[i]);
+        if (!part) return;
+        part->rule.stack = rule->triples;
+        part->rule.stacks_columns = i == 0;
+    }
+}
+
 /* Declares an adapter of a parameter, behind those that it has. New magnitudes are NaN: the
  * operation `length` finds them. */
-static void build_adapter(hr_builder *builder, int32_t of, int32_t which, bool looks_up,
-                          const hr_adapter_rule *rule)
+static void build_adapter(hr_builder *builder, int32_t of, int32_t which,
+                          const hr_param_shape *shape, const hr_adapter_rule *rule)
 {
     hr_program *program = builder->program;
     hr_param *param = &program->params[of];
@@ -252,7 +303,10 @@ static void build_adapter(hr_builder *builder, int32_t of, int32_t which, bool l
     int32_t *link = &param->adapter;
     while (*link != HR_NONE) link = &program->params[*link].adapter;
     *link = first;
-    if (looks_up) build_lookup_adapter(builder, of, R);
+    if (rule->form == HR_ADAPTER_DIAGONAL) build_diagonal_adapter(builder, of, rule);
+    else if (rule->form == HR_ADAPTER_OUTER) build_outer_adapter(builder, of, shape->place, rule);
+    else if (shape->kind != HR_PARAM_MATRIX || shape->looked_up)
+        build_lookup_adapter(builder, of, R);
     else build_product_adapter(builder, of, R);
     if (builder->status != HR_OK) return;
     program->params[first].adapter_scale = rule->scale;
@@ -262,8 +316,13 @@ static void build_adapter(hr_builder *builder, int32_t of, int32_t which, bool l
         param->lengths = build_for(builder, of, "lengths", HR_ROLE_TABLE, HR_F32, HR_ROWS,
                                    param->dims[1], 0, HR_NONE);
     }
-    for (int32_t p = first; p < program->param_count; p++)
-        program->params[p].rule.which = (uint8_t)which;
+    program->modulates |= rule->form != HR_ADAPTER_LOW_RANK;
+    for (int32_t p = first; p < program->param_count; p++) {
+        hr_param_rule *part = &program->params[p].rule;
+        part->which = (uint8_t)which;
+        part->form = rule->form;
+        part->off = rule->off;
+    }
 }
 
 int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
@@ -276,12 +335,12 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     vsnprintf(param->external_name, sizeof param->external_name, name, list);
     va_end(list);
     const int32_t weight = build_param(builder, &shape, param);
-    const bool matrix = shape.kind == HR_PARAM_MATRIX;
     const bool adapts = builder->adapter && shape.N && !shape.plain && !param->rule.saved;
     for (int32_t which = 0; which < HR_ADAPTERS_MAX && adapts && weight != HR_NONE; which++) {
         const hr_adapter_rule rule = builder->adapter(builder->rule_of, which, builder->layer,
                                                       in_layer, param->external_name);
-        if (rule.rank) build_adapter(builder, index, which, !matrix || shape.looked_up, &rule);
+        const bool has = rule.rank && (!rule.places || rule.places >> shape.place & 1);
+        if (has) build_adapter(builder, index, which, &shape, &rule);
     }
     return weight;
 }

@@ -30,6 +30,7 @@ typedef struct {
     hr_adapter_rule (*adapter)(const void *of, int32_t which, int16_t layer, int32_t index,
                                const char *name);
     const void *rule_of;
+    int32_t modulator;          /* what modulates the products of a layer; HR_NONE: nothing */
     bool short_tables;          /* lookup tables have the dtype of activations too */
     int32_t stored_weights;     /* hr_weights_choice of the frozen matrices of layers */
     int32_t position;           /* decoding: int32 [1], position of the next row; ... */
@@ -77,6 +78,7 @@ typedef struct {
     bool plain;         /* it gets no adapter: its readers would not add it */
     bool init_uniform;  /* elements are in [-init_scale, init_scale) */
     bool looked_up;     /* a matrix whose adapter is of its rows in the file, as a table's is */
+    hr_mlp_place place; /* in the MLP of its layer */
 } hr_param_shape;
 
 /* Declares a parameter; returns the tensor that forward steps read. The name is the external one,

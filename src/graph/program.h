@@ -148,19 +148,40 @@ typedef struct {
 
 /* How training updates a parameter. */
 typedef struct {
-    bool frozen;     /* constant: no gradient, no optimizer state */
-    bool base;       /* frozen under adapters: checkpoints do not have it */
-    bool saved;      /* trained whole beside adapters, and kept in their file */
-    uint8_t which;   /* of several adapters that add up, it is part of this one */
+    bool frozen;   /* constant: no gradient, no optimizer state */
+    bool base;     /* frozen under adapters: checkpoints do not have it */
+    bool saved;    /* trained whole beside adapters, and kept in their file */
+    uint8_t which; /* of several adapters that add up, it is part of this one */
+    uint8_t form;  /* hr_adapter_form, of a part of an adapter */
+    bool off;      /* the adapter is not used: its layer is a standard one */
+    /* The file has [stack, ...], the matrices beside each other in columns or in rows. 0: one
+     * matrix. */
+    uint8_t stack;
+    bool stacks_columns;
     double lr_scale; /* factor for the learning rate */
     double decay;    /* weight decay */
 } hr_param_rule;
 
-/* A low-rank adapter of a matrix: y += scale (dropout(x) A) B. */
+/* Adapters of a matrix:
+ *   LOW_RANK  y += scale (dropout(x) A) B
+ *   DIAGONAL  y += scale (tanh(a A) * (x A)) B
+ *   OUTER     y += scale sum of (va . x) vb over triples, with i = a Wi, va = i Wa, vb = i Wb
+ * a is the output of attention. */
+typedef enum { HR_ADAPTER_LOW_RANK, HR_ADAPTER_DIAGONAL, HR_ADAPTER_OUTER } hr_adapter_form;
+
+/* Matrices of an MLP. The GATE is the input of its activation, and UP what is multiplied by the
+ * result, if the MLP has both. */
+typedef enum { HR_MLP_NONE, HR_MLP_GATE, HR_MLP_UP, HR_MLP_DOWN, HR_MLP_PLACES } hr_mlp_place;
+
 typedef struct {
     int32_t rank; /* 0: none */
     float scale;
     bool magnitudes; /* the columns of W + scale A B have trained lengths (DoRA) */
+    uint8_t form;    /* hr_adapter_form; the rest is of the last two */
+    uint8_t places;  /* bit i: the matrix of hr_mlp_place i has one; 0: every matrix */
+    uint8_t triples; /* of OUTER */
+    bool off;        /* it is not used */
+    int64_t width;   /* of a */
 } hr_adapter_rule;
 
 /* A parameter of the model, as the family names it, and its tensors. A frozen parameter has only a
@@ -223,7 +244,8 @@ struct hr_backend;
 typedef struct {
     const struct hr_backend *backend; /* that it is planned for, with its table of operations */
     uint8_t dtype;                    /* hr_dtype of activations, and of weights in products */
-    bool adapts;                      /* it trains adapters */
+    bool adapts;                      /* it trains adapters, ... */
+    bool modulates;                   /* ... whose weights are a function of the token */
     hr_tensor *tensors;
     hr_step *steps;
     hr_loop *loops;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hf/hf_adapter.c - reads adapter_config.json: some keys have a meaning, some do not matter, and
- * all others must be off. */
+ * all others must be off. npt_config.json, which headroom writes, has other keys. */
 #include "hf/hf_adapter.h"
 
 #include <limits.h>
@@ -18,7 +18,7 @@
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-enum { FILE_BYTES = 64 << 10, RANK_MOST = 1 << 20 };
+enum { FILE_BYTES = 64 << 10, RANK_MOST = 1 << 20, TRIPLES_MOST = 64 };
 
 /* Keys that do not change what an adapter computes. */
 static const char *const harmless[] = {
@@ -33,7 +33,8 @@ static const char *const harmless[] = {
 typedef struct {
     hr_json json;
     hr_config *config;
-    char *base; /* [HR_PATH_BYTES]; null: not needed */
+    char *base;     /* [HR_PATH_BYTES]; null: not needed */
+    bool modulates; /* it is npt_config.json */
     bool has_kind, has_rank, has_alpha, has_targets;
     const char *problem; /* null: none */
     char key[96], text[192];
@@ -128,7 +129,8 @@ static bool read_rank(reading *r, hr_json_kind kind)
     int64_t *rank = &r->config->train.adapter.rank;
     r->has_rank = kind == HR_JSON_NUMBER && hr_json_integer(&r->json, rank) && *rank >= 1 &&
                   *rank <= RANK_MOST;
-    return r->has_rank || refuse(r, "\"r\" is not an integer from 1 to 1048576");
+    return r->has_rank || refuse(r, r->modulates ? "\"rank\" is not an integer from 1 to 1048576"
+                                                 : "\"r\" is not an integer from 1 to 1048576");
 }
 
 static bool read_alpha(reading *r, hr_json_kind kind)
@@ -157,7 +159,8 @@ static bool read_layers(reading *r, hr_json_kind kind)
     if (list) kind = hr_json_next(&r->json);
     while (kind != HR_JSON_CLOSE) {
         if (kind != HR_JSON_NUMBER || !hr_json_integer(&r->json, &layer) || layer < 0)
-            return refuse(r, "\"layers_to_transform\" is not a list of layers");
+            return refuse(r, r->modulates ? "\"layers\" is not a list of layers"
+                                          : "\"layers_to_transform\" is not a list of layers");
         const bool goes_on = first >= 0 && layer == last + 1;
         if (first >= 0 && !goes_on) fits &= append_range(layers, first, last);
         if (!goes_on) first = layer;
@@ -165,7 +168,7 @@ static bool read_layers(reading *r, hr_json_kind kind)
         kind = list ? hr_json_next(&r->json) : HR_JSON_CLOSE;
     }
     if (first >= 0) fits &= append_range(layers, first, last);
-    return fits || refuse(r, "\"layers_to_transform\" has more than 63 characters");
+    return fits || refuse(r, "the list of layers has more than 63 characters");
 }
 
 /* Ranks or alphas of modules whose names end in what a key matches. */
@@ -246,18 +249,51 @@ static bool read_member(reading *r)
     return read_off(r, kind);
 }
 
+/* The value of a key with choices. */
+static bool read_form(reading *r, hr_json_kind kind)
+{
+    hr_error ignored;
+    r->has_kind = kind == HR_JSON_STRING &&
+                  hr_config_set(r->config, "train.adapter.form", r->json.value, &ignored) == HR_OK;
+    return r->has_kind || refuse(r, "\"form\" is not diagonal, single, dual or triple");
+}
+
+/* A key of npt_config.json. */
+static bool read_modulating_member(reading *r)
+{
+    hr_config_adapter *adapter = &r->config->train.adapter;
+    snprintf(r->key, sizeof r->key, "%s", r->json.value);
+    const hr_json_kind kind = hr_json_next(&r->json);
+    if (!strcmp(r->key, "base")) return read_base(r, kind);
+    if (!strcmp(r->key, "form")) return read_form(r, kind);
+    if (!strcmp(r->key, "rank")) return read_rank(r, kind);
+    if (!strcmp(r->key, "layers")) {
+        r->has_targets = kind == HR_JSON_ARRAY && read_layers(r, kind) && *adapter->layers;
+        return r->has_targets || refuse(r, "\"layers\" is not a list of layers");
+    }
+    if (!strcmp(r->key, "triples"))
+        return (kind == HR_JSON_NUMBER && hr_json_integer(&r->json, &adapter->triples) &&
+                adapter->triples >= 1 && adapter->triples <= TRIPLES_MOST) ||
+               refuse(r, "\"triples\" is not an integer from 1 to 64");
+    if (!strcmp(r->key, "scale"))
+        return (kind == HR_JSON_NUMBER && hr_json_real(&r->json, &adapter->scale) &&
+                isfinite(adapter->scale)) ||
+               refuse(r, "\"scale\" is not a number");
+    return read_off(r, kind);
+}
+
 static bool read_all(reading *r)
 {
     hr_json_kind kind;
     if (hr_json_next(&r->json) != HR_JSON_OBJECT) return false;
     while ((kind = hr_json_next(&r->json)) == HR_JSON_KEY)
-        if (!read_member(r)) return false;
+        if (!(r->modulates ? read_modulating_member(r) : read_member(r))) return false;
     return kind == HR_JSON_CLOSE && hr_json_next(&r->json) == HR_JSON_END;
 }
 
 /* Not inlined: the text is large, and the stack size is planned. */
-static __attribute__((noinline)) hr_status read_file(const char *path, hr_config *config,
-                                                     char *base, hr_error *err)
+static __attribute__((noinline)) hr_status read_file(const char *path, bool modulates,
+                                                     hr_config *config, char *base, hr_error *err)
 {
     char text[FILE_BYTES];
     int file;
@@ -270,18 +306,19 @@ static __attribute__((noinline)) hr_status read_file(const char *path, hr_config
     hr_file_close(&file);
     if (status != HR_OK) return status;
     reading r = { .json = hr_json_over_file(text, bytes), .config = config, .base = base };
+    r.modulates = modulates;
     if (!read_all(&r))
         return hr_fail(err, HR_CORRUPT, "%.300s: %s", path,
                        r.problem        ? r.problem
                        : r.json.problem ? r.json.problem
                                         : "not a JSON object");
-    const char *missing = !r.has_kind      ? "peft_type"
-                          : !r.has_rank    ? "r"
-                          : !r.has_alpha   ? "lora_alpha"
-                          : !r.has_targets ? "target_modules"
-                                           : NULL;
+    const char *missing = !r.has_kind                  ? modulates ? "form" : "peft_type"
+                          : !r.has_rank                ? modulates ? "rank" : "r"
+                          : !r.has_alpha && !modulates ? "lora_alpha"
+                          : !r.has_targets             ? modulates ? "layers" : "target_modules"
+                                                       : NULL;
     if (missing) return hr_fail(err, HR_CORRUPT, "%.300s: has no \"%s\"", path, missing);
-    config->train.adapter.kind = HR_ADAPTER_LORA;
+    config->train.adapter.kind = modulates ? HR_ADAPTER_NPT : HR_ADAPTER_LORA;
     return HR_OK;
 }
 
@@ -304,6 +341,10 @@ hr_status hr_hf_adapter_read(const char *folder, hr_config *config, char base[HR
     config->train.adapter.rslora = config->train.adapter.dora = false;
     config->train.adapter.layers[0] = config->train.adapter.groups[0] = 0;
     config->train.adapter.modules_to_save[0] = 0;
-    const hr_status status = hr_path_join(folder, "adapter_config.json", path, sizeof path, err);
-    return status == HR_OK ? read_file(path, config, base, err) : status;
+    config->train.adapter.targets[0] = 0;
+    hr_status status = hr_path_join(folder, "npt_config.json", path, sizeof path, err);
+    const bool modulates = status == HR_OK && hr_file_exists(path);
+    if (status == HR_OK && !modulates)
+        status = hr_path_join(folder, "adapter_config.json", path, sizeof path, err);
+    return status == HR_OK ? read_file(path, modulates, config, base, err) : status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hf/hf_adapter.h - reads adapter_config.json of PEFT. */
+/* hf/hf_adapter.h - reads adapter_config.json of PEFT, or npt_config.json of NPT (docs/npt.md). */
 #ifndef HR_HF_HF_ADAPTER_H
 #define HR_HF_HF_ADAPTER_H
 
@@ -13,7 +13,7 @@ HR_MUST_CHECK hr_status hr_hf_adapter_split(const char *text, char folder[HR_PAT
  *
  *   base  out: base_model_name_or_path; null: not needed
  *
- * Errors   USAGE    the folder or its adapter_config.json is missing
+ * Errors   USAGE    the folder, or both of its files of this kind, are missing
  *          CORRUPT  not JSON, more than 64 KiB, a key that is missing or of a wrong type, another
  *                   kind of adapter, or a key that changes results in a way that is not read. */
 HR_MUST_CHECK hr_status hr_hf_adapter_read(const char *folder, hr_config *config,

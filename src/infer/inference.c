@@ -2,6 +2,7 @@
 /* infer/inference.c - plans, allocates, seals, loads and runs a model. Independent of the task. */
 #include "infer/inference.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/account.h"
@@ -29,7 +30,8 @@ static bool has(const char *folder, const char *name)
 /* The folder of a run that trained adapters has no model. */
 static hr_status check_folder(const char *folder, hr_error *err)
 {
-    if (has(folder, "config.json") || !has(folder, "adapter_config.json")) return HR_OK;
+    const bool adapts = has(folder, "adapter_config.json") || has(folder, "npt_config.json");
+    if (has(folder, "config.json") || !adapts) return HR_OK;
     return hr_fail(err, HR_USAGE,
                    "%.300s has adapters and no model; name the folder of their base, and add "
                    "--adapter %.300s",
@@ -59,6 +61,11 @@ static __attribute__((noinline)) hr_status read_more(hr_inference *s, hr_error *
         if (status != HR_OK) return status;
         s->more[i - 1] = other.train.adapter;
         s->more[i - 1].next = NULL;
+        if (last->kind == HR_ADAPTER_NPT || other.train.adapter.kind == HR_ADAPTER_NPT)
+            return hr_fail(err, HR_USAGE,
+                           "--adapter %.200s: NPT adapters change what a layer computes, so they "
+                           "do not add up with others",
+                           s->request->adapters[i]);
         if (last->dora || other.train.adapter.dora || *other.train.adapter.modules_to_save)
             return hr_fail(err, HR_USAGE,
                            "--adapter %.200s: several adapters add up only if none has magnitudes "
@@ -68,6 +75,21 @@ static __attribute__((noinline)) hr_status read_more(hr_inference *s, hr_error *
         last = &s->more[i - 1];
     }
     return HR_OK;
+}
+
+/* Switches layers between their adapters and the standard form. */
+static hr_status switch_layers(hr_inference *s, hr_error *err)
+{
+    hr_config_adapter *adapter = &s->config.train.adapter;
+    const char *layers = s->request->npt_layers;
+    if (!layers) return HR_OK;
+    if (adapter->kind != HR_ADAPTER_NPT)
+        return hr_fail(err, HR_USAGE, "--npt-layers needs --adapter with a folder of NPT adapters");
+    if (strlen(layers) >= sizeof adapter->switched)
+        return hr_fail(err, HR_USAGE, "--npt-layers has more than %d characters",
+                       (int)sizeof adapter->switched - 1);
+    snprintf(adapter->switched, sizeof adapter->switched, "%s", layers);
+    return HR_OK; /* hr_assembly_begin checks them */
 }
 
 hr_status hr_inference_begin(hr_inference *s, hr_error *err)
@@ -86,6 +108,7 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
     if (status == HR_OK && !s->request->adapter_count) status = hr_config_adopt(config, err);
     if (status == HR_OK && s->request->adapter_count) status = read_adapter(s, 0, config, err);
     if (status == HR_OK && s->request->adapter_count > 1) status = read_more(s, err);
+    if (status == HR_OK) status = switch_layers(s, err);
     if (status == HR_OK) status = hr_weights_in_check(s->request->folder, err);
     config->train.dtype = s->request->format;
     config->model.weights = s->request->weights == HR_WEIGHTS_AUTO ? config->stored_weights

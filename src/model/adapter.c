@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/number.h"
 #include "base/words.h"
+#include "model/family.h"
 #include "model/module_names.h"
 
 enum { RANK_MOST = 1 << 20 };
@@ -46,11 +47,11 @@ static bool read_range(const char *word, int64_t layers, int64_t *first, int64_t
     return *first >= 0 && *first <= *last && *last < layers;
 }
 
-static bool has_layer(const hr_config_adapter *adapter, int64_t layers, int64_t layer)
+static bool has_layer(const char *list, int64_t layers, int64_t layer)
 {
     int64_t first, last;
-    if (!adapter->layers[0]) return true;
-    for (hr_words w = { adapter->layers }; hr_words_next(&w);)
+    if (!*list) return true;
+    for (hr_words w = { list }; hr_words_next(&w);)
         if (read_range(w.text, layers, &first, &last) && layer >= first && layer <= last)
             return true;
     return false;
@@ -92,6 +93,37 @@ bool hr_adapter_saves(const hr_config *config, const char *name)
     return saves;
 }
 
+/* The matrices of the MLP that each form changes. */
+static const uint8_t places_of[] = {
+    [HR_NPT_DIAGONAL] = 1 << HR_MLP_GATE,
+    [HR_NPT_SINGLE] = 1 << HR_MLP_GATE,
+    [HR_NPT_DUAL] = 1 << HR_MLP_GATE | 1 << HR_MLP_UP,
+    [HR_NPT_TRIPLE] = 1 << HR_MLP_GATE | 1 << HR_MLP_UP | 1 << HR_MLP_DOWN,
+};
+
+hr_adapter_rule hr_adapter_modulating(const hr_config *config)
+{
+    const hr_config_adapter *adapter = &config->train.adapter;
+    const bool diagonal = adapter->form == HR_NPT_DIAGONAL;
+    return (hr_adapter_rule){ .rank = (int32_t)adapter->rank,
+                              .scale = (float)(adapter->factor * (diagonal ? adapter->scale : 1)),
+                              .form = diagonal ? HR_ADAPTER_DIAGONAL : HR_ADAPTER_OUTER,
+                              .places = places_of[adapter->form],
+                              .triples = (uint8_t)adapter->triples,
+                              .width = config->model.d_model };
+}
+
+/* The same of a layer; rank 0: it is a standard one. */
+static hr_adapter_rule modulating_in(const hr_config *config, int16_t layer)
+{
+    const hr_config_adapter *adapter = &config->train.adapter;
+    const int64_t layers = config->model.n_layers;
+    hr_adapter_rule rule = hr_adapter_modulating(config);
+    if (layer == HR_NONE || !has_layer(adapter->layers, layers, layer)) rule.rank = 0;
+    rule.off = !has_layer(adapter->switched, layers, layer);
+    return rule;
+}
+
 hr_adapter_rule hr_adapter_of(const hr_config *config, int32_t which, int16_t layer,
                               const char *name)
 {
@@ -99,9 +131,10 @@ hr_adapter_rule hr_adapter_of(const hr_config *config, int32_t which, int16_t la
     char module[HR_MODULE_BYTES];
     while (adapter && which-- > 0) adapter = adapter->next;
     if (!adapter || adapter->kind == HR_ADAPTER_NONE) return (hr_adapter_rule){ .rank = 0 };
+    if (adapter->kind == HR_ADAPTER_NPT) return modulating_in(config, layer);
     hr_module_of(name, module);
     if (!is_in(targets_of(adapter), layer, module) ||
-        !has_layer(adapter, config->model.n_layers, layer))
+        !has_layer(adapter->layers, config->model.n_layers, layer))
         return (hr_adapter_rule){ .rank = 0 };
     int64_t rank = adapter->rank;
     double alpha = adapter->alpha;
@@ -258,11 +291,71 @@ static hr_status check_group(const char *group, hr_error *err)
                    words ? "names but neither rank= nor alpha=" : "no name");
 }
 
+static hr_status check_layers(const hr_config *config, const char *key, const char *list,
+                              hr_error *err)
+{
+    int64_t first, last;
+    for (hr_words w = { list }; hr_words_next(&w);)
+        if (!read_range(w.text, config->model.n_layers, &first, &last))
+            return hr_fail(err, HR_USAGE,
+                           "%s: \"%s\" is neither all, upper_half, lower_half nor layers from 0 to "
+                           "%lld, such as 3 or 0-3",
+                           key, w.text, (long long)config->model.n_layers - 1);
+    return HR_OK;
+}
+
+hr_status hr_adapter_check_switched(const hr_config *config, hr_error *err)
+{
+    const hr_config_adapter *adapter = &config->train.adapter;
+    const int64_t layers = config->model.n_layers;
+    if (!strcmp(adapter->switched, "none")) return HR_OK;
+    const hr_status status = check_layers(config, "--npt-layers", adapter->switched, err);
+    for (int64_t l = 0; status == HR_OK && *adapter->switched && l < layers; l++)
+        if (has_layer(adapter->switched, layers, l) && !has_layer(adapter->layers, layers, l))
+            return hr_fail(err, HR_USAGE,
+                           "--npt-layers: layer %lld has no adapters; the folder has those of %s",
+                           (long long)l, adapter->layers);
+    return status;
+}
+
+/* Checks the keys of adapters that are a function of the token. */
+static hr_status check_modulating(const hr_config *config, hr_error *err)
+{
+    const hr_config_adapter *adapter = &config->train.adapter;
+    const hr_family_spec *family = hr_family_of(config);
+    const struct {
+        bool given;
+        const char *key;
+    } of_lora[] = { { adapter->dropout > 0, "dropout" },
+                    { adapter->rslora, "rslora" },
+                    { adapter->dora, "dora" },
+                    { adapter->targets[0], "targets" },
+                    { adapter->modules_to_save[0], "modules_to_save" },
+                    { adapter->groups[0], "groups" } };
+    for (size_t i = 0; i < sizeof of_lora / sizeof *of_lora; i++)
+        if (of_lora[i].given)
+            return hr_fail(err, HR_USAGE,
+                           "train.adapter.%s is a key of kind lora; kind npt has form, rank, "
+                           "triples, scale and layers",
+                           of_lora[i].key);
+    if (family->traits & HR_HAS_STATES)
+        return hr_fail(err, HR_USAGE, "train.adapter.kind npt: model.family %s has no MLP",
+                       family->name);
+    if (adapter->form >= HR_NPT_DUAL && !(family->traits & HR_GATES))
+        return hr_fail(err, HR_USAGE,
+                       "train.adapter.form %s changes the gate and what it multiplies, and the "
+                       "MLP of model.family %s has no gate: use diagonal or single",
+                       adapter->form == HR_NPT_DUAL ? "dual" : "triple", family->name);
+    return HR_OK;
+}
+
 hr_status hr_adapter_check_words(const hr_config *config, hr_error *err)
 {
+    const hr_config_adapter *adapter = &config->train.adapter;
     hr_status status = HR_OK;
-    int64_t first, last;
-    if (config->train.adapter.kind == HR_ADAPTER_NONE) return HR_OK;
+    if (adapter->kind == HR_ADAPTER_NONE) return HR_OK;
+    if (config->train.adapter.kind == HR_ADAPTER_NPT) status = check_modulating(config, err);
+    if (status != HR_OK) return status;
     if (strchr(config->train.adapter.targets, ';') || strchr(config->train.adapter.layers, ';') ||
         strchr(config->train.adapter.modules_to_save, ';'))
         return hr_fail(err, HR_USAGE,
@@ -279,13 +372,8 @@ hr_status hr_adapter_check_words(const hr_config *config, hr_error *err)
     for (const char *group = config->train.adapter.groups; group && status == HR_OK;
          group = hr_words_next_group(group))
         status = check_group(group, err);
-    for (hr_words w = { config->train.adapter.layers }; status == HR_OK && hr_words_next(&w);)
-        if (!read_range(w.text, config->model.n_layers, &first, &last))
-            status = hr_fail(err, HR_USAGE,
-                             "train.adapter.layers: \"%s\" is neither all, upper_half, lower_half "
-                             "nor layers from 0 to %lld, such as 3 or 0-3",
-                             w.text, (long long)config->model.n_layers - 1);
-    return status;
+    return status == HR_OK ? check_layers(config, "train.adapter.layers", adapter->layers, err)
+                           : status;
 }
 
 hr_status hr_adapter_check(const hr_config *config, const hr_program *program, hr_error *err)
@@ -295,6 +383,7 @@ hr_status hr_adapter_check(const hr_config *config, const hr_program *program, h
         return hr_fail(err, HR_USAGE,
                        "train.freeze and train.adapter.kind: with adapters all other weights are "
                        "frozen; leave train.freeze out");
+    if (config->train.adapter.kind == HR_ADAPTER_NPT) return HR_OK;
     hr_status status = check_matches("train.adapter.targets", targets_of(&config->train.adapter),
                                      program, err);
     for (const char *group = config->train.adapter.groups; group && status == HR_OK;

@@ -21,9 +21,15 @@ bool hr_adapter_saves(const hr_config *config, const char *name);
 hr_adapter_rule hr_adapter_of(const hr_config *config, int32_t which, int16_t layer,
                               const char *name);
 
+/* The adapters, functions of the token, of the MLP of a layer that has them. */
+hr_adapter_rule hr_adapter_modulating(const hr_config *config);
+
 /* The one with the largest rank that a matrix has in any layer. */
 hr_adapter_rule hr_adapter_widest(const hr_config *config, int32_t which, int16_t layer,
                                   const char *name);
+
+/* Checks the layers that are switched to their adapters. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_adapter_check_switched(const hr_config *config, hr_error *err);
 
 /* Checks the syntax of the keys. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_adapter_check_words(const hr_config *config, hr_error *err);

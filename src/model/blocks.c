@@ -4,13 +4,23 @@
 
 #include <math.h>
 
+#include "base/checked.h"
 #include "model/layer_types.h"
 #include "ops/activation/activation_build.h"
 #include "ops/dropout/dropout_build.h"
 #include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/magnitude/magnitude_build.h"
+#include "ops/modulate/modulate_build.h"
 #include "ops/norm/norm_build.h"
+
+/* Whether a parameter has an adapter that is a function of the token, and that is used. */
+static bool is_modulated(const hr_program *program, int32_t param)
+{
+    const int32_t a = param < program->param_count ? program->params[param].adapter : HR_NONE;
+    if (a == HR_NONE) return false;
+    return program->params[a].rule.form != HR_ADAPTER_LOW_RANK && !program->params[a].rule.off;
+}
 
 void hr_block_layers(hr_builder *builder, hr_model *model, const hr_layer_weight *weights,
                      int32_t count)
@@ -23,10 +33,13 @@ void hr_block_layers(hr_builder *builder, hr_model *model, const hr_layer_weight
     for (int64_t i = 0; i < L && tensors; i++, tensors += count) {
         model->layers[i].weights = tensors;
         builder->layer = (int16_t)i;
-        for (int32_t w = 0; w < count; w++)
+        for (int32_t w = 0; w < count; w++) {
+            const int32_t before = builder->program->param_count;
             tensors[w] = weights[w].name ? hr_build_param(builder, weights[w].shape,
                                                           weights[w].name, (long long)i)
                                          : HR_NONE;
+            model->layers[i].modulated |= is_modulated(builder->program, before);
+        }
     }
     builder->layer = HR_NONE;
 }
@@ -74,11 +87,15 @@ int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_mo
         builder->layer = (int16_t)i;
         builder->block = HR_BLOCK_ATTENTION;
         const hr_layer *layer = &model->layers[i];
-        const int32_t after = attention(builder, config, model, layer, (hr_block_rows){ h, h });
+        const int32_t onto = layer->modulated ? HR_NONE : h;
+        const int32_t after = attention(builder, config, model, layer, (hr_block_rows){ h, onto });
         builder->block = HR_BLOCK_MLP;
-        const hr_block_rows rows = { model->parallel ? h : after, after };
+        hr_block_rows rows = { model->parallel ? h : after, after };
+        if (layer->modulated) rows = (hr_block_rows){ h, h };
+        builder->modulator = layer->modulated ? after : HR_NONE;
         h = mlp ? mlp(builder, config, model, layer, rows) : after;
     }
+    builder->modulator = HR_NONE;
     builder->layer = HR_NONE;
     builder->block = HR_BLOCK_NONE;
     return h;
@@ -133,6 +150,26 @@ static int32_t adapt(hr_builder *builder, int32_t a, const char *name, int32_t x
         kinds);
 }
 
+/* The same for an adapter whose weights are a function of the token: of the rows that modulate the
+ * layer. The part that projects these is `first`, and of the diagonal form also that of x. */
+static int32_t modulate(hr_builder *builder, int32_t a, const char *name, int32_t x, int32_t y,
+                        hr_intermediates kinds)
+{
+    const hr_param *first = &builder->program->params[a];
+    const bool diagonal = first->rule.form == HR_ADAPTER_DIAGONAL;
+    const int32_t of_x = diagonal ? first->weight : first[2].weight;
+    const int64_t R = first->dims[1] / hr_max(first->rule.stack, 1);
+    const int32_t u = hr_build_linear(builder, "modulator", builder->modulator, first->weight,
+                                      HR_NONE, HR_ACT_NONE, HR_NONE);
+    const int32_t p = hr_build_linear(builder, "modulated", x, of_x, HR_NONE, HR_ACT_NONE, HR_NONE);
+    const int32_t low = hr_build_modulate(builder, "modulation", u, p,
+                                          diagonal ? HR_MODULATE_DIAGONAL : HR_MODULATE_OUTER, R,
+                                          first->adapter_scale);
+    return hr_block_mark(
+        builder, hr_build_linear(builder, name, low, first[1].weight, HR_NONE, HR_ACT_NONE, y),
+        kinds);
+}
+
 /* x W + bias + residual with the adapters of W, the first of them `adapter`. With magnitudes, bias
  * and residual come after these. Then dropout is of the directions alone, as in PEFT: for d =
  * dropout(x), y = d (W + s A B) c m + (x W - d W) + bias + residual. */
@@ -154,6 +191,8 @@ static int32_t adapted(hr_builder *builder, int32_t adapter, const char *name, i
     hr_block_mark(builder, y, kinds);
     if (parts) /* before y has other readers: the first of these shares its gradient with y */
         residual = hr_block_mark(builder, hr_build_dropout(builder, "rest", y, rest, 0, -1), kinds);
+    if (params[adapter].rule.form != HR_ADAPTER_LOW_RANK)
+        return modulate(builder, adapter, name, x, y, kinds);
     for (int32_t a = adapter; a != HR_NONE; a = params[a].adapter)
         y = adapt(builder, a, scales || params[a].adapter != HR_NONE ? "directions" : name, x, y,
                   kinds, drops && !scales);
@@ -165,8 +204,12 @@ static int32_t adapted(hr_builder *builder, int32_t adapter, const char *name, i
 int32_t hr_block_product(hr_builder *builder, const char *name, int32_t x, int32_t weight,
                          int32_t bias, hr_act act, int32_t residual, hr_intermediates kinds)
 {
+    const hr_program *program = builder->program;
     const int32_t adapter = hr_build_adapter_of(builder, weight);
-    if (adapter == HR_NONE || hr_program_looks_up(builder->program, adapter))
+    const bool modulates = adapter != HR_NONE &&
+                           program->params[adapter].rule.form != HR_ADAPTER_LOW_RANK;
+    if (adapter == HR_NONE || hr_program_looks_up(program, adapter) ||
+        (modulates && builder->modulator == HR_NONE))
         return hr_block_mark(builder,
                              hr_build_linear(builder, name, x, weight, bias, act, residual), kinds);
     if (act == HR_ACT_NONE)

@@ -14,6 +14,7 @@ enum { HR_LAYER_KINDS_MOST = 2 };
  * weights. */
 typedef struct {
     int32_t kind;
+    bool modulated; /* its attention modulates its MLP, and is not added to the stream */
     int32_t *weights;
 } hr_layer;
 
@@ -38,13 +39,14 @@ typedef enum {
     HR_READS_RANK = 1 << 2,    /* model.embedding_rank */
     HR_ROTATES_SHARE = 1 << 3, /* rotary_fraction of each head */
     HR_ROTATES_ALL = 1 << 4,
-    HR_MAY_TIE = 1 << 5,             /* the head may be the token embedding */
-    HR_TIES = 1 << 6,                /* it is by default */
-    HR_READS_EXPANSION = 1 << 7,     /* model.expansion, model.decoder_rank */
-    HR_HAS_STATES = 1 << 8,          /* a recurrence instead of attention; no MLP, no dropout */
-    HR_SLIDES = 1 << 9,              /* sliding_window */
-    HR_MIXES_ATTENTION = 1 << 10,    /* layer_types: only some layers have the window */
-    HR_STORES_INPUTS_FIRST = 1 << 11 /* files have matrices as [inputs, outputs] */
+    HR_MAY_TIE = 1 << 5,              /* the head may be the token embedding */
+    HR_TIES = 1 << 6,                 /* it is by default */
+    HR_READS_EXPANSION = 1 << 7,      /* model.expansion, model.decoder_rank */
+    HR_HAS_STATES = 1 << 8,           /* a recurrence instead of attention; no MLP, no dropout */
+    HR_SLIDES = 1 << 9,               /* sliding_window */
+    HR_MIXES_ATTENTION = 1 << 10,     /* layer_types: only some layers have the window */
+    HR_STORES_INPUTS_FIRST = 1 << 11, /* files have matrices as [inputs, outputs] */
+    HR_GATES = 1 << 12                /* the MLP multiplies two products */
 } hr_family_trait;
 
 typedef struct {

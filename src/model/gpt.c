@@ -27,9 +27,13 @@ static hr_param_shape shape_of(const hr_config *config, const hr_model *model, h
     case HR_GPT_WK:
     case HR_GPT_WV: return (hr_param_shape){ HR_PARAM_MATRIX, D, D, STD, false, outputs_first };
     case HR_GPT_OUT: return (hr_param_shape){ HR_PARAM_MATRIX, D, D, out, false, outputs_first };
-    case HR_GPT_UP: return (hr_param_shape){ HR_PARAM_MATRIX, D, F, STD, false, outputs_first };
+    case HR_GPT_UP:
+        return (hr_param_shape){ HR_PARAM_MATRIX,     D, F, STD, false, outputs_first,
+                                 .place = HR_MLP_GATE };
     case HR_GPT_UP_BIAS: return (hr_param_shape){ HR_PARAM_VECTOR, F, 0, 0, true, false };
-    case HR_GPT_DOWN: return (hr_param_shape){ HR_PARAM_MATRIX, F, D, out, false, outputs_first };
+    case HR_GPT_DOWN:
+        return (hr_param_shape){ HR_PARAM_MATRIX,     F, D, out, false, outputs_first,
+                                 .place = HR_MLP_DOWN };
     default: return (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 0, true, false };
     }
 }

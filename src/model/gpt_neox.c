@@ -52,9 +52,11 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [QKV_BIAS] = { LAYER "attention.query_key_value.bias", qkv_bias },
         [DENSE] = { LAYER "attention.dense.weight", { HR_PARAM_MATRIX, D, D, wang, false, true } },
         [DENSE_BIAS] = { LAYER "attention.dense.bias", zero },
-        [UP] = { LAYER "mlp.dense_h_to_4h.weight", { HR_PARAM_MATRIX, D, F, small, false, true } },
+        [UP] = { LAYER "mlp.dense_h_to_4h.weight",
+                 { HR_PARAM_MATRIX, D, F, small, false, true, .place = HR_MLP_GATE } },
         [UP_BIAS] = { LAYER "mlp.dense_h_to_4h.bias", up_bias },
-        [DOWN] = { LAYER "mlp.dense_4h_to_h.weight", { HR_PARAM_MATRIX, F, D, wang, false, true } },
+        [DOWN] = { LAYER "mlp.dense_4h_to_h.weight",
+                   { HR_PARAM_MATRIX, F, D, wang, false, true, .place = HR_MLP_DOWN } },
         [DOWN_BIAS] = { LAYER "mlp.dense_4h_to_h.bias", zero },
     };
     model->parallel = config->model.parallel_residual;

@@ -38,10 +38,11 @@ void hr_llama_params(hr_builder *builder, const hr_config *config, hr_model *mod
         [HR_LLAMA_WO] = { LAYER "self_attn.o_proj.weight",
                           { HR_PARAM_MATRIX, Q, D, STD, false, true } },
         [HR_LLAMA_GATE] = { LAYER "mlp.gate_proj.weight",
-                            { HR_PARAM_MATRIX, D, F, STD, false, true } },
-        [HR_LLAMA_UP] = { LAYER "mlp.up_proj.weight", { HR_PARAM_MATRIX, D, F, STD, false, true } },
+                            { HR_PARAM_MATRIX, D, F, STD, false, true, .place = HR_MLP_GATE } },
+        [HR_LLAMA_UP] = { LAYER "mlp.up_proj.weight",
+                          { HR_PARAM_MATRIX, D, F, STD, false, true, .place = HR_MLP_UP } },
         [HR_LLAMA_DOWN] = { LAYER "mlp.down_proj.weight",
-                            { HR_PARAM_MATRIX, F, D, STD, false, true } },
+                            { HR_PARAM_MATRIX, F, D, STD, false, true, .place = HR_MLP_DOWN } },
         [HR_LLAMA_NORM_1] = { LAYER "input_layernorm.weight", one },
         [HR_LLAMA_NORM_2] = { LAYER "post_attention_layernorm.weight", one },
         [HR_LLAMA_BQ] = { bias ? LAYER "self_attn.q_proj.bias" : NULL, bq },
@@ -152,8 +153,8 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 }
 
 const hr_family_spec hr_family_llama = { .name = "llama",
-                                         .traits = HR_READS_GROUPS | HR_SLIDES | HR_ROTATES_ALL |
-                                                   HR_MAY_TIE,
+                                         .traits = HR_GATES | HR_READS_GROUPS | HR_SLIDES |
+                                                   HR_ROTATES_ALL | HR_MAY_TIE,
                                          .initialization = "normal(0.02); norms 1",
                                          .kind = hr_layer_type,
                                          .params = params,

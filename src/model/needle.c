@@ -53,9 +53,10 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [WO] = { LAYER "wo", { HR_PARAM_MATRIX, D, D, std_out, false, false } },
         [LN_MLP] = { LAYER "ln_mlp.weight", one },
         [LN_MLP_BIAS] = { LAYER "ln_mlp.bias", zero },
-        [W1] = { LAYER "w1", { HR_PARAM_MATRIX, D, F, std, false, false } },
+        [W1] = { LAYER "w1", { HR_PARAM_MATRIX, D, F, std, false, false, .place = HR_MLP_GATE } },
         [B1] = { LAYER "b1", { HR_PARAM_VECTOR, F, 0, 0, true, false } },
-        [W2] = { LAYER "w2", { HR_PARAM_MATRIX, F, D, std_out, false, false } },
+        [W2] = { LAYER "w2",
+                 { HR_PARAM_MATRIX, F, D, std_out, false, false, .place = HR_MLP_DOWN } },
         [B2] = { LAYER "b2", zero },
     };
     const hr_param_shape positions = { HR_PARAM_ADDEND, hr_config_positions(config), D, std,

@@ -85,11 +85,13 @@ hr_adapter_rule hr_rules_adapter(const void *of, int32_t which, int16_t layer, i
     const hr_rules *rules = of;
     const hr_trained *trained = rules->trained;
     if (!trained || layer == HR_NONE) return hr_adapter_of(rules->config, which, layer, name);
-    hr_adapter_rule rule = { .rank = which || layer < trained->frozen_in_proxy
-                                         ? 0
-                                         : trained->ranks[index],
+    const int32_t rank = which || layer < trained->frozen_in_proxy ? 0 : trained->ranks[index];
+    hr_adapter_rule rule = { .rank = rank,
                              .scale = 1,
                              .magnitudes = rules->config->train.adapter.dora };
+    if (rules->config->train.adapter.kind == HR_ADAPTER_NPT)
+        rule = hr_adapter_modulating(rules->config);
+    if (!rank) rule.rank = 0;
     return rule;
 }
 

@@ -29,9 +29,9 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [HR_LLAMA_WK] = { LAYER "wk", { HR_PARAM_MATRIX, D, K, STD, false, false } },
         [HR_LLAMA_WV] = { LAYER "wv", { HR_PARAM_MATRIX, D, K, STD, false, false } },
         [HR_LLAMA_WO] = { LAYER "wo", { HR_PARAM_MATRIX, Q, D, out, false, false } },
-        [HR_LLAMA_GATE] = { LAYER "gate", { HR_PARAM_MATRIX, D, F, STD, false, false } },
-        [HR_LLAMA_UP] = { LAYER "up", { HR_PARAM_MATRIX, D, F, STD, false, false } },
-        [HR_LLAMA_DOWN] = { LAYER "down", { HR_PARAM_MATRIX, F, D, out, false, false } },
+        [HR_LLAMA_GATE] = { LAYER "gate", { HR_PARAM_MATRIX, D, F, STD, .place = HR_MLP_GATE } },
+        [HR_LLAMA_UP] = { LAYER "up", { HR_PARAM_MATRIX, D, F, STD, .place = HR_MLP_UP } },
+        [HR_LLAMA_DOWN] = { LAYER "down", { HR_PARAM_MATRIX, F, D, out, .place = HR_MLP_DOWN } },
         [HR_LLAMA_NORM_1] = { LAYER "norm_attn", one },
         [HR_LLAMA_NORM_2] = { LAYER "norm_mlp", one },
     };
@@ -61,8 +61,8 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 
 const hr_family_spec hr_family_yxanul = {
     .name = "yxanul",
-    .traits = HR_READS_GROUPS | HR_SLIDES | HR_READS_RANK | HR_ROTATES_ALL | HR_MAY_TIE | HR_TIES |
-              HR_STORES_INPUTS_FIRST,
+    .traits = HR_GATES | HR_READS_GROUPS | HR_SLIDES | HR_READS_RANK | HR_ROTATES_ALL | HR_MAY_TIE |
+              HR_TIES | HR_STORES_INPUTS_FIRST,
     .initialization = "normal(0.02); embedding projection normal(1 / sqrt(rank)); attention output "
                       "and MLP down-projection normal(0.02 / sqrt(2 n_layers)); norms 1",
     .kind = hr_layer_type,

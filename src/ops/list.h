@@ -14,6 +14,8 @@
     X(length) \
     X(magnitude) \
     X(magnitude_bwd) \
+    X(modulate) \
+    X(modulate_bwd) \
     X(linear) \
     X(linear_dx) \
     X(linear_dw) \

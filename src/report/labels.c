@@ -49,6 +49,8 @@ static const struct {
                   { "length", "column norms of", true },
                   { "magnitude", "DoRA magnitudes", false },
                   { "magnitude_bwd", "DoRA magnitudes", false },
+                  { "modulate", "NPT modulation", false },
+                  { "modulate_bwd", "NPT modulation", false },
                   { "recurrence", "recurrence", false },
                   { "recurrence_bwd", "recurrence", false },
                   { "recurrence_clear", "clearing recurrent states", false },

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "graph/service.h"
+#include "model/adapter.h"
 #include "model/blocks.h"
 #include "model/layer_schema.h"
 #include "model/optimizer.h"
@@ -58,8 +59,10 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
                             bool inference, hr_region *region, hr_program *program, hr_error *err)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
-    const hr_status status = hr_program_place(region, backend, limits.steps, limits.tensors,
-                                              limits.loops, limits.params, program, err);
+    hr_status status = hr_adapter_check_switched(config, err);
+    if (status == HR_OK)
+        status = hr_program_place(region, backend, limits.steps, limits.tensors, limits.loops,
+                                  limits.params, program, err);
     if (status != HR_OK) return status;
     if (config->memory.moments == HR_PLACE_FILE)
         program->piece_elements = hr_piece_elements(hr_layer_size_of(config).largest);

@@ -295,6 +295,39 @@ static inline void make_magnitude_bwd(kernel_case *c, kernel_sizes s, int32_t op
     kernel_out(c, 1, HR_F32, s.a, (kernel_bound){ .tolerance = 4e-6, .size = 64 });
 }
 
+/* ---- modulation: rows of a, in groups of the option if it is not 0 */
+
+static inline hr_modulate_attr kernel_modulation(kernel_sizes s, int32_t option)
+{
+    return (hr_modulate_attr){ .N = s.a,
+                               .R = option && s.a % option == 0 ? option : s.a,
+                               .form = option ? HR_MODULATE_OUTER : HR_MODULATE_DIAGONAL,
+                               .scale = 0.25f };
+}
+
+static inline void make_modulate(kernel_case *c, kernel_sizes s, int32_t option)
+{
+    const hr_dtype dtype = c->call.dtype;
+    const int64_t count = s.rows * s.a;
+    c->attr.modulate = kernel_modulation(s, option);
+    c->run = hr_modulate_run;
+    c->kernel_offset = KERNEL_AT(modulate.fwd);
+    for (int32_t i = 0; i < 2; i++) kernel_in(c, i, dtype, count, KERNEL_UNIFORM, 2);
+    kernel_out(c, 0, dtype, count, kernel_product(dtype, option ? s.a : 1));
+}
+
+static inline void make_modulate_bwd(kernel_case *c, kernel_sizes s, int32_t option)
+{
+    const hr_dtype dtype = c->call.dtype;
+    const int64_t count = s.rows * s.a;
+    c->attr.modulate = kernel_modulation(s, option);
+    c->run = hr_modulate_bwd_run;
+    c->kernel_offset = KERNEL_AT(modulate.bwd);
+    for (int32_t i = 0; i < 3; i++) kernel_in(c, i, dtype, count, KERNEL_UNIFORM, 2);
+    for (int32_t i = 0; i < 2; i++)
+        kernel_out(c, i, dtype, count, kernel_product(dtype, option ? 4 * s.a : 4));
+}
+
 /* ---- passes over elements: rows of a */
 
 static inline void make_activation(kernel_case *c, kernel_sizes s, int32_t option)
@@ -494,6 +527,10 @@ static const kernel_entry kernel_table[] = {
     { "length", make_length, 0, { 16, 128, 64 }, false },
     { "magnitude", make_magnitude, 0, { 8, 512, 0 }, false },
     { "magnitude_bwd", make_magnitude_bwd, 0, { 64, 512, 0 }, false },
+    { "modulate", make_modulate, 0, { 8, 512, 0 }, false },
+    { "modulate, outer", make_modulate, 16, { 8, 512, 0 }, false },
+    { "modulate_bwd", make_modulate_bwd, 0, { 8, 512, 0 }, false },
+    { "modulate_bwd, outer", make_modulate_bwd, 16, { 8, 512, 0 }, false },
     { "activation, ReLU", make_activation, LINEAR_RELU, { 8, 512, 0 }, false },
     { "activation, GELU", make_activation, LINEAR_GELU, { 8, 512, 0 }, false },
     { "activation, tanh GELU", make_activation, LINEAR_GELU_TANH, { 8, 512, 0 }, false },
