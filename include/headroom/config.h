@@ -106,6 +106,8 @@ typedef enum { HR_ADAPTER_NONE, HR_ADAPTER_LORA, HR_ADAPTER_NPT } hr_adapter_kin
 
 /* How the weights of an NPT layer are a function of the token (docs/npt.md). */
 typedef enum { HR_NPT_DIAGONAL, HR_NPT_SINGLE, HR_NPT_DUAL, HR_NPT_TRIPLE } hr_npt_form;
+typedef enum { HR_NPT_EQUIVALENCE, HR_NPT_DIRECT, HR_NPT_LM } hr_npt_objective;
+typedef enum { HR_NPT_MSE, HR_NPT_COSINE } hr_npt_measure;
 
 /* What a bf16 weight is updated from: an fp32 copy, itself and the 16 bits that it lacks of one, or
  * itself alone. */
@@ -120,12 +122,17 @@ typedef struct hr_config_adapter {
     int64_t rank;
     double alpha; /* of rank: an adapter is scaled by alpha / rank */
     double dropout;
-    bool rslora;                          /* by alpha / sqrt(rank) */
-    bool dora;                            /* the columns have trained lengths */
-    int32_t form;                         /* hr_npt_form; this and the next two are of NPT */
-    int64_t triples;                      /* outer products that add up */
-    double scale;                         /* of the diagonal form */
-    double factor;                        /* of what they add; not a key */
+    bool rslora;       /* by alpha / sqrt(rank) */
+    bool dora;         /* the columns have trained lengths */
+    int32_t form;      /* hr_npt_form; this and the next two are of NPT */
+    int64_t triples;   /* outer products that add up */
+    double scale;      /* of the diagonal form */
+    int32_t objective; /* hr_npt_objective */
+    int32_t measure;   /* hr_npt_measure of the first */
+    double regularisation;
+    char inputs
+        [HR_FIELD_BYTES]; /* of layers in the first two: "teacher", "student"; empty: teacher */
+    double factor;        /* of what they add; not a key */
     char targets[HR_TARGETS_BYTES];       /* modules and patterns (model/adapter.h) */
     char modules_to_save[HR_FIELD_BYTES]; /* that are trained whole, too */
     char layers[HR_FIELD_BYTES];          /* "0-3 8", "upper_half"; empty: all */

@@ -30,7 +30,9 @@ typedef struct {
     hr_adapter_rule (*adapter)(const void *of, int32_t which, int16_t layer, int32_t index,
                                const char *name);
     const void *rule_of;
-    int32_t modulator;          /* what modulates the products of a layer; HR_NONE: nothing */
+    int32_t modulator; /* what modulates the products of a layer; HR_NONE: nothing */
+    const struct hr_teaching *teaching; /* of layers (model/blocks.h); null: none */
+    bool alone; /* a derivative needs no more of the lowest layer than reaches its parameters */
     bool short_tables;          /* lookup tables have the dtype of activations too */
     int32_t stored_weights;     /* hr_weights_choice of the frozen matrices of layers */
     int32_t position;           /* decoding: int32 [1], position of the next row; ... */
@@ -133,9 +135,9 @@ typedef struct hr_derive {
 
 /* Emits the backward steps for forward steps [first, last], in reverse, into the current loop. It
  * goes down to the lowest layer with a trainable parameter, and covers that layer completely, so
- * that all layers have the same steps. It starts from the gradients that steps wrote beside their
- * output (the loss). It uses four numbers per tensor and one flag per step of `scratch`
- * temporarily.
+ * that all layers have the same steps, unless `alone` is set. It starts from the gradients that
+ * steps wrote beside their output (the loss). It uses four numbers per tensor and one flag per step
+ * of `scratch` temporarily.
  * Errors   FAILURE  the program is full, or two gradients need a sum but no step accepts an
  *                   addend. */
 HR_MUST_CHECK hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last,

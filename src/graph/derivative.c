@@ -27,6 +27,7 @@ static int32_t residual_of(const hr_derive *derive, int32_t step)
 static bool share(hr_derive *derive, int32_t step)
 {
     const hr_program *program = derive->builder->program;
+    if (derive->gradient[program->steps[step].out[0]] == HR_NONE) return true; /* none to pass on */
     while (!derive->shared[step]) {
         const int32_t residual = residual_of(derive, step);
         derive->shared[step] = true;
@@ -90,6 +91,7 @@ static void survey(hr_derive *derive, int32_t first, int32_t last)
             if (program->steps[s].in[i] != HR_NONE) derive->uses[program->steps[s].in[i]]++;
     derive->lowest = HR_NONE;
     note_producers(derive, first, last);
+    if (derive->builder->alone) return;
     derive->lowest = find_lowest(derive, first, last);
     note_producers(derive, first, last); /* again: now with all steps of the lowest layer */
 }

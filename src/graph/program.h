@@ -199,10 +199,12 @@ typedef struct {
     hr_param_rule rule;
     double init_scale;   /* standard deviation, if neither */
     float adapter_scale; /* of the adapter that begins with this A */
-    int32_t lengths;     /* reciprocal lengths of its columns with the adapter; HR_NONE */
-    int32_t adapts;      /* the parameter that this one is a part of the adapter of; HR_NONE */
-    int32_t weight;      /* tensor that forward reads, or the stored weight */
-    int32_t scales;      /* of the stored weight; HR_NONE: none */
+    /* Reciprocal lengths of its columns with the adapter. Of the first part of an adapter of outer
+     * products its G, which the gradient of G follows (ops/penalty/penalty.h). HR_NONE: none. */
+    int32_t lengths;
+    int32_t adapts; /* the parameter that this one is a part of the adapter of; HR_NONE */
+    int32_t weight; /* tensor that forward reads, or the stored weight */
+    int32_t scales; /* of the stored weight; HR_NONE: none */
     int32_t master; /* tensor that the update writes; = weight in fp32, without an fp32 copy, and
                      * when frozen */
     int32_t states[HR_STATES_MAX]; /* tensors of the states of the program; HR_NONE: frozen */

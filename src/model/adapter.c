@@ -318,6 +318,42 @@ hr_status hr_adapter_check_switched(const hr_config *config, hr_error *err)
     return status;
 }
 
+hr_npt_inputs hr_adapter_inputs(const hr_config *config)
+{
+    const char *inputs = config->train.adapter.inputs;
+    return !strcmp(inputs, "student")    ? HR_NPT_STUDENT
+           : !strcmp(inputs, "detached") ? HR_NPT_DETACHED
+                                         : HR_NPT_TEACHER;
+}
+
+/* Checks what adapters that are a function of the token are trained for. */
+static hr_status check_objective(const hr_config *config, hr_error *err)
+{
+    const hr_config_adapter *adapter = &config->train.adapter;
+    const char *inputs = adapter->inputs;
+    const bool known = !*inputs || !strcmp(inputs, "teacher") || !strcmp(inputs, "student") ||
+                       !strcmp(inputs, "detached");
+    if (!known)
+        return hr_fail(err, HR_USAGE,
+                       "train.adapter.inputs: \"%s\" is not teacher, student or detached", inputs);
+    if (adapter->objective == HR_NPT_LM && *inputs && strcmp(inputs, "student") != 0)
+        return hr_fail(err, HR_USAGE,
+                       "train.adapter.objective lm: the loss is of the whole model, whose layers "
+                       "read each other; leave train.adapter.inputs out");
+    if (adapter->objective == HR_NPT_LM) return HR_OK;
+    if (config->model.dropout > 0)
+        return hr_fail(
+            err, HR_USAGE,
+            "model.dropout %g: a layer cannot learn to equal one that drops other values "
+            "each time; use model.dropout=0",
+            config->model.dropout);
+    if (config->train.z_loss > 0)
+        return hr_fail(err, HR_USAGE,
+                       "train.z_loss is of logits, which train.adapter.objective %s does not have",
+                       adapter->objective == HR_NPT_DIRECT ? "direct" : "equivalence");
+    return HR_OK;
+}
+
 /* Checks the keys of adapters that are a function of the token. */
 static hr_status check_modulating(const hr_config *config, hr_error *err)
 {
@@ -346,7 +382,7 @@ static hr_status check_modulating(const hr_config *config, hr_error *err)
                        "train.adapter.form %s changes the gate and what it multiplies, and the "
                        "MLP of model.family %s has no gate: use diagonal or single",
                        adapter->form == HR_NPT_DUAL ? "dual" : "triple", family->name);
-    return HR_OK;
+    return check_objective(config, err);
 }
 
 hr_status hr_adapter_check_words(const hr_config *config, hr_error *err)

@@ -28,6 +28,11 @@ hr_adapter_rule hr_adapter_modulating(const hr_config *config);
 hr_adapter_rule hr_adapter_widest(const hr_config *config, int32_t which, int16_t layer,
                                   const char *name);
 
+/* What layers that learn to equal others read: the output of the standard layer before, or of the
+ * layer itself, with the gradient passing through it or not. */
+typedef enum { HR_NPT_TEACHER, HR_NPT_STUDENT, HR_NPT_DETACHED } hr_npt_inputs;
+hr_npt_inputs hr_adapter_inputs(const hr_config *config);
+
 /* Checks the layers that are switched to their adapters. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_adapter_check_switched(const hr_config *config, hr_error *err);
 

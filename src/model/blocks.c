@@ -5,14 +5,17 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "model/adapter.h"
 #include "model/layer_types.h"
 #include "ops/activation/activation_build.h"
 #include "ops/dropout/dropout_build.h"
 #include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/magnitude/magnitude_build.h"
+#include "ops/match/match_build.h"
 #include "ops/modulate/modulate_build.h"
 #include "ops/norm/norm_build.h"
+#include "ops/penalty/penalty_build.h"
 
 /* Whether a parameter has an adapter that is a function of the token, and that is used. */
 static bool is_modulated(const hr_program *program, int32_t param)
@@ -80,13 +83,77 @@ void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model
     model->head = model->tied ? model->table : hr_build_param(builder, shape, "%s", name);
 }
 
+hr_teaching hr_teaching_of(const hr_config *config, const hr_model *model)
+{
+    const hr_config_adapter *adapter = &config->train.adapter;
+    hr_teaching teaching = { .measure = adapter->measure == HR_NPT_COSINE ? HR_MATCH_COSINE
+                                                                          : HR_MATCH_MSE,
+                             .direct = adapter->objective == HR_NPT_DIRECT,
+                             .regularisation = adapter->regularisation };
+    const hr_npt_inputs inputs = hr_adapter_inputs(config);
+    if (adapter->kind != HR_ADAPTER_NPT || adapter->objective == HR_NPT_LM) return teaching;
+    teaching.follows = inputs != HR_NPT_TEACHER;
+    teaching.alone = inputs != HR_NPT_STUDENT;
+    for (int64_t l = 0; l < model->layer_count; l++) teaching.count += model->layers[l].modulated;
+    return teaching;
+}
+
+/* A layer with adapters beside the standard one, and its objective. Both have one attention.
+ * Returns what the next layer reads. */
+static int32_t taught_layer(hr_builder *builder, const hr_config *config, const hr_model *model,
+                            const hr_layer *layer, int32_t h, int32_t slot,
+                            hr_block_branch *attention, hr_block_branch *mlp)
+{
+    const hr_teaching *teaching = builder->teaching;
+    const int32_t first = builder->program->step_count;
+    const int32_t a = attention(builder, config, model, layer, (hr_block_rows){ h, HR_NONE });
+    const int32_t mid = hr_build_mark(builder, hr_build_dropout(builder, "mid", a, h, 0, 1),
+                                      HR_INTERMEDIATE_MID);
+    builder->block = HR_BLOCK_MLP;
+    builder->modulator = HR_NONE;
+    const hr_block_rows rows = { model->parallel ? h : mid, teaching->direct ? a : mid };
+    const int32_t t = mlp(builder, config, model, layer, rows);
+    builder->modulator = a;
+    const int32_t y = mlp(builder, config, model, layer,
+                          (hr_block_rows){ h, teaching->direct ? HR_NONE : h });
+    builder->modulator = HR_NONE;
+    hr_build_match(builder, y, t, teaching->labels, teaching->scale, teaching->sum,
+                   (hr_match_attr){ .weight = 1.0 / teaching->count,
+                                    .measure = teaching->measure,
+                                    .slot = slot,
+                                    .slots = teaching->count });
+    int32_t next = teaching->follows ? y : t;
+    if (teaching->direct) next = hr_build_dropout(builder, "layer_out", next, h, 0, 1);
+    if (!teaching->alone || !teaching->scratch || hr_build_status(builder) != HR_OK) return next;
+    builder->alone = true;
+    builder->status = hr_build_derivative(builder, first, builder->program->step_count - 1,
+                                          teaching->scratch, builder->err);
+    builder->alone = false;
+    builder->direction = HR_DIR_FORWARD;
+    return next;
+}
+
+/* The number of layers up to the last one with adapters of a token. */
+static int64_t taught_layers(const hr_model *model)
+{
+    int64_t count = model->layer_count;
+    while (count > 0 && !model->layers[count - 1].modulated) count--;
+    return count;
+}
+
 int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t h, hr_block_branch *attention, hr_block_branch *mlp)
 {
-    for (int64_t i = 0; i < model->layer_count && hr_build_status(builder) == HR_OK; i++) {
+    const int64_t count = builder->teaching ? taught_layers(model) : model->layer_count;
+    int32_t slot = 0;
+    for (int64_t i = 0; i < count && hr_build_status(builder) == HR_OK; i++) {
         builder->layer = (int16_t)i;
         builder->block = HR_BLOCK_ATTENTION;
         const hr_layer *layer = &model->layers[i];
+        if (builder->teaching && layer->modulated) {
+            h = taught_layer(builder, config, model, layer, h, slot++, attention, mlp);
+            continue;
+        }
         const int32_t onto = layer->modulated ? HR_NONE : h;
         const int32_t after = attention(builder, config, model, layer, (hr_block_rows){ h, onto });
         builder->block = HR_BLOCK_MLP;
@@ -98,7 +165,16 @@ int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_mo
     builder->modulator = HR_NONE;
     builder->layer = HR_NONE;
     builder->block = HR_BLOCK_NONE;
-    return h;
+    return builder->teaching ? HR_NONE : h;
+}
+
+int32_t hr_block_end(hr_builder *builder, const hr_config *config, const hr_model *model, int32_t h)
+{
+    const double eps = config->model.norm_eps;
+    if (h == HR_NONE) return HR_NONE;
+    if (model->final_bias == HR_NONE)
+        return hr_build_rms_norm(builder, "final_norm", h, model->final_gain, eps);
+    return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias, eps);
 }
 
 int32_t hr_block_learned_positions(hr_builder *builder, const hr_config *config,
@@ -108,8 +184,7 @@ int32_t hr_block_learned_positions(hr_builder *builder, const hr_config *config,
     builder->block = HR_BLOCK_EMBED;
     int32_t h = hr_block_embed(builder, "embedding", ids, model->table, model->positions, skipped);
     h = hr_block_stack(builder, config, model, h, attention, mlp);
-    return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
-                         config->model.norm_eps);
+    return hr_block_end(builder, config, model, h);
 }
 
 const hr_intermediates hr_block_qkv = 1 << HR_INTERMEDIATE_Q | 1 << HR_INTERMEDIATE_K |
@@ -150,6 +225,22 @@ static int32_t adapt(hr_builder *builder, int32_t a, const char *name, int32_t x
         kinds);
 }
 
+/* The weight of the squared lengths of one outer product: their mean over triples, over the
+ * matrices of the layer that have some, and over layers. */
+static double weight_of(const hr_builder *builder, int32_t a)
+{
+    const hr_program *program = builder->program;
+    const hr_param *first = &program->params[a];
+    int32_t matrices = 0;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *other = &program->params[p];
+        matrices += other->adapter != HR_NONE && other->adapts == HR_NONE &&
+                    program->tensors[other->weight].layer == builder->layer;
+    }
+    return builder->teaching->regularisation /
+           ((double)builder->teaching->count * matrices * first->rule.stack);
+}
+
 /* The same for an adapter whose weights are a function of the token: of the rows that modulate the
  * layer. The part that projects these is `first`, and of the diagonal form also that of x. */
 static int32_t modulate(hr_builder *builder, int32_t a, const char *name, int32_t x, int32_t y,
@@ -161,6 +252,11 @@ static int32_t modulate(hr_builder *builder, int32_t a, const char *name, int32_
     const int64_t R = first->dims[1] / hr_max(first->rule.stack, 1);
     const int32_t u = hr_build_linear(builder, "modulator", builder->modulator, first->weight,
                                       HR_NONE, HR_ACT_NONE, HR_NONE);
+    const hr_teaching *teaching = builder->teaching;
+    if (teaching && !diagonal && first->lengths != HR_NONE)
+        hr_build_restrain(
+            builder, a, u, teaching->labels, teaching->scale, teaching->sum,
+            (hr_restrain_attr){ .weight = weight_of(builder, a), .slots = teaching->count });
     const int32_t p = hr_build_linear(builder, "modulated", x, of_x, HR_NONE, HR_ACT_NONE, HR_NONE);
     const int32_t low = hr_build_modulate(builder, "modulation", u, p,
                                           diagonal ? HR_MODULATE_DIAGONAL : HR_MODULATE_OUTER, R,

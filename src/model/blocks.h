@@ -8,6 +8,7 @@
 #include "model/family.h"
 #include "ops/attention/attention.h"
 #include "ops/linear/linear.h"
+#include "ops/match/match.h"
 
 /* A weight of every layer. */
 typedef struct {
@@ -36,8 +37,26 @@ typedef struct {
 typedef int32_t hr_block_branch(hr_builder *builder, const hr_config *config, const hr_model *model,
                                 const hr_layer *layer, hr_block_rows rows);
 
+/* What the layers with adapters of a token are trained for, instead of the loss of the head: to
+ * equal the standard layers on the same input. Layers after the last of them are not built. */
+typedef struct hr_teaching {
+    hr_match_measure measure;
+    bool direct; /* what the layer adds to its input, and not its output, is compared */
+    bool
+        follows; /* the next layer reads the output of this one, and not that of the standard one */
+    bool alone;  /* each layer is trained alone: no gradient passes from one to that before */
+    int32_t count; /* of such layers */
+    double regularisation;
+    int32_t labels, scale, sum; /* tensors of the objective (ops/match/match.h) */
+    hr_region *scratch;         /* of derivatives; null: none is built */
+} hr_teaching;
+
+/* What a recipe says of it, without tensors and scratch; count 0: its objective is the loss of the
+ * head. */
+hr_teaching hr_teaching_of(const hr_config *config, const hr_model *model);
+
 /* All layers, each attention and then mlp (null: none), which reads the stream after attention, or
- * that before it (model->parallel). Returns the final stream. */
+ * that before it (model->parallel). Returns the final stream; HR_NONE with builder->teaching. */
 int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t h, hr_block_branch *attention, hr_block_branch *mlp);
 
@@ -48,6 +67,10 @@ int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_mo
 int32_t hr_block_learned_positions(hr_builder *builder, const hr_config *config,
                                    const hr_model *model, int32_t ids, int32_t skipped,
                                    hr_block_branch *attention, hr_block_branch *mlp);
+
+/* The final norm; a null bias makes it RMSNorm. h HR_NONE: nothing. */
+int32_t hr_block_end(hr_builder *builder, const hr_config *config, const hr_model *model,
+                     int32_t h);
 
 /* Queries, keys and values in one buffer: a strategy saves all of them or none. */
 extern const hr_intermediates hr_block_qkv;

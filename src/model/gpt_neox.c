@@ -129,8 +129,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
     builder->block = HR_BLOCK_EMBED;
     int32_t h = hr_block_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
     h = hr_block_stack(builder, config, model, h, attention, mlp);
-    return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
-                         config->model.norm_eps);
+    return hr_block_end(builder, config, model, h);
 }
 
 const hr_family_spec hr_family_gpt_neox = {

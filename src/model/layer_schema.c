@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "graph/backend.h"
 #include "model/adapter.h"
+#include "model/blocks.h"
 #include "model/family.h"
 #include "ops/linear/linear.h"
 #include "ops/list.h"
@@ -88,6 +89,13 @@ static void build(const hr_config *config, int32_t kind, hr_region *region, hr_p
     family->params(&builder, config, &model);
     if (family->tables) family->tables(&builder, config, &model);
     const int32_t ids = hr_build_rows(&builder, "ids", HR_I32, 1);
+    hr_teaching teaching = hr_teaching_of(config, &model);
+    teaching.labels = ids;
+    teaching.scale = HR_NONE;
+    if (teaching.count) {
+        teaching.sum = hr_build_fixed(&builder, "sum", HR_ROLE_SUM, HR_F64, HR_ROWS, 2, 0, 0);
+        builder.teaching = &teaching;
+    }
     family->forward(&builder, config, &model, ids);
     status = hr_build_status(&builder);
     HR_ASSERT(status == HR_OK);

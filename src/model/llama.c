@@ -136,7 +136,7 @@ int32_t hr_llama_layers(hr_builder *builder, const hr_config *config, const hr_m
                         int32_t h)
 {
     h = hr_block_stack(builder, config, model, h, attention, mlp);
-    return hr_build_rms_norm(builder, "final_norm", h, model->final_gain, config->model.norm_eps);
+    return hr_block_end(builder, config, model, h);
 }
 
 int32_t hr_llama_forward(hr_builder *builder, const hr_config *config, const hr_model *model,

@@ -11,6 +11,7 @@ void hr_kernels_fill(hr_kernels *kernels, uint32_t cpu_mask)
     hr_norm_kernels_fill(&kernels->norm, cpu_mask);
     hr_magnitude_kernels_fill(&kernels->magnitude, cpu_mask);
     hr_modulate_kernels_fill(&kernels->modulate, cpu_mask);
+    hr_match_kernels_fill(&kernels->match, cpu_mask);
     hr_recurrence_kernels_fill(&kernels->recurrence, cpu_mask);
     hr_embed_kernels_fill(&kernels->embed, cpu_mask);
     hr_rope_kernels_fill(&kernels->rope, cpu_mask);

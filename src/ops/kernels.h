@@ -18,6 +18,7 @@
 #include "ops/linear/linear_kernels.h"
 #include "ops/loss/loss_kernels.h"
 #include "ops/magnitude/magnitude_kernels.h"
+#include "ops/match/match_kernels.h"
 #include "ops/modulate/modulate_kernels.h"
 #include "ops/norm/norm_kernels.h"
 #include "ops/recurrence/recurrence_kernels.h"
@@ -32,6 +33,7 @@ typedef struct hr_kernels {
     hr_norm_kernels norm;
     hr_magnitude_kernels magnitude;
     hr_modulate_kernels modulate;
+    hr_match_kernels match;
     hr_recurrence_kernels recurrence;
     hr_embed_kernels embed;
     hr_rope_kernels rope;

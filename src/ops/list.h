@@ -16,6 +16,11 @@
     X(magnitude_bwd) \
     X(modulate) \
     X(modulate_bwd) \
+    X(match) \
+    X(penalty) \
+    X(gram) \
+    X(gram_bwd) \
+    X(restrain) \
     X(linear) \
     X(linear_dx) \
     X(linear_dw) \

@@ -14,6 +14,7 @@
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"
 #include "ops/magnitude/magnitude_build.h"
+#include "ops/penalty/penalty_build.h"
 #include "ops/update/update_build.h"
 #include "sections/assembly.h"
 
@@ -56,6 +57,20 @@ static void build_load(hr_assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
+/* The products of parts of adapters that all micro-batches read. */
+static void build_grams(hr_assembly *a)
+{
+    const hr_program *program = a->builder.program;
+    const bool needs = a->teaching.count && a->teaching.regularisation > 0;
+    for (int32_t p = 0; p < program->param_count && needs; p++) {
+        const int32_t first = program->params[p].adapter;
+        if (first == HR_NONE || program->params[first].rule.form != HR_ADAPTER_OUTER) continue;
+        a->builder.layer = program->tensors[program->params[p].weight].layer;
+        hr_build_gram(&a->builder, first);
+    }
+    a->builder.layer = HR_NONE;
+}
+
 /* Values that all micro-batches share are known before the first; each micro-batch reads its own
  * text. */
 static void build_fetch(hr_assembly *a)
@@ -66,6 +81,7 @@ static void build_fetch(hr_assembly *a)
     hr_step *step = hr_assembly_host(a, HR_OP_batch, HR_NONE, 0);
     step->out[2] = a->loss_scale;
     step->out[3] = a->lr;
+    build_grams(a);
     hr_build_loop_close(&a->builder);
 }
 
@@ -83,6 +99,26 @@ static void build_text(hr_assembly *a, const char *ids, const char *targets, con
     a->builder.block = HR_BLOCK_NONE;
 }
 
+/* A step of layers that learn to equal others. */
+static void build_teaching(hr_assembly *a, int32_t first, hr_region *scratch)
+{
+    hr_builder *builder = &a->builder;
+    hr_teaching *teaching = &a->teaching;
+    a->loss_sum = hr_build_fixed(builder, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS,
+                                 1 + teaching->count, 0, 0);
+    teaching->labels = a->targets;
+    teaching->scale = a->loss_scale;
+    teaching->sum = a->loss_sum;
+    teaching->scratch = scratch;
+    builder->teaching = teaching;
+    (void)a->family->forward(builder, a->config, &a->model, a->ids);
+    builder->teaching = NULL;
+    if (builder->status == HR_OK && !teaching->alone)
+        builder->status = hr_build_derivative(builder, first, builder->program->step_count - 1,
+                                              scratch, builder->err);
+    hr_build_loop_close(builder);
+}
+
 static void build_step(hr_assembly *a, hr_region *scratch)
 {
     hr_builder *builder = &a->builder;
@@ -90,6 +126,10 @@ static void build_step(hr_assembly *a, hr_region *scratch)
     build_text(a, "ids", "targets", "begins");
     builder->direction = HR_DIR_FORWARD;
     const int32_t first = builder->program->step_count;
+    if (a->teaching.count) {
+        build_teaching(a, first, scratch);
+        return;
+    }
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
     a->loss_sum = hr_build_fixed(builder, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS,
                                  a->config->train.z_loss > 0 ? 2 : 1, 0, 0);
@@ -100,6 +140,22 @@ static void build_step(hr_assembly *a, hr_region *scratch)
     hr_build_loop_close(builder);
 }
 
+/* The gradients of what keeps adapters of a token small, and its value in the loss. */
+static void build_penalties(hr_assembly *a)
+{
+    const hr_program *program = a->builder.program;
+    const double weight = a->teaching.regularisation / (2.0 * a->teaching.count);
+    for (int32_t p = 0; p < program->param_count && a->teaching.count && weight > 0; p++) {
+        const hr_param *param = &program->params[p];
+        a->builder.layer = program->tensors[param->weight].layer;
+        if (param->adapts != HR_NONE && param->rule.form == HR_ADAPTER_DIAGONAL)
+            hr_build_penalty(&a->builder, p, weight, a->loss_scale, a->loss_sum);
+        else if (param->adapts != HR_NONE && param->lengths != HR_NONE)
+            hr_build_gram_bwd(&a->builder, p);
+    }
+    a->builder.layer = HR_NONE;
+}
+
 static void build_update(hr_assembly *a)
 {
     const hr_program *program = a->builder.program;
@@ -107,6 +163,7 @@ static void build_update(hr_assembly *a)
     hr_assembly_section(a, HR_LOOP_UPDATE, 0, false);
     hr_build_late_steps(&a->builder);
     hr_build_merges(&a->builder);
+    build_penalties(a);
     const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip);
     /* The report precedes the first update, so that a loss that is not finite changes no weight. */
     hr_step *step = hr_assembly_host(a, HR_OP_report, HR_NONE, 0);
@@ -230,6 +287,7 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *bac
     if (status == HR_OK && !trained) status = check_stored(config, program, err);
     if (status != HR_OK) return status;
     program->state_count = hr_config_states(config, program->states);
+    a.teaching = hr_teaching_of(config, &a.model);
     build_load(&a);
     build_fetch(&a);
     build_step(&a, region);

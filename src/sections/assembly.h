@@ -5,6 +5,7 @@
 #define HR_SECTIONS_ASSEMBLY_H
 
 #include "graph/backend.h"
+#include "model/blocks.h"
 #include "model/family.h"
 #include "model/rules.h"
 
@@ -16,6 +17,7 @@ typedef struct {
     hr_model model;
     int32_t ids, targets, loss_scale, lr; /* tensors of the batch */
     int32_t loss_sum;
+    hr_teaching teaching; /* count 0: the objective is the loss of the head */
     hr_region *region;
     int64_t kept_bytes; /* of the region: the program; the rest is the model's, until the end */
 } hr_assembly;

@@ -30,6 +30,7 @@
 #include "ops/kernels.h"
 #include "ops/linear/linear.h"
 #include "ops/loss/loss.h"
+#include "ops/match/match.h"
 #include "ops/modulate/modulate.h"
 #include "ops/norm/norm.h"
 #include "ops/recurrence/recurrence.h"
@@ -82,6 +83,7 @@ typedef struct {
         hr_length_attr length;
         hr_magnitude_attr magnitude;
         hr_modulate_attr modulate;
+        hr_match_attr match;
         hr_glu_attr glu;
         hr_loss_attr loss;
         hr_embed_attr embed;

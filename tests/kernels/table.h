@@ -459,6 +459,26 @@ static inline void make_loss(kernel_case *c, kernel_sizes s, int32_t option)
                    kernel_rounded(dtype, dtype == HR_BF16 ? 1e-5 : 0.03));
 }
 
+/* ---- distances of rows of a */
+
+static inline void make_match(kernel_case *c, kernel_sizes s, int32_t option)
+{
+    const hr_dtype dtype = c->call.dtype;
+    const kernel_bound sum = { .tolerance = 1e-5, .size = 1 };
+    c->attr.match = (hr_match_attr){ s.a, 0.5, option, 1, 2 };
+    c->run = hr_match_run;
+    c->phases = 2;
+    c->kernel_offset = KERNEL_AT(match.row);
+    c->scratch_bytes = hr_match_cpu.scratch_bytes;
+    c->call.clear = 1;
+    kernel_in(c, 0, dtype, s.rows * s.a, KERNEL_UNIFORM, 1);
+    kernel_in(c, 1, dtype, s.rows * s.a, KERNEL_UNIFORM, 1);
+    kernel_add(c, false, 2, HR_I32, s.rows, KERNEL_INDEX, (double)s.a, 3);
+    kernel_in(c, 3, HR_F64, 1, KERNEL_CONSTANT, 0.37);
+    kernel_out(c, 0, HR_F64, 3, sum);
+    kernel_out(c, 1, dtype, s.rows * s.a, kernel_rounded(dtype, 0.03));
+}
+
 /* ---- the recurrence: a channels. Every channel keeps its sign, so that rounding cannot change
  * it. */
 
@@ -546,6 +566,8 @@ static const kernel_entry kernel_table[] = {
     { "loss", make_loss, LOSS_GRADIENT, { 8, 8192, 0 }, false },
     { "loss, z", make_loss, LOSS_Z, { 8, 8192, 0 }, false },
     { "loss, no gradient", make_loss, LOSS_ALONE, { 8, 8192, 0 }, false },
+    { "match, MSE", make_match, HR_MATCH_MSE, { 8, 512, 0 }, false },
+    { "match, cosine", make_match, HR_MATCH_COSINE, { 8, 512, 0 }, false },
     { "recurrence", make_recurrence, 0, { 140, 256, 0 }, false },
     { "recurrence_bwd", make_recurrence_bwd, 0, { 140, 256, 0 }, false },
     { "sumsq, 1 run", make_sumsq, 0, { 4, 1024, 0 }, true },

@@ -69,6 +69,10 @@ static inline int64_t rig_place(const rig *r, int32_t index, int64_t i)
     const hr_layout layout = (hr_layout)r->compiled.program.tensors[param->master].layout;
     const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
     if (param->external_transposed) return hr_layout_index(layout, K, N, i % K, i / K);
+    if (param->rule.stacks_columns) {
+        const int64_t R = N / param->rule.stack;
+        return hr_layout_index(layout, K, N, i / R % K, i / R / K * R + i % R);
+    }
     return hr_layout_index(layout, K, N, i / N, i % N);
 }
 

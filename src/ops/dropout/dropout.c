@@ -36,6 +36,24 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
+void hr_derive_add(hr_derive *derive, int32_t tensor, int32_t gradient)
+{
+    int32_t addend;
+    if (!hr_derive_wants(derive, tensor)) return;
+    if (derive->gradient[tensor] == HR_NONE) {
+        hr_derive_set(derive, tensor, gradient);
+        return;
+    }
+    const hr_dropout_attr attr = { .D = derive->builder->program->tensors[tensor].dims[1],
+                                   .T = derive->builder->T,
+                                   .scale = 1 };
+    const int32_t sum = hr_derive_emit(derive, tensor, &addend);
+    hr_step *made = hr_build_step(derive->builder, HR_OP_dropout, &attr, sizeof attr);
+    made->in[0] = gradient;
+    made->in[1] = addend;
+    made->out[0] = sum;
+}
+
 const hr_op hr_dropout_op = { .name = "dropout",
                               .in = "rR",
                               .out = "r",
