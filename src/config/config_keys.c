@@ -203,7 +203,7 @@ static const hr_config_row rows[] = {
     REAL(train.adapter.regularisation, "0.01", "", NULL, 0, EXACT_MAX,
          "npt, equivalence and direct: weight of the lengths of adapters"),
     LIST(train.adapter.inputs, ", ",
-         "npt: what layers read: teacher, student or detached; unset: teacher"),
+         "npt: what layers read: \"teacher mixed:0.5@1000 student@2000\""),
     TEXT(train.adapter.from, "", NULL,
          "folder whose adapters the run starts from; unset: new adapters"),
     TEXT(train.out, "", NULL,

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/number.h"
 #include "base/words.h"
+#include "config/config_keys.h"
 #include "model/family.h"
 #include "model/module_names.h"
 
@@ -318,12 +319,59 @@ hr_status hr_adapter_check_switched(const hr_config *config, hr_error *err)
     return status;
 }
 
-hr_npt_inputs hr_adapter_inputs(const hr_config *config)
+/* Reads teacher, student, detached or mixed:SHARE, with @STEP or not. */
+static bool read_inputs(const char *word, hr_npt_inputs *inputs, hr_npt_phase *phase)
 {
-    const char *inputs = config->train.adapter.inputs;
-    return !strcmp(inputs, "student")    ? HR_NPT_STUDENT
-           : !strcmp(inputs, "detached") ? HR_NPT_DETACHED
-                                         : HR_NPT_TEACHER;
+    char text[HR_WORD_BYTES];
+    snprintf(text, sizeof text, "%s", word);
+    char *at = strchr(text, '@');
+    *phase = (hr_npt_phase){ 0, 0 };
+    if (at) *at = 0;
+    if (at && (!hr_integer_parse(at + 1, &phase->step) || phase->step < 0)) return false;
+    *inputs = !strcmp(text, "teacher")           ? HR_NPT_TEACHER
+              : !strcmp(text, "student")         ? HR_NPT_STUDENT
+              : !strcmp(text, "detached") && !at ? HR_NPT_DETACHED
+                                                 : HR_NPT_MIXED;
+    phase->share = *inputs == HR_NPT_STUDENT;
+    if (*inputs != HR_NPT_MIXED) return true;
+    return !strncmp(text, "mixed:", 6) && hr_real_parse(text + 6, &phase->share) &&
+           phase->share >= 0 && phase->share <= 1;
+}
+
+hr_npt_inputs hr_adapter_inputs(const hr_config *config, hr_npt_phase phases[HR_NPT_PHASES_MOST],
+                                int32_t *count)
+{
+    hr_npt_inputs inputs = HR_NPT_TEACHER;
+    *count = 0;
+    for (hr_words w = { config->train.adapter.inputs };
+         *count < HR_NPT_PHASES_MOST && hr_words_next(&w);)
+        if (read_inputs(w.text, &inputs, &phases[*count])) ++*count;
+    return *count > 1 ? HR_NPT_MIXED : inputs;
+}
+
+static hr_status check_inputs(const char *text, hr_error *err)
+{
+    hr_npt_inputs inputs = HR_NPT_TEACHER;
+    hr_npt_phase phase, before = { -1, 0 };
+    int32_t count = 0;
+    bool detached = false;
+    for (hr_words w = { text }; hr_words_next(&w); count++, before = phase) {
+        if (!read_inputs(w.text, &inputs, &phase))
+            return hr_fail(err, HR_USAGE,
+                           "train.adapter.inputs: \"%s\" is not teacher, student, detached or "
+                           "mixed:SHARE with a share from 0 to 1, with @STEP or not",
+                           w.text);
+        if (phase.step <= before.step || (!count && phase.step > 0) || count == HR_NPT_PHASES_MOST)
+            return hr_fail(err, HR_USAGE,
+                           "train.adapter.inputs: \"%s\": the first of at most %d phases begins "
+                           "at step 0, and each later one at @STEP after the one before",
+                           w.text, HR_NPT_PHASES_MOST);
+        detached |= inputs == HR_NPT_DETACHED;
+    }
+    if (!detached || count == 1) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "train.adapter.inputs: detached has no gradient between layers, so it is not "
+                   "one of several phases");
 }
 
 /* Checks what adapters that are a function of the token are trained for. */
@@ -331,11 +379,8 @@ static hr_status check_objective(const hr_config *config, hr_error *err)
 {
     const hr_config_adapter *adapter = &config->train.adapter;
     const char *inputs = adapter->inputs;
-    const bool known = !*inputs || !strcmp(inputs, "teacher") || !strcmp(inputs, "student") ||
-                       !strcmp(inputs, "detached");
-    if (!known)
-        return hr_fail(err, HR_USAGE,
-                       "train.adapter.inputs: \"%s\" is not teacher, student or detached", inputs);
+    const hr_status status = check_inputs(inputs, err);
+    if (status != HR_OK) return status;
     if (adapter->objective == HR_NPT_LM && *inputs && strcmp(inputs, "student") != 0)
         return hr_fail(err, HR_USAGE,
                        "train.adapter.objective lm: the loss is of the whole model, whose layers "
@@ -374,6 +419,17 @@ static hr_status check_modulating(const hr_config *config, hr_error *err)
                            "train.adapter.%s is a key of kind lora; kind npt has form, rank, "
                            "triples, scale and layers",
                            of_lora[i].key);
+    const int32_t row = hr_config_row_find("train.adapter.layers");
+    if (config->given[row / 64] >> row % 64 & 1 && !adapter->layers[0])
+        return hr_fail(err, HR_USAGE,
+                       "train.adapter.layers names no layer; use all, upper_half, lower_half or "
+                       "layers such as 0-3, or leave it out");
+    if (config->train.steps && config->train.schedule.warmup_steps > config->train.steps)
+        return hr_fail(err, HR_USAGE,
+                       "train.schedule.warmup_steps %lld is more than train.steps %lld: the run "
+                       "would end before its learning rate is reached",
+                       (long long)config->train.schedule.warmup_steps,
+                       (long long)config->train.steps);
     if (family->traits & HR_HAS_STATES)
         return hr_fail(err, HR_USAGE, "train.adapter.kind npt: model.family %s has no MLP",
                        family->name);

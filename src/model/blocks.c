@@ -16,6 +16,7 @@
 #include "ops/modulate/modulate_build.h"
 #include "ops/norm/norm_build.h"
 #include "ops/penalty/penalty_build.h"
+#include "ops/select/select_build.h"
 
 /* Whether a parameter has an adapter that is a function of the token, and that is used. */
 static bool is_modulated(const hr_program *program, int32_t param)
@@ -90,10 +91,13 @@ hr_teaching hr_teaching_of(const hr_config *config, const hr_model *model)
                                                                           : HR_MATCH_MSE,
                              .direct = adapter->objective == HR_NPT_DIRECT,
                              .regularisation = adapter->regularisation };
-    const hr_npt_inputs inputs = hr_adapter_inputs(config);
+    hr_npt_phase phases[HR_NPT_PHASES_MOST];
     if (adapter->kind != HR_ADAPTER_NPT || adapter->objective == HR_NPT_LM) return teaching;
-    teaching.follows = inputs != HR_NPT_TEACHER;
-    teaching.alone = inputs != HR_NPT_STUDENT;
+    teaching.inputs = hr_adapter_inputs(config, phases, &teaching.mix.phases);
+    for (int32_t i = 0; i < teaching.mix.phases; i++) {
+        teaching.mix.phase[i].step = phases[i].step;
+        teaching.mix.phase[i].share = phases[i].share;
+    }
     for (int64_t l = 0; l < model->layer_count; l++) teaching.count += model->layers[l].modulated;
     return teaching;
 }
@@ -122,9 +126,12 @@ static int32_t taught_layer(hr_builder *builder, const hr_config *config, const 
                                     .measure = teaching->measure,
                                     .slot = slot,
                                     .slots = teaching->count });
-    int32_t next = teaching->follows ? y : t;
+    int32_t next = teaching->inputs == HR_NPT_TEACHER ? t : y;
+    if (teaching->inputs == HR_NPT_MIXED)
+        next = hr_build_select(builder, "layer_input", y, t, teaching->mix);
     if (teaching->direct) next = hr_build_dropout(builder, "layer_out", next, h, 0, 1);
-    if (!teaching->alone || !teaching->scratch || hr_build_status(builder) != HR_OK) return next;
+    if (!hr_teaching_is_alone(teaching) || !teaching->scratch || hr_build_status(builder) != HR_OK)
+        return next;
     builder->alone = true;
     builder->status = hr_build_derivative(builder, first, builder->program->step_count - 1,
                                           teaching->scratch, builder->err);

@@ -5,10 +5,12 @@
 
 #include "graph/builder.h"
 #include "headroom/config.h"
+#include "model/adapter.h"
 #include "model/family.h"
 #include "ops/attention/attention.h"
 #include "ops/linear/linear.h"
 #include "ops/match/match.h"
+#include "ops/select/select.h"
 
 /* A weight of every layer. */
 typedef struct {
@@ -41,15 +43,20 @@ typedef int32_t hr_block_branch(hr_builder *builder, const hr_config *config, co
  * equal the standard layers on the same input. Layers after the last of them are not built. */
 typedef struct hr_teaching {
     hr_match_measure measure;
-    bool direct; /* what the layer adds to its input, and not its output, is compared */
-    bool
-        follows; /* the next layer reads the output of this one, and not that of the standard one */
-    bool alone;  /* each layer is trained alone: no gradient passes from one to that before */
-    int32_t count; /* of such layers */
+    bool direct;          /* what the layer adds to its input, and not its output, is compared */
+    hr_npt_inputs inputs; /* of the layer after one */
+    hr_select_attr mix;   /* of HR_NPT_MIXED */
+    int32_t count;        /* of such layers */
     double regularisation;
     int32_t labels, scale, sum; /* tensors of the objective (ops/match/match.h) */
     hr_region *scratch;         /* of derivatives; null: none is built */
 } hr_teaching;
+
+/* Whether each layer is trained alone: no gradient passes from one to that before. */
+static inline bool hr_teaching_is_alone(const hr_teaching *teaching)
+{
+    return teaching->inputs == HR_NPT_TEACHER || teaching->inputs == HR_NPT_DETACHED;
+}
 
 /* What a recipe says of it, without tensors and scratch; count 0: its objective is the loss of the
  * head. */

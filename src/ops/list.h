@@ -17,6 +17,7 @@
     X(modulate) \
     X(modulate_bwd) \
     X(match) \
+    X(select) \
     X(penalty) \
     X(gram) \
     X(gram_bwd) \

@@ -52,6 +52,7 @@ static const struct {
                   { "modulate", "NPT modulation", false },
                   { "modulate_bwd", "NPT modulation", false },
                   { "match", "NPT objective", false },
+                  { "select", "inputs of a layer", false },
                   { "penalty", "NPT regularisation of", true },
                   { "gram", "NPT regularisation", false },
                   { "gram_bwd", "NPT regularisation", false },

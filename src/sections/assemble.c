@@ -113,7 +113,7 @@ static void build_teaching(hr_assembly *a, int32_t first, hr_region *scratch)
     builder->teaching = teaching;
     (void)a->family->forward(builder, a->config, &a->model, a->ids);
     builder->teaching = NULL;
-    if (builder->status == HR_OK && !teaching->alone)
+    if (builder->status == HR_OK && !hr_teaching_is_alone(teaching))
         builder->status = hr_build_derivative(builder, first, builder->program->step_count - 1,
                                               scratch, builder->err);
     hr_build_loop_close(builder);
