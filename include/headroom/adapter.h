@@ -50,6 +50,19 @@ HR_MUST_CHECK hr_status hr_adapter_inspect(const char *folder, hr_adapter_report
 HR_MUST_CHECK hr_status hr_adapter_to_gguf(const char *base, const char *adapter, const char *path,
                                            int64_t *tensors, hr_error *err);
 
+/* Writes the change of one token of a capture (headroom/evaluate.h) as a PEFT folder of low-rank
+ * adapters, which standard layers take.
+ *
+ *   adapter  the folder of NPT adapters that was captured
+ *   token    row of the capture
+ *   modules  out: their number
+ *
+ * Errors   USAGE    a file is missing; no such row; the folder has an adapter
+ *          CORRUPT  the capture is of another adapter, or is not F32
+ *          FAILURE, NO_FIT. */
+HR_MUST_CHECK hr_status hr_adapter_replay(const char *adapter, const char *capture, int64_t token,
+                                          const char *folder, int64_t *modules, hr_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -137,6 +137,7 @@ typedef struct hr_config_adapter {
     char modules_to_save[HR_FIELD_BYTES]; /* that are trained whole, too */
     char layers[HR_FIELD_BYTES];          /* "0-3 8", "upper_half"; empty: all */
     char groups[HR_ADAPTER_GROUPS_BYTES]; /* other ranks and alphas of some targets */
+    bool reports;                         /* what NPT does, in an evaluation; not a key */
     char switched[HR_FIELD_BYTES];        /* layers that use theirs; empty: all; not a key */
     char from[HR_PATH_BYTES];             /* folder to start from; empty: new adapters */
     const struct hr_config_adapter *next; /* added too: of generate and eval, not a key */

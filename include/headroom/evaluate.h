@@ -29,6 +29,10 @@ typedef struct {
     /* For `tokens`: a safetensors file for the logits [B, T, V], F32, written instead of losses;
      * null: none. */
     const char *logits_out;
+    /* For NPT adapters: a safetensors file for what modulates tokens of the first sequence; null:
+     * none. `positions` are theirs, rising, as "0-3 9"; null: the last. `prompt`, a text, may take
+     * the place of the three inputs. */
+    const char *capture_out, *positions, *prompt;
     /* A file for the loss of each token, one JSON object per line; null: none. */
     const char *per_token;
     const char *scratch; /* directory for temporary token ids of a text, 4 bytes each; null: /tmp */
@@ -39,6 +43,17 @@ typedef struct {
      * counted in the first */
     int64_t stride;
 } hr_evaluate_request;
+
+enum { HR_EVALUATE_CHANGES_MAX = 256 };
+
+/* How NPT adapters change a matrix, and how far that layer is from the standard one. */
+typedef struct {
+    int64_t layer;
+    char module[32]; /* within the layer: "mlp.gate_proj" */
+    double norm;     /* Frobenius norm of the change, mean over tokens */
+    double error; /* of the layer's output on the standard layer's input; the measure of training is
+                   * the mean squared error */
+} hr_evaluate_change;
 
 typedef struct {
     /* windows, rows of input_ids, or choices; largest tokens per sequence */
@@ -57,6 +72,12 @@ typedef struct {
     bool has_labels;         /* the token file has labels */
     /* of choices: correct answers by the sum, and by the mean, of token log-probabilities */
     int64_t questions, right, right_by_length;
+    /* of NPT adapters, but not with logits_out and choices: the base alone, and the first rows of
+     * matrices that have some */
+    double base_loss_sum, base_loss, base_perplexity;
+    int32_t captured; /* tokens */
+    int32_t change_count;
+    hr_evaluate_change changes[HR_EVALUATE_CHANGES_MAX];
     double run_seconds;
     hr_infer_result run;
 } hr_evaluate_result;

@@ -25,6 +25,17 @@ static const struct {
               { ".lora_magnitude_vector", HR_NONE } };
 enum { PARTS = sizeof parts / sizeof *parts };
 
+/* The same of an adapter of a token. */
+static const struct {
+    const char *end;
+    int32_t rank, dims;
+} modulating[] = { { ".A", 1, 2 },
+                   { ".B", 0, 2 },
+                   { ".Wi", 2, 3 },
+                   { ".Wa", 1, 3 },
+                   { ".Wb", 1, 3 } };
+enum { MODULATING = sizeof modulating / sizeof *modulating };
+
 /* The row of the modules with a name, made if it is new; null: there is no room. */
 static hr_adapter_module *row_of(hr_adapter_report *report, const char *name)
 {
@@ -62,11 +73,44 @@ static void count(hr_adapter_report *report, const hr_stored_tensor *tensor, int
     row->rank_most = hr_max(row->rank_most, rank);
 }
 
+/* Adds a tensor "layers.0.gate.Wi" or "layers.0.A". */
+static hr_status add_modulating(hr_adapter_report *report, const hr_stored_tensor *tensor,
+                                const char *path, hr_error *err)
+{
+    int32_t part = 0;
+    char place[128];
+    int64_t elements = 1;
+    while (part < MODULATING && !hr_ends_with(tensor->name, modulating[part].end)) part++;
+    if (part == MODULATING || tensor->rank != modulating[part].dims ||
+        strncmp(tensor->name, "layers.", 7) != 0)
+        return hr_fail(err, HR_CORRUPT, "%.200s: tensor %.*s is no part of an adapter", path,
+                       NAME_SHOWN, tensor->name);
+    for (int32_t d = 0; d < tensor->rank; d++) elements *= tensor->dims[d];
+    report->tensors++;
+    report->parameters += elements;
+    report->bytes += tensor->bytes;
+    const size_t end = strlen(modulating[part].end);
+    snprintf(place, sizeof place, "%.*s", (int)(strlen(tensor->name) - end), tensor->name);
+    const char *name = hr_name_in_layer(place);
+    hr_adapter_module *row = row_of(report, tensor->rank == 2 ? "gate" : name);
+    if (!row) return HR_OK;
+    row->parameters += elements;
+    row->layers += part == 0 || part == 2;
+    row->rank_least = hr_min(row->rank_least, tensor->dims[modulating[part].rank]);
+    row->rank_most = hr_max(row->rank_most, tensor->dims[modulating[part].rank]);
+    return HR_OK;
+}
+
 static hr_status add(hr_adapter_report *report, const hr_stored_tensor *tensor, const char *path,
                      hr_error *err)
 {
     const size_t prefix = sizeof HR_ADAPTER_PREFIX - 1;
     int32_t part = 0;
+    snprintf(report->dtype, sizeof report->dtype, "%s",
+             !*report->dtype || !strcmp(report->dtype, tensor->dtype->name) ? tensor->dtype->name
+                                                                            : "mixed");
+    if (report->config.train.adapter.kind == HR_ADAPTER_NPT)
+        return add_modulating(report, tensor, path, err);
     if (hr_ends_with(tensor->name, ".base_layer.weight")) return HR_OK; /* the base's */
     while (part < PARTS && !hr_ends_with(tensor->name, parts[part].end)) part++;
     const bool known = part < PARTS ? tensor->rank == (parts[part].rank == HR_NONE ? 1 : 2)
@@ -74,9 +118,6 @@ static hr_status add(hr_adapter_report *report, const hr_stored_tensor *tensor, 
     if (!known || strncmp(tensor->name, HR_ADAPTER_PREFIX, prefix))
         return hr_fail(err, HR_CORRUPT, "%.200s: tensor %.*s is no part of an adapter", path,
                        NAME_SHOWN, tensor->name);
-    snprintf(report->dtype, sizeof report->dtype, "%s",
-             !*report->dtype || !strcmp(report->dtype, tensor->dtype->name) ? tensor->dtype->name
-                                                                            : "mixed");
     count(report, tensor, part);
     return HR_OK;
 }

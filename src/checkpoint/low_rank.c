@@ -55,6 +55,12 @@ static hr_status read_configs(hr_low_rank *low, const char *base, hr_error *err)
     if (status == HR_OK)
         status = hr_config_set(low->config, "train.adapter.from", low->folder, err);
     if (status == HR_OK) status = hr_config_adopt(low->config, err);
+    if (status == HR_OK && low->config->train.adapter.kind == HR_ADAPTER_NPT)
+        return hr_fail(err, HR_USAGE,
+                       "%.200s: NPT adapters change weights with each token; choose one with "
+                       "headroom adapter capture, and headroom adapter replay makes a folder of it "
+                       "that can be used here",
+                       low->folder);
     if (status == HR_OK)
         low->inputs_first = hr_family_of(low->config)->traits & HR_STORES_INPUTS_FIRST;
     return status;

@@ -67,6 +67,8 @@ typedef enum {
     HR_OPTION_WEIGHTS,
     HR_OPTION_ADAPTER,
     HR_OPTION_NPT_LAYERS,
+    HR_OPTION_POSITIONS,
+    HR_OPTION_TOKEN,
     HR_OPTION_TOKENS,
     HR_OPTION_TEXT_FILE,
     HR_OPTION_CHOICES,
@@ -364,6 +366,8 @@ int hr_cli_convert(const hr_cli_arguments *arguments);
 int hr_cli_adapter_info(const hr_cli_arguments *arguments);
 int hr_cli_adapter_gguf(const hr_cli_arguments *arguments);
 int hr_cli_adapter_merge(const hr_cli_arguments *arguments);
+int hr_cli_adapter_capture(const hr_cli_arguments *arguments);
+int hr_cli_adapter_replay(const hr_cli_arguments *arguments);
 int hr_cli_checkpoint_list(const hr_cli_arguments *arguments);
 int hr_cli_checkpoint_verify(const hr_cli_arguments *arguments);
 int hr_cli_checkpoint_prune(const hr_cli_arguments *arguments);

@@ -44,7 +44,14 @@ static void print_json(const hr_evaluate_request *q, const hr_evaluate_result *r
     if (q->choices)
         printf(", \"questions\": %lld, \"right\": %lld, \"right_by_length\": %lld",
                (long long)r->questions, (long long)r->right, (long long)r->right_by_length);
-    printf(", ");
+    if (r->change_count)
+        printf(", \"base_loss\": %.12g, \"base_perplexity\": %.12g", r->base_loss,
+               r->base_perplexity);
+    for (int32_t i = 0; i < r->change_count; i++)
+        printf("%s{ \"layer\": %lld, \"module\": \"%s\", \"error\": %.9g, \"change\": %.9g }",
+               i ? ", " : ", \"npt\": [", (long long)r->changes[i].layer, r->changes[i].module,
+               r->changes[i].error, r->changes[i].norm);
+    printf(r->change_count ? "], " : ", ");
     hr_cli_put_json_run(&r->run);
     printf(", \"run_seconds\": %.6f } }\n", r->run_seconds);
 }
@@ -52,6 +59,17 @@ static void print_json(const hr_evaluate_request *q, const hr_evaluate_result *r
 static double share(int64_t part, int64_t whole)
 {
     return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void print_changes(const hr_evaluate_result *r)
+{
+    printf("the base alone: loss %.6f, perplexity %.4f\n\n", r->base_loss, r->base_perplexity);
+    printf("  %5s  %-20s %17s %17s\n", "layer", "module", "error", "||change||");
+    for (int32_t i = 0; i < r->change_count; i++)
+        printf("  %5lld  %-20s %17.6g %17.6g\n", (long long)r->changes[i].layer,
+               r->changes[i].module, r->changes[i].error, r->changes[i].norm);
+    printf("error: mean squared, of the layer against the standard one on the same input; "
+           "||change||:\nFrobenius norm of the change of the matrix, mean over tokens\n");
 }
 
 static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *r)
@@ -79,6 +97,7 @@ static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *
     if (r->bad_lines)
         printf(", %s bad line%s skipped", hr_cli_count(r->bad_lines), r->bad_lines == 1 ? "" : "s");
     if (r->tokens && !q->choices) putchar('\n');
+    if (r->change_count) print_changes(r);
     if (r->positions && length > r->positions)
         printf("warning: sequences of %s tokens exceed the %s positions of the model\n",
                hr_cli_count(length), hr_cli_count(r->positions));

@@ -129,6 +129,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_NPT_LAYERS] = { "npt-layers", "LIST",
                                "layers that use their NPT adapters, as \"4-7 9\"; the others are "
                                "standard; none: all are (default: all that have some)" },
+    [HR_OPTION_POSITIONS] = { "positions", "LIST",
+                              "tokens of the first sequence, as \"0-3 9\" (default: the last)" },
+    [HR_OPTION_TOKEN] = { "token", "N", "row of the capture (default 0)" },
     [HR_OPTION_TOKENS] = { "tokens", "FILE",
                            "evaluate input_ids [B,T] of a safetensors file. labels [B,T] are "
                            "optional and already shifted: labels[b,t] is the target after "
@@ -328,13 +331,29 @@ static const hr_cli_command commands[] = {
       "weights. config.json and the tokenizer files are copied too.",
       TAKES(SHARD_BYTES) | TAKES(PREFIX) | TAKES(DTYPE) | TAKES(HELP), 2, 2, hr_cli_convert },
     { "adapter info", "ADAPTER", "list what a folder of adapters has",
-      "ADAPTER is a PEFT folder. Prints its rank, alpha, base and modules; reads no values.",
+      "ADAPTER is a folder of PEFT or of NPT. Prints its rank, base and modules; reads no values.",
       TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_adapter_info },
     { "adapter gguf", "BASE ADAPTER FILE.gguf", "write adapters as a GGUF file, for llama.cpp",
       "BASE is the folder of a model of the families llama, mistral, qwen2, qwen3, gpt2 or\n"
       "gpt_neox, ADAPTER a PEFT folder, or FOLDER=FACTOR. GGUF has adapters of the matrices of\n"
       "layers, without magnitudes (DoRA).",
       TAKES(HELP), 3, 3, hr_cli_adapter_gguf },
+    { "adapter capture", "BASE ADAPTER OUT.safetensors",
+      "write how NPT adapters change weights at some tokens",
+      "ADAPTER is a folder of NPT adapters. Runs the model on a text and writes, for each of the\n"
+      "--positions and each matrix, what makes its change: m of a diagonal adapter, or va and vb\n"
+      "of outer products. headroom adapter replay makes an adapter for any text from it.",
+      TAKES(PROMPT) | TAKES(TOKENS) | TAKES(TOKENIZER) | TAKES(POSITIONS) | TAKES(NPT_LAYERS) |
+          TAKES(FORMAT) | TAKES(WEIGHTS) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) |
+          TAKES(HELP),
+      3, 3, hr_cli_adapter_capture },
+    { "adapter replay", "ADAPTER CAPTURE OUT_DIR",
+      "make the change of one captured token a low-rank adapter",
+      "CAPTURE is a file of headroom adapter capture of ADAPTER. OUT_DIR gets a PEFT folder that "
+      "changes\n"
+      "the weights of standard layers as the token did: use it with generate and eval,\n"
+      "--adapter OUT_DIR or OUT_DIR=FACTOR, or add it for good with headroom adapter merge.",
+      TAKES(TOKEN) | TAKES(HELP), 3, 3, hr_cli_adapter_replay },
     { "adapter merge", "BASE ADAPTER OUT_DIR", "add low-rank adapters to the weights of their base",
       "BASE is the folder of a model, ADAPTER a PEFT folder, or FOLDER=FACTOR. OUT_DIR gets a\n"
       "model without adapters: the matrices of BASE plus what the adapters add, in the dtypes\n"

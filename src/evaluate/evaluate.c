@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "evaluate/modulation.h"
 #include "evaluate/multiple_choice.h"
 #include "evaluate/output.h"
 #include "evaluate/place.h"
@@ -14,7 +15,9 @@
 #include "evaluate/text.h"
 #include "infer/inference.h"
 #include "model/family.h"
+#include "ops/host/host.h"
 #include "ops/list.h"
+#include "ops/match/match.h"
 #include "sections/assemble.h"
 
 /* TURN_TOKENS and CHUNK_MOST: tokens per iteration and per chunk of logits, if memory allows;
@@ -35,6 +38,9 @@ typedef struct {
     hr_multiple_choice_best best;
     hr_file_out logits;
     hr_losses_out losses;
+    hr_modulation modulation;
+    int64_t positions[HR_CAPTURED_MOST];
+    hr_file_out captured;
 } evaluation;
 
 /* ---- input */
@@ -45,7 +51,8 @@ static hr_status add_ids(void *context, const uint32_t *ids, int64_t count, hr_e
     evaluation *e = context;
     if (hr_inference_is_interrupted(&e->session)) return HR_INTERRUPTED;
     hr_inference_report_progress(&e->session, "tokenizing", 0, 0);
-    if (e->request->text) return hr_sequences_add(&e->source, ids, count, err);
+    if (e->request->text || e->request->prompt)
+        return hr_sequences_add(&e->source, ids, count, err);
     return hr_ids_file_add(&e->source.ids, ids, count, err);
 }
 
@@ -60,7 +67,9 @@ static bool is_stopped(void *context, const char *work, int64_t bytes_done, int6
 static hr_status check_request(evaluation *e, hr_error *err)
 {
     const hr_evaluate_request *request = e->request;
-    if ((request->tokens != NULL) + (request->text != NULL) + (request->choices != NULL) != 1)
+    if ((request->tokens != NULL) + (request->text != NULL) + (request->choices != NULL) +
+            (request->prompt != NULL) !=
+        1)
         return hr_fail(err, HR_USAGE,
                        "give one of --tokens FILE.safetensors, --file FILE and --choices "
                        "FILE.jsonl");
@@ -69,11 +78,15 @@ static hr_status check_request(evaluation *e, hr_error *err)
     if (request->logits_out && request->per_token)
         return hr_fail(err, HR_USAGE,
                        "--logits-out and --per-token exclude each other: evaluate twice");
+    if (request->capture_out && e->session.config.train.adapter.kind != HR_ADAPTER_NPT)
+        return hr_fail(err, HR_USAGE, "only adapters of NPT can be captured");
     if (!request->text && (request->context || request->stride))
         return hr_fail(err, HR_USAGE, "--context and --stride need --file");
     hr_status status = HR_OK;
     if (!request->tokens && !(request->text && hr_evaluate_is_ids(request->text)))
         status = hr_inference_open_text(&e->session, "--tokens", add_ids, e, err);
+    if (status == HR_OK && request->prompt)
+        return hr_ids_file_open(&e->source.ids, request->scratch, err);
     const bool direct = request->text && !e->session.tokens && hr_evaluate_is_plain(request->text);
     if (status == HR_OK && !direct && (e->session.tokens || request->text))
         status = hr_ids_file_open(&e->source.ids, request->scratch, err);
@@ -176,6 +189,28 @@ static hr_status open_choices(evaluation *e, hr_error *err)
     return hr_multiple_choice_encode(&e->source, e->session.tokens, err);
 }
 
+/* A text as one window, with a token behind it that no target needs. */
+static hr_status open_prompt(evaluation *e, hr_error *err)
+{
+    const uint8_t *text = (const uint8_t *)e->request->prompt;
+    const int64_t bytes = (int64_t)strlen(e->request->prompt);
+    const uint32_t end = 0;
+    hr_status status = HR_OK;
+    e->source.path = "the prompt";
+    e->source.is_text = true;
+    if (e->session.tokens)
+        status = hr_tokens_add(e->session.tokens, text, bytes, true, e->source.path, 0, err);
+    for (int64_t i = 0; i < bytes && !e->session.tokens && status == HR_OK; i++)
+        status = hr_sequences_add(&e->source, &(uint32_t){ text[i] }, 1, err);
+    if (status == HR_OK && e->source.ids.count == 0)
+        return hr_fail(err, HR_USAGE, "the prompt is empty");
+    if (status == HR_OK) status = hr_sequences_add(&e->source, &end, 1, err);
+    if (status == HR_OK) status = hr_ids_file_flush(&e->source.ids, err);
+    e->source.count = e->source.ids.count;
+    if (status == HR_OK) hr_sequences_cut(&e->source, e->source.count, e->source.count);
+    return status;
+}
+
 static hr_status open_source(evaluation *e, hr_error *err)
 {
     const hr_evaluate_request *request = e->request;
@@ -184,6 +219,7 @@ static hr_status open_source(evaluation *e, hr_error *err)
     e->source.vocabulary = e->session.config.model.vocab_size;
     if (request->tokens) status = open_tokens(e, err);
     else if (request->text) status = open_text(e, err);
+    else if (request->prompt) status = open_prompt(e, err);
     else status = open_choices(e, err);
     if (status != HR_OK) return status;
     if (learned && e->source.length > e->session.config.model.positions)
@@ -212,7 +248,15 @@ static hr_status read_request(evaluation *e, hr_error *err)
         status = hr_place_check(e->request, "--logits-out", e->request->logits_out, err);
     if (status == HR_OK)
         status = hr_place_check(e->request, "--per-token", e->request->per_token, err);
+    e->session.config.train.adapter.reports = e->session.config.train.adapter.kind ==
+                                                  HR_ADAPTER_NPT &&
+                                              !e->request->logits_out && !e->request->choices;
+    if (status == HR_OK && e->request->capture_out)
+        status = hr_place_check(e->request, "the output", e->request->capture_out, err);
     if (status == HR_OK) status = open_source(e, err);
+    if (status == HR_OK && e->request->capture_out)
+        status = hr_modulation_positions(e->request->positions, e->source.length, e->positions,
+                                         &e->result->captured, err);
     hr_inference_end_text(&e->session);
     return status;
 }
@@ -245,7 +289,10 @@ static bool reduce_memory(hr_evaluate_result *result)
 static int64_t own_bytes(const evaluation *e)
 {
     const int64_t rows = (e->result->at_a_time + 1) * e->source.length;
-    return rows * (int64_t)sizeof(int32_t) + HR_LOSSES_TEXT_BYTES;
+    int64_t bytes = rows * (int64_t)sizeof(int32_t) + HR_LOSSES_TEXT_BYTES;
+    if (e->session.config.train.adapter.reports)
+        bytes += hr_modulation_bytes(&e->session.compiled.program, e->result->captured);
+    return bytes;
 }
 
 static hr_status plan(evaluation *e, hr_error *err)
@@ -281,7 +328,7 @@ static hr_status prompt(void *context, hr_executor *executor, int32_t step, cons
     evaluation *e = context;
     (void)step;
     const int64_t length = e->source.length;
-    int32_t *ids = call->out[0];
+    int32_t *ids = call->out[0], *targets = call->out[2];
     e->first = executor->turn[e->turn] * e->result->at_a_time;
     hr_inference_report_progress(&e->session, "evaluating", e->first, e->source.rows);
     e->here = hr_min(e->result->at_a_time, e->source.rows - e->first);
@@ -291,6 +338,7 @@ static hr_status prompt(void *context, hr_executor *executor, int32_t step, cons
                                                    e->targets + i * length, err);
         if (status != HR_OK) return status;
     }
+    if (targets) memcpy(targets, e->targets, (size_t)(e->here * length) * sizeof *targets);
     return HR_OK;
 }
 
@@ -346,6 +394,13 @@ static hr_status emit(void *context, hr_executor *executor, int32_t step, const 
 {
     evaluation *e = context;
     (void)executor, (void)step;
+    const int32_t param = ((const hr_host_attr *)call->attr)->param;
+    if (param >= 0) {
+        hr_modulation_take(&e->modulation, param, call->in[0], call->dtype,
+                           e->first * e->source.length + call->row_first, call->rows,
+                           e->targets + call->row_first);
+        return HR_OK;
+    }
     const int64_t length = e->source.length, vocabulary = e->session.config.model.vocab_size;
     if (e->request->logits_out)
         return hr_logits_add(&e->logits, call->in[0], call->dtype, call->rows * vocabulary,
@@ -354,6 +409,11 @@ static hr_status emit(void *context, hr_executor *executor, int32_t step, const 
                   call->scratch, vocabulary };
     hr_status status = HR_OK;
     hr_pool_run(&e->session.pool, score_some, &s);
+    if (param == HR_EMIT_BASE) {
+        for (int64_t i = 0; i < call->rows; i++)
+            e->result->base_loss_sum += s.targets[i] >= 0 ? s.losses[i] : 0;
+        return HR_OK;
+    }
     for (int64_t i = 0; i < call->rows && status == HR_OK; i++) {
         const int64_t row = call->row_first + i;
         status = count_loss(e, e->first + row / length, row % length, s.targets[i], s.losses[i],
@@ -379,9 +439,33 @@ static hr_status open_run(evaluation *e, hr_error *err)
     e->targets = hr_region_take(tables, e->result->at_a_time * length, sizeof *e->targets);
     e->losses.text = hr_region_take(tables, HR_LOSSES_TEXT_BYTES, 1);
     if (!e->losses.text) return hr_fail(err, HR_FAILURE, "out of memory for the tables of the run");
+    if (e->session.config.train.adapter.reports) {
+        const hr_status opened = hr_modulation_open(&e->modulation, &e->session.compiled.program,
+                                                    e->positions, e->result->captured, tables, err);
+        if (opened != HR_OK) return opened;
+    }
     e->turn = hr_program_loop(&e->session.compiled.program, HR_LOOP_SEQUENCES_BATCH);
     hr_inference_report_progress(&e->session, "checking the tokens", 0, 0);
     return hr_sequences_check(&e->source, e->ids, e->targets, err);
+}
+
+/* The errors of layers lie in the arena, where their operation added them up. */
+static void report_changes(evaluation *e)
+{
+    const hr_program *program = &e->session.compiled.program;
+    hr_evaluate_result *result = e->result;
+    if (!e->modulation.count) return;
+    result->change_count = hr_modulation_report(&e->modulation, result->changes,
+                                                HR_EVALUATE_CHANGES_MAX);
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        if (step->op != HR_OP_match) continue;
+        const double *sums = hr_executor_address(&e->session.executor, step->out[0]);
+        const int32_t slot = ((const hr_match_attr *)step->attr)->slot;
+        for (int32_t i = 0; i < result->change_count; i++)
+            if (result->changes[i].layer == step->layer)
+                result->changes[i].error = sums[1 + slot] / (double)result->tokens;
+    }
 }
 
 static void sum_up(evaluation *e)
@@ -391,10 +475,21 @@ static void sum_up(evaluation *e)
     if (!result->tokens) return;
     result->loss = result->loss_sum / (double)result->tokens;
     result->perplexity = exp(result->loss);
+    result->base_loss = result->base_loss_sum / (double)result->tokens;
+    result->base_perplexity = exp(result->base_loss);
+    report_changes(e);
     if (e->request->text && e->source.text_bytes) /* windows predict every token of the text once */
         result->bits_per_byte = result->loss_sum / nats_of_a_bit / (double)e->source.text_bytes;
     else if (!e->request->tokens && !e->session.tokens)
         result->bits_per_byte = result->loss / nats_of_a_bit;
+}
+
+static hr_status write_capture(evaluation *e, hr_error *err)
+{
+    hr_status status = hr_file_begin_path(&e->captured, e->request->capture_out, err);
+    if (status == HR_OK)
+        status = hr_modulation_write(&e->modulation, &e->session.executor, &e->captured, err);
+    return status == HR_OK ? hr_file_commit(&e->captured, err) : status;
 }
 
 /* Output files get their names after all data is written. */
@@ -412,8 +507,11 @@ static hr_status run(evaluation *e, hr_error *err)
                                          result->at_a_time;
     if (status == HR_OK)
         status = hr_inference_run(&e->session, HR_LOOP_LOAD, &result->run.load_seconds, err);
+    if (status == HR_OK && e->modulation.count)
+        hr_modulation_measure(&e->modulation, &e->session.executor);
     if (status == HR_OK)
         status = hr_inference_run(&e->session, HR_LOOP_SEQUENCES, &result->run_seconds, err);
+    if (status == HR_OK && request->capture_out) status = write_capture(e, err);
     if (status == HR_OK && request->logits_out) status = hr_file_commit(&e->logits, err);
     if (status == HR_OK && request->per_token) status = hr_losses_commit(&e->losses, err);
     if (status == HR_OK) sum_up(e);
@@ -430,7 +528,8 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
                      .session = { &request->model, &result->run, memory },
                      .source = { .file = -1, .tokens.file = -1, .ids.file = -1 },
                      .logits = { .directory = -1, .file = -1 },
-                     .losses = { .file = { .directory = -1, .file = -1 } } };
+                     .losses = { .file = { .directory = -1, .file = -1 } },
+                     .captured = { .directory = -1, .file = -1 } };
     hr_status status = read_request(&e, err);
     if (status == HR_OK) hr_inference_report_progress(&e.session, "planning", 0, 0);
     if (status == HR_OK) status = plan(&e, err);
@@ -442,6 +541,7 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
     if (status == HR_INTERRUPTED) status = hr_fail(err, status, "interrupted; no file was written");
     hr_file_abort(&e.logits);
     hr_file_abort(&e.losses.file);
+    hr_file_abort(&e.captured);
     hr_sequences_close(&e.source);
     hr_inference_close(&e.session);
     return status;

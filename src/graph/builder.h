@@ -32,6 +32,7 @@ typedef struct {
     const void *rule_of;
     int32_t modulator; /* what modulates the products of a layer; HR_NONE: nothing */
     const struct hr_teaching *teaching; /* of layers (model/blocks.h); null: none */
+    bool reveals;                       /* the host gets what modulates each product */
     bool alone; /* a derivative needs no more of the lowest layer than reaches its parameters */
     bool short_tables;          /* lookup tables have the dtype of activations too */
     int32_t stored_weights;     /* hr_weights_choice of the frozen matrices of layers */

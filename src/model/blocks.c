@@ -10,6 +10,7 @@
 #include "ops/activation/activation_build.h"
 #include "ops/dropout/dropout_build.h"
 #include "ops/embed/embed_build.h"
+#include "ops/host/host.h"
 #include "ops/linear/linear_build.h"
 #include "ops/magnitude/magnitude_build.h"
 #include "ops/match/match_build.h"
@@ -151,7 +152,8 @@ static int64_t taught_layers(const hr_model *model)
 int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t h, hr_block_branch *attention, hr_block_branch *mlp)
 {
-    const int64_t count = builder->teaching ? taught_layers(model) : model->layer_count;
+    const bool ends = builder->teaching && builder->training;
+    const int64_t count = ends ? taught_layers(model) : model->layer_count;
     int32_t slot = 0;
     for (int64_t i = 0; i < count && hr_build_status(builder) == HR_OK; i++) {
         builder->layer = (int16_t)i;
@@ -172,7 +174,7 @@ int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_mo
     builder->modulator = HR_NONE;
     builder->layer = HR_NONE;
     builder->block = HR_BLOCK_NONE;
-    return builder->teaching ? HR_NONE : h;
+    return ends ? HR_NONE : h;
 }
 
 int32_t hr_block_end(hr_builder *builder, const hr_config *config, const hr_model *model, int32_t h)
@@ -259,6 +261,9 @@ static int32_t modulate(hr_builder *builder, int32_t a, const char *name, int32_
     const int64_t R = first->dims[1] / hr_max(first->rule.stack, 1);
     const int32_t u = hr_build_linear(builder, "modulator", builder->modulator, first->weight,
                                       HR_NONE, HR_ACT_NONE, HR_NONE);
+    if (builder->reveals)
+        hr_build_step(builder, HR_OP_emit, &(hr_host_attr){ .param = a }, sizeof(hr_host_attr))
+            ->in[0] = u;
     const hr_teaching *teaching = builder->teaching;
     if (teaching && !diagonal && first->lengths != HR_NONE)
         hr_build_restrain(

@@ -40,7 +40,8 @@ typedef int32_t hr_block_branch(hr_builder *builder, const hr_config *config, co
                                 const hr_layer *layer, hr_block_rows rows);
 
 /* What the layers with adapters of a token are trained for, instead of the loss of the head: to
- * equal the standard layers on the same input. Layers after the last of them are not built. */
+ * equal the standard layers on the same input. In training, layers after the last of them are not
+ * built. */
 typedef struct hr_teaching {
     hr_match_measure measure;
     bool direct;          /* what the layer adds to its input, and not its output, is compared */
@@ -63,7 +64,8 @@ static inline bool hr_teaching_is_alone(const hr_teaching *teaching)
 hr_teaching hr_teaching_of(const hr_config *config, const hr_model *model);
 
 /* All layers, each attention and then mlp (null: none), which reads the stream after attention, or
- * that before it (model->parallel). Returns the final stream; HR_NONE with builder->teaching. */
+ * that before it (model->parallel). Returns the final stream; HR_NONE with builder->teaching in
+ * training. */
 int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t h, hr_block_branch *attention, hr_block_branch *mlp);
 

@@ -46,10 +46,11 @@ const hr_op_facts hr_spill_wait_host = { 0 };
  *                                                    states
  *   batch       out  ids, targets, scale, lr,        the next batch of text, the loss scale, the
  *                    begins                          learning rate, and the starts of documents
- *   prompt      out  ids, position                   the prompt and its position
+ *   prompt      out  ids, position, targets          the prompt, its position and next tokens
  *   sample      in   logits                          chooses the next token
  *   emit        in   logits                          writes logits, or computes the loss against
- *                                                    the next tokens of a text
+ *                                                    the next tokens of a text; or of a parameter
+ *                                                    what modulates it
  *   report      in   sums ...                        numbers for the log
  *   save        in   master, states ..., scales      writes one parameter in pieces
  *   fetch_begin in   values in another space         begins to copy each to its window
@@ -65,7 +66,7 @@ const hr_op hr_batch_op = { .name = "batch",
                             .host = FETCH | NORM | STEP | EVALUATION };
 const hr_op hr_prompt_op = { .name = "prompt",
                              .in = "",
-                             .out = "rW",
+                             .out = "rWR",
                              .host = SAMPLE | PROMPT | ANSWER | SEQUENCES };
 const hr_op hr_sample_op = { .name = "sample",
                              .in = "r",

@@ -14,6 +14,9 @@
 /* Operands of initialize and save: the scales of a stored weight. */
 enum { HR_LOAD_SCALES = HR_OUT_MAX - 1, HR_SAVE_SCALES = HR_IN_MAX - 1 };
 
+/* In the place of a parameter, of emit: the logits of the base beside those with adapters. */
+enum { HR_EMIT_BASE = -2 };
+
 typedef struct {
     int32_t param; /* row of the parameter table, for steps of one parameter */
     int64_t staging_bytes;
