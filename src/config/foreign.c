@@ -45,7 +45,7 @@
 #define CHECKPOINTING "auto recomputes only as much as the budget requires"
 #define TARGETS "modules such as q_proj, patterns of their names, or all-linear"
 #define ADAPTER_GROUPS "groups of modules with rank= or alpha=: down_proj rank=8; k_proj rank=4"
-#define MODULATED "adapters whose weights change with the token are not supported yet"
+#define NPT_LAYERS "all, upper_half, lower_half, or layers and ranges of them: 0-3 8"
 #define SECTIONS "the sections are model, data, train and memory"
 #define MOMENTS_FORMAT "train.state.moments=int8 stores its moments in 8 bits"
 #define EIGHT_BIT_OPTIMIZERS \
@@ -205,8 +205,10 @@ static const hr_foreign_row rows[] = {
     MAP("peft", "train.adapter.kind", "true=lora false=none lora=lora", ""),
     MAP("adapter", "train.adapter.kind", "lora=lora qlora=lora", ""),
     MAP("finetuning_type", "train.adapter.kind", "lora=lora full=none", ""),
-    NONE("modulation_rank", MODULATED), NONE("np_rank", MODULATED),
-    NONE("convert_layers", MODULATED), NONE("layers_to_convert", MODULATED),
+    SAME("modulation_rank", "train.adapter.rank"), SAME("np_rank", "train.adapter.rank"),
+    NOTE("convert_layers", "train.adapter.layers", NPT_LAYERS),
+    NOTE("layers_to_convert", "train.adapter.layers", NPT_LAYERS),
+    NOTE("single_layer_mode", "train.adapter.layers", "one layer: train.adapter.layers=15"),
 
     SAME("dataset", "data.train"), SAME("dataset_name", "data.train"),
     SAME("dataset_path", "data.train"), SAME("data_path", "data.train"),
