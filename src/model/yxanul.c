@@ -54,6 +54,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
     const int32_t e = hr_block_embed(builder, "token", ids, model->table, HR_NONE, 0);
     const int32_t h = hr_build_linear_back(builder, "embedding", e, model->factor);
     const int32_t norm = hr_llama_layers(builder, config, model, h);
+    if (norm == HR_NONE) return HR_NONE; /* the objective is of layers (model/blocks.h) */
     if (!model->tied) return norm;
     return hr_build_linear(builder, "final_factor", norm, model->factor, HR_NONE, HR_ACT_NONE,
                            HR_NONE);
