@@ -461,10 +461,10 @@ static void report_changes(evaluation *e)
         const hr_step *step = &program->steps[s];
         if (step->op != HR_OP_match) continue;
         const double *sums = hr_executor_address(&e->session.executor, step->out[0]);
-        const int32_t slot = ((const hr_match_attr *)step->attr)->slot;
+        const hr_match_attr *attr = (const hr_match_attr *)step->attr;
         for (int32_t i = 0; i < result->change_count; i++)
             if (result->changes[i].layer == step->layer)
-                result->changes[i].error = sums[1 + slot] / (double)result->tokens;
+                result->changes[i].error = sums[attr->slot] / attr->weight / (double)result->tokens;
     }
 }
 

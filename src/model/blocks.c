@@ -85,7 +85,15 @@ void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model
     model->head = model->tied ? model->table : hr_build_param(builder, shape, "%s", name);
 }
 
-hr_teaching hr_teaching_of(const hr_config *config, const hr_model *model)
+int32_t hr_teaching_slot(const hr_teaching *teaching, const hr_program *program, int32_t param)
+{
+    int32_t slot = teaching->count;
+    for (int32_t p = 0; p < param; p++) slot += program->params[p].adapts != HR_NONE;
+    return slot;
+}
+
+hr_teaching hr_teaching_of(const hr_config *config, const hr_model *model,
+                           const hr_program *program)
 {
     const hr_config_adapter *adapter = &config->train.adapter;
     hr_teaching teaching = { .measure = adapter->measure == HR_NPT_COSINE ? HR_MATCH_COSINE
@@ -100,6 +108,7 @@ hr_teaching hr_teaching_of(const hr_config *config, const hr_model *model)
         teaching.mix.phase[i].share = phases[i].share;
     }
     for (int64_t l = 0; l < model->layer_count; l++) teaching.count += model->layers[l].modulated;
+    teaching.slots = hr_teaching_slot(&teaching, program, program->param_count);
     return teaching;
 }
 
@@ -122,11 +131,11 @@ static int32_t taught_layer(hr_builder *builder, const hr_config *config, const 
     const int32_t y = mlp(builder, config, model, layer,
                           (hr_block_rows){ h, teaching->direct ? HR_NONE : h });
     builder->modulator = HR_NONE;
-    hr_build_match(builder, y, t, teaching->labels, teaching->scale, teaching->sum,
+    hr_build_match(builder, y, t, teaching->labels, teaching->scale, teaching->sums,
                    (hr_match_attr){ .weight = 1.0 / teaching->count,
                                     .measure = teaching->measure,
                                     .slot = slot,
-                                    .slots = teaching->count });
+                                    .slots = teaching->slots });
     int32_t next = teaching->inputs == HR_NPT_TEACHER ? t : y;
     if (teaching->inputs == HR_NPT_MIXED)
         next = hr_build_select(builder, "layer_input", y, t, teaching->mix);
@@ -267,8 +276,10 @@ static int32_t modulate(hr_builder *builder, int32_t a, const char *name, int32_
     const hr_teaching *teaching = builder->teaching;
     if (teaching && !diagonal && first->lengths != HR_NONE)
         hr_build_restrain(
-            builder, a, u, teaching->labels, teaching->scale, teaching->sum,
-            (hr_restrain_attr){ .weight = weight_of(builder, a), .slots = teaching->count });
+            builder, a, u, teaching->labels, teaching->scale, teaching->sums,
+            (hr_restrain_attr){ .weight = weight_of(builder, a),
+                                .slot = hr_teaching_slot(teaching, builder->program, a),
+                                .slots = teaching->slots });
     const int32_t p = hr_build_linear(builder, "modulated", x, of_x, HR_NONE, HR_ACT_NONE, HR_NONE);
     const int32_t low = hr_build_modulate(builder, "modulation", u, p,
                                           diagonal ? HR_MODULATE_DIAGONAL : HR_MODULATE_OUTER, R,

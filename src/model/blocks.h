@@ -48,9 +48,10 @@ typedef struct hr_teaching {
     hr_npt_inputs inputs; /* of the layer after one */
     hr_select_attr mix;   /* of HR_NPT_MIXED */
     int32_t count;        /* of such layers */
+    int32_t slots;        /* terms of the loss: of each layer, then of each part of adapters */
     double regularisation;
-    int32_t labels, scale, sum; /* tensors of the objective (ops/match/match.h) */
-    hr_region *scratch;         /* of derivatives; null: none is built */
+    int32_t labels, scale, sums; /* tensors of the objective (ops/match/match.h) */
+    hr_region *scratch;          /* of derivatives; null: none is built */
 } hr_teaching;
 
 /* Whether each layer is trained alone: no gradient passes from one to that before. */
@@ -61,7 +62,11 @@ static inline bool hr_teaching_is_alone(const hr_teaching *teaching)
 
 /* What a recipe says of it, without tensors and scratch; count 0: its objective is the loss of the
  * head. */
-hr_teaching hr_teaching_of(const hr_config *config, const hr_model *model);
+hr_teaching hr_teaching_of(const hr_config *config, const hr_model *model,
+                           const hr_program *program);
+
+/* The slot of a part of an adapter in the sums. */
+int32_t hr_teaching_slot(const hr_teaching *teaching, const hr_program *program, int32_t param);
 
 /* All layers, each attention and then mlp (null: none), which reads the stream after attention, or
  * that before it (model->parallel). Returns the final stream; HR_NONE with builder->teaching in

@@ -89,11 +89,12 @@ static void build(const hr_config *config, int32_t kind, hr_region *region, hr_p
     family->params(&builder, config, &model);
     if (family->tables) family->tables(&builder, config, &model);
     const int32_t ids = hr_build_rows(&builder, "ids", HR_I32, 1);
-    hr_teaching teaching = hr_teaching_of(config, &model);
+    hr_teaching teaching = hr_teaching_of(config, &model, program);
     teaching.labels = ids;
     teaching.scale = HR_NONE;
     if (teaching.count) {
-        teaching.sum = hr_build_fixed(&builder, "sum", HR_ROLE_SUM, HR_F64, HR_ROWS, 2, 0, 0);
+        teaching.sums = hr_build_fixed(&builder, "sums", HR_ROLE_SUM, HR_F64, HR_ROWS,
+                                       teaching.slots, 0, 0);
         builder.teaching = &teaching;
     }
     family->forward(&builder, config, &model, ids);

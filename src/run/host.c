@@ -304,11 +304,12 @@ static hr_status report(void *context, hr_executor *executor, int32_t step, cons
                         hr_error *err)
 {
     hr_trainer *trainer = context;
-    (void)executor, (void)step;
+    const hr_program *program = executor->program;
     const double *sums = call->in[0], targets = (double)hr_max(trainer->measures.targets, 1);
     const bool pulls = trainer->config->train.z_loss > 0;
     if (trainer->measures.targets == 0) return report_no_targets(trainer, call);
-    trainer->measures.loss = without_nan_sign(sums[0] / targets);
+    trainer->measures.loss = without_nan_sign(hr_report_loss(program, &program->steps[step], sums) /
+                                              targets);
     trainer->measures.z_loss = pulls ? without_nan_sign(sums[1] / targets) : 0;
     trainer->measures.grad_norm = call->in[1] ? without_nan_sign(*(const double *)call->in[1])
                                               : (double)NAN;

@@ -104,11 +104,11 @@ static void build_teaching(hr_assembly *a, int32_t first, hr_region *scratch)
 {
     hr_builder *builder = &a->builder;
     hr_teaching *teaching = &a->teaching;
-    a->loss_sum = hr_build_fixed(builder, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS,
-                                 1 + teaching->count, 0, 0);
+    a->loss_sum = hr_build_fixed(builder, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS, teaching->slots,
+                                 0, 0);
     teaching->labels = a->targets;
     teaching->scale = a->loss_scale;
-    teaching->sum = a->loss_sum;
+    teaching->sums = a->loss_sum;
     teaching->scratch = scratch;
     builder->teaching = teaching;
     (void)a->family->forward(builder, a->config, &a->model, a->ids);
@@ -149,7 +149,8 @@ static void build_penalties(hr_assembly *a)
         const hr_param *param = &program->params[p];
         a->builder.layer = program->tensors[param->weight].layer;
         if (param->adapts != HR_NONE && param->rule.form == HR_ADAPTER_DIAGONAL)
-            hr_build_penalty(&a->builder, p, weight, a->loss_scale, a->loss_sum);
+            hr_build_penalty(&a->builder, p, weight, a->loss_scale, a->loss_sum,
+                             hr_teaching_slot(&a->teaching, program, p));
         else if (param->adapts != HR_NONE && param->lengths != HR_NONE)
             hr_build_gram_bwd(&a->builder, p);
     }
@@ -166,7 +167,8 @@ static void build_update(hr_assembly *a)
     build_penalties(a);
     const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip);
     /* The report precedes the first update, so that a loss that is not finite changes no weight. */
-    hr_step *step = hr_assembly_host(a, HR_OP_report, HR_NONE, 0);
+    hr_step *step = hr_assembly_host(a, HR_OP_report, a->teaching.count ? HR_REPORT_TERMS : HR_NONE,
+                                     0);
     step->in[0] = a->loss_sum;
     step->in[1] = norm_scale;
     /* Without clipping, no update depends on the norm. */
@@ -287,7 +289,7 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *bac
     if (status == HR_OK && !trained) status = check_stored(config, program, err);
     if (status != HR_OK) return status;
     program->state_count = hr_config_states(config, program->states);
-    a.teaching = hr_teaching_of(config, &a.model);
+    a.teaching = hr_teaching_of(config, &a.model, program);
     build_load(&a);
     build_fetch(&a);
     build_step(&a, region);

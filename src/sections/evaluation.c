@@ -17,8 +17,8 @@ static int32_t build_base(hr_assembly *a)
     hr_builder *builder = &a->builder;
     a->teaching.labels = a->targets;
     a->teaching.scale = HR_NONE;
-    a->teaching.sum = hr_build_fixed(builder, "errors", HR_ROLE_SUM, HR_F64, HR_ROWS,
-                                     1 + a->teaching.count, 0, 0);
+    a->teaching.sums = hr_build_fixed(builder, "errors", HR_ROLE_SUM, HR_F64, HR_ROWS,
+                                      a->teaching.slots, 0, 0);
     builder->teaching = &a->teaching;
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
     builder->teaching = NULL;
@@ -61,7 +61,7 @@ hr_status hr_model_assemble_evaluation(const hr_config *config, const hr_backend
     const hr_status status = hr_assembly_begin(&a, config, backend, true, region, program, err);
     if (status != HR_OK) return status;
     a.family->params(&a.builder, config, &a.model);
-    if (config->train.adapter.reports) a.teaching = hr_teaching_of(config, &a.model);
+    if (config->train.adapter.reports) a.teaching = hr_teaching_of(config, &a.model, program);
     hr_assembly_load(&a);
     build_sequences(&a, sequences, emit_bytes);
     return hr_assembly_end(&a, err);

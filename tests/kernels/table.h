@@ -465,7 +465,7 @@ static inline void make_match(kernel_case *c, kernel_sizes s, int32_t option)
 {
     const hr_dtype dtype = c->call.dtype;
     const kernel_bound sum = { .tolerance = 1e-5, .size = 1 };
-    c->attr.match = (hr_match_attr){ s.a, 0.5, option, 1, 2 };
+    c->attr.match = (hr_match_attr){ s.a, 0.5, option, 1, 3 };
     c->run = hr_match_run;
     c->phases = 2;
     c->kernel_offset = KERNEL_AT(match.row);

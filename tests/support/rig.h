@@ -134,7 +134,8 @@ static inline void rig_report(rig *r, int32_t step, const hr_call *call)
 {
     int64_t real = 0;
     for (int64_t i = 0; i < r->rows; i++) real += r->targets[i] >= 0;
-    const double mean = *(const double *)call->in[0] / (double)real;
+    const hr_program *program = &r->compiled.program;
+    const double mean = hr_report_loss(program, &program->steps[step], call->in[0]) / (double)real;
     if (r->compiled.program.steps[step].loop ==
         hr_program_loop(&r->compiled.program, HR_LOOP_EVALUATION)) {
         r->evaluation_loss = mean;

@@ -17,10 +17,24 @@ enum { HR_LOAD_SCALES = HR_OUT_MAX - 1, HR_SAVE_SCALES = HR_IN_MAX - 1 };
 /* In the place of a parameter, of emit: the logits of the base beside those with adapters. */
 enum { HR_EMIT_BASE = -2 };
 
+/* The same of report: all sums are terms of the loss. */
+enum { HR_REPORT_TERMS = -3 };
+
 typedef struct {
     int32_t param; /* row of the parameter table, for steps of one parameter */
     int64_t staging_bytes;
 } hr_host_attr;
+
+/* The sum over tokens of the loss that a report step gets. */
+static inline double hr_report_loss(const hr_program *program, const hr_step *step,
+                                    const double *sums)
+{
+    const bool terms = ((const hr_host_attr *)step->attr)->param == HR_REPORT_TERMS;
+    const int64_t count = terms ? program->tensors[step->in[0]].dims[0] : 1;
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += sums[i];
+    return sum;
+}
 
 /* The same for every back end: hr_<op>_host. */
 #define HR_OP_HOST(name) extern const hr_op_facts hr_##name##_host;

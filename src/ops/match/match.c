@@ -8,7 +8,7 @@
 #include "ops/match/match_build.h"
 
 void hr_build_match(hr_builder *builder, int32_t y, int32_t t, int32_t labels, int32_t scale,
-                    int32_t sum, hr_match_attr attr)
+                    int32_t sums, hr_match_attr attr)
 {
     if (hr_build_status(builder) != HR_OK) return;
     int32_t gradient = HR_NONE;
@@ -19,7 +19,7 @@ void hr_build_match(hr_builder *builder, int32_t y, int32_t t, int32_t labels, i
     step->in[1] = t;
     step->in[2] = labels;
     step->in[3] = scale;
-    step->out[0] = sum;
+    step->out[0] = sums;
     step->out[1] = gradient;
 }
 

@@ -5,15 +5,16 @@
  *     HR_MATCH_MSE     e[r] = sum_c (y[r,c] - t[r,c])^2 / D
  *     HR_MATCH_COSINE  e[r] = 1 - y[r] . t[r] / (|y[r]| |t[r]|);  1 for a zero row, gradient 0
  *
- *     sum[0] += weight e, sum[1 + slot] += e, each over rows with label >= 0
+ *     sums[slot] += weight e, over rows with label >= 0
  *     dy[r] = weight scale de[r]/dy[r];  0 if the label is ignored
  *
- * Operands. match  in  y r, t r, labels r, scale W      out  sum a, dy R
+ * Operands. match  in  y r, t r, labels r, scale W      out  sums a, dy R
  *
  *   y, t, dy  [rows, D] activations, fp32 or bf16; dy may be exactly y or t; omitted in evaluation
  *   labels    [rows] int32; negative: ignored
  *   scale     [1] double: 1 / counted tokens of the whole batch; omitted: 1
- *   sum       [1 + slots] double
+ *   sums      [slots] double, one for each term of the loss: added in this order, they give the same
+ *             bits in whatever order the terms were computed
  *
  * t is a constant: it gets no gradient.
  *

@@ -32,18 +32,15 @@ static void run_rows(const hr_call *call)
 void hr_match_run(const hr_call *call)
 {
     const hr_match_attr *attr = call->attr;
-    double *sum = call->out[0];
+    double *sums = call->out[0];
     const double *errors = call->scratch;
     if (call->phase == 0) {
         run_rows(call);
         return;
     }
     if (call->thread != 0) return;
-    if (call->clear & 1u << 0) memset(sum, 0, (size_t)(1 + attr->slots) * sizeof *sum);
-    for (int64_t r = 0; r < call->rows; r++) {
-        sum[0] += attr->weight * errors[r];
-        sum[1 + attr->slot] += errors[r];
-    }
+    if (call->clear & 1u << 0) memset(sums, 0, (size_t)attr->slots * sizeof *sums);
+    for (int64_t r = 0; r < call->rows; r++) sums[attr->slot] += attr->weight * errors[r];
 }
 
 const hr_op_run hr_match_cpu_run = { hr_match_run, 2 };

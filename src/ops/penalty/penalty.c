@@ -6,19 +6,20 @@
 #include "ops/list.h"
 #include "ops/penalty/penalty_build.h"
 
-void hr_build_penalty(hr_builder *builder, int32_t param, double weight, int32_t scale, int32_t sum)
+void hr_build_penalty(hr_builder *builder, int32_t param, double weight, int32_t scale,
+                      int32_t sums, int32_t slot)
 {
     const hr_program *program = builder->program;
     const hr_param *of = &program->params[param];
     if (hr_build_status(builder) != HR_OK || of->gradient == HR_NONE) return;
     const int64_t elements = hr_tensor_bytes(&program->tensors[of->gradient]) /
                              (int64_t)sizeof(float);
-    const hr_penalty_attr attr = { elements, weight };
+    const hr_penalty_attr attr = { elements, weight, slot };
     hr_step *step = hr_build_step(builder, HR_OP_penalty, &attr, sizeof attr);
     step->in[0] = of->master;
     step->in[1] = scale;
     step->out[0] = of->gradient;
-    step->out[1] = sum;
+    step->out[1] = sums;
 }
 
 /* Wb is behind Wi, and Wa behind Wb. */
@@ -48,7 +49,7 @@ void hr_build_gram(hr_builder *builder, int32_t a)
 }
 
 void hr_build_restrain(hr_builder *builder, int32_t a, int32_t u, int32_t labels, int32_t scale,
-                       int32_t sum, hr_restrain_attr attr)
+                       int32_t sums, hr_restrain_attr attr)
 {
     if (hr_build_status(builder) != HR_OK) return;
     const hr_param *first = &builder->program->params[a];
@@ -63,7 +64,7 @@ void hr_build_restrain(hr_builder *builder, int32_t a, int32_t u, int32_t labels
     step->in[1] = gram;
     step->in[2] = labels;
     step->in[3] = scale;
-    step->out[0] = sum;
+    step->out[0] = sums;
     step->out[1] = du;
     step->out[2] = builder->training ? gram + 1 : HR_NONE;
 }

@@ -3,20 +3,20 @@
  * gradient.
  *
  * Of a parameter W, its length:
- *     penalty       sum[0] += weight |W| / scale,   dW += weight W / |W|;  0 for W = 0
+ *     penalty       sums[slot] = weight |W| / scale,   dW += weight W / |W|;  0 for W = 0
  *
  * Of outer products, the squared lengths of both vectors, va = i Wa and vb = i Wb, for rows u whose
  * columns are the i of triples j, R columns each. With G[j] = Wa[j]' Wa[j] + Wb[j] Wb[j]', which is
  * [R, R], |va|^2 + |vb|^2 = i' G i, so that neither vector exists:
  *     gram          G[jR+a, b] = sum_k Wa[k, jR+a] Wa[k, jR+b] + sum_n Wb[jR+a, n] Wb[jR+b, n]
- *     restrain      sum[0] += weight sum over rows and triples of i' G[j] i
+ *     restrain      sums[slot] += weight sum over rows and triples of i' G[j] i
  *                   du = 2 weight scale G u,   dG[j] += weight scale sum over rows of i i'
  *     gram_bwd      dW[j] += 2 W[j] dG[j], for columns j of Wa, or for rows j of Wb
  * restrain counts rows with label >= 0.
  *
- * Operands. penalty   in  W w, scale w                      out  dW u, sum u
+ * Operands. penalty   in  W w, scale w                      out  dW u, sums u
  *           gram      in  Wa w, Wb w                        out  G w
- *           restrain  in  u r, G w, labels r, scale W       out  sum a, du R, dG A
+ *           restrain  in  u r, G w, labels r, scale W       out  sums a, du R, dG A
  *           gram_bwd  in  W w, dG w                         out  dW u
  *
  *   W, Wa [K, N], Wb [N, M]  fp32 or bf16, in `layout`; dW fp32 in that layout
@@ -24,7 +24,7 @@
  *   u, du     [rows, N] fp32 or bf16; du and dG are omitted in evaluation, and scale may be
  *   labels    [rows] int32
  *   scale     [1] double: 1 / counted tokens of the whole batch
- *   sum       [1 + slots] double: the sum of the loss over tokens is the first
+ *   sums      [slots] double, the terms of the loss (ops/match/match.h)
  *
  * Numerics sums in double, of W in blocks of 4,096 elements; G and du rounded once to fp32 or bf16;
  *          dG in fp32 over blocks of 64 tokens counted from the start of each sequence, added in
@@ -40,6 +40,7 @@
 typedef struct {
     int64_t elements; /* of W, with padding */
     double weight;
+    int32_t slot;
 } hr_penalty_attr;
 
 typedef struct {
@@ -51,7 +52,7 @@ typedef struct {
 typedef struct {
     int64_t N, R, T;
     double weight;
-    int32_t slots;
+    int32_t slot, slots;
 } hr_restrain_attr;
 
 enum { HR_PENALTY_BLOCK = 4096 };

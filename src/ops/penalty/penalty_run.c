@@ -45,7 +45,7 @@ void hr_penalty_run(const hr_call *call)
     const float factor = length > 0 ? (float)(attr->weight / length) : 0;
     hr_share(attr->elements, call->thread, call->threads, &first, &last);
     for (int64_t i = first; i < last; i++) dw[i] += factor * w[i];
-    if (call->thread == 0) *(double *)call->out[1] += attr->weight * length / scale;
+    if (call->thread == 0) ((double *)call->out[1])[attr->slot] = attr->weight * length / scale;
 }
 
 /* ---- lengths of outer products */
@@ -157,7 +157,7 @@ void hr_restrain_run(const hr_call *call)
     const int64_t blocks = call->rows > 0 ? hr_row_block_of(row_last, attr->T) - block_first + 1
                                           : 0;
     const double *values = call->scratch;
-    double *sum = call->out[0];
+    double *sums = call->out[0];
     int64_t first, last;
     if (call->phase == 0) {
         restrain_blocks(call, block_first, blocks);
@@ -168,8 +168,8 @@ void hr_restrain_run(const hr_call *call)
         hr_row_blocks_add(call->out[2], (const float *)(values + call->rows), blocks, size, first,
                           last, call->clear & 1u << 2);
     if (call->thread != 0) return;
-    if (call->clear & 1u << 0) memset(sum, 0, (size_t)(1 + attr->slots) * sizeof *sum);
-    for (int64_t r = 0; r < call->rows; r++) sum[0] += values[r];
+    if (call->clear & 1u << 0) memset(sums, 0, (size_t)attr->slots * sizeof *sums);
+    for (int64_t r = 0; r < call->rows; r++) sums[attr->slot] += values[r];
 }
 
 const hr_op_run hr_penalty_cpu_run = { hr_penalty_run, 2 };
