@@ -13,8 +13,8 @@
  *   y, t, dy  [rows, D] activations, fp32 or bf16; dy may be exactly y or t; omitted in evaluation
  *   labels    [rows] int32; negative: ignored
  *   scale     [1] double: 1 / counted tokens of the whole batch; omitted: 1
- *   sums      [slots] double, one for each term of the loss: added in this order, they give the same
- *             bits in whatever order the terms were computed
+ *   sums      [slots] double, one for each term of the loss: added in this order, they give the
+ *             same bits in whatever order the terms were computed
  *
  * t is a constant: it gets no gradient.
  *

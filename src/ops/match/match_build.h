@@ -6,8 +6,8 @@
 #include "graph/builder.h"
 #include "ops/match/match.h"
 
-/* Adds the errors of rows y against t to one of `sums`. In training the step also writes the gradient of y
- * times `scale`; otherwise scale may be HR_NONE.
+/* Adds the errors of rows y against t to one of `sums`. In training the step also writes the
+ * gradient of y times `scale`; otherwise scale may be HR_NONE.
  *
  *   attr  all but D */
 void hr_build_match(hr_builder *builder, int32_t y, int32_t t, int32_t labels, int32_t scale,
