@@ -36,9 +36,9 @@ hr_status hr_adapters_prepare(hr_prover *prover, hr_proof *proof, bool *applies,
 {
     hr_config *config = &prover->variant;
     *config = prover->base;
-    *applies = config->train.adapter.kind != HR_ADAPTER_NONE;
+    *applies = config->train.adapter.kind == HR_ADAPTER_LORA;
     if (!*applies) {
-        (void)hr_proof_declines(proof, "the recipe trains no adapters");
+        (void)hr_proof_declines(proof, "the recipe trains no low-rank adapters");
         return HR_OK;
     }
     if (!*config->model.from && !*config->train.adapter.layers) shrink(config);

@@ -37,6 +37,8 @@ hr_status hr_factors_prepare(hr_prover *prover, hr_proof *proof, bool *applies, 
 hr_status hr_factors_run(hr_prover *prover, hr_proof *proof, hr_error *err);
 hr_status hr_adapters_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err);
 hr_status hr_adapters_run(hr_prover *prover, hr_proof *proof, hr_error *err);
+hr_status hr_modulated_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err);
+hr_status hr_modulated_run(hr_prover *prover, hr_proof *proof, hr_error *err);
 hr_status hr_stored_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err);
 hr_status hr_stored_run(hr_prover *prover, hr_proof *proof, hr_error *err);
 

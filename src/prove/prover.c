@@ -205,6 +205,8 @@ hr_status hr_prover_trace_from(hr_prover *prover, const hr_config *config, hr_tr
                                   .writes = true,
                                   .ignores_values = true,
                                   .prover = prover,
+                                  .look = prover->look,
+                                  .looking = prover->looking,
                                   .buffer = prover->buffer };
     hr_prover_disturb(prover, &prover->tracer);
     return trace(prover, config, starts, err);

@@ -42,7 +42,9 @@ typedef struct {
     uint8_t *buffer; /* [HR_TRACE_BUFFER_BYTES] */
     hr_tracer tracer;
     hr_masked_device masked;
-    bool masks; /* the next run computes attention with `masked` */
+    hr_watch_fn *look; /* of the next run from given weights; null: none */
+    void *looking;     /* its context */
+    bool masks;        /* the next run computes attention with `masked` */
     hr_plan_answer answer;
     hr_train_result result;
     int32_t runs;      /* of the proof at hand; `prepare` may change it */

@@ -70,6 +70,8 @@ typedef struct {
     /* For tests: called before each observation, to change what it sees. Null: none. */
     hr_watch_fn *disturb;
     void *disturbing;
+    hr_watch_fn *look; /* of a proof, at other values; null: none */
+    void *looking;
 } hr_tracer;
 
 /* Bytes of the tables of a trace in a region. */

@@ -286,6 +286,7 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
     hr_error err;
     const hr_status status = w->notes ? hr_values_note(w->notes, executor, step, &err) : HR_OK;
     if (status != HR_OK) fail(w, status, &err);
+    if (w->look) w->look(w->looking, executor, step);
     if (w->disturb) w->disturb(w->disturbing, executor, step);
     if (w->is_last) take_values(w, executor, step);
     else if (executor->clock < w->trace->steps) take_gradient(w, executor, step);

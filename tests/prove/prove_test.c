@@ -149,6 +149,13 @@ static void config_for(hr_config *config, const char *proof)
         config->train.adapter.kind = HR_ADAPTER_LORA;
         config->train.adapter.rank = 3;
     }
+    if (!strcmp(proof, "npt")) {
+        small(config, "llama");
+        config->train.adapter.kind = HR_ADAPTER_NPT;
+        config->train.adapter.form = HR_NPT_DUAL;
+        config->train.adapter.triples = 2;
+        config->train.adapter.rank = 3;
+    }
     if (!strcmp(proof, "masters")) {
         config->train.dtype = HR_FORMAT_BF16;
         config->train.state.master = HR_MASTERS_RESIDUAL16;
@@ -208,8 +215,10 @@ static void every_proof_fails_when_its_run_is_changed(void **state)
     const char *name;
     for (int32_t i = 0; (name = hr_proof_name(i)); i++) {
         const bool factors = !strcmp(name, "factors"), adapter = !strcmp(name, "adapter");
-        const bool rounds = factors || adapter || !strcmp(name, "pattern");
-        const char *param = adapter ? "base_model.model.model.layers.1.mlp.up_proj.lora_A.weight"
+        const bool npt = !strcmp(name, "npt");
+        const bool rounds = factors || adapter || npt || !strcmp(name, "pattern");
+        const char *param = npt       ? "layers.1.up.Wa"
+                            : adapter ? "base_model.model.model.layers.1.mlp.up_proj.lora_A.weight"
                             : factors || !strcmp(name, "weights") ? "model.norm.weight"
                                                                   : "layers.1.w2";
         static hr_config config;
@@ -311,8 +320,9 @@ static void what_does_not_apply_says_why(void **state)
     small(&config, "wide");
     config.train.batch = 1;
     assert_int_equal(prove(&config, NULL, NULL, &err), HR_OK);
-    static const char *const names[] = { "micro-batch", "mlp-tile", "attention-tile", "loss-chunk",
-                                         "pattern",     "factors",  "weights",        "adapter" };
+    static const char *const names[] = { "micro-batch", "mlp-tile", "attention-tile",
+                                         "loss-chunk",  "pattern",  "factors",
+                                         "weights",     "adapter",  "npt" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const hr_proof *proof = proof_of(names[i]);
         require(proof->outcome == HR_PROOF_DOES_NOT_APPLY && *proof->reason && !proof->tensors,
