@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "model/adapter.h"
 #include "model/layer_types.h"
 #include "ops/activation/activation_build.h"
 #include "ops/dropout/dropout_build.h"
@@ -102,7 +101,7 @@ hr_teaching hr_teaching_of(const hr_config *config, const hr_model *model,
                              .regularisation = adapter->regularisation };
     hr_npt_phase phases[HR_NPT_PHASES_MOST];
     if (adapter->kind != HR_ADAPTER_NPT || adapter->objective == HR_NPT_LM) return teaching;
-    teaching.inputs = hr_adapter_inputs(config, phases, &teaching.mix.phases);
+    teaching.inputs = hr_npt_inputs_of(config, phases, &teaching.mix.phases);
     for (int32_t i = 0; i < teaching.mix.phases; i++) {
         teaching.mix.phase[i].step = phases[i].step;
         teaching.mix.phase[i].share = phases[i].share;

@@ -5,8 +5,8 @@
 
 #include "graph/builder.h"
 #include "headroom/config.h"
-#include "model/adapter.h"
 #include "model/family.h"
+#include "model/npt_inputs.h"
 #include "ops/attention/attention.h"
 #include "ops/linear/linear.h"
 #include "ops/match/match.h"
