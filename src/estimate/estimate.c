@@ -225,6 +225,12 @@ static bool is_too_large(const hr_config *config, const hr_estimate_settings *s)
 
 static hr_status check(const hr_config *config, const hr_estimate_settings *s, hr_error *err)
 {
+    if (config->train.adapter.kind == HR_ADAPTER_NPT)
+        return hr_fail(err, HR_USAGE,
+                       "train.adapter.kind npt: no software that is estimated has such layers; "
+                       "train.adapter.kind=none --assume npt=materialized:%lld estimates those of "
+                       "their document",
+                       (long long)config->train.adapter.rank);
     if (s->weights > HR_ESTIMATE_FP16)
         return hr_fail(err, HR_USAGE, "weights: trained weights are fp32, bf16 or fp16");
     if (s->autocast != HR_ESTIMATE_NONE && s->autocast != HR_ESTIMATE_BF16 &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arbitrary bytes as config.json: the result is a set of recipe keys that survives writing and
  * reading, or an error message of one line. The same bytes as generation_config.json: end tokens,
- * or such a message. And as adapter_config.json: keys of adapters, or such a message. */
+ * or such a message. And as adapter_config.json or npt_config.json: keys of adapters, or such a
+ * message. */
 #define _GNU_SOURCE /* mkdtemp */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +16,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
-static char folder[] = P_tmpdir "/headroom-fuzz-XXXXXX", path[64], generation[64], adapter[64];
+static char folder[] = P_tmpdir "/headroom-fuzz-XXXXXX", path[64], generation[64], adapter[64],
+            npt[64];
 
 static void remove_folder(void)
 {
@@ -58,6 +60,22 @@ static void read_adapter(const void *bytes, size_t count)
         __builtin_trap();
 }
 
+/* The file of NPT comes first where a folder has both. */
+static void read_npt(const void *bytes, size_t count)
+{
+    hr_config config;
+    hr_error err = { HR_OK, "" };
+    hr_config_default(&config);
+    put(npt, bytes, count);
+    const hr_status status = hr_hf_adapter_read(folder, &config, NULL, &err);
+    remove(npt);
+    const hr_config_adapter *a = &config.train.adapter;
+    if ((status != HR_OK && status != HR_CORRUPT) || strchr(err.message, '\n')) __builtin_trap();
+    if (status == HR_OK &&
+        (a->rank < 1 || a->triples < 1 || !a->layers[0] || a->kind != HR_ADAPTER_NPT))
+        __builtin_trap();
+}
+
 static hr_status read_back(const void *bytes, size_t count, hr_config *config, hr_error *err)
 {
     put(path, bytes, count);
@@ -75,9 +93,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         snprintf(path, sizeof path, "%s/config.json", folder);
         snprintf(generation, sizeof generation, "%s/generation_config.json", folder);
         snprintf(adapter, sizeof adapter, "%s/adapter_config.json", folder);
+        snprintf(npt, sizeof npt, "%s/npt_config.json", folder);
     }
     read_ends(bytes, count);
     read_adapter(bytes, count);
+    read_npt(bytes, count);
     const hr_status status = read_back(bytes, count, &config, &err);
     if ((status != HR_OK && status != HR_CORRUPT) || err.status != status ||
         strchr(err.message, '\n'))
