@@ -126,6 +126,18 @@ static hr_status build_reordered(hr_trial *t, hr_fit_found *least, int64_t *best
     return HR_OK;
 }
 
+/* The same for a strategy that packs into *best bytes. The search may count more bytes in every
+ * strategy than in the one with the least floor, which then stays. */
+static hr_status try_low(hr_trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
+{
+    int64_t low;
+    hr_error why;
+    const hr_status status = build_low(t, least, &low, &why);
+    if (status == HR_OK) *best = hr_min(*best, low);
+    if (status == HR_OK || status == HR_NO_FIT) return HR_OK;
+    return hr_fail(err, status, "%s", why.message);
+}
+
 /* Finds the bytes of the smallest plan. The built plan may be another one afterwards.
  *
  *   least  out: strategy of the smallest plan
@@ -139,7 +151,7 @@ static hr_status measure_least(hr_trial *t, hr_fit_found *least, int64_t *best, 
     copy_found(t, &t->lowest, least);
     status = hr_trial_build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
     if (status == HR_OK) *best = a->compiled.plan.arena_bytes;
-    if (status == HR_OK && *best > floor_bytes) status = build_low(t, least, best, err);
+    if (status == HR_OK && *best > floor_bytes) status = try_low(t, least, best, err);
     if (status == HR_OK) status = build_reordered(t, least, best, err);
     if (status == HR_OK) a->answer.minimum_bytes = hr_trial_account(t, *best);
     return status;

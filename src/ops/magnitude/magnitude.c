@@ -11,7 +11,7 @@ void hr_build_lengths(hr_builder *builder, bool first)
     const int32_t average = hr_program_average(program);
     for (int32_t p = 0; p < program->param_count && builder->status == HR_OK; p++) {
         const hr_param *param = &program->params[p];
-        if (param->lengths == HR_NONE) continue;
+        if (param->lengths == HR_NONE || param->adapter == HR_NONE) continue;
         const hr_param *a = &program->params[param->adapter], *b = a + 1, *m = a + 2;
         const hr_length_attr attr = { .K = param->dims[0],
                                       .N = param->dims[1],
