@@ -270,18 +270,22 @@ static hr_status read_disk(const reader *r, json_t *root)
     return status;
 }
 
-static hr_status read_text(const char *path, char *text, int64_t *bytes, hr_error *err)
+typedef struct {
+    const reader *reader;
+    int file;
+    int64_t at, bytes; /* of the file */
+    hr_status status;
+} text_source;
+
+/* For json_load_callback, which has a buffer of 1 KiB: the text is never whole in memory. */
+static size_t read_text(void *buffer, size_t bytes, void *context)
 {
-    int file = -1;
-    hr_status status = hr_file_open(path, &file, bytes, err);
-    if (status != HR_OK) return status;
-    if (*bytes > FILE_BYTES_MOST)
-        status = hr_fail(err, HR_CORRUPT,
-                         "%s: invalid calibration: %lld bytes, at most %d are read", path,
-                         (long long)*bytes, FILE_BYTES_MOST);
-    else status = hr_file_read(file, path, 0, text, *bytes, err);
-    hr_file_close(&file);
-    return status;
+    text_source *text = context;
+    const int64_t count = hr_min((int64_t)bytes, text->bytes - text->at);
+    text->status = hr_file_read(text->file, text->reader->path, text->at, buffer, count,
+                                text->reader->err);
+    text->at += count;
+    return text->status == HR_OK ? (size_t)count : (size_t)-1;
 }
 
 /* Reads the rates. stale  out: null, or the reason why the file does not apply: another machine or
@@ -315,13 +319,21 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
 static hr_status read_file(const reader *r, const hr_rates_machine *machine, const char **stale,
                            char *source)
 {
-    char text[FILE_BYTES_MOST];
-    int64_t bytes;
+    text_source text = { .reader = r, .file = -1 };
     json_error_t why;
-    hr_status status = read_text(r->path, text, &bytes, r->err);
+    json_t *root = NULL;
+    hr_status status = hr_file_open(r->path, &text.file, &text.bytes, r->err);
     if (status != HR_OK) return status;
-    json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &why);
-    status = root ? read_root(r, root, machine, stale, source) : refuse(r, "not JSON:", why.text);
+    if (text.bytes > FILE_BYTES_MOST)
+        status = hr_fail(r->err, HR_CORRUPT,
+                         "%s: invalid calibration: %lld bytes, at most %d are read", r->path,
+                         (long long)text.bytes, FILE_BYTES_MOST);
+    else root = json_load_callback(read_text, &text, JSON_REJECT_DUPLICATES, &why);
+    hr_file_close(&text.file);
+    if (status == HR_OK) status = text.status;
+    if (status == HR_OK)
+        status = root ? read_root(r, root, machine, stale, source)
+                      : refuse(r, "not JSON:", why.text);
     json_decref(root);
     return status;
 }

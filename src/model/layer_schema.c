@@ -13,8 +13,9 @@
 #include "ops/linear/linear.h"
 #include "ops/list.h"
 
-/* Limits for one layer with the embedding and the last norm. */
-enum { STEPS_MOST = 52, TENSORS_MOST = 100, LOOPS_MOST = 4, PARAMS_MOST = 40 };
+/* Limits for one layer with the embedding and the last norm, and what adapters add. */
+enum { STEPS_MOST = 30, TENSORS_MOST = 64, LOOPS_MOST = 4, PARAMS_MOST = 26 };
+enum { ADAPTED_STEPS = 22, ADAPTED_TENSORS = 36, ADAPTED_PARAMS = 14 };
 
 /* What DoRA with dropout adds to each product: three steps, of which each makes a tensor. */
 enum { PARTS_MOST = 3 * 9 };
@@ -24,15 +25,29 @@ static int32_t parts_of(const hr_config *config)
     return config->train.adapter.dora && config->train.adapter.dropout > 0 ? PARTS_MOST : 0;
 }
 
-/* Bytes of the memory for one layer of one kind. */
+/* The capacities of a program for one layer of one kind. */
+typedef struct {
+    int32_t steps, tensors, loops, params;
+} capacities;
+
+static capacities limits_for(const hr_config *config)
+{
+    const bool adapts = config->train.adapter.kind != HR_ADAPTER_NONE;
+    const int32_t parts = parts_of(config);
+    return (capacities){ .steps = STEPS_MOST + parts + (adapts ? ADAPTED_STEPS : 0),
+                         .tensors = TENSORS_MOST + parts + (adapts ? ADAPTED_TENSORS : 0),
+                         .loops = LOOPS_MOST,
+                         .params = PARAMS_MOST + (adapts ? ADAPTED_PARAMS : 0) };
+}
+
+/* Bytes of the memory for it. */
 static int64_t bytes_for(const hr_config *config)
 {
-    enum {
-        BYTES = STEPS_MOST * sizeof(hr_step) + TENSORS_MOST * sizeof(hr_tensor) +
-                LOOPS_MOST * sizeof(hr_loop) + PARAMS_MOST * (sizeof(hr_param) + sizeof(int32_t)) +
-                sizeof(hr_layer) + 8 * 64
-    };
-    return BYTES + parts_of(config) * (int64_t)(sizeof(hr_step) + sizeof(hr_tensor));
+    const capacities most = limits_for(config);
+    return most.steps * (int64_t)sizeof(hr_step) + most.tensors * (int64_t)sizeof(hr_tensor) +
+           most.loops * (int64_t)sizeof(hr_loop) +
+           most.params * (int64_t)(sizeof(hr_param) + sizeof(int32_t)) + (int64_t)sizeof(hr_layer) +
+           8 * 64;
 }
 
 /* Adds a set to disjoint sets and merges those that it intersects. */
@@ -68,9 +83,9 @@ static void build(const hr_config *config, int32_t kind, hr_region *region, hr_p
     hr_model model;
     hr_error err;
     const hr_family_spec *family = hr_family_of(config);
-    const int32_t more = parts_of(config);
-    hr_status status = hr_program_place(region, &none, STEPS_MOST + more, TENSORS_MOST + more,
-                                        LOOPS_MOST, PARAMS_MOST, program, &err);
+    const capacities most = limits_for(config);
+    hr_status status = hr_program_place(region, &none, most.steps, most.tensors, most.loops,
+                                        most.params, program, &err);
     if (status == HR_OK) status = hr_model_open(config, 1, region, &model, &err);
     HR_ASSERT(status == HR_OK);
     model.layers[0].kind = kind;
