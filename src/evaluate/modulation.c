@@ -29,14 +29,15 @@ static bool is_diagonal(const hr_program *program, int32_t p)
 
 int64_t hr_modulation_bytes(const hr_program *program, int32_t captured)
 {
-    int64_t bytes = 64;
+    int64_t bytes = 2 * 64, most = 0;
     for (int32_t p = 0; p < program->param_count; p++) {
         if (!begins(program, p)) continue;
         const int64_t N = program->params[p].dims[1];
+        most = hr_max(most, N);
         bytes += (int64_t)sizeof(hr_modulated) + (2 * N + captured) * N * (int64_t)sizeof(float) +
                  3 * 64;
     }
-    return bytes;
+    return bytes + most * (int64_t)sizeof(float);
 }
 
 hr_status hr_modulation_open(hr_modulation *m, const hr_program *program, const int64_t *positions,
@@ -46,6 +47,7 @@ hr_status hr_modulation_open(hr_modulation *m, const hr_program *program, const 
     for (int32_t p = 0; p < program->param_count; p++) m->count += begins(program, p);
     m->all = hr_region_take(region, m->count, sizeof *m->all);
     bool room = m->all || !m->count;
+    int64_t most = 0;
     for (int32_t p = 0, i = 0; p < program->param_count && room; p++) {
         if (!begins(program, p)) continue;
         const hr_param *param = &program->params[p];
@@ -57,8 +59,11 @@ hr_status hr_modulation_open(hr_modulation *m, const hr_program *program, const 
                                     .of_y = hr_region_take(region, N * N, sizeof(float)),
                                     .rows = hr_region_take(region, captured * N, sizeof(float)) };
         room = m->all[i].of_x && m->all[i].of_y && (m->all[i].rows || !captured);
+        most = hr_max(most, N);
         i++;
     }
+    m->row = hr_region_take(region, most, sizeof *m->row);
+    room = room && (m->row || !most);
     if (room) return HR_OK;
     return hr_fail(err, HR_FAILURE, "out of memory for the sizes of changes");
 }
@@ -190,9 +195,8 @@ void hr_modulation_take(hr_modulation *m, int32_t param, const void *rows, hr_dt
     if (i == m->count) return;
     hr_modulated *of = &m->all[i];
     for (int64_t r = 0; r < count; r++) {
-        float u[PIECE];
         const char *row = (const char *)rows + r * of->N * hr_dtype_bytes(dtype);
-        if (of->N > PIECE) break; /* ranks above it are not measured */
+        float *u = m->row;
         widen(row, dtype, of->N, u);
         for (int32_t c = 0; c < m->captured; c++)
             if (m->positions[c] == first + r)

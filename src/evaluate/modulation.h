@@ -27,6 +27,7 @@ typedef struct {
     const hr_program *program;
     hr_modulated *all; /* [count] in the order of layers */
     int32_t count;
+    float *row;               /* of one token */
     const int64_t *positions; /* [captured] tokens of the first sequence, rising */
     int32_t captured;
 } hr_modulation;

@@ -342,6 +342,8 @@ hr_status hr_hf_adapter_read(const char *folder, hr_config *config, char base[HR
     config->train.adapter.layers[0] = config->train.adapter.groups[0] = 0;
     config->train.adapter.modules_to_save[0] = 0;
     config->train.adapter.targets[0] = 0;
+    config->train.adapter.triples = 1;
+    config->train.adapter.scale = 0.1;
     hr_status status = hr_path_join(folder, "npt_config.json", path, sizeof path, err);
     const bool modulates = status == HR_OK && hr_file_exists(path);
     if (status == HR_OK && !modulates)
