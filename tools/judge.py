@@ -7,7 +7,7 @@ it derives every lifetime, and compares accesses pair by pair.
 
 ALIGN = 64
 BLOCK = 4096  # of direct I/O
-SPACES = ("host", "device", "pinned", "file")
+SPACES = ("host", "device", "pinned", "file", "base")
 TRANSFERS = ("fetch_begin", "fetch_wait", "spill_begin", "spill_wait")
 BYTES = {"f32": 4, "bf16": 2, "f64": 8, "i32": 4, "f16": 2, "f8_e4m3": 1, "u8": 1, "u16": 2}
 ROLES = ("weight", "master", "moment", "gradient", "activation", "input", "sum", "table", "scratch")
@@ -168,6 +168,8 @@ class Judge:
     def check_written(self, root):
         """Checks that every byte a step reads was written before, in the first iteration of each loop.
         After a loop, a view that it moved has covered repeats times its bytes."""
+        if self.space(root) == "base":
+            return  # its files are there before the run
         home, start = self.buffers[root]["home"], self.buffers[root]["offset"]
         size = self.buffers[root]["bytes"]
         written = []  # (step, first byte, bytes, is a view)
@@ -367,6 +369,8 @@ class Judge:
                 waiting.append((number, step["op"][:5], self.ends_of(step)[0]))
                 continue
             touched = step["reads"] + [b for b, _ in step["writes"]]
+            if step["op"] == "lookup":
+                touched = [b for b in touched if self.space(b) != "base"]
             demand(all(self.space(b) == "host" for b in touched),
                    f"step {number} uses a buffer of another space")
             if step["op"] not in TRANSFERS:
@@ -384,6 +388,11 @@ class Judge:
         spilled: the first section fills every moment, later sections update it in windows."""
         for root in set(self.roots):
             buffer = self.buffers[root]
+            if self.space(root) == "base":
+                demand(buffer["role"] == "weight" and buffer["home"] == -1
+                       and all(kind == "read" for _, _, kind in self.accesses[root]),
+                       f"buffer {root} is not a weight that is only read")
+                continue
             demand(self.space(root) == "host" or (buffer["role"] == "moment" and buffer["home"] == -1
                                                   and not self.is_average(root)),
                    f"buffer {root} must be in the host")
@@ -402,7 +411,7 @@ class Judge:
     def check_windows(self):
         held = []  # fetched and not yet overwritten or spilled
         spilled = {}  # root: step of the last spill after the first section
-        filled = {r: 0 for r in set(self.roots) if self.space(r) != "host"}
+        filled = {r: 0 for r in set(self.roots) if self.space(r) not in ("host", "base")}
         for number, step in enumerate(self.steps):
             if step["op"] in ("fetch_wait", "spill_wait"):
                 continue
@@ -529,7 +538,7 @@ class Judge:
                      and not self.is_average(root) and not self.is_window(root)}
             demand(len(times) <= 1, f"buffers {group} are updated by steps {times}")
         for root in set(self.roots):
-            demand(self.space(root) == "host" or root in pieces, f"buffer {root} is never updated")
+            demand(self.space(root) in ("host", "base") or root in pieces, f"buffer {root} is never updated")
 
     def check_gradient_parts(self, pieces, step, roots):
         """A step reads the gradient of the elements that it updates."""

@@ -244,6 +244,7 @@ typedef struct {
         int32_t recompute;            /* hr_recompute_kind */
         char strategy[HR_PATH_BYTES]; /* file that sets the three above; empty: none */
         int32_t moments;              /* hr_place of the optimizer's states */
+        int32_t weights;              /* hr_place of the frozen weights of model.from */
         int64_t file_budget;          /* limit of the file for them in bytes; 0: none */
         char file_dir[HR_PATH_BYTES]; /* directory of that file; empty: train.out */
     } memory;

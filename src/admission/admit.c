@@ -234,7 +234,9 @@ static hr_status try_whole_batch(hr_trial *t, int64_t limit, hr_fit_found *found
     hr_admission *a = t->admission;
     hr_fit_found whole = { .strategy.recompute_set = t->spare };
     hr_error ignored;
-    if (!a->compiled.plan.spaces[HR_SPACE_FILE].bytes || !found->strategy.micro_batch) return HR_OK;
+    const hr_plan_space *spaces = a->compiled.plan.spaces;
+    if (!spaces[HR_SPACE_FILE].bytes && !spaces[HR_SPACE_BASE].bytes) return HR_OK;
+    if (!found->strategy.micro_batch) return HR_OK;
     if (a->config.memory.micro_batch) return HR_OK;
     const double seconds = step_seconds(a);
     a->config.memory.micro_batch = a->config.train.batch;

@@ -66,8 +66,7 @@ void hr_answer_describe(hr_admission *a)
     answer->bound_bytes = a->compiled.packing.bound_bytes;
     if (!answer->device.is_card)
         answer->kernel_bytes = hr_account_kernel(plan->process.page_bytes, plan->process.bytes,
-                                                 plan->process.threads,
-                                                 plan->spaces[HR_SPACE_FILE].bytes > 0);
+                                                 plan->process.threads, plan->process.has_file);
     answer->parameters = hr_program_parameters(&a->compiled.program);
     answer->trained_parameters = hr_program_trained_parameters(&a->compiled.program);
     answer->base_bytes = hr_program_base_bytes(&a->compiled.program);

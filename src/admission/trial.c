@@ -10,8 +10,8 @@
 #include "model/family.h"
 #include "ops/backends.h"
 #include "ops/list.h"
-#include "sections/assemble.h"
 #include "search/proxy_cache.h"
+#include "sections/assemble.h"
 
 /* Work units of a proxy-model step, a plan step and a packed item: measured on presets of 6 to 126
  * layers, accurate to a factor of two. */
@@ -95,7 +95,8 @@ static hr_status find_file(hr_trial *t, hr_error *err)
 {
     hr_admission *a = t->admission;
     hr_program program;
-    if (a->config.memory.moments != HR_PLACE_FILE) return HR_OK;
+    if (a->config.memory.moments != HR_PLACE_FILE && a->config.memory.weights != HR_PLACE_FILE)
+        return HR_OK;
     a->region.used = 0;
     const hr_status status = hr_model_assemble(&a->config, a->backend, a->config.train.batch,
                                                &a->region, &program, err);

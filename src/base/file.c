@@ -95,6 +95,37 @@ hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
     return HR_OK;
 }
 
+int hr_file_open_direct(int file)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    return open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+}
+
+void *hr_file_read_direct(int file, const char *path, int64_t offset, void *blocks, int64_t bytes,
+                          hr_error *err)
+{
+    const int64_t before = offset % HR_FILE_BLOCK, first = offset - before;
+    const int64_t all = (before + bytes + HR_FILE_BLOCK - 1) / HR_FILE_BLOCK * HR_FILE_BLOCK;
+    hr_status status = HR_OK;
+    for (int64_t done = 0; done < before + bytes && status == HR_OK;) {
+        const ssize_t got = pread(file, (char *)blocks + done, (size_t)(all - done),
+                                  (off_t)(first + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            status = hr_fail(err, HR_FAILURE, "%s: cannot be read: %s", path, hr_reason(errno));
+        /* Only the end of the file is not a whole block. */
+        else if (got % HR_FILE_BLOCK && done + got < before + bytes)
+            status = hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", path,
+                             (long long)(first + done + got), (long long)(offset + bytes));
+        else if (got == 0)
+            status = hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", path,
+                             (long long)(first + done), (long long)(offset + bytes));
+        else done += got;
+    }
+    return status == HR_OK ? (char *)blocks + before : NULL;
+}
+
 static hr_status check_name(const char *name, hr_error *err)
 {
     if (*name && !strchr(name, '/') && strlen(name) < HR_NAME_BYTES - 32) return HR_OK;

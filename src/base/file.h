@@ -39,6 +39,18 @@ void hr_file_close(int *file);
 HR_MUST_CHECK hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
                                      int64_t bytes, hr_error *err);
 
+/* The same by direct I/O, past the cache of the system: reads the whole blocks around the bytes.
+ *
+ *   blocks  [bytes + 2 * HR_FILE_BLOCK], aligned to HR_FILE_BLOCK; they come to lie at the result
+ *
+ * Returns  where the bytes are in `blocks`; null: an error, as of hr_file_read. */
+enum { HR_FILE_BLOCK = 4096 };
+HR_MUST_CHECK void *hr_file_read_direct(int file, const char *path, int64_t offset, void *blocks,
+                                        int64_t bytes, hr_error *err);
+
+/* Opens a file again for direct I/O; -1: the file system refuses it. */
+int hr_file_open_direct(int file);
+
 /* A file being written. It has no name before the commit, so that a killed process leaves nothing
  * behind. On file systems without unnamed files it has a temporary name in the same directory.
  * After an error the temporary file is removed and the object is closed. One thread per object. */

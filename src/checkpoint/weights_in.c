@@ -29,6 +29,15 @@ static const char *const buffers[] = {
 /* Names of a head, or of its copy if the head is tied to the embedding table. */
 static const char *const heads[] = { "lm_head.weight", "embed_out.weight" };
 
+int64_t hr_weights_width_most(const hr_config *config)
+{
+    /* Products side by side: q, k, v and the like, of heads that may be wider than the model. */
+    enum { BESIDE = 4 };
+    const int64_t attention = hr_max(config->model.n_heads, 1) * hr_config_head_dim(config);
+    return hr_max(config->model.vocab_size,
+                  BESIDE * hr_max(attention, hr_max(config->model.d_model, config->model.d_ff)));
+}
+
 int64_t hr_weights_in_bytes(const hr_program *program)
 {
     return program->param_count * (int64_t)(sizeof(hr_weights_source) + sizeof(hr_block_scales)) +
@@ -401,6 +410,50 @@ static bool take_stored(const hr_weights_in *in, int32_t param, const hr_unpack 
     return hr_repack_is_finite(format, rows, count, width, unpack->scales, most);
 }
 
+/* Reads bytes of a file to `to`, or by direct I/O to where `to` then points. */
+static hr_status read_bytes(const hr_weights_in *in, int32_t file, int64_t offset, int64_t bytes,
+                            void **to, hr_error *err)
+{
+    if (!in->direct) return hr_file_read(in->files[file], in->path, offset, *to, bytes, err);
+    hr_error own;
+    if (!err) err = &own;
+    enum { ALIGN = 8 };
+    void *blocks = *to;
+    *to = hr_file_read_direct(in->direct[file], in->path, offset, blocks, bytes, err);
+    if (!*to) return err->status;
+    if (offset % ALIGN) *to = memmove(blocks, *to, (size_t)bytes); /* rare: other writers align */
+    return HR_OK;
+}
+
+static hr_status refuse_values(const hr_weights_in *in, int32_t param, hr_error *err)
+{
+    return hr_fail(err, HR_CORRUPT, "%s: tensor %s has NaN or Inf values", hr_path_shown(in->path),
+                   in->program->params[param].external_name);
+}
+
+hr_status hr_weights_in_take_row(const hr_weights_in *in, int32_t param, int64_t row, void *to,
+                                 void *staging, hr_error *err)
+{
+    const hr_weights_source *source = &in->sources[param];
+    const hr_unpack whole = unpack_of(in, param);
+    const int64_t width = hr_unpack_width(&whole);
+    const int64_t bytes = width * hr_stored_kind_bytes(whole.kind);
+    const hr_tensor *weight = &in->program->tensors[in->program->params[param].weight];
+    const bool wide = weight->dtype == HR_F32;
+    const hr_unpack unpack = { .kind = whole.kind,
+                               .layout = HR_ROWS,
+                               .K = 1,
+                               .N = width,
+                               .master = wide ? to : NULL,
+                               .weight = wide ? NULL : to,
+                               .cpu_mask = in->cpu_mask };
+    HR_ASSERT(row >= 0 && row < hr_unpack_rows(&whole));
+    const hr_status status = read_bytes(in, source->file, source->offset + row * bytes, bytes,
+                                        &staging, err);
+    if (status != HR_OK) return status;
+    return hr_unpack_take(&unpack, 0, 1, staging) ? HR_OK : refuse_values(in, param, err);
+}
+
 hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t piece,
                              hr_weights_place place, void *staging, int64_t staging_bytes,
                              hr_error *err)
@@ -416,10 +469,10 @@ hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t pie
     const int64_t count = hr_min(rows, hr_unpack_rows(&unpack) - first);
     const int64_t row_bytes = hr_unpack_width(&unpack) * hr_stored_kind_bytes(unpack.kind);
     float scales[HR_SCALES_MAX];
-    void *read = hr_unpack_is_flat(&unpack) ? place.master + first * unpack.N : staging;
-    hr_status status = hr_file_read(in->files[source->file], in->path,
-                                    source->offset + first * row_bytes, read, count * row_bytes,
-                                    err);
+    const bool flat = hr_unpack_is_flat(&unpack) && !in->direct;
+    void *read = flat ? place.master + first * unpack.N : staging;
+    hr_status status = read_bytes(in, source->file, source->offset + first * row_bytes,
+                                  count * row_bytes, &read, err);
     if (status == HR_OK && unpack.kind == HR_STORED_E4M3) {
         const hr_block_scales of = scales_of(in, param);
         unpack.scales = scales;
@@ -430,6 +483,5 @@ hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t pie
     if (stored ? take_stored(in, param, &unpack, first, count, read, place)
                : hr_unpack_take(&unpack, first, count, read))
         return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s: tensor %s has NaN or Inf values", hr_path_shown(in->path),
-                   in->program->params[param].external_name);
+    return refuse_values(in, param, err);
 }

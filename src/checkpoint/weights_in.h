@@ -36,9 +36,13 @@ typedef struct {
     hr_weights_source *sources; /* [param_count] */
     hr_block_scales *scales;    /* [param_count] of E4M3 parameters; null for a checkpoint */
     int *files;                 /* [file_count] descriptors */
+    const int *direct;          /* [file_count] the same files for direct I/O; null: not used */
     int32_t file_count;
     uint32_t cpu_mask; /* base/cpu.h: allowed instruction sets */
 } hr_weights_in;
+
+/* At least the elements of the longest row of a matrix in the files of a model. Pure. */
+int64_t hr_weights_width_most(const hr_config *config);
 
 /* Bytes of a region that stay in use for the run. Pure. */
 int64_t hr_weights_in_bytes(const hr_program *program);
@@ -92,7 +96,8 @@ int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t sta
 
 /* Reads one chunk.
  *
- *   staging  [staging_bytes], as in hr_weights_in_pieces
+ *   staging  [staging_bytes], as in hr_weights_in_pieces; for direct I/O aligned to
+ *            HR_FILE_BLOCK, with room for two blocks more
  *
  * A stored weight keeps the elements of the file, and gets its scales.
  *
@@ -102,6 +107,11 @@ int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t sta
 HR_MUST_CHECK hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t piece,
                                            hr_weights_place place, void *staging,
                                            int64_t staging_bytes, hr_error *err);
+
+/* Reads one row of a table, which the file has in rows, into fp32 or bf16 [N] of the program's
+ * weight. Staging, errors and threads as above. */
+HR_MUST_CHECK hr_status hr_weights_in_take_row(const hr_weights_in *in, int32_t param, int64_t row,
+                                               void *to, void *staging, hr_error *err);
 
 /* Closes the files. Accepts a closed or zeroed object. */
 void hr_weights_in_close(hr_weights_in *in);

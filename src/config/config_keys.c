@@ -261,6 +261,8 @@ static const hr_config_row rows[] = {
          "YAML file with a full strategy; replaces the three keys above"),
     CHOICE(memory.moments, "host", "host file",
            "optimizer moments: in memory, or in a file, read and written during the update"),
+    CHOICE(memory.weights, "resident", "resident file",
+           "frozen weights under adapters: in memory, or in their files, read for each use"),
     BYTES(memory.file_budget, "none", "none", 0, EXACT_MAX,
           "moments=file: largest size of the file of moments"),
     TEXT(memory.file_dir, "", NULL,

@@ -55,8 +55,29 @@ void hr_transfer_file_close(hr_transfer_file *file)
 static int32_t slot_of(const hr_call *call)
 {
     const hr_transfer_attr *attr = call->attr;
-    HR_ASSERT(attr->slot >= 0 && attr->slot < HR_SLOTS_MOST);
+    HR_ASSERT(attr->slot >= 0 && attr->slot < HR_ALL_SLOTS);
     return attr->slot;
+}
+
+static bool is_of_base(const hr_call *call)
+{
+    return slot_of(call) >= HR_SLOTS_MOST;
+}
+
+static int32_t param_of(const hr_program *program, int32_t weight)
+{
+    int32_t p = 0;
+    while (program->params[p].weight != weight) p++;
+    return p;
+}
+
+/* Begins to read one weight, with its scales. */
+static void begin_base(hr_transfers_of_run *transfers, const hr_executor *executor, int32_t step,
+                       const hr_call *call)
+{
+    const int32_t p = param_of(executor->program, executor->program->steps[step].in[0]);
+    transfers->tickets[slot_of(call) - HR_SLOTS_MOST] = transfers->base.begin(
+        transfers->base.context, p, call->out[0], call->out[1]);
 }
 
 /* Begins one transfer for each operand; their tickets follow each other. */
@@ -79,25 +100,34 @@ static hr_status begin(hr_transfer_file *file, const hr_executor *executor, cons
 static hr_status fetch(void *context, hr_executor *executor, int32_t step, const hr_call *call,
                        hr_error *err)
 {
+    hr_transfers_of_run *transfers = context;
     (void)err;
-    return begin(context, executor, call, executor->program->steps[step].in, call->out,
-                 HR_SPACE_FETCH);
+    if (!is_of_base(call))
+        return begin(transfers->file, executor, call, executor->program->steps[step].in, call->out,
+                     HR_SPACE_FETCH);
+    begin_base(transfers, executor, step, call);
+    return HR_OK;
 }
 
 static hr_status spill(void *context, hr_executor *executor, int32_t step, const hr_call *call,
                        hr_error *err)
 {
+    hr_transfers_of_run *transfers = context;
     (void)err;
-    return begin(context, executor, call, executor->program->steps[step].out,
+    return begin(transfers->file, executor, call, executor->program->steps[step].out,
                  (void *const *)call->in, HR_SPACE_SPILL);
 }
 
 static hr_status wait_for(void *context, hr_executor *executor, int32_t step, const hr_call *call,
                           hr_error *err)
 {
-    hr_transfer_file *file = context;
+    hr_transfers_of_run *transfers = context;
+    hr_transfer_file *file = transfers->file;
     const int32_t *windows = executor->program->steps[step].in;
     hr_status status = HR_OK;
+    if (is_of_base(call))
+        return transfers->base.wait(transfers->base.context,
+                                    transfers->tickets[slot_of(call) - HR_SLOTS_MOST], err);
     for (int32_t i = 0; i < HR_IN_MAX && windows[i] != HR_NONE && status == HR_OK; i++)
         status = hr_space_file_wait(&file->file, file->tickets[slot_of(call)] + i, err);
     return status;
@@ -105,19 +135,30 @@ static hr_status wait_for(void *context, hr_executor *executor, int32_t step, co
 
 static hr_status wait_for_all(void *context, hr_error *err)
 {
-    hr_transfer_file *file = context;
+    hr_transfers_of_run *transfers = context;
     (void)err;
-    if (file->file.open) hr_space_file_drain(&file->file);
+    if (transfers->file && transfers->file->file.open) hr_space_file_drain(&transfers->file->file);
+    if (transfers->base.drain) transfers->base.drain(transfers->base.context);
     return HR_OK;
 }
 
-hr_services hr_transfer_file_services(hr_transfer_file *file)
+static hr_status look_up(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                         hr_error *err)
+{
+    const hr_transfers_of_run *transfers = context;
+    const int32_t p = param_of(executor->program, executor->program->steps[step].in[1]);
+    return transfers->base.look_up(transfers->base.context, p, call->in[0], call->rows,
+                                   call->out[0], err);
+}
+
+hr_services hr_transfer_services(hr_transfers_of_run *transfers)
 {
     static const hr_service services[] = {
         { HR_OP_fetch_begin, HR_LOOP_OTHER, fetch, wait_for_all },
         { HR_OP_fetch_wait, HR_LOOP_OTHER, wait_for, NULL },
         { HR_OP_spill_begin, HR_LOOP_OTHER, spill, NULL },
         { HR_OP_spill_wait, HR_LOOP_OTHER, wait_for, NULL },
+        { HR_OP_lookup, HR_LOOP_OTHER, look_up, NULL },
     };
-    return (hr_services){ services, sizeof services / sizeof *services, file };
+    return (hr_services){ services, sizeof services / sizeof *services, transfers };
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/transfer.h - the file of a run, and the services that move values between it and the arena.
+/* dev/transfer.h - the file of a run, and the services that move values between the arena and other
+ * spaces: that file, and the files of a frozen model.
  *
- * The file exists while the run lasts and is worth nothing without it: a resumed run writes it
- * anew from its checkpoint. */
+ * The file of the run exists while the run lasts and is worth nothing without it: a resumed run
+ * writes it anew from its checkpoint. */
 #ifndef HR_DEV_TRANSFER_H
 #define HR_DEV_TRANSFER_H
 
@@ -36,8 +37,15 @@ HR_MUST_CHECK hr_status hr_transfer_file_open(hr_transfer_file *file, hr_error *
  *   failure  out; may be null */
 HR_MUST_CHECK hr_status hr_transfer_file_failure(hr_transfer_file *file, hr_error *failure);
 
-/* The handlers of transfers. The file has to be open while they run. */
-hr_services hr_transfer_file_services(hr_transfer_file *file);
+/* The transfers of a program: those that it has none of stay zero. */
+typedef struct {
+    hr_transfer_file *file;
+    hr_base_source base;
+    int64_t tickets[HR_BASE_SLOTS]; /* of the base, by slot */
+} hr_transfers_of_run;
+
+/* The handlers of transfers. The file has to be open, and the source ready, while they run. */
+hr_services hr_transfer_services(hr_transfers_of_run *transfers);
 
 /* Removes the file. Accepts null and a closed one. */
 void hr_transfer_file_close(hr_transfer_file *file);

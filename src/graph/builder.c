@@ -133,6 +133,16 @@ static int32_t build_scales(hr_builder *builder, const hr_param *param)
                           shape[1], HR_NONE);
 }
 
+/* Whether the weight stays in the files of the model: a frozen one, unless it is small. */
+static bool stays_away(const hr_builder *builder, const hr_param_shape *shape,
+                       const hr_param *param)
+{
+    const bool frozen = param->rule.base ||
+                        (builder->weights_alone && param->adapts == HR_NONE && !param->rule.saved);
+    return builder->weights_away && frozen && shape->N && builder->status == HR_OK &&
+           hr_tensor_bytes(&builder->program->tensors[param->weight]) >= HR_STATE_AWAY_BYTES;
+}
+
 /* Declares the tensors of a parameter that has its names and shapes. */
 static int32_t build_param(hr_builder *builder, const hr_param_shape *shape, hr_param *param)
 {
@@ -151,6 +161,10 @@ static int32_t build_param(hr_builder *builder, const hr_param_shape *shape, hr_
                                    shape->N, HR_NONE);
     param->scales = build_scales(builder, param);
     param->master = param->weight;
+    if (stays_away(builder, shape, param)) {
+        program->tensors[param->weight].space = HR_SPACE_BASE;
+        if (param->scales != HR_NONE) program->tensors[param->scales].space = HR_SPACE_BASE;
+    }
     if (dtype != HR_F32 && !frozen && (!builder->no_masters || param->adapts != HR_NONE))
         param->master = hr_build_like_weight(builder, program->param_count, "master",
                                              HR_ROLE_MASTER, HR_NONE);

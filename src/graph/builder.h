@@ -22,6 +22,7 @@ typedef struct {
     uint32_t site;      /* random site of the next random step */
     bool no_masters;    /* trained weights in bf16 have no fp32 copy */
     bool weights_alone; /* inference: parameters have no master weights */
+    bool weights_away;  /* frozen weights stay in the files of the model */
     /* Return how parameter `index` of the layer trains, adapters not counted, and its adapter;
      * null: all train, without adapters. */
     hr_param_rule (*rule)(const void *of, int16_t layer, int32_t index, bool vector, bool adapter,

@@ -31,7 +31,7 @@ hr_status hr_program_place(hr_region *region, const struct hr_backend *backend, 
 
 const char *hr_space_name(hr_space space)
 {
-    static const char *const names[HR_SPACES] = { "host", "device", "pinned", "file" };
+    static const char *const names[HR_SPACES] = { "host", "device", "pinned", "file", "base" };
     return names[space];
 }
 

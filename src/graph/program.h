@@ -50,6 +50,7 @@ typedef enum {
     HR_SPACE_DEVICE, /* memory of an accelerator */
     HR_SPACE_PINNED, /* host memory that an accelerator copies from */
     HR_SPACE_FILE,   /* one file of the run */
+    HR_SPACE_BASE,   /* the files of a frozen model: read only, in an order of their own */
     HR_SPACES
 } hr_space;
 
@@ -225,8 +226,8 @@ typedef enum {
  * are fp32, without scales. */
 enum { HR_STATE_BLOCK_ELEMENTS = 256, HR_STATE_CODED_ELEMENTS = 4096 };
 
-/* Smaller states are in the arena, whatever the space of their kind: transfers of them would take
- * longer than their bytes are worth. */
+/* Smaller states, and smaller weights of a base in files, are in the arena: transfers of them would
+ * take longer than their bytes are worth. */
 enum { HR_STATE_AWAY_BYTES = 64 << 10 };
 
 /* A state that training keeps for each trained parameter. It starts at zero, an average at the
@@ -320,7 +321,7 @@ static inline bool hr_tensor_is_away(const hr_program *program, int32_t tensor)
     return tensor != HR_NONE && program->tensors[tensor].space != HR_SPACE_HOST;
 }
 
-/* "host", "file". */
+/* "host", "file", "base". */
 const char *hr_space_name(hr_space space);
 
 /* Offsets and sizes in a space are multiples of this: a cache line, or a block of direct I/O. */

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "headroom/status.h"
+
 /* What an operation does for a transfer. A begin and its wait are two steps. */
 typedef enum {
     HR_TRANSFER_NONE,
@@ -20,6 +22,19 @@ typedef enum {
 typedef struct {
     int32_t slot; /* begins and waits pair by it: a slot has one open transfer at most */
 } hr_transfer_attr;
+
+/* What reads weights from the files of a frozen model. */
+typedef struct {
+    /* Begins to read a parameter to its window, and its scales, which may be null: they belong to
+     * the source until wait. Returns a ticket. */
+    int64_t (*begin)(void *context, int32_t param, void *window, float *scales);
+    hr_status (*wait)(void *context, int64_t ticket, hr_error *err);
+    void (*drain)(void *context); /* waits until no window is written */
+    /* Reads the rows [count, N] of a table that the ids choose, in the dtype of the weight. */
+    hr_status (*look_up)(void *context, int32_t param, const int32_t *ids, int64_t count, void *to,
+                         hr_error *err);
+    void *context;
+} hr_base_source;
 
 /* Elements of each state in a piece of an update: at least 256 KiB in fp32, and 4 MiB unless the
  * model is small. Whole blocks of direct I/O, and whole runs of the update, so that its results do
@@ -41,6 +56,10 @@ static inline int64_t hr_piece_elements(int64_t largest)
  * and the one after it. Beside them at most HR_PREFETCH_MOST are fetched early, each in its own
  * slot. */
 enum { HR_SLOTS = 3, HR_PREFETCH_MOST = 96, HR_SLOTS_MOST = HR_SLOTS + HR_PREFETCH_MOST };
+
+/* Weights of the base are fetched in turn in slots of their own, after those of pieces: the windows
+ * of one run of steps and of the next (plan/stream.h) are fewer. */
+enum { HR_BASE_SLOTS = 64, HR_ALL_SLOTS = HR_SLOTS_MOST + HR_BASE_SLOTS };
 
 /* The most that transfers add to a program of `params` parameters with `pieces` pieces and `states`
  * states outside of the arena. */

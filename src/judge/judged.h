@@ -36,6 +36,7 @@ typedef enum {
     HR_JUDGED_DEVICE,
     HR_JUDGED_PINNED,
     HR_JUDGED_FILE,
+    HR_JUDGED_BASE, /* read only */
     HR_JUDGED_SPACES
 } hr_judged_space;
 

@@ -125,8 +125,8 @@ static int32_t word_of(const char *word, const char *const *words)
 
 /* ---- head */
 
-static const char *const space_names[HR_JUDGED_SPACES + 1] = { "host", "device", "pinned", "file",
-                                                               NULL };
+static const char *const space_names[HR_JUDGED_SPACES + 1] = { "host", "device", "pinned",
+                                                               "file", "base",   NULL };
 
 static hr_status add_size(const record *r, int64_t bytes, int64_t *sum)
 {
@@ -200,7 +200,7 @@ static hr_status read_spaces(hr_judged_plan *plan)
         if (status) return status;
         hr_judged_space_size *space = &plan->spaces[word_of(name, space_names)];
         if (space == &plan->spaces[HR_JUDGED_HOST] || space == &plan->spaces[HR_JUDGED_SPACES])
-            return wrong(&r, "name", "device, pinned or file");
+            return wrong(&r, "name", "device, pinned, file or base");
         if (space->listed)
             return hr_fail(plan->err, HR_CORRUPT, "space %d: %s is listed twice", i, name);
         space->listed = true;
@@ -299,7 +299,8 @@ static hr_status read_space(record *r, hr_judged_buffer *buffer)
     const hr_status status = text(r, "space", &name);
     if (status) return status;
     buffer->space = (hr_judged_space)word_of(name, space_names);
-    return space_names[buffer->space] ? HR_OK : wrong(r, "space", "host, device, pinned or file");
+    return space_names[buffer->space] ? HR_OK
+                                      : wrong(r, "space", "host, device, pinned, file or base");
 }
 
 static hr_status read_buffer(const hr_judged_plan *plan, record *r, hr_judged_buffer *buffer)

@@ -44,14 +44,18 @@ static const hr_judged_access *of_host(const hr_judged_plan *plan, int32_t s, in
 
 /* ---- form */
 
-/* Checks who may be outside the host: moments, which are updated there through windows. */
+/* Checks who may be outside the host: moments, which are updated there through windows, and weights
+ * in files that are only read. */
 static hr_status check_places(const hr_judged_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_judged_buffer *buffer = &plan->buffers[b];
         if (buffer->space == HR_JUDGED_HOST || buffer->root != b) continue;
-        if (buffer->role == HR_JUDGED_MOMENT && buffer->home == OUTLIVES_RUN &&
-            !hr_judged_is_average(buffer))
+        if (buffer->space == HR_JUDGED_BASE && buffer->role == HR_JUDGED_WEIGHT &&
+            buffer->home == OUTLIVES_RUN)
+            continue;
+        if (buffer->space != HR_JUDGED_BASE && buffer->role == HR_JUDGED_MOMENT &&
+            buffer->home == OUTLIVES_RUN && !hr_judged_is_average(buffer))
             continue;
         return hr_fail(
             plan->err, HR_CORRUPT,
@@ -113,12 +117,30 @@ static hr_status check_begin(const hr_judged_plan *plan, int32_t s)
     return HR_OK;
 }
 
+/* Checks that nothing is written to the files of a model. */
+static hr_status check_base(const hr_judged_plan *plan, int32_t s)
+{
+    for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
+        const hr_judged_access *access = &plan->accesses[k];
+        const hr_judged_buffer *buffer = &plan->buffers[access->buffer];
+        if (buffer->space == HR_JUDGED_BASE && access->kind != HR_JUDGED_READ)
+            return hr_fail(
+                plan->err, HR_CORRUPT,
+                "buffer %d (%s): step %d (%s) writes it, but the space base is only read",
+                access->buffer, buffer->name, s, plan->steps[s].op);
+    }
+    return HR_OK;
+}
+
 static hr_status check_form(const hr_judged_plan *plan, int32_t s)
 {
     const hr_judged_step *step = &plan->steps[s];
+    const hr_status status = check_base(plan, s);
+    if (status) return status;
     if (begins(plan, s)) return check_begin(plan, s);
     for (int32_t k = step->access_first; k < step->access_end; k++) {
         const hr_judged_buffer *buffer = &plan->buffers[plan->accesses[k].buffer];
+        if (buffer->space == HR_JUDGED_BASE && !strcmp(step->op, "lookup")) continue;
         if (buffer->space != HR_JUDGED_HOST)
             return hr_fail(plan->err, HR_CORRUPT,
                            "buffer %d (%s): step %d (%s) accesses it in the space %s, but only "
@@ -437,7 +459,7 @@ static hr_status check_rest(walk *w)
         const hr_status status = w->holds[b].state == HR_JUDGED_FREE ? HR_OK : drop(w, b);
         if (status) return status;
         if (buffer->root == b && buffer->space != HR_JUDGED_HOST &&
-            plan->reached[b] != buffer->bytes)
+            buffer->space != HR_JUDGED_BASE && plan->reached[b] != buffer->bytes)
             return hr_fail(plan->err, HR_CORRUPT,
                            "buffer %d (%s): the first section spills %lld of its %lld bytes", b,
                            buffer->name, (long long)plan->reached[b], (long long)buffer->bytes);

@@ -210,7 +210,7 @@ static hr_status unwritten(const hr_judged_plan *plan, const hr_judged_event *ev
 static hr_status check_written(hr_judged_plan *plan, const hr_judged_event *events, int64_t count)
 {
     int32_t cuts = 0, pieces = 0;
-    if (count == 0) return HR_OK;
+    if (count == 0 || plan->buffers[events->root].space == HR_JUDGED_BASE) return HR_OK;
     if (events->kind == WRITTEN && events->first == 0 &&
         events->end == plan->buffers[events->root].bytes)
         return HR_OK; /* the first event writes all bytes */

@@ -60,6 +60,7 @@
     X(emit) \
     X(report) \
     X(save) \
+    X(lookup) \
     X(fetch_begin) \
     X(fetch_wait) \
     X(spill_begin) \

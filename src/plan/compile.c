@@ -8,6 +8,7 @@
 #include "plan/dequantize.h"
 #include "plan/lifetimes.h"
 #include "plan/reorder.h"
+#include "plan/stream.h"
 #include "plan/tile.h"
 #include "plan/transfers.h"
 #include "sections/assemble.h"
@@ -165,6 +166,7 @@ hr_status hr_compile_generation(const hr_config *config, const hr_backend *backe
     hr_status status = hr_model_assemble_generation(config, backend, rows, picking_bytes, region,
                                                     &compiled->program, err);
     if (status == HR_OK) status = hr_dequantize(&compiled->program, region, err);
+    if (status == HR_OK) status = hr_stream(&compiled->program, region, err);
     if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
     if (status != HR_OK) return status;
     return hr_compile_pack(region, HR_COMPILE_PACK_WORK, compiled, err);
@@ -209,6 +211,7 @@ hr_status hr_compile_evaluation(const hr_config *config, const hr_backend *backe
     if (status == HR_OK)
         status = tile_evaluation(chunk, mlp_tile, sequences * config->train.seq_len, program,
                                  region, err);
+    if (status == HR_OK) status = hr_stream(program, region, err);
     if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
     if (status != HR_OK) return status;
     return hr_compile_pack(region, HR_COMPILE_PACK_WORK, compiled, err);

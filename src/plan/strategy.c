@@ -12,6 +12,7 @@
 #include "plan/dequantize.h"
 #include "plan/order.h"
 #include "plan/recompute.h"
+#include "plan/stream.h"
 #include "plan/strips.h"
 #include "plan/tile.h"
 
@@ -197,5 +198,5 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     if (status == HR_OK && strategy->consume) status = hr_consume(program, scratch, err);
     if (status == HR_OK && strategy->consume) status = hr_strips_cut(program, scratch, err);
     if (status == HR_OK) hr_tile_sort_loops(program);
-    return status;
+    return status == HR_OK ? hr_stream(program, scratch, err) : status;
 }

@@ -10,8 +10,8 @@ typedef struct {
     const hr_program *program;
     const hr_rates *rates;
     hr_timeline times;
-    int64_t file_free;           /* when the file engine has ended all transfers so far */
-    int64_t ends[HR_SLOTS_MOST]; /* when the transfer of each slot ends */
+    int64_t file_free;          /* when the file engine has ended all transfers so far */
+    int64_t ends[HR_ALL_SLOTS]; /* when the transfer of each slot ends */
 } walking;
 
 static int64_t add(int64_t a, int64_t b)
@@ -20,7 +20,8 @@ static int64_t add(int64_t a, int64_t b)
     return hr_checked_add(a, b, &sum) ? sum : INT64_MAX;
 }
 
-/* The bytes that a half which begins a transfer copies, at the rate of its direction. */
+/* The bytes that a half which begins a transfer copies in all iterations of its loops, at the rate
+ * of its direction. */
 static int64_t cost_of(const walking *w, const hr_step *step)
 {
     const bool fetches = hr_step_op(w->program, step)->transfer == HR_TRANSFER_FETCH_BEGIN;
@@ -29,6 +30,8 @@ static int64_t cost_of(const walking *w, const hr_step *step)
     for (int32_t i = 0; i < HR_IN_MAX; i++)
         if (step->in[i] != HR_NONE)
             bytes += (double)hr_tensor_bytes(&w->program->tensors[step->in[i]]);
+    for (int32_t l = step->loop; l > 0; l = w->program->loops[l].parent)
+        bytes *= (double)w->program->loops[l].count;
     const double cost = bytes / (double)rate * (w->rates->in_nanoseconds ? 1e9 : 1e12);
     return cost < 9e18 ? (int64_t)cost : INT64_MAX;
 }

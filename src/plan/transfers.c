@@ -28,11 +28,11 @@ typedef struct {
     const hr_prefetch *prefetch;
     hr_step *steps; /* [step_max] the new step list */
     int32_t count;
-    int32_t fetched;  /* pieces whose fetch has begun */
-    int32_t updated;  /* pieces whose update is in the list */
-    hr_piece next;    /* the next piece to fetch */
-    hr_slots shared;  /* by pieces that are not fetched early */
-    int32_t buffer;   /* their memory, aligned; HR_NONE: none yet */
+    int32_t fetched; /* pieces whose fetch has begun */
+    int32_t updated; /* pieces whose update is in the list */
+    hr_piece next;   /* the next piece to fetch */
+    hr_slots shared; /* by pieces that are not fetched early */
+    int32_t buffer;  /* their memory, aligned; HR_NONE: none yet */
     slot slots[HR_SLOTS_MOST];
     int16_t ops[HR_TRANSFERS]; /* the operations of the halves of transfers */
     bool full;
@@ -40,10 +40,13 @@ typedef struct {
 
 /* ---- program */
 
+/* Weights of a base that are away have their windows (plan/stream.h). */
 static bool any_away(const hr_program *program, const int32_t *operands, int32_t most)
 {
     for (int32_t i = 0; i < most; i++)
-        if (hr_tensor_is_away(program, operands[i])) return true;
+        if (hr_tensor_is_away(program, operands[i]) &&
+            program->tensors[operands[i]].space != HR_SPACE_BASE)
+            return true;
     return false;
 }
 

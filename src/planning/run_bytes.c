@@ -4,7 +4,7 @@
 
 #include "checkpoint/base_files.h"
 #include "checkpoint/checkpoint_writer.h"
-#include "checkpoint/weights_in.h"
+#include "checkpoint/weights_stream.h"
 #include "data/sample.h"
 #include "data/texts.h"
 #include "dev/executor.h"
@@ -45,7 +45,10 @@ int64_t hr_run_bytes(const hr_config *config)
     const int64_t base = config->model.from[0] && adapts ? hr_base_files_bytes() : 0;
     const int64_t source = config->model.from[0] ? hr_weights_in_bytes(&most) + base : 0;
     const int64_t adapters = config->train.adapter.from[0] ? hr_weights_in_bytes(&most) : 0;
-    return hr_executor_bytes(&most) + source + adapters + most.tensor_count +
+    const int64_t stream = config->memory.weights == HR_PLACE_FILE
+                               ? hr_weights_stream_bytes(hr_weights_width_most(config))
+                               : 0;
+    return hr_executor_bytes(&most) + source + adapters + stream + most.tensor_count +
            hr_batches_bytes(hr_texts_shards(config)) + hr_batches_bytes(1) +
            hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size) +
            hr_sample_bytes(config) + hr_weights_text_bytes(&most) + hr_log_bytes() +

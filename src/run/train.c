@@ -70,8 +70,8 @@ static hr_status open_source(run *r, hr_error *err)
                                 r->admission.cpu_mask, &r->run_region, &region, err);
     region.used = 0;
     if (status == HR_OK && adapts)
-        status = hr_base_files_open(&files->base, path, report_base, r, &r->run_region,
-                                    &region, err);
+        status = hr_base_files_open(&files->base, path, report_base, r, &r->run_region, &region,
+                                    err);
     hr_memory_region_close(r->memory, &region);
     return status;
 }
@@ -137,6 +137,8 @@ static hr_status open_run(run *r, hr_error *err)
     if (status == HR_OK)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
     if (status == HR_OK) status = open_source(r, err);
+    if (status == HR_OK && trainer->base)
+        status = hr_weights_stream_open(trainer->base, &trainer->files.source, err);
     if (status == HR_OK) status = check_base(r, err);
     if (status == HR_OK) status = open_adapters(r, err);
     if (status != HR_OK) return status;
@@ -153,11 +155,10 @@ static hr_status open_run(run *r, hr_error *err)
     if (status != HR_OK) return status;
     status = hr_inputs_open_vocabulary(&trainer->inputs, config, &r->text, &r->run_region, err);
     if (status == HR_OK)
-        status = hr_checkpoint_writer_open(&trainer->files.writer, flush_log, &trainer->log, config,
-                                           &compiled->program, r->admission.answer.strategy,
-                                           compiled->program.adapts ? &trainer->files.base : NULL,
-                                           r->admission.answer.disk.checkpoint_bytes,
-                                           &r->run_region, err);
+        status = hr_checkpoint_writer_open(
+            &trainer->files.writer, flush_log, &trainer->log, config, &compiled->program,
+            r->admission.answer.strategy, compiled->program.adapts ? &trainer->files.base : NULL,
+            r->admission.answer.disk.checkpoint_bytes, &r->run_region, err);
     if (status == HR_OK) warn_of_old_average(r);
     return status;
 }
@@ -461,6 +462,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     hr_log_close(&r.trainer.log);
     hr_pool_close(&r.pool);
     hr_inputs_close(&r.trainer.inputs);
+    hr_weights_stream_close(r.trainer.base);
     hr_weights_in_close(&r.trainer.files.source);
     hr_weights_in_close(&r.trainer.files.adapters);
     hr_text_release(&r.text);

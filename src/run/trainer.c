@@ -21,7 +21,18 @@ static hr_status place_moments(hr_region *region, hr_trainer *trainer, hr_error 
     const hr_block_file_options of = { hr_file_space_directory(config), trainer->moments_name,
                                        config->train.out, bytes };
     trainer->moments = hr_transfer_file_place(region, &of);
+    trainer->transfers.file = trainer->moments;
     return trainer->moments ? HR_OK : hr_fail(err, HR_FAILURE, "out of memory for the moments");
+}
+
+/* Places the reader of weights that stay in files (memory.weights=file). */
+static hr_status place_base(hr_region *region, hr_trainer *trainer, hr_error *err)
+{
+    if (trainer->executor.plan->spaces[HR_SPACE_BASE].bytes == 0) return HR_OK;
+    trainer->base = hr_weights_stream_place(region, hr_weights_width_most(trainer->config));
+    if (!trainer->base) return hr_fail(err, HR_FAILURE, "out of memory for reading the base");
+    trainer->transfers.base = hr_weights_stream_source(trainer->base);
+    return HR_OK;
 }
 
 static void watch(void *context, const hr_executor *executor, int32_t step)
@@ -43,10 +54,11 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
 {
     trainer->executor.program = program;
     hr_status status = place_moments(region, trainer, err);
+    if (status == HR_OK) status = place_base(region, trainer, err);
     if (status == HR_OK) status = hr_executor_place(region, &trainer->executor, err);
     if (status != HR_OK) return status;
-    if (trainer->moments)
-        hr_executor_serve(&trainer->executor, hr_transfer_file_services(trainer->moments));
+    if (trainer->moments || trainer->base)
+        hr_executor_serve(&trainer->executor, hr_transfer_services(&trainer->transfers));
     hr_executor_serve(&trainer->executor, hr_trainer_services(trainer));
     if (trainer->observer) status = begin_observing(trainer, err);
     if (status != HR_OK) return status;

@@ -3,15 +3,16 @@
 #ifndef HR_RUN_TRAINER_H
 #define HR_RUN_TRAINER_H
 
+#include "checkpoint/weights_stream.h"
 #include "data/sample.h"
-#include "hf/hf_ends.h"
 #include "dev/executor.h"
 #include "dev/transfer.h"
 #include "headroom/train.h"
+#include "hf/hf_ends.h"
+#include "run/file_space.h"
 #include "run/guard.h"
 #include "run/inputs.h"
 #include "run/measures.h"
-#include "run/file_space.h"
 #include "run/observer.h"
 #include "run/remaining.h"
 #include "run/requests.h"
@@ -31,13 +32,15 @@ typedef struct {
     hr_inputs inputs;
     hr_sample sample;
     hr_end_ids sample_ends; /* they end a sample */
-    hr_run_state state; /* state after the last update; steps 0: not known yet */
+    hr_run_state state;     /* state after the last update; steps 0: not known yet */
     hr_guard guard;
     hr_requests requests;
     hr_run_times times;
     hr_measures measures;
     hr_run_files files;
     hr_transfer_file *moments; /* of the optimizer; null: they are in memory */
+    hr_weights_stream *base;   /* weights that stay in the files of model.from; null: none do */
+    hr_transfers_of_run transfers;
     char moments_name[HR_FILE_SPACE_NAME_BYTES];
     int64_t moments_step;   /* the last one in which that file failed; 0: none */
     double ceiling_seconds; /* per token at the peak rate of products; 0: not measured */

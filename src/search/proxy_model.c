@@ -111,7 +111,7 @@ static int64_t frozen_bytes(const hr_proxy_model *proxy, const hr_program *progr
         if (t == HR_NONE || plan->buffers[b].view_of != HR_NONE) continue;
         const int32_t layer = program->tensors[t].layer;
         if (layer == HR_NONE || layer >= proxy->trained.frozen_in_proxy) continue;
-        if (program->tensors[t].role == HR_ROLE_WEIGHT)
+        if (program->tensors[t].role == HR_ROLE_WEIGHT && !hr_tensor_is_away(program, t))
             bytes += (proxy->frozen_like[layer] - 1) * plan->buffers[b].bytes;
     }
     return bytes;

@@ -40,6 +40,7 @@ static void build_load(hr_assembly *a)
         hr_param *param = &program->params[p];
         const hr_tensor *master = &program->tensors[param->master];
         a->builder.layer = master->layer;
+        if (hr_tensor_is_away(program, param->weight)) continue;
         hr_step *step = load_step(a, p);
         step->out[master->dtype != HR_F32] = param->master; /* or a weight without master */
         if (param->weight != param->master) step->out[1] = param->weight;
@@ -270,6 +271,28 @@ static hr_status check_stored(const hr_config *config, const hr_program *program
         trained, format->name);
 }
 
+/* Weights stay in files only if there are files, and weights that do not change. */
+static hr_status check_away(const hr_config *config, const hr_program *program, hr_error *err)
+{
+    bool away = false;
+    if (config->memory.weights != HR_PLACE_FILE) return HR_OK;
+    if (!*config->model.from)
+        return hr_fail(
+            err, HR_USAGE,
+            "memory.weights=file leaves weights in the files of a model: give its folder "
+            "with model.from");
+    if (!program->adapts)
+        return hr_fail(err, HR_USAGE,
+                       "memory.weights=file is for a frozen model under adapters: give "
+                       "train.adapter.kind");
+    for (int32_t p = 0; p < program->param_count; p++)
+        away |= hr_tensor_is_away(program, program->params[p].weight);
+    if (away) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "memory.weights=file has no effect: no frozen matrix has %d KiB or more",
+                   HR_STATE_AWAY_BYTES >> 10);
+}
+
 hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *backend,
                                   const hr_trained *trained, const uint8_t *kinds,
                                   int64_t evaluation_sequences, hr_region *region,
@@ -287,6 +310,7 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *bac
     if (status == HR_OK && !trained) status = hr_adapter_check(config, program, err);
     if (status == HR_OK && !trained) status = hr_rules_check_names(config, program, err);
     if (status == HR_OK && !trained) status = check_stored(config, program, err);
+    if (status == HR_OK && !trained) status = check_away(config, program, err);
     if (status != HR_OK) return status;
     program->state_count = hr_config_states(config, program->states);
     a.teaching = hr_teaching_of(config, &a.model, program);

@@ -39,9 +39,14 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
     const hr_layer_size size = hr_layer_size_of(config);
     const bool stored = hr_config_weights(config) != HR_WEIGHTS_COMPUTE;
     const int32_t scales = stored ? size.matrices : 0, params = size.params + scales;
-    const int32_t steps = STEP_STEPS * size.steps + PARAM_STEPS * params + READERS * scales;
+    /* In a file, each of these readers has a transfer that begins and one that waits, and a window
+     * for the weight and for its scales. */
+    const bool away = config->memory.weights == HR_PLACE_FILE;
+    const int32_t fetched = away ? size.matrices : 0;
+    const int32_t steps = STEP_STEPS * size.steps + PARAM_STEPS * params + READERS * scales +
+                          2 * READERS * fetched;
     const int32_t tensors = STEP_TENSORS * size.steps + (PARAM_TENSORS + count) * params +
-                            READERS * scales;
+                            READERS * scales + 2 * READERS * fetched;
     hr_model_limits limits = { .steps = steps * layers + REST_STEPS,
                                .tensors = tensors * layers + REST_TENSORS,
                                .loops = LOOPS * layers + REST_LOOPS,
@@ -73,6 +78,7 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
                      .T = config->train.seq_len,
                      .layer = HR_NONE,
                      .weights_alone = inference,
+                     .weights_away = config->memory.weights == HR_PLACE_FILE,
                      .short_tables = inference,
                      .stored_weights = hr_config_weights(config),
                      .adapter_dropout = config->train.adapter.dropout,
@@ -135,6 +141,7 @@ void hr_assembly_load(hr_assembly *a)
         const hr_param *param = &program->params[p];
         const hr_tensor *weight = &program->tensors[param->weight];
         a->builder.layer = weight->layer;
+        if (hr_tensor_is_away(program, param->weight)) continue;
         hr_step *step = hr_assembly_host(a, HR_OP_initialize, p,
                                          hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
         step->out[weight->dtype != HR_F32] = param->weight;

@@ -2,9 +2,23 @@
 /* ops/embed/embed.c - builder function, derivative and properties of embeddings. */
 #include "ops/embed/embed.h"
 
+#include <stddef.h>
+
 #include "base/checked.h"
 #include "ops/embed/embed_build.h"
 #include "ops/list.h"
+
+/* Reads the rows of a table in the files of the model that the ids choose. */
+static int32_t look_up(hr_builder *builder, int32_t ids, int32_t table, int64_t D)
+{
+    const hr_dtype dtype = (hr_dtype)builder->program->tensors[table].dtype;
+    const int32_t rows = hr_build_rows(builder, "looked up", dtype, D);
+    hr_step *step = hr_build_step(builder, HR_OP_lookup, NULL, 0);
+    step->in[0] = ids;
+    step->in[1] = table;
+    step->out[0] = rows;
+    return rows;
+}
 
 int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32_t table,
                        int32_t positions, int64_t skip)
@@ -12,15 +26,21 @@ int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
     const hr_tensor *words = &builder->program->tensors[table];
     const bool in_rows = words->layout == HR_ROWS;
-    const hr_embed_attr attr = { .V = words->dims[in_rows ? 0 : 1],
-                                 .D = words->dims[in_rows ? 1 : 0],
-                                 .T = builder->T,
-                                 .positions = positions == HR_NONE
-                                                  ? 0
-                                                  : builder->program->tensors[positions].dims[0],
-                                 .skip = skip,
-                                 .layout = words->layout,
-                                 .dtype = words->dtype };
+    hr_embed_attr attr = { .V = words->dims[in_rows ? 0 : 1],
+                           .D = words->dims[in_rows ? 1 : 0],
+                           .T = builder->T,
+                           .positions = positions == HR_NONE
+                                            ? 0
+                                            : builder->program->tensors[positions].dims[0],
+                           .skip = skip,
+                           .layout = words->layout,
+                           .dtype = words->dtype };
+    int32_t rows = HR_NONE;
+    if (hr_tensor_is_away(builder->program, table)) {
+        rows = look_up(builder, ids, table, attr.D);
+        table = HR_NONE;
+        attr.layout = HR_ROWS;
+    }
     const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.D);
     hr_step *step = hr_build_step(builder, HR_OP_embed, &attr, sizeof attr);
     step->in[0] = ids;
@@ -28,6 +48,7 @@ int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32
     step->in[2] = positions;
     step->in[3] = builder->caches ? builder->position : HR_NONE;
     step->in[4] = builder->separate && positions != HR_NONE ? builder->begins : HR_NONE;
+    step->in[5] = rows;
     step->out[0] = y;
     return y;
 }
@@ -51,7 +72,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     const hr_step step = builder->program->steps[index];
     const int32_t dy = derive->gradient[step.out[0]];
     if (dy == HR_NONE) return HR_OK;
-    const int32_t sum = head_sum(derive, step.in[1], dy);
+    const int32_t sum = step.in[1] == HR_NONE ? HR_NONE : head_sum(derive, step.in[1], dy);
     const int32_t table = sum == HR_NONE ? hr_derive_param(derive, step.in[1]) : sum;
     const int32_t positions = hr_derive_param(derive, step.in[2]);
     if (table == HR_NONE && positions == HR_NONE) return HR_OK;
@@ -66,7 +87,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-const hr_op hr_embed_op = { .name = "embed", .in = "rwWWR", .out = "r", .derivative = derivative };
+const hr_op hr_embed_op = { .name = "embed", .in = "rWWWRR", .out = "r", .derivative = derivative };
 
 /* Every strip looks at all ids; 64 rows of dE take longer to clear than that. */
 static hr_strips strips(const void *attributes)

@@ -43,6 +43,8 @@ void hr_embed_run(const hr_call *call)
     const int64_t D = attr->D, start = call->in[3] ? *(const int32_t *)call->in[3] : 0;
     const bool is_run = attr->layout == HR_ROWS && attr->dtype == HR_F32;
     const int64_t unit = is_run ? D : GATHERED;
+    const bool in_order = call->in[5];
+    const void *table = call->in[in_order ? 5 : 1];
     const int32_t *ids = call->in[0];
     const float *positions = call->in[2];
     float gathered[GATHERED];
@@ -52,10 +54,10 @@ void hr_embed_run(const hr_call *call)
         const int64_t position = start + position_of(attr, call, call->in[4], r);
         for (int64_t c = 0; c < D; c += unit) {
             const int64_t count = hr_min(unit, D - c);
-            call->kernels->embed.fwd(words_of(attr, call->in[1], ids[r], c, count, gathered),
-                                     positions ? positions + position * D + c : NULL,
-                                     hr_element_at(call->out[0], r * D + c, call->dtype), count,
-                                     call->dtype);
+            call->kernels->embed.fwd(
+                words_of(attr, table, in_order ? r : ids[r], c, count, gathered),
+                positions ? positions + position * D + c : NULL,
+                hr_element_at(call->out[0], r * D + c, call->dtype), count, call->dtype);
         }
     }
 }

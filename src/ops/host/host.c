@@ -33,6 +33,7 @@ const hr_op_facts hr_sample_host = { .scratch_bytes = staging };
 const hr_op_facts hr_emit_host = { .scratch_bytes = staging };
 const hr_op_facts hr_report_host = { 0 };
 const hr_op_facts hr_save_host = { .scratch_bytes = staging };
+const hr_op_facts hr_lookup_host = { 0 };
 const hr_op_facts hr_fetch_begin_host = { 0 };
 const hr_op_facts hr_fetch_wait_host = { 0 };
 const hr_op_facts hr_spill_begin_host = { 0 };
@@ -53,6 +54,8 @@ const hr_op_facts hr_spill_wait_host = { 0 };
  *                                                    what modulates it
  *   report      in   sums ...                        numbers for the log
  *   save        in   master, states ..., scales      writes one parameter in pieces
+ *   lookup      in   ids, table in files             reads the rows of the table that the ids
+ *               out  rows                            choose
  *   fetch_begin in   values in another space         begins to copy each to its window
  *               out  windows in the arena
  *   fetch_wait  in   those windows                   waits for the copies
@@ -79,8 +82,12 @@ const hr_op hr_report_op = { .name = "report",
                              .host = NORM | STEP | UPDATE | EVALUATION };
 const hr_op hr_save_op = { .name = "save", .in = "wWWWWWWW", .out = "", .host = SAVE };
 
-/* Transfers move states where they are written, updated and read. */
-enum { TRANSFERS = LOAD | STEP | UPDATE | SAVE };
+/* The passes of a model, which read its weights. */
+enum { PASSES = NORM | STEP | EVALUATION | SAMPLE | PROMPT | ANSWER | SEQUENCES };
+const hr_op hr_lookup_op = { .name = "lookup", .in = "rw", .out = "r", .host = PASSES };
+
+/* Transfers move states where they are written, updated and read, and weights to their readers. */
+enum { TRANSFERS = PASSES | LOAD | UPDATE | SAVE };
 const hr_op hr_fetch_begin_op = { .name = "fetch_begin",
                                   .in = "wWWWWWWW",
                                   .out = "wWWWWWWW",

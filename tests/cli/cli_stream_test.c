@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_stream_test.c - bases whose weights stay in their files: adapters of every family train to
+ * the same bits as with a base in memory, within their plan; and what is refused. */
+#define _GNU_SOURCE
+#include "headroom/status.h"
+#include "support/oracle.h"
+#include "support/program.h"
+
+static void prepare(const char *family)
+{
+    char recipe[512];
+    require_program();
+    put_tiny_and_text();
+    snprintf(recipe, sizeof recipe,
+             "model: {family: %s, d_model: 128, n_layers: 3, n_heads: 2, d_ff: 384, "
+             "vocab_size: 256}\n"
+             "train: {batch: 4, seq_len: 32, threads: 2, steps: 4, dtype: fp32}\n"
+             "train.optimizer.lr: 1e-2\ntrain.schedule.kind: constant\ndata.train: text.txt\n"
+             "data.valid: text.txt\ntrain.eval_batches: 2\ntrain.sample_tokens: 4\n",
+             family);
+    put("recipe.yaml", recipe);
+    if (run("train recipe.yaml train.steps=2 --out base --fresh")) fail_msg("%s", err);
+}
+
+static int adapt(const char *folder, const char *settings)
+{
+    return run("train recipe.yaml model.from=base train.adapter.rank=5 --out %s --fresh %s", folder,
+               settings);
+}
+
+static void assert_says(const char *words)
+{
+    if (!strstr(err, words)) fail_msg("no \"%s\" in %s", words, err);
+}
+
+/* The two numbers of "arena  planned N bytes, used N bytes". */
+static void assert_arena_as_planned(const char *settings)
+{
+    char planned[32], used[32];
+    const char *line = strstr(out, "arena  planned ");
+    assert_non_null(line);
+    assert_int_equal(sscanf(line, "arena  planned %31s bytes, used %31s bytes", planned, used), 2);
+    if (strcmp(planned, used)) fail_msg("%s: planned %s, used %s", settings, planned, used);
+}
+
+static void assert_same_file(const char *settings, const char *name)
+{
+    static char a[PROGRAM_TEXT_BYTES], b[PROGRAM_TEXT_BYTES];
+    char one[64], two[64];
+    snprintf(one, sizeof one, "resident_%c/%s", *name, name);
+    snprintf(two, sizeof two, "file_%c/%s", *name, name);
+    get(one, a);
+    get(two, b);
+    if (memcmp(a, b, sizeof a)) fail_msg("%s: %s differs", settings, name);
+}
+
+/* Trains both ways, the second in other cuts, and compares the adapters. */
+static void must_agree(const char *settings, const char *cuts, const char *name)
+{
+    char both[640], resident[16], file[16];
+    snprintf(resident, sizeof resident, "resident_%c", *name);
+    snprintf(file, sizeof file, "file_%c", *name);
+    if (adapt(resident, settings)) fail_msg("%s: %s", settings, *err ? err : out);
+    snprintf(both, sizeof both, "%s memory.weights=file %s", settings, cuts);
+    if (adapt(file, both)) fail_msg("%s: %s", both, *err ? err : out);
+    assert_arena_as_planned(both);
+    assert_same_file(both, name);
+}
+
+static void streamed_bases_train_to_the_same_bits(void **state)
+{
+    static const char *const families[] = { "llama", "mistral", "qwen2",    "qwen3", "yxanul",
+                                            "gpt2",  "gpt_neo", "gpt_neox", "opt",   "needle" };
+    static const struct {
+        const char *settings, *cuts, *name;
+    } ways[] = {
+        { "train.adapter.kind=lora", "memory.micro_batch=1 memory.loss_chunk=32 train.threads=1",
+          "adapter_model.safetensors" },
+        { "train.adapter.kind=lora train.dtype=bf16 train.adapter.targets=all-linear",
+          "memory.recompute=layers", "adapter_model.safetensors" },
+        { "train.adapter.kind=npt train.adapter.inputs=student train.adapter.layers=\"1 2\"",
+          "memory.micro_batch=2", "npt_model.safetensors" },
+        { "train.adapter.kind=lora train.adapter.dora=true train.adapter.dropout=0.25",
+          "memory.micro_batch=2 memory.recompute=norms", "adapter_model.safetensors" },
+        { "train.adapter.kind=npt train.adapter.objective=lm", "memory.loss_chunk=64",
+          "npt_model.safetensors" },
+    };
+    enum { FAMILIES = sizeof families / sizeof *families, WAYS = sizeof ways / sizeof *ways };
+    (void)state;
+    for (int f = 0; f < FAMILIES; f++) {
+        prepare(families[f]);
+        for (int i = 0; i < 2; i++) {
+            const int way = (f + 2 * i) % WAYS;
+            must_agree(ways[way].settings, ways[way].cuts, ways[way].name);
+        }
+    }
+}
+
+static void recipes_without_files_or_frozen_weights_are_refused(void **state)
+{
+    (void)state;
+    prepare("llama");
+    assert_int_equal(run("train recipe.yaml memory.weights=file"), HR_USAGE);
+    assert_says("give its folder with model.from");
+    assert_int_equal(run("train recipe.yaml model.from=base memory.weights=file"), HR_USAGE);
+    assert_says("give train.adapter.kind");
+    if (run("train recipe.yaml model.d_model=32 model.d_ff=64 train.steps=2 --out tiny --fresh"))
+        fail_msg("%s", err);
+    assert_int_equal(run("train recipe.yaml model.d_model=32 model.d_ff=64 model.from=tiny "
+                         "train.adapter.kind=lora memory.weights=file"),
+                     HR_USAGE);
+    assert_says("no frozen matrix has 64 KiB or more");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(streamed_bases_train_to_the_same_bits, make_folder,
+                                        drop_folder),
+        cmocka_unit_test_setup_teardown(recipes_without_files_or_frozen_weights_are_refused,
+                                        make_folder, drop_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
