@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/status.c - formats error messages. */
+/* base/status.c - formats error messages: each is one line, whatever names of files and keys it holds. */
 #include "headroom/status.h"
 
 #include <stdarg.h>
@@ -12,6 +12,8 @@ hr_status hr_fail(hr_error *err, hr_status status, const char *format, ...)
         va_start(list, format);
         vsnprintf(err->message, sizeof err->message, format, list);
         va_end(list);
+        for (char *at = err->message; *at; at++)
+            if ((unsigned char)*at < ' ') *at = ' ';
         err->status = status;
     }
     return status;
