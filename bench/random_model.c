@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/random_model.c - writes a folder with a model of random weights in the shape of a recipe, so
- * that a large one can be tried without a download. Constants such as biases of 0 are holes.
+/* bench/random_model.c - writes a folder with a model of random weights in the shape of a recipe,
+ * so that a large one can be tried without a download. Constants such as biases of 0 are holes.
  *
  *     random_model RECIPE.yaml FOLDER [bf16 | f32 [SEED]]
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/status.c - formats error messages: each is one line, whatever names of files and keys it holds. */
+/* base/status.c - formats error messages: each is one line, whatever names it holds. */
 #include "headroom/status.h"
 
 #include <stdarg.h>

@@ -62,7 +62,7 @@ hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, hr_weig
                   .staging = staging,
                   .interrupts = interrupts };
     l.slice_bytes = l.readers > 1 ? staging_bytes / l.readers / ALIGN * ALIGN : staging_bytes;
-    l.pieces = hr_weights_in_pieces(in, param, l.slice_bytes);
+    l.pieces = hr_weights_in_pieces(in, param, place, l.slice_bytes);
     atomic_init(&l.next, 0);
     atomic_init(&l.failed, INT64_MAX);
     if (l.pieces == 1) read_pieces(&l, 0, 1);

@@ -372,9 +372,22 @@ static int64_t rows_of_piece(const hr_unpack *unpack, int64_t staging_bytes)
     return rows < HR_PANEL_WIDTH ? rows / 2 * 2 : rows / HR_PANEL_WIDTH * HR_PANEL_WIDTH;
 }
 
-int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t staging_bytes)
+/* As above, of some rows. */
+static hr_unpack unpack_rows(const hr_weights_in *in, int32_t param, hr_weights_place place)
 {
-    const hr_unpack unpack = unpack_of(in, param);
+    hr_unpack unpack = unpack_of(in, param);
+    HR_ASSERT(!place.rows || (unpack.transposed && unpack.groups <= 1));
+    if (place.rows) unpack.N = place.rows;
+    unpack.master = place.master;
+    unpack.weight = place.weight;
+    unpack.residual = place.residual;
+    return unpack;
+}
+
+int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, hr_weights_place place,
+                             int64_t staging_bytes)
+{
+    const hr_unpack unpack = unpack_rows(in, param, place);
     const int64_t rows = rows_of_piece(&unpack, staging_bytes);
     return (hr_unpack_rows(&unpack) + rows - 1) / rows;
 }
@@ -461,23 +474,21 @@ hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t pie
     const hr_weights_source *source = &in->sources[param];
     const hr_weight_format *format = hr_kept_format(in->program, param, in->kept);
     const bool stored = format->file_dtype && source->kind == kind_of(format);
-    hr_unpack unpack = unpack_of(in, param);
-    unpack.master = place.master;
-    unpack.weight = place.weight;
-    unpack.residual = place.residual;
+    hr_unpack unpack = unpack_rows(in, param, place);
     const int64_t rows = rows_of_piece(&unpack, staging_bytes), first = piece * rows;
     const int64_t count = hr_min(rows, hr_unpack_rows(&unpack) - first);
     const int64_t row_bytes = hr_unpack_width(&unpack) * hr_stored_kind_bytes(unpack.kind);
     float scales[HR_SCALES_MAX];
     const bool flat = hr_unpack_is_flat(&unpack) && !in->direct;
     void *read = flat ? place.master + first * unpack.N : staging;
-    hr_status status = read_bytes(in, source->file, source->offset + first * row_bytes,
+    hr_status status = read_bytes(in, source->file,
+                                  source->offset + (place.first_row + first) * row_bytes,
                                   count * row_bytes, &read, err);
     if (status == HR_OK && unpack.kind == HR_STORED_E4M3) {
         const hr_block_scales of = scales_of(in, param);
         unpack.scales = scales;
-        status = hr_block_scales_read(&of, in->files[of.file], in->path, first / HR_SCALE_BLOCK,
-                                      scales, err);
+        status = hr_block_scales_read(&of, in->files[of.file], in->path,
+                                      (place.first_row + first) / HR_SCALE_BLOCK, scales, err);
     }
     if (status != HR_OK) return status;
     if (stored ? take_stored(in, param, &unpack, first, count, read, place)

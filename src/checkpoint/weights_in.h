@@ -20,13 +20,15 @@ typedef struct {
     hr_stored_kind kind;
 } hr_weights_source;
 
-/* Where a parameter is loaded to. Null: absent. */
+/* Where a parameter is loaded to. Null: absent. With rows, only these rows of the file are loaded,
+ * as a matrix of their own: a multiple of HR_SCALE_BLOCK, or up to the last. */
 typedef struct {
-    float *master;      /* in the layout of its tensor; null if there is only a weight */
-    void *weight;       /* the same; null if it is the master */
-    float *scales;      /* of a stored weight */
-    uint8_t zero;       /* every byte of the padding of codes */
-    uint16_t *residual; /* of a bf16 weight; hr_load completes it (base/residual.h) */
+    float *master;           /* in the layout of its tensor; null if there is only a weight */
+    void *weight;            /* the same; null if it is the master */
+    float *scales;           /* of a stored weight */
+    uint8_t zero;            /* every byte of the padding of codes */
+    uint16_t *residual;      /* of a bf16 weight; hr_load completes it (base/residual.h) */
+    int64_t first_row, rows; /* rows 0: all */
 } hr_weights_place;
 
 typedef struct {
@@ -90,9 +92,10 @@ HR_MUST_CHECK hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_prog
 /* Bytes of scratch that hr_weights_in_open needs for the current files. */
 int64_t hr_weights_in_scratch_bytes(const char *path);
 
-/* Chunks that a parameter is read in with a staging buffer of this size, which holds at least one
- * row. */
-int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t staging_bytes);
+/* Chunks that a parameter, or some rows of it, is read in with a staging buffer of this size, which
+ * holds at least one row. */
+int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, hr_weights_place place,
+                             int64_t staging_bytes);
 
 /* Reads one chunk.
  *

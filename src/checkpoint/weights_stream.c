@@ -63,7 +63,8 @@ static void *work(void *argument)
         hr_error err = { .status = HR_OK };
         hr_status status = HR_OK;
         pthread_mutex_unlock(&stream->mutex);
-        const int64_t pieces = hr_weights_in_pieces(&stream->in, job.param, stream->staging_bytes);
+        const int64_t pieces = hr_weights_in_pieces(&stream->in, job.param, job.place,
+                                                    stream->staging_bytes);
         for (int64_t piece = 0; piece < pieces && status == HR_OK; piece++)
             status = hr_weights_in_take(&stream->in, job.param, piece, job.place, stream->staging,
                                         stream->staging_bytes, &err);
@@ -137,17 +138,19 @@ void hr_weights_stream_close(hr_weights_stream *stream)
 /* ---- the caller */
 
 /* Where a parameter without master is loaded: fp32 is the master of itself. */
-static hr_weights_place place_of(const hr_weights_stream *stream, int32_t param, void *window,
+static hr_weights_place place_of(const hr_weights_stream *stream, hr_base_part part, void *window,
                                  float *scales)
 {
     const hr_program *program = stream->in.program;
-    const bool wide = program->tensors[program->params[param].weight].dtype == HR_F32;
+    const bool wide = program->tensors[program->params[part.param].weight].dtype == HR_F32;
     return (hr_weights_place){ .master = wide ? window : NULL,
                                .weight = wide ? NULL : window,
-                               .scales = scales };
+                               .scales = scales,
+                               .first_row = part.first,
+                               .rows = part.columns };
 }
 
-static int64_t begin(void *context, int32_t param, void *window, float *scales)
+static int64_t begin(void *context, hr_base_part part, void *window, float *scales)
 {
     hr_weights_stream *stream = context;
     HR_ASSERT(stream->open && window);
@@ -156,8 +159,9 @@ static int64_t begin(void *context, int32_t param, void *window, float *scales)
         pthread_cond_wait(&stream->moved, &stream->mutex);
     const int64_t ticket = stream->begun;
     if (stream->failure.status == HR_OK) {
-        stream->jobs[ticket % HR_STREAM_JOBS] = (hr_stream_job){ param, place_of(stream, param,
-                                                                                 window, scales) };
+        stream->jobs[ticket % HR_STREAM_JOBS] = (hr_stream_job){
+            part.param, place_of(stream, part, window, scales)
+        };
         stream->begun++;
         pthread_cond_broadcast(&stream->moved);
     }

@@ -71,13 +71,26 @@ static int32_t param_of(const hr_program *program, int32_t weight)
     return p;
 }
 
+/* A weight, or the columns of it that a view has. */
+static hr_base_part part_of(const hr_program *program, int32_t weight)
+{
+    const hr_tensor *tensor = &program->tensors[weight];
+    if (tensor->view_of == HR_NONE) return (hr_base_part){ .param = param_of(program, weight) };
+    const int64_t panel = hr_layout_elements((hr_layout)tensor->layout, tensor->dims[0],
+                                             HR_PANEL_WIDTH) *
+                          hr_dtype_bytes((hr_dtype)tensor->dtype);
+    return (hr_base_part){ .param = param_of(program, tensor->view_of),
+                           .first = tensor->view_offset_bytes / panel * HR_PANEL_WIDTH,
+                           .columns = tensor->dims[1] };
+}
+
 /* Begins to read one weight, with its scales. */
 static void begin_base(hr_transfers_of_run *transfers, const hr_executor *executor, int32_t step,
                        const hr_call *call)
 {
-    const int32_t p = param_of(executor->program, executor->program->steps[step].in[0]);
+    const hr_base_part part = part_of(executor->program, executor->program->steps[step].in[0]);
     transfers->tickets[slot_of(call) - HR_SLOTS_MOST] = transfers->base.begin(
-        transfers->base.context, p, call->out[0], call->out[1]);
+        transfers->base.context, part, call->out[0], call->out[1]);
 }
 
 /* Begins one transfer for each operand; their tickets follow each other. */

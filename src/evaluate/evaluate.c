@@ -343,7 +343,7 @@ static hr_status prompt(void *context, hr_executor *executor, int32_t step, cons
 }
 
 typedef struct {
-    hr_loss_row_fn *loss_of;
+    const hr_loss_kernels *kernels;
     const hr_call *call;
     const int32_t *targets; /* [call->rows] */
     double *losses;         /* [call->rows] */
@@ -356,8 +356,9 @@ static void score_some(void *context, int32_t thread, int32_t threads)
     const int64_t row_bytes = s->vocabulary * hr_dtype_bytes(s->call->dtype);
     for (int64_t i = thread; i < s->call->rows; i += threads)
         if (s->targets[i] >= 0)
-            s->losses[i] = s->loss_of((const char *)s->call->in[0] + i * row_bytes, NULL,
-                                      s->vocabulary, s->targets[i], 1, 0, s->call->dtype)
+            s->losses[i] = hr_loss_of_row(s->kernels, (const char *)s->call->in[0] + i * row_bytes,
+                                          NULL, s->vocabulary, s->targets[i],
+                                          (hr_loss_factors){ 1, 0 }, s->call->dtype)
                                .loss;
 }
 
@@ -405,7 +406,7 @@ static hr_status emit(void *context, hr_executor *executor, int32_t step, const 
     if (e->request->logits_out)
         return hr_logits_add(&e->logits, call->in[0], call->dtype, call->rows * vocabulary,
                              call->scratch, err);
-    scoring s = { e->session.devices.cpu.kernels.loss.row, call, e->targets + call->row_first,
+    scoring s = { &e->session.devices.cpu.kernels.loss, call, e->targets + call->row_first,
                   call->scratch, vocabulary };
     hr_status status = HR_OK;
     hr_pool_run(&e->session.pool, score_some, &s);

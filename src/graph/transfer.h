@@ -23,11 +23,17 @@ typedef struct {
     int32_t slot; /* begins and waits pair by it: a slot has one open transfer at most */
 } hr_transfer_attr;
 
+/* A parameter, or some columns of it. */
+typedef struct {
+    int32_t param;
+    int64_t first, columns; /* columns 0: all */
+} hr_base_part;
+
 /* What reads weights from the files of a frozen model. */
 typedef struct {
-    /* Begins to read a parameter to its window, and its scales, which may be null: they belong to
-     * the source until wait. Returns a ticket. */
-    int64_t (*begin)(void *context, int32_t param, void *window, float *scales);
+    /* Begins to read a part to its window, and its scales, which may be null: they belong to the
+     * source until wait. Returns a ticket. */
+    int64_t (*begin)(void *context, hr_base_part part, void *window, float *scales);
     hr_status (*wait)(void *context, int64_t ticket, hr_error *err);
     void (*drain)(void *context); /* waits until no window is written */
     /* Reads the rows [count, N] of a table that the ids choose, in the dtype of the weight. */

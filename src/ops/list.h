@@ -40,6 +40,8 @@
     X(cache_append) \
     X(dropout) \
     X(loss) \
+    X(loss_part) \
+    X(loss_dx) \
     X(last_row) \
     X(merge) \
     X(sumsq) \

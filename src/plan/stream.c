@@ -26,7 +26,7 @@ typedef struct {
 
 typedef struct {
     hr_program *program;
-    bool *narrow;    /* [loop_max] the loop has steps of one block of one layer alone */
+    bool *narrow;    /* [loop_max] a loop of one block of one layer, which reads whole weights */
     int32_t *scales; /* [tensor_max] the scales of a weight; HR_NONE */
     hr_step *steps;  /* [step_max] the new step list */
     int32_t count;
@@ -37,6 +37,15 @@ typedef struct {
 
 /* ---- runs */
 
+static bool reads_strip(const hr_program *program, const hr_step *step)
+{
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE && program->tensors[step->in[i]].space == HR_SPACE_BASE &&
+            program->tensors[step->in[i]].view_of != HR_NONE)
+            return true;
+    return false;
+}
+
 static void find_narrow(streaming *m)
 {
     const hr_program *program = m->program;
@@ -45,7 +54,8 @@ static void find_narrow(streaming *m)
         m->narrow[l] = loop->parent != HR_NONE && loop->parent != 0;
         for (int32_t s = loop->step_first; s <= loop->step_last; s++)
             m->narrow[l] &= program->steps[s].block == program->steps[loop->step_first].block &&
-                            program->steps[s].layer == program->steps[loop->step_first].layer;
+                            program->steps[s].layer == program->steps[loop->step_first].layer &&
+                            !reads_strip(program, &program->steps[s]);
     }
 }
 
@@ -115,6 +125,8 @@ static int32_t add_window(streaming *m, int32_t away, int32_t home)
     window->space = HR_SPACE_HOST;
     window->role = HR_ROLE_ACTIVATION;
     window->home = home;
+    window->view_of = HR_NONE;
+    window->view_offset_bytes = 0;
     snprintf(window->name, sizeof window->name, "%.54s, window", program->tensors[away].name);
     return program->tensor_count++;
 }

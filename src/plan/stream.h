@@ -4,7 +4,8 @@
  * A step reads such a weight from a window in the arena. The transfer that fills it begins before
  * the steps that read the weight before this one, and is waited for before the step: while one
  * weight is used, the next is read, and two windows are alive. Tiles of one block read their
- * weights in each iteration: these are read once, before the loop. */
+ * weights in each iteration: these are read once, before the loop, unless they are strips of one
+ * (sections/head.h). */
 #ifndef HR_PLAN_STREAM_H
 #define HR_PLAN_STREAM_H
 

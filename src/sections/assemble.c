@@ -17,6 +17,7 @@
 #include "ops/penalty/penalty_build.h"
 #include "ops/update/update_build.h"
 #include "sections/assembly.h"
+#include "sections/head.h"
 
 static int32_t scalar(hr_assembly *a, const char *name, hr_role role)
 {
@@ -321,7 +322,8 @@ hr_status hr_model_assemble_proxy(const hr_config *config, const hr_backend *bac
     build_evaluation(&a, evaluation_sequences);
     if (config->train.sample_tokens) build_sample(&a);
     build_save(&a);
-    return hr_assembly_end(&a, err);
+    status = hr_assembly_end(&a, err);
+    return status == HR_OK && a.builder.weights_away ? hr_head_cut(program, err) : status;
 }
 
 hr_status hr_model_assemble(const hr_config *config, const hr_backend *backend,

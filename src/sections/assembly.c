@@ -16,6 +16,7 @@
 #include "ops/loss/loss_build.h"
 #include "ops/magnitude/magnitude_build.h"
 #include "sections/assemble.h"
+#include "sections/head.h"
 
 hr_model_limits hr_model_limits_of(const hr_config *config)
 {
@@ -42,13 +43,14 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
     /* In a file, each of these readers has a transfer that begins and one that waits, and a window
      * for the weight and for its scales. */
     const bool away = config->memory.weights == HR_PLACE_FILE;
+    const int32_t head = hr_head_most(config);
     const int32_t fetched = away ? size.matrices : 0;
     const int32_t steps = STEP_STEPS * size.steps + PARAM_STEPS * params + READERS * scales +
                           2 * READERS * fetched;
     const int32_t tensors = STEP_TENSORS * size.steps + (PARAM_TENSORS + count) * params +
                             READERS * scales + 2 * READERS * fetched;
-    hr_model_limits limits = { .steps = steps * layers + REST_STEPS,
-                               .tensors = tensors * layers + REST_TENSORS,
+    hr_model_limits limits = { .steps = steps * layers + REST_STEPS + head,
+                               .tensors = tensors * layers + REST_TENSORS + head,
                                .loops = LOOPS * layers + REST_LOOPS,
                                .params = params * layers + REST_PARAMS + size.rest_params };
     if (config->memory.moments != HR_PLACE_FILE) return limits;

@@ -101,7 +101,8 @@ static void read_file(const hr_program *program, int32_t state, const char *dire
         const hr_tensor *tensor = &program->tensors[program->params[p].states[state]];
         float *expected = values_of(program, p, state);
         float *values = calloc(1, (size_t)hr_tensor_bytes(tensor));
-        for (int64_t i = 0; i < hr_weights_in_pieces(&in, p, sizeof staging); i++)
+        for (int64_t i = 0;
+             i < hr_weights_in_pieces(&in, p, (hr_weights_place){ 0 }, sizeof staging); i++)
             assert_int_equal(hr_weights_in_take(&in, p, i, (hr_weights_place){ .master = values },
                                                 staging, sizeof staging, &err),
                              HR_OK);

@@ -444,7 +444,7 @@ static inline void make_loss(kernel_case *c, kernel_sizes s, int32_t option)
 {
     const hr_dtype dtype = c->call.dtype;
     const kernel_bound sum = { .tolerance = 1e-5, .size = 1 };
-    c->attr.loss = (hr_loss_attr){ s.a, option == LOSS_Z ? 0.01 : 0 };
+    c->attr.loss = (hr_loss_attr){ .V = s.a, .z = option == LOSS_Z ? 0.01 : 0 };
     c->run = hr_loss_run;
     c->phases = 2;
     c->kernel_offset = KERNEL_AT(loss.row);

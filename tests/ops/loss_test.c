@@ -92,7 +92,7 @@ static void exponentials_have_a_relative_error_below_4e_6(uint32_t mask)
     for (int64_t i = 0; i < 87 * 64; i++) {
         const float logits[2] = { 0, (float)-i / 64 };
         float share[2];
-        kernels.loss.row(logits, share, 2, 0, 1, 0, HR_F32);
+        hr_loss_of_row(&kernels.loss, logits, share, 2, 0, (hr_loss_factors){ 1, 0 }, HR_F32);
         const double power = exp(logits[1]), expected = power / (1 + power);
         if (fabs(share[1] - expected) > 4e-6 * expected)
             fail_msg("exp(%g): %.9g, expected %.9g", logits[1], share[1], expected);
@@ -163,18 +163,28 @@ static void extreme_logits_give_the_correct_loss(uint32_t mask)
     hr_loss_kernels_fill(&kernels.loss, mask);
     float logits[V], dlogits[V];
     for (int32_t v = 0; v < V; v++) logits[v] = v == 5 ? 1e30f : -1e30f;
-    assert_true(kernels.loss.row(logits, dlogits, V, 5, 2, 0, HR_F32).loss == 0);
+    assert_true(
+        hr_loss_of_row(&kernels.loss, logits, dlogits, V, 5, (hr_loss_factors){ 2, 0 }, HR_F32)
+            .loss == 0);
     for (int32_t v = 0; v < V; v++) assert_true(dlogits[v] == 0);
     for (int32_t v = 0; v < V; v++) logits[v] = v == 36 ? -1e4f : -INFINITY;
-    assert_true(kernels.loss.row(logits, dlogits, V, 36, 2, 0, HR_F32).loss == 0);
-    assert_true(kernels.loss.row(logits, dlogits, V, 7, 2, 0, HR_F32).loss == INFINITY);
+    assert_true(
+        hr_loss_of_row(&kernels.loss, logits, dlogits, V, 36, (hr_loss_factors){ 2, 0 }, HR_F32)
+            .loss == 0);
+    assert_true(
+        hr_loss_of_row(&kernels.loss, logits, dlogits, V, 7, (hr_loss_factors){ 2, 0 }, HR_F32)
+            .loss == INFINITY);
     assert_true(dlogits[7] == -2 && dlogits[36] == 2 && dlogits[0] == 0);
     logits[36] = -INFINITY;
-    assert_true(isnan(kernels.loss.row(logits, dlogits, V, 7, 2, 0, HR_F32).loss));
+    assert_true(isnan(
+        hr_loss_of_row(&kernels.loss, logits, dlogits, V, 7, (hr_loss_factors){ 2, 0 }, HR_F32)
+            .loss));
     for (int32_t v = 0; v < V; v++) assert_true(isnan(dlogits[v]));
     for (int32_t at = 0; at < V; at++) {
         for (int32_t v = 0; v < V; v++) logits[v] = v == at ? NAN : 1;
-        assert_true(isnan(kernels.loss.row(logits, dlogits, V, 3, 2, 0, HR_F32).loss));
+        assert_true(isnan(
+            hr_loss_of_row(&kernels.loss, logits, dlogits, V, 3, (hr_loss_factors){ 2, 0 }, HR_F32)
+                .loss));
         for (int32_t v = 0; v < V; v++) assert_true(isnan(dlogits[v]));
     }
 }
@@ -193,14 +203,18 @@ static void the_gradient_matches_finite_differences_of_the_loss(uint32_t mask)
     uint64_t state = start(SEED);
     float *logits = take_random(V, HR_F32, 3, &state), dlogits[V];
     for (double z = 0; z < 0.3; z += 0.1) {
-        kernels.loss.row(logits, dlogits, V, 4, 0.5, z, HR_F32);
+        hr_loss_of_row(&kernels.loss, logits, dlogits, V, 4, (hr_loss_factors){ 0.5, z }, HR_F32);
         for (int32_t v = 0; v < V; v++) {
             const float kept = logits[v], step = 1.0f / 64;
             logits[v] = kept + step;
             const double up = logits[v];
-            double slope = whole_of(kernels.loss.row(logits, NULL, V, 4, 0.5, z, HR_F32), z);
+            double slope = whole_of(hr_loss_of_row(&kernels.loss, logits, NULL, V, 4,
+                                                   (hr_loss_factors){ 0.5, z }, HR_F32),
+                                    z);
             logits[v] = kept - step;
-            slope -= whole_of(kernels.loss.row(logits, NULL, V, 4, 0.5, z, HR_F32), z);
+            slope -= whole_of(hr_loss_of_row(&kernels.loss, logits, NULL, V, 4,
+                                             (hr_loss_factors){ 0.5, z }, HR_F32),
+                              z);
             slope *= 0.5 / (up - logits[v]);
             logits[v] = kept;
             assert_true(fabs(slope - dlogits[v]) < 3e-5 * (1 + 10 * z));

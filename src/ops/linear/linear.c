@@ -7,9 +7,9 @@
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
 
-enum { X, W, BIAS, RESIDUAL };        /* inputs of linear */
-enum { Y, PRE };                      /* outputs of linear */
-enum { DY = 0, ADDEND = 2, AUX = 3 }; /* inputs of linear_dx (W as above) */
+enum { X, W, BIAS, RESIDUAL };                    /* inputs of linear */
+enum { Y, PRE };                                  /* outputs of linear */
+enum { DY = 0, ADDEND = 2, AUX = 3, BEFORE = 4 }; /* inputs of linear_dx (W as above) */
 
 int32_t hr_build_linear(hr_builder *builder, const char *name, int32_t x, int32_t weight,
                         int32_t bias, hr_act act, int32_t residual)
@@ -175,9 +175,9 @@ const hr_op hr_linear_op = { .name = "linear",
                              .flops = flops };
 
 const hr_op hr_linear_dx_op = { .name = "linear_dx",
-                                .in = "rwRR",
-                                .out = "r",
-                                .reuse = { 1 << ADDEND | 1 << AUX },
+                                .in = "rwRRR",
+                                .out = "RR",
+                                .reuse = { 1 << ADDEND | 1 << AUX, 1 << BEFORE },
                                 .derivative = derivative_back,
                                 .flops = flops };
 

@@ -28,11 +28,13 @@ static inline bool hr_act_needs_pre(hr_act act)
 }
 
 /* Operands. linear    in  x r, W w, bias W, residual R      out  y r, pre R
- *           linear_dx in  dy r, W w, addend R, aux R         out  dx r
+ *           linear_dx in  dy r, W w, addend R, aux R, before R   out  dx R, after R
  *           linear_dw in  x R, dy r                          out  dW A, db A
  *
  *   pre   optional output; the derivative of both GELUs needs it
  *   aux   input of act': y for ReLU, pre for a GELU; absent with HR_ACT_NONE
+ *   before, after  [rows, K] fp32 sums of a reduction in strips (sections/head.h): it begins with
+ *         before, and leaves its sums in after instead of dx; after may be exactly before
  *   y     may be exactly residual; dx may be exactly addend or aux; otherwise disjoint
  *
  * Numerics one result element of forward and dx is one sequential sum over the reduction 0, 1, 2,

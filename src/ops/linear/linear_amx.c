@@ -96,7 +96,7 @@ static void finish_some(const hr_linear_mm *mm, pending_tile *pending, int64_t r
     linear_tile now = pending->left;
     now.rows = hr_min(rows, now.rows);
     if (now.n + 2 * TILE_COLUMNS <= mm->n_end) prefetch_tile(mm, &now);
-    if (now.columns == TILE_COLUMNS) finish_whole_lines(mm, &now);
+    if (now.columns == TILE_COLUMNS && !mm->after) finish_whole_lines(mm, &now);
     else finish_tile(HR_BF16, mm, &now);
     pending->left.row += now.rows;
     pending->left.rows -= now.rows;
@@ -190,13 +190,22 @@ static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, in
         const int64_t columns = hr_min(TILE_COLUMNS, block->n_end - n);
         const tile_results sums = { block->last ? pending->sums : carried, TILE_COLUMNS,
                                     TILE_WORDS * 2, LINE };
-        const tile_results before = { carried, sums.row, sums.low, sums.right };
+        _Alignas(64) float begun[STRIP_ROWS * TILE_COLUMNS];
+        const tile_results before = { block->first ? begun : carried, sums.row, sums.low,
+                                      sums.right };
         const tile_results next = { carried + STRIP_ROWS * TILE_COLUMNS, sums.row, sums.low,
                                     sums.right };
         operands.b = block->panels + (n - block->n_first) / LINE * block->panel_step;
         /* 0: a single panel is used twice */
         operands.b_right = columns > LINE ? block->panel_step : 0;
-        if (block->first) zero_results();
+        if (block->first && mm->before) {
+            const linear_tile place = { row,   hr_min(STRIP_ROWS, mm->rows - row),
+                                        n,     columns,
+                                        begun, TILE_COLUMNS };
+            memset(begun, 0, sizeof begun);
+            take_sums(mm, &place, begun);
+        }
+        if (block->first && !mm->before) zero_results();
         else load_results(&before);
         for (int64_t step = 0; step < steps; step++) {
             if (few) multiply_few(&operands, step);

@@ -7,6 +7,7 @@
 #define HR_OPS_LINEAR_LINEAR_EPILOGUE_H
 
 #include <float.h>
+#include <string.h>
 
 #include "base/bf16.h"
 #ifdef LINEAR_AVX512BF16
@@ -72,9 +73,29 @@ ALWAYS_INLINE void finish_rows(hr_dtype dtype, bool transposed, hr_act act, cons
     }
 }
 
+/* The sums of a product that goes on later (hr_linear_mm.after). */
+static inline void keep_sums(const hr_linear_mm *mm, const linear_tile *tile)
+{
+    for (int64_t i = 0; i < tile->rows; i++)
+        memcpy(mm->after + (tile->row + i) * mm->N + tile->n, tile->sums + i * tile->sums_step,
+               (size_t)tile->columns * sizeof *mm->after);
+}
+
+/* The sums that a product begins with (hr_linear_mm.before). */
+static inline void take_sums(const hr_linear_mm *mm, const linear_tile *tile, float *sums)
+{
+    for (int64_t i = 0; i < tile->rows; i++)
+        memcpy(sums + i * tile->sums_step, mm->before + (tile->row + i) * mm->N + tile->n,
+               (size_t)tile->columns * sizeof *sums);
+}
+
 /* Selects the epilogue of a tile once, outside the inner loops. */
 ALWAYS_INLINE void finish_tile(hr_dtype dtype, const hr_linear_mm *mm, const linear_tile *tile)
 {
+    if (mm->after) {
+        keep_sums(mm, tile);
+        return;
+    }
     if (!mm->transposed) {
         switch (mm->act) {
         case HR_ACT_NONE: finish_rows(dtype, false, HR_ACT_NONE, mm, tile); break;

@@ -197,6 +197,8 @@ ALWAYS_INLINE void multiply_few_rows(words_kind kind, const hr_linear_mm *mm)
     float sums[FEW_ROWS * FEW_COLUMNS] __attribute__((aligned(64)));
     for (int64_t n = mm->n_first; n < mm->n_end; n += FEW_COLUMNS) {
         const int64_t columns = hr_min(FEW_COLUMNS, mm->n_end - n);
+        const linear_tile tile = { 0, mm->rows, n, columns, sums, FEW_COLUMNS };
+        if (mm->before) take_sums(mm, &tile, sums);
         for (int64_t word = 0; word < words; word += most) {
             linear_block block = { .word_first = word,
                                    .words = hr_min(most, words - word),
@@ -211,10 +213,9 @@ ALWAYS_INLINE void multiply_few_rows(words_kind kind, const hr_linear_mm *mm)
                                     .panel_step = block.panel_step,
                                     .words = block.words - half,
                                     .half = half,
-                                    .fresh = word == 0 };
+                                    .fresh = word == 0 && !mm->before };
             multiply_block(kind, &few, columns, sums);
         }
-        const linear_tile tile = { 0, mm->rows, n, columns, sums, FEW_COLUMNS };
         finish_tile(dtype_of(stored), mm, &tile);
     }
 }

@@ -26,6 +26,10 @@ typedef struct {
     const float *bias; /* [N]; may be null, as may pre, residual and aux */
     const void *residual, *aux;
     void *out, *pre; /* out may be residual or aux */
+    /* [rows, N] fp32 sums that the product continues, and where it leaves them instead of out.
+     * Null: from zero, and to out. They may be one array. */
+    const float *before;
+    float *after;
 
     /* Scratch of this thread, 64-byte aligned, laid out by linear_run.c. */
     void *block; /* packed block of B: [columns / 16][words][16] words */

@@ -42,6 +42,10 @@ static void multiply(hr_dtype dtype, const hr_linear_mm *mm, int64_t row, int64_
 
 static void finish(hr_dtype dtype, const hr_linear_mm *mm, int64_t index, int64_t n, double z)
 {
+    if (mm->after) {
+        mm->after[index] = (float)z;
+        return;
+    }
     const double other = mm->residual ? hr_element_get(mm->residual, index, dtype) : 0;
     if (mm->transposed) {
         z += other;
@@ -62,6 +66,9 @@ static void mm_any(hr_dtype dtype, const hr_linear_mm *mm)
             const int64_t rows = hr_min(ROWS, mm->rows - row);
             const int64_t columns = hr_min(COLUMNS, mm->n_end - n);
             double z[ROWS][COLUMNS] = { 0 };
+            for (int64_t r = 0; mm->before && r < rows; r++)
+                for (int64_t c = 0; c < columns; c++)
+                    z[r][c] = mm->before[(row + r) * mm->N + n + c];
             multiply(dtype, mm, row, rows, n, columns, z);
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t c = 0; c < columns; c++)

@@ -77,6 +77,8 @@ static void run_mm(const hr_call *call, hr_linear_mm mm)
     mm.aux = row(call, mm.aux, rows.first, mm.N);
     mm.out = (void *)row(call, mm.out, rows.first, mm.N);
     mm.pre = (void *)row(call, mm.pre, rows.first, mm.N);
+    if (mm.before) mm.before += rows.first * mm.N;
+    if (mm.after) mm.after += rows.first * mm.N;
     mm.rows = rows.end - rows.first;
     mm.n_first = n.first;
     mm.n_end = n.end;
@@ -111,6 +113,8 @@ void hr_linear_dx_run(const hr_call *call)
                                  .act = attr->act,
                                  .residual = call->in[2],
                                  .aux = call->in[3],
+                                 .before = call->in[4],
+                                 .after = call->out[1],
                                  .out = call->out[0] });
 }
 

@@ -192,17 +192,17 @@ ALWAYS_INLINE void multiply_strip(words_kind kind, const hr_linear_mm *mm,
         const uint32_t *panels = block->panels + (n - block->n_first) / LINE * block->panel_step;
         const int64_t done = (n - block->n_first) / TILE_COLUMNS * 64;
         float *tile = carried ? sums : here;
+        const linear_tile place = { row_first, rows, n, columns, tile, TILE_COLUMNS };
+        const bool fresh = block->first && !mm->before;
         linear_prefetch ahead = { .count = 0 };
         if (block->last) queue_operands(kind, mm, row_first, rows, n, &ahead);
         if (!block->first) queue_lines(&ahead, sums + TILE_ROWS * TILE_COLUMNS, 64, 2 * TILE_ROWS);
         if (done < strip_bytes) queue_lines(&ahead, next + done, mm->K * element_bytes, next_rows);
+        if (block->first && mm->before) take_sums(mm, &place, tile);
         /* A single last panel is read twice; the second result is not stored. */
-        tile_of_strip(block->words, strip, panels, columns > LINE ? block->panel_step : 0,
-                      block->first, tile, &ahead);
-        if (block->last) {
-            const linear_tile place = { row_first, rows, n, columns, tile, TILE_COLUMNS };
-            finish_tile(dtype_of(kind), mm, &place);
-        }
+        tile_of_strip(block->words, strip, panels, columns > LINE ? block->panel_step : 0, fresh,
+                      tile, &ahead);
+        if (block->last) finish_tile(dtype_of(kind), mm, &place);
         sums += TILE_ROWS * TILE_COLUMNS;
     }
 }

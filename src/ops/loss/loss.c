@@ -11,7 +11,7 @@ void hr_build_loss(hr_builder *builder, int32_t logits, int32_t targets, int32_t
                    int32_t loss_sum)
 {
     if (hr_build_status(builder) != HR_OK) return;
-    const hr_loss_attr attr = { builder->program->tensors[logits].dims[1], z };
+    const hr_loss_attr attr = { .V = builder->program->tensors[logits].dims[1], .z = z };
     int32_t gradient = HR_NONE;
     if (builder->training) gradient = hr_build_rows(builder, "d.logits", builder->dtype, attr.V);
     hr_step *step = hr_build_step(builder, HR_OP_loss, &attr, sizeof attr);
@@ -35,3 +35,11 @@ const hr_op hr_loss_op = { .name = "loss",
                            .out = "aR",
                            .reuse = { 0, 1 << 0 },
                            .derivative = derivative };
+
+/* sections/head.c makes the last two, after all derivatives. */
+const hr_op hr_loss_part_op = { .name = "loss_part",
+                                .in = "rrR",
+                                .out = "rA",
+                                .reuse = { 1 << 2 } };
+
+const hr_op hr_loss_dx_op = { .name = "loss_dx", .in = "rrWr", .out = "r", .reuse = { 1 << 0 } };

@@ -12,3 +12,5 @@ static int64_t scratch_bytes(const void *attr, int64_t rows, int32_t threads)
 }
 
 const hr_op_facts hr_loss_cpu = { .dtypes = HR_CPU_ALL, .scratch_bytes = scratch_bytes };
+const hr_op_facts hr_loss_part_cpu = { .dtypes = HR_CPU_ALL, .scratch_bytes = scratch_bytes };
+const hr_op_facts hr_loss_dx_cpu = { .dtypes = HR_CPU_ALL };

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/loss/loss_template.h - one row of cross-entropy over the vectors of ops/simd. Three passes:
- * the largest logit (it loads the row into L2, prefetched by the previous row), the sum of
- * exponentials, the gradient. Exponentials are the bound: the gradient pass reuses those of the
- * first 8,192 logits and recomputes the rest. One thread of Zen 4, 2026-11, V = 50,304, with a
- * slower exponential and without reuse: 0.49 ns per bf16 logit, 16 % of read-modify-write; fp32 35
- * %. Two threads of an Intel Xeon with AMX, 2026-11, V = 10,000: 0.42 ns per bf16 logit and thread,
- * 0.48 without reuse. */
+/* ops/loss/loss_template.h - a row of cross-entropy over the vectors of ops/simd. Each block of
+ * columns is read once for its largest logit and again, from L1, for its exponentials; then comes
+ * the gradient. Exponentials are the bound: the gradient pass reuses those of the first 8,192
+ * logits and recomputes the rest. One thread of Zen 4, 2026-11, V = 50,304, with a slower
+ * exponential and without reuse: 0.49 ns per bf16 logit, 16 % of read-modify-write; fp32 35 %. Two
+ * threads of an Intel Xeon with AMX, 2026-11, V = 10,000: 0.42 ns per bf16 logit and thread, 0.48
+ * without reuse. */
 #include <math.h>
 
 #include "ops/element.h"
 #include "ops/loss/loss_kernels.h"
 
 enum {
-    SUM_ELEMENTS = 2048, /* fp32 sums are added to a double after this many elements */
-    KEPT_ELEMENTS = 8192 /* elements whose exponentials are kept: 32 KiB of a thread's stack */
+    SUM_ELEMENTS = HR_LOSS_BLOCK, /* fp32 sums are added to a double after this many elements */
+    KEPT_BLOCKS = 4               /* whose exponentials are kept: 32 KiB of a thread's stack */
 };
 
 VEC_INLINE float row_max(const void *logits, int64_t V, hr_dtype dtype)
@@ -62,63 +62,101 @@ VEC_INLINE float run_sum(const void *logits, int64_t first, int64_t last, vec ma
     return vec_reduce_add(vec_add(even, odd));
 }
 
-/* Gradient of the first `count` logits from their kept exponentials, a multiple of VEC_LANES. */
-VEC_INLINE void write_kept(const float *kept, int64_t count, const void *logits, void *dlogits,
-                           int64_t V, vec factor, hr_dtype dtype)
+/* The largest logit of a block, and the sum of its exponentials relative to that. */
+VEC_INLINE double block_sum(const hr_loss_columns *columns, int64_t first, int64_t last,
+                            hr_dtype dtype, float *kept, float *max_logit)
 {
-    for (int64_t v = 0; v < count; v += VEC_LANES) {
-        vec_prefetch_later(hr_element_at(logits, V + v, dtype));
-        vec_store(dlogits, v, vec_mul(vec_load_f32(kept + v, VEC_LANES), factor), VEC_LANES, dtype);
+    *max_logit = row_max(hr_element_at(columns->logits, first, dtype), last - first, dtype);
+    const vec base = vec_set(*max_logit == -INFINITY ? 0 : *max_logit);
+    return run_sum(hr_element_at(columns->logits, first, dtype), 0, last - first, base, kept,
+                   dtype);
+}
+
+VEC_INLINE void write_gradient(const void *logits, void *dlogits, int64_t V, vec max_logit,
+                               vec factor, const float *kept, hr_dtype dtype)
+{
+    for (int64_t v = 0; v < V; v += VEC_LANES) {
+        const int64_t lanes = V - v < VEC_LANES ? V - v : VEC_LANES;
+        const vec e = kept ? vec_load_f32(kept + v, lanes)
+                           : exponential(logits, v, max_logit, lanes, dtype);
+        vec_store(dlogits, v, vec_mul(e, factor), lanes, dtype);
     }
 }
 
-VEC_INLINE void write_gradient(const void *logits, void *dlogits, int64_t first, int64_t V,
-                               vec max_logit, vec factor, hr_dtype dtype)
+/* The gradient of a block: relative to its own largest logit if its exponentials are kept in a
+ * whole row, and else to that of the row. `kept`: those exponentials and that logit; or null. */
+VEC_INLINE void block_gradient(const hr_loss_columns *columns, int64_t first, int64_t last,
+                               const hr_loss_part *part, double factor, const float *kept,
+                               float max_logit, hr_dtype dtype, void *dlogits)
 {
-    int64_t v = first;
-    for (; v + VEC_LANES <= V; v += VEC_LANES) {
-        const vec e = exponential(logits, v, max_logit, VEC_LANES, dtype);
-        vec_prefetch_later(hr_element_at(logits, V + v, dtype));
-        vec_store(dlogits, v, vec_mul(e, factor), VEC_LANES, dtype);
+    const void *logits = hr_element_at(columns->logits, first, dtype);
+    void *to = hr_element_at(dlogits, first, dtype);
+    float base = part->max;
+    if (columns->first + first < KEPT_BLOCKS * SUM_ELEMENTS) {
+        if (!kept) max_logit = row_max(logits, last - first, dtype);
+        factor *= exp((double)max_logit - part->max);
+        base = max_logit == -INFINITY ? 0 : max_logit;
     }
-    if (v == V) return;
-    const vec e = exponential(logits, v, max_logit, V - v, dtype);
-    vec_store(dlogits, v, vec_mul(e, factor), V - v, dtype);
+    if (kept)
+        write_gradient(logits, to, last - first, vec_set(base), vec_set((float)factor), kept,
+                       dtype);
+    else
+        write_gradient(logits, to, last - first, vec_set(base), vec_set((float)factor), NULL,
+                       dtype);
 }
 
-VEC_INLINE hr_loss_row loss_row(const void *logits, void *dlogits, int64_t V, int64_t target,
-                                double scale, double z, hr_dtype dtype)
+VEC_INLINE void loss_columns(const hr_loss_columns *columns, hr_dtype dtype, hr_loss_part *part,
+                             bool adds, hr_loss_factors factors, void *dlogits)
 {
-    const double logit = hr_element_get(logits, target, dtype);
-    const float max_logit = row_max(logits, V, dtype);
-    const vec max_logits = vec_set(max_logit);
-    const int64_t whole = V - V % VEC_LANES;
-    const int64_t count = !dlogits ? 0 : whole < KEPT_ELEMENTS ? whole : KEPT_ELEMENTS;
-    float kept[KEPT_ELEMENTS] __attribute__((aligned(64)));
-    double sum = 0;
-    for (int64_t v = 0; v < V; v += SUM_ELEMENTS)
-        sum += run_sum(logits, v, v + SUM_ELEMENTS < V ? v + SUM_ELEMENTS : V, max_logits,
-                       v < count ? kept : NULL, dtype);
-    const double log_sum = log(sum) + max_logit;
-    if (dlogits) {
-        const double z_factor = z > 0 ? 1 + 2 * z * log_sum : 1;
-        const vec factor = vec_set((float)(scale * z_factor / sum));
-        write_kept(kept, count, logits, dlogits, V, factor, dtype);
-        write_gradient(logits, dlogits, count, V, max_logits, factor, dtype);
+    const int64_t V = columns->V, target = columns->target - columns->first;
+    const bool reuses = adds && dlogits;
+    float kept[KEPT_BLOCKS * SUM_ELEMENTS] __attribute__((aligned(64)));
+    float max_logits[KEPT_BLOCKS];
+    if (adds && target >= 0 && target < V)
+        part->logit = hr_element_get(columns->logits, target, dtype);
+    for (int64_t v = 0, block = 0; adds && v < V; v += SUM_ELEMENTS, block++) {
+        const bool keeps = reuses && block < KEPT_BLOCKS;
+        float max_logit;
+        const double sum = block_sum(columns, v, v + SUM_ELEMENTS < V ? v + SUM_ELEMENTS : V, dtype,
+                                     keeps ? kept + v : NULL, &max_logit);
+        if (keeps) max_logits[block] = max_logit;
+        hr_loss_add(part, max_logit, sum);
+    }
+    if (!dlogits) return;
+    const double z_factor = factors.z > 0 ? 1 + 2 * factors.z * hr_loss_log_sum(part) : 1;
+    for (int64_t v = 0, block = 0; v < V; v += SUM_ELEMENTS, block++) {
+        const bool keeps = reuses && block < KEPT_BLOCKS;
+        block_gradient(columns, v, v + SUM_ELEMENTS < V ? v + SUM_ELEMENTS : V, part,
+                       factors.scale * z_factor / part->sum, keeps ? kept + v : NULL,
+                       keeps ? max_logits[block] : 0, dtype, dlogits);
+    }
+    if (target >= 0 && target < V)
         hr_element_set(dlogits, target, dtype,
-                       (float)((exp(logit - max_logit) / sum * z_factor - 1) * scale));
-    }
-    return (hr_loss_row){ log_sum - logit, log_sum };
+                       (float)((exp((double)part->logit - part->max) / part->sum * z_factor - 1) *
+                               factors.scale));
 }
 
-static hr_loss_row row(const void *logits, void *dlogits, int64_t V, int64_t target, double scale,
-                       double z, hr_dtype dtype)
+static void row(const hr_loss_columns *columns, hr_loss_part *part, hr_loss_factors factors,
+                void *dlogits)
 {
-    return dtype == HR_BF16 ? loss_row(logits, dlogits, V, target, scale, z, HR_BF16)
-                            : loss_row(logits, dlogits, V, target, scale, z, HR_F32);
+    if (columns->dtype == HR_BF16) loss_columns(columns, HR_BF16, part, true, factors, dlogits);
+    else loss_columns(columns, HR_F32, part, true, factors, dlogits);
+}
+
+static void add(const hr_loss_columns *columns, hr_loss_part *part)
+{
+    row(columns, part, (hr_loss_factors){ 0, 0 }, NULL);
+}
+
+static void gradient(const hr_loss_columns *columns, const hr_loss_part *part,
+                     hr_loss_factors factors, void *dlogits)
+{
+    hr_loss_part whole = *part;
+    if (columns->dtype == HR_BF16) loss_columns(columns, HR_BF16, &whole, false, factors, dlogits);
+    else loss_columns(columns, HR_F32, &whole, false, factors, dlogits);
 }
 
 void FILL(hr_loss_kernels *kernels)
 {
-    *kernels = (hr_loss_kernels){ row };
+    *kernels = (hr_loss_kernels){ row, add, gradient };
 }
