@@ -96,7 +96,8 @@ typedef enum {
     HR_SCHEDULE_WSD /* warm-up, stable, decay */
 } hr_schedule_kind;
 
-typedef enum { HR_PLACE_HOST, HR_PLACE_FILE } hr_place;
+/* AUTO: in memory if the run fits, or in files where that is faster or fits. */
+typedef enum { HR_PLACE_HOST, HR_PLACE_FILE, HR_PLACE_AUTO } hr_place;
 
 /* How the optimizer's states are stored. */
 typedef enum { HR_MOMENTS_FP32, HR_MOMENTS_BF16, HR_MOMENTS_INT8 } hr_moments_format;

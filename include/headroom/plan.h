@@ -72,6 +72,10 @@ typedef struct {
     int64_t parameters, trained_parameters; /* number of elements */
     /* with adapters: weights of the base; weights, masters and states of the adapters */
     int64_t base_bytes, adapter_bytes;
+    /* weights of the base that stay in its files (memory.weights), and bytes of them that a step
+     * reads, at bytes per second */
+    int64_t away_bytes, read_bytes, read_rate;
+    bool read_rate_measured;
     int64_t wide_adapters; /* whose rank is above the smaller side of their matrix */
     int64_t micro_batch;   /* sequences */
     int64_t loss_chunk;    /* tokens */

@@ -34,6 +34,10 @@ typedef struct {
     double first_loss, last_loss; /* over steps with targets; NaN: no such step */
     double valid_loss;            /* NaN: not evaluated */
     double seconds;
+    /* weights that stayed in files: bytes read by this process, how long that took, and how long
+     * the run waited for it; 0: none stayed */
+    int64_t read_bytes;
+    double read_seconds, read_waited_seconds;
     bool saved; /* weights were written after the last update */
 } hr_train_result;
 

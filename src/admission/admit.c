@@ -357,7 +357,7 @@ bool hr_admit_exceeds_file(const hr_admission *admission)
     return budget && admission->answer.file_bytes > budget;
 }
 
-static hr_status admit(hr_trial *t, aims aim, hr_error *err)
+static hr_status admit_placed(hr_trial *t, aims aim, hr_error *err)
 {
     hr_admission *a = t->admission;
     hr_plan_answer *answer = &a->answer;
@@ -380,6 +380,68 @@ static hr_status admit(hr_trial *t, aims aim, hr_error *err)
     return HR_OK;
 }
 
+/* In place: an admission is large, and the stack size is planned. */
+static void begin(hr_admission *admission, const hr_config *config)
+{
+    const hr_plan_progress progress = admission->progress;
+    const int64_t budget = admission->budget;
+    memset(admission, 0, sizeof *admission);
+    admission->config = *config;
+    if (budget) admission->config.memory.budget = budget;
+    admission->progress = progress;
+}
+
+/* Admits a recipe with weights in another place. */
+static hr_status admit_again(hr_trial *t, const hr_trial *begun, const hr_config *config,
+                             hr_place weights, aims aim, hr_error *err)
+{
+    hr_admission *a = begun->admission;
+    const hr_region region = a->region;
+    const int64_t work = a->work;
+    begin(a, config);
+    a->region = region;
+    a->region.used = 0;
+    a->work = work;
+    a->config.memory.weights = weights;
+    *t = *begun;
+    if (t->room) t->room->region.used = 0;
+    return admit_placed(t, aim, err);
+}
+
+/* Whether an answer is better than another one: it fits, and is faster, or both do not fit. */
+static bool is_better(const hr_plan_answer *answer, hr_status status, aims aim, bool fits,
+                      double seconds, int64_t least)
+{
+    const bool has_fit = status == HR_OK && answer->fits;
+    if (status != HR_OK && status != HR_NO_FIT) return false;
+    if (has_fit != fits) return has_fit;
+    return fits && aim != LEAST ? answer->step_seconds < seconds : answer->minimum_bytes < least;
+}
+
+/* With memory.weights=auto, weights are in memory unless that does not fit, or is slower. */
+static hr_status admit(hr_trial *t, aims aim, hr_error *err)
+{
+    const hr_trial begun = *t;
+    const hr_config config = t->admission->config;
+    const hr_plan_answer *answer = &t->admission->answer;
+    const bool adapts = config.train.adapter.kind != HR_ADAPTER_NONE;
+    if (config.memory.weights != HR_PLACE_AUTO) return admit_placed(t, aim, err);
+    hr_status status = admit_again(t, &begun, &config, HR_PLACE_HOST, aim, err);
+    const bool fits = status == HR_OK && answer->fits;
+    const double seconds = answer->step_seconds;
+    const int64_t least = answer->minimum_bytes;
+    const bool is_best = fits && (aim == WHETHER || (aim != LEAST && answer->bound_seconds > 0 &&
+                                                     seconds <= answer->bound_seconds * 1.001));
+    if (!adapts || is_best || (status != HR_OK && status != HR_NO_FIT)) return status;
+    hr_error other;
+    const hr_status second = admit_again(t, &begun, &config, HR_PLACE_FILE, aim, &other);
+    if (is_better(answer, second, aim, fits, seconds, least)) {
+        if (second != HR_OK && err) *err = other;
+        return second;
+    }
+    return admit_again(t, &begun, &config, HR_PLACE_HOST, aim, err);
+}
+
 hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err)
 {
     char needed[64], there[64];
@@ -392,17 +454,6 @@ hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err)
                    disk ? "disk= of the device" : "memory.file_budget",
                    hr_bytes_print(budget, there), disk ? "disk" : "memory.file_budget",
                    (long long)admission->answer.file_bytes);
-}
-
-/* In place: an admission is large, and the stack size is planned. */
-static void begin(hr_admission *admission, const hr_config *config)
-{
-    const hr_plan_progress progress = admission->progress;
-    const int64_t budget = admission->budget;
-    memset(admission, 0, sizeof *admission);
-    admission->config = *config;
-    if (budget) admission->config.memory.budget = budget;
-    admission->progress = progress;
 }
 
 hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config, bool thorough,

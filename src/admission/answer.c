@@ -82,6 +82,10 @@ void hr_answer_describe(hr_admission *a)
     answer->step_seconds = hr_cost_seconds(&a->rates, times.step);
     answer->compute_seconds = hr_cost_seconds(&a->rates, times.compute);
     answer->file_seconds = hr_cost_seconds(&a->rates, times.file);
+    answer->away_bytes = a->compiled.plan.spaces[HR_SPACE_BASE].bytes;
+    answer->read_bytes = times.read_bytes;
+    answer->read_rate = hr_rates_file_read(&a->rates);
+    answer->read_rate_measured = a->rates.file_read_rate > 0;
     if (answer->bound_seconds > 0)
         answer->bound_seconds = fmax(answer->bound_seconds, answer->file_seconds);
     answer->threads = plan->process.threads;

@@ -174,6 +174,8 @@ static const hr_lever levers[] = {
     { "train.state.master", HR_LOSS_NOTHING, "16 bits beside a bf16 weight, not 32", "residual16",
       .applies = has_fp32_masters },
     { "memory.moments", HR_LOSS_NOTHING, "optimizer moments in a file", "file" },
+    { "memory.weights", HR_LOSS_NOTHING, "frozen weights stay in their files", "file",
+      .applies = adapts },
     { "train.sample_tokens", HR_LOSS_NOTHING, "no generated samples", "none" },
     { "data.words_max", HR_LOSS_NOTHING, "texts with more distinct words are refused",
       .least = 65536, .applies = counts_words },

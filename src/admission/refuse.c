@@ -104,7 +104,8 @@ static bool apply_all(refusing *r, const pick *picks, int32_t count, offer *made
 static int64_t available_to(const refusing *r, const hr_config *config)
 {
     const bool files = config->memory.moments == HR_PLACE_FILE;
-    const bool has_file = files && (r->has_file || r->config->memory.moments != HR_PLACE_FILE);
+    const bool has_file = (files && (r->has_file || r->config->memory.moments != HR_PLACE_FILE)) ||
+                          config->memory.weights == HR_PLACE_FILE;
     return hr_account_process(
         config->memory.budget, r->machine->process.page_bytes, r->admission->answer.available_bytes,
         r->admission->compiled.plan.process.threads, has_file);

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
@@ -392,6 +393,12 @@ int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, hr_weights_
     return (hr_unpack_rows(&unpack) + rows - 1) / rows;
 }
 
+int64_t hr_weights_in_bytes_of(const hr_weights_in *in, int32_t param, hr_weights_place place)
+{
+    const hr_unpack unpack = unpack_rows(in, param, place);
+    return hr_unpack_rows(&unpack) * hr_unpack_width(&unpack) * hr_stored_kind_bytes(unpack.kind);
+}
+
 /* The scales of an E4M3 parameter. In a file of headroom's own they follow the matrix. */
 static hr_block_scales scales_of(const hr_weights_in *in, int32_t param)
 {
@@ -423,16 +430,33 @@ static bool take_stored(const hr_weights_in *in, int32_t param, const hr_unpack 
     return hr_repack_is_finite(format, rows, count, width, unpack->scales, most);
 }
 
+/* The path of an open file, or of its folder. */
+static const char *path_of(const hr_weights_in *in, int32_t file, char path[PATH_MAX])
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", in->files[file]);
+    const ssize_t length = in->streams ? readlink(link, path, PATH_MAX - 1) : -1;
+    if (length <= 0) return in->path;
+    path[length] = 0;
+    return hr_path_shown(path);
+}
+
 /* Reads bytes of a file to `to`, or by direct I/O to where `to` then points. */
 static hr_status read_bytes(const hr_weights_in *in, int32_t file, int64_t offset, int64_t bytes,
                             void **to, hr_error *err)
 {
-    if (!in->direct) return hr_file_read(in->files[file], in->path, offset, *to, bytes, err);
+    enum { ALIGN = 8 };
+    char path[PATH_MAX];
     hr_error own;
     if (!err) err = &own;
-    enum { ALIGN = 8 };
+    const char *shown = path_of(in, file, path);
+    if (!in->direct) {
+        const hr_status status = hr_file_read(in->files[file], shown, offset, *to, bytes, err);
+        if (in->streams) posix_fadvise(in->files[file], offset, bytes, POSIX_FADV_DONTNEED);
+        return status;
+    }
     void *blocks = *to;
-    *to = hr_file_read_direct(in->direct[file], in->path, offset, blocks, bytes, err);
+    *to = hr_file_read_direct(in->direct[file], shown, offset, blocks, bytes, err);
     if (!*to) return err->status;
     if (offset % ALIGN) *to = memmove(blocks, *to, (size_t)bytes); /* rare: other writers align */
     return HR_OK;

@@ -40,6 +40,7 @@ typedef struct {
     int *files;                 /* [file_count] descriptors */
     const int *direct;          /* [file_count] the same files for direct I/O; null: not used */
     int32_t file_count;
+    bool streams;      /* in use: errors name a file, and reads leave no page cache behind */
     uint32_t cpu_mask; /* base/cpu.h: allowed instruction sets */
 } hr_weights_in;
 
@@ -96,6 +97,9 @@ int64_t hr_weights_in_scratch_bytes(const char *path);
  * holds at least one row. */
 int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, hr_weights_place place,
                              int64_t staging_bytes);
+
+/* Bytes in the files of a parameter, or of some rows of it. */
+int64_t hr_weights_in_bytes_of(const hr_weights_in *in, int32_t param, hr_weights_place place);
 
 /* Reads one chunk.
  *

@@ -4,12 +4,17 @@
 #include "checkpoint/weights_stream.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/path.h"
+#include "checkpoint/names.h"
 
 enum { PIECE_BYTES = 4 << 20, ROOM = 2 * HR_FILE_BLOCK };
 
@@ -63,12 +68,15 @@ static void *work(void *argument)
         hr_error err = { .status = HR_OK };
         hr_status status = HR_OK;
         pthread_mutex_unlock(&stream->mutex);
+        const int64_t begin_ns = hr_clock_ns();
         const int64_t pieces = hr_weights_in_pieces(&stream->in, job.param, job.place,
                                                     stream->staging_bytes);
         for (int64_t piece = 0; piece < pieces && status == HR_OK; piece++)
             status = hr_weights_in_take(&stream->in, job.param, piece, job.place, stream->staging,
                                         stream->staging_bytes, &err);
         pthread_mutex_lock(&stream->mutex);
+        stream->times.read_ns += hr_clock_ns() - begin_ns;
+        stream->times.bytes += hr_weights_in_bytes_of(&stream->in, job.param, job.place);
         if (status != HR_OK) stream->failure = err;
         stream->done++;
         pthread_cond_broadcast(&stream->moved);
@@ -103,6 +111,8 @@ hr_status hr_weights_stream_open(hr_weights_stream *stream, const hr_weights_in 
 {
     HR_ASSERT(!stream->open);
     stream->in = *in;
+    stream->in.streams = true;
+    stream->times = (hr_stream_times){ 0 };
     stream->begun = stream->done = 0;
     stream->failure.status = HR_OK;
     stream->closing = false;
@@ -136,6 +146,43 @@ void hr_weights_stream_close(hr_weights_stream *stream)
 }
 
 /* ---- the caller */
+
+static const struct {
+    long type;
+    const char *name;
+    bool in_memory;
+} slow_places[] = { { TMPFS_MAGIC, "tmpfs", true }, { RAMFS_MAGIC, "ramfs", true },
+                    { NFS_SUPER_MAGIC, "NFS" },     { SMB_SUPER_MAGIC, "SMB" },
+                    { CIFS_SUPER_MAGIC, "SMB" },    { SMB2_SUPER_MAGIC, "SMB" },
+                    { V9FS_MAGIC, "9p" },           { CEPH_SUPER_MAGIC, "Ceph" },
+                    { FUSE_SUPER_MAGIC, "FUSE" },   { AFS_SUPER_MAGIC, "AFS" } };
+
+bool hr_weights_stream_note(const hr_weights_stream *stream, char line[HR_ERROR_BYTES])
+{
+    const char *shown = hr_path_shown(stream->in.path);
+    struct statfs system;
+    if (statfs(stream->in.path, &system) != 0) system.f_type = 0;
+    for (size_t i = 0; i < sizeof slow_places / sizeof *slow_places; i++) {
+        if (system.f_type != slow_places[i].type) continue;
+        snprintf(
+            line, HR_ERROR_BYTES,
+            slow_places[i].in_memory
+                ? "%s: is in memory (%s): weights that stay there save no memory"
+                : "%s: is on a network file system (%s), from which each step reads its weights",
+            shown, slow_places[i].name);
+        return true;
+    }
+    if (stream->is_direct) return false;
+    snprintf(line, HR_ERROR_BYTES,
+             "%s: its file system refuses direct I/O: weights are read through the page cache",
+             shown);
+    return true;
+}
+
+hr_stream_times hr_weights_stream_times(const hr_weights_stream *stream)
+{
+    return stream->times;
+}
 
 /* Where a parameter without master is loaded: fp32 is the master of itself. */
 static hr_weights_place place_of(const hr_weights_stream *stream, hr_base_part part, void *window,
@@ -174,8 +221,10 @@ static hr_status wait_for(void *context, int64_t ticket, hr_error *err)
     hr_weights_stream *stream = context;
     HR_ASSERT(stream->open);
     pthread_mutex_lock(&stream->mutex);
+    const int64_t begin_ns = hr_clock_ns();
     while (stream->done <= ticket && stream->failure.status == HR_OK)
         pthread_cond_wait(&stream->moved, &stream->mutex);
+    stream->times.waited_ns += hr_clock_ns() - begin_ns;
     const hr_status status = stream->failure.status;
     if (status != HR_OK && err) *err = stream->failure;
     pthread_mutex_unlock(&stream->mutex);

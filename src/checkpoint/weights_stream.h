@@ -16,6 +16,11 @@ typedef struct {
     hr_weights_place place;
 } hr_stream_job;
 
+/* What has been read since the open, and how long that took and was waited for. */
+typedef struct {
+    int64_t bytes, read_ns, waited_ns;
+} hr_stream_times;
+
 /* Private fields. The object must not move while it is open. */
 typedef struct {
     hr_weights_in in;
@@ -32,6 +37,7 @@ typedef struct {
     hr_error failure;
     bool open, closing;
     bool is_direct; /* all files are read by direct I/O */
+    hr_stream_times times;
 } hr_weights_stream;
 
 /* Bytes in a region for files whose rows have at most `width` elements. Pure. */
@@ -44,6 +50,13 @@ hr_weights_stream *hr_weights_stream_place(hr_region *region, int64_t width);
  * Errors   FAILURE. */
 HR_MUST_CHECK hr_status hr_weights_stream_open(hr_weights_stream *stream, const hr_weights_in *in,
                                                hr_error *err);
+
+/* A sentence if the folder is a bad place for weights that stay in it: memory, a network file
+ * system, or one without direct I/O. Returns false if there is none. */
+bool hr_weights_stream_note(const hr_weights_stream *stream, char line[HR_ERROR_BYTES]);
+
+/* Also after the close. */
+hr_stream_times hr_weights_stream_times(const hr_weights_stream *stream);
 
 /* The functions that read. Errors as hr_weights_in_take: waiting reports that of the first weight
  * that failed, and no other is read after it. */

@@ -105,8 +105,9 @@ static const hr_cli_term terms[] = {
     { "tables", "In the process memory: the plan, the vocabulary and I/O buffers." },
     { "temporaries", "Values at the peak that backward does not need." },
     { "tokens/s", "Training tokens per second of wall time." },
-    { "transfers", "Copies between memory and the file of moments. They run while operations "
-                   "compute." },
+    { "transfers",
+      "Copies between memory and the file of moments, and reads of weights that stay in "
+      "their files. They run while operations compute." },
     { "window", "train.seq_len tokens of a text, with their next tokens as targets." },
     { "workspace", "Scratch memory of the running kernel." },
 };

@@ -97,6 +97,14 @@ static void add_spaces(json_t *object, const hr_plan_answer *answer)
                                               (json_int_t)answer->file_bytes, "floor_bytes",
                                               (json_int_t)answer->file_bytes, "seconds_predicted",
                                               answer->file_seconds));
+    if (answer->away_bytes)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:I, s:I, s:f, s:I, s:I}", "name", "base", "bytes",
+                                        (json_int_t)answer->away_bytes, "floor_bytes",
+                                        (json_int_t)answer->away_bytes, "seconds_predicted",
+                                        (double)answer->read_bytes / (double)answer->read_rate,
+                                        "read_bytes", (json_int_t)answer->read_bytes, "read_rate",
+                                        (json_int_t)answer->read_rate));
     /* Given, and no tensor is there. */
     if (card && answer->device.host_bytes)
         json_array_append_new(list,
@@ -149,12 +157,11 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
         (json_int_t)answer->kernel_bytes, "parameters", (json_int_t)answer->parameters,
         "trained_parameters", (json_int_t)answer->trained_parameters, "base_bytes",
         (json_int_t)answer->base_bytes, "adapter_bytes", (json_int_t)answer->adapter_bytes,
-        "micro_batch",
-        (json_int_t)answer->micro_batch, "loss_chunk", (json_int_t)answer->loss_chunk,
-        "flops_per_token", (json_int_t)answer->flops_per_token, "threads", answer->threads, "rung",
-        answer->rung, "packing", answer->packing, "step_seconds_predicted", answer->step_seconds,
-        "stop_seconds", answer->stop_seconds, "times", answer->times, "strategy", answer->strategy,
-        "certificate", certificate);
+        "micro_batch", (json_int_t)answer->micro_batch, "loss_chunk",
+        (json_int_t)answer->loss_chunk, "flops_per_token", (json_int_t)answer->flops_per_token,
+        "threads", answer->threads, "rung", answer->rung, "packing", answer->packing,
+        "step_seconds_predicted", answer->step_seconds, "stop_seconds", answer->stop_seconds,
+        "times", answer->times, "strategy", answer->strategy, "certificate", certificate);
     add_device(object, &answer->device);
     json_object_set_new(object, "attention_kept", json_integer(answer->attention_kept));
     json_object_set_new(object, "attention_causal", json_integer(answer->attention_causal));

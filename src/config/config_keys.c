@@ -261,8 +261,9 @@ static const hr_config_row rows[] = {
          "YAML file with a full strategy; replaces the three keys above"),
     CHOICE(memory.moments, "host", "host file",
            "optimizer moments: in memory, or in a file, read and written during the update"),
-    CHOICE(memory.weights, "resident", "resident file",
-           "frozen weights under adapters: in memory, or in their files, read for each use"),
+    CHOICE(memory.weights, "resident", "resident file auto",
+           "frozen weights under adapters: in memory, or in their files, read for each use; auto: "
+           "in memory unless that is slower or does not fit"),
     BYTES(memory.file_budget, "none", "none", 0, EXACT_MAX,
           "moments=file: largest size of the file of moments"),
     TEXT(memory.file_dir, "", NULL,

@@ -11,9 +11,10 @@
 
 /* In the unit of costs (plan/cost.h); each at most INT64_MAX. */
 typedef struct {
-    int64_t compute; /* all operations, without waiting */
-    int64_t file;    /* all transfers, one after the other */
-    int64_t step;    /* from the first operation to the end of the last */
+    int64_t compute;    /* all operations, without waiting */
+    int64_t file;       /* all transfers, one after the other */
+    int64_t step;       /* from the first operation to the end of the last */
+    int64_t read_bytes; /* of weights of the base, in all iterations; not in the unit of costs */
 } hr_timeline;
 
 /* The sections fetch, norm, step and update of a program. Transfers are outside of loops that

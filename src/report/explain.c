@@ -100,6 +100,10 @@ static void put_adapters(hr_writer *writer, const hr_config *config, const hr_pl
 {
     char bytes[64], count[HR_COUNT_BYTES];
     hr_put(writer, "  base: %s, frozen\n", hr_bytes_print(answer->base_bytes, bytes));
+    if (answer->away_bytes)
+        hr_put(writer,
+               "  %s of it stay in its files; memory.weights=resident needs these in memory\n",
+               hr_bytes_print(answer->away_bytes, bytes));
     hr_put(writer, "  adapters: %s with masters and states; rank %lld, %s parameters\n",
            hr_bytes_print(answer->adapter_bytes, bytes), (long long)config->train.adapter.rank,
            hr_count_print(answer->trained_parameters, count));
@@ -159,11 +163,18 @@ static void put_time(hr_writer *writer, const hr_style *style, const hr_config *
            hr_duration_print(answer->step_seconds, step),
            hr_count_print((int64_t)(rate + 0.5), tokens), answer->times);
     if (answer->file_seconds > 0) {
-        hr_put(writer, "  operations take %s and transfers of moments %s",
+        hr_put(writer, "  operations take %s and transfers %s",
                hr_duration_print(answer->compute_seconds, step),
                hr_duration_print(answer->file_seconds, tokens));
         hr_put(writer, "; operations wait %s for transfers\n",
                hr_duration_print(answer->step_seconds - answer->compute_seconds, step));
+    }
+    if (answer->read_bytes) {
+        const bool disk = answer->file_seconds > answer->compute_seconds;
+        hr_put(writer, "  a step reads %s of weights at %s/s, %s: %s the bound\n",
+               hr_size_print(answer->read_bytes, step), hr_size_print(answer->read_rate, tokens),
+               answer->read_rate_measured ? "as measured" : "a guess",
+               disk ? "the disk is" : "compute is");
     }
     if (!*answer->device.name && !strncmp(answer->times, "estimated", 9))
         hr_put(writer, "  headroom calibrate measures this machine for better estimates\n");

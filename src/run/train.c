@@ -126,6 +126,23 @@ static hr_status flush_log(const void *log, hr_error *err)
     return hr_log_flush(log, err);
 }
 
+static void warn_about_base(const run *r)
+{
+    char line[HR_ERROR_BYTES];
+    const hr_train_events *events = &r->options->events;
+    if (events->trouble && hr_weights_stream_note(r->trainer.base, line))
+        events->trouble(events->context, line);
+}
+
+static void note_times(const run *r, hr_train_result *result)
+{
+    if (!r->trainer.base) return;
+    const hr_stream_times times = hr_weights_stream_times(r->trainer.base);
+    result->read_bytes = times.bytes;
+    result->read_seconds = 1e-9 * (double)times.read_ns;
+    result->read_waited_seconds = 1e-9 * (double)times.waited_ns;
+}
+
 static hr_status open_run(run *r, hr_error *err)
 {
     hr_trainer *trainer = &r->trainer;
@@ -139,6 +156,7 @@ static hr_status open_run(run *r, hr_error *err)
     if (status == HR_OK) status = open_source(r, err);
     if (status == HR_OK && trainer->base)
         status = hr_weights_stream_open(trainer->base, &trainer->files.source, err);
+    if (status == HR_OK && trainer->base) warn_about_base(r);
     if (status == HR_OK) status = check_base(r, err);
     if (status == HR_OK) status = open_adapters(r, err);
     if (status != HR_OK) return status;
@@ -382,6 +400,10 @@ static hr_status run_phases(run *r, hr_error *err)
     if (status == HR_OK) hr_trainer_report_progress(&r->trainer, "planning", 0, 0);
     r->admission.progress = (hr_plan_progress){ report_planning, r };
     if (status == HR_OK) status = admit(r, err);
+    if (status == HR_OK && r->admission.answer.away_bytes && !*r->config->model.from)
+        status = hr_fail(err, HR_USAGE,
+                         "memory.weights=file leaves weights in the files of a model: give its "
+                         "folder with model.from");
     result->plan = r->admission.answer;
     hr_error refused = *err;
     if (status == HR_NO_FIT && result->plan.minimum_bytes)
@@ -463,6 +485,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     hr_pool_close(&r.pool);
     hr_inputs_close(&r.trainer.inputs);
     hr_weights_stream_close(r.trainer.base);
+    note_times(&r, result);
     hr_weights_in_close(&r.trainer.files.source);
     hr_weights_in_close(&r.trainer.files.adapters);
     hr_text_release(&r.text);

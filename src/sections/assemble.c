@@ -272,16 +272,11 @@ static hr_status check_stored(const hr_config *config, const hr_program *program
         trained, format->name);
 }
 
-/* Weights stay in files only if there are files, and weights that do not change. */
+/* Only weights that do not change stay in files. */
 static hr_status check_away(const hr_config *config, const hr_program *program, hr_error *err)
 {
     bool away = false;
     if (config->memory.weights != HR_PLACE_FILE) return HR_OK;
-    if (!*config->model.from)
-        return hr_fail(
-            err, HR_USAGE,
-            "memory.weights=file leaves weights in the files of a model: give its folder "
-            "with model.from");
     if (!program->adapts)
         return hr_fail(err, HR_USAGE,
                        "memory.weights=file is for a frozen model under adapters: give "
