@@ -26,6 +26,7 @@ typedef struct {
     const char *tokenizer;
     int32_t format;  /* hr_format of weights and arithmetic */
     int32_t weights; /* hr_weights_choice: storage of the weights of layers */
+    int32_t place;   /* hr_place of matrices: in memory, or in their files, read for each use */
     /* memory limit of the process in bytes; 0: the memory of the machine */
     int64_t budget;
     int64_t threads;                         /* 0: from CPU affinity and cgroup quota */
@@ -34,6 +35,7 @@ typedef struct {
     /* Progress of planning, loading weights and evaluating. `done` and `total` are in units of the
      * work; total 0: not known. May be null; must not allocate. */
     void (*working)(void *context, const char *work, int64_t done, int64_t total);
+    void (*note)(void *context, const char *line); /* a sentence before the run; may be null */
     void *working_context;
 } hr_infer_request;
 
@@ -42,6 +44,9 @@ typedef struct {
     int64_t arena_bytes_planned, arena_bytes_used;
     int64_t process_bytes_planned, process_bytes_measured;
     double load_seconds;
+    /* matrices that stayed in their files: bytes read, and how long that took and was waited for */
+    int64_t read_bytes;
+    double read_seconds, read_waited_seconds;
 } hr_infer_result;
 
 #ifdef __cplusplus

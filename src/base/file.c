@@ -77,6 +77,15 @@ void hr_file_close(int *file)
     *file = -1;
 }
 
+/* The error of a read up to `needed` that met the end of the file. */
+static hr_status fail_short(int file, const char *path, int64_t needed, hr_error *err)
+{
+    struct stat there = { 0 };
+    (void)fstat(file, &there);
+    return hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", path,
+                   (long long)there.st_size, (long long)needed);
+}
+
 hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory, int64_t bytes,
                        hr_error *err)
 {
@@ -87,9 +96,7 @@ hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
             return hr_fail(err, HR_FAILURE, "%s: cannot be read: %s", path, hr_reason(errno));
-        if (got == 0)
-            return hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", path,
-                           (long long)(offset + done), (long long)(offset + bytes));
+        if (got == 0) return fail_short(file, path, offset + bytes, err);
         done += got;
     }
     return HR_OK;
@@ -115,12 +122,8 @@ void *hr_file_read_direct(int file, const char *path, int64_t offset, void *bloc
         if (got < 0)
             status = hr_fail(err, HR_FAILURE, "%s: cannot be read: %s", path, hr_reason(errno));
         /* Only the end of the file is not a whole block. */
-        else if (got % HR_FILE_BLOCK && done + got < before + bytes)
-            status = hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", path,
-                             (long long)(first + done + got), (long long)(offset + bytes));
-        else if (got == 0)
-            status = hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", path,
-                             (long long)(first + done), (long long)(offset + bytes));
+        else if (got == 0 || (got % HR_FILE_BLOCK && done + got < before + bytes))
+            status = fail_short(file, path, offset + bytes, err);
         else done += got;
     }
     return status == HR_OK ? (char *)blocks + before : NULL;

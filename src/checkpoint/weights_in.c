@@ -399,6 +399,16 @@ int64_t hr_weights_in_bytes_of(const hr_weights_in *in, int32_t param, hr_weight
     return hr_unpack_rows(&unpack) * hr_unpack_width(&unpack) * hr_stored_kind_bytes(unpack.kind);
 }
 
+int64_t hr_weights_in_bytes_of_tensor(const hr_weights_in *in, int32_t weight)
+{
+    const hr_tensor *tensor = &in->program->tensors[weight];
+    const int32_t root = hr_tensor_root(in->program, weight);
+    int32_t p = 0;
+    while (in->program->params[p].weight != root) p++;
+    const hr_weights_place place = { .rows = weight == root ? 0 : tensor->dims[1] };
+    return hr_weights_in_bytes_of(in, p, place);
+}
+
 /* The scales of an E4M3 parameter. In a file of headroom's own they follow the matrix. */
 static hr_block_scales scales_of(const hr_weights_in *in, int32_t param)
 {

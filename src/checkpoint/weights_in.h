@@ -101,6 +101,9 @@ int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, hr_weights_
 /* Bytes in the files of a parameter, or of some rows of it. */
 int64_t hr_weights_in_bytes_of(const hr_weights_in *in, int32_t param, hr_weights_place place);
 
+/* The same of a weight, or of a view of some of its columns. */
+int64_t hr_weights_in_bytes_of_tensor(const hr_weights_in *in, int32_t weight);
+
 /* Reads one chunk.
  *
  *   staging  [staging_bytes], as in hr_weights_in_pieces; for direct I/O aligned to

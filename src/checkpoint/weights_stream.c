@@ -7,6 +7,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "checkpoint/names.h"
 
 enum { PIECE_BYTES = 4 << 20, ROOM = 2 * HR_FILE_BLOCK };
+#define ENOUGH_NS INT64_C(100000000)
 
 static int64_t piece_bytes(int64_t width)
 {
@@ -177,6 +179,27 @@ bool hr_weights_stream_note(const hr_weights_stream *stream, char line[HR_ERROR_
              "%s: its file system refuses direct I/O: weights are read through the page cache",
              shown);
     return true;
+}
+
+double hr_weights_stream_rate(hr_weights_stream *stream)
+{
+    const int64_t begin_ns = hr_clock_ns();
+    struct stat there;
+    const int64_t size = fstat(stream->in.files[0], &there) == 0 ? there.st_size : 0;
+    const int64_t bytes = hr_min(stream->staging_bytes, size / HR_FILE_BLOCK * HR_FILE_BLOCK);
+    int64_t done = 0, spent_ns = 0;
+    for (int64_t at = 0; bytes && at + bytes <= size && spent_ns < ENOUGH_NS; at += bytes) {
+        hr_error ignored;
+        const bool read = stream->is_direct
+                              ? hr_file_read_direct(stream->direct[0], "", at, stream->staging,
+                                                    bytes, &ignored) != NULL
+                              : hr_file_read(stream->in.files[0], "", at, stream->staging, bytes,
+                                             &ignored) == HR_OK;
+        if (!read) return 0;
+        done += bytes;
+        spent_ns = hr_clock_ns() - begin_ns;
+    }
+    return spent_ns ? 1e9 * (double)done / (double)spent_ns : 0;
 }
 
 hr_stream_times hr_weights_stream_times(const hr_weights_stream *stream)

@@ -65,6 +65,7 @@ typedef enum {
     HR_OPTION_SEED,
     HR_OPTION_FORMAT,
     HR_OPTION_WEIGHTS,
+    HR_OPTION_WEIGHTS_IN,
     HR_OPTION_ADAPTER,
     HR_OPTION_NPT_LAYERS,
     HR_OPTION_POSITIONS,
@@ -313,6 +314,9 @@ HR_MUST_CHECK hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer
 /* Print time and memory of a run: as JSON members inside an open object, and as text. */
 void hr_cli_put_json_run(const hr_infer_result *result);
 void hr_cli_put_run(FILE *file, const hr_infer_result *result);
+
+/* Prints what a run read of weights that stay in their files. */
+void hr_cli_put_reads(FILE *file, int64_t bytes, double seconds, double waited);
 
 /* Prints "headroom: sentence" to standard error and returns the exit code. */
 int hr_cli_fail(const hr_error *err);

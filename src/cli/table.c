@@ -122,6 +122,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_WEIGHTS] = { "weights", "NAME",
                             "storage of the weights of layers: compute, f16, f8_e4m3, or auto: as "
                             "the model says (default compute: in the dtype of --dtype)" },
+    [HR_OPTION_WEIGHTS_IN] = { "weights-in", "PLACE",
+                               "memory, or file: matrices stay in the files of the model and are "
+                               "read for each use (default memory)" },
     [HR_OPTION_ADAPTER] = { "adapter", "FOLDER[=FACTOR]",
                             "add the low-rank adapters of a PEFT folder, times a factor, or those "
                             "of NPT",
@@ -239,8 +242,8 @@ static const hr_cli_command commands[] = {
       TAKES(PROMPT) | TAKES(FILE) | TAKES(PROMPT_IDS) | TAKES(PRINT_IDS) | TAKES(TOKENIZER) |
           TAKES(MAX_TOKENS) | TAKES(CHUNK) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) |
           TAKES(MIN_P) | TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(IGNORE_EOS) | TAKES(SEED) |
-          TAKES(FORMAT) | TAKES(WEIGHTS) | TAKES(ADAPTER) | TAKES(NPT_LAYERS) | TAKES(BUDGET) |
-          TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
+          TAKES(FORMAT) | TAKES(WEIGHTS) | TAKES(WEIGHTS_IN) | TAKES(ADAPTER) | TAKES(NPT_LAYERS) |
+          TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_generate },
     { "eval", "MODEL_DIR", "compute loss, accuracy or logits of a model",
       "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face\n"
@@ -250,8 +253,8 @@ static const hr_cli_command commands[] = {
       "data.text_field, data.prompt_field, data.completion_field and data.bad_lines.",
       TAKES(TOKENS) | TAKES(TEXT_FILE) | TAKES(CHOICES) | TAKES(LOGITS_OUT) | TAKES(PER_TOKEN) |
           TAKES(CONTEXT) | TAKES(STRIDE) | TAKES(TOKENIZER) | TAKES(FORMAT) | TAKES(WEIGHTS) |
-          TAKES(ADAPTER) | TAKES(NPT_LAYERS) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) |
-          TAKES(JSON) | TAKES(HELP),
+          TAKES(WEIGHTS_IN) | TAKES(ADAPTER) | TAKES(NPT_LAYERS) | TAKES(BUDGET) | TAKES(THREADS) |
+          TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_eval, true },
     { "checkpoint list", "RUN_DIR", "list the checkpoints of a run",
       "RUN_DIR is the --out of a run. Only the manifests of its checkpoints are read.",

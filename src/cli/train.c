@@ -182,10 +182,8 @@ static void print_result(const screen *s, const hr_train_result *result)
            hr_bytes_print(result->process_bytes_measured, measured),
            hr_cli_count(result->arena_bytes_planned), hr_cli_count(result->arena_bytes_used));
     if (result->read_bytes)
-        printf("base   read %s of weights in %.1f s (%.0f MB/s), waited %.1f s for them\n",
-               hr_size_print(result->read_bytes, planned), result->read_seconds,
-               1e-6 * (double)result->read_bytes / fmax(result->read_seconds, 1e-9),
-               result->read_waited_seconds);
+        hr_cli_put_reads(stdout, result->read_bytes, result->read_seconds,
+                         result->read_waited_seconds);
 }
 
 /* Ignores write errors of standard output if the reader is gone: the run itself succeeded. */

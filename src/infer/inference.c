@@ -113,6 +113,7 @@ hr_status hr_inference_begin(hr_inference *s, hr_error *err)
     config->train.dtype = s->request->format;
     config->model.weights = s->request->weights == HR_WEIGHTS_AUTO ? config->stored_weights
                                                                    : s->request->weights;
+    config->memory.weights = (hr_place)s->request->place;
     config->train.batch = 1;
     if (status == HR_OK) /* the input is token ids, so any vocabulary is accepted */
         status = hr_config_set(config, "data.tokenizer", "words", err);
@@ -171,13 +172,20 @@ void hr_inference_end_text(hr_inference *s)
 
 /* ---- the plan */
 
+static bool has_away(const hr_inference *s)
+{
+    return s->compiled.plan.spaces[HR_SPACE_BASE].bytes > 0;
+}
+
 static int64_t tables_bytes(const hr_inference *s)
 {
     const hr_program *program = &s->compiled.program;
     const int64_t alignment = 8 * 64;
     const int64_t sources = 1 + s->request->adapter_count;
-    return hr_executor_bytes(program) + sources * hr_weights_in_bytes(program) + s->own_bytes +
-           alignment;
+    const int64_t stream = has_away(s) ? hr_weights_stream_bytes(hr_weights_width_most(&s->config))
+                                       : 0;
+    return hr_executor_bytes(program) + sources * hr_weights_in_bytes(program) + stream +
+           s->own_bytes + alignment;
 }
 
 static int64_t reading_bytes(const hr_inference *s)
@@ -244,10 +252,11 @@ hr_status hr_inference_fit(hr_inference *s, int64_t own_bytes, const char *token
         { tables_bytes(s), HR_PHASE_READ, HR_PHASE_RUN },
         { reading_bytes(s), HR_PHASE_READ, HR_PHASE_READ },
     };
+    plan->process.has_file = has_away(s);
     hr_account_regions(&base, regions, sizeof regions / sizeof *regions, s->threads,
                        hr_cpu_rung_name(s->cpu_mask), plan->arena_bytes, &plan->process);
     const int64_t needed = hr_account_needed(budget, base.page_bytes, plan->process.bytes,
-                                             s->threads, false);
+                                             s->threads, has_away(s));
     if (needed <= available) {
         hr_memory_region_trim(s->memory, &s->planning);
         describe(s);
@@ -257,14 +266,57 @@ hr_status hr_inference_fit(hr_inference *s, int64_t own_bytes, const char *token
     const bool may_store = s->config.stored_weights != s->config.model.weights;
     return hr_fail(
         err, HR_NO_FIT,
-        "%s and %lld %s need at least %s, %s are available; use a larger --budget, %s, %sor "
+        "%s and %lld %s need at least %s, %s are available; use a larger --budget, %s, %s%sor "
         "--dtype bf16",
         s->request->folder, (long long)s->config.train.seq_len, tokens,
         hr_bytes_print(needed, wanted), hr_bytes_print(available, there), instead,
-        may_store ? "--weights auto, " : "");
+        may_store ? "--weights auto, " : "", has_away(s) ? "" : "--weights-in file, ");
 }
 
 /* ---- the run */
+
+/* Bytes of weights that an iteration of a section reads. */
+static int64_t read_bytes_of(const hr_inference *s, hr_loop_id section)
+{
+    const hr_program *program = &s->compiled.program;
+    const int32_t l = hr_program_loop(program, section);
+    int64_t bytes = 0;
+    if (l == HR_NONE) return 0;
+    for (int32_t i = program->loops[l].step_first; i <= program->loops[l].step_last; i++)
+        if (hr_step_op(program, &program->steps[i])->transfer == HR_TRANSFER_FETCH_BEGIN)
+            bytes += hr_weights_in_bytes_of_tensor(&s->weights, program->steps[i].in[0]);
+    return bytes;
+}
+
+/* What reading weights for each use will cost, as far as the disk is concerned. */
+static void tell(const hr_inference *s)
+{
+    char line[HR_ERROR_BYTES], size[HR_COUNT_BYTES];
+    const hr_infer_request *request = s->request;
+    if (!request->note) return;
+    if (hr_weights_stream_note(s->stream, line)) request->note(request->working_context, line);
+    const bool answers = read_bytes_of(s, HR_LOOP_ANSWER) > 0;
+    const int64_t bytes = read_bytes_of(s, answers ? HR_LOOP_ANSWER : HR_LOOP_SEQUENCES);
+    const double rate = hr_weights_stream_rate(s->stream);
+    if (rate <= 0 || bytes == 0) return;
+    const double seconds = (double)bytes / rate;
+    snprintf(line, sizeof line,
+             "weights stay in their files: each %s reads %s, which takes %.3g s at %.0f MB/s: "
+             "at most %.3g %s",
+             answers ? "token" : "pass", hr_size_print(bytes, size), seconds, 1e-6 * rate,
+             answers ? 1 / seconds : 60 / seconds, answers ? "tokens/s" : "passes a minute");
+    request->note(request->working_context, line);
+}
+
+static hr_status open_stream(hr_inference *s, hr_error *err)
+{
+    s->stream = hr_weights_stream_place(&s->tables, hr_weights_width_most(&s->config));
+    if (!s->stream) return hr_fail(err, HR_FAILURE, "out of memory for reading weights");
+    s->transfers.base = hr_weights_stream_source(s->stream);
+    const hr_status status = hr_weights_stream_open(s->stream, &s->weights, err);
+    if (status == HR_OK) tell(s);
+    return status;
+}
 
 hr_status hr_inference_open(hr_inference *s, hr_error *err)
 {
@@ -286,7 +338,7 @@ hr_status hr_inference_open(hr_inference *s, hr_error *err)
                                     s->cpu_mask, &s->tables, &reading, err);
     }
     hr_memory_region_close(s->memory, &reading);
-    return status;
+    return status == HR_OK && has_away(s) ? open_stream(s, err) : status;
 }
 
 hr_status hr_inference_refuse(hr_inference *s, hr_error *err)
@@ -336,6 +388,7 @@ hr_status hr_inference_take(hr_inference *s, hr_services services, hr_error *err
     const int64_t stacks_bytes = hr_pool_bytes(threads);
     void *stacks;
     hr_executor_serve(&s->executor, (hr_services){ loading, 1, s });
+    if (s->stream) hr_executor_serve(&s->executor, hr_transfer_services(&s->transfers));
     hr_executor_serve(&s->executor, services);
     hr_status status = hr_executor_check_services(&s->executor, err);
     hr_inference_report_progress(s, "allocating memory", 0, 0);
@@ -373,6 +426,12 @@ hr_status hr_inference_check_peak(hr_inference *s, hr_error *err)
     hr_infer_result *result = s->result;
     result->arena_bytes_used = s->memory->arena_bytes_used;
     result->process_bytes_measured = hr_memory_peak_bytes(s->memory);
+    if (s->stream) {
+        const hr_stream_times times = hr_weights_stream_times(s->stream);
+        result->read_bytes = times.bytes;
+        result->read_seconds = 1e-9 * (double)times.read_ns;
+        result->read_waited_seconds = 1e-9 * (double)times.waited_ns;
+    }
     if (!hr_process_is_exact() || result->process_bytes_measured <= result->process_bytes_planned)
         return HR_OK;
     return hr_fail(err, HR_BROKEN, "the plan was %lld bytes, the process used %lld",
@@ -382,6 +441,7 @@ hr_status hr_inference_check_peak(hr_inference *s, hr_error *err)
 
 void hr_inference_close(hr_inference *s)
 {
+    hr_weights_stream_close(s->stream);
     hr_weights_in_close(&s->weights);
     for (int32_t i = 0; i < HR_INFER_ADAPTERS_MAX; i++) hr_weights_in_close(&s->adapters[i]);
     hr_pool_close(&s->pool);

@@ -7,9 +7,10 @@
 #ifndef HR_INFER_INFERENCE_H
 #define HR_INFER_INFERENCE_H
 
-#include "checkpoint/weights_in.h"
+#include "checkpoint/weights_stream.h"
 #include "dev/devices.h"
 #include "dev/executor.h"
+#include "dev/transfer.h"
 #include "headroom/infer.h"
 #include "hf/hf_ends.h"
 #include "plan/compile.h"
@@ -31,6 +32,8 @@ typedef struct {
     hr_region tables; /* tables of the run; the caller may take own_bytes of them */
     hr_pool pool;
     hr_devices devices;
+    hr_weights_stream *stream;     /* matrices that stay in the files; null: none do */
+    hr_transfers_of_run transfers; /* of them */
     hr_weights_in weights, adapters[HR_INFER_ADAPTERS_MAX];
     hr_config_adapter more[HR_INFER_ADAPTERS_MAX - 1]; /* adapters after that of the config */
     char paths[HR_INFER_ADAPTERS_MAX][HR_PATH_BYTES];  /* the files of the adapters */

@@ -51,6 +51,7 @@ static int32_t copy_tensor(hr_program *program, const hr_param *param, const hr_
     snprintf(made->name, sizeof made->name, "dequantized %.51s", param->external_name);
     made->dtype = program->dtype;
     made->role = HR_ROLE_ACTIVATION;
+    made->space = HR_SPACE_HOST;
     made->fixed_bytes = weight->fixed_bytes / hr_dtype_bytes((hr_dtype)weight->dtype) *
                         hr_dtype_bytes((hr_dtype)program->dtype);
     made->home = step->loop;

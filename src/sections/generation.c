@@ -13,6 +13,7 @@
 #include "ops/list.h"
 #include "ops/recurrence/recurrence_build.h"
 #include "sections/assembly.h"
+#include "sections/head.h"
 
 static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[2])
 {
@@ -84,5 +85,6 @@ hr_status hr_model_assemble_generation(const hr_config *config, const hr_backend
     a.builder.caches = (const int32_t(*)[2])caches;
     build_rows(&a, HR_LOOP_PROMPT, HR_LOOP_PROMPT_CHUNK, rows, sampling_bytes);
     build_rows(&a, HR_LOOP_ANSWER, HR_LOOP_ANSWER_TOKEN, 1, sampling_bytes);
-    return hr_assembly_end(&a, err);
+    const hr_status ended = hr_assembly_end(&a, err);
+    return ended == HR_OK && a.builder.weights_away ? hr_head_cut(program, err) : ended;
 }

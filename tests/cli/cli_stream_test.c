@@ -130,11 +130,93 @@ static void heads_in_strips_train_to_the_same_bits(void **state)
     }
 }
 
+static void make(const char *command)
+{
+    if (run("%s", command)) fail_msg("%s: %s", command, err);
+}
+
+/* The same text and loss with matrices in files; the bytes that were read are said. */
+static void must_answer_alike(const char *folder, const char *options)
+{
+    static char text[PROGRAM_TEXT_BYTES];
+    const char *const commands[] = {
+        "generate %s --prompt \"the \" --tokenizer bytes --max-tokens 6 --seed 3 %s %s",
+        "eval %s --file text.txt --tokenizer bytes --context 32 %s %s"
+    };
+    for (int i = 0; i < 2; i++) {
+        char command[256];
+        snprintf(command, sizeof command, commands[i], folder, options, "");
+        make(command);
+        memcpy(text, out, sizeof text);
+        snprintf(command, sizeof command, commands[i], folder, options, "--weights-in file");
+        make(command);
+        /* the line of memory differs */
+        const size_t length = strcspn(text, "\n");
+        if (strncmp(text, out, length + 1)) fail_msg("%s: %s and %s", command, text, out);
+        if (!strstr(out, "base   read ") && !strstr(err, "base   read "))
+            fail_msg("%s: nothing was read: %s%s", command, out, err);
+    }
+    assert_says("weights stay in their files: each pass reads ");
+}
+
+static void inference_with_weights_in_files_is_the_same(void **state)
+{
+    (void)state;
+    prepare("llama", 5000);
+    must_answer_alike("base", "");
+    must_answer_alike("base", "--dtype bf16 --threads 1");
+    make("convert base f16 --dtype f16");
+    make("convert base f8 --dtype f8_e4m3");
+    must_answer_alike("f16", "--weights auto");
+    must_answer_alike("f8", "--weights auto");
+    must_answer_alike("f8", "--dtype bf16");
+    prepare("wide", 300);
+    must_answer_alike("base", "--dtype bf16");
+}
+
+static void stored_bases_train_to_the_same_bits(void **state)
+{
+    (void)state;
+    prepare("llama", 5000);
+    make("convert base f8 --dtype f8_e4m3");
+    must_agree("train.adapter.kind=lora model.weights=auto model.from=f8", "",
+               "adapter_model.safetensors");
+    make("convert base f16 --dtype f16");
+    must_agree("train.adapter.kind=lora train.dtype=bf16 model.weights=auto model.from=f16",
+               "memory.micro_batch=2", "adapter_model.safetensors");
+}
+
+/* Once there is a checkpoint, takes the end of a file away. */
+static void cut_the_file(pid_t child, const void *context)
+{
+    char path[128];
+    (void)child;
+    snprintf(path, sizeof path, "%s/cut/checkpoints/step-000000000002/manifest.json",
+             program_folder);
+    for (int i = 0; i < 6000 && access(path, F_OK) != 0; i++) usleep(10000);
+    snprintf(path, sizeof path, "%s/%s", program_folder, (const char *)context);
+    assert_int_equal(truncate(path, 4096), 0);
+}
+
+static void a_file_that_loses_its_end_ends_the_run(void **state)
+{
+    (void)state;
+    prepare("llama", 256);
+    const int code = run_acting(
+        "train recipe.yaml model.from=base train.adapter.kind=lora memory.weights=file "
+        "train.steps=4000 train.checkpoint_every=2 train.keep_every=2 --out cut --fresh",
+        "step 1/", cut_the_file, "base/model.safetensors");
+    assert_int_equal(code, HR_CORRUPT);
+    assert_says("base/model.safetensors: has 4096 bytes, ");
+    assert_int_equal(run("checkpoint verify cut"), 0);
+}
+
 static void recipes_without_files_or_frozen_weights_are_refused(void **state)
 {
     (void)state;
     prepare("llama", 256);
-    assert_int_equal(run("train recipe.yaml memory.weights=file"), HR_USAGE);
+    assert_int_equal(run("train recipe.yaml train.adapter.kind=lora memory.weights=file"),
+                     HR_USAGE);
     assert_says("give its folder with model.from");
     assert_int_equal(run("train recipe.yaml model.from=base memory.weights=file"), HR_USAGE);
     assert_says("give train.adapter.kind");
@@ -152,6 +234,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(streamed_bases_train_to_the_same_bits, make_folder,
                                         drop_folder),
         cmocka_unit_test_setup_teardown(heads_in_strips_train_to_the_same_bits, make_folder,
+                                        drop_folder),
+        cmocka_unit_test_setup_teardown(inference_with_weights_in_files_is_the_same, make_folder,
+                                        drop_folder),
+        cmocka_unit_test_setup_teardown(stored_bases_train_to_the_same_bits, make_folder,
+                                        drop_folder),
+        cmocka_unit_test_setup_teardown(a_file_that_loses_its_end_ends_the_run, make_folder,
                                         drop_folder),
         cmocka_unit_test_setup_teardown(recipes_without_files_or_frozen_weights_are_refused,
                                         make_folder, drop_folder),
