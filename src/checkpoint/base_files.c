@@ -2,6 +2,7 @@
 /* checkpoint/base_files.c - lists, hashes and compares the files of a frozen model. */
 #include "checkpoint/base_files.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,10 +12,16 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "checkpoint/hash_cache.h"
 #include "checkpoint/names.h"
 #include "checkpoint/safetensors.h"
 
-enum { PIECE_BYTES = 32 << 10, LINE_BYTES = 256, FIRST_LINE_MOST = 8 << 10 };
+enum {
+    PIECE_BYTES = 32 << 10,
+    BEHIND_BYTES = 8 << 20,
+    LINE_BYTES = 256,
+    FIRST_LINE_MOST = 8 << 10
+};
 
 const char hr_base_name[] = "base.json";
 
@@ -49,6 +56,9 @@ static hr_status hash_open(int file, const char *path, int64_t bytes, hr_base_pr
         const hr_status status = hr_file_read(file, path, at, piece, part, err);
         if (status != HR_OK) return status;
         hr_hash_add(&sum, piece, part);
+        /* A large file would displace what other programs have in the page cache. */
+        if (bytes >= HR_HASH_CACHE_LEAST && (at + part) % BEHIND_BYTES == 0)
+            posix_fadvise(file, at + part - BEHIND_BYTES, BEHIND_BYTES, POSIX_FADV_DONTNEED);
         if (progress && at % (INT64_C(64) << 20) == 0 && progress(context, at, bytes))
             return hr_fail(err, HR_INTERRUPTED, "interrupted while checking %.300s", path);
     }
@@ -66,16 +76,21 @@ static hr_status look(const hr_base_files *base, int32_t index, hr_base_progress
     if (status == HR_OK) status = hr_file_open(path, &file, &found->bytes, err);
     if (status != HR_OK) return status;
     found->changed_ns = time_of(path);
-    status = hash_open(file, path, found->bytes, progress, context, found->hash, err);
+    if (!hr_hash_cache_find(base->cache, file, path, found->hash)) {
+        status = hash_open(file, path, found->bytes, progress, context, found->hash, err);
+        if (status == HR_OK) hr_hash_cache_keep(base->cache, file, path, found->hash);
+    }
     hr_file_close(&file);
     return status;
 }
 
-hr_status hr_base_files_open(hr_base_files *base, const char *folder, hr_base_progress *progress,
-                             void *context, hr_region *kept, hr_region *scratch, hr_error *err)
+hr_status hr_base_files_open(hr_base_files *base, const char *folder, const char *cache,
+                             hr_base_progress *progress, void *context, hr_region *kept,
+                             hr_region *scratch, hr_error *err)
 {
     hr_stored stored;
     *base = (hr_base_files){ .folder = folder,
+                             .cache = cache,
                              .files = hr_region_take(kept, HR_BASE_FILES_MAX,
                                                      sizeof *base->files) };
     if (!base->files) return hr_fail(err, HR_FAILURE, "%s: out of memory for its files", folder);
@@ -84,7 +99,8 @@ hr_status hr_base_files_open(hr_base_files *base, const char *folder, hr_base_pr
     for (int32_t f = 0; f < stored.file_count && status == HR_OK; f++) {
         const char *name = stored.files[f].name;
         if (f == HR_BASE_FILES_MAX || strlen(name) >= sizeof base->files->name) {
-            status = hr_fail(err, HR_USAGE, "%s: a base of adapters has at most %d files with "
+            status = hr_fail(err, HR_USAGE,
+                             "%s: a base of adapters has at most %d files with "
                              "names of less than %d characters",
                              hr_path_shown(folder), HR_BASE_FILES_MAX, HR_MANIFEST_NAME_BYTES);
             break;

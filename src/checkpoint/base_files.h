@@ -19,6 +19,7 @@ typedef struct {
 
 typedef struct {
     const char *folder; /* as the recipe names it; null: initial weights, which the seed gives */
+    const char *cache;  /* directory of hashes that are known (hash_cache.h); null: none */
     hr_base_file *files;
     int32_t count;
 } hr_base_files;
@@ -31,16 +32,18 @@ extern const char hr_base_name[]; /* "base.json" */
 /* Bytes of region that the list of a folder needs. */
 int64_t hr_base_files_bytes(void);
 
-/* Lists the files with weights of a folder, and hashes them.
+/* Lists the files with weights of a folder, and hashes them, unless the cache has their hashes.
  *
+ *   cache    directory for hashes; null: none
  *   kept     of the list; needs hr_base_files_bytes
  *   scratch  needs hr_stored_bytes(folder) during the call
  *
  * Errors   as hr_stored_open; USAGE  more than HR_BASE_FILES_MAX files, a name of 40 characters or
  *          more; INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_base_files_open(hr_base_files *base, const char *folder,
-                                           hr_base_progress *progress, void *context,
-                                           hr_region *kept, hr_region *scratch, hr_error *err);
+                                           const char *cache, hr_base_progress *progress,
+                                           void *context, hr_region *kept, hr_region *scratch,
+                                           hr_error *err);
 
 /* Checks that the files are those of the checkpoint in the folder `place`.
  * Errors  USAGE    a file differs, with its name

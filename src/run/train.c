@@ -70,8 +70,8 @@ static hr_status open_source(run *r, hr_error *err)
                                 r->admission.cpu_mask, &r->run_region, &region, err);
     region.used = 0;
     if (status == HR_OK && adapts)
-        status = hr_base_files_open(&files->base, path, report_base, r, &r->run_region, &region,
-                                    err);
+        status = hr_base_files_open(&files->base, path, r->options->calibrations, report_base, r,
+                                    &r->run_region, &region, err);
     hr_memory_region_close(r->memory, &region);
     return status;
 }
