@@ -32,6 +32,8 @@ typedef struct {
     int64_t bytes; /* checkpoints and log together, as far as known; without moments_bytes */
     /* of the file with the optimizer's moments while the run lasts; 0: they are in memory */
     int64_t moments_bytes;
+    /* of weights that stay in the files of model.from, which are there before; 0: none do */
+    int64_t base_bytes;
 } hr_plan_disk;
 
 /* The device of a plan for a machine that is not here. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoint/hash_cache.h - hashes of large files, remembered in the user's cache by path, size, times
- * and inode: a base of 16 GB takes half a minute to read. */
+/* checkpoint/hash_cache.h - hashes of large files, remembered in the user's cache by path, size,
+ * times and inode: a base of 16 GB takes half a minute to read. */
 #ifndef HR_CHECKPOINT_HASH_CACHE_H
 #define HR_CHECKPOINT_HASH_CACHE_H
 

@@ -55,8 +55,8 @@ HR_MUST_CHECK hr_status hr_weights_stream_open(hr_weights_stream *stream, const 
  * system, or one without direct I/O. Returns false if there is none. */
 bool hr_weights_stream_note(const hr_weights_stream *stream, char line[HR_ERROR_BYTES]);
 
-/* Bytes per second of reading a part of the first file, in about a tenth of a second; 0: unknown. The
- * stream is open and idle. */
+/* Bytes per second of reading a part of the first file, in about a tenth of a second; 0: unknown.
+ * The stream is open and idle. */
 double hr_weights_stream_rate(hr_weights_stream *stream);
 
 /* Also after the close. */

@@ -262,8 +262,7 @@ static const hr_config_row rows[] = {
     CHOICE(memory.moments, "host", "host file",
            "optimizer moments: in memory, or in a file, read and written during the update"),
     CHOICE(memory.weights, "resident", "resident file auto",
-           "frozen weights under adapters: in memory, or in their files, read for each use; auto: "
-           "in memory unless that is slower or does not fit"),
+           "frozen weights: in memory, or read from files for each use; auto: as fits"),
     BYTES(memory.file_budget, "none", "none", 0, EXACT_MAX,
           "moments=file: largest size of the file of moments"),
     TEXT(memory.file_dir, "", NULL,

@@ -55,6 +55,7 @@
 #define EIGHT_BIT EIGHT_BIT_STATES "; model.weights=f8_e4m3 is for frozen layers"
 #define EIGHT_BIT_WEIGHTS "for frozen layers; train.state.moments=int8 is for optimizer states"
 #define FOUR_BIT "for frozen layers; 4-bit weights are not supported yet"
+#define FROZEN_AWAY "frozen weights under adapters can stay in their files"
 #define MOMENTS "training runs in the memory of the CPU; optimizer moments can be in a file instead"
 #define ONE_PROCESS "one process trains, on the CPU; training on several machines is not supported"
 #define ON_CPU "training runs on the CPU; headroom plan --device NAME plans for other machines"
@@ -408,9 +409,9 @@ static const hr_foreign_row rows[] = {
     MAP("optimizer_offload", "memory.moments", "true=file cpu=file nvme=file false=host none=host",
         MOMENTS),
     MAP("offload_optimizer_device", "memory.moments", "cpu=file nvme=file none=host", MOMENTS),
-    NONE("offload_param_device",
-         "weights cannot be offloaded yet; memory.moments=file moves the moments"),
-    NONE("offload_param", "weights cannot be offloaded yet; memory.moments=file moves the moments"),
+    MAP("offload_param_device", "memory.weights", "cpu=file nvme=file none=resident", FROZEN_AWAY),
+    MAP("offload_param", "memory.weights",
+        "true=file cpu=file nvme=file false=resident none=resident", FROZEN_AWAY),
     SAME("memory_limit", "memory.budget"), SAME("max_memory", "memory.budget"),
     SAME("gpu_memory", "memory.budget"), SAME("vram", "memory.budget"),
 

@@ -142,6 +142,17 @@ static int64_t shard_bytes(const hr_config *config)
 }
 
 /* Not inlined: specs and paths are large, and the stack size is planned. */
+/* The weights that stay in files. */
+static int64_t base_bytes(const hr_program *program)
+{
+    int64_t sum = 0;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const int32_t weight = program->params[p].weight;
+        if (hr_tensor_is_away(program, weight)) sum += hr_tensor_bytes(&program->tensors[weight]);
+    }
+    return sum;
+}
+
 __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_program *program,
                                           int64_t steps, hr_plan_disk *disk)
 {
@@ -152,6 +163,7 @@ __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_prog
     disk->log_bytes = log_bytes(config, disk->steps);
     disk->shard_bytes = shard_bytes(config);
     disk->moments_bytes = moments_bytes(program);
+    disk->base_bytes = base_bytes(program);
     int64_t all;
     if (!hr_checked_mul(disk->checkpoints, disk->checkpoint_bytes, &all)) all = INT64_MAX / 2;
     disk->bytes = all + (disk->steps ? disk->log_bytes : 0);

@@ -48,14 +48,16 @@ hr_status hr_target_check_disk(const hr_config *config, const hr_plan_disk *disk
     char needs[64], there[64];
     if (!*device->name) return HR_OK;
     if (device->is_card) device->host_needed_bytes = hr_target_host_bytes(config);
-    device->disk_needed_bytes = disk->moments_bytes;
+    device->disk_needed_bytes = disk->moments_bytes + disk->base_bytes;
     if (config->train.out[0])
         device->disk_needed_bytes += disk->bytes + hr_max(disk->shard_bytes, 0);
     if (!device->disk_bytes || device->disk_needed_bytes <= device->disk_bytes) return HR_OK;
     return hr_fail(err, HR_NO_FIT,
-                   "the run writes up to %s of checkpoints, logs, shards and moments, disk= of %s "
+                   "the run %s up to %s of checkpoints, logs, shards and moments%s, disk= of %s "
                    "is %s; lower train.keep_last, or write no checkpoints",
-                   hr_bytes_print(device->disk_needed_bytes, needs), device->name,
+                   disk->base_bytes ? "has" : "writes",
+                   hr_bytes_print(device->disk_needed_bytes, needs),
+                   disk->base_bytes ? ", and weights that stay in files" : "", device->name,
                    hr_bytes_print(device->disk_bytes, there));
 }
 

@@ -282,6 +282,8 @@ static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *
     snprintf(why, sizeof why, "at most, for %lld steps", (long long)disk->steps);
     put_line(writer, "logs", disk->log_bytes, disk->steps ? why : "at most, for each step");
     if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, "at most");
+    if (disk->base_bytes)
+        put_line(writer, "weights in files", disk->base_bytes, "memory.weights, in model.from");
     if (disk->moments_bytes)
         put_line(writer, "moments", disk->moments_bytes, "memory.moments=file, until the run ends");
     else if (config->memory.moments == HR_PLACE_FILE)

@@ -126,12 +126,31 @@ static hr_status flush_log(const void *log, hr_error *err)
     return hr_log_flush(log, err);
 }
 
-static void warn_about_base(const run *r)
+/* What is wrong with the place of the base, and the time that reading it takes at least. */
+static void tell_about_base(const run *r)
 {
     char line[HR_ERROR_BYTES];
+    char size[HR_COUNT_BYTES], time[HR_COUNT_BYTES];
     const hr_train_events *events = &r->options->events;
+    const hr_weights_in *source = &r->trainer.files.source;
+    const hr_program *program = source->program;
+    double in_files = 0, in_memory = 0;
     if (events->trouble && hr_weights_stream_note(r->trainer.base, line))
         events->trouble(events->context, line);
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const int32_t weight = program->params[p].weight;
+        if (!hr_tensor_is_away(program, weight)) continue;
+        in_files += (double)hr_weights_in_bytes_of_tensor(source, weight);
+        in_memory += (double)hr_tensor_bytes(&program->tensors[weight]);
+    }
+    const double rate = hr_weights_stream_rate(r->trainer.base);
+    const double bytes = (double)r->admission.answer.read_bytes * in_files / fmax(in_memory, 1);
+    if (!events->text || rate <= 0) return;
+    snprintf(line, sizeof line,
+             "base   a step reads %s of weights, which takes %s with a disk that reads %.0f MB/s",
+             hr_size_print((int64_t)bytes, size), hr_duration_print(bytes / rate, time),
+             1e-6 * rate);
+    events->text(events->context, line);
 }
 
 static void note_times(const run *r, hr_train_result *result)
@@ -156,7 +175,7 @@ static hr_status open_run(run *r, hr_error *err)
     if (status == HR_OK) status = open_source(r, err);
     if (status == HR_OK && trainer->base)
         status = hr_weights_stream_open(trainer->base, &trainer->files.source, err);
-    if (status == HR_OK && trainer->base) warn_about_base(r);
+    if (status == HR_OK && trainer->base) tell_about_base(r);
     if (status == HR_OK) status = check_base(r, err);
     if (status == HR_OK) status = open_adapters(r, err);
     if (status != HR_OK) return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash_cache_test.c - the hash of a large file is remembered until anything about the file changes. */
+/* hash_cache_test.c - the hash of a large file is remembered until the file changes. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
