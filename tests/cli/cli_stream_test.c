@@ -135,6 +135,114 @@ static void make(const char *command)
     if (run("%s", command)) fail_msg("%s: %s", command, err);
 }
 
+/* The first step of an operation that reads weights of the base through windows. */
+static json_t *step_of(json_t *plan, const char *op)
+{
+    size_t i;
+    json_t *step, *found = NULL;
+    bool reads_base = false;
+    json_array_foreach(json_object_get(plan, "steps"), i, step)
+    {
+        const char *name = json_string_value(json_object_get(step, "op"));
+        reads_base |= !strcmp(name, "fetch_begin");
+        if (reads_base && !found && !strcmp(name, op)) found = step;
+    }
+    assert_non_null(found);
+    return found;
+}
+
+static json_t *reads_of(json_t *plan, const char *op)
+{
+    return json_object_get(step_of(plan, op), "reads");
+}
+
+static void read_the_file(json_t *plan)
+{
+    json_array_set(reads_of(plan, "linear"), 1, json_array_get(reads_of(plan, "fetch_begin"), 0));
+}
+
+static void wait_for_another(json_t *plan)
+{
+    json_t *windows = reads_of(plan, "fetch_wait");
+    json_array_set_new(windows, 0,
+                       json_integer(json_integer_value(json_array_get(windows, 0)) + 2));
+}
+
+static void write_the_base(json_t *plan)
+{
+    json_t *writes = json_object_get(step_of(plan, "linear"), "writes");
+    json_array_append_new(
+        writes, json_pack("[O, s]", json_array_get(reads_of(plan, "fetch_begin"), 0), "write"));
+}
+
+static void read_less(json_t *plan)
+{
+    const json_int_t from = json_integer_value(json_array_get(reads_of(plan, "fetch_begin"), 0));
+    json_t *base = json_array_get(json_object_get(plan, "buffers"), (size_t)from);
+    const json_int_t bytes = json_integer_value(json_object_get(base, "bytes"));
+    json_object_set_new(base, "bytes", json_integer(bytes - 64));
+}
+
+static void both_judges_find_lies_about_a_base(void **state)
+{
+    static void (*const lies[])(json_t *) = { read_the_file, wait_for_another, write_the_base,
+                                              read_less };
+    static const char *const sentences[] = { "accesses it in the space base",
+                                             "waits for a transfer that has not begun",
+                                             "the space base is only read", "fit in its bytes" };
+    (void)state;
+    prepare("llama", 5000);
+    make("plan recipe.yaml model.from=base train.adapter.kind=lora memory.weights=file "
+         "--out plan.json");
+    make("verify plan.json");
+    for (int i = 0; i < 4; i++) {
+        char command[512];
+        json_t *plan = json_load_file("plan.json", 0, NULL);
+        assert_non_null(plan);
+        lies[i](plan);
+        assert_int_equal(json_dump_file(plan, "lie.json", 0), 0);
+        json_decref(plan);
+        if (!run("verify lie.json")) fail_msg("lie %d: %s", i, out);
+        if (!strstr(out, sentences[i]) && !strstr(err, sentences[i]))
+            fail_msg("lie %d: no \"%s\" in %s%s", i, sentences[i], out, err);
+        snprintf(command, sizeof command,
+                 "python3 " HR_SOURCE "/tools/soak --judge lie.json "
+                 ">judge.txt 2>&1");
+        if (!system(command)) fail_msg("the second judge believes lie %d", i);
+    }
+}
+
+/* A run that is killed goes on to the bits of one that was not. */
+static void kill_it(pid_t child, const void *context)
+{
+    char path[128];
+    (void)context;
+    snprintf(path, sizeof path, "%s/killed/checkpoints/step-000000000002/manifest.json",
+             program_folder);
+    for (int i = 0; i < 6000 && access(path, F_OK) != 0; i++) usleep(10000);
+    assert_int_equal(kill(child, SIGKILL), 0);
+}
+
+static void a_killed_run_goes_on_with_the_same_bits(void **state)
+{
+    static char a[PROGRAM_TEXT_BYTES], b[PROGRAM_TEXT_BYTES];
+    static const char recipe[] = "train recipe.yaml model.from=base train.adapter.kind=lora "
+                                 "memory.weights=file train.steps=12 train.checkpoint_every=2 "
+                                 "train.keep_every=2 --out ";
+    char command[512];
+    (void)state;
+    prepare("gpt2", 5000);
+    snprintf(command, sizeof command, "%swhole --fresh", recipe);
+    if (run("%s", command)) fail_msg("%s", err);
+    snprintf(command, sizeof command, "%skilled --fresh", recipe);
+    run_acting(command, "step 1/", kill_it, NULL);
+    snprintf(command, sizeof command, "%skilled", recipe);
+    if (run("%s", command)) fail_msg("%s", err);
+    get("whole/adapter_model.safetensors", a);
+    get("killed/adapter_model.safetensors", b);
+    if (memcmp(a, b, sizeof a)) fail_msg("the adapters differ");
+}
+
 /* The same text and loss with matrices in files; the bytes that were read are said. */
 static void must_answer_alike(const char *folder, const char *options)
 {
@@ -234,6 +342,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(streamed_bases_train_to_the_same_bits, make_folder,
                                         drop_folder),
         cmocka_unit_test_setup_teardown(heads_in_strips_train_to_the_same_bits, make_folder,
+                                        drop_folder),
+        cmocka_unit_test_setup_teardown(both_judges_find_lies_about_a_base, make_folder,
+                                        drop_folder),
+        cmocka_unit_test_setup_teardown(a_killed_run_goes_on_with_the_same_bits, make_folder,
                                         drop_folder),
         cmocka_unit_test_setup_teardown(inference_with_weights_in_files_is_the_same, make_folder,
                                         drop_folder),

@@ -72,15 +72,25 @@ VEC_INLINE double block_sum(const hr_loss_columns *columns, int64_t first, int64
                    dtype);
 }
 
-VEC_INLINE void write_gradient(const void *logits, void *dlogits, int64_t V, vec max_logit,
-                               vec factor, const float *kept, hr_dtype dtype)
+VEC_INLINE vec exponential_or_kept(const void *logits, int64_t v, vec max_logit, const float *kept,
+                                   int64_t lanes, hr_dtype dtype)
 {
-    for (int64_t v = 0; v < V; v += VEC_LANES) {
-        const int64_t lanes = V - v < VEC_LANES ? V - v : VEC_LANES;
-        const vec e = kept ? vec_load_f32(kept + v, lanes)
-                           : exponential(logits, v, max_logit, lanes, dtype);
-        vec_store(dlogits, v, vec_mul(e, factor), lanes, dtype);
+    return kept ? vec_load_f32(kept + v, lanes) : exponential(logits, v, max_logit, lanes, dtype);
+}
+
+/* Gradient of `count` logits; the row after this one begins `V` logits behind them. */
+VEC_INLINE void write_gradient(const void *logits, void *dlogits, int64_t count, int64_t V,
+                               vec max_logit, vec factor, const float *kept, hr_dtype dtype)
+{
+    int64_t v = 0;
+    for (; v + VEC_LANES <= count; v += VEC_LANES) {
+        const vec e = exponential_or_kept(logits, v, max_logit, kept, VEC_LANES, dtype);
+        vec_prefetch_later(hr_element_at(logits, V + v, dtype));
+        vec_store(dlogits, v, vec_mul(e, factor), VEC_LANES, dtype);
     }
+    if (v == count) return;
+    const vec e = exponential_or_kept(logits, v, max_logit, kept, count - v, dtype);
+    vec_store(dlogits, v, vec_mul(e, factor), count - v, dtype);
 }
 
 /* The gradient of a block: relative to its own largest logit if its exponentials are kept in a
@@ -97,12 +107,10 @@ VEC_INLINE void block_gradient(const hr_loss_columns *columns, int64_t first, in
         factor *= exp((double)max_logit - part->max);
         base = max_logit == -INFINITY ? 0 : max_logit;
     }
+    const vec max_logits = vec_set(base), factors = vec_set((float)factor);
     if (kept)
-        write_gradient(logits, to, last - first, vec_set(base), vec_set((float)factor), kept,
-                       dtype);
-    else
-        write_gradient(logits, to, last - first, vec_set(base), vec_set((float)factor), NULL,
-                       dtype);
+        write_gradient(logits, to, last - first, columns->V, max_logits, factors, kept, dtype);
+    else write_gradient(logits, to, last - first, columns->V, max_logits, factors, NULL, dtype);
 }
 
 VEC_INLINE void loss_columns(const hr_loss_columns *columns, hr_dtype dtype, hr_loss_part *part,
