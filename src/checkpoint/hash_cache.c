@@ -67,7 +67,10 @@ void hr_hash_cache_keep(const char *cache, int file, const char *path,
     char line[HR_HASH_BYTES + 1];
     hr_file_out out;
     hr_error ignored;
-    if (!find_entry(cache, file, path, &e) || time(NULL) - e.changed < SETTLED_SECONDS) return;
+    struct timespec now;
+    if (!find_entry(cache, file, path, &e) || clock_gettime(CLOCK_REALTIME, &now) != 0 ||
+        now.tv_sec - e.changed < SETTLED_SECONDS)
+        return;
     if (hr_directory_make(cache, &ignored) != HR_OK ||
         hr_file_begin(&out, cache, e.name, &ignored) != HR_OK)
         return;

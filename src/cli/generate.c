@@ -85,9 +85,10 @@ static void print_report(const hr_generate_result *r)
     if (r->end == HR_END_POSITIONS)
         fprintf(stderr, "generation stopped at the %s positions of the model\n",
                 hr_cli_count(r->positions));
-    if (r->tokens > 1 && r->answer_seconds > 0)
-        fprintf(stderr, "%s tokens, %.1f tokens/s; ", hr_cli_count(r->tokens),
-                (double)(r->tokens - 1) / r->answer_seconds);
+    const double rate = r->answer_seconds > 0 ? (double)(r->tokens - 1) / r->answer_seconds : 0;
+    if (rate > 0)
+        fprintf(stderr, "%s tokens, %.*f tokens/s; ", hr_cli_count(r->tokens), rate < 1 ? 3 : 1,
+                rate);
     hr_cli_put_run(stderr, &r->run);
 }
 

@@ -32,6 +32,8 @@ typedef struct {
     hr_sequences source;
     int32_t turn;           /* loop id */
     int32_t *ids, *targets; /* [length]; [at_a_time x length] of the current iteration */
+    hr_loss_part *parts;    /* [chunk] of the strips of logits so far, ... */
+    int64_t column;         /* ... which end before this one */
     int64_t first, here;    /* sequences of the current iteration: first and count */
     double row_loss;
     int64_t row_tokens;
@@ -268,19 +270,20 @@ static int64_t half_of(int64_t tokens)
     return hr_max(hr_round_up(tokens / 2, TOKENS_LEAST), TOKENS_LEAST);
 }
 
-static void set_sequences_at_a_time(hr_evaluate_result *result, int64_t sequences)
+/* A head in a file is read for each chunk: then there is one, of strips of columns. */
+static void set_sequences_at_a_time(hr_evaluate_result *result, int64_t sequences, bool streams)
 {
     result->at_a_time = sequences;
-    result->chunk = hr_min(sequences * result->length, CHUNK_MOST);
+    result->chunk = hr_min(sequences * result->length, streams ? TURN_TOKENS : CHUNK_MOST);
 }
 
 /* Reduces memory for the next attempt: first the logits chunk, then the sequences per iteration,
  * then the MLP tile. Returns false at the minimum. Results are bit-identical. */
-static bool reduce_memory(hr_evaluate_result *result)
+static bool reduce_memory(hr_evaluate_result *result, bool streams)
 {
     const int64_t tile = result->mlp_tile ? result->mlp_tile : result->length;
     if (result->chunk > TOKENS_LEAST) result->chunk = half_of(result->chunk);
-    else if (result->at_a_time > 1) set_sequences_at_a_time(result, result->at_a_time / 2);
+    else if (result->at_a_time > 1) set_sequences_at_a_time(result, result->at_a_time / 2, streams);
     else if (tile > TOKENS_LEAST) result->mlp_tile = half_of(tile);
     else return false;
     return true;
@@ -289,7 +292,8 @@ static bool reduce_memory(hr_evaluate_result *result)
 static int64_t own_bytes(const evaluation *e)
 {
     const int64_t rows = (e->result->at_a_time + 1) * e->source.length;
-    int64_t bytes = rows * (int64_t)sizeof(int32_t) + HR_LOSSES_TEXT_BYTES;
+    int64_t bytes = rows * (int64_t)sizeof(int32_t) + HR_LOSSES_TEXT_BYTES +
+                    e->result->chunk * (int64_t)sizeof(hr_loss_part) + 64;
     if (e->session.config.train.adapter.reports)
         bytes += hr_modulation_bytes(&e->session.compiled.program, e->result->captured);
     return bytes;
@@ -300,21 +304,22 @@ static hr_status plan(evaluation *e, hr_error *err)
     const hr_evaluate_request *request = e->request;
     hr_evaluate_result *result = e->result;
     hr_inference *session = &e->session;
+    const bool streams = request->model.place == HR_PLACE_FILE && !request->logits_out;
     const bool widens = request->logits_out && request->model.format == HR_FORMAT_BF16;
     hr_status status = hr_inference_plan(session, err);
-    set_sequences_at_a_time(result,
-                            hr_min(hr_max(TURN_TOKENS / result->length, 1), result->sequences));
+    set_sequences_at_a_time(
+        result, hr_min(hr_max(TURN_TOKENS / result->length, 1), result->sequences), streams);
     for (bool done = status != HR_OK; !done;) {
         const int64_t losses = result->chunk * (int64_t)sizeof(double);
         session->planning.used = 0;
-        status = hr_compile_evaluation(&session->config, session->backend, result->at_a_time,
-                                       result->chunk, result->mlp_tile,
-                                       widens ? HR_LOGITS_STAGING_BYTES : losses, session->threads,
-                                       &session->planning, &session->compiled, err);
+        status = hr_compile_evaluation(
+            &session->config, session->backend, result->at_a_time, result->chunk, result->mlp_tile,
+            widens ? HR_LOGITS_STAGING_BYTES : losses, !request->logits_out, session->threads,
+            &session->planning, &session->compiled, err);
         if (status == HR_OK)
             status = hr_inference_fit(session, own_bytes(e), "tokens at a time",
                                       "shorter sequences", err);
-        done = status != HR_NO_FIT || !reduce_memory(result);
+        done = status != HR_NO_FIT || !reduce_memory(result, streams);
     }
     return status == HR_NO_FIT ? hr_inference_refuse(session, err) : status;
 }
@@ -342,24 +347,28 @@ static hr_status prompt(void *context, hr_executor *executor, int32_t step, cons
     return HR_OK;
 }
 
+/* Columns [first, first + V) of logits, of all rows of a call. */
 typedef struct {
     const hr_loss_kernels *kernels;
     const hr_call *call;
     const int32_t *targets; /* [call->rows] */
-    double *losses;         /* [call->rows] */
-    int64_t vocabulary;
+    hr_loss_part *parts;    /* [call->rows] */
+    double *losses;         /* [call->rows] with the last column */
+    int64_t first, V;
 } scoring;
 
 static void score_some(void *context, int32_t thread, int32_t threads)
 {
     const scoring *s = context;
-    const int64_t row_bytes = s->vocabulary * hr_dtype_bytes(s->call->dtype);
-    for (int64_t i = thread; i < s->call->rows; i += threads)
-        if (s->targets[i] >= 0)
-            s->losses[i] = hr_loss_of_row(s->kernels, (const char *)s->call->in[0] + i * row_bytes,
-                                          NULL, s->vocabulary, s->targets[i],
-                                          (hr_loss_factors){ 1, 0 }, s->call->dtype)
-                               .loss;
+    const int64_t row_bytes = s->V * hr_dtype_bytes(s->call->dtype);
+    for (int64_t i = thread; i < s->call->rows; i += threads) {
+        if (s->targets[i] < 0) continue;
+        const hr_loss_columns columns = { (const char *)s->call->in[0] + i * row_bytes, s->first,
+                                          s->V, s->targets[i], s->call->dtype };
+        if (s->first == 0) s->parts[i] = (hr_loss_part){ 0, -INFINITY, 0 };
+        s->kernels->add(&columns, &s->parts[i]);
+        s->losses[i] = hr_loss_log_sum(&s->parts[i]) - s->parts[i].logit;
+    }
 }
 
 /* Adds a loss in token order, so that the sum does not depend on chunks. */
@@ -394,7 +403,6 @@ static hr_status emit(void *context, hr_executor *executor, int32_t step, const 
                       hr_error *err)
 {
     evaluation *e = context;
-    (void)executor, (void)step;
     const int32_t param = ((const hr_host_attr *)call->attr)->param;
     if (param >= 0) {
         hr_modulation_take(&e->modulation, param, call->in[0], call->dtype,
@@ -406,10 +414,18 @@ static hr_status emit(void *context, hr_executor *executor, int32_t step, const 
     if (e->request->logits_out)
         return hr_logits_add(&e->logits, call->in[0], call->dtype, call->rows * vocabulary,
                              call->scratch, err);
-    scoring s = { &e->session.devices.cpu.kernels.loss, call, e->targets + call->row_first,
-                  call->scratch, vocabulary };
+    const hr_program *program = executor->program;
+    const scoring s = { .kernels = &e->session.devices.cpu.kernels.loss,
+                        .call = call,
+                        .targets = e->targets + call->row_first,
+                        .parts = e->parts,
+                        .losses = call->scratch,
+                        .first = e->column,
+                        .V = program->tensors[program->steps[step].in[0]].dims[1] };
     hr_status status = HR_OK;
-    hr_pool_run(&e->session.pool, score_some, &s);
+    hr_pool_run(&e->session.pool, score_some, (void *)&s);
+    e->column = (s.first + s.V) % vocabulary;
+    if (e->column) return HR_OK;
     if (param == HR_EMIT_BASE) {
         for (int64_t i = 0; i < call->rows; i++)
             e->result->base_loss_sum += s.targets[i] >= 0 ? s.losses[i] : 0;
@@ -438,6 +454,8 @@ static hr_status open_run(evaluation *e, hr_error *err)
     if (status != HR_OK) return status;
     e->ids = hr_region_take(tables, length, sizeof *e->ids);
     e->targets = hr_region_take(tables, e->result->at_a_time * length, sizeof *e->targets);
+    e->parts = hr_region_take(tables, e->result->chunk, sizeof *e->parts);
+    if (!e->parts) return hr_fail(err, HR_FAILURE, "out of memory for the tables of the run");
     e->losses.text = hr_region_take(tables, HR_LOSSES_TEXT_BYTES, 1);
     if (!e->losses.text) return hr_fail(err, HR_FAILURE, "out of memory for the tables of the run");
     if (e->session.config.train.adapter.reports) {

@@ -201,12 +201,12 @@ static hr_status tile_evaluation(int64_t chunk, int64_t mlp_tile, int64_t rows, 
 
 hr_status hr_compile_evaluation(const hr_config *config, const hr_backend *backend,
                                 int64_t sequences, int64_t chunk, int64_t mlp_tile,
-                                int64_t emit_bytes, int32_t threads, hr_region *region,
+                                int64_t emit_bytes, bool strips, int32_t threads, hr_region *region,
                                 hr_compiled *compiled, hr_error *err)
 {
     hr_program *program = &compiled->program;
-    hr_status status = hr_model_assemble_evaluation(config, backend, sequences, emit_bytes, region,
-                                                    program, err);
+    hr_status status = hr_model_assemble_evaluation(config, backend, sequences, emit_bytes, strips,
+                                                    region, program, err);
     if (status == HR_OK) status = hr_dequantize(program, region, err);
     if (status == HR_OK)
         status = tile_evaluation(chunk, mlp_tile, sequences * config->train.seq_len, program,

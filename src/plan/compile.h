@@ -84,7 +84,7 @@ HR_MUST_CHECK hr_status hr_compile_generation(const hr_config *config, const hr_
  *   mlp_tile   rows that an MLP processes at a time; 0: all */
 HR_MUST_CHECK hr_status hr_compile_evaluation(const hr_config *config, const hr_backend *backend,
                                               int64_t sequences, int64_t chunk, int64_t mlp_tile,
-                                              int64_t emit_bytes, int32_t threads,
+                                              int64_t emit_bytes, bool strips, int32_t threads,
                                               hr_region *region, hr_compiled *compiled,
                                               hr_error *err);
 

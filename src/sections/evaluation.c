@@ -10,6 +10,7 @@
 #include "ops/host/host.h"
 #include "ops/list.h"
 #include "sections/assembly.h"
+#include "sections/head.h"
 
 /* The base alone, and on its stream the error of each layer with adapters. */
 static int32_t build_base(hr_assembly *a)
@@ -54,8 +55,8 @@ static void build_sequences(hr_assembly *a, int64_t sequences, int64_t emit_byte
 }
 
 hr_status hr_model_assemble_evaluation(const hr_config *config, const hr_backend *backend,
-                                       int64_t sequences, int64_t emit_bytes, hr_region *region,
-                                       hr_program *program, hr_error *err)
+                                       int64_t sequences, int64_t emit_bytes, bool strips,
+                                       hr_region *region, hr_program *program, hr_error *err)
 {
     hr_assembly a;
     const hr_status status = hr_assembly_begin(&a, config, backend, true, region, program, err);
@@ -64,5 +65,6 @@ hr_status hr_model_assemble_evaluation(const hr_config *config, const hr_backend
     if (config->train.adapter.reports) a.teaching = hr_teaching_of(config, &a.model, program);
     hr_assembly_load(&a);
     build_sequences(&a, sequences, emit_bytes);
-    return hr_assembly_end(&a, err);
+    const hr_status ended = hr_assembly_end(&a, err);
+    return ended == HR_OK && strips && a.builder.weights_away ? hr_head_cut(program, err) : ended;
 }

@@ -15,11 +15,13 @@
  *
  *   sequences   per iteration, >= 1
  *   emit_bytes  scratch of the host step that receives the logits
+ *   strips      it takes them in strips of columns, where the head is in a file (sections/head.h)
  *
  * Errors   FAILURE  the region is too small. USAGE  the back end lacks an operation. */
 HR_MUST_CHECK hr_status hr_model_assemble_evaluation(const hr_config *config,
                                                      const hr_backend *backend, int64_t sequences,
-                                                     int64_t emit_bytes, hr_region *region,
-                                                     hr_program *program, hr_error *err);
+                                                     int64_t emit_bytes, bool strips,
+                                                     hr_region *region, hr_program *program,
+                                                     hr_error *err);
 
 #endif

@@ -22,6 +22,7 @@ enum {
 typedef struct {
     hr_step product, loss, back;
     int32_t steps;   /* 1 to 3; 0: there is none */
+    bool emits;      /* the second is a service that takes logits */
     int64_t columns; /* of a strip */
 } head;
 
@@ -91,8 +92,13 @@ static head find_head(const hr_program *program, int32_t s)
     found.product = steps[0];
     if (steps[1].op == HR_OP_sample)
         found.steps = program->tensors[product->out[0]].rows == 1 ? 1 : 0;
-    if (steps[1].op != HR_OP_loss) return found;
+    found.emits = steps[1].op == HR_OP_emit;
+    if (steps[1].op != HR_OP_loss && !found.emits) return found;
     found.loss = steps[1];
+    if (found.emits) {
+        found.steps = 2;
+        return found;
+    }
     const int32_t gradient = steps[1].out[1];
     if (gradient == HR_NONE) found.steps = 2;
     else if (is_only_reader(program, s + 2, gradient) && steps[2].op == HR_OP_linear_dx) {
@@ -207,6 +213,15 @@ static int32_t append_loss(cutting *c, const head *of, const int32_t *weights, i
     return part;
 }
 
+/* A service takes the logits of one strip after the other. */
+static void append_emits(cutting *c, const head *of, const int32_t *weights, int32_t count)
+{
+    for (int32_t i = 0; i < count && !c->full; i++) {
+        const int32_t logits = append_product(c, of, &of->product, weights[i], HR_NONE);
+        append(c, &of->loss, HR_OP_emit, of->loss.attr, HR_ATTR_BYTES)->in[0] = logits;
+    }
+}
+
 /* The gradient of the strips. */
 static void append_back(cutting *c, const head *of, const int32_t *weights, int32_t count,
                         int32_t part)
@@ -258,6 +273,7 @@ static void replace_head(cutting *c, int32_t s, const head *of)
     for (int64_t first = 0; first < N; first += of->columns)
         weights[count++] = add_columns(c, of, first, hr_min(of->columns, N - first));
     if (of->steps == 1) append_row(c, of, weights, count);
+    else if (of->emits) append_emits(c, of, weights, count);
     else {
         const int32_t part = append_loss(c, of, weights, count);
         if (of->steps == 3) append_back(c, of, weights, count, part);

@@ -14,8 +14,9 @@
 /* The most steps, and tensors, that strips add to a program of this config. Pure. */
 int32_t hr_head_most(const hr_config *config);
 
-/* Cuts each product of a loss, or of one row of logits, whose weight is in a file. Call it after
- * all derivatives, and before passes that tile. A head with an adapter stays whole.
+/* Cuts each product of a loss, of an emit, or of one row of logits, whose weight is in a file. Call
+ * it after all derivatives, and before passes that tile. A head with an adapter stays whole. An
+ * emit step gets the strips in order.
  *
  * Errors   FAILURE  no room for steps or tensors.
  * Cost     one pass over the program. */
