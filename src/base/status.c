@@ -13,7 +13,7 @@ hr_status hr_fail(hr_error *err, hr_status status, const char *format, ...)
         vsnprintf(err->message, sizeof err->message, format, list);
         va_end(list);
         for (char *at = err->message; *at; at++)
-            if ((unsigned char)*at < ' ') *at = ' ';
+            if ((unsigned char)*at < ' ') *at = '?';
         err->status = status;
     }
     return status;

@@ -410,7 +410,7 @@ static const hr_cli_command commands[] = {
       "Trains the recipe for a few steps in pairs of runs, one of which keeps everything, and\n"
       "compares losses, gradients, weights and optimizer states of each tensor. Proofs: plan,\n"
       "micro-batch, loss-chunk, mlp-tile, attention-tile, recompute, release, order, together,\n"
-      "threads, resume, moments, masters, pattern, factors, adapter, npt, weights. Each\n"
+      "threads, resume, moments, base, masters, pattern, factors, adapter, npt, weights. Each\n"
       "run is planned within the budget. When a proof fails, the exit code is 4 and the tensor\n"
       "is named.",
       TAKES(ONLY) | TAKES(STEPS) | TAKES(BUDGET) | TAKES(DIR) | TAKES(JSON) | TAKES(HELP), 1, 1,

@@ -270,7 +270,7 @@ hr_status hr_inference_fit(hr_inference *s, int64_t own_bytes, const char *token
         "--dtype bf16",
         s->request->folder, (long long)s->config.train.seq_len, tokens,
         hr_bytes_print(needed, wanted), hr_bytes_print(available, there), instead,
-        may_store ? "--weights auto, " : "", has_away(s) ? "" : "--weights-in file, ");
+        has_away(s) ? "" : "--weights-in file, ", may_store ? "--weights auto, " : "");
 }
 
 /* ---- the run */

@@ -49,7 +49,7 @@ hr_status hr_adapters_prepare(hr_prover *prover, hr_proof *proof, bool *applies,
     *config->train.freeze = *config->train.param_groups = 0;
     config->memory.micro_batch = config->memory.loss_chunk = 0;
     *config->memory.strategy = 0;
-    config->memory.moments = HR_PLACE_HOST;
+    config->memory.moments = config->memory.weights = HR_PLACE_HOST;
     proof->bound = BOUND;
     const hr_status status = hr_prover_draw_tokens(prover, config, err);
     if (status != HR_OK) return status;

@@ -81,7 +81,7 @@ hr_status hr_modulated_prepare(hr_prover *prover, hr_proof *proof, bool *applies
     *config->train.param_groups = 0;
     config->memory.micro_batch = config->memory.loss_chunk = 0;
     *config->memory.strategy = 0;
-    config->memory.moments = HR_PLACE_HOST;
+    config->memory.moments = config->memory.weights = HR_PLACE_HOST;
     proof->bound = BOUND;
     compare_bytes(&prover->recipe, bytes, sizeof bytes);
     snprintf(proof->compared, sizeof proof->compared,

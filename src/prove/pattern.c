@@ -105,7 +105,7 @@ hr_status hr_pattern_prepare(hr_prover *prover, hr_proof *proof, bool *applies, 
     config->model.dropout = 0;
     config->memory.micro_batch = config->memory.loss_chunk = 0;
     *config->memory.strategy = 0;
-    config->memory.moments = HR_PLACE_HOST;
+    config->memory.moments = config->memory.weights = HR_PLACE_HOST;
     *applies = true;
     proof->bound = BOUND_FP32;
     if (is_bf16) prover->runs *= 2;

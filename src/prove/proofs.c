@@ -226,6 +226,21 @@ static hr_status prepare_moments(hr_prover *prover, hr_proof *proof, bool *appli
     return status;
 }
 
+static hr_status prepare_base(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
+{
+    double seconds;
+    hr_config *variant = &prover->variant;
+    if (prover->base.train.adapter.kind == HR_ADAPTER_NONE || !*prover->base.model.from) {
+        *applies = hr_proof_declines(proof, "no frozen model of a folder is under adapters");
+        return HR_OK;
+    }
+    hr_status status = hr_prover_use(prover, &prover->whole, variant, err);
+    variant->memory.weights = HR_PLACE_FILE;
+    if (status == HR_OK) status = hr_prover_plan(prover, variant, &seconds, err);
+    *applies = COMPARES("frozen weights in their files = in memory");
+    return status;
+}
+
 /* ---- resume */
 
 static hr_status prepare_resume(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
@@ -280,6 +295,7 @@ static const hr_proof_kind kinds[] = {
     { "threads", "1 thread = N threads", prepare_threads, NULL, NULL, 1, false },
     { "resume", "stopped and resumed = never stopped", prepare_resume, run_resume, NULL, 1, false },
     { "moments", "optimizer states in a file = in memory", prepare_moments, NULL, NULL, 1, false },
+    { "base", "frozen weights in their files = in memory", prepare_base, NULL, NULL, 1, false },
     { "masters", "fp32 masters = bf16 weights with residuals", prepare_masters, NULL, NULL, 1,
       false },
     { "pattern", "sparse attention = dense attention with an explicit mask", hr_pattern_prepare,

@@ -43,7 +43,7 @@ hr_status hr_prover_use(hr_prover *prover, const hr_strategy *strategy, hr_confi
     *config = prover->base;
     config->memory.micro_batch = config->memory.loss_chunk = 0;
     config->memory.recompute = HR_RECOMPUTE_AUTO;
-    config->memory.moments = HR_PLACE_HOST;
+    config->memory.moments = config->memory.weights = HR_PLACE_HOST;
     return write_strategy(prover, strategy, config->memory.strategy, err);
 }
 

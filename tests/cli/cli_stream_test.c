@@ -212,6 +212,19 @@ static void both_judges_find_lies_about_a_base(void **state)
     }
 }
 
+/* Two steps of every tensor: the plan with weights in files, and whole, tiled and in memory. */
+static void proofs_pass_with_weights_in_files(void **state)
+{
+    (void)state;
+    prepare("llama", 5000);
+    make("prove recipe.yaml model.from=base train.adapter.kind=lora memory.weights=auto --only "
+         "base");
+    make("prove recipe.yaml model.from=base train.adapter.kind=lora memory.weights=file --only "
+         "plan");
+    make("prove recipe.yaml model.from=base train.adapter.kind=lora memory.weights=file "
+         "--only adapter");
+}
+
 /* A run that is killed goes on to the bits of one that was not. */
 static void kill_it(pid_t child, const void *context)
 {
@@ -344,6 +357,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(heads_in_strips_train_to_the_same_bits, make_folder,
                                         drop_folder),
         cmocka_unit_test_setup_teardown(both_judges_find_lies_about_a_base, make_folder,
+                                        drop_folder),
+        cmocka_unit_test_setup_teardown(proofs_pass_with_weights_in_files, make_folder,
                                         drop_folder),
         cmocka_unit_test_setup_teardown(a_killed_run_goes_on_with_the_same_bits, make_folder,
                                         drop_folder),

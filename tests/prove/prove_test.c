@@ -216,6 +216,7 @@ static void every_proof_fails_when_its_run_is_changed(void **state)
     for (int32_t i = 0; (name = hr_proof_name(i)); i++) {
         const bool factors = !strcmp(name, "factors"), adapter = !strcmp(name, "adapter");
         const bool npt = !strcmp(name, "npt");
+        if (!strcmp(name, "base")) continue; /* needs a folder: tests/cli/cli_stream_test.c */
         const bool rounds = factors || adapter || npt || !strcmp(name, "pattern");
         const char *param = npt       ? "layers.1.up.Wa"
                             : adapter ? "base_model.model.model.layers.1.mlp.up_proj.lora_A.weight"
