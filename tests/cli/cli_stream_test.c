@@ -225,14 +225,20 @@ static void proofs_pass_with_weights_in_files(void **state)
          "--only adapter");
 }
 
+/* Waits until a run has a checkpoint, for a minute at most. */
+static void wait_for_checkpoint(const char *folder)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s/checkpoints/step-000000000002/manifest.json", program_folder,
+             folder);
+    for (int i = 0; i < 6000 && access(path, F_OK) != 0; i++) usleep(10000);
+}
+
 /* A run that is killed goes on to the bits of one that was not. */
 static void kill_it(pid_t child, const void *context)
 {
-    char path[128];
     (void)context;
-    snprintf(path, sizeof path, "%s/killed/checkpoints/step-000000000002/manifest.json",
-             program_folder);
-    for (int i = 0; i < 6000 && access(path, F_OK) != 0; i++) usleep(10000);
+    wait_for_checkpoint("killed");
     assert_int_equal(kill(child, SIGKILL), 0);
 }
 
@@ -312,9 +318,7 @@ static void cut_the_file(pid_t child, const void *context)
 {
     char path[128];
     (void)child;
-    snprintf(path, sizeof path, "%s/cut/checkpoints/step-000000000002/manifest.json",
-             program_folder);
-    for (int i = 0; i < 6000 && access(path, F_OK) != 0; i++) usleep(10000);
+    wait_for_checkpoint("cut");
     snprintf(path, sizeof path, "%s/%s", program_folder, (const char *)context);
     assert_int_equal(truncate(path, 4096), 0);
 }
