@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-enum { HR_PATH_BYTES = 1024 };
+enum { HR_PATH_BYTES = 1024, HR_STAGES_BYTES = 4096, HR_VALUE_BYTES = HR_STAGES_BYTES };
 
 /* The families: enumerator, name in model.family. A new one needs a line here, its file
  * model/<name>.c, and a line in the help of keys (cli/table.c); one that Hugging Face knows also a
@@ -95,6 +95,8 @@ typedef enum {
     HR_SCHEDULE_COSINE,
     HR_SCHEDULE_WSD /* warm-up, stable, decay */
 } hr_schedule_kind;
+
+typedef enum { HR_SCHEDULE_STEPS, HR_SCHEDULE_TOKENS } hr_schedule_unit;
 
 /* AUTO: in memory if the run fits, or in files where that is faster or fits. */
 typedef enum { HR_PLACE_HOST, HR_PLACE_FILE, HR_PLACE_AUTO } hr_place;
@@ -194,24 +196,25 @@ typedef struct {
         int64_t steps; /* updates; 0: from `epochs` */
         int64_t epochs;
         int64_t seed;
-        int64_t threads;            /* 0: from CPU affinity and cgroup quota */
-        int64_t eval_every;         /* steps; 0: only at the end */
-        int64_t eval_batches;       /* micro-batches per evaluation; 0: all of data.valid */
-        int64_t checkpoint_every;   /* steps; 0: only at the end */
-        int64_t keep_last;          /* number of checkpoints */
-        int64_t keep_every;         /* steps; 0: off */
-        bool keep_best;             /* keep the checkpoint of the lowest validation loss */
-        int64_t patience;           /* evaluations without improvement; 0: unlimited */
-        int64_t max_seconds;        /* 0: unlimited */
-        double ema_decay;           /* decay of the weight average; 0: no average */
-        int32_t bad_steps;          /* hr_bad_steps */
-        int64_t bad_steps_max;      /* per run */
-        bool detect_spikes;         /* treat loss spikes as bad steps */
-        int64_t sample_every;       /* steps; 0: only at the end */
-        int64_t sample_tokens;      /* 0: no sample */
-        double sample_temperature;  /* 0: greedy */
-        double z_loss;              /* weight of mean(logsumexp^2) in the loss */
-        char freeze[HR_PATH_BYTES]; /* name patterns (model/rules.h) of frozen parameters */
+        int64_t threads;              /* 0: from CPU affinity and cgroup quota */
+        int64_t eval_every;           /* steps; 0: only at the end */
+        int64_t eval_batches;         /* micro-batches per evaluation; 0: all of data.valid */
+        int64_t checkpoint_every;     /* steps; 0: only at the end */
+        int64_t keep_last;            /* number of checkpoints */
+        int64_t keep_every;           /* steps; 0: off */
+        bool keep_best;               /* keep the checkpoint of the lowest validation loss */
+        int64_t patience;             /* evaluations without improvement; 0: unlimited */
+        int64_t max_seconds;          /* 0: unlimited */
+        double ema_decay;             /* decay of the weight average; 0: no average */
+        int32_t bad_steps;            /* hr_bad_steps */
+        int64_t bad_steps_max;        /* per run */
+        bool detect_spikes;           /* treat loss spikes as bad steps */
+        int64_t sample_every;         /* steps; 0: only at the end */
+        int64_t sample_tokens;        /* 0: no sample */
+        double sample_temperature;    /* 0: greedy */
+        double z_loss;                /* weight of mean(logsumexp^2) in the loss */
+        char stages[HR_STAGES_BYTES]; /* headroom/stages.h; empty: none */
+        char freeze[HR_PATH_BYTES];   /* name patterns (model/rules.h) of frozen parameters */
         /* name patterns with their own learning rate and weight decay */
         char param_groups[HR_PATH_BYTES];
         char out[HR_PATH_BYTES]; /* output directory; empty: write nothing */
@@ -234,6 +237,8 @@ typedef struct {
         struct {
             int32_t kind; /* hr_schedule_kind */
             int64_t warmup_steps;
+            int64_t warmup_tokens; /* 0: none */
+            int32_t unit;          /* hr_schedule_unit in which the decay counts */
             double final_fraction; /* of lr, at the end of the schedule */
             double decay_fraction; /* wsd: fraction of the steps in the final decay */
         } schedule;
@@ -255,6 +260,12 @@ typedef struct {
     /* The format of the weights of model.from by its config.json; hr_config_adopt sets it. Not a
      * key. */
     int32_t stored_weights;
+    /* The stage of a run that this is a recipe for, set by hr_config_at_stage; count 0: it is for a
+     * whole run. Not keys. */
+    struct {
+        int32_t index, count;
+        int64_t longest; /* the largest train.seq_len of a stage */
+    } stage;
     /* Bit i: key i was set after hr_config_default. hr_config_adopt uses it. */
     uint64_t given[HR_CONFIG_GIVEN_WORDS];
     /* Bit i: hr_config_read was the last to set key i. */

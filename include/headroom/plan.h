@@ -55,6 +55,19 @@ typedef struct {
     int64_t larger_bytes;
 } hr_plan_device;
 
+/* One stage of a plan (headroom/stages.h). */
+typedef struct {
+    bool fits;
+    int64_t first_step, steps; /* steps 0: unknown, of the last one */
+    int64_t seq_len, batch, micro_batch, loss_chunk;
+    int64_t process_bytes; /* of its plan; of its smallest plan if it does not fit */
+    int64_t arena_bytes, floor_bytes;
+    double lr_scale;
+    double step_seconds; /* predicted */
+    int32_t recomputing; /* layers that recompute something */
+    bool releases;       /* gradients are released during the backward pass */
+} hr_plan_stage;
+
 /* Summary of a plan. All sizes are in bytes unless stated otherwise. */
 typedef struct {
     bool fits;
@@ -96,6 +109,10 @@ typedef struct {
     double bound_seconds;
     bool cut; /* the search for a faster plan reached its limit of work */
     int32_t threads;
+    /* of a run of stages, each as hr_plan_stage; null: it has none. The rest of the answer is of
+     * `stage`: the largest, or the first that does not fit */
+    const hr_plan_stage *stages;
+    int32_t stage_count, stage;
     char rung[16];                         /* instruction set: ref, avx2, avx512, avx512bf16, amx */
     char packing[16];                      /* at floor, proven, open */
     char times[HR_TIMES_TEXT_BYTES];       /* source of the predicted times */

@@ -385,8 +385,10 @@ static void begin(hr_admission *admission, const hr_config *config)
 {
     const hr_plan_progress progress = admission->progress;
     const int64_t budget = admission->budget;
+    const hr_admission_share *share = admission->share;
     memset(admission, 0, sizeof *admission);
     admission->config = *config;
+    admission->share = share;
     if (budget) admission->config.memory.budget = budget;
     admission->progress = progress;
 }
@@ -418,14 +420,14 @@ static bool is_better(const hr_plan_answer *answer, hr_status status, aims aim, 
     return fits && aim != LEAST ? answer->step_seconds < seconds : answer->minimum_bytes < least;
 }
 
-/* With memory.weights=auto, weights are in memory unless that does not fit, or is slower. */
-static hr_status admit(hr_trial *t, aims aim, hr_error *err)
+/* With memory.weights=auto, weights are in memory unless that does not fit, or is slower. Not
+ * inlined: the others need no second recipe on the stack, whose size is planned. */
+static __attribute__((noinline)) hr_status admit_either(hr_trial *t, aims aim, hr_error *err)
 {
     const hr_trial begun = *t;
     const hr_config config = t->admission->config;
     const hr_plan_answer *answer = &t->admission->answer;
     const bool adapts = config.train.adapter.kind != HR_ADAPTER_NONE;
-    if (config.memory.weights != HR_PLACE_AUTO) return admit_placed(t, aim, err);
     hr_status status = admit_again(t, &begun, &config, HR_PLACE_HOST, aim, err);
     const bool fits = status == HR_OK && answer->fits;
     const double seconds = answer->step_seconds;
@@ -440,6 +442,12 @@ static hr_status admit(hr_trial *t, aims aim, hr_error *err)
         return second;
     }
     return admit_again(t, &begun, &config, HR_PLACE_HOST, aim, err);
+}
+
+static hr_status admit(hr_trial *t, aims aim, hr_error *err)
+{
+    const bool either = t->admission->config.memory.weights == HR_PLACE_AUTO;
+    return either ? admit_either(t, aim, err) : admit_placed(t, aim, err);
 }
 
 hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err)
@@ -492,7 +500,8 @@ int64_t hr_admit_minimum(const hr_admission_machine *machine, const hr_config *c
     hr_admission_room room = { .region = admission->region, .cache = cache };
     hr_admission other = { .region = admission->region,
                            .config = *config,
-                           .progress = admission->progress };
+                           .progress = admission->progress,
+                           .share = admission->share };
     hr_trial t = {
         .machine = machine, .admission = &other, .room = cache ? &room : NULL, .estimates = true
     };
@@ -587,7 +596,8 @@ hr_status hr_admit_other(const hr_admission_machine *machine, const hr_config *c
 {
     hr_admission other = { .region = admission->region,
                            .config = *config,
-                           .progress = admission->progress };
+                           .progress = admission->progress,
+                           .share = admission->share };
     hr_trial t = { .machine = machine, .admission = &other };
     other.region.used = 0;
     const hr_status status = admit(&t, FASTEST, err);

@@ -12,6 +12,14 @@
 #include "plan/compile.h"
 #include "plan/cost.h"
 
+/* Bytes that the plans of a run of stages have in common, so that their processes differ by the
+ * arena alone (admission/stages.h). */
+typedef struct {
+    int64_t planning_bytes, kept_bytes;
+    int64_t set_bytes; /* a region of its own, from planning to the end */
+    hr_admission_needs needs;
+} hr_admission_share;
+
 typedef struct {
     hr_region region; /* holds the compiled program and plan; trimmed once admitted */
     hr_compiled compiled;
@@ -27,7 +35,8 @@ typedef struct {
     bool has_file;  /* the recipe's program has values in a file */
     /* Set by the caller before admission: */
     hr_plan_progress progress;
-    int64_t budget; /* replaces that of the recipe; 0: none */
+    int64_t budget;                  /* replaces that of the recipe; 0: none */
+    const hr_admission_share *share; /* null: the run has no stages */
 } hr_admission;
 
 /* State that one query shares between its admissions. */

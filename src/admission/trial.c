@@ -22,17 +22,33 @@ int64_t hr_trial_set_bytes(const hr_config *config)
     return hr_round_up(config->model.n_layers * (int64_t)sizeof(hr_intermediates), 64);
 }
 
+static int64_t sets_bytes_of(const hr_config *config)
+{
+    return (HR_TRIAL_SETS_OWN + HR_TRIAL_SETS_SPARE) * hr_trial_set_bytes(config);
+}
+
+/* Kept bytes, and those of the search after them. */
+static int64_t searching_bytes(const hr_config *config, int64_t kept_bytes)
+{
+    return hr_round_up(kept_bytes, 64) + hr_round_up(hr_fit_bytes(config), 64);
+}
+
+int64_t hr_trial_planning_bytes(const hr_config *config, int64_t kept_bytes)
+{
+    const int64_t compile_bytes = hr_round_up(hr_compile_bytes(config), 64);
+    return hr_max(compile_bytes, searching_bytes(config, kept_bytes)) + sets_bytes_of(config);
+}
+
 hr_status hr_trial_open_regions(hr_trial *t, bool touched, hr_error *err)
 {
     hr_admission *a = t->admission;
     const int64_t layers = a->config.model.n_layers;
-    const int64_t compile_bytes = hr_round_up(hr_compile_bytes(&a->config), 64);
     const int64_t search_bytes = hr_round_up(hr_fit_bytes(&a->config), 64);
-    const int64_t sets_bytes = (HR_TRIAL_SETS_OWN + HR_TRIAL_SETS_SPARE) *
-                               hr_trial_set_bytes(&a->config);
-    t->kept_bytes = hr_compile_kept_bytes(&a->config);
-    const int64_t searching = hr_round_up(t->kept_bytes, 64) + search_bytes;
-    t->planning_bytes = hr_max(compile_bytes, searching) + sets_bytes;
+    const int64_t sets_bytes = sets_bytes_of(&a->config);
+    t->kept_bytes = a->share ? a->share->kept_bytes : hr_compile_kept_bytes(&a->config);
+    const int64_t searching = searching_bytes(&a->config, t->kept_bytes);
+    t->planning_bytes = a->share ? a->share->planning_bytes
+                                 : hr_trial_planning_bytes(&a->config, t->kept_bytes);
     hr_region *region = t->room ? &t->room->region : &a->region;
     if (region->bytes < t->planning_bytes) {
         const hr_status status = t->machine->open(
@@ -115,6 +131,11 @@ hr_status hr_trial_prepare(hr_trial *t, bool touched, hr_error *err)
     if (hr_admission_is_card(t->machine)) t->threads = 1; /* threads of the CPU have no scratch */
     a->backend = hr_backend_find(HR_BACKEND_DEFAULT);
     hr_status status = hr_config_check(config, err);
+    if (status == HR_OK && config->train.stages[0] && !config->stage.count)
+        status = hr_fail(
+            err, HR_USAGE,
+            "train.stages: this is answered for one stage at a time; add --stage 1, or "
+            "another one");
     if (status == HR_OK && t->machine->device) status = check_format(t, err);
     if (status == HR_OK) status = choose_kernels(t, err);
     if (status == HR_OK) status = load_rates(t, err);
@@ -122,7 +143,7 @@ hr_status hr_trial_prepare(hr_trial *t, bool touched, hr_error *err)
     if (status == HR_OK) status = find_file(t, err);
     if (status != HR_OK) return status;
     t->rung = hr_cpu_rung_name(a->cpu_mask);
-    a->needs = t->machine->needs(t->machine->context, config);
+    a->needs = a->share ? a->share->needs : t->machine->needs(t->machine->context, config);
     answer->available_bytes = config->memory.budget ? config->memory.budget
                                                     : t->machine->available_bytes;
     answer->memory_bytes = t->machine->memory_bytes;

@@ -32,6 +32,9 @@ enum {
 /* Bytes of one such array. */
 int64_t hr_trial_set_bytes(const hr_config *config);
 
+/* Bytes of the planning region of a config. */
+int64_t hr_trial_planning_bytes(const hr_config *config, int64_t kept_bytes);
+
 /* Opens the planning region, unless admission->region is open already: memory to build a plan, or
  * to keep a built plan and search another.
  *

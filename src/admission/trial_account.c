@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admission/trial_account.c - process bytes of an arena, and the largest arena that fits. */
 #include "admission/trial.h"
-#include "base/checked.h"
 #include "base/account.h"
+#include "base/checked.h"
 
 int64_t hr_trial_account(const hr_trial *t, int64_t arena_bytes)
 {
@@ -11,6 +11,7 @@ int64_t hr_trial_account(const hr_trial *t, int64_t arena_bytes)
     const hr_account_region regions[] = {
         { t->planning_bytes, HR_PHASE_PLAN, HR_PHASE_PLAN },
         { t->kept_bytes, HR_PHASE_PREPARE, HR_PHASE_RUN }, /* program and plan */
+        { a->share ? a->share->set_bytes : 0, HR_PHASE_PLAN, HR_PHASE_RUN },
         { a->needs.prepare_bytes, HR_PHASE_PREPARE, HR_PHASE_PREPARE },
         { a->needs.run_bytes, HR_PHASE_READ, HR_PHASE_RUN },
         { a->needs.reading_bytes, HR_PHASE_READ, HR_PHASE_READ },
@@ -29,8 +30,7 @@ int64_t hr_trial_account(const hr_trial *t, int64_t arena_bytes)
 static int64_t needed_bytes(const hr_trial *t, int64_t arena)
 {
     return hr_account_needed(t->admission->config.memory.budget, t->machine->process.page_bytes,
-                             hr_trial_account(t, arena), t->threads,
-                             t->admission->has_file);
+                             hr_trial_account(t, arena), t->threads, t->admission->has_file);
 }
 
 int64_t hr_trial_arena_limit(const hr_trial *t)

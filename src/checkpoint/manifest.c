@@ -78,7 +78,13 @@ static void put_state(hr_writer *w, const hr_run_state *state)
         hr_put(w, "%s", i ? "," : "");
         put_real(w, state->levels[i]);
     }
-    hr_put(w, "]}");
+    hr_put(w, "]");
+    if (state->stage.number)
+        hr_put(w, ",\"stage\":%lld,\"stage_batch_shift\":%lld,\"cursors\":[",
+               (long long)state->stage.number, (long long)state->stage.batch_shift);
+    for (int64_t i = 0; i < state->stage.cursor_count; i++)
+        hr_put(w, "%s%lld", i ? "," : "", (long long)state->stage.cursors[i]);
+    hr_put(w, state->stage.number ? "]}" : "}");
 }
 
 /* The end of a manifest: `,"xxh3_128":"`, the digits, and `"}\n`. */
@@ -161,6 +167,29 @@ static bool read_levels(reading *r)
     }
 }
 
+static bool read_cursors(reading *r)
+{
+    hr_run_state *state = &r->manifest->state;
+    if (state->stage.cursor_count || hr_json_next(&r->json) != HR_JSON_ARRAY) return false;
+    for (;;) {
+        const hr_json_kind kind = hr_json_next(&r->json);
+        if (kind == HR_JSON_CLOSE) return true;
+        if (kind != HR_JSON_NUMBER || state->stage.cursor_count == HR_STATE_CURSORS) return false;
+        int64_t *cursor = &state->stage.cursors[state->stage.cursor_count++];
+        if (!hr_json_integer(&r->json, cursor) || *cursor < 0) return false;
+    }
+}
+
+/* Members that only runs of stages have. */
+static bool read_stage(reading *r)
+{
+    hr_run_state *state = &r->manifest->state;
+    if (hr_json_is(&r->json, "stage")) return read_integer(r, &state->stage.number);
+    if (hr_json_is(&r->json, "stage_batch_shift"))
+        return read_integer(r, &state->stage.batch_shift);
+    return hr_json_is(&r->json, "cursors") && read_cursors(r);
+}
+
 static bool read_row(reading *r)
 {
     for (int32_t i = 0; i < ROW_COUNT; i++) {
@@ -171,7 +200,8 @@ static bool read_row(reading *r)
         if (rows[i].real) return take_real(r, hr_json_next(&r->json), (double *)(void *)member);
         return read_integer(r, (int64_t *)(void *)member);
     }
-    return hr_json_is(&r->json, "levels") && read_levels(r);
+    if (hr_json_is(&r->json, "levels")) return read_levels(r);
+    return read_stage(r);
 }
 
 static bool read_state(reading *r)
@@ -255,6 +285,10 @@ static bool is_in_range(const hr_run_state *state)
         if (!rows[i].real &&
             *(const int64_t *)(const void *)((const char *)state + rows[i].offset) < 0)
             return false;
+    if (state->stage.number < 0 || state->stage.batch_shift < 0 ||
+        state->stage.batch_shift > state->batch_shift || state->stage.number > most ||
+        !state->stage.number != !state->stage.cursor_count)
+        return false;
     return state->step <= state->steps && state->steps <= most && state->batch_shift <= most &&
            state->bad_steps <= most && state->waited <= most && state->tokens <= most << 20;
 }

@@ -19,7 +19,8 @@ enum {
     HR_MANIFEST_FILES_MAX = 9,
     HR_MANIFEST_NAME_BYTES = 40,
     HR_MANIFEST_BYTES = 16 << 10,
-    HR_STATE_LEVELS = 160 /* numbers of the guard's statistics */
+    HR_STATE_LEVELS = 160, /* numbers of the guard's statistics */
+    HR_STATE_CURSORS = 16
 };
 
 /* The state of a run between two updates, except its tensors. Random numbers and the data order are
@@ -41,6 +42,14 @@ typedef struct {
     double seconds;                 /* training time so far */
     double levels[HR_STATE_LEVELS]; /* statistics of the guard */
     int64_t level_count;
+    /* Of a run of stages: the one whose data the next step reads, or an earlier one if that step
+     * is the first of a stage. */
+    struct {
+        int64_t number;                    /* from 1; 0: the run has no stages */
+        int64_t batch_shift;               /* when it began */
+        int64_t cursors[HR_STATE_CURSORS]; /* then: positions in the passes over each text */
+        int64_t cursor_count;
+    } stage;
 } hr_run_state;
 
 typedef struct {

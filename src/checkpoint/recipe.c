@@ -21,10 +21,10 @@ static void put_quoted(hr_writer *writer, const char *text)
     hr_put(writer, "\"");
 }
 
-static void get(const hr_config *config, const char *key, char text[HR_PATH_BYTES])
+static void get(const hr_config *config, const char *key, char text[HR_VALUE_BYTES])
 {
     hr_error err;
-    const hr_status status = hr_config_get(config, key, text, HR_PATH_BYTES, &err);
+    const hr_status status = hr_config_get(config, key, text, HR_VALUE_BYTES, &err);
     /* the key is from the table, and the buffer fits the longest value */
     HR_ASSERT(status == HR_OK);
 }
@@ -39,7 +39,7 @@ static void put_line(hr_writer *writer, const hr_key *key, const char *value)
 
 void hr_recipe_print(const hr_config *config, hr_writer *writer)
 {
-    char value[HR_PATH_BYTES];
+    char value[HR_VALUE_BYTES];
     const hr_key *key;
     for (int32_t i = 0; (key = hr_config_key(i)); i++) {
         get(config, key->name, value);
@@ -49,8 +49,8 @@ void hr_recipe_print(const hr_config *config, hr_writer *writer)
 
 int64_t hr_recipe_bytes(const hr_config *config)
 {
-    enum { LINE_BYTES = 4 * HR_PATH_BYTES + 256 }; /* a path in which every byte is escaped */
-    char value[HR_PATH_BYTES], line[LINE_BYTES];
+    enum { LINE_BYTES = 4 * HR_VALUE_BYTES + 256 }; /* a path in which every byte is escaped */
+    char value[HR_VALUE_BYTES], line[LINE_BYTES];
     int64_t sum = 0;
     const hr_key *key;
     for (int32_t i = 0; (key = hr_config_key(i)); i++) {

@@ -19,7 +19,7 @@ int64_t hr_recipe_bytes(const hr_config *config);
 /* A key whose value differs between two recipes, and both values. */
 typedef struct {
     const char *key;
-    char before[HR_PATH_BYTES], now[HR_PATH_BYTES];
+    char before[HR_VALUE_BYTES], now[HR_VALUE_BYTES];
 } hr_recipe_change;
 
 /* Whether a key changes what a run computes or logs, as opposed to file locations or speed. */

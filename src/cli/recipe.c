@@ -35,7 +35,7 @@ static hr_status adopt(hr_config *config, hr_error *err)
     const hr_status status = hr_config_adopt(config, err);
     if (status != HR_OK) return status;
     for (int32_t i = 0; (key = hr_config_key(i)); i++) {
-        char before[HR_PATH_BYTES], now[HR_PATH_BYTES];
+        char before[HR_VALUE_BYTES], now[HR_VALUE_BYTES];
         if (strncmp(key->name, "model.", 6) != 0 || !(given.from_recipe[i / 64] >> i % 64 & 1) ||
             hr_config_get(&given, key->name, before, sizeof before, NULL) != HR_OK ||
             hr_config_get(config, key->name, now, sizeof now, NULL) != HR_OK ||

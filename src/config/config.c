@@ -95,7 +95,7 @@ hr_status hr_config_get(const hr_config *config, const char *key, char *text, in
     const hr_config_row *row = &hr_config_rows()[index];
     hr_config_member value = { .text = { 0 } };
     memcpy(&value, (const char *)config + row->offset, (size_t)row->bytes);
-    char written[HR_PATH_BYTES];
+    char written[HR_VALUE_BYTES];
     const char *zero = row->key.zero_word;
     switch (row->key.type) {
     case HR_KEY_INTEGER:
@@ -179,11 +179,6 @@ hr_tokenizer_kind hr_config_tokenizer(const hr_config *config)
 {
     if (!strcmp(config->data.tokenizer, "bytes")) return HR_TOKENIZER_BYTES;
     return strcmp(config->data.tokenizer, "words") ? HR_TOKENIZER_FILE : HR_TOKENIZER_WORDS;
-}
-
-int64_t hr_config_positions(const hr_config *config)
-{
-    return hr_max(config->model.positions, config->train.seq_len);
 }
 
 int64_t hr_config_embedding_rank(const hr_config *config)

@@ -31,6 +31,8 @@
     { { #path, HR_KEY_TEXT, value, "", choices, NULL, 0, 0, false, text }, MEMBER(path) }
 #define LIST(path, between, text) \
     { { #path, HR_KEY_TEXT, "", "", NULL, NULL, 0, 0, false, text }, MEMBER(path), between }
+#define MAPS(path, between, text) \
+    { { #path, HR_KEY_TEXT, "", "", NULL, NULL, 0, 0, false, text }, MEMBER(path), between, true }
 /* clang-format on */
 
 /* Upper limits of ranges. They keep indices within the 32 bits that kernels use, and products of
@@ -171,6 +173,8 @@ static const hr_config_row rows[] = {
     REAL(train.sample_temperature, "0.8", "", NULL, 0, 100, "sampling temperature; 0: greedy"),
     REAL(train.z_loss, "0", "", NULL, 0, 1000,
          "weight of the z-loss, the mean of logsumexp(logits)^2"),
+    MAPS(train.stages, "; ",
+         "stages of the run: \"at_step=0 seq_len=64; at_step=900 seq_len=512\"; unset: one"),
     LIST(train.freeze, " ", "name patterns of frozen parameters: \"*.mlp.* *embed*\"; unset: none"),
     LIST(train.param_groups, "; ",
          "per-parameter lr factor and weight decay: \"*.bias decay=0; head* lr=0.1\""),
@@ -245,6 +249,10 @@ static const hr_config_row rows[] = {
            "learning rate schedule; wsd: warmup, stable, decay"),
     INTEGER(train.schedule.warmup_steps, "0", "steps", NULL, 0, STEPS_MAX,
             "steps of linear warmup"),
+    INTEGER(train.schedule.warmup_tokens, "none", "tokens", "none", 0, EXACT_MAX,
+            "tokens of linear warmup, beside that in steps"),
+    CHOICE(train.schedule.unit, "steps", "steps tokens",
+           "what the decay counts; with train.stages, steps differ in tokens"),
     REAL(train.schedule.final_fraction, "0.1", "", NULL, 0, 1,
          "final learning rate, as a fraction of lr"),
     REAL(train.schedule.decay_fraction, "0.2", "", NULL, 0, 1,

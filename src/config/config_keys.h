@@ -9,6 +9,7 @@ typedef struct {
     hr_key key;
     int32_t offset, bytes; /* of the member in hr_config */
     const char *between;   /* joins the entries of a recipe's list; null: no list allowed */
+    bool takes_mappings;   /* entries may be mappings: "key=value key=value" */
 } hr_config_row;
 
 enum { HR_CONFIG_ROWS_MAX = 128 };

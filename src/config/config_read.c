@@ -16,7 +16,7 @@
 enum {
     KEY_BYTES = 128,
     DEPTH_MAX = 8, /* known sections have at most three levels; unknown ones are refused first */
-    LIST_BYTES = HR_PATH_BYTES + 1 /* one more than a value may have, so that the key refuses it */
+    LIST_BYTES = HR_VALUE_BYTES + 1 /* one more than a value may have, so that the key refuses it */
 };
 
 typedef struct {
@@ -30,6 +30,9 @@ typedef struct {
     int32_t documents;
     int64_t list_line;                        /* first line of the open list; 0: none is open */
     char list[LIST_BYTES];                    /* entries so far, joined to one text */
+    char entry_key[KEY_BYTES];                /* in a mapping of the list, before its value */
+    bool in_entry;                            /* a mapping of the list is open */
+    bool whole_entry;                         /* it stands for the whole list */
     int64_t line;                             /* of the current event, or of its key */
     int64_t last_key_line;                    /* of the last key */
     int64_t key_line[HR_CONFIG_ROWS_MAX];     /* line of the key, 0: not set */
@@ -167,6 +170,30 @@ static hr_status take_entry(reader *r, const char *text, bool plain)
     return HR_OK;
 }
 
+static hr_status append(reader *r, const char *before, const char *text, const char *after)
+{
+    const size_t length = strlen(r->list);
+    snprintf(r->list + length, sizeof r->list - length, "%s%s%s", before, text, after);
+    return HR_OK;
+}
+
+/* Takes a key or a value of a mapping in a list: "key=value", in quotes if it has blanks. */
+static hr_status take_pair(reader *r, const char *text, bool plain)
+{
+    const size_t digits = strspn(text, "0123456789");
+    const bool range = digits && !strncmp(text + digits, "..", 2);
+    const bool quoted = !range && text[strcspn(text, " \t;")];
+    if (is_nothing(text, plain)) return fail_at(r, "an empty key or value in a list: remove it");
+    if (strchr(text, '"')) return fail_at(r, "a value in a list with a quotation mark");
+    if (*r->entry_key) {
+        *r->entry_key = 0;
+        return append(r, quoted ? "\"" : "", text, quoted ? "\"" : "");
+    }
+    snprintf(r->entry_key, sizeof r->entry_key, "%s", text);
+    const bool first = !*r->list || r->list[strlen(r->list) - 1] == ' ';
+    return append(r, first ? "" : " ", text, "=");
+}
+
 static hr_status take_scalar(reader *r, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
@@ -176,15 +203,37 @@ static hr_status take_scalar(reader *r, const yaml_event_t *event)
     if (strlen(text) != event->data.scalar.length) return fail_form(r, "a zero byte in a string");
     if (r->depth == 0)
         return *text ? fail_form(r, "a single value where mappings were expected") : HR_OK;
+    if (r->in_entry) return take_pair(r, text, plain);
     if (r->list_line) return take_entry(r, text, plain);
     return r->value_next ? take_value(r, text, plain) : take_key(r, text);
+}
+
+/* Whether the list of the present key has mappings as entries. */
+static bool takes_mappings(const reader *r)
+{
+    const int32_t row = hr_config_row_find(r->key);
+    return row >= 0 && hr_config_rows()[row].takes_mappings;
+}
+
+/* Begins a mapping in a list, or in place of a list of one. */
+static hr_status open_entry(reader *r)
+{
+    if (!takes_mappings(r)) return fail_at(r, "a mapping in a list of single values");
+    r->whole_entry = !r->list_line;
+    if (r->whole_entry) *r->list = 0;
+    if (r->whole_entry) r->list_line = r->line;
+    r->in_entry = true;
+    *r->entry_key = 0;
+    return *r->list ? append(r, hr_config_rows()[hr_config_row_find(r->key)].between, "", "")
+                    : HR_OK;
 }
 
 static hr_status open_mapping(reader *r, const yaml_event_t *event)
 {
     if (event->data.mapping_start.anchor) return fail_form(r, "anchors (&name) are not supported");
     if (event->data.mapping_start.tag) return fail_form(r, "tags (!name) are not supported");
-    if (r->list_line) return fail_at(r, "a mapping in a list of single values");
+    if (r->in_entry) return fail_at(r, "a mapping in a mapping of a list");
+    if (r->list_line || (r->value_next && takes_mappings(r))) return open_entry(r);
     if (r->depth > 0) {
         if (!r->value_next) return fail_form(r, "a mapping as a key is not supported");
         const int32_t row = section_row(r->key);
@@ -199,17 +248,12 @@ static hr_status open_mapping(reader *r, const yaml_event_t *event)
     return HR_OK;
 }
 
-static void close_mapping(reader *r)
-{
-    r->depth--;
-    if (r->depth > 0) drop_key(r);
-}
-
 static hr_status open_list(reader *r, const yaml_event_t *event)
 {
     const int32_t row = r->value_next ? hr_config_row_find(r->key) : -1;
     if (event->data.sequence_start.anchor) return fail_form(r, "anchors (&name) are not supported");
     if (event->data.sequence_start.tag) return fail_form(r, "tags (!name) are not supported");
+    if (r->in_entry) return fail_at(r, "a list in a mapping of a list: give one text, with blanks");
     if (r->list_line) return fail_at(r, "a list in a list of single values");
     if (!r->value_next) return fail_form(r, "lists are not supported here");
     if (row < 0 && section_row(r->key) < 0) return fail_unknown_key(r, NULL);
@@ -225,6 +269,17 @@ static hr_status close_list(reader *r)
     r->line = r->list_line;
     r->list_line = 0;
     return take_value(r, r->list, false);
+}
+
+static hr_status close_mapping(reader *r)
+{
+    if (r->in_entry) {
+        r->in_entry = false;
+        return r->whole_entry ? close_list(r) : HR_OK;
+    }
+    r->depth--;
+    if (r->depth > 0) drop_key(r);
+    return HR_OK;
 }
 
 /* Whether an event begins after its line: libyaml places an empty value, a mapping and a list at
@@ -248,7 +303,7 @@ static hr_status take_event(void *context, const yaml_event_t *event, int64_t li
     case YAML_SEQUENCE_END_EVENT: return close_list(r);
     case YAML_SCALAR_EVENT: return take_scalar(r, event);
     case YAML_MAPPING_START_EVENT: return open_mapping(r, event);
-    case YAML_MAPPING_END_EVENT: close_mapping(r); return HR_OK;
+    case YAML_MAPPING_END_EVENT: return close_mapping(r);
     default: return HR_OK;
     }
 }

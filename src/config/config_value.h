@@ -12,7 +12,7 @@ typedef union {
     double real;
     bool truth;
     int32_t choice;
-    char text[HR_PATH_BYTES];
+    char text[HR_VALUE_BYTES];
 } hr_config_member;
 
 /* Reads a value; false: it is not one that the key takes. `value` in: zero. Pure. */

@@ -68,7 +68,7 @@ static hr_status check_given(const hr_config *config, const hr_config *adopted, 
 {
     for (int32_t i = 0; i < hr_config_row_count(); i++) {
         const char *name = hr_config_key(i)->name;
-        char mine[HR_PATH_BYTES], theirs[HR_PATH_BYTES];
+        char mine[HR_VALUE_BYTES], theirs[HR_VALUE_BYTES];
         if (is_free(of, name) || !is_given(config, of->from, name)) continue;
         const bool read = hr_config_get(config, name, mine, sizeof mine, NULL) == HR_OK &&
                           hr_config_get(adopted, name, theirs, sizeof theirs, NULL) == HR_OK;

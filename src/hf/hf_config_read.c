@@ -272,7 +272,7 @@ static hr_status take_layers(hr_hf_file *r, hr_config *config)
 hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *err)
 {
     hr_hf_file r;
-    hr_config fresh, taken;
+    hr_config fresh;
     hr_error inner;
     hr_config_default(&fresh);
     r.token_ids = (hr_writer){ .text = fresh.token_ids, .bytes = sizeof fresh.token_ids };
@@ -291,14 +291,12 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
     if (fresh.model.d_ff == 0) fresh.model.d_ff = 4 * fresh.model.d_model;
     if (hr_config_check_model(&fresh, &inner) != HR_OK)
         return hr_fail(err, HR_CORRUPT, "%s: %.300s", hr_hf_shown(&r), inner.message);
-    taken = *config;
-    taken.model = fresh.model;
-    memcpy(taken.token_ids, fresh.token_ids, sizeof taken.token_ids);
-    memcpy(taken.model.from, config->model.from, sizeof taken.model.from);
-    taken.model.dropout = config->model.dropout;
-    taken.model.weights = config->model.weights;
-    taken.stored_weights = r.weights;
-    *config = taken;
+    memcpy(fresh.model.from, config->model.from, sizeof fresh.model.from);
+    fresh.model.dropout = config->model.dropout;
+    fresh.model.weights = config->model.weights;
+    config->model = fresh.model;
+    memcpy(config->token_ids, fresh.token_ids, sizeof config->token_ids);
+    config->stored_weights = r.weights;
     return HR_OK;
 }
 

@@ -9,6 +9,7 @@
  *          (small_init), Wang and Komatsuzaki 2021 (wang_init). */
 #include <math.h>
 
+#include "headroom/stages.h"
 #include "model/blocks.h"
 #include "ops/attention/attention_build.h"
 #include "ops/linear/linear_build.h"
@@ -78,7 +79,7 @@ static void tables(hr_builder *builder, const hr_config *config, hr_model *model
 {
     model->rope_table = HR_NONE;
     if (rotary(config) > 0)
-        model->rope_table = hr_build_rope_table(builder, config->train.seq_len, rotary(config),
+        model->rope_table = hr_build_rope_table(builder, hr_config_longest(config), rotary(config),
                                                 config->model.rope_theta,
                                                 (hr_rope_scaling){ HR_ROPE_NONE });
 }

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "headroom/stages.h"
 #include "ops/attention/attention_build.h"
 #include "ops/glu/glu_build.h"
 #include "ops/linear/linear_build.h"
@@ -71,7 +72,7 @@ void hr_llama_tables(hr_builder *builder, const hr_config *config, hr_model *mod
                                       config->model.rope_scaling.low_freq_factor,
                                       config->model.rope_scaling.high_freq_factor,
                                       config->model.rope_scaling.original_positions };
-    model->rope_table = hr_build_rope_table(builder, config->train.seq_len,
+    model->rope_table = hr_build_rope_table(builder, hr_config_longest(config),
                                             (int32_t)hr_config_head_dim(config),
                                             config->model.rope_theta, scaling);
 }

@@ -4,7 +4,7 @@
  *
  * After this check the compiler may multiply and add sizes freely: every product that it computes
  * from these numbers stays below 2^62, with room to add a hundred of them. */
-#include "headroom/config.h"
+#include "headroom/stages.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -313,8 +313,32 @@ hr_status hr_config_check_model(const hr_config *config, hr_error *err)
     return status == HR_OK ? check_window(config, err) : status;
 }
 
+/* Checks the stages one by one, each as the recipe that it is. Not inlined: a recipe without stages
+ * needs no second one on the stack. */
+static __attribute__((noinline)) hr_status check_stages(const hr_config *config, hr_error *err)
+{
+    hr_config stage;
+    hr_stages stages;
+    hr_error why;
+    hr_status status = hr_config_stages(config, &stages, err);
+    for (int32_t i = 0; i < stages.count && status == HR_OK; i++) {
+        const int64_t first = stages.at[i].first_step, steps = config->train.steps;
+        status = hr_config_at_stage(config, i, &stage, err);
+        if (status != HR_OK) return status;
+        if (hr_config_check(&stage, &why) != HR_OK)
+            return hr_fail(err, HR_USAGE, "train.stages, stage %d: %.600s", i + 1, why.message);
+        if (steps && first >= steps)
+            return hr_fail(err, HR_USAGE,
+                           "train.stages, stage %d: begins at step %lld, and the run ends after "
+                           "train.steps=%lld",
+                           i + 1, (long long)first, (long long)steps);
+    }
+    return status;
+}
+
 hr_status hr_config_check(const hr_config *config, hr_error *err)
 {
+    if (config->train.stages[0] && !config->stage.count) return check_stages(config, err);
     hr_status (*const checks[])(const hr_config *, hr_error *) = {
         hr_config_check_model, hr_config_check_data, check_batch,   check_products, check_dropout,
         check_positions,       check_moments,        check_masters, hr_rules_check

@@ -166,7 +166,9 @@ static hr_status fetch(void *context, hr_executor *executor, int32_t step, const
     const hr_status status = hr_batches_targets(
         trainer->inputs.train, state->step + state->batch_shift, &trainer->measures.targets, err);
     if (status != HR_OK) return status;
-    trainer->measures.lr = hr_schedule_lr(trainer->config, state->step, state->steps);
+    trainer->measures.lr = hr_schedule_lr(trainer->config,
+                                          trainer->stages ? &trainer->stages->list : NULL,
+                                          state->step, state->steps);
     *(double *)call->out[2] = 1.0 / (double)hr_max(trainer->measures.targets, 1);
     *(double *)call->out[3] = trainer->measures.lr;
     return HR_OK;

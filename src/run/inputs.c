@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "data/rows.h"
+#include "text/cursor.h"
 
 /* Opens a file of rows if the recipe names one, else windows of a text. */
 static hr_status open_data(const hr_config *config, const hr_train_options *options,
@@ -43,9 +44,11 @@ static hr_status count_steps(const hr_inputs *inputs, const hr_config *config, i
 
 hr_status hr_inputs_open(hr_inputs *inputs, const hr_config *config,
                          const hr_train_options *options, const hr_text *text,
-                         const hr_batch_mixture *mixture, hr_region *region, int64_t *steps,
-                         hr_error *err)
+                         const hr_batch_mixture *mixture, const hr_stages *stages,
+                         hr_region *region, int64_t *steps, hr_error *err)
 {
+    int64_t lengths[HR_STAGES_MAX];
+    for (int32_t i = 0; stages && i < stages->count; i++) lengths[i] = stages->at[i].seq_len;
     char name[64];
     const hr_config_data data = hr_config_data_of(config);
     hr_batch_desc desc = { .shard = text->train[0].shard,
@@ -56,17 +59,22 @@ hr_status hr_inputs_open(hr_inputs *inputs, const hr_config *config,
                            .batch = config->train.batch,
                            .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
                            .training = true,
-                           .seed = (uint64_t)config->train.seed };
+                           .seed = (uint64_t)config->train.seed,
+                           .unit = stages ? hr_passes_unit(lengths, stages->count) : 0,
+                           .longest = stages ? stages->longest : 0 };
+    inputs->mixtures = mixture;
+    inputs->cursors = mixture->count;
     hr_status status = open_data(config, options, &desc, region, &inputs->train_rows,
                                  &inputs->train, err);
-    if (status == HR_OK) status = count_steps(inputs, config, steps, err);
+    if (status == HR_OK && !stages) status = count_steps(inputs, config, steps, err);
     if (status != HR_OK || !config->data.valid[0]) return status;
     desc = (hr_batch_desc){ .shard = text->valid.shard,
                             .name = valid_name(config, name),
                             .vocab_size = config->model.vocab_size,
                             .T = config->train.seq_len,
                             .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
-                            .batch = config->memory.micro_batch };
+                            .batch = config->memory.micro_batch,
+                            .longest = desc.longest };
     return open_data(config, options, &desc, region, &inputs->valid_rows, &inputs->valid, err);
 }
 

@@ -29,7 +29,7 @@ static int64_t due(const hr_remaining *r, hr_run_work work)
 double hr_remaining_seconds(const hr_remaining *r, const hr_run_times *times)
 {
     if (!times->count[HR_WORK_STEP]) return -1;
-    double sum = (double)(r->steps - r->step) * mean(r, times, HR_WORK_STEP);
+    double sum = ((double)(r->steps - r->step) + r->more_steps) * mean(r, times, HR_WORK_STEP);
     for (int32_t work = HR_WORK_EVALUATION; work < HR_WORK_KINDS; work++)
         sum += (double)due(r, (hr_run_work)work) * mean(r, times, (hr_run_work)work);
     return sum + (r->every[HR_WORK_SAVE] == HR_EVERY_NONE ? 0 : r->end_seconds);

@@ -26,6 +26,7 @@ typedef struct {
 
 typedef struct {
     int64_t step, steps;          /* completed, total; work due after `step` is not done yet */
+    double more_steps;            /* what later steps take more than the present one, in steps */
     int64_t every[HR_WORK_KINDS]; /* interval in steps; 0: only after the last step */
     /* Estimate for work that was not measured yet: in training steps, plus seconds. */
     double in_steps[HR_WORK_KINDS], in_seconds[HR_WORK_KINDS];

@@ -12,6 +12,7 @@
 #include "ops/list.h"
 #include "run/recipe_change.h"
 #include "run/reporting.h"
+#include "run/stages.h"
 #include "run/statistics.h"
 #include "run/trainer.h"
 
@@ -185,8 +186,10 @@ hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
         status = hr_executor_run(&trainer->executor,
                                  hr_program_loop(trainer->executor.program, HR_LOOP_LOAD), err);
     hr_run_files_close_kept(&trainer->files, trainer->executor.program);
-    if (status != HR_OK || !trainer->files.resume.found) return status;
-    return restore_state(trainer, err);
+    if (status == HR_OK && trainer->files.resume.found) status = restore_state(trainer, err);
+    if (status != HR_OK) return status;
+    trainer->is_in_stage = false;
+    return hr_trainer_enter_stage(trainer, hr_max(trainer->state.step - 1, 0), err);
 }
 
 /* ---- rewinding */

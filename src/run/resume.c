@@ -149,7 +149,7 @@ static __attribute__((noinline)) hr_status check_recipe(hr_memory *memory, const
 static hr_status check_allowed_keys(const hr_train_options *options, hr_error *err)
 {
     hr_config config;
-    char value[HR_PATH_BYTES];
+    char value[HR_VALUE_BYTES];
     hr_config_default(&config);
     for (int32_t i = 0; i < options->allowed_count; i++)
         if (hr_config_get(&config, options->allowed[i], value, sizeof value, err) != HR_OK)
@@ -167,8 +167,7 @@ static hr_status find(hr_memory *memory, const char *store, const hr_config *con
     hr_status status = find_intact(store, options, resume, err);
     if (status == HR_OK && resume->found)
         status = check_recipe(memory, config, options, resume, err);
-    if (status != HR_OK || !resume->found ||
-        !hr_folder_has_another_model(config, resume->place))
+    if (status != HR_OK || !resume->found || !hr_folder_has_another_model(config, resume->place))
         return status;
     return hr_fail(err, HR_USAGE,
                    "%.300s has %s of another model than its checkpoints have; move it and its "
@@ -288,18 +287,21 @@ bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
 static void warn_of_schedule(const hr_resume *resume, const hr_config *config,
                              const hr_train_options *options, int64_t steps)
 {
+    hr_stages stages;
     char line[256];
     const hr_run_state *state = &resume->manifest.state;
     if (state->steps == steps || state->step >= steps ||
         config->train.schedule.kind == HR_SCHEDULE_CONSTANT)
         return;
-    const double now = hr_schedule_lr(config, state->step, steps);
+    if (hr_config_stages(config, &stages, NULL) != HR_OK) return;
+    const hr_stages *of = stages.count ? &stages : NULL;
+    const double now = hr_schedule_lr(config, of, state->step, steps);
     if (state->step < state->steps)
         snprintf(line, sizeof line,
                  "the run has %lld steps, and had %lld: from step %lld on the learning rate "
                  "follows the longer or shorter schedule, with %g in place of %g",
                  (long long)steps, (long long)state->steps, (long long)state->step + 1, now,
-                 hr_schedule_lr(config, state->step, state->steps));
+                 hr_schedule_lr(config, of, state->step, state->steps));
     else
         snprintf(line, sizeof line,
                  "the run has %lld steps, and was complete with %lld: from step %lld on the "

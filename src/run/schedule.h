@@ -3,7 +3,7 @@
 #ifndef HR_RUN_SCHEDULE_H
 #define HR_RUN_SCHEDULE_H
 
-#include "headroom/config.h"
+#include "headroom/stages.h"
 
 /* Returns the learning rate at `step` (from 0) of `steps`. The warm-up rises linearly and reaches
  * the full rate at its last step; then, with x the completed share of all steps,
@@ -11,7 +11,12 @@
  *   linear    falls to final_fraction * lr at the end
  *   cosine    lr * (final + (1 - final) * (1 + cos(pi x)) / 2)
  *   wsd       lr, then over the last decay_fraction of the steps linearly to final_fraction * lr
- * Pure. */
-double hr_schedule_lr(const hr_config *config, int64_t step, int64_t steps);
+ * With train.schedule.unit=tokens, x is the share of all tokens, and a warm-up in tokens counts
+ * them. All of this is multiplied by the factor of the stage, which begins its own warm-up with the
+ * factor of the stage before, or with 0. Pure.
+ *
+ *   stages  of the recipe; null: none */
+double hr_schedule_lr(const hr_config *config, const hr_stages *stages, int64_t step,
+                      int64_t steps);
 
 #endif

@@ -21,6 +21,7 @@
 #include "planning/stopping.h"
 #include "run/folder.h"
 #include "run/reporting.h"
+#include "run/stages.h"
 #include "run/trainer.h"
 
 /* All resources of a run, so that one function closes them. */
@@ -184,7 +185,10 @@ static hr_status open_run(run *r, hr_error *err)
     hr_error prompt_err;
     const hr_status prompt = config->train.sample_tokens ? read_prompt(r, &prompt_err) : HR_OK;
     status = hr_inputs_open(&trainer->inputs, &r->admission.config, r->options, &r->text,
-                            &r->mixture, &r->run_region, &trainer->state.steps, err);
+                            &r->mixture, trainer->stages ? &trainer->stages->list : NULL,
+                            &r->run_region, &trainer->state.steps, err);
+    if (status == HR_OK && trainer->stages)
+        status = hr_trainer_count_stages(trainer, &trainer->state.steps, err);
     if (status != HR_OK) return status;
     if (prompt != HR_OK) return hr_fail(err, prompt, "%s", prompt_err.message);
     if (config->train.sample_tokens && *config->model.from)
@@ -228,6 +232,13 @@ static bool should_stop(void *context)
     return hr_trainer_poll(context);
 }
 
+/* The arena of the run: that of its plan, or of its largest stage. */
+static int64_t arena_bytes(const run *r)
+{
+    const hr_stage_set *set = r->trainer.stages;
+    return set ? set->arena_bytes : r->admission.compiled.plan.arena_bytes;
+}
+
 static hr_status take_memory(run *r, hr_error *err)
 {
     const hr_plan *plan = &r->admission.compiled.plan;
@@ -238,7 +249,7 @@ static hr_status take_memory(run *r, hr_error *err)
     hr_status status = hr_memory_stacks_open(r->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, threads, err);
     if (status == HR_OK)
-        status = hr_memory_arena_open(r->memory, &plan->process, plan->arena_bytes,
+        status = hr_memory_arena_open(r->memory, &plan->process, arena_bytes(r),
                                       r->options->interrupts, err);
     if (status == HR_INTERRUPTED)
         status = hr_fail(err, HR_INTERRUPTED,
@@ -395,12 +406,31 @@ static void report_note(void *context, const char *line)
     if (events->text) events->text(events->context, line);
 }
 
+/* Admits all stages, and leaves the plan of the one that the run begins with, or goes on in. */
+static hr_status admit_stages(run *r, const hr_admission_machine *machine, hr_error *err)
+{
+    hr_trainer *trainer = &r->trainer;
+    hr_admission *a = &r->admission;
+    const hr_resume *resume = &trainer->files.resume;
+    const int64_t done = resume->found ? resume->manifest.state.step : 0;
+    hr_status status = hr_admit_stages(machine, r->config, a, &trainer->stages, err);
+    if (status != HR_OK) return status;
+    const int32_t index = hr_stages_find(&trainer->stages->list, hr_max(done - 1, 0));
+    status = hr_stage_set_compile(trainer->stages, index, a, err);
+    a->region.used = trainer->stages->share.kept_bytes;
+    trainer->admission = a;
+    trainer->config = &trainer->stages->config;
+    return status;
+}
+
 static hr_status admit(run *r, hr_error *err)
 {
     hr_admission *a = &r->admission;
     hr_measured measured;
     const hr_admission_machine machine = hr_measure(r->memory, r->options->calibrations, &measured);
-    const hr_status status = hr_admit(&machine, r->config, false, NULL, a, err);
+    const hr_status status = hr_has_stages(r->config)
+                                 ? admit_stages(r, &machine, err)
+                                 : hr_admit(&machine, r->config, false, NULL, a, err);
     if (!a->compiled.program.step_count) return status;
     hr_disk_of(r->config, &a->compiled.program, 0, &a->answer.disk);
     hr_stopping_describe(&a->compiled.program, &a->rates, &a->answer);
@@ -430,7 +460,7 @@ static hr_status run_phases(run *r, hr_error *err)
                        refused.message);
     if (status != HR_OK) return status;
     hr_memory_region_trim(r->memory, &r->admission.region);
-    result->arena_bytes_planned = r->admission.compiled.plan.arena_bytes;
+    result->arena_bytes_planned = arena_bytes(r);
     result->process_bytes_planned = r->admission.compiled.plan.process.bytes;
     if (events->planned) events->planned(events->context, &result->plan);
     const char *note = hr_hf_config_note(r->config);
@@ -527,6 +557,7 @@ hr_status hr_train_observed(const hr_config *config, const hr_train_options *opt
     hr_status status = hr_paths_check(config, options->metrics, err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);
     if (status == HR_OK) status = train_in(&memory, config, options, observer, result, err);
+    result->plan.stages = NULL; /* they end with the memory */
     hr_memory_close(&memory);
     return status;
 }

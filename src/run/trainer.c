@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "ops/list.h"
 #include "run/reporting.h"
+#include "run/stages.h"
+#include "sections/assemble.h"
 
 /* Places the file of moments (memory.moments=file). */
 static hr_status place_moments(hr_region *region, hr_trainer *trainer, hr_error *err)
@@ -35,6 +37,21 @@ static hr_status place_base(hr_region *region, hr_trainer *trainer, hr_error *er
     return HR_OK;
 }
 
+/* Places the tables of the executor, with room for the program of any stage. */
+static hr_status place_tables(hr_region *region, hr_trainer *trainer, hr_error *err)
+{
+    const hr_model_limits limits = hr_model_limits_of(trainer->config);
+    const hr_program most = { .step_count = limits.steps,
+                              .tensor_count = limits.tensors,
+                              .loop_count = limits.loops };
+    if (!trainer->stages) return hr_executor_place(region, &trainer->executor, err);
+    const int64_t bytes = hr_executor_bytes(&most) + limits.tensors;
+    trainer->tables = hr_region_over(hr_region_take(region, bytes, 1), bytes);
+    if (!trainer->tables.base)
+        return hr_fail(err, HR_FAILURE, "out of memory for the tables of the stages");
+    return hr_executor_place(&trainer->tables, &trainer->executor, err);
+}
+
 static void watch(void *context, const hr_executor *executor, int32_t step)
 {
     const hr_trainer *trainer = context;
@@ -55,7 +72,7 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     trainer->executor.program = program;
     hr_status status = place_moments(region, trainer, err);
     if (status == HR_OK) status = place_base(region, trainer, err);
-    if (status == HR_OK) status = hr_executor_place(region, &trainer->executor, err);
+    if (status == HR_OK) status = place_tables(region, trainer, err);
     if (status != HR_OK) return status;
     if (trainer->moments || trainer->base)
         hr_executor_serve(&trainer->executor, hr_transfer_services(&trainer->transfers));
@@ -105,6 +122,14 @@ static hr_status run_step_sections(hr_trainer *trainer, hr_error *err)
     return status;
 }
 
+/* The share of the batch that has no target. */
+static double padding(const hr_trainer *trainer)
+{
+    const hr_config *config = trainer->config;
+    const double all = (double)config->train.batch * (double)config->train.seq_len;
+    return 1 - (double)trainer->measures.targets / all;
+}
+
 static void log_step(hr_trainer *trainer, double rate)
 {
     const hr_run_state *state = &trainer->state;
@@ -118,7 +143,9 @@ static void log_step(hr_trainer *trainer, double rate)
                                    .no_targets = trainer->measures.targets == 0,
                                    .pulls = trainer->config->train.z_loss > 0,
                                    .z_loss = trainer->measures.z_loss,
-                                   .fraction_of_ceiling = rate * trainer->ceiling_seconds };
+                                   .fraction_of_ceiling = rate * trainer->ceiling_seconds,
+                                   .stage = trainer->stages ? trainer->stages->current + 1 : 0,
+                                   .padding = padding(trainer) };
     hr_log_step(&trainer->log, &line);
 }
 
@@ -129,6 +156,22 @@ static int64_t evaluation_batches(const hr_trainer *trainer)
     const int64_t there = hr_batches_view(trainer->inputs.valid)->batches;
     if (!trainer->config->train.eval_batches) return there;
     return hr_min(program->loops[hr_program_loop(program, HR_LOOP_EVALUATION_BATCH)].count, there);
+}
+
+/* The steps of later stages, counted in steps of the present one by their predicted times, beyond
+ * their number. */
+static double later_steps(const hr_trainer *trainer)
+{
+    const hr_stage_set *set = trainer->stages;
+    double more = 0;
+    for (int32_t i = set ? set->current + 1 : 0; set && i < set->list.count; i++) {
+        const int64_t first = set->list.at[i].first_step;
+        const int64_t end = i + 1 < set->list.count ? set->list.at[i + 1].first_step
+                                                    : trainer->state.steps;
+        const double ratio = set->plans[i].step_seconds / set->plans[set->current].step_seconds;
+        more += (double)hr_max(end - first, 0) * (ratio - 1);
+    }
+    return more;
 }
 
 /* An evaluated token takes a third of the time of a trained one: the backward pass takes twice as
@@ -145,6 +188,7 @@ static double seconds_left(const hr_trainer *trainer)
     hr_remaining remaining = {
         .step = trainer->state.step,
         .steps = trainer->state.steps,
+        .more_steps = later_steps(trainer),
         .every = { [HR_WORK_EVALUATION] = trainer->inputs.valid ? config->train.eval_every
                                                                 : HR_EVERY_NONE,
                    [HR_WORK_SAMPLE] = has_section(trainer, HR_LOOP_SAMPLE)
@@ -453,7 +497,8 @@ static hr_status run_steps(hr_trainer *trainer, hr_error *err)
     hr_status status = after_step(trainer, err);
     while (status == HR_OK && has_steps_left(trainer) && !is_observed(trainer) &&
            !hr_trainer_poll(trainer)) {
-        status = train_step(trainer, err);
+        status = hr_trainer_enter_stage(trainer, trainer->state.step, err);
+        if (status == HR_OK) status = train_step(trainer, err);
         if (status == HR_OK) status = after_step(trainer, err);
         if (status == HR_OK) status = save_requested(trainer, err);
         status = recover(trainer, status, err);

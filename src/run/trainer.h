@@ -3,6 +3,7 @@
 #ifndef HR_RUN_TRAINER_H
 #define HR_RUN_TRAINER_H
 
+#include "admission/stages.h"
 #include "checkpoint/weights_stream.h"
 #include "data/sample.h"
 #include "dev/executor.h"
@@ -28,6 +29,11 @@ typedef struct {
     hr_train_result *result;
     int *lock; /* lock of train.out */
     hr_executor executor;
+    hr_region tables; /* of the executor, for the program of any stage */
+    hr_stage_set
+        *stages; /* null: the run has no stages; else `config` is that of the present one */
+    hr_admission *admission; /* of the program, which changes with the stage */
+    bool is_in_stage;        /* the batches are where the state says */
     hr_log log;
     hr_inputs inputs;
     hr_sample sample;

@@ -62,6 +62,7 @@ int64_t hr_proxy_bytes(const hr_config *config)
     const int64_t proxies = hr_compile_unpacked_bytes(&small) +
                             HR_PROXY_DEPTHS * model_bytes(&small) +
                             buffers * (int64_t)sizeof(int32_t) + 64 +
+                            hr_round_up(sizeof(hr_config), 64) +
                             (is_mixed(config) ? hr_round_up(config->model.n_layers, 64) : 0);
     return hr_config_freezes(config) ? hr_max(proxies, model_bytes(config)) : proxies;
 }
@@ -143,17 +144,17 @@ static hr_status build_proxy(hr_proxy_model *proxy, const hr_strategy *knobs,
                              hr_plan *plan, int64_t **alive, hr_error *err)
 {
     hr_intermediates sets[HR_PROXY_FROZEN_MOST + HR_PROXY_LAYERS_MOST] = { 0 };
-    hr_config config = *proxy->config;
+    hr_config *config = proxy->small;
     hr_strategy strategy = *knobs;
-    const int64_t sequences = knobs->micro_batch ? knobs->micro_batch : config.train.batch;
+    const int64_t sequences = knobs->micro_batch ? knobs->micro_batch : config->train.batch;
     *plan = (hr_plan){ .process = { .threads = proxy->threads, .rung = "" } };
-    config.model.n_layers = proxy->trained.frozen_in_proxy + layers;
+    config->model.n_layers = proxy->trained.frozen_in_proxy + layers;
     for (int32_t l = 0; l < layers; l++) sets[proxy->trained.frozen_in_proxy + l] = recompute_set;
     strategy.layer_count = proxy->trained.frozen_in_proxy + layers;
     strategy.recompute_set = sets;
-    hr_status status = begin(proxy, &config, sequences, program, err);
+    hr_status status = begin(proxy, config, sequences, program, err);
     if (status == HR_OK)
-        status = hr_strategy_apply(&strategy, config.train.seq_len, program, proxy->region, err);
+        status = hr_strategy_apply(&strategy, config->train.seq_len, program, proxy->region, err);
     if (status == HR_OK) status = hr_transfers(program, NULL, proxy->region, err);
     if (status == HR_OK) status = hr_lifetimes(program, proxy->region, plan, err);
     if (status != HR_OK) return status;
@@ -286,6 +287,9 @@ hr_status hr_proxy_open(hr_proxy_model *proxy, const hr_config *config, const hr
                                .trained = trained,
                                .depth = { layers, exact, layers, NULL },
                                .region = region };
+    proxy->small = hr_region_take(region, 1, sizeof *proxy->small);
+    if (!proxy->small) return hr_fail(err, HR_FAILURE, "out of memory for the search");
+    *proxy->small = *config;
     choose_frozen(proxy);
     status = choose_layers(proxy, region, err);
     if (status != HR_OK) return status;

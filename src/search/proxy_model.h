@@ -72,6 +72,7 @@ typedef struct {
 
 typedef struct {
     const hr_config *config;
+    hr_config *small; /* the same, with the layers of the proxy model that is built */
     const hr_rates *rates;
     int32_t threads;
     hr_proxy_depth depth;

@@ -280,6 +280,9 @@ hr_status hr_metrics_write_step(hr_metrics *metrics, const hr_metrics_step *step
     if (step->pulls)
         hr_put(&w, "\"z_loss\":%s,",
                print_json(step->no_targets ? (double)NAN : step->z_loss, z_loss));
+    if (step->stage)
+        hr_put(&w, "\"stage\":%lld,\"padding\":%s,", (long long)step->stage,
+               print_json(step->padding, z_loss));
     hr_put(&w,
            "\"lr\":%s,\"grad_norm\":%s,\"tokens\":%lld,\"clock\":{\"tokens_per_second\":%s,"
            "\"fraction_of_ceiling\":%s,\"seconds\":%s}}\n",
@@ -288,7 +291,7 @@ hr_status hr_metrics_write_step(hr_metrics *metrics, const hr_metrics_step *step
            print_json(step->fraction_of_ceiling > 0 ? step->fraction_of_ceiling : (double)NAN,
                       fraction),
            print_json(step->seconds, seconds));
-    HR_ASSERT(w.used <= HR_METRICS_STEP_BYTES);
+    HR_ASSERT(w.used <= HR_METRICS_STEP_BYTES + (step->stage ? HR_METRICS_STAGE_BYTES : 0));
     return end(metrics, &w, err);
 }
 

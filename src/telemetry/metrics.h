@@ -27,7 +27,7 @@ typedef struct {
 enum { HR_METRICS_BYTES = 24 << 10 };
 
 /* Room for the longest line of a step; and of an evaluation, a save or the end of a run. */
-enum { HR_METRICS_STEP_BYTES = 416, HR_METRICS_EVENT_BYTES = 320 };
+enum { HR_METRICS_STEP_BYTES = 416, HR_METRICS_STAGE_BYTES = 64, HR_METRICS_EVENT_BYTES = 320 };
 
 typedef struct {
     int64_t step; /* from 1 */
@@ -39,6 +39,8 @@ typedef struct {
     bool pulls;                        /* z_loss is part of the loss, and also written separately */
     double z_loss;
     double fraction_of_ceiling; /* of the measured peak throughput; 0: unknown */
+    int64_t stage;              /* from 1; 0: the run has no stages, and no padding is written */
+    double padding;             /* share of the batch without targets */
     bool no_targets;            /* the step had no target tokens: loss and z_loss are undefined */
 } hr_metrics_step;
 

@@ -183,6 +183,10 @@ hr_status hr_tensorboard_write_step(hr_tensorboard *board, double wall_seconds,
     scalars[count++] = (scalar){ "tokens_per_second", step->tokens_per_second };
     if (step->fraction_of_ceiling > 0)
         scalars[count++] = (scalar){ "fraction_of_ceiling", step->fraction_of_ceiling };
+    if (step->stage) {
+        scalars[count++] = (scalar){ "stage", (double)step->stage };
+        scalars[count++] = (scalar){ "padding", step->padding };
+    }
     if (step->pulls && !step->no_targets) scalars[count++] = (scalar){ "z_loss", step->z_loss };
     return write_scalars(board, wall_seconds, step->step, scalars, count, err);
 }

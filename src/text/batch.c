@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/random.h"
+#include "text/cursor.h"
 #include "text/shard.h"
 
 struct hr_batches {
@@ -18,13 +19,18 @@ struct hr_batches {
     int64_t T, batch;
     uint64_t seed;
     bool training, fixed, separate;
+    int64_t unit; /* of a run of stages; 0: none */
+    hr_batch_stage stage;
+    hr_batch_cursor cursor; /* at its first batch */
+    int64_t passes;
     _Alignas(64) uint8_t shard_memory[];
 };
 
 /* A window of a shard, or a row. */
 typedef struct {
     int32_t shard;
-    int64_t window; /* -1: none */
+    int64_t first;  /* its first token, or the number of the row; -1: none */
+    int64_t tokens; /* with targets: T, or fewer at the end of a block */
 } place;
 
 /* ---- order */
@@ -107,18 +113,19 @@ static hr_status check_ids(const hr_batch_desc *desc, const char *name, const hr
 static hr_status check_length(const hr_batch_desc *desc, const char *name,
                               const hr_shard_info *info, hr_error *err)
 {
+    const int64_t T = hr_max(desc->T, desc->longest);
     if (info->tokens < 2)
         return hr_fail(
             err, HR_CORRUPT,
             "%s: has %lld token%s, but one window of train.seq_len=%lld needs %lld: give "
             "a longer text",
-            name, (long long)info->tokens, info->tokens == 1 ? "" : "s", (long long)desc->T,
-            (long long)desc->T + 1);
-    if ((info->tokens - 1) / desc->T == 0)
+            name, (long long)info->tokens, info->tokens == 1 ? "" : "s", (long long)T,
+            (long long)T + 1);
+    if ((info->tokens - 1) / T == 0)
         return hr_fail(err, HR_CORRUPT,
                        "%s: has %lld tokens, but one window of train.seq_len=%lld needs %lld: give "
                        "a longer text or use train.seq_len=%lld",
-                       name, (long long)info->tokens, (long long)desc->T, (long long)desc->T + 1,
+                       name, (long long)info->tokens, (long long)T, (long long)T + 1,
                        (long long)info->tokens - 1);
     return HR_OK;
 }
@@ -138,16 +145,26 @@ static bool is_masked(const hr_shard *shard)
     return info->tokens > 0 && info->masked >= info->tokens;
 }
 
-static hr_status check_batches(const hr_batch_desc *desc, const hr_batch_shape *shape,
-                               hr_error *err)
+/* Counts the windows and batches of the present length. A run of stages has those of its text. */
+static hr_status shape_batches(hr_batches *b, const char *name, hr_error *err)
 {
-    const bool rows = desc->rows.count > 0;
-    if (shape->batches > 0) return HR_OK;
+    const bool rows = b->rows.count > 0;
+    hr_batch_shape *shape = &b->shape;
+    shape->windows = b->rows.count;
+    for (int32_t i = 0; i < HR_BATCH_SHARDS_MAX; i++) {
+        if (!b->shards[i]) continue;
+        b->windows[i] = (hr_shard_view(b->shards[i])->tokens - 1) / b->T;
+        shape->windows += b->windows[i];
+    }
+    const bool partial = !b->training && shape->windows % b->batch != 0;
+    shape->batches = shape->windows / b->batch + partial;
+    if (b->fixed) shape->batches = hr_min(shape->batches, 1);
+    if (shape->batches > 0 || b->unit) return HR_OK;
     return hr_fail(err, HR_CORRUPT,
                    "%s: has %lld %s%s of train.seq_len=%lld, but one batch needs %lld: give %s "
                    "or use train.batch=%lld",
-                   desc->name, (long long)shape->windows, rows ? "row" : "window",
-                   shape->windows == 1 ? "" : "s", (long long)desc->T, (long long)desc->batch,
+                   name, (long long)shape->windows, rows ? "row" : "window",
+                   shape->windows == 1 ? "" : "s", (long long)b->T, (long long)b->batch,
                    rows ? "more rows" : "a longer text", (long long)shape->windows);
 }
 
@@ -159,9 +176,7 @@ static hr_status open_shard(hr_batches *b, const hr_batch_desc *desc, int32_t in
     hr_status status = hr_shard_open(shard, b->shard_memory + index * hr_shard_bytes(), path, err);
     if (status != HR_OK) return status;
     const hr_shard_info *info = hr_shard_view(*shard);
-    b->windows[index] = (info->tokens - 1) / desc->T;
     b->shape.tokens += info->tokens;
-    b->shape.windows += b->windows[index];
     return check_ids(desc, name, info, err);
 }
 
@@ -176,7 +191,7 @@ static hr_status open_shards(hr_batches *b, const hr_batch_desc *desc, hr_error 
     hr_status status = HR_OK;
     bool masked = true;
     memset(b->shards, 0, sizeof b->shards);
-    b->shape = (hr_batch_shape){ desc->rows.count * desc->T, desc->rows.count, 0 };
+    b->shape = (hr_batch_shape){ .tokens = desc->rows.count * desc->T };
     if (desc->rows.count) return HR_OK;
     for (int32_t i = 0; i < count && status == HR_OK; i++) {
         status = open_shard(b, desc, i, paths[i], names[i], err);
@@ -208,12 +223,9 @@ hr_status hr_batches_open(hr_batches **batches, void *memory, const hr_batch_des
     opened->training = desc->training;
     opened->fixed = desc->fixed;
     opened->separate = desc->separate;
+    opened->unit = desc->unit && desc->rows.count ? 1 : desc->unit;
     hr_status status = open_shards(opened, desc, err);
-    const int64_t windows = opened->shape.windows;
-    const int64_t partial = !desc->training && windows % desc->batch != 0;
-    opened->shape.batches = windows / desc->batch + partial;
-    if (desc->fixed) opened->shape.batches = hr_min(opened->shape.batches, 1);
-    if (status == HR_OK) status = check_batches(desc, &opened->shape, err);
+    if (status == HR_OK) status = shape_batches(opened, desc->name, err);
     if (status != HR_OK) close_shards(opened);
     else *batches = opened;
     return status;
@@ -230,6 +242,118 @@ const hr_batch_shape *hr_batches_view(const hr_batches *batches)
     return &batches->shape;
 }
 
+hr_status hr_batches_reshape(hr_batches *batches, int64_t T, int64_t batch, const char *name,
+                             hr_error *err)
+{
+    batches->T = T;
+    batches->batch = batch;
+    return shape_batches(batches, name, err);
+}
+
+/* ---- stages */
+
+/* The passes over a shard, or over the rows. The last token has no target. */
+static hr_passes passes_of(const hr_batches *b, int32_t shard)
+{
+    const hr_shard *from = b->shards[shard];
+    return (hr_passes){ from ? hr_shard_view(from)->tokens - 1 : b->rows.count, b->unit };
+}
+
+/* Tokens, or rows, that a row of the batch takes. */
+static int64_t row_tokens(const hr_batches *b)
+{
+    return b->shards[0] ? b->T : 1;
+}
+
+/* The shard of a row of a block of the mixture, and its index among the rows of that shard. */
+static int32_t shard_of(const hr_batches *b, int64_t row, int64_t *index)
+{
+    const hr_batch_stage *mixture = &b->stage;
+    const int64_t block = row / mixture->block;
+    int64_t at = order(b->seed, LANE_MIXTURE, mixture->first + block, row % mixture->block,
+                       mixture->block);
+    int32_t i = 0;
+    for (; at >= mixture->shares[i]; i++) at -= mixture->shares[i];
+    *index = block * mixture->shares[i] + at;
+    return i;
+}
+
+/* Rows of a shard among the first `rows` rows of a stage. */
+static int64_t rows_of(const hr_batches *b, int32_t shard, int64_t rows)
+{
+    const hr_batch_stage *stage = &b->stage;
+    int64_t index, count = 0;
+    if (!stage->block) return shard ? 0 : rows;
+    for (int64_t row = rows - rows % stage->block; row < rows; row++)
+        count += shard_of(b, row, &index) == shard;
+    return rows / stage->block * stage->shares[shard] + count;
+}
+
+/* The window at a position of the passes over a shard. */
+static place window_at(const hr_batches *b, int32_t shard, int64_t position)
+{
+    const hr_passes passes = passes_of(b, shard);
+    const int64_t pass = position / passes.tokens, at = position % passes.tokens;
+    const int64_t whole = passes.tokens / b->unit;
+    int64_t block = at / b->unit;
+    const uint32_t lane = b->mixture.count ? LANE_SHARDS + (uint32_t)shard : LANE_TEXT;
+    if (b->passes && !b->stage.block && pass >= b->passes) return (place){ shard, -1, 0 };
+    if (block < whole) block = order(b->seed, lane, pass, block, whole); /* the rest stays last */
+    const int64_t tokens = hr_passes_window(passes, position, row_tokens(b));
+    return (place){ shard, block * b->unit + at % b->unit, b->shards[shard] ? tokens : b->T };
+}
+
+static place staged(const hr_batches *b, int64_t row)
+{
+    int64_t index = row;
+    const int32_t shard = b->stage.block ? shard_of(b, row, &index) : 0;
+    return window_at(
+        b, shard, hr_passes_after(passes_of(b, shard), b->cursor.at[shard], index, row_tokens(b)));
+}
+
+void hr_batches_enter(hr_batches *batches, const hr_batch_stage *stage,
+                      const hr_batch_cursor *cursor, int64_t passes)
+{
+    HR_ASSERT(batches->unit > 0);
+    batches->T = stage->T;
+    batches->batch = stage->batch;
+    batches->stage = *stage;
+    batches->cursor = *cursor;
+    batches->passes = passes;
+}
+
+hr_batch_cursor hr_batches_cursor(const hr_batches *batches, int64_t number)
+{
+    hr_batch_cursor cursor = batches->cursor;
+    const int64_t rows = (number - batches->stage.first) * batches->batch;
+    for (int32_t i = 0; i < hr_max(batches->mixture.count, 1); i++)
+        cursor.at[i] = hr_passes_after(passes_of(batches, i), cursor.at[i],
+                                       rows_of(batches, i, rows), row_tokens(batches));
+    return cursor;
+}
+
+int64_t hr_batches_left(const hr_batches *batches)
+{
+    int64_t rows = 0, tokens = 0;
+    if (batches->stage.block) {
+        for (int32_t i = 0; i < batches->mixture.count; i++)
+            tokens += passes_of(batches, i).tokens * batches->passes - batches->cursor.at[i];
+        rows = hr_max(tokens, 0) / batches->T;
+    } else {
+        rows = hr_passes_windows_to(passes_of(batches, 0), batches->cursor.at[0], batches->passes,
+                                    row_tokens(batches));
+    }
+    return rows / batches->batch + (rows % batches->batch != 0);
+}
+
+/* ---- places */
+
+static place window_of(const hr_batches *b, int32_t shard, int64_t window)
+{
+    const int64_t first = window < 0 || !b->shards[shard] ? window : window * b->T;
+    return (place){ shard, first, b->T };
+}
+
 /* Selects the window for training row `row` of a mixture. The rows of a block are shuffled and
  * divided into the shards' shares. The position in the share plus the shares of the previous blocks
  * is the row's index within its shard, which selects the epoch and the window. */
@@ -241,22 +365,25 @@ static place mix(const hr_batches *b, int64_t row)
     int32_t i = 0;
     for (; at >= mixture->shares[i]; i++) at -= mixture->shares[i];
     const int64_t number = block * mixture->shares[i] + at, windows = b->windows[i];
-    return (place){ i, order(b->seed, LANE_SHARDS + (uint32_t)i, number / windows, number % windows,
-                             windows) };
+    return window_of(
+        b, i,
+        order(b->seed, LANE_SHARDS + (uint32_t)i, number / windows, number % windows, windows));
 }
 
 /* Selects the window or row for a row of a step. */
 static place place_of(const hr_batches *b, int64_t step, int64_t row)
 {
     const int64_t batches = b->shape.batches;
-    if (b->fixed) return (place){ 0, row };
+    if (b->fixed) return window_of(b, 0, row);
+    if (b->unit) return staged(b, (step - b->stage.first) * b->batch + row);
     if (b->mixture.count) return mix(b, step * b->batch + row);
     if (!b->training) {
         const int64_t window = step < batches ? step * b->batch + row : b->shape.windows;
-        return (place){ 0, window < b->shape.windows ? window : -1 };
+        return window_of(b, 0, window < b->shape.windows ? window : -1);
     }
-    return (place){ 0, hr_batch_order(b->seed, step / batches, step % batches * b->batch + row,
-                                      b->shape.windows) };
+    return window_of(
+        b, 0,
+        hr_batch_order(b->seed, step / batches, step % batches * b->batch + row, b->shape.windows));
 }
 
 /* ---- masks */
@@ -275,16 +402,16 @@ static uint8_t ignored_marks(const hr_batches *b, const hr_shard *shard)
 
 /* Sets the excluded targets of a window to HR_TARGET_IGNORED in targets [T], which may be null, and
  * counts the others. Target t is token t + 1 of the window. */
-static hr_status mask_window(const hr_batches *b, hr_shard *shard, int64_t window, int32_t *targets,
+static hr_status mask_window(const hr_batches *b, place at, int32_t *targets,
                              int64_t *targets_count, hr_error *err)
 {
+    hr_shard *shard = b->shards[at.shard];
     const uint8_t ignored = ignored_marks(b, shard);
     uint8_t marks[MARKS];
-    *targets_count = b->T;
-    for (int64_t first = 0; first < b->T && ignored; first += MARKS) {
-        const int64_t count = hr_min(MARKS, b->T - first);
-        const hr_status status = hr_shard_marks(shard, window * b->T + 1 + first, count, marks,
-                                                err);
+    *targets_count = at.tokens;
+    for (int64_t first = 0; first < at.tokens && ignored; first += MARKS) {
+        const int64_t count = hr_min(MARKS, at.tokens - first);
+        const hr_status status = hr_shard_marks(shard, at.first + 1 + first, count, marks, err);
         if (status != HR_OK) return status;
         for (int64_t t = 0; t < count; t++) {
             if (!(marks[t] & ignored)) continue;
@@ -295,17 +422,23 @@ static hr_status mask_window(const hr_batches *b, hr_shard *shard, int64_t windo
     return HR_OK;
 }
 
+/* A window that is shorter than a row is followed by tokens without targets. */
 static hr_status fill_row(hr_batches *b, place at, int32_t *ids, int32_t *targets,
                           int64_t *targets_count, hr_error *err)
 {
-    const int64_t T = b->T, window = at.window;
+    const int64_t T = b->T, tokens = hr_max(at.tokens, 1);
     hr_shard *shard = b->shards[at.shard];
-    if (!shard) return b->rows.read(b->rows.context, window, ids, targets, targets_count, err);
-    hr_status status = hr_shard_read(shard, window * T, T, ids, err);
+    if (!shard && at.first >= 0)
+        return b->rows.read(b->rows.context, at.first, ids, targets, targets_count, err);
+    *targets_count = 0;
+    memset(ids, 0, (size_t)T * sizeof *ids);
+    for (int64_t t = 0; t < T; t++) targets[t] = HR_TARGET_IGNORED;
+    if (at.first < 0) return HR_OK;
+    hr_status status = hr_shard_read(shard, at.first, tokens, ids, err);
     if (status != HR_OK) return status;
-    memcpy(targets, ids + 1, (size_t)(T - 1) * sizeof *ids);
-    status = hr_shard_read(shard, window * T + T, 1, targets + T - 1, err);
-    return status == HR_OK ? mask_window(b, shard, window, targets, targets_count, err) : status;
+    memcpy(targets, ids + 1, (size_t)(tokens - 1) * sizeof *ids);
+    status = hr_shard_read(shard, at.first + tokens, 1, targets + tokens - 1, err);
+    return status == HR_OK ? mask_window(b, at, targets, targets_count, err) : status;
 }
 
 hr_status hr_batches_fill(hr_batches *batches, int64_t step, int64_t row_first, int64_t rows,
@@ -315,14 +448,8 @@ hr_status hr_batches_fill(hr_batches *batches, int64_t step, int64_t row_first, 
     int64_t targets_sum = 0, count = 0;
     HR_ASSERT(step >= 0 && row_first >= 0 && rows >= 0 && row_first + rows <= batches->batch);
     for (int64_t row = 0; row < rows; row++) {
-        const place at = place_of(batches, step, row_first + row);
-        if (at.window < 0) {
-            memset(ids + row * T, 0, (size_t)T * sizeof *ids);
-            for (int64_t t = 0; t < T; t++) targets[row * T + t] = HR_TARGET_IGNORED;
-            continue;
-        }
-        const hr_status status = fill_row(batches, at, ids + row * T, targets + row * T, &count,
-                                          err);
+        const hr_status status = fill_row(batches, place_of(batches, step, row_first + row),
+                                          ids + row * T, targets + row * T, &count, err);
         if (status != HR_OK) return status;
         targets_sum += count;
     }
@@ -336,11 +463,11 @@ hr_status hr_batches_targets(hr_batches *batches, int64_t step, int64_t *targets
     int64_t targets_sum = 0, count = 0;
     for (int64_t row = 0; row < batches->batch; row++) {
         const place at = place_of(batches, step, row);
-        if (at.window < 0) continue;
-        hr_shard *shard = batches->shards[at.shard];
-        const hr_status status = shard ? mask_window(batches, shard, at.window, NULL, &count, err)
-                                       : batches->rows.read(batches->rows.context, at.window, NULL,
-                                                            NULL, &count, err);
+        if (at.first < 0) continue;
+        const hr_status status = batches->shards[at.shard]
+                                     ? mask_window(batches, at, NULL, &count, err)
+                                     : batches->rows.read(batches->rows.context, at.first, NULL,
+                                                          NULL, &count, err);
         if (status != HR_OK) return status;
         targets_sum += count;
     }
@@ -357,7 +484,7 @@ static hr_status find_target(hr_batches *b, int32_t index, bool *found, hr_error
     if (shard && is_masked(shard)) windows = 0;
     hr_status status = HR_OK;
     for (int64_t w = 0; w < windows && count == 0 && status == HR_OK; w++)
-        status = shard ? mask_window(b, shard, w, NULL, &count, err)
+        status = shard ? mask_window(b, window_of(b, index, w), NULL, &count, err)
                        : b->rows.read(b->rows.context, w, NULL, NULL, &count, err);
     *found = count > 0;
     return status;
@@ -382,16 +509,17 @@ static hr_status begins_of(const hr_batches *b, place at, int32_t *begins, hr_er
     uint8_t marks[MARKS];
     int32_t begun = 0;
     memset(begins, 0, (size_t)b->T * sizeof *begins);
-    if (at.window < 0 || !shard || hr_shard_view(shard)->documents < 2) return HR_OK;
-    for (int64_t first = 0; first < b->T; first += MARKS) {
-        const int64_t count = hr_min(MARKS, b->T - first);
-        const hr_status status = hr_shard_marks(shard, at.window * b->T + first, count, marks, err);
+    if (at.first < 0 || !shard || hr_shard_view(shard)->documents < 2) return HR_OK;
+    for (int64_t first = 0; first < at.tokens; first += MARKS) {
+        const int64_t count = hr_min(MARKS, at.tokens - first);
+        const hr_status status = hr_shard_marks(shard, at.first + first, count, marks, err);
         if (status != HR_OK) return status;
         for (int64_t t = 0; t < count; t++) {
             if (marks[t] & HR_TOKEN_BEGINS) begun = (int32_t)(first + t);
             begins[first + t] = begun;
         }
     }
+    for (int64_t t = at.tokens; t < b->T; t++) begins[t] = begun;
     return HR_OK;
 }
 

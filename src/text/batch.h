@@ -4,7 +4,12 @@
  * Windows of T tokens start every T tokens of a shard, or of several shards in a mixture. The
  * target of a token is the next token, unless the shard masks it. Alternatively, the caller gives
  * rows of T tokens with their own targets. The windows or rows of a step are a function of (seed,
- * step) alone, so a run can resume at any step. */
+ * step) alone, so a run can resume at any step.
+ *
+ * In a run of stages (hr_batches_enter) the length and the number of the windows change. Then the
+ * order is that of text/cursor.h, with blocks shuffled in every pass: each token is used once a
+ * pass, whatever the stages. The windows of a step are a function of (seed, step, cursor), and the
+ * cursor is what the run keeps for the stage that it is in. */
 #ifndef HR_TEXT_BATCH_H
 #define HR_TEXT_BATCH_H
 
@@ -47,7 +52,24 @@ typedef struct {
     /* true: shuffle every epoch, drop the last partial batch; false: in order, keep it */
     bool training;
     uint64_t seed; /* for shuffling */
+    /* of a run of stages, in training: the unit of text/cursor.h for the lengths of all, the
+     * longest of which every text must have; 0: no stages. T and batch are then those of the first
+     * hr_batches_enter. */
+    int64_t unit, longest;
 } hr_batch_desc;
+
+/* What a stage reads: its shares are those of the mixture, or of another one over its shards, in
+ * which a shard that it does not read has 0. */
+typedef struct {
+    int64_t T, batch;
+    int64_t first; /* number of its first batch */
+    int64_t shares[HR_BATCH_SHARDS_MAX], block;
+} hr_batch_stage;
+
+/* Positions in the passes over each shard, or over the rows. */
+typedef struct {
+    int64_t at[HR_BATCH_SHARDS_MAX];
+} hr_batch_cursor;
 
 typedef struct {
     int64_t tokens;  /* of the text */
@@ -69,6 +91,23 @@ int64_t hr_batches_bytes(int32_t shards);
 HR_MUST_CHECK hr_status hr_batches_open(hr_batches **batches, void *memory,
                                         const hr_batch_desc *desc, hr_error *err);
 void hr_batches_close(hr_batches **batches);
+
+/* Reads as a stage from here on, from a cursor.
+ *   passes  after which the text ends, so that later rows are missing; 0: it does not end */
+void hr_batches_enter(hr_batches *batches, const hr_batch_stage *stage,
+                      const hr_batch_cursor *cursor, int64_t passes);
+
+/* The cursor before batch `number`, in the stage that was entered. */
+hr_batch_cursor hr_batches_cursor(const hr_batches *batches, int64_t number);
+
+/* The number of batches of the stage until the passes that it was entered with are over: with one
+ * shard or rows to the last token, and with a mixture when so many tokens have been read. */
+int64_t hr_batches_left(const hr_batches *batches);
+
+/* For validation: reads windows of another length, in batches of another size.
+ * Errors   CORRUPT  as hr_batches_open. */
+HR_MUST_CHECK hr_status hr_batches_reshape(hr_batches *batches, int64_t T, int64_t batch,
+                                           const char *name, hr_error *err);
 
 /* Valid until the close. */
 const hr_batch_shape *hr_batches_view(const hr_batches *batches);

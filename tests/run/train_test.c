@@ -453,14 +453,14 @@ static void schedules_match_their_documentation(void **state)
         };
         for (int32_t kind = 0; kind < 4; kind++) {
             config.train.schedule.kind = kind;
-            assert_true(fabs(hr_schedule_lr(&config, step, STEPS) - want[kind]) < 1e-14);
+            assert_true(fabs(hr_schedule_lr(&config, NULL, step, STEPS) - want[kind]) < 1e-14);
         }
     }
     config.train.schedule.warmup_steps = 0;
     config.train.schedule.decay_fraction = 0; /* must not divide by it */
     config.train.schedule.kind = HR_SCHEDULE_WSD;
     for (int64_t step = 0; step < STEPS; step++)
-        assert_true(hr_schedule_lr(&config, step, STEPS) == 0.5);
+        assert_true(hr_schedule_lr(&config, NULL, step, STEPS) == 0.5);
 }
 
 /* ---- the trap */

@@ -127,7 +127,8 @@ static inline void rig_fetch(rig *r, const hr_executor *executor, int32_t step, 
     if (!call->out[2]) return;
     for (int64_t i = 0; i < r->rows; i++) real += r->targets[i] >= 0;
     *(double *)call->out[2] = 1.0 / (double)real;
-    *(double *)call->out[3] = hr_schedule_lr(&r->config, executor->clock, r->config.train.steps);
+    *(double *)call->out[3] = hr_schedule_lr(&r->config, NULL, executor->clock,
+                                             r->config.train.steps);
 }
 
 static inline void rig_report(rig *r, int32_t step, const hr_call *call)

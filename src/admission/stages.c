@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admission/stages.c - admits the stages of a run one after the other. */
+#include "admission/stages.h"
+
+#include <string.h>
+
+#include "admission/trial.h"
+#include "base/checked.h"
+
+bool hr_has_stages(const hr_config *config)
+{
+    return config->train.stages[0] && !config->stage.count;
+}
+
+static int64_t set_bytes_of(const hr_config *config, int32_t stages)
+{
+    return hr_round_up(sizeof(hr_stage_set), 64) + stages * hr_trial_set_bytes(config);
+}
+
+static hr_status place_set(const hr_admission_machine *machine, const hr_config *recipe,
+                           hr_stage_set **out, hr_error *err)
+{
+    hr_stages list;
+    hr_region region = { 0 };
+    hr_status status = hr_config_stages(recipe, &list, err);
+    if (status != HR_OK) return status;
+    const int64_t bytes = set_bytes_of(recipe, list.count), layers = recipe->model.n_layers;
+    status = machine->open(machine->context, "stages", bytes, true, &region, err);
+    if (status != HR_OK) return status;
+    hr_stage_set *set = hr_region_take(&region, 1, sizeof *set);
+    *set = (hr_stage_set){ .list = list, .recipe = recipe, .current = -1 };
+    set->share.set_bytes = bytes;
+    for (int32_t i = 0; i < list.count; i++)
+        set->choices[i].strategy.recompute_set = hr_region_take(
+            &region, layers, sizeof *set->choices[i].strategy.recompute_set);
+    *out = set;
+    return HR_OK;
+}
+
+/* What the processes of all stages have in common: the largest of each. */
+static hr_status share_bytes(const hr_admission_machine *machine, hr_stage_set *set, hr_error *err)
+{
+    hr_admission_share *share = &set->share;
+    hr_config *config = &set->config;
+    hr_status status = HR_OK;
+    for (int32_t i = 0; i < set->list.count && status == HR_OK; i++) {
+        status = hr_config_at_stage(set->recipe, i, config, err);
+        if (status != HR_OK) return status;
+        const hr_admission_needs needs = machine->needs(machine->context, config);
+        share->needs.prepare_bytes = hr_max(share->needs.prepare_bytes, needs.prepare_bytes);
+        share->needs.reading_bytes = hr_max(share->needs.reading_bytes, needs.reading_bytes);
+        share->needs.run_bytes = hr_max(share->needs.run_bytes, needs.run_bytes);
+        share->kept_bytes = hr_max(share->kept_bytes, hr_compile_bytes(config));
+    }
+    for (int32_t i = 0; i < set->list.count && status == HR_OK; i++) {
+        status = hr_config_at_stage(set->recipe, i, config, err);
+        if (status != HR_OK) return status;
+        share->planning_bytes = hr_max(share->planning_bytes,
+                                       hr_trial_planning_bytes(config, share->kept_bytes));
+    }
+    return status;
+}
+
+static hr_status fail_stage(const hr_stage_set *set, int32_t index, hr_status status,
+                            const hr_error *why, hr_error *err)
+{
+    const hr_stage *stage = &set->list.at[index];
+    return hr_fail(err, status, "stage %d of %d, %lld x %lld tokens from step %lld: %.700s",
+                   index + 1, set->list.count, (long long)stage->batch, (long long)stage->seq_len,
+                   (long long)stage->first_step, why->message);
+}
+
+/* Keeps what a stage needs to be compiled again. */
+static void keep_choice(hr_stage_set *set, int32_t index, const hr_admission *a)
+{
+    hr_stage_choice *choice = &set->choices[index];
+    hr_intermediates *recompute_set = choice->strategy.recompute_set;
+    choice->strategy = a->compiled.strategy;
+    choice->strategy.recompute_set = recompute_set;
+    memcpy(recompute_set, a->compiled.strategy.recompute_set,
+           (size_t)choice->strategy.layer_count * sizeof *recompute_set);
+    choice->pack_work = a->pack_work;
+    choice->arena_bytes = a->compiled.plan.arena_bytes;
+    choice->weights = a->config.memory.weights;
+}
+
+static void describe(hr_stage_set *set, int32_t index, const hr_admission *a)
+{
+    const hr_stage *stage = &set->list.at[index];
+    const hr_strategy *strategy = &a->compiled.strategy;
+    const bool last = index + 1 == set->list.count;
+    const int64_t end = last ? set->recipe->train.steps : stage[1].first_step;
+    hr_plan_stage *plan = &set->plans[index];
+    *plan = (hr_plan_stage){ .fits = a->answer.fits,
+                             .first_step = stage->first_step,
+                             .steps = end ? end - stage->first_step : 0,
+                             .seq_len = stage->seq_len,
+                             .batch = stage->batch,
+                             .micro_batch = a->answer.micro_batch,
+                             .loss_chunk = a->answer.loss_chunk,
+                             .process_bytes = a->answer.fits ? a->compiled.plan.process.bytes
+                                                             : a->answer.minimum_bytes,
+                             .arena_bytes = a->compiled.plan.arena_bytes,
+                             .floor_bytes = a->compiled.plan.floor_bytes,
+                             .lr_scale = stage->lr_scale,
+                             .step_seconds = a->answer.step_seconds,
+                             .releases = strategy->consume };
+    for (int32_t l = 0; l < strategy->layer_count; l++)
+        plan->recomputing += strategy->recompute_set[l] != 0;
+}
+
+static hr_status admit_one(const hr_admission_machine *machine, hr_stage_set *set, int32_t index,
+                           hr_place weights, hr_admission_room *room, hr_admission *a,
+                           hr_error *err)
+{
+    hr_error why;
+    hr_status status = hr_config_at_stage(set->recipe, index, &set->config, err);
+    if (status != HR_OK) return status;
+    set->config.memory.weights = weights;
+    status = hr_admit(machine, &set->config, false, room, a, &why);
+    if (status != HR_OK) (void)fail_stage(set, index, status, &why, err);
+    return status;
+}
+
+/* Admits all stages. Those after one that does not fit are admitted too, so that a report has them
+ * all. `worst` out: the first that does not fit, else the one with the largest arena. */
+static hr_status admit_all(const hr_admission_machine *machine, hr_stage_set *set, hr_place weights,
+                           hr_admission_room *room, hr_admission *a, int32_t *worst, hr_error *err)
+{
+    hr_status found = HR_OK;
+    hr_error why;
+    set->arena_bytes = 0;
+    *worst = 0;
+    for (int32_t i = 0; i < set->list.count; i++) {
+        const hr_status status = admit_one(machine, set, i, weights, room, a, &why);
+        if (status != HR_OK && (status != HR_NO_FIT || !a->compiled.program.step_count))
+            return hr_fail(err, status, "%s", why.message);
+        describe(set, i, a);
+        keep_choice(set, i, a);
+        const int64_t arena = set->choices[i].arena_bytes;
+        if (found == HR_OK && (status != HR_OK || arena > set->arena_bytes)) *worst = i;
+        if (found == HR_OK && status != HR_OK && err) *err = why;
+        if (found == HR_OK) found = status;
+        set->arena_bytes = hr_max(set->arena_bytes, arena);
+    }
+    return found;
+}
+
+hr_status hr_stage_set_compile(hr_stage_set *set, int32_t index, hr_admission *admission,
+                               hr_error *err)
+{
+    hr_admission *a = admission;
+    const hr_stage_choice *choice = &set->choices[index];
+    const hr_account process = a->compiled.plan.process;
+    hr_status status = hr_config_at_stage(set->recipe, index, &set->config, err);
+    if (status != HR_OK) return status;
+    const int64_t micro_batch = choice->strategy.micro_batch;
+    set->config.memory.micro_batch = micro_batch ? micro_batch : set->config.train.batch;
+    set->config.memory.weights = choice->weights;
+    set->current = index;
+    a->config = set->config;
+    a->region.used = 0;
+    status = hr_compile_floor(&set->config, a->backend, &choice->strategy, process.threads,
+                              &a->region, &a->compiled, err);
+    if (status == HR_OK) status = hr_compile_pack(&a->region, choice->pack_work, &a->compiled, err);
+    a->compiled.plan.process = process;
+    if (status != HR_OK || a->compiled.plan.arena_bytes == choice->arena_bytes) return status;
+    return hr_fail(err, HR_BROKEN, "stage %d: its plan was %lld bytes, and is %lld", index + 1,
+                   (long long)choice->arena_bytes, (long long)a->compiled.plan.arena_bytes);
+}
+
+/* Accounts the process of the run: that of a stage with the largest arena. */
+static hr_status account(const hr_admission_machine *machine, const hr_stage_set *set,
+                         hr_admission *a, hr_error *err)
+{
+    const int64_t arena_bytes = a->compiled.plan.arena_bytes;
+    hr_trial t = { .machine = machine,
+                   .admission = a,
+                   .rung = a->compiled.plan.process.rung,
+                   .threads = a->compiled.plan.process.threads };
+    const hr_status status = hr_trial_open_regions(&t, true, err);
+    if (status == HR_OK) hr_trial_account(&t, set->arena_bytes);
+    a->compiled.plan.arena_bytes = arena_bytes;
+    return status;
+}
+
+hr_status hr_admit_stages(const hr_admission_machine *machine, const hr_config *recipe,
+                          hr_admission *admission, hr_stage_set **out, hr_error *err)
+{
+    hr_stage_set *set = NULL;
+    hr_admission *a = admission;
+    hr_admission_room room = { .progress = a->progress };
+    int32_t worst = 0;
+    hr_status status = hr_config_check(recipe, err);
+    if (status == HR_OK) status = place_set(machine, recipe, &set, err);
+    if (status == HR_OK) status = share_bytes(machine, set, err);
+    if (status == HR_OK)
+        status = machine->open(machine->context, "planning", set->share.planning_bytes, true,
+                               &room.region, err);
+    if (status != HR_OK) return status;
+    const bool automatic = recipe->memory.weights == HR_PLACE_AUTO;
+    const bool adapts = recipe->train.adapter.kind != HR_ADAPTER_NONE;
+    const hr_place first = automatic ? HR_PLACE_HOST : (hr_place)recipe->memory.weights;
+    a->share = &set->share;
+    *out = set;
+    status = admit_all(machine, set, first, &room, a, &worst, err);
+    if (status == HR_NO_FIT && automatic && adapts)
+        status = admit_all(machine, set, HR_PLACE_FILE, &room, a, &worst, err);
+    if (status == HR_OK || status == HR_NO_FIT) { /* leave the one that decides */
+        const hr_place weights = (hr_place)set->choices[worst].weights;
+        const hr_status again = admit_one(machine, set, worst, weights, &room, a, err);
+        if (again != status) return again;
+        set->current = worst;
+        set->config = a->config;
+    }
+    a->region = room.region;
+    if (status == HR_OK) status = account(machine, set, a, err);
+    a->answer.stages = set->plans;
+    a->answer.stage_count = set->list.count;
+    a->answer.stage = worst;
+    return status;
+}
