@@ -206,14 +206,17 @@ typedef struct {
 
 /* Optional outputs. Everything may be null. */
 typedef struct {
-    const char *file; /* path for the whole plan as JSON: docs/plan-file.md */
-    char *text;       /* [text_bytes] out: the plan, or the refusal, as text */
+    /* path for the whole plan as JSON: docs/plan-file.md. Of stages one file each, with their
+     * number before the suffix: plan-1.json */
+    const char *file;
+    char *text; /* [text_bytes] out: the plan, or the refusal, as text */
     int64_t text_bytes;
-    bool program;                   /* text lists the step program instead */
-    bool colour;                    /* text may use ANSI colours */
-    bool blocks;                    /* text may use UTF-8 block characters */
-    hr_plan_details *details;       /* out: the same content as data */
-    const char *calibrations;       /* directory of calibrations; null: step times are estimated */
+    bool program;             /* text lists the step program instead */
+    bool colour;              /* text may use ANSI colours */
+    bool blocks;              /* text may use UTF-8 block characters */
+    hr_plan_stage *stages;    /* [HR_STAGES_MAX] out: those of the answer, which points here */
+    hr_plan_details *details; /* out: the same content as data */
+    const char *calibrations; /* directory of calibrations; null: step times are estimated */
     const hr_device_choice *device; /* that the plan is for; null: this machine */
     hr_plan_progress progress;
 } hr_plan_outputs;
@@ -227,6 +230,10 @@ typedef struct {
  * Threads  one call at a time per process, because it measures the process. */
 HR_MUST_CHECK hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
                                      hr_plan_answer *answer, hr_error *err);
+
+/* Draws the learning rate over the steps of a run, with its stages, to an SVG file.
+ * Errors   USAGE  train.steps is not given; the file cannot be written there, or is another one. */
+HR_MUST_CHECK hr_status hr_plan_schedule(const hr_config *config, const char *svg, hr_error *err);
 
 #ifdef __cplusplus
 }

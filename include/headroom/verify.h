@@ -57,6 +57,24 @@ typedef struct {
  * Threads  any. */
 HR_MUST_CHECK hr_status hr_verify_file(const char *path, hr_verify_report *report, hr_error *err);
 
+typedef struct {
+    int32_t plan_count;
+    int32_t kept_count; /* buffers that live through the run */
+    int64_t kept_bytes;
+    int64_t arena_bytes, process_bytes; /* the largest of any plan: those of the run */
+} hr_verify_set_report;
+
+/* Verifies the plans of the stages of one run, each as hr_verify_file does, and that what lives
+ * through the run is the same in all: names, kinds, sizes, offsets.
+ *
+ *   paths   [count] of hr_plan_make for a recipe with train.stages; at least one
+ *   report  out; untouched on error
+ *
+ * Errors   BROKEN  a buffer that lives through the run is missing in a plan, or lies elsewhere.
+ *          Others as hr_verify_file. */
+HR_MUST_CHECK hr_status hr_verify_set(const char *const *paths, int32_t count,
+                                      hr_verify_set_report *report, hr_error *err);
+
 #ifdef __cplusplus
 }
 #endif

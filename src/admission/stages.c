@@ -138,7 +138,10 @@ static hr_status admit_all(const hr_admission_machine *machine, hr_stage_set *se
         describe(set, i, a);
         keep_choice(set, i, a);
         const int64_t arena = set->choices[i].arena_bytes;
-        if (found == HR_OK && (status != HR_OK || arena > set->arena_bytes)) *worst = i;
+        if (found == HR_OK && (status != HR_OK || arena > set->arena_bytes)) {
+            *worst = i;
+            set->answer = a->answer;
+        }
         if (found == HR_OK && status != HR_OK && err) *err = why;
         if (found == HR_OK) found = status;
         set->arena_bytes = hr_max(set->arena_bytes, arena);
@@ -169,17 +172,17 @@ hr_status hr_stage_set_compile(hr_stage_set *set, int32_t index, hr_admission *a
                    (long long)choice->arena_bytes, (long long)a->compiled.plan.arena_bytes);
 }
 
-/* Accounts the process of the run: that of a stage with the largest arena. */
-static hr_status account(const hr_admission_machine *machine, const hr_stage_set *set,
-                         hr_admission *a, hr_error *err)
+hr_status hr_stage_set_account(const hr_admission_machine *machine, const hr_stage_set *set,
+                               bool alone, hr_admission *admission, hr_error *err)
 {
+    hr_admission *a = admission;
     const int64_t arena_bytes = a->compiled.plan.arena_bytes;
     hr_trial t = { .machine = machine,
                    .admission = a,
                    .rung = a->compiled.plan.process.rung,
                    .threads = a->compiled.plan.process.threads };
     const hr_status status = hr_trial_open_regions(&t, true, err);
-    if (status == HR_OK) hr_trial_account(&t, set->arena_bytes);
+    if (status == HR_OK) hr_trial_account(&t, alone ? arena_bytes : set->arena_bytes);
     a->compiled.plan.arena_bytes = arena_bytes;
     return status;
 }
@@ -206,15 +209,17 @@ hr_status hr_admit_stages(const hr_admission_machine *machine, const hr_config *
     status = admit_all(machine, set, first, &room, a, &worst, err);
     if (status == HR_NO_FIT && automatic && adapts)
         status = admit_all(machine, set, HR_PLACE_FILE, &room, a, &worst, err);
-    if (status == HR_OK || status == HR_NO_FIT) { /* leave the one that decides */
+    a->region = room.region;
+    if (status == HR_NO_FIT) { /* with the smallest plan of the one that does not fit */
         const hr_place weights = (hr_place)set->choices[worst].weights;
-        const hr_status again = admit_one(machine, set, worst, weights, &room, a, err);
-        if (again != status) return again;
+        status = admit_one(machine, set, worst, weights, &room, a, err);
         set->current = worst;
         set->config = a->config;
+    } else if (status == HR_OK) {
+        status = hr_stage_set_compile(set, worst, a, err);
+        if (status == HR_OK) status = hr_stage_set_account(machine, set, false, a, err);
+        a->answer = set->answer;
     }
-    a->region = room.region;
-    if (status == HR_OK) status = account(machine, set, a, err);
     a->answer.stages = set->plans;
     a->answer.stage_count = set->list.count;
     a->answer.stage = worst;

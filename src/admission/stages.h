@@ -26,7 +26,8 @@ typedef struct {
     const hr_config *recipe; /* borrowed */
     hr_config config;        /* of the stage that is compiled, with its memory keys chosen */
     int32_t current;
-    int64_t arena_bytes; /* the largest */
+    int64_t arena_bytes;   /* the largest */
+    hr_plan_answer answer; /* of the stage that decides whether the run fits */
 } hr_stage_set;
 
 /* Whether a recipe is for a run of stages. Pure. */
@@ -40,6 +41,12 @@ bool hr_has_stages(const hr_config *config);
 HR_MUST_CHECK hr_status hr_admit_stages(const hr_admission_machine *machine,
                                         const hr_config *recipe, hr_admission *admission,
                                         hr_stage_set **set, hr_error *err);
+
+/* Accounts the process of a stage: with the arena of its own plan, or with that of the run.
+ * Errors as hr_admission_machine.open. */
+HR_MUST_CHECK hr_status hr_stage_set_account(const hr_admission_machine *machine,
+                                             const hr_stage_set *set, bool alone,
+                                             hr_admission *admission, hr_error *err);
 
 /* Compiles the admitted plan of a stage in place of the one in the admission. Its account stays.
  * Errors   BROKEN  it is not the plan that was admitted. */

@@ -32,6 +32,8 @@ typedef enum {
     HR_OPTION_SLOWDOWN,
     HR_OPTION_FRONTIER,
     HR_OPTION_SVG,
+    HR_OPTION_STAGE,
+    HR_OPTION_SCHEDULE,
     HR_OPTION_AS,
     HR_OPTION_ASSUME,
     HR_OPTION_DEVICE,
@@ -187,6 +189,9 @@ HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_conf
  * set further keys. */
 HR_MUST_CHECK hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *config,
                                            hr_error *err);
+
+/* For questions about one length and batch: leaves train.stages out, and says so. */
+void hr_cli_leave_stages(hr_config *config);
 
 /* A recipe of presets/: its name and its YAML. */
 typedef struct {

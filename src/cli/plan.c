@@ -2,6 +2,7 @@
 /* cli/plan.c - headroom plan: shows whether a run fits, what uses the memory, and what to
  * change. */
 #include "headroom/plan.h"
+#include "headroom/stages.h"
 
 #include <jansson.h>
 #include <malloc.h>
@@ -140,6 +141,29 @@ static void add_device(json_t *object, const hr_plan_device *device)
     json_object_set_new(object, "device", value);
 }
 
+/* The stages of a run, in order. */
+static void add_stages(json_t *object, const hr_plan_answer *answer)
+{
+    json_t *list = json_array();
+    for (int32_t i = 0; i < answer->stage_count; i++) {
+        const hr_plan_stage *stage = &answer->stages[i];
+        json_array_append_new(
+            list,
+            json_pack("{s:b, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:b}",
+                      "fits", stage->fits, "first_step", (json_int_t)stage->first_step, "steps",
+                      json_of_given(stage->steps), "seq_len", (json_int_t)stage->seq_len, "batch",
+                      (json_int_t)stage->batch, "micro_batch", (json_int_t)stage->micro_batch,
+                      "loss_chunk", (json_int_t)stage->loss_chunk, "process_bytes",
+                      (json_int_t)stage->process_bytes, "arena_bytes",
+                      (json_int_t)stage->arena_bytes, "floor_bytes", (json_int_t)stage->floor_bytes,
+                      "lr_scale", stage->lr_scale, "step_seconds_predicted", stage->step_seconds,
+                      "layers_recomputing", stage->recomputing, "gradient_release",
+                      stage->releases));
+    }
+    json_object_set_new(object, "stages", list);
+    json_object_set_new(object, "stage", json_integer(answer->stage + 1));
+}
+
 static void print_json(const hr_plan_answer *answer, const hr_plan_details *details)
 {
     json_t *certificate = json_pack("{s:f, s:f}", "lower_bound_seconds", answer->bound_seconds,
@@ -166,6 +190,7 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
     add_device(object, &answer->device);
     json_object_set_new(object, "attention_kept", json_integer(answer->attention_kept));
     json_object_set_new(object, "attention_causal", json_integer(answer->attention_causal));
+    if (answer->stage_count) add_stages(object, answer);
     add_spaces(object, answer);
     add_disk(object, &answer->disk);
     add_details(object, details);
@@ -203,17 +228,19 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
     const int64_t text_bytes = program ? PROGRAM_TEXT_BYTES : PLAN_TEXT_BYTES;
     char *text = calloc(1, (size_t)text_bytes);
     hr_plan_details *details = calloc(1, sizeof *details);
+    hr_plan_stage *stages = calloc(HR_STAGES_MAX, sizeof *stages);
     hr_plan_outputs outputs = { .file = arguments->values[HR_OPTION_PLAN_OUT],
                                 .text = text,
                                 .text_bytes = text_bytes,
                                 .program = program,
                                 .colour = wants_colour(),
                                 .blocks = has_blocks(),
+                                .stages = stages,
                                 .details = details,
                                 .calibrations = calibrations,
                                 .device = device };
     hr_status status;
-    if (!text || !details)
+    if (!text || !details || !stages)
         status = hr_fail(err, HR_FAILURE, "out of memory for %lld bytes of text",
                          (long long)text_bytes);
     else {
@@ -229,6 +256,7 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
         else if (answered) printf("%s", text);
     }
     free(details);
+    free(stages);
     free(text);
     return status;
 }
@@ -310,12 +338,17 @@ int hr_cli_plan(const hr_cli_arguments *arguments)
     const bool grid = hr_cli_is_grid(arguments);
     if (status == HR_OK && grid) status = hr_cli_recipe_keys(arguments, &config, &err);
     else if (status == HR_OK) status = hr_cli_recipe(arguments, &config, &err);
+    const bool asks = grid || arguments->values[HR_OPTION_AS] || hr_cli_is_query(arguments);
+    if (status == HR_OK && asks) hr_cli_leave_stages(&config);
     if (status == HR_OK) status = hr_cli_check_out(arguments->values[HR_OPTION_PLAN_OUT], &err);
     if (status != HR_OK) return hr_cli_fail(&err);
     hr_device_choice choice;
     hr_device_list *own = NULL;
     const hr_device_choice *device = arguments->values[HR_OPTION_DEVICE] ? &choice : NULL;
     status = choose_device(arguments, &own, &choice, &err);
+    if (status != HR_OK) return hr_cli_fail(&err);
+    const char *schedule = arguments->values[HR_OPTION_SCHEDULE];
+    if (schedule) status = hr_plan_schedule(&config, schedule, &err);
     if (status != HR_OK) return hr_cli_fail(&err);
     const char *calibrations = hr_cli_calibrations(directory, sizeof directory);
     /* Without mmap in malloc: a mapping would count as part of the image, and this plan would

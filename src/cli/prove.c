@@ -173,6 +173,7 @@ static int prove(const hr_cli_arguments *arguments, proving *p)
         hr_cli_take_cache(&p->config, &options.cache_limit_bytes, &err) != HR_OK ||
         read_steps(arguments, &options.steps, &err) != HR_OK)
         return hr_cli_fail(&err);
+    hr_cli_leave_stages(&p->config);
     options.calibrations = hr_cli_calibrations(calibrations, sizeof calibrations);
     options.interrupts = hr_cli_catch_signals("\nheadroom: stopped at once; the temporary "
                                               "directory headroom-prove-* is left\n");

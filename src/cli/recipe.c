@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "headroom/data.h"
+#include "headroom/stages.h"
 
 /* Warns about deprecated key names in the recipe or on the command line. */
 static void warn_deprecated_keys(const hr_config *config)
@@ -82,6 +83,30 @@ static hr_status adopt_data(hr_config *config, hr_error *err)
     return status;
 }
 
+/* Replaces a recipe by one of its stages. */
+static hr_status take_stage(const char *number, hr_config *config, hr_error *err)
+{
+    hr_config stage;
+    char *end;
+    const long index = strtol(number, &end, 10);
+    if (*end || end == number || index < 1 || index > HR_STAGES_MAX)
+        return hr_fail(err, HR_USAGE, "--stage takes the number of a stage, from 1; got \"%.40s\"",
+                       number);
+    const hr_status status = hr_config_stage_alone(config, (int32_t)index - 1, &stage, err);
+    if (status == HR_OK) *config = stage;
+    return status;
+}
+
+void hr_cli_leave_stages(hr_config *config)
+{
+    if (!config->train.stages[0]) return;
+    fprintf(stderr,
+            "headroom: train.stages is left out: this is about %lld x %lld tokens; --stage N is "
+            "about a stage\n",
+            (long long)config->train.batch, (long long)config->train.seq_len);
+    config->train.stages[0] = 0;
+}
+
 hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
 {
     static const struct {
@@ -97,6 +122,8 @@ hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *confi
         if (value) status = hr_config_set(config, options[i].key, value, err);
     }
     warn_deprecated_keys(config);
+    const char *stage = arguments->values[HR_OPTION_STAGE];
+    if (status == HR_OK && stage) status = take_stage(stage, config, err);
     /* In a recipe, 0 means no budget; --budget 0 is taken literally. */
     const char *budget = arguments->values[HR_OPTION_BUDGET];
     if (status == HR_OK && budget && !config->memory.budget && strcmp(budget, "none"))

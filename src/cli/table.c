@@ -8,6 +8,7 @@
 #include "headroom/generate.h"
 #include "headroom/infer.h"
 #include "headroom/plan_grid.h"
+#include "headroom/stages.h"
 
 static_assert((int)HR_STOPS_MAX <= HR_CLI_REPEATS_MAX, "all of them have their place");
 
@@ -51,6 +52,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                              "plot" },
     [HR_OPTION_SVG] = { "svg", "FILE.svg",
                         "write the plot of --frontier, or the heat map of --grid, to an SVG file" },
+    [HR_OPTION_STAGE] = { "stage", "N", "take stage N of train.stages as a recipe of its own" },
+    [HR_OPTION_SCHEDULE] = { "schedule", "FILE.svg",
+                             "write a plot of the learning rate over the run to an SVG file" },
     [HR_OPTION_AS] = { "as", "FRAMEWORK",
                        "estimate what another framework takes: pytorch, hf-trainer, trl, axolotl, "
                        "deepspeed-z2 or deepspeed-z3" },
@@ -221,7 +225,7 @@ static const hr_cli_command commands[] = {
       TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(LARGEST) |
           TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(AS) |
           TAKES(ASSUME) | TAKES(DEVICE) | TAKES(DEVICE_FILE) | TAKES(DEVICES) | TAKES(GRID) |
-          TAKES(GRID_TOKENS) | TAKES(CSV) | TAKES(HELP),
+          TAKES(GRID_TOKENS) | TAKES(CSV) | TAKES(STAGE) | TAKES(SCHEDULE) | TAKES(HELP),
       1, 1, hr_cli_plan, true },
     { "train", "RECIPE", "train within the planned memory",
       "RECIPE is a preset (headroom presets lists them) or a YAML file (headroom keys lists\n"
@@ -232,7 +236,7 @@ static const hr_cli_command commands[] = {
       "checkpoint, SIGUSR2 prints memory use. Without --out no weights and no checkpoints are\n"
       "saved.",
       TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(FRESH) | TAKES(ALLOW_CHANGE) |
-          TAKES(HELP),
+          TAKES(STAGE) | TAKES(HELP),
       1, 1, hr_cli_train, true },
     { "generate", "MODEL_DIR", "generate text from a model",
       "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face\n"
@@ -391,11 +395,12 @@ static const hr_cli_command commands[] = {
       "A preset is a recipe with a name: headroom plan NAME. Printed to a file, it is a recipe\n"
       "to edit: headroom presets NAME > mine.yaml.",
       TAKES(JSON) | TAKES(HELP), 0, 1, hr_cli_presets, .small = true },
-    { "verify", "FILE.json", "check a plan file for overlapping buffers",
+    { "verify", "FILE.json...", "check a plan file for overlapping buffers",
       "FILE.json is from plan --out. Recomputes lifetimes, overlaps, peak and floor from the\n"
       "operations in the file, independently of the planner. When two live buffers overlap,\n"
-      "the exit code is 4 and both are named.",
-      TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_verify },
+      "the exit code is 4 and both are named. Several files are the stages of one run: what\n"
+      "lives through it must be at the same bytes in all.",
+      TAKES(JSON) | TAKES(HELP), 1, HR_STAGES_MAX, hr_cli_verify },
     { "audit", "FILE", "check stated memory numbers, and plan the training files of other programs",
       "FILE is a list of claims, a Markdown document, a recipe or preset, or a training\n"
       "configuration of Hugging Face, TRL, axolotl, LLaMA-Factory, torchtune, DeepSpeed or\n"
@@ -413,8 +418,9 @@ static const hr_cli_command commands[] = {
       "threads, resume, moments, base, masters, pattern, factors, adapter, npt, weights. Each\n"
       "run is planned within the budget. When a proof fails, the exit code is 4 and the tensor\n"
       "is named.",
-      TAKES(ONLY) | TAKES(STEPS) | TAKES(BUDGET) | TAKES(DIR) | TAKES(JSON) | TAKES(HELP), 1, 1,
-      hr_cli_prove, true },
+      TAKES(ONLY) | TAKES(STEPS) | TAKES(BUDGET) | TAKES(DIR) | TAKES(JSON) | TAKES(STAGE) |
+          TAKES(HELP),
+      1, 1, hr_cli_prove, true },
     { "pack", "FILE.csv", "assign offsets to buffers of given sizes and lifetimes",
       "Each row of FILE.csv is a buffer: id,lower,upper,size. It is live from time lower up\n"
       "to, but not including, upper; at most 1,048,576 rows. Buffers that are live at the\n"

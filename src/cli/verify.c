@@ -82,12 +82,42 @@ static bool is_recipe(const char *path)
     return suffix && (!strcmp(suffix, ".yaml") || !strcmp(suffix, ".yml"));
 }
 
+/* The plans of the stages of a run. */
+static int verify_set(const hr_cli_arguments *arguments, hr_progress *progress)
+{
+    hr_verify_set_report set;
+    hr_error err;
+    char arena[64], process[64], kept[64];
+    const hr_status status = hr_verify_set((const char *const *)arguments->operands,
+                                           arguments->operand_count, &set, &err);
+    hr_progress_end(progress);
+    if (status != HR_OK) return hr_cli_fail(&err);
+    if (arguments->values[HR_OPTION_JSON]) {
+        json_t *object = json_pack(
+            "{s:i, s:i, s:I, s:I, s:I}", "plans", set.plan_count, "kept_buffers", set.kept_count,
+            "kept_bytes", (json_int_t)set.kept_bytes, "arena_bytes", (json_int_t)set.arena_bytes,
+            "process_bytes", (json_int_t)set.process_bytes);
+        const int failed = json_dumpf(object, stdout, JSON_INDENT(2));
+        json_decref(object);
+        printf("\n");
+        return failed ? HR_FAILURE : HR_OK;
+    }
+    printf("%d plans: each is valid, and what lives through the run is at the same bytes in all\n",
+           set.plan_count);
+    printf("  process  %s, of the largest\n", hr_bytes_print(set.process_bytes, process));
+    printf("  arena    %s, of the largest\n", hr_bytes_print(set.arena_bytes, arena));
+    printf("  kept     %s in %s buffers\n", hr_bytes_print(set.kept_bytes, kept),
+           hr_cli_count(set.kept_count));
+    return HR_OK;
+}
+
 int hr_cli_verify(const hr_cli_arguments *arguments)
 {
     hr_verify_report report;
     hr_error err;
     hr_progress progress = hr_progress_begin(STDERR_FILENO);
     hr_progress_note(&progress, "verifying", hr_cli_now_ns());
+    if (arguments->operand_count > 1) return verify_set(arguments, &progress);
     const hr_status status = hr_verify_file(arguments->operands[0], &report, &err);
     hr_progress_end(&progress);
     const char *path = arguments->operands[0];

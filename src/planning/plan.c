@@ -3,10 +3,13 @@
 #include "headroom/plan.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "admission/admit.h"
 #include "admission/refuse.h"
 #include "admission/remove.h"
+#include "admission/stages.h"
 #include "plan/plan_file.h"
 #include "planning/disk.h"
 #include "planning/larger.h"
@@ -37,6 +40,35 @@ static void print(const hr_config *config, const hr_plan_outputs *outputs,
     else hr_explain_refusal(config, answer, details, outputs->colour, &writer);
 }
 
+/* "plan.json" of stage 3 is "plan-3.json". */
+static hr_status name_file(const char *path, int32_t number, char name[HR_PATH_BYTES],
+                           hr_error *err)
+{
+    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+    const int stem = dot && (!slash || dot > slash) ? (int)(dot - path) : (int)strlen(path);
+    const int length = snprintf(name, HR_PATH_BYTES, "%.*s-%d%s", stem, path, number, path + stem);
+    if (length < HR_PATH_BYTES) return HR_OK;
+    return hr_fail(err, HR_USAGE, "%.200s: the path is too long", path);
+}
+
+/* Writes the plan of each stage to a file of its own. */
+static hr_status write_stages(const hr_admission_machine *machine, hr_stage_set *set,
+                              const char *path, hr_admission *admission, hr_error *err)
+{
+    char name[HR_PATH_BYTES];
+    hr_status status = HR_OK;
+    for (int32_t i = 0; i < set->list.count && status == HR_OK; i++) {
+        status = hr_stage_set_compile(set, i, admission, err);
+        if (status == HR_OK) status = hr_stage_set_account(machine, set, true, admission, err);
+        if (status == HR_OK) status = name_file(path, i + 1, name, err);
+        if (status == HR_OK) status = hr_plan_file_check(name, err);
+        if (status == HR_OK)
+            status = hr_plan_file_write(name, &admission->compiled.program,
+                                        &admission->compiled.plan, err);
+    }
+    return status;
+}
+
 /* Not inlined: the memory has to be opened with a small stack (mem/process.h). */
 static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
                                                      const hr_plan_outputs *outputs,
@@ -48,7 +80,11 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
     const hr_admission_machine machine = hr_target(outputs->device, memory, outputs->calibrations,
                                                    &measured);
     hr_status status = hr_target_config(outputs->device, given, memory, &config, err);
-    if (status == HR_OK) status = hr_admit(&machine, config, true, NULL, admission, err);
+    hr_stage_set *set = NULL;
+    if (status == HR_OK && hr_has_stages(config))
+        status = hr_admit_stages(&machine, config, admission, &set, err);
+    else if (status == HR_OK) status = hr_admit(&machine, config, true, NULL, admission, err);
+    if (set) config = &set->config;
     const hr_compiled *compiled = &admission->compiled;
     const bool is_refused = status == HR_NO_FIT && compiled->program.step_count &&
                             !hr_admit_exceeds_file(admission);
@@ -73,7 +109,10 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
         if (is_refused) hr_larger_find(outputs->device, config, memory, admission);
     }
     if (table) print(config, outputs, &admission->answer, details);
+    if (set && outputs->stages)
+        memcpy(outputs->stages, set->plans, (size_t)set->list.count * sizeof *outputs->stages);
     if (!outputs->file || status != HR_OK) return status;
+    if (set) return write_stages(&machine, set, outputs->file, admission, err);
     return hr_plan_file_write(outputs->file, &compiled->program, &compiled->plan, err);
 }
 
@@ -100,6 +139,7 @@ hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
     if (status == HR_OK && outputs->details)
         status = plan_into(config, outputs, &memory, &admission, outputs->details, err);
     else if (status == HR_OK) status = plan_alone(config, outputs, &memory, &admission, err);
+    admission.answer.stages = outputs->stages; /* the others end with the memory */
     if (answer) *answer = admission.answer;
     hr_memory_close(&memory);
     return status;

@@ -12,6 +12,7 @@
 #include "model/family.h"
 #include "report/curve.h"
 #include "report/labels.h"
+#include "report/stages.h"
 #include "report/style.h"
 
 static double share(int64_t part, int64_t whole)
@@ -386,6 +387,7 @@ void hr_explain_plan(const hr_config *config, const hr_plan_answer *answer,
 {
     const hr_style style = hr_style_of(colour);
     put_model(writer, config, answer);
+    hr_stages_put(answer, &style, writer);
     put_answer(writer, &style, config, answer);
     if (answer->disk.checkpoints) put_disk(writer, &style, config, &answer->disk);
     put_curve(writer, &style, details, blocks);

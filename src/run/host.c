@@ -9,10 +9,10 @@
 #include "base/random.h"
 #include "checkpoint/load.h"
 #include "checkpoint/save.h"
+#include "config/schedule.h"
 #include "ops/host/host.h"
 #include "run/initialize.h"
 #include "run/reporting.h"
-#include "run/schedule.h"
 #include "run/trainer.h"
 
 /* The index of the state that is the residual of bf16 weights; HR_NONE: there is none. */

@@ -11,10 +11,10 @@
 #include "checkpoint/recipe.h"
 #include "checkpoint/weights.h"
 #include "config/config_keys.h"
+#include "config/schedule.h"
 #include "model/optimizer.h"
 #include "run/folder.h"
 #include "run/recipe_change.h"
-#include "run/schedule.h"
 #include "run/statistics.h"
 #include "telemetry/log.h"
 

@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/random.h"
+#include "config/schedule.h"
 #include "dev/cpu.h"
 #include "dev/executor.h"
 #include "ops/cpu.h"
@@ -23,7 +24,6 @@
 #include "plan/compile.h"
 #include "plan/strategy_file.h"
 #include "run/initialize.h"
-#include "run/schedule.h"
 #include "sections/assemble.h"
 
 /* The arena is aligned to huge pages and requests them, as in the product. */

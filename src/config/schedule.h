@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run/schedule.h - the learning rate as a function of the step. */
-#ifndef HR_RUN_SCHEDULE_H
-#define HR_RUN_SCHEDULE_H
+/* config/schedule.h - the learning rate as a function of the step. */
+#ifndef HR_CONFIG_SCHEDULE_H
+#define HR_CONFIG_SCHEDULE_H
 
 #include "headroom/stages.h"
 

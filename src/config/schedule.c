@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run/schedule.c - the learning rate as a function of the step. */
-#include "run/schedule.h"
+/* config/schedule.c - the learning rate as a function of the step. */
+#include "config/schedule.h"
 
 #include <math.h>
 
