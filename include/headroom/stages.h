@@ -2,8 +2,8 @@
 /* headroom/stages.h - the stages of a run: parts with their own length, batch and other keys.
  *
  * train.stages is a list, one stage after the other: "at_step=0 seq_len=8 batch=4096; at_step=2000
- * seq_len=16 batch=4096 lr_scale=0.5". What a stage does not set is as in the recipe
- * (docs/stages.md). */
+ * seq_len=16 batch=4096 lr_scale=0.5". What a stage does not set is as in the recipe, and what it
+ * freezes comes to what the recipe freezes (docs/stages.md). */
 #ifndef HEADROOM_STAGES_H
 #define HEADROOM_STAGES_H
 
@@ -38,6 +38,9 @@ HR_MUST_CHECK hr_status hr_config_stages(const hr_config *config, hr_stages *sta
  * Errors USAGE  a value that a key does not take. */
 HR_MUST_CHECK hr_status hr_config_at_stage(const hr_config *config, int32_t index, hr_config *stage,
                                            hr_error *err);
+
+/* The patterns of parameters that a stage freezes beside those of the recipe's train.freeze. */
+void hr_config_stage_freeze(const hr_config *config, int32_t index, char text[HR_PATH_BYTES]);
 
 /* A stage as a recipe of its own, without train.stages.
  * Errors USAGE  there is no such stage; as above. */

@@ -301,6 +301,17 @@ hr_status hr_config_stages(const hr_config *config, hr_stages *stages, hr_error 
     return status;
 }
 
+/* The text of a stage in a list that was read before. */
+static const char *item_of(const char *stages, int32_t index)
+{
+    word w = { .at = stages };
+    for (int32_t i = 0; i < index; i++) {
+        for (bool more = true; more && next_word(&w, &more, NULL) == HR_OK;) continue;
+        w.at += *w.at == ';';
+    }
+    return w.at;
+}
+
 hr_status hr_config_at_stage(const hr_config *config, int32_t index, hr_config *stage,
                              hr_error *err)
 {
@@ -316,18 +327,27 @@ hr_status hr_config_at_stage(const hr_config *config, int32_t index, hr_config *
     stage->stage.count = stages.count;
     stage->stage.index = index;
     stage->stage.longest = stages.longest;
-    word w = { .at = at };
-    for (int32_t i = 0; i < index; i++) {
-        for (more = true; more;) (void)!next_word(&w, &more, NULL);
-        w.at++;
-    }
+    stage->stage.freeze_bytes = (int32_t)strlen(config->train.freeze);
+    word w = { .at = item_of(at, index) };
     while (status == HR_OK) {
         status = next_word(&w, &more, &why);
         if (status != HR_OK || !more) break;
         const char *key = keys[find_key(w.name)].key;
-        if (key) status = hr_config_set(stage, key, w.value, &why);
+        if (key && !strcmp(key, "train.freeze"))
+            snprintf(text, sizeof text, "%s %s", config->train.freeze, w.value);
+        const bool adds = key && !strcmp(key, "train.freeze") && *config->train.freeze;
+        if (key) status = hr_config_set(stage, key, adds ? text : w.value, &why);
     }
     return status == HR_OK ? HR_OK : fail_in(index, err, &why);
+}
+
+void hr_config_stage_freeze(const hr_config *config, int32_t index, char text[HR_PATH_BYTES])
+{
+    word w = { .at = item_of(config->train.stages, index) };
+    bool more = true;
+    *text = 0;
+    while (next_word(&w, &more, NULL) == HR_OK && more)
+        if (!strcmp(w.name, "freeze")) snprintf(text, HR_PATH_BYTES, "%s", w.value);
 }
 
 hr_status hr_config_stage_alone(const hr_config *config, int32_t index, hr_config *stage,

@@ -149,7 +149,7 @@ static int32_t build_param(hr_builder *builder, const hr_param_shape *shape, hr_
     hr_program *program = builder->program;
     param->rule = rule_of(builder, shape, param);
     if (param->rule.saved) name_in_adapters(param);
-    const bool frozen = param->rule.frozen || builder->weights_alone;
+    const bool frozen = (param->rule.frozen && !param->rule.rests) || builder->weights_alone;
     const bool matrix = shape->kind == HR_PARAM_MATRIX;
     const bool short_table = (builder->short_tables || frozen) && shape->kind == HR_PARAM_TABLE;
     const hr_layout layout = matrix ? program->backend->matrix_layout(builder->dtype) : HR_ROWS;
@@ -407,7 +407,7 @@ void hr_build_states(hr_builder *builder, int32_t index)
         const hr_state *state = &program->states[i];
         const bool whole = state->shape == HR_STATE_ELEMENTS;
         const int64_t K = rows_of_state(program, param, state);
-        if (param->rule.frozen) {
+        if (param->rule.frozen && !param->rule.rests) {
             param->states[i] = state->average ? param->master : HR_NONE;
             continue;
         }

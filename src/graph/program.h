@@ -149,7 +149,8 @@ typedef struct {
 
 /* How training updates a parameter. */
 typedef struct {
-    bool frozen;   /* constant: no gradient, no optimizer state */
+    bool frozen;   /* no gradient here; constant, without optimizer state, unless it rests */
+    bool rests;    /* frozen in this stage of a run, and trained in another: keeps its states */
     bool base;     /* frozen under adapters: checkpoints do not have it */
     bool saved;    /* trained whole beside adapters, and kept in their file */
     uint8_t which; /* of several adapters that add up, it is part of this one */

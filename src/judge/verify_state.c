@@ -215,8 +215,8 @@ static bool same_iteration(const hr_judged_plan *plan, int32_t before, int32_t s
            loop == turn && hr_judged_repeating(plan, s, turn) < 0;
 }
 
-/* Checks that the average follows each update of its weight, and that all weights have an average
- * or none. `by_buffer` has the step that updates a root, or -1. */
+/* Checks that the average follows each update of its weight, or approaches one that rests, and that
+ * all weights have an average or none. `by_buffer` has the step that updates a root, or -1. */
 static hr_status check_averages(const hr_judged_plan *plan)
 {
     int32_t with = -1, without = -1;
@@ -228,6 +228,7 @@ static hr_status check_averages(const hr_judged_plan *plan)
         if (before >= 0 && made.average >= 0) with = made.of;
         if (before >= 0 && made.average < 0) without = made.of;
         if (made.average < 0 || (before < 0 && after < 0)) continue;
+        if (before < 0 && follows(plan, after, made.of)) continue; /* the weight rests */
         if (before >= 0 && after >= 0 && follows(plan, after, made.of) &&
             reads_one_parameter(plan, after, before) && same_iteration(plan, before, after))
             continue;

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/number.h"
 #include "base/words.h"
+#include "headroom/stages.h"
 #include "model/adapter.h"
 
 enum { RANKS = sizeof((hr_trained){ 0 }.ranks) / sizeof(int32_t) };
@@ -63,6 +64,27 @@ static bool is_frozen(const hr_rules *rules, int16_t layer, int32_t index, const
     return matches_any(rules->config->train.freeze, name);
 }
 
+/* Whether a parameter that is frozen in a stage is trained in another. */
+static bool is_trained_later(const hr_config *config, const char *name)
+{
+    char patterns[HR_PATH_BYTES];
+    if (!config->stage.count || config->train.adapter.kind != HR_ADAPTER_NONE) return false;
+    snprintf(patterns, sizeof patterns, "%.*s", config->stage.freeze_bytes, config->train.freeze);
+    if (matches_any(patterns, name)) return false;
+    for (int32_t i = 0; i < config->stage.count; i++) {
+        hr_config_stage_freeze(config, i, patterns);
+        if (!matches_any(patterns, name)) return true;
+    }
+    return false;
+}
+
+static bool rests(const hr_rules *rules, int16_t layer, int32_t index, const char *name)
+{
+    const hr_trained *trained = rules->trained;
+    if (!trained || layer == HR_NONE) return is_trained_later(rules->config, name);
+    return layer >= trained->frozen_in_proxy && trained->rests >> index & 1;
+}
+
 hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vector, bool adapter,
                           const char *name)
 {
@@ -71,6 +93,7 @@ hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vec
     const bool frozen = !adapter && is_frozen(rules, layer, index, name);
     const bool adapts = config->train.adapter.kind != HR_ADAPTER_NONE;
     hr_param_rule rule = { .frozen = frozen,
+                           .rests = frozen && rests(rules, layer, index, name),
                            .base = frozen && adapts,
                            .saved = adapts && !adapter && !frozen,
                            .lr_scale = 1,
@@ -182,7 +205,7 @@ static int32_t first_trained_layer(const hr_program *program, int32_t layers)
 hr_trained hr_trained_of(const hr_program *program, int32_t layers)
 {
     hr_trained trained = { .frozen = first_trained_layer(program, layers) };
-    uint64_t any = 0, all = UINT64_MAX, here = 0;
+    uint64_t any = 0, all = UINT64_MAX, here = 0, resting = 0, rest_all = UINT64_MAX;
     int32_t index = 0, least[RANKS] = { 0 };
     bool first = true;
     for (int32_t p = 0; p < program->param_count; p++) {
@@ -194,6 +217,7 @@ hr_trained hr_trained_of(const hr_program *program, int32_t layers)
         if (param->adapts == HR_NONE) {
             const int32_t rank = (int32_t)hr_program_rank(program, p);
             if (!param->rule.frozen) here |= UINT64_C(1) << index;
+            if (param->rule.rests) resting |= UINT64_C(1) << index;
             least[index] = first ? rank : (int32_t)hr_min(least[index], rank);
             trained.ranks[index] = (int32_t)hr_max(trained.ranks[index], rank);
             index++;
@@ -201,12 +225,19 @@ hr_trained hr_trained_of(const hr_program *program, int32_t layers)
         if (goes_on) continue;
         any |= here;
         all &= here;
-        here = 0;
+        trained.rests |= resting;
+        rest_all &= resting;
+        here = resting = 0;
         index = 0;
         first = false;
     }
     trained.layers = any;
-    trained.uniform = any == all && !memcmp(least, trained.ranks, sizeof least);
+    trained.uniform = any == all && (first || rest_all == trained.rests) &&
+                      !memcmp(least, trained.ranks, sizeof least);
+    for (int32_t t = 0; t < program->tensor_count; t++)
+        if (hr_is_kept_in(program, t, 0, trained.frozen))
+            trained.frozen_bytes += hr_round_up(hr_tensor_bytes(&program->tensors[t]),
+                                                hr_space_align(HR_SPACE_HOST));
     trained.count = hr_program_trained(program, 0);
     return trained;
 }

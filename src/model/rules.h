@@ -18,7 +18,9 @@
 typedef struct {
     int32_t frozen;          /* leading layers that no gradient reaches, without the last layer */
     int32_t frozen_in_proxy; /* the number of them in the proxy model */
+    int64_t frozen_bytes;    /* in these layers, of what lives through the run */
     uint64_t layers;         /* bit i: parameter i is trained in one of the layers after these */
+    uint64_t rests;          /* bit i: parameter i rests in one of them (hr_param_rule) */
     int32_t ranks[64];       /* the largest rank of an adapter of parameter i in these layers */
     bool uniform;            /* all such layers train the same parameters */
     int64_t count;           /* of trained parameters; 0: all train */
@@ -45,6 +47,16 @@ HR_MUST_CHECK hr_status hr_rules_check(const hr_config *config, hr_error *err);
  * Errors   USAGE  a pattern that matches no parameter of the program, nothing left to train. */
 HR_MUST_CHECK hr_status hr_rules_check_names(const hr_config *config, const hr_program *program,
                                              hr_error *err);
+
+/* Whether a tensor lives through the run, in the arena, and belongs to one of the layers
+ * [first, end). */
+static inline bool hr_is_kept_in(const hr_program *program, int32_t tensor, int32_t first,
+                                 int32_t end)
+{
+    const hr_tensor *of = &program->tensors[tensor];
+    return of->home == HR_NONE && of->view_of == HR_NONE && of->layer != HR_NONE &&
+           of->layer >= first && of->layer < end && !hr_tensor_is_away(program, tensor);
+}
 
 /* Derives what an assembled program trains. */
 hr_trained hr_trained_of(const hr_program *program, int32_t layers);

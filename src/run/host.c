@@ -40,7 +40,8 @@ static hr_weights_place place_of(const hr_program *program, const hr_call *call)
 static int32_t states_of(const hr_call *call, const hr_program *program)
 {
     const hr_host_attr *attr = call->attr;
-    return program->params[attr->param].rule.frozen ? 0 : program->state_count;
+    const hr_param_rule *rule = &program->params[attr->param].rule;
+    return rule->frozen && !rule->rests ? 0 : program->state_count;
 }
 
 /* Loads one state of a parameter from a checkpoint. */

@@ -101,19 +101,16 @@ static hr_status begin(hr_proxy_model *proxy, const hr_config *config, int64_t s
     return HR_OK;
 }
 
-/* Bytes of the frozen layers that the proxy model lacks. They have only weights, and those are
- * always live. */
+/* Bytes of the frozen layers that the proxy model lacks: of what lives through the run. */
 static int64_t frozen_bytes(const hr_proxy_model *proxy, const hr_program *program,
                             const hr_plan *plan)
 {
-    int64_t bytes = 0;
+    int64_t bytes = proxy->trained.frozen_bytes;
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const int32_t t = plan->buffers[b].tensor;
         if (t == HR_NONE || plan->buffers[b].view_of != HR_NONE) continue;
-        const int32_t layer = program->tensors[t].layer;
-        if (layer == HR_NONE || layer >= proxy->trained.frozen_in_proxy) continue;
-        if (program->tensors[t].role == HR_ROLE_WEIGHT && !hr_tensor_is_away(program, t))
-            bytes += (proxy->frozen_like[layer] - 1) * plan->buffers[b].bytes;
+        if (hr_is_kept_in(program, t, 0, proxy->trained.frozen_in_proxy))
+            bytes -= plan->buffers[b].bytes;
     }
     return bytes;
 }

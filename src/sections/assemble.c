@@ -46,7 +46,8 @@ static void build_load(hr_assembly *a)
         step->out[master->dtype != HR_F32] = param->master; /* or a weight without master */
         if (param->weight != param->master) step->out[1] = param->weight;
         hr_build_states(&a->builder, p);
-        for (int32_t i = 0; i < program->state_count && !param->rule.frozen; i++)
+        const bool constant = param->rule.frozen && !param->rule.rests;
+        for (int32_t i = 0; i < program->state_count && !constant; i++)
             if (!hr_tensor_is_away(program, param->states[i])) step->out[2 + i] = param->states[i];
         for (int32_t i = 0; i < program->state_count; i++)
             if (hr_tensor_is_away(program, param->states[i]))

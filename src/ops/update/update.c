@@ -87,7 +87,8 @@ void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_a
 void hr_build_average(hr_builder *builder, int32_t index, int32_t state, double decay)
 {
     const hr_param *param = &builder->program->params[index];
-    if (hr_build_status(builder) != HR_OK || param->gradient == HR_NONE) return;
+    const bool moves = param->gradient != HR_NONE || param->rule.rests;
+    if (hr_build_status(builder) != HR_OK || !moves) return;
     const hr_average_attr attr = { elements_of(builder->program, param->master), decay,
                                    (uint8_t)master_of(builder->program, index) };
     hr_step *step = hr_build_step(builder, HR_OP_average, &attr, sizeof attr);
