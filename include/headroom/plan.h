@@ -110,7 +110,7 @@ typedef struct {
     bool cut; /* the search for a faster plan reached its limit of work */
     int32_t threads;
     /* of a run of stages, each as hr_plan_stage; null: it has none. The rest of the answer is of
-     * `stage`: the largest, or the first that does not fit */
+     * `stage`: the largest, or of those that do not fit the one that needs most */
     const hr_plan_stage *stages;
     int32_t stage_count, stage;
     char rung[16];                         /* instruction set: ref, avx2, avx512, avx512bf16, amx */

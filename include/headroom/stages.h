@@ -39,8 +39,9 @@ HR_MUST_CHECK hr_status hr_config_stages(const hr_config *config, hr_stages *sta
 HR_MUST_CHECK hr_status hr_config_at_stage(const hr_config *config, int32_t index, hr_config *stage,
                                            hr_error *err);
 
-/* The patterns of parameters that a stage freezes beside those of the recipe's train.freeze. */
-void hr_config_stage_freeze(const hr_config *config, int32_t index, char text[HR_PATH_BYTES]);
+/* The value that a stage of the list gives a word, such as freeze; empty: none. */
+void hr_config_stage_word(const hr_config *config, int32_t index, const char *name,
+                          char value[HR_PATH_BYTES]);
 
 /* A stage as a recipe of its own, without train.stages.
  * Errors USAGE  there is no such stage; as above. */

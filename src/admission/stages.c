@@ -43,6 +43,8 @@ static hr_status share_bytes(const hr_admission_machine *machine, hr_stage_set *
     hr_admission_share *share = &set->share;
     hr_config *config = &set->config;
     hr_status status = HR_OK;
+    share->needs = machine->needs(machine->context,
+                                  set->recipe); /* all texts are prepared at once */
     for (int32_t i = 0; i < set->list.count && status == HR_OK; i++) {
         status = hr_config_at_stage(set->recipe, i, config, err);
         if (status != HR_OK) return status;
@@ -122,13 +124,14 @@ static hr_status admit_one(const hr_admission_machine *machine, hr_stage_set *se
     return status;
 }
 
-/* Admits all stages. Those after one that does not fit are admitted too, so that a report has them
- * all. `worst` out: the first that does not fit, else the one with the largest arena. */
+/* Admits all stages, also after one that does not fit: a report has them all, and the refusal names
+ * the one that needs most. `worst` out: this one, or if all fit the one with the largest arena. */
 static hr_status admit_all(const hr_admission_machine *machine, hr_stage_set *set, hr_place weights,
                            hr_admission_room *room, hr_admission *a, int32_t *worst, hr_error *err)
 {
     hr_status found = HR_OK;
     hr_error why;
+    int64_t needed = 0;
     set->arena_bytes = 0;
     *worst = 0;
     for (int32_t i = 0; i < set->list.count; i++) {
@@ -138,13 +141,15 @@ static hr_status admit_all(const hr_admission_machine *machine, hr_stage_set *se
         describe(set, i, a);
         keep_choice(set, i, a);
         const int64_t arena = set->choices[i].arena_bytes;
-        if (found == HR_OK && (status != HR_OK || arena > set->arena_bytes)) {
-            *worst = i;
-            set->answer = a->answer;
-        }
-        if (found == HR_OK && status != HR_OK && err) *err = why;
-        if (found == HR_OK) found = status;
+        const bool larger = status == HR_OK ? found == HR_OK && arena > set->arena_bytes
+                                            : a->answer.minimum_bytes > needed;
         set->arena_bytes = hr_max(set->arena_bytes, arena);
+        if (status == HR_NO_FIT) found = HR_NO_FIT;
+        if (!larger) continue;
+        *worst = i;
+        set->answer = a->answer;
+        if (status == HR_NO_FIT) needed = a->answer.minimum_bytes;
+        if (status == HR_NO_FIT && err) *err = why;
     }
     return found;
 }

@@ -35,7 +35,7 @@ bool hr_has_stages(const hr_config *config);
 
 /* Admits all stages of a recipe, as hr_admit does one. The set is in a region of its own, opened
  * with machine->open. Leaves the plan of the largest stage in the admission, with the account of
- * the run; if one does not fit, the smallest plan of the first that does not.
+ * the run; if some do not fit, the smallest plan of the one that needs most.
  *
  * Errors   NO_FIT  with the stage. Others as hr_admit and hr_config_stages. */
 HR_MUST_CHECK hr_status hr_admit_stages(const hr_admission_machine *machine,

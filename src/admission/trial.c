@@ -45,10 +45,12 @@ hr_status hr_trial_open_regions(hr_trial *t, bool touched, hr_error *err)
     const int64_t layers = a->config.model.n_layers;
     const int64_t search_bytes = hr_round_up(hr_fit_bytes(&a->config), 64);
     const int64_t sets_bytes = sets_bytes_of(&a->config);
-    t->kept_bytes = a->share ? a->share->kept_bytes : hr_compile_kept_bytes(&a->config);
+    t->kept_bytes = hr_compile_kept_bytes(&a->config);
+    if (a->share) t->kept_bytes = hr_max(t->kept_bytes, a->share->kept_bytes);
     const int64_t searching = searching_bytes(&a->config, t->kept_bytes);
-    t->planning_bytes = a->share ? a->share->planning_bytes
-                                 : hr_trial_planning_bytes(&a->config, t->kept_bytes);
+    t->planning_bytes = hr_trial_planning_bytes(&a->config, t->kept_bytes);
+    /* A change that is tried for a stage may need more than the stages do. */
+    if (a->share) t->planning_bytes = hr_max(t->planning_bytes, a->share->planning_bytes);
     hr_region *region = t->room ? &t->room->region : &a->region;
     if (region->bytes < t->planning_bytes) {
         const hr_status status = t->machine->open(

@@ -341,13 +341,14 @@ hr_status hr_config_at_stage(const hr_config *config, int32_t index, hr_config *
     return status == HR_OK ? HR_OK : fail_in(index, err, &why);
 }
 
-void hr_config_stage_freeze(const hr_config *config, int32_t index, char text[HR_PATH_BYTES])
+void hr_config_stage_word(const hr_config *config, int32_t index, const char *name,
+                          char value[HR_PATH_BYTES])
 {
     word w = { .at = item_of(config->train.stages, index) };
     bool more = true;
-    *text = 0;
+    *value = 0;
     while (next_word(&w, &more, NULL) == HR_OK && more)
-        if (!strcmp(w.name, "freeze")) snprintf(text, HR_PATH_BYTES, "%s", w.value);
+        if (!strcmp(w.name, name)) snprintf(value, HR_PATH_BYTES, "%s", w.value);
 }
 
 hr_status hr_config_stage_alone(const hr_config *config, int32_t index, hr_config *stage,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "config/config_keys.h"
+#include "data/stage_texts.h"
 #include "data/texts.h"
 
 enum { PATH_SHOWN = 160 };
@@ -79,7 +80,8 @@ hr_status hr_config_adopt_data(hr_config *config, hr_error *err)
     int64_t length = 0;
     hr_status status = adopt(&adopted, false, &length, err);
     if (status == HR_OK) status = adopt(&adopted, true, &length, err);
-    if (status == HR_OK) status = hr_texts_read(config, err);
+    if (status == HR_OK) status = hr_stage_texts_adopt(&adopted, err);
+    if (status == HR_OK) status = hr_texts_read(&adopted, err);
     if (hr_config_is_synthetic(config)) {
         snprintf(adopted.data.tokenizer, sizeof adopted.data.tokenizer, "bytes");
         adopted.train.sample_tokens = 0;

@@ -72,7 +72,7 @@ static bool is_trained_later(const hr_config *config, const char *name)
     snprintf(patterns, sizeof patterns, "%.*s", config->stage.freeze_bytes, config->train.freeze);
     if (matches_any(patterns, name)) return false;
     for (int32_t i = 0; i < config->stage.count; i++) {
-        hr_config_stage_freeze(config, i, patterns);
+        hr_config_stage_word(config, i, "freeze", patterns);
         if (!matches_any(patterns, name)) return true;
     }
     return false;

@@ -2,6 +2,7 @@
 /* planning/run_bytes.c - adds up what the objects of a run say that they need. */
 #include "planning/run_bytes.h"
 
+#include "headroom/stages.h"
 #include "checkpoint/base_files.h"
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/weights_stream.h"
@@ -48,7 +49,10 @@ int64_t hr_run_bytes(const hr_config *config)
     const int64_t stream = config->memory.weights == HR_PLACE_FILE
                                ? hr_weights_stream_bytes(hr_weights_width_most(config))
                                : 0;
-    return hr_executor_bytes(&most) + source + adapters + stream + most.tensor_count +
+    hr_stages stages;
+    const bool staged = hr_config_stages(config, &stages, NULL) == HR_OK && stages.count > 0;
+    const int64_t mixtures = staged ? stages.count * (int64_t)sizeof(hr_batch_mixture) + 64 : 0;
+    return mixtures + hr_executor_bytes(&most) + source + adapters + stream + most.tensor_count +
            hr_batches_bytes(hr_texts_shards(config)) + hr_batches_bytes(1) +
            hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size) +
            hr_sample_bytes(config) + hr_weights_text_bytes(&most) + hr_log_bytes() +

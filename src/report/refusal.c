@@ -9,6 +9,7 @@
 #include "headroom/devices.h"
 #include "report/explain.h"
 #include "report/labels.h"
+#include "report/stages.h"
 #include "report/style.h"
 
 static void put_line(hr_writer *writer, const char *name, int64_t bytes, const char *why)
@@ -189,6 +190,10 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     const hr_plan_part *line = largest_of(details->lines, details->line_count);
     const hr_plan_part *part = largest_of(details->parts, details->part_count);
     hr_put(writer, "%sdoes not fit%s\n", style.bad, style.plain);
+    hr_stages_put(answer, &style, writer);
+    if (answer->stage_count)
+        hr_put(writer, "    keys that it sets itself, such as train.batch, are changed in "
+                       "train.stages\n\n");
     /* A budget is for the process; the machine also needs memory for the kernel. */
     const int64_t beside = config->memory.budget ? 0 : answer->kernel_bytes;
     put_line(writer, "needs at least", answer->minimum_bytes, "");

@@ -68,5 +68,5 @@ void hr_stages_put(const hr_plan_answer *answer, const hr_style *style, hr_write
     put_sum(writer, answer);
     hr_put(writer, "  * %s; what follows is about this stage (--stage N shows another)\n",
            answer->fits ? "the largest: the arena of the run is its arena"
-                        : "the first that does not fit");
+                        : "needs most, and does not fit");
 }

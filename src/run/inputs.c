@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "data/rows.h"
+#include "data/stage_texts.h"
 #include "text/cursor.h"
 
 /* Opens a file of rows if the recipe names one, else windows of a text. */
@@ -42,15 +43,29 @@ static hr_status count_steps(const hr_inputs *inputs, const hr_config *config, i
                    (long long)config->train.epochs, (long long)an_epoch);
 }
 
+/* The mixture of each stage. */
+static hr_status mix_stages(hr_inputs *inputs, const hr_stage_set *set, const hr_batch_mixture *all,
+                            hr_region *region, hr_error *err)
+{
+    hr_status status = HR_OK;
+    inputs->cursors = all->count;
+    inputs->mixtures = hr_region_take(region, set->list.count, sizeof *inputs->mixtures);
+    if (!inputs->mixtures) return hr_fail(err, HR_FAILURE, "out of memory for the stages");
+    for (int32_t i = 0; i < set->list.count && status == HR_OK; i++)
+        status = hr_stage_texts_mixture(set->recipe, i, all, &inputs->mixtures[i], err);
+    return status;
+}
+
 hr_status hr_inputs_open(hr_inputs *inputs, const hr_config *config,
                          const hr_train_options *options, const hr_text *text,
-                         const hr_batch_mixture *mixture, const hr_stages *stages,
+                         const hr_batch_mixture *mixture, const hr_stage_set *set,
                          hr_region *region, int64_t *steps, hr_error *err)
 {
     int64_t lengths[HR_STAGES_MAX];
+    const hr_stages *stages = set ? &set->list : NULL;
+    const hr_config_data data = hr_config_data_of(set ? set->recipe : config);
     for (int32_t i = 0; stages && i < stages->count; i++) lengths[i] = stages->at[i].seq_len;
     char name[64];
-    const hr_config_data data = hr_config_data_of(config);
     hr_batch_desc desc = { .shard = text->train[0].shard,
                            .mixture = *mixture,
                            .name = *data.train_rows ? data.train_rows : data.train_text,
@@ -62,10 +77,9 @@ hr_status hr_inputs_open(hr_inputs *inputs, const hr_config *config,
                            .seed = (uint64_t)config->train.seed,
                            .unit = stages ? hr_passes_unit(lengths, stages->count) : 0,
                            .longest = stages ? stages->longest : 0 };
-    inputs->mixtures = mixture;
-    inputs->cursors = mixture->count;
-    hr_status status = open_data(config, options, &desc, region, &inputs->train_rows,
-                                 &inputs->train, err);
+    hr_status status = stages ? mix_stages(inputs, set, mixture, region, err) : HR_OK;
+    if (status != HR_OK) return status;
+    status = open_data(config, options, &desc, region, &inputs->train_rows, &inputs->train, err);
     if (status == HR_OK && !stages) status = count_steps(inputs, config, steps, err);
     if (status != HR_OK || !config->data.valid[0]) return status;
     desc = (hr_batch_desc){ .shard = text->valid.shard,

@@ -3,10 +3,10 @@
 #ifndef HR_RUN_INPUTS_H
 #define HR_RUN_INPUTS_H
 
+#include "admission/stages.h"
 #include "base/region.h"
 #include "checkpoint/hash.h"
 #include "checkpoint/token_rows.h"
-#include "headroom/stages.h"
 #include "headroom/train.h"
 #include "text/batch.h"
 #include "text/text.h"
@@ -15,10 +15,9 @@
 typedef struct {
     hr_batches *train, *valid;            /* valid: null without evaluation */
     hr_token_rows train_rows, valid_rows; /* read by the batches; closed if the data are texts */
-    const hr_batch_mixture *mixtures;     /* of the stages: one, or [stages] */
-    bool mixes_by_stage;
-    int32_t cursors;           /* texts of training in which stages have a position */
-    hr_vocabulary *vocabulary; /* null: the data are ids already */
+    hr_batch_mixture *mixtures;           /* of the stages */
+    int32_t cursors;                      /* texts of training in which stages have a position */
+    hr_vocabulary *vocabulary;            /* null: the data are ids already */
     char train_text[HR_HASH_BYTES], valid_text[HR_HASH_BYTES]; /* identify the texts */
 } hr_inputs;
 
@@ -33,7 +32,7 @@ typedef struct {
  * Errors   as hr_rows_open and hr_batches_open; USAGE  too many steps. */
 HR_MUST_CHECK hr_status hr_inputs_open(hr_inputs *inputs, const hr_config *config,
                                        const hr_train_options *options, const hr_text *text,
-                                       const hr_batch_mixture *mixture, const hr_stages *stages,
+                                       const hr_batch_mixture *mixture, const hr_stage_set *stages,
                                        hr_region *region, int64_t *steps, hr_error *err);
 
 /* Opens the vocabulary of the texts, if there are any. Errors as hr_vocabulary_open. */

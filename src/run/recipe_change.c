@@ -150,10 +150,34 @@ void hr_recipe_change_refuse(const hr_train_options *options, const char *key)
     if (options->events.refused) options->events.refused(options->events.context, key);
 }
 
+/* The first stage in which two lists differ. */
+static void report_stages(const hr_train_options *options, const hr_recipe_change *change,
+                          const char *note)
+{
+    char line[512];
+    const char *before = change->before, *now = change->now;
+    int32_t number = 1;
+    for (;; number++) {
+        const size_t a = strcspn(before, ";"), b = strcspn(now, ";");
+        if (a != b || memcmp(before, now, a) || !before[a] || !now[b]) break;
+        before += a + 1;
+        now += b + 1;
+    }
+    before += strspn(before, "; ");
+    now += strspn(now, "; ");
+    snprintf(line, sizeof line, "train.stages: stage %d was \"%.*s\" and is \"%.*s\"%s", number,
+             (int)strcspn(before, ";"), before, (int)strcspn(now, ";"), now, note);
+    if (options->events.trouble) options->events.trouble(options->events.context, line);
+}
+
 static void report_change(const hr_train_options *options, const hr_recipe_change *change,
                           const char *note)
 {
     char line[512];
+    if (!strcmp(change->key, "train.stages")) {
+        report_stages(options, change, note);
+        return;
+    }
     snprintf(line, sizeof line, "%s was \"%.160s\" and is \"%.160s\"%s", change->key,
              change->before, change->now, note);
     if (options->events.trouble) options->events.trouble(options->events.context, line);

@@ -23,8 +23,7 @@ static void enter_batches(const hr_trainer *trainer, int32_t index, int64_t batc
                           const hr_batch_cursor *cursor)
 {
     const hr_stage *stage = &stages_of(trainer)->at[index];
-    const hr_batch_mixture *mixture =
-        &trainer->inputs.mixtures[trainer->inputs.mixes_by_stage ? index : 0];
+    const hr_batch_mixture *mixture = &trainer->inputs.mixtures[index];
     hr_batch_stage of = { .T = stage->seq_len,
                           .batch = stage->batch,
                           .first = stage->first_step + batch_shift,
@@ -64,7 +63,7 @@ static void enter_data(hr_trainer *trainer)
     hr_batch_cursor cursor = { { 0 } };
     const int32_t index = hr_stages_find(stages, state->step);
     const size_t bytes = (size_t)hr_max(trainer->inputs.cursors, 1) * sizeof *cursor.at;
-    if (!state->stage.number) state->stage.number = 1;
+    state->stage.number = hr_max(1, hr_min(state->stage.number, stages->count));
     state->stage.cursor_count = hr_max(trainer->inputs.cursors, 1);
     memcpy(cursor.at, state->stage.cursors, bytes);
     enter_batches(trainer, (int32_t)state->stage.number - 1, state->stage.batch_shift, &cursor);

@@ -185,7 +185,7 @@ static hr_status open_run(run *r, hr_error *err)
     hr_error prompt_err;
     const hr_status prompt = config->train.sample_tokens ? read_prompt(r, &prompt_err) : HR_OK;
     status = hr_inputs_open(&trainer->inputs, &r->admission.config, r->options, &r->text,
-                            &r->mixture, trainer->stages ? &trainer->stages->list : NULL,
+                            &r->mixture, trainer->stages,
                             &r->run_region, &trainer->state.steps, err);
     if (status == HR_OK && trainer->stages)
         status = hr_trainer_count_stages(trainer, &trainer->state.steps, err);
