@@ -6,7 +6,7 @@
 #include "base/writer.h"
 #include "headroom/config.h"
 
-enum { HR_RECIPE_BYTES = 64 << 10 };
+enum { HR_RECIPE_BYTES = (64 << 10) - 128 }; /* the manifest beside it took the rest */
 
 extern const char hr_recipe_name[]; /* "recipe.yaml" */
 

@@ -66,7 +66,11 @@
 #define PRESETS "presets are models of known sizes (headroom presets lists them)"
 #define MODEL_FOLDER "a folder with config.json and safetensors"
 #define RESUME "the same command with the same --out resumes"
-#define CURRICULUM "a run has one length and batch: use one recipe per stage, with model.from"
+#define CURRICULUM \
+    "a list of {at_step, seq_len, batch, lr_scale, clip}; micro_batch is batch / accumulation " \
+    "steps"
+#define BATCH_RAMP "{batch: 32..512 over 100000 steps by 32}"
+#define LENGTH_RAMP "{seq_len: 64..1024 over 20000 steps by doubling}"
 #define LOGGED "runs with --out log every step, also for TensorBoard"
 #define SHARE_OF_STEPS "a number of steps, not a share"
 #define EVALUATION "an evaluation has the micro-batches of training"
@@ -305,7 +309,11 @@ static const hr_foreign_row rows[] = {
     SAME("save", "train.out"),
     NONE("load", RESUME),
     NONE("resume", RESUME), NONE("resume_from_checkpoint", RESUME),
-    NONE("curriculum", CURRICULUM), NONE("curriculum_stages", CURRICULUM),
+    MAP("curriculum", "train.stages", "", CURRICULUM),
+    MAP("curriculum_stages", "train.stages", "", CURRICULUM),
+    MAP("rampup_batch_size", "train.stages", "", BATCH_RAMP),
+    MAP("curriculum_learning", "train.stages", "", LENGTH_RAMP),
+    MAP("seq_length_warmup", "train.stages", "", LENGTH_RAMP),
     NONE("logging_steps", LOGGED), NONE("log_interval", LOGGED), NONE("report_to", LOGGED),
     NONE("wandb_project", LOGGED), NONE("wandb_log", LOGGED), NONE("use_wandb", LOGGED),
     NONE("logging_dir", LOGGED),

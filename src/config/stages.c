@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/writer.h"
 #include "config/config_keys.h"
+#include "headroom/foreign.h"
 
 enum { NAME_BYTES = 64, OTHER_BYTES = HR_PATH_BYTES };
 
@@ -87,7 +88,7 @@ static hr_status next_word(word *w, bool *more, hr_error *err)
 
 static hr_status fail_name(const char *name, hr_error *err)
 {
-    char all[512] = "";
+    char all[512] = "", advice[HR_ADVICE_BYTES];
     const char *nearest = NULL, *known = hr_config_name(name);
     int32_t least = INT32_MAX;
     hr_writer writer = { all, sizeof all };
@@ -100,6 +101,8 @@ static hr_status fail_name(const char *name, hr_error *err)
     }
     if (nearest)
         return hr_fail(err, HR_USAGE, "\"%.60s\" is not a key of a stage; use %s", name, nearest);
+    if (hr_config_advise(name, NULL, advice))
+        return hr_fail(err, HR_USAGE, "\"%.60s\" is not a key of a stage; %s", name, advice);
     return hr_fail(err, HR_USAGE, "\"%.60s\" is not a key of a stage; it may set %s", name, all);
 }
 

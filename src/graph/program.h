@@ -149,13 +149,13 @@ typedef struct {
 
 /* How training updates a parameter. */
 typedef struct {
-    bool frozen;   /* no gradient here; constant, without optimizer state, unless it rests */
-    bool rests;    /* frozen in this stage of a run, and trained in another: keeps its states */
-    bool base;     /* frozen under adapters: checkpoints do not have it */
-    bool saved;    /* trained whole beside adapters, and kept in their file */
-    uint8_t which; /* of several adapters that add up, it is part of this one */
-    uint8_t form;  /* hr_adapter_form, of a part of an adapter */
-    bool off;      /* the adapter is not used: its layer is a standard one */
+    bool frozen : 1; /* no gradient here; constant, without optimizer state, unless it rests */
+    bool rests : 1;  /* frozen in this stage of a run, and trained in another: keeps its states */
+    bool base;       /* frozen under adapters: checkpoints do not have it */
+    bool saved;      /* trained whole beside adapters, and kept in their file */
+    uint8_t which;   /* of several adapters that add up, it is part of this one */
+    uint8_t form;    /* hr_adapter_form, of a part of an adapter */
+    bool off;        /* the adapter is not used: its layer is a standard one */
     /* The file has [stack, ...], the matrices beside each other in columns or in rows. 0: one
      * matrix. */
     uint8_t stack;

@@ -13,15 +13,14 @@
 struct hr_batches {
     hr_shard *shards[HR_BATCH_SHARDS_MAX]; /* null: rows */
     int64_t windows[HR_BATCH_SHARDS_MAX];  /* of each shard */
-    hr_batch_mixture mixture;
     hr_batch_rows rows;
     hr_batch_shape shape;
-    int64_t T, batch;
+    hr_batch_stage stage; /* the length and batch of a run without stages, too */
     uint64_t seed;
+    int32_t mixture_count; /* 0: no mixture */
     bool training, fixed, separate;
-    int64_t unit; /* of a run of stages; 0: none */
-    hr_batch_stage stage;
-    hr_batch_cursor cursor; /* at its first batch */
+    int64_t unit;           /* of a run of stages; 0: none */
+    hr_batch_cursor cursor; /* at the first batch of the stage */
     int64_t passes;
     _Alignas(64) uint8_t shard_memory[];
 };
@@ -153,18 +152,18 @@ static hr_status shape_batches(hr_batches *b, const char *name, hr_error *err)
     shape->windows = b->rows.count;
     for (int32_t i = 0; i < HR_BATCH_SHARDS_MAX; i++) {
         if (!b->shards[i]) continue;
-        b->windows[i] = (hr_shard_view(b->shards[i])->tokens - 1) / b->T;
+        b->windows[i] = (hr_shard_view(b->shards[i])->tokens - 1) / b->stage.T;
         shape->windows += b->windows[i];
     }
-    const bool partial = !b->training && shape->windows % b->batch != 0;
-    shape->batches = shape->windows / b->batch + partial;
+    const bool partial = !b->training && shape->windows % b->stage.batch != 0;
+    shape->batches = shape->windows / b->stage.batch + partial;
     if (b->fixed) shape->batches = hr_min(shape->batches, 1);
     if (shape->batches > 0 || b->unit) return HR_OK;
     return hr_fail(err, HR_CORRUPT,
                    "%s: has %lld %s%s of train.seq_len=%lld, but one batch needs %lld: give %s "
                    "or use train.batch=%lld",
                    name, (long long)shape->windows, rows ? "row" : "window",
-                   shape->windows == 1 ? "" : "s", (long long)b->T, (long long)b->batch,
+                   shape->windows == 1 ? "" : "s", (long long)b->stage.T, (long long)b->stage.batch,
                    rows ? "more rows" : "a longer text", (long long)shape->windows);
 }
 
@@ -216,9 +215,11 @@ hr_status hr_batches_open(hr_batches **batches, void *memory, const hr_batch_des
     HR_ASSERT(!desc->mixture.count || desc->training);
     hr_batches *opened = memory;
     opened->rows = desc->rows;
-    opened->mixture = desc->mixture;
-    opened->T = desc->T;
-    opened->batch = desc->batch;
+    opened->mixture_count = desc->mixture.count;
+    opened->stage = (hr_batch_stage){ .block = desc->mixture.block };
+    memcpy(opened->stage.shares, desc->mixture.shares, sizeof opened->stage.shares);
+    opened->stage.T = desc->T;
+    opened->stage.batch = desc->batch;
     opened->seed = desc->seed;
     opened->training = desc->training;
     opened->fixed = desc->fixed;
@@ -245,8 +246,8 @@ const hr_batch_shape *hr_batches_view(const hr_batches *batches)
 hr_status hr_batches_reshape(hr_batches *batches, int64_t T, int64_t batch, const char *name,
                              hr_error *err)
 {
-    batches->T = T;
-    batches->batch = batch;
+    batches->stage.T = T;
+    batches->stage.batch = batch;
     return shape_batches(batches, name, err);
 }
 
@@ -262,10 +263,14 @@ static hr_passes passes_of(const hr_batches *b, int32_t shard)
 /* Tokens, or rows, that a row of the batch takes. */
 static int64_t row_tokens(const hr_batches *b)
 {
-    return b->shards[0] ? b->T : 1;
+    return b->shards[0] ? b->stage.T : 1;
 }
 
-/* The shard of a row of a block of the mixture, and its index among the rows of that shard. */
+/* Selects the shard of a row of a mixture. The rows of a block are shuffled and divided into the
+ * shards' shares. The position in the share plus the shares of the previous blocks is the row's
+ * index within its shard. A run of stages shuffles each stage in another way.
+ *
+ *   index  out */
 static int32_t shard_of(const hr_batches *b, int64_t row, int64_t *index)
 {
     const hr_batch_stage *mixture = &b->stage;
@@ -296,11 +301,11 @@ static place window_at(const hr_batches *b, int32_t shard, int64_t position)
     const int64_t pass = position / passes.tokens, at = position % passes.tokens;
     const int64_t whole = passes.tokens / b->unit;
     int64_t block = at / b->unit;
-    const uint32_t lane = b->mixture.count ? LANE_SHARDS + (uint32_t)shard : LANE_TEXT;
+    const uint32_t lane = b->mixture_count ? LANE_SHARDS + (uint32_t)shard : LANE_TEXT;
     if (b->passes && !b->stage.block && pass >= b->passes) return (place){ shard, -1, 0 };
     if (block < whole) block = order(b->seed, lane, pass, block, whole); /* the rest stays last */
     const int64_t tokens = hr_passes_window(passes, position, row_tokens(b));
-    return (place){ shard, block * b->unit + at % b->unit, b->shards[shard] ? tokens : b->T };
+    return (place){ shard, block * b->unit + at % b->unit, b->shards[shard] ? tokens : b->stage.T };
 }
 
 static place staged(const hr_batches *b, int64_t row)
@@ -315,8 +320,6 @@ void hr_batches_enter(hr_batches *batches, const hr_batch_stage *stage,
                       const hr_batch_cursor *cursor, int64_t passes)
 {
     HR_ASSERT(batches->unit > 0);
-    batches->T = stage->T;
-    batches->batch = stage->batch;
     batches->stage = *stage;
     batches->cursor = *cursor;
     batches->passes = passes;
@@ -325,8 +328,8 @@ void hr_batches_enter(hr_batches *batches, const hr_batch_stage *stage,
 hr_batch_cursor hr_batches_cursor(const hr_batches *batches, int64_t number)
 {
     hr_batch_cursor cursor = batches->cursor;
-    const int64_t rows = (number - batches->stage.first) * batches->batch;
-    for (int32_t i = 0; i < hr_max(batches->mixture.count, 1); i++)
+    const int64_t rows = (number - batches->stage.first) * batches->stage.batch;
+    for (int32_t i = 0; i < hr_max(batches->mixture_count, 1); i++)
         cursor.at[i] = hr_passes_after(passes_of(batches, i), cursor.at[i],
                                        rows_of(batches, i, rows), row_tokens(batches));
     return cursor;
@@ -336,35 +339,30 @@ int64_t hr_batches_left(const hr_batches *batches)
 {
     int64_t rows = 0, tokens = 0;
     if (batches->stage.block) {
-        for (int32_t i = 0; i < batches->mixture.count; i++)
+        for (int32_t i = 0; i < batches->mixture_count; i++)
             tokens += passes_of(batches, i).tokens * batches->passes - batches->cursor.at[i];
-        rows = hr_max(tokens, 0) / batches->T;
+        rows = hr_max(tokens, 0) / batches->stage.T;
     } else {
         rows = hr_passes_windows_to(passes_of(batches, 0), batches->cursor.at[0], batches->passes,
                                     row_tokens(batches));
     }
-    return rows / batches->batch + (rows % batches->batch != 0);
+    return rows / batches->stage.batch + (rows % batches->stage.batch != 0);
 }
 
 /* ---- places */
 
 static place window_of(const hr_batches *b, int32_t shard, int64_t window)
 {
-    const int64_t first = window < 0 || !b->shards[shard] ? window : window * b->T;
-    return (place){ shard, first, b->T };
+    const int64_t first = window < 0 || !b->shards[shard] ? window : window * b->stage.T;
+    return (place){ shard, first, b->stage.T };
 }
 
-/* Selects the window for training row `row` of a mixture. The rows of a block are shuffled and
- * divided into the shards' shares. The position in the share plus the shares of the previous blocks
- * is the row's index within its shard, which selects the epoch and the window. */
+/* Selects the window for training row `row` of a mixture: each shard has epochs of its own. */
 static place mix(const hr_batches *b, int64_t row)
 {
-    const hr_batch_mixture *mixture = &b->mixture;
-    const int64_t block = row / mixture->block;
-    int64_t at = order(b->seed, LANE_MIXTURE, block, row % mixture->block, mixture->block);
-    int32_t i = 0;
-    for (; at >= mixture->shares[i]; i++) at -= mixture->shares[i];
-    const int64_t number = block * mixture->shares[i] + at, windows = b->windows[i];
+    int64_t number;
+    const int32_t i = shard_of(b, row, &number);
+    const int64_t windows = b->windows[i];
     return window_of(
         b, i,
         order(b->seed, LANE_SHARDS + (uint32_t)i, number / windows, number % windows, windows));
@@ -375,15 +373,15 @@ static place place_of(const hr_batches *b, int64_t step, int64_t row)
 {
     const int64_t batches = b->shape.batches;
     if (b->fixed) return window_of(b, 0, row);
-    if (b->unit) return staged(b, (step - b->stage.first) * b->batch + row);
-    if (b->mixture.count) return mix(b, step * b->batch + row);
+    if (b->unit) return staged(b, (step - b->stage.first) * b->stage.batch + row);
+    if (b->mixture_count) return mix(b, step * b->stage.batch + row);
     if (!b->training) {
-        const int64_t window = step < batches ? step * b->batch + row : b->shape.windows;
+        const int64_t window = step < batches ? step * b->stage.batch + row : b->shape.windows;
         return window_of(b, 0, window < b->shape.windows ? window : -1);
     }
-    return window_of(
-        b, 0,
-        hr_batch_order(b->seed, step / batches, step % batches * b->batch + row, b->shape.windows));
+    return window_of(b, 0,
+                     hr_batch_order(b->seed, step / batches, step % batches * b->stage.batch + row,
+                                    b->shape.windows));
 }
 
 /* ---- masks */
@@ -426,7 +424,7 @@ static hr_status mask_window(const hr_batches *b, place at, int32_t *targets,
 static hr_status fill_row(hr_batches *b, place at, int32_t *ids, int32_t *targets,
                           int64_t *targets_count, hr_error *err)
 {
-    const int64_t T = b->T, tokens = hr_max(at.tokens, 1);
+    const int64_t T = b->stage.T, tokens = hr_max(at.tokens, 1);
     hr_shard *shard = b->shards[at.shard];
     if (!shard && at.first >= 0)
         return b->rows.read(b->rows.context, at.first, ids, targets, targets_count, err);
@@ -444,9 +442,9 @@ static hr_status fill_row(hr_batches *b, place at, int32_t *ids, int32_t *target
 hr_status hr_batches_fill(hr_batches *batches, int64_t step, int64_t row_first, int64_t rows,
                           int32_t *ids, int32_t *targets, int64_t *targets_count, hr_error *err)
 {
-    const int64_t T = batches->T;
+    const int64_t T = batches->stage.T;
     int64_t targets_sum = 0, count = 0;
-    HR_ASSERT(step >= 0 && row_first >= 0 && rows >= 0 && row_first + rows <= batches->batch);
+    HR_ASSERT(step >= 0 && row_first >= 0 && rows >= 0 && row_first + rows <= batches->stage.batch);
     for (int64_t row = 0; row < rows; row++) {
         const hr_status status = fill_row(batches, place_of(batches, step, row_first + row),
                                           ids + row * T, targets + row * T, &count, err);
@@ -461,7 +459,7 @@ hr_status hr_batches_targets(hr_batches *batches, int64_t step, int64_t *targets
                              hr_error *err)
 {
     int64_t targets_sum = 0, count = 0;
-    for (int64_t row = 0; row < batches->batch; row++) {
+    for (int64_t row = 0; row < batches->stage.batch; row++) {
         const place at = place_of(batches, step, row);
         if (at.first < 0) continue;
         const hr_status status = batches->shards[at.shard]
@@ -480,7 +478,7 @@ static hr_status find_target(hr_batches *b, int32_t index, bool *found, hr_error
 {
     hr_shard *shard = b->shards[index];
     int64_t count = 0, windows = shard ? b->windows[index] : b->rows.count;
-    if (b->fixed) windows = hr_min(windows, b->batch);
+    if (b->fixed) windows = hr_min(windows, b->stage.batch);
     if (shard && is_masked(shard)) windows = 0;
     hr_status status = HR_OK;
     for (int64_t w = 0; w < windows && count == 0 && status == HR_OK; w++)
@@ -492,7 +490,7 @@ static hr_status find_target(hr_batches *b, int32_t index, bool *found, hr_error
 
 hr_status hr_batches_check_targets(hr_batches *batches, const char *name, hr_error *err)
 {
-    const int32_t shards = (int32_t)hr_max(batches->mixture.count, 1);
+    const int32_t shards = (int32_t)hr_max(batches->mixture_count, 1);
     for (int32_t i = 0; i < shards; i++) {
         bool found;
         const hr_status status = find_target(batches, i, &found, err);
@@ -508,7 +506,7 @@ static hr_status begins_of(const hr_batches *b, place at, int32_t *begins, hr_er
     hr_shard *shard = b->shards[at.shard];
     uint8_t marks[MARKS];
     int32_t begun = 0;
-    memset(begins, 0, (size_t)b->T * sizeof *begins);
+    memset(begins, 0, (size_t)b->stage.T * sizeof *begins);
     if (at.first < 0 || !shard || hr_shard_view(shard)->documents < 2) return HR_OK;
     for (int64_t first = 0; first < at.tokens; first += MARKS) {
         const int64_t count = hr_min(MARKS, at.tokens - first);
@@ -519,7 +517,7 @@ static hr_status begins_of(const hr_batches *b, place at, int32_t *begins, hr_er
             begins[first + t] = begun;
         }
     }
-    for (int64_t t = at.tokens; t < b->T; t++) begins[t] = begun;
+    for (int64_t t = at.tokens; t < b->stage.T; t++) begins[t] = begun;
     return HR_OK;
 }
 
@@ -527,9 +525,9 @@ hr_status hr_batches_begins(hr_batches *batches, int64_t step, int64_t row_first
                             int32_t *begins, hr_error *err)
 {
     hr_status status = HR_OK;
-    HR_ASSERT(step >= 0 && row_first >= 0 && rows >= 0 && row_first + rows <= batches->batch);
+    HR_ASSERT(step >= 0 && row_first >= 0 && rows >= 0 && row_first + rows <= batches->stage.batch);
     for (int64_t row = 0; row < rows && status == HR_OK; row++)
         status = begins_of(batches, place_of(batches, step, row_first + row),
-                           begins + row * batches->T, err);
+                           begins + row * batches->stage.T, err);
     return status;
 }

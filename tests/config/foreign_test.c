@@ -143,7 +143,8 @@ static const answer answers[] = {
     { "attention.window_size", "512",
       "use model.attention.sliding_window=512: in tokens; model.attention.window counts blocks" },
     { "curriculum_stages", NULL,
-      "a run has one length and batch: use one recipe per stage, with model.from" },
+      "use train.stages: a list of {at_step, seq_len, batch, lr_scale, clip}; micro_batch is batch "
+      "/ accumulation steps" },
     { "training.Batch-Size", "32", "use train.batch=32" },
     { "batch_size", "many", "use train.batch" },
     { "optim", "adamw_torch_fused",
