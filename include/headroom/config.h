@@ -264,8 +264,9 @@ typedef struct {
      * whole run. Not keys. */
     struct {
         int32_t index, count;
-        int64_t longest;      /* the largest train.seq_len of a stage */
-        int32_t freeze_bytes; /* of train.freeze, what the recipe freezes in all stages */
+        int64_t longest;        /* the largest train.seq_len of a stage */
+        int64_t batch, seq_len; /* of the recipe: what an evaluation counts batches of */
+        int32_t freeze_bytes;   /* of train.freeze, what the recipe freezes in all stages */
     } stage;
     /* Bit i: key i was set after hr_config_default. hr_config_adopt uses it. */
     uint64_t given[HR_CONFIG_GIVEN_WORDS];

@@ -200,6 +200,10 @@ hr_status hr_admit_stages(const hr_admission_machine *machine, const hr_config *
     hr_admission_room room = { .progress = a->progress };
     int32_t worst = 0;
     hr_status status = hr_config_check(recipe, err);
+    if (status == HR_OK && recipe->memory.strategy[0])
+        status = hr_fail(err, HR_USAGE,
+                         "memory.strategy is for one length and batch, and train.stages has several: "
+                         "leave memory.strategy out, or use --stage N");
     if (status == HR_OK) status = place_set(machine, recipe, &set, err);
     if (status == HR_OK) status = share_bytes(machine, set, err);
     if (status == HR_OK)

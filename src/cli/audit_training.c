@@ -110,7 +110,10 @@ static void print_plan(const audit *a)
     const hr_config *config = &a->report->config;
     const char *here = a->device ? "" : " this machine";
     char needed[64], available[64];
-    if (a->plan->status == HR_OK)
+    if (a->plan->status == HR_OK && p->stage_count)
+        printf("headroom: fits%s: %s, all %d stages; stage %d is the largest\n", here,
+               hr_bytes_print(p->process_bytes, needed), p->stage_count, p->stage + 1);
+    else if (a->plan->status == HR_OK)
         printf("headroom: fits%s: %s, %s sequence%s of %s tokens at a time, batch %s\n", here,
                hr_bytes_print(p->process_bytes, needed), hr_cli_count(p->micro_batch),
                p->micro_batch == 1 ? "" : "s", hr_cli_count(config->train.seq_len),

@@ -143,6 +143,7 @@ int hr_cli_data(const hr_cli_arguments *arguments)
     if (hr_cli_recipe(arguments, &config, &err) != HR_OK ||
         hr_cli_take_cache(&config, &cache_limit_bytes, &err) != HR_OK)
         return hr_cli_fail(&err);
+    hr_cli_leave_stages(&config);
     const bool json = arguments->values[HR_OPTION_JSON];
     if (json) s.texts = json_array();
     if (json) s.samples = json_array();

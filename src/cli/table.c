@@ -277,7 +277,7 @@ static const hr_cli_command commands[] = {
       "Tokenizes data.train and data.valid as train does, or reads the cached tokens. Prints\n"
       "files, documents, tokens, the longest document, masked tokens, skipped lines, epochs\n"
       "of a run, and ten samples.",
-      TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_data, true },
+      TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(STAGE) | TAKES(HELP), 1, 1, hr_cli_data, true },
     { "cache path", "", "print the cache directory",
       "The cache holds token shards, vocabularies and calibrations: $XDG_CACHE_HOME/headroom,\n"
       "or ~/.cache/headroom. Runs with --out keep their token shards in DIR instead.",

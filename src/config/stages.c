@@ -115,6 +115,8 @@ static int32_t find_key(const char *name)
 
 /* ---- the short form: "seq_len: 8..2048 over 140000 steps by doubling" */
 
+#define MOST (INT64_C(1) << 40)
+
 typedef struct {
     int64_t first, last, over, step; /* step 0: doubling */
     bool in_tokens, keeps_tokens;
@@ -136,7 +138,7 @@ static bool read_range(const char *text, range *r)
     const bool doubles = !strcmp(by, "doubling");
     if (!doubles && (!hr_integer_parse(by, &step) || step < 1)) return false;
     *r = (range){ first, last, over, step, !strcmp(unit, "tokens"), *keeps != 0 };
-    return first > 0 && last > first && last < INT64_C(1) << 40 && over > 0 &&
+    return first > 0 && last > first && last < MOST && step < MOST && over > 0 &&
            (r->in_tokens || !strcmp(unit, "steps"));
 }
 
@@ -174,7 +176,9 @@ static hr_status expand(const hr_config *config, const word *w, hr_writer *to, h
             hr_put(to, " batch=%lld", (long long)hr_max(config->train.batch * (r.last / value), 1));
         if (value == r.last) break;
     }
-    return HR_OK;
+    if (!to->cut) return HR_OK;
+    return hr_fail(err, HR_USAGE, "train.stages: \"%.80s\" stands for a list that is too long",
+                   w->value);
 }
 
 /* The stages one by one: as they are given, or those of a range, written to `text`. */
@@ -184,10 +188,15 @@ static hr_status explicit_text(const hr_config *config, char text[HR_STAGES_BYTE
     word w = { .at = config->train.stages };
     hr_writer writer = { text, HR_STAGES_BYTES };
     bool more = true, ranges = false;
+    int32_t words = 0;
     *stages = config->train.stages;
-    while (more && !ranges && next_word(&w, &more, NULL) == HR_OK)
+    for (; more && !ranges && next_word(&w, &more, NULL) == HR_OK; words++)
         ranges = more && is_range(w.value);
     if (!ranges) return HR_OK;
+    if (words > 1 || w.at[strspn(w.at, " \t")])
+        return hr_fail(err, HR_USAGE,
+                       "train.stages: a range stands alone, and \"%.80s\" is beside other words",
+                       w.value);
     *stages = text;
     return expand(config, &w, &writer, err);
 }
@@ -330,6 +339,8 @@ hr_status hr_config_at_stage(const hr_config *config, int32_t index, hr_config *
     stage->stage.count = stages.count;
     stage->stage.index = index;
     stage->stage.longest = stages.longest;
+    stage->stage.batch = config->train.batch;
+    stage->stage.seq_len = config->train.seq_len;
     stage->stage.freeze_bytes = (int32_t)strlen(config->train.freeze);
     word w = { .at = item_of(at, index) };
     while (status == HR_OK) {
