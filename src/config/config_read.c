@@ -189,6 +189,8 @@ static hr_status take_pair(reader *r, const char *text, bool plain)
         *r->entry_key = 0;
         return append(r, quoted ? "\"" : "", text, quoted ? "\"" : "");
     }
+    if (!*text || strpbrk(text, " \t;=:"))
+        return fail_at(r, "a key in a list that is not one word");
     snprintf(r->entry_key, sizeof r->entry_key, "%s", text);
     const bool first = !*r->list || r->list[strlen(r->list) - 1] == ' ';
     return append(r, first ? "" : " ", text, "=");
@@ -274,7 +276,10 @@ static hr_status close_list(reader *r)
 static hr_status close_mapping(reader *r)
 {
     if (r->in_entry) {
+        const size_t length = strlen(r->list);
         r->in_entry = false;
+        if (!length || r->list[length - 1] == ' ')
+            return fail_at(r, "an empty mapping in a list: remove it");
         return r->whole_entry ? close_list(r) : HR_OK;
     }
     r->depth--;

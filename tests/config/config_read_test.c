@@ -95,6 +95,12 @@ static void a_list_of_patterns_equals_the_joined_text(void **state)
           "train: { freeze: a? b?, groups: c? lr=2, batch: 3 }\n" },
         { "train.freeze: []\ntrain.param_groups: []\n",
           "train.freeze: \"\"\ntrain.param_groups: \"\"\n" },
+        { "train:\n  stages:\n    - {seq_len: 8, freeze: \"a* b*\"}\n    - at_step: 3\n"
+          "      data: x.txt weight=1; y.txt weight=2\n    - at_step=9 clip=none\n",
+          "train.stages: 'seq_len=8 freeze=\"a* b*\"; at_step=3 data=\"x.txt weight=1; y.txt "
+          "weight=2\"; at_step=9 clip=none'\n" },
+        { "train:\n  stages: {seq_len: 8..64 over 9 steps by doubling}\n  batch: 3\n",
+          "train.stages: seq_len=8..64 over 9 steps by doubling\ntrain.batch: 3\n" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hr_config list, text;
@@ -186,6 +192,18 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
           "1: tags (!name) are not supported; a recipe maps keys to single values" },
         { "train:\n  freeze: [a*, [b*]]\n", "2: a list in a list of single values" },
         { "train:\n  freeze:\n    - a: b\n", "3: a mapping in a list of single values" },
+        { "train:\n  stages:\n    - {seq_len: 8, attention: {window: 3}}\n",
+          "3: a mapping in a mapping of a list" },
+        { "train:\n  stages:\n    - {seq_len: [8]}\n",
+          "3: a list in a mapping of a list: give one text, with blanks" },
+        { "train:\n  stages:\n    - {seq_len: }\n",
+          "3: an empty key or value in a list: remove it" },
+        { "train:\n  stages:\n    - {seq_len: 8}\n    - {}\n",
+          "4: an empty mapping in a list: remove it" },
+        { "train:\n  stages:\n    - {\"seq len\": 8}\n",
+          "3: a key in a list that is not one word" },
+        { "train:\n  stages:\n    - {freeze: 'a\"b'}\n",
+          "3: a value in a list with a quotation mark" },
         { "train:\n  groups:\n    - a* lr=1\n    -\n", "4: an empty entry in a list: remove it" },
         { "train:\n  freeze:\n    - \" \"\n", "3: an empty entry in a list: remove it" },
         { "train.freeze: [~]\n", "1: an empty entry in a list: remove it" },

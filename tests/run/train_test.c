@@ -463,6 +463,40 @@ static void schedules_match_their_documentation(void **state)
         assert_true(hr_schedule_lr(&config, NULL, step, STEPS) == 0.5);
 }
 
+/* Two stages of 32 and 64 tokens a step: the decay counts tokens, and each stage has a warm-up that
+ * begins at the factor before. */
+static void stages_multiply_the_schedule(void **state)
+{
+    (void)state;
+    enum { STEPS = 40, FIRST = 10 };
+    const double all = FIRST * 32 + (STEPS - FIRST) * 64;
+    hr_config config = config_of(HR_FAMILY_GPT2);
+    hr_stages stages;
+    hr_error err;
+    config.train.batch = 4;
+    config.train.optimizer.lr = 0.5;
+    config.train.schedule.kind = HR_SCHEDULE_LINEAR;
+    config.train.schedule.final_fraction = 0.2;
+    config.train.schedule.unit = HR_SCHEDULE_TOKENS;
+    config.train.schedule.warmup_tokens = 96;
+    assert_int_equal(
+        hr_config_set(&config, "train.stages",
+                      "seq_len=8 lr_scale=0.5 warmup_steps=4; at_tokens=300 seq_len=16 "
+                      "lr_scale=2 warmup_steps=5",
+                      &err),
+        HR_OK);
+    assert_int_equal(hr_config_stages(&config, &stages, &err), HR_OK);
+    assert_int_equal(stages.at[1].first_step, FIRST);
+    for (int64_t step = 0; step < STEPS; step++) {
+        const double tokens = step < FIRST ? 32.0 * step : 32.0 * FIRST + 64.0 * (step - FIRST);
+        const double after = tokens + (step < FIRST ? 32 : 64);
+        const double factor = step < FIRST ? 0.5 * fmin((step + 1) / 4.0, 1)
+                                           : 0.5 + 1.5 * fmin((step - FIRST + 1) / 5.0, 1);
+        const double want = 0.5 * fmin(after / 96, 1) * (1 - 0.8 * tokens / all) * factor;
+        assert_true(fabs(hr_schedule_lr(&config, &stages, step, STEPS) - want) < 1e-14);
+    }
+}
+
 /* ---- the trap */
 
 static void a_run_allocates_nothing_after_its_seal(void **state)
@@ -508,6 +542,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(unreadable_and_unwritable_paths_are_refused),
         cmocka_unit_test(a_full_disk_leaves_no_partial_file),
         cmocka_unit_test(schedules_match_their_documentation),
+        cmocka_unit_test(stages_multiply_the_schedule),
         cmocka_unit_test(a_run_allocates_nothing_after_its_seal),
     };
     return cmocka_run_group_tests(tests, make_texts, drop_texts);
