@@ -63,9 +63,10 @@ typedef struct {
     int64_t process_bytes; /* of its plan; of its smallest plan if it does not fit */
     int64_t arena_bytes, floor_bytes;
     double lr_scale;
-    double step_seconds; /* predicted */
-    int32_t recomputing; /* layers that recompute something */
-    bool releases;       /* gradients are released during the backward pass */
+    double step_seconds;  /* predicted */
+    double bound_seconds; /* as in hr_plan_answer */
+    int32_t recomputing;  /* layers that recompute something */
+    bool releases;        /* gradients are released during the backward pass */
 } hr_plan_stage;
 
 /* Summary of a plan. All sizes are in bytes unless stated otherwise. */

@@ -106,6 +106,7 @@ static void describe(hr_stage_set *set, int32_t index, const hr_admission *a)
                              .floor_bytes = a->compiled.plan.floor_bytes,
                              .lr_scale = stage->lr_scale,
                              .step_seconds = a->answer.step_seconds,
+                             .bound_seconds = a->answer.bound_seconds,
                              .releases = strategy->consume };
     for (int32_t l = 0; l < strategy->layer_count; l++)
         plan->recomputing += strategy->recompute_set[l] != 0;
@@ -201,9 +202,10 @@ hr_status hr_admit_stages(const hr_admission_machine *machine, const hr_config *
     int32_t worst = 0;
     hr_status status = hr_config_check(recipe, err);
     if (status == HR_OK && recipe->memory.strategy[0])
-        status = hr_fail(err, HR_USAGE,
-                         "memory.strategy is for one length and batch, and train.stages has several: "
-                         "leave memory.strategy out, or use --stage N");
+        status = hr_fail(
+            err, HR_USAGE,
+            "memory.strategy is for one length and batch, and train.stages has several: "
+            "leave memory.strategy out, or use --stage N");
     if (status == HR_OK) status = place_set(machine, recipe, &set, err);
     if (status == HR_OK) status = share_bytes(machine, set, err);
     if (status == HR_OK)

@@ -149,16 +149,17 @@ static void add_stages(json_t *object, const hr_plan_answer *answer)
         const hr_plan_stage *stage = &answer->stages[i];
         json_array_append_new(
             list,
-            json_pack("{s:b, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:b}",
-                      "fits", stage->fits, "first_step", (json_int_t)stage->first_step, "steps",
-                      json_of_given(stage->steps), "seq_len", (json_int_t)stage->seq_len, "batch",
-                      (json_int_t)stage->batch, "micro_batch", (json_int_t)stage->micro_batch,
-                      "loss_chunk", (json_int_t)stage->loss_chunk, "process_bytes",
-                      (json_int_t)stage->process_bytes, "arena_bytes",
-                      (json_int_t)stage->arena_bytes, "floor_bytes", (json_int_t)stage->floor_bytes,
-                      "lr_scale", stage->lr_scale, "step_seconds_predicted", stage->step_seconds,
-                      "layers_recomputing", stage->recomputing, "gradient_release",
-                      stage->releases));
+            json_pack(
+                "{s:b, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:i, s:b}",
+                "fits", stage->fits, "first_step", (json_int_t)stage->first_step, "steps",
+                json_of_given(stage->steps), "seq_len", (json_int_t)stage->seq_len, "batch",
+                (json_int_t)stage->batch, "micro_batch", (json_int_t)stage->micro_batch,
+                "loss_chunk", (json_int_t)stage->loss_chunk, "process_bytes",
+                (json_int_t)stage->process_bytes, "arena_bytes", (json_int_t)stage->arena_bytes,
+                "floor_bytes", (json_int_t)stage->floor_bytes, "lr_scale", stage->lr_scale,
+                "step_seconds_predicted", stage->step_seconds, "lower_bound_seconds",
+                stage->bound_seconds < 0 ? json_null() : json_real(stage->bound_seconds),
+                "layers_recomputing", stage->recomputing, "gradient_release", stage->releases));
     }
     json_object_set_new(object, "stages", list);
     json_object_set_new(object, "stage", json_integer(answer->stage + 1));

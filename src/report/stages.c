@@ -54,6 +54,22 @@ static void put_sum(hr_writer *writer, const hr_plan_answer *answer)
            hr_count_print((int64_t)tokens_sum, tokens), hr_duration_print(seconds, time));
 }
 
+/* Which of the strategies are proven to be the fastest. */
+static void put_certificates(hr_writer *writer, const hr_plan_answer *answer)
+{
+    int32_t fits = 0, open = 0;
+    for (int32_t i = 0; i < answer->stage_count; i++) {
+        const hr_plan_stage *stage = &answer->stages[i];
+        const bool proven = stage->step_seconds <= stage->bound_seconds * (1 + 1e-6);
+        fits += stage->fits;
+        if (!stage->fits || proven) continue;
+        hr_put(writer, "%s %d", open++ ? "," : "  not proven fastest: stage", i + 1);
+    }
+    if (open) hr_put(writer, "\n");
+    else if (fits == answer->stage_count)
+        hr_put(writer, "  every strategy is proven fastest within the memory\n");
+}
+
 void hr_stages_put(const hr_plan_answer *answer, const hr_style *style, hr_writer *writer)
 {
     if (!answer->stage_count) return;
@@ -66,6 +82,7 @@ void hr_stages_put(const hr_plan_answer *answer, const hr_style *style, hr_write
            "1e9 tokens in");
     for (int32_t i = 0; i < answer->stage_count; i++) put_row(writer, answer, i);
     put_sum(writer, answer);
+    put_certificates(writer, answer);
     hr_put(writer, "  * %s; what follows is about this stage (--stage N shows another)\n",
            answer->fits ? "the largest: the arena of the run is its arena"
                         : "needs most, and does not fit");
