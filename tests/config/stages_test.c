@@ -63,7 +63,8 @@ static void a_stage_is_an_overlay_on_its_recipe(void **state)
     assert_int_equal(hr_config_stage_alone(&config, 3, &stage, &err), HR_USAGE);
 }
 
-/* Texts of random words: a list rises or is refused in one line, and what is read can be applied. */
+/* Texts of random words: a list rises or is refused in one line, and what is read can be
+ * applied. */
 static void no_text_breaks_a_list(void **state)
 {
     static const char *const words[] = { "seq_len",
