@@ -80,6 +80,10 @@ hr_status hr_config_adopt_data(hr_config *config, hr_error *err)
     int64_t length = 0;
     hr_status status = adopt(&adopted, false, &length, err);
     if (status == HR_OK) status = adopt(&adopted, true, &length, err);
+    if (status == HR_OK && length && config->train.stages[0])
+        status = hr_fail(err, HR_USAGE,
+                         "train.stages reads texts, and the data are rows of one length: leave "
+                         "train.stages out");
     if (status == HR_OK) status = hr_stage_texts_adopt(&adopted, err);
     if (status == HR_OK) status = hr_texts_read(&adopted, err);
     if (hr_config_is_synthetic(config)) {

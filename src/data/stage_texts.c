@@ -123,7 +123,7 @@ hr_status hr_stage_texts_mixture(const hr_config *config, int32_t index,
         if (at == union_of.count)
             return hr_fail(err, HR_USAGE, "train.stages, stage %d: data.train lacks %.*s",
                            index + 1, (int)spec.parts[i].path_bytes, spec.parts[i].path);
-        mixture->shares[at] = shares[i];
+        mixture->shares[at] += shares[i];
     }
     return HR_OK;
 }

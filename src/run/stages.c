@@ -63,7 +63,8 @@ static void enter_data(hr_trainer *trainer)
     hr_batch_cursor cursor = { { 0 } };
     const int32_t index = hr_stages_find(stages, state->step);
     const size_t bytes = (size_t)hr_max(trainer->inputs.cursors, 1) * sizeof *cursor.at;
-    state->stage.number = hr_max(1, hr_min(state->stage.number, stages->count));
+    /* A changed list may have moved the border: never later than the stage of the step. */
+    state->stage.number = hr_max(1, hr_min(state->stage.number, index + 1));
     state->stage.cursor_count = hr_max(trainer->inputs.cursors, 1);
     memcpy(cursor.at, state->stage.cursors, bytes);
     enter_batches(trainer, (int32_t)state->stage.number - 1, state->stage.batch_shift, &cursor);

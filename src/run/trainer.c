@@ -492,12 +492,22 @@ static hr_status recover(hr_trainer *trainer, hr_status status, hr_error *err)
                                                                  : status;
 }
 
+/* The writer of a checkpoint reads the program, which a switch replaces: it ends first. */
+static hr_status enter_stage(hr_trainer *trainer, hr_error *err)
+{
+    const hr_stage_set *set = trainer->stages;
+    hr_status status = HR_OK;
+    if (set && hr_stages_find(&set->list, trainer->state.step) != set->current)
+        status = collect_checkpoint(trainer, true, false, err);
+    return status == HR_OK ? hr_trainer_enter_stage(trainer, trainer->state.step, err) : status;
+}
+
 static hr_status run_steps(hr_trainer *trainer, hr_error *err)
 {
     hr_status status = after_step(trainer, err);
     while (status == HR_OK && has_steps_left(trainer) && !is_observed(trainer) &&
            !hr_trainer_poll(trainer)) {
-        status = hr_trainer_enter_stage(trainer, trainer->state.step, err);
+        status = enter_stage(trainer, err);
         if (status == HR_OK) status = train_step(trainer, err);
         if (status == HR_OK) status = after_step(trainer, err);
         if (status == HR_OK) status = save_requested(trainer, err);
