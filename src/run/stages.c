@@ -2,6 +2,7 @@
 /* run/stages.c - enters the stages of a run. */
 #include "run/stages.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,7 +110,12 @@ hr_status hr_trainer_enter_stage(hr_trainer *trainer, int64_t step, hr_error *er
                                     set->config.memory.micro_batch, trainer->config->data.valid,
                                     err);
     if (status != HR_OK) return status;
-    trainer->state.waited = 0; /* losses of other lengths cannot be compared */
+    /* Losses and norms of other lengths and batches cannot be compared. Not when going back. */
+    if (trainer->state.step == set->list.at[index].first_step) {
+        trainer->state.waited = 0;
+        trainer->state.best_loss = NAN;
+        trainer->guard = (hr_guard){ 0 };
+    }
     trainer->times.seconds[HR_WORK_STEP] = 0;
     trainer->times.count[HR_WORK_STEP] = 0;
     report(trainer);
