@@ -9,7 +9,7 @@
 
 bool hr_has_stages(const hr_config *config)
 {
-    return config->train.stages[0] && !config->stage.count;
+    return config->train.stages[strspn(config->train.stages, " \t")] && !config->stage.count;
 }
 
 static int64_t set_bytes_of(const hr_config *config, int32_t stages)
@@ -48,6 +48,10 @@ static hr_status share_bytes(const hr_admission_machine *machine, hr_stage_set *
     for (int32_t i = 0; i < set->list.count && status == HR_OK; i++) {
         status = hr_config_at_stage(set->recipe, i, config, err);
         if (status != HR_OK) return status;
+        /* If weights may stay in files: what reading them needs, too. */
+        const bool may_stream = config->memory.weights == HR_PLACE_AUTO &&
+                                config->train.adapter.kind != HR_ADAPTER_NONE;
+        if (may_stream) config->memory.weights = HR_PLACE_FILE;
         const hr_admission_needs needs = machine->needs(machine->context, config);
         share->needs.prepare_bytes = hr_max(share->needs.prepare_bytes, needs.prepare_bytes);
         share->needs.reading_bytes = hr_max(share->needs.reading_bytes, needs.reading_bytes);

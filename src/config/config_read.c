@@ -182,7 +182,7 @@ static hr_status take_pair(reader *r, const char *text, bool plain)
 {
     const size_t digits = strspn(text, "0123456789");
     const bool range = digits && !strncmp(text + digits, "..", 2);
-    const bool quoted = !range && text[strcspn(text, " \t;")];
+    const bool quoted = !range && (!*text || text[strcspn(text, " \t;")]);
     if (is_nothing(text, plain)) return fail_at(r, "an empty key or value in a list: remove it");
     if (strchr(text, '"')) return fail_at(r, "a value in a list with a quotation mark");
     if (*r->entry_key) {

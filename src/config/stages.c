@@ -58,7 +58,8 @@ static bool is_range(const char *value)
 static bool read_value(word *w)
 {
     const bool quoted = *w->at == '"';
-    const char *ends = quoted ? "\"" : is_range(w->at) ? ";" : " \t;";
+    const bool counts = !strcmp(w->name, "seq_len") || !strcmp(w->name, "batch");
+    const char *ends = quoted ? "\"" : counts && is_range(w->at) ? ";" : " \t;";
     const size_t length = strcspn(w->at + quoted, ends);
     if (quoted && !w->at[1 + length]) return false;
     if (length >= sizeof w->value) return false;
@@ -132,8 +133,9 @@ static bool read_range(const char *text, range *r)
         5)
         return false;
     const char *rest = text + end + strspn(text + end, " ");
-    if (*rest && (sscanf(rest, "%15s %15s", keeps, tokens) != 2 || strcmp(keeps, "keeping") ||
-                  strcmp(tokens, "tokens")))
+    int read = 0;
+    if (*rest && (sscanf(rest, "%15s %15s %n", keeps, tokens, &read) != 2 || rest[read] ||
+                  strcmp(keeps, "keeping") || strcmp(tokens, "tokens")))
         return false;
     const bool doubles = !strcmp(by, "doubling");
     if (!doubles && (!hr_integer_parse(by, &step) || step < 1)) return false;
@@ -191,7 +193,8 @@ static hr_status explicit_text(const hr_config *config, char text[HR_STAGES_BYTE
     int32_t words = 0;
     *stages = config->train.stages;
     for (; more && !ranges && next_word(&w, &more, NULL) == HR_OK; words++)
-        ranges = more && is_range(w.value);
+        ranges = more && is_range(w.value) &&
+                 (!strcmp(w.name, "seq_len") || !strcmp(w.name, "batch"));
     if (!ranges) return HR_OK;
     if (words > 1 || w.at[strspn(w.at, " \t")])
         return hr_fail(err, HR_USAGE,
@@ -271,10 +274,10 @@ static hr_status find_place(const hr_stage *before, const place *at, hr_stage *s
     if (!hr_checked_mul(before->batch, before->seq_len, &a_step) || a_step <= 0)
         return hr_fail(err, HR_USAGE, "the stage before has %lld x %lld tokens a step",
                        (long long)before->batch, (long long)before->seq_len);
+    const int64_t missing = hr_max(at->at_tokens - before->first_token, 0);
     stage->first_step = at->at_step;
     if (at->at_tokens >= 0)
-        stage->first_step = before->first_step +
-                            hr_max(at->at_tokens - before->first_token + a_step - 1, 0) / a_step;
+        stage->first_step = before->first_step + missing / a_step + (missing % a_step != 0);
     if (stage->first_step <= before->first_step)
         return hr_fail(err, HR_USAGE,
                        "begins at step %lld, and the stage before at step %lld: stages must rise, "
