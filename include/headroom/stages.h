@@ -29,6 +29,9 @@ typedef struct {
     int64_t longest; /* the largest seq_len of a stage; of the recipe, if it has none */
 } hr_stages;
 
+/* Whether a recipe is for a run of stages, and not for one of them. Pure. */
+bool hr_config_has_stages(const hr_config *config);
+
 /* Reads train.stages. Stages that are given in tokens begin at the first step that has had them.
  * Errors USAGE: an unknown or repeated key, a stage that does not begin after the one before. */
 HR_MUST_CHECK hr_status hr_config_stages(const hr_config *config, hr_stages *stages, hr_error *err);

@@ -7,11 +7,6 @@
 #include "admission/trial.h"
 #include "base/checked.h"
 
-bool hr_has_stages(const hr_config *config)
-{
-    return config->train.stages[strspn(config->train.stages, " \t")] && !config->stage.count;
-}
-
 static int64_t set_bytes_of(const hr_config *config, int32_t stages)
 {
     return hr_round_up(sizeof(hr_stage_set), 64) + stages * hr_trial_set_bytes(config);

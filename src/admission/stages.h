@@ -30,9 +30,6 @@ typedef struct {
     hr_plan_answer answer; /* of the stage that decides whether the run fits */
 } hr_stage_set;
 
-/* Whether a recipe is for a run of stages. Pure. */
-bool hr_has_stages(const hr_config *config);
-
 /* Admits all stages of a recipe, as hr_admit does one. The set is in a region of its own, opened
  * with machine->open. Leaves the plan of the largest stage in the admission, with the account of
  * the run; if some do not fit, the smallest plan of the one that needs most.

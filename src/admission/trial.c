@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "headroom/stages.h"
 #include "model/family.h"
 #include "ops/backends.h"
 #include "ops/list.h"
@@ -133,7 +134,7 @@ hr_status hr_trial_prepare(hr_trial *t, bool touched, hr_error *err)
     if (hr_admission_is_card(t->machine)) t->threads = 1; /* threads of the CPU have no scratch */
     a->backend = hr_backend_find(HR_BACKEND_DEFAULT);
     hr_status status = hr_config_check(config, err);
-    if (status == HR_OK && config->train.stages[0] && !config->stage.count)
+    if (status == HR_OK && hr_config_has_stages(config))
         status = hr_fail(
             err, HR_USAGE,
             "train.stages: this is answered for one stage at a time; add --stage 1, or "

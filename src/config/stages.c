@@ -289,6 +289,11 @@ static hr_status find_place(const hr_stage *before, const place *at, hr_stage *s
     return HR_OK;
 }
 
+bool hr_config_has_stages(const hr_config *config)
+{
+    return config->train.stages[strspn(config->train.stages, " \t")] && !config->stage.count;
+}
+
 hr_status hr_config_stages(const hr_config *config, hr_stages *stages, hr_error *err)
 {
     char text[HR_STAGES_BYTES];

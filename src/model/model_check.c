@@ -338,7 +338,7 @@ static __attribute__((noinline)) hr_status check_stages(const hr_config *config,
 
 hr_status hr_config_check(const hr_config *config, hr_error *err)
 {
-    if (config->train.stages[0] && !config->stage.count) return check_stages(config, err);
+    if (hr_config_has_stages(config)) return check_stages(config, err);
     hr_status (*const checks[])(const hr_config *, hr_error *) = {
         hr_config_check_model, hr_config_check_data, check_batch,   check_products, check_dropout,
         check_positions,       check_moments,        check_masters, hr_rules_check

@@ -81,7 +81,7 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
                                                    &measured);
     hr_status status = hr_target_config(outputs->device, given, memory, &config, err);
     hr_stage_set *set = NULL;
-    if (status == HR_OK && hr_has_stages(config))
+    if (status == HR_OK && hr_config_has_stages(config))
         status = hr_admit_stages(&machine, config, admission, &set, err);
     else if (status == HR_OK) status = hr_admit(&machine, config, true, NULL, admission, err);
     if (set) config = &set->config;

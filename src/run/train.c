@@ -185,8 +185,8 @@ static hr_status open_run(run *r, hr_error *err)
     hr_error prompt_err;
     const hr_status prompt = config->train.sample_tokens ? read_prompt(r, &prompt_err) : HR_OK;
     status = hr_inputs_open(&trainer->inputs, &r->admission.config, r->options, &r->text,
-                            &r->mixture, trainer->stages,
-                            &r->run_region, &trainer->state.steps, err);
+                            &r->mixture, trainer->stages, &r->run_region, &trainer->state.steps,
+                            err);
     if (status == HR_OK && trainer->stages)
         status = hr_trainer_count_stages(trainer, &trainer->state.steps, err);
     if (status != HR_OK) return status;
@@ -428,7 +428,7 @@ static hr_status admit(run *r, hr_error *err)
     hr_admission *a = &r->admission;
     hr_measured measured;
     const hr_admission_machine machine = hr_measure(r->memory, r->options->calibrations, &measured);
-    const hr_status status = hr_has_stages(r->config)
+    const hr_status status = hr_config_has_stages(r->config)
                                  ? admit_stages(r, &machine, err)
                                  : hr_admit(&machine, r->config, false, NULL, a, err);
     if (!a->compiled.program.step_count) return status;
