@@ -42,6 +42,10 @@ HR_MUST_CHECK hr_status hr_config_stages(const hr_config *config, hr_stages *sta
 HR_MUST_CHECK hr_status hr_config_at_stage(const hr_config *config, int32_t index, hr_config *stage,
                                            hr_error *err);
 
+/* The text of a stage in a list that hr_config_stages accepts; empty: the list ends before it.
+ *   length  out */
+const char *hr_stages_text(const char *stages, int32_t index, int32_t *length);
+
 /* The value that a stage of the list gives a word, such as freeze; empty: none. */
 void hr_config_stage_word(const hr_config *config, int32_t index, const char *name,
                           char value[HR_PATH_BYTES]);

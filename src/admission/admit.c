@@ -75,16 +75,6 @@ static hr_status find_floor(hr_trial *t, int64_t most, int64_t enough, int64_t *
     return HR_OK;
 }
 
-/* Copies a search result, and its recompute sets into the memory that the copy owns. */
-static void copy_found(const hr_trial *t, const hr_fit_found *from, hr_fit_found *to)
-{
-    hr_intermediates *recompute_set = to->strategy.recompute_set;
-    const int64_t layers = t->admission->config.model.n_layers;
-    memcpy(recompute_set, from->strategy.recompute_set, (size_t)layers * sizeof *recompute_set);
-    *to = *from;
-    to->strategy.recompute_set = recompute_set;
-}
-
 /* Finds the fastest strategy with the least floor. If it does not pack at its floor, also searches
  * below its arena. Leaves the strategy with the smallest arena in *least, its arena in *best. */
 static hr_status build_low(hr_trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
@@ -103,7 +93,7 @@ static hr_status build_low(hr_trial *t, hr_fit_found *least, int64_t *best, hr_e
         const int64_t arena = a->compiled.plan.arena_bytes;
         if (arena >= *best) break;
         *best = arena;
-        copy_found(t, &found, least);
+        hr_trial_copy_found(t, &found, least);
         if (arena == found.floor_bytes) break;
         limit = arena - HR_ARENA_ALIGN;
     }
@@ -148,7 +138,7 @@ static hr_status measure_least(hr_trial *t, hr_fit_found *least, int64_t *best, 
     int64_t floor_bytes;
     hr_status status = find_floor(t, INT64_MAX, 0, &floor_bytes, err);
     if (status != HR_OK) return status;
-    copy_found(t, &t->lowest, least);
+    hr_trial_copy_found(t, &t->lowest, least);
     status = hr_trial_build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
     if (status == HR_OK) *best = a->compiled.plan.arena_bytes;
     if (status == HR_OK && *best > floor_bytes) status = try_low(t, least, best, err);
@@ -292,7 +282,7 @@ static hr_status try_beyond(hr_trial *t, int64_t limit, hr_fit_found *found, hr_
         if (status != HR_OK) return hr_trial_build(t, &found->strategy, HR_COMPILE_PACK_WORK, err);
         const int64_t excess = a->compiled.plan.arena_bytes - limit;
         is_built = excess <= 0;
-        if (is_built) copy_found(t, &next, found);
+        if (is_built) hr_trial_copy_found(t, &next, found);
         over = next.floor_bytes - a->compiled.plan.floor_bytes;
         asked = is_built ? limit + over : next.floor_bytes - excess;
         if (is_built && next.floor_bytes > asked) break; /* the search has been asked for more */
@@ -527,68 +517,6 @@ hr_status hr_admit_any(const hr_admission_machine *machine, const hr_config *con
     begin(admission, config);
     hr_trial t = { .machine = machine, .admission = admission, .room = room };
     return admit(&t, WHETHER, err);
-}
-
-/* Limits of the search for one budget, in layer states (hr_layers) and proxy-model steps (hr_fit).
- * Beyond either limit the best result so far is used. */
-enum { BUDGET_STATES_MOST = 24 << 20, BUDGET_STEPS_MOST = 1 << 19 };
-
-/* Arenas that bracket a step time: `low` is too slow, `high` is fast enough. With step seconds. */
-typedef struct {
-    int64_t low, high;
-    double slow, fast;
-} span;
-
-/* The next arena to try. Three choices alternate: linear interpolation, the middle, and one page
- * below `high`. Time is a step function of bytes, and the last step often lies far below `high`. */
-static int64_t look_at(const span *s, int64_t page, double seconds, int32_t turn)
-{
-    const double width = (double)(s->high - s->low), fall = s->slow - s->fast;
-    double share = 0.5;
-    if (turn % 3 == 2) return s->high - page;
-    if (turn % 3 == 0 && fall > 0) share = (s->slow - seconds) / fall;
-    share = share < 1.0 / 16 ? 1.0 / 16 : share > 15.0 / 16 ? 15.0 / 16 : share;
-    return hr_max(s->low + page, hr_min(s->high - page, s->low + (int64_t)(width * share)));
-}
-
-hr_status hr_admit_budget(const hr_admission_machine *machine, const hr_config *config,
-                          double seconds, const hr_plan_point *slow, const hr_plan_point *fast,
-                          hr_admission_room *room, int64_t *least, int64_t *bytes, hr_error *err)
-{
-    hr_admission admission = { .config = *config };
-    admission.progress = room->progress;
-    hr_trial t = { .machine = machine, .admission = &admission, .room = room };
-    hr_status status = hr_trial_prepare(&t, false, err);
-    const int64_t page = machine->process.page_bytes;
-    hr_fit_found found = { .strategy.recompute_set = t.chosen },
-                 best = { .strategy.recompute_set = t.least };
-    span s = { slow->arena_bytes, fast->arena_bytes, slow->step_seconds, fast->step_seconds };
-    if (status == HR_OK) status = hr_trial_open_search(&t, err);
-    t.fit.layers.work_most = HR_LAYERS_WORK_BRIEF;
-    int64_t work = 0;
-    for (int32_t turn = 0; status == HR_OK && s.high - s.low > page; turn++) {
-        if (work > BUDGET_STATES_MOST || t.fit.proxy.steps > BUDGET_STEPS_MOST) break;
-        const int64_t middle = look_at(&s, page, seconds, turn);
-        hr_trial_tell(&t);
-        status = hr_fit_fastest(&t.fit, middle, &found, err);
-        work += t.fit.layers.work;
-        const double takes = hr_cost_seconds(&admission.rates, found.step_ps);
-        const bool within = status == HR_OK && takes <= seconds;
-        if (within) {
-            s.high = hr_min(found.floor_bytes, middle);
-            s.fast = takes;
-            copy_found(&t, &found, &best);
-        } else s.low = middle;
-        if (status == HR_OK && !within) s.slow = takes;
-        if (status == HR_NO_FIT) status = HR_OK;
-    }
-    if (status == HR_OK) *least = hr_trial_account(&t, s.low) + page;
-    if (status == HR_OK) *bytes = hr_trial_account(&t, s.high);
-    if (status == HR_OK && best.floor_bytes) {
-        status = hr_trial_build(&t, &best.strategy, HR_COMPILE_PACK_WORK, err);
-        if (status == HR_OK) *bytes = admission.compiled.plan.process.bytes;
-    }
-    return status;
 }
 
 hr_status hr_admit_other(const hr_admission_machine *machine, const hr_config *config,

@@ -155,6 +155,15 @@ hr_status hr_trial_prepare(hr_trial *t, bool touched, hr_error *err)
     return HR_OK;
 }
 
+void hr_trial_copy_found(const hr_trial *t, const hr_fit_found *from, hr_fit_found *to)
+{
+    hr_intermediates *recompute_set = to->strategy.recompute_set;
+    const int64_t layers = t->admission->config.model.n_layers;
+    memcpy(recompute_set, from->strategy.recompute_set, (size_t)layers * sizeof *recompute_set);
+    *to = *from;
+    to->strategy.recompute_set = recompute_set;
+}
+
 void hr_trial_tell(const hr_trial *t)
 {
     const hr_plan_progress *progress = &t->admission->progress;

@@ -51,6 +51,9 @@ HR_MUST_CHECK hr_status hr_trial_open_search(hr_trial *t, hr_error *err);
 /* Closes the search and adds its steps to the work of the admission. */
 void hr_trial_close_search(hr_trial *t);
 
+/* Copies a search result, and its recompute sets into the memory that the copy owns. */
+void hr_trial_copy_found(const hr_trial *t, const hr_fit_found *from, hr_fit_found *to);
+
 /* Tells the caller of the admission that planning advances. */
 void hr_trial_tell(const hr_trial *t);
 

@@ -321,15 +321,29 @@ hr_status hr_config_stages(const hr_config *config, hr_stages *stages, hr_error 
     return status;
 }
 
+static void skip_item(word *w)
+{
+    for (bool more = true; more && next_word(w, &more, NULL) == HR_OK;) continue;
+}
+
 /* The text of a stage in a list that was read before. */
 static const char *item_of(const char *stages, int32_t index)
 {
     word w = { .at = stages };
     for (int32_t i = 0; i < index; i++) {
-        for (bool more = true; more && next_word(&w, &more, NULL) == HR_OK;) continue;
+        skip_item(&w);
         w.at += *w.at == ';';
     }
-    return w.at;
+    return w.at + strspn(w.at, " \t");
+}
+
+const char *hr_stages_text(const char *stages, int32_t index, int32_t *length)
+{
+    const char *text = item_of(stages, index);
+    word w = { .at = text };
+    skip_item(&w);
+    *length = (int32_t)(w.at - text);
+    return text;
 }
 
 hr_status hr_config_at_stage(const hr_config *config, int32_t index, hr_config *stage,

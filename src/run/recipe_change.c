@@ -9,6 +9,7 @@
 #include "checkpoint/weights.h"
 #include "config/config_keys.h"
 #include "corpus/spec.h"
+#include "headroom/stages.h"
 #include "ops/backends.h"
 #include "plan/compile.h"
 #include "sections/assemble.h"
@@ -155,18 +156,15 @@ static void report_stages(const hr_train_options *options, const hr_recipe_chang
                           const char *note)
 {
     char line[512];
-    const char *before = change->before, *now = change->now;
-    int32_t number = 1;
-    for (;; number++) {
-        const size_t a = strcspn(before, ";"), b = strcspn(now, ";");
-        if (a != b || memcmp(before, now, a) || !before[a] || !now[b]) break;
-        before += a + 1;
-        now += b + 1;
+    const char *before, *now;
+    int32_t index = 0, a, b;
+    for (;; index++) {
+        before = hr_stages_text(change->before, index, &a);
+        now = hr_stages_text(change->now, index, &b);
+        if (a != b || memcmp(before, now, (size_t)a) || !a) break;
     }
-    before += strspn(before, "; ");
-    now += strspn(now, "; ");
-    snprintf(line, sizeof line, "train.stages: stage %d was \"%.*s\" and is \"%.*s\"%s", number,
-             (int)strcspn(before, ";"), before, (int)strcspn(now, ";"), now, note);
+    snprintf(line, sizeof line, "train.stages: stage %d was \"%.*s\" and is \"%.*s\"%s", index + 1,
+             a, before, b, now, note);
     if (options->events.trouble) options->events.trouble(options->events.context, line);
 }
 

@@ -268,6 +268,7 @@ hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
     if (status != HR_OK) return status;
     trainer->state.bad_steps = bad_steps;
     trainer->state.batch_shift = next_batch - trainer->state.step;
+    trainer->is_in_stage = false; /* its batches have moved */
     trainer->result->saved = trainer->files.is_saved =
         false; /* later steps differ from those that were saved */
     snprintf(line, sizeof line, "step %lld: rewound to step %lld, the batch is skipped",

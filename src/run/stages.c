@@ -13,11 +13,12 @@ static const hr_stages *stages_of(const hr_trainer *trainer)
     return &trainer->stages->list;
 }
 
-/* Passes over the text after which it ends; 0: the recipe gives steps. */
+/* Passes over the text after which it ends; 0: the recipe gives steps. A run that has skipped
+ * batches goes on into the next pass, to have as many steps as without. */
 static int64_t passes_of(const hr_trainer *trainer)
 {
     const hr_config *config = trainer->config;
-    return config->train.steps ? 0 : config->train.epochs;
+    return config->train.steps || trainer->state.batch_shift ? 0 : config->train.epochs;
 }
 
 static void enter_batches(const hr_trainer *trainer, int32_t index, int64_t batch_shift,

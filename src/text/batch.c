@@ -19,6 +19,7 @@ struct hr_batches {
     uint64_t seed;
     int32_t mixture_count; /* 0: no mixture */
     bool training, fixed, separate;
+    int64_t tokens;         /* of the text, up to which it is read; 0: all */
     int64_t unit;           /* of a run of stages; 0: none */
     hr_batch_cursor cursor; /* at the first batch of the stage */
     int64_t passes;
@@ -155,6 +156,7 @@ static hr_status shape_batches(hr_batches *b, const char *name, hr_error *err)
         b->windows[i] = (hr_shard_view(b->shards[i])->tokens - 1) / b->stage.T;
         shape->windows += b->windows[i];
     }
+    if (b->tokens) shape->windows = hr_min(shape->windows, (b->tokens - 1) / b->stage.T + 1);
     const bool partial = !b->training && shape->windows % b->stage.batch != 0;
     shape->batches = shape->windows / b->stage.batch + partial;
     if (b->fixed) shape->batches = hr_min(shape->batches, 1);
@@ -220,6 +222,7 @@ hr_status hr_batches_open(hr_batches **batches, void *memory, const hr_batch_des
     memcpy(opened->stage.shares, desc->mixture.shares, sizeof opened->stage.shares);
     opened->stage.T = desc->T;
     opened->stage.batch = desc->batch;
+    opened->tokens = desc->tokens;
     opened->seed = desc->seed;
     opened->training = desc->training;
     opened->fixed = desc->fixed;

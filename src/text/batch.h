@@ -56,6 +56,9 @@ typedef struct {
      * longest of which every text must have; 0: no stages. T and batch are then those of the first
      * hr_batches_enter. */
     int64_t unit, longest;
+    /* for validation: the text is read up to here and to the end of a window, so that what is read
+     * depends on no batch; 0: all of it */
+    int64_t tokens;
 } hr_batch_desc;
 
 /* What a stage reads: its shares are those of the mixture, or of another one over its shards, in

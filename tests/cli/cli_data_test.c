@@ -168,6 +168,10 @@ static void rows_train_like_the_windows_of_a_text(void **state)
     assert_true(read_last("text.jsonl", "valid_loss") == read_last("rows.jsonl", "valid_loss"));
     assert_true(read_last("rows.jsonl", "valid_loss") > 0);
     assert_int_equal(read_last("rows.jsonl", "tokens"), 30 * 4 * T);
+    assert_int_equal(
+        run("%s data.train=train.safetensors \"train.stages=batch=4; at_step=9 batch=2\"", words),
+        HR_USAGE);
+    assert_says("train.stages reads texts, and the data are rows of one length");
 }
 
 /* Validation on a text, training on rows; sampling works too. */

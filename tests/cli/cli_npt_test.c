@@ -38,21 +38,6 @@ static void must_adapt(const char *settings)
     if (adapt(settings)) fail_msg("%s: %s", settings, *err ? err : out);
 }
 
-static void assert_says(const char *words)
-{
-    if (!strstr(err, words)) fail_msg("no \"%s\" in %s", words, err);
-}
-
-/* The two numbers of "arena  planned N bytes, used N bytes". */
-static void assert_arena_as_planned(const char *settings)
-{
-    char planned[32], used[32];
-    const char *line = strstr(out, "arena  planned ");
-    assert_non_null(line);
-    assert_int_equal(sscanf(line, "arena  planned %31s bytes, used %31s bytes", planned, used), 2);
-    if (strcmp(planned, used)) fail_msg("%s: planned %s, used %s", settings, planned, used);
-}
-
 static void every_family_trains_within_its_plan(void **state)
 {
     static const struct {
@@ -92,14 +77,6 @@ static double number_after(const char *word)
     const char *at = strstr(out, word);
     if (!at) fail_msg("no \"%s\" in %s", word, out);
     return strtod(at + strlen(word), NULL);
-}
-
-static void assert_same_file(const char *one, const char *two)
-{
-    static char a[PROGRAM_TEXT_BYTES], b[PROGRAM_TEXT_BYTES];
-    get(one, a);
-    get(two, b);
-    assert_memory_equal(a, b, sizeof a);
 }
 
 static void runs_resume_with_the_same_bits_on_any_threads(void **state)

@@ -45,31 +45,6 @@ static void must(const char *command)
     if (run("%s", command)) fail_msg("%s: %s", command, *err ? err : out);
 }
 
-static void assert_says(const char *words)
-{
-    if (!strstr(err, words)) fail_msg("no \"%s\" in %s", words, err);
-}
-
-static void assert_same_file(const char *one, const char *two)
-{
-    static char a[PROGRAM_TEXT_BYTES], b[PROGRAM_TEXT_BYTES];
-    memset(a, 0, sizeof a);
-    memset(b, 0, sizeof b);
-    get(one, a);
-    get(two, b);
-    if (memcmp(a, b, sizeof a)) fail_msg("%s and %s differ", one, two);
-}
-
-/* The two numbers of "arena  planned N bytes, used N bytes". */
-static void assert_arena_as_planned(const char *command)
-{
-    char planned[32], used[32];
-    const char *line = strstr(out, "arena  planned ");
-    assert_non_null(line);
-    assert_int_equal(sscanf(line, "arena  planned %31s bytes, used %31s bytes", planned, used), 2);
-    if (strcmp(planned, used)) fail_msg("%s: planned %s, used %s", command, planned, used);
-}
-
 static void kill_after(pid_t child, const void *context)
 {
     usleep(*(const useconds_t *)context);
@@ -267,6 +242,97 @@ static void stages_read_different_texts(void **state)
     assert_says("stage 2: has no data, and stage 1 has");
 }
 
+/* An evaluation has the text of the recipe's batches, to the end of the last window, whatever the
+ * micro-batch: of 48 tokens, 3 windows of 20, and 7 of 7. */
+static void an_evaluation_is_of_the_same_text_in_any_micro_batch(void **state)
+{
+    static const struct {
+        const char *stage;
+        int micro, tokens;
+    } cases[] = { { "seq_len=20 batch=12", 12, 60 },
+                  { "seq_len=20 batch=12", 2, 60 },
+                  { "seq_len=7 batch=10", 10, 49 },
+                  { "seq_len=7 batch=10", 1, 49 } };
+    char losses[4][32];
+    (void)state;
+    prepare();
+    for (int i = 0; i < 4; i++) {
+        if (run("train tiny.yaml data.train=text.txt data.valid=text.txt train.batch=3 "
+                "train.eval_every=3 train.eval_batches=1 \"train.stages=%s\" memory.micro_batch=%d "
+                "--fresh --out run",
+                cases[i].stage, cases[i].micro))
+            fail_msg("%s", err);
+        const char *line = strstr(out, "validation loss ");
+        int tokens = 0;
+        assert_non_null(line);
+        assert_int_equal(sscanf(line, "validation loss %31s over %d", losses[i], &tokens), 2);
+        assert_int_equal(tokens, cases[i].tokens);
+        if (i % 2) assert_string_equal(losses[i], losses[i - 1]);
+    }
+}
+
+/* Batches that are skipped do not leave the last steps without text. */
+static void a_run_that_rewinds_has_text_to_the_end(void **state)
+{
+    static char text[PROGRAM_TEXT_BYTES];
+    (void)state;
+    prepare();
+    put_tiny_and_blot();
+    must("train tiny.yaml data.train=text.txt --out run train.steps=auto train.epochs=1 "
+         "train.schedule.kind=constant train.optimizer.lr=0.01 train.checkpoint_every=10 "
+         "train.detect_spikes=true train.bad_steps=rewind train.bad_steps_max=1000 train.seed=11 "
+         "\"train.stages=seq_len=16; at_step=150 seq_len=32\"");
+    assert_non_null(strstr(err, "the batch is skipped"));
+    get("run/metrics.jsonl", text);
+    assert_non_null(strstr(text, "\"loss\":"));
+    assert_null(strstr(text, "\"loss\":null"));
+}
+
+/* A checkpoint that is due right before a switch has every file: its writer reads the program. */
+static void checkpoints_before_switches_are_whole(void **state)
+{
+    enum { STAGES = 20 };
+    char list[1024];
+    static char text[PROGRAM_TEXT_BYTES];
+    int length = snprintf(list, sizeof list, "seq_len=4");
+    (void)state;
+    prepare();
+    for (int i = 1; i < STAGES; i++)
+        length += snprintf(list + length, sizeof list - (size_t)length, "; at_step=%d seq_len=%d",
+                           i, 4 + i % 5);
+    if (run("train tiny.yaml data.train=text.txt model.n_layers=24 train.steps=%d "
+            "train.checkpoint_every=1 train.keep_last=%d train.ema_decay=0.9 --out run "
+            "\"train.stages=%s\"",
+            STAGES, STAGES, list))
+        fail_msg("%s", err);
+    assert_int_equal(system("cat run/checkpoints/*/manifest.json > manifests"), 0);
+    get("manifests", text);
+    static const char *const files[] = { "\"moment_1.safetensors\"", "\"moment_2.safetensors\"" };
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        int count = 0;
+        for (const char *at = text; (at = strstr(at, files[f])); at++) count++;
+        if (count < STAGES - 1) fail_msg("%s: %d times", files[f], count);
+    }
+}
+
+static void a_changed_list_goes_on_where_it_is_allowed(void **state)
+{
+    (void)state;
+    prepare();
+    put("a.txt", "a text for two windows of eight tokens and for some more\n");
+    static const char first[] =
+        "train tiny.yaml train.checkpoint_every=1 --out run 'train.stages=data=\"text.txt "
+        "weight=3; "
+        "a.txt weight=1\" seq_len=8; at_step=%d seq_len=12 data=a.txt' train.steps=%d";
+    if (run(first, 2, 4)) fail_msg("%s", err);
+    assert_int_equal(run(first, 3, 6), HR_USAGE);
+    assert_says("stage 2 was \"at_step=2 seq_len=12 data=a.txt\" and is \"at_step=3 ");
+    char allowed[512];
+    snprintf(allowed, sizeof allowed, "%s --allow-change train.stages", first);
+    if (run(allowed, 5, 8)) fail_msg("%s", err);
+    assert_non_null(strstr(out, "stage 2 of 2"));
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     static const struct {
@@ -302,6 +368,9 @@ static void what_cannot_be_is_refused(void **state)
         { "\"train.stages=seq_len=8..64 over many steps\"", "is not a range", HR_USAGE },
         { "\"train.stages=clip=1 seq_len=8..64 over 9 steps by doubling\"", "stands alone",
           HR_USAGE },
+        { "\"train.stages=seq_len=8..64 over 30 steps by doubling keeping tokens more\"",
+          "is not a range", HR_USAGE },
+        { "\"train.stages=data=1..a.txt\" data.train=", "1..a.txt", HR_USAGE },
         { "memory.strategy=strategy.yaml", "memory.strategy is for one length and batch",
           HR_USAGE },
     };
@@ -359,6 +428,10 @@ int main(void)
         IN_A_FOLDER(a_pass_through_all_stages_uses_every_token_once),
         IN_A_FOLDER(families_and_optimizers_cross_a_switch),
         IN_A_FOLDER(stages_read_different_texts),
+        IN_A_FOLDER(an_evaluation_is_of_the_same_text_in_any_micro_batch),
+        IN_A_FOLDER(a_run_that_rewinds_has_text_to_the_end),
+        IN_A_FOLDER(checkpoints_before_switches_are_whole),
+        IN_A_FOLDER(a_changed_list_goes_on_where_it_is_allowed),
         IN_A_FOLDER(what_cannot_be_is_refused),
         IN_A_FOLDER(a_range_is_a_list),
     };

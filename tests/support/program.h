@@ -191,6 +191,29 @@ static inline void assert_said(const char *sentence)
     assert_string_equal(err, expected);
 }
 
+/* The last run's standard error has these words. */
+static inline void assert_says(const char *words)
+{
+    if (!strstr(err, words)) fail_msg("no \"%s\" in %s", words, err);
+}
+
+/* The two numbers of "arena  planned N bytes, used N bytes" of the last run. */
+static inline void assert_arena_as_planned(const char *settings)
+{
+    char planned[32], used[32];
+    const char *line = strstr(out, "arena  planned ");
+    assert_non_null(line);
+    assert_int_equal(sscanf(line, "arena  planned %31s bytes, used %31s bytes", planned, used), 2);
+    if (strcmp(planned, used)) fail_msg("%s: planned %s, used %s", settings, planned, used);
+}
+
+static inline void assert_same_file(const char *one, const char *two)
+{
+    char command[PROGRAM_COMMAND_BYTES];
+    snprintf(command, sizeof command, "cmp '%s' '%s'", one, two);
+    if (system(command)) fail_msg("%s and %s differ", one, two);
+}
+
 static inline json_t *out_json(void)
 {
     json_error_t problem;
