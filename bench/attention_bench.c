@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_bench.c - forward and backward of attention: 4096 tokens, 8 heads of 64, fused as in
- * GPT-NeoX, compared with the ceiling of the instruction, measured between the repetitions.
+/* attention_bench.c - forward and backward of attention: 4096 tokens or one longer sequence, 8
+ * heads of 64, fused, with keys for each head or for groups of heads. Compared with the ceiling of
+ * the instruction, measured between the repetitions.
  *
  * Counted work: unmasked pairs, 4 * width FLOP each forward, 10 backward. Usage: [threads]
  * [rung]. */
@@ -14,19 +15,22 @@
 #include "ops/cpu.h"
 #include "ops/kernels.h"
 
-enum { TOKENS = 4096, HEADS = 8, WIDTH = 64, REPEATS = 7 };
+enum { TOKENS = 4096, TOKENS_MOST = 32768, HEADS = 8, WIDTH = 64, REPEATS = 7 };
 
 typedef struct {
     const char *name;
     int64_t T;
     hr_attention_mask mask;
     float dropout;
+    int32_t G; /* 0: as many as heads */
 } shape;
 
 static const shape shapes[] = {
     { "dense", 128, { HR_PATTERN_DENSE, 64, 0, 1 }, 0 },
     { "dense", 512, { HR_PATTERN_DENSE, 64, 0, 1 }, 0 },
     { "dense", 4096, { HR_PATTERN_DENSE, 64, 0, 1 }, 0 },
+    { "8 heads, 1 of keys", 8192, { HR_PATTERN_DENSE, 64, 0, 1 }, 0, 1 },
+    { "8 heads, 2 of keys", 32768, { HR_PATTERN_DENSE, 64, 0, 1 }, 0, 2 },
     { "local w=1", 4096, { HR_PATTERN_LOCAL, 64, 1, 1 }, 0 },
     { "global s=16", 4096, { HR_PATTERN_GLOBAL, 64, 0, 16 }, 0 },
     { "mixed w=1 s=16", 4096, { HR_PATTERN_MIXED, 64, 1, 16 }, 0 },
@@ -40,7 +44,13 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 typedef struct {
     hr_call call;
     hr_run_fn *run;
+    int32_t phases;
 } job;
+
+static int64_t tokens_of(const shape *s)
+{
+    return s->T > TOKENS ? s->T : TOKENS;
+}
 
 static void work(void *argument, int32_t thread, int32_t threads)
 {
@@ -74,10 +84,10 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double *values)
+static double median(double *values, int count)
 {
-    qsort(values, REPEATS, sizeof *values, by_value);
-    return values[REPEATS / 2];
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[count / 2];
 }
 
 typedef struct {
@@ -86,8 +96,22 @@ typedef struct {
     hr_kernels kernels;
 } machine;
 
+/* Per head q | k | v, as in GPT-NeoX, or all q, all k, all v. */
 static hr_attention_attr attr_of(const shape *s)
 {
+    if (s->G)
+        return (hr_attention_attr){ .H = HEADS,
+                                    .G = s->G,
+                                    .head_width = WIDTH,
+                                    .T = s->T,
+                                    .q_width = (HEADS + 2 * s->G) * WIDTH,
+                                    .k_offset = HEADS * WIDTH,
+                                    .v_offset = (HEADS + s->G) * WIDTH,
+                                    .q_head_stride = WIDTH,
+                                    .k_head_stride = WIDTH,
+                                    .v_head_stride = WIDTH,
+                                    .mask = s->mask,
+                                    .scale = 0.125f };
     return (hr_attention_attr){ .H = HEADS,
                                 .G = HEADS,
                                 .head_width = WIDTH,
@@ -109,25 +133,36 @@ static void measure_shape(const machine *m, const shape *s, hr_call fwd, hr_call
                           double dense[2])
 {
     const hr_attention_attr attr = attr_of(s);
-    void *scratch = room(hr_attention_bwd_cpu.scratch_bytes(&attr, TOKENS, m->threads));
+    void *scratch = room(hr_attention_bwd_cpu.scratch_bytes(&attr, tokens_of(s), m->threads));
     double seconds[2][REPEATS], ceilings[REPEATS];
     fwd.attr = bwd.attr = &attr;
     fwd.scratch = bwd.scratch = scratch;
-    job jobs[2] = { { fwd, hr_attention_run }, { bwd, hr_attention_bwd_run } };
-    for (int r = -1; r < REPEATS; r++) { /* the first round warms up */
+    fwd.rows = bwd.rows = tokens_of(s);
+    fwd.threads = bwd.threads = m->threads;
+    job jobs[2] = { { fwd, hr_attention_run, 1 },
+                    { bwd, hr_attention_bwd_run, hr_attention_bwd_phases(&bwd) } };
+    const int repeats = s->T > TOKENS ? 1 : REPEATS;
+    for (int r = s->T > TOKENS ? 0 : -1; r < repeats; r++) { /* the first round warms up */
         const int at = r < 0 ? 0 : r;
-        for (int i = 0; i < 2; i++) seconds[i][at] = hr_bench_seconds(m->threads, work, &jobs[i]);
+        for (int i = 0; i < 2; i++) {
+            seconds[i][at] = 0;
+            for (int32_t *phase = &jobs[i].call.phase; *phase < jobs[i].phases; ++*phase)
+                seconds[i][at] += hr_bench_seconds(m->threads, work, &jobs[i]);
+            jobs[i].call.phase = 0;
+        }
         ceilings[at] = hr_ceiling_gflops(hr_ceiling_of(m->mask, fwd.dtype == HR_BF16), m->threads);
     }
-    const int64_t pairs = hr_attention_pairs(&attr.mask, attr.T) * (TOKENS / attr.T);
-    const double flops = 1e-9 * (double)(pairs * HEADS * WIDTH), ceiling = median(ceilings);
-    const double time[2] = { median(seconds[0]), median(seconds[1]) };
+    const int64_t pairs = hr_attention_pairs(&attr.mask, attr.T) * (tokens_of(s) / attr.T);
+    const double flops = 1e-9 * (double)(pairs * HEADS * WIDTH),
+                 ceiling = median(ceilings, repeats);
+    const double time[2] = { median(seconds[0], repeats), median(seconds[1], repeats) };
     const double rate[2] = { 4 * flops / time[0], 10 * flops / time[1] };
     printf("%-4s %-14s T %4d: forward %7.2f ms %4.0f GFLOP/s %3.0f %%, "
            "backward %7.2f ms %4.0f GFLOP/s %3.0f %% of %.0f",
            hr_dtype_name(fwd.dtype), s->name, (int)attr.T, time[0] * 1e3, rate[0],
            100 * rate[0] / ceiling, time[1] * 1e3, rate[1], 100 * rate[1] / ceiling, ceiling);
-    if (attr.mask.kind == HR_PATTERN_DENSE) memcpy(dense, time, sizeof time);
+    if (s->G) (void)dense;
+    else if (attr.mask.kind == HR_PATTERN_DENSE) memcpy(dense, time, sizeof time);
     else printf("; %.1f %%, %.1f %% of dense", 100 * time[0] / dense[0], 100 * time[1] / dense[1]);
     printf("\n");
     free(scratch);
@@ -135,10 +170,11 @@ static void measure_shape(const machine *m, const shape *s, hr_call fwd, hr_call
 
 static void measure(const machine *m, hr_dtype dtype)
 {
-    const int64_t width = HEADS * WIDTH, bytes = hr_dtype_bytes(dtype), qkv = 3 * TOKENS * width;
+    const int64_t width = HEADS * WIDTH, bytes = hr_dtype_bytes(dtype);
+    const int64_t qkv = 3 * TOKENS_MOST * width;
     void *x = room(qkv * bytes), *o = room(qkv / 3 * bytes), *grad_o = room(qkv / 3 * bytes);
     void *grad_x = room(qkv * bytes);
-    float *lse = room(TOKENS * HEADS * 4);
+    float *lse = room(TOKENS_MOST * HEADS * 4);
     double dense[2] = { 0 };
     fill(x, qkv, dtype);
     fill(grad_o, qkv / 3, dtype);

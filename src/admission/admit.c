@@ -520,7 +520,7 @@ hr_status hr_admit_any(const hr_admission_machine *machine, const hr_config *con
 }
 
 hr_status hr_admit_other(const hr_admission_machine *machine, const hr_config *config,
-                         hr_admission *admission, hr_plan_answer *answer, hr_error *err)
+                         hr_admission *admission, double *step_seconds, hr_error *err)
 {
     hr_admission other = { .region = admission->region,
                            .config = *config,
@@ -531,7 +531,7 @@ hr_status hr_admit_other(const hr_admission_machine *machine, const hr_config *c
     const hr_status status = admit(&t, FASTEST, err);
     admission->region = other.region;
     admission->work += other.work;
-    if (status == HR_OK) *answer = other.answer;
+    if (status == HR_OK) *step_seconds = other.answer.step_seconds;
     return status;
 }
 

@@ -106,10 +106,10 @@ HR_MUST_CHECK hr_status hr_admit_any(const hr_admission_machine *machine, const 
 int64_t hr_admit_minimum(const hr_admission_machine *machine, const hr_config *config, bool exact,
                          struct hr_proxy_cache *cache, hr_admission *admission);
 
-/* Computes the answer for another config. Compiles in the region of an admission and overwrites the
- * admission's own plan. Errors as hr_admit. */
+/* Computes the time of a step with another config. Compiles in the region of an admission and
+ * overwrites the admission's own plan. Errors as hr_admit. */
 HR_MUST_CHECK hr_status hr_admit_other(const hr_admission_machine *machine, const hr_config *config,
-                                       hr_admission *admission, hr_plan_answer *answer,
+                                       hr_admission *admission, double *step_seconds,
                                        hr_error *err);
 
 /* Replaces the admitted strategy: program, plan and process bytes. The answer does not change.

@@ -5,11 +5,11 @@
 #ifndef HR_ADMISSION_MACHINE_H
 #define HR_ADMISSION_MACHINE_H
 
+#include "base/account.h"
 #include "graph/rates.h"
 #include "headroom/config.h"
 #include "headroom/devices.h"
 #include "headroom/plan.h"
-#include "base/account.h"
 
 /* Regions of a run that are not for its plan, in bytes. */
 typedef struct {

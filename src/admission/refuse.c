@@ -7,9 +7,9 @@
 
 #include "admission/levers.h"
 #include "admission/savings.h"
+#include "base/account.h"
 #include "base/checked.h"
 #include "base/writer.h"
-#include "base/account.h"
 #include "search/proxy_cache.h"
 
 /* Limits of the work of all plans (hr_admission) beyond which none begins: for levers alone, for
@@ -47,7 +47,7 @@ typedef struct {
 
 /* Changes, the cheapest first. */
 typedef struct {
-    hr_plan_change *changes; /* [HR_PLAN_CHANGES_MOST] of the details */
+    hr_plan_change *changes; /* [HR_PLAN_CHANGES_MOST]; null: they are not wanted */
     rank ranks[HR_PLAN_CHANGES_MOST];
     int32_t count;
 } ranking;
@@ -106,9 +106,9 @@ static int64_t available_to(const refusing *r, const hr_config *config)
     const bool files = config->memory.moments == HR_PLACE_FILE;
     const bool has_file = (files && (r->has_file || r->config->memory.moments != HR_PLACE_FILE)) ||
                           config->memory.weights == HR_PLACE_FILE;
-    return hr_account_process(
-        config->memory.budget, r->machine->process.page_bytes, r->admission->answer.available_bytes,
-        r->admission->compiled.plan.process.threads, has_file);
+    return hr_account_process(config->memory.budget, r->machine->process.page_bytes,
+                              r->admission->answer.available_bytes,
+                              r->admission->compiled.plan.process.threads, has_file);
 }
 
 /* ---- what is known of other devices */
@@ -242,7 +242,7 @@ static void offer_partial(refusing *r, const hr_lever *lever, offer *made)
         if (!lever->why_none) return;
         snprintf(made->change.price, sizeof made->change.price, "%s", lever->why_none);
     }
-    insert(&r->partial, made);
+    if (r->partial.changes) insert(&r->partial, made);
 }
 
 /* ---- levers alone */
@@ -397,10 +397,9 @@ static void combine_levers(refusing *r)
 static double fastest_of(refusing *r, const hr_config *config)
 {
     hr_error ignored;
-    hr_plan_answer answer;
-    return hr_admit_other(r->machine, config, r->admission, &answer, &ignored) == HR_OK
-               ? answer.step_seconds
-               : -1;
+    double seconds;
+    const hr_status status = hr_admit_other(r->machine, config, r->admission, &seconds, &ignored);
+    return status == HR_OK ? seconds : -1;
 }
 
 /* Sets the time lost by a change that preserves the mathematics, compared with the fastest plan
@@ -546,7 +545,7 @@ bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
                         bool *complete)
 {
     hr_lever_names names;
-    hr_plan_change fitting[HR_PLAN_CHANGES_MOST], partial[HR_PLAN_CHANGES_MOST];
+    hr_plan_change fitting[HR_PLAN_CHANGES_MOST];
     char untried[HR_PLAN_CHANGE_BYTES] = "";
     offer least = { .change.bytes = 0 };
     hr_lever_names_of(&admission->compiled.program, &names);
@@ -563,7 +562,6 @@ bool hr_refuse_cheapest(const hr_admission_machine *machine, hr_config *config,
                    .memo = memo,
                    .least = &least,
                    .fitting.changes = fitting,
-                   .partial.changes = partial,
                    .untried = { untried, sizeof untried } };
     r.levers = hr_levers(&r.lever_count);
     /* Levers are in the order of what they give up: none after the first that fits is cheaper. */

@@ -27,9 +27,10 @@ static void launch(const hr_device *device, const hr_program *program, int32_t s
     const hr_cpu_device *cpu = (const hr_cpu_device *)device;
     const hr_op_run *run = hr_cpu_runs[program->steps[step].op];
     hr_call each = *call;
-    HR_ASSERT(run->run && run->phases > 0);
+    const int32_t phases = run->phases_of ? run->phases_of(call) : run->phases;
+    HR_ASSERT(run->run && phases > 0);
     each.kernels = &cpu->kernels;
-    for (each.phase = 0; each.phase < run->phases; each.phase++)
+    for (each.phase = 0; each.phase < phases; each.phase++)
         hr_pool_run(cpu->pool, run_phase, &(phase_call){ &each, run->run });
 }
 

@@ -10,6 +10,8 @@
 typedef struct {
     hr_run_fn *run;
     int32_t phases;
+    /* Phases that depend on the call; null: `phases`. */
+    int32_t (*phases_of)(const hr_call *call);
 } hr_op_run;
 
 /* [HR_OP_COUNT]; null: an operation of the host. */

@@ -75,6 +75,7 @@ typedef struct {
     hr_call call;
     hr_run_fn *run;
     int32_t phases;
+    int32_t (*phases_of)(const hr_call *call); /* null: `phases` */
     union {
         hr_linear_attr linear;
         hr_attention_attr attention;
@@ -250,7 +251,8 @@ static inline void kernel_call(kernel_case *c, const hr_kernels *kernels, uint32
     call->kernels = kernels;
     call->threads = threads;
     if (c->kernel_offset < 0) c->attr.unpack.cpu_mask = mask;
-    for (call->phase = 0; call->phase < c->phases; call->phase++)
+    const int32_t phases = c->phases_of ? c->phases_of(call) : c->phases;
+    for (call->phase = 0; call->phase < phases; call->phase++)
         for (call->thread = threads - 1; call->thread >= 0; call->thread--) c->run(call);
 }
 

@@ -154,6 +154,7 @@ static inline void make_attention_bwd(kernel_case *c, kernel_sizes s, int32_t op
     const int64_t queries = s.rows * c->attr.attention.q_width;
     const int64_t keys = s.rows * c->attr.attention.k_width;
     c->run = hr_attention_bwd_run;
+    c->phases_of = hr_attention_bwd_phases;
     c->kernel_offset = KERNEL_TYPED(c, attention.bwd);
     c->scratch_bytes = hr_attention_bwd_cpu.scratch_bytes;
     kernel_in(c, 0, dtype, queries, KERNEL_UNIFORM, 1);

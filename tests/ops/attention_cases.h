@@ -172,8 +172,10 @@ static inline void case_call(const attention_case *c, attention_tensors *t, bool
     if (c->begins) call.in[backward ? 6 : 3] = (void *)(c->begins + first);
     call.scratch = hr_guard_open(&guard, bytes);
     memset(call.scratch, 0xff, (size_t)bytes);
-    for (call.thread = 0; call.thread < threads; call.thread++)
-        (backward ? hr_attention_bwd_run : hr_attention_run)(&call);
+    const int32_t phases = backward ? hr_attention_bwd_phases(&call) : 1;
+    for (call.phase = 0; call.phase < phases; call.phase++)
+        for (call.thread = 0; call.thread < threads; call.thread++)
+            (backward ? hr_attention_bwd_run : hr_attention_run)(&call);
     hr_guard_close(&guard);
 }
 

@@ -258,6 +258,73 @@ static void later_tokens_change_no_bit_of_earlier_rows(void **state)
     with_shapes(check_causality);
 }
 
+/* Sequences of several chunks of queries and ranges of keys: threads that share them change no bit,
+ * and the results are those of the reference. */
+static void threads_share_long_sequences(void **state)
+{
+    enum { T = 1300 };
+    static int32_t begins[T];
+    uint32_t masks[5] = { 0 };
+    const int count = 1 + rungs(masks + 1);
+    (void)state;
+    for (int32_t i = 0, begun = 0; i < T; i++) {
+        if (i % 517 == 211 || i % 700 == 30) begun = i;
+        begins[i] = begun;
+    }
+    for (int shape = 0; shape < 6; shape++) {
+        attention_case c = case_of(T, shape % 2 ? 3 : 2, 1 + (shape == 4), 16, false, 0);
+        attention_tensors want, one, many;
+        const case_random random = { .seed = seed + 20 + (uint64_t)shape };
+        c.attr.mask.kind = shape % 3 == 2 ? HR_PATTERN_SLIDING : HR_PATTERN_DENSE;
+        c.attr.mask.window = 600;
+        c.attr.dropout = shape == 3 ? 0.25f : 0;
+        c.dtype = shape == 1 ? HR_BF16 : HR_F32;
+        c.begins = shape < 3 ? NULL : begins;
+        case_open(&c, &want, random);
+        case_run(&c, &want, 0, 1);
+        for (int i = 1; i < count; i++) {
+            case_open(&c, &one, random);
+            case_run(&c, &one, masks[i], 1);
+            case_close_to(&c, &one, &want, c.dtype == HR_BF16 ? 6e-3 : 1e-5);
+            for (int32_t threads = 2; threads <= 7; threads += 1 + threads / 3) {
+                case_open(&c, &many, random);
+                case_run(&c, &many, masks[i], threads);
+                for (int k = 0; k < CASE_TENSORS; k++) assert_rows_equal(&c, &one, &many, k, T);
+                case_close(&many);
+            }
+            case_close(&one);
+        }
+        case_close(&want);
+    }
+}
+
+/* Forward packs all keys of short sequences, and a chunk of those of long ones: with the same
+ * bits. */
+static void long_sequences_have_the_bits_of_short_ones(void **state)
+{
+    enum { SHORT = 4000, LONG = 4200 };
+    uint32_t masks[5] = { 0 };
+    const int count = 1 + rungs(masks + 1);
+    (void)state;
+    for (int i = 2; i < 2 * count; i++) {
+        attention_case c = case_of(LONG, 1, 1, 16, false, 0);
+        attention_tensors all, some;
+        const case_random random = { .seed = seed + 30 };
+        c.dtype = i % 2 ? HR_BF16 : HR_F32;
+        c.attr.mask.kind = i % 4 < 2 ? HR_PATTERN_SLIDING : HR_PATTERN_MIXED;
+        c.attr.mask.window = i % 4 < 2 ? 1000 : 1;
+        case_open(&c, &all, random);
+        case_open(&c, &some, random);
+        case_call(&c, &all, false, masks[i / 2], 3, 0, LONG);
+        c.attr.T = SHORT;
+        case_call(&c, &some, false, masks[i / 2], 1, 0, SHORT);
+        assert_rows_equal(&c, &all, &some, CASE_O, SHORT);
+        assert_rows_equal(&c, &all, &some, CASE_LSE, SHORT);
+        case_close(&all);
+        case_close(&some);
+    }
+}
+
 /* Sets keys to NaN that are more than 128 tokens outside the window: they must not be read. */
 static void keys_far_outside_a_window_are_not_read(void **state)
 {
@@ -369,6 +436,8 @@ int main(void)
         cmocka_unit_test(pairs_counts_the_unmasked_pairs),
         cmocka_unit_test(reference_gradients_match_finite_differences),
         cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(threads_share_long_sequences),
+        cmocka_unit_test(long_sequences_have_the_bits_of_short_ones),
         cmocka_unit_test(splitting_the_batch_into_sequences_changes_no_bit),
         cmocka_unit_test(separate_documents_have_the_bits_of_sequences),
         cmocka_unit_test(later_tokens_change_no_bit_of_earlier_rows),

@@ -75,10 +75,11 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  *
  * Numerics products and softmax in fp32 (with AVX512-BF16 and AMX the operands are bf16); exp has a
  *          relative error of 4e-6.
- * Repeat   one thread computes a (sequence, head); its bits depend on nothing else. The first n
- *          rows of a sequence do not depend on later rows if those are finite, and a row does not
- *          depend on keys outside its window.
- * Threads  forward is split by heads, backward by key-value heads: sequences * G tasks.
+ * Repeat   the bits of a (sequence, group) depend on nothing else: sums over keys, and over
+ *          queries, have one order. The first n rows of a sequence do not depend on later rows if those are
+ *          finite, and a row does not depend on keys outside its window.
+ * Threads  all work on one sequence with one head, if it is long: forward and backward are split
+ *          by chunks of queries too.
  * Cost     4 * head_width FLOP for each unmasked pair (i, j) and head forward, 10 backward.
  * Source   Dao et al. 2022, arXiv:2205.14135 (forward, algorithm 1; backward, algorithm 4);
  *          sliding: Jiang et al. 2023, arXiv:2310.06825. */
@@ -123,5 +124,8 @@ enum { HR_ATTENTION_HEAD_MAX = 256 };
 hr_run_fn hr_attention_run;
 hr_run_fn hr_attention_bwd_run;
 hr_run_fn hr_attention_cached_run;
+
+/* The phases of hr_attention_bwd_run, which depend on the call. */
+int32_t hr_attention_bwd_phases(const hr_call *call);
 
 #endif

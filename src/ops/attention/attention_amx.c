@@ -95,7 +95,7 @@ void hr_attention_fwd_bf16_amx(const hr_attention_task *task)
 void hr_attention_bwd_bf16_amx(const hr_attention_task *task)
 {
     hr_tile_config();
-    backward_head(task);
+    backward_chunk(task);
     hr_tile_release();
 }
 

@@ -52,7 +52,12 @@ void hr_attention_fwd_avx2(const hr_attention_task *task)
 
 void hr_attention_bwd_avx2(const hr_attention_task *task)
 {
-    backward_head(task);
+    backward_chunk(task);
+}
+
+void hr_attention_store_avx2(const hr_attention_task *task)
+{
+    store_keys(task);
 }
 
 void hr_attention_cached_avx2(const hr_attention_cached_task *task)

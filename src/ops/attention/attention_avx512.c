@@ -28,7 +28,12 @@ void hr_attention_fwd_avx512(const hr_attention_task *task)
 
 void hr_attention_bwd_avx512(const hr_attention_task *task)
 {
-    backward_head(task);
+    backward_chunk(task);
+}
+
+void hr_attention_store_avx512(const hr_attention_task *task)
+{
+    store_keys(task);
 }
 
 void hr_attention_cached_avx512(const hr_attention_cached_task *task)

@@ -30,7 +30,7 @@ void hr_attention_fwd_bf16_avx512bf16(const hr_attention_task *task)
 
 void hr_attention_bwd_bf16_avx512bf16(const hr_attention_task *task)
 {
-    backward_head(task);
+    backward_chunk(task);
 }
 
 void hr_attention_cached_bf16_avx512bf16(const hr_attention_cached_task *task)

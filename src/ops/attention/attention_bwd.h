@@ -1,36 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_bwd.h - backward attention of one head: template of the vector kernels.
+/* ops/attention/attention_bwd.h - backward attention of a chunk of queries of one head, against a
+ * range of keys: template of the vector kernels.
  *
  *     p = exp(s - lse)   dp = keep * (dO V') / (1 - dropout)   delta = sum(dO * O)
  *     ds = p * (dp - delta)
  *     dQ = scale ds K   dK = scale ds' Q   dV = (keep * p)' dO / (1 - dropout)
  *
  * Scores are computed transposed, keys by queries: then lse and delta are vectors, and rows of p'
- * and ds' can be used directly as left operands. Include it after attention_fwd.h. */
+ * and ds' can be used directly as left operands. Sums of dQ are over ascending keys and those of dK
+ * and dV over ascending queries, one multiply-add after the other: chunks and ranges do not change
+ * their bits. Include it after attention_fwd.h. */
 #ifndef HR_OPS_ATTENTION_BWD_H
 #define HR_OPS_ATTENTION_BWD_H
 
 enum {
-    GRADIENT_ROW = ATTENTION_QUERY_CHUNK / PAIR + ATTENTION_PAD, /* row stride of P' and dS' */
-    PAIRS_ROW = ATTENTION_QUERY_CHUNK + ATTENTION_PAD /* row stride of dS as pairs of keys */
+    GRADIENT_ROW = ATTENTION_QUERY_BLOCK / PAIR + ATTENTION_PAD, /* row stride of P' and dS' */
+    PAIRS_ROW = ATTENTION_QUERY_BLOCK + ATTENTION_PAD /* row stride of dS as pairs of keys */
 };
 
 typedef struct {
     const hr_attention_task *task;
     attention_bwd_scratch room;
-    int64_t width, words, lines; /* packed: elements and words per row; lines per panel of rows */
+    int64_t width, words, panel; /* packed: elements and words per row; words per panel of rows */
+    int64_t columns;             /* queries, padded */
+    int64_t sum_row;             /* floats per row of a sum */
     int64_t reach;               /* query i sees keys (i - reach, i] */
     float factor;                /* converts a score to an exponent of 2 */
-    /* dense: the first tile of keys covers all queries and the first chunk all its keys, so their
-     * outputs need no clearing */
-    bool fresh;
+    bool
+        fresh; /* the first tile of keys starts the sums of all queries, so they need no clearing */
 } backward;
 
 /* Keys [first, last) against queries [query_first, query_last). The tile of keys starts at `base`;
- * its rows [row_first, row_last), whole strips, are computed. */
+ * its rows [row_first, row_last), whole strips, are computed. A block of queries at a time: columns
+ * [column, column + columns) of the chunk, from query `query` on. */
 typedef struct {
     int64_t base, first, last, row_first, row_last;
     int64_t query_first, query_last;
+    int64_t column, columns, query;
 } key_tile;
 
 NOINLINE void multiply_block(int64_t words, const uint32_t *rows, const uint32_t *columns, float *c)
@@ -40,27 +46,39 @@ NOINLINE void multiply_block(int64_t words, const uint32_t *rows, const uint32_t
 
 /* dK or dV of a strip of keys (+)= dS' Q or P' dO. */
 NOINLINE void add_by_keys(bool add, int64_t words, const uint32_t *a, const uint32_t *rows,
-                          int64_t panel, float *c, int64_t width)
+                          int64_t panel, float *c, int64_t c_row, int64_t width)
 {
-    multiply_panels(ROWS, add, GRADIENT_ROW, 1, words, a, rows, panel, c, width, width);
+    multiply_panels(ROWS, add, GRADIENT_ROW, 1, words, a, rows, panel, c, c_row, width);
+}
+
+/* The same for a strip of which only `there` rows exist. */
+NOINLINE void add_by_some_keys(const backward *b, int64_t there, bool add, int64_t words,
+                               const uint32_t *a, const uint32_t *rows, float *c)
+{
+    float *edge = b->room.edge;
+    for (int64_t i = 0; i < ROWS * b->sum_row; i++) edge[i] = i < there * b->sum_row ? c[i] : 0;
+    add_by_keys(add, words, a, rows, b->panel, edge, b->sum_row, b->width);
+    for (int64_t i = 0; i < there * b->sum_row; i++) c[i] = edge[i];
 }
 
 /* dQ of a strip of queries (+)= dS K. */
 NOINLINE void add_by_queries(bool add, int64_t words, const uint32_t *a, const uint32_t *rows,
-                             int64_t panel, float *c, int64_t width)
+                             int64_t panel, float *c, int64_t c_row, int64_t width)
 {
     uint32_t room[ROWS * ATTENTION_KEY_TILE / PAIR];
     const left transposed = left_of_columns(a, PAIRS_ROW, words, room);
     multiply_panels(ROWS, add, transposed.row, transposed.word, words, transposed.at, rows, panel,
-                    c, width, width);
+                    c, c_row, width);
 }
 
 /* Computes P' and dS' of a strip of keys, from `row` of the tile on, against two panels of queries,
- * from `query` on, which is column `column` of the chunk. */
+ * from column `column` of the block on. */
 VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t, int64_t row,
-                          int64_t query, int64_t column)
+                          int64_t column)
 {
     const hr_attention_task *task = b->task;
+    const int64_t query = t->query + column;
+    const float *log_sums = b->room.lse + t->column, *sums = b->room.delta + t->column;
     const vec factor = vec_set(b->factor), zero = vec_set(0);
     const vec keep_scale = vec_set(task->keep_scale);
     const vec_bits threshold = vec_bits_set(task->threshold);
@@ -70,8 +88,8 @@ VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t,
                       key + ROWS > t->last;
     vec lse[2], delta[2];
     for (int j = 0; j < 2; j++) {
-        lse[j] = load_floats(b->room.lse + query + j * VEC_LANES);
-        delta[j] = load_floats(b->room.delta + query + j * VEC_LANES);
+        lse[j] = load_floats(log_sums + column + j * VEC_LANES);
+        delta[j] = load_floats(sums + column + j * VEC_LANES);
     }
     /* of four keys: tiles start at multiples of 64, strips at multiples of 8 */
     vec_bits bits[2][4];
@@ -108,69 +126,85 @@ VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t,
     }
 }
 
-NOINLINE void gradients_plain(const backward *b, const key_tile *t, int64_t row, int64_t query,
-                              int64_t column)
+NOINLINE void gradients_plain(const backward *b, const key_tile *t, int64_t row, int64_t column)
 {
-    gradients(false, b, t, row, query, column);
+    gradients(false, b, t, row, column);
 }
 
-NOINLINE void gradients_dropped(const backward *b, const key_tile *t, int64_t row, int64_t query,
-                                int64_t column)
+NOINLINE void gradients_dropped(const backward *b, const key_tile *t, int64_t row, int64_t column)
 {
-    gradients(true, b, t, row, query, column);
+    gradients(true, b, t, row, column);
 }
 
-/* Columns of a chunk, which starts at query `chunk`, that see no key from `key` on; in whole
- * steps. */
-VEC_INLINE int64_t unseen(int64_t key, int64_t chunk, int64_t step)
+/* Columns of the block that see no key from `key` on; in whole steps. */
+VEC_INLINE int64_t unseen(const key_tile *t, int64_t key, int64_t step)
 {
-    return hr_max(0, (key - chunk) / step * step);
+    return hr_max(0, (key - t->query) / step * step);
 }
 
 /* One past the columns that see a key of the strip from `key` on; in whole panels. */
-VEC_INLINE int64_t seen_end(const backward *b, int64_t key, int64_t chunk, int64_t columns)
+VEC_INLINE int64_t seen_end(const backward *b, const key_tile *t, int64_t key)
 {
-    const int64_t queries = key + ROWS - 1 + b->reach - chunk;
-    return queries <= 0 ? 0 : hr_min(columns, hr_round_up(queries, PANELS));
+    const int64_t queries = key + ROWS - 1 + b->reach - t->query;
+    return queries <= 0 ? 0 : hr_min(t->columns, hr_round_up(queries, PANELS));
 }
 
-/* Processes one tile of keys with queries [chunk, chunk + columns). */
-static void backward_chunk(const backward *b, const key_tile *t, int64_t chunk, int64_t columns)
+static void find_gradients(const backward *b, const key_tile *t)
 {
     const attention_bwd_scratch *room = &b->room;
-    const int64_t panel = b->lines * VEC_LANES, width = b->width;
     for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
-        const int64_t end = seen_end(b, t->base + row, chunk, columns);
-        for (int64_t at = unseen(t->base + row, chunk, PANELS); at < end; at += PANELS) {
-            const int64_t packed = (chunk + at) * b->words;
+        const int64_t end = seen_end(b, t, t->base + row);
+        for (int64_t at = unseen(t, t->base + row, PANELS); at < end; at += PANELS) {
+            const int64_t packed = (t->column + at) * b->words;
             multiply_block(b->words, room->k_strip + row * STRIP_ROW, room->q_columns + packed,
                            room->score);
             multiply_block(b->words, room->v_strip + row * STRIP_ROW, room->g_columns + packed,
                            room->dp);
-            if (b->task->drops) gradients_dropped(b, t, row, chunk + at, at);
-            else gradients_plain(b, t, row, chunk + at, at);
+            if (b->task->drops) gradients_dropped(b, t, row, at);
+            else gradients_plain(b, t, row, at);
         }
     }
-    const bool add = !b->fresh || !b->task->first || chunk > t->base;
+}
+
+static void add_to_keys(const backward *b, const key_tile *t)
+{
+    const attention_bwd_scratch *room = &b->room;
+    const int64_t panel = b->panel, width = b->width, sum_row = b->sum_row;
     for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
-        const int64_t at = unseen(t->base + row, chunk, REDUCE_STEP);
-        const int64_t words = (seen_end(b, t->base + row, chunk, columns) - at) / PAIR;
-        const int64_t a = row * GRADIENT_ROW + at / PAIR;
-        const int64_t packed = (chunk + at) / PAIR * VEC_LANES, c = (t->base + row) * width;
+        const int64_t key = t->base + row, at = unseen(t, key, REDUCE_STEP);
+        const int64_t words = (seen_end(b, t, key) - at) / PAIR;
+        const int64_t packed = (t->column + at) / PAIR * VEC_LANES;
+        const int64_t there = b->task->key_end - key;
+        const uint32_t *p = room->p + row * GRADIENT_ROW + at / PAIR;
+        const uint32_t *ds = room->ds + row * GRADIENT_ROW + at / PAIR;
+        float *dk = b->task->dk_sum + key * sum_row, *dv = b->task->dv_sum + key * sum_row;
         if (words <= 0) continue;
-        add_by_keys(add, words, room->p + a, room->g_rows + packed, panel, room->dv + c, width);
-        add_by_keys(add, words, room->ds + a, room->q_rows + packed, panel, room->dk + c, width);
+        /* The first to see a strip are its own queries. */
+        const bool add = !b->task->first || key < t->query || key < t->first;
+        if (there >= ROWS) {
+            add_by_keys(add, words, p, room->g_rows + packed, panel, dv, sum_row, width);
+            add_by_keys(add, words, ds, room->q_rows + packed, panel, dk, sum_row, width);
+        } else {
+            add_by_some_keys(b, there, add, words, p, room->g_rows + packed, dv);
+            add_by_some_keys(b, there, add, words, ds, room->q_rows + packed, dk);
+        }
     }
-    const uint32_t *by_queries = PAIR == 1 ? room->ds : room->ds_pairs;
-    for (int64_t at = 0; at < columns; at += ROWS) {
-        const int64_t query = chunk + at - t->base; /* relative to the tile, like its rows */
+}
+
+static void add_to_queries(const backward *b, const key_tile *t)
+{
+    const uint32_t *by_queries = PAIR == 1 ? b->room.ds : b->room.ds_pairs;
+    const int64_t panel = ATTENTION_KEY_TILE / PAIR * VEC_LANES;
+    for (int64_t at = 0; at < t->columns; at += ROWS) {
+        const int64_t query = t->query + at - t->base; /* relative to the tile */
         const int64_t from = hr_max(t->row_first, (query + 1 - b->reach) / ROWS * ROWS);
-        const int64_t seen = hr_min(query + ROWS, t->row_last) - from;
+        const int64_t end = query + ROWS <= 0 ? 0 : hr_round_up(query + ROWS, ROWS);
+        const int64_t seen = hr_min(end, t->row_last) - from;
         if (seen <= 0) continue;
         add_by_queries(!b->fresh || t->base > 0, seen / PAIR,
                        by_queries + from / PAIR * PAIRS_ROW + at,
-                       room->k_rows + (t->base + from) / PAIR * VEC_LANES, panel,
-                       room->dq + (chunk + at) * width, width);
+                       b->room.k_rows + from / PAIR * VEC_LANES, panel,
+                       b->task->dq_sum + (t->column + at) * b->sum_row, b->sum_row, b->width);
     }
 }
 
@@ -179,23 +213,29 @@ static void backward_tile(const backward *b, int64_t first, int64_t last)
 {
     const hr_attention_task *task = b->task;
     const int64_t base = first / ATTENTION_KEY_TILE * ATTENTION_KEY_TILE;
-    const int64_t index = first / task->mask.block;
-    const key_tile t = { .base = base,
-                         .first = first,
-                         .last = last,
-                         .row_first = (first - base) / ROWS * ROWS,
-                         .row_last = hr_round_up(last - base, ROWS),
-                         .query_first = index * task->mask.block,
-                         .query_last = attention_queries_end(&task->mask, first, last,
-                                                             task->length) };
-    copy_rows(task, task->k, base + t.row_first, t.row_last - t.row_first,
+    const int64_t index = first / task->mask.block, end = task->query + task->length;
+    key_tile t = { .base = base,
+                   .first = first,
+                   .last = last,
+                   .row_first = (first - base) / ROWS * ROWS,
+                   .row_last = hr_round_up(last - base, ROWS),
+                   .query_first = index * task->mask.block,
+                   .query_last = attention_queries_end(&task->mask, first, last, end) };
+    if (t.query_last <= task->query) return;
+    copy_rows(task, task->k, base + t.row_first, t.row_last - t.row_first, end,
               b->room.k_strip + t.row_first * STRIP_ROW);
-    copy_rows(task, task->v, base + t.row_first, t.row_last - t.row_first,
+    copy_rows(task, task->v, base + t.row_first, t.row_last - t.row_first, end,
               b->room.v_strip + t.row_first * STRIP_ROW);
-    const int64_t end = attention_padded(t.query_last);
-    for (int64_t chunk = first / ATTENTION_ALIGN * ATTENTION_ALIGN; chunk < end;
-         chunk += ATTENTION_QUERY_CHUNK)
-        backward_chunk(b, &t, chunk, hr_min(ATTENTION_QUERY_CHUNK, end - chunk));
+    pack_rows(task, rows_from(task, task->k, base), hr_min(ATTENTION_KEY_TILE, end - base),
+              ATTENTION_KEY_TILE / PAIR * VEC_LANES, b->room.k_rows);
+    for (t.column = 0; t.column < b->columns; t.column += ATTENTION_QUERY_BLOCK) {
+        t.columns = hr_min(ATTENTION_QUERY_BLOCK, b->columns - t.column);
+        t.query = task->query + t.column;
+        if (t.query + t.columns <= first || t.query >= t.query_last) continue;
+        find_gradients(b, &t);
+        add_to_keys(b, &t);
+        add_to_queries(b, &t);
+    }
 }
 
 /* Computes lse in base 2 and delta, contiguous for vector loads; zeros past the length. */
@@ -203,7 +243,7 @@ static void row_statistics(const backward *b)
 {
     const hr_attention_task *task = b->task;
     const hr_dtype dtype = dtype_of(task);
-    for (int64_t first = 0; first < attention_padded(task->length); first += VEC_LANES) {
+    for (int64_t first = 0; first < b->columns; first += VEC_LANES) {
         vec part[VEC_LANES];
         for (int64_t i = 0; i < VEC_LANES; i++) {
             const int64_t row = first + i, width = row < task->length ? task->head_width : 0;
@@ -219,48 +259,45 @@ static void row_statistics(const backward *b)
     }
 }
 
-static void clear_sums(const backward *b, float *sums)
+static void backward_chunk(const hr_attention_task *task)
 {
-    const int64_t count = attention_padded(b->task->length) * b->width;
-    for (int64_t i = 0; i < count; i++) sums[i] = 0;
-}
-
-static void backward_head(const hr_attention_task *task)
-{
+    const int64_t columns = attention_padded(task->length), block = task->mask.block;
     backward b = { .task = task,
                    .width = packed_width(task),
                    .words = packed_width(task) / PAIR,
-                   .lines = attention_padded(task->length) / PAIR,
+                   .panel = columns / PAIR * VEC_LANES,
+                   .columns = columns,
+                   .sum_row = attention_padded(task->head_width),
                    .reach = attention_reach(&task->mask),
                    .factor = task->scale * LOG2_E,
                    .fresh = task->mask.kind == HR_PATTERN_DENSE };
-    const int64_t length = task->length, panel = b.lines * VEC_LANES;
-    attention_bwd_scratch_place(task->scratch, length, task->head_width, &b.room);
-    if (task->first) {
-        pack_rows(task, task->k, length, panel, b.room.k_rows);
-        if (!b.fresh) clear_sums(&b, b.room.dk);
-        if (!b.fresh) clear_sums(&b, b.room.dv);
-    }
-    pack_columns(task, task->q, length, b.room.q_columns);
-    pack_columns(task, task->grad_o, length, b.room.g_columns);
-    pack_rows(task, task->q, length, panel, b.room.q_rows);
-    pack_rows(task, task->grad_o, length, panel, b.room.g_rows);
-    if (!b.fresh) clear_sums(&b, b.room.dq);
+    attention_bwd_scratch_place(task->scratch, task->length, task->head_width, &b.room);
+    pack_columns(task, task->q, task->length, b.room.q_columns);
+    pack_columns(task, task->grad_o, task->length, b.room.g_columns);
+    pack_rows(task, task->q, task->length, b.panel, b.room.q_rows);
+    pack_rows(task, task->grad_o, task->length, b.panel, b.room.g_rows);
     row_statistics(&b);
-    const int64_t block = task->mask.block;
-    for (int64_t first = 0, last; first < task->length; first = last) {
-        last = hr_min(task->length, (first / block + 1) * block);
+    for (int64_t i = 0; task->opens && !b.fresh && i < columns * b.sum_row; i++)
+        task->dq_sum[i] = 0;
+    for (int64_t first = task->key_first, last; first < task->key_last; first = last) {
+        last = hr_min(task->key_last, (first / block + 1) * block);
         last = hr_min(last, (first / ATTENTION_KEY_TILE + 1) * ATTENTION_KEY_TILE);
         backward_tile(&b, first, last);
     }
-    for (int64_t row = 0; row < task->length; row++) {
+    for (int64_t row = 0; task->closes && row < task->length; row++) {
         prefetch_row(task, task->dq, row);
-        store_row(task, task->dq, row, b.room.dq + row * b.width, task->scale);
-        if (!task->last) continue;
+        store_row(task, task->dq, row, task->dq_sum + row * b.sum_row, task->scale);
+    }
+}
+
+VEC_INLINE void store_keys(const hr_attention_task *task)
+{
+    const int64_t sum_row = attention_padded(task->head_width);
+    for (int64_t row = 0; row < task->length; row++) {
         prefetch_row(task, task->dk, row);
         prefetch_row(task, task->dv, row);
-        store_row(task, task->dk, row, b.room.dk + row * b.width, task->scale);
-        store_row(task, task->dv, row, b.room.dv + row * b.width, task->keep_scale);
+        store_row(task, task->dk, row, task->dk_sum + row * sum_row, task->scale);
+        store_row(task, task->dv, row, task->dv_sum + row * sum_row, task->keep_scale);
     }
 }
 

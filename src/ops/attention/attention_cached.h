@@ -7,49 +7,6 @@
 #ifndef HR_OPS_ATTENTION_CACHED_H
 #define HR_OPS_ATTENTION_CACHED_H
 
-/* The rows of k or v that start at row `row`. */
-VEC_INLINE hr_attention_rows rows_from(const hr_attention_task *task, hr_attention_rows rows,
-                                       int64_t row)
-{
-    rows.first = hr_element_at(rows.first, row * rows.stride, dtype_of(task));
-    return rows;
-}
-
-/* Packs keys and values of a range. Rows before `first` may hold a later token of the ring buffer;
- * their exponential is masked to 0. */
-static void pack_range(const forward *f, const hr_attention_cached_task *task,
-                       const attention_keys *keys)
-{
-    const hr_attention_task *head = &task->head;
-    for (int64_t base = keys->base; base < keys->last; base += ATTENTION_ALIGN) {
-        const int64_t at = keys->packed + base - keys->base, row = base % task->capacity;
-        const int64_t count = hr_min(ATTENTION_ALIGN, keys->last - base);
-        pack_columns(head, rows_from(head, head->k, row), count, f->room.keys + at * f->words);
-        pack_rows(head, rows_from(head, head->v, row), count, f->panel,
-                  f->room.values + at / PAIR * VEC_LANES);
-    }
-}
-
-/* Packs the next chunk with keys that the tile sees; returns its number of ranges, 0 at the end. */
-static int64_t next_packed(const forward *f, const hr_attention_cached_task *task,
-                           attention_key_iterator *iterator,
-                           attention_keys chunk[ATTENTION_KEYS_MAX])
-{
-    const int64_t end = task->position + task->head.length;
-    attention_keys all[ATTENTION_KEYS_MAX];
-    for (int64_t found; (found = next_chunk(iterator, all)) > 0;) {
-        int64_t ranges = 0;
-        for (int64_t r = 0; r < found; r++) {
-            all[r].packed = all[r].column;
-            if (!attention_clip(&all[r], task->position + 1 - f->reach, end, &chunk[ranges]))
-                continue;
-            pack_range(f, task, &chunk[ranges++]);
-        }
-        if (ranges > 0) return ranges;
-    }
-    return 0;
-}
-
 /* Copies rows [first, first + count) of Q: the heads of a position are adjacent. */
 static void copy_heads(const hr_attention_cached_task *task, int64_t first, int64_t count,
                        uint32_t *out)
@@ -58,7 +15,7 @@ static void copy_heads(const hr_attention_cached_task *task, int64_t first, int6
         const int64_t row = (first + i) / task->heads, h = (first + i) % task->heads;
         hr_attention_rows q = task->head.q;
         q.first = hr_element_at(q.first, h * task->q_head_stride, dtype_of(&task->head));
-        copy_rows(&task->head, q, row, 1, out + i * STRIP_ROW);
+        copy_rows(&task->head, q, row, 1, row + 1, out + i * STRIP_ROW);
     }
 }
 
@@ -89,7 +46,8 @@ static void cached_heads(const hr_attention_cached_task *task)
     attention_scratch_place(head->scratch, ATTENTION_KEY_CHUNK, head->head_width, &f.room);
     clear_rows(&f, hr_min(rows, ROWS));
     open_tile(&f);
-    for (int64_t ranges; (ranges = next_packed(&f, task, &iterator, chunk)) > 0;)
+    for (int64_t ranges; (ranges = next_packed(&f, position, position + head->length,
+                                               task->capacity, &iterator, chunk)) > 0;)
         for (int64_t row = 0, at = 0; row < rows; row += ROWS, at++) {
             const int64_t end = hr_min(row + ROWS, rows);
             strip s = strip_of(&f, at, chunk, ranges, position + row / heads,

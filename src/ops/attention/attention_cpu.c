@@ -30,7 +30,7 @@ static int64_t scratch_bytes(const void *attr, int64_t rows, int32_t threads)
 
 static int64_t scratch_bytes_bwd(const void *attr, int64_t rows, int32_t threads)
 {
-    return threads * attention_bwd_thread_bytes(attr, rows);
+    return attention_bwd_bytes(attr, rows, threads);
 }
 
 static int64_t scratch_bytes_cached(const void *attr, int64_t rows, int32_t threads)
@@ -69,16 +69,24 @@ static void items_cached(const hr_step *step, bool bf16, int64_t rows, int64_t i
     items[2] = items[0] * padding_of(shape->head_width);
 }
 
+/* Parts of a sequence are divided too, once there are chunks of it. */
+static int64_t chunks(const hr_attention_attr *shape, int64_t rows)
+{
+    const int64_t chunk = attention_chunk(shape->head_width);
+    return (hr_min(rows, shape->T) + chunk - 1) / chunk;
+}
+
 static int64_t pieces(const void *attr, int64_t rows)
 {
     const hr_attention_attr *shape = attr;
-    return (rows + shape->T - 1) / shape->T * shape->H;
+    const int64_t heads = (rows + shape->T - 1) / shape->T * shape->H;
+    return attention_is_whole(shape->T) ? heads : heads * chunks(shape, rows);
 }
 
 static int64_t pieces_backward(const void *attr, int64_t rows)
 {
     const hr_attention_attr *shape = attr;
-    return (rows + shape->T - 1) / shape->T * shape->G;
+    return attention_lanes(shape, rows) * chunks(shape, rows);
 }
 
 static int64_t pieces_cached(const void *attr, int64_t rows)

@@ -122,7 +122,7 @@ VEC_INLINE vec mask_row(const forward *f, const strip *s, int64_t i)
 VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, int64_t i)
 {
     const hr_attention_task *task = f->task;
-    const int64_t row = hr_min(s->row + i, task->length - 1);
+    const int64_t row = hr_min(s->row + i, task->query + task->length - 1);
     const vec factor = vec_set(f->factor), max = vec_set(-s->max[i]);
     const vec_bits threshold = vec_bits_set(task->threshold);
     hr_random_row random = task->random;
@@ -222,6 +222,39 @@ static int64_t next_chunk(attention_key_iterator *iterator,
     return ranges;
 }
 
+/* Packs keys and values of a range; row j is row j mod `ring` of k and v. Rows before `first` may
+ * hold a later token of a ring buffer; their exponential is masked to 0. */
+static void pack_range(const forward *f, int64_t ring, const attention_keys *keys)
+{
+    const hr_attention_task *task = f->task;
+    for (int64_t base = keys->base; base < keys->last; base += ATTENTION_ALIGN) {
+        const int64_t at = keys->packed + base - keys->base, row = base % ring;
+        const int64_t count = hr_min(ATTENTION_ALIGN, keys->last - base);
+        pack_columns(task, rows_from(task, task->k, row), count, f->room.keys + at * f->words);
+        pack_rows(task, rows_from(task, task->v, row), count, f->panel,
+                  f->room.values + at / PAIR * VEC_LANES);
+    }
+}
+
+/* Packs the next chunk with keys that positions [first, last) see; returns its number of ranges, 0
+ * at the end. */
+static int64_t next_packed(const forward *f, int64_t first, int64_t last, int64_t ring,
+                           attention_key_iterator *iterator,
+                           attention_keys chunk[ATTENTION_KEYS_MAX])
+{
+    attention_keys all[ATTENTION_KEYS_MAX];
+    for (int64_t found; (found = next_chunk(iterator, all)) > 0;) {
+        int64_t ranges = 0;
+        for (int64_t r = 0; r < found; r++) {
+            all[r].packed = all[r].column;
+            if (!attention_clip(&all[r], first + 1 - f->reach, last, &chunk[ranges])) continue;
+            pack_range(f, ring, &chunk[ranges++]);
+        }
+        if (ranges > 0) return ranges;
+    }
+    return 0;
+}
+
 static void open_tile(const forward *f)
 {
     for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i++) {
@@ -271,7 +304,9 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
     attention_keys chunk[ATTENTION_KEYS_MAX];
     bool begun[ATTENTION_QUERY_TILE / ROWS] = { false };
     open_tile(f);
-    for (int64_t ranges; (ranges = next_chunk(&iterator, chunk)) > 0;)
+    for (int64_t ranges;
+         (ranges = task->whole ? next_chunk(&iterator, chunk)
+                               : next_packed(f, first, last, INT64_MAX, &iterator, chunk)) > 0;)
         for (int64_t row = first, at = 0; row < last; row += ROWS, at++) {
             const int64_t end = hr_min(row + ROWS, last);
             strip s = strip_of(f, at, chunk, ranges, row, end);
@@ -281,34 +316,36 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
             for (int64_t i = 0; i < s.rows; i++) s.position[i] = row + i;
             s.again = begun[at];
             begun[at] = true;
-            copy_rows(task, task->q, row, s.rows, room->strip);
+            copy_rows(task, task->q, row - task->query, s.rows, task->length, room->strip);
             forward_strip(f, &s);
         }
     close_tile(f);
     for (int64_t row = first; row < last; row++) {
-        const int64_t i = row - first, at = place_of(i);
-        prefetch_row(task, task->o, row);
-        store_row(task, task->o, row, room->sums + i * f->width, room->total[at]);
-        if (task->lse) task->lse[row * task->lse_stride] = room->max[at];
+        const int64_t i = row - first, at = place_of(i), here = row - task->query;
+        prefetch_row(task, task->o, here);
+        store_row(task, task->o, here, room->sums + i * f->width, room->total[at]);
+        if (task->lse) task->lse[here * task->lse_stride] = room->max[at];
     }
 }
 
 static void forward_head(const hr_attention_task *task)
 {
+    const int64_t end = task->query + task->length;
+    const int64_t packed = task->whole ? end : ATTENTION_KEY_CHUNK;
     forward f = { .task = task,
                   .width = packed_width(task),
                   .words = packed_width(task) / PAIR,
-                  .panel = attention_padded(task->length) / PAIR * VEC_LANES,
+                  .panel = attention_padded(packed) / PAIR * VEC_LANES,
                   .reach = attention_reach(&task->mask),
                   .factor = task->scale * LOG2_E };
-    attention_scratch_place(task->scratch, task->length, task->head_width, &f.room);
-    if (task->first) {
-        pack_columns(task, task->k, task->length, f.room.keys);
-        pack_rows(task, task->v, task->length, f.panel, f.room.values);
+    attention_scratch_place(task->scratch, packed, task->head_width, &f.room);
+    if (task->whole && task->first) {
+        pack_columns(task, task->k, end, f.room.keys);
+        pack_rows(task, task->v, end, f.panel, f.room.values);
     }
     const int64_t block = task->mask.block;
-    for (int64_t first = 0, last; first < task->length; first = last) {
-        last = hr_min(task->length, (first / block + 1) * block);
+    for (int64_t first = task->query, last; first < end; first = last) {
+        last = hr_min(end, (first / block + 1) * block);
         last = hr_min(last, first + ATTENTION_QUERY_TILE);
         forward_tile(&f, first, last);
     }

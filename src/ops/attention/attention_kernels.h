@@ -2,9 +2,8 @@
 /* ops/attention/attention_kernels.h - the share of attention that one thread computes, per
  * instruction set.
  *
- * A kernel computes one query head of one sequence. Heads that share keys and values form a
- * *group*. One thread computes them in order, so that scratch can carry packed keys and the
- * gradients of keys and values from one head to the next. */
+ * A kernel computes queries of one head of a document: a sequence, or a part of one. Query i of the
+ * document sees its keys up to i. Heads that share keys and values form a *group*. */
 #ifndef HR_OPS_ATTENTION_KERNELS_H
 #define HR_OPS_ATTENTION_KERNELS_H
 
@@ -21,16 +20,21 @@ typedef struct {
 
 typedef struct {
     hr_attention_rows q, k, v, o; /* forward writes o, backward reads it */
-    /* backward only; dk and dv are written with the last head */
-    hr_attention_rows grad_o, dq, dk, dv;
-    float *lse; /* row i at i * lse_stride; null: not requested (forward) */
+    hr_attention_rows grad_o, dq; /* backward only */
+    float *lse;                   /* row i at i * lse_stride; null: not requested (forward) */
     int64_t lse_stride;
-    int64_t length; /* rows, 1 to T */
+    int64_t query;  /* index of the first query: row 0 of q, o, grad_o, dq and lse */
+    int64_t length; /* queries; backward: at most attention_chunk(head_width) */
     int32_t head_width;
     hr_dtype dtype;
     hr_attention_mask mask; /* dense, sliding: block is T */
     float scale;            /* > 0 */
-    bool first, last;       /* first or last head of its group */
+
+    bool first; /* head of its group in this call */
+
+    /* Forward: whether all keys are packed at once, for queries from 0 on. Heads of a group then
+     * share them: the `first` packs. Otherwise a chunk of keys at a time. */
+    bool whole;
 
     /* If `drops`: p[i,j] is dropped if element j of the row i rows after `random` is below
      * `threshold`. */
@@ -39,7 +43,18 @@ typedef struct {
     uint32_t threshold;
     float keep_scale; /* 1 / (1 - dropout) */
 
-    void *scratch; /* laid out by attention_scratch.h; shared by the heads of a group */
+    /* Backward, for keys [key_first, key_last): adds to the sums of dq, dk and dv, before their
+     * scales. Rows of sums are attention_padded(head_width) apart. That of dq starts with the key
+     * range `opens`, and is scaled and stored after the one that `closes`. Those of a key start
+     * with the `first` head of the queries that it belongs to. Rows of dk and dv from `key_end` on
+     * are another document's, or none. */
+    int64_t key_first, key_last, key_end;
+    float *dq_sum, *dk_sum, *dv_sum;
+    bool opens, closes;
+    /* Storing: `length` rows of dk and dv, from their sums. */
+    hr_attention_rows dk, dv;
+
+    void *scratch; /* laid out by attention_scratch.h */
 } hr_attention_task;
 
 /* Some heads of a group at consecutive positions, in one block of the mask, over a cache. At most
@@ -57,7 +72,7 @@ typedef void hr_attention_fn(const hr_attention_task *task);
 typedef void hr_attention_cached_fn(const hr_attention_cached_task *task);
 
 typedef struct {
-    hr_attention_fn *fwd[HR_COMPUTES], *bwd[HR_COMPUTES];
+    hr_attention_fn *fwd[HR_COMPUTES], *bwd[HR_COMPUTES], *store[HR_COMPUTES];
     hr_attention_cached_fn *cached[HR_COMPUTES];
 } hr_attention_kernels;
 
@@ -66,9 +81,9 @@ void hr_attention_kernels_fill(hr_attention_kernels *kernels, uint32_t cpu_mask)
 
 /* One function per instruction set, each in its own file. The first three take both dtypes; the
  * others only bf16. */
-hr_attention_fn hr_attention_fwd_ref, hr_attention_bwd_ref;
-hr_attention_fn hr_attention_fwd_avx2, hr_attention_bwd_avx2;
-hr_attention_fn hr_attention_fwd_avx512, hr_attention_bwd_avx512;
+hr_attention_fn hr_attention_fwd_ref, hr_attention_bwd_ref, hr_attention_store_ref;
+hr_attention_fn hr_attention_fwd_avx2, hr_attention_bwd_avx2, hr_attention_store_avx2;
+hr_attention_fn hr_attention_fwd_avx512, hr_attention_bwd_avx512, hr_attention_store_avx512;
 hr_attention_fn hr_attention_fwd_bf16_avx512bf16, hr_attention_bwd_bf16_avx512bf16;
 hr_attention_fn hr_attention_fwd_bf16_amx, hr_attention_bwd_bf16_amx;
 hr_attention_cached_fn hr_attention_cached_ref, hr_attention_cached_avx2,

@@ -43,6 +43,14 @@ VEC_INLINE vec reduce_rows(const bool is_max, const vec parts[VEC_LANES])
     return (vec)line[0];
 }
 
+/* The rows that start at row `row`. */
+VEC_INLINE hr_attention_rows rows_from(const hr_attention_task *task, hr_attention_rows rows,
+                                       int64_t row)
+{
+    rows.first = hr_element_at(rows.first, row * rows.stride, dtype_of(task));
+    return rows;
+}
+
 /* Packs rows as columns: [length / lanes][width / PAIR][lanes] words; zeros past length and
  * width. */
 static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, int64_t length,
@@ -78,9 +86,10 @@ static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, int
     }
 }
 
-/* Copies `count` rows from `first` on, STRIP_ROW words apart; zeros past length and width. */
+/* Copies `count` rows from `first` on, STRIP_ROW words apart; zeros from row `end` on, and past the
+ * width. */
 static void copy_rows(const hr_attention_task *task, hr_attention_rows rows, int64_t first,
-                      int64_t count, uint32_t *out)
+                      int64_t count, int64_t end, uint32_t *out)
 {
     const hr_dtype dtype = dtype_of(task);
     const int64_t words = packed_width(task) / PAIR;
@@ -89,7 +98,7 @@ static void copy_rows(const hr_attention_task *task, hr_attention_rows rows, int
         for (int64_t at = 0; at < words; at += VEC_LANES)
             store_words(out + i * STRIP_ROW + at,
                         load_words(row_of(rows, dtype, first + i), dtype, at,
-                                   first + i < task->length ? task->head_width : 0));
+                                   first + i < end ? task->head_width : 0));
     }
 }
 

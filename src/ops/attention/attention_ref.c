@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "ops/attention/attention_kernels.h"
+#include "ops/attention/attention_scratch.h"
 #include "ops/element.h"
 
 static double element(const hr_attention_task *task, hr_attention_rows rows, int64_t row, int64_t c)
@@ -69,7 +70,7 @@ static double forward_row(const hr_attention_task *task, int64_t row, int64_t i,
 void hr_attention_fwd_ref(const hr_attention_task *task)
 {
     for (int64_t i = 0; i < task->length; i++) {
-        const double lse = forward_row(task, i, i, task->length);
+        const double lse = forward_row(task, i, task->query + i, INT64_MAX);
         if (task->lse) task->lse[i * task->lse_stride] = (float)lse;
     }
 }
@@ -85,38 +86,69 @@ void hr_attention_cached_ref(const hr_attention_cached_task *task)
     }
 }
 
-/* Adds the contribution of query i to dk and dv, and writes row i of dq. */
-static void backward_row(const hr_attention_task *task, int64_t i, double *dq, double *dk,
-                         double *dv)
+/* Whether query i of the task sees key j. */
+static bool sees(const hr_attention_task *task, int64_t i, int64_t j)
 {
-    const int64_t width = task->head_width;
+    return j <= task->query + i && seen(task, task->query + i, j);
+}
+
+/* The weight of query i of the task at key j, and the gradient of its score. */
+static double weight(const hr_attention_task *task, int64_t i, int64_t j, double *ds)
+{
+    const int64_t query = task->query + i;
+    const double score = (double)task->scale * dot(task, task->q, i, task->k, j);
+    const double p = exp(score - (double)task->lse[i * task->lse_stride]);
+    const double kept = keep(task, query, j);
     const double delta = dot(task, task->grad_o, i, task->o, i);
-    for (int64_t c = 0; c < width; c++) dq[c] = 0;
-    for (int64_t j = 0; j <= i; j++) {
-        if (!seen(task, i, j)) continue;
-        const double score = (double)task->scale * dot(task, task->q, i, task->k, j);
-        const double p = exp(score - (double)task->lse[i * task->lse_stride]);
-        const double kept = keep(task, i, j);
-        const double ds = p * (kept * dot(task, task->grad_o, i, task->v, j) - delta);
-        for (int64_t c = 0; c < width; c++) {
-            dq[c] += (double)task->scale * ds * element(task, task->k, j, c);
-            dk[j * width + c] += (double)task->scale * ds * element(task, task->q, i, c);
-            dv[j * width + c] += kept * p * element(task, task->grad_o, i, c);
-        }
-    }
-    for (int64_t c = 0; c < width; c++) set_element(task, task->dq, i, c, dq[c]);
+    *ds = p * (kept * dot(task, task->grad_o, i, task->v, j) - delta);
+    return p * kept / (double)task->keep_scale;
+}
+
+/* Adds to sums, which may start here. */
+static void add(float *sums, const double *part, int64_t width, bool starts)
+{
+    for (int64_t c = 0; c < width; c++) sums[c] = (starts ? 0 : sums[c]) + (float)part[c];
 }
 
 void hr_attention_bwd_ref(const hr_attention_task *task)
 {
-    const int64_t count = task->length * task->head_width;
-    /* dk and dv accumulate over the group */
-    double *dk = task->scratch, *dv = dk + count, *dq = dv + count;
-    for (int64_t i = 0; task->first && i < 2 * count; i++) dk[i] = 0;
-    for (int64_t i = 0; i < task->length; i++) backward_row(task, i, dq, dk, dv);
-    for (int64_t j = 0; task->last && j < task->length; j++)
+    const int64_t width = task->head_width, row = attention_padded(width);
+    double ds, dk[HR_ATTENTION_HEAD_MAX], dv[HR_ATTENTION_HEAD_MAX], dq[HR_ATTENTION_HEAD_MAX];
+    for (int64_t j = task->key_first; j < task->key_last; j++) {
+        for (int64_t c = 0; c < width; c++) dk[c] = dv[c] = 0;
+        for (int64_t i = 0; i < task->length; i++) {
+            if (!sees(task, i, j)) continue;
+            const double p = weight(task, i, j, &ds);
+            for (int64_t c = 0; c < width; c++) {
+                dk[c] += ds * element(task, task->q, i, c);
+                dv[c] += p * element(task, task->grad_o, i, c);
+            }
+        }
+        add(task->dk_sum + j * row, dk, width, task->first && j >= task->query);
+        add(task->dv_sum + j * row, dv, width, task->first && j >= task->query);
+    }
+    for (int64_t i = 0; i < task->length; i++) {
+        float *sums = task->dq_sum + i * row;
+        for (int64_t c = 0; c < width; c++) dq[c] = 0;
+        for (int64_t j = task->key_first; j < task->key_last; j++) {
+            if (!sees(task, i, j)) continue;
+            weight(task, i, j, &ds);
+            for (int64_t c = 0; c < width; c++) dq[c] += ds * element(task, task->k, j, c);
+        }
+        add(sums, dq, width, task->opens);
+        for (int64_t c = 0; task->closes && c < width; c++)
+            set_element(task, task->dq, i, c, (double)task->scale * (double)sums[c]);
+    }
+}
+
+void hr_attention_store_ref(const hr_attention_task *task)
+{
+    const int64_t row = attention_padded(task->head_width);
+    for (int64_t j = 0; j < task->length; j++)
         for (int64_t c = 0; c < task->head_width; c++) {
-            set_element(task, task->dk, j, c, dk[j * task->head_width + c]);
-            set_element(task, task->dv, j, c, dv[j * task->head_width + c]);
+            set_element(task, task->dk, j, c,
+                        (double)task->scale * (double)task->dk_sum[j * row + c]);
+            set_element(task, task->dv, j, c,
+                        (double)task->keep_scale * (double)task->dv_sum[j * row + c]);
         }
 }

@@ -13,14 +13,25 @@
 #include "ops/attention/attention.h"
 
 enum {
-    ATTENTION_ALIGN = 32,        /* column multiple of products and packed lengths */
-    ATTENTION_STRIP_MAX = 32,    /* largest number of rows in a strip */
-    ATTENTION_QUERY_TILE = 128,  /* forward: queries per tile */
-    ATTENTION_KEY_CHUNK = 256,   /* forward: keys per update of the running maximum */
-    ATTENTION_KEY_TILE = 64,     /* backward: keys per tile */
-    ATTENTION_QUERY_CHUNK = 128, /* backward: queries per chunk */
-    ATTENTION_PAD = 16           /* words of padding per row, to avoid cache set conflicts */
+    ATTENTION_ALIGN = 32,          /* column multiple of products and packed lengths */
+    ATTENTION_STRIP_MAX = 32,      /* largest number of rows in a strip */
+    ATTENTION_QUERY_TILE = 128,    /* forward: queries per tile */
+    ATTENTION_KEY_CHUNK = 256,     /* forward: keys per update of the running maximum */
+    ATTENTION_KEY_TILE = 64,       /* backward: keys per tile */
+    ATTENTION_QUERY_BLOCK = 128,   /* backward: queries whose gradients of scores exist at a time */
+    ATTENTION_CHUNK_WORDS = 32768, /* backward: a packed operand of a chunk of queries */
+    ATTENTION_CHUNK_MOST = 512,    /* queries of a chunk */
+    ATTENTION_KEY_RANGE = 512,     /* backward: keys that a thread has at a time, if they share */
+    ATTENTION_WHOLE = 4096,        /* forward: keys of a document, up to which all are packed */
+    ATTENTION_PAD = 16             /* words of padding per row, to avoid cache set conflicts */
 };
+
+/* Queries of a chunk of the backward pass: whole blocks, whose packed rows stay in the cache. */
+static inline int64_t attention_chunk(int64_t head_width)
+{
+    const int64_t rows = ATTENTION_CHUNK_WORDS / hr_round_up(head_width, ATTENTION_ALIGN);
+    return hr_min(ATTENTION_CHUNK_MOST, rows / ATTENTION_QUERY_BLOCK * ATTENTION_QUERY_BLOCK);
+}
 
 /* Row stride, in words, of a strip copied from q, k or v, with one element per fp32 word. */
 enum { ATTENTION_STRIP_WORDS = HR_ATTENTION_HEAD_MAX + ATTENTION_PAD };
@@ -36,14 +47,15 @@ typedef struct {
 } attention_scratch;
 
 typedef struct {
-    uint32_t *q_columns, *g_columns;    /* Q, dO transposed */
-    uint32_t *q_rows, *g_rows, *k_rows; /* Q, dO, K by rows */
-    float *dq, *dk, *dv;                /* [length][width] */
-    float *lse, *delta;                 /* lse in base 2; sum of dO * O */
-    uint32_t *k_strip, *v_strip;        /* [KEY_TILE] rows of K and V */
-    float *score, *dp;                  /* one block: [strip][2 panels] */
-    uint32_t *p, *ds;                   /* P', dS': [KEY_TILE] rows of words along the queries */
-    uint32_t *ds_pairs;                 /* dS' as pairs of keys, if words are pairs */
+    uint32_t *q_columns, *g_columns; /* Q, dO transposed: a chunk of queries */
+    uint32_t *q_rows, *g_rows;       /* Q, dO by rows */
+    uint32_t *k_rows;                /* K by rows: a tile of keys */
+    float *lse, *delta;              /* lse in base 2; sum of dO * O */
+    uint32_t *k_strip, *v_strip;     /* [KEY_TILE] rows of K and V */
+    float *score, *dp;               /* one block: [strip][2 panels] */
+    uint32_t *p, *ds;                /* P', dS': [KEY_TILE] rows of words along the queries */
+    uint32_t *ds_pairs;              /* dS' as pairs of keys, if words are pairs */
+    float *edge;                     /* [strip][width]: sums of a strip that is not all there */
 } attention_bwd_scratch;
 
 /* Takes `count` 4-byte words at *at and advances *at. With a null base it only counts. */
@@ -77,21 +89,18 @@ static inline int64_t attention_scratch_place(uint8_t *base, int64_t length, int
     return at;
 }
 
-/* The same for backward. */
+/* The same for backward: `length` queries, at most a chunk. */
 static inline int64_t attention_bwd_scratch_place(uint8_t *base, int64_t length, int64_t head_width,
                                                   attention_bwd_scratch *out)
 {
     const int64_t width = attention_padded(head_width), rows = attention_padded(length);
-    const int64_t row = ATTENTION_QUERY_CHUNK + ATTENTION_PAD;
+    const int64_t row = ATTENTION_QUERY_BLOCK + ATTENTION_PAD;
     int64_t at = 0;
     out->q_columns = attention_take(base, &at, rows * width);
     out->g_columns = attention_take(base, &at, rows * width);
     out->q_rows = attention_take(base, &at, rows * width);
     out->g_rows = attention_take(base, &at, rows * width);
-    out->k_rows = attention_take(base, &at, rows * width);
-    out->dq = attention_take(base, &at, rows * width);
-    out->dk = attention_take(base, &at, rows * width);
-    out->dv = attention_take(base, &at, rows * width);
+    out->k_rows = attention_take(base, &at, ATTENTION_KEY_TILE * width);
     out->lse = attention_take(base, &at, rows);
     out->delta = attention_take(base, &at, rows);
     out->k_strip = attention_take(base, &at, ATTENTION_KEY_TILE * ATTENTION_STRIP_WORDS);
@@ -101,20 +110,73 @@ static inline int64_t attention_bwd_scratch_place(uint8_t *base, int64_t length,
     out->p = attention_take(base, &at, ATTENTION_KEY_TILE * row);
     out->ds = attention_take(base, &at, ATTENTION_KEY_TILE * row);
     out->ds_pairs = attention_take(base, &at, ATTENTION_KEY_TILE / 2 * row);
+    out->edge = attention_take(base, &at, ATTENTION_STRIP_MAX * width);
     return at;
 }
 
-/* Bytes of one thread in a call of `rows`: for the longest sequence. */
+/* Whether forward packs all keys of a sequence at once: a short one, of which a call has the
+ * start. */
+static inline bool attention_is_whole(int64_t T)
+{
+    return T <= ATTENTION_WHOLE;
+}
+
+/* Bytes of one thread of the forward pass in a call of `rows`: for the longest sequence. */
 static inline int64_t attention_thread_bytes(const hr_attention_attr *attr, int64_t rows)
 {
     attention_scratch room;
-    return attention_scratch_place(NULL, hr_min(attr->T, rows), attr->head_width, &room);
+    const int64_t keys = attention_is_whole(attr->T) ? hr_min(attr->T, rows) : ATTENTION_KEY_CHUNK;
+    return attention_scratch_place(NULL, keys, attr->head_width, &room);
 }
 
-static inline int64_t attention_bwd_thread_bytes(const hr_attention_attr *attr, int64_t rows)
+/* Backward: a *lane* is a group of heads of a sequence, whose keys have one sum of dk and dv,
+ * [2][T][width]. With fewer lanes than threads, threads share lanes. */
+static inline int64_t attention_lanes(const hr_attention_attr *attr, int64_t rows)
+{
+    return (rows + attr->T - 1) / attr->T * attr->G;
+}
+
+static inline int64_t attention_sum_count(const hr_attention_attr *attr, int64_t rows)
+{
+    return 2 * hr_min(attr->T, rows) * attention_padded(attr->head_width);
+}
+
+/* Floats of the sum of dq of a head: a chunk of queries, whose parts are padded. */
+static inline int64_t attention_dq_count(const hr_attention_attr *attr, int64_t rows)
+{
+    const int64_t queries = hr_min(hr_min(attr->T, rows), attention_chunk(attr->head_width));
+    return (attention_padded(queries) + ATTENTION_ALIGN) * attention_padded(attr->head_width);
+}
+
+/* Bytes of one thread of the backward pass, without sums of keys: sums of dq of `heads` heads come
+ * first. */
+static inline int64_t attention_bwd_thread_bytes(const hr_attention_attr *attr, int64_t rows,
+                                                 int64_t heads)
 {
     attention_bwd_scratch room;
-    return attention_bwd_scratch_place(NULL, hr_min(attr->T, rows), attr->head_width, &room);
+    const int64_t queries = hr_min(hr_min(attr->T, rows), attention_chunk(attr->head_width));
+    return heads * attention_dq_count(attr, rows) * (int64_t)sizeof(float) +
+           attention_bwd_scratch_place(NULL, queries, attr->head_width, &room);
+}
+
+/* Bytes of a call with so many lanes. Each lane in work has its sums; a thread that shares lanes
+ * has those of dq for all heads. */
+static inline int64_t attention_bwd_bytes_of(const hr_attention_attr *attr, int64_t rows,
+                                             int64_t lanes, int32_t threads)
+{
+    const int64_t heads = lanes < threads ? attr->H / attr->G : 1;
+    return hr_min(lanes, threads) * attention_sum_count(attr, rows) * (int64_t)sizeof(float) +
+           threads * attention_bwd_thread_bytes(attr, rows, heads);
+}
+
+/* Bytes of calls of up to `rows`: fewer may have fewer lanes than threads. */
+static inline int64_t attention_bwd_bytes(const hr_attention_attr *attr, int64_t rows,
+                                          int32_t threads)
+{
+    const int64_t lanes = attention_lanes(attr, rows);
+    const int64_t fewer = hr_min(lanes, (threads - 1) / attr->G * attr->G);
+    return hr_max(attention_bwd_bytes_of(attr, rows, lanes, threads),
+                  fewer ? attention_bwd_bytes_of(attr, rows, fewer, threads) : 0);
 }
 
 static inline int64_t attention_cached_thread_bytes(const hr_attention_cached_attr *attr)

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention_bwd_run.c - splits the chunks of queries of attention_bwd over threads.
+ *
+ * A lane is a group of heads of a sequence. It has one sum of dk and dv, to which its chunks of
+ * queries add in ascending order, each to ascending ranges of keys. With as many lanes as threads,
+ * a thread has whole lanes. With fewer, threads share them: the chunks of all lanes are dealt to
+ * the threads in turn, and a phase is the time for one range. A chunk begins a range when the chunk
+ * before it has left that, so in no phase do two threads add to the same sums, and the order of the
+ * additions is the same with any number of threads. */
+#include "base/threads.h"
+#include "ops/attention/attention_heads.h"
+#include "ops/attention/attention_pattern.h"
+#include "ops/cpu_run.h"
+
+typedef struct {
+    attention_share share;
+    int64_t lanes, sum_row;
+    int64_t chunk;  /* queries */
+    bool shared;    /* threads share lanes */
+    float *dq_sums; /* of this thread */
+} backward;
+
+static backward backward_of(const hr_call *call)
+{
+    const hr_attention_attr *attr = call->attr;
+    backward b = { .share = attention_share_of(call, call->in[6]),
+                   .lanes = attention_lanes(attr, call->rows),
+                   .sum_row = attention_padded(attr->head_width),
+                   .chunk = attention_chunk(attr->head_width) };
+    const int64_t heads = b.lanes < call->threads ? attr->H / attr->G : 1;
+    const int64_t sums = hr_min(b.lanes, call->threads) * attention_sum_count(attr, call->rows);
+    b.shared = b.lanes < call->threads;
+    b.dq_sums = (float *)((uint8_t *)call->scratch + sums * (int64_t)sizeof(float) +
+                          call->thread * attention_bwd_thread_bytes(attr, call->rows, heads));
+    b.share.scratch = (uint8_t *)(b.dq_sums + heads * attention_dq_count(attr, call->rows));
+    return b;
+}
+
+/* The sum of dk of a lane; that of dv follows it. */
+static float *sum_of(const backward *b, int64_t lane)
+{
+    const hr_call *call = b->share.call;
+    const int64_t at = b->shared ? lane : call->thread;
+    return (float *)call->scratch + at * attention_sum_count(b->share.attr, call->rows);
+}
+
+static int64_t sequence_of(const backward *b, int64_t lane)
+{
+    return lane / b->share.attr->G;
+}
+
+/* ---- a chunk of queries and a range of keys */
+
+/* Positions [first, last) of a chunk of queries, which sees keys of ranges [range_first,
+ * range_last). */
+typedef struct {
+    int64_t first, last, range_first, range_last;
+} chunk;
+
+static int64_t chunks_of(const backward *b, int64_t lane)
+{
+    const int64_t end = attention_end(&b->share, sequence_of(b, lane));
+    return (end + b->chunk - 1) / b->chunk - b->share.position / b->chunk;
+}
+
+static chunk chunk_at(const backward *b, int64_t lane, int64_t index)
+{
+    const attention_share *s = &b->share;
+    const hr_attention_mask mask = attention_mask_of(s->attr);
+    const int64_t at = (s->position / b->chunk + index) * b->chunk;
+    const bool near = mask.kind == HR_PATTERN_LOCAL || mask.kind == HR_PATTERN_SLIDING;
+    chunk c = { hr_max(at, s->position),
+                hr_min(at + b->chunk, attention_end(s, sequence_of(b, lane))), 0, 0 };
+    if (near && !s->begins) c.range_first = attention_near(&mask, at) / ATTENTION_KEY_RANGE;
+    c.range_last = (c.last + ATTENTION_KEY_RANGE - 1) / ATTENTION_KEY_RANGE;
+    return c;
+}
+
+/* The first key of a document that belongs to a range. Ranges of a document that begins elsewhere
+ * move with it, by less than a tile of keys. */
+static int64_t range_start(int64_t range, int64_t document)
+{
+    const int64_t key = range * ATTENTION_KEY_RANGE - document;
+    return hr_max(key, 0) / ATTENTION_KEY_TILE * ATTENTION_KEY_TILE;
+}
+
+/* One past the last key of the piece's document, as far as a strip of keys can reach. */
+static int64_t keys_end(const attention_share *s, const attention_piece *piece)
+{
+    const int64_t end = attention_end(s, piece->sequence);
+    const int64_t last = hr_min(end, piece->last + ATTENTION_STRIP_MAX);
+    return attention_piece_at(s, piece->sequence, piece->first, last).last;
+}
+
+/* Runs ranges [range, range_end) of a chunk. */
+static void run_ranges(const backward *b, int64_t lane, const chunk *c, int64_t range,
+                       int64_t range_end)
+{
+    const attention_share *s = &b->share;
+    const hr_attention_attr *attr = s->attr;
+    const hr_call *call = s->call;
+    const int64_t sequence = sequence_of(b, lane), group = lane % attr->G;
+    const int64_t heads = attr->H / attr->G, width = (int64_t)attr->H * attr->head_width;
+    const int64_t dq_count = attention_dq_count(attr, call->rows);
+    float *dk = sum_of(b, lane), *dv = dk + attention_sum_count(attr, call->rows) / 2;
+    for (int64_t at = c->first; at < c->last;) {
+        const attention_piece piece = attention_piece_at(s, sequence, at, c->last);
+        const int64_t row = attention_row(s, sequence, piece.first);
+        for (int64_t i = 0; i < heads; i++) {
+            const int64_t head = group * heads + i;
+            hr_attention_task task = attention_task_of(s, &piece, head, call->in[3], call->in[5]);
+            task.grad_o = attention_rows_at(s, call->in[4], width, row,
+                                            attention_output_heads(attr), head);
+            task.dq = attention_rows_at(s, call->out[0], attr->q_width, row,
+                                        attention_query_heads(attr), head);
+            task.first = i == 0;
+            task.opens = range == c->range_first;
+            task.closes = range_end == c->range_last;
+            const int64_t end = task.query + task.length;
+            task.key_first = hr_min(range_start(range, piece.start), end);
+            task.key_last = task.closes ? end : hr_min(range_start(range_end, piece.start), end);
+            task.key_end = keys_end(s, &piece) - piece.start;
+            task.dk_sum = dk + piece.start * b->sum_row;
+            task.dv_sum = dv + piece.start * b->sum_row;
+            task.dq_sum = b->dq_sums + (b->shared ? i * dq_count : 0) +
+                          (piece.first - c->first) * b->sum_row;
+            call->kernels->attention.bwd[call->dtype](&task);
+        }
+        at = piece.last;
+    }
+}
+
+/* ---- sums */
+
+static void store_sums(const backward *b, int64_t lane, int64_t first, int64_t last)
+{
+    const attention_share *s = &b->share;
+    const hr_attention_attr *attr = s->attr;
+    const hr_call *call = s->call;
+    const int64_t group = lane % attr->G;
+    const int64_t row = sequence_of(b, lane) * attr->T + first;
+    void *dk = s->fused ? call->out[0] : call->out[1], *dv = s->fused ? call->out[0] : call->out[2];
+    float *sum = sum_of(b, lane) + first * b->sum_row;
+    const hr_attention_task task = {
+        .dk = attention_rows_at(s, dk, s->k_width, row, attention_key_heads(attr), group),
+        .dv = attention_rows_at(s, dv, s->v_width, row, attention_value_heads(attr), group),
+        .dk_sum = sum,
+        .dv_sum = sum + attention_sum_count(attr, call->rows) / 2,
+        .length = last - first,
+        .head_width = attr->head_width,
+        .dtype = call->dtype,
+        .scale = attr->scale,
+        .keep_scale = attr->dropout > 0 ? (float)(1 / (1 - (double)attr->dropout)) : 1
+    };
+    call->kernels->attention.store[call->dtype](&task);
+}
+
+static bool inside_heads(attention_heads of, int64_t head_width, int64_t element)
+{
+    const int64_t at = element - of.offset, head = of.stride > 0 ? at / of.stride : 0;
+    return at >= 0 && head < of.count && at - head * of.stride < head_width;
+}
+
+/* Writes zeros to elements of a gradient row that belong to no head. */
+static void clear_gaps(const attention_share *s, void *tensor, int64_t width, int64_t sequence,
+                       const attention_heads *lists, int list_count)
+{
+    const int64_t T = s->attr->T, head_width = s->attr->head_width;
+    const int64_t first = sequence * T, last = hr_min(first + T, s->call->rows);
+    int64_t covered = 0;
+    for (int i = 0; i < list_count; i++) covered += lists[i].count * head_width;
+    for (int64_t c = 0; covered < width && c < width; c++) {
+        bool inside = false;
+        for (int i = 0; i < list_count; i++) inside |= inside_heads(lists[i], head_width, c);
+        for (int64_t row = first; !inside && row < last; row++)
+            hr_element_set(tensor, row * width + c, s->call->dtype, 0);
+    }
+}
+
+static void clear_all_gaps(const attention_share *s, int64_t sequence)
+{
+    const hr_attention_attr *attr = s->attr;
+    const attention_heads lists[] = { attention_query_heads(attr), attention_key_heads(attr),
+                                      attention_value_heads(attr) };
+    void *const *out = s->call->out;
+    clear_gaps(s, out[0], attr->q_width, sequence, lists, s->fused ? 3 : 1);
+    if (s->fused) return;
+    clear_gaps(s, out[1], attr->k_width, sequence, lists + 1, 1);
+    clear_gaps(s, out[2], attr->v_width, sequence, lists + 2, 1);
+}
+
+/* ---- lanes of one thread */
+
+static void run_lanes(const backward *b)
+{
+    const hr_call *call = b->share.call;
+    int64_t first, last;
+    hr_share(b->lanes, call->thread, call->threads, &first, &last);
+    for (int64_t lane = first; lane < last; lane++) {
+        const int64_t sequence = sequence_of(b, lane), end = attention_end(&b->share, sequence);
+        if (lane % b->share.attr->G == 0) clear_all_gaps(&b->share, sequence);
+        for (int64_t i = 0; i < chunks_of(b, lane); i++) {
+            const chunk c = chunk_at(b, lane, i);
+            run_ranges(b, lane, &c, c.range_first, c.range_last);
+        }
+        store_sums(b, lane, 0, end);
+    }
+}
+
+/* ---- lanes of several threads */
+
+/* Walks through the chunks in the order in which they are dealt: the first of each lane, the second
+ * of each, and so on. */
+typedef struct {
+    const backward *b;
+    int64_t unit;                   /* the next one: index of the chunk x lanes + lane */
+    int64_t start[HR_THREADS_MOST]; /* the phase in which the last chunk of each lane begins */
+    int64_t free[HR_THREADS_MOST];  /* in which threads are free again */
+    chunk before[HR_THREADS_MOST];  /* the last chunk of each lane */
+    chunk now;
+    int64_t lane, begin; /* of the chunk */
+} walk;
+
+/* Advances to the next chunk; false: no more. */
+static bool next_chunk(walk *w)
+{
+    const backward *b = w->b;
+    const int32_t threads = b->share.call->threads;
+    int64_t most = 0;
+    for (int64_t lane = 0; lane < b->lanes; lane++) most = hr_max(most, chunks_of(b, lane));
+    for (; w->unit < most * b->lanes; w->unit++) {
+        const int64_t lane = w->unit % b->lanes, index = w->unit / b->lanes;
+        const int64_t thread = w->unit % threads;
+        if (index >= chunks_of(b, lane)) continue;
+        w->now = chunk_at(b, lane, index);
+        w->lane = lane;
+        w->begin = w->free[thread];
+        if (index > 0)
+            w->begin = hr_max(w->begin, w->start[lane] + 1 + w->now.range_first -
+                                            w->before[lane].range_first);
+        w->start[lane] = w->begin;
+        w->before[lane] = w->now;
+        w->free[thread] = w->begin + w->now.range_last - w->now.range_first;
+        w->unit++;
+        return true;
+    }
+    return false;
+}
+
+/* The phases: those of the chunks, and one to store the sums. */
+int32_t hr_attention_bwd_phases(const hr_call *call)
+{
+    const backward b = backward_of(call);
+    walk w = { .b = &b };
+    int64_t last = 0;
+    if (!b.shared) return 1;
+    while (next_chunk(&w)) last = hr_max(last, w.begin + w.now.range_last - w.now.range_first);
+    return (int32_t)(last + 1);
+}
+
+/* The range that this thread has in a phase. */
+static void run_turn(const backward *b, int64_t phase)
+{
+    const hr_call *call = b->share.call;
+    walk w = { .b = b };
+    while (next_chunk(&w)) {
+        const int64_t range = w.now.range_first + phase - w.begin;
+        if ((w.unit - 1) % call->threads != call->thread) continue;
+        if (w.begin > phase) return;
+        if (range < w.now.range_last) {
+            run_ranges(b, w.lane, &w.now, range, range + 1);
+            return;
+        }
+    }
+}
+
+static void run_shared(const backward *b)
+{
+    const hr_call *call = b->share.call;
+    if (call->phase + 1 < hr_attention_bwd_phases(call)) {
+        run_turn(b, call->phase);
+        return;
+    }
+    for (int64_t i = call->thread; i < b->share.sequences; i += call->threads)
+        clear_all_gaps(&b->share, i);
+    for (int64_t lane = 0; lane < b->lanes; lane++) {
+        int64_t first, last;
+        hr_share(attention_end(&b->share, sequence_of(b, lane)), call->thread, call->threads,
+                 &first, &last);
+        store_sums(b, lane, first, last);
+    }
+}
+
+void hr_attention_bwd_run(const hr_call *call)
+{
+    const backward b = backward_of(call);
+    if (b.shared) run_shared(&b);
+    else run_lanes(&b);
+}
+
+const hr_op_run hr_attention_bwd_cpu_run = { hr_attention_bwd_run, 0, hr_attention_bwd_phases };
