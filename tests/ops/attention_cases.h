@@ -140,19 +140,22 @@ static inline void case_close(attention_tensors *t)
 }
 
 /* Calls a run function with `threads` threads, one after the other, over `rows` rows from `first`
- * on. */
-static inline void case_call(const attention_case *c, attention_tensors *t, bool backward,
-                             uint32_t mask, int32_t threads, int64_t first, int64_t rows)
+ * on. With `sums` they are a part of a sequence. */
+static inline void case_call_part(const attention_case *c, attention_tensors *t, bool backward,
+                                  uint32_t mask, int32_t threads, int64_t first, int64_t rows,
+                                  float *sums)
 {
     static const int fwd[] = { CASE_Q, CASE_K, CASE_V };
     static const int bwd[] = { CASE_Q, CASE_K, CASE_V, CASE_O, CASE_GRAD_O, CASE_LSE };
     static const int fwd_out[] = { CASE_O, CASE_LSE }, bwd_out[] = { CASE_DQ, CASE_DK, CASE_DV };
     const int *in = backward ? bwd : fwd, *out = backward ? bwd_out : fwd_out;
-    const int64_t bytes = backward ? hr_attention_bwd_cpu.scratch_bytes(&c->attr, rows, threads)
-                                   : hr_attention_cpu.scratch_bytes(&c->attr, rows, threads);
+    hr_attention_attr attr = c->attr;
+    attr.in_parts = sums != NULL;
+    const int64_t bytes = backward ? hr_attention_bwd_cpu.scratch_bytes(&attr, rows, threads)
+                                   : hr_attention_cpu.scratch_bytes(&attr, rows, threads);
     hr_kernels kernels;
     hr_guard guard;
-    hr_call call = { .attr = &c->attr,
+    hr_call call = { .attr = &attr,
                      .kernels = &kernels,
                      .rows = rows,
                      .row_first = c->row_first + first,
@@ -161,14 +164,20 @@ static inline void case_call(const attention_case *c, attention_tensors *t, bool
                      .dtype = c->dtype,
                      .threads = threads };
     hr_attention_kernels_fill(&kernels.attention, mask);
-    for (int i = 0; i < (backward ? 6 : 3); i++)
+    for (int i = 0; i < (backward ? 6 : 3); i++) {
+        const bool whole = sums && (in[i] == CASE_K || in[i] == CASE_V);
         if (t->at[in[i]])
             call.in[i] = (char *)t->at[in[i]] +
-                         first * (t->count[in[i]] / c->rows) * case_bytes(c, in[i]);
-    for (int i = 0; i < (backward ? 3 : 2); i++)
+                         (whole ? 0 : first) * (t->count[in[i]] / c->rows) * case_bytes(c, in[i]);
+    }
+    for (int i = 0; i < (backward ? 3 : 2); i++) {
+        const bool whole = sums && out[i] >= CASE_DK;
         if (t->at[out[i]])
-            call.out[i] = (char *)t->at[out[i]] +
-                          first * (t->count[out[i]] / c->rows) * case_bytes(c, out[i]);
+            call.out[i] = (char *)t->at[out[i]] + (whole ? 0 : first) *
+                                                      (t->count[out[i]] / c->rows) *
+                                                      case_bytes(c, out[i]);
+    }
+    if (backward) call.out[3] = sums;
     if (c->begins) call.in[backward ? 6 : 3] = (void *)(c->begins + first);
     call.scratch = hr_guard_open(&guard, bytes);
     memset(call.scratch, 0xff, (size_t)bytes);
@@ -177,6 +186,12 @@ static inline void case_call(const attention_case *c, attention_tensors *t, bool
         for (call.thread = 0; call.thread < threads; call.thread++)
             (backward ? hr_attention_bwd_run : hr_attention_run)(&call);
     hr_guard_close(&guard);
+}
+
+static inline void case_call(const attention_case *c, attention_tensors *t, bool backward,
+                             uint32_t mask, int32_t threads, int64_t first, int64_t rows)
+{
+    case_call_part(c, t, backward, mask, threads, first, rows, NULL);
 }
 
 static inline void case_run(const attention_case *c, attention_tensors *t, uint32_t mask,

@@ -298,6 +298,51 @@ static void threads_share_long_sequences(void **state)
     }
 }
 
+/* The parts of a sequence, one after the other, have the bits of the whole. */
+static void parts_of_a_sequence_have_the_bits_of_the_whole(void **state)
+{
+    enum { T = 1300 };
+    static const int64_t sizes[] = { 512, 1024 };
+    static int32_t begins[T];
+    uint32_t masks[5] = { 0 };
+    const int count = 1 + rungs(masks + 1);
+    (void)state;
+    for (int32_t i = 0, begun = 0; i < T; i++) {
+        if (i % 517 == 211 || i % 700 == 30) begun = i;
+        begins[i] = begun;
+    }
+    for (int shape = 0; shape < 8; shape++) {
+        attention_case c = case_of(T, 4, 2, shape % 2 ? 16 : 24, false, 3);
+        attention_tensors whole, parts;
+        hr_guard guard;
+        const case_random random = { .seed = seed + 40 + (uint64_t)shape };
+        const int64_t size = sizes[shape % 2], bytes = 2 * 2 * T * 32 * 4;
+        c.attr.mask.kind = shape % 5;
+        if (c.attr.mask.kind == HR_PATTERN_SLIDING) c.attr.mask.window = 300;
+        c.attr.dropout = shape == 3 ? 0.25f : 0;
+        c.dtype = shape % 3 == 1 ? HR_BF16 : HR_F32;
+        c.row_first = 2 * T;
+        c.begins = shape < 5 ? NULL : begins;
+        for (int i = shape < 2 ? 0 : 1; i < count; i++) {
+            float *sums = hr_guard_open(&guard, bytes);
+            memset(sums, 0xff, (size_t)bytes);
+            case_open(&c, &whole, random);
+            case_open(&c, &parts, random);
+            case_run(&c, &whole, masks[i], 2);
+            for (int64_t first = 0; first < T; first += size)
+                case_call_part(&c, &parts, false, masks[i], 1 + shape % 3, first,
+                               first + size < T ? size : T - first, sums);
+            for (int64_t first = 0; first < T; first += size)
+                case_call_part(&c, &parts, true, masks[i], 1 + shape % 4, first,
+                               first + size < T ? size : T - first, sums);
+            for (int k = 0; k < CASE_TENSORS; k++) assert_rows_equal(&c, &whole, &parts, k, T);
+            case_close(&parts);
+            case_close(&whole);
+            hr_guard_close(&guard);
+        }
+    }
+}
+
 /* Forward packs all keys of short sequences, and a chunk of those of long ones: with the same
  * bits. */
 static void long_sequences_have_the_bits_of_short_ones(void **state)
@@ -437,6 +482,7 @@ int main(void)
         cmocka_unit_test(reference_gradients_match_finite_differences),
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(threads_share_long_sequences),
+        cmocka_unit_test(parts_of_a_sequence_have_the_bits_of_the_whole),
         cmocka_unit_test(long_sequences_have_the_bits_of_short_ones),
         cmocka_unit_test(splitting_the_batch_into_sequences_changes_no_bit),
         cmocka_unit_test(separate_documents_have_the_bits_of_sequences),

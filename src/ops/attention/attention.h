@@ -51,14 +51,22 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
     }
 }
 
-/* Operands. attention      in  q r, k R, v R, begins R                    out o r, lse R
- *           attention_bwd  in  q r, k R, v R, o r, do r, lse r, begins R  out dq r, dk R, dv R
+/* Operands. attention      in  q r, k R, v R, begins R
+ *                          out o r, lse R
+ *           attention_bwd  in  q r, k R, v R, o r, do r, lse r, begins R
+ *                          out dq r, dk R, dv R, sums
  *
  * q, k, v are [rows, *] activations. If k and v are omitted, q holds all three ("fused"), and dq
  * then receives all three gradients at the same places (every element of dq is written). o, do:
  * [rows, H * head_width]. lse: fp32 [rows, H]; omitted in the forward pass when not needed. rows is
  * a multiple of T except in evaluation and sampling, whose last sequence may be short (row_first is
  * always a multiple of T).
+ *
+ * Instead of whole sequences, a call may have the rows of a part of one (in_parts), and k and v
+ * from the start of the sequence on. Parts begin at multiples of HR_ATTENTION_PART, and have the
+ * bits of the whole. Backward, the parts of a sequence come one after the other; sums, fp32 [G, 2,
+ * T, head_width rounded up to 32], keeps what they add to dk and dv, which are written with the
+ * last part.
  *
  * begins: int32 [rows], index within its sequence of T of the first row of the row's document (that
  * row has its own index). Documents are then separate sequences, also for the mask. For dropout, j
@@ -76,8 +84,8 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  * Numerics products and softmax in fp32 (with AVX512-BF16 and AMX the operands are bf16); exp has a
  *          relative error of 4e-6.
  * Repeat   the bits of a (sequence, group) depend on nothing else: sums over keys, and over
- *          queries, have one order. The first n rows of a sequence do not depend on later rows if those are
- *          finite, and a row does not depend on keys outside its window.
+ *          queries, have one order. The first n rows of a sequence do not depend on later rows if
+ *          those are finite, and a row does not depend on keys outside its window.
  * Threads  all work on one sequence with one head, if it is long: forward and backward are split
  *          by chunks of queries too.
  * Cost     4 * head_width FLOP for each unmasked pair (i, j) and head forward, 10 backward.
@@ -93,6 +101,7 @@ typedef struct {
     float scale;
     float dropout;
     uint32_t site;
+    bool in_parts; /* rows are a part of a sequence; backward, the sums are an operand */
 } hr_attention_attr;
 
 /* Forward attention for rows that continue one sequence: queries at positions p, p + 1, ..., over a
@@ -118,8 +127,9 @@ typedef struct {
     float scale;
 } hr_attention_cached_attr;
 
-/* Largest head width. Multiples of 16 are fastest. */
-enum { HR_ATTENTION_HEAD_MAX = 256 };
+/* Largest head width, of which multiples of 16 are fastest. Rows of a part of a sequence, or a
+ * multiple. */
+enum { HR_ATTENTION_HEAD_MAX = 256, HR_ATTENTION_PART = 512 };
 
 hr_run_fn hr_attention_run;
 hr_run_fn hr_attention_bwd_run;

@@ -15,9 +15,10 @@
 typedef struct {
     attention_share share;
     int64_t lanes, sum_row;
-    int64_t chunk;  /* queries */
-    bool shared;    /* threads share lanes */
-    float *dq_sums; /* of this thread */
+    int64_t sum_count; /* floats of a lane */
+    int64_t chunk;     /* queries */
+    bool shared;       /* threads share lanes */
+    float *dq_sums;    /* of this thread */
 } backward;
 
 static backward backward_of(const hr_call *call)
@@ -28,7 +29,9 @@ static backward backward_of(const hr_call *call)
                    .sum_row = attention_padded(attr->head_width),
                    .chunk = attention_chunk(attr->head_width) };
     const int64_t heads = b.lanes < call->threads ? attr->H / attr->G : 1;
-    const int64_t sums = hr_min(b.lanes, call->threads) * attention_sum_count(attr, call->rows);
+    b.sum_count = attention_sum_count(attr, call->out[3] ? attr->T : call->rows);
+    const int64_t sums = call->out[3] ? 0 : hr_min(b.lanes, call->threads) * b.sum_count;
+    HR_ASSERT(!call->out[3] == !attr->in_parts && (!call->out[3] || b.share.sequences <= 1));
     b.shared = b.lanes < call->threads;
     b.dq_sums = (float *)((uint8_t *)call->scratch + sums * (int64_t)sizeof(float) +
                           call->thread * attention_bwd_thread_bytes(attr, call->rows, heads));
@@ -40,8 +43,15 @@ static backward backward_of(const hr_call *call)
 static float *sum_of(const backward *b, int64_t lane)
 {
     const hr_call *call = b->share.call;
-    const int64_t at = b->shared ? lane : call->thread;
-    return (float *)call->scratch + at * attention_sum_count(b->share.attr, call->rows);
+    if (call->out[3]) return (float *)call->out[3] + lane * b->sum_count;
+    return (float *)call->scratch + (b->shared ? lane : call->thread) * b->sum_count;
+}
+
+/* Whether the call has the last queries of its sequences, after which sums are stored. */
+static bool is_last(const backward *b)
+{
+    const attention_share *s = &b->share;
+    return !s->call->out[3] || s->position + s->call->rows >= s->attr->T;
 }
 
 static int64_t sequence_of(const backward *b, int64_t lane)
@@ -84,12 +94,14 @@ static int64_t range_start(int64_t range, int64_t document)
     return hr_max(key, 0) / ATTENTION_KEY_TILE * ATTENTION_KEY_TILE;
 }
 
-/* One past the last key of the piece's document, as far as a strip of keys can reach. */
+/* One past the last key of the piece's document, as far as a strip of keys can reach. After the last
+ * queries of a part no key has a sum yet. */
 static int64_t keys_end(const attention_share *s, const attention_piece *piece)
 {
     const int64_t end = attention_end(s, piece->sequence);
     const int64_t last = hr_min(end, piece->last + ATTENTION_STRIP_MAX);
-    return attention_piece_at(s, piece->sequence, piece->first, last).last;
+    const int64_t found = attention_piece_at(s, piece->sequence, piece->first, last).last;
+    return s->attr->in_parts && found == end ? s->attr->T : found;
 }
 
 /* Runs ranges [range, range_end) of a chunk. */
@@ -102,7 +114,7 @@ static void run_ranges(const backward *b, int64_t lane, const chunk *c, int64_t 
     const int64_t sequence = sequence_of(b, lane), group = lane % attr->G;
     const int64_t heads = attr->H / attr->G, width = (int64_t)attr->H * attr->head_width;
     const int64_t dq_count = attention_dq_count(attr, call->rows);
-    float *dk = sum_of(b, lane), *dv = dk + attention_sum_count(attr, call->rows) / 2;
+    float *dk = sum_of(b, lane), *dv = dk + b->sum_count / 2;
     for (int64_t at = c->first; at < c->last;) {
         const attention_piece piece = attention_piece_at(s, sequence, at, c->last);
         const int64_t row = attention_row(s, sequence, piece.first);
@@ -145,7 +157,7 @@ static void store_sums(const backward *b, int64_t lane, int64_t first, int64_t l
         .dk = attention_rows_at(s, dk, s->k_width, row, attention_key_heads(attr), group),
         .dv = attention_rows_at(s, dv, s->v_width, row, attention_value_heads(attr), group),
         .dk_sum = sum,
-        .dv_sum = sum + attention_sum_count(attr, call->rows) / 2,
+        .dv_sum = sum + b->sum_count / 2,
         .length = last - first,
         .head_width = attr->head_width,
         .dtype = call->dtype,
@@ -161,32 +173,33 @@ static bool inside_heads(attention_heads of, int64_t head_width, int64_t element
     return at >= 0 && head < of.count && at - head * of.stride < head_width;
 }
 
-/* Writes zeros to elements of a gradient row that belong to no head. */
-static void clear_gaps(const attention_share *s, void *tensor, int64_t width, int64_t sequence,
+/* Writes zeros to elements of `rows` rows of a gradient that belong to no head. */
+static void clear_gaps(const backward *b, void *tensor, int64_t width, int64_t first, int64_t rows,
                        const attention_heads *lists, int list_count)
 {
-    const int64_t T = s->attr->T, head_width = s->attr->head_width;
-    const int64_t first = sequence * T, last = hr_min(first + T, s->call->rows);
+    const int64_t head_width = b->share.attr->head_width;
     int64_t covered = 0;
     for (int i = 0; i < list_count; i++) covered += lists[i].count * head_width;
     for (int64_t c = 0; covered < width && c < width; c++) {
         bool inside = false;
         for (int i = 0; i < list_count; i++) inside |= inside_heads(lists[i], head_width, c);
-        for (int64_t row = first; !inside && row < last; row++)
-            hr_element_set(tensor, row * width + c, s->call->dtype, 0);
+        for (int64_t row = first; !inside && row < first + rows; row++)
+            hr_element_set(tensor, row * width + c, b->share.call->dtype, 0);
     }
 }
 
-static void clear_all_gaps(const attention_share *s, int64_t sequence)
+static void clear_all_gaps(const backward *b, int64_t sequence)
 {
+    const attention_share *s = &b->share;
     const hr_attention_attr *attr = s->attr;
     const attention_heads lists[] = { attention_query_heads(attr), attention_key_heads(attr),
                                       attention_value_heads(attr) };
     void *const *out = s->call->out;
-    clear_gaps(s, out[0], attr->q_width, sequence, lists, s->fused ? 3 : 1);
-    if (s->fused) return;
-    clear_gaps(s, out[1], attr->k_width, sequence, lists + 1, 1);
-    clear_gaps(s, out[2], attr->v_width, sequence, lists + 2, 1);
+    const int64_t end = attention_end(s, sequence), first = sequence * attr->T;
+    clear_gaps(b, out[0], attr->q_width, first, end - s->position, lists, s->fused ? 3 : 1);
+    if (s->fused || !is_last(b)) return;
+    clear_gaps(b, out[1], attr->k_width, first, end, lists + 1, 1);
+    clear_gaps(b, out[2], attr->v_width, first, end, lists + 2, 1);
 }
 
 /* ---- lanes of one thread */
@@ -198,12 +211,12 @@ static void run_lanes(const backward *b)
     hr_share(b->lanes, call->thread, call->threads, &first, &last);
     for (int64_t lane = first; lane < last; lane++) {
         const int64_t sequence = sequence_of(b, lane), end = attention_end(&b->share, sequence);
-        if (lane % b->share.attr->G == 0) clear_all_gaps(&b->share, sequence);
         for (int64_t i = 0; i < chunks_of(b, lane); i++) {
             const chunk c = chunk_at(b, lane, i);
             run_ranges(b, lane, &c, c.range_first, c.range_last);
         }
-        store_sums(b, lane, 0, end);
+        if (is_last(b)) store_sums(b, lane, 0, end);
+        if (lane % b->share.attr->G == 0) clear_all_gaps(b, sequence);
     }
 }
 
@@ -281,9 +294,8 @@ static void run_shared(const backward *b)
         run_turn(b, call->phase);
         return;
     }
-    for (int64_t i = call->thread; i < b->share.sequences; i += call->threads)
-        clear_all_gaps(&b->share, i);
-    for (int64_t lane = 0; lane < b->lanes; lane++) {
+    for (int64_t i = call->thread; i < b->share.sequences; i += call->threads) clear_all_gaps(b, i);
+    for (int64_t lane = 0; is_last(b) && lane < b->lanes; lane++) {
         int64_t first, last;
         hr_share(attention_end(&b->share, sequence_of(b, lane)), call->thread, call->threads,
                  &first, &last);

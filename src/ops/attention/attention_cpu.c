@@ -80,7 +80,7 @@ static int64_t pieces(const void *attr, int64_t rows)
 {
     const hr_attention_attr *shape = attr;
     const int64_t heads = (rows + shape->T - 1) / shape->T * shape->H;
-    return attention_is_whole(shape->T) ? heads : heads * chunks(shape, rows);
+    return attention_is_whole(shape) ? heads : heads * chunks(shape, rows);
 }
 
 static int64_t pieces_backward(const void *attr, int64_t rows)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_ref.c - reference implementation of attention: every sum in double, one
- * row at a time. */
+/* ops/attention/attention_ref.c - reference implementation of attention, one row at a time: scores
+ * and outputs in double, sums of gradients in fp32. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -104,40 +104,46 @@ static double weight(const hr_attention_task *task, int64_t i, int64_t j, double
     return p * kept / (double)task->keep_scale;
 }
 
-/* Adds to sums, which may start here. */
-static void add(float *sums, const double *part, int64_t width, bool starts)
+/* Adds factor x row to sums in fp32, term by term, so that parts of a sequence add up to the same
+ * bits. */
+static void add(const hr_attention_task *task, float *sums, double factor, hr_attention_rows rows,
+                int64_t row)
 {
-    for (int64_t c = 0; c < width; c++) sums[c] = (starts ? 0 : sums[c]) + (float)part[c];
+    for (int64_t c = 0; c < task->head_width; c++)
+        sums[c] = (float)((double)sums[c] + factor * element(task, rows, row, c));
+}
+
+static void clear(const hr_attention_task *task, float *sums)
+{
+    for (int64_t c = 0; c < task->head_width; c++) sums[c] = 0;
 }
 
 void hr_attention_bwd_ref(const hr_attention_task *task)
 {
-    const int64_t width = task->head_width, row = attention_padded(width);
-    double ds, dk[HR_ATTENTION_HEAD_MAX], dv[HR_ATTENTION_HEAD_MAX], dq[HR_ATTENTION_HEAD_MAX];
+    const int64_t row = attention_padded(task->head_width);
     for (int64_t j = task->key_first; j < task->key_last; j++) {
-        for (int64_t c = 0; c < width; c++) dk[c] = dv[c] = 0;
+        float *dk = task->dk_sum + j * row, *dv = task->dv_sum + j * row;
+        if (task->first && j >= task->query) clear(task, dk);
+        if (task->first && j >= task->query) clear(task, dv);
         for (int64_t i = 0; i < task->length; i++) {
             if (!sees(task, i, j)) continue;
+            double ds;
             const double p = weight(task, i, j, &ds);
-            for (int64_t c = 0; c < width; c++) {
-                dk[c] += ds * element(task, task->q, i, c);
-                dv[c] += p * element(task, task->grad_o, i, c);
-            }
+            add(task, dk, ds, task->q, i);
+            add(task, dv, p, task->grad_o, i);
         }
-        add(task->dk_sum + j * row, dk, width, task->first && j >= task->query);
-        add(task->dv_sum + j * row, dv, width, task->first && j >= task->query);
     }
     for (int64_t i = 0; i < task->length; i++) {
-        float *sums = task->dq_sum + i * row;
-        for (int64_t c = 0; c < width; c++) dq[c] = 0;
+        float *dq = task->dq_sum + i * row;
+        if (task->opens) clear(task, dq);
         for (int64_t j = task->key_first; j < task->key_last; j++) {
             if (!sees(task, i, j)) continue;
-            weight(task, i, j, &ds);
-            for (int64_t c = 0; c < width; c++) dq[c] += ds * element(task, task->k, j, c);
+            double ds;
+            (void)weight(task, i, j, &ds);
+            add(task, dq, ds, task->k, j);
         }
-        add(sums, dq, width, task->opens);
-        for (int64_t c = 0; task->closes && c < width; c++)
-            set_element(task, task->dq, i, c, (double)task->scale * (double)sums[c]);
+        for (int64_t c = 0; task->closes && c < task->head_width; c++)
+            set_element(task, task->dq, i, c, (double)task->scale * (double)dq[c]);
     }
 }
 

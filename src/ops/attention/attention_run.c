@@ -58,7 +58,7 @@ void hr_attention_run(const hr_call *call)
     attention_share s = attention_share_of(call, call->in[3]);
     s.scratch = (uint8_t *)call->scratch +
                 call->thread * attention_thread_bytes(s.attr, call->rows);
-    if (attention_is_whole(s.attr->T)) run_heads(&s);
+    if (attention_is_whole(s.attr)) run_heads(&s);
     else run_chunks(&s);
 }
 

@@ -20,17 +20,17 @@ enum {
     ATTENTION_KEY_TILE = 64,       /* backward: keys per tile */
     ATTENTION_QUERY_BLOCK = 128,   /* backward: queries whose gradients of scores exist at a time */
     ATTENTION_CHUNK_WORDS = 32768, /* backward: a packed operand of a chunk of queries */
-    ATTENTION_CHUNK_MOST = 512,    /* queries of a chunk */
     ATTENTION_KEY_RANGE = 512,     /* backward: keys that a thread has at a time, if they share */
     ATTENTION_WHOLE = 4096,        /* forward: keys of a document, up to which all are packed */
     ATTENTION_PAD = 16             /* words of padding per row, to avoid cache set conflicts */
 };
 
-/* Queries of a chunk of the backward pass: whole blocks, whose packed rows stay in the cache. */
+/* Queries of a chunk of the backward pass: whole blocks, whose packed rows stay in the cache. A
+ * power of 2, so that parts of sequences have whole chunks. */
 static inline int64_t attention_chunk(int64_t head_width)
 {
     const int64_t rows = ATTENTION_CHUNK_WORDS / hr_round_up(head_width, ATTENTION_ALIGN);
-    return hr_min(ATTENTION_CHUNK_MOST, rows / ATTENTION_QUERY_BLOCK * ATTENTION_QUERY_BLOCK);
+    return hr_min(HR_ATTENTION_PART, rows / ATTENTION_QUERY_BLOCK * ATTENTION_QUERY_BLOCK);
 }
 
 /* Row stride, in words, of a strip copied from q, k or v, with one element per fp32 word. */
@@ -116,16 +116,16 @@ static inline int64_t attention_bwd_scratch_place(uint8_t *base, int64_t length,
 
 /* Whether forward packs all keys of a sequence at once: a short one, of which a call has the
  * start. */
-static inline bool attention_is_whole(int64_t T)
+static inline bool attention_is_whole(const hr_attention_attr *attr)
 {
-    return T <= ATTENTION_WHOLE;
+    return attr->T <= ATTENTION_WHOLE && !attr->in_parts;
 }
 
 /* Bytes of one thread of the forward pass in a call of `rows`: for the longest sequence. */
 static inline int64_t attention_thread_bytes(const hr_attention_attr *attr, int64_t rows)
 {
     attention_scratch room;
-    const int64_t keys = attention_is_whole(attr->T) ? hr_min(attr->T, rows) : ATTENTION_KEY_CHUNK;
+    const int64_t keys = attention_is_whole(attr) ? hr_min(attr->T, rows) : ATTENTION_KEY_CHUNK;
     return attention_scratch_place(NULL, keys, attr->head_width, &room);
 }
 
@@ -165,7 +165,8 @@ static inline int64_t attention_bwd_bytes_of(const hr_attention_attr *attr, int6
                                              int64_t lanes, int32_t threads)
 {
     const int64_t heads = lanes < threads ? attr->H / attr->G : 1;
-    return hr_min(lanes, threads) * attention_sum_count(attr, rows) * (int64_t)sizeof(float) +
+    const int64_t sums = attr->in_parts ? 0 : hr_min(lanes, threads);
+    return sums * attention_sum_count(attr, rows) * (int64_t)sizeof(float) +
            threads * attention_bwd_thread_bytes(attr, rows, heads);
 }
 
