@@ -93,7 +93,7 @@ static hr_strategy random_strategy(bench *b, uint64_t index)
     s.mlp_tile = draw(seed, index, 33) % 2
                      ? unit * between(seed, index, 34, 1, micro * tokens / unit)
                      : 0;
-    s.attention_tile = draw(seed, index, 35) % 2 ? between(seed, index, 36, 1, micro) : 0;
+    s.attention_tile = draw(seed, index, 35) % 2 ? tokens * between(seed, index, 36, 1, micro) : 0;
     s.dw_first = draw(seed, index, 37) % 2;
     s.consume = micro == batch && draw(seed, index, 26) % 2;
     random_sets(seed, index, &s);

@@ -77,7 +77,7 @@ static hr_strategy strategy_of(const hr_config *config, choice how, hr_intermedi
     s.micro_batch = how >= TILES ? 2 : how >= MICRO ? 1 : 0;
     s.loss_chunk = how >= CHUNKS ? LOSS_CHUNK : 0;
     s.mlp_tile = how >= TILES ? MLP_TILE : 0;
-    s.attention_tile = how >= TILES ? 1 : 0;
+    s.attention_tile = how >= TILES ? config->train.seq_len : 0;
     hr_strategy_canonical(config, &s);
     return s;
 }

@@ -39,6 +39,14 @@ static int64_t half(int64_t tokens, int64_t unit)
     return tokens / 2 / unit * unit;
 }
 
+/* Half of a tile of attention: whole sequences if there are more, then parts of one. */
+static int64_t half_attention(const hr_config *config, int64_t tile, int64_t sequences)
+{
+    const int64_t T = config->train.seq_len, part = hr_strategy_part(config, sequences);
+    const int64_t tokens = tile ? tile : sequences * T, whole = half(tokens, T);
+    return whole || !part ? whole : half(tokens, part);
+}
+
 /* The largest divisor below the number; 1 for 1. */
 static int64_t next_divisor(int64_t number)
 {
@@ -98,11 +106,9 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
         hr_put(&writer, "MLP tile of %s tokens", hr_count_print(strategy->mlp_tile, digits));
         return strategy->mlp_tile > 0;
     case WAY_ATTENTION:
-        strategy->attention_tile = (strategy->attention_tile ? strategy->attention_tile
-                                                             : sequences) /
-                                   2;
-        hr_put(&writer, "attention tile of %lld sequence%s", (long long)strategy->attention_tile,
-               strategy->attention_tile == 1 ? "" : "s");
+        strategy->attention_tile = half_attention(config, strategy->attention_tile, sequences);
+        hr_put(&writer, "attention tile of %s tokens",
+               hr_count_print(strategy->attention_tile, digits));
         return strategy->attention_tile > 0;
     case WAY_ORDER:
         strategy->dw_first = !strategy->dw_first;

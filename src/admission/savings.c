@@ -39,12 +39,11 @@ static bool describe(const taking *t, int32_t choice, hr_writer *writer)
     const struct {
         const char *name, *unit;
         int64_t value, whole;
-    } cuts[] = {
-        [MICRO_BATCH] = { "micro-batch", "sequences", s->micro_batch, config->train.batch },
-        [LOSS_CHUNK] = { "loss chunk", "tokens", s->loss_chunk, tokens },
-        [MLP_TILE] = { "MLP tile", "tokens", s->mlp_tile, tokens },
-        [ATTENTION_TILE] = { "attention tile", "sequences", s->attention_tile, sequences }
-    };
+    } cuts[] = { [MICRO_BATCH] = { "micro-batch", "sequences", s->micro_batch,
+                                   config->train.batch },
+                 [LOSS_CHUNK] = { "loss chunk", "tokens", s->loss_chunk, tokens },
+                 [MLP_TILE] = { "MLP tile", "tokens", s->mlp_tile, tokens },
+                 [ATTENTION_TILE] = { "attention tile", "tokens", s->attention_tile, tokens } };
     if (choice == RECOMPUTE) hr_put(writer, "recompute");
     if (choice == RECOMPUTE) return recomputes(s);
     if (choice == RELEASE) hr_put(writer, "gradient release");

@@ -172,6 +172,15 @@ static int64_t rows_of_step(const hr_program *program, const hr_step *step, int6
     return 0;
 }
 
+/* The rows of an operand that a step with so many rows accesses. */
+static int64_t rows_shown(const hr_step *step, const char *letters, int32_t index, int64_t rows)
+{
+    for (int32_t i = 0; i < index; i++)
+        if (!letters[i]) return rows;
+    const bool whole = step->in_parts && (letters[index] == 's' || letters[index] == 'S');
+    return whole ? INT64_MAX : rows;
+}
+
 /* ---- services */
 
 void hr_executor_serve(hr_executor *executor, hr_services services)
@@ -284,9 +293,11 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
                      .threads = executor->plan->process.threads };
     const int64_t rows = rows_of_loop(executor, step->loop, &call.row_first);
     call.rows = rows_of_step(program, step, rows);
-    for (int32_t i = 0; i < HR_IN_MAX; i++) call.in[i] = operand(executor, step->in[i], call.rows);
+    const hr_op *op = hr_step_op(program, step);
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        call.in[i] = operand(executor, step->in[i], rows_shown(step, op->in, i, call.rows));
     for (int32_t k = 0; k < HR_OUT_MAX; k++) {
-        call.out[k] = operand(executor, step->out[k], call.rows);
+        call.out[k] = operand(executor, step->out[k], rows_shown(step, op->out, k, call.rows));
         if ((executor->clears[s] & 1 << k) && sums_start(executor, s, step->out[k]))
             call.clear |= 1u << k;
     }
@@ -299,7 +310,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
 
     hr_status status = HR_OK;
     poison_dead_bytes(executor, s);
-    if (hr_step_op(program, step)->host) status = begin_service(executor, s, &call, err);
+    if (op->host) status = begin_service(executor, s, &call, err);
     else executor->device->launch(executor->device, program, s, &call);
     if (executor->watch) executor->watch(executor->context, executor, s);
     return status;

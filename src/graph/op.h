@@ -4,7 +4,9 @@
  *
  * Operand letters are all the semantics that passes need (capital: optional operand):
  *   in   r  token rows, split by the loop     w  read completely
+ *        s  token rows of sequences: r, but w in a loop over parts of a sequence
  *   out  r  token rows, written once          w  written completely
+ *        s  token rows of sequences, which are written with the last of their parts
  *        a  summed over rows into an accumulator; the first write per iteration of its home clears
  *        u  state, updated in place */
 #ifndef HR_GRAPH_OP_H
@@ -59,6 +61,14 @@ typedef struct hr_op {
     /* Restricts a step to the strip of `units` from `first` on. Iteration i of the loop of the step
      * computes the one i strips behind it. Omits the other outputs. */
     void (*cut_strip)(hr_step *step, int64_t first, int64_t units);
+
+    /* For an operation on whole sequences: whether a loop may have parts of one, of HR_PART_ROWS or
+     * a multiple. Null: with no attributes. */
+    bool (*has_parts)(const void *attr);
+
+    /* Makes a step one over parts of a sequence. Returns the fp32 elements of the accumulator that
+     * is its last output then; 0: it has none. */
+    int64_t (*into_parts)(hr_step *step);
 
     /* Floating-point operations of the matrix products for `rows` rows; null: none. */
     int64_t (*flops)(const void *attr, int64_t rows);

@@ -23,6 +23,7 @@ enum {
     HR_STATES_MAX = HR_OUT_MAX - 2, /* outputs of one step, with a weight and its master */
     HR_ADAPTERS_MAX = 8,            /* of one parameter */
     HR_ATTR_BYTES = 176,
+    HR_PART_ROWS = 512, /* of a part of a sequence, or a multiple */
     HR_TENSOR_NAME_BYTES = 64
 };
 
@@ -142,6 +143,7 @@ typedef struct {
     int16_t op; /* index into the table of operations */
     uint8_t block, direction;
     int16_t layer;
+    bool in_parts;                                 /* its rows are a part of a sequence */
     int32_t loop;                                  /* innermost loop */
     int32_t in[HR_IN_MAX], out[HR_OUT_MAX];        /* tensors; HR_NONE for an omitted operand */
     _Alignas(8) unsigned char attr[HR_ATTR_BYTES]; /* the operation's own struct of plain values */

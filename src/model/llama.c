@@ -154,8 +154,8 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 }
 
 const hr_family_spec hr_family_llama = { .name = "llama",
-                                         .traits = HR_GATES | HR_READS_GROUPS | HR_SLIDES |
-                                                   HR_ROTATES_ALL | HR_MAY_TIE,
+                                         .traits = HR_GATES | HR_READS_GROUPS | HR_PARTS_SEQUENCES |
+                                                   HR_SLIDES | HR_ROTATES_ALL | HR_MAY_TIE,
                                          .initialization = "normal(0.02); norms 1",
                                          .kind = hr_layer_type,
                                          .params = params,

@@ -62,8 +62,8 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 
 const hr_family_spec hr_family_yxanul = {
     .name = "yxanul",
-    .traits = HR_GATES | HR_READS_GROUPS | HR_SLIDES | HR_READS_RANK | HR_ROTATES_ALL | HR_MAY_TIE |
-              HR_TIES | HR_STORES_INPUTS_FIRST,
+    .traits = HR_GATES | HR_READS_GROUPS | HR_PARTS_SEQUENCES | HR_SLIDES | HR_READS_RANK |
+              HR_ROTATES_ALL | HR_MAY_TIE | HR_TIES | HR_STORES_INPUTS_FIRST,
     .initialization = "normal(0.02); embedding projection normal(1 / sqrt(rank)); attention output "
                       "and MLP down-projection normal(0.02 / sqrt(2 n_layers)); norms 1",
     .kind = hr_layer_type,

@@ -38,6 +38,11 @@ int64_t hr_strategy_unit(int64_t T, int64_t sequences)
     return T % BLOCK_TOKENS == 0 || sequences == 1 ? BLOCK_TOKENS : T;
 }
 
+int64_t hr_strategy_part(const hr_config *config, int64_t sequences)
+{
+    return sequences == 1 && hr_family_of(config)->traits & HR_PARTS_SEQUENCES ? HR_PART_ROWS : 0;
+}
+
 /* Sequences per iteration; 0 stands for the whole batch. */
 static int64_t sequences_of(const hr_config *config, int64_t micro_batch)
 {
@@ -71,7 +76,7 @@ void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
     if (strategy->loss_chunk >= sequences * T) strategy->loss_chunk = 0;
     if (strategy->mlp_tile >= sequences * T) strategy->mlp_tile = 0;
     if (hr_family_of(config)->traits & HR_HAS_STATES) strategy->mlp_tile = 0;
-    if (strategy->attention_tile >= sequences) strategy->attention_tile = 0;
+    if (strategy->attention_tile >= sequences * T) strategy->attention_tile = 0;
     for (int32_t l = 0; l < strategy->layer_count; l++)
         strategy->recompute_set[l] = hr_layer_schema_within(&schema, strategy->recompute_set[l]);
 }
@@ -92,6 +97,11 @@ hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy
             "mlp_tile %lld would change the result: with train.seq_len %lld it must be a "
             "multiple of %lld",
             (long long)strategy->mlp_tile, (long long)T, (long long)unit);
+    const int64_t part = hr_strategy_part(config, sequences_of(config, strategy->micro_batch));
+    if (strategy->attention_tile % T && (!part || strategy->attention_tile % part))
+        return hr_fail(err, HR_USAGE, "attention_tile %lld is no multiple of train.seq_len %lld%s",
+                       (long long)strategy->attention_tile, (long long)T,
+                       part ? ", nor of 512" : "");
     if (strategy->consume && strategy->micro_batch && strategy->micro_batch < batch)
         return hr_fail(err, HR_USAGE,
                        "micro_batch %lld accumulates gradients over %lld micro-batches: "
@@ -112,7 +122,7 @@ typedef struct {
 static void add_tile(cutting *c, int32_t first, int32_t last, const char *name, int64_t rows)
 {
     HR_ASSERT(c->count < c->most);
-    c->cuts[c->count++] = (hr_tile_cut){ first, last, name, rows };
+    c->cuts[c->count++] = (hr_tile_cut){ first, last, name, rows, false };
 }
 
 /* Tiles the steps of the head in a section, which are adjacent: forward and backward. */
@@ -140,16 +150,71 @@ static int32_t run_end(const hr_program *program, int32_t s, int32_t end)
     return s;
 }
 
+static bool reads_root(const hr_program *program, const hr_step *step, int32_t root)
+{
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE && hr_tensor_root(program, step->in[i]) == root) return true;
+    return false;
+}
+
+static bool writes_root(const hr_program *program, const hr_step *step, int32_t root)
+{
+    for (int32_t k = 0; k < HR_OUT_MAX; k++)
+        if (step->out[k] != HR_NONE && hr_tensor_root(program, step->out[k]) == root) return true;
+    return false;
+}
+
+/* Whether a step can be in a loop over parts of sequences with `other`: it neither makes what that
+ * reads of all parts, nor reads what that writes after the last one. */
+static bool parts_with(const hr_program *program, const hr_step *step, const hr_step *other)
+{
+    const hr_op *op = hr_step_op(program, other);
+    if (!op->has_parts) return true;
+    for (int32_t i = 0; op->in[i]; i++)
+        if (op->in[i] == 'S' && other->in[i] != HR_NONE &&
+            writes_root(program, step, hr_tensor_root(program, other->in[i])))
+            return false;
+    for (int32_t k = 0; op->out[k]; k++)
+        if (op->out[k] == 'S' && other->out[k] != HR_NONE &&
+            reads_root(program, step, hr_tensor_root(program, other->out[k])))
+            return false;
+    return true;
+}
+
+/* Tiles of the run [first, last] the steps around each operation on sequences, as many as can be in
+ * one loop over parts. */
+static void tile_parts(cutting *c, int32_t first, int32_t last, const char *name, int64_t rows)
+{
+    const hr_program *program = c->program;
+    for (int32_t from = first, to; from <= last; from = to + 1) {
+        bool divides = hr_step_op(program, &program->steps[from])->has_parts;
+        for (to = from; to < last; to++) {
+            const hr_step *next = &program->steps[to + 1];
+            bool joins = true;
+            for (int32_t s = from; s <= to && joins; s++)
+                joins = parts_with(program, &program->steps[s], next) &&
+                        parts_with(program, next, &program->steps[s]);
+            if (!joins) break;
+            divides |= hr_step_op(program, next)->has_parts != NULL;
+        }
+        if (!divides) continue;
+        add_tile(c, from, to, name, rows);
+        c->cuts[c->count - 1].parts = true;
+    }
+}
+
 /* Tiles every run of a block in the step, each as its own loop: forward, backward, and separate
  * clones. */
-static void tile_blocks(cutting *c, hr_block block, const char *name, int64_t rows)
+static void tile_blocks(cutting *c, hr_block block, const char *name, int64_t rows, bool parts)
 {
     const hr_program *program = c->program;
     const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
     const int32_t end = section->step_last;
     for (int32_t s = section->step_first, last; s <= end; s = last + 1) {
         last = run_end(program, s, end);
-        if (program->steps[s].block == block) add_tile(c, s, last, name, rows);
+        if (program->steps[s].block != block) continue;
+        if (parts) tile_parts(c, s, last, name, rows);
+        else add_tile(c, s, last, name, rows);
     }
 }
 
@@ -190,9 +255,10 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
         tile_head(&c, HR_LOOP_STEP, "loss chunk", strategy->loss_chunk);
         tile_head(&c, HR_LOOP_EVALUATION, "evaluation loss chunk", strategy->loss_chunk);
     }
-    if (strategy->mlp_tile) tile_blocks(&c, HR_BLOCK_MLP, "mlp tile", strategy->mlp_tile);
+    if (strategy->mlp_tile) tile_blocks(&c, HR_BLOCK_MLP, "mlp tile", strategy->mlp_tile, false);
     if (strategy->attention_tile)
-        tile_blocks(&c, HR_BLOCK_ATTENTION, "attention tile", strategy->attention_tile * T);
+        tile_blocks(&c, HR_BLOCK_ATTENTION, "attention tile", strategy->attention_tile,
+                    strategy->attention_tile % T != 0);
     status = hr_tile(program, c.cuts, c.count, scratch, err);
     scratch->used = kept;
     if (status == HR_OK && strategy->consume) status = hr_consume(program, scratch, err);

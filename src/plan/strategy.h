@@ -16,12 +16,13 @@ typedef struct {
     int64_t micro_batch; /* sequences per iteration; 0: the whole batch */
     int64_t loss_chunk;  /* tokens whose logits exist at a time; 0: a whole micro-batch */
     int64_t mlp_tile;    /* tokens that an MLP processes at a time; 0: a whole micro-batch */
-    int64_t
-        attention_tile; /* sequences that attention processes at a time; 0: a whole micro-batch */
-    bool dw_first;      /* the gradient of a weight before that of the product's input */
-    bool consume;       /* gradient release: plan/consume.h */
-    bool late;          /* fetch no piece of a state early: plan/prefetch.h */
-    bool reorder; /* move steps around the peak, outside of the searched space: plan/reorder.h */
+    /* tokens that attention processes at a time: whole sequences, or a part of one; 0: a whole
+     * micro-batch */
+    int64_t attention_tile;
+    bool dw_first; /* the gradient of a weight before that of the product's input */
+    bool consume;  /* gradient release: plan/consume.h */
+    bool late;     /* fetch no piece of a state early: plan/prefetch.h */
+    bool reorder;  /* move steps around the peak, outside of the searched space: plan/reorder.h */
     int32_t layer_count;
     hr_intermediates
         *recompute_set; /* [layer_count] recomputed values of each layer: closed sets */
@@ -32,6 +33,10 @@ typedef struct {
  * each sequence (docs/numerics.md): 64 if T is a multiple of it or the micro-batch is one sequence,
  * else T. Pure. */
 int64_t hr_strategy_unit(int64_t T, int64_t sequences);
+
+/* Tiles of attention in a micro-batch of one sequence may be multiples of so many tokens; 0: they
+ * are of whole sequences only, in this family or with more sequences. Pure. */
+int64_t hr_strategy_part(const hr_config *config, int64_t sequences);
 
 /* The strategy of a recipe, with micro-batches of `micro_batch` sequences. Canonical.
  *

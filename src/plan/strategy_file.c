@@ -60,7 +60,7 @@ void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_
             "tokens per chunk of logits and loss; full: the micro-batch");
     put_cut(writer, "mlp_tile", strategy->mlp_tile, "tokens per MLP tile; full: the micro-batch");
     put_cut(writer, "attention_tile", strategy->attention_tile,
-            "sequences per attention tile; full: the micro-batch");
+            "tokens per attention tile; full: the micro-batch");
     put_key(writer, "backward_order", strategy->dw_first ? "weight_grad_first" : "input_grad_first",
             "of the two gradients of a linear layer");
     put_key(writer, "gradient_release", strategy->consume ? "yes" : "no",

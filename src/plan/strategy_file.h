@@ -4,7 +4,7 @@
  *     micro_batch: 8                      # sequences, or full
  *     loss_chunk: 1024                    # tokens, or full
  *     mlp_tile: 256                       # tokens, or full
- *     attention_tile: full                # sequences, or full
+ *     attention_tile: full                # tokens, or full
  *     backward_order: weight_grad_first   # or input_grad_first
  *     gradient_release: no
  *     reorder: no

@@ -7,6 +7,7 @@
 #include "plan/tile.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
@@ -28,6 +29,7 @@ typedef struct {
     int32_t outer, loop;
     int32_t cut; /* number of the tile, from 1; older slices are ignored */
     int64_t rows;
+    bool parts;    /* of a sequence */
     span *touched; /* [tensor_max] by root; tiling does not change it */
     slice *slices; /* [tensor_max] */
 } tiling;
@@ -37,9 +39,9 @@ static const hr_op *op_of(const tiling *t, const hr_step *step)
     return hr_step_op(t->program, step);
 }
 
-static bool is_row(char letter)
+static bool is_row(const tiling *t, char letter)
 {
-    return letter == 'r' || letter == 'R';
+    return letter == 'r' || letter == 'R' || (!t->parts && (letter == 's' || letter == 'S'));
 }
 
 static void note(tiling *t, int32_t step, int32_t tensor)
@@ -115,7 +117,8 @@ static void move_home(tiling *t, int32_t tensor)
 static bool cut_operand(tiling *t, int32_t *operand, char letter)
 {
     hr_program *program = t->program;
-    if (*operand == HR_NONE || !is_row(letter) || program->tensors[*operand].rows == 0) return true;
+    if (*operand == HR_NONE || !is_row(t, letter) || program->tensors[*operand].rows == 0)
+        return true;
     const int32_t owner = hr_tensor_root(program, *operand);
     if (!is_outside(t, owner)) {
         hr_tensor *root = &program->tensors[owner];
@@ -150,7 +153,7 @@ static void wrap(tiling *t)
 static int64_t rows_of_operand(const tiling *t, int32_t operand, char letter)
 {
     const hr_program *program = t->program;
-    if (operand == HR_NONE || !is_row(letter)) return 0;
+    if (operand == HR_NONE || !is_row(t, letter)) return 0;
     while (is_inner(t, operand)) operand = program->tensors[operand].view_of;
     return program->tensors[operand].rows;
 }
@@ -170,13 +173,18 @@ static int64_t rows_of_range(const tiling *t)
     return rows;
 }
 
-/* Operations on whole sequences require rows in multiples of row_quantum. */
+/* Operations on whole sequences require rows in multiples of row_quantum, or parts of one. */
 static bool may_be_cut(const tiling *t)
 {
     for (int32_t s = t->first; s <= t->last; s++) {
         const hr_step *step = &t->program->steps[s];
         const hr_op_facts *facts = hr_step_facts(t->program, step);
-        if (facts->row_quantum && t->rows % facts->row_quantum(step->attr)) return false;
+        const hr_op *op = op_of(t, step);
+        const bool parts = t->parts && op->has_parts && op->has_parts(step->attr);
+        const int64_t quantum = parts                ? HR_PART_ROWS
+                                : facts->row_quantum ? facts->row_quantum(step->attr)
+                                                     : 1;
+        if (t->rows % quantum) return false;
     }
     return true;
 }
@@ -203,6 +211,34 @@ static bool cut_operands(tiling *t, hr_step *step)
     return true;
 }
 
+/* Makes a step of the range one over parts of a sequence. Its accumulator lives as long as the
+ * loop. False if there is no room for that. */
+static bool make_parts(tiling *t, hr_step *step)
+{
+    hr_program *program = t->program;
+    const hr_op *op = op_of(t, step);
+    if (!t->parts || !op->into_parts) return true;
+    const int64_t count = op->into_parts(step);
+    step->in_parts = true;
+    if (count == 0) return true;
+    if (program->tensor_count == program->tensor_max) return false;
+    const int32_t made = program->tensor_count++;
+    const int64_t bytes = count * (int64_t)sizeof(float);
+    hr_tensor *sum = &program->tensors[made];
+    *sum = (hr_tensor){ .layer = step->layer,
+                        .dtype = HR_F32,
+                        .role = HR_ROLE_ACTIVATION,
+                        .dims = { count },
+                        .fixed_bytes = bytes,
+                        .home = t->outer,
+                        .view_of = HR_NONE,
+                        .view_loop = HR_NONE };
+    snprintf(sum->name, sizeof sum->name, "%s sums", op->name);
+    step->out[strlen(op->out) - 1] = made;
+    t->touched[made] = (span){ t->first, t->last };
+    return true;
+}
+
 static hr_status cut(tiling *t, const hr_tile_cut *what, hr_error *err)
 {
     hr_program *program = t->program;
@@ -212,6 +248,7 @@ static hr_status cut(tiling *t, const hr_tile_cut *what, hr_error *err)
                        what->first, what->last, (long long)rows);
     t->cut++;
     t->rows = rows;
+    t->parts = what->parts;
     t->first = what->first;
     t->last = what->last;
     t->outer = loop_around(program, t->first, t->last);
@@ -229,7 +266,7 @@ static hr_status cut(tiling *t, const hr_tile_cut *what, hr_error *err)
     program->loops[program->loop_count++] = loop;
     wrap(t);
     for (int32_t s = t->first; s <= t->last; s++)
-        if (!cut_operands(t, &program->steps[s]))
+        if (!make_parts(t, &program->steps[s]) || !cut_operands(t, &program->steps[s]))
             return hr_fail(err, HR_FAILURE, "the program has more than %d tensors",
                            program->tensor_max);
     return HR_OK;

@@ -15,6 +15,7 @@ typedef struct {
     int32_t first, last;
     const char *name; /* of the loop */
     int64_t rows; /* token rows per iteration, fewer than in the range; the last may have less */
+    bool parts;   /* the range has one sequence, and iterations parts of it */
 } hr_tile_cut;
 
 /* Makes `count` loops, one after the other. Each two are disjoint, or one contains the other.

@@ -73,12 +73,14 @@ static bool change_mlp_tile(const hr_prover *prover, hr_strategy *strategy, hr_p
 
 static bool change_attention_tile(const hr_prover *prover, hr_strategy *strategy, hr_proof *proof)
 {
-    const int64_t tile = micro_of(&prover->base);
-    if (prover->base.train.batch < 2)
+    const hr_config *base = &prover->base;
+    const int64_t T = base->train.seq_len, part = hr_strategy_part(base, base->train.batch);
+    const bool parts = part && part < T;
+    const int64_t tile = parts ? part : micro_of(base) * T;
+    if (base->train.batch < 2 && !parts)
         return hr_proof_declines(proof, "train.batch is one sequence");
     strategy->attention_tile = tile;
-    return COMPARES("attention in tiles of %lld sequence%s = whole attention", (long long)tile,
-                    tile == 1 ? "" : "s");
+    return COMPARES("attention in tiles of %lld tokens = whole attention", (long long)tile);
 }
 
 static void recompute_all(const hr_prover *prover, hr_strategy *strategy)

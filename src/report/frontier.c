@@ -62,7 +62,7 @@ void hr_frontier_words(const hr_config *config, const hr_strategy *strategy,
                hr_count_print(config->train.batch, batch));
     put_cut(&w, "loss chunk", strategy->loss_chunk, "token");
     put_cut(&w, "MLP tile", strategy->mlp_tile, "token");
-    put_cut(&w, "attention tile", strategy->attention_tile, "sequence");
+    put_cut(&w, "attention tile", strategy->attention_tile, "token");
     put_recomputed(&w, strategy);
     if (strategy->consume)
         hr_put(&w, "%sgradient release%s", w.used ? "; " : "",

@@ -72,11 +72,12 @@ int32_t hr_fit_mlp_tiles(const hr_config *config, int64_t micro, int64_t tiles[H
 int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,
                                int64_t tiles[HR_FIT_TILES_MOST])
 {
+    const int64_t T = config->train.seq_len, most = micro * T;
     int32_t count = 0;
-    (void)config;
     tiles[count++] = 0;
-    for (int32_t i = 1; i <= TILE_DIVISIONS; i++) count = append(micro >> i, micro, tiles, count);
-    return append(1, micro, tiles, count);
+    for (int32_t i = 1; i <= TILE_DIVISIONS; i++)
+        count = append((micro >> i) * T, most, tiles, count);
+    return append(T, most, tiles, count);
 }
 
 static hr_intermediates uniform_of(int32_t recompute, const hr_layer_schema *form)

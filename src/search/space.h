@@ -23,8 +23,8 @@ enum {
 int32_t hr_fit_micros(const hr_config *config, int64_t micros[HR_FIT_MICROS_MOST]);
 
 /* Lists loss chunks and tiles for a micro-batch of `micro` sequences: first 0 (no chunks or
- * tiles), then sizes from large to small. Chunks and MLP tiles are in tokens: multiples of
- * hr_strategy_unit. Attention tiles are in sequences. Returns how many. */
+ * tiles), then sizes from large to small, in tokens: multiples of hr_strategy_unit; of attention
+ * tiles whole sequences. Returns how many. */
 int32_t hr_fit_chunks(const hr_config *config, int64_t micro, int64_t chunks[HR_FIT_CHUNKS_MOST]);
 int32_t hr_fit_mlp_tiles(const hr_config *config, int64_t micro, int64_t tiles[HR_FIT_TILES_MOST]);
 int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,

@@ -127,7 +127,8 @@ static void tables_have_room_for_strips(void **state)
             const hr_strategy strategy = { .consume = true,
                                            .dw_first = mlp,
                                            .mlp_tile = tiled && mlp ? config.train.seq_len : 0,
-                                           .attention_tile = tiled && !mlp };
+                                           .attention_tile = tiled && !mlp ? config.train.seq_len
+                                                                           : 0 };
             const use many = count(&config, strategy, set);
             hr_config small = config;
             small.model.n_layers = FEW;

@@ -128,11 +128,11 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
     const hr_loop *step = &program->loops[section];
     if (strategy.micro_batch)
         list.cuts[list.count++] = (hr_tile_cut){ step->step_first, step->step_last, "micro-batch",
-                                                 strategy.micro_batch * T };
+                                                 strategy.micro_batch * T, false };
     add_head(&list, program, HR_LOOP_STEP, "loss chunk", strategy.loss_chunk);
     add_head(&list, program, HR_LOOP_EVALUATION, "evaluation loss chunk", strategy.loss_chunk);
     add_runs(&list, program, HR_BLOCK_MLP, strategy.mlp_tile);
-    add_runs(&list, program, HR_BLOCK_ATTENTION, strategy.attention_tile * T);
+    add_runs(&list, program, HR_BLOCK_ATTENTION, strategy.attention_tile);
     for (int32_t i = list.count - 1; i > 0; i--) {
         const int64_t other = between(SEED, turn, 100 + (uint32_t)i, 0, i);
         const hr_tile_cut cut = list.cuts[i];
@@ -217,7 +217,7 @@ static void no_tile_adds_work_and_no_clone_splits_a_run(void **state)
         /* tiles that divide evenly: no iteration is short */
         cut.micro_batch = cut.consume ? 0 : config.train.batch / 2;
         cut.loss_chunk = cut.mlp_tile = 64;
-        cut.attention_tile = 1;
+        cut.attention_tile = config.train.seq_len;
         whole.micro_batch = whole.loss_chunk = whole.mlp_tile = whole.attention_tile = 0;
         compiled a, b;
         compile(&a, &config, &cut);
@@ -277,7 +277,7 @@ static void tensors_of_a_tile_have_the_rows_of_one_iteration(void **state)
         memset(recompute_set, 0xff, sizeof recompute_set);
         strategy.micro_batch = 6;
         strategy.mlp_tile = 64;
-        strategy.attention_tile = 1;
+        strategy.attention_tile = config.train.seq_len;
         compiled c;
         compile(&c, &config, &strategy);
         const bool has_mlp = !(hr_family_of(&config)->traits & HR_HAS_STATES);
@@ -429,7 +429,7 @@ static void a_tile_without_effect_is_canonically_0(void **state)
     hr_strategy strategy = { .micro_batch = 3,
                              .loss_chunk = 192,
                              .mlp_tile = 192,
-                             .attention_tile = 3,
+                             .attention_tile = 192,
                              .consume = true,
                              .layer_count = 2,
                              .recompute_set = recompute_set };
@@ -441,13 +441,13 @@ static void a_tile_without_effect_is_canonically_0(void **state)
     strategy.micro_batch = 6;
     strategy.consume = true;
     strategy.loss_chunk = strategy.mlp_tile = 192;
-    strategy.attention_tile = 5;
+    strategy.attention_tile = 320;
     hr_strategy_canonical(&config, &strategy);
     assert_int_equal(strategy.micro_batch, 0);
     assert_true(strategy.consume);
     assert_int_equal(strategy.loss_chunk, 192);
     assert_int_equal(strategy.mlp_tile, 192);
-    assert_int_equal(strategy.attention_tile, 5);
+    assert_int_equal(strategy.attention_tile, 320);
 }
 
 /* The limits of steps, tensors and loops suffice for every strategy, also of deep models. */
@@ -466,7 +466,7 @@ static void the_limits_suffice_for_every_strategy(void **state)
         hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
         if (turn % 3 == 0) {
             const int64_t length = config.train.seq_len;
-            strategy.attention_tile = 1;
+            strategy.attention_tile = length;
             strategy.micro_batch = strategy.consume ? 0 : config.train.batch / 2;
             const int64_t sequences = strategy.consume ? config.train.batch : strategy.micro_batch;
             strategy.mlp_tile = strategy.loss_chunk = hr_strategy_unit(length, sequences);

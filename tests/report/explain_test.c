@@ -373,7 +373,7 @@ static void a_listing_shows_loops_within_loops(void **state)
     strategy.micro_batch = 8;
     strategy.loss_chunk = 256;
     strategy.mlp_tile = 128;
-    strategy.attention_tile = 2;
+    strategy.attention_tile = 2 * config.train.seq_len;
     explain(&config, &strategy, &e);
     const hr_program *program = &e.compiled.program;
     hr_listing(program, text, LISTING_BYTES);
@@ -422,7 +422,7 @@ static void the_longest_summary_of_a_strategy_is_not_truncated(void **state)
     (void)state;
     config.train.batch = strategy.micro_batch = 16777216;
     strategy.loss_chunk = strategy.mlp_tile = INT64_C(1) << 40;
-    strategy.attention_tile = 16777216;
+    strategy.attention_tile = INT64_C(1) << 40;
     strategy.consume = true;
     for (int32_t l = 1; l < LAYERS - 1; l++) recompute_set[l] = (1u << HR_INTERMEDIATES) - 1;
     hr_frontier_words(&config, &strategy, words);

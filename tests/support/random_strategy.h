@@ -25,7 +25,8 @@ static inline hr_strategy random_strategy(const hr_config *config, uint64_t seed
     hr_strategy strategy = { .micro_batch = micro,
                              .loss_chunk = random_tile(config, seed, turn, 41, micro),
                              .mlp_tile = random_tile(config, seed, turn, 42, micro),
-                             .attention_tile = between(seed, turn, 43, 0, micro),
+                             .attention_tile = between(seed, turn, 43, 0, micro) *
+                                               config->train.seq_len,
                              .dw_first = draw(seed, turn, 44) % 2,
                              .consume = consume,
                              .layer_count = (int32_t)config->model.n_layers,

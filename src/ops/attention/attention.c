@@ -30,8 +30,8 @@ int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int
     const hr_tensor *tensors = builder->program->tensors;
     attr.T = builder->T;
     attr.q_width = tensors[q].dims[1];
-    attr.k_width = tensors[k == HR_NONE ? q : k].dims[1];
-    attr.v_width = tensors[v == HR_NONE ? q : v].dims[1];
+    attr.k_width = k == HR_NONE ? 0 : tensors[k].dims[1];
+    attr.v_width = v == HR_NONE ? 0 : tensors[v].dims[1];
     if (!builder->training) attr.dropout = 0;
     if (attr.dropout > 0) attr.site = builder->site++;
     const int64_t width = (int64_t)attr.H * attr.head_width;
@@ -121,8 +121,12 @@ int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length)
     return pairs;
 }
 
+/* Keys before a part of a sequence depend on its place: the mean of all parts. */
 int64_t hr_attention_scores(const hr_attention_attr *attr, int64_t rows)
 {
+    if (attr->in_parts)
+        return (int64_t)((double)hr_attention_pairs(&attr->mask, attr->T) * (double)attr->H /
+                         (double)attr->T * (double)rows);
     const int64_t whole = rows / attr->T, rest = rows % attr->T;
     const int64_t pairs = whole * hr_attention_pairs(&attr->mask, attr->T) +
                           (rest ? hr_attention_pairs(&attr->mask, rest) : 0);
@@ -154,15 +158,38 @@ static int64_t flops_cached(const void *attr, int64_t rows)
     return 4 * hr_attention_cached_scores(shape, rows) * shape->head_width;
 }
 
+/* Fused, q has the keys of all tokens too. */
+static bool has_parts(const void *attr)
+{
+    return ((const hr_attention_attr *)attr)->k_width > 0;
+}
+
+static int64_t into_parts(hr_step *step)
+{
+    ((hr_attention_attr *)step->attr)->in_parts = true;
+    return 0;
+}
+
+static int64_t into_parts_backward(hr_step *step)
+{
+    hr_attention_attr *attr = (hr_attention_attr *)step->attr;
+    attr->in_parts = true;
+    return attr->G * hr_attention_sum_count(attr, attr->T);
+}
+
 const hr_op hr_attention_op = { .name = "attention",
-                                .in = "rRRR",
+                                .in = "rSSR",
                                 .out = "rR",
                                 .derivative = derivative,
+                                .has_parts = has_parts,
+                                .into_parts = into_parts,
                                 .flops = flops };
 
 const hr_op hr_attention_bwd_op = { .name = "attention_bwd",
-                                    .in = "rRRrrrR",
-                                    .out = "rRR",
+                                    .in = "rSSrrrR",
+                                    .out = "rSSA",
+                                    .has_parts = has_parts,
+                                    .into_parts = into_parts_backward,
                                     .flops = flops_backward };
 
 const hr_op hr_attention_cached_op = { .name = "attention_cached",

@@ -63,7 +63,7 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  * always a multiple of T).
  *
  * Instead of whole sequences, a call may have the rows of a part of one (in_parts), and k and v
- * from the start of the sequence on. Parts begin at multiples of HR_ATTENTION_PART, and have the
+ * from the start of the sequence on. Parts begin at multiples of HR_PART_ROWS, and have the
  * bits of the whole. Backward, the parts of a sequence come one after the other; sums, fp32 [G, 2,
  * T, head_width rounded up to 32], keeps what they add to dk and dv, which are written with the
  * last part.
@@ -127,9 +127,18 @@ typedef struct {
     float scale;
 } hr_attention_cached_attr;
 
-/* Largest head width, of which multiples of 16 are fastest. Rows of a part of a sequence, or a
- * multiple. */
-enum { HR_ATTENTION_HEAD_MAX = 256, HR_ATTENTION_PART = 512 };
+/* Largest head width. Multiples of 16 are fastest. */
+enum { HR_ATTENTION_HEAD_MAX = 256 };
+
+/* Floats of the sum of dk and dv of a group of heads, [2, rows, width]: the widest kernels write
+ * rows in whole vectors. */
+static inline int64_t hr_attention_sum_count(const hr_attention_attr *attr, int64_t rows)
+{
+    enum { WIDTH_STEP_MOST = 32 };
+    const int64_t length = rows < attr->T ? rows : attr->T;
+    const int64_t steps = (attr->head_width + WIDTH_STEP_MOST - 1) / WIDTH_STEP_MOST;
+    return 2 * length * steps * WIDTH_STEP_MOST;
+}
 
 hr_run_fn hr_attention_run;
 hr_run_fn hr_attention_bwd_run;

@@ -29,7 +29,7 @@ static backward backward_of(const hr_call *call)
                    .sum_row = attention_padded(attr->head_width),
                    .chunk = attention_chunk(attr->head_width) };
     const int64_t heads = b.lanes < call->threads ? attr->H / attr->G : 1;
-    b.sum_count = attention_sum_count(attr, call->out[3] ? attr->T : call->rows);
+    b.sum_count = hr_attention_sum_count(attr, call->out[3] ? attr->T : call->rows);
     const int64_t sums = call->out[3] ? 0 : hr_min(b.lanes, call->threads) * b.sum_count;
     HR_ASSERT(!call->out[3] == !attr->in_parts && (!call->out[3] || b.share.sequences <= 1));
     b.shared = b.lanes < call->threads;
@@ -94,8 +94,8 @@ static int64_t range_start(int64_t range, int64_t document)
     return hr_max(key, 0) / ATTENTION_KEY_TILE * ATTENTION_KEY_TILE;
 }
 
-/* One past the last key of the piece's document, as far as a strip of keys can reach. After the last
- * queries of a part no key has a sum yet. */
+/* One past the last key of the piece's document, as far as a strip of keys can reach. After the
+ * last queries of a part no key has a sum yet. */
 static int64_t keys_end(const attention_share *s, const attention_piece *piece)
 {
     const int64_t end = attention_end(s, piece->sequence);

@@ -30,8 +30,8 @@ static inline attention_share attention_share_of(const hr_call *call, const int3
     HR_ASSERT(attr->H >= 1 && attr->G >= 1 && attr->H % attr->G == 0);
     HR_ASSERT(attr->head_width >= 1 && attr->head_width <= HR_ATTENTION_HEAD_MAX);
     HR_ASSERT(attr->scale > 0 && !call->in[1] == !call->in[2]);
-    HR_ASSERT(position == 0 || (call->in[1] && position + call->rows <= attr->T &&
-                                position % HR_ATTENTION_PART == 0));
+    HR_ASSERT(position == 0 ||
+              (call->in[1] && position + call->rows <= attr->T && position % HR_PART_ROWS == 0));
     const bool fused = !call->in[1];
     return (attention_share){ .call = call,
                               .attr = attr,

@@ -30,7 +30,7 @@ enum {
 static inline int64_t attention_chunk(int64_t head_width)
 {
     const int64_t rows = ATTENTION_CHUNK_WORDS / hr_round_up(head_width, ATTENTION_ALIGN);
-    return hr_min(HR_ATTENTION_PART, rows / ATTENTION_QUERY_BLOCK * ATTENTION_QUERY_BLOCK);
+    return hr_min(HR_PART_ROWS, rows / ATTENTION_QUERY_BLOCK * ATTENTION_QUERY_BLOCK);
 }
 
 /* Row stride, in words, of a strip copied from q, k or v, with one element per fp32 word. */
@@ -129,16 +129,11 @@ static inline int64_t attention_thread_bytes(const hr_attention_attr *attr, int6
     return attention_scratch_place(NULL, keys, attr->head_width, &room);
 }
 
-/* Backward: a *lane* is a group of heads of a sequence, whose keys have one sum of dk and dv,
- * [2][T][width]. With fewer lanes than threads, threads share lanes. */
+/* Backward: a *lane* is a group of heads of a sequence, whose keys have one sum of dk and dv. With
+ * fewer lanes than threads, threads share lanes. */
 static inline int64_t attention_lanes(const hr_attention_attr *attr, int64_t rows)
 {
     return (rows + attr->T - 1) / attr->T * attr->G;
-}
-
-static inline int64_t attention_sum_count(const hr_attention_attr *attr, int64_t rows)
-{
-    return 2 * hr_min(attr->T, rows) * attention_padded(attr->head_width);
 }
 
 /* Floats of the sum of dq of a head: a chunk of queries, whose parts are padded. */
@@ -166,7 +161,7 @@ static inline int64_t attention_bwd_bytes_of(const hr_attention_attr *attr, int6
 {
     const int64_t heads = lanes < threads ? attr->H / attr->G : 1;
     const int64_t sums = attr->in_parts ? 0 : hr_min(lanes, threads);
-    return sums * attention_sum_count(attr, rows) * (int64_t)sizeof(float) +
+    return sums * hr_attention_sum_count(attr, rows) * (int64_t)sizeof(float) +
            threads * attention_bwd_thread_bytes(attr, rows, heads);
 }
 
