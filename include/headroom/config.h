@@ -81,7 +81,9 @@ typedef enum {
 typedef enum {
     HR_ROPE_SCALING_NONE,
     HR_ROPE_SCALING_LINEAR,
-    HR_ROPE_SCALING_LLAMA3
+    HR_ROPE_SCALING_LLAMA3,
+    HR_ROPE_SCALING_YARN,
+    HR_ROPE_SCALING_DYNAMIC
 } hr_rope_scaling_choice;
 typedef enum {
     HR_ATTENTION_DENSE,
@@ -167,8 +169,9 @@ typedef struct {
         struct {
             int32_t kind; /* hr_rope_scaling_choice */
             double factor, low_freq_factor, high_freq_factor;
-            int64_t original_positions; /* context length before scaling */
-        } rope_scaling;                 /* llama */
+            int64_t original_positions;                    /* context length before scaling */
+            double beta_fast, beta_slow, attention_factor; /* yarn; 0: from the factor */
+        } rope_scaling;                                    /* llama */
         struct {
             int32_t pattern;                        /* hr_attention_choice */
             int64_t window, stride, block;          /* stride 0: the default of the pattern */

@@ -88,8 +88,9 @@
 #define LOADER "training reads tokenized files; train.threads is the number of CPU threads"
 #define EXPERTS "mixtures of experts are not supported yet"
 #define MICRO "train.batch is this x accumulation steps"
-#define ROPE_KINDS "linear=linear llama3=llama3 default=none none=none null=none"
-#define ROPE "yarn, dynamic and longrope are not supported; a section: kind, factor"
+#define ROPE_KINDS \
+    "linear=linear llama3=llama3 yarn=yarn dynamic=dynamic default=none none=none null=none"
+#define ROPE "longrope is not supported; a section: kind, factor"
 #define RELEASE "the planner releases gradients where that is needed; memory.strategy sets it"
 #define COMPLETIONS "the field of the prompt, whose tokens have no loss"
 

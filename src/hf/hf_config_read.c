@@ -173,24 +173,36 @@ static hr_status check_all_known(const hr_hf_file *r)
     return HR_OK;
 }
 
-/* Checks that a kind of scaling has all its numbers. */
-static hr_status check_scaling(const hr_hf_file *r, const hr_config *config)
+static bool has_scaling(const hr_hf_file *r, const char *name)
+{
+    for (int32_t i = 0; i < r->entry_count; i++)
+        if (*r->entries[i].section && !strcmp(r->entries[i].name, name)) return true;
+    return false;
+}
+
+/* Checks that a kind of scaling has all its numbers. Without original positions, those of yarn are
+ * those of the model. Those of dynamic always are, which then are no limit: as in transformers. */
+static hr_status take_scaling(const hr_hf_file *r, hr_config *config)
 {
     static const char *const names[] = { "factor", "low_freq_factor", "high_freq_factor",
                                          "original_max_position_embeddings" };
-    char kind[HR_HF_VALUE_BYTES];
-    const hr_status status = hr_config_get(config, "model.rope_scaling.kind", kind, sizeof kind,
+    const hr_rope_scaling_choice kind = (hr_rope_scaling_choice)config->model.rope_scaling.kind;
+    const int32_t needed = kind == HR_ROPE_SCALING_NONE     ? 0
+                           : kind == HR_ROPE_SCALING_LLAMA3 ? 4
+                                                            : 1;
+    char word[HR_HF_VALUE_BYTES];
+    const hr_status status = hr_config_get(config, "model.rope_scaling.kind", word, sizeof word,
                                            NULL);
     HR_ASSERT(status == HR_OK);
-    const int32_t needed = !strcmp(kind, "none") ? 0 : !strcmp(kind, "linear") ? 1 : 4;
-    for (int32_t k = 0; k < needed; k++) {
-        bool found = false;
-        for (int32_t i = 0; i < r->entry_count; i++)
-            found |= *r->entries[i].section && !strcmp(r->entries[i].name, names[k]);
-        if (!found)
+    for (int32_t k = 0; k < needed; k++)
+        if (!has_scaling(r, names[k]))
             return hr_fail(r->err, HR_CORRUPT, "%s: rope type %s has no \"%s\"", hr_hf_shown(r),
-                           kind, names[k]);
-    }
+                           word, names[k]);
+    const bool yarn = kind == HR_ROPE_SCALING_YARN && !has_scaling(r, names[3]);
+    const bool dynamic = kind == HR_ROPE_SCALING_DYNAMIC;
+    if ((yarn || dynamic) && config->model.positions)
+        config->model.rope_scaling.original_positions = config->model.positions;
+    if (dynamic) config->model.positions = 0;
     return HR_OK;
 }
 
@@ -285,7 +297,7 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
     for (int32_t i = 0; i < HR_HF_OPTIONS && status == HR_OK; i++)
         if (hr_hf_has(&hr_hf_options[i], r.made_by))
             status = take_row(&r, &hr_hf_options[i], &fresh);
-    if (status == HR_OK) status = check_scaling(&r, &fresh);
+    if (status == HR_OK) status = take_scaling(&r, &fresh);
     if (status == HR_OK) status = take_layers(&r, &fresh);
     if (status != HR_OK) return status;
     if (fresh.model.d_ff == 0) fresh.model.d_ff = 4 * fresh.model.d_model;

@@ -20,6 +20,26 @@ typedef struct {
     const char *scaling; /* kind of scaling */
 } writing;
 
+/* The numbers of each kind of scaling, beside its factor. */
+static bool is_of_scaling(const char *kind, const char *name, const char *value)
+{
+    static const struct {
+        const char *kind, *names;
+    } kinds[] = { { "llama3", "low_freq_factor high_freq_factor original" },
+                  { "yarn", "original beta_fast beta_slow attention_factor" } };
+    if (!strncmp(name, "rope_type", 9) || !strncmp(name, "factor", 6)) return true;
+    if (!strcmp(value, "auto")) return false;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(kind, kinds[i].kind)) continue;
+        for (const char *at = kinds[i].names; *at; at += strspn(at, " ")) {
+            const size_t length = strcspn(at, " ");
+            if (!strncmp(name, at, length)) return true;
+            at += length;
+        }
+    }
+    return false;
+}
+
 /* Returns whether a row is written. Defaults of other software are omitted, unless only headroom
  * has the option. */
 static bool is_written(const writing *w, const hr_hf_option *row, const char *value)
@@ -29,9 +49,7 @@ static bool is_written(const writing *w, const hr_hf_option *row, const char *va
     const bool blocks = !strncmp(row->names, "attention_", 10) && row->key;
     if (!*row->names || !value) return false;
     if (scaling)
-        return strcmp(w->scaling, "none") &&
-               (!strcmp(w->scaling, "llama3") || !strncmp(row->names + 13, "rope_type", 9) ||
-                !strncmp(row->names + 13, "factor", 6));
+        return strcmp(w->scaling, "none") && is_of_scaling(w->scaling, row->names + 13, value);
     if (blocks) return own || w->config->model.attention.pattern != 0;
     if (!strncmp(row->names, "rope_parameters.", 16)) return false;
     return !(row->value && !strcmp(row->value, "none") && !strcmp(value, "none"));
@@ -49,9 +67,13 @@ static const char *value_of(const writing *w, const hr_hf_option *row, char text
         snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_kv_heads(w->config));
     else if (!strcmp(row->key, "model.head_dim"))
         snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_head_dim(w->config));
-    else if (!strcmp(row->key, "model.positions"))
-        snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_positions(w->config));
-    else if (!strcmp(row->key, "model.embedding_rank"))
+    else if (!strcmp(row->key, "model.positions")) {
+        /* What dynamic scaling starts from, and no limit. */
+        const bool dynamic = w->config->model.rope_scaling.kind == HR_ROPE_SCALING_DYNAMIC;
+        snprintf(text, HR_PATH_BYTES, "%lld",
+                 (long long)(dynamic ? w->config->model.rope_scaling.original_positions
+                                     : hr_config_positions(w->config)));
+    } else if (!strcmp(row->key, "model.embedding_rank"))
         snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_embedding_rank(w->config));
     else if (!strcmp(row->key, "model.expansion"))
         snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_expansion(w->config));

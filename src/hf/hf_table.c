@@ -80,6 +80,12 @@ const hr_hf_option hr_hf_options[] = {
       "rope_scaling.original_max_position_embeddings "
       "rope_parameters.original_max_position_embeddings",
       "model.rope_scaling.original_positions", "8192" },
+    { "nlmq3y", "rope_scaling.beta_fast rope_parameters.beta_fast", "model.rope_scaling.beta_fast",
+      "32" },
+    { "nlmq3y", "rope_scaling.beta_slow rope_parameters.beta_slow", "model.rope_scaling.beta_slow",
+      "1" },
+    { "nlmq3y", "rope_scaling.attention_factor rope_parameters.attention_factor",
+      "model.rope_scaling.attention_factor", "auto" },
     { "y", "sliding_window", "model.attention.sliding_window", "none" },
     { "m", "sliding_window", "model.attention.sliding_window", "4096" },
     { "q3", "sliding_window", "model.attention.sliding_window", "4096" },
@@ -111,6 +117,7 @@ const hr_hf_option hr_hf_options[] = {
 
     /* From HR_HF_WRITTEN on: accepted with one value that has no effect, not written. */
     { "l", "is_llama_config", NULL, "true" },
+    { "nlmq3y", "rope_scaling.truncate rope_parameters.truncate", NULL, "true" },
     { "l", "rope_interleaved", NULL, "false" },
     { "q3", "use_mrope", NULL, "false" },
     { "g", "n_special", NULL, "0" },

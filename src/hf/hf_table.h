@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HR_HF_ARCHITECTURES = 11, HR_HF_OPTIONS = 81, HR_HF_WRITTEN = 68 };
+enum { HR_HF_ARCHITECTURES = 11, HR_HF_OPTIONS = 85, HR_HF_WRITTEN = 71 };
 
 typedef struct {
     char letter;

@@ -62,16 +62,22 @@ void hr_llama_params(hr_builder *builder, const hr_config *config, hr_model *mod
 /* The choices of the recipe are the values of the operation. */
 _Static_assert((int)HR_ROPE_SCALING_NONE == HR_ROPE_NONE &&
                    (int)HR_ROPE_SCALING_LINEAR == HR_ROPE_LINEAR &&
-                   (int)HR_ROPE_SCALING_LLAMA3 == HR_ROPE_LLAMA3,
+                   (int)HR_ROPE_SCALING_LLAMA3 == HR_ROPE_LLAMA3 &&
+                   (int)HR_ROPE_SCALING_YARN == HR_ROPE_YARN &&
+                   (int)HR_ROPE_SCALING_DYNAMIC == HR_ROPE_DYNAMIC,
                "model.rope_scaling.kind");
 
 void hr_llama_tables(hr_builder *builder, const hr_config *config, hr_model *model)
 {
-    const hr_rope_scaling scaling = { config->model.rope_scaling.kind,
-                                      config->model.rope_scaling.factor,
-                                      config->model.rope_scaling.low_freq_factor,
-                                      config->model.rope_scaling.high_freq_factor,
-                                      config->model.rope_scaling.original_positions };
+    const bool yarn = config->model.rope_scaling.kind == HR_ROPE_SCALING_YARN;
+    const hr_rope_scaling scaling = {
+        config->model.rope_scaling.kind,
+        config->model.rope_scaling.factor,
+        yarn ? config->model.rope_scaling.beta_slow : config->model.rope_scaling.low_freq_factor,
+        yarn ? config->model.rope_scaling.beta_fast : config->model.rope_scaling.high_freq_factor,
+        config->model.rope_scaling.original_positions,
+        config->model.rope_scaling.attention_factor
+    };
     model->rope_table = hr_build_rope_table(builder, hr_config_longest(config),
                                             (int32_t)hr_config_head_dim(config),
                                             config->model.rope_theta, scaling);

@@ -137,12 +137,16 @@ static hr_status check_heads(const hr_config *config, hr_error *err)
 
 static hr_status check_scaling(const hr_config *config, hr_error *err)
 {
-    const double low = config->model.rope_scaling.low_freq_factor;
-    const double high = config->model.rope_scaling.high_freq_factor;
-    if (config->model.rope_scaling.kind != HR_ROPE_SCALING_LLAMA3 || low < high) return HR_OK;
-    return hr_fail(err, HR_USAGE,
-                   "model.rope_scaling.low_freq_factor %g must be below high_freq_factor %g", low,
-                   high);
+    const hr_rope_scaling_choice kind = (hr_rope_scaling_choice)config->model.rope_scaling.kind;
+    const bool yarn = kind == HR_ROPE_SCALING_YARN;
+    const double low = yarn ? config->model.rope_scaling.beta_slow
+                            : config->model.rope_scaling.low_freq_factor;
+    const double high = yarn ? config->model.rope_scaling.beta_fast
+                             : config->model.rope_scaling.high_freq_factor;
+    if ((kind != HR_ROPE_SCALING_LLAMA3 && !yarn) || low < high) return HR_OK;
+    return hr_fail(err, HR_USAGE, "model.rope_scaling.%s %g must be below %s %g",
+                   yarn ? "beta_slow" : "low_freq_factor", low,
+                   yarn ? "beta_fast" : "high_freq_factor", high);
 }
 
 /* A sliding window in tokens and a pattern of blocks exclude each other. */

@@ -189,10 +189,10 @@ static const answer answers[] = {
     { "warmup_steps", "1.5", "use train.schedule.warmup_steps" },
     { "tf32", "true", "tf32 changes no bytes; train.dtype is fp32 or bf16" },
     { "rope_scaling", "linear",
-      "use model.rope_scaling.kind=linear: yarn, dynamic and longrope are not supported; a "
+      "use model.rope_scaling.kind=linear: longrope is not supported; a "
       "section: kind, factor" },
-    { "model.rope_scaling.type", "yarn",
-      "use model.rope_scaling.kind: yarn, dynamic and longrope are not supported; a section: "
+    { "model.rope_scaling.type", "longrope",
+      "use model.rope_scaling.kind: longrope is not supported; a section: "
       "kind, factor" },
     { "hidden_act", "silu", "model.family decides it (headroom help keys describes each)" },
     { "zero_stage", "3",

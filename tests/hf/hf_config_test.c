@@ -122,6 +122,18 @@ static void absent_options_have_the_defaults_of_transformers(void **state)
     is_taken("{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2.0}}", &config);
     key_is(&config, "model.rope_scaling.kind", "linear");
     key_is(&config, "model.rope_scaling.factor", "2");
+    is_taken("{" LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4.0,\"beta_fast\":16,"
+             "\"original_max_position_embeddings\":128,\"truncate\":true}}",
+             &config);
+    key_is(&config, "model.rope_scaling.kind", "yarn");
+    key_is(&config, "model.rope_scaling.original_positions", "128");
+    key_is(&config, "model.rope_scaling.beta_fast", "16");
+    key_is(&config, "model.rope_scaling.attention_factor", "auto");
+    is_taken("{" LLAMA ",\"max_position_embeddings\":512,\"rope_scaling\":{\"type\":\"dynamic\","
+             "\"factor\":2}}",
+             &config);
+    key_is(&config, "model.rope_scaling.original_positions", "512");
+    key_is(&config, "model.positions", "auto");
     is_taken("{" NEOX "}", &config);
     key_is(&config, "model.norm_eps", "1e-05");
     key_is(&config, "model.rotary_fraction", "0.25");
@@ -330,15 +342,14 @@ static void unknown_options_are_named(void **state)
           "\"layer_types\" has a type of layer that is not supported" },
         { "{" LLAMA ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}",
           "\"layer_types\" has layers with a sliding window, but there is none" },
-        { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":2}}",
-          "\"rope_type\": model.rope_scaling.kind takes one of none, linear, llama3; "
-          "got \"yarn\"" },
+        { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":2}}",
+          "\"rope_type\": model.rope_scaling.kind takes one of none, linear, llama3, yarn, "
+          "dynamic; got \"longrope\"" },
         { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"linear\"}}",
           "rope type linear has no \"factor\"" },
         { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8}}",
           "rope type llama3 has no \"low_freq_factor\"" },
-        { "{" LLAMA ",\"rope_scaling\":{\"beta_fast\":32}}",
-          "\"beta_fast\" is not a known option" },
+        { "{" LLAMA ",\"rope_scaling\":{\"mscale\":32}}", "\"mscale\" is not a known option" },
         { "{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"rope_type\":\"llama3\"}}",
           "\"rope_scaling.type\" is linear, but \"rope_scaling.rope_type\" is llama3" },
         { "{" LLAMA ",\"rope_theta\":1e4,\"rope_parameters\":{\"rope_theta\":1e6}}",

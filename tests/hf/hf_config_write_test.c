@@ -7,7 +7,7 @@
 static void a_written_config_reads_back_equal(void **state)
 {
     (void)state;
-    static const char *const kinds[] = { "none", "linear", "llama3" };
+    static const char *const kinds[] = { "none", "linear", "llama3", "yarn", "dynamic" };
     for (int32_t i = 0; i < HR_FAMILIES * 12; i++) {
         const int32_t family = i / 12, turn = i % 12;
         const uint32_t neox = family == HR_FAMILY_GPT_NEOX;
@@ -38,8 +38,9 @@ static void a_written_config_reads_back_equal(void **state)
             config.model.n_kv_heads = 2;
             config.model.head_dim = 10;
             assert_int_equal(
-                hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 3], &err), HR_OK);
-            if (turn % 3) config.model.rope_scaling.factor = 2.5;
+                hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 5], &err), HR_OK);
+            if (turn % 5) config.model.rope_scaling.factor = 2.5;
+            if (turn % 5 == 4) config.model.positions = 0; /* dynamic: no limit */
         }
         if (family == HR_FAMILY_MISTRAL && !(turn % 4))
             config.model.attention.sliding_window = turn / 4 * 5;
@@ -77,7 +78,7 @@ static void a_written_config_reads_back_equal(void **state)
 static void a_llama_with_a_window_is_written_as_a_mistral(void **state)
 {
     (void)state;
-    static const char *const kinds[] = { "none", "linear", "llama3" };
+    static const char *const kinds[] = { "none", "linear", "llama3", "yarn", "dynamic" };
     for (int32_t turn = 0; turn < 12; turn++) {
         hr_config config, back;
         hr_error err;
@@ -90,9 +91,10 @@ static void a_llama_with_a_window_is_written_as_a_mistral(void **state)
         config.model.head_dim = 10;
         config.model.positions = 999;
         config.model.rope_scaling.factor = 2.5;
-        assert_int_equal(hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 3], &err),
+        assert_int_equal(hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 5], &err),
                          HR_OK);
-        if (!(turn % 3)) config.model.rope_scaling.factor = 8; /* no effect */
+        if (!(turn % 5)) config.model.rope_scaling.factor = 8; /* no effect */
+        if (turn % 5 == 4) config.model.positions = 0;         /* dynamic: no limit */
         config.model.attention.sliding_window = 5 + turn;
         hr_hf_config_write(&config, HR_WEIGHTS_COMPUTE, &writer);
         assert_non_null(strstr(text, "\"architectures\": [\"MistralForCausalLM\"]"));

@@ -214,8 +214,8 @@ static void the_table_holds_the_angles_of_its_definition(void **unused)
 {
     static const hr_rope_scaling scalings[] = { { .kind = HR_ROPE_NONE, .factor = 8 },
                                                 { .kind = HR_ROPE_LINEAR, .factor = 3 },
-                                                { HR_ROPE_LLAMA3, 8, 1, 4, 1024 },
-                                                { HR_ROPE_LLAMA3, 32, 1.5, 7, 8192 } };
+                                                { HR_ROPE_LLAMA3, 8, 1, 4, 1024, 0 },
+                                                { HR_ROPE_LLAMA3, 32, 1.5, 7, 8192, 0 } };
     (void)unused;
     for (size_t k = 0; k < sizeof scalings / sizeof *scalings; k++) {
         hr_rope_attr attr = attr_of(64, 0, 1);
@@ -239,6 +239,56 @@ static void the_table_holds_the_angles_of_its_definition(void **unused)
     }
 }
 
+/* Frequencies of transformers 5 (ROPE_INIT_FUNCTIONS) for heads of 16 and theta 10,000. */
+static void yarn_and_dynamic_are_those_of_transformers(void **unused)
+{
+    static const struct {
+        hr_rope_scaling scaling;
+        int64_t T;
+        double frequencies[8], length;
+    } cases[] = {
+        { { HR_ROPE_YARN, 4, 1, 32, 64, 0 },
+          256,
+          { 1, 0.237170815, 0.049999997, 0.00790569466, 0.00249999994, 0.000790569466,
+            0.000250000012, 7.90569466e-05 },
+          1.138629436111989 },
+        { { HR_ROPE_YARN, 4, 2, 8, 64, 1.25 },
+          256,
+          { 1, 0.197642356, 0.0250000004, 0.00790569466, 0.00249999994, 0.000790569466,
+            0.000250000012, 7.90569466e-05 },
+          1.25 },
+        { { HR_ROPE_DYNAMIC, 2, 0, 0, 64, 0 },
+          200,
+          { 1, 0.249528468, 0.0622644536, 0.0155367535, 0.00387686281, 0.000967387517,
+            0.000241390735, 6.02338623e-05 },
+          1 },
+        { { HR_ROPE_DYNAMIC, 2, 0, 0, 64, 0 },
+          40,
+          { 1, 0.316227764, 0.100000001, 0.0316227786, 0.00999999978, 0.00316227786, 0.00100000005,
+            0.000316227786 },
+          1 },
+    };
+    (void)unused;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        hr_rope_attr attr = attr_of(16, 0, 1);
+        attr.T = cases[k].T;
+        attr.rotary = 16;
+        attr.theta = 10000;
+        attr.scaling = cases[k].scaling;
+        float *table = take_poisoned(attr.T * attr.rotary * 4);
+        hr_call call = { .out = { table }, .attr = &attr };
+        run_threads(&call, hr_rope_table_run, 1, 2);
+        for (int64_t e = 0; e < 8; e++)
+            for (int64_t p = 0; p < attr.T; p++) {
+                const double angle = (double)p * cases[k].frequencies[e];
+                const double c = cases[k].length * cos(angle), s = cases[k].length * sin(angle);
+                assert_true(fabs((double)table[p * 16 + e] - c) < 1e-5);
+                assert_true(fabs((double)table[p * 16 + 8 + e] - s) < 1e-5);
+            }
+        release_all();
+    }
+}
+
 ON_RUNGS(every_head_is_rotated_as_in_the_reference)
 ON_RUNGS(the_inverse_undoes_the_rotation_and_is_the_adjoint)
 ON_RUNGS(threads_and_splits_change_no_bit)
@@ -255,6 +305,7 @@ int main(void)
         TEST_RUNGS(a_sequence_continues_at_its_position),
         TEST_RUNGS(a_document_starts_at_position_0),
         cmocka_unit_test(the_table_holds_the_angles_of_its_definition),
+        cmocka_unit_test(yarn_and_dynamic_are_those_of_transformers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

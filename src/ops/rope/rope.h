@@ -20,11 +20,17 @@
  *            llama3  with w = original positions * f / (2 pi), the number of periods: f / factor if
  *                    w < low, f if w > high, otherwise a linear interpolation with weight
  *                    (w - low) / (high - low) for f
+ *            yarn    with d(w) = rotary ln(original / (2 pi w)) / (2 ln theta), the place at which
+ *                    a frequency has w periods: f up to floor(d(high)), f / factor from
+ *                    ceil(d(low)) on, and a linear interpolation in e between them; cosines and
+ *                    sines times `length`
+ *            dynamic f of theta (factor T / original - factor + 1)^(rotary / (rotary - 2)), if T
+ *                    is more than original
  *
  * Head h of run u starts at offset[u] + h * head_stride. Runs are, for example, the queries and the
  * keys.
  * Source   Su et al. 2021, arXiv:2104.09864, eq. 34; halves split as in GPT-NeoX; llama3: the model
- *          card of Llama 3.1. */
+ *          card of Llama 3.1; yarn: Peng et al. 2023, arXiv:2309.00071; both as in transformers. */
 #ifndef HR_OPS_ROPE_H
 #define HR_OPS_ROPE_H
 
@@ -32,12 +38,19 @@
 
 #include "ops/call.h"
 
-typedef enum { HR_ROPE_NONE, HR_ROPE_LINEAR, HR_ROPE_LLAMA3 } hr_rope_scaling_kind;
+typedef enum {
+    HR_ROPE_NONE,
+    HR_ROPE_LINEAR,
+    HR_ROPE_LLAMA3,
+    HR_ROPE_YARN,
+    HR_ROPE_DYNAMIC
+} hr_rope_scaling_kind;
 
 typedef struct {
     int32_t kind; /* hr_rope_scaling_kind */
     double factor, low, high;
     int64_t original;
+    double length; /* yarn: of the cosines and sines; 0: 0.1 ln(factor) + 1 */
 } hr_rope_scaling;
 
 typedef struct {

@@ -26,31 +26,67 @@ void hr_rope_run(const hr_call *call)
     }
 }
 
-static double scaled(const hr_rope_scaling *scaling, double frequency)
+/* The place among the frequencies at which one has so many periods in the original positions. */
+static double place_of(const hr_rope_attr *attr, double periods)
 {
-    const double waves = (double)scaling->original * frequency / (2 * M_PI);
-    const double stretched = frequency / scaling->factor;
-    if (scaling->kind == HR_ROPE_NONE) return frequency;
-    if (scaling->kind == HR_ROPE_LINEAR || waves < scaling->low) return stretched;
-    if (waves > scaling->high) return frequency;
-    const double share = (waves - scaling->low) / (scaling->high - scaling->low);
-    return (1 - share) * stretched + share * frequency;
+    return attr->rotary * log((double)attr->scaling.original / (periods * 2 * M_PI)) /
+           (2 * log(attr->theta));
+}
+
+/* The share of frequency e that yarn does not scale. */
+static double kept_by_yarn(const hr_rope_attr *attr, int64_t e)
+{
+    const double first = fmax(floor(place_of(attr, attr->scaling.high)), 0);
+    double last = fmin(ceil(place_of(attr, attr->scaling.low)), attr->rotary - 1);
+    if (first == last) last += 0.001;
+    return 1 - fmin(fmax(((double)e - first) / (last - first), 0), 1);
+}
+
+static double theta_of(const hr_rope_attr *attr)
+{
+    const hr_rope_scaling *scaling = &attr->scaling;
+    const double rotary = attr->rotary, times = (double)attr->T / (double)scaling->original;
+    if (scaling->kind != HR_ROPE_DYNAMIC || times <= 1 || rotary <= 2) return attr->theta;
+    return attr->theta * pow(scaling->factor * times - scaling->factor + 1, rotary / (rotary - 2));
+}
+
+static double frequency_of(const hr_rope_attr *attr, int64_t e)
+{
+    const hr_rope_scaling *scaling = &attr->scaling;
+    const double plain = pow(theta_of(attr), -2.0 * (double)e / (double)attr->rotary);
+    const double waves = (double)scaling->original * plain / (2 * M_PI);
+    double share;
+    switch (scaling->kind) {
+    case HR_ROPE_LINEAR: share = 0; break;
+    case HR_ROPE_LLAMA3:
+        share = fmin(fmax((waves - scaling->low) / (scaling->high - scaling->low), 0), 1);
+        break;
+    case HR_ROPE_YARN: share = kept_by_yarn(attr, e); break;
+    default: return plain;
+    }
+    return (1 - share) * (plain / scaling->factor) + share * plain;
+}
+
+static double length_of(const hr_rope_scaling *scaling)
+{
+    if (scaling->kind != HR_ROPE_YARN) return 1;
+    return scaling->length > 0 ? scaling->length : 0.1 * log(scaling->factor) + 1;
 }
 
 void hr_rope_table_run(const hr_call *call)
 {
     const hr_rope_attr *attr = call->attr;
     const int64_t rotary = attr->rotary, half = rotary / 2;
+    const double length = length_of(&attr->scaling);
     float *table = call->out[0];
     int64_t first, last;
     hr_share(attr->T, call->thread, call->threads, &first, &last);
     for (int64_t e = 0; e < half; e++) {
-        const double plain = pow(attr->theta, -2.0 * (double)e / (double)rotary);
-        const double frequency = scaled(&attr->scaling, plain);
+        const double frequency = frequency_of(attr, e);
         for (int64_t position = first; position < last; position++) {
             const double angle = (double)position * frequency;
-            table[position * rotary + e] = (float)cos(angle);
-            table[position * rotary + half + e] = (float)sin(angle);
+            table[position * rotary + e] = (float)(length * cos(angle));
+            table[position * rotary + half + e] = (float)(length * sin(angle));
         }
     }
 }
