@@ -2,9 +2,10 @@
 /* ops/attention/attention_avx2.c - attention in fp32 with vectors of 8; bf16 is widened.
  *
  * Strips of 8 rows are two tiles of 4 x 2 vectors: 8 sums, 2 lines and a broadcast fit in 16
- * registers; b is read twice from L1. Of the fp32 ceiling, head width 64, causal work, 2 threads of
- * an AMD EPYC (Zen 4), 2026-11-21: T = 128 forward 47 %, backward 51 %; 512: 66, 67; 4096: 76,
- * 73. */
+ * registers; b is read twice from L1. GFLOP/s of causal work, head width 64, one thread of a shared
+ * AMD EPYC (Zen 4) whose ceiling was 85 to 95, the best of several runs, 2026-11-28: T = 128
+ * forward 52, backward 54; 512: 67, 62; 4,096: 66, 70; 8,192, two heads with one of keys: 72,
+ * 76. */
 #include "ops/simd/vec_avx2.h"
 
 #include "ops/attention/attention_lanes.h"

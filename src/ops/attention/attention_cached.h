@@ -36,6 +36,7 @@ static void cached_heads(const hr_attention_cached_task *task)
                   .width = packed_width(head),
                   .words = packed_width(head) / PAIR,
                   .panel = ATTENTION_KEY_CHUNK / PAIR * VEC_LANES,
+                  .tile = ATTENTION_QUERY_TILE,
                   .reach = attention_reach(&head->mask),
                   .factor = head->scale * LOG2_E };
     const int64_t position = task->position;
@@ -43,7 +44,8 @@ static void cached_heads(const hr_attention_cached_task *task)
                                                              position + head->length);
     attention_keys chunk[ATTENTION_KEYS_MAX];
     bool begun[ATTENTION_QUERY_TILE / ROWS] = { false };
-    attention_scratch_place(head->scratch, ATTENTION_KEY_CHUNK, head->head_width, &f.room);
+    attention_scratch_place(head->scratch, ATTENTION_KEY_CHUNK, ATTENTION_QUERY_TILE,
+                            head->head_width, &f.room);
     clear_rows(&f, hr_min(rows, ROWS));
     open_tile(&f);
     for (int64_t ranges; (ranges = next_packed(&f, position, position + head->length,

@@ -28,6 +28,7 @@ typedef struct {
     const hr_attention_task *task;
     attention_scratch room;
     int64_t width, words, panel; /* packed: elements and words per row; words per panel of V */
+    int64_t tile;                /* queries */
     int64_t reach;               /* query i sees keys (i - reach, i] */
     float factor;                /* converts a score to an exponent of 2 */
 } forward;
@@ -257,7 +258,7 @@ static int64_t next_packed(const forward *f, int64_t first, int64_t last, int64_
 
 static void open_tile(const forward *f)
 {
-    for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i++) {
+    for (int64_t i = 0; i < 2 * f->tile; i++) {
         f->room.max[i] = SCORE_NEVER;
         f->room.total[i] = 0;
     }
@@ -288,7 +289,7 @@ VEC_INLINE int64_t place_of(int64_t i)
 static void close_tile(const forward *f)
 {
     const attention_scratch *room = &f->room;
-    for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i += VEC_LANES) {
+    for (int64_t i = 0; i < 2 * f->tile; i += VEC_LANES) {
         const vec total = load_floats(room->total + i), max = load_floats(room->max + i);
         store_floats(room->max + i, vec_fma(max, vec_set(LN_2), log_of(total)));
         store_floats(room->total + i, vec_div(vec_set(f->task->keep_scale), total));
@@ -302,7 +303,7 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
     const attention_scratch *room = &f->room;
     attention_key_iterator iterator = attention_iterate_keys(&task->mask, first, last);
     attention_keys chunk[ATTENTION_KEYS_MAX];
-    bool begun[ATTENTION_QUERY_TILE / ROWS] = { false };
+    bool begun[ATTENTION_LONG_TILE / ROWS] = { false };
     open_tile(f);
     for (int64_t ranges;
          (ranges = task->whole ? next_chunk(&iterator, chunk)
@@ -336,9 +337,10 @@ static void forward_head(const hr_attention_task *task)
                   .width = packed_width(task),
                   .words = packed_width(task) / PAIR,
                   .panel = attention_padded(packed) / PAIR * VEC_LANES,
+                  .tile = task->whole ? ATTENTION_QUERY_TILE : ATTENTION_LONG_TILE,
                   .reach = attention_reach(&task->mask),
                   .factor = task->scale * LOG2_E };
-    attention_scratch_place(task->scratch, packed, task->head_width, &f.room);
+    attention_scratch_place(task->scratch, packed, f.tile, task->head_width, &f.room);
     if (task->whole && task->first) {
         pack_columns(task, task->k, end, f.room.keys);
         pack_rows(task, task->v, end, f.panel, f.room.values);
@@ -346,7 +348,7 @@ static void forward_head(const hr_attention_task *task)
     const int64_t block = task->mask.block;
     for (int64_t first = task->query, last; first < end; first = last) {
         last = hr_min(end, (first / block + 1) * block);
-        last = hr_min(last, first + ATTENTION_QUERY_TILE);
+        last = hr_min(last, first + f.tile);
         forward_tile(&f, first, last);
     }
 }

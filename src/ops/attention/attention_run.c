@@ -40,7 +40,7 @@ static void run_chunks(const attention_share *s)
     for (int64_t u = 0; u < s->sequences * attr->H; u++) {
         const int64_t sequence = u / attr->H, end = attention_end(s, sequence);
         for (int64_t at = s->position, next; at < end; at = next) {
-            next = hr_min(end, (at / ATTENTION_QUERY_TILE + 1) * ATTENTION_QUERY_TILE);
+            next = hr_min(end, (at / ATTENTION_LONG_TILE + 1) * ATTENTION_LONG_TILE);
             if (unit++ % call->threads != call->thread) continue;
             for (int64_t first = at; first < next;) {
                 const attention_piece piece = attention_piece_at(s, sequence, first, next);

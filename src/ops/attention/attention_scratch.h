@@ -16,6 +16,7 @@ enum {
     ATTENTION_ALIGN = 32,          /* column multiple of products and packed lengths */
     ATTENTION_STRIP_MAX = 32,      /* largest number of rows in a strip */
     ATTENTION_QUERY_TILE = 128,    /* forward: queries per tile */
+    ATTENTION_LONG_TILE = 512,     /* if each packs its keys */
     ATTENTION_KEY_CHUNK = 256,     /* forward: keys per update of the running maximum */
     ATTENTION_KEY_TILE = 64,       /* backward: keys per tile */
     ATTENTION_QUERY_BLOCK = 128,   /* backward: queries whose gradients of scores exist at a time */
@@ -71,9 +72,10 @@ static inline int64_t attention_padded(int64_t count)
     return hr_round_up(count, ATTENTION_ALIGN);
 }
 
-/* Lays out the forward scratch at `base` (64-byte aligned, or null); returns its size in bytes. */
-static inline int64_t attention_scratch_place(uint8_t *base, int64_t length, int64_t head_width,
-                                              attention_scratch *out)
+/* Lays out the forward scratch for `length` packed keys and a tile of `queries` at `base` (64-byte
+ * aligned, or null); returns its size in bytes. */
+static inline int64_t attention_scratch_place(uint8_t *base, int64_t length, int64_t queries,
+                                              int64_t head_width, attention_scratch *out)
 {
     const int64_t width = attention_padded(head_width), packed = attention_padded(length) * width;
     const int64_t row = ATTENTION_KEY_CHUNK + ATTENTION_PAD;
@@ -83,9 +85,9 @@ static inline int64_t attention_scratch_place(uint8_t *base, int64_t length, int
     out->strip = attention_take(base, &at, ATTENTION_STRIP_MAX * ATTENTION_STRIP_WORDS);
     out->scores = attention_take(base, &at, ATTENTION_STRIP_MAX * row);
     out->p = attention_take(base, &at, ATTENTION_STRIP_MAX * row);
-    out->sums = attention_take(base, &at, ATTENTION_QUERY_TILE * width);
-    out->max = attention_take(base, &at, 2 * ATTENTION_QUERY_TILE);
-    out->total = attention_take(base, &at, 2 * ATTENTION_QUERY_TILE);
+    out->sums = attention_take(base, &at, queries * width);
+    out->max = attention_take(base, &at, 2 * queries);
+    out->total = attention_take(base, &at, 2 * queries);
     return at;
 }
 
@@ -125,8 +127,11 @@ static inline bool attention_is_whole(const hr_attention_attr *attr)
 static inline int64_t attention_thread_bytes(const hr_attention_attr *attr, int64_t rows)
 {
     attention_scratch room;
-    const int64_t keys = attention_is_whole(attr) ? hr_min(attr->T, rows) : ATTENTION_KEY_CHUNK;
-    return attention_scratch_place(NULL, keys, attr->head_width, &room);
+    if (attention_is_whole(attr))
+        return attention_scratch_place(NULL, hr_min(attr->T, rows), ATTENTION_QUERY_TILE,
+                                       attr->head_width, &room);
+    return attention_scratch_place(NULL, ATTENTION_KEY_CHUNK, ATTENTION_LONG_TILE, attr->head_width,
+                                   &room);
 }
 
 /* Backward: a *lane* is a group of heads of a sequence, whose keys have one sum of dk and dv. With
@@ -178,7 +183,8 @@ static inline int64_t attention_bwd_bytes(const hr_attention_attr *attr, int64_t
 static inline int64_t attention_cached_thread_bytes(const hr_attention_cached_attr *attr)
 {
     attention_scratch room;
-    return attention_scratch_place(NULL, ATTENTION_KEY_CHUNK, attr->head_width, &room);
+    return attention_scratch_place(NULL, ATTENTION_KEY_CHUNK, ATTENTION_QUERY_TILE,
+                                   attr->head_width, &room);
 }
 
 #endif
