@@ -14,8 +14,8 @@ static const hr_cli_term terms[] = {
                                   "see recompute." },
     { "arena", "The one block of memory that holds all tensors and workspace of a run. Its "
                "size and layout are fixed before training." },
-    { "attention tile", "Sequences that attention processes at a time. Smaller tiles need less "
-                        "memory; the result is the same." },
+    { "attention tile", "Tokens that attention processes at a time: whole sequences, or a part of "
+                        "one. Smaller tiles need less memory; the result is the same." },
     { "backward order", "Whether backward computes the gradient of a weight before or after the "
                         "gradient of the input of its layer." },
     { "bad step", "A step whose loss or gradient norm is NaN or Inf, or an outlier with "
