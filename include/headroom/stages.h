@@ -61,6 +61,10 @@ int32_t hr_stages_find(const hr_stages *stages, int64_t step);
 /* Tokens of the batches before a step. Pure. */
 int64_t hr_stages_tokens(const hr_stages *stages, int64_t step);
 
+/* Tokens of an evaluation in every stage of a run, which counts batches of the recipe's own length;
+ * 0: all of the text. Pure. */
+int64_t hr_config_valid_tokens(const hr_config *config);
+
 /* The longest sequence of the run: of all stages, or train.seq_len. Pure. */
 int64_t hr_config_longest(const hr_config *config);
 

@@ -408,6 +408,17 @@ hr_status hr_config_stage_alone(const hr_config *config, int32_t index, hr_confi
     return HR_OK;
 }
 
+int64_t hr_config_valid_tokens(const hr_config *config)
+{
+    const bool staged = config->stage.count > 0;
+    int64_t tokens = 0;
+    const bool counted = hr_checked_mul(staged ? config->stage.batch : config->train.batch,
+                                        staged ? config->stage.seq_len : config->train.seq_len,
+                                        &tokens) &&
+                         hr_checked_mul(config->train.eval_batches, tokens, &tokens);
+    return counted ? tokens : 0;
+}
+
 int32_t hr_stages_find(const hr_stages *stages, int64_t step)
 {
     int32_t index = 0;

@@ -175,10 +175,8 @@ static int64_t rows_of_step(const hr_program *program, const hr_step *step, int6
 /* The rows of an operand that a step with so many rows accesses. */
 static int64_t rows_shown(const hr_step *step, const char *letters, int32_t index, int64_t rows)
 {
-    for (int32_t i = 0; i < index; i++)
-        if (!letters[i]) return rows;
-    const bool whole = step->in_parts && (letters[index] == 's' || letters[index] == 'S');
-    return whole ? INT64_MAX : rows;
+    if (!step->in_parts || index >= (int32_t)strlen(letters)) return rows;
+    return hr_letter_is_sequence(letters[index]) ? INT64_MAX : rows;
 }
 
 /* ---- services */

@@ -74,4 +74,10 @@ typedef struct hr_op {
     int64_t (*flops)(const void *attr, int64_t rows);
 } hr_op;
 
+/* Whether an operand is rows of whole sequences. */
+static inline bool hr_letter_is_sequence(char letter)
+{
+    return letter == 's' || letter == 'S';
+}
+
 #endif

@@ -81,7 +81,7 @@ hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool
                      &work.amount[HR_TERM_ITEMS]);
     for (int32_t i = 0; op->in[i]; i++) {
         if (s->in[i] == HR_NONE || facts->in_looked_up >> i & 1) continue;
-        const bool all = s->in_parts && (op->in[i] == 's' || op->in[i] == 'S');
+        const bool all = s->in_parts && hr_letter_is_sequence(op->in[i]);
         const int64_t bytes = bytes_shown(program, s->in[i], all ? INT64_MAX : worked);
         work.amount[HR_TERM_IN + i] = facts->in_bytes ? facts->in_bytes(s->attr, i, bytes) : bytes;
     }

@@ -99,7 +99,8 @@ hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy
             (long long)strategy->mlp_tile, (long long)T, (long long)unit);
     const int64_t part = hr_strategy_part(config, sequences_of(config, strategy->micro_batch));
     if (strategy->attention_tile % T && (!part || strategy->attention_tile % part))
-        return hr_fail(err, HR_USAGE, "attention_tile %lld is no multiple of train.seq_len %lld%s",
+        return hr_fail(err, HR_USAGE,
+                       "attention_tile is in tokens: %lld is no multiple of train.seq_len %lld%s",
                        (long long)strategy->attention_tile, (long long)T,
                        part ? ", nor of 512" : "");
     if (strategy->consume && strategy->micro_batch && strategy->micro_batch < batch)
@@ -171,11 +172,11 @@ static bool parts_with(const hr_program *program, const hr_step *step, const hr_
     const hr_op *op = hr_step_op(program, other);
     if (!op->has_parts) return true;
     for (int32_t i = 0; op->in[i]; i++)
-        if (op->in[i] == 'S' && other->in[i] != HR_NONE &&
+        if (hr_letter_is_sequence(op->in[i]) && other->in[i] != HR_NONE &&
             writes_root(program, step, hr_tensor_root(program, other->in[i])))
             return false;
     for (int32_t k = 0; op->out[k]; k++)
-        if (op->out[k] == 'S' && other->out[k] != HR_NONE &&
+        if (hr_letter_is_sequence(op->out[k]) && other->out[k] != HR_NONE &&
             reads_root(program, step, hr_tensor_root(program, other->out[k])))
             return false;
     return true;

@@ -41,7 +41,7 @@ static const hr_op *op_of(const tiling *t, const hr_step *step)
 
 static bool is_row(const tiling *t, char letter)
 {
-    return letter == 'r' || letter == 'R' || (!t->parts && (letter == 's' || letter == 'S'));
+    return letter == 'r' || letter == 'R' || (!t->parts && hr_letter_is_sequence(letter));
 }
 
 static void note(tiling *t, int32_t step, int32_t tensor)

@@ -43,15 +43,6 @@ static hr_status count_steps(const hr_inputs *inputs, const hr_config *config, i
                    (long long)config->train.epochs, (long long)an_epoch);
 }
 
-/* Tokens of an evaluation in all stages: the recipe counts batches of its own length. 0: all. */
-static int64_t valid_tokens(const hr_config *config)
-{
-    int64_t tokens = 0;
-    const bool counted = hr_checked_mul(config->train.batch, config->train.seq_len, &tokens) &&
-                         hr_checked_mul(config->train.eval_batches, tokens, &tokens);
-    return counted ? tokens : 0;
-}
-
 /* The mixture of each stage. */
 static hr_status mix_stages(hr_inputs *inputs, const hr_stage_set *set, const hr_batch_mixture *all,
                             hr_region *region, hr_error *err)
@@ -98,7 +89,7 @@ hr_status hr_inputs_open(hr_inputs *inputs, const hr_config *config,
                             .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
                             .batch = config->memory.micro_batch,
                             .longest = desc.longest,
-                            .tokens = set ? valid_tokens(set->recipe) : 0 };
+                            .tokens = set ? hr_config_valid_tokens(set->recipe) : 0 };
     return open_data(config, options, &desc, region, &inputs->valid_rows, &inputs->valid, err);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "graph/weight_format.h"
+#include "headroom/stages.h"
 #include "model/adapter.h"
 #include "model/optimizer.h"
 #include "ops/host/host.h"
@@ -189,13 +190,12 @@ static void build_update(hr_assembly *a)
  * depend on the micro-batch. */
 static int64_t evaluation_iterations(const hr_config *config, int64_t sequences)
 {
-    int64_t turns = 0, tokens = 0;
+    int64_t turns = 0;
     const int64_t parts = hr_max(config->train.batch / sequences, 1);
     const int64_t at_once = sequences * config->train.seq_len;
     if (config->stage.count) { /* the same text in all stages */
-        const bool known = hr_checked_mul(config->stage.batch, config->stage.seq_len, &tokens) &&
-                           hr_checked_mul(config->train.eval_batches, tokens, &tokens);
-        turns = known ? tokens / at_once + (tokens % at_once != 0) : 0;
+        const int64_t tokens = hr_config_valid_tokens(config);
+        turns = tokens / at_once + (tokens % at_once != 0);
         return turns ? turns : HR_MANY;
     }
     const bool counted = hr_checked_mul(config->train.eval_batches, parts, &turns);

@@ -70,12 +70,13 @@ static void parts_that_cannot_be_are_refused(void **state)
     put_strategy("700", false);
     assert_int_equal(run("plan recipe.yaml memory.strategy=strategy.yaml model.family=llama"),
                      HR_USAGE);
-    assert_says("attention_tile 700 is no multiple of train.seq_len 1300, nor of 512");
+    assert_says(
+        "attention_tile is in tokens: 700 is no multiple of train.seq_len 1300, nor of 512");
     put_strategy("512", true);
     assert_int_equal(run("plan recipe.yaml memory.strategy=strategy.yaml model.family=gpt2 "
                          "model.n_kv_heads=auto model.positions=1300"),
                      HR_USAGE);
-    assert_says("attention_tile 512 is no multiple of train.seq_len 1300");
+    assert_says("attention_tile is in tokens: 512 is no multiple of train.seq_len 1300");
 }
 
 int main(void)

@@ -86,7 +86,8 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  * Repeat   the bits of a (sequence, group) depend on nothing else: sums over keys, and over
  *          queries, have one order. The first n rows of a sequence do not depend on later rows if
  *          those are finite, and a row does not depend on keys outside its window.
- * Threads  all work on one sequence with one head, if it is long: forward and backward are split
+ * Threads  all work on one sequence with one head, if it has more than 4,096 tokens forward, or
+ *          more than 512 backward: both are split
  *          by chunks of queries too.
  * Cost     4 * head_width FLOP for each unmasked pair (i, j) and head forward, 10 backward.
  * Source   Dao et al. 2022, arXiv:2205.14135 (forward, algorithm 1; backward, algorithm 4);
@@ -94,7 +95,8 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
 typedef struct {
     int32_t H, G, head_width;
     int64_t T;
-    int64_t q_width, k_width, v_width; /* row widths of the input tensors, in elements */
+    /* row widths of the input tensors, in elements; of k and v 0 if q holds all three */
+    int64_t q_width, k_width, v_width;
     int64_t q_offset, k_offset, v_offset;
     int64_t q_head_stride, k_head_stride, v_head_stride;
     hr_attention_mask mask;

@@ -2,10 +2,10 @@
 /* ops/attention/attention_avx2.c - attention in fp32 with vectors of 8; bf16 is widened.
  *
  * Strips of 8 rows are two tiles of 4 x 2 vectors: 8 sums, 2 lines and a broadcast fit in 16
- * registers; b is read twice from L1. GFLOP/s of causal work, head width 64, one thread of a shared
- * AMD EPYC (Zen 4) whose ceiling was 85 to 95, the best of several runs, 2026-11-28: T = 128
- * forward 52, backward 54; 512: 67, 62; 4,096: 66, 70; 8,192, two heads with one of keys: 72,
- * 76. */
+ * registers; b is read twice from L1. GFLOP/s of causal work in fp32, head width 64, 2 threads of a
+ * shared AMD EPYC (Zen 4) whose ceiling moved between 98 and 193, 2026-11-28
+ * (bench/attention_bench): T = 128 forward 55, backward 60; 512: 85, 87; 4,096: 116, 100; 32,768:
+ * 111, 106. */
 #include "ops/simd/vec_avx2.h"
 
 #include "ops/attention/attention_lanes.h"

@@ -70,9 +70,8 @@ static void items_cached(const hr_step *step, bool bf16, int64_t rows, int64_t i
 }
 
 /* Parts of a sequence are divided too, once there are chunks of it. */
-static int64_t chunks(const hr_attention_attr *shape, int64_t rows)
+static int64_t chunks(const hr_attention_attr *shape, int64_t rows, int64_t chunk)
 {
-    const int64_t chunk = attention_chunk(shape->head_width);
     return (hr_min(rows, shape->T) + chunk - 1) / chunk;
 }
 
@@ -80,13 +79,13 @@ static int64_t pieces(const void *attr, int64_t rows)
 {
     const hr_attention_attr *shape = attr;
     const int64_t heads = (rows + shape->T - 1) / shape->T * shape->H;
-    return attention_is_whole(shape) ? heads : heads * chunks(shape, rows);
+    return attention_is_whole(shape) ? heads : heads * chunks(shape, rows, ATTENTION_LONG_TILE);
 }
 
 static int64_t pieces_backward(const void *attr, int64_t rows)
 {
     const hr_attention_attr *shape = attr;
-    return attention_lanes(shape, rows) * chunks(shape, rows);
+    return attention_lanes(shape, rows) * chunks(shape, rows, attention_chunk(shape->head_width));
 }
 
 static int64_t pieces_cached(const void *attr, int64_t rows)
