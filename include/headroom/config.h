@@ -103,6 +103,9 @@ typedef enum { HR_SCHEDULE_STEPS, HR_SCHEDULE_TOKENS } hr_schedule_unit;
 /* AUTO: in memory if the run fits, or in files where that is faster or fits. */
 typedef enum { HR_PLACE_HOST, HR_PLACE_FILE, HR_PLACE_AUTO } hr_place;
 
+/* AUTO: the inputs of layers are in a file where that is faster or fits. */
+typedef enum { HR_SPILL_NO, HR_SPILL_AUTO } hr_spill_choice;
+
 /* How the optimizer's states are stored. */
 typedef enum { HR_MOMENTS_FP32, HR_MOMENTS_BF16, HR_MOMENTS_INT8 } hr_moments_format;
 
@@ -254,6 +257,7 @@ typedef struct {
         char strategy[HR_PATH_BYTES]; /* file that sets the three above; empty: none */
         int32_t moments;              /* hr_place of the optimizer's states */
         int32_t weights;              /* hr_place of the frozen weights of model.from */
+        int32_t spill;                /* hr_spill_choice: whether layer inputs may be in a file */
         int64_t file_budget;          /* limit of the file for them in bytes; 0: none */
         char file_dir[HR_PATH_BYTES]; /* directory of that file; empty: train.out */
     } memory;
@@ -347,6 +351,9 @@ int64_t hr_config_embedding_rank(const hr_config *config);
 
 /* Storage of frozen matrices of layers. Without a folder, auto is compute. Pure. */
 hr_weights_choice hr_config_weights(const hr_config *config);
+
+/* What the file of a run holds: "moments", "layer inputs" (memory.spill) or both. */
+const char *hr_config_file_holds(const hr_config *config);
 
 /* Whether some weights do not train: by train.freeze, or with adapters. */
 bool hr_config_freezes(const hr_config *config);

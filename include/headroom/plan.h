@@ -29,9 +29,10 @@ typedef struct {
     /* upper limit of the token shards; -1: unknown before the texts are read. Shards are in
      * data.cache, or without it in train.out */
     int64_t shard_bytes;
-    int64_t bytes; /* checkpoints and log together, as far as known; without moments_bytes */
+    int64_t bytes; /* checkpoints and log together, as far as known; without the next three */
     /* of the file with the optimizer's moments while the run lasts; 0: they are in memory */
     int64_t moments_bytes;
+    int64_t spilled_bytes; /* of layer inputs in the same file (memory.spill); 0: none are */
     /* of weights that stay in the files of model.from, which are there before; 0: none do */
     int64_t base_bytes;
 } hr_plan_disk;

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-enum { HR_POINTS_MOST = 30, HR_POINT_WORDS_BYTES = 448, HR_LARGEST_REASON_BYTES = HR_ERROR_BYTES };
+enum { HR_POINTS_MOST = 30, HR_POINT_WORDS_BYTES = 512, HR_LARGEST_REASON_BYTES = HR_ERROR_BYTES };
 
 /* Summary of one plan. */
 typedef struct {

@@ -445,13 +445,15 @@ hr_status hr_admit_refuse_file(const hr_admission *admission, hr_error *err)
     char needed[64], there[64];
     const int64_t budget = admission->config.memory.file_budget;
     const bool disk = budget == admission->answer.device.disk_bytes; /* of --device */
-    return hr_fail(err, HR_NO_FIT,
-                   "the optimizer's moments need a file of %s, %s is %s; type %s=%lld, or keep "
-                   "them in memory with memory.moments=host",
-                   hr_bytes_print(admission->answer.file_bytes, needed),
-                   disk ? "disk= of the device" : "memory.file_budget",
-                   hr_bytes_print(budget, there), disk ? "disk" : "memory.file_budget",
-                   (long long)admission->answer.file_bytes);
+    return hr_fail(
+        err, HR_NO_FIT,
+        "the %s need a file of %s, %s is %s; type %s=%lld, or keep them in memory with "
+        "%s",
+        hr_config_file_holds(&admission->config),
+        hr_bytes_print(admission->answer.file_bytes, needed),
+        disk ? "disk= of the device" : "memory.file_budget", hr_bytes_print(budget, there),
+        disk ? "disk" : "memory.file_budget", (long long)admission->answer.file_bytes,
+        admission->config.memory.spill == HR_SPILL_NO ? "memory.moments=host" : "memory.spill=no");
 }
 
 hr_status hr_admit(const hr_admission_machine *machine, const hr_config *config, bool thorough,

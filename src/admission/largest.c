@@ -7,9 +7,9 @@
 
 #include "admission/probes.h"
 #include "admission/queries.h"
+#include "base/account.h"
 #include "base/checked.h"
 #include "config/config_keys.h"
-#include "base/account.h"
 #include "plan/strategy_file.h"
 #include "report/frontier.h"
 
@@ -171,7 +171,8 @@ static hr_status bytes_as(asking *a, int64_t value, bool exact, int64_t *bytes, 
         return HR_OK;
     }
     set(a, value);
-    a->has_file = a->config.memory.moments == HR_PLACE_FILE;
+    a->has_file = a->config.memory.moments == HR_PLACE_FILE ||
+                  a->config.memory.spill == HR_SPILL_AUTO;
     const int64_t budget = hr_max(available(a), 1);
     const hr_status status = exact ? hr_probe_least(a->probes, &a->config, bytes, err)
                                    : hr_probe_any(a->probes, &a->config, budget, bytes, err);

@@ -174,6 +174,7 @@ static const hr_lever levers[] = {
     { "train.state.master", HR_LOSS_NOTHING, "16 bits beside a bf16 weight, not 32", "residual16",
       .applies = has_fp32_masters },
     { "memory.moments", HR_LOSS_NOTHING, "optimizer moments in a file", "file" },
+    { "memory.spill", HR_LOSS_NOTHING, "inputs of layers in a file until backward", "auto" },
     { "memory.weights", HR_LOSS_NOTHING, "frozen weights stay in their files", "file",
       .applies = adapts },
     { "train.sample_tokens", HR_LOSS_NOTHING, "no generated samples", "none" },

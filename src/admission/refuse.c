@@ -105,7 +105,8 @@ static int64_t available_to(const refusing *r, const hr_config *config)
 {
     const bool files = config->memory.moments == HR_PLACE_FILE;
     const bool has_file = (files && (r->has_file || r->config->memory.moments != HR_PLACE_FILE)) ||
-                          config->memory.weights == HR_PLACE_FILE;
+                          config->memory.weights == HR_PLACE_FILE ||
+                          config->memory.spill == HR_SPILL_AUTO;
     return hr_account_process(config->memory.budget, r->machine->process.page_bytes,
                               r->admission->answer.available_bytes,
                               r->admission->compiled.plan.process.threads, has_file);

@@ -70,7 +70,8 @@ static bool drop(hr_intermediates part, hr_strategy *strategy)
 /* For example "recompute queries, keys, values in every layer". */
 static void name_part(hr_writer *writer, hr_intermediates part)
 {
-    const char *before = "recompute ";
+    const bool spills = part >> HR_INTERMEDIATE_INPUT & 1;
+    const char *before = spills ? "in a file: " : "recompute ";
     for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
         if (!(part >> i & 1)) continue;
         hr_put(writer, "%s%s", before, hr_label_intermediate((hr_intermediate)i));

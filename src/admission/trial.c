@@ -109,11 +109,12 @@ static hr_status choose_kernels(hr_trial *t, hr_error *err)
 }
 
 /* Whether the recipe's program has values in a file: memory.moments=file leaves small ones in the
- * arena, and some recipes have no others. */
+ * arena, and some recipes have no others. With memory.spill=auto any strategy may have some. */
 static hr_status find_file(hr_trial *t, hr_error *err)
 {
     hr_admission *a = t->admission;
     hr_program program;
+    a->has_file = a->config.memory.spill == HR_SPILL_AUTO;
     if (a->config.memory.moments != HR_PLACE_FILE && a->config.memory.weights != HR_PLACE_FILE)
         return HR_OK;
     a->region.used = 0;

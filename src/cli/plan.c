@@ -49,6 +49,7 @@ static void add_disk(json_t *object, const hr_plan_disk *disk)
                             (json_int_t)disk->checkpoints, "log_bytes", (json_int_t)disk->log_bytes,
                             "steps", (json_int_t)disk->steps, "bytes", (json_int_t)disk->bytes);
     json_object_set_new(all, "moments_bytes", json_integer(disk->moments_bytes));
+    json_object_set_new(all, "spilled_bytes", json_integer(disk->spilled_bytes));
     json_object_set_new(all, "base_bytes", json_integer(disk->base_bytes));
     json_object_set_new(all, "shard_bytes",
                         disk->shard_bytes < 0 ? json_null() : json_integer(disk->shard_bytes));

@@ -65,7 +65,7 @@ static void show_plan(void *context, const hr_plan_answer *plan)
     hr_cli_catch_signals(
         plan->file_bytes
             ? "\nheadroom: stopped at once; steps since the last checkpoint are lost, and the file "
-              "of moments is left: moments*.tmp, in memory.file_dir or --out\n"
+              "of moments is left: scratch*.tmp, in memory.file_dir or --out\n"
             : "\nheadroom: stopped at once; steps since the last checkpoint are lost\n");
     s->process_bytes = plan->process_bytes;
     if (plan->trained_parameters != plan->parameters)

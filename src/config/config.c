@@ -187,6 +187,12 @@ int64_t hr_config_embedding_rank(const hr_config *config)
     return given ? given : hr_max(config->model.d_model / 4, 1);
 }
 
+const char *hr_config_file_holds(const hr_config *config)
+{
+    if (config->memory.spill == HR_SPILL_NO) return "moments";
+    return config->memory.moments == HR_PLACE_FILE ? "moments and layer inputs" : "layer inputs";
+}
+
 bool hr_config_freezes(const hr_config *config)
 {
     return config->train.freeze[0] || config->train.adapter.kind != HR_ADAPTER_NONE;

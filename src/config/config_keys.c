@@ -277,10 +277,12 @@ static const hr_config_row rows[] = {
            "optimizer moments: in memory, or in a file, read and written during the update"),
     CHOICE(memory.weights, "resident", "resident file auto",
            "frozen weights: in memory, or read from files for each use; auto: as fits"),
+    CHOICE(memory.spill, "no", "no auto",
+           "inputs of layers in a file from forward to backward; auto: where it fits"),
     BYTES(memory.file_budget, "none", "none", 0, EXACT_MAX,
-          "moments=file: largest size of the file of moments"),
+          "moments=file, spill=auto: largest size of their file"),
     TEXT(memory.file_dir, "", NULL,
-         "moments=file: directory of the file of moments; unset: train.out"),
+         "moments=file, spill=auto: directory of their file; unset: train.out"),
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows };

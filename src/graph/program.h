@@ -58,7 +58,8 @@ typedef enum {
 /* RECOMPUTED: a clone that recomputes a value that the forward pass did not keep. */
 typedef enum { HR_DIR_NONE, HR_DIR_FORWARD, HR_DIR_BACKWARD, HR_DIR_RECOMPUTED } hr_direction;
 
-/* The kind of an activation within its layer. Strategies keep or recompute activations by kind. */
+/* The kind of an activation within its layer. Strategies keep or recompute activations by kind; the
+ * input of a layer, which cannot be recomputed there, they keep or read again from a file. */
 typedef enum {
     HR_INTERMEDIATE_NONE,
     HR_INTERMEDIATE_NORM, /* output of a norm */
@@ -70,7 +71,8 @@ typedef enum {
     HR_INTERMEDIATE_GATE,      /* input of the activation function whose result multiplies UP */
     HR_INTERMEDIATE_UP,        /* input of the activation function */
     HR_INTERMEDIATE_ACTIVATION,
-    HR_INTERMEDIATES /* number of kinds */
+    HR_INTERMEDIATE_INPUT, /* the residual stream that the layer reads, with memory.spill=auto */
+    HR_INTERMEDIATES       /* number of kinds */
 } hr_intermediate;
 
 /* A set of intermediates: bit i is intermediate i. */

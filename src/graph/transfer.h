@@ -60,12 +60,22 @@ static inline int64_t hr_piece_elements(int64_t largest)
 
 /* At most HR_SLOTS pieces are in the arena at a time: the one that is updated, the one before it
  * and the one after it. Beside them at most HR_PREFETCH_MOST are fetched early, each in its own
- * slot. */
-enum { HR_SLOTS = 3, HR_PREFETCH_MOST = 96, HR_SLOTS_MOST = HR_SLOTS + HR_PREFETCH_MOST };
+ * slot. Activations have a slot of their own for each direction (plan/spill.h). */
+enum {
+    HR_SLOTS = 3,
+    HR_PREFETCH_MOST = 96,
+    HR_SPILL_SLOT = HR_SLOTS + HR_PREFETCH_MOST,
+    HR_UNSPILL_SLOT,
+    HR_SLOTS_MOST
+};
 
 /* Weights of the base are fetched in turn in slots of their own, after those of pieces: the windows
  * of one run of steps and of the next (plan/stream.h) are fewer. */
 enum { HR_BASE_SLOTS = 64, HR_ALL_SLOTS = HR_SLOTS_MOST + HR_BASE_SLOTS };
+
+/* The most that spills of activations add to a program for each layer: two transfers of two halves
+ * in two passes, with the value in the file, its window, their buffers and the views in loops. */
+enum { HR_SPILL_STEPS = 8, HR_SPILL_TENSORS = 24 };
 
 /* The most that transfers add to a program of `params` parameters with `pieces` pieces and `states`
  * states outside of the arena. */

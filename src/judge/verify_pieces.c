@@ -245,7 +245,8 @@ static hr_status check_covered(const hr_judged_plan *plan, int32_t b)
 {
     const hr_judged_buffer *buffer = &plan->buffers[b];
     const int32_t last = plan->by_buffer[b];
-    const bool may_stay = buffer->space == HR_JUDGED_HOST || buffer->space == HR_JUDGED_BASE;
+    const bool may_stay = buffer->space == HR_JUDGED_HOST || buffer->space == HR_JUDGED_BASE ||
+                          buffer->role != HR_JUDGED_MOMENT;
     if (buffer->root != b || (last < 0 && may_stay)) return HR_OK;
     if (last < 0)
         return hr_fail(plan->err, HR_CORRUPT,

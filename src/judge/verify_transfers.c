@@ -44,8 +44,14 @@ static const hr_judged_access *of_host(const hr_judged_plan *plan, int32_t s, in
 
 /* ---- form */
 
-/* Checks who may be outside the host: moments, which are updated there through windows, and weights
- * in files that are only read. */
+/* Whether a root outside the host holds an activation from its spill to its fetch. */
+static bool is_spilled(const hr_judged_buffer *root)
+{
+    return root->space == HR_JUDGED_FILE && root->role == HR_JUDGED_ACTIVATION && root->home >= 0;
+}
+
+/* Checks who may be outside the host: moments, which are updated there through windows, weights in
+ * files that are only read, and activations of an iteration. */
 static hr_status check_places(const hr_judged_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) {
@@ -57,10 +63,11 @@ static hr_status check_places(const hr_judged_plan *plan)
         if (buffer->space != HR_JUDGED_BASE && buffer->role == HR_JUDGED_MOMENT &&
             buffer->home == OUTLIVES_RUN && !hr_judged_is_average(buffer))
             continue;
+        if (is_spilled(buffer)) continue;
         return hr_fail(
             plan->err, HR_CORRUPT,
-            "buffer %d (%s): only a moment that outlives the run, and no average, can be "
-            "in the space %s",
+            "buffer %d (%s): only a moment that outlives the run, and no average, or in the file "
+            "an activation of an iteration, can be in the space %s",
             b, buffer->name, plan->spaces[buffer->space].name);
     }
     return HR_OK;
@@ -71,24 +78,38 @@ static hr_status bad_form(const hr_judged_plan *plan, int32_t s, const char *nee
     return hr_fail(plan->err, HR_CORRUPT, "step %d (%s): %s", s, plan->steps[s].op, need);
 }
 
+/* The bytes that a transfer of a buffer of the host moves: an activation in whole blocks. */
+static int64_t moved_bytes(const hr_judged_buffer *host, const hr_judged_buffer *far)
+{
+    if (!is_spilled(far)) return host->bytes;
+    return (host->bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+}
+
 /* Checks one pair of a begin: equal bytes of the host and of another space. */
 static hr_status check_pair(const hr_judged_plan *plan, int32_t s, int32_t host, int32_t far)
 {
     const hr_judged_buffer *one = &plan->buffers[host], *two = &plan->buffers[far];
+    const hr_judged_buffer *owner = &plan->buffers[one->root];
+    const int64_t moved = moved_bytes(one, two);
     if (one->space != HR_JUDGED_HOST || two->space == HR_JUDGED_HOST)
         return hr_fail(
             plan->err, HR_CORRUPT,
             "step %d (%s): moves bytes between buffers %d (%s) and %d (%s), which must be "
             "in the host and in another space",
             s, plan->steps[s].op, host, one->name, far, two->name);
-    if (one->bytes != two->bytes)
+    if (moved != two->bytes)
         return hr_fail(
             plan->err, HR_CORRUPT,
             "step %d (%s): moves bytes between buffers %d (%s) of %lld bytes and %d (%s) "
             "of %lld",
             s, plan->steps[s].op, host, one->name, (long long)one->bytes, far, two->name,
             (long long)two->bytes);
-    if (plan->buffers[one->root].home == OUTLIVES_RUN)
+    if (one->offset + moved > owner->offset + owner->bytes)
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "buffer %d (%s): step %d (%s) moves whole blocks of it, but buffer %d (%s) "
+                       "ends before",
+                       host, one->name, s, plan->steps[s].op, one->root, owner->name);
+    if (owner->home == OUTLIVES_RUN)
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): step %d (%s) moves it, but it outlives the run", host,
                        one->name, s, plan->steps[s].op);
@@ -358,11 +379,31 @@ static hr_status check_spilled(walk *w, int32_t s, int32_t from, int32_t to)
     return HR_OK;
 }
 
+/* Checks that an activation is spilled from one of the same iterations, where it is not in another
+ * transfer. */
+static hr_status check_activation(walk *w, int32_t s, int32_t from, int32_t to)
+{
+    const hr_judged_plan *plan = w->plan;
+    const hr_judged_buffer *one = &plan->buffers[plan->buffers[from].root];
+    const hr_judged_buffer *two = &plan->buffers[plan->buffers[to].root];
+    if (one->role == HR_JUDGED_ACTIVATION && one->home == two->home &&
+        two->bytes == plan->buffers[to].bytes)
+        return HR_OK;
+    return hr_fail(plan->err, HR_CORRUPT,
+                   "buffer %d (%s): step %d (%s) spills it to buffer %d (%s), which is no "
+                   "activation of the same iterations",
+                   from, plan->buffers[from].name, s, plan->steps[s].op, to,
+                   plan->buffers[to].name);
+}
+
 static hr_status begin_spill(walk *w, int32_t s)
 {
     hr_judged_plan *plan = w->plan;
     const int32_t first = plan->steps[s].access_first, reads = count_reads(plan, s);
-    const int32_t repeating = hr_judged_repeating(plan, s, hr_judged_section(plan, s));
+    const hr_judged_buffer *far = &plan->buffers[plan->accesses[first + reads].buffer];
+    const bool spilled = is_spilled(&plan->buffers[far->root]);
+    const int32_t home = spilled ? plan->buffers[far->root].home : hr_judged_section(plan, s);
+    const int32_t repeating = hr_judged_repeating(plan, s, home);
     if (repeating >= 0)
         return hr_fail(plan->err, HR_CORRUPT,
                        "step %d (%s): spills in each iteration of loop %d (%s)", s,
@@ -371,7 +412,10 @@ static hr_status begin_spill(walk *w, int32_t s)
         const int32_t from = plan->accesses[k].buffer, to = plan->accesses[k + reads].buffer;
         const bool fills = hr_judged_loads(plan, s);
         hr_judged_access taken = { from, from, HR_JUDGED_WRITE }; /* nothing else is held there */
-        hr_status status = fills ? check_filling(w, s, from, to) : check_spilled(w, s, from, to);
+        hr_status status = is_spilled(&plan->buffers[plan->buffers[to].root])
+                               ? check_activation(w, s, from, to)
+                           : fills ? check_filling(w, s, from, to)
+                                   : check_spilled(w, s, from, to);
         if (!status) status = check_access(w, s, &taken);
         if (!status) status = check_access(w, s, &plan->accesses[k + reads]);
         if (status) return status;
@@ -459,7 +503,8 @@ static hr_status check_rest(walk *w)
         const hr_status status = w->holds[b].state == HR_JUDGED_FREE ? HR_OK : drop(w, b);
         if (status) return status;
         if (buffer->root == b && buffer->space != HR_JUDGED_HOST &&
-            buffer->space != HR_JUDGED_BASE && plan->reached[b] != buffer->bytes)
+            buffer->space != HR_JUDGED_BASE && !is_spilled(buffer) &&
+            plan->reached[b] != buffer->bytes)
             return hr_fail(plan->err, HR_CORRUPT,
                            "buffer %d (%s): the first section spills %lld of its %lld bytes", b,
                            buffer->name, (long long)plan->reached[b], (long long)buffer->bytes);

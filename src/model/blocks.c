@@ -157,6 +157,17 @@ static int64_t taught_layers(const hr_model *model)
     return count;
 }
 
+/* Marks what a layer reads, which backward may read from a file (plan/spill.h). It is no value that
+ * the layer makes: it has no other mark. */
+static void mark_input(hr_builder *builder, const hr_config *config, int32_t h)
+{
+    if (config->memory.spill == HR_SPILL_NO || hr_build_status(builder) != HR_OK) return;
+    hr_tensor *input = &builder->program->tensors[h];
+    if (input->intermediates || input->view_of != HR_NONE) return;
+    input->intermediates = 1u << HR_INTERMEDIATE_INPUT;
+    input->layer = builder->layer;
+}
+
 int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t h, hr_block_branch *attention, hr_block_branch *mlp)
 {
@@ -167,6 +178,7 @@ int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_mo
         builder->layer = (int16_t)i;
         builder->block = HR_BLOCK_ATTENTION;
         const hr_layer *layer = &model->layers[i];
+        mark_input(builder, config, h);
         if (builder->teaching && layer->modulated) {
             h = taught_layer(builder, config, model, layer, h, slot++, attention, mlp);
             continue;

@@ -253,12 +253,16 @@ hr_intermediates hr_layer_schema_within(const hr_layer_schema *schema, hr_interm
 
 const char *hr_intermediate_name(hr_intermediate intermediate)
 {
-    static const char *const names[] = {
-        [HR_INTERMEDIATE_NONE] = "",         [HR_INTERMEDIATE_NORM] = "norm",
-        [HR_INTERMEDIATE_Q] = "q",           [HR_INTERMEDIATE_K] = "k",
-        [HR_INTERMEDIATE_V] = "v",           [HR_INTERMEDIATE_ATTENTION] = "attention",
-        [HR_INTERMEDIATE_MID] = "mlp_input", [HR_INTERMEDIATE_GATE] = "gate",
-        [HR_INTERMEDIATE_UP] = "up",         [HR_INTERMEDIATE_ACTIVATION] = "activation"
-    };
+    static const char *const names[] = { [HR_INTERMEDIATE_NONE] = "",
+                                         [HR_INTERMEDIATE_NORM] = "norm",
+                                         [HR_INTERMEDIATE_Q] = "q",
+                                         [HR_INTERMEDIATE_K] = "k",
+                                         [HR_INTERMEDIATE_V] = "v",
+                                         [HR_INTERMEDIATE_ATTENTION] = "attention",
+                                         [HR_INTERMEDIATE_MID] = "mlp_input",
+                                         [HR_INTERMEDIATE_GATE] = "gate",
+                                         [HR_INTERMEDIATE_UP] = "up",
+                                         [HR_INTERMEDIATE_ACTIVATION] = "activation",
+                                         [HR_INTERMEDIATE_INPUT] = "layer_input" };
     return names[intermediate];
 }

@@ -8,6 +8,7 @@
 #include "plan/dequantize.h"
 #include "plan/lifetimes.h"
 #include "plan/reorder.h"
+#include "plan/spill.h"
 #include "plan/stream.h"
 #include "plan/tile.h"
 #include "plan/transfers.h"
@@ -109,6 +110,8 @@ hr_status hr_compile_floor(const hr_config *config, const hr_backend *backend,
                                    err);
     hr_prefetch prefetch = { .count = 0 };
     int32_t moves;
+    if (status == HR_OK && !compiled->strategy.late)
+        status = hr_spill_overlap(program, threads, region, err);
     if (status == HR_OK && !compiled->strategy.late)
         status = hr_prefetch_choose(program, threads, region, &prefetch, err);
     compiled->early = prefetch.count;

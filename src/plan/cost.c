@@ -231,8 +231,40 @@ static int64_t starts_of(const hr_program *program, int32_t step)
     return starts;
 }
 
+double hr_cost_bytes_moved(const hr_program *program, int32_t step)
+{
+    const hr_step *s = &program->steps[step];
+    double bytes = 0;
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (s->in[i] != HR_NONE) bytes += (double)hr_tensor_bytes(&program->tensors[s->in[i]]);
+    for (int32_t l = s->loop; l > 0; l = program->loops[l].parent)
+        bytes *= (double)program->loops[l].count;
+    return bytes;
+}
+
+int64_t hr_cost_transfer(const hr_program *program, const hr_rates *rates, int32_t step)
+{
+    const bool fetches = hr_step_op(program, &program->steps[step])->transfer ==
+                         HR_TRANSFER_FETCH_BEGIN;
+    const int64_t rate = fetches ? hr_rates_file_read(rates) : hr_rates_file_write(rates);
+    const double unit = rates->in_nanoseconds ? 1e9 : 1e12;
+    const double cost = hr_cost_bytes_moved(program, step) / (double)rate * unit;
+    return cost < 9e18 ? (int64_t)cost : INT64_MAX;
+}
+
+/* Whether a step begins the transfer of an activation. */
+static bool moves_activation(const hr_program *program, const hr_step *step)
+{
+    const uint8_t half = hr_step_op(program, step)->transfer;
+    if (half != HR_TRANSFER_FETCH_BEGIN && half != HR_TRANSFER_SPILL_BEGIN) return false;
+    const int32_t away = half == HR_TRANSFER_FETCH_BEGIN ? step->in[0] : step->out[0];
+    return program->tensors[away].role == HR_ROLE_ACTIVATION;
+}
+
 int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int32_t step)
 {
+    if (moves_activation(program, &program->steps[step]))
+        return hr_cost_transfer(program, rates, step);
     const hr_rate *rate = rate_of(program, rates, step);
     const int64_t starts = starts_of(program, step);
     kinds all;

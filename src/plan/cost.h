@@ -48,8 +48,15 @@ int64_t hr_cost_step(const hr_program *program, const hr_rates *rates, int32_t s
 /* Calls of a step in one iteration of its section. */
 int64_t hr_cost_turns(const hr_program *program, int32_t step);
 
+/* The bytes that a step which begins a transfer copies in one iteration of its section, and the
+ * time that the file takes for them, at most INT64_MAX. */
+double hr_cost_bytes_moved(const hr_program *program, int32_t step);
+int64_t hr_cost_transfer(const hr_program *program, const hr_rates *rates, int32_t step);
+
 /* The cost of all calls of a step in one iteration of its section. Includes the exact cost of
- * calls with fewer rows and of the start of sums. At most INT64_MAX. */
+ * calls with fewer rows and of the start of sums. A transfer costs nothing, since it overlaps with
+ * operations; that of an activation, which the search may choose, costs what it takes alone. At
+ * most INT64_MAX. */
 int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int32_t step);
 
 /* The cost of one training step: sections fetch, norm, step and update. At most INT64_MAX. */

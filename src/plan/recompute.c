@@ -22,6 +22,7 @@ typedef struct {
 static bool is_dropped(const cloning *c, int32_t tensor)
 {
     const hr_tensor *t = &c->program->tensors[tensor];
+    if (t->intermediates >> HR_INTERMEDIATE_INPUT & 1) return false; /* of the layer before */
     return t->layer != HR_NONE && t->intermediates &&
            (t->intermediates & ~c->recompute_set[t->layer]) == 0;
 }

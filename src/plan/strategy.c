@@ -12,6 +12,7 @@
 #include "plan/dequantize.h"
 #include "plan/order.h"
 #include "plan/recompute.h"
+#include "plan/spill.h"
 #include "plan/stream.h"
 #include "plan/strips.h"
 #include "plan/tile.h"
@@ -20,7 +21,8 @@
  * costs little, small enough that the logits are a minor part of any plan. */
 enum { LOSS_CHUNK_TOKENS = 1024, BLOCK_TOKENS = 64 };
 
-static const hr_intermediates everything = (1u << HR_INTERMEDIATES) - 2;
+/* All values that a layer makes. */
+static const hr_intermediates everything = (1u << HR_INTERMEDIATE_INPUT) - 2;
 
 /* Recomputing norms costs a pass over memory; recomputing layers costs most of their forward
  * pass. */
@@ -264,6 +266,7 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     scratch->used = kept;
     if (status == HR_OK && strategy->consume) status = hr_consume(program, scratch, err);
     if (status == HR_OK && strategy->consume) status = hr_strips_cut(program, scratch, err);
+    if (status == HR_OK) status = hr_spill(program, strategy->recompute_set, scratch, err);
     if (status == HR_OK) hr_tile_sort_loops(program);
     return status == HR_OK ? hr_stream(program, scratch, err) : status;
 }

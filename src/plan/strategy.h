@@ -21,11 +21,12 @@ typedef struct {
     int64_t attention_tile;
     bool dw_first; /* the gradient of a weight before that of the product's input */
     bool consume;  /* gradient release: plan/consume.h */
-    bool late;     /* fetch no piece of a state early: plan/prefetch.h */
+    bool late;     /* no transfer is early, and no wait late: plan/prefetch.h, plan/spill.h */
     bool reorder;  /* move steps around the peak, outside of the searched space: plan/reorder.h */
     int32_t layer_count;
     hr_intermediates
-        *recompute_set; /* [layer_count] recomputed values of each layer: closed sets */
+        *recompute_set; /* [layer_count] values that each layer does not keep: closed sets. They are
+                         * recomputed, an HR_INTERMEDIATE_INPUT is read from the file */
 } hr_strategy;
 
 /* Cuts at multiples of so many tokens leave all results bit-identical, in micro-batches of
@@ -57,7 +58,8 @@ HR_MUST_CHECK hr_status hr_strategy_check(const hr_config *config, const hr_stra
                                           hr_error *err);
 
 /* Applies a strategy to a program built at full batch: orders, recomputes, dequantizes, tiles,
- * releases gradients, then sorts the loops. The strategy must be canonical and pass the check.
+ * releases gradients, spills, then sorts the loops. The strategy must be canonical and pass the
+ * check.
  *
  * Errors   FAILURE  the program has no room for clones, loops or views. */
 HR_MUST_CHECK hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T,

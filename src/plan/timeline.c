@@ -20,27 +20,6 @@ static int64_t add(int64_t a, int64_t b)
     return hr_checked_add(a, b, &sum) ? sum : INT64_MAX;
 }
 
-/* The bytes that a half which begins a transfer copies in all iterations of its loops. */
-static double bytes_of(const walking *w, const hr_step *step)
-{
-    double bytes = 0;
-    for (int32_t i = 0; i < HR_IN_MAX; i++)
-        if (step->in[i] != HR_NONE)
-            bytes += (double)hr_tensor_bytes(&w->program->tensors[step->in[i]]);
-    for (int32_t l = step->loop; l > 0; l = w->program->loops[l].parent)
-        bytes *= (double)w->program->loops[l].count;
-    return bytes;
-}
-
-/* The time of such bytes at the rate of their direction. */
-static int64_t cost_of(const walking *w, const hr_step *step, double bytes)
-{
-    const bool fetches = hr_step_op(w->program, step)->transfer == HR_TRANSFER_FETCH_BEGIN;
-    const int64_t rate = fetches ? hr_rates_file_read(w->rates) : hr_rates_file_write(w->rates);
-    const double cost = bytes / (double)rate * (w->rates->in_nanoseconds ? 1e9 : 1e12);
-    return cost < 9e18 ? (int64_t)cost : INT64_MAX;
-}
-
 static void walk(walking *w, int32_t s)
 {
     const hr_step *step = &w->program->steps[s];
@@ -49,8 +28,8 @@ static void walk(walking *w, int32_t s)
     switch (hr_step_op(w->program, step)->transfer) {
     case HR_TRANSFER_FETCH_BEGIN:
     case HR_TRANSFER_SPILL_BEGIN: {
-        const double bytes = bytes_of(w, step);
-        const int64_t cost = cost_of(w, step, bytes);
+        const double bytes = hr_cost_bytes_moved(w->program, s);
+        const int64_t cost = hr_cost_transfer(w->program, w->rates, s);
         if (w->program->tensors[step->in[0]].space == HR_SPACE_BASE)
             times->read_bytes = add(times->read_bytes, bytes < 9e18 ? (int64_t)bytes : INT64_MAX);
         times->file = add(times->file, cost);

@@ -291,7 +291,8 @@ static void move_all(moving *m)
     for (int32_t s = 0; s < program->step_count && !m->full; s++) {
         const hr_step step = program->steps[s];
         fetch_early(m, s);
-        if (hr_piece_has(program, s)) move_pieces(m, s);
+        if (hr_step_op(program, &step)->transfer) append(m, step); /* plan/spill.h, plan/stream.h */
+        else if (hr_piece_has(program, s)) move_pieces(m, s);
         else if (any_away(program, step.in, HR_IN_MAX) || any_away(program, step.out, HR_OUT_MAX))
             move_whole(m, step);
         else append(m, step);

@@ -79,6 +79,20 @@ static int64_t moments_bytes(const hr_program *program)
     return sum;
 }
 
+/* The inputs of layers in a file, in one pass of a step. */
+static int64_t spilled_bytes(const hr_program *program)
+{
+    const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
+    int64_t sum = 0;
+    for (int32_t t = 0; t < program->tensor_count; t++) {
+        const hr_tensor *tensor = &program->tensors[t];
+        if (tensor->space == HR_SPACE_FILE && tensor->role == HR_ROLE_ACTIVATION &&
+            hr_loop_section(program, tensor->home) == section)
+            sum += blocks(hr_tensor_bytes(tensor));
+    }
+    return sum;
+}
+
 /* ---- logs */
 
 static int64_t log_bytes(const hr_config *config, int64_t steps)
@@ -164,6 +178,7 @@ __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_prog
     disk->log_bytes = log_bytes(config, disk->steps);
     disk->shard_bytes = shard_bytes(config);
     disk->moments_bytes = moments_bytes(program);
+    disk->spilled_bytes = spilled_bytes(program);
     disk->base_bytes = base_bytes(program);
     int64_t all;
     if (!hr_checked_mul(disk->checkpoints, disk->checkpoint_bytes, &all)) all = INT64_MAX / 2;
@@ -222,10 +237,10 @@ __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
     fewer.bytes -= (disk->checkpoints - fewer.checkpoints) * disk->checkpoint_bytes;
     const bool helps = fewer.checkpoints < disk->checkpoints &&
                        moments_bytes + needed_bytes(&fewer, existing) <= available;
-    char count[4][HR_COUNT_BYTES], moments[HR_COUNT_BYTES], beside[HR_COUNT_BYTES + 32] = "";
+    char count[4][HR_COUNT_BYTES], moments[HR_COUNT_BYTES], beside[HR_COUNT_BYTES + 48] = "";
     if (moments_bytes)
-        snprintf(beside, sizeof beside, " and %s for the moments",
-                 hr_count_print(moments_bytes, moments));
+        snprintf(beside, sizeof beside, " and %s for the %s",
+                 hr_count_print(moments_bytes, moments), hr_config_file_holds(config));
     return hr_fail(
         err, HR_NO_FIT,
         "%.200s: the run needs %s bytes of disk for up to %lld checkpoint%s of %s%s, "

@@ -2,7 +2,7 @@
 /* planning/run_bytes.c - adds up what the objects of a run say that they need. */
 #include "planning/run_bytes.h"
 
-#include "headroom/stages.h"
+#include "base/checked.h"
 #include "checkpoint/base_files.h"
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/weights_stream.h"
@@ -10,13 +10,23 @@
 #include "data/texts.h"
 #include "dev/executor.h"
 #include "dev/transfer.h"
+#include "headroom/stages.h"
+#include "model/family.h"
 #include "model/layer_schema.h"
 #include "model/optimizer.h"
 #include "sections/assemble.h"
 #include "telemetry/log.h"
 #include "text/batch.h"
 
-/* Of the file with the states that are not in memory. */
+/* The most that the inputs of layers take in the file: of one pass, all of the batch. */
+static int64_t spilled_bytes(const hr_config *config)
+{
+    const int64_t row = config->model.d_model * hr_dtype_bytes(hr_config_dtype(config));
+    return config->model.n_layers * hr_round_up(config->train.batch * config->train.seq_len * row,
+                                                hr_space_align(HR_SPACE_FILE));
+}
+
+/* Of the file with the states and activations that are not in memory. */
 static int64_t file_bytes(const hr_config *config, const hr_state *states, int32_t count)
 {
     const hr_layer_size size = hr_layer_size_of(config);
@@ -26,6 +36,7 @@ static int64_t file_bytes(const hr_config *config, const hr_state *states, int32
     for (int32_t i = 0; i < count; i++)
         if (states[i].space == HR_SPACE_FILE)
             bytes += elements * hr_dtype_bytes((hr_dtype)states[i].dtype) + blocks;
+    if (config->memory.spill == HR_SPILL_AUTO) bytes += spilled_bytes(config);
     return bytes ? hr_transfer_file_bytes(bytes) : 0;
 }
 

@@ -48,7 +48,7 @@ hr_status hr_target_check_disk(const hr_config *config, const hr_plan_disk *disk
     char needs[64], there[64];
     if (!*device->name) return HR_OK;
     if (device->is_card) device->host_needed_bytes = hr_target_host_bytes(config);
-    device->disk_needed_bytes = disk->moments_bytes + disk->base_bytes;
+    device->disk_needed_bytes = disk->moments_bytes + disk->spilled_bytes + disk->base_bytes;
     if (config->train.out[0])
         device->disk_needed_bytes += disk->bytes + hr_max(disk->shard_bytes, 0);
     if (!device->disk_bytes || device->disk_needed_bytes <= device->disk_bytes) return HR_OK;

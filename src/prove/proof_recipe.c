@@ -26,6 +26,7 @@ static void set_base(hr_prover *prover)
     base->train.eval_every = base->train.checkpoint_every = base->train.sample_every = 0;
     base->train.sample_tokens = base->train.max_seconds = base->train.patience = 0;
     base->train.keep_best = false;
+    base->memory.spill = HR_SPILL_NO;
     if (*valid && valid[strlen(valid) - 1] != '%') *base->data.valid = 0;
     if (base->train.steps) prover->steps = hr_min(prover->steps, base->train.steps);
     prover->report->steps = prover->steps;

@@ -228,6 +228,24 @@ static hr_status prepare_moments(hr_prover *prover, hr_proof *proof, bool *appli
     return status;
 }
 
+/* Recomputes every layer from its input, which is in the file. */
+static hr_status prepare_spill(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
+{
+    double seconds;
+    hr_config *variant = &prover->variant;
+    prover->strategy = hr_prover_strategy(prover);
+    recompute_all(prover, &prover->strategy);
+    hr_status status = hr_prover_use(prover, &prover->strategy, variant, err);
+    variant->memory.spill = HR_SPILL_AUTO;
+    variant->memory.file_budget = 0;
+    snprintf(variant->memory.file_dir, sizeof variant->memory.file_dir, "%s", prover->directory);
+    if (status == HR_OK) status = hr_prover_plan(prover, variant, &seconds, err);
+    *applies = status != HR_OK || prover->answer.file_bytes > 0
+                   ? COMPARES("layer inputs in a file = in memory")
+                   : hr_proof_declines(proof, "backward reads no input of a layer");
+    return status;
+}
+
 static hr_status prepare_base(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
 {
     double seconds;
@@ -297,6 +315,7 @@ static const hr_proof_kind kinds[] = {
     { "threads", "1 thread = N threads", prepare_threads, NULL, NULL, 1, false },
     { "resume", "stopped and resumed = never stopped", prepare_resume, run_resume, NULL, 1, false },
     { "moments", "optimizer states in a file = in memory", prepare_moments, NULL, NULL, 1, false },
+    { "spill", "layer inputs in a file = in memory", prepare_spill, NULL, NULL, 1, false },
     { "base", "frozen weights in their files = in memory", prepare_base, NULL, NULL, 1, false },
     { "masters", "fp32 masters = bf16 weights with residuals", prepare_masters, NULL, NULL, 1,
       false },

@@ -29,7 +29,7 @@ enum {
     PART_WORK,
     PART_STREAM, /* saved, outside of the layers */
     PART_KEPT,   /* + hr_intermediate */
-    PARTS = PART_KEPT + HR_INTERMEDIATES
+    PARTS = PART_KEPT + HR_INTERMEDIATE_INPUT
 };
 _Static_assert((int)PARTS <= (int)HR_PLAN_PARTS_MOST, "every component has its line");
 
@@ -117,9 +117,9 @@ static int32_t kind_of(hr_intermediates set)
     const hr_intermediates qkv = 1u << HR_INTERMEDIATE_Q | 1u << HR_INTERMEDIATE_K |
                                  1u << HR_INTERMEDIATE_V;
     if (set & qkv) return HR_INTERMEDIATE_Q;
-    for (int32_t i = 1; i < HR_INTERMEDIATES; i++)
+    for (int32_t i = 1; i < HR_INTERMEDIATE_INPUT; i++)
         if (set >> i & 1) return i;
-    return HR_INTERMEDIATE_NONE;
+    return HR_INTERMEDIATE_NONE; /* a layer input */
 }
 
 static int32_t part_of(const counting *c, int32_t b)

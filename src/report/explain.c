@@ -289,6 +289,8 @@ static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *
         put_line(writer, "moments", disk->moments_bytes, "memory.moments=file, until the run ends");
     else if (config->memory.moments == HR_PLACE_FILE)
         put_line(writer, "moments", 0, "all in memory: no state has 64 KiB");
+    if (disk->spilled_bytes)
+        put_line(writer, "layer inputs", disk->spilled_bytes, "memory.spill, until the run ends");
 }
 
 static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_details *details,

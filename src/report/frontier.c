@@ -34,14 +34,14 @@ static void put_recomputed(hr_writer *w, const hr_strategy *strategy)
 {
     const char *before = w->used ? "; recompute " : "recompute ";
     bool all = false, some = false;
-    for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
+    for (int32_t i = 1; i < HR_INTERMEDIATE_INPUT; i++) {
         if (layers_of(strategy, i) != strategy->layer_count) continue;
         hr_put(w, "%s%s", before, hr_label_intermediate((hr_intermediate)i));
         before = ", ";
         all = true;
     }
     if (all) hr_put(w, " in every layer");
-    for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
+    for (int32_t i = 1; i < HR_INTERMEDIATE_INPUT; i++) {
         const int32_t layers = layers_of(strategy, i);
         if (layers == 0 || layers == strategy->layer_count) continue;
         hr_put(w, "%s%s in %d", before, hr_label_intermediate((hr_intermediate)i), layers);
@@ -49,6 +49,14 @@ static void put_recomputed(hr_writer *w, const hr_strategy *strategy)
         some = true;
     }
     if (some) hr_put(w, " of %d layers", strategy->layer_count);
+}
+
+static void put_spilled(hr_writer *w, const hr_strategy *strategy)
+{
+    const int32_t layers = layers_of(strategy, HR_INTERMEDIATE_INPUT);
+    if (layers)
+        hr_put(w, "%slayer inputs in a file in %d of %d layers", w->used ? "; " : "", layers,
+               strategy->layer_count);
 }
 
 void hr_frontier_words(const hr_config *config, const hr_strategy *strategy,
@@ -64,6 +72,7 @@ void hr_frontier_words(const hr_config *config, const hr_strategy *strategy,
     put_cut(&w, "MLP tile", strategy->mlp_tile, "token");
     put_cut(&w, "attention tile", strategy->attention_tile, "token");
     put_recomputed(&w, strategy);
+    put_spilled(&w, strategy);
     if (strategy->consume)
         hr_put(&w, "%sgradient release%s", w.used ? "; " : "",
                config->train.optimizer.clip > 0 ? " (backward runs twice, for the gradient norm)"

@@ -128,6 +128,7 @@ const char *hr_label_intermediate(hr_intermediate intermediate)
         [HR_INTERMEDIATE_GATE] = "MLP gates",
         [HR_INTERMEDIATE_UP] = "MLP pre-activations",
         [HR_INTERMEDIATE_ACTIVATION] = "MLP activations",
+        [HR_INTERMEDIATE_INPUT] = "layer inputs",
     };
     return names[intermediate] ? names[intermediate] : "layer inputs";
 }

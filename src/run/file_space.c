@@ -25,15 +25,15 @@ const char *hr_file_space_directory(const hr_config *config)
 
 /* Not inlined: paths are long, and the stack size is planned. */
 __attribute__((noinline)) void hr_file_space_name(const hr_config *config,
-                                               char name[HR_FILE_SPACE_NAME_BYTES])
+                                                  char name[HR_FILE_SPACE_NAME_BYTES])
 {
     char whole[PATH_MAX];
     const char *out = config->train.out;
-    if (!*config->memory.file_dir) snprintf(name, HR_FILE_SPACE_NAME_BYTES, "moments.tmp");
+    if (!*config->memory.file_dir) snprintf(name, HR_FILE_SPACE_NAME_BYTES, "scratch.tmp");
     else if (*out && realpath(out, whole))
-        snprintf(name, HR_FILE_SPACE_NAME_BYTES, "moments-%08x.tmp",
+        snprintf(name, HR_FILE_SPACE_NAME_BYTES, "scratch-%08x.tmp",
                  hr_crc32c(whole, (int64_t)strlen(whole), false));
-    else snprintf(name, HR_FILE_SPACE_NAME_BYTES, "moments-%lld.tmp", (long long)getpid());
+    else snprintf(name, HR_FILE_SPACE_NAME_BYTES, "scratch-%lld.tmp", (long long)getpid());
 }
 
 /* Bytes on the disk of the file that a killed run left, which is removed on demand; 0: none. Not
@@ -62,13 +62,13 @@ static int64_t needed_bytes(const hr_config *config, int64_t bytes)
 }
 
 hr_status hr_file_space_check(const hr_config *config, const hr_train_events *events, int64_t bytes,
-                           hr_error *err)
+                              hr_error *err)
 {
     const char *directory = config->memory.file_dir;
     char needed_text[HR_COUNT_BYTES], free_text[HR_COUNT_BYTES];
-    if (config->memory.moments != HR_PLACE_FILE) return HR_OK;
+    const bool moments = config->memory.moments == HR_PLACE_FILE;
     if (!bytes) {
-        if (events->text)
+        if (moments && events->text)
             events->text(events->context, "plan   memory.moments=file has no effect: no optimizer "
                                           "state has 64 KiB or more, all stay in memory");
         return HR_OK;
@@ -76,16 +76,16 @@ hr_status hr_file_space_check(const hr_config *config, const hr_train_events *ev
     if (!*directory && *config->train.out) return HR_OK;
     if (!*directory)
         return hr_fail(err, HR_USAGE,
-                       "memory.moments=file needs a directory for the file: give --out DIR or "
-                       "memory.file_dir=DIR");
+                       "%s needs a directory for the file: give --out DIR or memory.file_dir=DIR",
+                       moments ? "memory.moments=file" : "memory.spill=auto");
     const hr_status status = hr_directory_find(directory, err);
     if (status != HR_OK) return status;
     const int64_t available = hr_file_free_bytes(directory), needed = needed_bytes(config, bytes);
     if (available < 0 || needed <= available) return HR_OK;
     return hr_fail(err, HR_NO_FIT,
-                   "%.1000s: the file of moments needs %s bytes, %s are free there: free some "
+                   "%.1000s: the file of %s needs %s bytes, %s are free there: free some "
                    "space, or give another memory.file_dir",
-                   directory, hr_count_print(needed, needed_text),
+                   directory, hr_config_file_holds(config), hr_count_print(needed, needed_text),
                    hr_count_print(available, free_text));
 }
 
@@ -107,7 +107,7 @@ void hr_file_space_warn(const hr_config *config, const hr_train_events *events)
     const char *directory = hr_file_space_directory(config);
     if (!events->trouble || statfs(directory, &system) != 0) return;
     if (system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC) return;
-    snprintf(line, sizeof line, "%.1000s: is in memory (%s): moments in it save no memory",
-             directory, system.f_type == TMPFS_MAGIC ? "tmpfs" : "ramfs");
+    snprintf(line, sizeof line, "%.1000s: is in memory (%s): %s in it save no memory", directory,
+             system.f_type == TMPFS_MAGIC ? "tmpfs" : "ramfs", hr_config_file_holds(config));
     events->trouble(events->context, line);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run/file_space.h - the place of the file of values that a run keeps out of memory
- * (memory.moments=file). */
+ * (memory.moments=file, memory.spill=auto). */
 #ifndef HR_RUN_FILE_SPACE_H
 #define HR_RUN_FILE_SPACE_H
 
@@ -25,7 +25,7 @@ void hr_file_space_name(const hr_config *config, char name[HR_FILE_SPACE_NAME_BY
  *                  run replaces it. train.out is checked with the checkpoints (hr_disk_check_run).
  */
 HR_MUST_CHECK hr_status hr_file_space_check(const hr_config *config, const hr_train_events *events,
-                                         int64_t bytes, hr_error *err);
+                                            int64_t bytes, hr_error *err);
 
 /* Returns the bytes that the file takes from the free space of the existing folder train.out; 0: it
  * is on another file system. */

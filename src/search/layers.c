@@ -66,10 +66,11 @@ static void close_envelope(envelope *e)
         e->slope[i] = (double)(e->ps[i + 1] - e->ps[i]) / (double)(e->kept[i + 1] - e->kept[i]);
 }
 
-static envelope envelope_of(const hr_proxy_set *sets, int32_t set_count, int32_t place)
+/* In place: an envelope is too large for the stack. */
+static void envelope_of(const hr_proxy_set *sets, int32_t set_count, int32_t place, envelope *e)
 {
-    envelope e = { .count = 0 };
     int64_t after = INT64_MIN;
+    e->count = 0;
     for (;;) {
         /* Visits the sets by rising kept bytes; of equal ones only the fastest counts. */
         int64_t kept = INT64_MAX, ps = INT64_MAX;
@@ -80,13 +81,12 @@ static envelope envelope_of(const hr_proxy_set *sets, int32_t set_count, int32_t
         }
         if (kept == INT64_MAX) break;
         after = kept;
-        if (e.count && ps >= e.ps[e.count - 1]) continue;
-        while (e.count >= 2 && is_above(&e, kept, ps)) e.count--;
-        e.kept[e.count] = kept;
-        e.ps[e.count++] = ps;
+        if (e->count && ps >= e->ps[e->count - 1]) continue;
+        while (e->count >= 2 && is_above(e, kept, ps)) e->count--;
+        e->kept[e->count] = kept;
+        e->ps[e->count++] = ps;
     }
-    close_envelope(&e);
-    return e;
+    close_envelope(e);
 }
 
 static int64_t fastest_of(const hr_layers_task *task, int32_t place)
@@ -114,7 +114,7 @@ static void envelop(const hr_layers_task *task, envelopes *middle)
     const hr_proxy_depth *depth = &task->proxy->depth;
     middle->count = depth->exact ? depth->places : hr_proxy_groups(task->proxy);
     for (int32_t i = 0; i < middle->count; i++)
-        middle->of[i] = envelope_of(task->sets, task->set_count, depth->exact ? i : 1 + i);
+        envelope_of(task->sets, task->set_count, depth->exact ? i : 1 + i, &middle->of[i]);
 }
 
 /* Lower bound on the cost of the remaining layers: the envelope of all middle layers together, the
@@ -440,23 +440,24 @@ static void sort_sets(const hr_proxy_model *proxy, const hr_proxy_set *sets, int
  * previous one often beats this one too, so it is tried first. */
 int32_t hr_layers_prune(const hr_proxy_model *proxy, hr_proxy_set *sets, int32_t set_count)
 {
-    uint16_t order[HR_FIT_SETS_MOST], left[HR_FIT_SETS_MOST];
-    bool stays[HR_FIT_SETS_MOST] = { false };
+    uint16_t order[HR_FIT_SETS_MOST], *left = order; /* what is left takes the place of what was */
+    uint64_t stays[HR_FIT_SETS_MOST / 64] = { 0 };
     int32_t left_count = 0, recent = 0, count = 0;
     sort_sets(proxy, sets, set_count, order);
     for (int32_t i = 0; i < set_count; i++) {
-        const hr_proxy_set *set = &sets[order[i]];
+        const uint16_t here = order[i];
+        const hr_proxy_set *set = &sets[here];
         bool beaten = left_count && beats(proxy, &sets[left[recent]], set);
         for (int32_t k = 0; k < left_count && !beaten; k++) {
             beaten = beats(proxy, &sets[left[k]], set);
             if (beaten) recent = k;
         }
         if (beaten) continue;
-        stays[order[i]] = true;
-        left[left_count++] = order[i];
+        stays[here / 64] |= UINT64_C(1) << here % 64;
+        left[left_count++] = here;
     }
     for (int32_t k = 0; k < set_count; k++) {
-        if (!stays[k]) continue;
+        if (!(stays[k / 64] >> k % 64 & 1)) continue;
         if (count < k) sets[count] = sets[k];
         count++;
     }

@@ -59,7 +59,8 @@ static bool is_of(const hr_proxy_model *proxy, int32_t place, int32_t group)
 static void add_group(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t set_count,
                       int32_t group, hr_parts *parts)
 {
-    int64_t saved[HR_FIT_SETS_MOST] = { 0 }, ps[HR_FIT_SETS_MOST] = { 0 }, layers = 0;
+    const int32_t first = parts->count;
+    int64_t layers = 0;
     for (int32_t l = 0; l < proxy->depth.layers - 1; l++)
         layers += hr_proxy_group(proxy, l) == group;
     for (int32_t k = 1; k < set_count && parts->add_up; k *= 2) {
@@ -71,20 +72,23 @@ static void add_group(const hr_proxy_model *proxy, const hr_proxy_set *sets, int
         parts->parts[i].recompute_set = sets[k].recompute_set;
         parts->parts[i].group = group;
         parts->parts[i].layers = layers;
-        parts->parts[i].saved = saved[k] = sets[0].kept - sets[k].kept;
-        parts->parts[i].ps = ps[k] = least;
-        parts->add_up &= saved[k] >= 0 && ps[k] >= 0;
+        parts->parts[i].saved = sets[0].kept - sets[k].kept;
+        parts->parts[i].ps = least;
+        parts->add_up &= parts->parts[i].saved >= 0 && least >= 0;
     }
     for (int32_t k = 1; k < set_count && parts->add_up; k++) {
-        const int32_t before = k & (k - 1), part = k ^ before;
-        saved[k] = saved[before] + saved[part];
-        ps[k] = ps[before] + ps[part];
-        parts->add_up &= sets[k].recompute_set ==
-                             (sets[before].recompute_set | sets[part].recompute_set) &&
-                         sets[k].kept >= sets[0].kept - saved[k];
+        hr_intermediates together = 0;
+        int64_t saved = 0, ps = 0;
+        for (int32_t i = first; i < parts->count; i++) {
+            if (!(k >> (i - first) & 1)) continue;
+            together |= parts->parts[i].recompute_set;
+            saved += parts->parts[i].saved;
+            ps += parts->parts[i].ps;
+        }
+        parts->add_up &= sets[k].recompute_set == together && sets[k].kept >= sets[0].kept - saved;
         for (int32_t place = 0; place < proxy->depth.places; place++)
             parts->add_up &= !is_of(proxy, place, group) ||
-                             sets[k].ps[place] >= sets[0].ps[place] + ps[k];
+                             sets[k].ps[place] >= sets[0].ps[place] + ps;
     }
 }
 

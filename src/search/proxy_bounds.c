@@ -118,12 +118,11 @@ static void alive_with(const outline *o, const hr_proxy_set *sets, int32_t count
 
 void hr_proxy_bound_works(const hr_proxy_model *proxy, const hr_program *program,
                           const hr_plan *plan, const int64_t *alive, int32_t *list, bool tiled,
-                          const hr_proxy_set *sets, int32_t count, hr_proxy_works most)
+                          const hr_proxy_set *sets, int32_t count, hr_proxy_bounds *bounds)
 {
     const bool all = are_all(sets, count);
     const int32_t droppable = list_droppable(program, plan, list);
-    int64_t with[HR_FIT_SETS_MOST];
-    memset(most, 0, sizeof(hr_proxy_works));
+    memset(bounds->most, 0, sizeof bounds->most);
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
         if (step->layer == HR_NONE || !hr_proxy_trains(program, s)) continue;
@@ -133,8 +132,9 @@ void hr_proxy_bound_works(const hr_proxy_model *proxy, const hr_program *program
                       pass = step->direction == HR_DIR_BACKWARD;
         const outline o = outline_of(program, plan, list, is_frozen ? 0 : droppable, s,
                                      alive[s] - place * sets[0].kept, tiled);
-        alive_with(&o, sets, count, all, with);
-        for (int32_t k = 1; k < count; k++) hr_proxy_raise(&most[place][pass][k], with[k]);
+        alive_with(&o, sets, count, all, bounds->alive);
+        for (int32_t k = 1; k < count; k++)
+            hr_proxy_raise(&bounds->most[place][pass][k], bounds->alive[k]);
     }
 }
 

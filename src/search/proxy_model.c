@@ -62,6 +62,7 @@ int64_t hr_proxy_bytes(const hr_config *config)
     const int64_t proxies = hr_compile_unpacked_bytes(&small) +
                             HR_PROXY_DEPTHS * model_bytes(&small) +
                             buffers * (int64_t)sizeof(int32_t) + 64 +
+                            hr_round_up(sizeof(hr_proxy_bounds), 64) +
                             hr_round_up(sizeof(hr_config), 64) +
                             (is_mixed(config) ? hr_round_up(config->model.n_layers, 64) : 0);
     return hr_config_freezes(config) ? hr_max(proxies, model_bytes(config)) : proxies;
@@ -381,7 +382,6 @@ hr_status hr_proxy_works_of(hr_proxy_model *proxy, const hr_strategy *knobs,
     hr_plan plan;
     int64_t *alive = NULL;
     hr_proxy_census c;
-    hr_proxy_works most;
     const bool tiled = knobs->mlp_tile || knobs->attention_tile;
     const hr_proxy_key key = key_of(knobs, 0, proxy->depth.places, HR_PRICE_LAYERS, true);
     const hr_proxy_works *known_works = hr_proxy_cache_works(proxy->cache, &key);
@@ -393,20 +393,22 @@ hr_status hr_proxy_works_of(hr_proxy_model *proxy, const hr_strategy *knobs,
     const hr_status status = build_proxy(proxy, knobs, 0, proxy->depth.places, &program, &plan,
                                          &alive, err);
     int32_t *list = NULL;
+    hr_proxy_bounds *bounds = NULL;
     if (status == HR_OK) list = hr_region_take(proxy->region, plan.buffer_count, sizeof *list);
-    if (list) {
+    if (list) bounds = hr_region_take_raw(proxy->region, 1, sizeof *bounds);
+    if (bounds) {
         hr_proxy_census_take(proxy, &program, alive, HR_PRICE_LAYERS, &c);
         sets[0] = set_of(proxy, 0, &c, reference_head);
-        hr_proxy_bound_works(proxy, &program, &plan, alive, list, tiled, sets, count, most);
-        take_works(most, known, count, sets);
+        hr_proxy_bound_works(proxy, &program, &plan, alive, list, tiled, sets, count, bounds);
+        take_works(bounds->most, known, count, sets);
         hr_proxy_works *kept_works = hr_proxy_cache_put_works(proxy->cache, &key);
         if (kept_works) {
-            memcpy(*kept_works, most, sizeof most);
+            memcpy(*kept_works, bounds->most, sizeof bounds->most);
             hr_proxy_cache_put(proxy->cache, &key, &c);
         }
     }
     proxy->region->used = kept;
-    if (status == HR_OK && !list) return hr_fail(err, HR_FAILURE, "out of memory for the search");
+    if (status == HR_OK && !bounds) return hr_fail(err, HR_FAILURE, "out of memory for the search");
     return status;
 }
 

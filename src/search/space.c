@@ -84,7 +84,8 @@ static hr_intermediates uniform_of(int32_t recompute, const hr_layer_schema *for
 {
     switch (recompute) {
     case HR_RECOMPUTE_NORMS: return form->present & 1 << HR_INTERMEDIATE_NORM;
-    case HR_RECOMPUTE_LAYERS: return form->present;
+    case HR_RECOMPUTE_LAYERS:
+        return (hr_intermediates)(form->present & ~(1u << HR_INTERMEDIATE_INPUT));
     default: return 0;
     }
 }
@@ -92,10 +93,12 @@ static hr_intermediates uniform_of(int32_t recompute, const hr_layer_schema *for
 int32_t hr_fit_sets(const hr_config *config, const hr_layer_schema *form,
                     hr_intermediates sets[HR_FIT_SETS_MOST])
 {
+    const hr_intermediates input = form->present & 1u << HR_INTERMEDIATE_INPUT;
     HR_ASSERT(form->part_count <= HR_FIT_PARTS_MOST);
     if (config->memory.recompute != HR_RECOMPUTE_AUTO) {
         sets[0] = uniform_of(config->memory.recompute, form);
-        return 1;
+        sets[1] = sets[0] | input;
+        return input ? 2 : 1;
     }
     const int32_t count = 1 << form->part_count;
     for (int32_t i = 0; i < count; i++) {

@@ -14,7 +14,7 @@ enum {
     HR_FIT_MICROS_MOST = 512, /* a batch below 2^31 has at most 448 divisors */
     HR_FIT_CHUNKS_MOST = 10,
     HR_FIT_TILES_MOST = 8,
-    HR_FIT_PARTS_MOST = 9,
+    HR_FIT_PARTS_MOST = 10,
     HR_FIT_SETS_MOST = 1 << HR_FIT_PARTS_MOST
 };
 
@@ -31,7 +31,7 @@ int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,
                                int64_t tiles[HR_FIT_TILES_MOST]);
 
 /* Lists the sets of intermediates to recompute: first nothing, last everything. Returns how
- * many: one if the recipe sets memory.recompute. */
+ * many: if the recipe sets memory.recompute one, or with memory.spill=auto two. */
 int32_t hr_fit_sets(const hr_config *config, const hr_layer_schema *form,
                     hr_intermediates sets[HR_FIT_SETS_MOST]);
 

@@ -53,6 +53,10 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
                                .tensors = tensors * layers + REST_TENSORS + head,
                                .loops = LOOPS * layers + REST_LOOPS,
                                .params = params * layers + REST_PARAMS + size.rest_params };
+    if (config->memory.spill == HR_SPILL_AUTO) {
+        limits.steps += HR_SPILL_STEPS * layers;
+        limits.tensors += HR_SPILL_TENSORS * layers;
+    }
     if (config->memory.moments != HR_PLACE_FILE) return limits;
     const int64_t piece = hr_piece_elements(size.largest);
     const int64_t pieces = (size.elements / piece + params) * layers + size.rest_elements / piece +

@@ -41,7 +41,7 @@ static void compare(const char *settings)
           "memory/checkpoints/*/manifest.json file/checkpoints/*/manifest.json");
     shell("diff -r memory/checkpoints file/checkpoints");
     shell("cmp memory/model.safetensors file/model.safetensors");
-    shell("test ! -e file/moments.tmp");
+    shell("test ! -e file/scratch.tmp");
 }
 
 static void weights_and_checkpoints_are_those_of_moments_in_memory(void **state)
@@ -162,11 +162,11 @@ static void a_run_that_is_stopped_or_killed_resumes(void **state)
         shell("rm -rf run");
         assert_int_equal(run_acting(train, "step 3/", send, &signals[i]), codes[i]);
         /* What a killed run leaves is worth nothing, and is replaced. */
-        assert_int_equal(access("run/moments.tmp", F_OK), signals[i] == SIGKILL ? 0 : -1);
-        if (signals[i] == SIGKILL) shell("truncate -s 8192 run/moments.tmp");
+        assert_int_equal(access("run/scratch.tmp", F_OK), signals[i] == SIGKILL ? 0 : -1);
+        if (signals[i] == SIGKILL) shell("truncate -s 8192 run/scratch.tmp");
         assert_int_equal(run("%s", train), HR_OK);
         shell("cmp run/model.safetensors expected");
-        assert_int_equal(access("run/moments.tmp", F_OK), -1);
+        assert_int_equal(access("run/scratch.tmp", F_OK), -1);
     }
 }
 
@@ -182,9 +182,9 @@ static void the_file_of_a_killed_run_is_removed(void **state)
     for (int32_t i = 0; i < 2; i++) {
         shell("rm -rf run");
         assert_int_equal(run_acting(train, "step 3/", send, &signal), -SIGKILL);
-        assert_int_equal(access("run/moments.tmp", F_OK), 0);
+        assert_int_equal(access("run/scratch.tmp", F_OK), 0);
         assert_int_equal(run("%s", i ? "checkpoint prune run" : resumed), HR_OK);
-        assert_int_equal(access("run/moments.tmp", F_OK), -1);
+        assert_int_equal(access("run/scratch.tmp", F_OK), -1);
     }
 }
 
@@ -204,9 +204,9 @@ static void a_second_interrupt_names_the_file_that_is_left(void **state)
                                 "step 1/", interrupt_twice, NULL);
     assert_true(code == 128 + SIGINT || code == 128 + SIGTERM);
     assert_string_equal(err, "\nheadroom: stopped at once; steps since the last checkpoint are "
-                             "lost, and the file of moments is left: moments*.tmp, in "
+                             "lost, and the file of moments is left: scratch*.tmp, in "
                              "memory.file_dir or --out\n");
-    assert_int_equal(access("run/moments.tmp", F_OK), 0);
+    assert_int_equal(access("run/scratch.tmp", F_OK), 0);
 }
 
 /* Each run has a file of its own name in a directory that they share. */
@@ -261,11 +261,11 @@ static void a_damaged_file_is_reported_and_the_run_continues_from_its_checkpoint
     static const struct {
         const char *command, *sentence;
     } cases[] = {
-        { "dd if=/dev/urandom of=run/moments.tmp bs=4096 seek=1 count=640 conv=notrunc 2>no.txt",
+        { "dd if=/dev/urandom of=run/scratch.tmp bs=4096 seek=1 count=640 conv=notrunc 2>no.txt",
           "damaged" },
-        { "truncate -s 8192 run/moments.tmp", "truncated" },
-        { "rm run/moments.tmp", "removed" },
-        { "head -c 3149824 /dev/zero >other && cp other run/moments.tmp", "damaged" },
+        { "truncate -s 8192 run/scratch.tmp", "truncated" },
+        { "rm run/scratch.tmp", "removed" },
+        { "head -c 3149824 /dev/zero >other && cp other run/scratch.tmp", "damaged" },
     };
     (void)state;
     prepare();
@@ -277,7 +277,7 @@ static void a_damaged_file_is_reported_and_the_run_continues_from_its_checkpoint
             !strstr(err, "step 6: the run continues from the checkpoint of step 4"))
             fail_msg("%s: exit code %d: %s", cases[i].command, code, err);
         shell("cmp run/model.safetensors expected");
-        assert_int_equal(access("run/moments.tmp", F_OK), -1);
+        assert_int_equal(access("run/scratch.tmp", F_OK), -1);
     }
 }
 
@@ -288,7 +288,7 @@ static void damage_that_the_last_save_finds_costs_only_time(void **state)
     prepare();
     train_undisturbed();
     const int code = run_acting(train, "step 6/", meddle,
-                                "dd if=/dev/urandom of=run/moments.tmp bs=4096 seek=1 count=768 "
+                                "dd if=/dev/urandom of=run/scratch.tmp bs=4096 seek=1 count=768 "
                                 "conv=notrunc 2>no.txt");
     if (code != HR_OK) fail_msg("exit code %d: %s", code, err);
     shell("cmp run/model.safetensors expected");
@@ -299,10 +299,10 @@ static void damage_that_the_last_save_finds_costs_only_time(void **state)
 static void remove_and_interrupt(pid_t child, const void *context)
 {
     (void)context;
-    meddle(child, "rm run/moments.tmp");
+    meddle(child, "rm run/scratch.tmp");
     for (int32_t i = 0; i < 1000; i++) {
         get("err.txt", err);
-        if (strstr(err, "moments.tmp")) break;
+        if (strstr(err, "scratch.tmp")) break;
         usleep(1000);
     }
     assert_int_equal(kill(child, SIGTERM), 0);
@@ -325,8 +325,8 @@ static void without_a_checkpoint_damage_ends_the_run(void **state)
     (void)state;
     prepare();
     train_undisturbed();
-    static const char *const damages[] = { "truncate -s 8192 run/moments.tmp",
-                                           "rm run/moments.tmp" };
+    static const char *const damages[] = { "truncate -s 8192 run/scratch.tmp",
+                                           "rm run/scratch.tmp" };
     for (int32_t i = 0; i < 2; i++) {
         assert_int_equal(run_acting(train, "step 1/", meddle, damages[i]), HR_CORRUPT);
         assert_non_null(strstr(err, "there is no checkpoint yet: the same command starts over"));
@@ -346,11 +346,11 @@ static void a_run_without_a_place_for_the_file_is_refused_and_leaves_nothing(voi
                 "memory.file_dir=DIR");
     assert_int_equal(run("%s memory.file_dir=none", train), HR_USAGE);
     assert_said("none: no such directory");
-    shell("mkdir cache run && echo mine > run/moments.tmp");
+    shell("mkdir cache run && echo mine > run/scratch.tmp");
     assert_int_equal(run("%s data.cache=cache", train), HR_USAGE);
-    assert_said("run/moments.tmp: exists and is not a scratch file of headroom; remove it or "
+    assert_said("run/scratch.tmp: exists and is not a scratch file of headroom; remove it or "
                 "move it away");
-    shell("grep -q mine run/moments.tmp && rm -r run");
+    shell("grep -q mine run/scratch.tmp && rm -r run");
     assert_int_equal(access("run", F_OK), -1);
     assert_int_equal(run("%s memory.file_budget=1MiB", train), HR_NO_FIT);
     assert_non_null(strstr(err, "memory.file_budget is 1,048,576 bytes (1.0 MiB); type "
@@ -438,7 +438,7 @@ static void the_disk_of_the_run_needs_room_for_checkpoints_and_moments(void **st
     snprintf(script, sizeof script,
              "mkdir disk/run\n"
              "(printf 'headroom scratch file '; head -c 3149802 /dev/zero) "
-             ">disk/run/moments.tmp\n%sfile\n",
+             ">disk/run/scratch.tmp\n%sfile\n",
              command);
     if (run_on_disk("18m", script) != HR_OK) fail_msg("%s", err);
     assert_non_null(strstr(err, "disk/run: is in memory (tmpfs): moments in it save no memory"));

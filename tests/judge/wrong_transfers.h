@@ -104,8 +104,8 @@ static const lie lies[] = {
     { "an activation in the file",
       { { "buffers/6/role", "'activation'" } },
       HR_CORRUPT,
-      "buffer 6 (moment 1 w): only a moment that outlives the run, and no average, can be in the "
-      "space file" },
+      "buffer 6 (moment 1 w): only a moment that outlives the run, and no average, or in the file "
+      "an activation of an iteration, can be in the space file" },
     { "an average in the file",
       { { "buffers/6/name", "'average w'" } },
       HR_CORRUPT,

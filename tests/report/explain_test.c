@@ -414,8 +414,8 @@ static void the_longest_summary_of_a_strategy_is_not_truncated(void **state)
     enum { LAYERS = 4096 };
     static hr_intermediates recompute_set[LAYERS];
     static const char end[] =
-        "MLP activations in 4094 of 4096 layers; gradient release (backward runs twice, for the "
-        "gradient norm)";
+        "MLP activations in 4094 of 4096 layers; layer inputs in a file in 4094 of 4096 layers; "
+        "gradient release (backward runs twice, for the gradient norm)";
     char words[HR_POINT_WORDS_BYTES];
     hr_strategy strategy;
     hr_config config = preset("llama-134m", LAYERS, recompute_set, &strategy);
