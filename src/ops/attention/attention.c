@@ -111,6 +111,10 @@ int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length)
         return seen * (seen + 1) / 2 + (length - seen) * seen;
     }
     int64_t pairs = 0;
+    if (mask->kind == HR_PATTERN_COMPRESSED) {
+        const int64_t keys = hr_attention_keys_seen(mask, length - 1);
+        return keys * (length - mask->window + 1) - keys * (keys - 1) / 2 * mask->stride;
+    }
     for (int64_t first = 0; first < length; first += mask->block) {
         const int64_t rows = hr_min(mask->block, length - first), block = first / mask->block;
         const int64_t near = hr_max(block - window, 0); /* the first block of the window */

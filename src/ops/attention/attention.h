@@ -17,8 +17,10 @@
  *   dense   all            local   I - J <= window
  *   global  J mod stride = 0 or J = I
  *   mixed   I - J <= window or J mod stride = 0 or J = I
- * Token mask:
- *   sliding i - j < window
+ * Token masks:
+ *   sliding     i - j < window
+ *   compressed  j stands for tokens [stride j, stride j + window), and is seen after the last of
+ *               them: j < hr_attention_keys_seen(mask, i)
  * Masked blocks cost neither time nor memory. With a sliding window this holds for keys more than a
  * few dozen tokens outside the window. */
 typedef enum {
@@ -26,22 +28,31 @@ typedef enum {
     HR_PATTERN_LOCAL,
     HR_PATTERN_GLOBAL,
     HR_PATTERN_MIXED,
-    HR_PATTERN_SLIDING
+    HR_PATTERN_SLIDING,
+    HR_PATTERN_COMPRESSED
 } hr_pattern;
 
 typedef struct {
     int32_t kind;   /* hr_pattern */
-    int32_t block;  /* in tokens, >= 1; unused by dense and sliding */
-    int32_t window; /* local, mixed: blocks, >= 0; sliding: tokens, >= 1 */
-    int32_t stride; /* in blocks, >= 1 */
+    int32_t block;  /* in tokens, >= 1; unused by token masks and dense */
+    int32_t window; /* local, mixed: blocks, >= 0; sliding, compressed: tokens, >= 1 */
+    int32_t stride; /* in blocks, compressed in tokens, >= 1 */
 } hr_attention_mask;
+
+/* One past the last key that may be seen by query i: for a compressed mask the number of whole
+ * groups of tokens up to i. The number of keys of a sequence of n tokens is that of query n - 1. */
+static inline int64_t hr_attention_keys_seen(const hr_attention_mask *mask, int64_t query)
+{
+    if (mask->kind != HR_PATTERN_COMPRESSED) return query + 1;
+    return query + 1 < mask->window ? 0 : (query + 1 - mask->window) / mask->stride + 1;
+}
 
 static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t query, int64_t key)
 {
     const int64_t apart = query / mask->block - key / mask->block;
     const bool near = apart <= mask->window;
     const bool column = key / mask->block % mask->stride == 0 || apart == 0;
-    if (key > query) return false;
+    if (key >= hr_attention_keys_seen(mask, query)) return false;
     switch (mask->kind) {
     case HR_PATTERN_LOCAL: return near;
     case HR_PATTERN_GLOBAL: return column;
@@ -72,6 +83,9 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  * row has its own index). Documents are then separate sequences, also for the mask. For dropout, j
  * counts from the start of the document, and i from that of the sequence. Omitted: each sequence is
  * one document.
+ *
+ * With a compressed mask, k and v have a row of [G * head_width] for each key instead; a sequence
+ * has T k_width elements for them. A row that sees no key has o = 0.
  *
  * Head h of a row of q starts at q_offset + h * q_head_stride. The key-value head of query head h
  * is g = h / (H / G); its k starts at k_offset + g * k_head_stride, and likewise v. Strides and
@@ -137,7 +151,8 @@ enum { HR_ATTENTION_HEAD_MAX = 256 };
 static inline int64_t hr_attention_sum_count(const hr_attention_attr *attr, int64_t rows)
 {
     enum { WIDTH_STEP_MOST = 32 };
-    const int64_t length = rows < attr->T ? rows : attr->T;
+    const int64_t tokens = rows < attr->T ? rows : attr->T;
+    const int64_t length = hr_attention_keys_seen(&attr->mask, tokens - 1);
     const int64_t steps = (attr->head_width + WIDTH_STEP_MOST - 1) / WIDTH_STEP_MOST;
     return 2 * length * steps * WIDTH_STEP_MOST;
 }

@@ -83,7 +83,8 @@ VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t,
     const vec keep_scale = vec_set(task->keep_scale);
     const vec_bits threshold = vec_bits_set(task->threshold);
     const int64_t key = t->base + row;
-    const bool edge = query < hr_max(t->query_first, key + ROWS - 1) ||
+    const hr_attention_mask *mask = &task->mask;
+    const bool edge = query < hr_max(t->query_first, attention_seen_from(mask, key + ROWS - 1)) ||
                       query + PANELS > hr_min(t->query_last, key + b->reach) || key < t->first ||
                       key + ROWS > t->last;
     vec lse[2], delta[2];
@@ -101,7 +102,7 @@ VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t,
         UNROLL for (int u = 0; u < 2; u++)
         {
             const int64_t k = key + i + u;
-            const int64_t first = hr_max(t->query_first, k);
+            const int64_t first = hr_max(t->query_first, attention_seen_from(mask, k));
             const bool inside = k >= t->first && k < t->last;
             const int64_t last = inside ? hr_min(t->query_last, k + b->reach) : 0;
             vec kept[2];
@@ -137,9 +138,10 @@ NOINLINE void gradients_dropped(const backward *b, const key_tile *t, int64_t ro
 }
 
 /* Columns of the block that see no key from `key` on; in whole steps. */
-VEC_INLINE int64_t unseen(const key_tile *t, int64_t key, int64_t step)
+VEC_INLINE int64_t unseen(const backward *b, const key_tile *t, int64_t key, int64_t step)
 {
-    return hr_max(0, (key - t->query) / step * step);
+    const int64_t query = attention_seen_from(&b->task->mask, key);
+    return hr_max(0, (query - t->query) / step * step);
 }
 
 /* One past the columns that see a key of the strip from `key` on; in whole panels. */
@@ -154,7 +156,7 @@ static void find_gradients(const backward *b, const key_tile *t)
     const attention_bwd_scratch *room = &b->room;
     for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
         const int64_t end = seen_end(b, t, t->base + row);
-        for (int64_t at = unseen(t, t->base + row, PANELS); at < end; at += PANELS) {
+        for (int64_t at = unseen(b, t, t->base + row, PANELS); at < end; at += PANELS) {
             const int64_t packed = (t->column + at) * b->words;
             multiply_block(b->words, room->k_strip + row * STRIP_ROW, room->q_columns + packed,
                            room->score);
@@ -171,7 +173,7 @@ static void add_to_keys(const backward *b, const key_tile *t)
     const attention_bwd_scratch *room = &b->room;
     const int64_t panel = b->panel, width = b->width, sum_row = b->sum_row;
     for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
-        const int64_t key = t->base + row, at = unseen(t, key, REDUCE_STEP);
+        const int64_t key = t->base + row, at = unseen(b, t, key, REDUCE_STEP);
         const int64_t words = (seen_end(b, t, key) - at) / PAIR;
         const int64_t packed = (t->column + at) / PAIR * VEC_LANES;
         const int64_t there = b->task->key_end - key;
@@ -180,7 +182,8 @@ static void add_to_keys(const backward *b, const key_tile *t)
         float *dk = b->task->dk_sum + key * sum_row, *dv = b->task->dv_sum + key * sum_row;
         if (words <= 0) continue;
         /* The first to see a strip are its own queries. */
-        const bool add = !b->task->first || key < t->query || key < t->first;
+        const bool add = !b->task->first || key < t->first ||
+                         attention_seen_from(&b->task->mask, key) < t->query;
         if (there >= ROWS) {
             add_by_keys(add, words, p, room->g_rows + packed, panel, dv, sum_row, width);
             add_by_keys(add, words, ds, room->q_rows + packed, panel, dk, sum_row, width);
@@ -196,9 +199,10 @@ static void add_to_queries(const backward *b, const key_tile *t)
     const uint32_t *by_queries = PAIR == 1 ? b->room.ds : b->room.ds_pairs;
     const int64_t panel = ATTENTION_KEY_TILE / PAIR * VEC_LANES;
     for (int64_t at = 0; at < t->columns; at += ROWS) {
-        const int64_t query = t->query + at - t->base; /* relative to the tile */
-        const int64_t from = hr_max(t->row_first, (query + 1 - b->reach) / ROWS * ROWS);
-        const int64_t end = query + ROWS <= 0 ? 0 : hr_round_up(query + ROWS, ROWS);
+        const int64_t query = t->query + at;
+        const int64_t from = hr_max(t->row_first, (query + 1 - b->reach - t->base) / ROWS * ROWS);
+        const int64_t keys = hr_attention_keys_seen(&b->task->mask, query + ROWS - 1) - t->base;
+        const int64_t end = keys <= 0 ? 0 : hr_round_up(keys, ROWS);
         const int64_t seen = hr_min(end, t->row_last) - from;
         if (seen <= 0) continue;
         add_by_queries(!b->fresh || t->base > 0, seen / PAIR,
@@ -214,6 +218,7 @@ static void backward_tile(const backward *b, int64_t first, int64_t last)
     const hr_attention_task *task = b->task;
     const int64_t base = first / ATTENTION_KEY_TILE * ATTENTION_KEY_TILE;
     const int64_t index = first / task->mask.block, end = task->query + task->length;
+    const int64_t keys = hr_attention_keys_seen(&task->mask, end - 1);
     key_tile t = { .base = base,
                    .first = first,
                    .last = last,
@@ -222,16 +227,17 @@ static void backward_tile(const backward *b, int64_t first, int64_t last)
                    .query_first = index * task->mask.block,
                    .query_last = attention_queries_end(&task->mask, first, last, end) };
     if (t.query_last <= task->query) return;
-    copy_rows(task, task->k, base + t.row_first, t.row_last - t.row_first, end,
+    copy_rows(task, task->k, base + t.row_first, t.row_last - t.row_first, keys,
               b->room.k_strip + t.row_first * STRIP_ROW);
-    copy_rows(task, task->v, base + t.row_first, t.row_last - t.row_first, end,
+    copy_rows(task, task->v, base + t.row_first, t.row_last - t.row_first, keys,
               b->room.v_strip + t.row_first * STRIP_ROW);
-    pack_rows(task, rows_from(task, task->k, base), hr_min(ATTENTION_KEY_TILE, end - base),
+    pack_rows(task, rows_from(task, task->k, base), hr_min(ATTENTION_KEY_TILE, keys - base),
               ATTENTION_KEY_TILE / PAIR * VEC_LANES, b->room.k_rows);
     for (t.column = 0; t.column < b->columns; t.column += ATTENTION_QUERY_BLOCK) {
         t.columns = hr_min(ATTENTION_QUERY_BLOCK, b->columns - t.column);
         t.query = task->query + t.column;
-        if (t.query + t.columns <= first || t.query >= t.query_last) continue;
+        if (t.query + t.columns <= attention_seen_from(&task->mask, first)) continue;
+        if (t.query >= t.query_last) continue;
         find_gradients(b, &t);
         add_to_keys(b, &t);
         add_to_queries(b, &t);

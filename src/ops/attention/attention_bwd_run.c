@@ -82,7 +82,8 @@ static chunk chunk_at(const backward *b, int64_t lane, int64_t index)
     chunk c = { hr_max(at, s->position),
                 hr_min(at + b->chunk, attention_end(s, sequence_of(b, lane))), 0, 0 };
     if (near && !s->begins) c.range_first = attention_near(&mask, at) / ATTENTION_KEY_RANGE;
-    c.range_last = (c.last + ATTENTION_KEY_RANGE - 1) / ATTENTION_KEY_RANGE;
+    const int64_t keys = hr_max(hr_attention_keys_seen(&mask, c.last - 1), 1);
+    c.range_last = (keys + ATTENTION_KEY_RANGE - 1) / ATTENTION_KEY_RANGE;
     return c;
 }
 
@@ -99,6 +100,8 @@ static int64_t range_start(int64_t range, int64_t document)
 static int64_t keys_end(const attention_share *s, const attention_piece *piece)
 {
     const int64_t end = attention_end(s, piece->sequence);
+    if (s->attr->mask.kind == HR_PATTERN_COMPRESSED)
+        return hr_attention_keys_seen(&s->attr->mask, end - 1);
     const int64_t last = hr_min(end, piece->last + ATTENTION_STRIP_MAX);
     const int64_t found = attention_piece_at(s, piece->sequence, piece->first, last).last;
     return s->attr->in_parts && found == end ? s->attr->T : found;
@@ -128,7 +131,7 @@ static void run_ranges(const backward *b, int64_t lane, const chunk *c, int64_t 
             task.first = i == 0;
             task.opens = range == c->range_first;
             task.closes = range_end == c->range_last;
-            const int64_t end = task.query + task.length;
+            const int64_t end = hr_attention_keys_seen(&task.mask, task.query + task.length - 1);
             task.key_first = hr_min(range_start(range, piece.start), end);
             task.key_last = task.closes ? end : hr_min(range_start(range_end, piece.start), end);
             task.key_end = keys_end(s, &piece) - piece.start;
@@ -150,20 +153,22 @@ static void store_sums(const backward *b, int64_t lane, int64_t first, int64_t l
     const hr_attention_attr *attr = s->attr;
     const hr_call *call = s->call;
     const int64_t group = lane % attr->G;
-    const int64_t row = sequence_of(b, lane) * attr->T + first;
+    const int64_t sequence = sequence_of(b, lane);
     void *dk = s->fused ? call->out[0] : call->out[1], *dv = s->fused ? call->out[0] : call->out[2];
     float *sum = sum_of(b, lane) + first * b->sum_row;
-    const hr_attention_task task = {
-        .dk = attention_rows_at(s, dk, s->k_width, row, attention_key_heads(attr), group),
-        .dv = attention_rows_at(s, dv, s->v_width, row, attention_value_heads(attr), group),
-        .dk_sum = sum,
-        .dv_sum = sum + b->sum_count / 2,
-        .length = last - first,
-        .head_width = attr->head_width,
-        .dtype = call->dtype,
-        .scale = attr->scale,
-        .keep_scale = attr->dropout > 0 ? (float)(1 / (1 - (double)attr->dropout)) : 1
-    };
+    const hr_attention_task task = { .dk = attention_key_rows(s, dk, s->k_width, sequence, first,
+                                                              attention_key_heads(attr), group),
+                                     .dv = attention_key_rows(s, dv, s->v_width, sequence, first,
+                                                              attention_value_heads(attr), group),
+                                     .dk_sum = sum,
+                                     .dv_sum = sum + b->sum_count / 2,
+                                     .length = last - first,
+                                     .head_width = attr->head_width,
+                                     .dtype = call->dtype,
+                                     .scale = attr->scale,
+                                     .keep_scale = attr->dropout > 0
+                                                       ? (float)(1 / (1 - (double)attr->dropout))
+                                                       : 1 };
     call->kernels->attention.store[call->dtype](&task);
 }
 
@@ -197,7 +202,7 @@ static void clear_all_gaps(const backward *b, int64_t sequence)
     void *const *out = s->call->out;
     const int64_t end = attention_end(s, sequence), first = sequence * attr->T;
     clear_gaps(b, out[0], attr->q_width, first, end - s->position, lists, s->fused ? 3 : 1);
-    if (s->fused || !is_last(b)) return;
+    if (s->fused || !is_last(b) || attr->mask.kind == HR_PATTERN_COMPRESSED) return;
     clear_gaps(b, out[1], attr->k_width, first, end, lists + 1, 1);
     clear_gaps(b, out[2], attr->v_width, first, end, lists + 2, 1);
 }
@@ -215,7 +220,8 @@ static void run_lanes(const backward *b)
             const chunk c = chunk_at(b, lane, i);
             run_ranges(b, lane, &c, c.range_first, c.range_last);
         }
-        if (is_last(b)) store_sums(b, lane, 0, end);
+        const int64_t keys = hr_attention_keys_seen(&b->share.attr->mask, end - 1);
+        if (is_last(b)) store_sums(b, lane, 0, keys);
         if (lane % b->share.attr->G == 0) clear_all_gaps(b, sequence);
     }
 }
@@ -297,7 +303,8 @@ static void run_shared(const backward *b)
     for (int64_t i = call->thread; i < b->share.sequences; i += call->threads) clear_all_gaps(b, i);
     for (int64_t lane = 0; is_last(b) && lane < b->lanes; lane++) {
         int64_t first, last;
-        hr_share(attention_end(&b->share, sequence_of(b, lane)), call->thread, call->threads,
+        const int64_t end = attention_end(&b->share, sequence_of(b, lane));
+        hr_share(hr_attention_keys_seen(&b->share.attr->mask, end - 1), call->thread, call->threads,
                  &first, &last);
         store_sums(b, lane, first, last);
     }

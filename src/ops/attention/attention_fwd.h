@@ -106,7 +106,8 @@ VEC_INLINE vec mask_row(const forward *f, const strip *s, int64_t i)
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];
         float *score = s->scores + i * SCORE_ROW + keys->column;
-        const int64_t end = s->position[i] + 1, span = span_of(keys);
+        const int64_t end = hr_attention_keys_seen(&f->task->mask, s->position[i]);
+        const int64_t span = span_of(keys);
         const int64_t first = hr_max(keys->first, end - f->reach) - keys->base;
         const int64_t last = hr_min(keys->last, end) - keys->base;
         const int64_t whole = last / VEC_LANES * VEC_LANES;
@@ -237,9 +238,9 @@ static void pack_range(const forward *f, int64_t ring, const attention_keys *key
     }
 }
 
-/* Packs the next chunk with keys that positions [first, last) see; returns its number of ranges, 0
- * at the end. */
-static int64_t next_packed(const forward *f, int64_t first, int64_t last, int64_t ring,
+/* Packs the next chunk with keys before `end` that positions from `first` on see; returns its
+ * number of ranges, 0 at the end. */
+static int64_t next_packed(const forward *f, int64_t first, int64_t end, int64_t ring,
                            attention_key_iterator *iterator,
                            attention_keys chunk[ATTENTION_KEYS_MAX])
 {
@@ -248,7 +249,7 @@ static int64_t next_packed(const forward *f, int64_t first, int64_t last, int64_
         int64_t ranges = 0;
         for (int64_t r = 0; r < found; r++) {
             all[r].packed = all[r].column;
-            if (!attention_clip(&all[r], first + 1 - f->reach, last, &chunk[ranges])) continue;
+            if (!attention_clip(&all[r], first + 1 - f->reach, end, &chunk[ranges])) continue;
             pack_range(f, ring, &chunk[ranges++]);
         }
         if (ranges > 0) return ranges;
@@ -264,9 +265,10 @@ static void open_tile(const forward *f)
     }
 }
 
-/* Strip `at` of a tile: its scratch, and the keys of a chunk that positions [first, last) see. */
+/* Strip `at` of a tile: its scratch, and the keys of a chunk, before `end`, that positions from
+ * `first` on see. */
 static strip strip_of(const forward *f, int64_t at, const attention_keys *chunk, int64_t ranges,
-                      int64_t first, int64_t last)
+                      int64_t first, int64_t end)
 {
     strip s = { .p = f->room.p,
                 .scores = f->room.scores,
@@ -274,8 +276,7 @@ static strip strip_of(const forward *f, int64_t at, const attention_keys *chunk,
                 .max = f->room.max + at * STRIP_STEP,
                 .total = f->room.total + at * STRIP_STEP };
     for (int64_t r = 0; r < ranges; r++)
-        s.key_ranges += attention_clip(&chunk[r], first + 1 - f->reach, last,
-                                       &s.keys[s.key_ranges]);
+        s.key_ranges += attention_clip(&chunk[r], first + 1 - f->reach, end, &s.keys[s.key_ranges]);
     return s;
 }
 
@@ -296,21 +297,30 @@ static void close_tile(const forward *f)
     }
 }
 
+/* Row i of a tile, at place `at`, that sees no key. */
+static void clear_row(const forward *f, int64_t i, int64_t at)
+{
+    for (int64_t c = 0; c < f->width; c++) f->room.sums[i * f->width + c] = 0;
+    f->room.max[at] = f->room.total[at] = 0;
+}
+
 /* Queries [first, last) of one block of the mask, at most a tile. */
 static void forward_tile(const forward *f, int64_t first, int64_t last)
 {
     const hr_attention_task *task = f->task;
     const attention_scratch *room = &f->room;
-    attention_key_iterator iterator = attention_iterate_keys(&task->mask, first, last);
+    const int64_t keys = hr_attention_keys_seen(&task->mask, last - 1);
+    attention_key_iterator iterator = attention_iterate_keys(&task->mask, first, keys);
     attention_keys chunk[ATTENTION_KEYS_MAX];
     bool begun[ATTENTION_LONG_TILE / ROWS] = { false };
     open_tile(f);
     for (int64_t ranges;
          (ranges = task->whole ? next_chunk(&iterator, chunk)
-                               : next_packed(f, first, last, INT64_MAX, &iterator, chunk)) > 0;)
+                               : next_packed(f, first, keys, INT64_MAX, &iterator, chunk)) > 0;)
         for (int64_t row = first, at = 0; row < last; row += ROWS, at++) {
             const int64_t end = hr_min(row + ROWS, last);
-            strip s = strip_of(f, at, chunk, ranges, row, end);
+            strip s = strip_of(f, at, chunk, ranges, row,
+                               hr_attention_keys_seen(&task->mask, end - 1));
             if (s.key_ranges == 0) continue;
             s.row = row;
             s.rows = end - row;
@@ -324,6 +334,7 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
     for (int64_t row = first; row < last; row++) {
         const int64_t i = row - first, at = place_of(i), here = row - task->query;
         prefetch_row(task, task->o, here);
+        if (hr_attention_keys_seen(&task->mask, row) == 0) clear_row(f, i, at);
         store_row(task, task->o, here, room->sums + i * f->width, room->total[at]);
         if (task->lse) task->lse[here * task->lse_stride] = room->max[at];
     }
@@ -332,7 +343,8 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
 static void forward_head(const hr_attention_task *task)
 {
     const int64_t end = task->query + task->length;
-    const int64_t packed = task->whole ? end : ATTENTION_KEY_CHUNK;
+    const int64_t keys = hr_attention_keys_seen(&task->mask, end - 1);
+    const int64_t packed = task->whole ? keys : ATTENTION_KEY_CHUNK;
     forward f = { .task = task,
                   .width = packed_width(task),
                   .words = packed_width(task) / PAIR,
@@ -342,8 +354,8 @@ static void forward_head(const hr_attention_task *task)
                   .factor = task->scale * LOG2_E };
     attention_scratch_place(task->scratch, packed, f.tile, task->head_width, &f.room);
     if (task->whole && task->first) {
-        pack_columns(task, task->k, end, f.room.keys);
-        pack_rows(task, task->v, end, f.panel, f.room.values);
+        pack_columns(task, task->k, keys, f.room.keys);
+        pack_rows(task, task->v, keys, f.panel, f.room.values);
     }
     const int64_t block = task->mask.block;
     for (int64_t first = task->query, last; first < end; first = last) {

@@ -117,12 +117,26 @@ static inline attention_heads attention_output_heads(const hr_attention_attr *at
     return (attention_heads){ 0, attr->head_width, attr->H };
 }
 
-/* The mask as kernels want it: of dense and sliding ones, a block is the sequence. */
+/* Rows of keys or values of a group, or of their gradients, from `key` of a sequence on. */
+static inline hr_attention_rows attention_key_rows(const attention_share *s, void *tensor,
+                                                   int64_t width, int64_t sequence, int64_t key,
+                                                   attention_heads of, int64_t group)
+{
+    const int64_t T = s->attr->T, rows_width = (int64_t)s->attr->G * s->attr->head_width;
+    if (s->attr->mask.kind != HR_PATTERN_COMPRESSED)
+        return attention_rows_at(s, tensor, width, sequence * T + key, of, group);
+    const int64_t at = sequence * T * width + key * rows_width + group * s->attr->head_width;
+    return (hr_attention_rows){ hr_element_at(tensor, at, s->call->dtype), rows_width,
+                                ATTENTION_AHEAD_ROWS, 0 };
+}
+
+/* The mask as kernels want it: of dense ones and token masks, a block is the sequence. */
 static inline hr_attention_mask attention_mask_of(const hr_attention_attr *attr)
 {
     hr_attention_mask mask = attr->mask;
     if (mask.kind == HR_PATTERN_SLIDING && mask.window >= attr->T) mask.kind = HR_PATTERN_DENSE;
-    if (mask.kind == HR_PATTERN_DENSE || mask.kind == HR_PATTERN_SLIDING)
+    if (mask.kind == HR_PATTERN_DENSE || mask.kind == HR_PATTERN_SLIDING ||
+        mask.kind == HR_PATTERN_COMPRESSED)
         mask.block = (int32_t)hr_min(attr->T, INT32_MAX);
     return mask;
 }
@@ -150,13 +164,14 @@ static inline hr_attention_task attention_task_of(const attention_share *s,
     const hr_call *call = s->call;
     const int64_t group = head / (attr->H / attr->G), width = (int64_t)attr->H * attr->head_width;
     const int64_t row = attention_row(s, piece->sequence, piece->first);
-    const int64_t key = piece->sequence * attr->T + piece->start;
     void *k = s->fused ? call->in[0] : call->in[1], *v = s->fused ? call->in[0] : call->in[2];
     hr_attention_task task = {
         .q = attention_rows_at(s, call->in[0], attr->q_width, row, attention_query_heads(attr),
                                head),
-        .k = attention_rows_at(s, k, s->k_width, key, attention_key_heads(attr), group),
-        .v = attention_rows_at(s, v, s->v_width, key, attention_value_heads(attr), group),
+        .k = attention_key_rows(s, k, s->k_width, piece->sequence, piece->start,
+                                attention_key_heads(attr), group),
+        .v = attention_key_rows(s, v, s->v_width, piece->sequence, piece->start,
+                                attention_value_heads(attr), group),
         .o = attention_rows_at(s, o, width, row, attention_output_heads(attr), head),
         .lse = lse ? lse + row * attr->H + head : NULL,
         .lse_stride = attr->H,

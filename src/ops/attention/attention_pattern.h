@@ -18,7 +18,13 @@ typedef struct {
 
 enum { ATTENTION_KEYS_MAX = ATTENTION_KEY_CHUNK / ATTENTION_ALIGN };
 
-/* Query i sees only keys above i - reach. For block masks reach exceeds every sequence length. */
+/* The first query that sees a key. */
+static inline int64_t attention_seen_from(const hr_attention_mask *mask, int64_t key)
+{
+    return mask->kind == HR_PATTERN_COMPRESSED ? key * mask->stride + mask->window - 1 : key;
+}
+
+/* Query i sees only keys above i - reach. For other masks reach exceeds every sequence length. */
 static inline int64_t attention_reach(const hr_attention_mask *mask)
 {
     return mask->kind == HR_PATTERN_SLIDING ? mask->window : INT64_C(1) << 40;
@@ -37,7 +43,7 @@ typedef struct {
 static inline int64_t attention_near(const hr_attention_mask *mask, int64_t query)
 {
     const int64_t window = mask->kind == HR_PATTERN_GLOBAL ? 0 : mask->window;
-    if (mask->kind == HR_PATTERN_DENSE) return 0;
+    if (mask->kind == HR_PATTERN_DENSE || mask->kind == HR_PATTERN_COMPRESSED) return 0;
     if (mask->kind != HR_PATTERN_SLIDING)
         return hr_max(query / mask->block - window, 0) * mask->block;
     return hr_max(query - window + 1, 0) / ATTENTION_KEY_CHUNK * ATTENTION_KEY_CHUNK;
@@ -96,7 +102,7 @@ static inline int64_t attention_queries_end(const hr_attention_mask *mask, int64
                                             int64_t last, int64_t length)
 {
     const int64_t index = first / mask->block;
-    if (mask->kind == HR_PATTERN_DENSE) return length;
+    if (mask->kind == HR_PATTERN_DENSE || mask->kind == HR_PATTERN_COMPRESSED) return length;
     if (mask->kind == HR_PATTERN_SLIDING) return hr_min(length, last - 1 + mask->window);
     if (mask->kind != HR_PATTERN_LOCAL && index % mask->stride == 0) return length;
     const int64_t window = mask->kind == HR_PATTERN_GLOBAL ? 0 : mask->window;

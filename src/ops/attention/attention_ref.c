@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "ops/attention/attention_kernels.h"
-#include "ops/attention/attention_scratch.h"
+#include "ops/attention/attention_pattern.h"
 #include "ops/element.h"
 
 static double element(const hr_attention_task *task, hr_attention_rows rows, int64_t row, int64_t c)
@@ -49,12 +49,13 @@ static double forward_row(const hr_attention_task *task, int64_t row, int64_t i,
 {
     double *sums = task->scratch; /* [head_width] */
     double max_score = -INFINITY, total = 0;
-    for (int64_t j = 0; j <= i; j++)
+    const int64_t keys = hr_attention_keys_seen(&task->mask, i);
+    for (int64_t j = 0; j < keys; j++)
         if (seen(task, i, j))
             max_score = fmax(max_score,
                              (double)task->scale * dot(task, task->q, row, task->k, j % ring));
     for (int64_t c = 0; c < task->head_width; c++) sums[c] = 0;
-    for (int64_t j = 0; j <= i; j++) {
+    for (int64_t j = 0; j < keys; j++) {
         if (!seen(task, i, j)) continue;
         const double score = (double)task->scale * dot(task, task->q, row, task->k, j % ring);
         const double p = exp(score - max_score), kept = keep(task, i, j) * p;
@@ -63,8 +64,8 @@ static double forward_row(const hr_attention_task *task, int64_t row, int64_t i,
             sums[c] += kept * element(task, task->v, j % ring, c);
     }
     for (int64_t c = 0; c < task->head_width; c++)
-        set_element(task, task->o, row, c, sums[c] / total);
-    return max_score + log(total);
+        set_element(task, task->o, row, c, keys ? sums[c] / total : 0);
+    return keys ? max_score + log(total) : 0;
 }
 
 void hr_attention_fwd_ref(const hr_attention_task *task)
@@ -89,7 +90,7 @@ void hr_attention_cached_ref(const hr_attention_cached_task *task)
 /* Whether query i of the task sees key j. */
 static bool sees(const hr_attention_task *task, int64_t i, int64_t j)
 {
-    return j <= task->query + i && seen(task, task->query + i, j);
+    return seen(task, task->query + i, j);
 }
 
 /* The weight of query i of the task at key j, and the gradient of its score. */
@@ -123,8 +124,8 @@ void hr_attention_bwd_ref(const hr_attention_task *task)
     const int64_t row = attention_padded(task->head_width);
     for (int64_t j = task->key_first; j < task->key_last; j++) {
         float *dk = task->dk_sum + j * row, *dv = task->dv_sum + j * row;
-        if (task->first && j >= task->query) clear(task, dk);
-        if (task->first && j >= task->query) clear(task, dv);
+        if (task->first && attention_seen_from(&task->mask, j) >= task->query) clear(task, dk);
+        if (task->first && attention_seen_from(&task->mask, j) >= task->query) clear(task, dv);
         for (int64_t i = 0; i < task->length; i++) {
             if (!sees(task, i, j)) continue;
             double ds;
