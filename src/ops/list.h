@@ -36,6 +36,11 @@
     X(attention) \
     X(attention_bwd) \
     X(attention_cached) \
+    X(compress) \
+    X(compress_bwd) \
+    X(choose) \
+    X(gates) \
+    X(gates_bwd) \
     X(cache_clear) \
     X(cache_append) \
     X(dropout) \

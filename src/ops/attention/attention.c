@@ -2,8 +2,11 @@
 /* ops/attention/attention.c - builder functions, derivative and properties of attention. */
 #include "ops/attention/attention.h"
 
+#include <stddef.h>
+
 #include "base/checked.h"
 #include "ops/attention/attention_build.h"
+#include "ops/dropout/dropout_build.h"
 #include "ops/list.h"
 
 /* hr_build_attention with a KV cache: appends the new keys and values to the layer's cache
@@ -22,11 +25,10 @@ static int32_t build_over_cache(hr_builder *builder, const char *name, int32_t q
     return hr_build_attention_cached(builder, name, q, builder->position, &cache, attr);
 }
 
-int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int32_t k, int32_t v,
-                           hr_attention_attr attr)
+/* Over the keys and values of the same call. */
+static int32_t build_over_rows(hr_builder *builder, const char *name, int32_t q, int32_t k,
+                               int32_t v, int32_t blocks, hr_attention_attr attr, int32_t *lse_of)
 {
-    if (hr_build_status(builder) != HR_OK) return HR_NONE;
-    if (builder->caches) return build_over_cache(builder, name, q, k, v, &attr);
     const hr_tensor *tensors = builder->program->tensors;
     attr.T = builder->T;
     attr.q_width = tensors[q].dims[1];
@@ -36,7 +38,9 @@ int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int
     if (attr.dropout > 0) attr.site = builder->site++;
     const int64_t width = (int64_t)attr.H * attr.head_width;
     const int32_t o = hr_build_rows(builder, name, builder->dtype, width);
-    const int32_t lse = builder->training ? hr_build_rows(builder, "lse", HR_F32, attr.H) : HR_NONE;
+    const bool keeps = builder->training || lse_of;
+    const int32_t lse = keeps ? hr_build_rows(builder, "lse", HR_F32, attr.H) : HR_NONE;
+    if (lse_of) *lse_of = lse;
     hr_build_mark(builder, o, HR_INTERMEDIATE_ATTENTION);
     hr_build_mark(builder, lse, HR_INTERMEDIATE_ATTENTION);
     hr_step *step = hr_build_step(builder, HR_OP_attention, &attr, sizeof attr);
@@ -44,9 +48,25 @@ int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int
     step->in[1] = k;
     step->in[2] = v;
     step->in[3] = builder->separate ? builder->begins : HR_NONE;
+    step->in[4] = blocks;
     step->out[0] = o;
     step->out[1] = lse;
     return o;
+}
+
+int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int32_t k, int32_t v,
+                           hr_attention_attr attr)
+{
+    if (hr_build_status(builder) != HR_OK) return HR_NONE;
+    if (builder->caches) return build_over_cache(builder, name, q, k, v, &attr);
+    return build_over_rows(builder, name, q, k, v, HR_NONE, attr, NULL);
+}
+
+int32_t hr_build_attention_branch(hr_builder *builder, const char *name, int32_t q, int32_t k,
+                                  int32_t v, int32_t blocks, hr_attention_attr attr, int32_t *lse)
+{
+    if (hr_build_status(builder) != HR_OK) return HR_NONE;
+    return build_over_rows(builder, name, q, k, v, blocks, attr, lse);
 }
 
 int32_t hr_build_attention_cached(hr_builder *builder, const char *name, int32_t q,
@@ -81,13 +101,16 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     const int32_t d_o = derive->gradient[step.out[0]];
     if (d_o == HR_NONE) return HR_OK;
     int32_t d_in[3] = { HR_NONE, HR_NONE, HR_NONE };
+    bool adds[3] = { false, false, false };
+    (void)err;
     for (int32_t i = 0; i < 3; i++) {
         int32_t addend = HR_NONE;
-        if (step.in[i] != HR_NONE) d_in[i] = hr_derive_emit(derive, step.in[i], &addend);
-        if (addend != HR_NONE)
-            return hr_fail(
-                err, HR_FAILURE,
-                "operation %d (attention): queries, keys and values must have one reader", index);
+        const int32_t in = step.in[i];
+        adds[i] = in != HR_NONE && derive->gradient[in] != HR_NONE; /* of other branches */
+        if (adds[i])
+            d_in[i] = hr_build_rows(derive->builder, "gradient of a branch", derive->builder->dtype,
+                                    derive->builder->program->tensors[in].dims[1]);
+        else if (in != HR_NONE) d_in[i] = hr_derive_emit(derive, in, &addend);
     }
     hr_step *made = hr_build_step(derive->builder, HR_OP_attention_bwd, step.attr, HR_ATTR_BYTES);
     for (int32_t i = 0; i < 3; i++) {
@@ -98,6 +121,9 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     made->in[4] = d_o;
     made->in[5] = step.out[1];
     made->in[6] = step.in[3];
+    made->in[7] = step.in[4];
+    for (int32_t i = 0; i < 3; i++)
+        if (adds[i]) hr_derive_add(derive, step.in[i], d_in[i]);
     return HR_OK;
 }
 
@@ -111,6 +137,12 @@ int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length)
         return seen * (seen + 1) / 2 + (length - seen) * seen;
     }
     int64_t pairs = 0;
+    if (mask->kind == HR_PATTERN_SELECTED) {
+        const int64_t all = hr_min(length, window * mask->block);
+        const int64_t own = mask->block * (mask->block + 1) / 2; /* of the blocks of queries */
+        return all * (all + 1) / 2 + (length - all) * (window - 1) * mask->block +
+               (length - all) / mask->block * own;
+    }
     if (mask->kind == HR_PATTERN_COMPRESSED) {
         const int64_t keys = hr_attention_keys_seen(mask, length - 1);
         return keys * (length - mask->window + 1) - keys * (keys - 1) / 2 * mask->stride;
@@ -162,10 +194,12 @@ static int64_t flops_cached(const void *attr, int64_t rows)
     return 4 * hr_attention_cached_scores(shape, rows) * shape->head_width;
 }
 
-/* Fused, q has the keys of all tokens too. */
+/* Fused, q has the keys of all tokens too. Keys that are compressed or selected are whole. */
 static bool has_parts(const void *attr)
 {
-    return ((const hr_attention_attr *)attr)->k_width > 0;
+    const hr_attention_attr *shape = attr;
+    return shape->k_width > 0 && shape->mask.kind != HR_PATTERN_COMPRESSED &&
+           shape->mask.kind != HR_PATTERN_SELECTED;
 }
 
 static int64_t into_parts(hr_step *step)
@@ -182,7 +216,7 @@ static int64_t into_parts_backward(hr_step *step)
 }
 
 const hr_op hr_attention_op = { .name = "attention",
-                                .in = "rSSR",
+                                .in = "rSSRR",
                                 .out = "rR",
                                 .derivative = derivative,
                                 .has_parts = has_parts,
@@ -190,7 +224,7 @@ const hr_op hr_attention_op = { .name = "attention",
                                 .flops = flops };
 
 const hr_op hr_attention_bwd_op = { .name = "attention_bwd",
-                                    .in = "rSSrrrR",
+                                    .in = "rSSrrrRR",
                                     .out = "rSSA",
                                     .has_parts = has_parts,
                                     .into_parts = into_parts_backward,

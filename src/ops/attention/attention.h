@@ -21,6 +21,7 @@
  *   sliding     i - j < window
  *   compressed  j stands for tokens [stride j, stride j + window), and is seen after the last of
  *               them: j < hr_attention_keys_seen(mask, i)
+ *   selected    j is in one of the blocks of keys that the query lists (operand blocks)
  * Masked blocks cost neither time nor memory. With a sliding window this holds for keys more than a
  * few dozen tokens outside the window. */
 typedef enum {
@@ -29,13 +30,15 @@ typedef enum {
     HR_PATTERN_GLOBAL,
     HR_PATTERN_MIXED,
     HR_PATTERN_SLIDING,
-    HR_PATTERN_COMPRESSED
+    HR_PATTERN_COMPRESSED,
+    HR_PATTERN_SELECTED
 } hr_pattern;
 
 typedef struct {
     int32_t kind;   /* hr_pattern */
-    int32_t block;  /* in tokens, >= 1; unused by token masks and dense */
-    int32_t window; /* local, mixed: blocks, >= 0; sliding, compressed: tokens, >= 1 */
+    int32_t block;  /* in tokens, >= 1; unused by dense, sliding and compressed */
+    int32_t window; /* local, mixed: blocks, >= 0; sliding, compressed: tokens, >= 1; selected: the
+                     * most blocks of a query */
     int32_t stride; /* in blocks, compressed in tokens, >= 1 */
 } hr_attention_mask;
 
@@ -62,9 +65,9 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
     }
 }
 
-/* Operands. attention      in  q r, k R, v R, begins R
+/* Operands. attention      in  q r, k R, v R, begins R, blocks R
  *                          out o r, lse R
- *           attention_bwd  in  q r, k R, v R, o r, do r, lse r, begins R
+ *           attention_bwd  in  q r, k R, v R, o r, do r, lse r, begins R, blocks R
  *                          out dq r, dk R, dv R, sums
  *
  * q, k, v are [rows, *] activations. If k and v are omitted, q holds all three ("fused"), and dq
@@ -86,6 +89,10 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  *
  * With a compressed mask, k and v have a row of [G * head_width] for each key instead; a sequence
  * has T k_width elements for them. A row that sees no key has o = 0.
+ *
+ * blocks: uint16 [rows, G * window], with a selected mask only: for each group of heads the numbers
+ * of the blocks of its sequence that the row sees, ascending and with its own block, then
+ * HR_ATTENTION_NO_BLOCK. Separate documents and dropout do not go with it.
  *
  * Head h of a row of q starts at q_offset + h * q_head_stride. The key-value head of query head h
  * is g = h / (H / G); its k starts at k_offset + g * k_head_stride, and likewise v. Strides and
@@ -143,8 +150,8 @@ typedef struct {
     float scale;
 } hr_attention_cached_attr;
 
-/* Largest head width. Multiples of 16 are fastest. */
-enum { HR_ATTENTION_HEAD_MAX = 256 };
+/* Largest head width: multiples of 16 are fastest. Largest block of a selection, and no block. */
+enum { HR_ATTENTION_HEAD_MAX = 256, HR_ATTENTION_BLOCK_MAX = 256, HR_ATTENTION_NO_BLOCK = 65535 };
 
 /* Floats of the sum of dk and dv of a group of heads, [2, rows, width]: the widest kernels write
  * rows in whole vectors. */

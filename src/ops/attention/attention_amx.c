@@ -84,6 +84,7 @@ VEC_INLINE void multiply(const int rows, const bool add, const int panels, const
 #include "ops/attention/attention_bwd.h"
 
 #include "ops/attention/attention_cached.h"
+#include "ops/attention/attention_selected.h"
 
 void hr_attention_fwd_bf16_amx(const hr_attention_task *task)
 {
@@ -103,5 +104,19 @@ void hr_attention_cached_bf16_amx(const hr_attention_cached_task *task)
 {
     hr_tile_config();
     cached_heads(task);
+    hr_tile_release();
+}
+
+void hr_attention_selected_bf16_amx(const hr_attention_selected_task *task)
+{
+    hr_tile_config();
+    selected_heads(task);
+    hr_tile_release();
+}
+
+void hr_attention_scores_bf16_amx(const hr_attention_scores_task *task)
+{
+    hr_tile_config();
+    probabilities(task);
     hr_tile_release();
 }

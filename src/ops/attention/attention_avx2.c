@@ -45,6 +45,7 @@ VEC_INLINE void transpose_words(vec_bits row[8])
 #include "ops/attention/attention_bwd.h"
 
 #include "ops/attention/attention_cached.h"
+#include "ops/attention/attention_selected.h"
 
 void hr_attention_fwd_avx2(const hr_attention_task *task)
 {
@@ -64,4 +65,14 @@ void hr_attention_store_avx2(const hr_attention_task *task)
 void hr_attention_cached_avx2(const hr_attention_cached_task *task)
 {
     cached_heads(task);
+}
+
+void hr_attention_selected_avx2(const hr_attention_selected_task *task)
+{
+    selected_heads(task);
+}
+
+void hr_attention_scores_avx2(const hr_attention_scores_task *task)
+{
+    probabilities(task);
 }

@@ -20,6 +20,7 @@ enum { WIDTH_STEP = 16, TILE_ROWS = 8, REDUCE_STEP = 8 };
 #include "ops/attention/attention_bwd.h"
 
 #include "ops/attention/attention_cached.h"
+#include "ops/attention/attention_selected.h"
 
 void hr_attention_fwd_avx512(const hr_attention_task *task)
 {
@@ -39,4 +40,14 @@ void hr_attention_store_avx512(const hr_attention_task *task)
 void hr_attention_cached_avx512(const hr_attention_cached_task *task)
 {
     cached_heads(task);
+}
+
+void hr_attention_selected_avx512(const hr_attention_selected_task *task)
+{
+    selected_heads(task);
+}
+
+void hr_attention_scores_avx512(const hr_attention_scores_task *task)
+{
+    probabilities(task);
 }

@@ -22,6 +22,7 @@ enum { WIDTH_STEP = 16, TILE_ROWS = 8, REDUCE_STEP = 8 };
 #include "ops/attention/attention_bwd.h"
 
 #include "ops/attention/attention_cached.h"
+#include "ops/attention/attention_selected.h"
 
 void hr_attention_fwd_bf16_avx512bf16(const hr_attention_task *task)
 {
@@ -36,4 +37,14 @@ void hr_attention_bwd_bf16_avx512bf16(const hr_attention_task *task)
 void hr_attention_cached_bf16_avx512bf16(const hr_attention_cached_task *task)
 {
     cached_heads(task);
+}
+
+void hr_attention_selected_bf16_avx512bf16(const hr_attention_selected_task *task)
+{
+    selected_heads(task);
+}
+
+void hr_attention_scores_bf16_avx512bf16(const hr_attention_scores_task *task)
+{
+    probabilities(task);
 }

@@ -13,6 +13,13 @@
 int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int32_t k, int32_t v,
                            hr_attention_attr attr);
 
+/* o = one of several attentions over the same queries: with the mask of `attr`, and blocks if it is
+ * one of selected blocks. For training or to select blocks it saves its lse.
+ *
+ *   lse  out; null: only training needs it */
+int32_t hr_build_attention_branch(hr_builder *builder, const char *name, int32_t q, int32_t k,
+                                  int32_t v, int32_t blocks, hr_attention_attr attr, int32_t *lse);
+
 /* o = attention of rows q, from `position` (int32 [1]) on, over a cache that has their keys and
  * values. Heads, offset and stride of q, mask and scale come from `attr`. Returns o. */
 int32_t hr_build_attention_cached(hr_builder *builder, const char *name, int32_t q,

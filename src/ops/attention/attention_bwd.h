@@ -218,7 +218,8 @@ static void backward_tile(const backward *b, int64_t first, int64_t last)
     const hr_attention_task *task = b->task;
     const int64_t base = first / ATTENTION_KEY_TILE * ATTENTION_KEY_TILE;
     const int64_t index = first / task->mask.block, end = task->query + task->length;
-    const int64_t keys = hr_attention_keys_seen(&task->mask, end - 1);
+    const int64_t seen = hr_attention_keys_seen(&task->mask, end - 1);
+    const int64_t keys = hr_min(seen, task->key_end);
     key_tile t = { .base = base,
                    .first = first,
                    .last = last,

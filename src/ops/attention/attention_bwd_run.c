@@ -7,7 +7,10 @@
  * the threads in turn, and a phase is the time for one range. A chunk begins a range when the chunk
  * before it has left that, so in no phase do two threads add to the same sums, and the order of the
  * additions is the same with any number of threads. */
+#include <string.h>
+
 #include "base/threads.h"
+#include "ops/attention/attention_blocks.h"
 #include "ops/attention/attention_heads.h"
 #include "ops/attention/attention_pattern.h"
 #include "ops/cpu_run.h"
@@ -15,10 +18,11 @@
 typedef struct {
     attention_share share;
     int64_t lanes, sum_row;
-    int64_t sum_count; /* floats of a lane */
-    int64_t chunk;     /* queries */
-    bool shared;       /* threads share lanes */
-    float *dq_sums;    /* of this thread */
+    int64_t sum_count;           /* floats of a lane */
+    int64_t chunk;               /* queries */
+    bool shared;                 /* threads share lanes */
+    float *dq_sums;              /* of this thread */
+    attention_gathered gathered; /* if blocks are selected */
 } backward;
 
 static backward backward_of(const hr_call *call)
@@ -28,7 +32,7 @@ static backward backward_of(const hr_call *call)
                    .lanes = attention_lanes(attr, call->rows),
                    .sum_row = attention_padded(attr->head_width),
                    .chunk = attention_chunk(attr->head_width) };
-    const int64_t heads = b.lanes < call->threads ? attr->H / attr->G : 1;
+    const int64_t heads = attention_bwd_heads(attr, b.lanes, call->threads);
     b.sum_count = hr_attention_sum_count(attr, call->out[3] ? attr->T : call->rows);
     const int64_t sums = call->out[3] ? 0 : hr_min(b.lanes, call->threads) * b.sum_count;
     HR_ASSERT(!call->out[3] == !attr->in_parts && (!call->out[3] || b.share.sequences <= 1));
@@ -36,6 +40,8 @@ static backward backward_of(const hr_call *call)
     b.dq_sums = (float *)((uint8_t *)call->scratch + sums * (int64_t)sizeof(float) +
                           call->thread * attention_bwd_thread_bytes(attr, call->rows, heads));
     b.share.scratch = (uint8_t *)(b.dq_sums + heads * attention_dq_count(attr, call->rows));
+    if (attr->mask.kind == HR_PATTERN_SELECTED)
+        b.share.scratch += attention_gathered_place(b.share.scratch, attr, &b.gathered);
     return b;
 }
 
@@ -107,6 +113,9 @@ static int64_t keys_end(const attention_share *s, const attention_piece *piece)
     return s->attr->in_parts && found == end ? s->attr->T : found;
 }
 
+static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_t range,
+                         int64_t range_end);
+
 /* Runs ranges [range, range_end) of a chunk. */
 static void run_ranges(const backward *b, int64_t lane, const chunk *c, int64_t range,
                        int64_t range_end)
@@ -118,6 +127,10 @@ static void run_ranges(const backward *b, int64_t lane, const chunk *c, int64_t 
     const int64_t heads = attr->H / attr->G, width = (int64_t)attr->H * attr->head_width;
     const int64_t dq_count = attention_dq_count(attr, call->rows);
     float *dk = sum_of(b, lane), *dv = dk + b->sum_count / 2;
+    if (attr->mask.kind == HR_PATTERN_SELECTED) {
+        run_selected(b, lane, c, range, range_end);
+        return;
+    }
     for (int64_t at = c->first; at < c->last;) {
         const attention_piece piece = attention_piece_at(s, sequence, at, c->last);
         const int64_t row = attention_row(s, sequence, piece.first);
@@ -142,6 +155,182 @@ static void run_ranges(const backward *b, int64_t lane, const chunk *c, int64_t 
             call->kernels->attention.bwd[call->dtype](&task);
         }
         at = piece.last;
+    }
+}
+
+/* ---- selected blocks */
+
+/* A chunk of queries of a group, with tasks for its heads. */
+typedef struct {
+    const backward *b;
+    const chunk *c;
+    attention_piece piece;
+    int64_t lane, row, heads;
+    const uint16_t *blocks; /* of the first query */
+    hr_attention_task head; /* of the first head: all operands, the sums of the lane */
+} selecting;
+
+static selecting select_of(const backward *b, int64_t lane, const chunk *c)
+{
+    const attention_share *s = &b->share;
+    const hr_attention_attr *attr = s->attr;
+    const hr_call *call = s->call;
+    const int64_t group = lane % attr->G, width = (int64_t)attr->H * attr->head_width;
+    selecting w = { .b = b,
+                    .c = c,
+                    .piece = { sequence_of(b, lane), 0, c->first, c->last },
+                    .lane = lane,
+                    .heads = attr->H / attr->G };
+    const int64_t head = group * w.heads;
+    w.row = attention_row(s, w.piece.sequence, c->first);
+    w.blocks = (const uint16_t *)call->in[7] + (w.row * attr->G + group) * attr->mask.window;
+    w.head = attention_task_of(s, &w.piece, head, call->in[3], call->in[5]);
+    w.head.grad_o = attention_rows_at(s, call->in[4], width, w.row, attention_output_heads(attr),
+                                      head);
+    w.head.dq = attention_rows_at(s, call->out[0], attr->q_width, w.row,
+                                  attention_query_heads(attr), head);
+    w.head.mask.kind = HR_PATTERN_DENSE;
+    w.head.mask.block = INT32_MAX;
+    w.head.dk_sum = sum_of(b, lane);
+    w.head.dv_sum = w.head.dk_sum + b->sum_count / 2;
+    return w;
+}
+
+static hr_attention_rows move_rows(const selecting *w, hr_attention_rows rows, int64_t elements)
+{
+    rows.first = hr_element_at(rows.first, elements, w->b->share.call->dtype);
+    return rows;
+}
+
+/* The task of head `h` of the group: row 0 is the first query of the chunk. */
+static hr_attention_task task_of_head(const selecting *w, int64_t h)
+{
+    const hr_attention_attr *attr = w->b->share.attr;
+    hr_attention_task task = w->head;
+    task.q = move_rows(w, task.q, h * attr->q_head_stride);
+    task.dq = move_rows(w, task.dq, h * attr->q_head_stride);
+    task.o = move_rows(w, task.o, h * attr->head_width);
+    task.grad_o = move_rows(w, task.grad_o, h * attr->head_width);
+    task.lse += h;
+    task.dq_sum = w->b->dq_sums + h * attention_dq_count(attr, w->b->share.call->rows);
+    return task;
+}
+
+static void copy_row(const selecting *w, hr_attention_rows from, int64_t row, void *to, int64_t at)
+{
+    const int64_t K = w->head.head_width, bytes = K * hr_dtype_bytes(w->b->share.call->dtype);
+    memcpy((uint8_t *)to + at * bytes,
+           hr_element_at(from.first, row * from.stride, w->b->share.call->dtype), (size_t)bytes);
+}
+
+/* Gathered rows, all of which see the whole block whose first key is `key`. */
+static void run_gathered(const selecting *w, int64_t key, const int32_t *queries, int64_t count)
+{
+    const backward *b = w->b;
+    const attention_gathered *room = &b->gathered;
+    const int64_t most = attention_chunk(w->head.head_width), all = count * w->heads;
+    const int64_t block = b->share.attr->mask.block;
+    for (int64_t first = 0; first < all; first += most) {
+        const int64_t rows = hr_min(most, all - first), K = w->head.head_width;
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t query = queries[(first + i) / w->heads];
+            const hr_attention_task head = task_of_head(w, (first + i) % w->heads);
+            copy_row(w, head.q, query, room->q, i);
+            copy_row(w, head.o, query, room->o, i);
+            copy_row(w, head.grad_o, query, room->grad_o, i);
+            room->lse[i] = head.lse[query * head.lse_stride];
+        }
+        hr_attention_task task = w->head;
+        task.q = (hr_attention_rows){ room->q, K, 0, 0 };
+        task.o = (hr_attention_rows){ room->o, K, 0, 0 };
+        task.grad_o = (hr_attention_rows){ room->grad_o, K, 0, 0 };
+        task.k = move_rows(w, task.k, key * task.k.stride);
+        task.v = move_rows(w, task.v, key * task.v.stride);
+        task.lse = room->lse;
+        task.lse_stride = 1;
+        task.query = block; /* after all keys */
+        task.length = rows;
+        task.key_last = task.key_end = block;
+        task.dk_sum += key * b->sum_row;
+        task.dv_sum += key * b->sum_row;
+        task.dq_sum = room->dq;
+        task.opens = true;
+        b->share.call->kernels->attention.bwd[b->share.call->dtype](&task);
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t query = queries[(first + i) / w->heads];
+            float *sum = task_of_head(w, (first + i) % w->heads).dq_sum + query * b->sum_row;
+            for (int64_t c = 0; c < b->sum_row; c++) sum[c] += room->dq[i * b->sum_row + c];
+        }
+    }
+}
+
+/* The queries of the chunk in the block whose first key is `key`, in place: each sees its keys up
+ * to its own. */
+static void run_own(const selecting *w, int64_t key)
+{
+    const backward *b = w->b;
+    const int64_t first = hr_max(key, w->c->first);
+    const int64_t last = hr_min(key + b->share.attr->mask.block, w->c->last);
+    const int64_t at = first - w->c->first;
+    for (int64_t h = 0; h < w->heads; h++) {
+        hr_attention_task task = task_of_head(w, h);
+        float *dq = task.dq_sum + at * b->sum_row;
+        task.q = move_rows(w, task.q, at * task.q.stride);
+        task.o = move_rows(w, task.o, at * task.o.stride);
+        task.grad_o = move_rows(w, task.grad_o, at * task.grad_o.stride);
+        task.lse += at * task.lse_stride;
+        task.k = move_rows(w, task.k, key * task.k.stride);
+        task.v = move_rows(w, task.v, key * task.v.stride);
+        task.query = first - key;
+        task.length = last - first;
+        task.key_last = last - key;
+        task.key_end = hr_min(attention_end(&b->share, w->piece.sequence), last) - key;
+        task.dk_sum += key * b->sum_row;
+        task.dv_sum += key * b->sum_row;
+        task.dq_sum = b->gathered.dq;
+        task.opens = true;
+        b->share.call->kernels->attention.bwd[b->share.call->dtype](&task);
+        for (int64_t i = 0; i < task.length * b->sum_row; i++) dq[i] += b->gathered.dq[i];
+    }
+}
+
+/* Runs ranges [range, range_end) of a chunk. Its own keys have no sums before it. */
+static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_t range,
+                         int64_t range_end)
+{
+    const selecting w = select_of(b, lane, c);
+    const hr_attention_attr *attr = b->share.attr;
+    const int64_t block = attr->mask.block,
+                  dq_count = attention_dq_count(attr, b->share.call->rows);
+    const int64_t key_first = range * ATTENTION_KEY_RANGE;
+    const int64_t key_last = hr_min(range_end * ATTENTION_KEY_RANGE, c->last);
+    for (int64_t i = 0; range == c->range_first && i < w.heads * dq_count; i++) b->dq_sums[i] = 0;
+    for (int64_t key = hr_max(key_first, c->first); key < key_last; key++)
+        for (int64_t i = 0; i < b->sum_row; i++)
+            w.head.dk_sum[key * b->sum_row + i] = w.head.dv_sum[key * b->sum_row + i] = 0;
+    const int64_t block_first = key_first / block, block_last = (key_last + block - 1) / block;
+    attention_sort_by_block(&(attention_selection){ w.blocks, attr->G * attr->mask.window,
+                                                    attr->mask.window, w.head.length },
+                            block_first, block_last, b->gathered.first, b->gathered.entries);
+    for (int64_t j = block_first; j < block_last; j++) {
+        const int32_t *found = b->gathered.first + (j - block_first);
+        const bool own = (j + 1) * block > c->first;
+        if (own) run_own(&w, j * block);
+        /* Queries of the chunk in later blocks; of earlier ones none sees this block. */
+        int32_t from = found[0];
+        while (own && from < found[1] && c->first + b->gathered.entries[from] < (j + 1) * block)
+            from++;
+        if (from < found[1])
+            run_gathered(&w, j * block, b->gathered.entries + from, found[1] - from);
+    }
+    for (int64_t h = 0; range_end == c->range_last && h < w.heads; h++) {
+        hr_attention_task task = task_of_head(&w, h);
+        task.dk = task.dq;
+        task.dk_sum = task.dq_sum;
+        task.dv = task.dq; /* one function stores sums of two tensors: here one of them twice */
+        task.dv_sum = task.dq_sum;
+        task.keep_scale = task.scale;
+        b->share.call->kernels->attention.store[b->share.call->dtype](&task);
     }
 }
 

@@ -15,7 +15,14 @@ static bool supports_width(int32_t width, char cause[HR_CAUSE_BYTES])
 
 static bool supports(const void *attr, char cause[HR_CAUSE_BYTES])
 {
-    return supports_width(((const hr_attention_attr *)attr)->head_width, cause);
+    const hr_attention_attr *shape = attr;
+    const int32_t block = shape->mask.block;
+    if (!supports_width(shape->head_width, cause)) return false;
+    if (shape->mask.kind != HR_PATTERN_SELECTED) return true;
+    snprintf(cause, HR_CAUSE_BYTES,
+             "a selected block has %d keys; a power of 2 from 8 to %d is one", block,
+             HR_ATTENTION_BLOCK_MAX);
+    return block >= 8 && block <= HR_ATTENTION_BLOCK_MAX && (block & (block - 1)) == 0;
 }
 
 static bool supports_cached(const void *attr, char cause[HR_CAUSE_BYTES])
@@ -25,6 +32,8 @@ static bool supports_cached(const void *attr, char cause[HR_CAUSE_BYTES])
 
 static int64_t scratch_bytes(const void *attr, int64_t rows, int32_t threads)
 {
+    if (((const hr_attention_attr *)attr)->mask.kind == HR_PATTERN_SELECTED)
+        return threads * attention_selected_thread_bytes(attr);
     return threads * attention_thread_bytes(attr, rows);
 }
 
@@ -79,6 +88,8 @@ static int64_t pieces(const void *attr, int64_t rows)
 {
     const hr_attention_attr *shape = attr;
     const int64_t heads = (rows + shape->T - 1) / shape->T * shape->H;
+    if (shape->mask.kind == HR_PATTERN_SELECTED)
+        return heads / (shape->H / shape->G) * chunks(shape, rows, ATTENTION_SELECTED_TILE);
     return attention_is_whole(shape) ? heads : heads * chunks(shape, rows, ATTENTION_LONG_TILE);
 }
 
@@ -93,14 +104,14 @@ static int64_t pieces_cached(const void *attr, int64_t rows)
     return rows * ((const hr_attention_cached_attr *)attr)->H;
 }
 
-const hr_op_facts hr_attention_cpu = { .dtypes = HR_CPU_FLOATS_IDS,
+const hr_op_facts hr_attention_cpu = { .dtypes = HR_CPU_FLOATS_IDS | 1u << HR_U16,
                                        .supports = supports,
                                        .row_quantum = row_quantum,
                                        .scratch_bytes = scratch_bytes,
                                        .items = items,
                                        .pieces = pieces };
 
-const hr_op_facts hr_attention_bwd_cpu = { .dtypes = HR_CPU_FLOATS_IDS,
+const hr_op_facts hr_attention_bwd_cpu = { .dtypes = HR_CPU_FLOATS_IDS | 1u << HR_U16,
                                            .supports = supports,
                                            .row_quantum = row_quantum,
                                            .scratch_bytes = scratch_bytes_bwd,

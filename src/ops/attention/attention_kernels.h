@@ -68,12 +68,39 @@ typedef struct {
     int64_t capacity; /* row j of the sequence is row j mod capacity of k and v */
 } hr_attention_cached_task;
 
+/* Some queries of all heads of a group, over the blocks of keys that they have selected. */
+typedef struct {
+    /* q, o, lse: rows of the first head; lse of the others follow it. k, v: rows of the group from
+     * the first key of the sequence on. The mask is dense; no dropout. */
+    hr_attention_task head;
+    int64_t heads, q_head_stride, o_head_stride; /* elements */
+    int64_t block;                               /* keys of a block, at most 256 */
+    /* Query i has `count` numbers of blocks from i * blocks_stride on, ascending, and after them
+     * HR_ATTENTION_NO_BLOCK. The last has the query itself. */
+    const uint16_t *blocks;
+    int64_t blocks_stride, count;
+} hr_attention_selected_task;
+
+/* The probabilities of the keys of a group, added up over its heads: at most 128 (head, query)
+ * pairs. */
+typedef struct {
+    /* q, lse: as above; without lse it is computed. k: rows of the group. */
+    hr_attention_task head;
+    int64_t heads, q_head_stride;
+    float *sums; /* out: of query i from i * sum_row on, for the keys that it sees */
+    int64_t sum_row;
+} hr_attention_scores_task;
+
 typedef void hr_attention_fn(const hr_attention_task *task);
 typedef void hr_attention_cached_fn(const hr_attention_cached_task *task);
+typedef void hr_attention_selected_fn(const hr_attention_selected_task *task);
+typedef void hr_attention_scores_fn(const hr_attention_scores_task *task);
 
 typedef struct {
     hr_attention_fn *fwd[HR_COMPUTES], *bwd[HR_COMPUTES], *store[HR_COMPUTES];
     hr_attention_cached_fn *cached[HR_COMPUTES];
+    hr_attention_selected_fn *selected[HR_COMPUTES];
+    hr_attention_scores_fn *scores[HR_COMPUTES];
 } hr_attention_kernels;
 
 /* Fills the table for a CPU feature mask (base/cpu.h). Any thread. */
@@ -89,5 +116,11 @@ hr_attention_fn hr_attention_fwd_bf16_amx, hr_attention_bwd_bf16_amx;
 hr_attention_cached_fn hr_attention_cached_ref, hr_attention_cached_avx2,
     hr_attention_cached_avx512;
 hr_attention_cached_fn hr_attention_cached_bf16_avx512bf16, hr_attention_cached_bf16_amx;
+hr_attention_selected_fn hr_attention_selected_ref, hr_attention_selected_avx2,
+    hr_attention_selected_avx512;
+hr_attention_selected_fn hr_attention_selected_bf16_avx512bf16, hr_attention_selected_bf16_amx;
+hr_attention_scores_fn hr_attention_scores_ref, hr_attention_scores_avx2,
+    hr_attention_scores_avx512;
+hr_attention_scores_fn hr_attention_scores_bf16_avx512bf16, hr_attention_scores_bf16_amx;
 
 #endif

@@ -159,3 +159,65 @@ void hr_attention_store_ref(const hr_attention_task *task)
                         (double)task->keep_scale * (double)task->dv_sum[j * row + c]);
         }
 }
+
+/* ---- selected blocks */
+
+static bool selects(const hr_attention_selected_task *task, int64_t i, int64_t key)
+{
+    const uint16_t *blocks = task->blocks + i * task->blocks_stride;
+    for (int64_t n = 0; n < task->count; n++)
+        if (blocks[n] == key / task->block) return key <= task->head.query + i;
+    return false;
+}
+
+static void selected_row(const hr_attention_selected_task *task, const hr_attention_task *head,
+                         int64_t i, float *lse)
+{
+    const int64_t keys = head->query + i + 1;
+    double *sums = head->scratch, max = -INFINITY, total = 0;
+    for (int64_t j = 0; j < keys; j++)
+        if (selects(task, i, j))
+            max = fmax(max, (double)head->scale * dot(head, head->q, i, head->k, j));
+    for (int64_t c = 0; c < head->head_width; c++) sums[c] = 0;
+    for (int64_t j = 0; j < keys; j++) {
+        if (!selects(task, i, j)) continue;
+        const double p = exp((double)head->scale * dot(head, head->q, i, head->k, j) - max);
+        total += p;
+        for (int64_t c = 0; c < head->head_width; c++) sums[c] += p * element(head, head->v, j, c);
+    }
+    for (int64_t c = 0; c < head->head_width; c++)
+        set_element(head, head->o, i, c, sums[c] / total);
+    if (lse) *lse = (float)(max + log(total));
+}
+
+void hr_attention_selected_ref(const hr_attention_selected_task *task)
+{
+    hr_attention_task head = task->head;
+    for (int64_t h = 0; h < task->heads; h++) {
+        head.q.first = hr_element_at(task->head.q.first, h * task->q_head_stride, head.dtype);
+        head.o.first = hr_element_at(task->head.o.first, h * task->o_head_stride, head.dtype);
+        for (int64_t i = 0; i < head.length; i++)
+            selected_row(task, &head, i, head.lse ? head.lse + i * head.lse_stride + h : NULL);
+    }
+}
+
+void hr_attention_scores_ref(const hr_attention_scores_task *task)
+{
+    hr_attention_task head = task->head;
+    for (int64_t h = 0; h < task->heads; h++) {
+        head.q.first = hr_element_at(task->head.q.first, h * task->q_head_stride, head.dtype);
+        for (int64_t i = 0; i < head.length; i++) {
+            const int64_t keys = hr_attention_keys_seen(&head.mask, head.query + i);
+            float *sums = task->sums + i * task->sum_row;
+            double max = -INFINITY, total = 0, lse = 0;
+            for (int64_t j = 0; j < keys; j++)
+                max = fmax(max, (double)head.scale * dot(&head, head.q, i, head.k, j));
+            for (int64_t j = 0; j < keys; j++)
+                total += exp((double)head.scale * dot(&head, head.q, i, head.k, j) - max);
+            lse = head.lse ? (double)head.lse[i * head.lse_stride + h] : max + log(total);
+            for (int64_t j = 0; j < keys; j++)
+                sums[j] = (float)(exp((double)head.scale * dot(&head, head.q, i, head.k, j) - lse) +
+                                  (h ? (double)sums[j] : 0));
+        }
+    }
+}

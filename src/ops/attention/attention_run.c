@@ -2,7 +2,8 @@
 /* ops/attention/attention_run.c - splits the queries of heads over threads, forward.
  *
  * The unit of short sequences is a head; consecutive heads of one thread share packed keys. That of
- * long ones is a chunk of queries of a head. With separate documents, each document is a sequence
+ * long ones is a chunk of queries of a head; with selected blocks it is a tile of those of a
+ * group. With separate documents, each document is a sequence
  * for the kernels. */
 #include "ops/attention/attention_heads.h"
 #include "ops/cpu_run.h"
@@ -53,9 +54,46 @@ static void run_chunks(const attention_share *s)
     }
 }
 
+/* Tiles of queries of the groups, in turns. */
+static void run_selected(const attention_share *s)
+{
+    const hr_call *call = s->call;
+    const hr_attention_attr *attr = s->attr;
+    const int64_t heads = attr->H / attr->G, count = attr->mask.window;
+    int64_t unit = 0;
+    for (int64_t u = 0; u < s->sequences * attr->G; u++) {
+        const int64_t sequence = u / attr->G, group = u % attr->G;
+        const int64_t end = attention_end(s, sequence);
+        for (int64_t at = 0; at < end; at += ATTENTION_SELECTED_TILE) {
+            if (unit++ % call->threads != call->thread) continue;
+            const attention_piece piece = { sequence, 0, at,
+                                            hr_min(end, at + ATTENTION_SELECTED_TILE) };
+            const int64_t row = attention_row(s, sequence, at);
+            hr_attention_selected_task task = {
+                .head = attention_task_of(s, &piece, group * heads, call->out[0], call->out[1]),
+                .heads = heads,
+                .q_head_stride = attr->q_head_stride,
+                .o_head_stride = attr->head_width,
+                .block = attr->mask.block,
+                .blocks = (const uint16_t *)call->in[4] + (row * attr->G + group) * count,
+                .blocks_stride = attr->G * count,
+                .count = count
+            };
+            task.head.mask.kind = HR_PATTERN_DENSE;
+            call->kernels->attention.selected[call->dtype](&task);
+        }
+    }
+}
+
 void hr_attention_run(const hr_call *call)
 {
     attention_share s = attention_share_of(call, call->in[3]);
+    if (s.attr->mask.kind == HR_PATTERN_SELECTED) {
+        s.scratch = (uint8_t *)call->scratch +
+                    call->thread * attention_selected_thread_bytes(s.attr);
+        run_selected(&s);
+        return;
+    }
     s.scratch = (uint8_t *)call->scratch +
                 call->thread * attention_thread_bytes(s.attr, call->rows);
     if (attention_is_whole(s.attr)) run_heads(&s);

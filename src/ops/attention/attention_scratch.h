@@ -148,6 +148,38 @@ static inline int64_t attention_dq_count(const hr_attention_attr *attr, int64_t 
     return (attention_padded(queries) + ATTENTION_ALIGN) * attention_padded(attr->head_width);
 }
 
+/* Selected blocks: gathered rows of q, o and do of one product, with lse and sums of dq. */
+typedef struct {
+    void *q, *o, *grad_o;
+    float *lse, *dq;
+    int32_t *first, *entries; /* of a chunk: as forward */
+} attention_gathered;
+
+static inline int64_t attention_gathered_place(uint8_t *base, const hr_attention_attr *attr,
+                                               attention_gathered *out)
+{
+    const int64_t rows = attention_chunk(attr->head_width), K = attr->head_width;
+    const int64_t block = attr->mask.block, count = attr->mask.window;
+    int64_t at = 0;
+    out->q = attention_take(base, &at, rows * K);
+    out->o = attention_take(base, &at, rows * K);
+    out->grad_o = attention_take(base, &at, rows * K);
+    out->lse = attention_take(base, &at, rows);
+    out->dq = attention_take(base, &at, (rows + ATTENTION_ALIGN) * attention_padded(K));
+    out->first = attention_take(base, &at, (attr->T + block - 1) / block + 1);
+    out->entries = attention_take(base, &at, rows * count);
+    return at;
+}
+
+/* The heads whose sums of dq a thread has at a time: all of a group if it shares a lane, or gathers
+ * their rows together. */
+static inline int64_t attention_bwd_heads(const hr_attention_attr *attr, int64_t lanes,
+                                          int32_t threads)
+{
+    const bool all = lanes < threads || attr->mask.kind == HR_PATTERN_SELECTED;
+    return all ? attr->H / attr->G : 1;
+}
+
 /* Bytes of one thread of the backward pass, without sums of keys: sums of dq of `heads` heads come
  * first. */
 static inline int64_t attention_bwd_thread_bytes(const hr_attention_attr *attr, int64_t rows,
@@ -155,8 +187,12 @@ static inline int64_t attention_bwd_thread_bytes(const hr_attention_attr *attr, 
 {
     attention_bwd_scratch room;
     const int64_t queries = hr_min(hr_min(attr->T, rows), attention_chunk(attr->head_width));
+    attention_gathered gathered;
+    const bool selects = attr->mask.kind == HR_PATTERN_SELECTED;
     return heads * attention_dq_count(attr, rows) * (int64_t)sizeof(float) +
-           attention_bwd_scratch_place(NULL, queries, attr->head_width, &room);
+           (selects ? attention_gathered_place(NULL, attr, &gathered) : 0) +
+           attention_bwd_scratch_place(NULL, selects ? attention_chunk(attr->head_width) : queries,
+                                       attr->head_width, &room);
 }
 
 /* Bytes of a call with so many lanes. Each lane in work has its sums; a thread that shares lanes
@@ -164,7 +200,7 @@ static inline int64_t attention_bwd_thread_bytes(const hr_attention_attr *attr, 
 static inline int64_t attention_bwd_bytes_of(const hr_attention_attr *attr, int64_t rows,
                                              int64_t lanes, int32_t threads)
 {
-    const int64_t heads = lanes < threads ? attr->H / attr->G : 1;
+    const int64_t heads = attention_bwd_heads(attr, lanes, threads);
     const int64_t sums = attr->in_parts ? 0 : hr_min(lanes, threads);
     return sums * hr_attention_sum_count(attr, rows) * (int64_t)sizeof(float) +
            threads * attention_bwd_thread_bytes(attr, rows, heads);
@@ -178,6 +214,42 @@ static inline int64_t attention_bwd_bytes(const hr_attention_attr *attr, int64_t
     const int64_t fewer = hr_min(lanes, (threads - 1) / attr->G * attr->G);
     return hr_max(attention_bwd_bytes_of(attr, rows, lanes, threads),
                   fewer ? attention_bwd_bytes_of(attr, rows, fewer, threads) : 0);
+}
+
+/* Selected blocks: the running sums of a tile, and the queries of each block. */
+enum { ATTENTION_SELECTED_TILE = 512 };
+
+typedef struct {
+    float *sums;        /* [queries, heads, width] */
+    float *max, *total; /* [queries, heads] */
+    int32_t *first;     /* [blocks + 1] */
+    int32_t *entries;   /* [queries, count] */
+} attention_selected_scratch;
+
+static inline int64_t attention_selected_place(uint8_t *base, int64_t queries, int64_t heads,
+                                               int64_t count, int64_t blocks, int64_t head_width,
+                                               attention_selected_scratch *out,
+                                               attention_scratch *strips)
+{
+    const int64_t rows = attention_padded(queries * heads);
+    int64_t at = attention_scratch_place(base, ATTENTION_KEY_CHUNK, ATTENTION_QUERY_TILE,
+                                         head_width, strips);
+    out->sums = attention_take(base, &at, rows * attention_padded(head_width));
+    out->max = attention_take(base, &at, rows);
+    out->total = attention_take(base, &at, rows);
+    out->first = attention_take(base, &at, blocks + 1);
+    out->entries = attention_take(base, &at, queries * count);
+    return at;
+}
+
+static inline int64_t attention_selected_thread_bytes(const hr_attention_attr *attr)
+{
+    attention_selected_scratch room;
+    attention_scratch strips;
+    const int64_t block = attr->mask.block;
+    return attention_selected_place(
+        NULL, hr_min(attr->T, ATTENTION_SELECTED_TILE), attr->H / attr->G, attr->mask.window,
+        (attr->T + block - 1) / block, attr->head_width, &room, &strips);
 }
 
 static inline int64_t attention_cached_thread_bytes(const hr_attention_cached_attr *attr)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/choose/choose_run.c - probabilities of a tile of queries, scores of blocks, and the best. */
+#include "base/assert.h"
+#include "ops/choose/choose_scratch.h"
+#include "ops/cpu_run.h"
+#include "ops/element.h"
+#include "ops/kernels.h"
+
+/* The scores of blocks [0, candidates) from the probabilities of `keys` compressed keys. */
+static void score_blocks(const hr_choose_attr *attr, const float *p, int64_t keys,
+                         int64_t candidates, float *scores)
+{
+    const int64_t apart = attr->block / attr->stride, overlap = attr->length / attr->stride;
+    for (int64_t j = 0; j < candidates; j++) {
+        float score = 0;
+        for (int64_t m = 0; m < apart; m++)
+            for (int64_t n = 0; n < overlap; n++) {
+                const int64_t at = apart * j + m - n;
+                if (at >= 0 && at < keys) score += p[at];
+            }
+        scores[j] = score;
+    }
+}
+
+/* Puts block j into a list that is sorted by falling score, and of equal ones by number; keeps the
+ * first `room`. Blocks come in ascending order. */
+static int64_t insert(const float *scores, int64_t j, int64_t room, uint16_t *best, int64_t count)
+{
+    int64_t at = count;
+    if (count == room && scores[best[count - 1]] >= scores[j]) return count;
+    if (count == room) at = --count;
+    while (at > 0 && scores[best[at - 1]] < scores[j]) {
+        best[at] = best[at - 1];
+        at--;
+    }
+    best[at] = (uint16_t)j;
+    return count + 1;
+}
+
+/* The blocks of query t, ascending. */
+static void choose(const hr_choose_attr *attr, const float *scores, int64_t t, uint16_t *blocks)
+{
+    const int64_t candidates = t / attr->block + 1, count = hr_min(attr->count, candidates);
+    const int64_t first = hr_min(attr->first, candidates);
+    const int64_t local = hr_max(candidates - attr->local, first); /* the first of the last ones */
+    const int64_t room = count - first - (candidates - local);
+    uint16_t best[HR_CHOOSE_COUNT_MOST];
+    int64_t found = 0, at = 0;
+    for (int64_t j = first; room > 0 && j < local; j++)
+        found = insert(scores, j, room, best, found);
+    for (int64_t i = 1; i < found; i++) /* by number */
+        for (int64_t k = i; k > 0 && best[k - 1] > best[k]; k--) {
+            const uint16_t before = best[k - 1];
+            best[k - 1] = best[k];
+            best[k] = before;
+        }
+    for (int64_t j = 0; j < first; j++) blocks[at++] = (uint16_t)j;
+    for (int64_t i = 0; i < found; i++) blocks[at++] = best[i];
+    for (int64_t j = local; j < candidates; j++) blocks[at++] = (uint16_t)j;
+    while (at < attr->count) blocks[at++] = HR_ATTENTION_NO_BLOCK;
+}
+
+static void run_tile(const hr_call *call, const choose_room *room, int64_t sequence, int64_t group,
+                     int64_t first, int64_t last)
+{
+    const hr_choose_attr *attr = call->attr;
+    const int64_t heads = attr->H / attr->G, head = group * heads, K = attr->head_width;
+    const int64_t row = sequence * attr->T + first, width = choose_row(attr);
+    const int64_t q = row * attr->q_width + attr->q_offset + head * attr->q_head_stride;
+    const int64_t k = sequence * attr->T * attr->k_width + group * K;
+    const hr_attention_mask mask = hr_choose_mask(attr);
+    const hr_attention_scores_task task = {
+        .head = { .q = { hr_element_at(call->in[0], q, call->dtype), attr->q_width, 0, 0 },
+                  .k = { hr_element_at(call->in[1], k, call->dtype), attr->G * K, 0, 0 },
+                  .lse = call->in[2] ? (float *)call->in[2] + row * attr->H + head : NULL,
+                  .lse_stride = attr->H,
+                  .query = first,
+                  .length = last - first,
+                  .head_width = attr->head_width,
+                  .dtype = call->dtype,
+                  .mask = mask,
+                  .scale = attr->scale,
+                  .keep_scale = 1,
+                  .scratch = room->kernel },
+        .heads = heads,
+        .q_head_stride = attr->q_head_stride,
+        .sums = room->sums,
+        .sum_row = width
+    };
+    call->kernels->attention.scores[call->dtype](&task);
+    for (int64_t t = first; t < last; t++) {
+        score_blocks(attr, room->sums + (t - first) * width, hr_attention_keys_seen(&mask, t),
+                     t / attr->block + 1, room->scores);
+        choose(attr, room->scores, t,
+               (uint16_t *)call->out[0] +
+                   ((sequence * attr->T + t) * attr->G + group) * attr->count);
+    }
+}
+
+void hr_choose_run(const hr_call *call)
+{
+    const hr_choose_attr *attr = call->attr;
+    const int64_t tile = choose_tile(attr), sequences = (call->rows + attr->T - 1) / attr->T;
+    choose_room room;
+    int64_t unit = 0;
+    uint8_t *scratch = call->scratch;
+    HR_ASSERT(call->row_first % attr->T == 0 && attr->count <= HR_CHOOSE_COUNT_MOST);
+    (void)choose_place(scratch + call->thread * choose_place(NULL, attr, &room), attr, &room);
+    for (int64_t q = 0; q < sequences; q++) {
+        const int64_t tokens = hr_min(attr->T, call->rows - q * attr->T);
+        for (int64_t group = 0; group < attr->G; group++)
+            for (int64_t first = 0; first < tokens; first += tile)
+                if (unit++ % call->threads == call->thread)
+                    run_tile(call, &room, q, group, first, hr_min(first + tile, tokens));
+    }
+}
+
+const hr_op_run hr_choose_cpu_run = { hr_choose_run, 1, NULL };

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nsa_test.c - native sparse attention, operation by operation, against tensors in float64: its
+ * branches, its choice of blocks and every gradient, with each instruction set and one to three
+ * threads. With an argument, a folder in the format of tests/oracles/systems/nsa, against that. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "ops/attention/attention.h"
+#include "ops/choose/choose.h"
+#include "ops/compress/compress.h"
+#include "ops/cpu.h"
+#include "ops/cpu_run.h"
+#include "ops/gates/gates.h"
+#include "ops/kernels.h"
+#include "ops/linear/linear.h"
+#include "ops/list.h"
+#include "require.h"
+#include "support/oracle.h"
+
+enum { ARRAYS_MOST = 256, OUTPUT_MOST = 5, GRADIENT_MOST = 4 }; /* exponents of the bounds */
+
+static const char *folder = HR_ORACLES "/systems/nsa";
+
+typedef struct {
+    int64_t B, T, H, G, K, D, M, length, stride, block, count, first, local, window;
+    oracle_file golden, weights;
+    void *arrays[ARRAYS_MOST];
+    int32_t array_count, threads;
+    const hr_kernels *kernels;
+    const char *rung;
+    /* Of a random case: what the reference computed, in the order of the comparisons. */
+    bool is_random, is_reference;
+    float *reference[ARRAYS_MOST];
+    uint16_t *blocks;
+    int32_t compared;
+} nsa;
+
+static int64_t number(const json_t *config, const char *name)
+{
+    return json_integer_value(json_object_get(config, name));
+}
+
+static void open_case(nsa *n)
+{
+    char path[512];
+    json_error_t ignored;
+    *n = (nsa){ .B = 0 };
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    json_t *config = json_load_file(path, 0, &ignored);
+    assert_non_null(config);
+    n->B = number(config, "B");
+    n->T = number(config, "T");
+    n->H = number(config, "H");
+    n->G = number(config, "G");
+    n->K = number(config, "K");
+    n->D = number(config, "D");
+    n->M = number(config, "M");
+    n->length = number(config, "compress_length");
+    n->stride = number(config, "compress_stride");
+    n->block = number(config, "select_block");
+    n->count = number(config, "select_count");
+    n->first = number(config, "select_first");
+    n->local = number(config, "select_local");
+    n->window = number(config, "window");
+    json_decref(config);
+    snprintf(path, sizeof path, "%s/golden.safetensors", folder);
+    assert_true(oracle_open(&n->golden, path));
+    snprintf(path, sizeof path, "%s/weights.safetensors", folder);
+    assert_true(oracle_open(&n->weights, path));
+}
+
+static void free_arrays(nsa *n)
+{
+    while (n->array_count) free(n->arrays[--n->array_count]);
+}
+
+/* Poisoned. */
+static void *array(nsa *n, int64_t bytes)
+{
+    assert_true(n->array_count < ARRAYS_MOST);
+    void *made = aligned_alloc(64, (size_t)((bytes + 63) / 64 * 64 + 64));
+    memset(made, 0xff, (size_t)bytes);
+    return n->arrays[n->array_count++] = made;
+}
+
+static float *floats(nsa *n, int64_t count)
+{
+    return array(n, 4 * count);
+}
+
+static int64_t elements_of(const nsa *n, const char *name)
+{
+    const int64_t rows = n->B * n->T;
+    const struct {
+        const char *name;
+        int64_t count;
+    } all[] = { { "position", n->length * n->K },
+                { "w1", n->length * n->K * n->M },
+                { "b1", n->M },
+                { "w2", n->M * n->K },
+                { "b2", n->K },
+                { "gate.w", n->D * 3 * n->H },
+                { "gate.b", 3 * n->H },
+                { "q", rows * n->H * n->K },
+                { "k", rows * n->G * n->K },
+                { "v", rows * n->G * n->K },
+                { "x", rows * n->D },
+                { "R", rows * n->H * n->K } };
+    const char *last = strrchr(name, '.'), *part = last && name[0] == 'c' ? last + 1 : name;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(all[i].name, part)) return all[i].count;
+    fail_msg("no tensor %s", name);
+    return 0;
+}
+
+/* The same numbers in (-1, 1) at each call. */
+static float *draw(nsa *n, const char *name)
+{
+    const int64_t count = elements_of(n, name);
+    float *to = floats(n, count);
+    uint64_t seed = 14695981039346656037u;
+    for (const char *c = name; *c; c++) seed = (seed ^ (uint64_t)*c) * 1099511628211u;
+    for (int64_t i = 0; i < count; i++)
+        to[i] = (strchr(name, 'w') ? 0.1f : 1) *
+                (((float)(hr_random_mix(seed + (uint64_t)i) >> 40) + 0.5f) / (float)(1 << 23) - 1);
+    return to;
+}
+
+static float *input(nsa *n, const oracle_file *file, const char *name)
+{
+    int64_t bytes = 0;
+    if (n->is_random) return draw(n, name);
+    const void *from = oracle_tensor(file, "", name, &bytes);
+    assert_non_null(from);
+    float *to = array(n, bytes);
+    memcpy(to, from, (size_t)bytes);
+    return to;
+}
+
+/* A matrix [K, N] of the file in the layout of products. */
+static float *matrix(nsa *n, const char *name, int64_t K, int64_t N)
+{
+    const float *from = input(n, &n->weights, name);
+    const int64_t elements = hr_layout_elements(HR_PANEL, K, N);
+    float *to = floats(n, elements);
+    memset(to, 0, (size_t)(4 * elements));
+    for (int64_t k = 0; k < K; k++)
+        for (int64_t c = 0; c < N; c++) to[hr_layout_index(HR_PANEL, K, N, k, c)] = from[k * N + c];
+    return to;
+}
+
+/* Runs all phases of an operation on the rows of all sequences, sums starting at zero. */
+static void run(nsa *n, int32_t op, const void *attr, void *const *in, int32_t inputs,
+                void *const *out, int32_t outputs)
+{
+    const hr_op_run *how = hr_cpu_runs[op];
+    const hr_op_facts *facts = hr_cpu_backend.facts[op];
+    hr_call call = { .attr = attr,
+                     .kernels = n->kernels,
+                     .rows = n->B * n->T,
+                     .clear = 255,
+                     .dtype = HR_F32,
+                     .threads = n->threads };
+    for (int32_t i = 0; i < inputs; i++) call.in[i] = in[i];
+    for (int32_t i = 0; i < outputs; i++) call.out[i] = out[i];
+    const int64_t scratch = facts->scratch_bytes ? facts->scratch_bytes(attr, call.rows, n->threads)
+                                                 : 0;
+    call.scratch = array(n, scratch + 64);
+    const int32_t phases = how->phases_of ? how->phases_of(&call) : how->phases;
+    for (call.phase = 0; call.phase < phases; call.phase++)
+        for (call.thread = 0; call.thread < n->threads; call.thread++) how->run(&call);
+}
+
+#define RUN(n, op, attr, in, out) \
+    run(n, HR_OP_##op, attr, in, sizeof(in) / sizeof *(in), out, sizeof(out) / sizeof *(out))
+
+/* Largest difference of `count` values, over the largest value of the file. */
+static void compare(nsa *n, const char *name, const float *values, int64_t count, int32_t digits)
+{
+    int64_t bytes = 0;
+    const double *golden = n->is_random ? NULL : oracle_tensor(&n->golden, "", name, &bytes);
+    const float *reference = n->reference[n->compared];
+    double worst = 0, largest = 0;
+    if (n->is_reference) {
+        n->reference[n->compared++] = memcpy(malloc((size_t)(4 * count)), values,
+                                             (size_t)(4 * count));
+        return;
+    }
+    if (n->is_random) n->compared++;
+    else assert_int_equal(bytes, 8 * count);
+    for (int64_t i = 0; i < count; i++) {
+        const double right = n->is_random ? (double)reference[i] : golden[i];
+        largest = fmax(largest, fabs(right));
+        worst = fmax(worst, fabs((double)values[i] - right));
+        if (isnan(values[i])) worst = INFINITY;
+    }
+    if (!(worst <= pow(10, -digits) *
+                       fmax(largest, n->is_random ? 10 : 0.1))) /* that of b2 of keys is zero */
+        fail_msg("%s, %d threads, %s: difference %g of %g", n->rung, n->threads, name, worst,
+                 largest);
+}
+
+/* The elements of a matrix of gradients in file order. */
+static const float *in_rows(nsa *n, const float *packed, int64_t K, int64_t N)
+{
+    float *rows = floats(n, K * N);
+    for (int64_t k = 0; k < K; k++)
+        for (int64_t c = 0; c < N; c++)
+            rows[k * N + c] = packed[hr_layout_index(HR_PANEL, K, N, k, c)];
+    return rows;
+}
+
+static hr_attention_attr attention_attr(const nsa *n, hr_attention_mask mask)
+{
+    return (hr_attention_attr){ .H = (int32_t)n->H,
+                                .G = (int32_t)n->G,
+                                .head_width = (int32_t)n->K,
+                                .T = n->T,
+                                .q_width = n->H * n->K,
+                                .k_width = n->G * n->K,
+                                .v_width = n->G * n->K,
+                                .q_head_stride = n->K,
+                                .k_head_stride = n->K,
+                                .v_head_stride = n->K,
+                                .mask = mask,
+                                .scale = (float)(1 / sqrt((double)n->K)) };
+}
+
+typedef struct {
+    hr_attention_attr attr;
+    float *k, *v, *o, *lse, *dq, *dk, *dv;
+    void *blocks;
+} branch;
+
+static void forward(nsa *n, branch *b, float *q)
+{
+    const int64_t rows = n->B * n->T;
+    b->o = floats(n, rows * n->H * n->K);
+    b->lse = floats(n, rows * n->H);
+    void *const in[] = { q, b->k, b->v, NULL, b->blocks }, *const out[] = { b->o, b->lse };
+    RUN(n, attention, &b->attr, in, out);
+}
+
+static void backward(nsa *n, branch *b, float *q, float *grad_o)
+{
+    const int64_t rows = n->B * n->T;
+    b->dq = floats(n, rows * n->H * n->K);
+    b->dk = floats(n, rows * b->attr.k_width);
+    b->dv = floats(n, rows * b->attr.v_width);
+    void *const in[] = { q, b->k, b->v, b->o, grad_o, b->lse, NULL, b->blocks };
+    void *const out[] = { b->dq, b->dk, b->dv };
+    RUN(n, attention_bwd, &b->attr, in, out);
+}
+
+static float *sum_of(nsa *n, const float *a, const float *b, const float *c, int64_t count)
+{
+    float *sum = floats(n, count);
+    for (int64_t i = 0; i < count; i++) sum[i] = a[i] + b[i] + (c ? c[i] : 0);
+    return sum;
+}
+
+/* The weights of one MLP, and what it makes. */
+typedef struct {
+    const char *name;
+    float *x, *position, *w1, *b1, *w2, *b2, *y;
+} mlp;
+
+static char *named(const char *prefix, const char *name, const char *part)
+{
+    static char whole[128];
+    snprintf(whole, sizeof whole, "%s%s.%s", prefix, name, part);
+    return whole;
+}
+
+static void compress(nsa *n, const hr_compress_attr *attr, mlp *m)
+{
+    m->position = input(n, &n->weights, named("", m->name, "position"));
+    m->w1 = matrix(n, named("", m->name, "w1"), n->length * n->K, n->M);
+    m->b1 = input(n, &n->weights, named("", m->name, "b1"));
+    m->w2 = matrix(n, named("", m->name, "w2"), n->M, n->K);
+    m->b2 = input(n, &n->weights, named("", m->name, "b2"));
+    m->y = floats(n, n->B * n->T * attr->y_width);
+    void *const in[] = { m->x, m->position, m->w1, m->b1, m->w2, m->b2 }, *const out[] = { m->y };
+    RUN(n, compress, attr, in, out);
+}
+
+static void compare_mlp(nsa *n, const hr_compress_attr *attr, const mlp *m, float *dy,
+                        float *addend, const char *gradient)
+{
+    const int64_t U = n->length * n->K, rows = n->B * n->T;
+    float *dx = floats(n, rows * n->G * n->K), *position = floats(n, U);
+    float *w1 = floats(n, hr_layout_elements(HR_PANEL, U, n->M)), *b1 = floats(n, n->M);
+    float *w2 = floats(n, hr_layout_elements(HR_PANEL, n->M, n->K)), *b2 = floats(n, n->K);
+    void *const in[] = { m->x, m->position, m->w1, m->b1, m->w2, dy, addend };
+    void *const out[] = { dx, position, w1, b1, w2, b2 };
+    RUN(n, compress_bwd, attr, in, out);
+    compare(n, gradient, dx, rows * n->G * n->K, GRADIENT_MOST);
+    compare(n, named("grad.", m->name, "position"), position, U, GRADIENT_MOST);
+    compare(n, named("grad.", m->name, "w1"), in_rows(n, w1, U, n->M), U * n->M, GRADIENT_MOST);
+    compare(n, named("grad.", m->name, "b1"), b1, n->M, GRADIENT_MOST);
+    compare(n, named("grad.", m->name, "w2"), in_rows(n, w2, n->M, n->K), n->M * n->K,
+            GRADIENT_MOST);
+    compare(n, named("grad.", m->name, "b2"), b2, n->K, GRADIENT_MOST);
+}
+
+/* In a random case two blocks may be so close that rounding decides: the others get those of the
+ * reference. */
+static void compare_random_blocks(nsa *n, uint16_t *blocks)
+{
+    const int64_t count = n->B * n->T * n->G * n->count;
+    int64_t differ = 0;
+    if (n->is_reference) {
+        n->blocks = memcpy(malloc((size_t)(2 * count)), blocks, (size_t)(2 * count));
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) differ += blocks[i] != n->blocks[i];
+    assert_in_range(differ, 0, count / 1000);
+    memcpy(blocks, n->blocks, (size_t)(2 * count));
+}
+
+static void compare_blocks(nsa *n, uint16_t *blocks)
+{
+    int64_t bytes = 0;
+    if (n->is_random) {
+        compare_random_blocks(n, blocks);
+        return;
+    }
+    const int64_t *golden = oracle_tensor(&n->golden, "", "selected_blocks", &bytes);
+    assert_int_equal(bytes, 8 * n->B * n->T * n->G * n->count);
+    for (int64_t i = 0; i < n->B * n->T * n->G * n->count; i++) {
+        const int64_t found = blocks[i] == HR_ATTENTION_NO_BLOCK ? -1 : blocks[i];
+        if (found != golden[i])
+            fail_msg("%s: block %lld of query %lld is %lld, not %lld", n->rung,
+                     (long long)(i % n->count), (long long)(i / n->count / n->G), (long long)found,
+                     (long long)golden[i]);
+    }
+}
+
+static void run_case(nsa *n)
+{
+    const int64_t rows = n->B * n->T, A = n->H * n->K;
+    float *q = input(n, &n->golden, "q"), *k = input(n, &n->golden, "k");
+    float *v = input(n, &n->golden, "v"), *x = input(n, &n->golden, "x");
+    float *R = input(n, &n->golden, "R");
+    float *gate_w = matrix(n, "gate.w", n->D, 3 * n->H), *gate_b = input(n, &n->weights, "gate.b");
+    hr_compress_attr shape = { .G = (int32_t)n->G,
+                               .head_width = (int32_t)n->K,
+                               .length = (int32_t)n->length,
+                               .stride = (int32_t)n->stride,
+                               .hidden = (int32_t)n->M,
+                               .T = n->T };
+    shape.y_width = hr_compress_width(&shape);
+    mlp keys = { .name = "compress_k", .x = k }, values = { .name = "compress_v", .x = v };
+    compress(n, &shape, &keys);
+    compress(n, &shape, &values);
+    const hr_choose_attr choice = { .H = (int32_t)n->H,
+                                    .G = (int32_t)n->G,
+                                    .head_width = (int32_t)n->K,
+                                    .T = n->T,
+                                    .q_width = A,
+                                    .q_head_stride = n->K,
+                                    .k_width = shape.y_width,
+                                    .length = (int32_t)n->length,
+                                    .stride = (int32_t)n->stride,
+                                    .block = (int32_t)n->block,
+                                    .count = (int32_t)n->count,
+                                    .first = (int32_t)n->first,
+                                    .local = (int32_t)n->local,
+                                    .scale = (float)(1 / sqrt((double)n->K)) };
+    branch compressed = { .attr = attention_attr(n, hr_choose_mask(&choice)),
+                          .k = keys.y,
+                          .v = values.y };
+    compressed.attr.k_width = compressed.attr.v_width = shape.y_width;
+    forward(n, &compressed, q);
+    compare(n, "out.compressed", compressed.o, rows * A, OUTPUT_MOST);
+    uint16_t *blocks = array(n, 2 * rows * n->G * n->count);
+    for (int known = 0; known < 2; known++) {
+        void *const chosen[] = { q, keys.y, known ? compressed.lse : NULL };
+        void *const out[] = { blocks };
+        RUN(n, choose, &choice, chosen, out);
+        compare_blocks(n, blocks);
+    }
+    branch selected = { .attr = attention_attr(n, (hr_attention_mask){ HR_PATTERN_SELECTED,
+                                                                       (int32_t)n->block,
+                                                                       (int32_t)n->count, 1 }),
+                        .k = k,
+                        .v = v,
+                        .blocks = blocks };
+    forward(n, &selected, q);
+    compare(n, "out.selected", selected.o, rows * A, OUTPUT_MOST);
+    branch window = { .attr = attention_attr(
+                          n, (hr_attention_mask){ HR_PATTERN_SLIDING, 64, (int32_t)n->window, 1 }),
+                      .k = k,
+                      .v = v };
+    forward(n, &window, q);
+    compare(n, "out.window", window.o, rows * A, OUTPUT_MOST);
+    const hr_linear_attr gate = { .K = n->D, .N = 3 * n->H, .T = n->T };
+    float *z = floats(n, rows * 3 * n->H), *o = floats(n, rows * A);
+    void *const gate_in[] = { x, gate_w, gate_b, NULL }, *const gate_out[] = { z, NULL };
+    RUN(n, linear, &gate, gate_in, gate_out);
+    const hr_gates_attr gates = { (int32_t)n->H, (int32_t)n->K, 3 };
+    void *const gates_in[] = { z, compressed.o, selected.o, window.o }, *const gates_out[] = { o };
+    RUN(n, gates, &gates, gates_in, gates_out);
+    compare(n, "out", o, rows * A, OUTPUT_MOST);
+
+    float *dz = floats(n, rows * 3 * n->H), *d[3];
+    for (int i = 0; i < 3; i++) d[i] = floats(n, rows * A);
+    void *const back_in[] = { R, z, compressed.o, selected.o, window.o };
+    void *const back_out[] = { dz, d[0], d[1], d[2] };
+    RUN(n, gates_bwd, &gates, back_in, back_out);
+    float *dx = floats(n, rows * n->D), *db = floats(n, 3 * n->H);
+    float *dw = floats(n, hr_layout_elements(HR_PANEL, n->D, 3 * n->H));
+    void *const dx_in[] = { dz, gate_w, NULL, NULL, NULL }, *const dx_out[] = { dx, NULL };
+    RUN(n, linear_dx, &gate, dx_in, dx_out);
+    void *const dw_in[] = { x, dz }, *const dw_out[] = { dw, db };
+    RUN(n, linear_dw, &gate, dw_in, dw_out);
+    compare(n, "grad.x", dx, rows * n->D, GRADIENT_MOST);
+    compare(n, "grad.gate.w", in_rows(n, dw, n->D, 3 * n->H), n->D * 3 * n->H, GRADIENT_MOST);
+    compare(n, "grad.gate.b", db, 3 * n->H, GRADIENT_MOST);
+    backward(n, &compressed, q, d[0]);
+    backward(n, &selected, q, d[1]);
+    backward(n, &window, q, d[2]);
+    compare(n, "grad.q", sum_of(n, compressed.dq, selected.dq, window.dq, rows * A), rows * A,
+            GRADIENT_MOST);
+    const int64_t width = n->G * n->K;
+    compare_mlp(n, &shape, &keys, compressed.dk,
+                sum_of(n, selected.dk, window.dk, NULL, rows * width), "grad.k");
+    compare_mlp(n, &shape, &values, compressed.dv,
+                sum_of(n, selected.dv, window.dv, NULL, rows * width), "grad.v");
+}
+
+static void every_tensor_is_that_of_the_oracle_on_every_rung(void **state)
+{
+    static const char *const names[] = { "ref", "avx2", "avx512" };
+    static hr_kernels kernels;
+    static nsa n;
+    (void)state;
+    open_case(&n);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (i > 0 && !hr_test_has(names[i])) continue;
+        hr_kernels_fill(&kernels, i > 0 ? (uint32_t)hr_cpu_mask_of(names[i]) : 0);
+        n.kernels = &kernels;
+        n.rung = names[i];
+        for (n.threads = 1; n.threads <= 7; n.threads += 3) {
+            run_case(&n);
+            free_arrays(&n);
+        }
+    }
+    oracle_close(&n.golden);
+    oracle_close(&n.weights);
+}
+
+/* Longer sequences than a chunk of queries, a range of keys and a tile of each. */
+static void rungs_agree_with_the_reference_on_longer_sequences(void **state)
+{
+    static const nsa cases[] = {
+        { .B = 1,
+          .T = 1300,
+          .H = 4,
+          .G = 2,
+          .K = 24,
+          .M = 20,
+          .length = 32,
+          .stride = 16,
+          .block = 64,
+          .count = 6,
+          .first = 1,
+          .local = 2,
+          .window = 100 },
+        { .B = 2,
+          .T = 600,
+          .H = 6,
+          .G = 1,
+          .K = 80,
+          .M = 8,
+          .length = 16,
+          .stride = 16,
+          .block = 128,
+          .count = 3,
+          .first = 1,
+          .local = 1,
+          .window = 700 },
+        { .B = 1,
+          .T = 530,
+          .H = 2,
+          .G = 2,
+          .K = 16,
+          .M = 33,
+          .length = 24,
+          .stride = 8,
+          .block = 8,
+          .count = 9,
+          .first = 2,
+          .local = 3,
+          .window = 1 },
+    };
+    static const char *const names[] = { "avx2", "avx512" };
+    static hr_kernels kernels;
+    static nsa n;
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        n = cases[c];
+        n.D = 16;
+        n.kernels = &kernels;
+        n.is_random = n.is_reference = true;
+        n.threads = 1;
+        hr_kernels_fill(&kernels, 0);
+        run_case(&n);
+        free_arrays(&n);
+        n.is_reference = false;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            if (!hr_test_has(names[i])) continue;
+            hr_kernels_fill(&kernels, (uint32_t)hr_cpu_mask_of(names[i]));
+            n.rung = names[i];
+            for (n.threads = 1; n.threads <= 7; n.threads += 3) {
+                n.compared = 0;
+                run_case(&n);
+                free_arrays(&n);
+            }
+        }
+        for (int32_t i = 0; i < ARRAYS_MOST; i++) free(n.reference[i]);
+        free(n.blocks);
+    }
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_tensor_is_that_of_the_oracle_on_every_rung),
+        cmocka_unit_test(rungs_agree_with_the_reference_on_longer_sequences),
+    };
+    if (count > 1) folder = arguments[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
