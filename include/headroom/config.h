@@ -100,6 +100,9 @@ typedef enum {
 
 typedef enum { HR_SCHEDULE_STEPS, HR_SCHEDULE_TOKENS } hr_schedule_unit;
 
+/* DENSE: as pattern and sliding_window say. NSA: native sparse attention. */
+typedef enum { HR_ATTENTION_ALL, HR_ATTENTION_NSA } hr_attention_kind;
+
 /* AUTO: in memory if the run fits, or in files where that is faster or fits. */
 typedef enum { HR_PLACE_HOST, HR_PLACE_FILE, HR_PLACE_AUTO } hr_place;
 
@@ -178,8 +181,15 @@ typedef struct {
         struct {
             int32_t pattern;                        /* hr_attention_choice */
             int64_t window, stride, block;          /* stride 0: the default of the pattern */
+            int32_t kind;                           /* hr_attention_kind */
             int64_t sliding_window;                 /* llama-like: tokens; 0: none */
             char layer_types[HR_LAYER_TYPES_BYTES]; /* layers with the window; empty: all */
+            struct {
+                char branches[HR_FIELD_BYTES]; /* "compressed, selected, window" */
+                int64_t compress_block, compress_stride, compress_hidden; /* 0: head_dim */
+                int64_t select_block, select_count, select_first, select_local, window;
+                bool own_keys; /* of each branch */
+            } nsa;             /* sizes in tokens; counts of blocks */
         } attention;
     } model;
     struct {

@@ -12,7 +12,7 @@ typedef struct {
     bool takes_mappings;   /* entries may be mappings: "key=value key=value" */
 } hr_config_row;
 
-enum { HR_CONFIG_ROWS_MAX = 128 };
+enum { HR_CONFIG_ROWS_MAX = 160 };
 
 /* Rows of the table: [hr_config_row_count()], at most HR_CONFIG_ROWS_MAX. */
 const hr_config_row *hr_config_rows(void);

@@ -78,6 +78,7 @@ static hr_status read_value(const hr_hf_file *r, const hr_hf_entry *o, const hr_
                       strcmp(value, "false") && strcmp(value, "none");
     const bool whole = o->value_bytes < HR_HF_NAME_SHOWN;
     const bool fits = !is || (is->type == HR_KEY_CHOICE ? word || truth
+                              : is->type == HR_KEY_TEXT ? word
                               : is->type == HR_KEY_BOOL ? truth
                                                         : o->kind == HR_JSON_NUMBER);
     const bool zero = is && zero_word && hr_real_parse(value, &number) && number == 0;

@@ -47,7 +47,10 @@ static bool is_written(const writing *w, const hr_hf_option *row, const char *va
     const bool own = !hr_hf_architectures[w->made_by].architecture;
     const bool scaling = !strncmp(row->names, "rope_scaling.", 13);
     const bool blocks = !strncmp(row->names, "attention_", 10) && row->key;
+    const bool sparse = !strcmp(row->names, "sparse_attention") || !strncmp(row->names, "nsa_", 4);
     if (!*row->names || !value) return false;
+    if (sparse)
+        return w->config->model.attention.kind == HR_ATTENTION_NSA && strcmp(value, "auto") != 0;
     if (scaling)
         return strcmp(w->scaling, "none") && is_of_scaling(w->scaling, row->names + 13, value);
     if (blocks) return own || w->config->model.attention.pattern != 0;
@@ -179,7 +182,11 @@ void hr_hf_config_write(const hr_config *config, int32_t weights, hr_writer *wri
 const char *hr_hf_config_note(const hr_config *config)
 {
     const bool known = hr_hf_architectures[architecture_of(config)].architecture != NULL;
-    if (!known || !config->model.attention.pattern || !config->train.out[0]) return NULL;
+    if (!known || !config->train.out[0]) return NULL;
+    if (config->model.attention.kind == HR_ATTENTION_NSA)
+        return "note   model.attention.kind=nsa has no Hugging Face equivalent: other software "
+               "cannot use this model";
+    if (!config->model.attention.pattern) return NULL;
     return "note   model.attention.pattern has no Hugging Face equivalent: other "
            "software will use dense attention with these weights";
 }

@@ -114,6 +114,17 @@ const hr_hf_option hr_hf_options[] = {
     { "nlgomq3pye", "attention_block", "model.attention.block", "64" },
     { "nlgomq3pye", "attention_window", "model.attention.window", "1" },
     { "nlgomq3pye", "attention_stride", "model.attention.stride", "auto" },
+    { "lmq3", "sparse_attention", "model.attention.kind", "dense" },
+    { "lmq3", "nsa_branches", "model.attention.nsa.branches", "compressed, selected, window" },
+    { "lmq3", "nsa_compress_block", "model.attention.nsa.compress_block", "32" },
+    { "lmq3", "nsa_compress_stride", "model.attention.nsa.compress_stride", "16" },
+    { "lmq3", "nsa_compress_hidden", "model.attention.nsa.compress_hidden", "auto" },
+    { "lmq3", "nsa_select_block", "model.attention.nsa.select_block", "64" },
+    { "lmq3", "nsa_select_count", "model.attention.nsa.select_count", "16" },
+    { "lmq3", "nsa_select_first", "model.attention.nsa.select_first", "1" },
+    { "lmq3", "nsa_select_local", "model.attention.nsa.select_local", "2" },
+    { "lmq3", "nsa_window", "model.attention.nsa.window", "512" },
+    { "lmq3", "nsa_own_keys", "model.attention.nsa.own_keys", "false" },
 
     /* From HR_HF_WRITTEN on: accepted with one value that has no effect, not written. */
     { "l", "is_llama_config", NULL, "true" },

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HR_HF_ARCHITECTURES = 11, HR_HF_OPTIONS = 85, HR_HF_WRITTEN = 71 };
+enum { HR_HF_ARCHITECTURES = 11, HR_HF_OPTIONS = 96, HR_HF_WRITTEN = 82 };
 
 typedef struct {
     char letter;

@@ -47,7 +47,8 @@ typedef enum {
     HR_MIXES_ATTENTION = 1 << 10,     /* layer_types: only some layers have the window */
     HR_STORES_INPUTS_FIRST = 1 << 11, /* files have matrices as [inputs, outputs] */
     HR_GATES = 1 << 12,               /* the MLP multiplies two products */
-    HR_PARTS_SEQUENCES = 1 << 13      /* attention may work on a part of a sequence at a time */
+    HR_PARTS_SEQUENCES = 1 << 13,     /* attention may work on a part of a sequence at a time */
+    HR_SELECTS_KEYS = 1 << 14         /* attention.kind nsa */
 } hr_family_trait;
 
 typedef struct {

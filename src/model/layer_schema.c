@@ -10,11 +10,13 @@
 #include "model/adapter.h"
 #include "model/blocks.h"
 #include "model/family.h"
+#include "model/nsa.h"
 #include "ops/linear/linear.h"
 #include "ops/list.h"
 
 /* Limits for one layer with the embedding and the last norm, and what adapters add. */
 enum { STEPS_MOST = 30, TENSORS_MOST = 64, LOOPS_MOST = 4, PARAMS_MOST = 26 };
+enum { NSA_STEPS = 12, NSA_TENSORS = 40, NSA_PARAMS = 16 };
 enum { ADAPTED_STEPS = 22, ADAPTED_TENSORS = 36, ADAPTED_PARAMS = 14 };
 
 /* What DoRA with dropout adds to each product: three steps, of which each makes a tensor. */
@@ -32,12 +34,14 @@ typedef struct {
 
 static capacities limits_for(const hr_config *config)
 {
-    const bool adapts = config->train.adapter.kind != HR_ADAPTER_NONE;
+    const bool adapts = config->train.adapter.kind != HR_ADAPTER_NONE, nsa = hr_nsa_is_on(config);
     const int32_t parts = parts_of(config);
-    return (capacities){ .steps = STEPS_MOST + parts + (adapts ? ADAPTED_STEPS : 0),
-                         .tensors = TENSORS_MOST + parts + (adapts ? ADAPTED_TENSORS : 0),
-                         .loops = LOOPS_MOST,
-                         .params = PARAMS_MOST + (adapts ? ADAPTED_PARAMS : 0) };
+    return (capacities){
+        .steps = STEPS_MOST + parts + (adapts ? ADAPTED_STEPS : 0) + (nsa ? NSA_STEPS : 0),
+        .tensors = TENSORS_MOST + parts + (adapts ? ADAPTED_TENSORS : 0) + (nsa ? NSA_TENSORS : 0),
+        .loops = LOOPS_MOST,
+        .params = PARAMS_MOST + (adapts ? ADAPTED_PARAMS : 0) + (nsa ? NSA_PARAMS : 0)
+    };
 }
 
 /* Bytes of the memory for it. */

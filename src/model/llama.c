@@ -29,7 +29,7 @@ void hr_llama_params(hr_builder *builder, const hr_config *config, hr_model *mod
     const hr_param_shape bq = { HR_PARAM_VECTOR, Q, 0, 0, true, false };
     const hr_param_shape bk = { HR_PARAM_VECTOR, K, 0, 0, true, false };
     const bool bias = form.qkv_bias, norms = form.head_norms;
-    const hr_layer_weight weights[] = {
+    hr_layer_weight weights[HR_LLAMA_WEIGHTS] = {
         [HR_LLAMA_WQ] = { LAYER "self_attn.q_proj.weight",
                           { HR_PARAM_MATRIX, D, Q, STD, false, true } },
         [HR_LLAMA_WK] = { LAYER "self_attn.k_proj.weight",
@@ -52,6 +52,7 @@ void hr_llama_params(hr_builder *builder, const hr_config *config, hr_model *mod
         [HR_LLAMA_NORM_Q] = { norms ? LAYER "self_attn.q_norm.weight" : NULL, head },
         [HR_LLAMA_NORM_K] = { norms ? LAYER "self_attn.k_norm.weight" : NULL, head },
     };
+    hr_nsa_weights(config, weights + HR_LLAMA_NSA);
     hr_block_table(builder, config, model, STD, "model.embed_tokens.weight");
     hr_block_layers(builder, model, weights, HR_LLAMA_WEIGHTS);
     model->final_gain = hr_build_param(builder, one, "model.norm.weight");
@@ -101,6 +102,32 @@ static int32_t norm_heads(hr_builder *builder, const hr_config *config, const ch
                          mark);
 }
 
+/* Keys and values of a branch of sparse attention: its own, or those of dense attention. */
+static void project_branch(hr_builder *builder, const hr_config *config, const hr_model *model,
+                           const int32_t *w, int32_t norm, int32_t branch, int32_t own,
+                           const hr_attention_attr *attr, hr_nsa_keys *keys)
+{
+    if (w[own] == HR_NONE) return;
+    int32_t k = hr_block_project(builder, "k", norm, w[own], HR_NONE, HR_INTERMEDIATE_K);
+    keys->v[branch] = hr_block_project(builder, "v", norm, w[own + 1], HR_NONE, HR_INTERMEDIATE_V);
+    k = norm_heads(builder, config, "k_norm", k, w[HR_LLAMA_NORM_K], HR_INTERMEDIATE_K);
+    keys->k[branch] = rotate(builder, "k_rotated", k, model, attr->G, attr->head_width,
+                             HR_INTERMEDIATE_K);
+}
+
+/* Attention over rotated keys. */
+static int32_t attend(hr_builder *builder, const hr_config *config, const hr_model *model,
+                      const int32_t *w, int32_t norm, int32_t q, int32_t k, int32_t v,
+                      const hr_attention_attr *attr)
+{
+    hr_nsa_keys keys = { { k, k, k }, { v, v, v } };
+    if (!hr_nsa_is_on(config)) return hr_build_attention(builder, "attention", q, k, v, *attr);
+    project_branch(builder, config, model, w, norm, 0, HR_LLAMA_NSA + HR_NSA_COMPRESSED_K, attr,
+                   &keys);
+    project_branch(builder, config, model, w, norm, 2, HR_LLAMA_NSA + HR_NSA_WINDOW_K, attr, &keys);
+    return hr_build_nsa(builder, config, w + HR_LLAMA_NSA, norm, q, &keys, attr);
+}
+
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
                          const hr_layer *layer, hr_block_rows rows)
 {
@@ -118,7 +145,7 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
     k = norm_heads(builder, config, "k_norm", k, w[HR_LLAMA_NORM_K], HR_INTERMEDIATE_K);
     q = rotate(builder, "q_rotated", q, model, attr.H, attr.head_width, HR_INTERMEDIATE_Q);
     k = rotate(builder, "k_rotated", k, model, attr.G, attr.head_width, HR_INTERMEDIATE_K);
-    const int32_t o = hr_build_attention(builder, "attention", q, k, v, attr);
+    const int32_t o = attend(builder, config, model, w, norm, q, k, v, &attr);
     return hr_block_join_mid(builder, config, "attention_out", o, w[HR_LLAMA_WO], HR_NONE,
                              rows.residual);
 }
@@ -161,7 +188,8 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 
 const hr_family_spec hr_family_llama = { .name = "llama",
                                          .traits = HR_GATES | HR_READS_GROUPS | HR_PARTS_SEQUENCES |
-                                                   HR_SLIDES | HR_ROTATES_ALL | HR_MAY_TIE,
+                                                   HR_SELECTS_KEYS | HR_SLIDES | HR_ROTATES_ALL |
+                                                   HR_MAY_TIE,
                                          .initialization = "normal(0.02); norms 1",
                                          .kind = hr_layer_type,
                                          .params = params,

@@ -12,6 +12,7 @@
 
 #include "model/blocks.h"
 #include "model/layer_types.h"
+#include "model/nsa.h"
 
 /* Weights of a layer. A family with its own names fills such a table. */
 enum {
@@ -29,7 +30,8 @@ enum {
     HR_LLAMA_BV,
     HR_LLAMA_NORM_Q,
     HR_LLAMA_NORM_K,
-    HR_LLAMA_WEIGHTS
+    HR_LLAMA_NSA, /* HR_NSA_WEIGHTS more (model/nsa.h) */
+    HR_LLAMA_WEIGHTS = HR_LLAMA_NSA + HR_NSA_WEIGHTS
 };
 
 typedef struct {

@@ -14,6 +14,7 @@
 #include "config/config_keys.h"
 #include "model/family.h"
 #include "model/layer_types.h"
+#include "model/nsa.h"
 #include "model/optimizer.h"
 #include "model/rules.h"
 #include "ops/attention/attention.h"
@@ -152,6 +153,8 @@ static hr_status check_scaling(const hr_config *config, hr_error *err)
 /* A sliding window in tokens and a pattern of blocks exclude each other. */
 static hr_status check_window(const hr_config *config, hr_error *err)
 {
+    const hr_status status = hr_nsa_check(config, err);
+    if (status != HR_OK) return status;
     if (!config->model.attention.sliding_window || !config->model.attention.pattern)
         return hr_layer_types_check(config, err);
     return hr_fail(err, HR_USAGE,

@@ -11,8 +11,8 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 
 const hr_family_spec hr_family_qwen2 = { .name = "qwen2",
                                          .traits = HR_GATES | HR_READS_GROUPS | HR_PARTS_SEQUENCES |
-                                                   HR_SLIDES | HR_MIXES_ATTENTION | HR_ROTATES_ALL |
-                                                   HR_MAY_TIE,
+                                                   HR_SELECTS_KEYS | HR_SLIDES |
+                                                   HR_MIXES_ATTENTION | HR_ROTATES_ALL | HR_MAY_TIE,
                                          .initialization = "normal(0.02); biases 0, norms 1",
                                          .kind = hr_layer_type,
                                          .params = params,

@@ -20,7 +20,7 @@
  * rows is a multiple of T except in evaluation and sampling, whose last sequence may be short.
  *
  * Numerics u and the hidden values are rounded to the dtype of activations; products as those of
- *          linear. The gradient of position is w1 times that of b1, each for one call.
+ *          linear. The gradient of position is w1 times that of b1, for each sequence.
  * Repeat   the same bits for any number of threads; a sequence depends on nothing else.
  * Threads  rows of y; parts of the weights.
  * Source   Yuan et al. 2025, arXiv:2502.11089, eq. 7. */

@@ -249,25 +249,29 @@ static void add_columns(const compressing *c, const void *dy, int64_t N, int64_t
     c->kernels->db(&sums);
 }
 
-/* The gradients of w2, b2 and b1, and what b1 has of this call. */
+/* The sums of d_hidden of a sequence. */
+static float *db1_of(const compressing *c, int64_t sequence)
+{
+    return (float *)(c->shared + c->layout.db1) + sequence * c->M;
+}
+
+/* The gradients of w2, b2 and b1, sequence after sequence, and what each adds to that of b1. */
 static void find_small(const compressing *c)
 {
     const hr_call *call = c->call;
-    float *db1 = (float *)(c->shared + c->layout.db1), *sum = call->out[3];
+    float *db1 = call->out[3], *dw2 = call->out[4], *db2 = call->out[5];
     for (int64_t q = 0; q < c->sequences; q++) {
-        const bool clears = q == 0;
+        const uint32_t clear = q == 0 ? call->clear : 0;
+        const int64_t rows = rows_of(c, q);
         const void *dy = row_of(c, call->in[5], q, 0);
         const void *hidden = hidden_of(c, c->layout.hidden, q, 0);
-        if (call->out[4])
-            add_products(c, hidden, c->M, dy, c->K, rows_of(c, q), 0,
-                         clears && call->clear >> 4 & 1, call->out[4]);
+        const void *d_hidden = hidden_of(c, c->layout.d_hidden, q, 0);
+        if (dw2) add_products(c, hidden, c->M, dy, c->K, rows, 0, clear >> 4 & 1, dw2);
         if (call->thread != 0) continue;
-        if (call->out[5])
-            add_columns(c, dy, c->K, rows_of(c, q), clears && call->clear >> 5 & 1, call->out[5]);
-        add_columns(c, hidden_of(c, c->layout.d_hidden, q, 0), c->M, rows_of(c, q), clears, db1);
+        if (db2) add_columns(c, dy, c->K, rows, clear >> 5 & 1, db2);
+        if (db1) add_columns(c, d_hidden, c->M, rows, clear >> 3 & 1, db1);
+        add_columns(c, d_hidden, c->M, rows, true, db1_of(c, q));
     }
-    for (int64_t i = 0; call->thread == 0 && sum && i < c->M; i++)
-        sum[i] = db1[i] + (call->clear >> 3 & 1 ? 0 : sum[i]);
 }
 
 /* Groups that a token is in: those from the first one on, `before` of them begin before it. */
@@ -361,22 +365,24 @@ static void find_x_of_mean(const compressing *c)
     }
 }
 
-/* The gradient of position: w1 times that of b1. */
+/* The gradient of position: w1 times that of b1, of each sequence. */
 static void find_position(const compressing *c)
 {
     const hr_call *call = c->call;
-    const float *db1 = (const float *)(c->shared + c->layout.db1);
     const hr_layout layout = hr_linear_layout(call->dtype);
     float *sum = call->out[1];
     int64_t first, last;
     hr_share(c->U, call->thread, call->threads, &first, &last);
     for (int64_t k = first; sum && k < last; k++) {
-        float total = 0;
-        for (int64_t m = 0; m < c->M; m++)
-            total += hr_element_get(call->in[2], hr_layout_index(layout, c->U, c->M, k, m),
-                                    call->dtype) *
-                     db1[m];
-        sum[k] = total + (call->clear >> 1 & 1 ? 0 : sum[k]);
+        if (call->clear >> 1 & 1) sum[k] = 0;
+        for (int64_t q = 0; q < c->sequences; q++) {
+            float total = 0;
+            for (int64_t m = 0; m < c->M; m++) {
+                const int64_t at = hr_layout_index(layout, c->U, c->M, k, m);
+                total += hr_element_get(call->in[2], at, call->dtype) * db1_of(c, q)[m];
+            }
+            sum[k] += total;
+        }
     }
 }
 

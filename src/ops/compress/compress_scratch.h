@@ -41,7 +41,7 @@ static inline compress_layout compress_lay_out(const hr_compress_attr *attr, int
     if (backward) {
         l.hidden = compress_take(&at, all * M * word);
         l.d_hidden = compress_take(&at, all * M * word);
-        l.db1 = compress_take(&at, M * word);
+        l.db1 = compress_take(&at, (rows + attr->T - 1) / attr->T * M * word);
         for (int32_t i = 0; i < 2; i++)
             l.gathered[i] = compress_take(&at, COMPRESS_DW_ROWS * U * word);
     }
