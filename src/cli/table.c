@@ -415,8 +415,9 @@ static const hr_cli_command commands[] = {
       "Trains the recipe for a few steps in pairs of runs, one of which keeps everything, and\n"
       "compares losses, gradients, weights and optimizer states of each tensor. Proofs: plan,\n"
       "micro-batch, loss-chunk, mlp-tile, attention-tile, recompute, release, order, together,\n"
-      "threads, resume, moments, spill, base, masters, pattern, factors, adapter, npt, weights.\n"
-      "Each run is planned within the budget. When a proof fails, the exit code is 4 and the\n"
+      "threads, resume, moments, spill, base, masters, pattern, nsa, factors, adapter, npt,\n"
+      "weights. Each run is planned within the budget. When a proof fails, the exit code is 4 and "
+      "the\n"
       "tensor is named.",
       TAKES(ONLY) | TAKES(STEPS) | TAKES(BUDGET) | TAKES(DIR) | TAKES(JSON) | TAKES(STAGE) |
           TAKES(HELP),

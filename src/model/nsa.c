@@ -199,9 +199,19 @@ static int32_t compress(hr_builder *builder, const hr_config *config, const char
     return hr_build_mark(builder, hr_build_compress(builder, name, x, of, shape), mark);
 }
 
+/* For programs with KV caches. */
+static int32_t refuse_caches(hr_builder *builder)
+{
+    builder->status = hr_fail(builder->err, HR_USAGE,
+                              "model.attention.kind nsa has no cache for generating text yet");
+    return HR_NONE;
+}
+
 int32_t hr_build_nsa(hr_builder *builder, const hr_config *config, const int32_t *weights,
                      int32_t x, int32_t q, const hr_nsa_keys *keys, const hr_attention_attr *attr)
 {
+    if (hr_build_status(builder) != HR_OK) return HR_NONE;
+    if (builder->caches) return refuse_caches(builder);
     const int64_t length = config->model.attention.nsa.compress_block,
                   stride = config->model.attention.nsa.compress_stride,
                   block = config->model.attention.nsa.select_block,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/nsa.h - native sparse attention of the llama-like families (model.attention.kind=nsa).
  *
- *     o = g_c attention(q, kc, vc) + g_s attention(q, k, v of selected blocks) + g_w window(q, k, v)
+ *     o = g_c attention(q, kc, vc) + g_s attention(q, k, v, blocks) + g_w window(q, k, v)
  *
  * kc and vc are keys and values of groups of tokens (ops/compress/), blocks are chosen by the
  * attention to kc (ops/choose/), and g = sigmoid(x wg + bg) for each head. Without the compressed
@@ -43,7 +43,7 @@ bool hr_nsa_compresses(const hr_config *config);
  * Errors   USAGE  one sentence: the size and what is possible. */
 HR_MUST_CHECK hr_status hr_nsa_check(const hr_config *config, hr_error *err);
 
-/* The names and shapes of the weights, [HR_NSA_WEIGHTS]; those that the recipe lacks have no name. */
+/* The names and shapes of the weights, [HR_NSA_WEIGHTS]; what the recipe lacks has no name. */
 void hr_nsa_weights(const hr_config *config, hr_layer_weight *weights);
 
 /* Keys and values of the branches: rotated keys. */

@@ -84,10 +84,44 @@ static void add(const work *job, double *sums, double factor, head h, int64_t ro
     for (int64_t c = 0; c < job->attr->head_width; c++) sums[c] += factor * get(job, h, row, c);
 }
 
-/* The score of a query and a key of the sequence that begins at row `start`. */
-static double score(const work *job, int64_t start, head q, int64_t i, head k, int64_t j)
+/* Whether query i of the sequence that begins at row `start` has selected the block of a key. */
+static bool selects(const work *job, int64_t start, int64_t group, int64_t i, int64_t j)
 {
-    if (!hr_masked_sees(job->masked->config, job->layer, i, j)) return (double)-INFINITY;
+    const hr_attention_attr *attr = job->attr;
+    const int64_t count = attr->mask.window, row = (start + i) * attr->G + group;
+    const uint16_t *blocks = (const uint16_t *)job->call->in[job->backward ? 7 : 4] + row * count;
+    for (int64_t n = 0; n < count; n++)
+        if (blocks[n] == j / attr->mask.block) return true;
+    return false;
+}
+
+/* Whether query i sees key j. Of the branches of native sparse attention the sizes are those of the
+ * operation: the recipe has one mask for each. */
+static bool sees(const work *job, int64_t start, int64_t group, int64_t i, int64_t j)
+{
+    const hr_attention_mask *mask = &job->attr->mask;
+    if (job->masked->config->model.attention.kind != HR_ATTENTION_NSA)
+        return hr_masked_sees(job->masked->config, job->layer, i, j);
+    if (mask->kind == HR_PATTERN_COMPRESSED)
+        return (int64_t)mask->stride * j + mask->window - 1 <= i;
+    if (j > i) return false;
+    if (mask->kind == HR_PATTERN_SLIDING) return i - j < mask->window;
+    return job->masked->selects_all || selects(job, start, group, i, j);
+}
+
+/* The keys of a sequence of so many tokens. */
+static int64_t keys_of(const work *job, int64_t tokens)
+{
+    const hr_attention_mask *mask = &job->attr->mask;
+    if (mask->kind != HR_PATTERN_COMPRESSED) return tokens;
+    return tokens < mask->window ? 0 : (tokens - mask->window) / mask->stride + 1;
+}
+
+/* The score of a query and a key of the sequence that begins at row `start`. */
+static double score(const work *job, int64_t start, int64_t group, head q, int64_t i, head k,
+                    int64_t j)
+{
+    if (!sees(job, start, group, i, j)) return (double)-INFINITY;
     return (double)job->attr->scale * dot(job, q, start + i, k, start + j);
 }
 
@@ -98,17 +132,29 @@ static head query_of(const work *job, void *tensor, int64_t h)
     return (head){ tensor, job->attr->q_width, job->attr->q_offset + h * job->attr->q_head_stride };
 }
 
+/* A head of compressed keys or values, of which a sequence has fewer rows than tokens. */
+static head compressed_of(const work *job, void *tensor, int64_t width, int64_t start,
+                          int64_t group)
+{
+    const int64_t K = job->attr->head_width, row = job->attr->G * K;
+    return (head){ tensor, row, group * K + start * (width - row) };
+}
+
 /* Keys and values of a fused tensor lie beside its queries. `tensors` are three operands. */
-static head key_of(const work *job, void *const *tensors, int64_t group)
+static head key_of(const work *job, void *const *tensors, int64_t start, int64_t group)
 {
     const hr_attention_attr *attr = job->attr;
+    if (attr->mask.kind == HR_PATTERN_COMPRESSED)
+        return compressed_of(job, tensors[1], attr->k_width, start, group);
     return (head){ tensors[1] ? tensors[1] : tensors[0], tensors[1] ? attr->k_width : attr->q_width,
                    attr->k_offset + group * attr->k_head_stride };
 }
 
-static head value_of(const work *job, void *const *tensors, int64_t group)
+static head value_of(const work *job, void *const *tensors, int64_t start, int64_t group)
 {
     const hr_attention_attr *attr = job->attr;
+    if (attr->mask.kind == HR_PATTERN_COMPRESSED)
+        return compressed_of(job, tensors[2], attr->v_width, start, group);
     return (head){ tensors[2] ? tensors[2] : tensors[0], tensors[2] ? attr->v_width : attr->q_width,
                    attr->v_offset + group * attr->v_head_stride };
 }
@@ -127,10 +173,11 @@ static void forward_row(const work *job, int64_t start, int64_t i, int64_t h)
     double sums[HR_ATTENTION_HEAD_MAX] = { 0 }, most = (double)-INFINITY, total = 0;
     const int64_t group = h / (job->attr->H / job->attr->G), H = job->attr->H;
     void *const *in = job->call->in;
-    const head q = query_of(job, in[0], h), k = key_of(job, in, group),
-               v = value_of(job, in, group);
-    for (int64_t j = 0; j <= i; j++) {
-        const double s = score(job, start, q, i, k, j), above = fmax(most, s);
+    const head q = query_of(job, in[0], h), k = key_of(job, in, start, group),
+               v = value_of(job, in, start, group);
+    const int64_t keys = keys_of(job, i + 1);
+    for (int64_t j = 0; j < keys; j++) {
+        const double s = score(job, start, group, q, i, k, j), above = fmax(most, s);
         const double fade = most == above ? 1 : exp(most - above), p = exp(s - above);
         if (isinf(above)) continue;
         total = total * fade + p;
@@ -138,10 +185,10 @@ static void forward_row(const work *job, int64_t start, int64_t i, int64_t h)
         if (p > 0) add(job, sums, p, v, start + j);
         most = above;
     }
-    for (int64_t c = 0; c < job->attr->head_width; c++) sums[c] /= total;
+    for (int64_t c = 0; c < job->attr->head_width; c++) sums[c] /= keys ? total : 1;
     set(job, output_of(job, job->call->out[0], h), start + i, sums);
     float *lse = job->call->out[1];
-    if (lse) lse[(start + i) * H + h] = (float)(most + log(total));
+    if (lse) lse[(start + i) * H + h] = keys ? (float)(most + log(total)) : 0;
 }
 
 /* ---- backward */
@@ -150,7 +197,7 @@ static void forward_row(const work *job, int64_t start, int64_t i, int64_t h)
 typedef struct {
     head q, k, v, o, grad_o;
     const float *lse;
-    int64_t start, h;
+    int64_t start, h, group;
 } slopes;
 
 static slopes slopes_of(const work *job, int64_t start, int64_t h)
@@ -158,13 +205,14 @@ static slopes slopes_of(const work *job, int64_t start, int64_t h)
     void *const *in = job->call->in;
     const int64_t group = h / (job->attr->H / job->attr->G);
     return (slopes){ .q = query_of(job, in[0], h),
-                     .k = key_of(job, in, group),
-                     .v = value_of(job, in, group),
+                     .k = key_of(job, in, start, group),
+                     .v = value_of(job, in, start, group),
                      .o = output_of(job, in[3], h),
                      .grad_o = output_of(job, in[4], h),
                      .lse = in[5],
                      .start = start,
-                     .h = h };
+                     .h = h,
+                     .group = group };
 }
 
 /* Returns p[i,j], and sets ds[i,j]. */
@@ -172,7 +220,7 @@ static double slope(const work *job, const slopes *s, int64_t i, int64_t j, doub
                     double *ds)
 {
     const double lse = (double)s->lse[(s->start + i) * job->attr->H + s->h];
-    const double p = exp(score(job, s->start, s->q, i, s->k, j) - lse);
+    const double p = exp(score(job, s->start, s->group, s->q, i, s->k, j) - lse);
     *ds = p > 0 ? p * (dot(job, s->grad_o, s->start + i, s->v, s->start + j) - delta) : 0;
     return p;
 }
@@ -187,7 +235,8 @@ static void backward_query(const work *job, int64_t start, int64_t i, int64_t h)
     double sums[HR_ATTENTION_HEAD_MAX] = { 0 }, ds;
     const slopes s = slopes_of(job, start, h);
     const double delta = delta_of(job, &s, i);
-    for (int64_t j = 0; j <= i; j++) {
+    const int64_t keys = keys_of(job, i + 1);
+    for (int64_t j = 0; j < keys; j++) {
         (void)slope(job, &s, i, j, delta, &ds);
         add(job, sums, (double)job->attr->scale * ds, s.k, start + j);
     }
@@ -200,15 +249,15 @@ static void backward_key(const work *job, int64_t start, int64_t j, int64_t grou
     const int64_t heads = job->attr->H / job->attr->G;
     for (int64_t h = group * heads; h < (group + 1) * heads; h++) {
         const slopes s = slopes_of(job, start, h);
-        for (int64_t i = j; i < T; i++) {
+        for (int64_t i = j; i < T; i++) { /* no key is seen before its own number */
             const double p = slope(job, &s, i, j, delta_of(job, &s, i), &ds);
             if (!(p > 0)) continue;
             add(job, dk, (double)job->attr->scale * ds, s.q, start + i);
             add(job, dv, p, s.grad_o, start + i);
         }
     }
-    set(job, key_of(job, job->call->out, group), start + j, dk);
-    set(job, value_of(job, job->call->out, group), start + j, dv);
+    set(job, key_of(job, job->call->out, start, group), start + j, dk);
+    set(job, value_of(job, job->call->out, start, group), start + j, dv);
 }
 
 /* ---- device */
@@ -223,7 +272,8 @@ static void compute(void *context, int32_t thread, int32_t threads)
         for (int64_t h = 0; h < job->attr->H; h++)
             if (job->backward) backward_query(job, start, row - start, h);
             else forward_row(job, start, row - start, h);
-        for (int64_t g = 0; g < job->attr->G && job->backward; g++)
+        const bool is_key = row - start < keys_of(job, length);
+        for (int64_t g = 0; g < job->attr->G && job->backward && is_key; g++)
             backward_key(job, start, row - start, g, length);
     }
 }
@@ -247,8 +297,8 @@ static void launch(const hr_device *device, const hr_program *program, int32_t s
 }
 
 const hr_device *hr_masked_device_open(hr_masked_device *masked, const hr_config *config,
-                                       const hr_device *inner, hr_pool *pool)
+                                       bool selects_all, const hr_device *inner, hr_pool *pool)
 {
-    *masked = (hr_masked_device){ { inner->backend, launch }, inner, pool, config };
+    *masked = (hr_masked_device){ { inner->backend, launch }, inner, pool, config, selects_all };
     return &masked->device;
 }

@@ -16,11 +16,14 @@ typedef struct {
     const hr_device *inner;
     hr_pool *pool;
     const hr_config *config;
+    bool selects_all;
 } hr_masked_device;
 
-/* Places the device in front of another. The recipe has no dropout and joined documents. */
+/* Places the device in front of another. The recipe has no dropout and joined documents.
+ *
+ *   selects_all  queries see all keys up to their own where the operation has selected blocks */
 const hr_device *hr_masked_device_open(hr_masked_device *masked, const hr_config *config,
-                                       const hr_device *inner, hr_pool *pool);
+                                       bool selects_all, const hr_device *inner, hr_pool *pool);
 
 /* Whether a query sees a key that is not after it, in a layer of this recipe. */
 bool hr_masked_sees(const hr_config *config, int64_t layer, int64_t query, int64_t key);

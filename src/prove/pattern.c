@@ -81,6 +81,17 @@ static void describe_pattern(const hr_config *config, char text[64])
     else snprintf(text, 64, "blocks of %lld tokens", (long long)config->model.attention.block);
 }
 
+/* What does not belong to attention. */
+static void clear_rest(hr_config *config)
+{
+    *config->train.freeze = *config->train.param_groups = 0; /* every gradient counts */
+    config->model.weights = HR_WEIGHTS_COMPUTE;
+    config->model.dropout = 0;
+    config->memory.micro_batch = config->memory.loss_chunk = 0;
+    *config->memory.strategy = 0;
+    config->memory.moments = config->memory.weights = HR_PLACE_HOST;
+}
+
 hr_status hr_pattern_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
 {
     char pattern[64];
@@ -100,12 +111,7 @@ hr_status hr_pattern_prepare(hr_prover *prover, hr_proof *proof, bool *applies, 
         return HR_OK;
     }
     shorten(config);
-    *config->train.freeze = *config->train.param_groups = 0; /* every gradient counts */
-    config->model.weights = HR_WEIGHTS_COMPUTE;
-    config->model.dropout = 0;
-    config->memory.micro_batch = config->memory.loss_chunk = 0;
-    *config->memory.strategy = 0;
-    config->memory.moments = config->memory.weights = HR_PLACE_HOST;
+    clear_rest(config);
     *applies = true;
     proof->bound = BOUND_FP32;
     if (is_bf16) prover->runs *= 2;
@@ -145,4 +151,77 @@ hr_status hr_pattern_run(hr_prover *prover, hr_proof *proof, hr_error *err)
         }
     }
     return compare_in(prover, HR_FORMAT_FP32, err);
+}
+
+/* ---- native sparse attention */
+
+/* Sizes with which a query of a short sequence leaves blocks out: a ragged one. */
+static void shorten_nsa(hr_config *config)
+{
+    enum { BLOCKS = 9, LEAST = 2 };
+    const int64_t first = config->model.attention.nsa.select_first,
+                  local = config->model.attention.nsa.select_local;
+    int64_t *count = &config->model.attention.nsa.select_count;
+    if (hr_masked_products(config) > PRODUCTS_MOST) config->train.batch = 1;
+    if (hr_masked_products(config) > PRODUCTS_MOST && !*config->model.from)
+        config->model.n_layers = hr_min(config->model.n_layers, 2);
+    if (!*config->model.from) config->model.vocab_size = hr_min(config->model.vocab_size, 4096);
+    while (config->model.attention.nsa.select_block > 16 &&
+           config->model.attention.nsa.compress_stride % LEAST == 0 &&
+           config->model.attention.nsa.select_block * BLOCKS > config->train.seq_len / LEAST) {
+        config->model.attention.nsa.select_block /= LEAST;
+        config->model.attention.nsa.compress_stride /= LEAST;
+        if (!*config->model.from) config->model.attention.nsa.compress_block /= LEAST;
+    }
+    while (hr_masked_products(config) > PRODUCTS_MOST &&
+           config->train.seq_len / LEAST > config->model.attention.nsa.compress_block)
+        config->train.seq_len /= LEAST;
+    config->train.seq_len -= config->train.seq_len % LEAST == 0;
+    const int64_t blocks = config->train.seq_len / config->model.attention.nsa.select_block;
+    *count = hr_max(first + local, hr_min(*count, blocks / LEAST));
+    config->model.attention.nsa.window = hr_min(config->model.attention.nsa.window,
+                                                config->train.seq_len / 3);
+}
+
+hr_status hr_nsa_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
+{
+    hr_config *config = &prover->variant;
+    const bool is_bf16 = prover->base.train.dtype == HR_FORMAT_BF16;
+    *config = prover->base;
+    *applies = false;
+    if (config->model.attention.kind != HR_ATTENTION_NSA) {
+        (void)hr_proof_declines(proof, "model.attention.kind is not nsa");
+        return HR_OK;
+    }
+    shorten_nsa(config);
+    clear_rest(config);
+    *applies = true;
+    proof->bound = BOUND_FP32;
+    if (is_bf16) prover->runs *= 2;
+    snprintf(proof->compared, sizeof proof->compared,
+             "each branch = dense attention with its mask in double, and with every block selected "
+             "= dense attention; %lld of %lld blocks of %lld, %lld x %lld random tokens%s",
+             (long long)config->model.attention.nsa.select_count,
+             (long long)(config->train.seq_len / config->model.attention.nsa.select_block + 1),
+             (long long)config->model.attention.nsa.select_block, (long long)config->train.batch,
+             (long long)config->train.seq_len, is_bf16 ? "; in bf16 within 15 %, and in fp32" : "");
+    proof->seconds = 2 * hr_masked_products(config) * (is_bf16 ? 2 : 1) /
+                     (PRODUCTS_A_SECOND * prover->threads);
+    hr_status status = hr_config_check(config, err);
+    return status == HR_OK ? hr_prover_draw_tokens(prover, config, err) : status;
+}
+
+/* A branch that saw a later key would differ: the reference has none. */
+hr_status hr_nsa_run(hr_prover *prover, hr_proof *proof, hr_error *err)
+{
+    hr_config *config = &prover->variant;
+    const int64_t block = config->model.attention.nsa.select_block;
+    hr_status status = hr_pattern_run(prover, proof, err);
+    if (status != HR_OK || prover->tracer.found.relative > proof->bound) return status;
+    int64_t *count = &config->model.attention.nsa.select_count;
+    *count = hr_max(*count, hr_min(256, config->train.seq_len / block + 1));
+    prover->selects_all = *count * block >= config->train.seq_len;
+    if (prover->selects_all) status = compare_in(prover, HR_FORMAT_FP32, err);
+    prover->selects_all = false;
+    return status;
 }

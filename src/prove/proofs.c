@@ -321,6 +321,8 @@ static const hr_proof_kind kinds[] = {
       false },
     { "pattern", "sparse attention = dense attention with an explicit mask", hr_pattern_prepare,
       hr_pattern_run, NULL, 2, true },
+    { "nsa", "native sparse attention = dense attention with explicit masks", hr_nsa_prepare,
+      hr_nsa_run, NULL, 4, true },
     { "factors", "a factorized matrix = its product", hr_factors_prepare, hr_factors_run, NULL, 2,
       true },
     { "adapter", "low-rank adapters = weights that contain them", hr_adapters_prepare,

@@ -33,6 +33,11 @@ const hr_proof_kind *hr_proof_kind_at(int32_t index);
  * stored weights (stored.c). */
 hr_status hr_pattern_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err);
 hr_status hr_pattern_run(hr_prover *prover, hr_proof *proof, hr_error *err);
+
+/* Native sparse attention against dense attention with explicit masks, and where it selects every
+ * block against dense attention. */
+hr_status hr_nsa_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err);
+hr_status hr_nsa_run(hr_prover *prover, hr_proof *proof, hr_error *err);
 hr_status hr_factors_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err);
 hr_status hr_factors_run(hr_prover *prover, hr_proof *proof, hr_error *err);
 hr_status hr_adapters_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err);

@@ -142,7 +142,8 @@ static const hr_device *mask(void *context, const hr_device *device, hr_pool *po
 {
     hr_tracer *tracer = context;
     hr_prover *prover = tracer->prover;
-    return hr_masked_device_open(&prover->masked, &prover->variant, device, pool);
+    return hr_masked_device_open(&prover->masked, &prover->variant, prover->selects_all, device,
+                                 pool);
 }
 
 hr_status hr_prover_run(hr_prover *prover, const hr_config *config, const hr_observer *observer,

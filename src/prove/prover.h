@@ -45,6 +45,7 @@ typedef struct {
     hr_watch_fn *look; /* of the next run from given weights; null: none */
     void *looking;     /* its context */
     bool masks;        /* the next run computes attention with `masked` */
+    bool selects_all;  /* and there selected blocks are all */
     hr_plan_answer answer;
     hr_train_result result;
     int32_t runs;      /* of the proof at hand; `prepare` may change it */

@@ -61,6 +61,31 @@ static void put_batch(hr_writer *writer, const hr_config *config, const hr_plan_
     hr_put(writer, "%s MFLOP per token, forward and backward\n", flops);
 }
 
+/* "native sparse attention: 16 of 2,048 blocks of 64 tokens, window 512", and what it does not
+ * leave out. */
+static void put_nsa(hr_writer *writer, const hr_config *config)
+{
+    const int64_t T = config->train.seq_len, block = config->model.attention.nsa.select_block,
+                  count = config->model.attention.nsa.select_count,
+                  window = config->model.attention.nsa.window;
+    const bool all = count * block >= T, every = window >= T;
+    char text[3][HR_COUNT_BYTES];
+    hr_put(writer, "  native sparse attention: %s of %s blocks of %lld tokens, window %s",
+           hr_count_print(count, text[0]), hr_count_print((T + block - 1) / block, text[1]),
+           (long long)block, hr_count_print(window, text[2]));
+    if (strstr(config->model.attention.nsa.branches, "compressed"))
+        hr_put(writer, ", %lld tokens compressed every %lld",
+               (long long)config->model.attention.nsa.compress_block,
+               (long long)config->model.attention.nsa.compress_stride);
+    if (all || every)
+        hr_put(writer, "; %s%s%s", all ? "the selection keeps every block" : "",
+               all && every ? ", " : "",
+               !every ? ""
+               : all  ? "the window every token"
+                      : "the window keeps every token");
+    hr_put(writer, "\n");
+}
+
 /* How much a pattern or a window skips: "attention local, window 1: keeps 70.0 % of the causal
  * blocks at 256 tokens". */
 static void put_attention(hr_writer *writer, const hr_config *config)
@@ -69,6 +94,7 @@ static void put_attention(hr_writer *writer, const hr_config *config)
     const hr_attention_share kept = hr_attention_share_of(config);
     const int32_t pattern = config->model.attention.pattern;
     char count[HR_COUNT_BYTES];
+    if (config->model.attention.kind == HR_ATTENTION_NSA) put_nsa(writer, config);
     if (!kept.layers) return;
     if (kept.blocks) hr_put(writer, "  attention %s", patterns[pattern]);
     else

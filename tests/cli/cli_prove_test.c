@@ -32,13 +32,13 @@ static void text_and_json_list_every_proof(void **state)
     assert_non_null(strstr(out, "\ndata   text.txt\n"));
     const int32_t passed = count_of(out, " pass  "), none = count_of(out, " does not apply: ");
     assert_int_equal(count_of(out, ": every bit is equal\n"), passed);
-    assert_int_equal(passed + none, 20);
+    assert_int_equal(passed + none, 21);
     assert_true(passed >= 10);
     assert_true(is_empty("kept"));
     assert_int_equal(run("prove tiny.yaml --dir kept --json --steps 3"), HR_OK);
     json_t *answer = out_json();
     const json_t *proofs = json_object_get(answer, "proofs");
-    assert_int_equal(json_array_size(proofs), 20);
+    assert_int_equal(json_array_size(proofs), 21);
     assert_int_equal(json_integer_value(json_object_get(answer, "passed")), passed);
     assert_int_equal(json_integer_value(json_object_get(answer, "steps")), 3);
     assert_string_equal(json_string_value(json_object_get(answer, "data")),
@@ -143,6 +143,10 @@ static void one_proof_alone_passes_or_says_that_it_does_not_apply(void **state)
           "no frozen model" },
         { "masters", "train.dtype=bf16 train.state.master=residual16", "residual" },
         { "pattern", "model.attention.pattern=local model.attention.block=4", NULL },
+        { "nsa",
+          "model.family=llama model.attention.kind=nsa model.attention.nsa.compress_block=8 "
+          "model.attention.nsa.compress_stride=4 model.attention.nsa.select_block=8",
+          "is not nsa" },
         { "factors", "model.family=yxanul model.embedding_rank=8", "no factorized matrix" },
         { "adapter", "model.family=llama train.adapter.kind=lora", "trains no low-rank" },
         { "npt", "model.family=llama train.adapter.kind=npt", "trains no NPT" },

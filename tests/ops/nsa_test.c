@@ -530,11 +530,78 @@ static void rungs_agree_with_the_reference_on_longer_sequences(void **state)
     }
 }
 
+/* What later tokens are changes no bit of what earlier ones see, branch by branch. */
+static void no_branch_sees_the_future(void **state)
+{
+    static hr_kernels kernels;
+    static nsa n;
+    enum { SEEN = 401 };
+    (void)state;
+    hr_kernels_fill(&kernels, hr_cpu_detect());
+    n = (nsa){ .B = 1,
+               .T = 530,
+               .H = 4,
+               .G = 2,
+               .K = 16,
+               .D = 16,
+               .M = 8,
+               .length = 16,
+               .stride = 8,
+               .block = 32,
+               .count = 4,
+               .first = 1,
+               .local = 2,
+               .window = 50,
+               .kernels = &kernels,
+               .threads = 2,
+               .is_random = true };
+    const int64_t A = n.H * n.K, width = n.G * n.K;
+    const hr_compress_attr shape = { 2, 16, 16, 8, 8, n.T, 4 };
+    const hr_choose_attr choice = { 4,  2, 16, n.T, A, 0, n.K,  shape.y_width,
+                                    16, 8, 32, 4,   1, 2, 0.25f };
+    float *o[2][3];
+    uint16_t *chosen[2];
+    for (int changed = 0; changed < 2; changed++) {
+        float *q = draw(&n, "q"), *k = draw(&n, "k"), *v = draw(&n, "v");
+        for (int64_t i = changed ? SEEN * A : n.T * A; i < n.T * A; i++) q[i] += 1;
+        for (int64_t i = changed ? SEEN * width : n.T * width; i < n.T * width; i++)
+            k[i] = -k[i], v[i] += 2;
+        mlp keys = { .name = "compress_k", .x = k }, values = { .name = "compress_v", .x = v };
+        compress(&n, &shape, &keys);
+        compress(&n, &shape, &values);
+        branch of[3] = {
+            { .attr = attention_attr(&n, hr_choose_mask(&choice)), .k = keys.y, .v = values.y },
+            { .attr = attention_attr(&n, (hr_attention_mask){ HR_PATTERN_SELECTED, 32, 4, 1 }),
+              .k = k,
+              .v = v },
+            { .attr = attention_attr(&n, (hr_attention_mask){ HR_PATTERN_SLIDING, 1, 50, 1 }),
+              .k = k,
+              .v = v }
+        };
+        of[0].attr.k_width = of[0].attr.v_width = shape.y_width;
+        chosen[changed] = array(&n, 2 * n.T * n.G * n.count);
+        of[1].blocks = chosen[changed];
+        for (int i = 0; i < 3; i++) {
+            void *const in[] = { q, keys.y, of[0].lse }, *const out[] = { chosen[changed] };
+            if (i == 1) RUN(&n, choose, &choice, in, out);
+            forward(&n, &of[i], q);
+            o[changed][i] = of[i].o;
+        }
+    }
+    assert_memory_equal(chosen[0], chosen[1], (size_t)(2 * SEEN * n.G * n.count));
+    for (int i = 0; i < 3; i++) {
+        assert_memory_equal(o[0][i], o[1][i], (size_t)(4 * SEEN * A));
+        assert_memory_not_equal(o[0][i], o[1][i], (size_t)(4 * n.T * A));
+    }
+    free_arrays(&n);
+}
+
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_tensor_is_that_of_the_oracle_on_every_rung),
         cmocka_unit_test(rungs_agree_with_the_reference_on_longer_sequences),
+        cmocka_unit_test(no_branch_sees_the_future),
     };
     if (count > 1) folder = arguments[1];
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,14 +152,20 @@ VEC_INLINE void add_to_total(const forward *f, const float *scores, int64_t seen
     *max = now;
 }
 
-VEC_INLINE void add_probabilities(const forward *f, const float *scores, int64_t seen, float lse,
-                                  bool starts, float *sums)
+VEC_INLINE void add_probabilities(const bool starts, const forward *f, const float *scores,
+                                  int64_t seen, float lse, float *sums)
 {
-    for (int64_t j = 0; j < seen; j += VEC_LANES) {
-        const vec p = vec_exp2(vec_fma(load_floats(scores + j), vec_set(f->factor), vec_set(-lse)));
-        const vec before = starts ? vec_set(0) : vec_load_f32(sums + j, lanes_of(seen - j));
-        vec_store_f32(sums + j, vec_add(before, p), lanes_of(seen - j));
+    const vec factor = vec_set(f->factor), less = vec_set(-lse);
+    const int64_t whole = seen / VEC_LANES * VEC_LANES, rest = seen - whole;
+    for (int64_t j = 0; j < whole; j += VEC_LANES) {
+        vec p = vec_exp2(vec_fma(load_floats(scores + j), factor, less));
+        if (!starts) p = vec_add(load_floats(sums + j), p);
+        store_floats(sums + j, p);
     }
+    if (rest == 0) return;
+    vec p = vec_exp2(vec_fma(load_floats(scores + whole), factor, less));
+    if (!starts) p = vec_add(vec_load_f32(sums + whole, rest), p);
+    vec_store_f32(sums + whole, p, rest);
 }
 
 NOINLINE void total_row(const forward *f, const float *scores, int64_t seen, float *max,
@@ -171,7 +177,8 @@ NOINLINE void total_row(const forward *f, const float *scores, int64_t seen, flo
 NOINLINE void probability_row(const forward *f, const float *scores, int64_t seen, float lse,
                               bool starts, float *sums)
 {
-    add_probabilities(f, scores, seen, lse, starts, sums);
+    if (starts) add_probabilities(true, f, scores, seen, lse, sums);
+    else add_probabilities(false, f, scores, seen, lse, sums);
 }
 
 static void probabilities(const hr_attention_scores_task *task)

@@ -6,18 +6,21 @@
 #include "ops/element.h"
 #include "ops/kernels.h"
 
-/* The scores of blocks [0, candidates) from the probabilities of `keys` compressed keys. */
+/* The scores of blocks [0, candidates) from the probabilities of `keys` compressed keys: the sum of
+ * the tokens that start in the block, where a token start has those of the keys that it is in.
+ *
+ *   starts  scratch [apart x candidates] */
 static void score_blocks(const hr_choose_attr *attr, const float *p, int64_t keys,
-                         int64_t candidates, float *scores)
+                         int64_t candidates, float *starts, float *scores)
 {
     const int64_t apart = attr->block / attr->stride, overlap = attr->length / attr->stride;
+    const int64_t count = apart * candidates;
+    for (int64_t i = 0; i < count; i++) starts[i] = i < keys ? p[i] : 0;
+    for (int64_t n = 1; n < overlap; n++)
+        for (int64_t i = n; i < hr_min(count, keys + n); i++) starts[i] += p[i - n];
     for (int64_t j = 0; j < candidates; j++) {
         float score = 0;
-        for (int64_t m = 0; m < apart; m++)
-            for (int64_t n = 0; n < overlap; n++) {
-                const int64_t at = apart * j + m - n;
-                if (at >= 0 && at < keys) score += p[at];
-            }
+        for (int64_t m = 0; m < apart; m++) score += starts[apart * j + m];
         scores[j] = score;
     }
 }
@@ -90,7 +93,7 @@ static void run_tile(const hr_call *call, const choose_room *room, int64_t seque
     call->kernels->attention.scores[call->dtype](&task);
     for (int64_t t = first; t < last; t++) {
         score_blocks(attr, room->sums + (t - first) * width, hr_attention_keys_seen(&mask, t),
-                     t / attr->block + 1, room->scores);
+                     t / attr->block + 1, room->starts, room->scores);
         choose(attr, room->scores, t,
                (uint16_t *)call->out[0] +
                    ((sequence * attr->T + t) * attr->G + group) * attr->count);

@@ -22,16 +22,18 @@ static inline int64_t choose_row(const hr_choose_attr *attr)
 }
 
 typedef struct {
-    float *sums, *scores;
+    float *sums, *starts, *scores;
     uint8_t *kernel;
 } choose_room;
 
 static inline int64_t choose_place(uint8_t *base, const hr_choose_attr *attr, choose_room *out)
 {
+    const int64_t blocks = (attr->T + attr->block - 1) / attr->block;
     attention_scratch strips;
     int64_t at = 0;
     out->sums = attention_take(base, &at, choose_tile(attr) * choose_row(attr));
-    out->scores = attention_take(base, &at, (attr->T + attr->block - 1) / attr->block);
+    out->starts = attention_take(base, &at, blocks * (attr->block / attr->stride));
+    out->scores = attention_take(base, &at, blocks);
     out->kernel = base + at;
     return at + attention_scratch_place(NULL, ATTENTION_KEY_CHUNK, ATTENTION_QUERY_TILE,
                                         attr->head_width, &strips);
