@@ -229,12 +229,16 @@ static void measure(bench *b, const char *rung, uint32_t mask)
     RUN(b, "choose", choose, &choice, asked, chosen);
     forward(b, "selected", &of[1], q);
     forward(b, "window", &of[2], q);
-    const hr_gates_attr gates = { H, K, 3 };
-    void *const gated[] = { z, of[0].o, of[1].o, of[2].o }, *const sum[] = { o };
-    RUN(b, "gates", gates, &gates, gated, sum);
-    void *const back[] = { o, z, of[0].o, of[1].o, of[2].o };
-    void *const parts[] = { dz, of[0].d_o, of[1].d_o, of[2].d_o };
-    RUN(b, "gates, backward", gates_bwd, &gates, back, parts);
+    for (int32_t i = 0; i < 3; i++) {
+        const hr_gates_attr gate = { H, K, 3, i };
+        void *const in[] = { z, of[i].o, i ? o : NULL }, *const out[] = { o };
+        RUN(b, "gate", gates, &gate, in, out);
+    }
+    for (int32_t i = 2; i >= 0; i--) {
+        const hr_gates_attr gate = { H, K, 3, i };
+        void *const in[] = { o, z, of[i].o, i < 2 ? dz : NULL }, *const out[] = { dz, of[i].d_o };
+        RUN(b, "gate, backward", gates_bwd, &gate, in, out);
+    }
     backward(b, "compressed, backward", &of[0], q);
     backward(b, "selected, backward", &of[1], q);
     backward(b, "window, backward", &of[2], q);
@@ -276,7 +280,6 @@ int main(int argc, char **argv)
     const uint32_t mask = here & (uint32_t)wanted;
     b.dtype = argc > 4 && !strcmp(argv[4], "f32") ? HR_F32 : HR_BF16;
     hr_kernels_fill(&b.kernels, mask);
-    for (b.T = 2048; b.T <= longest; b.T *= 4)
-        measure(&b, hr_cpu_rung_name(mask), mask);
+    for (b.T = 2048; b.T <= longest; b.T *= 4) measure(&b, hr_cpu_rung_name(mask), mask);
     return 0;
 }

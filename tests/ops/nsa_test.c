@@ -405,16 +405,22 @@ static void run_case(nsa *n)
     float *z = floats(n, rows * 3 * n->H), *o = floats(n, rows * A);
     void *const gate_in[] = { x, gate_w, gate_b, NULL }, *const gate_out[] = { z, NULL };
     RUN(n, linear, &gate, gate_in, gate_out);
-    const hr_gates_attr gates = { (int32_t)n->H, (int32_t)n->K, 3 };
-    void *const gates_in[] = { z, compressed.o, selected.o, window.o }, *const gates_out[] = { o };
-    RUN(n, gates, &gates, gates_in, gates_out);
+    const branch *const of[] = { &compressed, &selected, &window };
+    float *dz = NULL, *d[3];
+    for (int32_t i = 0; i < 3; i++) {
+        const hr_gates_attr gate_i = { (int32_t)n->H, (int32_t)n->K, 3, i };
+        void *const in[] = { z, of[i]->o, i ? o : NULL }, *const out[] = { o };
+        RUN(n, gates, &gate_i, in, out);
+    }
     compare(n, "out", o, rows * A, OUTPUT_MOST);
-
-    float *dz = floats(n, rows * 3 * n->H), *d[3];
-    for (int i = 0; i < 3; i++) d[i] = floats(n, rows * A);
-    void *const back_in[] = { R, z, compressed.o, selected.o, window.o };
-    void *const back_out[] = { dz, d[0], d[1], d[2] };
-    RUN(n, gates_bwd, &gates, back_in, back_out);
+    for (int32_t i = 2; i >= 0; i--) {
+        const hr_gates_attr gate_i = { (int32_t)n->H, (int32_t)n->K, 3, i };
+        void *const in[] = { R, z, of[i]->o, dz };
+        dz = floats(n, rows * 3 * n->H);
+        d[i] = floats(n, rows * A);
+        void *const out[] = { dz, d[i] };
+        RUN(n, gates_bwd, &gate_i, in, out);
+    }
     float *dx = floats(n, rows * n->D), *db = floats(n, 3 * n->H);
     float *dw = floats(n, hr_layout_elements(HR_PANEL, n->D, 3 * n->H));
     void *const dx_in[] = { dz, gate_w, NULL, NULL, NULL }, *const dx_out[] = { dx, NULL };

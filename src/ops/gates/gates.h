@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/gates/gates.h - the sum of branches of attention, each with a gate for every head.
+/* ops/gates/gates.h - adds a branch of attention with a gate for every head.
  *
- *     s[r,h,b]   = 1 / (1 + exp(-z[r, B h + b]))
- *     o[r,h]     = sum over branches b of s[r,h,b] x_b[r,h]
- *     dx_b[r,h]  = s[r,h,b] do[r,h]
- *     dz[r,h,b]  = s (1 - s) (do[r,h] . x_b[r,h])
+ *     s[r,h]   = 1 / (1 + exp(-z[r, B h + b]))
+ *     o[r,h]   = s[r,h] x[r,h] + residual[r,h]
+ *     dx[r,h]  = s[r,h] do[r,h]
+ *     dz[r, B h + b] = s (1 - s) (do[r,h] . x[r,h]), added to the addend; the gates of other branches
+ *                      have that of the addend, or zero
  *
- * Operands. gates      in  z r, x_0 r, x_1 r, x_2 R               out  o r
- *           gates_bwd  in  do r, z r, x_0 r, x_1 r, x_2 R         out  dz r, dx_0 r, dx_1 r, dx_2 R
+ * Operands. gates      in  z r, x r, residual R           out  o r
+ *           gates_bwd  in  do r, z r, x r, addend R       out  dz r, dx r
  *
- *   z, dz  [rows, B H] activations; B is 2 or 3, the number of branches
- *   others [rows, H head_width] activations
+ *   z, dz, addend  [rows, B H] activations: B branches, of which this is number b
+ *   others         [rows, H head_width] activations; o may be exactly x or residual, dx exactly x,
+ *                  dz exactly the addend
+ *
+ * Branch after branch, so that the gradient of one exists at a time.
  *
  * Numerics computed in fp32 from the stored values, rounded once.
  * Repeat   rows are independent. */
@@ -19,10 +23,8 @@
 
 #include "ops/call.h"
 
-enum { HR_GATES_MOST = 3 };
-
 typedef struct {
-    int32_t H, head_width, branches;
+    int32_t H, head_width, branches, branch;
 } hr_gates_attr;
 
 hr_run_fn hr_gates_run;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/gates/gates_run.c - gated branches, a head of a row at a time. Bound by memory: three
- * branches and their sum are 4 passes forward and 7 backward. */
+/* ops/gates/gates_run.c - a gated branch, a head of a row at a time. Bound by memory: 3 passes
+ * forward and backward. */
 #include <math.h>
 
 #include "ops/cpu_run.h"
@@ -15,18 +15,16 @@ static float gate_of(const hr_call *call, const void *z, int64_t at)
 void hr_gates_run(const hr_call *call)
 {
     const hr_gates_attr *attr = call->attr;
-    const int64_t K = attr->head_width, heads = call->rows * attr->H;
+    const int64_t K = attr->head_width;
+    const void *x = call->in[1], *residual = call->in[2];
     int64_t first, last;
-    hr_share(heads, call->thread, call->threads, &first, &last);
+    hr_share(call->rows * attr->H, call->thread, call->threads, &first, &last);
     for (int64_t i = first; i < last; i++) {
-        float gates[HR_GATES_MOST];
-        for (int32_t b = 0; b < attr->branches; b++)
-            gates[b] = gate_of(call, call->in[0], i * attr->branches + b);
+        const float gate = gate_of(call, call->in[0], i * attr->branches + attr->branch);
         for (int64_t c = i * K; c < (i + 1) * K; c++) {
-            float sum = 0;
-            for (int32_t b = 0; b < attr->branches; b++)
-                sum += gates[b] * hr_element_get(call->in[1 + b], c, call->dtype);
-            hr_element_set(call->out[0], c, call->dtype, sum);
+            const float before = residual ? hr_element_get(residual, c, call->dtype) : 0;
+            hr_element_set(call->out[0], c, call->dtype,
+                           gate * hr_element_get(x, c, call->dtype) + before);
         }
     }
 }
@@ -34,21 +32,24 @@ void hr_gates_run(const hr_call *call)
 void hr_gates_bwd_run(const hr_call *call)
 {
     const hr_gates_attr *attr = call->attr;
-    const int64_t K = attr->head_width, heads = call->rows * attr->H;
+    const int64_t K = attr->head_width;
+    const void *d_o = call->in[0], *x = call->in[2], *addend = call->in[3];
     int64_t first, last;
-    hr_share(heads, call->thread, call->threads, &first, &last);
-    for (int64_t i = first; i < last; i++)
-        for (int32_t b = 0; b < attr->branches; b++) {
-            const int64_t at = i * attr->branches + b;
-            const float gate = gate_of(call, call->in[1], at);
-            float sum = 0;
-            for (int64_t c = i * K; c < (i + 1) * K; c++) {
-                const float d = hr_element_get(call->in[0], c, call->dtype);
-                sum += d * hr_element_get(call->in[2 + b], c, call->dtype);
-                hr_element_set(call->out[1 + b], c, call->dtype, gate * d);
-            }
-            hr_element_set(call->out[0], at, call->dtype, gate * (1 - gate) * sum);
+    hr_share(call->rows * attr->H, call->thread, call->threads, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        const int64_t at = i * attr->branches, own = at + attr->branch;
+        const float gate = gate_of(call, call->in[1], own);
+        float sum = 0;
+        for (int64_t c = i * K; c < (i + 1) * K; c++) {
+            const float d = hr_element_get(d_o, c, call->dtype);
+            sum += d * hr_element_get(x, c, call->dtype);
+            hr_element_set(call->out[1], c, call->dtype, gate * d);
         }
+        for (int64_t b = at; b < at + attr->branches; b++)
+            hr_element_set(call->out[0], b, call->dtype,
+                           (addend ? hr_element_get(addend, b, call->dtype) : 0) +
+                               (b == own ? gate * (1 - gate) * sum : 0));
+    }
 }
 
 const hr_op_run hr_gates_cpu_run = { hr_gates_run, 1, NULL };
