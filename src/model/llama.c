@@ -103,14 +103,13 @@ static int32_t norm_heads(hr_builder *builder, const hr_config *config, const ch
 }
 
 /* Keys and values of a branch of sparse attention: its own, or those of dense attention. */
-static void project_branch(hr_builder *builder, const hr_config *config, const hr_model *model,
-                           const int32_t *w, int32_t norm, int32_t branch, int32_t own,
-                           const hr_attention_attr *attr, hr_nsa_keys *keys)
+static void project_branch(hr_builder *builder, const hr_model *model, const int32_t *w,
+                           int32_t norm, int32_t branch, int32_t own, const hr_attention_attr *attr,
+                           hr_nsa_keys *keys)
 {
     if (w[own] == HR_NONE) return;
-    int32_t k = hr_block_project(builder, "k", norm, w[own], HR_NONE, HR_INTERMEDIATE_K);
+    const int32_t k = hr_block_project(builder, "k", norm, w[own], HR_NONE, HR_INTERMEDIATE_K);
     keys->v[branch] = hr_block_project(builder, "v", norm, w[own + 1], HR_NONE, HR_INTERMEDIATE_V);
-    k = norm_heads(builder, config, "k_norm", k, w[HR_LLAMA_NORM_K], HR_INTERMEDIATE_K);
     keys->k[branch] = rotate(builder, "k_rotated", k, model, attr->G, attr->head_width,
                              HR_INTERMEDIATE_K);
 }
@@ -122,9 +121,8 @@ static int32_t attend(hr_builder *builder, const hr_config *config, const hr_mod
 {
     hr_nsa_keys keys = { { k, k, k }, { v, v, v } };
     if (!hr_nsa_is_on(config)) return hr_build_attention(builder, "attention", q, k, v, *attr);
-    project_branch(builder, config, model, w, norm, 0, HR_LLAMA_NSA + HR_NSA_COMPRESSED_K, attr,
-                   &keys);
-    project_branch(builder, config, model, w, norm, 2, HR_LLAMA_NSA + HR_NSA_WINDOW_K, attr, &keys);
+    project_branch(builder, model, w, norm, 0, HR_LLAMA_NSA + HR_NSA_COMPRESSED_K, attr, &keys);
+    project_branch(builder, model, w, norm, 2, HR_LLAMA_NSA + HR_NSA_WINDOW_K, attr, &keys);
     return hr_build_nsa(builder, config, w + HR_LLAMA_NSA, norm, q, &keys, attr);
 }
 

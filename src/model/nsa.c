@@ -70,6 +70,10 @@ static hr_status check_rest(const hr_config *config, hr_error *err)
         return hr_fail(err, HR_USAGE,
                        "model.attention.kind nsa has no cache for generating text yet: "
                        "train.sample_tokens must be none");
+    if (config->model.attention.nsa.own_keys && config->model.family == HR_FAMILY_QWEN3)
+        return hr_fail(err, HR_USAGE,
+                       "model.family qwen3 has one norm for the keys of all heads: "
+                       "model.attention.nsa.own_keys must be false");
     if (heads % groups)
         return hr_fail(err, HR_USAGE,
                        "model.n_kv_heads %lld does not divide model.n_heads %lld: heads of a group "

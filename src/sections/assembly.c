@@ -9,6 +9,7 @@
 #include "model/adapter.h"
 #include "model/blocks.h"
 #include "model/layer_schema.h"
+#include "model/nsa.h"
 #include "model/optimizer.h"
 #include "ops/host/host.h"
 #include "ops/linear/linear_build.h"
@@ -29,6 +30,7 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
      * of attention and of the MLP: forward, backward and at most four of clones, in each of the two
      * passes. The rest is what is outside of the layers. */
     enum { PARAM_STEPS = 5, PARAM_TENSORS = 4, STEP_STEPS = 10, STEP_TENSORS = 20, LOOPS = 16 };
+    enum { NSA_LOOPS = 12 }; /* strips of its matrices, in two passes */
     enum { REST_STEPS = 200, REST_TENSORS = 300, REST_LOOPS = 48, REST_PARAMS = 24 };
     /* A stored matrix is dequantized for each step that reads it: forward in training, evaluation
      * and sample, backward and its clone, of which training may repeat three. Its scales count as a
@@ -51,7 +53,8 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
                             READERS * scales + 2 * READERS * fetched;
     hr_model_limits limits = { .steps = steps * layers + REST_STEPS + head,
                                .tensors = tensors * layers + REST_TENSORS + head,
-                               .loops = LOOPS * layers + REST_LOOPS,
+                               .loops = (LOOPS + (hr_nsa_is_on(config) ? NSA_LOOPS : 0)) * layers +
+                                        REST_LOOPS,
                                .params = params * layers + REST_PARAMS + size.rest_params };
     if (config->memory.spill == HR_SPILL_AUTO) {
         limits.steps += HR_SPILL_STEPS * layers;

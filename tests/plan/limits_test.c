@@ -28,6 +28,7 @@ typedef struct {
 static bool draw_config(int32_t family, uint64_t turn, hr_config *config)
 {
     *config = random_config_of(family, SEED, turn);
+    if (turn % 3 == 0) draw_nsa(config, SEED, turn);
     config->model.n_layers = LAYERS;
     config->model.attention.layer_types[0] = 0;
     config->train.optimizer.kind = HR_OPTIMIZER_ADAMW;
@@ -35,7 +36,9 @@ static bool draw_config(int32_t family, uint64_t turn, hr_config *config)
     config->train.ema_decay = 0.9;
     config->train.state.moments = turn / 4 % 2 ? HR_MOMENTS_INT8 : HR_MOMENTS_FP32;
     config->train.dtype = turn % 2;
-    if (family != HR_FAMILY_WIDE) config->model.dropout = turn / 2 % 2 ? 0.1 : 0;
+    const bool nsa = config->model.attention.kind == HR_ATTENTION_NSA;
+    if (family != HR_FAMILY_WIDE && !nsa) config->model.dropout = turn / 2 % 2 ? 0.1 : 0;
+    config->memory.spill = turn / 8 % 2 ? HR_SPILL_AUTO : HR_SPILL_NO;
     return hr_config_check(config, NULL) == HR_OK;
 }
 

@@ -22,6 +22,35 @@ static inline int64_t between(uint64_t seed, uint64_t turn, uint32_t what, int64
     return low + draw(seed, turn, what) % (high - low + 1);
 }
 
+/* Changes a recipe of a family that has it to native sparse attention, and what does not go with
+ * that. */
+static inline void draw_nsa(hr_config *config, uint64_t seed, uint64_t turn)
+{
+    if (!(hr_family_of(config)->traits & HR_SELECTS_KEYS)) return;
+    const int64_t stride = 1LL << between(seed, turn, 94, 1, 3);
+    config->model.attention.kind = HR_ATTENTION_NSA;
+    config->model.attention.pattern = 0;
+    config->model.attention.sliding_window = 0;
+    config->model.attention.layer_types[0] = 0;
+    config->model.dropout = 0;
+    config->data.documents = 0;
+    config->train.sample_tokens = 0;
+    config->model.attention.nsa.compress_stride = stride;
+    config->model.attention.nsa.compress_block = stride * between(seed, turn, 95, 1, 2);
+    config->model.attention.nsa.compress_hidden = between(seed, turn, 96, 0, 9);
+    config->model.attention.nsa.select_block = 8LL << between(seed, turn, 97, 0, 2);
+    config->model.attention.nsa.select_first = between(seed, turn, 98, 0, 2);
+    config->model.attention.nsa.select_count = 2 + between(seed, turn, 99, 2, 6);
+    config->model.attention.nsa.window = between(seed, turn, 100, 1, 90);
+    config->model.attention.nsa.own_keys = config->model.family != HR_FAMILY_QWEN3 &&
+                                           draw(seed, turn, 101) % 2;
+    if (draw(seed, turn, 102) % 3 == 0)
+        snprintf(config->model.attention.nsa.branches, sizeof config->model.attention.nsa.branches,
+                 "selected, window");
+    if (config->train.seq_len < config->model.attention.nsa.compress_block)
+        config->train.seq_len = config->model.attention.nsa.compress_block;
+}
+
 /* A small recipe of a family that passes hr_config_check, with random patterns, dtypes and
  * optimizers. */
 static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t turn)

@@ -9,11 +9,18 @@ static bool supports(const void *of, char cause[HR_CAUSE_BYTES])
 {
     const hr_choose_attr *attr = of;
     const int64_t blocks = (attr->T + attr->block - 1) / attr->block;
-    snprintf(cause, HR_CAUSE_BYTES, "heads of %d, %d blocks of %lld, at most %d, %d and %d",
-             attr->head_width, attr->count, (long long)blocks, HR_ATTENTION_HEAD_MAX,
-             HR_CHOOSE_COUNT_MOST, HR_ATTENTION_NO_BLOCK);
-    return attr->head_width <= HR_ATTENTION_HEAD_MAX && attr->count <= HR_CHOOSE_COUNT_MOST &&
-           blocks <= HR_ATTENTION_NO_BLOCK && attr->H / attr->G <= CHOOSE_PAIRS;
+    const int64_t heads = attr->H / attr->G;
+    if (blocks > HR_ATTENTION_NO_BLOCK)
+        snprintf(cause, HR_CAUSE_BYTES, "%lld blocks of %d tokens, at most %d", (long long)blocks,
+                 attr->block, HR_ATTENTION_NO_BLOCK);
+    else if (heads > CHOOSE_PAIRS)
+        snprintf(cause, HR_CAUSE_BYTES, "%lld heads share keys, at most %d", (long long)heads,
+                 CHOOSE_PAIRS);
+    else
+        snprintf(cause, HR_CAUSE_BYTES, "head_width is %d, at most %d", attr->head_width,
+                 HR_ATTENTION_HEAD_MAX);
+    return attr->head_width <= HR_ATTENTION_HEAD_MAX && blocks <= HR_ATTENTION_NO_BLOCK &&
+           heads <= CHOOSE_PAIRS;
 }
 
 static int64_t row_quantum(const void *attr)

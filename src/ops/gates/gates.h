@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/gates/gates.h - adds a branch of attention with a gate for every head.
  *
- *     s[r,h]   = 1 / (1 + exp(-z[r, B h + b]))
- *     o[r,h]   = s[r,h] x[r,h] + residual[r,h]
- *     dx[r,h]  = s[r,h] do[r,h]
- *     dz[r, B h + b] = s (1 - s) (do[r,h] . x[r,h]), added to the addend; the gates of other branches
- *                      have that of the addend, or zero
+ *     s[r,h]         = 1 / (1 + exp(-z[r, B h + b]))
+ *     o[r,h]         = s[r,h] x[r,h] + residual[r,h]
+ *     dx[r,h]        = s[r,h] do[r,h]
+ *     dz[r, B h + b] = s (1 - s) (do[r,h] . x[r,h]) plus the addend; gates of other branches have
+ *                      the addend alone, or zero
  *
  * Operands. gates      in  z r, x r, residual R           out  o r
  *           gates_bwd  in  do r, z r, x r, addend R       out  dz r, dx r
