@@ -139,8 +139,7 @@ static int32_t aligned_in(const hr_program *program, int32_t tensor)
 
 /* Returns the address of an operand, null outside of the arena, and records its bytes as used, and
  * with an aligned view the room for its alignment. In a short last iteration a step gets only the
- * rows that exist, although its view covers more. Bytes are rounded up to HR_ARENA_ALIGN, as in the
- * plan. */
+ * rows that exist, although its view covers more. Bytes are rounded up as in the plan. */
 static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
 {
     if (tensor == HR_NONE) return 0;
@@ -150,7 +149,8 @@ static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
     const int64_t bytes = hr_min(rows, described->rows) * described->row_bytes +
                           described->fixed_bytes;
     const int64_t first = address - executor->memory->arena;
-    hr_arena_note(executor->memory, address, hr_round_up(first + bytes, HR_ARENA_ALIGN) - first);
+    const int64_t align = hr_program_align(executor->program, HR_SPACE_HOST);
+    hr_arena_note(executor->memory, address, hr_round_up(first + bytes, align) - first);
     const int32_t around = aligned_in(executor->program, tensor);
     if (around != HR_NONE)
         hr_arena_note(executor->memory, hr_executor_address(executor, around),

@@ -254,6 +254,7 @@ typedef struct {
     uint8_t dtype;                    /* hr_dtype of activations, and of weights in products */
     bool adapts;                      /* it trains adapters, ... */
     bool modulates;                   /* ... whose weights are a function of the token */
+    bool in_blocks; /* values in the arena are whole blocks: any activation may be in the file */
     hr_tensor *tensors;
     hr_step *steps;
     hr_loop *loops;
@@ -333,6 +334,12 @@ const char *hr_space_name(hr_space space);
 static inline int64_t hr_space_align(hr_space space)
 {
     return space == HR_SPACE_FILE ? 4096 : 64;
+}
+
+/* The same in a program. */
+static inline int64_t hr_program_align(const hr_program *program, hr_space space)
+{
+    return hr_space_align(program->in_blocks ? HR_SPACE_FILE : space);
 }
 
 /* Bytes of one tensor, without rounding. */

@@ -74,8 +74,8 @@ enum {
 enum { HR_BASE_SLOTS = 64, HR_ALL_SLOTS = HR_SLOTS_MOST + HR_BASE_SLOTS };
 
 /* The most that spills of activations add to a program for each layer: two transfers of two halves
- * in two passes, with the value in the file, its window, their buffers and the views in loops. */
-enum { HR_SPILL_STEPS = 8, HR_SPILL_TENSORS = 24 };
+ * in two passes, with the value in the file, its window and its views in loops. */
+enum { HR_SPILL_STEPS = 8, HR_SPILL_TENSORS = 20 };
 
 /* The most that transfers add to a program of `params` parameters with `pieces` pieces and `states`
  * states outside of the arena. */

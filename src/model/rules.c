@@ -237,7 +237,7 @@ hr_trained hr_trained_of(const hr_program *program, int32_t layers)
     for (int32_t t = 0; t < program->tensor_count; t++)
         if (hr_is_kept_in(program, t, 0, trained.frozen))
             trained.frozen_bytes += hr_round_up(hr_tensor_bytes(&program->tensors[t]),
-                                                hr_space_align(HR_SPACE_HOST));
+                                                hr_program_align(program, HR_SPACE_HOST));
     trained.count = hr_program_trained(program, 0);
     return trained;
 }

@@ -111,11 +111,11 @@ hr_status hr_compile_floor(const hr_config *config, const hr_backend *backend,
     hr_prefetch prefetch = { .count = 0 };
     int32_t moves;
     if (status == HR_OK && !compiled->strategy.late)
-        status = hr_spill_overlap(program, threads, region, err);
-    if (status == HR_OK && !compiled->strategy.late)
         status = hr_prefetch_choose(program, threads, region, &prefetch, err);
     compiled->early = prefetch.count;
     if (status == HR_OK) status = hr_transfers(program, &prefetch, region, err);
+    if (status == HR_OK && !compiled->strategy.late)
+        status = hr_spill_overlap(program, threads, region, err);
     if (status == HR_OK && compiled->strategy.reorder)
         status = hr_reorder(program, threads, region, &moves, err);
     compiled->program_bytes = region->used;

@@ -94,10 +94,10 @@ static void join(deriving *d)
     }
 }
 
-static hr_status rounded(int64_t bytes, hr_space space, const char *what, int64_t *out,
-                         hr_error *err)
+static hr_status rounded(const hr_program *program, int64_t bytes, hr_space space, const char *what,
+                         int64_t *out, hr_error *err)
 {
-    const int64_t align = hr_space_align(space);
+    const int64_t align = hr_program_align(program, space);
     if (bytes < 0 || bytes > INT64_MAX - align)
         return hr_fail(err, HR_NO_FIT, "%s needs 2^63 bytes or more", what);
     *out = hr_max(hr_round_up(bytes, align), align);
@@ -117,7 +117,7 @@ static hr_status list_tensor(deriving *d, int32_t *storage_of, int32_t tensor, h
         const hr_tensor *described = &d->program->tensors[t];
         const int32_t root = d->roots[t], storage = storage_root(d, t);
         int64_t bytes = 0;
-        const hr_status status = rounded(hr_tensor_bytes(described), described->space,
+        const hr_status status = rounded(d->program, hr_tensor_bytes(described), described->space,
                                          described->name, &bytes, err);
         if (status != HR_OK) return status;
         if (storage_of[storage] == HR_NONE) {
@@ -160,7 +160,7 @@ static hr_status list_scratch(deriving *d, int32_t s, hr_error *err)
         if (step->out[i] != HR_NONE) rows = hr_max(rows, program->tensors[step->out[i]].rows);
     const int64_t needed = facts->scratch_bytes(step->attr, rows, plan->process.threads);
     if (needed == 0) return HR_OK;
-    const hr_status status = rounded(needed, HR_SPACE_HOST, op->name, &bytes, err);
+    const hr_status status = rounded(program, needed, HR_SPACE_HOST, op->name, &bytes, err);
     if (status != HR_OK) return status;
     plan->scratch_of_step[s] = plan->buffer_count;
     plan->buffers[plan->buffer_count++] = (hr_buffer){ .tensor = HR_NONE,

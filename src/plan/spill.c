@@ -9,7 +9,6 @@
 #include "graph/backend.h"
 #include "graph/transfer.h"
 #include "plan/lifetimes.h"
-#include "plan/pieces.h"
 
 /* What the pass knows of a tensor that is spilled. */
 typedef struct {
@@ -103,22 +102,6 @@ static int32_t add_tensor(spilling *m, const hr_tensor *tensor)
     return made;
 }
 
-/* Makes a value start at a block, as transfers need it, in a buffer of its own. */
-static void align(spilling *m, int32_t t)
-{
-    const int64_t block = hr_space_align(HR_SPACE_FILE);
-    hr_tensor buffer = m->program->tensors[t];
-    buffer.fixed_bytes = hr_window_bytes(hr_round_up(hr_tensor_bytes(&buffer), block));
-    buffer.layout = HR_ROWS;
-    buffer.dims[0] = buffer.fixed_bytes / hr_dtype_bytes((hr_dtype)buffer.dtype);
-    buffer.dims[1] = buffer.rows = buffer.row_bytes = 0;
-    snprintf(buffer.name, sizeof buffer.name, "%.48s, unaligned", m->program->tensors[t].name);
-    const int32_t made = add_tensor(m, &buffer);
-    if (m->full) return;
-    m->program->tensors[t].view_of = made;
-    m->program->tensors[t].view_align = (int32_t)block;
-}
-
 static int32_t rename_tensor(spilling *m, int32_t of, hr_tensor tensor, const char *what)
 {
     snprintf(tensor.name, sizeof tensor.name, "%.52s, %s", m->program->tensors[of].name, what);
@@ -134,10 +117,7 @@ static void make_tensors(spilling *m)
         away.space = HR_SPACE_FILE;
         one->window = rename_tensor(m, one->tensor, m->program->tensors[one->tensor], "fetched");
         one->away = rename_tensor(m, one->tensor, away, "spilled");
-        if (m->full) return;
         m->copy[one->tensor] = one->window;
-        align(m, one->tensor);
-        align(m, one->window);
     }
 }
 
@@ -278,7 +258,7 @@ static bool is_between(const hr_program *program, int32_t s, int32_t home)
 
 static int64_t window_of(const hr_program *program, int32_t tensor)
 {
-    return hr_tensor_bytes(&program->tensors[hr_tensor_root(program, tensor)]);
+    return hr_round_up(hr_tensor_bytes(&program->tensors[tensor]), hr_space_align(HR_SPACE_FILE));
 }
 
 /* Moves the wait at step `s` behind later steps, as far as the bytes of its value have room, and

@@ -23,7 +23,7 @@ HR_MUST_CHECK hr_status hr_spill(hr_program *program, const hr_intermediates *se
                                  hr_region *scratch, hr_error *err);
 
 /* Begins fetches earlier and waits for spills later, in bytes of the arena that are free below its
- * floor. One fetch and one spill at most are under way. Does nothing to a program without spilled
+ * floor. Call it after hr_transfers, whose windows are part of the floor. One fetch and one spill at most are under way. Does nothing to a program without spilled
  * activations.
  *
  * Errors   as hr_lifetimes. */

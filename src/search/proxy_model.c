@@ -125,7 +125,8 @@ static void add_norm_parts(const hr_proxy_model *proxy, const hr_program *progra
     const int64_t parts = proxy->trained.count
                               ? proxy->trained.count
                               : hr_program_trained(program, proxy->depth.layers - layers);
-    const int64_t whole = hr_round_up(parts * (int64_t)sizeof(double), HR_ARENA_ALIGN);
+    const int64_t whole = hr_round_up(parts * (int64_t)sizeof(double),
+                                      hr_program_align(program, HR_SPACE_HOST));
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_buffer *buffer = &plan->buffers[b];
         if (buffer->tensor == HR_NONE || buffer->view_of != HR_NONE) continue;

@@ -218,7 +218,10 @@ int64_t hr_setting_rounding_ps(const hr_fit *fit, int64_t micro)
  * alignment of the arena, unless the rows of a sequence always fill it. */
 static int64_t rounding_bytes(const hr_fit *fit)
 {
-    return fit->config->train.seq_len % HR_ARENA_ALIGN ? fit->values_most * HR_ARENA_ALIGN : 0;
+    const hr_space space = fit->config->memory.spill == HR_SPILL_AUTO ? HR_SPACE_FILE
+                                                                      : HR_SPACE_HOST;
+    const int64_t align = hr_space_align(space);
+    return fit->config->train.seq_len % align ? fit->values_most * align : 0;
 }
 
 void hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s)

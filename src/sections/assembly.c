@@ -81,6 +81,7 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
     if (config->memory.moments == HR_PLACE_FILE)
         program->piece_elements = hr_piece_elements(hr_layer_size_of(config).largest);
     program->dtype = hr_config_dtype(config);
+    program->in_blocks = config->memory.spill == HR_SPILL_AUTO && !inference;
     *a = (hr_assembly){
         .builder = { .program = program,
                      .dtype = hr_config_dtype(config),

@@ -2,6 +2,8 @@
 /* cli_spill_test.c - runs whose layer inputs are in a file between forward and backward: the same
  * bits, arenas as planned, plans that the judge accepts; a choice made by the search; and what is
  * refused. */
+#include <jansson.h>
+
 #include "headroom/status.h"
 #include "support/program.h"
 
@@ -86,10 +88,98 @@ static void inputs_in_a_file_change_no_bit(void **state)
         }
 }
 
+/* A larger budget for each plan that does not fit, and a smaller one than any other key allows. */
+static void the_search_spills_where_nothing_else_fits(void **state)
+{
+    static const char sizes[] = "model.family=llama train.batch=1 train.seq_len=4096 "
+                                "train.optimizer.kind=sgd train.threads=1";
+    (void)state;
+    put_recipe("no");
+    assert_int_equal(run("plan recipe.yaml %s --budget 1MiB", sizes), HR_NO_FIT);
+    assert_non_null(strstr(out, "memory.spill=auto"));
+    const char *least = strstr(out, "needs at least");
+    assert_non_null(least);
+    char digits[32] = "";
+    least += strcspn(least, "0123456789");
+    for (char *to = digits; strchr("0123456789,", *least); least++)
+        if (*least != ',') *to++ = *least;
+    const long long bytes = atoll(digits);
+    assert_int_equal(run("plan recipe.yaml %s --budget %lld", sizes, bytes), HR_OK);
+    const long long less = bytes - 300000;
+    assert_int_equal(run("plan recipe.yaml %s --budget %lld", sizes, less), HR_NO_FIT);
+    put_recipe("auto");
+    if (run("train recipe.yaml %s train.steps=1 --budget %lld --out run", sizes, less))
+        fail_msg("%s", err);
+    assert_arena_as_planned(sizes);
+    assert_int_equal(run("plan recipe.yaml %s --budget %lld", sizes, less), HR_OK);
+    assert_non_null(strstr(out, "layer inputs"));
+}
+
+static void what_a_file_cannot_hold_is_refused(void **state)
+{
+    (void)state;
+    put_recipe("auto");
+    put_strategy("micro_batch: full\n", "", "");
+    assert_int_equal(run("train recipe.yaml model.family=llama memory.strategy=strategy.yaml"),
+                     HR_USAGE);
+    assert_says("memory.spill=auto needs a directory for the file");
+    assert_int_equal(run("plan recipe.yaml model.family=llama memory.strategy=strategy.yaml "
+                         "memory.file_budget=64KiB"),
+                     HR_NO_FIT);
+    assert_says("the layer inputs need a file of");
+    put("staged.yaml",
+        "model: {family: llama}\ndata: {train: long.txt}\nmemory: {spill: auto}\n"
+        "train: {steps: 4, batch: 2, stages: [{at_step: 0, seq_len: 8}, {at_step: 2, seq_len: "
+        "16}]}\n");
+    assert_int_equal(run("plan staged.yaml"), HR_USAGE);
+    assert_says("memory.spill=auto does not go with train.stages");
+}
+
+/* Changes a plan: a member of every value in the file, or of every step of an operation. */
+static void lie(const char *list, const char *member, const char *ends, const char *changed,
+                json_t *value)
+{
+    json_t *plan = json_load_file("plan.json", 0, NULL), *item;
+    size_t i, count = 0;
+    json_array_foreach(json_object_get(plan, list), i, item)
+    {
+        const char *name = json_string_value(json_object_get(item, member));
+        const size_t length = strlen(name), wanted = strlen(ends);
+        if (length < wanted || strcmp(name + length - wanted, ends)) continue;
+        json_object_set(item, changed, value);
+        count++;
+    }
+    assert_true(count > 0);
+    assert_int_equal(json_dump_file(plan, "lie.json", 0), 0);
+    json_decref(plan);
+    json_decref(value);
+    if (run("verify lie.json") == HR_OK) fail_msg("%s of %s is not found", changed, ends);
+}
+
+static void the_judge_finds_wrong_spills(void **state)
+{
+    (void)state;
+    put_recipe("auto");
+    put_strategy("micro_batch: full\n", "", "");
+    assert_int_equal(run("plan recipe.yaml model.family=llama memory.strategy=strategy.yaml "
+                         "--out plan.json"),
+                     HR_OK);
+    assert_int_equal(run("verify plan.json"), HR_OK);
+    lie("buffers", "name", ", spilled", "home", json_integer(-1));
+    lie("buffers", "name", ", spilled", "role", json_string("sum"));
+    lie("buffers", "name", ", spilled", "offset", json_integer(0));
+    lie("buffers", "name", ", fetched", "bytes", json_integer(4096));
+    lie("steps", "op", "fetch_wait", "op", json_string("norm"));
+    lie("steps", "op", "spill_begin", "op", json_string("fetch_begin"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(inputs_in_a_file_change_no_bit),
+        IN_A_FOLDER(the_search_spills_where_nothing_else_fits),
+        IN_A_FOLDER(what_a_file_cannot_hold_is_refused),
+        IN_A_FOLDER(the_judge_finds_wrong_spills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,6 +234,7 @@ static void pose(scene *s, uint64_t turn)
     if (draw(SEED, turn, 34) % 2) config->memory.loss_chunk = 64 * config->train.seq_len;
     freeze(config, turn);
     move_moments(config, turn);
+    if (turn % 5 == 1) config->memory.spill = HR_SPILL_AUTO;
     const int32_t left = many ? (HR_COUNT > 1 ? 64 : 32) : config->model.n_layers > 2 ? 3 : 6;
     open_search(s, turn, left);
 }
@@ -277,6 +278,7 @@ static void pose_odd(scene *s, uint64_t turn)
     config->memory.micro_batch = turn % 3 == 1 ? 1 : turn % 3 == 2 ? config->train.batch : 0;
     freeze(config, turn);
     move_moments(config, turn);
+    if (turn % 2) config->memory.spill = HR_SPILL_AUTO;
     open_search(s, turn, 4);
 }
 
