@@ -23,8 +23,8 @@ HR_MUST_CHECK hr_status hr_spill(hr_program *program, const hr_intermediates *se
                                  hr_region *scratch, hr_error *err);
 
 /* Begins fetches earlier and waits for spills later, in bytes of the arena that are free below its
- * floor. Call it after hr_transfers, whose windows are part of the floor. One fetch and one spill at most are under way. Does nothing to a program without spilled
- * activations.
+ * floor. Call it after hr_transfers, whose windows are part of the floor. One fetch and one spill
+ * at most are under way. Does nothing to a program without spilled activations.
  *
  * Errors   as hr_lifetimes. */
 HR_MUST_CHECK hr_status hr_spill_overlap(hr_program *program, int32_t threads, hr_region *scratch,
