@@ -153,6 +153,10 @@ static hr_status check_scaling(const hr_config *config, hr_error *err)
 /* A sliding window in tokens and a pattern of blocks exclude each other. */
 static hr_status check_window(const hr_config *config, hr_error *err)
 {
+    const hr_family_spec *family = hr_family_of(config);
+    if (hr_nsa_is_on(config) && !(family->traits & HR_SELECTS_KEYS))
+        return hr_fail(err, HR_USAGE, "model.family %s has no model.attention.kind nsa",
+                       family->name);
     const hr_status status = hr_nsa_check(config, err);
     if (status != HR_OK) return status;
     if (!config->model.attention.sliding_window || !config->model.attention.pattern)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "model/family.h"
 #include "ops/attention/attention_build.h"
 #include "ops/choose/choose_build.h"
 #include "ops/compress/compress_build.h"
@@ -91,9 +90,6 @@ hr_status hr_nsa_check(const hr_config *config, hr_error *err)
                   first = config->model.attention.nsa.select_first,
                   local = config->model.attention.nsa.select_local;
     if (!hr_nsa_is_on(config)) return HR_OK;
-    if (!(hr_family_of(config)->traits & HR_SELECTS_KEYS))
-        return hr_fail(err, HR_USAGE, "model.family %s has no model.attention.kind nsa",
-                       hr_family_of(config)->name);
     hr_status status = check_branches(config, err);
     if (status == HR_OK) status = check_rest(config, err);
     if (status != HR_OK) return status;

@@ -139,6 +139,15 @@ static void config_for(hr_config *config, const char *proof)
         config->model.attention.block = 8;
         config->train.dtype = HR_FORMAT_FP32;
     }
+    if (!strcmp(proof, "nsa")) {
+        small(config, "llama");
+        config->model.dropout = 0;
+        config->train.dtype = HR_FORMAT_FP32;
+        config->model.attention.kind = HR_ATTENTION_NSA;
+        config->model.attention.nsa.compress_block = 8;
+        config->model.attention.nsa.compress_stride = 4;
+        config->model.attention.nsa.select_block = 8;
+    }
     if (!strcmp(proof, "weights")) {
         small(config, "llama");
         config->model.weights = HR_WEIGHTS_F8_E4M3;
@@ -217,11 +226,12 @@ static void every_proof_fails_when_its_run_is_changed(void **state)
         const bool factors = !strcmp(name, "factors"), adapter = !strcmp(name, "adapter");
         const bool npt = !strcmp(name, "npt");
         if (!strcmp(name, "base")) continue; /* needs a folder: tests/cli/cli_stream_test.c */
-        const bool rounds = factors || adapter || npt || !strcmp(name, "pattern");
+        const bool nsa = !strcmp(name, "nsa");
+        const bool rounds = factors || adapter || npt || nsa || !strcmp(name, "pattern");
         const char *param = npt       ? "layers.1.up.Wa"
                             : adapter ? "base_model.model.model.layers.1.mlp.up_proj.lora_A.weight"
-                            : factors || !strcmp(name, "weights") ? "model.norm.weight"
-                                                                  : "layers.1.w2";
+                            : factors || nsa || !strcmp(name, "weights") ? "model.norm.weight"
+                                                                         : "layers.1.w2";
         static hr_config config;
         config_for(&config, name);
         change c = { .step = rounds ? 0 : 1, .param = param, .added = rounds ? 1.0F : 0 };
