@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "graph/backend.h"
 #include "model/family.h"
 #include "model/layer_schema.h"
 #include "plan/consume.h"
@@ -167,6 +168,15 @@ static bool writes_root(const hr_program *program, const hr_step *step, int32_t 
     return false;
 }
 
+/* Whether a step may have parts of a sequence: always if its rows are independent. */
+static bool takes_parts(const hr_program *program, const hr_step *step)
+{
+    const hr_op *op = hr_step_op(program, step);
+    const hr_op_facts *facts = hr_step_facts(program, step);
+    return op->has_parts ? op->has_parts(step->attr)
+                         : !facts->row_quantum || facts->row_quantum(step->attr) == 1;
+}
+
 /* Whether a step can be in a loop over parts of sequences with `other`: it neither makes what that
  * reads of all parts, nor reads what that writes after the last one. */
 static bool parts_with(const hr_program *program, const hr_step *step, const hr_step *other)
@@ -191,9 +201,11 @@ static void tile_parts(cutting *c, int32_t first, int32_t last, const char *name
     const hr_program *program = c->program;
     for (int32_t from = first, to; from <= last; from = to + 1) {
         bool divides = hr_step_op(program, &program->steps[from])->has_parts;
-        for (to = from; to < last; to++) {
+        to = from;
+        if (!takes_parts(program, &program->steps[from])) continue;
+        for (; to < last; to++) {
             const hr_step *next = &program->steps[to + 1];
-            bool joins = true;
+            bool joins = takes_parts(program, next);
             for (int32_t s = from; s <= to && joins; s++)
                 joins = parts_with(program, &program->steps[s], next) &&
                         parts_with(program, next, &program->steps[s]);

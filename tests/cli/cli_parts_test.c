@@ -4,6 +4,10 @@
 #include "headroom/status.h"
 #include "support/program.h"
 
+#define NSA \
+    "model.family=llama model.attention.kind=nsa model.attention.nsa.select_count=5 " \
+    "model.attention.nsa.window=100"
+
 static void put_recipe(void)
 {
     require_program();
@@ -37,6 +41,9 @@ static void parts_of_sequences_change_no_bit(void **state)
         "model.family=qwen2 data.documents=separate",
         "model.family=yxanul model.embedding_rank=8 model.dropout=0.1 train.dtype=bf16",
         "model.family=llama model.attention.pattern=mixed model.attention.stride=3",
+        NSA,
+        NSA " train.dtype=bf16 model.attention.nsa.own_keys=true",
+        NSA " model.attention.nsa.branches=selected,window",
     };
     static const char *const tiles[] = { "512", "1024" };
     (void)state;

@@ -194,12 +194,10 @@ static int64_t flops_cached(const void *attr, int64_t rows)
     return 4 * hr_attention_cached_scores(shape, rows) * shape->head_width;
 }
 
-/* Fused, q has the keys of all tokens too. Keys that are compressed or selected are whole. */
+/* Fused, q has the keys of all tokens too. */
 static bool has_parts(const void *attr)
 {
-    const hr_attention_attr *shape = attr;
-    return shape->k_width > 0 && shape->mask.kind != HR_PATTERN_COMPRESSED &&
-           shape->mask.kind != HR_PATTERN_SELECTED;
+    return ((const hr_attention_attr *)attr)->k_width > 0;
 }
 
 static int64_t into_parts(hr_step *step)

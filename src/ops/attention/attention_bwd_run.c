@@ -107,7 +107,7 @@ static int64_t keys_end(const attention_share *s, const attention_piece *piece)
 {
     const int64_t end = attention_end(s, piece->sequence);
     if (s->attr->mask.kind == HR_PATTERN_COMPRESSED)
-        return hr_attention_keys_seen(&s->attr->mask, end - 1);
+        return hr_attention_keys_seen(&s->attr->mask, (s->attr->in_parts ? s->attr->T : end) - 1);
     const int64_t last = hr_min(end, piece->last + ATTENTION_STRIP_MAX);
     const int64_t found = attention_piece_at(s, piece->sequence, piece->first, last).last;
     return s->attr->in_parts && found == end ? s->attr->T : found;

@@ -64,7 +64,7 @@ static void run_selected(const attention_share *s)
     for (int64_t u = 0; u < s->sequences * attr->G; u++) {
         const int64_t sequence = u / attr->G, group = u % attr->G;
         const int64_t end = attention_end(s, sequence);
-        for (int64_t at = 0; at < end; at += ATTENTION_SELECTED_TILE) {
+        for (int64_t at = s->position; at < end; at += ATTENTION_SELECTED_TILE) {
             if (unit++ % call->threads != call->thread) continue;
             const attention_piece piece = { sequence, 0, at,
                                             hr_min(end, at + ATTENTION_SELECTED_TILE) };

@@ -29,4 +29,15 @@ static int64_t flops(const void *of, int64_t rows)
 
 _Static_assert(sizeof(hr_choose_attr) <= HR_ATTR_BYTES, "attributes of a step");
 
-const hr_op hr_choose_op = { .name = "choose", .in = "rrR", .out = "r", .flops = flops };
+/* A part of a sequence has the compressed keys of all of it. */
+static bool has_parts(const void *attr)
+{
+    (void)attr;
+    return true;
+}
+
+const hr_op hr_choose_op = { .name = "choose",
+                             .in = "rsR",
+                             .out = "r",
+                             .has_parts = has_parts,
+                             .flops = flops };

@@ -68,7 +68,8 @@ static void run_tile(const hr_call *call, const choose_room *room, int64_t seque
 {
     const hr_choose_attr *attr = call->attr;
     const int64_t heads = attr->H / attr->G, head = group * heads, K = attr->head_width;
-    const int64_t row = sequence * attr->T + first, width = choose_row(attr);
+    const int64_t row = sequence * attr->T + first - call->row_first % attr->T;
+    const int64_t width = choose_row(attr);
     const int64_t q = row * attr->q_width + attr->q_offset + head * attr->q_head_stride;
     const int64_t k = sequence * attr->T * attr->k_width + group * K;
     const hr_attention_mask mask = hr_choose_mask(attr);
@@ -95,8 +96,7 @@ static void run_tile(const hr_call *call, const choose_room *room, int64_t seque
         score_blocks(attr, room->sums + (t - first) * width, hr_attention_keys_seen(&mask, t),
                      t / attr->block + 1, room->starts, room->scores);
         choose(attr, room->scores, t,
-               (uint16_t *)call->out[0] +
-                   ((sequence * attr->T + t) * attr->G + group) * attr->count);
+               (uint16_t *)call->out[0] + ((row + t - first) * attr->G + group) * attr->count);
     }
 }
 
@@ -107,14 +107,16 @@ void hr_choose_run(const hr_call *call)
     choose_room room;
     int64_t unit = 0;
     uint8_t *scratch = call->scratch;
-    HR_ASSERT(call->row_first % attr->T == 0 && attr->count <= HR_CHOOSE_COUNT_MOST);
+    const int64_t position = call->row_first % attr->T; /* of a part */
+    HR_ASSERT(attr->count <= HR_CHOOSE_COUNT_MOST && position % HR_PART_ROWS == 0 &&
+              (position == 0 || position + call->rows <= attr->T));
     (void)choose_place(scratch + call->thread * choose_place(NULL, attr, &room), attr, &room);
     for (int64_t q = 0; q < sequences; q++) {
-        const int64_t tokens = hr_min(attr->T, call->rows - q * attr->T);
+        const int64_t end = position + hr_min(attr->T, call->rows - q * attr->T);
         for (int64_t group = 0; group < attr->G; group++)
-            for (int64_t first = 0; first < tokens; first += tile)
+            for (int64_t first = position; first < end; first += tile)
                 if (unit++ % call->threads == call->thread)
-                    run_tile(call, &room, q, group, first, hr_min(first + tile, tokens));
+                    run_tile(call, &room, q, group, first, hr_min(first + tile, end));
     }
 }
 
