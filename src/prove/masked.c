@@ -196,7 +196,7 @@ static void forward_row(const work *job, int64_t start, int64_t i, int64_t h)
 /* What the scores of a head's backward pass are made of. */
 typedef struct {
     head q, k, v, o, grad_o;
-    const float *lse;
+    const float *lse, *dots;
     int64_t start, h, group;
 } slopes;
 
@@ -208,6 +208,7 @@ static slopes slopes_of(const work *job, int64_t start, int64_t h)
                      .k = key_of(job, in, start, group),
                      .v = value_of(job, in, start, group),
                      .o = output_of(job, in[3], h),
+                     .dots = job->attr->has_dots ? in[3] : NULL,
                      .grad_o = output_of(job, in[4], h),
                      .lse = in[5],
                      .start = start,
@@ -227,6 +228,7 @@ static double slope(const work *job, const slopes *s, int64_t i, int64_t j, doub
 
 static double delta_of(const work *job, const slopes *s, int64_t i)
 {
+    if (s->dots) return (double)s->dots[(s->start + i) * job->attr->H + s->h];
     return dot(job, s->grad_o, s->start + i, s->o, s->start + i);
 }
 

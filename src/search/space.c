@@ -11,6 +11,7 @@ enum {
     CHUNK_MOST = 8192,
     CHUNK_LEAST = 64,
     TILE_DIVISIONS = 5, /* a tile is a micro-batch halved up to this many times */
+    PART_LEAST = 4096,  /* tokens of a part of a sequence */
 };
 
 int32_t hr_fit_micros(const hr_config *config, int64_t micros[HR_FIT_MICROS_MOST])
@@ -77,7 +78,12 @@ int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,
     tiles[count++] = 0;
     for (int32_t i = 1; i <= TILE_DIVISIONS; i++)
         count = append((micro >> i) * T, most, tiles, count);
-    return append(T, most, tiles, count);
+    count = append(T, most, tiles, count);
+    /* Parts of a short sequence save little. */
+    const int64_t part = hr_strategy_part(config, micro);
+    for (int64_t rows = T / 4; part && rows >= PART_LEAST && rows >= T / 16; rows /= 4)
+        count = append(legal(rows, part), most, tiles, count);
+    return count;
 }
 
 static hr_intermediates uniform_of(int32_t recompute, const hr_layer_schema *form)

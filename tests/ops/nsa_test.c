@@ -235,7 +235,7 @@ static hr_attention_attr attention_attr(const nsa *n, hr_attention_mask mask)
 
 typedef struct {
     hr_attention_attr attr;
-    float *k, *v, *o, *lse, *dq, *dk, *dv;
+    float *k, *v, *o, *lse, *dots, *dq, *dk, *dv; /* dots: of the backward pass, or null: o */
     void *blocks;
 } branch;
 
@@ -254,7 +254,8 @@ static void backward(nsa *n, branch *b, float *q, float *grad_o)
     b->dq = floats(n, rows * n->H * n->K);
     b->dk = floats(n, rows * b->attr.k_width);
     b->dv = floats(n, rows * b->attr.v_width);
-    void *const in[] = { q, b->k, b->v, b->o, grad_o, b->lse, NULL, b->blocks };
+    b->attr.has_dots = b->dots;
+    void *const in[] = { q, b->k, b->v, b->dots ? b->dots : b->o, grad_o, b->lse, NULL, b->blocks };
     void *const out[] = { b->dq, b->dk, b->dv };
     RUN(n, attention_bwd, &b->attr, in, out);
 }
@@ -405,7 +406,7 @@ static void run_case(nsa *n)
     float *z = floats(n, rows * 3 * n->H), *o = floats(n, rows * A);
     void *const gate_in[] = { x, gate_w, gate_b, NULL }, *const gate_out[] = { z, NULL };
     RUN(n, linear, &gate, gate_in, gate_out);
-    const branch *const of[] = { &compressed, &selected, &window };
+    branch *const of[] = { &compressed, &selected, &window };
     float *dz = NULL, *d[3];
     for (int32_t i = 0; i < 3; i++) {
         const hr_gates_attr gate_i = { (int32_t)n->H, (int32_t)n->K, 3, i };
@@ -418,7 +419,8 @@ static void run_case(nsa *n)
         void *const in[] = { R, z, of[i]->o, dz };
         dz = floats(n, rows * 3 * n->H);
         d[i] = floats(n, rows * A);
-        void *const out[] = { dz, d[i] };
+        of[i]->dots = floats(n, rows * n->H);
+        void *const out[] = { dz, d[i], of[i]->dots };
         RUN(n, gates_bwd, &gate_i, in, out);
     }
     float *dx = floats(n, rows * n->D), *db = floats(n, 3 * n->H);

@@ -95,6 +95,18 @@ int32_t hr_build_attention_cached(hr_builder *builder, const char *name, int32_t
     return o;
 }
 
+/* The products of a gradient with its value, if the step that wrote the gradient has them. */
+static int32_t dots_of(const hr_program *program, int32_t gradient)
+{
+    for (int32_t s = program->step_count - 1; s >= 0; s--) {
+        const hr_step *step = &program->steps[s];
+        for (int32_t k = 0; k < HR_OUT_MAX; k++)
+            if (step->out[k] == gradient)
+                return step->op == HR_OP_gates_bwd && k == 1 ? step->out[2] : HR_NONE;
+    }
+    return HR_NONE;
+}
+
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 {
     const hr_step step = derive->builder->program->steps[index];
@@ -117,7 +129,9 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
         made->in[i] = step.in[i];
         made->out[i] = d_in[i];
     }
-    made->in[3] = step.out[0];
+    const int32_t dots = dots_of(derive->builder->program, d_o);
+    ((hr_attention_attr *)made->attr)->has_dots = dots != HR_NONE;
+    made->in[3] = dots != HR_NONE ? dots : step.out[0];
     made->in[4] = d_o;
     made->in[5] = step.out[1];
     made->in[6] = step.in[3];

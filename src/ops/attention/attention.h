@@ -82,6 +82,9 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  * T, head_width rounded up to 32], keeps what they add to dk and dv, which are written with the
  * last part.
  *
+ * Of o, backward needs only its product with do. If an operation has that already, it is the
+ * operand instead of o (has_dots): fp32 [rows, H].
+ *
  * begins: int32 [rows], index within its sequence of T of the first row of the row's document (that
  * row has its own index). Documents are then separate sequences, also for the mask. For dropout, j
  * counts from the start of the document, and i from that of the sequence. Omitted: each sequence is
@@ -125,6 +128,7 @@ typedef struct {
     float dropout;
     uint32_t site;
     bool in_parts; /* rows are a part of a sequence; backward, the sums are an operand */
+    bool has_dots; /* backward: o is do . o instead */
 } hr_attention_attr;
 
 /* Forward attention for rows that continue one sequence: queries at positions p, p + 1, ..., over a

@@ -245,17 +245,29 @@ static void backward_tile(const backward *b, int64_t first, int64_t last)
     }
 }
 
+/* lse in base 2, and delta if it is given. */
+static void copy_statistics(const backward *b)
+{
+    const hr_attention_task *task = b->task;
+    for (int64_t i = 0; i < b->columns; i++) {
+        const bool there = i < task->length;
+        b->room.lse[i] = there ? task->lse[i * task->lse_stride] * LOG2_E : 0;
+        if (task->dots) b->room.delta[i] = there ? task->dots[i * task->lse_stride] : 0;
+    }
+}
+
 /* Computes lse in base 2 and delta, contiguous for vector loads; zeros past the length. */
 static void row_statistics(const backward *b)
 {
     const hr_attention_task *task = b->task;
+    copy_statistics(b);
+    if (task->dots) return;
     const hr_dtype dtype = dtype_of(task);
     for (int64_t first = 0; first < b->columns; first += VEC_LANES) {
         vec part[VEC_LANES];
         for (int64_t i = 0; i < VEC_LANES; i++) {
             const int64_t row = first + i, width = row < task->length ? task->head_width : 0;
             part[i] = vec_set(0);
-            b->room.lse[row] = width ? task->lse[row * task->lse_stride] * LOG2_E : 0;
             if (width) prefetch_row(task, task->o, row);
             for (int64_t at = 0; at < width; at += VEC_LANES)
                 part[i] = vec_fma(load_elements(row_of(task->o, dtype, row), dtype, at, width),

@@ -113,6 +113,23 @@ static int64_t keys_end(const attention_share *s, const attention_piece *piece)
     return s->attr->in_parts && found == end ? s->attr->T : found;
 }
 
+/* The task of some queries of a head, with the operands of the backward pass. */
+static hr_attention_task task_of(const attention_share *s, const attention_piece *piece,
+                                 int64_t head)
+{
+    const hr_attention_attr *attr = s->attr;
+    const hr_call *call = s->call;
+    const int64_t row = attention_row(s, piece->sequence, piece->first);
+    const int64_t width = (int64_t)attr->H * attr->head_width;
+    void *o = attr->has_dots ? call->in[4] : call->in[3];
+    hr_attention_task task = attention_task_of(s, piece, head, o, call->in[5]);
+    if (attr->has_dots) task.dots = (const float *)call->in[3] + row * attr->H + head;
+    task.grad_o = attention_rows_at(s, call->in[4], width, row, attention_output_heads(attr), head);
+    task.dq = attention_rows_at(s, call->out[0], attr->q_width, row, attention_query_heads(attr),
+                                head);
+    return task;
+}
+
 static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_t range,
                          int64_t range_end);
 
@@ -124,7 +141,7 @@ static void run_ranges(const backward *b, int64_t lane, const chunk *c, int64_t 
     const hr_attention_attr *attr = s->attr;
     const hr_call *call = s->call;
     const int64_t sequence = sequence_of(b, lane), group = lane % attr->G;
-    const int64_t heads = attr->H / attr->G, width = (int64_t)attr->H * attr->head_width;
+    const int64_t heads = attr->H / attr->G;
     const int64_t dq_count = attention_dq_count(attr, call->rows);
     float *dk = sum_of(b, lane), *dv = dk + b->sum_count / 2;
     if (attr->mask.kind == HR_PATTERN_SELECTED) {
@@ -133,14 +150,8 @@ static void run_ranges(const backward *b, int64_t lane, const chunk *c, int64_t 
     }
     for (int64_t at = c->first; at < c->last;) {
         const attention_piece piece = attention_piece_at(s, sequence, at, c->last);
-        const int64_t row = attention_row(s, sequence, piece.first);
         for (int64_t i = 0; i < heads; i++) {
-            const int64_t head = group * heads + i;
-            hr_attention_task task = attention_task_of(s, &piece, head, call->in[3], call->in[5]);
-            task.grad_o = attention_rows_at(s, call->in[4], width, row,
-                                            attention_output_heads(attr), head);
-            task.dq = attention_rows_at(s, call->out[0], attr->q_width, row,
-                                        attention_query_heads(attr), head);
+            hr_attention_task task = task_of(s, &piece, group * heads + i);
             task.first = i == 0;
             task.opens = range == c->range_first;
             task.closes = range_end == c->range_last;
@@ -175,20 +186,15 @@ static selecting select_of(const backward *b, int64_t lane, const chunk *c)
     const attention_share *s = &b->share;
     const hr_attention_attr *attr = s->attr;
     const hr_call *call = s->call;
-    const int64_t group = lane % attr->G, width = (int64_t)attr->H * attr->head_width;
+    const int64_t group = lane % attr->G;
     selecting w = { .b = b,
                     .c = c,
                     .piece = { sequence_of(b, lane), 0, c->first, c->last },
                     .lane = lane,
                     .heads = attr->H / attr->G };
-    const int64_t head = group * w.heads;
     w.row = attention_row(s, w.piece.sequence, c->first);
     w.blocks = (const uint16_t *)call->in[7] + (w.row * attr->G + group) * attr->mask.window;
-    w.head = attention_task_of(s, &w.piece, head, call->in[3], call->in[5]);
-    w.head.grad_o = attention_rows_at(s, call->in[4], width, w.row, attention_output_heads(attr),
-                                      head);
-    w.head.dq = attention_rows_at(s, call->out[0], attr->q_width, w.row,
-                                  attention_query_heads(attr), head);
+    w.head = task_of(s, &w.piece, group * w.heads);
     w.head.mask.kind = HR_PATTERN_DENSE;
     w.head.mask.block = INT32_MAX;
     w.head.dk_sum = sum_of(b, lane);
@@ -212,6 +218,7 @@ static hr_attention_task task_of_head(const selecting *w, int64_t h)
     task.o = move_rows(w, task.o, h * attr->head_width);
     task.grad_o = move_rows(w, task.grad_o, h * attr->head_width);
     task.lse += h;
+    if (task.dots) task.dots += h;
     task.dq_sum = w->b->dq_sums + h * attention_dq_count(attr, w->b->share.call->rows);
     return task;
 }
@@ -236,13 +243,15 @@ static void run_gathered(const selecting *w, int64_t key, const int32_t *queries
             const int64_t query = queries[(first + i) / w->heads];
             const hr_attention_task head = task_of_head(w, (first + i) % w->heads);
             copy_row(w, head.q, query, room->q, i);
-            copy_row(w, head.o, query, room->o, i);
+            if (head.dots) room->dots[i] = head.dots[query * head.lse_stride];
+            else copy_row(w, head.o, query, room->o, i);
             copy_row(w, head.grad_o, query, room->grad_o, i);
             room->lse[i] = head.lse[query * head.lse_stride];
         }
         hr_attention_task task = w->head;
         task.q = (hr_attention_rows){ room->q, K, 0, 0 };
         task.o = (hr_attention_rows){ room->o, K, 0, 0 };
+        if (task.dots) task.dots = room->dots;
         task.grad_o = (hr_attention_rows){ room->grad_o, K, 0, 0 };
         task.k = move_rows(w, task.k, key * task.k.stride);
         task.v = move_rows(w, task.v, key * task.v.stride);
@@ -279,6 +288,7 @@ static void run_own(const selecting *w, int64_t key)
         task.o = move_rows(w, task.o, at * task.o.stride);
         task.grad_o = move_rows(w, task.grad_o, at * task.grad_o.stride);
         task.lse += at * task.lse_stride;
+        if (task.dots) task.dots += at * task.lse_stride;
         task.k = move_rows(w, task.k, key * task.k.stride);
         task.v = move_rows(w, task.v, key * task.v.stride);
         task.query = first - key;

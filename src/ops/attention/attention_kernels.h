@@ -23,8 +23,9 @@ typedef struct {
     hr_attention_rows grad_o, dq; /* backward only */
     float *lse;                   /* row i at i * lse_stride; null: not requested (forward) */
     int64_t lse_stride;
-    int64_t query;  /* index of the first query: row 0 of q, o, grad_o, dq and lse */
-    int64_t length; /* queries; backward: at most attention_chunk(head_width) */
+    const float *dots; /* backward, with the rows of lse: grad_o . o; null: o is read */
+    int64_t query;     /* index of the first query: row 0 of q, o, grad_o, dq and lse */
+    int64_t length;    /* queries; backward: at most attention_chunk(head_width) */
     int32_t head_width;
     hr_dtype dtype;
     hr_attention_mask mask; /* dense, sliding: block is T */

@@ -100,7 +100,8 @@ static double weight(const hr_attention_task *task, int64_t i, int64_t j, double
     const double score = (double)task->scale * dot(task, task->q, i, task->k, j);
     const double p = exp(score - (double)task->lse[i * task->lse_stride]);
     const double kept = keep(task, query, j);
-    const double delta = dot(task, task->grad_o, i, task->o, i);
+    const double delta = task->dots ? (double)task->dots[i * task->lse_stride]
+                                    : dot(task, task->grad_o, i, task->o, i);
     *ds = p * (kept * dot(task, task->grad_o, i, task->v, j) - delta);
     return p * kept / (double)task->keep_scale;
 }

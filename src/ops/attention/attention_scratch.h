@@ -150,8 +150,8 @@ static inline int64_t attention_dq_count(const hr_attention_attr *attr, int64_t 
 
 /* Selected blocks: gathered rows of q, o and do of one product, with lse and sums of dq. */
 typedef struct {
-    void *q, *o, *grad_o;
-    float *lse, *dq;
+    void *q, *o, *grad_o; /* o unless it is not read */
+    float *lse, *dots, *dq;
     int32_t *first, *entries; /* of a chunk: as forward */
 } attention_gathered;
 
@@ -162,9 +162,10 @@ static inline int64_t attention_gathered_place(uint8_t *base, const hr_attention
     const int64_t block = attr->mask.block, count = attr->mask.window;
     int64_t at = 0;
     out->q = attention_take(base, &at, rows * K);
-    out->o = attention_take(base, &at, rows * K);
+    out->o = attention_take(base, &at, attr->has_dots ? 0 : rows * K);
     out->grad_o = attention_take(base, &at, rows * K);
     out->lse = attention_take(base, &at, rows);
+    out->dots = attention_take(base, &at, rows);
     out->dq = attention_take(base, &at, (rows + ATTENTION_ALIGN) * attention_padded(K));
     out->first = attention_take(base, &at, (attr->T + block - 1) / block + 1);
     out->entries = attention_take(base, &at, rows * count);

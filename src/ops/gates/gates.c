@@ -29,6 +29,8 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     const int32_t dx = hr_derive_emit(derive, step.in[1], &other);
     if (other != HR_NONE)
         return hr_fail(err, HR_FAILURE, "step %d (gates): a branch may have one reader", index);
+    const int64_t heads = ((const hr_gates_attr *)step.attr)->H;
+    const int32_t dots = hr_build_rows(derive->builder, "gradient times value", HR_F32, heads);
     hr_step *made = hr_build_step(derive->builder, HR_OP_gates_bwd, step.attr, HR_ATTR_BYTES);
     made->in[0] = d_o;
     made->in[1] = step.in[0];
@@ -36,6 +38,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     made->in[3] = addend;
     made->out[0] = dz;
     made->out[1] = dx;
+    made->out[2] = dots;
     return HR_OK;
 }
 
@@ -48,5 +51,5 @@ const hr_op hr_gates_op = { .name = "gates",
 
 const hr_op hr_gates_bwd_op = { .name = "gates_bwd",
                                 .in = "rrrR",
-                                .out = "rr",
+                                .out = "rrR",
                                 .reuse = { 1 << 3, 1 << 2 } };

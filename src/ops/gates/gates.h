@@ -6,11 +6,13 @@
  *     dx[r,h]        = s[r,h] do[r,h]
  *     dz[r, B h + b] = s (1 - s) (do[r,h] . x[r,h]) plus the addend; gates of other branches have
  *                      the addend alone, or zero
+ *     dots[r,h]      = dx[r,h] . x[r,h], of dx as stored: attention_bwd can read it instead of x
  *
  * Operands. gates      in  z r, x r, residual R           out  o r
- *           gates_bwd  in  do r, z r, x r, addend R       out  dz r, dx r
+ *           gates_bwd  in  do r, z r, x r, addend R       out  dz r, dx r, dots R
  *
  *   z, dz, addend  [rows, B H] activations: B branches, of which this is number b
+ *   dots           fp32 [rows, H]
  *   others         [rows, H head_width] activations; o may be exactly x or residual, dx exactly x,
  *                  dz exactly the addend
  *
