@@ -289,6 +289,47 @@ static void yarn_and_dynamic_are_those_of_transformers(void **unused)
     }
 }
 
+/* Rotations of (1, 0) with a split table and with a whole one: cosines and sines. */
+static void a_split_table_has_the_angles_of_a_whole_one(void **unused)
+{
+    static const hr_rope_scaling scalings[] = { { .kind = HR_ROPE_NONE, .factor = 1 },
+                                                { HR_ROPE_YARN, 4, 1, 32, 64, 1.25 } };
+    enum { LAST = 70001, ROWS_SEEN = 1100, HALF = 40 };
+    hr_kernels kernels;
+    (void)unused;
+    hr_kernels_fill(&kernels, 0);
+    for (size_t k = 0; k < sizeof scalings / sizeof *scalings; k++) {
+        hr_rope_attr attr = { .width = 2 * HALF,
+                              .T = LAST,
+                              .rotary = 2 * HALF,
+                              .heads = 1,
+                              .runs = 1,
+                              .theta = 10000,
+                              .scaling = scalings[k] };
+        float *whole = take_poisoned(LAST * attr.rotary * 4);
+        hr_call call = { .out = { whole }, .attr = &attr };
+        run_threads(&call, hr_rope_table_run, 1, 3);
+        attr.split = true;
+        float *split = take_poisoned(hr_rope_split_rows(LAST) * attr.rotary * 8);
+        call.out[0] = split;
+        run_threads(&call, hr_rope_table_run, 1, 3);
+        float *x = take_poisoned(ROWS_SEEN * attr.width * 4);
+        for (int64_t i = 0; i < ROWS_SEEN * attr.width; i++) x[i] = i % attr.width < HALF;
+        call = (hr_call){ .in = { x, split },
+                          .out = { x },
+                          .attr = &attr,
+                          .kernels = &kernels,
+                          .rows = ROWS_SEEN,
+                          .row_first = LAST - ROWS_SEEN };
+        run_threads(&call, hr_rope_run, 1, 2);
+        for (int64_t i = 0; i < ROWS_SEEN * attr.width; i++) {
+            const float expected = whole[(LAST - ROWS_SEEN) * attr.rotary + i];
+            assert_true(fabsf(x[i] - expected) <= 1.2e-7F * fmaxf(fabsf(expected), 1e-4F));
+        }
+        release_all();
+    }
+}
+
 ON_RUNGS(every_head_is_rotated_as_in_the_reference)
 ON_RUNGS(the_inverse_undoes_the_rotation_and_is_the_adjoint)
 ON_RUNGS(threads_and_splits_change_no_bit)
@@ -306,6 +347,7 @@ int main(void)
         TEST_RUNGS(a_document_starts_at_position_0),
         cmocka_unit_test(the_table_holds_the_angles_of_its_definition),
         cmocka_unit_test(yarn_and_dynamic_are_those_of_transformers),
+        cmocka_unit_test(a_split_table_has_the_angles_of_a_whole_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

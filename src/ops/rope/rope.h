@@ -15,7 +15,10 @@
  *   begins int32 [rows]: index, within its sequence of T, of the first row of the row's document,
  *          which has position 0; omitted: 0
  *   table  [T, rotary] fp32: half cosines, then half sines; angle = position * f(e), computed in
- *          double and rounded once; f(e) = theta^(-2e / rotary), scaled:
+ *          double and rounded once. Split, for many positions: [near + far, rotary] in double, of
+ *          the positions 0 to near - 1, then of the multiples of near; c and s are then those of
+ *          the sum of two angles, computed in double and rounded once.
+ *          f(e) = theta^(-2e / rotary), scaled:
  *            linear  f / factor
  *            llama3  with w = original positions * f / (2 pi), the number of periods: f / factor if
  *                    w < low, f if w > high, otherwise a linear interpolation with weight
@@ -53,6 +56,10 @@ typedef struct {
     double length; /* yarn: of the cosines and sines; 0: 0.1 ln(factor) + 1 */
 } hr_rope_scaling;
 
+/* Positions of the first part of a split table, positions from which on a table is split, and the
+ * most elements of a row of one. */
+enum { HR_ROPE_NEAR = 512, HR_ROPE_SPLIT_FROM = 32768, HR_ROPE_ROTARY_MAX = 1024 };
+
 typedef struct {
     int64_t width, T;
     int32_t rotary; /* even */
@@ -60,9 +67,15 @@ typedef struct {
     int32_t runs;   /* 1 or 2 */
     int64_t offset[2], head_stride;
     double theta;
-    bool inverse;
+    bool inverse, split;
     hr_rope_scaling scaling; /* rope_table */
 } hr_rope_attr;
+
+/* Rows of a split table of T positions. */
+static inline int64_t hr_rope_split_rows(int64_t T)
+{
+    return HR_ROPE_NEAR + (T + HR_ROPE_NEAR - 1) / HR_ROPE_NEAR;
+}
 
 hr_run_fn hr_rope_run;
 hr_run_fn hr_rope_table_run;

@@ -6,7 +6,7 @@
 #include "graph/builder.h"
 #include "ops/rope/rope.h"
 
-/* The table of angles, [T, rotary], computed once in the current section of the builder. */
+/* The table of angles of T positions, computed once in the current section of the builder. */
 int32_t hr_build_rope_table(hr_builder *builder, int64_t T, int32_t rotary, double theta,
                             hr_rope_scaling scaling);
 

@@ -8,12 +8,25 @@
 #include "ops/kernels.h"
 #include "ops/rope/rope.h"
 
+/* The row of a position from a split table. */
+static void add_angles(const hr_rope_attr *attr, const double *table, int64_t position, float *row)
+{
+    const int64_t rotary = attr->rotary, half = rotary / 2;
+    const double *near = table + position % HR_ROPE_NEAR * rotary;
+    const double *far = table + (HR_ROPE_NEAR + position / HR_ROPE_NEAR) * rotary;
+    for (int64_t e = 0; e < half; e++) {
+        row[e] = (float)(far[e] * near[e] - far[half + e] * near[half + e]);
+        row[half + e] = (float)(far[half + e] * near[e] + far[e] * near[half + e]);
+    }
+}
+
 void hr_rope_run(const hr_call *call)
 {
     const hr_rope_attr *attr = call->attr;
     const size_t row_bytes = (size_t)(attr->width * hr_dtype_bytes(call->dtype));
     const float *table = call->in[1];
     const int32_t *start = call->in[2], *begins = call->in[3];
+    float row_sums[HR_ROPE_ROTARY_MAX];
     int64_t first, last;
     hr_share(call->rows, call->thread, call->threads, &first, &last);
     for (int64_t r = first; r < last; r++) {
@@ -22,7 +35,9 @@ void hr_rope_run(const hr_call *call)
         if (y != x) memcpy(y, x, row_bytes);
         const int64_t row = call->row_first + r;
         const int64_t position = start ? *start + row : row % attr->T - (begins ? begins[r] : 0);
-        call->kernels->rope.rotate(y, table + position * attr->rotary, attr, call->dtype);
+        const float *angles = attr->split ? row_sums : table + position * attr->rotary;
+        if (attr->split) add_angles(attr, call->in[1], position, row_sums);
+        call->kernels->rope.rotate(y, angles, attr, call->dtype);
     }
 }
 
@@ -73,6 +88,26 @@ static double length_of(const hr_rope_scaling *scaling)
     return scaling->length > 0 ? scaling->length : 0.1 * log(scaling->factor) + 1;
 }
 
+/* Both parts of a split table; the second has the length. */
+static void fill_split(const hr_call *call, double *table)
+{
+    const hr_rope_attr *attr = call->attr;
+    const int64_t rotary = attr->rotary, half = rotary / 2;
+    int64_t first, last;
+    hr_share(hr_rope_split_rows(attr->T), call->thread, call->threads, &first, &last);
+    for (int64_t e = 0; e < half; e++) {
+        const double frequency = frequency_of(attr, e);
+        for (int64_t row = first; row < last; row++) {
+            const bool far = row >= HR_ROPE_NEAR;
+            const int64_t position = far ? (row - HR_ROPE_NEAR) * HR_ROPE_NEAR : row;
+            const double angle = (double)position * frequency;
+            const double length = far ? length_of(&attr->scaling) : 1;
+            table[row * rotary + e] = length * cos(angle);
+            table[row * rotary + half + e] = length * sin(angle);
+        }
+    }
+}
+
 void hr_rope_table_run(const hr_call *call)
 {
     const hr_rope_attr *attr = call->attr;
@@ -80,6 +115,10 @@ void hr_rope_table_run(const hr_call *call)
     const double length = length_of(&attr->scaling);
     float *table = call->out[0];
     int64_t first, last;
+    if (attr->split) {
+        fill_split(call, call->out[0]);
+        return;
+    }
     hr_share(attr->T, call->thread, call->threads, &first, &last);
     for (int64_t e = 0; e < half; e++) {
         const double frequency = frequency_of(attr, e);
