@@ -102,6 +102,7 @@ typedef enum {
     HR_OPTION_PROCESSES,
     HR_OPTION_ONLY,
     HR_OPTION_STEPS,
+    HR_OPTION_PROFILE_STEPS,
     HR_OPTION_DIR,
     HR_OPTION_MAN,
     HR_OPTION_COMPLETION,
@@ -366,6 +367,7 @@ void hr_cli_print_completion(void);
 int hr_cli_plan(const hr_cli_arguments *arguments);
 int hr_cli_audit(const hr_cli_arguments *arguments);
 int hr_cli_verify(const hr_cli_arguments *arguments);
+int hr_cli_profile(const hr_cli_arguments *arguments);
 int hr_cli_prove(const hr_cli_arguments *arguments);
 int hr_cli_train(const hr_cli_arguments *arguments);
 int hr_cli_pack(const hr_cli_arguments *arguments);

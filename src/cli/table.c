@@ -206,6 +206,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                           "16GiB)" },
     [HR_OPTION_ONLY] = { "only", "NAME", "run one proof" },
     [HR_OPTION_STEPS] = { "steps", "N", "training steps of each run, at most 16 (default 2)" },
+    [HR_OPTION_PROFILE_STEPS] = { "steps", "N",
+                                  "training steps (default 3); of several the first is not "
+                                  "counted" },
     [HR_OPTION_DIR] = { "dir", "DIR",
                         "directory for temporary files (default $TMPDIR, or /var/tmp)" },
     [HR_OPTION_MAN] = { "man", NULL, "print the manual page (roff)" },
@@ -410,6 +413,13 @@ static const hr_cli_command commands[] = {
       TAKES(KIND) | TAKES(MODEL) | TAKES(PROCESSES) | TAKES(DEVICE) | TAKES(DEVICE_FILE) |
           TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_audit },
+    { "profile", "RECIPE", "measure the operations of some training steps",
+      "RECIPE is a preset or a YAML file (headroom keys lists what it can contain).\n"
+      "Trains a few steps within the plan, saves nothing, and prints the time of a step by part\n"
+      "of the model and by operation, beside the predicted time and what the operations compute\n"
+      "per second.",
+      TAKES(PROFILE_STEPS) | TAKES(BUDGET) | TAKES(JSON) | TAKES(STAGE) | TAKES(HELP), 1, 1,
+      hr_cli_profile, true },
     { "prove", "RECIPE", "prove that the choices of a plan do not change results",
       "RECIPE is a preset or a YAML file (headroom keys lists what it can contain).\n"
       "Trains the recipe for a few steps in pairs of runs, one of which keeps everything, and\n"

@@ -308,6 +308,7 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
 
     hr_status status = HR_OK;
     poison_dead_bytes(executor, s);
+    if (executor->before) executor->before(executor->context, executor, s);
     if (op->host) status = begin_service(executor, s, &call, err);
     else executor->device->launch(executor->device, program, s, &call);
     if (executor->watch) executor->watch(executor->context, executor, s);

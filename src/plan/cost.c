@@ -281,6 +281,18 @@ int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int
     return add(total, multiply(start_cost, starts));
 }
 
+double hr_cost_flops(const hr_program *program, int32_t step)
+{
+    kinds all;
+    double flops = 0;
+    find_kinds(program, step, &all);
+    for (int32_t i = 0; i < all.count; i++) {
+        const hr_work work = hr_cost_work(program, step, all.rows[i], false, 1);
+        flops += (double)all.times[i] * (double)work.amount[HR_TERM_FLOPS];
+    }
+    return flops;
+}
+
 int64_t hr_cost_program(const hr_program *program, const hr_rates *rates)
 {
     static const hr_loop_id sections[] = { HR_LOOP_FETCH, HR_LOOP_NORM, HR_LOOP_STEP,

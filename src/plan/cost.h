@@ -59,6 +59,9 @@ int64_t hr_cost_transfer(const hr_program *program, const hr_rates *rates, int32
  * most INT64_MAX. */
 int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int32_t step);
 
+/* Floating-point operations of all calls of a step in one iteration of its section. */
+double hr_cost_flops(const hr_program *program, int32_t step);
+
 /* The cost of one training step: sections fetch, norm, step and update. At most INT64_MAX. */
 int64_t hr_cost_program(const hr_program *program, const hr_rates *rates);
 

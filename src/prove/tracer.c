@@ -294,9 +294,11 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
 
 /* ---- the run */
 
-static hr_status placed(void *context, const hr_executor *executor, hr_error *err)
+static hr_status placed(void *context, const hr_executor *executor, const hr_rates *rates,
+                        hr_error *err)
 {
     hr_tracer *w = context;
+    (void)rates;
     if (!w->writes) return hr_trace_check(w->trace, executor->program, err);
     return hr_trace_describe(w->trace, executor->program, w->trace->steps, err);
 }

@@ -10,6 +10,7 @@
 
 #include "checkpoint/manifest.h"
 #include "dev/executor.h"
+#include "graph/rates.h"
 #include "headroom/train.h"
 #include "run/measures.h"
 
@@ -23,13 +24,15 @@ typedef struct {
 
     hr_services services; /* they take precedence over those of training; count 0: none */
 
-    /* Called once, when program and plan are known and nothing has run. */
-    hr_status (*placed)(void *context, const hr_executor *executor, hr_error *err);
+    /* Called once, when program and plan are known and nothing has run.
+     *   rates  that the plan was priced with */
+    hr_status (*placed)(void *context, const hr_executor *executor, const hr_rates *rates,
+                        hr_error *err);
 
     /* Returns the device that runs the steps, in place of `device`. */
     const hr_device *(*device)(void *context, const hr_device *device, hr_pool *pool);
 
-    hr_watch_fn *watch; /* after every operation */
+    hr_watch_fn *before, *watch; /* before and after every operation */
 
     /* After every training step, with the state after it. Its error ends the run. */
     hr_status (*stepped)(void *context, const hr_run_state *state, const hr_measures *measures,

@@ -171,6 +171,7 @@ static hr_status open_run(run *r, hr_error *err)
     hr_status status = hr_memory_region_open(r->memory, "tables of the run",
                                              r->admission.needs.run_bytes, &r->run_region, err);
     trainer->files.cpu_mask = r->admission.cpu_mask;
+    trainer->rates = &r->admission.rates;
     if (status == HR_OK)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
     if (status == HR_OK) status = open_source(r, err);

@@ -52,6 +52,12 @@ static hr_status place_tables(hr_region *region, hr_trainer *trainer, hr_error *
     return hr_executor_place(&trainer->tables, &trainer->executor, err);
 }
 
+static void before(void *context, const hr_executor *executor, int32_t step)
+{
+    const hr_trainer *trainer = context;
+    trainer->observer->before(trainer->observer->context, executor, step);
+}
+
 static void watch(void *context, const hr_executor *executor, int32_t step)
 {
     const hr_trainer *trainer = context;
@@ -62,8 +68,11 @@ static hr_status begin_observing(hr_trainer *trainer, hr_error *err)
 {
     const hr_observer *observer = trainer->observer;
     if (observer->services.count) hr_executor_serve(&trainer->executor, observer->services);
+    if (observer->before) trainer->executor.before = before;
     if (observer->watch) trainer->executor.watch = watch;
-    return observer->placed ? observer->placed(observer->context, &trainer->executor, err) : HR_OK;
+    return observer->placed
+               ? observer->placed(observer->context, &trainer->executor, trainer->rates, err)
+               : HR_OK;
 }
 
 hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trainer *trainer,
@@ -544,7 +553,7 @@ static hr_status end_observed(hr_trainer *trainer, hr_error *err)
     const bool shows = observer->last != NULL;
     hr_status status = shows ? observer->last(observer->context, &trainer->executor, err) : HR_OK;
     if (status == HR_OK && shows) status = hr_trainer_visit(trainer, err);
-    trainer->executor.watch = NULL; /* it has seen everything once */
+    trainer->executor.before = trainer->executor.watch = NULL; /* it has seen everything once */
     return status == HR_OK ? save_checkpoint(trainer, true, err) : status;
 }
 

@@ -26,6 +26,7 @@ typedef struct {
     const hr_config *config;
     const hr_train_options *options;
     const hr_observer *observer; /* null: none */
+    const hr_rates *rates;       /* of the plan */
     hr_train_result *result;
     int *lock; /* lock of train.out */
     hr_executor executor;

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/profile.c - headroom profile: prints where the time of a training step goes. */
+#include "headroom/profile.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+enum { SHOWN_OPERATIONS = 24, PARTS_MOST = 32 }; /* five parts in four directions */
+#define SHOWN_SHARE 0.99                         /* of the step, in the table of operations */
+
+typedef struct {
+    hr_progress progress;
+    hr_cli_work work;
+    bool json;
+} screen;
+
+static void show_preparing(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
+{
+    screen *s = context;
+    char text[HR_PROGRESS_BYTES];
+    hr_cli_progress_text(work, bytes_done, bytes_total, text);
+    hr_progress_note(&s->progress, text, hr_cli_now_ns());
+}
+
+static void show_working(void *context, const char *work, int64_t done, int64_t total)
+{
+    screen *s = context;
+    hr_cli_show_work(&s->progress, &s->work, work, done, total);
+}
+
+static void show_trouble(void *context, const char *line)
+{
+    screen *s = context;
+    hr_progress_end(&s->progress);
+    fprintf(stderr, "headroom: %s\n", line);
+}
+
+static void put_row(const hr_profile_report *report, const char *name, const hr_profile_row *row)
+{
+    printf("  %-42s %9.1f %12.3f %5.1f %% %12.3f", name, row->calls, row->seconds,
+           100 * row->seconds / report->step_seconds, row->planned_seconds);
+    if (row->flops > 0 && row->seconds > 0) {
+        printf(" %9.1f", 1e-9 * row->flops / row->seconds);
+        if (report->ceiling_flops > 0)
+            printf(" %6.0f %%", 100 * row->flops / row->seconds / report->ceiling_flops);
+    }
+    printf("\n");
+}
+
+static void put_head(const hr_profile_report *report, const char *name)
+{
+    printf("\n%-44s %9s %12s %7s %12s %9s%s\n", name, "calls", "seconds", "share", "planned",
+           "GFLOP/s", report->ceiling_flops > 0 ? " ceiling" : "");
+}
+
+static void add(hr_profile_row *to, const hr_profile_row *row)
+{
+    to->calls += row->calls;
+    to->seconds += row->seconds;
+    to->planned_seconds += row->planned_seconds;
+    to->flops += row->flops;
+}
+
+static bool has_place_of(const hr_profile_row *a, const hr_profile_row *b)
+{
+    return !strcmp(a->part, b->part) && !strcmp(a->direction, b->direction);
+}
+
+static int slowest_first(const void *a, const void *b)
+{
+    const hr_profile_row *left = a, *right = b;
+    return (left->seconds < right->seconds) - (left->seconds > right->seconds);
+}
+
+static void put_parts(const hr_profile_report *report)
+{
+    hr_profile_row parts[PARTS_MOST];
+    int32_t count = 0;
+    for (int32_t i = 0; i < report->row_count; i++) {
+        int32_t k = 0;
+        while (k < count && !has_place_of(&parts[k], &report->rows[i])) k++;
+        if (k == PARTS_MOST) continue;
+        if (k < count) add(&parts[k], &report->rows[i]);
+        else parts[count++] = report->rows[i];
+    }
+    qsort(parts, (size_t)count, sizeof *parts, slowest_first);
+    put_head(report, "part of the model");
+    for (int32_t k = 0; k < count; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s%s%s", parts[k].part, *parts[k].direction ? ", " : "",
+                 parts[k].direction);
+        put_row(report, name, &parts[k]);
+    }
+}
+
+static void put_operations(const hr_profile_report *report)
+{
+    hr_profile_row rest = { .operation = "others" };
+    double shown = 0;
+    put_head(report, "operation");
+    for (int32_t i = 0; i < report->row_count; i++) {
+        const hr_profile_row *row = &report->rows[i];
+        char name[96];
+        if (i >= SHOWN_OPERATIONS || shown >= SHOWN_SHARE * report->step_seconds) {
+            add(&rest, row);
+            continue;
+        }
+        snprintf(name, sizeof name, "%s, %s%s%s", row->operation, row->part,
+                 *row->direction ? ", " : "", row->direction);
+        put_row(report, name, row);
+        shown += row->seconds;
+    }
+    if (rest.calls > 0) put_row(report, rest.operation, &rest);
+    const hr_profile_row between = { .seconds = report->between_seconds };
+    hr_profile_row step = between;
+    put_row(report, "between operations", &between);
+    for (int32_t i = 0; i < report->row_count; i++) add(&step, &report->rows[i]);
+    put_row(report, "step", &step);
+}
+
+static void print_text(const hr_profile_report *report)
+{
+    const hr_plan_answer *plan = &report->run.plan;
+    printf("profile  %lld step%s of %.3f s", (long long)report->steps,
+           report->steps == 1 ? "" : "s", report->step_seconds);
+    if (report->warm_up_steps) printf(", after one that is not counted");
+    printf("; planned %.3f s, %s\n", plan->step_seconds, plan->times);
+    printf("memory   planned %s, measured %s\n", hr_cli_count(report->run.process_bytes_planned),
+           hr_cli_count(report->run.process_bytes_measured));
+    printf("arena    planned %s, used %s\n", hr_cli_count(report->run.arena_bytes_planned),
+           hr_cli_count(report->run.arena_bytes_used));
+    put_parts(report);
+    put_operations(report);
+}
+
+static void print_json(const hr_profile_report *report)
+{
+    const hr_plan_answer *plan = &report->run.plan;
+    json_t *rows = json_array();
+    for (int32_t i = 0; i < report->row_count; i++) {
+        const hr_profile_row *row = &report->rows[i];
+        json_array_append_new(rows,
+                              json_pack("{ss ss ss sf sf sf sf}", "operation", row->operation,
+                                        "part", row->part, "direction", row->direction, "calls",
+                                        row->calls, "seconds", row->seconds, "planned_seconds",
+                                        row->planned_seconds, "flops", row->flops));
+    }
+    json_t *object = json_pack(
+        "{sI sI sf sf sf ss sf sI sI sI sI so}", "steps", (json_int_t)report->steps,
+        "warm_up_steps", (json_int_t)report->warm_up_steps, "step_seconds", report->step_seconds,
+        "between_seconds", report->between_seconds, "planned_seconds", plan->step_seconds, "times",
+        plan->times, "ceiling_flops", report->ceiling_flops, "process_bytes_planned",
+        (json_int_t)report->run.process_bytes_planned, "process_bytes_measured",
+        (json_int_t)report->run.process_bytes_measured, "arena_bytes_planned",
+        (json_int_t)report->run.arena_bytes_planned, "arena_bytes_used",
+        (json_int_t)report->run.arena_bytes_used, "operations", rows);
+    json_dumpf(object, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(object);
+}
+
+/* What is larger than a frame should be, for the deepest calls are those of a run. */
+typedef struct {
+    hr_config config;
+    hr_profile_report report;
+} profiling;
+
+static int profile(const hr_cli_arguments *arguments, profiling *p)
+{
+    hr_error err;
+    char calibrations[HR_PATH_BYTES];
+    int64_t steps = HR_PROFILE_STEPS_DEFAULT;
+    screen s = { .progress = hr_progress_begin(STDERR_FILENO),
+                 .json = arguments->values[HR_OPTION_JSON] };
+    hr_train_options options = { .events = { .context = &s,
+                                             .preparing = show_preparing,
+                                             .working = show_working,
+                                             .trouble = show_trouble } };
+    if (hr_cli_recipe(arguments, &p->config, &err) != HR_OK) return hr_cli_fail(&err);
+    *p->config.train.out = 0;
+    if (hr_cli_take_cache(&p->config, &options.cache_limit_bytes, &err) != HR_OK ||
+        hr_cli_whole(arguments, HR_OPTION_PROFILE_STEPS, &steps, &err) != HR_OK)
+        return hr_cli_fail(&err);
+    if (steps < 1 || steps > HR_PROFILE_STEPS_MOST) {
+        (void)hr_fail(&err, HR_USAGE, "--steps takes a number from 1 to %d", HR_PROFILE_STEPS_MOST);
+        return hr_cli_fail(&err);
+    }
+    options.calibrations = hr_cli_calibrations(calibrations, sizeof calibrations);
+    options.interrupts = hr_cli_catch_signals(NULL);
+    const hr_status status = hr_profile(&p->config, &options, steps, &p->report, &err);
+    hr_progress_end(&s.progress);
+    if (status != HR_OK) {
+        const int code = hr_cli_fail(&err);
+        return status == HR_INTERRUPTED ? hr_cli_signal_code() : code;
+    }
+    if (s.json) print_json(&p->report);
+    else print_text(&p->report);
+    return HR_OK;
+}
+
+int hr_cli_profile(const hr_cli_arguments *arguments)
+{
+    hr_error err;
+    profiling *p = malloc(sizeof *p);
+    if (!p) {
+        (void)hr_fail(&err, HR_FAILURE, "out of memory for the report");
+        return hr_cli_fail(&err);
+    }
+    const int code = profile(arguments, p);
+    free(p);
+    return code;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile/profile.c - observes a run: adds up the time of each operation by part of the model and
+ * direction. */
+#include "headroom/profile.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "headroom/stages.h"
+#include "ops/list.h"
+#include "plan/cost.h"
+#include "run/observer.h"
+
+enum { PARTS = HR_BLOCK_HEAD + 1, DIRECTIONS = HR_DIR_RECOMPUTED + 1 };
+
+typedef struct {
+    int64_t calls, ns;
+    double planned_seconds, flops; /* of one step */
+} cell;
+
+typedef struct {
+    const hr_train_events *events;
+    hr_profile_report *report;
+    const hr_backend *backend;
+    cell cells[HR_RATE_OPS_MOST][PARTS][DIRECTIONS];
+    int64_t steps_seen;
+    int64_t step_ns;      /* wall time of the measured steps */
+    int64_t begun_ns;     /* of the current step; 0: it has not begun */
+    int64_t operation_ns; /* when the current operation began */
+} profiler;
+
+static bool is_of_a_step(hr_loop_id section)
+{
+    return section == HR_LOOP_FETCH || section == HR_LOOP_NORM || section == HR_LOOP_STEP ||
+           section == HR_LOOP_UPDATE;
+}
+
+static cell *cell_of(profiler *p, const hr_program *program, int32_t step)
+{
+    const hr_step *s = &program->steps[step];
+    return &p->cells[s->op][s->block][s->direction];
+}
+
+static hr_status placed(void *context, const hr_executor *executor, const hr_rates *rates,
+                        hr_error *err)
+{
+    profiler *p = context;
+    const hr_program *program = executor->program;
+    const int64_t unit_as = rates->op[HR_OP_linear][program->dtype].unit_as[HR_TERM_FLOPS];
+    (void)err;
+    p->backend = program->backend;
+    if (rates->pace_us[0] && unit_as) p->report->ceiling_flops = 1e18 / (double)unit_as;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        if (!is_of_a_step(hr_step_section(program, s))) continue;
+        cell *c = cell_of(p, program, s);
+        c->planned_seconds += hr_cost_seconds(rates, hr_cost_step_total(program, rates, s));
+        c->flops += hr_cost_flops(program, s);
+    }
+    return HR_OK;
+}
+
+static void tell(const profiler *p, const hr_program *program, int32_t step)
+{
+    char work[48];
+    const int32_t first = program->loops[hr_program_loop(program, HR_LOOP_STEP)].step_first;
+    const int32_t last = program->loops[hr_program_loop(program, HR_LOOP_STEP)].step_last;
+    if (!p->events->working || step < first || step > last) return;
+    snprintf(work, sizeof work, "operations of step %lld", (long long)p->steps_seen + 1);
+    p->events->working(p->events->context, work, step - first + 1, last - first + 1);
+}
+
+static void before(void *context, const hr_executor *executor, int32_t step)
+{
+    profiler *p = context;
+    p->operation_ns = hr_clock_ns();
+    if (!p->begun_ns && is_of_a_step(hr_step_section(executor->program, step)))
+        p->begun_ns = p->operation_ns;
+}
+
+static void watch(void *context, const hr_executor *executor, int32_t step)
+{
+    profiler *p = context;
+    const int64_t now_ns = hr_clock_ns();
+    if (!is_of_a_step(hr_step_section(executor->program, step))) return;
+    cell *c = cell_of(p, executor->program, step);
+    c->calls++;
+    c->ns += now_ns - p->operation_ns;
+    tell(p, executor->program, step);
+}
+
+/* Leaves what is known before any step has run. */
+static void forget_times(profiler *p)
+{
+    for (int32_t op = 0; op < HR_RATE_OPS_MOST; op++)
+        for (int32_t part = 0; part < PARTS; part++)
+            for (int32_t d = 0; d < DIRECTIONS; d++)
+                p->cells[op][part][d].calls = p->cells[op][part][d].ns = 0;
+}
+
+static hr_status stepped(void *context, const hr_run_state *state, const hr_measures *measures,
+                         hr_error *err)
+{
+    profiler *p = context;
+    hr_profile_report *report = p->report;
+    (void)state, (void)measures, (void)err;
+    p->step_ns += hr_clock_ns() - p->begun_ns;
+    p->begun_ns = 0;
+    p->steps_seen++;
+    if (p->steps_seen > report->warm_up_steps) return HR_OK;
+    forget_times(p);
+    p->step_ns = 0;
+    return HR_OK;
+}
+
+static int slowest_first(const void *a, const void *b)
+{
+    const hr_profile_row *left = a, *right = b;
+    return (left->seconds < right->seconds) - (left->seconds > right->seconds);
+}
+
+static void take_row(const profiler *p, int32_t op, int32_t part, int32_t direction)
+{
+    static const char *const parts[] = { [HR_BLOCK_NONE] = "run",
+                                         [HR_BLOCK_EMBED] = "embedding",
+                                         [HR_BLOCK_ATTENTION] = "attention",
+                                         [HR_BLOCK_MLP] = "MLP",
+                                         [HR_BLOCK_HEAD] = "output head" };
+    static const char *const directions[] = { [HR_DIR_NONE] = "",
+                                              [HR_DIR_FORWARD] = "forward",
+                                              [HR_DIR_BACKWARD] = "backward",
+                                              [HR_DIR_RECOMPUTED] = "recompute" };
+    hr_profile_report *report = p->report;
+    const cell *c = &p->cells[op][part][direction];
+    const double steps = (double)report->steps;
+    if (!c->calls || report->row_count == HR_PROFILE_ROWS_MOST) return;
+    report->rows[report->row_count++] = (hr_profile_row){ .operation = p->backend->ops[op]->name,
+                                                          .part = parts[part],
+                                                          .direction = directions[direction],
+                                                          .calls = (double)c->calls / steps,
+                                                          .seconds = 1e-9 * (double)c->ns / steps,
+                                                          .planned_seconds = c->planned_seconds,
+                                                          .flops = c->flops };
+}
+
+static void conclude(const profiler *p)
+{
+    hr_profile_report *report = p->report;
+    report->steps = p->steps_seen - report->warm_up_steps;
+    for (int32_t op = 0; op < p->backend->op_count; op++)
+        for (int32_t part = 0; part < PARTS; part++)
+            for (int32_t d = 0; d < DIRECTIONS; d++) take_row(p, op, part, d);
+    qsort(report->rows, (size_t)report->row_count, sizeof *report->rows, slowest_first);
+    report->step_seconds = 1e-9 * (double)p->step_ns / (double)report->steps;
+    report->between_seconds = report->step_seconds;
+    for (int32_t i = 0; i < report->row_count; i++) {
+        report->between_seconds -= report->rows[i].seconds;
+        report->planned_seconds += report->rows[i].planned_seconds;
+    }
+}
+
+hr_status hr_profile(const hr_config *config, const hr_train_options *options, int64_t steps,
+                     hr_profile_report *report, hr_error *err)
+{
+    HR_ASSERT(!*config->train.out && steps >= 1 && steps <= HR_PROFILE_STEPS_MOST);
+    *report = (hr_profile_report){ .warm_up_steps = steps > 1 };
+    profiler p = { .events = &options->events, .report = report };
+    const hr_observer observer = { .context = &p,
+                                   .last_step = steps,
+                                   .placed = placed,
+                                   .before = before,
+                                   .watch = watch,
+                                   .stepped = stepped };
+    if (hr_config_has_stages(config))
+        return hr_fail(err, HR_USAGE, "train.stages has several programs: profile one, --stage N");
+    const hr_status status = hr_train_observed(config, options, &observer, &report->run, err);
+    if (status != HR_OK) return status;
+    if (p.steps_seen <= report->warm_up_steps)
+        return hr_fail(err, HR_USAGE, "the run ended after %lld step%s: nothing was measured",
+                       (long long)p.steps_seen, p.steps_seen == 1 ? "" : "s");
+    conclude(&p);
+    return HR_OK;
+}

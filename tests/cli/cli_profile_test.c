@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_profile_test.c - headroom profile: its operations fill the step and are those of the plan,
+ * memory is as planned, nothing is written; and what is refused. */
+#include <jansson.h>
+#include <math.h>
+
+#include "headroom/status.h"
+#include "support/program.h"
+
+static void put_recipe(void)
+{
+    require_program();
+    put_tiny_and_text();
+    put("recipe.yaml", "model: {family: llama, d_model: 32, n_layers: 2, n_heads: 4, d_ff: 64,\n"
+                       "  vocab_size: 300}\n"
+                       "data: {train: text.txt, tokenizer: bytes}\n"
+                       "train: {steps: 8, batch: 4, seq_len: 24, threads: 2}\n");
+}
+
+static json_t *profile(const char *keys)
+{
+    json_error_t ignored;
+    if (run("profile recipe.yaml --json %s", keys)) fail_msg("%s: %s", keys, err);
+    json_t *report = json_loads(out, 0, &ignored);
+    assert_non_null(report);
+    return report;
+}
+
+static double number(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_number(value)) fail_msg("%s is no number", name);
+    return json_number_value(value);
+}
+
+static void operations_fill_the_step(void **state)
+{
+    static const char *const ways[] = {
+        "",
+        "memory.micro_batch=2 --steps 1",
+        "train.dtype=bf16 memory.moments=file memory.file_dir=.",
+        "memory.spill=auto memory.recompute=layers memory.file_dir=.",
+    };
+    (void)state;
+    put_recipe();
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        json_t *report = profile(ways[i]);
+        const json_t *rows = json_object_get(report, "operations");
+        double seconds = number(report, "between_seconds"), planned = 0, calls = 0;
+        assert_true(seconds >= 0);
+        assert_true(json_array_size(rows) > 10);
+        for (size_t k = 0; k < json_array_size(rows); k++) {
+            const json_t *row = json_array_get(rows, k);
+            seconds += number(row, "seconds");
+            planned += number(row, "planned_seconds");
+            calls += number(row, "calls");
+            assert_true(number(row, "calls") > 0);
+        }
+        assert_true(fabs(seconds / number(report, "step_seconds") - 1) < 1e-9);
+        /* A step waits for what transfers do not hide, and these are no operations. */
+        assert_true(planned <= number(report, "planned_seconds") * 1.0001);
+        assert_true(calls > 50);
+        assert_true(number(report, "steps") == (strstr(ways[i], "--steps 1") ? 1 : 2));
+        assert_true(number(report, "arena_bytes_used") == number(report, "arena_bytes_planned"));
+        assert_true(number(report, "process_bytes_measured") <=
+                    number(report, "process_bytes_planned"));
+        json_decref(report);
+    }
+    assert_int_equal(system("test -z \"$(find . -name '*.safetensors' -o -name '*.tmp' "
+                            "-o -name '*.jsonl')\""),
+                     0);
+}
+
+/* The calls and the floating-point operations are of one step, whatever the number of steps. */
+static void rows_are_of_one_step(void **state)
+{
+    (void)state;
+    put_recipe();
+    json_t *one = profile("--steps 1"), *more = profile("--steps 4");
+    double calls[2] = { 0 }, flops[2] = { 0 };
+    for (int32_t i = 0; i < 2; i++) {
+        const json_t *rows = json_object_get(i ? more : one, "operations");
+        for (size_t k = 0; k < json_array_size(rows); k++) {
+            calls[i] += number(json_array_get(rows, k), "calls");
+            flops[i] += number(json_array_get(rows, k), "flops");
+        }
+    }
+    assert_true(calls[0] == calls[1]);
+    assert_true(flops[0] > 0 && flops[0] == flops[1]);
+    json_decref(one);
+    json_decref(more);
+}
+
+static void text_names_parts(void **state)
+{
+    static const char *const says[] = { "part of the model",    "attention, backward",
+                                        "output head, forward", "linear_dw, MLP, backward",
+                                        "between operations",   "memory   planned" };
+    (void)state;
+    put_recipe();
+    if (run("profile recipe.yaml")) fail_msg("%s", err);
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++)
+        if (!strstr(out, says[i])) fail_msg("no \"%s\" in\n%s", says[i], out);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    static const struct {
+        const char *words, *says;
+        int code;
+    } wrong[] = {
+        { "--steps 0", "--steps takes a number from 1", HR_USAGE },
+        { "--steps two", "--steps", HR_USAGE },
+        { "--budget 1MiB", "the run needs at least", HR_NO_FIT },
+        { "data.train=nowhere.txt", "nowhere.txt", HR_USAGE },
+        { "train.steps=1", "the run ended after 1 step: nothing was measured", HR_USAGE },
+    };
+    (void)state;
+    put_recipe();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        if (run("profile recipe.yaml %s", wrong[i].words) != wrong[i].code)
+            fail_msg("%s: %s", wrong[i].words, err);
+        assert_says(wrong[i].says);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(operations_fill_the_step),
+        IN_A_FOLDER(rows_are_of_one_step),
+        IN_A_FOLDER(text_names_parts),
+        IN_A_FOLDER(what_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
