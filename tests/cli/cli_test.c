@@ -8,6 +8,7 @@
 
 static const char *const commands[] = { "plan",
                                         "verify",
+                                        "profile",
                                         "prove",
                                         "train",
                                         "checkpoint list",
@@ -22,7 +23,9 @@ static const char *const commands[] = { "plan",
                                         "convert",
                                         "adapter info",
                                         "adapter gguf",
-                                        "adapter capture", "adapter replay", "adapter merge",
+                                        "adapter capture",
+                                        "adapter replay",
+                                        "adapter merge",
                                         "generate",
                                         "eval",
                                         "tokenize encode",
@@ -244,10 +247,11 @@ static void the_completion_offers_the_options_of_a_command(void **state)
         snprintf(words, sizeof words, "%s operand train.see", commands[i]);
         complete(words);
         assert_string_equal(out, keys ? "train.seed=\n" : "\n");
-        assert_int_equal(
-            keys, !strcmp(commands[i], "plan") || !strcmp(commands[i], "train") ||
-                      !strcmp(commands[i], "prove") || !strcmp(commands[i], "data inspect") ||
-                      !strcmp(commands[i], "eval") || !strcmp(commands[i], "checkpoint prune"));
+        assert_int_equal(keys,
+                         !strcmp(commands[i], "plan") || !strcmp(commands[i], "train") ||
+                             !strcmp(commands[i], "profile") || !strcmp(commands[i], "prove") ||
+                             !strcmp(commands[i], "data inspect") || !strcmp(commands[i], "eval") ||
+                             !strcmp(commands[i], "checkpoint prune"));
     }
 }
 
