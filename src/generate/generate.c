@@ -282,9 +282,12 @@ static hr_status read_request(generation *g, hr_error *err)
 static void describe(generation *g)
 {
     const hr_program *program = &g->session.compiled.program;
-    for (int32_t s = 0; s < program->step_count; s++)
-        for (int32_t k = 0; k < 2 && program->steps[s].op == HR_OP_cache_clear; k++)
-            g->result->cache_bytes += hr_tensor_bytes(&program->tensors[program->steps[s].out[k]]);
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        for (int32_t k = 0; k < 2 && step->op == HR_OP_cache_clear; k++)
+            if (step->out[k] != HR_NONE)
+                g->result->cache_bytes += hr_tensor_bytes(&program->tensors[step->out[k]]);
+    }
 }
 
 /* Plans with the largest prompt chunk that fits, at most the prompt. */

@@ -9,7 +9,7 @@
 
 #include "graph/backend.h"
 
-enum { HR_LATE_MAX = 4 };
+enum { HR_LATE_MAX = 4, HR_CACHES_MAX = 8 };
 
 typedef struct {
     hr_program *program;
@@ -38,8 +38,9 @@ typedef struct {
     bool short_tables;          /* lookup tables have the dtype of activations too */
     int32_t stored_weights;     /* hr_weights_choice of the frozen matrices of layers */
     int32_t position;           /* decoding: int32 [1], position of the next row; ... */
-    const int32_t (*caches)[2]; /* ... and the key and value caches of each layer; null: rows are
-                                 * whole sequences */
+    /* ... and the caches of each layer: keys, values, and what else a family has; null: rows are
+     * whole sequences */
+    const int32_t (*caches)[HR_CACHES_MAX];
     bool separate;              /* document mask: packed documents do not attend to each other */
     int32_t begins;             /* int32 [rows], position where the document of each row begins */
     hr_step late[HR_LATE_MAX];

@@ -123,7 +123,7 @@ static int32_t attend(hr_builder *builder, const hr_config *config, const hr_mod
     if (!hr_nsa_is_on(config)) return hr_build_attention(builder, "attention", q, k, v, *attr);
     project_branch(builder, model, w, norm, 0, HR_LLAMA_NSA + HR_NSA_COMPRESSED_K, attr, &keys);
     project_branch(builder, model, w, norm, 2, HR_LLAMA_NSA + HR_NSA_WINDOW_K, attr, &keys);
-    return hr_build_nsa(builder, config, w + HR_LLAMA_NSA, norm, q, &keys, attr);
+    return hr_build_nsa(builder, config, w + HR_LLAMA_NSA, norm, q, keys, attr);
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,

@@ -65,10 +65,6 @@ static hr_status check_rest(const hr_config *config, hr_error *err)
                        "be joined");
     if (config->model.dropout > 0)
         return hr_fail(err, HR_USAGE, "model.attention.kind nsa has no dropout");
-    if (config->train.sample_tokens)
-        return hr_fail(err, HR_USAGE,
-                       "model.attention.kind nsa has no cache for generating text yet: "
-                       "train.sample_tokens must be none");
     if (config->model.attention.nsa.own_keys && config->model.family == HR_FAMILY_QWEN3)
         return hr_fail(err, HR_USAGE,
                        "model.family qwen3 has one norm for the keys of all heads: "
@@ -98,17 +94,22 @@ hr_status hr_nsa_check(const hr_config *config, hr_error *err)
                        "model.attention.nsa.compress_stride %lld divides compress_block %lld and "
                        "select_block %lld, or blocks have no scores",
                        (long long)stride, (long long)length, (long long)block);
-    if (config->train.seq_len < length)
-        return hr_fail(err, HR_USAGE,
-                       "train.seq_len %lld is below model.attention.nsa.compress_block %lld: no "
-                       "token would be compressed",
-                       (long long)config->train.seq_len, (long long)length);
     if (first + local > count || local < 1)
         return hr_fail(err, HR_USAGE,
                        "model.attention.nsa.select_count %lld has room for select_first %lld and "
                        "select_local %lld, which is at least 1",
                        (long long)count, (long long)first, (long long)local);
     return HR_OK;
+}
+
+hr_status hr_nsa_check_length(const hr_config *config, hr_error *err)
+{
+    const int64_t length = config->model.attention.nsa.compress_block, T = config->train.seq_len;
+    if (!hr_nsa_is_on(config) || T >= length) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "train.seq_len %lld is below model.attention.nsa.compress_block %lld: no token "
+                   "would be compressed",
+                   (long long)T, (long long)length);
 }
 
 /* ---- weights */
@@ -183,20 +184,71 @@ static hr_attention_attr with_mask(const hr_attention_attr *attr, int32_t kind, 
     return made;
 }
 
+static hr_compress_attr shape_of(const hr_config *config, const hr_attention_attr *attr)
+{
+    return (hr_compress_attr){ .G = attr->G,
+                               .head_width = attr->head_width,
+                               .length = (int32_t)config->model.attention.nsa.compress_block,
+                               .stride = (int32_t)config->model.attention.nsa.compress_stride,
+                               .hidden = (int32_t)hidden_of(config) };
+}
+
+/* Places of the caches of a layer: keys and values of each branch, or of all; compressed ones. */
+enum { CACHE_BRANCH = 2, CACHE_COMPRESSED = 6 };
+
 static int32_t compress(hr_builder *builder, const hr_config *config, const char *name,
-                        const int32_t *weights, int32_t first, int32_t x,
+                        const int32_t *weights, int32_t first, int32_t x, int32_t q,
                         const hr_attention_attr *attr, hr_intermediate mark)
 {
-    const hr_compress_attr shape = { .G = attr->G,
-                                     .head_width = attr->head_width,
-                                     .length = (int32_t)config->model.attention.nsa.compress_block,
-                                     .stride = (int32_t)config->model.attention.nsa.compress_stride,
-                                     .hidden = (int32_t)hidden_of(config) };
     hr_compress_weights of = { HR_NONE, HR_NONE, HR_NONE, HR_NONE, HR_NONE };
     if (hr_nsa_compresses(config))
         of = (hr_compress_weights){ weights[first], weights[first + 1], weights[first + 2],
                                     weights[first + 3], weights[first + 4] };
-    return hr_build_mark(builder, hr_build_compress(builder, name, x, of, shape), mark);
+    if (!builder->caches)
+        return hr_build_mark(builder,
+                             hr_build_compress(builder, name, x, of, shape_of(config, attr)), mark);
+    const int32_t place = CACHE_COMPRESSED + (mark == HR_INTERMEDIATE_V);
+    const int32_t y = builder->caches[builder->layer][place];
+    hr_build_compress_cached(builder, x, q, of, shape_of(config, attr), y);
+    return y;
+}
+
+/* Appends the keys and values of the branches to their caches, which take their place. */
+static void build_appended(hr_builder *builder, const hr_attention_attr *attr, hr_nsa_keys *keys)
+{
+    const int32_t *caches = builder->caches[builder->layer], shared = CACHE_BRANCH;
+    const int32_t width = attr->G * attr->head_width;
+    for (int32_t b = 0; b < 3; b++) {
+        const int32_t at = caches[CACHE_BRANCH * b] == HR_NONE ? shared : CACHE_BRANCH * b;
+        const hr_kv_cache cache = { caches[at], caches[at + 1], 1, width, builder->T };
+        if (at == CACHE_BRANCH * b)
+            hr_build_cache_append(
+                builder, keys->k[b], keys->v[b], builder->position, &cache,
+                (hr_kv_cache_attr){ .k_head_stride = width, .v_head_stride = width });
+        keys->k[b] = cache.keys;
+        keys->v[b] = cache.values;
+    }
+}
+
+/* A row for each token, as the branches read keys and values of the same call. */
+void hr_build_nsa_caches(hr_builder *builder, const hr_config *config,
+                         const hr_attention_attr *attr, int32_t caches[HR_CACHES_MAX])
+{
+    const hr_compress_attr shape = shape_of(config, attr);
+    const int32_t width = attr->G * attr->head_width;
+    const int32_t y_width = (int32_t)hr_compress_width(&shape);
+    const bool compresses = hr_nsa_compresses(config), own = config->model.attention.nsa.own_keys;
+    for (int32_t i = 0; i < HR_CACHES_MAX; i++) caches[i] = HR_NONE;
+    for (int32_t b = 0; b < 3; b++) {
+        if (b != 1 && !(own && (b == 2 || compresses))) continue;
+        const hr_kv_cache cache = hr_build_kv_cache(builder, 1, width, builder->T, 0);
+        caches[CACHE_BRANCH * b] = cache.keys;
+        caches[CACHE_BRANCH * b + 1] = cache.values;
+    }
+    const hr_kv_cache cache = compresses ? hr_build_kv_cache(builder, 1, y_width, builder->T, 0)
+                                         : hr_build_key_cache(builder, 1, y_width, builder->T, 0);
+    caches[CACHE_COMPRESSED] = cache.keys;
+    caches[CACHE_COMPRESSED + 1] = cache.values;
 }
 
 /* Branch after branch: its gradient exists while its backward pass runs. */
@@ -209,19 +261,11 @@ static int32_t add_branch(hr_builder *builder, int32_t z, int32_t x, int32_t bef
                          HR_INTERMEDIATE_ATTENTION);
 }
 
-/* For programs with KV caches. */
-static int32_t refuse_caches(hr_builder *builder)
-{
-    builder->status = hr_fail(builder->err, HR_USAGE,
-                              "model.attention.kind nsa has no cache for generating text yet");
-    return HR_NONE;
-}
-
 int32_t hr_build_nsa(hr_builder *builder, const hr_config *config, const int32_t *weights,
-                     int32_t x, int32_t q, const hr_nsa_keys *keys, const hr_attention_attr *attr)
+                     int32_t x, int32_t q, hr_nsa_keys keys, const hr_attention_attr *attr)
 {
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
-    if (builder->caches) return refuse_caches(builder);
+    if (builder->caches) build_appended(builder, attr, &keys);
     const int64_t length = config->model.attention.nsa.compress_block,
                   stride = config->model.attention.nsa.compress_stride,
                   block = config->model.attention.nsa.select_block,
@@ -237,10 +281,10 @@ int32_t hr_build_nsa(hr_builder *builder, const hr_config *config, const int32_t
     const int32_t z = hr_block_project(builder, "gate_logits", x, weights[HR_NSA_GATE],
                                        weights[HR_NSA_GATE_BIAS], HR_INTERMEDIATE_Q);
     const int32_t kc = compress(builder, config, "compressed_k", weights, HR_NSA_KEY_POSITION,
-                                keys->k[scored], attr, HR_INTERMEDIATE_K);
+                                keys.k[scored], q, attr, HR_INTERMEDIATE_K);
     if (compresses) {
         const int32_t vc = compress(builder, config, "compressed_v", weights, HR_NSA_VALUE_POSITION,
-                                    keys->v[0], attr, HR_INTERMEDIATE_V);
+                                    keys.v[0], q, attr, HR_INTERMEDIATE_V);
         const int32_t oc = hr_build_attention_branch(builder, "compressed", q, kc, vc, HR_NONE,
                                                      compressed, &lse);
         o = add_branch(builder, z, oc, o, gates, 0);
@@ -260,10 +304,10 @@ int32_t hr_build_nsa(hr_builder *builder, const hr_config *config, const int32_t
     const int32_t blocks = hr_build_mark(
         builder, hr_build_choose(builder, "selected_blocks", q, kc, lse, choice),
         HR_INTERMEDIATE_ATTENTION);
-    const int32_t os = hr_build_attention_branch(builder, "selected", q, keys->k[1], keys->v[1],
+    const int32_t os = hr_build_attention_branch(builder, "selected", q, keys.k[1], keys.v[1],
                                                  blocks, selected, NULL);
     o = add_branch(builder, z, os, o, gates, gates.branches - 2);
-    const int32_t ow = hr_build_attention_branch(builder, "window", q, keys->k[2], keys->v[2],
+    const int32_t ow = hr_build_attention_branch(builder, "window", q, keys.k[2], keys.v[2],
                                                  HR_NONE, window, NULL);
     return add_branch(builder, z, ow, o, gates, gates.branches - 1);
 }

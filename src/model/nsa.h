@@ -43,6 +43,10 @@ bool hr_nsa_compresses(const hr_config *config);
  * Errors   USAGE  one sentence: the size and what is possible. */
 HR_MUST_CHECK hr_status hr_nsa_check(const hr_config *config, hr_error *err);
 
+/* The same of the length of training. A trained model takes shorter texts.
+ * Errors   USAGE  nothing would be compressed. */
+HR_MUST_CHECK hr_status hr_nsa_check_length(const hr_config *config, hr_error *err);
+
 /* The names and shapes of the weights, [HR_NSA_WEIGHTS]; what the recipe lacks has no name. */
 void hr_nsa_weights(const hr_config *config, hr_layer_weight *weights);
 
@@ -53,6 +57,10 @@ typedef struct {
 
 /* o of rotated queries q. x: the rows that the projections read. */
 int32_t hr_build_nsa(hr_builder *builder, const hr_config *config, const int32_t *weights,
-                     int32_t x, int32_t q, const hr_nsa_keys *keys, const hr_attention_attr *attr);
+                     int32_t x, int32_t q, hr_nsa_keys keys, const hr_attention_attr *attr);
+
+/* The caches of a layer for generating text, and the steps that clear them. */
+void hr_build_nsa_caches(hr_builder *builder, const hr_config *config,
+                         const hr_attention_attr *attr, int32_t caches[HR_CACHES_MAX]);
 
 #endif

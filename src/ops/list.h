@@ -37,6 +37,7 @@
     X(attention_bwd) \
     X(attention_cached) \
     X(compress) \
+    X(compress_cached) \
     X(compress_bwd) \
     X(choose) \
     X(gates) \

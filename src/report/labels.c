@@ -43,6 +43,7 @@ static const struct {
                   { "attention_bwd", "attention", false },
                   { "attention_cached", "attention", false },
                   { "compress", "key compression", false },
+                  { "compress_cached", "key compression", false },
                   { "compress_bwd", "key compression", false },
                   { "choose", "choice of key blocks", false },
                   { "gates", "gates of branches", false },

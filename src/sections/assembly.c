@@ -74,6 +74,7 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
 {
     const hr_model_limits limits = hr_model_limits_of(config);
     hr_status status = hr_adapter_check_switched(config, err);
+    if (status == HR_OK && !inference) status = hr_nsa_check_length(config, err);
     if (status == HR_OK)
         status = hr_program_place(region, backend, limits.steps, limits.tensors, limits.loops,
                                   limits.params, program, err);

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "model/blocks.h"
+#include "model/nsa.h"
 #include "ops/kv_cache/kv_cache_build.h"
 #include "ops/last_row/last_row_build.h"
 #include "ops/list.h"
@@ -15,7 +16,7 @@
 #include "sections/assembly.h"
 #include "sections/head.h"
 
-static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[2])
+static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[HR_CACHES_MAX])
 {
     const hr_config *config = a->config;
     hr_assembly_section(a, HR_LOOP_CACHES, 0, false);
@@ -25,6 +26,10 @@ static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[2])
         const int64_t capacity = hr_kv_cache_rows(config->train.seq_len, rows,
                                                   slides ? attr.mask.window : 0);
         a->builder.layer = (int16_t)l;
+        if (hr_nsa_is_on(config)) {
+            hr_build_nsa_caches(&a->builder, config, &attr, caches[l]);
+            continue;
+        }
         const hr_kv_cache cache = hr_build_kv_cache(&a->builder, attr.G, attr.head_width, capacity,
                                                     0);
         caches[l][0] = cache.keys;
@@ -34,7 +39,7 @@ static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[2])
     hr_build_loop_close(&a->builder);
 }
 
-static void build_states(hr_assembly *a, int32_t (*caches)[2])
+static void build_states(hr_assembly *a, int32_t (*caches)[HR_CACHES_MAX])
 {
     hr_assembly_section(a, HR_LOOP_CACHES, 0, false);
     for (int32_t l = 0; l < a->config->model.n_layers; l++) {
@@ -74,7 +79,7 @@ hr_status hr_model_assemble_generation(const hr_config *config, const hr_backend
     hr_assembly a;
     const hr_status status = hr_assembly_begin(&a, config, backend, true, region, program, err);
     if (status != HR_OK) return status;
-    int32_t(*caches)[2] = hr_region_take(region, layers, sizeof *caches);
+    int32_t(*caches)[HR_CACHES_MAX] = hr_region_take(region, layers, sizeof *caches);
     if (!caches)
         return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
                        (long long)layers);
@@ -82,7 +87,7 @@ hr_status hr_model_assemble_generation(const hr_config *config, const hr_backend
     hr_assembly_load(&a);
     if (a.family->traits & HR_HAS_STATES) build_states(&a, caches);
     else build_caches(&a, rows, caches);
-    a.builder.caches = (const int32_t(*)[2])caches;
+    a.builder.caches = (const int32_t(*)[HR_CACHES_MAX])caches;
     build_rows(&a, HR_LOOP_PROMPT, HR_LOOP_PROMPT_CHUNK, rows, sampling_bytes);
     build_rows(&a, HR_LOOP_ANSWER, HR_LOOP_ANSWER_TOKEN, 1, sampling_bytes);
     const hr_status ended = hr_assembly_end(&a, err);

@@ -97,13 +97,31 @@ static void greedy_answers_equal_those_of_transformers(void **state)
 
 /* ---- compared with the model without a cache */
 
+/* Sets sparse attention whose blocks are not all selected. */
+static void select_keys(hr_config *config, const char *branches, bool own_keys)
+{
+    config->model.attention.kind = HR_ATTENTION_NSA;
+    snprintf(config->model.attention.nsa.branches, sizeof config->model.attention.nsa.branches,
+             "%s", branches);
+    config->model.attention.nsa.own_keys = own_keys;
+    config->model.attention.nsa.compress_block = 8;
+    config->model.attention.nsa.compress_stride = 4;
+    config->model.attention.nsa.select_block = 8;
+    config->model.attention.nsa.select_count = 3;
+    config->model.attention.nsa.select_local = 1;
+    config->model.attention.nsa.window = 5;
+}
+
 /* Trains a model of the family in folder/out, with this limit of positions (0: the window), and
- * returns the sample of its last step, computed from whole windows. */
-static const child_outcome *trained_for(int32_t family, int32_t format, int64_t positions,
-                                        const char *text)
+ * returns the sample of its last step, computed from whole windows.
+ *
+ *   branches  of sparse attention; null: dense attention */
+static const child_outcome *trained_as(int32_t family, int32_t format, int64_t positions,
+                                       const char *text, const char *branches, bool own_keys)
 {
     hr_config config;
     hr_config_default(&config);
+    if (branches) select_keys(&config, branches, own_keys);
     config.model.family = family;
     config.model.d_model = 32;
     config.model.n_layers = 2;
@@ -112,7 +130,7 @@ static const child_outcome *trained_for(int32_t family, int32_t format, int64_t 
     config.model.positions = positions;
     const uint32_t traits = hr_family_of(&config)->traits;
     if (traits & HR_READS_GROUPS) config.model.n_kv_heads = 1;
-    if (family == HR_FAMILY_MISTRAL) config.model.attention.sliding_window = 19;
+    if (family == HR_FAMILY_MISTRAL && !branches) config.model.attention.sliding_window = 19;
     config.train.dtype = format;
     config.train.batch = 4;
     config.train.seq_len = T;
@@ -129,6 +147,12 @@ static const child_outcome *trained_for(int32_t family, int32_t format, int64_t 
     return run;
 }
 
+static const child_outcome *trained_for(int32_t family, int32_t format, int64_t positions,
+                                        const char *text)
+{
+    return trained_as(family, format, positions, text, NULL, false);
+}
+
 static const child_outcome *trained(int32_t family, int32_t format)
 {
     return trained_for(family, format, 0, "text");
@@ -141,30 +165,50 @@ static void drop_model(void)
     hr_folder_close(&out);
 }
 
+/* The answers of the model in folder/out are the sample that training made without a cache. */
+static void answers_are(const child_outcome *trained_run, int32_t format)
+{
+    static const char *const cuts[] = { "", "--chunk 1 --threads 1", "--chunk 5", "--chunk 16" };
+    hr_folder_write(hr_folder_path(&folder, "prompt"), trained_run->sample, PROMPT);
+    json_t *want = json_array();
+    for (int32_t i = 0; i < SAMPLE; i++) {
+        const unsigned char byte = (unsigned char)trained_run->sample[PROMPT + i];
+        json_array_append_new(want, json_integer(byte));
+    }
+    for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+        char arguments[300];
+        snprintf(arguments, sizeof arguments,
+                 "out --file prompt --print-ids --temperature 0 --max-tokens %d --dtype %s %s",
+                 SAMPLE, format ? "bf16" : "fp32", cuts[c]);
+        json_t *answer = answer_of(arguments);
+        ids_are(answer, want);
+        json_decref(answer);
+    }
+    json_decref(want);
+    drop_model();
+}
+
 static void the_cache_changes_no_token(void **state)
 {
     (void)state;
-    static const char *const cuts[] = { "", "--chunk 1 --threads 1", "--chunk 5", "--chunk 16" };
-    for (int32_t k = 0; k < 2 * HR_FAMILIES; k++) {
-        const child_outcome *run_of = trained(k / 2, k % 2);
-        hr_folder_write(hr_folder_path(&folder, "prompt"), run_of->sample, PROMPT);
-        json_t *want = json_array();
-        for (int32_t i = 0; i < SAMPLE; i++) {
-            const unsigned char byte = (unsigned char)run_of->sample[PROMPT + i];
-            json_array_append_new(want, json_integer(byte));
-        }
-        for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
-            char arguments[300];
-            snprintf(arguments, sizeof arguments,
-                     "out --file prompt --print-ids --temperature 0 --max-tokens %d --dtype %s %s",
-                     SAMPLE, k % 2 ? "bf16" : "fp32", cuts[c]);
-            json_t *answer = answer_of(arguments);
-            ids_are(answer, want);
-            json_decref(answer);
-        }
-        json_decref(want);
-        drop_model();
-    }
+    for (int32_t k = 0; k < 2 * HR_FAMILIES; k++) answers_are(trained(k / 2, k % 2), k % 2);
+}
+
+static void caches_of_sparse_attention_change_no_token(void **state)
+{
+    static const struct {
+        int32_t family;
+        const char *branches;
+        bool own_keys;
+    } models[] = { { HR_FAMILY_LLAMA, "compressed, selected, window", false },
+                   { HR_FAMILY_QWEN3, "selected, window", false },
+                   { HR_FAMILY_MISTRAL, "compressed, selected, window", true },
+                   { HR_FAMILY_QWEN2, "selected, window", true } };
+    (void)state;
+    for (int32_t k = 0; k < 8; k++)
+        answers_are(trained_as(models[k / 2].family, k % 2, 0, "text", models[k / 2].branches,
+                               models[k / 2].own_keys),
+                    k % 2);
 }
 
 /* ---- text, stops and bytes */
@@ -551,6 +595,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greedy_answers_equal_those_of_transformers),
         cmocka_unit_test(the_cache_changes_no_token),
+        cmocka_unit_test(caches_of_sparse_attention_change_no_token),
         cmocka_unit_test(answers_are_text_that_ends_where_it_should),
         cmocka_unit_test(the_least_budget_is_enough),
         cmocka_unit_test(every_invalid_request_is_one_error_sentence),

@@ -35,6 +35,7 @@ typedef struct {
     void *arrays[ARRAYS_MOST];
     int64_t array_bytes[ARRAYS_MOST];
     int32_t array_count, threads;
+    int64_t rows;   /* of a call; 0: those of all sequences */
     hr_dtype dtype; /* of activations and weights in the calls; the test has all in fp32 */
     const hr_kernels *kernels;
     const char *rung;
@@ -204,7 +205,7 @@ static void run(nsa *n, int32_t op, const char *types, const void *attr, void *c
     const hr_op_facts *facts = hr_cpu_backend.facts[op];
     hr_call call = { .attr = attr,
                      .kernels = n->kernels,
-                     .rows = n->B * n->T,
+                     .rows = n->rows ? n->rows : n->B * n->T,
                      .clear = 255,
                      .dtype = n->dtype,
                      .threads = n->threads };
@@ -224,11 +225,12 @@ static void run(nsa *n, int32_t op, const char *types, const void *attr, void *c
         if (call.out[i] != out[i]) out_of_bf16(n, out[i], call.out[i]);
 }
 
-#define TYPES_attention "bbb-- bf"
+#define TYPES_attention "bbb--- bf"
 #define TYPES_attention_bwd "bbbfbf-- bbb"
 #define TYPES_compress "bfbfbf b"
 #define TYPES_compress_bwd "bfbfbbb bfffff"
-#define TYPES_choose "bbf -"
+#define TYPES_compress_cached "bfbfbf- b"
+#define TYPES_choose "bbf- -"
 #define TYPES_gates "bbb b"
 #define TYPES_gates_bwd "bbbb bbf"
 #define TYPES_linear "bbf- b-"
@@ -680,6 +682,101 @@ static void no_branch_sees_the_future(void **state)
     free_arrays(&n);
 }
 
+/* What a sequence gives when its keys and values come to caches a few rows at a time. */
+static void caches_give_what_whole_sequences_give(void **state)
+{
+    static const int32_t pieces[] = { 5, 1, 64, 1, 130, 3, 200, 1, 1, 124 };
+    static hr_kernels kernels;
+    static nsa n;
+    (void)state;
+    hr_kernels_fill(&kernels, hr_cpu_detect());
+    n = (nsa){ .B = 1,
+               .T = 530,
+               .H = 4,
+               .G = 2,
+               .K = 24,
+               .D = 16,
+               .M = 8,
+               .length = 16,
+               .stride = 8,
+               .block = 32,
+               .count = 4,
+               .first = 1,
+               .local = 2,
+               .window = 50,
+               .kernels = &kernels,
+               .rung = "cached",
+               .threads = 3,
+               .is_random = true };
+    const int64_t A = n.H * n.K, width = n.G * n.K;
+    hr_compress_attr shape = { 2, 24, 16, 8, 8, n.T, 0 };
+    shape.y_width = hr_compress_width(&shape);
+    const hr_choose_attr choice = { 4,  2, 24, n.T, A, 0, n.K,  shape.y_width,
+                                    16, 8, 32, 4,   1, 2, 0.25f };
+    float *q = draw(&n, "q"), *k = draw(&n, "k"), *v = draw(&n, "v");
+    mlp keys = { .name = "compress_k", .x = k }, values = { .name = "compress_v", .x = v };
+    compress(&n, &shape, &keys);
+    compress(&n, &shape, &values);
+    branch of[3] = {
+        { .attr = attention_attr(&n, hr_choose_mask(&choice)), .k = keys.y, .v = values.y },
+        { .attr = attention_attr(&n, (hr_attention_mask){ HR_PATTERN_SELECTED, 32, 4, 1 }),
+          .k = k,
+          .v = v },
+        { .attr = attention_attr(&n, (hr_attention_mask){ HR_PATTERN_SLIDING, 1, 50, 1 }),
+          .k = k,
+          .v = v }
+    };
+    of[0].attr.k_width = of[0].attr.v_width = shape.y_width;
+    forward(&n, &of[0], q);
+    uint16_t *blocks = array(&n, 2 * n.T * n.G * n.count);
+    void *const chosen_in[] = { q, keys.y, of[0].lse }, *const chosen_out[] = { blocks };
+    RUN(&n, choose, &choice, chosen_in, chosen_out);
+    of[1].blocks = blocks;
+    forward(&n, &of[1], q);
+    forward(&n, &of[2], q);
+
+    float *k_cache = floats(&n, n.T * width), *v_cache = floats(&n, n.T * width);
+    float *kc = floats(&n, n.T * shape.y_width), *vc = floats(&n, n.T * shape.y_width);
+    int32_t position = 0;
+    for (size_t p = 0; p < sizeof pieces / sizeof *pieces; position += pieces[p++]) {
+        const mlp *mlps[] = { &keys, &values };
+        n.rows = pieces[p];
+        memcpy(k_cache + position * width, k + position * width, (size_t)(4 * n.rows * width));
+        memcpy(v_cache + position * width, v + position * width, (size_t)(4 * n.rows * width));
+        for (int i = 0; i < 2; i++) {
+            const mlp *m = mlps[i];
+            void *const in[] = {
+                i ? v_cache : k_cache, m->position, m->w1, m->b1, m->w2, m->b2, &position
+            };
+            void *const out[] = { i ? vc : kc };
+            RUN(&n, compress_cached, &shape, in, out);
+        }
+        float *lse = floats(&n, n.rows * n.H), *o[3];
+        uint16_t *chosen = array(&n, 2 * n.rows * n.G * n.count);
+        for (int i = 0; i < 3; i++) {
+            hr_attention_attr attr = of[i].attr;
+            void *const in[] = { q + position * A,       i ? k_cache : kc, i ? v_cache : vc, NULL,
+                                 i == 1 ? chosen : NULL, &position };
+            void *const out[] = { o[i] = floats(&n, n.rows * A), i ? NULL : lse };
+            void *const choose_in[] = { in[0], kc, lse, &position }, *const choose_out[] = {
+                chosen
+            };
+            attr.in_parts = true;
+            if (i == 1) RUN(&n, choose, &choice, choose_in, choose_out);
+            RUN(&n, attention, &attr, in, out);
+            for (int64_t at = 0; at < n.rows * A; at++)
+                if (!(fabsf(o[i][at] - of[i].o[position * A + at]) < 1e-5f))
+                    fail_msg("branch %d, position %d + %lld: %g is not %g", i, position,
+                             (long long)(at / A), (double)o[i][at],
+                             (double)of[i].o[position * A + at]);
+        }
+        assert_memory_equal(chosen, blocks + position * n.G * n.count,
+                            (size_t)(2 * n.rows * n.G * n.count));
+    }
+    assert_int_equal(position, n.T);
+    free_arrays(&n);
+}
+
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -687,6 +784,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(rungs_agree_with_the_reference_on_longer_sequences),
         cmocka_unit_test(rungs_agree_with_the_reference_in_bf16),
         cmocka_unit_test(no_branch_sees_the_future),
+        cmocka_unit_test(caches_give_what_whole_sequences_give),
     };
     if (count > 1) folder = arguments[1];
     return cmocka_run_group_tests(tests, NULL, NULL);

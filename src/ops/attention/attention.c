@@ -25,12 +25,13 @@ static int32_t build_over_cache(hr_builder *builder, const char *name, int32_t q
     return hr_build_attention_cached(builder, name, q, builder->position, &cache, attr);
 }
 
-/* Over the keys and values of the same call. */
+/* Over the keys and values of the same call, or caches of them with a row for each token. */
 static int32_t build_over_rows(hr_builder *builder, const char *name, int32_t q, int32_t k,
                                int32_t v, int32_t blocks, hr_attention_attr attr, int32_t *lse_of)
 {
     const hr_tensor *tensors = builder->program->tensors;
     attr.T = builder->T;
+    attr.in_parts = builder->caches != NULL;
     attr.q_width = tensors[q].dims[1];
     attr.k_width = k == HR_NONE ? 0 : tensors[k].dims[1];
     attr.v_width = v == HR_NONE ? 0 : tensors[v].dims[1];
@@ -49,6 +50,7 @@ static int32_t build_over_rows(hr_builder *builder, const char *name, int32_t q,
     step->in[2] = v;
     step->in[3] = builder->separate ? builder->begins : HR_NONE;
     step->in[4] = blocks;
+    step->in[5] = builder->caches ? builder->position : HR_NONE;
     step->out[0] = o;
     step->out[1] = lse;
     return o;
@@ -228,7 +230,7 @@ static int64_t into_parts_backward(hr_step *step)
 }
 
 const hr_op hr_attention_op = { .name = "attention",
-                                .in = "rSSRR",
+                                .in = "rSSRRW",
                                 .out = "rR",
                                 .derivative = derivative,
                                 .has_parts = has_parts,

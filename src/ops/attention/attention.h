@@ -65,7 +65,7 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
     }
 }
 
-/* Operands. attention      in  q r, k R, v R, begins R, blocks R
+/* Operands. attention      in  q r, k R, v R, begins R, blocks R, position W
  *                          out o r, lse R
  *           attention_bwd  in  q r, k R, v R, o r, do r, lse r, begins R, blocks R
  *                          out dq r, dk R, dv R, sums
@@ -81,6 +81,9 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  * bits of the whole. Backward, the parts of a sequence come one after the other; sums, fp32 [G, 2,
  * T, head_width rounded up to 32], keeps what they add to dk and dv, which are written with the
  * last part.
+ *
+ * With `position`, int32 [1], that of the first row in its sequence, these are any rows of it, and
+ * k and v are caches (in_parts; forward only).
  *
  * Of o, backward needs only its product with do. If an operation has that already, it is the
  * operand instead of o (has_dots): fp32 [rows, H].

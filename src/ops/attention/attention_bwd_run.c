@@ -28,7 +28,7 @@ typedef struct {
 static backward backward_of(const hr_call *call)
 {
     const hr_attention_attr *attr = call->attr;
-    backward b = { .share = attention_share_of(call, call->in[6]),
+    backward b = { .share = attention_share_of(call, call->in[6], NULL),
                    .lanes = attention_lanes(attr, call->rows),
                    .sum_row = attention_padded(attr->head_width),
                    .chunk = attention_chunk(attr->head_width) };

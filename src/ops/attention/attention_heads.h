@@ -23,15 +23,18 @@ typedef struct {
     uint8_t *scratch;  /* of the kernel */
 } attention_share;
 
-static inline attention_share attention_share_of(const hr_call *call, const int32_t *begins)
+/*   cached  position of the first row of the call in a sequence whose keys are in caches;
+ *           null: it follows from the row */
+static inline attention_share attention_share_of(const hr_call *call, const int32_t *begins,
+                                                 const int32_t *cached)
 {
     const hr_attention_attr *attr = call->attr;
-    const int64_t position = call->row_first % attr->T;
+    const int64_t position = cached ? *cached + call->row_first : call->row_first % attr->T;
     HR_ASSERT(attr->H >= 1 && attr->G >= 1 && attr->H % attr->G == 0);
     HR_ASSERT(attr->head_width >= 1 && attr->head_width <= HR_ATTENTION_HEAD_MAX);
     HR_ASSERT(attr->scale > 0 && !call->in[1] == !call->in[2]);
-    HR_ASSERT(position == 0 ||
-              (call->in[1] && position + call->rows <= attr->T && position % HR_PART_ROWS == 0));
+    HR_ASSERT(position == 0 || (call->in[1] && position + call->rows <= attr->T));
+    HR_ASSERT(cached || position % HR_PART_ROWS == 0);
     const bool fused = !call->in[1];
     return (attention_share){ .call = call,
                               .attr = attr,

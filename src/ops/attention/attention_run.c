@@ -87,7 +87,7 @@ static void run_selected(const attention_share *s)
 
 void hr_attention_run(const hr_call *call)
 {
-    attention_share s = attention_share_of(call, call->in[3]);
+    attention_share s = attention_share_of(call, call->in[3], call->in[5]);
     if (s.attr->mask.kind == HR_PATTERN_SELECTED) {
         s.scratch = (uint8_t *)call->scratch +
                     call->thread * attention_selected_thread_bytes(s.attr);

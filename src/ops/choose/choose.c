@@ -17,6 +17,7 @@ int32_t hr_build_choose(hr_builder *builder, const char *name, int32_t q, int32_
     step->in[0] = q;
     step->in[1] = kc;
     step->in[2] = lse;
+    step->in[3] = builder->caches ? builder->position : HR_NONE;
     step->out[0] = blocks;
     return blocks;
 }
@@ -37,7 +38,7 @@ static bool has_parts(const void *attr)
 }
 
 const hr_op hr_choose_op = { .name = "choose",
-                             .in = "rsR",
+                             .in = "rsRW",
                              .out = "r",
                              .has_parts = has_parts,
                              .flops = flops };

@@ -9,14 +9,15 @@
  * A query t may have the blocks j with block j <= t. It has the first `first` of them, the last
  * `local`, and the rest up to `count` by score, the lower number first if two are equal.
  *
- * Operands. choose  in  q r, kc s, lse R      out  blocks r
+ * Operands. choose  in  q r, kc s, lse R, position W      out  blocks r
  *
  *   q       [rows, q_width] activations; head h starts at q_offset + h q_head_stride
  *   kc      [rows, k_width]: compressed keys (ops/compress/compress.h)
  *   lse     fp32 [rows, H]: of the attention to kc; without it it is computed
  *   blocks  uint16 [rows, G count]: ascending, then HR_ATTENTION_NO_BLOCK
  *
- * Instead of whole sequences, a call may have the rows of a part of one, and kc of all of it.
+ * Instead of whole sequences, a call may have the rows of a part of one, and kc of all of it. With
+ * `position`, int32 [1], that of its first row, these are any rows, and kc is a cache.
  *
  * Repeat   the same blocks for any number of threads, and for any split of the rows.
  * Cost     2 head_width FLOP for each head, query and compressed key that it sees; twice without

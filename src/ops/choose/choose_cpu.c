@@ -50,7 +50,7 @@ static int64_t pieces(const void *of, int64_t rows)
     return attr->G * ((rows + choose_tile(attr) - 1) / choose_tile(attr));
 }
 
-const hr_op_facts hr_choose_cpu = { .dtypes = HR_CPU_FLOATS | 1u << HR_U16,
+const hr_op_facts hr_choose_cpu = { .dtypes = HR_CPU_FLOATS_IDS | 1u << HR_U16,
                                     .supports = supports,
                                     .row_quantum = row_quantum,
                                     .scratch_bytes = scratch_bytes,

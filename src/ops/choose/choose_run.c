@@ -63,12 +63,20 @@ static void choose(const hr_choose_attr *attr, const float *scores, int64_t t, u
     while (at < attr->count) blocks[at++] = HR_ATTENTION_NO_BLOCK;
 }
 
+/* The position of the first row of a call in its sequence. */
+static int64_t position_of(const hr_call *call)
+{
+    const hr_choose_attr *attr = call->attr;
+    const int32_t *cached = call->in[3];
+    return cached ? *cached + call->row_first : call->row_first % attr->T;
+}
+
 static void run_tile(const hr_call *call, const choose_room *room, int64_t sequence, int64_t group,
                      int64_t first, int64_t last)
 {
     const hr_choose_attr *attr = call->attr;
     const int64_t heads = attr->H / attr->G, head = group * heads, K = attr->head_width;
-    const int64_t row = sequence * attr->T + first - call->row_first % attr->T;
+    const int64_t row = sequence * attr->T + first - position_of(call);
     const int64_t width = choose_row(attr);
     const int64_t q = row * attr->q_width + attr->q_offset + head * attr->q_head_stride;
     const int64_t k = sequence * attr->T * attr->k_width + group * K;
@@ -107,9 +115,10 @@ void hr_choose_run(const hr_call *call)
     choose_room room;
     int64_t unit = 0;
     uint8_t *scratch = call->scratch;
-    const int64_t position = call->row_first % attr->T; /* of a part */
-    HR_ASSERT(attr->count <= HR_CHOOSE_COUNT_MOST && position % HR_PART_ROWS == 0 &&
-              (position == 0 || position + call->rows <= attr->T));
+    const int64_t position = position_of(call);
+    HR_ASSERT(attr->count <= HR_CHOOSE_COUNT_MOST);
+    HR_ASSERT(call->in[3] || position % HR_PART_ROWS == 0);
+    HR_ASSERT(position == 0 || position + call->rows <= attr->T);
     (void)choose_place(scratch + call->thread * choose_place(NULL, attr, &room), attr, &room);
     for (int64_t q = 0; q < sequences; q++) {
         const int64_t end = position + hr_min(attr->T, call->rows - q * attr->T);

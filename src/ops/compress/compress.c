@@ -2,6 +2,8 @@
 /* ops/compress/compress.c - builder function, derivative and properties of compression. */
 #include "ops/compress/compress.h"
 
+#include <string.h>
+
 #include "ops/compress/compress_build.h"
 #include "ops/list.h"
 
@@ -22,6 +24,20 @@ int32_t hr_build_compress(hr_builder *builder, const char *name, int32_t x,
     step->in[5] = weights.b2;
     step->out[0] = y;
     return y;
+}
+
+void hr_build_compress_cached(hr_builder *builder, int32_t x, int32_t added,
+                              hr_compress_weights weights, hr_compress_attr attr, int32_t y)
+{
+    if (hr_build_status(builder) != HR_OK) return;
+    attr.T = builder->T;
+    attr.y_width = hr_compress_width(&attr);
+    if (weights.w1 == HR_NONE) attr.hidden = 0;
+    hr_step *step = hr_build_step(builder, HR_OP_compress_cached, &attr, sizeof attr);
+    const int32_t in[HR_IN_MAX] = { x,          weights.position, weights.w1,        weights.b1,
+                                    weights.w2, weights.b2,       builder->position, added };
+    memcpy(step->in, in, sizeof in);
+    step->out[0] = y;
 }
 
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
@@ -62,6 +78,11 @@ const hr_op hr_compress_op = { .name = "compress",
                                .out = "r",
                                .derivative = derivative,
                                .flops = flops };
+
+const hr_op hr_compress_cached_op = { .name = "compress_cached",
+                                      .in = "wWWWWWwr",
+                                      .out = "u",
+                                      .flops = flops };
 
 const hr_op hr_compress_bwd_op = { .name = "compress_bwd",
                                    .in = "rWWWWrR",

@@ -9,6 +9,8 @@
  * gelu is by erf. All heads g share the weights.
  *
  * Operands. compress      in  x r, position W, w1 W, b1 W, w2 W, b2 W      out  y r
+ *           compress_cached  in  x w, position W, w1 W, b1 W, w2 W, b2 W, first w, added r
+ *                            out y u
  *           compress_bwd  in  x r, position W, w1 W, b1 W, w2 W, dy r, addend R
  *                         out dx r, dposition A, dw1 A, db1 A, dw2 A, db2 A
  *
@@ -16,6 +18,10 @@
  *   y, dy          [rows, y_width]: a sequence has T y_width elements, of which [N, G, K] are used
  *   position       fp32 [L, K]
  *   w1 [L K, M], w2 [M, K]  matrices as products read them; b1 [M], b2 [K] fp32
+ *
+ * compress_cached  x is a cache of the T tokens of one sequence. It has `first` of them, int32 [1],
+ *                  and then those `added` by the call, of which the values are not read. Of y, a
+ *                  cache too, it computes what these complete.
  *
  * rows is a multiple of T except in evaluation and sampling, whose last sequence may be short.
  *
@@ -50,6 +56,7 @@ static inline int64_t hr_compress_width(const hr_compress_attr *attr)
 }
 
 hr_run_fn hr_compress_run;
+hr_run_fn hr_compress_cached_run;
 hr_run_fn hr_compress_bwd_run;
 
 /* The phases of hr_compress_bwd_run, which depend on the call. */

@@ -15,4 +15,9 @@ typedef struct {
 int32_t hr_build_compress(hr_builder *builder, const char *name, int32_t x,
                           hr_compress_weights weights, hr_compress_attr attr);
 
+/* The same of a cache x, [T, G K], to which `added` rows came at the builder's position: y is a
+ * cache, [T, hr_compress_width]. */
+void hr_build_compress_cached(hr_builder *builder, int32_t x, int32_t added,
+                              hr_compress_weights weights, hr_compress_attr attr, int32_t y);
+
 #endif

@@ -52,6 +52,19 @@ const hr_op_facts hr_compress_cpu = { .dtypes = HR_CPU_FLOATS,
                                       .items = items,
                                       .pieces = pieces };
 
+/* Of rows that complete one group each `stride`. */
+static void items_cached(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
+{
+    const hr_compress_attr *attr = (const hr_compress_attr *)step->attr;
+    (void)bf16;
+    items[0] = attr->G * (rows / attr->stride + 1) * attr->length * attr->head_width;
+}
+
+const hr_op_facts hr_compress_cached_cpu = { .dtypes = HR_CPU_FLOATS_IDS,
+                                             .supports = supports,
+                                             .scratch_bytes = scratch_bytes,
+                                             .items = items_cached };
+
 const hr_op_facts hr_compress_bwd_cpu = { .dtypes = HR_CPU_FLOATS,
                                           .supports = supports,
                                           .row_quantum = row_quantum,

@@ -18,6 +18,7 @@ typedef struct {
     compress_layout layout;
     uint8_t *shared, *own; /* scratch */
     int64_t K, U, M, G, sequences;
+    int64_t known; /* tokens of a cache before this call; -1: no cache */
 } compressing;
 
 static compressing begin(const hr_call *call, bool backward)
@@ -32,7 +33,8 @@ static compressing begin(const hr_call *call, bool backward)
                       .U = (int64_t)attr->length * attr->head_width,
                       .M = attr->hidden,
                       .G = attr->G,
-                      .sequences = (call->rows + attr->T - 1) / attr->T };
+                      .sequences = (call->rows + attr->T - 1) / attr->T,
+                      .known = -1 };
     c.own = c.shared + c.layout.call_bytes + call->thread * c.layout.thread_bytes;
     HR_ASSERT(call->row_first % attr->T == 0);
     return c;
@@ -40,6 +42,7 @@ static compressing begin(const hr_call *call, bool backward)
 
 static int64_t tokens_of(const compressing *c, int64_t sequence)
 {
+    if (c->known >= 0) return c->known + c->call->rows;
     return hr_min(c->attr->T, c->call->rows - sequence * c->attr->T);
 }
 
@@ -155,27 +158,43 @@ static void mean(const compressing *c, const chunk *at)
         }
 }
 
+static void compress(const compressing *c, chunk at)
+{
+    const hr_call *call = c->call;
+    void *u = c->own + c->layout.wide, *hidden = c->own + c->layout.narrow;
+    while (next_chunk(c, COMPRESS_ROWS, &at)) {
+        if (at.index % call->threads != call->thread) continue;
+        const int64_t rows = at.last - at.first;
+        if (c->M == 0) {
+            mean(c, &at);
+            continue;
+        }
+        gather(c, at.sequence, at.first, at.last, u);
+        hide(c, rows, u, hidden, NULL);
+        multiply(c, (hr_linear_mm){ .a = hidden,
+                                    .w = call->in[4],
+                                    .rows = rows,
+                                    .K = c->M,
+                                    .N = c->K,
+                                    .bias = call->in[5],
+                                    .out = row_of(c, call->out[0], at.sequence, at.first) });
+    }
+}
+
 void hr_compress_run(const hr_call *call)
 {
     const compressing c = begin(call, false);
-    void *u = c.own + c.layout.wide, *hidden = c.own + c.layout.narrow;
-    for (chunk at = before_all(); next_chunk(&c, COMPRESS_ROWS, &at);) {
-        if (at.index % call->threads != call->thread) continue;
-        const int64_t rows = at.last - at.first;
-        if (c.M == 0) {
-            mean(&c, &at);
-            continue;
-        }
-        gather(&c, at.sequence, at.first, at.last, u);
-        hide(&c, rows, u, hidden, NULL);
-        multiply(&c, (hr_linear_mm){ .a = hidden,
-                                     .w = call->in[4],
-                                     .rows = rows,
-                                     .K = c.M,
-                                     .N = c.K,
-                                     .bias = call->in[5],
-                                     .out = row_of(&c, call->out[0], at.sequence, at.first) });
-    }
+    compress(&c, before_all());
+}
+
+void hr_compress_cached_run(const hr_call *call)
+{
+    compressing c = begin(call, false);
+    chunk complete = before_all();
+    c.known = *(const int32_t *)call->in[6] + call->row_first;
+    HR_ASSERT(c.known + call->rows <= c.attr->T);
+    complete.last = c.G * hr_compress_count(c.attr, c.known);
+    compress(&c, complete);
 }
 
 /* ---- backward */
@@ -438,4 +457,5 @@ void hr_compress_bwd_run(const hr_call *call)
 }
 
 const hr_op_run hr_compress_cpu_run = { hr_compress_run, 1, NULL };
+const hr_op_run hr_compress_cached_cpu_run = { hr_compress_cached_run, 1, NULL };
 const hr_op_run hr_compress_bwd_cpu_run = { hr_compress_bwd_run, 0, hr_compress_bwd_phases };

@@ -9,7 +9,7 @@
  *     cache_clear   cache = 0, at the start of a sequence; the zeros are never read as values
  *     cache_append  cache[g][(p + r) mod capacity] = head g of row r, for each row of the call
  *
- * Operands. cache_clear   in  -                        out  key cache w, value cache w
+ * Operands. cache_clear   in  -                        out  key cache w, value cache W
  *           cache_append  in  k r, v R, position w     out  key cache u, value cache u
  *
  *   k, v      [rows, *] activations, keys after RoPE; v omitted: k holds both. Head g of a row of k

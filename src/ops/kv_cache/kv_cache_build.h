@@ -19,6 +19,10 @@ typedef struct {
 hr_kv_cache hr_build_kv_cache(hr_builder *builder, int32_t G, int32_t head_width, int64_t capacity,
                               int32_t home);
 
+/* The same with keys alone. */
+hr_kv_cache hr_build_key_cache(hr_builder *builder, int32_t G, int32_t head_width, int64_t capacity,
+                               int32_t home);
+
 /* Appends rows of k and v to a cache from `position` on. v HR_NONE: k holds both. The caller sets
  * offsets and strides in `attr`; this function sets the rest. */
 void hr_build_cache_append(hr_builder *builder, int32_t k, int32_t v, int32_t position,

@@ -14,7 +14,8 @@ void hr_cache_clear_run(const hr_call *call)
     hr_share(attr->G * attr->capacity * attr->head_width, call->thread, call->threads, &first,
              &last);
     const size_t bytes = (size_t)((last - first) * hr_dtype_bytes(call->dtype));
-    for (int k = 0; k < 2; k++) memset(hr_element_at(call->out[k], first, call->dtype), 0, bytes);
+    for (int k = 0; k < 2 && call->out[k]; k++)
+        memset(hr_element_at(call->out[k], first, call->dtype), 0, bytes);
 }
 
 /* Copies the heads of one row to row `at` of each head of the cache. */
