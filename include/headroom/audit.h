@@ -88,6 +88,8 @@ enum {
  * training step. UNREAD: nothing here knows it. */
 typedef enum { HR_AUDIT_READ, HR_AUDIT_NO_EFFECT, HR_AUDIT_UNREAD } hr_audit_key_state;
 
+enum { HR_AUDIT_KEY_STATES = HR_AUDIT_UNREAD + 1 };
+
 typedef struct {
     int64_t line;
     hr_audit_key_state state;
@@ -100,6 +102,7 @@ typedef struct {
 /* A sentence about the file: a trap, or a value that the file leaves open and what was taken. */
 typedef struct {
     int64_t line; /* 0: of no line */
+    bool decides; /* it is about bytes that the estimate does not have: then the verdict is open */
     char text[HR_AUDIT_SENTENCE_BYTES];
 } hr_audit_finding;
 
@@ -143,6 +146,7 @@ typedef struct {
     hr_audit_dtype frozen;    /* dtype of frozen layers without adapters; UNSET: none are frozen */
     bool double_quant;        /* NF4: the scales are stored in 8 bits */
     bool checkpointing, packing, in_backward, preference, reference;
+    bool single; /* preference training with one row for each example, not two (KTO) */
     hr_audit_loss loss;
     hr_audit_optimizer optimizer;
     int64_t micro_batch, accumulation, world, seq_len;
@@ -163,6 +167,7 @@ typedef struct hr_audit_report {
     hr_audit_kind kind;
     bool is_json; /* the file is JSON, not YAML */
     int32_t key_count, keys_left_out, finding_count, findings_left_out;
+    int32_t doubt_count; /* keys that are not read, and findings that decide: with any, unknown */
     hr_audit_key keys[HR_AUDIT_KEYS_MOST];
     hr_audit_finding findings[HR_AUDIT_FINDINGS_MOST];
     hr_audit_training training;
@@ -181,12 +186,16 @@ typedef struct {
      * file. */
     const char *model_recipe, *recipe;
     int64_t world;   /* processes that train; 0: one, or as the file says */
+    int64_t seq_len; /* tokens of a sequence, whatever the file says; 0: as it says */
     bool lacks_bf16; /* the device of the training has no bf16 */
     void *memory;    /* [memory_bytes] scratch, at least HR_AUDIT_MEMORY_BYTES */
     int64_t memory_bytes;
 } hr_audit_request;
 
 enum { HR_AUDIT_MEMORY_BYTES = 8 * HR_AUDIT_FILE_BYTES };
+
+/* Rows of a sequence each that one example has: two for a preference pair. Pure. */
+int64_t hr_audit_rows(const hr_audit_training *training);
 
 /* Reads the file and checks its claims.
  *

@@ -103,8 +103,9 @@ typedef struct {
     int32_t zero_stage;                         /* 0 to 3 */
     int64_t world;                              /* processes that share the states */
     bool offload_optimizer, offload_weights;    /* to the host: they are not on the device */
-    int64_t batch;                              /* sequences per update and process */
-    int64_t accumulation;                       /* micro-batches per update */
+    bool in_backward;     /* each gradient is freed after its update, in the backward pass */
+    int64_t batch;        /* sequences per update and process */
+    int64_t accumulation; /* micro-batches per update */
     int64_t seq_len;
     int64_t npt_rank;   /* materialized changes of weights per token; 0: none */
     int64_t npt_layers; /* layers that have them; 0: all */

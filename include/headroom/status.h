@@ -18,7 +18,7 @@ typedef enum {
     HR_BROKEN = 4,      /* a broken guarantee: overlap in a plan, measured memory above the plan */
     HR_CORRUPT = 5,     /* damaged or unusable content */
     HR_DIVERGED = 6,    /* a loss, norm or weight that is not finite */
-    HR_UNDECIDED = 7,   /* the time limit was reached */
+    HR_UNDECIDED = 7,   /* unknown: the time limit was reached, or a file says too little */
     HR_INTERRUPTED = 75 /* interrupted, with everything saved */
 } hr_status;
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/findings.h"
 #include "audit/expression.h"
+#include "audit/findings.h"
 #include "config/yaml_events.h"
 
 typedef struct {

@@ -93,10 +93,12 @@ static hr_estimate_settings settings_of(const hr_audit_report *report, const hr_
     s.lora_saved_dtype = dtype_of(t->saved);
     s.zero_stage = (int32_t)t->zero_stage;
     s.world = t->world;
-    s.offload_optimizer = t->offload_optimizer;
+    /* Paged states are pages of the host, which kernels reach. */
+    s.offload_optimizer = t->offload_optimizer || t->optimizer == HR_AUDIT_PAGED_ADAMW_8BIT;
     s.offload_weights = t->offload_weights;
+    s.in_backward = t->in_backward;
     s.accumulation = t->accumulation;
-    s.batch = t->micro_batch * t->accumulation * (t->preference ? 2 : 1);
+    s.batch = t->micro_batch * t->accumulation * hr_audit_rows(t);
     s.seq_len = t->seq_len;
     return s;
 }

@@ -53,6 +53,7 @@ static void record(hr_reading *r, const hr_foreign *foreign, const hr_entry *ent
                    const char *prefix, const hr_foreign_key *row)
 {
     hr_audit_report *report = r->report;
+    report->doubt_count += !row && !entry->is_null;
     if (report->key_count == HR_AUDIT_KEYS_MOST) {
         report->keys_left_out++;
         return;

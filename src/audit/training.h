@@ -10,7 +10,9 @@
 
 /* What a key means. The rest of a row of a table is the same for all programs. */
 typedef enum {
-    HR_MEANS_NOTHING, /* no effect on a step */
+    HR_MEANS_NOTHING,   /* no effect on a step */
+    HR_MEANS_UNMODELED, /* unless it is off, it changes what is in memory, and no estimate has it */
+    HR_MEANS_BUFFER,    /* elements of a buffer of DeepSpeed; as UNMODELED above its default */
     HR_MEANS_MODEL,
     HR_MEANS_MICRO_BATCH,
     HR_MEANS_ACCUMULATION,
@@ -69,18 +71,16 @@ typedef enum {
     HR_MEANS_OFFLOAD_OPTIMIZER,
     HR_MEANS_OFFLOAD_WEIGHTS,
     HR_MEANS_IN_BACKWARD,
-    HR_MEANS_ATTENTION,      /* eager, sdpa, flash_attention_2 */
-    HR_MEANS_FLASH,          /* true: a fused kernel */
-    HR_MEANS_OFFLOAD_INPUTS, /* true: inputs of layers go to the host */
-    HR_MEANS_OUTPUT_TARGET,  /* true: an adapter on the output head */
-    HR_MEANS_COMPONENT,      /* torchtune: a model builder */
-    HR_MEANS_LAYERS,         /* mlx-lm: how many of the last layers are trained */
-    HR_MEANS_FINDS_BATCH,    /* true: the trainer lowers the batch until it fits */
-    HR_MEANS_NO_STATES,      /* true: an optimizer whose states nothing here knows */
-    HR_MEANS_BLOCKS,         /* true: weights are trained block by block */
-    HR_MEANS_GENERATES,      /* a key of training with generated answers */
-    HR_MEANS_TEACHER,        /* a key of distillation */
-    HR_MEANS_REWARDS         /* true: a model that rates answers is trained */
+    HR_MEANS_ATTENTION,   /* eager, sdpa, flash_attention_2 */
+    HR_MEANS_FLASH,       /* true: a fused kernel */
+    HR_MEANS_CPU_OFFLOAD, /* true: weights and states of FSDP are in host memory */
+    HR_MEANS_COMPONENT,   /* torchtune: a model builder */
+    HR_MEANS_LAYERS,      /* mlx-lm: how many of the last layers are trained */
+    HR_MEANS_FINDS_BATCH, /* true: the trainer lowers the batch until it fits */
+    HR_MEANS_BLOCKS,      /* true: weights are trained block by block */
+    HR_MEANS_GENERATES,   /* a key of training with generated answers */
+    HR_MEANS_TEACHER,     /* a key of distillation */
+    HR_MEANS_REWARDS      /* true: a model that rates answers is trained */
 } hr_meaning;
 
 /* A key of a program. `key` may have one "*", which stands for any text. */
@@ -90,7 +90,18 @@ typedef struct {
     const char *ours; /* the key of headroom; null: none */
 } hr_foreign_key;
 
-/* Keys of FSDP that change what is in memory, and those that do not. Any other is not read. */
+/* Rows of tables. */
+#define HR_NO_EFFECT(key) \
+    { \
+        key, HR_MEANS_NOTHING, NULL \
+    }
+#define HR_UNMODELED(key) \
+    { \
+        key, HR_MEANS_UNMODELED, NULL \
+    }
+
+/* Keys of FSDP that change what is in memory, those that do not, and those that are not modelled.
+ * Any other is not read. */
 #define HR_FSDP_KEYS \
     { "fsdp", HR_MEANS_FSDP, NULL }, { "fsdp[*", HR_MEANS_FSDP, NULL }, \
         { "fsdp_version", HR_MEANS_FSDP, NULL }, { "fsdp_config.*version", HR_MEANS_FSDP, NULL }, \
@@ -99,17 +110,22 @@ typedef struct {
         { "fsdp_config.*offload_params", HR_MEANS_FSDP, NULL }, \
         { "fsdp_config.*activation_checkpointing", HR_MEANS_FSDP_CHECKPOINTING, \
           "memory.recompute" }, \
-        { "fsdp_config.*state_dict_type", HR_MEANS_NOTHING, NULL }, \
-        { "fsdp_config.*auto_wrap_policy", HR_MEANS_NOTHING, NULL }, \
-        { "fsdp_config.*transformer_layer_cls_to_wrap", HR_MEANS_NOTHING, NULL }, \
-        { "fsdp_config.transformer_layer_cls_to_wrap[*", HR_MEANS_NOTHING, NULL }, \
-        { "fsdp_config.*cpu_ram_efficient_loading", HR_MEANS_NOTHING, NULL }, \
-        { "fsdp_config.*sync_module_states", HR_MEANS_NOTHING, NULL }, \
-        { "fsdp_config.*use_orig_params", HR_MEANS_NOTHING, NULL }, \
-        { "fsdp_config.*limit_all_gathers", HR_MEANS_NOTHING, NULL }, \
-    { \
-        "fsdp_transformer_layer_cls_to_wrap", HR_MEANS_NOTHING, NULL \
-    }
+        HR_NO_EFFECT("fsdp_config.*state_dict_type"), \
+        HR_NO_EFFECT("fsdp_config.*auto_wrap_policy"), \
+        HR_NO_EFFECT("fsdp_config.*transformer_layer_cls_to_wrap"), \
+        HR_NO_EFFECT("fsdp_config.transformer_layer_cls_to_wrap[*"), \
+        HR_NO_EFFECT("fsdp_config.*cpu_ram_efficient_loading"), \
+        HR_NO_EFFECT("fsdp_config.*sync_module_states"), \
+        HR_NO_EFFECT("fsdp_config.*use_orig_params"), \
+        HR_NO_EFFECT("fsdp_config.*limit_all_gathers"), \
+        HR_NO_EFFECT("fsdp_config.*min_num_params"), \
+        HR_NO_EFFECT("fsdp_config.*backward_prefetch"), \
+        HR_NO_EFFECT("fsdp_config.*backward_prefetch_policy"), \
+        HR_NO_EFFECT("fsdp_final_state_dict_type"), \
+        HR_NO_EFFECT("fsdp_transformer_layer_cls_to_wrap"), \
+        HR_UNMODELED("fsdp_config.*forward_prefetch"), \
+        HR_UNMODELED("fsdp_config.*mixed_precision_policy"), \
+        HR_UNMODELED("fsdp_config.*cpu_offload")
 
 /* The keys and defaults of a program. */
 typedef struct {
@@ -171,8 +187,12 @@ bool hr_audit_contains(const char *text, const char *part);
 /* The value of a key of the file; null: it has none. Pure. */
 const char *hr_audit_value(const hr_audit_report *report, const char *key);
 
-/* Adds a sentence to the report. */
+/* Adds a sentence to the report. hr_audit_doubt: about bytes that the estimate does not have. */
 void hr_audit_find(hr_audit_report *report, int64_t line, const char *format, ...) HR_PRINTF(3, 4);
+void hr_audit_doubt(hr_audit_report *report, int64_t line, const char *format, ...) HR_PRINTF(3, 4);
+
+/* "false", "0", "none", "null" and the like, with which a key is off. Pure. */
+bool hr_audit_is_off(const char *value);
 
 /* Takes one entry with the meaning of its key. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meaning);

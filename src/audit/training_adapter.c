@@ -22,6 +22,7 @@ static const struct {
     { "llama3_70b", "meta-llama/Meta-Llama-3-70B" },
     { "llama3_1_8b", "meta-llama/Llama-3.1-8B" },
     { "llama3_1_70b", "meta-llama/Llama-3.1-70B" },
+    { "llama3_1_405b", "meta-llama/Llama-3.1-405B" },
     { "llama3_2_1b", "meta-llama/Llama-3.2-1B" },
     { "llama3_2_3b", "meta-llama/Llama-3.2-3B" },
     { "llama3_3_70b", "meta-llama/Llama-3.3-70B" },
@@ -61,8 +62,12 @@ static hr_status take_component(hr_reading *r, const hr_entry *entry)
     hr_audit_training *t = &r->report->training;
     const char *last = strrchr(entry->value, '.');
     const char *name = last ? last + 1 : entry->value;
-    const bool quantized = !strncmp(name, "qlora_", 6);
-    r->peft = quantized || !strncmp(name, "lora_", 5) || !strncmp(name, "dora_", 5);
+    const bool dora = !strncmp(name, "dora_", 5) || !strncmp(name, "qdora_", 6);
+    const bool quantized = !strncmp(name, "qlora_", 6) || !strncmp(name, "qdora_", 6);
+    r->peft = quantized || dora || !strncmp(name, "lora_", 5);
+    if (dora)
+        hr_audit_doubt(r->report, entry->line,
+                       "%.80s: the magnitudes of DoRA are not in the estimate", entry->value);
     r->four_bit = quantized;
     if (r->peft) name = strchr(name, '_') + 1;
     for (int32_t i = 0; i < BUILDERS; i++)

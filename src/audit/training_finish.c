@@ -128,10 +128,12 @@ static void find_states(hr_reading *r)
                       "fp16: true scales the loss and refuses gradients of weights in fp16: load "
                       "them in fp32");
     if (t->in_backward)
-        hr_audit_find(
-            r->report, 0,
-            "optimizer_in_bwd frees each gradient after its update: the peak is below the "
-            "estimate by at most its gradients of weights");
+        hr_audit_find(r->report, 0,
+                      "optimizer_in_bwd frees each gradient after its update: the estimate has "
+                      "those of one layer");
+    if (t->optimizer == HR_AUDIT_PAGED_ADAMW_8BIT)
+        hr_audit_find(r->report, r->optimizer_line,
+                      "paged states are in host memory, and not in the estimate of the device");
     if (t->zero_stage && full && t->weights != HR_AUDIT_FP32 &&
         r->report->kind != HR_AUDIT_TORCHTUNE)
         hr_audit_find(r->report, 0,
@@ -144,13 +146,6 @@ static void find_states(hr_reading *r)
 }
 
 /* ---- batch and length */
-
-/* Writes a number in the place of "%lld". */
-static void put_number(char *to, size_t room, const char *form, int64_t number)
-{
-    const char *place = strstr(form, "%lld");
-    snprintf(to, room, "%.*s%" PRId64 "%s", (int)(place - form), form, number, place + 4);
-}
 
 /* The stage of ZeRO that corresponds to FSDP: axolotl needs no key "fsdp" for version 2. */
 static void set_fsdp(hr_reading *r)
@@ -169,6 +164,28 @@ static void set_fsdp(hr_reading *r)
     if (t->zero_stage == 3 && r->fsdp_keeps && r->fsdp_two) t->zero_stage = 2;
 }
 
+/* Programs with a default of their own have a length; in a file of another, the texts decide. */
+static void find_length(hr_reading *r)
+{
+    hr_audit_training *t = &r->report->training;
+    static const char *const keys[] = { [HR_AUDIT_TRL] = "max_length",
+                                        [HR_AUDIT_AXOLOTL] = "sequence_len",
+                                        [HR_AUDIT_LLAMA_FACTORY] = "cutoff_len",
+                                        [HR_AUDIT_MLX] = "max_seq_length",
+                                        [HR_AUDIT_KINDS] = NULL };
+    const hr_audit_kind kind = r->report->kind;
+    const bool longest = r->length_null_line && kind == HR_AUDIT_TRL;
+    if (r->length_line) return;
+    if (keys[kind] && !longest)
+        hr_audit_find(r->report, 0, "no %s is given: the default of %s is %lld tokens", keys[kind],
+                      hr_audit_kind_text(kind), (long long)t->seq_len);
+    else
+        hr_audit_doubt(r->report, r->length_null_line,
+                       "no length cuts a text, so the longest one decides: taken as %lld tokens; "
+                       "--length N sets it",
+                       (long long)t->seq_len);
+}
+
 static void find_batch(hr_reading *r)
 {
     hr_audit_training *t = &r->report->training;
@@ -177,25 +194,7 @@ static void find_batch(hr_reading *r)
     if (!r->micro_line && kind != HR_AUDIT_DEEPSPEED)
         hr_audit_find(r->report, 0, "no batch size is given: the default of %s is %lld",
                       hr_audit_kind_text(kind), (long long)t->micro_batch);
-    static const char *const lengths[] = {
-        [HR_AUDIT_HF] = "TrainingArguments has no sequence length: taken as %lld tokens",
-        [HR_AUDIT_TRL] = "no max_length is given: the default of TRL is %lld tokens",
-        [HR_AUDIT_AXOLOTL] = "no sequence_len is given: the default of axolotl is %lld tokens",
-        [HR_AUDIT_LLAMA_FACTORY] = "no cutoff_len is given: the default is %lld tokens",
-        [HR_AUDIT_TORCHTUNE] = "max_seq_len is not set, so the longest text decides: taken as %lld "
-                               "tokens",
-        [HR_AUDIT_DEEPSPEED] = "a DeepSpeed file has no sequence length: taken as %lld tokens",
-        [HR_AUDIT_MLX] = "no max_seq_length is given: the default of mlx-lm is %lld tokens",
-    };
-    char length[160];
-    if (!r->length_line && r->length_null_line && kind == HR_AUDIT_TRL)
-        hr_audit_find(r->report, r->length_null_line,
-                      "no length cuts a text, so the longest one decides: taken as %lld tokens",
-                      (long long)t->seq_len);
-    else if (!r->length_line) {
-        put_number(length, sizeof length, lengths[kind], t->seq_len);
-        hr_audit_find(r->report, 0, "%s", length);
-    }
+    find_length(r);
     if (!r->checkpointing_line && t->checkpointing)
         hr_audit_find(r->report, 0, "activation checkpointing is on, the default of %s",
                       hr_audit_kind_text(kind));
@@ -211,8 +210,8 @@ static void find_batch(hr_reading *r)
                           (long long)t->world);
         else t->accumulation = hr_max(rest, 1);
     }
-    const int64_t rows = t->micro_batch * (t->preference ? 2 : 1);
-    if (t->preference)
+    const int64_t rows = t->micro_batch * hr_audit_rows(t);
+    if (t->preference && !t->single)
         hr_audit_find(
             r->report, 0, "a preference pair is two rows: %lld pair%s %lld sequences at a time%s",
             (long long)t->micro_batch, t->micro_batch == 1 ? " is" : "s are", (long long)rows,
@@ -243,10 +242,10 @@ static void find_batch(hr_reading *r)
                   t->micro_batch * t->accumulation * t->world == 1 ? "" : "s",
                   t->packing ? "; packing fills each of them to the full length" : "");
     if (t->zero_stage && t->world == 1 && !r->world_fixed)
-        hr_audit_find(r->report, 0,
-                      "ZeRO stage %lld divides states among processes, and the file does not say "
-                      "how many there are: taken as 1; --processes N sets it",
-                      (long long)t->zero_stage);
+        hr_audit_doubt(r->report, 0,
+                       "ZeRO stage %lld divides states among processes, and the file does not say "
+                       "how many there are: taken as 1; --processes N sets it",
+                       (long long)t->zero_stage);
 }
 
 /* The loss of preference training reads the logits, so what fuses that of plain training leaves
@@ -315,12 +314,12 @@ static void set_optimizer(hr_reading *r)
     else if (eight && paged) t->optimizer = HR_AUDIT_PAGED_ADAMW_8BIT;
     else if (eight) t->optimizer = HR_AUDIT_ADAMW_8BIT;
     else if (!hr_audit_contains(name, "adam"))
-        hr_audit_find(r->report, r->optimizer_line,
-                      "the optimizer %.40s is not known: the estimate is for AdamW", name);
+        hr_audit_doubt(r->report, r->optimizer_line,
+                       "the optimizer %.40s is not known: the estimate is for AdamW", name);
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
-        if (hr_audit_contains(name, unknown[i]) && !eight)
-            hr_audit_find(r->report, r->optimizer_line,
-                          "the states of %.40s are not modeled: the estimate is for AdamW", name);
+        if (hr_audit_contains(name, unknown[i]))
+            hr_audit_doubt(r->report, r->optimizer_line,
+                           "the states of %.40s are not modeled: the estimate is for AdamW", name);
     if (hr_audit_contains(name, "adam") && !hr_audit_contains(name, "adamw"))
         ours = HR_OPTIMIZER_ADAM;
     /* transformers' Trainer gives its Adafactor the learning rate of the file as it is. */
@@ -365,7 +364,7 @@ static hr_status set_config(hr_reading *r)
     const bool half = t->weights != HR_AUDIT_FP32 || t->autocast != HR_AUDIT_UNSET;
     config->train.dtype = half ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
     config->train.seq_len = t->seq_len;
-    config->train.batch = t->micro_batch * t->accumulation * t->world * (t->preference ? 2 : 1);
+    config->train.batch = t->micro_batch * t->accumulation * t->world * hr_audit_rows(t);
     snprintf(config->data.tokenizer, sizeof config->data.tokenizer, "words");
     if (config->model.positions && config->model.positions < config->train.seq_len &&
         config->model.family != HR_FAMILY_GPT2 && config->model.family != HR_FAMILY_OPT)
@@ -393,6 +392,7 @@ static hr_status set_processes(hr_reading *r, const hr_audit_request *request)
     hr_audit_training *t = &r->report->training;
     int64_t update;
     if (request->world > 0) t->world = request->world;
+    r->world_fixed = request->world > 0;
     if (r->report->kind != HR_AUDIT_DEEPSPEED || !r->global_batch || !r->micro_given ||
         !r->accumulation_given || !hr_checked_mul(t->micro_batch, t->accumulation, &update) ||
         r->global_batch % update)
@@ -419,6 +419,7 @@ hr_status hr_reading_finish(hr_reading *r, const hr_audit_request *request)
     hr_audit_training *t = &r->report->training;
     hr_status status = read_model(r, request);
     if (status != HR_OK) return status;
+    if (request->seq_len > 0) t->seq_len = r->length_line = request->seq_len;
     status = set_processes(r, request);
     if (status != HR_OK) return status;
     int64_t tokens = 2; /* rows of a preference pair */

@@ -102,10 +102,10 @@ static hr_status take_checkpointing(hr_reading *r, const hr_entry *entry)
     bool *to = &r->report->training.checkpointing;
     r->checkpointing_line = entry->line;
     if (!strcmp(entry->value, "unsloth") || !strncmp(entry->value, "offload", 7)) {
-        hr_audit_find(r->report, entry->line,
-                      "%.40s: %.20s moves the inputs of layers to the host; the estimate keeps "
-                      "them on the device",
-                      entry->key, entry->value);
+        hr_audit_doubt(r->report, entry->line,
+                       "%.40s: %.20s moves the inputs of layers to the host; the estimate keeps "
+                       "them on the device",
+                       entry->key, entry->value);
         return *to = true, HR_OK;
     }
     return take_bool(r, entry, to);
@@ -145,7 +145,7 @@ static hr_status take_stage(hr_reading *r, const hr_entry *entry)
         if (strcasecmp(entry->value, preference[i])) continue;
         t->preference = true;
         t->reference = i < 3;
-        r->kto = !strcasecmp(entry->value, "kto");
+        r->kto = t->single = !strcasecmp(entry->value, "kto");
         return HR_OK;
     }
     static const char *const plain[] = { "sft", "pt", "normal" };
@@ -304,27 +304,44 @@ static hr_status take_layers(hr_reading *r, const hr_entry *entry)
     return strcmp(entry->value, "-1") ? take_count(r, entry, 1, &r->layers) : HR_OK;
 }
 
-/* A switch that a finding explains. */
-static hr_status take_remark(hr_reading *r, const hr_entry *entry, hr_meaning meaning)
+/* What the estimate does not have. */
+static hr_status take_unmodeled(hr_reading *r, const hr_entry *entry)
 {
-    bool on = false;
-    const hr_status status = take_bool(r, entry, &on);
-    if (status != HR_OK || !on) return status;
-    if (meaning == HR_MEANS_FINDS_BATCH)
-        hr_audit_find(r->report, entry->line,
-                      "%.60s: the trainer lowers the batch until it fits; the estimate is for the "
-                      "batch of the file",
-                      entry->key);
-    if (meaning == HR_MEANS_NO_STATES)
-        hr_audit_find(r->report, entry->line,
-                      "%.60s: its states are not modeled: the estimate is for AdamW", entry->key);
-    if (meaning == HR_MEANS_BLOCKS) {
-        r->blocks = true;
-        hr_audit_find(r->report, entry->line,
-                      "%.60s trains one block of layers at a time, and only that has gradients and "
-                      "states; the estimate is for all at once",
-                      entry->key);
-    }
+    if (!hr_audit_is_off(entry->value))
+        hr_audit_doubt(r->report, entry->line,
+                       "%.60s: %.40s changes what is in memory, and the estimate does not have it",
+                       entry->key, entry->value);
+    return HR_OK;
+}
+
+/* Elements of a buffer of DeepSpeed: up to the largest default of any, one thousand million, they
+ * are within the range of the estimate. */
+static hr_status take_buffer(hr_reading *r, const hr_entry *entry)
+{
+    double elements;
+    if (!strcmp(entry->value, "auto") || (parse_real(entry->value, &elements) && elements <= 1e9))
+        return HR_OK;
+    return take_unmodeled(r, entry);
+}
+
+static hr_status take_finds_batch(hr_reading *r, const hr_entry *entry)
+{
+    if (!hr_audit_is_off(entry->value))
+        hr_audit_doubt(r->report, entry->line,
+                       "%.60s: the trainer lowers the batch until it fits; the estimate is for the "
+                       "batch of the file",
+                       entry->key);
+    return HR_OK;
+}
+
+static hr_status take_blocks(hr_reading *r, const hr_entry *entry)
+{
+    r->blocks = !hr_audit_is_off(entry->value);
+    if (r->blocks)
+        hr_audit_doubt(r->report, entry->line,
+                       "%.60s trains one block of layers at a time, and only that has gradients "
+                       "and states; the estimate is for all at once",
+                       entry->key);
     return HR_OK;
 }
 
@@ -421,9 +438,14 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_ATTENTION:
         t->eager = !strcmp(entry->value, "eager") || !strcmp(entry->value, "disabled");
         return HR_OK;
-    case HR_MEANS_FINDS_BATCH:
-    case HR_MEANS_NO_STATES:
-    case HR_MEANS_BLOCKS: return take_remark(r, entry, meaning);
+    case HR_MEANS_UNMODELED: return take_unmodeled(r, entry);
+    case HR_MEANS_BUFFER: return take_buffer(r, entry);
+    case HR_MEANS_FINDS_BATCH: return take_finds_batch(r, entry);
+    case HR_MEANS_BLOCKS: return take_blocks(r, entry);
+    case HR_MEANS_CPU_OFFLOAD:
+        status = take_bool(r, entry, &truth);
+        if (truth) t->offload_optimizer = t->offload_weights = true;
+        return status;
     case HR_MEANS_GENERATES:
         return refuse(r, entry, "trains with answers that it generates, which");
     case HR_MEANS_REWARDS:
@@ -432,20 +454,6 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
         return refuse(r, entry, "trains a model that rates answers, which");
     case HR_MEANS_TEACHER: return refuse(r, entry, "distills a second model, which");
     case HR_MEANS_FLASH: return take_bool(r, entry, &truth);
-    case HR_MEANS_OFFLOAD_INPUTS:
-        status = take_bool(r, entry, &truth);
-        if (truth)
-            hr_audit_find(r->report, entry->line,
-                          "%.60s moves kept activations to the host; the estimate keeps them on "
-                          "the device",
-                          entry->key);
-        return status;
-    case HR_MEANS_OUTPUT_TARGET:
-        status = take_bool(r, entry, &truth);
-        if (truth)
-            hr_audit_find(r->report, entry->line,
-                          "the adapter of the output head is not in the estimate");
-        return status;
     case HR_MEANS_IN_BACKWARD: return take_bool(r, entry, &t->in_backward);
     case HR_MEANS_LAYERS: return take_layers(r, entry);
     case HR_MEANS_COMPONENT:

@@ -16,18 +16,48 @@ bool hr_audit_contains(const char *text, const char *part)
     return false;
 }
 
-void hr_audit_find(hr_audit_report *report, int64_t line, const char *format, ...)
+static HR_PRINTF(4, 0) void add(hr_audit_report *report, int64_t line, bool decides,
+                                const char *format, va_list list)
 {
-    va_list list;
+    report->doubt_count += decides;
     if (report->finding_count == HR_AUDIT_FINDINGS_MOST) {
         report->findings_left_out++;
         return;
     }
     hr_audit_finding *to = &report->findings[report->finding_count++];
     to->line = line;
-    va_start(list, format);
+    to->decides = decides;
     vsnprintf(to->text, sizeof to->text, format, list);
+}
+
+void hr_audit_find(hr_audit_report *report, int64_t line, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    add(report, line, false, format, list);
     va_end(list);
+}
+
+void hr_audit_doubt(hr_audit_report *report, int64_t line, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    add(report, line, true, format, list);
+    va_end(list);
+}
+
+bool hr_audit_is_off(const char *value)
+{
+    static const char *const off[] = { "",     "false", "no", "off", "0", "0.0",
+                                       "none", "null",  "[]", "{}",  "~" };
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+        if (!strcasecmp(value, off[i])) return true;
+    return false;
+}
+
+int64_t hr_audit_rows(const hr_audit_training *training)
+{
+    return training->preference && !training->single ? 2 : 1;
 }
 
 hr_status hr_reading_fail(const hr_reading *r, const hr_entry *entry, const char *takes)

@@ -133,7 +133,7 @@ static hr_status refuse_options(const hr_cli_arguments *arguments, const hr_audi
                                 hr_error *err)
 {
     static const hr_cli_option_id of_training[] = { HR_OPTION_MODEL, HR_OPTION_PROCESSES,
-                                                    HR_OPTION_DEVICE };
+                                                    HR_OPTION_LENGTH, HR_OPTION_DEVICE };
     enum { OF_TRAINING = sizeof of_training / sizeof *of_training };
     const bool recipe = report->kind == HR_AUDIT_RECIPE;
     for (int32_t i = 0; i < OF_TRAINING - recipe; i++)
@@ -175,6 +175,9 @@ static hr_status read_report(const hr_cli_arguments *arguments, const hr_device_
                            ? read_kind(arguments->values[HR_OPTION_KIND], &request.kind, err)
                            : hr_fail(err, HR_FAILURE, "out of memory for an audit");
     if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_PROCESSES, &request.world, err);
+    if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_LENGTH, &request.seq_len, err);
+    if (status == HR_OK && request.seq_len > 1000000000)
+        status = hr_fail(err, HR_USAGE, "--length takes 1 to 1,000,000,000");
     if (status == HR_OK && request.world > 65536)
         status = hr_fail(err, HR_USAGE, "--processes takes 1 to 65536");
     if (recipe && (request.kind == HR_AUDIT_AUTO || request.kind == HR_AUDIT_RECIPE))

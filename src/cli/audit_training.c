@@ -66,9 +66,17 @@ static const char *refusal_text(const hr_audit_estimate *e)
     return e->refusal == HR_AUDIT_TRAINS ? NULL : texts[e->refusal];
 }
 
-static const char *fits_text(const hr_audit_estimate *e)
+/* Nobody here knows whether it fits: the file has what the estimate does not. */
+static bool is_unknown(const audit *a)
 {
+    return is_foreign(a) && a->report->doubt_count && a->estimate.refusal == HR_AUDIT_TRAINS;
+}
+
+static const char *fits_text(const audit *a)
+{
+    const hr_audit_estimate *e = &a->estimate;
     if (e->refusal != HR_AUDIT_TRAINS) return "does not train on";
+    if (is_unknown(a)) return "unknown whether it fits";
     return e->fits ? "fits" : e->may_fit ? "may fit" : "does not fit";
 }
 
@@ -87,15 +95,21 @@ static void print_verdict(const audit *a)
         return;
     }
     const int64_t low = e->now.low_bytes, high = e->now.high_bytes;
+    const bool unknown = is_unknown(a);
     if (a->device) {
         const char *refusal = refusal_text(e);
-        printf("%s %s: %s%san estimated %s of %s", fits_text(e), a->device->device->title,
-               refusal ? refusal : "", refusal ? "; " : "", range(low, high, bytes),
+        printf("%s %s: %s%s%s %s of %s", fits_text(a), a->device->device->title,
+               refusal ? refusal : "", refusal ? "; " : "",
+               unknown ? "without what is not known" : "an estimated", range(low, high, bytes),
                hr_size_print(e->budget_bytes, budget));
-        if (e->patch_fits)
+        if (e->patch_fits && !unknown)
             printf("; with %d change%s it %s", e->needed_count, e->needed_count > 1 ? "s" : "",
                    e->may_fit ? "surely does" : "does");
         printf("\n");
+        return;
+    }
+    if (unknown) {
+        printf("unknown; without what is not known %s on a device\n", range(low, high, bytes));
         return;
     }
     const hr_device_facts *card = smallest_card(a, high);
@@ -157,22 +171,50 @@ static bool find_missing(const audit *a, char text[HR_AUDIT_SENTENCE_BYTES], int
     return true;
 }
 
+static void print_sentence(int64_t line, const char *text)
+{
+    if (line) printf("  line %-4lld ", (long long)line);
+    else printf("            ");
+    hr_cli_put_string(text);
+    printf("\n");
+}
+
+static void print_unread(const hr_audit_key *k)
+{
+    printf("  line %-4lld ", (long long)k->line);
+    hr_cli_put_string(k->key);
+    printf(": ");
+    hr_cli_put_string(k->value);
+    printf(" is not known here");
+    if (*k->near) printf("   (did you mean %s?)", k->near);
+    printf("\n");
+}
+
+/* Why the verdict is open. */
+static void print_doubts(const hr_audit_report *report)
+{
+    if (!report->doubt_count) return;
+    printf("not known, and so whether it fits:\n");
+    for (int32_t i = 0; i < report->finding_count; i++)
+        if (report->findings[i].decides)
+            print_sentence(report->findings[i].line, report->findings[i].text);
+    for (int32_t i = 0; i < report->key_count; i++)
+        if (report->keys[i].state == HR_AUDIT_UNREAD) print_unread(&report->keys[i]);
+}
+
 static void print_findings(const audit *a)
 {
     const hr_audit_report *report = a->report;
     char text[HR_AUDIT_SENTENCE_BYTES];
     int64_t line;
     const bool missing = find_missing(a, text, &line);
-    if (report->finding_count || missing) printf("findings:\n");
-    if (missing && line) printf("  line %-4lld %s\n", (long long)line, text);
-    else if (missing) printf("            %s\n", text);
-    for (int32_t i = 0; i < report->finding_count; i++) {
-        const hr_audit_finding *f = &report->findings[i];
-        if (f->line) printf("  line %-4lld ", (long long)f->line);
-        else printf("            ");
-        hr_cli_put_string(f->text);
-        printf("\n");
-    }
+    int32_t count = missing;
+    for (int32_t i = 0; i < report->finding_count; i++) count += !report->findings[i].decides;
+    if (count) printf("findings:\n");
+    if (missing) print_sentence(line, text);
+    for (int32_t i = 0; i < report->finding_count; i++)
+        if (!report->findings[i].decides)
+            print_sentence(report->findings[i].line, report->findings[i].text);
     if (report->findings_left_out) printf("  %d more findings\n", report->findings_left_out);
 }
 
@@ -209,7 +251,7 @@ static void print_patch(const audit *a)
     const hr_audit_estimate *e = &a->estimate;
     char bytes[64];
     if (!a->device) printf("patch: give --device NAME for changes that fit it\n");
-    if (!a->device || e->fits) return;
+    if (!a->device || e->fits || is_unknown(a)) return;
     if (!e->change_count) {
         printf("patch: no key of this file would help\n");
         return;
@@ -224,21 +266,10 @@ static void print_patch(const audit *a)
 
 static void print_keys(const hr_audit_report *report)
 {
-    int32_t counts[3] = { 0 };
+    int32_t counts[HR_AUDIT_KEY_STATES] = { 0 };
     for (int32_t i = 0; i < report->key_count; i++) counts[report->keys[i].state]++;
-    printf("keys: %d read, %d without effect on a training step, %d not read%s\n",
-           counts[HR_AUDIT_READ], counts[HR_AUDIT_NO_EFFECT], counts[HR_AUDIT_UNREAD],
-           counts[HR_AUDIT_UNREAD] ? ":" : "");
-    for (int32_t i = 0; i < report->key_count; i++) {
-        const hr_audit_key *k = &report->keys[i];
-        if (k->state != HR_AUDIT_UNREAD) continue;
-        printf("  line %-4lld ", (long long)k->line);
-        hr_cli_put_string(k->key);
-        printf(": ");
-        hr_cli_put_string(k->value);
-        if (*k->near) printf("   (did you mean %s?)", k->near);
-        printf("\n");
-    }
+    printf("keys: %d read, %d without effect on a training step, %d not read\n",
+           counts[HR_AUDIT_READ], counts[HR_AUDIT_NO_EFFECT], counts[HR_AUDIT_UNREAD]);
     if (report->keys_left_out)
         printf("  %d more keys of the file are neither counted nor listed\n",
                report->keys_left_out);
@@ -247,6 +278,7 @@ static void print_keys(const hr_audit_report *report)
 static void print_text(const audit *a)
 {
     print_verdict(a);
+    print_doubts(a->report);
     print_plan(a);
     if (a->estimated) print_estimate(a);
     print_findings(a);
@@ -285,11 +317,12 @@ static json_t *json_of_patch(const hr_audit_estimate *e)
                      "changes", json_of_changes(e));
 }
 
-/* "yes", "may" or "no", which is also what does not train; null without a device. */
+/* "yes", "may", "unknown" or "no", which is also what does not train; null without a device. */
 static json_t *json_of_fits(const audit *a)
 {
     const hr_audit_estimate *e = &a->estimate;
     if (!a->device) return json_null();
+    if (is_unknown(a)) return json_string("unknown");
     return json_string(e->fits ? "yes" : e->may_fit ? "may" : "no");
 }
 
@@ -357,12 +390,13 @@ static void print_json(const audit *a)
     char text[HR_AUDIT_SENTENCE_BYTES];
     int64_t line;
     if (find_missing(a, text, &line))
-        json_array_append_new(findings,
-                              json_pack("{s:I, s:s}", "line", (json_int_t)line, "text", text));
+        json_array_append_new(findings, json_pack("{s:I, s:s, s:b}", "line", (json_int_t)line,
+                                                  "text", text, "decides", false));
     for (int32_t i = 0; i < a->report->finding_count; i++)
-        json_array_append_new(findings, json_pack("{s:I, s:o}", "line",
+        json_array_append_new(findings, json_pack("{s:I, s:o, s:b}", "line",
                                                   (json_int_t)a->report->findings[i].line, "text",
-                                                  json_of_text(a->report->findings[i].text)));
+                                                  json_of_text(a->report->findings[i].text),
+                                                  "decides", a->report->findings[i].decides));
     const bool planned = a->plan->status == HR_OK || a->plan->status == HR_NO_FIT;
     json_t *plan = planned
                        ? json_pack("{s:b, s:I, s:I, s:I}", "fits", a->plan->status == HR_OK,
@@ -409,6 +443,13 @@ static hr_status finish(const audit *a, hr_error *err)
         *err = a->plan->error;
         return a->plan->status;
     }
+    if (is_unknown(a))
+        return hr_fail(err, HR_UNDECIDED,
+                       "%s: whether it fits is unknown: %d key%s or value%s of it %s not in the "
+                       "estimate",
+                       a->path, a->report->doubt_count, a->report->doubt_count == 1 ? "" : "s",
+                       a->report->doubt_count == 1 ? "" : "s",
+                       a->report->doubt_count == 1 ? "is" : "are");
     if (!a->device || a->estimate.fits) return HR_OK;
     const hr_audit_estimate *e = &a->estimate;
     if (e->refusal != HR_AUDIT_TRAINS && e->now.low_bytes <= e->budget_bytes)

@@ -200,6 +200,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                           "model of a training file that names none or an unknown one: a published "
                           "model, a preset, a recipe, or a folder with config.json" },
     [HR_OPTION_PROCESSES] = { "processes", "N", "number of processes that train (default 1)" },
+    [HR_OPTION_LENGTH] = { "length", "N",
+                           "tokens of a sequence, for a training file that does not say it" },
     [HR_OPTION_KEEP_SPECIAL] = { "keep-special", NULL, "print special tokens" },
     [HR_OPTION_LIMIT] = { "limit", "SIZE",
                           "size limit of the cache, or none (default: $HEADROOM_CACHE_LIMIT, or "
@@ -408,10 +410,10 @@ static const hr_cli_command commands[] = {
       "FILE is a list of claims, a Markdown document, a recipe or preset, or a training\n"
       "configuration of Hugging Face, TRL, axolotl, LLaMA-Factory, torchtune, DeepSpeed or\n"
       "mlx-lm. Nothing of it is run. The exit code is 4 when a claim is wrong, 3 when a\n"
-      "training file does not fit --device, 2 when the file cannot be read. docs/audit.md has\n"
-      "the formats.",
-      TAKES(KIND) | TAKES(MODEL) | TAKES(PROCESSES) | TAKES(DEVICE) | TAKES(DEVICE_FILE) |
-          TAKES(JSON) | TAKES(HELP),
+      "training file does not fit --device, 7 when it has what no estimate here knows, 2 when\n"
+      "it cannot be read. docs/audit.md has the formats.",
+      TAKES(KIND) | TAKES(MODEL) | TAKES(PROCESSES) | TAKES(LENGTH) | TAKES(DEVICE) |
+          TAKES(DEVICE_FILE) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_audit },
     { "profile", "RECIPE", "measure the operations of some training steps",
       "RECIPE is a preset or a YAML file (headroom keys lists what it can contain).\n"

@@ -97,20 +97,22 @@ static void run_update(update *u, hr_estimate_model *model)
         return;
     }
     hr_estimate_parameters(model, add_temporaries, u);
-    if (s->update == HR_ESTIMATE_UPDATE_FUSED) return;
+    if (s->update == HR_ESTIMATE_UPDATE_FUSED || s->offload_optimizer) return;
+    const bool together = s->update == HR_ESTIMATE_UPDATE_FOREACH && !s->in_backward;
     hr_tape_burst(u->tape, "temporaries of the optimizer", HR_ESTIMATE_TEMPORARIES,
-                  s->update == HR_ESTIMATE_UPDATE_FOREACH ? u->all : u->most);
+                  (together ? u->all : u->most) / (s->zero_stage > 0 ? s->world : 1));
 }
 
 /* ---- a step */
 
-/* With the states in host memory ZeRO 2 and 3 move gradients there bucket by bucket.
+/* With the states in host memory ZeRO 2 and 3 move gradients there bucket by bucket. An update in
+ * the backward pass frees them as early.
  *
  * Source   DeepSpeed, estimate_zero3_model_states_mem_needs: with offloading the device keeps only
  *          what the largest layer needs. */
 static bool moves_gradients(const hr_estimate_settings *s)
 {
-    return s->offload_optimizer && s->zero_stage >= 2;
+    return s->in_backward || (s->offload_optimizer && s->zero_stage >= 2);
 }
 
 /* What lives through the whole step. */

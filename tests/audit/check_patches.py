@@ -96,8 +96,8 @@ def write(rng, kind, folder):
     """A file of a kind, now and then without a final line end; returns its path and arguments."""
     model = rng.choice(MODELS)
     keys = make(rng, kind, model)
-    arguments = ["--kind", kind, *maybe(rng, 0.3, p="--processes").values()]
-    arguments += ["4"] if arguments[-1] == "--processes" else []
+    arguments = ["--kind", kind, "--processes", "4" if rng.random() < 0.3 else "1"]
+    arguments += ["--length", "1024"] if kind in ("hf", "deepspeed") else []
     sharded = kind in ("hf", "trl", "axolotl", "llama-factory") and rng.random() < 0.4
     if sharded:
         stage = rng.choice([2, 3])
