@@ -16,6 +16,36 @@ static bool begins(const char *text, int64_t bytes, const char *with)
 }
 
 /* What cannot be audited, by its first bytes. */
+/* Bytes of the UTF-8 character at `b`; 0: it is none. Overlong forms and surrogates count as some. */
+static int64_t character_bytes(const unsigned char *b, int64_t left)
+{
+    const int64_t bytes = b[0] < 0x80             ? 1
+                          : (b[0] & 0xe0) == 0xc0 ? 2
+                          : (b[0] & 0xf0) == 0xe0 ? 3
+                          : (b[0] & 0xf8) == 0xf0 ? 4
+                                                  : 0;
+    for (int64_t i = 1; i < bytes; i++)
+        if (i >= left || (b[i] & 0xc0) != 0x80) return 0;
+    return bytes;
+}
+
+static hr_status check_encoding(const char *path, const unsigned char *b, int64_t bytes,
+                                hr_error *err)
+{
+    int64_t line = 1;
+    for (int64_t at = 0, next; at < bytes; at += next) {
+        next = character_bytes(b + at, bytes - at);
+        if (!next)
+            return hr_fail(
+                err, HR_USAGE,
+                "%s:%lld: byte %#x is not UTF-8; convert the file, such as with iconv -f "
+                "latin1 -t utf-8",
+                path, (long long)line, b[at]);
+        line += b[at] == '\n';
+    }
+    return HR_OK;
+}
+
 static hr_status check_content(const char *path, const char *text, int64_t bytes, hr_error *err)
 {
     const unsigned char *b = (const unsigned char *)text;
@@ -35,7 +65,7 @@ static hr_status check_content(const char *path, const char *text, int64_t bytes
             path);
     if (memchr(text, 0, (size_t)bytes))
         return hr_fail(err, HR_USAGE, "%s is not text: it has zero bytes", path);
-    return HR_OK;
+    return check_encoding(path, b, bytes, err);
 }
 
 static hr_status read_file(const char *path, hr_region *region, char **text, int64_t *bytes,

@@ -46,6 +46,7 @@ typedef struct {
 /* A size that a later "Total" may sum. */
 typedef struct {
     hr_stated size;
+    int64_t line;
     char tag[24]; /* the dtype in parentheses behind the name; empty: none */
 } hr_prose_addend;
 

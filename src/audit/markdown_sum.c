@@ -119,26 +119,43 @@ static double rounding_of(const hr_stated *size)
     return rounded ? size->step / 2 : 0;
 }
 
+/* The claim that checked an addend; null: nothing did. */
+static const hr_audit_claim *checked(const hr_audit_report *report, const hr_prose_addend *addend)
+{
+    for (int32_t i = 0; i < report->claim_count; i++)
+        if (report->claims[i].line == addend->line &&
+            report->claims[i].stated_value == addend->size.value)
+            return &report->claims[i];
+    return NULL;
+}
+
+/* A sum is of the right values of its addends, and of those that are true as they are written. If some were not checked, the most that can be said
+ * is that it does not add up: one that does is left unchecked too. */
 static int32_t check_total(const hr_prose_line *line, const hr_prose_token *size,
                            const hr_prose_sum *sum, hr_audit_report *report)
 {
     char tag[24];
-    double total = 0, uncertain = 0;
-    int32_t used = 0;
+    double total = 0, right = 0, uncertain = 0;
+    int32_t used = 0, known = 0;
     tag_of(line, size, tag);
     for (int32_t i = 0; i < sum->count; i++) {
         if (*tag && *sum->list[i].tag && strcasecmp(tag, sum->list[i].tag)) continue;
+        const hr_audit_claim *of = checked(report, &sum->list[i]);
         total += sum->list[i].size.value;
+        const bool wrong = of && of->verdict != HR_VERDICT_TRUE;
+        right += wrong ? of->right_value : sum->list[i].size.value;
+        known += of != NULL;
         uncertain += rounding_of(&sum->list[i].size);
         used++;
     }
     if (used < 2 || sum->broken) return 0;
     const bool agrees = fabs(size->number.value - total) <= uncertain + size->number.step / 2;
     if (!agrees && (*tag || !sum->ruled || sum->several || size->number.relation != '=')) return 0;
+    if (agrees && known < used) return 0;
     char formula[HR_AUDIT_LINE_BYTES];
     snprintf(formula, sizeof formula, "the sum of %d sizes above", (int)used);
-    hr_prose_judge(line, size, hr_quantity_of_real(total, HR_AUDIT_BYTES),
-                   total > 0 ? uncertain / total : 0, formula, report);
+    hr_prose_judge(line, size, hr_quantity_of_real(known < used ? total : right, HR_AUDIT_BYTES),
+                   total > 0 && right == total ? uncertain / total : 0, formula, report);
     return 1;
 }
 
@@ -178,6 +195,7 @@ int32_t hr_prose_total(const hr_prose_line *line, hr_prose_sum *sum, hr_audit_re
     sum->ruled = false;
     hr_prose_addend *to = &sum->list[sum->count++];
     to->size = size->number;
+    to->line = line->number;
     tag_of(line, size, to->tag);
     return 0;
 }

@@ -12,7 +12,7 @@ static void claims_have_their_exit_codes(void **state)
         int code;
         const char *said; /* in the output or the error */
     } cases[] = {
-        { "claim: 20 MB\nis: matrix(10000, 512)\n", HR_OK, "1 claim checked: 1 true" },
+        { "claim: 20 MB\nis: matrix(10000, 512)\n", HR_OK, "checked 1 of 1: 1 true" },
         { "- claim: 20 MB\n  is: matrix(10000, 512)\n", HR_OK, "20.48 MB" },
         { "{\"claims\": [{\"claim\": \"30 MB\", \"is\": \"matrix(10000, 512)\"}]}", HR_BROKEN,
           "1 of 1 claim is wrong" },
@@ -34,7 +34,7 @@ static void claims_have_their_exit_codes(void **state)
         { "claims:\n- claim: \"3\\e[31m\"\n  is: 3 GB\n", HR_USAGE, "?[31m" },
         { "claims:\n- claim: 3 GB\n  claim: 4 GB\n", HR_USAGE, "is given twice, first in line 2" },
         { "claims:\n- &a\n  claim: 2 GB\n  is: 2 GB\n- *a\n- <<: *a\n  claim: 3 GB\n", HR_BROKEN,
-          "3 claims checked: 2 true, 0 in the wrong unit, 1 wrong" },
+          "checked 3 of 3: 2 true, 0 in the wrong unit, 1 wrong" },
         { "claims:\n- &a [*a]\n", HR_USAGE, "an alias inside of what it stands for" },
         { "claims:\n- *b\n", HR_USAGE, "an alias without an anchor" },
         { "claims:\n\t- claim: 1\n", HR_USAGE, "not YAML" },
@@ -125,8 +125,14 @@ static void a_text_is_known_by_its_name(void **state)
     require_program();
     put("notes.md", "# Memory\n2 \xc3\x97 3 bytes = 7 bytes\n4 GB are free\n");
     assert_int_equal(run("audit notes.md"), HR_BROKEN);
-    assert_non_null(strstr(out, "1 claim checked: 0 true, 0 in the wrong unit, 1 wrong"));
+    assert_non_null(strstr(out, "checked 1 of 2: 0 true, 0 in the wrong unit, 1 wrong"));
     assert_non_null(strstr(out, "line 3    4 GB are free"));
+    put("open.md", "# Memory\n2 x 4 bytes = 8 bytes\n4 GB are free\n");
+    assert_int_equal(run("audit open.md"), HR_UNDECIDED);
+    assert_says("checked 1 of 2");
+    put("latin.txt", "# caf\xe9\n2 x 4 bytes = 8 bytes\n");
+    assert_int_equal(run("audit latin.txt"), HR_USAGE);
+    assert_says("latin.txt:1: byte 0xe9 is not UTF-8");
     assert_int_equal(run("audit notes.md --json"), HR_BROKEN);
     assert_non_null(strstr(out, "\"right\": 6,"));
     assert_int_equal(run("audit notes.md --kind axolotel"), HR_USAGE);
@@ -336,7 +342,7 @@ static void a_preset_is_audited_by_its_name(void **state)
     /* A file of that name is given with its folder, as for a plan. */
     put("needle-70m", "claim: 20 MB\nis: matrix(10000, 512)\n");
     assert_int_equal(run("audit ./needle-70m"), HR_OK);
-    assert_non_null(strstr(out, "1 claim checked: 1 true"));
+    assert_non_null(strstr(out, "checked 1 of 1: 1 true"));
 }
 
 /* The range of an estimate may contain the bytes of the device. */
