@@ -16,7 +16,7 @@ static bool begins(const char *text, int64_t bytes, const char *with)
 }
 
 /* What cannot be audited, by its first bytes. */
-/* Bytes of the UTF-8 character at `b`; 0: it is none. Overlong forms and surrogates count as some. */
+/* Bytes of the UTF-8 character at `b`; 0: it is none. Overlong forms and surrogates pass. */
 static int64_t character_bytes(const unsigned char *b, int64_t left)
 {
     const int64_t bytes = b[0] < 0x80             ? 1

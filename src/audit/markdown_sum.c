@@ -129,8 +129,9 @@ static const hr_audit_claim *checked(const hr_audit_report *report, const hr_pro
     return NULL;
 }
 
-/* A sum is of the right values of its addends, and of those that are true as they are written. If some were not checked, the most that can be said
- * is that it does not add up: one that does is left unchecked too. */
+/* A sum is of the right values of its addends, and of those that are true as they are written.
+ * If some were not checked, the most that can be said is that it does not add up: one that does is
+ * left unchecked too. */
 static int32_t check_total(const hr_prose_line *line, const hr_prose_token *size,
                            const hr_prose_sum *sum, hr_audit_report *report)
 {
