@@ -6,21 +6,27 @@
 #include "ops/element.h"
 #include "ops/kernels.h"
 
-/* The scores of blocks [0, candidates) from the probabilities of `keys` compressed keys: the sum of
- * the tokens that start in the block, where a token start has those of the keys that it is in.
- *
- *   starts  scratch [apart x candidates] */
-static void score_blocks(const hr_choose_attr *attr, const float *p, int64_t keys,
-                         int64_t candidates, float *starts, float *scores)
+/* How often the score of a block has each probability: p[apart j - (overlap - 1) + k] for the pairs
+ * of a token start m of the block and a key n token starts before it. */
+static void weigh(const hr_choose_attr *attr, float *weights)
 {
     const int64_t apart = attr->block / attr->stride, overlap = attr->length / attr->stride;
-    const int64_t count = apart * candidates;
-    for (int64_t i = 0; i < count; i++) starts[i] = i < keys ? p[i] : 0;
-    for (int64_t n = 1; n < overlap; n++)
-        for (int64_t i = n; i < hr_min(count, keys + n); i++) starts[i] += p[i - n];
+    for (int64_t k = 0; k < apart + overlap - 1; k++) {
+        const int64_t first = hr_max(k - (overlap - 1), 0), last = hr_min(k, apart - 1);
+        weights[k] = (float)(last - first + 1);
+    }
+}
+
+/* The scores of blocks [0, candidates) from the probabilities of `keys` compressed keys. */
+static void score_blocks(const hr_choose_attr *attr, const float *p, int64_t keys,
+                         int64_t candidates, const float *weights, float *scores)
+{
+    const int64_t apart = attr->block / attr->stride, overlap = attr->length / attr->stride;
     for (int64_t j = 0; j < candidates; j++) {
+        const int64_t at = apart * j - (overlap - 1);
+        const int64_t first = hr_max(-at, 0), last = hr_min(apart + overlap - 1, keys - at);
         float score = 0;
-        for (int64_t m = 0; m < apart; m++) score += starts[apart * j + m];
+        for (int64_t k = first; k < last; k++) score += weights[k] * p[at + k];
         scores[j] = score;
     }
 }
@@ -102,7 +108,7 @@ static void run_tile(const hr_call *call, const choose_room *room, int64_t seque
     call->kernels->attention.scores[call->dtype](&task);
     for (int64_t t = first; t < last; t++) {
         score_blocks(attr, room->sums + (t - first) * width, hr_attention_keys_seen(&mask, t),
-                     t / attr->block + 1, room->starts, room->scores);
+                     t / attr->block + 1, room->weights, room->scores);
         choose(attr, room->scores, t,
                (uint16_t *)call->out[0] + ((row + t - first) * attr->G + group) * attr->count);
     }
@@ -120,6 +126,7 @@ void hr_choose_run(const hr_call *call)
     HR_ASSERT(call->in[3] || position % HR_PART_ROWS == 0);
     HR_ASSERT(position == 0 || position + call->rows <= attr->T);
     (void)choose_place(scratch + call->thread * choose_place(NULL, attr, &room), attr, &room);
+    weigh(attr, room.weights);
     for (int64_t q = 0; q < sequences; q++) {
         const int64_t end = position + hr_min(attr->T, call->rows - q * attr->T);
         for (int64_t group = 0; group < attr->G; group++)

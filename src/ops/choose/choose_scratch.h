@@ -22,7 +22,7 @@ static inline int64_t choose_row(const hr_choose_attr *attr)
 }
 
 typedef struct {
-    float *sums, *starts, *scores;
+    float *sums, *weights, *scores;
     uint8_t *kernel;
 } choose_room;
 
@@ -32,7 +32,7 @@ static inline int64_t choose_place(uint8_t *base, const hr_choose_attr *attr, ch
     attention_scratch strips;
     int64_t at = 0;
     out->sums = attention_take(base, &at, choose_tile(attr) * choose_row(attr));
-    out->starts = attention_take(base, &at, blocks * (attr->block / attr->stride));
+    out->weights = attention_take(base, &at, (attr->block + attr->length) / attr->stride);
     out->scores = attention_take(base, &at, blocks);
     out->kernel = base + at;
     return at + attention_scratch_place(NULL, ATTENTION_KEY_CHUNK, ATTENTION_QUERY_TILE,
