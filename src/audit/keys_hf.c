@@ -84,6 +84,9 @@ static const hr_foreign_key hf_keys[] = {
     ARGUMENTS,
     MODEL,
     { "block_size", HR_MEANS_LENGTH, "train.seq_len" }, /* of run_clm */
+    { "max_length", HR_MEANS_LENGTH, "train.seq_len" }, /* of scripts around the Trainer */
+    { "max_seq_length", HR_MEANS_LENGTH, "train.seq_len" },
+    { "model_max_length", HR_MEANS_LENGTH, "train.seq_len" },
     { NULL, HR_MEANS_NOTHING, NULL },
 };
 
