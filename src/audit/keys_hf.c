@@ -57,12 +57,12 @@
         HR_NO_EFFECT("fp16_backend"), HR_NO_EFFECT("fp16_opt_level"), \
         HR_NO_EFFECT("mp_parameters"), HR_NO_EFFECT("tpu_*"), HR_NO_EFFECT("_n_gpu"), \
         HR_NO_EFFECT("ddp_broadcast_buffers"), HR_NO_EFFECT("eval_accumulation_steps"), \
-        HR_NO_EFFECT("torch_compile_*"), HR_NO_EFFECT("torchdynamo"), \
+        HR_UNMODELED("torch_compile_*"), HR_UNMODELED("torchdynamo"), \
         HR_NO_EFFECT("dispatch_batches"), HR_NO_EFFECT("split_batches"), \
         HR_NO_EFFECT("use_legacy_prediction_loop"), HR_NO_EFFECT("log_level*"), \
         HR_NO_EFFECT("mlflow_*"), HR_NO_EFFECT("wandb_*"), HR_NO_EFFECT("swanlab_*"), \
         HR_UNMODELED("torch_compile"), HR_UNMODELED("torch_empty_cache_steps"), \
-        HR_UNMODELED("label_smoothing_factor"), HR_NO_EFFECT("neftune_noise_alpha"), \
+        HR_UNMODELED("label_smoothing_factor"), HR_UNMODELED("neftune_noise_alpha"), \
         HR_UNMODELED("optim_args"), HR_UNMODELED("optim_target_modules*"), \
         HR_UNMODELED("liger_kernel_config*"), HR_UNMODELED("parallelism_config*"), \
         HR_UNMODELED("fsdp_min_num_params"), HR_UNMODELED("sharded_ddp*"), \
@@ -123,7 +123,7 @@ static const hr_foreign_key trl_keys[] = {
     HR_NO_EFFECT("packing_strategy"),
     HR_NO_EFFECT("completion_only_loss"),
     HR_NO_EFFECT("assistant_only_loss"),
-    HR_NO_EFFECT("padding_free"),
+    HR_UNMODELED("padding_free"),
     HR_NO_EFFECT("bnb_4bit_compute_dtype"),
     HR_NO_EFFECT("bnb_4bit_quant_storage"),
     HR_NO_EFFECT("use_rslora"),
@@ -244,7 +244,7 @@ static const hr_foreign_key factory_keys[] = {
     HR_NO_EFFECT("galore_*"),
     HR_NO_EFFECT("apollo_*"),
     HR_NO_EFFECT("badam_*"),
-    HR_NO_EFFECT("ref_model_quantization_bit"),
+    HR_UNMODELED("ref_model_quantization_bit"),
     HR_NO_EFFECT("freeze_vision_tower"),
     HR_NO_EFFECT("freeze_multi_modal_projector"),
     HR_UNMODELED("use_dora"),

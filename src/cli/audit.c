@@ -159,10 +159,11 @@ static hr_status print_checked(const hr_cli_arguments *arguments, const hr_audit
     if (arguments->values[HR_OPTION_JSON]) print_json(report);
     else print_claims(path, report);
     if (!wrong && unread_of(report))
-        return hr_fail(err, HR_UNDECIDED,
-                       "%s: checked %d of %d: what nothing computes is unknown; a list of claims "
-                       "with formulas checks it, as tests/audit/documents.yaml (docs/audit.md)",
-                       path, count, count + unread_of(report));
+        return hr_fail(
+            err, HR_UNDECIDED,
+            "%s: %d of %d claims were checked; to check the others, write a list of claims "
+            "with their formulas (docs/audit.md)",
+            path, count, count + unread_of(report));
     if (!wrong) return HR_OK;
     return hr_fail(err, HR_BROKEN, "%s: %d of %d claim%s %s wrong", path, wrong, count,
                    count == 1 ? "" : "s", wrong == 1 ? "is" : "are");

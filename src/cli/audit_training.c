@@ -98,10 +98,10 @@ static void print_verdict(const audit *a)
     const bool unknown = is_unknown(a);
     if (a->device) {
         const char *refusal = refusal_text(e);
-        printf("%s %s: %s%s%s %s of %s", fits_text(a), a->device->device->title,
-               refusal ? refusal : "", refusal ? "; " : "",
-               unknown ? "without what is not known" : "an estimated", range(low, high, bytes),
-               hr_size_print(e->budget_bytes, budget));
+        printf("%s %s: %s%san estimated %s of %s%s", fits_text(a), a->device->device->title,
+               refusal ? refusal : "", refusal ? "; " : "", range(low, high, bytes),
+               hr_size_print(e->budget_bytes, budget),
+               unknown ? ", without what is listed below" : "");
         if (e->patch_fits && !unknown)
             printf("; with %d change%s it %s", e->needed_count, e->needed_count > 1 ? "s" : "",
                    e->may_fit ? "surely does" : "does");
@@ -109,7 +109,8 @@ static void print_verdict(const audit *a)
         return;
     }
     if (unknown) {
-        printf("unknown; without what is not known %s on a device\n", range(low, high, bytes));
+        printf("unknown: an estimated %s on a device, without what is listed below\n",
+               range(low, high, bytes));
         return;
     }
     const hr_device_facts *card = smallest_card(a, high);
@@ -194,7 +195,7 @@ static void print_unread(const hr_audit_key *k)
 static void print_doubts(const hr_audit_report *report)
 {
     if (!report->doubt_count) return;
-    printf("not known, and so whether it fits:\n");
+    printf("not in the estimate, so nobody here knows whether it fits:\n");
     for (int32_t i = 0; i < report->finding_count; i++)
         if (report->findings[i].decides)
             print_sentence(report->findings[i].line, report->findings[i].text);
@@ -444,12 +445,11 @@ static hr_status finish(const audit *a, hr_error *err)
         return a->plan->status;
     }
     if (is_unknown(a))
-        return hr_fail(err, HR_UNDECIDED,
-                       "%s: whether it fits is unknown: %d key%s or value%s of it %s not in the "
-                       "estimate",
-                       a->path, a->report->doubt_count, a->report->doubt_count == 1 ? "" : "s",
-                       a->report->doubt_count == 1 ? "" : "s",
-                       a->report->doubt_count == 1 ? "is" : "are");
+        return hr_fail(
+            err, HR_UNDECIDED,
+            "%s: whether it fits is unknown: the estimate lacks %d thing%s that decide%s it",
+            a->path, a->report->doubt_count, a->report->doubt_count == 1 ? "" : "s",
+            a->report->doubt_count == 1 ? "s" : "");
     if (!a->device || a->estimate.fits) return HR_OK;
     const hr_audit_estimate *e = &a->estimate;
     if (e->refusal != HR_AUDIT_TRAINS && e->now.low_bytes <= e->budget_bytes)

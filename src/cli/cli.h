@@ -303,6 +303,10 @@ typedef struct {
 void hr_cli_show_work(hr_progress *progress, hr_cli_work *shown, const char *work, int64_t done,
                       int64_t total);
 
+/* Shows the progress of work in bytes, such as reading a text. */
+void hr_cli_show_bytes(hr_progress *progress, const char *work, int64_t bytes_done,
+                       int64_t bytes_total);
+
 /* The progress line of a search for plans, with the elapsed time. */
 typedef struct {
     hr_progress progress;

@@ -18,9 +18,7 @@ typedef struct {
 static void show_preparing(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
 {
     screen *s = context;
-    char text[HR_PROGRESS_BYTES];
-    hr_cli_progress_text(work, bytes_done, bytes_total, text);
-    hr_progress_note(&s->progress, text, hr_cli_now_ns());
+    hr_cli_show_bytes(&s->progress, work, bytes_done, bytes_total);
 }
 
 /* Prints notes to standard error, because standard output may be JSON. */

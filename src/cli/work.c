@@ -43,3 +43,11 @@ void hr_cli_planning_end(hr_cli_planning *planning)
 {
     hr_progress_end(&planning->progress);
 }
+
+void hr_cli_show_bytes(hr_progress *progress, const char *work, int64_t bytes_done,
+                       int64_t bytes_total)
+{
+    char text[HR_PROGRESS_BYTES];
+    hr_cli_progress_text(work, bytes_done, bytes_total, text);
+    hr_progress_note(progress, text, hr_cli_now_ns());
+}

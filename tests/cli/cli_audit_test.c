@@ -129,7 +129,7 @@ static void a_text_is_known_by_its_name(void **state)
     assert_non_null(strstr(out, "line 3    4 GB are free"));
     put("open.md", "# Memory\n2 x 4 bytes = 8 bytes\n4 GB are free\n");
     assert_int_equal(run("audit open.md"), HR_UNDECIDED);
-    assert_says("checked 1 of 2");
+    assert_says("1 of 2 claims were checked");
     put("latin.txt", "# caf\xe9\n2 x 4 bytes = 8 bytes\n");
     assert_int_equal(run("audit latin.txt"), HR_USAGE);
     assert_says("latin.txt:1: byte 0xe9 is not UTF-8");
