@@ -98,7 +98,7 @@ static void run(bench *b, const char *name, int32_t op, const void *attr, void *
 typedef struct {
     hr_attention_attr attr;
     void *k, *v, *o, *d_o, *dq, *dk, *dv, *blocks;
-    float *lse;
+    float *lse, *dots; /* dots: of the branches that have gates */
 } branch;
 
 static branch branch_of(const bench *b, hr_attention_mask mask, void *k, void *v, int64_t width)
@@ -123,7 +123,8 @@ static branch branch_of(const bench *b, hr_attention_mask mask, void *k, void *v
                      .dq = room(rows * H * K * bytes),
                      .dk = room(rows * width * bytes),
                      .dv = room(rows * width * bytes),
-                     .lse = room(rows * H * 4) };
+                     .lse = room(rows * H * 4),
+                     .dots = room(rows * H * 4) };
 }
 
 static void free_branch(branch *r)
@@ -134,6 +135,7 @@ static void free_branch(branch *r)
     free(r->dk);
     free(r->dv);
     free(r->lse);
+    free(r->dots);
 }
 
 static void forward(bench *b, const char *name, branch *r, void *q)
@@ -144,7 +146,8 @@ static void forward(bench *b, const char *name, branch *r, void *q)
 
 static void backward(bench *b, const char *name, branch *r, void *q)
 {
-    void *const in[] = { q, r->k, r->v, r->o, r->d_o, r->lse, NULL, r->blocks };
+    void *const in[] = { q,      r->k,   r->v,      r->attr.has_dots ? (void *)r->dots : r->o,
+                         r->d_o, r->lse, r->blocks, NULL };
     void *const out[] = { r->dq, r->dk, r->dv };
     RUN(b, name, attention_bwd, &r->attr, in, out);
 }
@@ -229,16 +232,13 @@ static void measure(bench *b, const char *rung, uint32_t mask)
     RUN(b, "choose", choose, &choice, asked, chosen);
     forward(b, "selected", &of[1], q);
     forward(b, "window", &of[2], q);
-    for (int32_t i = 0; i < 3; i++) {
-        const hr_gates_attr gate = { H, K, 3, i };
-        void *const in[] = { z, of[i].o, i ? o : NULL }, *const out[] = { o };
-        RUN(b, "gate", gates, &gate, in, out);
-    }
-    for (int32_t i = 2; i >= 0; i--) {
-        const hr_gates_attr gate = { H, K, 3, i };
-        void *const in[] = { o, z, of[i].o, i < 2 ? dz : NULL }, *const out[] = { dz, of[i].d_o };
-        RUN(b, "gate, backward", gates_bwd, &gate, in, out);
-    }
+    const hr_gates_attr gates = { H, K, 3 };
+    void *const sum_in[] = { z, of[0].o, of[1].o, of[2].o }, *const sum_out[] = { o };
+    RUN(b, "gates", gates, &gates, sum_in, sum_out);
+    void *const in[] = { o, z, of[0].o, of[1].o, of[2].o, of[0].lse, of[1].lse, of[2].lse };
+    void *const out[] = { dz, of[0].lse, of[1].lse, of[2].lse, of[0].dots, of[1].dots, of[2].dots };
+    RUN(b, "gates, backward", gates_bwd, &gates, in, out);
+    for (int i = 0; i < 3; i++) of[i].attr.has_dots = true;
     backward(b, "compressed, backward", &of[0], q);
     backward(b, "selected, backward", &of[1], q);
     backward(b, "window, backward", &of[2], q);

@@ -251,16 +251,6 @@ void hr_build_nsa_caches(hr_builder *builder, const hr_config *config,
     caches[CACHE_COMPRESSED + 1] = cache.values;
 }
 
-/* Branch after branch: its gradient exists while its backward pass runs. */
-static int32_t add_branch(hr_builder *builder, int32_t z, int32_t x, int32_t before,
-                          hr_gates_attr gates, int32_t branch)
-{
-    const char *name = branch + 1 == gates.branches ? "attention" : "branches";
-    gates.branch = branch;
-    return hr_build_mark(builder, hr_build_gates(builder, name, z, x, before, gates),
-                         HR_INTERMEDIATE_ATTENTION);
-}
-
 int32_t hr_build_nsa(hr_builder *builder, const hr_config *config, const int32_t *weights,
                      int32_t x, int32_t q, hr_nsa_keys keys, const hr_attention_attr *attr)
 {
@@ -275,9 +265,8 @@ int32_t hr_build_nsa(hr_builder *builder, const hr_config *config, const int32_t
                             selected = with_mask(attr, HR_PATTERN_SELECTED, block, count, 1),
                             window = with_mask(attr, HR_PATTERN_SLIDING, 1,
                                                config->model.attention.nsa.window, 1);
-    const hr_gates_attr gates = { attr->H, attr->head_width, compresses ? 3 : 2, 0 };
     const int32_t scored = compresses ? 0 : 1;
-    int32_t lse = HR_NONE, o = HR_NONE;
+    int32_t lse = HR_NONE, branches[HR_GATES_MOST], made = 0;
     const int32_t z = hr_block_project(builder, "gate_logits", x, weights[HR_NSA_GATE],
                                        weights[HR_NSA_GATE_BIAS], HR_INTERMEDIATE_Q);
     const int32_t kc = compress(builder, config, "compressed_k", weights, HR_NSA_KEY_POSITION,
@@ -285,9 +274,8 @@ int32_t hr_build_nsa(hr_builder *builder, const hr_config *config, const int32_t
     if (compresses) {
         const int32_t vc = compress(builder, config, "compressed_v", weights, HR_NSA_VALUE_POSITION,
                                     keys.v[0], q, attr, HR_INTERMEDIATE_V);
-        const int32_t oc = hr_build_attention_branch(builder, "compressed", q, kc, vc, HR_NONE,
+        branches[made++] = hr_build_attention_branch(builder, "compressed", q, kc, vc, HR_NONE,
                                                      compressed, &lse);
-        o = add_branch(builder, z, oc, o, gates, 0);
     }
     const hr_choose_attr choice = { .H = attr->H,
                                     .G = attr->G,
@@ -304,10 +292,12 @@ int32_t hr_build_nsa(hr_builder *builder, const hr_config *config, const int32_t
     const int32_t blocks = hr_build_mark(
         builder, hr_build_choose(builder, "selected_blocks", q, kc, lse, choice),
         HR_INTERMEDIATE_ATTENTION);
-    const int32_t os = hr_build_attention_branch(builder, "selected", q, keys.k[1], keys.v[1],
+    branches[made++] = hr_build_attention_branch(builder, "selected", q, keys.k[1], keys.v[1],
                                                  blocks, selected, NULL);
-    o = add_branch(builder, z, os, o, gates, gates.branches - 2);
-    const int32_t ow = hr_build_attention_branch(builder, "window", q, keys.k[2], keys.v[2],
+    branches[made++] = hr_build_attention_branch(builder, "window", q, keys.k[2], keys.v[2],
                                                  HR_NONE, window, NULL);
-    return add_branch(builder, z, ow, o, gates, gates.branches - 1);
+    return hr_build_mark(builder,
+                         hr_build_gates(builder, "attention", z, branches,
+                                        (hr_gates_attr){ attr->H, attr->head_width, made }),
+                         HR_INTERMEDIATE_ATTENTION);
 }

@@ -89,7 +89,7 @@ static bool selects(const work *job, int64_t start, int64_t group, int64_t i, in
 {
     const hr_attention_attr *attr = job->attr;
     const int64_t count = attr->mask.window, row = (start + i) * attr->G + group;
-    const uint16_t *blocks = (const uint16_t *)job->call->in[job->backward ? 7 : 4] + row * count;
+    const uint16_t *blocks = (const uint16_t *)job->call->in[job->backward ? 6 : 4] + row * count;
     for (int64_t n = 0; n < count; n++)
         if (blocks[n] == j / attr->mask.block) return true;
     return false;
@@ -238,6 +238,8 @@ static void backward_query(const work *job, int64_t start, int64_t i, int64_t h)
     const slopes s = slopes_of(job, start, h);
     const double delta = delta_of(job, &s, i);
     const int64_t keys = keys_of(job, i + 1);
+    const head addend = query_of(job, job->call->in[7], h);
+    if (addend.tensor) add(job, sums, 1, addend, start + i);
     for (int64_t j = 0; j < keys; j++) {
         (void)slope(job, &s, i, j, delta, &ds);
         add(job, sums, (double)job->attr->scale * ds, s.k, start + j);

@@ -226,13 +226,13 @@ static void run(nsa *n, int32_t op, const char *types, const void *attr, void *c
 }
 
 #define TYPES_attention "bbb--- bf"
-#define TYPES_attention_bwd "bbbfbf-- bbb"
+#define TYPES_attention_bwd "bbbfbf-b bbb"
 #define TYPES_compress "bfbfbf b"
 #define TYPES_compress_bwd "bfbfbbb bfffff"
 #define TYPES_compress_cached "bfbfbf- b"
 #define TYPES_choose "bbf- -"
-#define TYPES_gates "bbb b"
-#define TYPES_gates_bwd "bbbb bbf"
+#define TYPES_gates "bbbb b"
+#define TYPES_gates_bwd "bbbbbfff bffffff"
 #define TYPES_linear "bbf- b-"
 #define TYPES_linear_dx "bb--- b-"
 #define TYPES_linear_dw "bb ff"
@@ -312,14 +312,17 @@ static void forward(nsa *n, branch *b, float *q)
     RUN(n, attention, &b->attr, in, out);
 }
 
-static void backward(nsa *n, branch *b, float *q, float *grad_o)
+/* Adds dq to the addend, in b->dq, which may be it. */
+static void backward(nsa *n, branch *b, float *q, float *grad_o, float *addend)
 {
     const int64_t rows = n->B * n->T;
-    b->dq = floats(n, rows * n->H * n->K);
+    if (!b->dq) b->dq = floats(n, rows * n->H * n->K);
     b->dk = floats(n, rows * b->attr.k_width);
     b->dv = floats(n, rows * b->attr.v_width);
     b->attr.has_dots = b->dots;
-    void *const in[] = { q, b->k, b->v, b->dots ? b->dots : b->o, grad_o, b->lse, NULL, b->blocks };
+    void *const in[] = {
+        q, b->k, b->v, b->dots ? b->dots : b->o, grad_o, b->lse, b->blocks, addend
+    };
     void *const out[] = { b->dq, b->dk, b->dv };
     RUN(n, attention_bwd, &b->attr, in, out);
 }
@@ -471,22 +474,19 @@ static void run_case(nsa *n)
     void *const gate_in[] = { x, gate_w, gate_b, NULL }, *const gate_out[] = { z, NULL };
     RUN(n, linear, &gate, gate_in, gate_out);
     branch *const of[] = { &compressed, &selected, &window };
-    float *dz = NULL, *d[3];
-    for (int32_t i = 0; i < 3; i++) {
-        const hr_gates_attr gate_i = { (int32_t)n->H, (int32_t)n->K, 3, i };
-        void *const in[] = { z, of[i]->o, i ? o : NULL }, *const out[] = { o };
-        RUN(n, gates, &gate_i, in, out);
-    }
+    const hr_gates_attr gates = { (int32_t)n->H, (int32_t)n->K, 3 };
+    void *const sum_in[] = { z, compressed.o, selected.o, window.o }, *const sum_out[] = { o };
+    RUN(n, gates, &gates, sum_in, sum_out);
     compare(n, "out", o, rows * A, OUTPUT_MOST);
-    for (int32_t i = 2; i >= 0; i--) {
-        const hr_gates_attr gate_i = { (int32_t)n->H, (int32_t)n->K, 3, i };
-        void *const in[] = { R, z, of[i]->o, dz };
-        dz = floats(n, rows * 3 * n->H);
-        d[i] = floats(n, rows * A);
-        of[i]->dots = floats(n, rows * n->H);
-        void *const out[] = { dz, d[i], of[i]->dots };
-        RUN(n, gates_bwd, &gate_i, in, out);
+    float *dz = floats(n, rows * 3 * n->H);
+    void *in[] = { R, z, NULL, NULL, NULL, NULL, NULL, NULL };
+    void *out[] = { dz, NULL, NULL, NULL, NULL, NULL, NULL };
+    for (int32_t i = 0; i < 3; i++) {
+        in[HR_GATES_BWD_X + i] = of[i]->o;
+        in[HR_GATES_LSE + i] = out[HR_GATES_SHIFTED + i] = of[i]->lse;
+        out[HR_GATES_DOTS + i] = of[i]->dots = floats(n, rows * n->H);
     }
+    RUN(n, gates_bwd, &gates, in, out);
     float *dx = floats(n, rows * n->D), *db = floats(n, 3 * n->H);
     float *dw = floats(n, hr_layout_elements(layout_of(n), n->D, 3 * n->H));
     void *const dx_in[] = { dz, gate_w, NULL, NULL, NULL }, *const dx_out[] = { dx, NULL };
@@ -496,11 +496,11 @@ static void run_case(nsa *n)
     compare(n, "grad.x", dx, rows * n->D, GRADIENT_MOST);
     compare(n, "grad.gate.w", in_rows(n, dw, n->D, 3 * n->H), n->D * 3 * n->H, GRADIENT_MOST);
     compare(n, "grad.gate.b", db, 3 * n->H, GRADIENT_MOST);
-    backward(n, &compressed, q, d[0]);
-    backward(n, &selected, q, d[1]);
-    backward(n, &window, q, d[2]);
-    compare(n, "grad.q", sum_of(n, compressed.dq, selected.dq, window.dq, rows * A), rows * A,
-            GRADIENT_MOST);
+    backward(n, &compressed, q, R, NULL);
+    backward(n, &selected, q, R, compressed.dq);
+    window.dq = selected.dq;
+    backward(n, &window, q, R, window.dq);
+    compare(n, "grad.q", window.dq, rows * A, GRADIENT_MOST);
     const int64_t width = n->G * n->K;
     compare_mlp(n, &shape, &keys, compressed.dk,
                 sum_of(n, selected.dk, window.dk, NULL, rows * width), "grad.k");

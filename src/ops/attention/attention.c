@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "ops/attention/attention_build.h"
 #include "ops/dropout/dropout_build.h"
+#include "ops/gates/gates.h"
 #include "ops/list.h"
 
 /* hr_build_attention with a KV cache: appends the new keys and values to the layer's cache
@@ -97,16 +98,16 @@ int32_t hr_build_attention_cached(hr_builder *builder, const char *name, int32_t
     return o;
 }
 
-/* The products of a gradient with its value, if the step that wrote the gradient has them. */
-static int32_t dots_of(const hr_program *program, int32_t gradient)
+/* The branch that a step of attention is of gates whose backward step is made: the step, and the
+ * number of the branch. Null: its output goes elsewhere. */
+static const hr_step *gates_of(const hr_program *program, int32_t o, int32_t *branch)
 {
-    for (int32_t s = program->step_count - 1; s >= 0; s--) {
-        const hr_step *step = &program->steps[s];
-        for (int32_t k = 0; k < HR_OUT_MAX; k++)
-            if (step->out[k] == gradient)
-                return step->op == HR_OP_gates_bwd && k == 1 ? step->out[2] : HR_NONE;
-    }
-    return HR_NONE;
+    for (int32_t s = program->step_count - 1; s >= 0; s--)
+        for (int32_t b = 0; b < HR_GATES_MOST && program->steps[s].op == HR_OP_gates_bwd; b++) {
+            *branch = b;
+            if (program->steps[s].in[HR_GATES_BWD_X + b] == o) return &program->steps[s];
+        }
+    return NULL;
 }
 
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
@@ -114,30 +115,31 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     const hr_step step = derive->builder->program->steps[index];
     const int32_t d_o = derive->gradient[step.out[0]];
     if (d_o == HR_NONE) return HR_OK;
-    int32_t d_in[3] = { HR_NONE, HR_NONE, HR_NONE };
+    int32_t d_in[3] = { HR_NONE, HR_NONE, HR_NONE }, d_q = HR_NONE;
     bool adds[3] = { false, false, false };
     (void)err;
     for (int32_t i = 0; i < 3; i++) {
         int32_t addend = HR_NONE;
         const int32_t in = step.in[i];
-        adds[i] = in != HR_NONE && derive->gradient[in] != HR_NONE; /* of other branches */
+        adds[i] = i > 0 && in != HR_NONE && derive->gradient[in] != HR_NONE; /* of other branches */
         if (adds[i])
             d_in[i] = hr_build_rows(derive->builder, "gradient of a branch", derive->builder->dtype,
                                     derive->builder->program->tensors[in].dims[1]);
-        else if (in != HR_NONE) d_in[i] = hr_derive_emit(derive, in, &addend);
+        else if (in != HR_NONE) d_in[i] = hr_derive_emit(derive, in, i > 0 ? &addend : &d_q);
     }
     hr_step *made = hr_build_step(derive->builder, HR_OP_attention_bwd, step.attr, HR_ATTR_BYTES);
     for (int32_t i = 0; i < 3; i++) {
         made->in[i] = step.in[i];
         made->out[i] = d_in[i];
     }
-    const int32_t dots = dots_of(derive->builder->program, d_o);
-    ((hr_attention_attr *)made->attr)->has_dots = dots != HR_NONE;
-    made->in[3] = dots != HR_NONE ? dots : step.out[0];
+    int32_t branch;
+    const hr_step *gates = gates_of(derive->builder->program, step.out[0], &branch);
+    ((hr_attention_attr *)made->attr)->has_dots = gates != NULL;
+    made->in[3] = gates ? gates->out[HR_GATES_DOTS + branch] : step.out[0];
     made->in[4] = d_o;
-    made->in[5] = step.out[1];
-    made->in[6] = step.in[3];
-    made->in[7] = step.in[4];
+    made->in[5] = gates ? gates->out[HR_GATES_SHIFTED + branch] : step.out[1];
+    made->in[6] = step.in[3] != HR_NONE ? step.in[3] : step.in[4];
+    made->in[7] = d_q;
     for (int32_t i = 0; i < 3; i++)
         if (adds[i]) hr_derive_add(derive, step.in[i], d_in[i]);
     return HR_OK;
@@ -240,6 +242,7 @@ const hr_op hr_attention_op = { .name = "attention",
 const hr_op hr_attention_bwd_op = { .name = "attention_bwd",
                                     .in = "rSSrrrRR",
                                     .out = "rSSA",
+                                    .reuse = { 1 << 7 },
                                     .has_parts = has_parts,
                                     .into_parts = into_parts_backward,
                                     .flops = flops_backward };

@@ -67,7 +67,7 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
 
 /* Operands. attention      in  q r, k R, v R, begins R, blocks R, position W
  *                          out o r, lse R
- *           attention_bwd  in  q r, k R, v R, o r, do r, lse r, begins R, blocks R
+ *           attention_bwd  in  q r, k R, v R, o r, do r, lse r, begins or blocks R, addend R
  *                          out dq r, dk R, dv R, sums
  *
  * q, k, v are [rows, *] activations. If k and v are omitted, q holds all three ("fused"), and dq
@@ -86,7 +86,10 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  * k and v are caches (in_parts; forward only).
  *
  * Of o, backward needs only its product with do. If an operation has that already, it is the
- * operand instead of o (has_dots): fp32 [rows, H].
+ * operand instead of o (has_dots): fp32 [rows, H]. With lse - log g as lse, do is that of g o.
+ *
+ * addend: [rows, *] as q, a gradient that is added to dq, with separate q, k and v. dq may be
+ * exactly that. Separate documents do not go with it.
  *
  * begins: int32 [rows], index within its sequence of T of the first row of the row's document (that
  * row has its own index). Documents are then separate sequences, also for the mask. For dropout, j

@@ -289,14 +289,14 @@ static void backward_chunk(const hr_attention_task *task)
                    .sum_row = attention_padded(task->head_width),
                    .reach = attention_reach(&task->mask),
                    .factor = task->scale * LOG2_E,
-                   .fresh = task->mask.kind == HR_PATTERN_DENSE };
+                   .fresh = task->mask.kind == HR_PATTERN_DENSE && !task->begun };
     attention_bwd_scratch_place(task->scratch, task->length, task->head_width, &b.room);
     pack_columns(task, task->q, task->length, b.room.q_columns);
     pack_columns(task, task->grad_o, task->length, b.room.g_columns);
     pack_rows(task, task->q, task->length, b.panel, b.room.q_rows);
     pack_rows(task, task->grad_o, task->length, b.panel, b.room.g_rows);
     row_statistics(&b);
-    for (int64_t i = 0; task->opens && !b.fresh && i < columns * b.sum_row; i++)
+    for (int64_t i = 0; task->opens && !task->begun && !b.fresh && i < columns * b.sum_row; i++)
         task->dq_sum[i] = 0;
     for (int64_t first = task->key_first, last; first < task->key_last; first = last) {
         last = hr_min(task->key_last, (first / block + 1) * block);

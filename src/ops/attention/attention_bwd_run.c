@@ -28,7 +28,8 @@ typedef struct {
 static backward backward_of(const hr_call *call)
 {
     const hr_attention_attr *attr = call->attr;
-    backward b = { .share = attention_share_of(call, call->in[6], NULL),
+    const bool selects = attr->mask.kind == HR_PATTERN_SELECTED;
+    backward b = { .share = attention_share_of(call, selects ? NULL : call->in[6], NULL),
                    .lanes = attention_lanes(attr, call->rows),
                    .sum_row = attention_padded(attr->head_width),
                    .chunk = attention_chunk(attr->head_width) };
@@ -40,8 +41,7 @@ static backward backward_of(const hr_call *call)
     b.dq_sums = (float *)((uint8_t *)call->scratch + sums * (int64_t)sizeof(float) +
                           call->thread * attention_bwd_thread_bytes(attr, call->rows, heads));
     b.share.scratch = (uint8_t *)(b.dq_sums + heads * attention_dq_count(attr, call->rows));
-    if (attr->mask.kind == HR_PATTERN_SELECTED)
-        b.share.scratch += attention_gathered_place(b.share.scratch, attr, &b.gathered);
+    if (selects) b.share.scratch += attention_gathered_place(b.share.scratch, attr, &b.gathered);
     return b;
 }
 
@@ -130,6 +130,23 @@ static hr_attention_task task_of(const attention_share *s, const attention_piece
     return task;
 }
 
+/* Begins the sums of dq of a task with the addend, before the scale. */
+static void begin_with_addend(const attention_share *s, const attention_piece *piece, int64_t head,
+                              float *dq_sum)
+{
+    const hr_attention_attr *attr = s->attr;
+    const int64_t sum_row = attention_padded(attr->head_width), length = piece->last - piece->first;
+    const hr_attention_rows from = attention_rows_at(
+        s, s->call->in[7], attr->q_width, attention_row(s, piece->sequence, piece->first),
+        attention_query_heads(attr), head);
+    for (int64_t i = 0; i < attention_padded(length) * sum_row; i++) dq_sum[i] = 0;
+    for (int64_t i = 0; i < length; i++)
+        for (int64_t c = 0; c < attr->head_width; c++)
+            dq_sum[i * sum_row + c] = hr_element_get(from.first, i * from.stride + c,
+                                                     s->call->dtype) /
+                                      attr->scale;
+}
+
 static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_t range,
                          int64_t range_end);
 
@@ -163,6 +180,9 @@ static void run_ranges(const backward *b, int64_t lane, const chunk *c, int64_t 
             task.dv_sum = dv + piece.start * b->sum_row;
             task.dq_sum = b->dq_sums + (b->shared ? i * dq_count : 0) +
                           (piece.first - c->first) * b->sum_row;
+            task.begun = call->in[7] != NULL;
+            if (task.opens && task.begun)
+                begin_with_addend(s, &piece, group * heads + i, task.dq_sum);
             call->kernels->attention.bwd[call->dtype](&task);
         }
         at = piece.last;
@@ -193,7 +213,7 @@ static selecting select_of(const backward *b, int64_t lane, const chunk *c)
                     .lane = lane,
                     .heads = attr->H / attr->G };
     w.row = attention_row(s, w.piece.sequence, c->first);
-    w.blocks = (const uint16_t *)call->in[7] + (w.row * attr->G + group) * attr->mask.window;
+    w.blocks = (const uint16_t *)call->in[6] + (w.row * attr->G + group) * attr->mask.window;
     w.head = task_of(s, &w.piece, group * w.heads);
     w.head.mask.kind = HR_PATTERN_DENSE;
     w.head.mask.block = INT32_MAX;
@@ -314,7 +334,11 @@ static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_
                   dq_count = attention_dq_count(attr, b->share.call->rows);
     const int64_t key_first = range * ATTENTION_KEY_RANGE;
     const int64_t key_last = hr_min(range_end * ATTENTION_KEY_RANGE, c->last);
-    for (int64_t i = 0; range == c->range_first && i < w.heads * dq_count; i++) b->dq_sums[i] = 0;
+    const bool opens = range == c->range_first;
+    for (int64_t i = 0; opens && i < w.heads * dq_count; i++) b->dq_sums[i] = 0;
+    for (int64_t h = 0; opens && b->share.call->in[7] && h < w.heads; h++)
+        begin_with_addend(&b->share, &w.piece, lane % attr->G * w.heads + h,
+                          b->dq_sums + h * dq_count);
     for (int64_t key = hr_max(key_first, c->first); key < key_last; key++)
         for (int64_t i = 0; i < b->sum_row; i++)
             w.head.dk_sum[key * b->sum_row + i] = w.head.dv_sum[key * b->sum_row + i] = 0;

@@ -46,12 +46,13 @@ typedef struct {
 
     /* Backward, for keys [key_first, key_last): adds to the sums of dq, dk and dv, before their
      * scales. Rows of sums are attention_padded(head_width) apart. That of dq starts with the key
-     * range `opens`, and is scaled and stored after the one that `closes`. Those of a key start
+     * range that `opens`, unless it has `begun` with other values, and is scaled and stored after
+     * the one that `closes`. Those of a key start
      * with the `first` head of the queries that it belongs to. Rows of dk and dv from `key_end` on
      * are another document's, or none. */
     int64_t key_first, key_last, key_end;
     float *dq_sum, *dk_sum, *dv_sum;
-    bool opens, closes;
+    bool opens, closes, begun;
     /* Storing: `length` rows of dk and dv, from their sums. */
     hr_attention_rows dk, dv;
 

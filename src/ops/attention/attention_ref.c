@@ -137,7 +137,7 @@ void hr_attention_bwd_ref(const hr_attention_task *task)
     }
     for (int64_t i = 0; i < task->length; i++) {
         float *dq = task->dq_sum + i * row;
-        if (task->opens) clear(task, dq);
+        if (task->opens && !task->begun) clear(task, dq);
         for (int64_t j = task->key_first; j < task->key_last; j++) {
             if (!sees(task, i, j)) continue;
             double ds;
