@@ -175,6 +175,7 @@ static const hr_lever levers[] = {
       .applies = has_fp32_masters },
     { "memory.moments", HR_LOSS_NOTHING, "optimizer moments in a file", "file" },
     { "memory.spill", HR_LOSS_NOTHING, "inputs of layers in a file until backward", "auto" },
+    { "memory.recompute_again", HR_LOSS_NOTHING, "attention recomputed a second time", "true" },
     { "memory.weights", HR_LOSS_NOTHING, "frozen weights stay in their files", "file",
       .applies = adapts },
     { "train.sample_tokens", HR_LOSS_NOTHING, "no generated samples", "none" },

@@ -426,11 +426,10 @@ static const hr_cli_command commands[] = {
       "RECIPE is a preset or a YAML file (headroom keys lists what it can contain).\n"
       "Trains the recipe for a few steps in pairs of runs, one of which keeps everything, and\n"
       "compares losses, gradients, weights and optimizer states of each tensor. Proofs: plan,\n"
-      "micro-batch, loss-chunk, mlp-tile, attention-tile, recompute, release, order, together,\n"
-      "threads, resume, moments, spill, base, masters, pattern, nsa, factors, adapter, npt,\n"
-      "weights. Each run is planned within the budget. When a proof fails, the exit code is 4 and "
-      "the\n"
-      "tensor is named.",
+      "micro-batch, loss-chunk, mlp-tile, attention-tile, recompute, again, release, order,\n"
+      "together, threads, resume, moments, spill, base, masters, pattern, nsa, factors,\n"
+      "adapter, npt, weights. Each run is planned within the budget. When a proof fails, the exit\n"
+      "code is 4 and the tensor is named.",
       TAKES(ONLY) | TAKES(STEPS) | TAKES(BUDGET) | TAKES(DIR) | TAKES(JSON) | TAKES(STAGE) |
           TAKES(HELP),
       1, 1, hr_cli_prove, true },

@@ -293,6 +293,8 @@ static const hr_config_row rows[] = {
             "tokens per chunk of logits and loss; auto: fastest that fits"),
     CHOICE(memory.recompute, "auto", "auto none norms layers",
            "activation checkpointing: recompute for backward; auto: fastest that fits"),
+    BOOL(memory.recompute_again, "false",
+         "recompute for each block's backward pass, not once for a layer's: fewest bytes"),
     TEXT(memory.strategy, "", NULL,
          "YAML file with a full strategy; replaces the three keys above"),
     CHOICE(memory.moments, "host", "host file",

@@ -255,6 +255,7 @@ typedef struct {
     bool adapts;                      /* it trains adapters, ... */
     bool modulates;                   /* ... whose weights are a function of the token */
     bool in_blocks; /* values in the arena are whole blocks: any activation may be in the file */
+    bool again; /* the backward pass of each block recomputes and fetches for itself */
     hr_tensor *tensors;
     hr_step *steps;
     hr_loop *loops;

@@ -13,8 +13,8 @@ typedef struct {
     const hr_intermediates *recompute_set; /* [layers] */
     uint32_t whole;                        /* bit b: steps of block b stay adjacent */
     int32_t *producer; /* [tensor_max] forward step that writes a dropped tensor; HR_NONE */
-    int32_t *clone; /* [tensor_max] its replacement in the backward pass; HR_NONE: not cloned yet */
-    hr_step *steps; /* [step_max] the new step list */
+    int32_t *clone;    /* [tensor_max] its replacement in the backward pass; HR_NONE: none yet */
+    hr_step *steps;    /* [step_max] the new step list */
     int32_t count;
     int32_t *place; /* [step_max] new index of an old step */
 } cloning;
@@ -182,6 +182,8 @@ static bool copy_step(cloning *c, int32_t s)
     hr_step step = program->steps[s];
     if (step.direction == HR_DIR_BACKWARD) {
         int32_t tensor;
+        if (program->again && s > 0 && !same_run(&program->steps[s - 1], &program->steps[s]))
+            for (int32_t t = 0; t < program->tensor_count; t++) c->clone[t] = HR_NONE;
         if (!begin_run(c, s)) return false;
         while ((tensor = missing(c, step.in, HR_IN_MAX)) != HR_NONE)
             if (!emit_clone(c, tensor)) return false;

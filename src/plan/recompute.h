@@ -6,7 +6,10 @@
  * inserted before the first backward step that reads it. The clone has the same inputs and
  * attributes, so it produces the same bits. Row statistics are always saved; a clone writes only
  * values that backward reads. If an operation can derive its first output from its saved second one
- * (hr_op.remade_by), the clone is that operation. */
+ * (hr_op.remade_by), the clone is that operation.
+ *
+ * A clone serves all later readers, or with hr_program.again those of one block: attention is then
+ * computed once more, and takes no bytes while the MLP's backward pass runs. */
 #ifndef HR_PLAN_RECOMPUTE_H
 #define HR_PLAN_RECOMPUTE_H
 

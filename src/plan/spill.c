@@ -10,13 +10,17 @@
 #include "graph/transfer.h"
 #include "plan/lifetimes.h"
 
+enum { FETCHES_MOST = 3 };
+
 /* What the pass knows of a tensor that is spilled. */
 typedef struct {
     int32_t tensor;
-    int32_t after;  /* the last forward step, or the end of the loop around it */
-    int32_t before; /* the first step that reads it again, or the begin of the loop around it */
-    int32_t away;   /* in the file */
-    int32_t window; /* that it is fetched to */
+    int32_t after;                 /* the last forward step, or the end of the loop around it */
+    int32_t away;                  /* in the file */
+    int32_t fetches;               /* it is fetched before the first of these steps, or the begin */
+    int32_t before[FETCHES_MOST];  /* of the loop around it, */
+    int32_t windows[FETCHES_MOST]; /* to these tensors */
+    int32_t reader;                /* the last step so far that reads it again */
 } spilled;
 
 typedef struct {
@@ -52,6 +56,25 @@ static int32_t outermost(const hr_program *program, int32_t s, int32_t home)
     return found;
 }
 
+/* Whether a step needs a fetch of its own, after another that read the value: if programs fetch
+ * again, between blocks, and between recomputing and the backward pass. */
+static bool fetches_again(const hr_program *program, int32_t reader, int32_t s)
+{
+    bool apart = program->steps[s].direction != program->steps[reader].direction;
+    for (int32_t i = reader; i < s && !apart; i++)
+        apart = program->steps[i].block != program->steps[s].block;
+    return program->again && apart;
+}
+
+static void note_reader(const hr_program *program, spilled *one, int32_t s, int32_t first)
+{
+    const bool more = one->fetches > 0 && one->fetches < FETCHES_MOST &&
+                      first > one->before[one->fetches - 1] &&
+                      fetches_again(program, one->reader, s);
+    if (one->fetches == 0 || more) one->before[one->fetches++] = first;
+    one->reader = s;
+}
+
 static void look_at(spilling *m, int32_t s, int32_t tensor)
 {
     const hr_program *program = m->program;
@@ -62,7 +85,7 @@ static void look_at(spilling *m, int32_t s, int32_t tensor)
     const int32_t last = loop == HR_NONE ? s : program->loops[loop].step_last;
     if (program->steps[s].direction == HR_DIR_FORWARD)
         one->after = (int32_t)hr_max(one->after, last);
-    else if (one->before == HR_NONE || first < one->before) one->before = first;
+    else note_reader(program, one, s, first);
 }
 
 /* Finds the steps around each value. Drops those that backward does not read, or reads before the
@@ -75,7 +98,7 @@ static void find_places(spilling *m)
         m->roots[t] = hr_tensor_root(program, t);
         if (!is_wanted(m, t)) continue;
         m->of[t] = m->spilled_count;
-        m->list[m->spilled_count++] = (spilled){ .tensor = t, .after = HR_NONE, .before = HR_NONE };
+        m->list[m->spilled_count++] = (spilled){ .tensor = t, .after = HR_NONE };
     }
     for (int32_t s = 0; s < program->step_count; s++) {
         for (int32_t i = 0; i < HR_IN_MAX; i++) look_at(m, s, program->steps[s].in[i]);
@@ -83,9 +106,9 @@ static void find_places(spilling *m)
     }
     for (int32_t i = 0; i < m->spilled_count; i++) {
         spilled *one = &m->list[i];
-        if (one->after != HR_NONE && one->before > one->after) continue;
-        m->of[one->tensor] = HR_NONE;
-        one->after = one->before = HR_NONE;
+        if (one->after != HR_NONE && one->fetches > 0 && one->before[0] > one->after) continue;
+        m->of[one->tensor] = one->after = HR_NONE;
+        one->fetches = 0;
     }
 }
 
@@ -98,7 +121,7 @@ static int32_t add_tensor(spilling *m, const hr_tensor *tensor)
     if (m->full) return 0;
     const int32_t made = program->tensor_count++;
     program->tensors[made] = *tensor;
-    m->of[made] = m->copy[made] = HR_NONE;
+    m->of[made] = m->copy[made] = m->roots[made] = HR_NONE;
     return made;
 }
 
@@ -115,9 +138,10 @@ static void make_tensors(spilling *m)
         if (one->after == HR_NONE) continue;
         hr_tensor away = m->program->tensors[one->tensor];
         away.space = HR_SPACE_FILE;
-        one->window = rename_tensor(m, one->tensor, m->program->tensors[one->tensor], "fetched");
         one->away = rename_tensor(m, one->tensor, away, "spilled");
-        m->copy[one->tensor] = one->window;
+        for (int32_t k = 0; k < one->fetches; k++)
+            one->windows[k] = rename_tensor(m, one->tensor, m->program->tensors[one->tensor],
+                                            "fetched");
     }
 }
 
@@ -177,15 +201,25 @@ static void copy_step(spilling *m, int32_t s)
     append(m, &step);
 }
 
+/* Fetches a value before step `s`; steps and views of it then read the new window. */
+static void fetch(spilling *m, const spilled *one, int32_t window, int32_t s)
+{
+    const hr_program *program = m->program;
+    append_pair(m, s, HR_TRANSFER_FETCH_BEGIN, one->away, window,
+                program->tensors[one->tensor].home);
+    for (int32_t t = 0; t < program->tensor_count && m->copy[one->tensor] != HR_NONE; t++)
+        if (m->roots[t] == one->tensor && t != one->tensor) m->copy[t] = HR_NONE;
+    m->copy[one->tensor] = window;
+}
+
 static void rebuild(spilling *m)
 {
     const hr_program *program = m->program;
     for (int32_t s = 0; s < program->step_count && !m->full; s++) {
         for (int32_t i = 0; i < m->spilled_count; i++) {
             const spilled *one = &m->list[i];
-            if (one->before == s)
-                append_pair(m, s, HR_TRANSFER_FETCH_BEGIN, one->away, one->window,
-                            program->tensors[one->tensor].home);
+            for (int32_t k = 0; k < one->fetches; k++)
+                if (one->before[k] == s) fetch(m, one, one->windows[k], s);
         }
         copy_step(m, s);
         for (int32_t i = 0; i < m->spilled_count; i++) {

@@ -228,6 +228,17 @@ static hr_status prepare_moments(hr_prover *prover, hr_proof *proof, bool *appli
     return status;
 }
 
+/* Recomputes every layer, for the backward pass of each of its blocks. */
+static hr_status prepare_again(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
+{
+    prover->strategy = hr_prover_strategy(prover);
+    recompute_all(prover, &prover->strategy);
+    const hr_status status = hr_prover_use(prover, &prover->strategy, &prover->variant, err);
+    prover->variant.memory.recompute_again = true;
+    *applies = COMPARES("layers recomputed for each block = kept activations");
+    return status;
+}
+
 /* Recomputes every layer from its input, which is in the file. */
 static hr_status prepare_spill(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
 {
@@ -307,6 +318,8 @@ static const hr_proof_kind kinds[] = {
       change_attention_tile, 1, false },
     { "recompute", "recomputed layers = kept activations", prepare_strategy, NULL, change_recompute,
       1, false },
+    { "again", "layers recomputed for each block = kept activations", prepare_again, NULL, NULL, 1,
+      false },
     { "release", "released gradients = kept gradients", prepare_strategy, NULL, change_release, 1,
       false },
     { "order", "either order of the gradients of a product", prepare_strategy, NULL, change_order,

@@ -47,18 +47,21 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
     const bool away = config->memory.weights == HR_PLACE_FILE;
     const int32_t head = hr_head_most(config);
     const int32_t fetched = away ? size.matrices : 0;
-    const int32_t steps = STEP_STEPS * size.steps + PARAM_STEPS * params + READERS * scales +
-                          2 * READERS * fetched;
-    const int32_t tensors = STEP_TENSORS * size.steps + (PARAM_TENSORS + count) * params +
-                            READERS * scales + 2 * READERS * fetched;
+    const int32_t clones = config->memory.recompute_again ? size.steps : 0; /* the second ones */
+    const int32_t steps = STEP_STEPS * size.steps + clones + PARAM_STEPS * params +
+                          READERS * scales + 2 * READERS * fetched;
+    const int32_t tensors = STEP_TENSORS * size.steps + HR_OUT_MAX * clones +
+                            (PARAM_TENSORS + count) * params + READERS * scales +
+                            2 * READERS * fetched;
     hr_model_limits limits = { .steps = steps * layers + REST_STEPS + head,
                                .tensors = tensors * layers + REST_TENSORS + head,
                                .loops = (LOOPS + (hr_nsa_is_on(config) ? NSA_LOOPS : 0)) * layers +
                                         REST_LOOPS,
                                .params = params * layers + REST_PARAMS + size.rest_params };
     if (config->memory.spill == HR_SPILL_AUTO) {
-        limits.steps += HR_SPILL_STEPS * layers;
-        limits.tensors += HR_SPILL_TENSORS * layers;
+        const int32_t fetches = config->memory.recompute_again ? 3 : 1;
+        limits.steps += HR_SPILL_STEPS * fetches * layers;
+        limits.tensors += HR_SPILL_TENSORS * fetches * layers;
     }
     if (config->memory.moments != HR_PLACE_FILE) return limits;
     const int64_t piece = hr_piece_elements(size.largest);
@@ -83,6 +86,7 @@ hr_status hr_assembly_begin(hr_assembly *a, const hr_config *config, const hr_ba
         program->piece_elements = hr_piece_elements(hr_layer_size_of(config).largest);
     program->dtype = hr_config_dtype(config);
     program->in_blocks = config->memory.spill == HR_SPILL_AUTO && !inference;
+    program->again = config->memory.recompute_again;
     *a = (hr_assembly){
         .builder = { .program = program,
                      .dtype = hr_config_dtype(config),

@@ -52,6 +52,12 @@ static void inputs_in_a_file_change_no_bit(void **state)
           "attention, up" },
         { "model.family=needle model.d_model=64 model.dropout=0.1", "norm" },
         { "model.family=yxanul model.embedding_rank=8 train.freeze='*layers.[01].*'", "up" },
+        { "model.family=llama memory.recompute_again=true", "" },
+        { "model.family=qwen3 model.attention.kind=nsa train.dtype=bf16 "
+          "memory.recompute_again=true",
+          "" },
+        { "model.family=needle model.d_model=64 model.dropout=0.1 memory.recompute_again=true",
+          "" },
         { "model.family=llama train.adapter.kind=lora train.adapter.rank=4", "gate, mlp_input",
           "adapter_model" },
     };

@@ -235,6 +235,7 @@ static void pose(scene *s, uint64_t turn)
     freeze(config, turn);
     move_moments(config, turn);
     if (turn % 5 == 1) config->memory.spill = HR_SPILL_AUTO;
+    config->memory.recompute_again = turn % 4 == 1;
     const int32_t left = many ? (HR_COUNT > 1 ? 64 : 32) : config->model.n_layers > 2 ? 3 : 6;
     open_search(s, turn, left);
 }
@@ -279,6 +280,7 @@ static void pose_odd(scene *s, uint64_t turn)
     freeze(config, turn);
     move_moments(config, turn);
     if (turn % 2) config->memory.spill = HR_SPILL_AUTO;
+    config->memory.recompute_again = turn % 3 == 1;
     open_search(s, turn, 4);
 }
 
