@@ -72,7 +72,7 @@ typedef enum {
 enum { HR_ESTIMATE_TARGETS_BYTES = 512 };
 
 /* Everything that moves memory in the framework and is not a key of the model. */
-typedef struct {
+typedef struct hr_estimate_settings {
     int32_t framework;  /* hr_framework */
     int32_t device;     /* hr_estimate_device */
     int32_t weights;    /* hr_estimate_dtype of the trained weights, as loaded */
@@ -139,7 +139,7 @@ typedef struct {
     int64_t count, bytes;
 } hr_estimate_tensors;
 
-typedef struct {
+typedef struct hr_estimate_answer {
     int64_t parameters, trained_parameters;
     int64_t tensor_bytes; /* of all live tensors at the peak */
     /* The process or device: with rounding, fragmentation and the context of the library. */

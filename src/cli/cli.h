@@ -252,6 +252,29 @@ HR_MUST_CHECK hr_status hr_cli_estimate(const hr_cli_arguments *arguments, const
                                         const char *calibrations, const hr_device_choice *device,
                                         hr_error *err);
 
+/* The parts of it: the assumptions of a recipe and their estimate; memory of a device for a
+ * framework; "fits", "does not fit", or "may fit" for a range of bytes. */
+struct hr_estimate_settings;
+struct hr_estimate_answer;
+HR_MUST_CHECK hr_status hr_cli_estimate_settings(const hr_cli_arguments *arguments,
+                                                 const hr_config *config,
+                                                 const hr_device_choice *device,
+                                                 struct hr_estimate_settings *settings,
+                                                 hr_error *err);
+HR_MUST_CHECK hr_status hr_cli_estimate_one(const hr_cli_arguments *arguments,
+                                            const hr_config *config, const hr_device_choice *device,
+                                            struct hr_estimate_settings *settings,
+                                            struct hr_estimate_answer *answer, hr_error *err);
+int64_t hr_cli_estimate_memory(const hr_device_choice *device);
+const char *hr_cli_estimate_verdict(int64_t low, int64_t high, int64_t memory);
+
+/* plan --as with --largest, --grid or --devices.
+ *   recipe   of hr_cli_recipe_keys
+ *   devices  [device_count]; none: the budget */
+HR_MUST_CHECK hr_status hr_cli_estimates(const hr_cli_arguments *arguments, const hr_config *recipe,
+                                         const hr_device_choice *devices, int32_t device_count,
+                                         hr_error *err);
+
 /* The cache directory: $XDG_CACHE_HOME/headroom, or ~/.cache/headroom; empty if neither variable is
  * set. path [bytes] out. Errors USAGE  too long. */
 HR_MUST_CHECK hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err);
@@ -338,6 +361,9 @@ int hr_cli_fail_command(const char *name, const char *second);
 
 /* Formats a count as "1,048,576" in one of eight static buffers, used in rotation. */
 const char *hr_cli_count(int64_t count);
+
+/* The same for a size, "1.2 GiB". */
+const char *hr_cli_size(int64_t bytes);
 
 /* Formats "WORK: 1.2 MiB of 30.0 MiB", or only the work if the total is unknown. */
 void hr_cli_progress_text(const char *work, int64_t bytes_done, int64_t bytes_total,

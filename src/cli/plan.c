@@ -268,7 +268,11 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
 static const hr_cli_option_id questions[] = { HR_OPTION_AS,       HR_OPTION_LARGEST,
                                               HR_OPTION_SMALLEST, HR_OPTION_FRONTIER,
                                               HR_OPTION_PROGRAM,  HR_OPTION_PLAN_OUT };
-enum { QUESTIONS = sizeof questions / sizeof *questions, REAL_QUESTIONS = 4 };
+enum {
+    QUESTIONS = sizeof questions / sizeof *questions,
+    REAL_QUESTIONS = 4,
+    ESTIMATED = 2 /* of them: --as goes with --largest */
+};
 
 static const hr_cli_option_id grid_only[] = { HR_OPTION_GRID_TOKENS, HR_OPTION_CSV };
 
@@ -281,12 +285,18 @@ static hr_status check_grid_options(const hr_cli_arguments *arguments, hr_error 
                        "--largest searches one key and --grid plans given values; give one: "
                        "--grid %.40s=1..1024 shows where a value stops fitting",
                        values[HR_OPTION_LARGEST]);
+    const bool estimates = values[HR_OPTION_AS] != NULL;
     for (int32_t i = 0; i < QUESTIONS; i++)
-        if (values[questions[i]])
+        if (values[questions[i]] && !(estimates && i < ESTIMATED))
             return hr_fail(err, HR_USAGE, "--%s and --%s exclude each other; give one",
                            hr_cli_option_at(questions[i])->name, mine);
     if (values[HR_OPTION_JSON] && values[HR_OPTION_CSV])
         return hr_fail(err, HR_USAGE, "--json and --csv exclude each other; give one");
+    static const hr_cli_option_id planned[] = { HR_OPTION_GRID_TOKENS, HR_OPTION_SVG };
+    for (int32_t i = 0; i < 2; i++)
+        if (estimates && values[planned[i]])
+            return hr_fail(err, HR_USAGE, "--%s is of plans: --as gives bytes only",
+                           hr_cli_option_at(planned[i])->name);
     if (values[HR_OPTION_DEVICE] && values[HR_OPTION_DEVICES])
         return hr_fail(err, HR_USAGE, "--device and --devices exclude each other; give one");
     return HR_OK;
@@ -297,7 +307,7 @@ static hr_status check_options(const hr_cli_arguments *arguments, hr_error *err)
     const char *const *values = arguments->values;
     for (int32_t i = 0; i < REAL_QUESTIONS; i++)
         for (int32_t j = i + 1; j < QUESTIONS; j++)
-            if (values[questions[i]] && values[questions[j]])
+            if (values[questions[i]] && values[questions[j]] && j >= ESTIMATED)
                 return hr_fail(err, HR_USAGE, "--%s and --%s exclude each other; give one",
                                hr_cli_option_at(questions[i])->name,
                                hr_cli_option_at(questions[j])->name);
@@ -337,7 +347,8 @@ int hr_cli_plan(const hr_cli_arguments *arguments)
     hr_error err;
     char directory[HR_PATH_BYTES];
     hr_status status = check_options(arguments, &err);
-    const bool grid = hr_cli_is_grid(arguments);
+    const bool grid = hr_cli_is_grid(arguments) ||
+                      (arguments->values[HR_OPTION_AS] && arguments->values[HR_OPTION_LARGEST]);
     if (status == HR_OK && grid) status = hr_cli_recipe_keys(arguments, &config, &err);
     else if (status == HR_OK) status = hr_cli_recipe(arguments, &config, &err);
     const bool asks = grid || arguments->values[HR_OPTION_AS] || hr_cli_is_query(arguments);

@@ -23,8 +23,7 @@ typedef struct {
     bool budgeted;  /* it is memory.budget */
 } answers;
 
-/* Whether a range of bytes fits: "fits", "does not fit", or "may fit". */
-static const char *verdict(int64_t low, int64_t high, int64_t memory)
+const char *hr_cli_estimate_verdict(int64_t low, int64_t high, int64_t memory)
 {
     if (high <= memory) return "fits";
     return low <= memory ? "may fit" : "does not fit";
@@ -36,15 +35,6 @@ static bool is_elsewhere(const answers *all)
     return !*all->plan.device.name && !all->budgeted && all->settings.device == HR_ESTIMATE_CUDA;
 }
 
-static const char *size(int64_t bytes)
-{
-    enum { BUFFERS = 8 };
-    static char texts[BUFFERS][HR_COUNT_BYTES];
-    static int32_t next;
-    next = (next + 1) % BUFFERS;
-    return hr_size_print(bytes, texts[next]);
-}
-
 /* A size that is read beside a larger one, in its unit. */
 static const char *size_beside(int64_t bytes, int64_t larger)
 {
@@ -54,7 +44,7 @@ static const char *size_beside(int64_t bytes, int64_t larger)
     static int32_t next;
     if ((double)larger < GIB_FROM * gib || (double)bytes >= GIB_FROM * gib ||
         (double)bytes < gib / 100)
-        return size(bytes);
+        return hr_cli_size(bytes);
     next = (next + 1) % BUFFERS;
     snprintf(texts[next], HR_COUNT_BYTES, "%.2f GiB", (double)bytes / gib);
     return texts[next];
@@ -64,8 +54,8 @@ static const char *size_beside(int64_t bytes, int64_t larger)
 
 static void print_line(const char *name, int64_t bytes, const char *note)
 {
-    printf("  %-34s %20s  %10s%s%s\n", name, hr_cli_count(bytes), size(bytes), *note ? "  " : "",
-           note);
+    printf("  %-34s %20s  %10s%s%s\n", name, hr_cli_count(bytes), hr_cli_size(bytes),
+           *note ? "  " : "", note);
 }
 
 static void print_head(const answers *all)
@@ -75,7 +65,7 @@ static void print_head(const answers *all)
     const char *name = hr_estimate_framework_name(all->settings.framework);
     const char *place = *p->device.name ? p->device.name : "this machine";
     printf("%s: %s to %s of memory (estimate: tensors %s, +- 5 %%, and the library)\n", name,
-           size(e->low_bytes), size(e->high_bytes), size(e->tensor_bytes));
+           hr_cli_size(e->low_bytes), hr_cli_size(e->high_bytes), hr_cli_size(e->tensor_bytes));
     if (!all->planned) printf("headroom: %s\n", all->plan_error.message);
     else {
         const double ratio = (double)e->low_bytes / (double)p->minimum_bytes;
@@ -95,8 +85,9 @@ static void print_head(const answers *all)
         printf("%s%s%s is estimated on a GPU, --device NAME names one\n", plan, *plan ? "; " : "",
                name);
     else
-        printf("%s %s%s%s\n", name, verdict(e->low_bytes, e->high_bytes, all->memory),
-               *plan ? ", " : "", plan);
+        printf("%s %s%s%s\n", name,
+               hr_cli_estimate_verdict(e->low_bytes, e->high_bytes, all->memory), *plan ? ", " : "",
+               plan);
     printf("peak: %s\n\n", e->peak);
 }
 
@@ -207,7 +198,8 @@ static void print_json(const answers *all)
         "backward_bytes", (json_int_t)e->backward_bytes, "update_bytes",
         (json_int_t)e->update_bytes, "parameters", (json_int_t)e->parameters, "trained_parameters",
         (json_int_t)e->trained_parameters, "verdict",
-        is_elsewhere(all) ? "no device" : verdict(e->low_bytes, e->high_bytes, all->memory),
+        is_elsewhere(all) ? "no device"
+                          : hr_cli_estimate_verdict(e->low_bytes, e->high_bytes, all->memory),
         "at_peak", json_of_components(e->components), "largest", json_of_components(e->most),
         "tensors", json_of_tensors(e), "assumptions", json_of_settings(&all->settings));
     json_t *object = json_pack("{s:o, s:o, s:I, s:s}", "estimate", estimate, "plan",
@@ -220,9 +212,9 @@ static void print_json(const answers *all)
 
 /* ---- the answer */
 
-static hr_status settings_of(const hr_cli_arguments *arguments, const hr_config *config,
-                             const hr_device_choice *device, hr_estimate_settings *settings,
-                             hr_error *err)
+hr_status hr_cli_estimate_settings(const hr_cli_arguments *arguments, const hr_config *config,
+                                   const hr_device_choice *device, hr_estimate_settings *settings,
+                                   hr_error *err)
 {
     int32_t framework = HR_FRAMEWORK_PYTORCH;
     hr_status status = hr_estimate_framework(arguments->values[HR_OPTION_AS], &framework, err);
@@ -231,8 +223,10 @@ static hr_status settings_of(const hr_cli_arguments *arguments, const hr_config 
     if (device)
         hr_estimate_move(settings, device->device->kind == HR_DEVICE_GPU ? HR_ESTIMATE_CUDA
                                                                          : HR_ESTIMATE_CPU);
-    for (int32_t i = 0; i < arguments->repeated_count && status == HR_OK; i++)
-        status = hr_estimate_assume(settings, arguments->repeated[i], err);
+    int32_t count;
+    const char *const *assumed = hr_cli_repeated(arguments, HR_OPTION_ASSUME, &count);
+    for (int32_t i = 0; i < count && status == HR_OK; i++)
+        status = hr_estimate_assume(settings, assumed[i], err);
     if (status == HR_OK && settings->world > 1 && !settings->zero_stage)
         return hr_fail(err, HR_USAGE,
                        "--assume world=%lld: with zero=0 nothing is shared, and each process takes "
@@ -241,17 +235,27 @@ static hr_status settings_of(const hr_cli_arguments *arguments, const hr_config 
     return status;
 }
 
-static hr_status estimate(const hr_config *config, answers *all, hr_error *err)
+hr_status hr_cli_estimate_one(const hr_cli_arguments *arguments, const hr_config *config,
+                              const hr_device_choice *device, hr_estimate_settings *settings,
+                              hr_estimate_answer *answer, hr_error *err)
 {
+    hr_status status = hr_cli_estimate_settings(arguments, config, device, settings, err);
+    if (status != HR_OK) return status;
     const int64_t bytes = hr_estimate_bytes(config);
     void *memory = malloc((size_t)bytes);
     if (!memory)
         return hr_fail(err, HR_FAILURE, "out of memory for %lld bytes of an estimate",
                        (long long)bytes);
-    const hr_status status = hr_estimate_make(config, &all->settings, memory, bytes, &all->estimate,
-                                              err);
+    status = hr_estimate_make(config, settings, memory, bytes, answer, err);
     free(memory);
     return status;
+}
+
+/* The range has the context of a card, which is part of the reserve of a plan. */
+int64_t hr_cli_estimate_memory(const hr_device_choice *device)
+{
+    return device->device->kind == HR_DEVICE_GPU ? device->device->usable_bytes
+                                                 : hr_device_budget(device);
 }
 
 hr_status hr_cli_estimate(const hr_cli_arguments *arguments, const hr_config *config,
@@ -262,17 +266,14 @@ hr_status hr_cli_estimate(const hr_cli_arguments *arguments, const hr_config *co
                                       .device = device,
                                       .details = &all.details };
     memset(&all, 0, sizeof all);
-    hr_status status = settings_of(arguments, config, device, &all.settings, err);
-    if (status == HR_OK) status = estimate(config, &all, err);
+    hr_status status = hr_cli_estimate_one(arguments, config, device, &all.settings, &all.estimate,
+                                           err);
     if (status != HR_OK) return status;
     status = hr_plan_make(config, &outputs, &all.plan, &all.plan_error);
     all.planned = status == HR_OK || (status == HR_NO_FIT && all.plan.minimum_bytes > 0);
     if (status == HR_USAGE || status == HR_CORRUPT)
         return hr_fail(err, status, "%s", all.plan_error.message);
-    /* The range has the context of a card, which is part of the reserve of a plan. */
-    all.memory = !device                                 ? all.plan.available_bytes
-                 : device->device->kind == HR_DEVICE_GPU ? device->device->usable_bytes
-                                                         : hr_device_budget(device);
+    all.memory = device ? hr_cli_estimate_memory(device) : all.plan.available_bytes;
     all.budgeted = !device && config->memory.budget > 0 && all.memory <= config->memory.budget;
     if (arguments->values[HR_OPTION_JSON]) print_json(&all);
     else print_text(&all);

@@ -287,7 +287,10 @@ hr_status hr_cli_grid(const hr_cli_arguments *arguments, const hr_config *config
     if (!devices) status = hr_fail(err, HR_FAILURE, "out of memory for a list of devices");
     else if (names)
         status = hr_devices_choose(names, own, many ? HR_DEVICES_MOST : 1, devices, &count, err);
-    if (status == HR_OK) status = plan_cells(arguments, config, calibrations, devices, count, err);
+    if (status == HR_OK)
+        status = values[HR_OPTION_AS]
+                     ? hr_cli_estimates(arguments, config, devices, count, err)
+                     : plan_cells(arguments, config, calibrations, devices, count, err);
     free(devices);
     return status;
 }

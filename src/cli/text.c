@@ -74,6 +74,15 @@ const char *hr_cli_count(int64_t count)
     return hr_count_print(count, texts[next]);
 }
 
+const char *hr_cli_size(int64_t bytes)
+{
+    enum { PLACES = 8 };
+    static char texts[PLACES][HR_COUNT_BYTES];
+    static int32_t next;
+    next = (next + 1) % PLACES;
+    return hr_size_print(bytes, texts[next]);
+}
+
 void hr_cli_progress_text(const char *work, int64_t bytes_done, int64_t bytes_total,
                           char text[HR_PROGRESS_BYTES])
 {

@@ -336,9 +336,21 @@ static void put_devices(const hr_grid_table *t, const hr_grid_sink *sink)
     put_times(t, sink);
 }
 
+/* What a table of cards is not: it is read alone. */
+static void put_caution(const hr_grid_table *t, const hr_grid_sink *sink)
+{
+    bool cards = false;
+    for (int32_t i = 0; i < t->request->device_count; i++)
+        cards |= t->request->devices[i].device->kind == HR_DEVICE_GPU;
+    if (cards)
+        hr_grid_put(sink, "headroom trains on CPUs today: plans for cards are of the same program, "
+                          "which does not run there yet\n\n");
+}
+
 void hr_grid_print(const hr_grid_table *t, const hr_grid_sink *sink)
 {
     char text[LINE_BYTES];
+    put_caution(t, sink);
     if (!t->request->axis_count) {
         put_devices(t, sink);
         return;

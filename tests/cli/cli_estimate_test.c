@@ -97,6 +97,72 @@ static void sizes_beside_each_other_have_one_unit(void **state)
     assert_non_null(strstr(out, "; 1.18 GiB for the fastest plan that fits\n"));
 }
 
+/* Low and high bytes of one estimate on a card, and its verdict: 0 fits, 1 may fit, 2 neither. */
+static int32_t estimate_at(const char *value, int64_t range[2])
+{
+    char arguments[128];
+    snprintf(arguments, sizeof arguments, "--as pytorch --device rtx-3060 %s", value);
+    json_t *answer = answer_of(arguments);
+    const char *verdict = json_string_value(
+        json_object_get(json_object_get(answer, "estimate"), "verdict"));
+    const int32_t found = !strcmp(verdict, "fits") ? 0 : !strcmp(verdict, "may fit") ? 1 : 2;
+    range[0] = number(answer, "estimate", "low_bytes");
+    range[1] = number(answer, "estimate", "high_bytes");
+    json_decref(answer);
+    return found;
+}
+
+static void the_largest_value_is_between_two_estimates(void **state)
+{
+    static const char *const keys[] = { "train.batch", "train.seq_len", "model.d_ff" };
+    static const char *const names[] = { "fits", "may_fit", "does_not_fit" };
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        assert_int_equal(
+            run("plan tiny.yaml --as pytorch --device rtx-3060 --largest %s --json", keys[k]),
+            HR_OK);
+        json_t *answer = out_json();
+        const json_t *device = json_array_get(json_object_get(answer, "devices"), 0);
+        for (int32_t i = 0; i < 3; i++) {
+            json_t *end = json_object_get(device, names[i]);
+            char value[64];
+            int64_t range[2];
+            const int64_t at = json_integer_value(json_object_get(end, "value"));
+            snprintf(value, sizeof value, "%s=%lld", keys[k], (long long)at);
+            assert_true(at > 0);
+            assert_true(estimate_at(value, range) <= i);
+            assert_int_equal(range[0], json_integer_value(json_object_get(end, "low_bytes")));
+            assert_int_equal(range[1], json_integer_value(json_object_get(end, "high_bytes")));
+            snprintf(value, sizeof value, "%s=%lld", keys[k], (long long)at + (i < 2));
+            if (i < 2) assert_true(estimate_at(value, range) > i);
+            else assert_int_equal(estimate_at(value, range), 2);
+        }
+        json_decref(answer);
+    }
+}
+
+static void a_grid_of_estimates_has_a_row_for_each_value_and_device(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    assert_int_equal(run("plan tiny.yaml --as trl --grid train.batch,train.seq_len=2:64,4:128 "
+                         "--grid model.d_ff=64,128 --devices t4,rtx-3060 --csv"),
+                     HR_OK);
+    int32_t lines = 0;
+    for (const char *at = out; (at = strchr(at, '\n')); at++) lines++;
+    assert_int_equal(lines, 1 + 2 * 2 * 2);
+    assert_non_null(strstr(out, "\n4 x 128 x 64,rtx-3060,fits,"));
+    assert_int_equal(run("plan tiny.yaml --as pytorch --grid train.batch=8 --budget 1MiB"),
+                     HR_NO_FIT);
+    assert_non_null(strstr(out, "the budget: 1.0 MiB of memory\n"));
+    assert_non_null(strstr(out, " does not fit "));
+    assert_int_equal(run("plan tiny.yaml --as pytorch --devices t4,rtx-3060"), HR_OK);
+    assert_non_null(strstr(out, " rtx-3060 "));
+}
+
 static void bad_questions_are_refused(void **state)
 {
     (void)state;
@@ -113,6 +179,10 @@ static void bad_questions_are_refused(void **state)
         { "--as pytorch --assume attn=eager",
           "--assume: \"attn\" is not an assumption; headroom plan --as" },
         { "--as pytorch --smallest", "--as and --smallest exclude each other" },
+        { "--as pytorch --largest train.batch", "--as with --largest, --grid or --devices needs" },
+        { "--as pytorch --largest train.dtype --device t4", "takes a key with an integer" },
+        { "--as pytorch --largest train.batch --device t4 --assume a=b", "is not an assumption" },
+        { "--as pytorch --grid train.batch=8 --device t4 --tokens 1B", "--tokens is of plans" },
         { "--as pytorch --out x.json", "--as and --out exclude each other" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -130,6 +200,8 @@ int main(void)
         IN_A_FOLDER(an_estimate_exists_where_no_plan_fits),
         IN_A_FOLDER(without_a_device_a_trainer_is_not_held_against_the_host),
         IN_A_FOLDER(sizes_beside_each_other_have_one_unit),
+        IN_A_FOLDER(the_largest_value_is_between_two_estimates),
+        IN_A_FOLDER(a_grid_of_estimates_has_a_row_for_each_value_and_device),
         IN_A_FOLDER(bad_questions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
