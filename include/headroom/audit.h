@@ -156,7 +156,8 @@ typedef struct {
     char lora_saved[HR_AUDIT_TARGETS_BYTES];   /* modules that are trained whole beside adapters */
     int64_t adapter_parameters;
     int64_t zero_stage;
-    bool deepspeed; /* DeepSpeed shards, not FSDP */
+    bool deepspeed;                 /* DeepSpeed shards, not FSDP */
+    bool half_masters, half_states; /* of DeepSpeed: in bf16, not in fp32 */
     bool offload_optimizer, offload_weights;
     bool lacks_bf16;   /* the device has no bf16 */
     bool eager;        /* attention as separate operations, with its weights in memory */

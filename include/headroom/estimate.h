@@ -84,9 +84,11 @@ typedef struct hr_estimate_settings {
     bool reentrant;     /* checkpointing computes a layer again to its end */
     int32_t optimizer;  /* hr_estimate_optimizer */
     int32_t states;     /* hr_estimate_dtype of the states; NONE: that of the parameter */
-    int32_t update;     /* hr_estimate_update */
-    int32_t attention;  /* hr_estimate_attention */
-    int32_t loss;       /* hr_estimate_loss */
+    int32_t masters;   /* hr_estimate_dtype of the masters that DeepSpeed keeps; fp32: the gradients
+                         * are copied to fp32 for the update */
+    int32_t update;    /* hr_estimate_update */
+    int32_t attention; /* hr_estimate_attention */
+    int32_t loss;      /* hr_estimate_loss */
     int64_t loss_chunk; /* tokens; for LOOP, CHUNKED and FUSED */
     bool loss_upcast;   /* logits are copied to fp32 before the loss */
     bool loss_fp32;     /* log-softmax and its gradient are fp32 */

@@ -158,6 +158,23 @@ static void add_line(char to[HR_AUDIT_PATCH_BYTES], const char *line)
     add(to, line, strlen(line));
 }
 
+/* Switches off the other losses that the file has: axolotl refuses two together. */
+static void add_one_loss(const hr_audit_report *report, const char *loss,
+                         char to[HR_AUDIT_PATCH_BYTES])
+{
+    static const char *const losses[] = { "cut_cross_entropy", "liger_cross_entropy",
+                                          "liger_fused_linear_cross_entropy",
+                                          "chunked_cross_entropy" };
+    char line[96];
+    snprintf(line, sizeof line, "%s: true", loss);
+    add_line(to, line);
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        if (!strcmp(losses[i], loss) || !is_true(report, losses[i])) continue;
+        snprintf(line, sizeof line, "%s: false", losses[i]);
+        add_line(to, line);
+    }
+}
+
 /* The list of plugins of axolotl with the one that computes the loss without logits. */
 static void add_plugins(const hr_audit_report *report, char to[HR_AUDIT_PATCH_BYTES])
 {
@@ -169,7 +186,7 @@ static void add_plugins(const hr_audit_report *report, char to[HR_AUDIT_PATCH_BY
         const size_t used = strlen(list);
         if (strncmp(key->key, "plugins[", 8) != 0) continue;
         if (strstr(key->value, "CutCrossEntropyPlugin")) {
-            add_line(to, "cut_cross_entropy: true");
+            add_one_loss(report, "cut_cross_entropy", to);
             return;
         }
         has_liger |= !strcmp(key->value, liger);
@@ -178,9 +195,7 @@ static void add_plugins(const hr_audit_report *report, char to[HR_AUDIT_PATCH_BY
     const size_t used = strlen(list);
     snprintf(list + used, sizeof list - used, "%s]", liger);
     if (!has_liger) add_line(to, list);
-    add_line(to, "liger_fused_linear_cross_entropy: true");
-    /* The two are refused together. */
-    if (is_true(report, "liger_cross_entropy")) add_line(to, "liger_cross_entropy: false");
+    add_one_loss(report, "liger_fused_linear_cross_entropy", to);
 }
 
 /* The dtype of the weights, under the name that the file has for it. */

@@ -97,6 +97,8 @@ static hr_estimate_settings settings_of(const hr_audit_report *report, const hr_
     s.offload_optimizer = t->offload_optimizer || t->optimizer == HR_AUDIT_PAGED_ADAMW_8BIT;
     s.offload_weights = t->offload_weights;
     s.in_backward = t->in_backward;
+    if (t->half_masters) s.masters = HR_ESTIMATE_BF16;
+    if (t->half_states) s.states = HR_ESTIMATE_BF16;
     s.accumulation = t->accumulation;
     s.batch = t->micro_batch * t->accumulation * hr_audit_rows(t);
     s.seq_len = t->seq_len;

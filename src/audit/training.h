@@ -71,6 +71,8 @@ typedef enum {
     HR_MEANS_OFFLOAD_OPTIMIZER,
     HR_MEANS_OFFLOAD_WEIGHTS,
     HR_MEANS_IN_BACKWARD,
+    HR_MEANS_HALF_MASTERS,
+    HR_MEANS_HALF_STATES,
     HR_MEANS_ATTENTION,   /* eager, sdpa, flash_attention_2 */
     HR_MEANS_FLASH,       /* true: a fused kernel */
     HR_MEANS_CPU_OFFLOAD, /* true: weights and states of FSDP are in host memory */

@@ -104,6 +104,27 @@ static void set_dtypes(hr_reading *r)
                       hr_audit_dtype_name(t->published), hr_audit_size(4 * parameters, text));
 }
 
+/* What DeepSpeed or FSDP keeps beside 16-bit weights. */
+static void find_sharded(hr_reading *r)
+{
+    const hr_audit_training *t = &r->report->training;
+    const int32_t bytes = (t->half_masters ? 2 : 4) + (t->half_states ? 4 : 8);
+    const char *weights = hr_audit_dtype_name(t->weights);
+    char text[HR_AUDIT_VALUE_BYTES];
+    hr_audit_size(bytes * (double)t->parameters, text);
+    if (t->deepspeed)
+        hr_audit_find(r->report, 0,
+                      "DeepSpeed keeps %s masters and %s moments beside %s weights: %d bytes a "
+                      "parameter in states, %s over all processes",
+                      t->half_masters ? "bf16" : "fp32", t->half_states ? "bf16" : "fp32", weights,
+                      bytes, text);
+    else
+        hr_audit_find(r->report, 0,
+                      "FSDP computes in %s and keeps what it trains in fp32: with the moments %d "
+                      "bytes a parameter, %s over all processes",
+                      weights, bytes, text);
+}
+
 static void find_states(hr_reading *r)
 {
     hr_audit_training *t = &r->report->training;
@@ -136,13 +157,7 @@ static void find_states(hr_reading *r)
                       "paged states are in host memory, and not in the estimate of the device");
     if (t->zero_stage && full && t->weights != HR_AUDIT_FP32 &&
         r->report->kind != HR_AUDIT_TORCHTUNE)
-        hr_audit_find(r->report, 0,
-                      t->deepspeed
-                          ? "DeepSpeed keeps fp32 masters and moments beside %s weights: 12 "
-                            "bytes a parameter in states, %s over all processes"
-                          : "FSDP computes in %s and keeps what it trains in fp32: with the "
-                            "moments 12 bytes a parameter, %s over all processes",
-                      hr_audit_dtype_name(t->weights), hr_audit_size(12 * parameters, text));
+        find_sharded(r);
 }
 
 /* ---- batch and length */

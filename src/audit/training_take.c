@@ -454,6 +454,8 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
         return refuse(r, entry, "trains a model that rates answers, which");
     case HR_MEANS_TEACHER: return refuse(r, entry, "distills a second model, which");
     case HR_MEANS_FLASH: return take_bool(r, entry, &truth);
+    case HR_MEANS_HALF_MASTERS: return take_bool(r, entry, &t->half_masters);
+    case HR_MEANS_HALF_STATES: return take_bool(r, entry, &t->half_states);
     case HR_MEANS_IN_BACKWARD: return take_bool(r, entry, &t->in_backward);
     case HR_MEANS_LAYERS: return take_layers(r, entry);
     case HR_MEANS_COMPONENT:

@@ -61,8 +61,8 @@ static void add_states(void *context, const hr_torch_parameter *p)
     hr_torch_parameter wide = *p;
     if (has_masters(u->settings)) {
         wide.value.width = FP32;
-        u->masters += p->value.count * FP32;
-        u->gradients += p->value.count * FP32;
+        u->masters += p->value.count * hr_torch_width(u->settings->masters);
+        if (u->settings->masters == HR_ESTIMATE_FP32) u->gradients += p->value.count * FP32;
     }
     u->states += states_of(u->settings, &wide);
 }
@@ -86,6 +86,15 @@ static void add_temporaries(void *context, const hr_torch_parameter *p)
     u->all += after;
 }
 
+/* ZeRO 3 updates a group of weights at a time.
+ *
+ * Source   DeepSpeed, zero_optimization.sub_group_size: 1e9 elements by default. */
+static int64_t gradients_at_a_time(const update *u)
+{
+    const int64_t group = INT64_C(1000000000) * FP32, own = u->gradients / u->settings->world;
+    return u->settings->zero_stage == 3 ? hr_min(own, group) : own;
+}
+
 static void run_update(update *u, hr_estimate_model *model)
 {
     const hr_estimate_settings *s = u->settings;
@@ -93,7 +102,7 @@ static void run_update(update *u, hr_estimate_model *model)
     if (has_masters(s)) {
         if (!s->offload_optimizer)
             hr_tape_burst(u->tape, "gradients in fp32", HR_ESTIMATE_TEMPORARIES,
-                          u->gradients / s->world);
+                          gradients_at_a_time(u));
         return;
     }
     hr_estimate_parameters(model, add_temporaries, u);

@@ -25,7 +25,9 @@ def fail(name, text):
 def parameters(s):
     d, layers, vocabulary = s["d"], s["L"], s["V"]
     if s["family"] == "gpt2":
-        return vocabulary * d + 1024 * d + layers * (12 * d * d + 13 * d) + 2 * d
+        head = vocabulary * d if s.get("untied") else 0
+        positions = s.get("positions", 1024) * d
+        return vocabulary * d + head + positions + layers * (12 * d * d + 13 * d) + 2 * d
     q, kv = s["H"] * s["K"], s["G"] * s["K"]
     layer = 2 * d * q + 2 * d * kv + 3 * d * s["F"] + 2 * d
     if s["family"] == "qwen2":
@@ -174,7 +176,7 @@ def check_open(program, path, option):
 def check(program, folder, row):
     name = row["file"]
     path = os.path.join(folder, name)
-    arguments = row.get("arguments", [])
+    arguments = [word.replace("{folder}", folder) for word in row.get("arguments", [])]
     code, answer, error = audit(program, path, arguments)
     if code != (7 if row.get("unknown") else 0):
         fail(name, f"exit code {code}: {error}")
