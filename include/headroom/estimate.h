@@ -139,6 +139,7 @@ typedef struct {
     char name[HR_ESTIMATE_NAME_BYTES];
     int32_t component; /* hr_estimate_component */
     int64_t count, bytes;
+    int64_t each; /* bytes of each one; 0: they differ */
 } hr_estimate_tensors;
 
 typedef struct hr_estimate_answer {

@@ -109,9 +109,12 @@ static void print_components(const hr_estimate_answer *e)
     print_line("update", e->update_bytes, "");
     printf("\nlargest tensors at the peak\n");
     for (int32_t i = 0; i < e->tensor_count; i++) {
-        char note[HR_COUNT_BYTES];
-        snprintf(note, sizeof note, "%lld tensors", (long long)e->tensors[i].count);
-        print_line(e->tensors[i].name, e->tensors[i].bytes, e->tensors[i].count > 1 ? note : "");
+        const hr_estimate_tensors *one = &e->tensors[i];
+        char note[2 * HR_COUNT_BYTES];
+        const int used = snprintf(note, sizeof note, "%lld tensors", (long long)one->count);
+        if (one->each)
+            snprintf(note + used, sizeof note - (size_t)used, ", %s each", hr_cli_size(one->each));
+        print_line(one->name, one->bytes, one->count > 1 ? note : "");
     }
 }
 
@@ -164,11 +167,12 @@ static json_t *json_of_tensors(const hr_estimate_answer *e)
 {
     json_t *list = json_array();
     for (int32_t i = 0; i < e->tensor_count; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "name", e->tensors[i].name,
-                                              "component",
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:I}", "name",
+                                              e->tensors[i].name, "component",
                                               hr_estimate_component_name(e->tensors[i].component),
                                               "count", (json_int_t)e->tensors[i].count, "bytes",
-                                              (json_int_t)e->tensors[i].bytes));
+                                              (json_int_t)e->tensors[i].bytes, "bytes_each",
+                                              (json_int_t)e->tensors[i].each));
     return list;
 }
 

@@ -411,7 +411,9 @@ static const hr_cli_command commands[] = {
       "configuration of Hugging Face, TRL, axolotl, LLaMA-Factory, torchtune, DeepSpeed or\n"
       "mlx-lm. Nothing of it is run. The exit code is 4 when a claim is wrong, 3 when a\n"
       "training file does not fit --device, 7 when it has what no estimate here knows, 2 when\n"
-      "it cannot be read. docs/audit.md has the formats.",
+      "it cannot be read. Of prose, numbers with words that it knows are checked; the exact way\n"
+      "is a list of claims with their formulas, such as tests/audit/documents.yaml.\n"
+      "docs/audit.md has the formats.",
       TAKES(KIND) | TAKES(MODEL) | TAKES(PROCESSES) | TAKES(LENGTH) | TAKES(DEVICE) |
           TAKES(DEVICE_FILE) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_audit },

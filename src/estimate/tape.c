@@ -65,6 +65,7 @@ static void count_tensors(hr_estimate_tensors *list, int32_t *count, const hr_ta
     for (int32_t i = 0; i < *count; i++) {
         if (list[i].component != storage->component || strcmp(list[i].name, name)) continue;
         list[i].count++;
+        if (list[i].each != storage->bytes) list[i].each = 0;
         list[i].bytes += storage->bytes;
         return;
     }
@@ -72,7 +73,8 @@ static void count_tensors(hr_estimate_tensors *list, int32_t *count, const hr_ta
     hr_estimate_tensors *one = &list[(*count)++];
     *one = (hr_estimate_tensors){ .component = storage->component,
                                   .count = 1,
-                                  .bytes = storage->bytes };
+                                  .bytes = storage->bytes,
+                                  .each = storage->bytes };
     snprintf(one->name, sizeof one->name, "%s", name);
 }
 
