@@ -90,6 +90,7 @@ static void usable_bytes_are_those_of_drivers(void **state)
                  { "t4", 1474, 1476 },
                  { "colab-t4", 1474, 1476 },
                  { "rtx-4060", 763, 763 },
+                 { "rtx-4070", 1170, 1170 },
                  { "rtx-6000-ada", 4443, 4754 },
                  { "l4", 2203, 2217 },
                  { "a10", 2203, 2220 },
@@ -112,6 +113,11 @@ static void usable_bytes_are_those_of_drivers(void **state)
                  { "m1-16gb", 1067, 1067 },
                  { "m1-max-32gb", 2133, 2133 },
                  { "m1-max-64gb", 4800, 4800 },
+                 { "m2-16gb", 1067, 1067 },
+                 { "m2-max-32gb", 2133, 2133 },
+                 { "m2-max-64gb", 4800, 4800 },
+                 { "m2-max-96gb", 7200, 7200 },
+                 { "m4-16gb", 1067, 1067 },
                  { "b200", 17835, 17836 },
                  { "jetson-agx-orin-64gb", 6137, 6137 },
                  { "laptop-8gb", 700, 800 },
@@ -192,7 +198,7 @@ static void an_unknown_name_says_the_nearest_or_all_that_begin_with_it(void **st
     const hr_device_facts *device = NULL;
     hr_error err;
     assert_int_equal(hr_device_find("rtx", NULL, &device, &err), HR_USAGE);
-    assert_non_null(strstr(err.message, "rtx-3090, rtx-4060, rtx-4090, rtx-5080 and 4 more"));
+    assert_non_null(strstr(err.message, "rtx-3090, rtx-4060, rtx-4070, rtx-4080 and 6 more"));
 }
 
 static void a_device_of_a_file_may_begin_with_the_name_of_a_maker(void **state)
@@ -280,8 +286,8 @@ static void a_format_that_a_card_lacks_is_refused_by_name(void **state)
     assert_int_equal(hr_device_check_format(a100, HR_DEVICE_FP8, "fp8 products", &err), HR_USAGE);
     assert_string_equal(err.message,
                         "fp8 products: a100-80gb (NVIDIA A100 SXM 80 GB) has no fp8; it has fp32, "
-                        "tf32, bf16, fp16, int8, and devices with fp8 are rtx-4060, rtx-4090, "
-                        "rtx-5080, rtx-5090 and others");
+                        "tf32, bf16, fp16, int8, and devices with fp8 are rtx-4060, rtx-4070, "
+                        "rtx-4080, rtx-4090 and others");
     assert_int_equal(hr_device_check_format(t4, HR_DEVICE_BF16, "train.dtype=bf16", &err),
                      HR_USAGE);
     assert_non_null(
