@@ -169,6 +169,7 @@ const hr_foreign hr_foreign_trl = { trl_keys, 8, 1024, true,
 static const hr_foreign_key factory_keys[] = {
     ARGUMENTS,
     MODEL,
+    { "model", HR_MEANS_MODEL, "model.from" },
     { "stage", HR_MEANS_STAGE, NULL },
     { "finetuning_type", HR_MEANS_ADAPTER, NULL },
     { "cutoff_len", HR_MEANS_LENGTH, "train.seq_len" },

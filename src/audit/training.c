@@ -279,7 +279,7 @@ hr_audit_kind hr_training_kind(const hr_entries *entries, bool is_json)
     if (has_component(entries)) return HR_AUDIT_TORCHTUNE;
     if (has(entries, "base_model")) return HR_AUDIT_AXOLOTL;
     if (has(entries, "finetuning_type") || has(entries, "cutoff_len") ||
-        (has(entries, "template") && has(entries, "model_name_or_path")))
+        (has(entries, "template") && (has(entries, "model_name_or_path") || has(entries, "model"))))
         return HR_AUDIT_LLAMA_FACTORY;
     if (has(entries, "fine_tune_type") || has(entries, "lora_parameters") ||
         (hr_entries_find(entries, "model") && has(entries, "iters")))

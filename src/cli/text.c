@@ -24,9 +24,13 @@ static int64_t character(const unsigned char *text, int64_t bytes)
     return length;
 }
 
-/* Returns true for characters that control a terminal. */
+/* Returns true for characters that control a terminal, or the direction of what follows: U+202A to
+ * U+202E and U+2066 to U+2069, with which a line can show other words than it has. */
 static bool is_control(const unsigned char *at, int64_t length)
 {
+    if (length == 3 && at[0] == 0xe2)
+        return (at[1] == 0x80 && at[2] >= 0xaa && at[2] <= 0xae) ||
+               (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);
     if (length == 1) return (*at < ' ' && *at != '\n' && *at != '\t') || *at == 127;
     return length == 2 && at[0] == 0xc2 && at[1] < 0xa0;
 }

@@ -286,6 +286,10 @@ static void training_files_have_their_sentences(void **state)
           "--device is for training files" },
         { "a.yml", "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\n", "--processes x", HR_USAGE,
           "--processes" },
+        { "m.md", "# Sizes\n\nThe \xe2\x80\xaeweights\xe2\x81\xa9 are 26 GB.\n", "", HR_UNDECIDED,
+          "The ?weights? are 26 GB" },
+        { "l.yaml", "model: Qwen/Qwen2.5-0.5B\nfinetuning_type: full\ncutoff_len: 512\n", "", HR_OK,
+          "(LLaMA-Factory): " },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put(cases[i].file, cases[i].text);
