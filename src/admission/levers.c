@@ -157,6 +157,23 @@ static bool has_fp32_masters(const hr_config *config)
     return has_masters(config) && config->train.state.master == HR_MASTERS_FP32;
 }
 
+static bool stores_moments(const hr_config *config)
+{
+    return hr_optimizers[config->train.optimizer.kind].scales &&
+           config->train.state.moments == HR_MOMENTS_FP32;
+}
+
+/* Whether weights and moments can be stored in 5 or 3 bytes of 12, or 4 of 8. */
+static bool is_all_fp32(const hr_config *config)
+{
+    return config->train.dtype == HR_FORMAT_FP32 && stores_moments(config) && !adapts(config);
+}
+
+static bool has_masters_and_moments(const hr_config *config)
+{
+    return has_masters(config) && stores_moments(config);
+}
+
 /* ---- the table */
 
 static const char attention_text[] = "saves time, not memory: scores of all pairs of tokens are "
@@ -187,8 +204,16 @@ static const hr_lever levers[] = {
       "fp32" },
     { "model.weights", HR_LOSS_ROUNDING, "frozen weights in fp8, as headroom convert writes them",
       "f8_e4m3", .applies = stores_frozen },
+    { "train.dtype", HR_LOSS_ROUNDING, "bf16 weights with 16 more bits, moments as 8-bit codes",
+      "bf16", .with = "train.state.master=residual16 train.state.moments=int8",
+      .applies = is_all_fp32 },
+    { "train.dtype", HR_LOSS_ROUNDING, "bf16 weights, stochastic rounding, moments as 8-bit codes",
+      "bf16", .with = "train.state.master=none train.state.moments=int8", .applies = is_all_fp32 },
     { "train.state.master", HR_LOSS_ROUNDING, "no master weights, stochastic rounding", "none",
       .applies = has_masters },
+    { "train.state.master", HR_LOSS_ROUNDING,
+      "no master weights, stochastic rounding, moments as 8-bit codes", "none",
+      .with = "train.state.moments=int8", .applies = has_masters_and_moments },
     { "train.state.moments", HR_LOSS_ROUNDING, "optimizer moments as 8-bit codes", "int8" },
     { "train.optimizer.kind", HR_LOSS_UPDATES, "one state per row and column of a weight",
       "adafactor" },
@@ -297,21 +322,39 @@ static bool applies(const hr_lever *lever, const hr_config *config)
     return !(traits & lever->without) && (!lever->applies || lever->applies(config));
 }
 
-/* Sets a key in place: a config is large, and the stack size is planned. False: the recipe is not
- * valid with the value, and is unchanged. */
-static bool try_value(hr_config *config, const char *key, const char *value)
+/* Sets what goes with a lever: keys of train.state, which try_value restores. */
+static bool set_others(hr_config *config, const char *with)
+{
+    hr_error ignored;
+    char word[64];
+    bool set = true;
+    for (const char *at = with ? with : ""; *at && set; at += strspn(at, " ")) {
+        const size_t length = strcspn(at, " ");
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        set = hr_config_set_word(config, word, &ignored) == HR_OK;
+        at += length;
+    }
+    return set;
+}
+
+/* Sets a key in place, with what goes with it: a config is large, and the stack size is planned.
+ * False: the recipe is not valid with the value, and is unchanged. */
+static bool try_value(hr_config *config, const hr_lever *lever, const char *value)
 {
     hr_error ignored;
     char before[HR_PATH_BYTES];
     uint64_t given[HR_CONFIG_GIVEN_WORDS];
     _Static_assert(sizeof given == sizeof config->given, "which keys are given");
     memcpy(given, config->given, sizeof given);
-    if (hr_config_get(config, key, before, sizeof before, &ignored) != HR_OK) return false;
-    if (hr_config_set(config, key, value, &ignored) == HR_OK &&
-        hr_config_check(config, &ignored) == HR_OK)
+    if (hr_config_get(config, lever->key, before, sizeof before, &ignored) != HR_OK) return false;
+    const int32_t master = config->train.state.master, moments = config->train.state.moments;
+    if (hr_config_set(config, lever->key, value, &ignored) == HR_OK &&
+        set_others(config, lever->with) && hr_config_check(config, &ignored) == HR_OK)
         return true;
-    const bool restored = hr_config_set(config, key, before, &ignored) == HR_OK;
+    const bool restored = hr_config_set(config, lever->key, before, &ignored) == HR_OK;
     HR_ASSERT(restored);
+    config->train.state.master = master;
+    config->train.state.moments = moments;
     memcpy(config->given, given, sizeof given);
     return false;
 }
@@ -321,10 +364,11 @@ double hr_lever_apply(const hr_lever *lever, const hr_lever_names *names, int32_
 {
     char plain[HR_LEVER_VALUE_BYTES] = "";
     const double left = value_of(lever, config, names, step, plain);
-    if (left == 0 || !try_value(config, lever->key, plain)) return 0;
+    if (left == 0 || !try_value(config, lever, plain)) return 0;
+    hr_writer writer = { value, HR_LEVER_VALUE_BYTES };
     const char *quote = !*plain ? "\"" : strpbrk(plain, "*?[") ? "'" : "";
-    snprintf(value, HR_LEVER_VALUE_BYTES, "%s%.*s%s", quote, HR_LEVER_VALUE_BYTES - 3, plain,
-             quote);
+    hr_put(&writer, "%s%s%s", quote, plain, quote);
+    if (lever->with) hr_put(&writer, " %s", lever->with);
     return left;
 }
 

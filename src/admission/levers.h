@@ -35,6 +35,7 @@ typedef struct {
     hr_loss loss;
     const char *price;    /* costs other than time, or ""; for people */
     const char *value;    /* the only value; null: the key is halved, or `write` says */
+    const char *with;     /* "key=value key=value" that go with it; null: none */
     int64_t least;        /* of a halved key */
     uint32_t traits;      /* the family has one of them (model/family.h); 0: any family */
     uint32_t without;     /* the family has none of them */
@@ -53,7 +54,7 @@ typedef struct {
                     char value[HR_LEVER_VALUE_BYTES]);
 } hr_lever;
 
-enum { HR_LEVERS_MOST = 41 };
+enum { HR_LEVERS_MOST = 44 };
 
 /* The table. Writes the number of rows. */
 const hr_lever *hr_levers(int32_t *count);
@@ -66,7 +67,7 @@ void hr_lever_names_of(const hr_program *program, hr_lever_names *names);
 int32_t hr_lever_steps(const hr_lever *lever, const hr_config *config, const hr_lever_names *names);
 
 /* Of a lever that applies: sets the key to the value of a step, and writes the value with the
- * quotes that a shell needs: 8, "", '*.layers.?.*'. Returns the share that is left of what the
+ * quotes that a shell needs: 8, "", '*.layers.?.*', and what goes with it. Returns the share that is left of what the
  * lever reduces, in (0, 1]; 0: there is no such step, or the recipe is not valid with it and is
  * unchanged. */
 double hr_lever_apply(const hr_lever *lever, const hr_lever_names *names, int32_t step,
