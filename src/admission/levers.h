@@ -66,10 +66,10 @@ void hr_lever_names_of(const hr_program *program, hr_lever_names *names);
  * already. Steps count from 1, the gentlest; the recipe is valid with each of them. */
 int32_t hr_lever_steps(const hr_lever *lever, const hr_config *config, const hr_lever_names *names);
 
-/* Of a lever that applies: sets the key to the value of a step, and writes the value with the
- * quotes that a shell needs: 8, "", '*.layers.?.*', and what goes with it. Returns the share that is left of what the
- * lever reduces, in (0, 1]; 0: there is no such step, or the recipe is not valid with it and is
- * unchanged. */
+/* Of a lever that applies: sets the key to the value of a step, and what goes with it. Writes the
+ * value with the quotes that a shell needs: 8, "", '*.layers.?.*', and then what goes with it.
+ * Returns the share that is left of what the lever reduces, in (0, 1]; 0: there is no such step, or
+ * the recipe is not valid with it and is unchanged. */
 double hr_lever_apply(const hr_lever *lever, const hr_lever_names *names, int32_t step,
                       hr_config *config, char value[HR_LEVER_VALUE_BYTES]);
 

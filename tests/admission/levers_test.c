@@ -103,6 +103,35 @@ static void every_step_of_every_lever_is_valid(void **state)
     assert_true(tried > 20 * HR_FAMILIES);
 }
 
+/* The value is what people paste behind the key: all of its words give the same recipe. */
+static void what_goes_with_a_lever_is_set_and_printed(void **state)
+{
+    (void)state;
+    int32_t count, tried = 0;
+    const hr_lever *levers = hr_levers(&count);
+    for (int32_t i = 0; i < count; i++) {
+        static hr_config pasted;
+        char value[HR_LEVER_VALUE_BYTES], words[2 * HR_LEVER_VALUE_BYTES];
+        hr_error why;
+        if (!levers[i].with) continue;
+        hr_config_default(&config);
+        config.model.vocab_size = 1000;
+        if (!strcmp(levers[i].key, "train.state.master")) config.train.dtype = HR_FORMAT_BF16;
+        assert_int_equal(hr_lever_steps(&levers[i], &config, &names), 1);
+        changed = pasted = config;
+        assert_true(hr_lever_apply(&levers[i], &names, 1, &changed, value) > 0);
+        assert_int_equal(changed.train.dtype, HR_FORMAT_BF16);
+        assert_int_equal(changed.train.state.moments, HR_MOMENTS_INT8);
+        assert_int_not_equal(changed.train.state.master, HR_MASTERS_FP32);
+        snprintf(words, sizeof words, "%s=%s", levers[i].key, value);
+        for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+            assert_int_equal(hr_config_set_word(&pasted, word, &why), HR_OK);
+        assert_memory_equal(&pasted, &changed, sizeof pasted);
+        tried++;
+    }
+    assert_int_equal(tried, 3);
+}
+
 /* Rows are in the order of what they give up: hr_refuse takes the first ones first. */
 static void the_table_is_sorted_by_what_levers_give_up(void **state)
 {
@@ -191,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_freeze_exactly_the_lower_layers),
         cmocka_unit_test(every_step_of_every_lever_is_valid),
+        cmocka_unit_test(what_goes_with_a_lever_is_set_and_printed),
         cmocka_unit_test(the_table_is_sorted_by_what_levers_give_up),
         cmocka_unit_test(a_family_has_the_levers_of_its_keys),
         cmocka_unit_test(a_rank_begins_below_the_full_matrix),

@@ -461,7 +461,7 @@ static const struct {
       { "train.freeze", "train.dtype", "memory.moments", "train.optimizer.kind", "recompute" },
       "[16,384 x 128,256] bf16 = B x T x V x 2",
       INT64_C(16384) * 128256 * 2 },
-    { "neurogen-original",
+    { "neurogen-original-fp32",
       { "train.optimizer.kind=adam" },
       INT64_C(3900000000),
       { "model.expansion", "model.decoder_rank", "train.optimizer.kind", "train.seq_len",

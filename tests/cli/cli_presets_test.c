@@ -171,12 +171,13 @@ static void an_audit_takes_a_preset(void **state)
     assert_non_null(json_object_get(file, "estimate"));
     json_decref(file);
     json_decref(preset);
-    assert_int_equal(run("audit " HR_SOURCE "/presets/neurogen-original.yaml --device gtx-1650"),
-                     HR_NO_FIT);
+    assert_int_equal(
+        run("audit " HR_SOURCE "/presets/neurogen-original-fp32.yaml --device gtx-1650"),
+        HR_NO_FIT);
     const char *said = strstr(out, " (recipe): ");
     assert_non_null(said);
     snprintf(by_file, sizeof by_file, "%s", said);
-    assert_int_equal(run("audit neurogen-original --device gtx-1650"), HR_NO_FIT);
+    assert_int_equal(run("audit neurogen-original-fp32 --device gtx-1650"), HR_NO_FIT);
     said = strstr(out, " (recipe): ");
     assert_non_null(said);
     assert_string_equal(said, by_file);

@@ -134,18 +134,30 @@ static void families_have_the_published_parameters(void **state)
     static const struct {
         const char *name;
         int64_t published;
-    } known[] = { { "llama-134m", 134105856 },        { "gpt2-124m", 124439808 },
-                  { "opt-125m", 125239296 },          { "llama-3.2-1b", 1235814400 },
-                  { "mistral-7b", 7241732096 },       { "qwen2-0.5b", 494032768 },
-                  { "qwen3-0.6b", 596049920 },        { "yxanul-197m", 196398464 },
-                  { "long-0.6b", 663544832 },         { "long-4b", 3915962880 },
-                  { "long-8b", 8190726144 },          { "long-32b", 30748840960 },
-                  { "small/wide", 887296 },           { "wide-1.2b", 1189646336 },
-                  { "needle-70m", 29220864 },         { "needle-70m-50k", 70180864 },
-                  { "needle-70m-sparse", 29220864 },  { "llama-3.1-8b", 8030261248 },
-                  { "long-0.6b-131k", 663544832 },    { "long-4b-131k", 3915962880 },
-                  { "long-8b-131k", 8190726144 },     { "long-32b-131k", 30748840960 },
-                  { "neurogen-original", 1189646336 } };
+    } known[] = { { "llama-134m", 134105856 },
+                  { "gpt2-124m", 124439808 },
+                  { "opt-125m", 125239296 },
+                  { "llama-3.2-1b", 1235814400 },
+                  { "mistral-7b", 7241732096 },
+                  { "qwen2-0.5b", 494032768 },
+                  { "qwen3-0.6b", 596049920 },
+                  { "yxanul-197m", 196398464 },
+                  { "long-0.6b", 663544832 },
+                  { "long-4b", 3915962880 },
+                  { "long-8b", 8190726144 },
+                  { "long-32b", 30748840960 },
+                  { "small/wide", 887296 },
+                  { "wide-1.2b", 1189646336 },
+                  { "needle-70m", 29220864 },
+                  { "needle-70m-50k", 70180864 },
+                  { "needle-70m-sparse", 29220864 },
+                  { "llama-3.1-8b", 8030261248 },
+                  { "long-0.6b-131k", 663544832 },
+                  { "long-4b-131k", 3915962880 },
+                  { "long-8b-131k", 8190726144 },
+                  { "long-32b-131k", 30748840960 },
+                  { "neurogen-original", 1189646336 },
+                  { "neurogen-original-fp32", 1189646336 } };
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const hr_config config = preset(known[i].name);
@@ -169,7 +181,7 @@ static void neurogen_has_the_decoders_of_its_document(void **state)
     static const struct {
         const char *name;
         int64_t E, D_out, T, decoder_bytes;
-    } sizes[] = { { "neurogen-original", 2048, 32768, 512, 4194304000 },
+    } sizes[] = { { "neurogen-original-fp32", 2048, 32768, 512, 4194304000 },
                   { "neurogen-balanced", 768, 8192, 256, 1048576000 },
                   { "neurogen-aggressive", 1024, 12288, 256, 1572864000 },
                   { "neurogen-ultra", 512, 6144, 256, 786432000 } };
