@@ -340,7 +340,7 @@ static json_t *json_of_estimate(const audit *a)
                      (json_int_t)e->now.low_bytes, "high_bytes", (json_int_t)e->now.high_bytes,
                      "tensor_bytes", (json_int_t)e->now.tensor_bytes, "trained_parameters",
                      (json_int_t)e->now.trained_parameters, "peak", e->now.peak, "components",
-                     components, "patch", json_of_patch(e));
+                     components, "patch", is_unknown(a) ? json_null() : json_of_patch(e));
 }
 
 static json_t *json_of_training(const hr_audit_report *report)
