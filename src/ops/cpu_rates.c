@@ -46,6 +46,7 @@ static const struct {
     { "linear_dw", { 200, 150, 120, 200 } },
     { "linear", { 200, 400, 100, 100000 } },
     { "attention", { 200, 300, 4, 0 } },
+    { "choose", { 400, 200, 0, 0 } },
     { "embed", { 0 } },             /* included in the bytes written */
     { "norm", { 0 } },              /* with or without mean: a pass over memory */
     { "", { 200, 200, 200, 200 } }, /* an exponential, the overhead of a rotation */
@@ -56,6 +57,14 @@ static const int64_t *items_of(const hr_op *op)
     int32_t i = 0;
     while (strncmp(op->name, items_guess[i].name, strlen(items_guess[i].name))) i++;
     return items_guess[i].ps;
+}
+
+/* Whether the products of an operation have the rate of attention: small ones, between which other
+ * work is done. */
+static bool is_like_attention(const hr_op *op)
+{
+    return !strncmp(op->name, "attention", 9) || !strcmp(op->name, "choose") ||
+           !strncmp(op->name, "compress", 8);
 }
 
 /* Items take `slower` times as long without vector instructions. */
@@ -86,7 +95,7 @@ void hr_cpu_guess(uint32_t features, hr_rates *rates)
     for (int32_t i = 0; i < backend->op_count && i < HR_RATE_OPS_MOST; i++) {
         /* host steps are not part of the step time */
         if (backend->ops[i]->host || !backend->facts[i]) continue;
-        const bool attention = !strncmp(backend->ops[i]->name, "attention", 9);
+        const bool attention = is_like_attention(backend->ops[i]);
         for (int32_t dtype = 0; dtype < HR_COMPUTES; dtype++) {
             const int64_t flop_as = attention ? rung.attention_as[dtype] : rung.product_as[dtype];
             rates->op[i][dtype] = guess(backend, i, flop_as / threads, byte_as, slower, threads);
