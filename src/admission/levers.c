@@ -157,6 +157,13 @@ static bool has_fp32_masters(const hr_config *config)
     return has_masters(config) && config->train.state.master == HR_MASTERS_FP32;
 }
 
+/* Whether what attention keeps of one sequence can be a large part of the memory. */
+static bool has_long_sequences(const hr_config *config)
+{
+    enum { LONG = 8192 };
+    return config->train.seq_len >= LONG;
+}
+
 static bool stores_moments(const hr_config *config)
 {
     return hr_optimizers[config->train.optimizer.kind].scales &&
@@ -192,7 +199,8 @@ static const hr_lever levers[] = {
       .applies = has_fp32_masters },
     { "memory.moments", HR_LOSS_NOTHING, "optimizer moments in a file", "file" },
     { "memory.spill", HR_LOSS_NOTHING, "inputs of layers in a file until backward", "auto" },
-    { "memory.recompute_again", HR_LOSS_NOTHING, "attention recomputed a second time", "true" },
+    { "memory.recompute_again", HR_LOSS_NOTHING, "attention recomputed a second time", "true",
+      .applies = has_long_sequences },
     { "memory.weights", HR_LOSS_NOTHING, "frozen weights stay in their files", "file",
       .applies = adapts },
     { "train.sample_tokens", HR_LOSS_NOTHING, "no generated samples", "none" },

@@ -386,7 +386,7 @@ static void a_refusal_offers_a_device_that_replaces_the_one_named(void **state)
     assert_int_equal(offered(&config, "laptop-8gb"), HR_DEVICE_LAPTOP);
     assert_int_equal(offered(&config, "jetson-orin-nano-8gb"), HR_DEVICE_BOARD);
     config.model.n_layers = 72; /* about 60 GiB */
-    assert_int_equal(offered(&config, "m1-16gb"), HR_DEVICE_DATA_CENTER);
+    assert_int_equal(offered(&config, "m1-16gb"), HR_DEVICE_MAC);
     assert_int_equal(offered(&config, "rtx-5090"), HR_DEVICE_DATA_CENTER);
     assert_int_equal(offered(&config, "laptop-32gb"), HR_DEVICE_DATA_CENTER);
 }
