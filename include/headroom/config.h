@@ -264,8 +264,8 @@ typedef struct {
         int64_t micro_batch;          /* sequences; 0: auto */
         int64_t loss_chunk;           /* tokens; 0: auto */
         int32_t recompute;            /* hr_recompute_kind */
-        bool recompute_again;         /* once more for the backward pass of each block */
         char strategy[HR_PATH_BYTES]; /* file that sets the three above; empty: none */
+        bool recompute_again;         /* once more for the backward pass of each block */
         int32_t moments;              /* hr_place of the optimizer's states */
         int32_t weights;              /* hr_place of the frozen weights of model.from */
         int32_t spill;                /* hr_spill_choice: whether layer inputs may be in a file */

@@ -170,7 +170,7 @@ static bool stores_moments(const hr_config *config)
            config->train.state.moments == HR_MOMENTS_FP32;
 }
 
-/* Whether weights and moments can be stored in 5 or 3 bytes of 12, or 4 of 8. */
+/* Whether weights in bf16 and moments as 8-bit codes are a change from fp32. */
 static bool is_all_fp32(const hr_config *config)
 {
     return config->train.dtype == HR_FORMAT_FP32 && stores_moments(config) && !adapts(config);

@@ -226,7 +226,8 @@ static const hr_cli_command commands[] = {
       "code is 3 and changes that make it fit are listed. --largest, --smallest and\n"
       "--frontier search all plans of the recipe, --grid and --devices plan many recipes and\n"
       "devices; at most one of them can be given, but --grid with --devices. --as estimates\n"
-      "what another framework would take for the same recipe.",
+      "what another framework would take for the same recipe, alone or with --largest, --grid\n"
+      "or --devices.",
       TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(LARGEST) |
           TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(AS) |
           TAKES(ASSUME) | TAKES(DEVICE) | TAKES(DEVICE_FILE) | TAKES(DEVICES) | TAKES(GRID) |

@@ -69,22 +69,24 @@ void hr_cli_put_json_text(const char *text, int64_t bytes)
     }
 }
 
-const char *hr_cli_count(int64_t count)
+/* One of eight static buffers, in rotation. */
+static char *next_text(void)
 {
     enum { PLACES = 8 };
     static char texts[PLACES][HR_COUNT_BYTES];
     static int32_t next;
     next = (next + 1) % PLACES;
-    return hr_count_print(count, texts[next]);
+    return texts[next];
+}
+
+const char *hr_cli_count(int64_t count)
+{
+    return hr_count_print(count, next_text());
 }
 
 const char *hr_cli_size(int64_t bytes)
 {
-    enum { PLACES = 8 };
-    static char texts[PLACES][HR_COUNT_BYTES];
-    static int32_t next;
-    next = (next + 1) % PLACES;
-    return hr_size_print(bytes, texts[next]);
+    return hr_size_print(bytes, next_text());
 }
 
 void hr_cli_progress_text(const char *work, int64_t bytes_done, int64_t bytes_total,
