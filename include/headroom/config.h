@@ -44,7 +44,8 @@ typedef enum { HR_FAMILY_LIST(HR_FAMILY_ID) HR_FAMILIES } hr_family;
     X(ADAMW, adamw) \
     X(SGD, sgd) \
     X(LION, lion) \
-    X(ADAFACTOR, adafactor)
+    X(ADAFACTOR, adafactor) \
+    X(MUON, muon)
 
 #define HR_OPTIMIZER_ID(id, name) HR_OPTIMIZER_##id,
 typedef enum { HR_OPTIMIZER_LIST(HR_OPTIMIZER_ID) HR_OPTIMIZERS } hr_optimizer_kind;
@@ -244,6 +245,12 @@ typedef struct {
                 double beta1; /* 0: no first moment */
                 bool scale_parameter, relative_step;
             } adafactor;
+            struct {
+                double momentum;
+                bool nesterov;
+                int64_t steps; /* of the iteration that makes an update orthogonal */
+                int32_t scale; /* match_rms, original */
+            } muon;
         } optimizer;
         hr_config_adapter adapter;
         struct {

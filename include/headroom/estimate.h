@@ -37,6 +37,7 @@ typedef enum {
 typedef enum { HR_ESTIMATE_CPU, HR_ESTIMATE_CUDA } hr_estimate_device;
 
 typedef enum {
+    HR_ESTIMATE_UNKNOWN_OPTIMIZER = -1, /* refused */
     HR_ESTIMATE_ADAMW,
     HR_ESTIMATE_ADAMW_8BIT,
     HR_ESTIMATE_PAGED_ADAMW_8BIT, /* states may move to the host when the device is full */

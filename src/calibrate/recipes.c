@@ -19,6 +19,7 @@ enum {
     SGD = HR_OPTIMIZER_SGD,
     LION = HR_OPTIMIZER_LION,
     ADAFACTOR = HR_OPTIMIZER_ADAFACTOR,
+    MUON = HR_OPTIMIZER_MUON,
     KEEP = HR_RECOMPUTE_NONE,
     RECOMPUTE = HR_RECOMPUTE_LAYERS,
     HALF = HR_WEIGHTS_F16,
@@ -29,7 +30,7 @@ enum {
  * rows of a micro-batch vary from 64 to 4,096 independently of the widths: otherwise a pass over a
  * weight could not be separated from its product. Some widths and vocabularies end inside a tile.
  *
- * The first sixteen run every operation in both dtypes. If time runs short, recipes at the end are
+ * The first eighteen run every operation in both dtypes. If time runs short, recipes at the end are
  * skipped. */
 static const hr_recipe calibration[] = {
     { NEOX, BF16, ADAMW, KEEP, 64, 2, 4, 256, 1000, 64, 64, 32, 0, 0 },
@@ -46,6 +47,8 @@ static const hr_recipe calibration[] = {
     { NEEDLE, FP32, SGD, KEEP, 320, 1, 10, 640, 4096, 100, 6, 6, 0, 0 },
     { GPT2, BF16, ADAFACTOR, KEEP, 192, 2, 6, 768, 4096, 128, 8, 4, 0, 0 },
     { GPT2, FP32, ADAFACTOR, KEEP, 128, 2, 4, 512, 2000, 128, 4, 4, 0, 0 },
+    { LLAMA, BF16, MUON, KEEP, 256, 2, 4, 704, 1000, 64, 4, 4, 0, 4 },
+    { LLAMA, FP32, MUON, KEEP, 192, 1, 3, 512, 1000, 64, 4, 4, 0, 3 },
     { WIDE, BF16, LION, KEEP, 256, 2, 0, 2048, 1000, 128, 8, 4, 0, 0 },
     { WIDE, FP32, LION, KEEP, 128, 2, 0, 1024, 1000, 256, 4, 2, 0, 0 },
     { MISTRAL, BF16, ADAMW, KEEP, 256, 1, 4, 704, 2000, 1024, 2, 2, 0, 2, 192 },

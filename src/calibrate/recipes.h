@@ -19,7 +19,7 @@ typedef struct {
 
 /* Returns recipe `index` of the calibration; null past the end. The first HR_RECIPES_REQUIRED
  * recipes cover every operation in both dtypes. */
-enum { HR_RECIPES_REQUIRED = 16, HR_RECIPES_MAX = 64 };
+enum { HR_RECIPES_REQUIRED = 18, HR_RECIPES_MAX = 64 };
 const hr_recipe *hr_recipe_of_calibration(int32_t index);
 
 /* Returns the recipe of the speed probe: a fixed small step that measures the current machine

@@ -321,10 +321,12 @@ static const hr_foreign_row rows[] = {
 
     MAP("optim", "train.optimizer.kind",
         "adamw_torch=adamw adamw_torch_fused=adamw adamw_hf=adamw adamw=adamw adam=adam sgd=sgd "
-        "lion=lion lion_32bit=lion adafactor=adafactor " EIGHT_BIT_OPTIMIZERS, MOMENTS_FORMAT),
+        "lion=lion lion_32bit=lion adafactor=adafactor muon=muon "
+        EIGHT_BIT_OPTIMIZERS, MOMENTS_FORMAT),
     MAP("optimizer", "train.optimizer.kind",
         "adamw_torch=adamw adamw_torch_fused=adamw adamw=adamw adam=adam sgd=sgd lion=lion "
         "AdamW=adamw Adam=adam SGD=sgd Adafactor=adafactor adafactor=adafactor "
+        "muon=muon Muon=muon "
         EIGHT_BIT_OPTIMIZERS, MOMENTS_FORMAT),
     SAME("optimizer_type", "train.optimizer.kind"), SAME("optimizer_name", "train.optimizer.kind"),
     SAME("learning_rate", "train.optimizer.lr"), SAME("base_lr", "train.optimizer.lr"),

@@ -242,6 +242,10 @@ static hr_status check(const hr_config *config, const hr_estimate_settings *s, h
                        "train.adapter.kind=none --assume npt=materialized:%lld estimates those of "
                        "their document",
                        (long long)config->train.adapter.rank);
+    if (s->optimizer == HR_ESTIMATE_UNKNOWN_OPTIMIZER)
+        return hr_fail(err, HR_USAGE,
+                       "optimizer: what muon allocates in a framework is not known; "
+                       "--assume optimizer=adamw estimates AdamW");
     if (s->weights > HR_ESTIMATE_FP16)
         return hr_fail(err, HR_USAGE, "weights: trained weights are fp32, bf16 or fp16");
     if (s->autocast != HR_ESTIMATE_NONE && s->autocast != HR_ESTIMATE_BF16 &&

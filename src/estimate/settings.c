@@ -176,6 +176,7 @@ static int32_t optimizer_of(const hr_config *config)
         return config->train.optimizer.beta1 > 0 ? HR_ESTIMATE_MOMENTUM : HR_ESTIMATE_SGD;
     case HR_OPTIMIZER_LION: return HR_ESTIMATE_LION;
     case HR_OPTIMIZER_ADAFACTOR: return HR_ESTIMATE_ADAFACTOR;
+    case HR_OPTIMIZER_MUON: return HR_ESTIMATE_UNKNOWN_OPTIMIZER;
     default: return HR_ESTIMATE_ADAMW;
     }
 }

@@ -71,10 +71,9 @@ static void count_tensors(hr_estimate_tensors *list, int32_t *count, const hr_ta
     }
     if (*count == NAMES_MOST) return;
     hr_estimate_tensors *one = &list[(*count)++];
-    *one = (hr_estimate_tensors){ .component = storage->component,
-                                  .count = 1,
-                                  .bytes = storage->bytes,
-                                  .each = storage->bytes };
+    *one = (hr_estimate_tensors){
+        .component = storage->component, .count = 1, .bytes = storage->bytes, .each = storage->bytes
+    };
     snprintf(one->name, sizeof one->name, "%s", name);
 }
 

@@ -411,6 +411,7 @@ void hr_build_states(hr_builder *builder, int32_t index)
             param->states[i] = state->average ? param->master : HR_NONE;
             continue;
         }
+        if (state->outside && hr_program_is_matrix(program, index)) continue;
         if (state->shape == HR_STATE_BLOCKS && !is_coded(param)) continue; /* it has no scales */
         if (state->shape == HR_STATE_RESIDUAL && !has_residual(program, param)) continue;
         const bool wide = state->dtype == HR_U8 && !is_coded(param);

@@ -50,6 +50,12 @@ int64_t hr_program_trained(const hr_program *program, int64_t more)
     return all + more * last;
 }
 
+bool hr_program_is_matrix(const hr_program *program, int32_t param)
+{
+    const hr_tensor *weight = &program->tensors[program->params[param].weight];
+    return weight->layer != HR_NONE && weight->layout != HR_ROWS;
+}
+
 int32_t hr_program_average(const hr_program *program)
 {
     for (int32_t i = 0; i < program->state_count; i++)

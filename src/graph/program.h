@@ -244,6 +244,7 @@ typedef struct {
     uint8_t dtype;    /* HR_U8: codes, and fp32 in small parameters */
     uint8_t zero;     /* HR_U8: the code of zero */
     bool average;     /* of the weights, published as a model; of a frozen parameter its weight */
+    bool outside;     /* matrices of layers have none */
     uint8_t space;    /* hr_space, of states of HR_STATE_AWAY_BYTES or more */
 } hr_state;
 
@@ -255,7 +256,7 @@ typedef struct {
     bool adapts;                      /* it trains adapters, ... */
     bool modulates;                   /* ... whose weights are a function of the token */
     bool in_blocks; /* values in the arena are whole blocks: any activation may be in the file */
-    bool again; /* the backward pass of each block recomputes and fetches for itself */
+    bool again;     /* the backward pass of each block recomputes and fetches for itself */
     hr_tensor *tensors;
     hr_step *steps;
     hr_loop *loops;
@@ -315,6 +316,9 @@ static inline int64_t hr_program_rank(const hr_program *program, int32_t param)
     const int32_t a = program->params[param].adapter;
     return a == HR_NONE ? 0 : program->params[a + 1].dims[0];
 }
+
+/* Whether a parameter is a matrix of a layer that products read. */
+bool hr_program_is_matrix(const hr_program *program, int32_t param);
 
 /* Index of the state that is an average of the weights; HR_NONE if there is none. */
 int32_t hr_program_average(const hr_program *program);

@@ -6,20 +6,21 @@
 
 #include "ops/adafactor/adafactor_build.h"
 #include "ops/list.h"
+#include "ops/muon/muon_build.h"
 
 enum { MOMENTS = 2 };
 
 #define ELEMENTS(name, file) \
     { \
-        name, file, HR_STATE_ELEMENTS, HR_F32, 0, false, HR_SPACE_HOST \
+        name, file, HR_STATE_ELEMENTS, HR_F32, 0, false, false, HR_SPACE_HOST \
     }
 #define FACTOR(name, file, shape) \
     { \
-        name, file, shape, HR_F32, 0, false, HR_SPACE_HOST \
+        name, file, shape, HR_F32, 0, false, false, HR_SPACE_HOST \
     }
 #define SCALES(name, file) \
     { \
-        name, file, HR_STATE_BLOCKS, HR_F32, 0, false, HR_SPACE_HOST \
+        name, file, HR_STATE_BLOCKS, HR_F32, 0, false, false, HR_SPACE_HOST \
     }
 
 static const hr_state moments[MOMENTS] = {
@@ -50,6 +51,22 @@ static const hr_state factored[] = {
     [HR_ADAFACTOR_MOMENT] = ELEMENTS("moment 1", "adafactor_moment.safetensors"),
 };
 
+/* Matrices of layers have a momentum, what else is trained the moments of AdamW. */
+static const hr_state muon_states[MOMENTS] = {
+    ELEMENTS("moment 1", "muon_moment_1.safetensors"),
+    { .name = "moment 2",
+      .file = "muon_moment_2.safetensors",
+      .shape = HR_STATE_ELEMENTS,
+      .outside = true },
+};
+static const hr_state muon_scales[MOMENTS] = {
+    SCALES("scales 1", "muon_moment_1_scales.safetensors"),
+    { .name = "scales 2",
+      .file = "muon_moment_2_scales.safetensors",
+      .shape = HR_STATE_BLOCKS,
+      .outside = true },
+};
+
 static hr_update_attr settings_of(const hr_config *config)
 {
     return (hr_update_attr){ .beta1 = config->train.optimizer.beta1,
@@ -60,7 +77,8 @@ static hr_update_attr settings_of(const hr_config *config)
 static void adam(hr_builder *builder, const hr_config *config, int32_t param, int32_t norm_scale,
                  int32_t lr)
 {
-    hr_build_update(builder, param, HR_OP_adamw, settings_of(config), MOMENTS, norm_scale, lr);
+    hr_build_update(builder, param, HR_OP_adamw, settings_of(config), MOMENTS, MOMENTS, norm_scale,
+                    lr);
 }
 
 static void adamw(hr_builder *builder, const hr_config *config, int32_t param, int32_t norm_scale,
@@ -68,19 +86,19 @@ static void adamw(hr_builder *builder, const hr_config *config, int32_t param, i
 {
     hr_update_attr attr = settings_of(config);
     attr.decoupled = true;
-    hr_build_update(builder, param, HR_OP_adamw, attr, MOMENTS, norm_scale, lr);
+    hr_build_update(builder, param, HR_OP_adamw, attr, MOMENTS, MOMENTS, norm_scale, lr);
 }
 
 static void sgd(hr_builder *builder, const hr_config *config, int32_t param, int32_t norm_scale,
                 int32_t lr)
 {
-    hr_build_update(builder, param, HR_OP_sgd, settings_of(config), 1, norm_scale, lr);
+    hr_build_update(builder, param, HR_OP_sgd, settings_of(config), 1, 1, norm_scale, lr);
 }
 
 static void lion(hr_builder *builder, const hr_config *config, int32_t param, int32_t norm_scale,
                  int32_t lr)
 {
-    hr_build_update(builder, param, HR_OP_lion, settings_of(config), 1, norm_scale, lr);
+    hr_build_update(builder, param, HR_OP_lion, settings_of(config), 1, 1, norm_scale, lr);
 }
 
 static bool has_moment(const hr_config *config)
@@ -103,6 +121,19 @@ static void adafactor(hr_builder *builder, const hr_config *config, int32_t para
     hr_build_adafactor(builder, param, attr, norm_scale, lr);
 }
 
+static void muon(hr_builder *builder, const hr_config *config, int32_t param, int32_t norm_scale,
+                 int32_t lr)
+{
+    const hr_muon_attr attr = { .update.beta1 = config->train.optimizer.muon.momentum,
+                                .steps = (uint8_t)config->train.optimizer.muon.steps,
+                                .nesterov = config->train.optimizer.muon.nesterov };
+    if (!hr_program_is_matrix(builder->program, param))
+        adamw(builder, config, param, norm_scale, lr);
+    else
+        hr_build_muon(builder, param, attr, (hr_muon_scale)config->train.optimizer.muon.scale,
+                      MOMENTS, norm_scale, lr);
+}
+
 const hr_optimizer hr_optimizers[] = {
     [HR_OPTIMIZER_ADAM] = { "adam", moments, moment_scales, MOMENTS, adam },
     [HR_OPTIMIZER_ADAMW] = { "adamw", moments, moment_scales, MOMENTS, adamw },
@@ -110,6 +141,7 @@ const hr_optimizer hr_optimizers[] = {
     [HR_OPTIMIZER_LION] = { "lion", &lion_momentum, &lion_scales, 1, lion },
     [HR_OPTIMIZER_ADAFACTOR] = { "adafactor", factored, NULL, sizeof factored / sizeof *factored,
                                  adafactor, .has_last = has_moment, .whole = true },
+    [HR_OPTIMIZER_MUON] = { "muon", muon_states, muon_scales, MOMENTS, muon, .whole = true },
 };
 
 int32_t hr_config_states(const hr_config *config, hr_state states[HR_STATES_MAX])

@@ -56,6 +56,7 @@
     X(sgd) \
     X(lion) \
     X(adafactor) \
+    X(muon) \
     X(average) \
     X(dequantize)
 

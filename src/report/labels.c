@@ -83,6 +83,7 @@ static const struct {
                   { "sgd", "update of", true },
                   { "lion", "update of", true },
                   { "adafactor", "update of", true },
+                  { "muon", "update of", true },
                   { "average", "EMA of", true },
                   { "dequantize", "dequantizing", true } };
 

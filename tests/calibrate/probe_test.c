@@ -116,6 +116,7 @@ static void calibration_covers_every_operation_of_the_check(void **state)
     assert_true(calibrated[HR_OP_sgd][0] && calibrated[HR_OP_sgd][1]);
     assert_true(calibrated[HR_OP_lion][0] && calibrated[HR_OP_lion][1]);
     assert_true(calibrated[HR_OP_adafactor][0] && calibrated[HR_OP_adafactor][1]);
+    assert_true(calibrated[HR_OP_muon][0] && calibrated[HR_OP_muon][1]);
     assert_true(calibrated[HR_OP_dequantize][0] && calibrated[HR_OP_dequantize][1]);
     assert_true(calibrated[HR_OP_activation][0] && calibrated[HR_OP_activation][1]);
     assert_true(calibrated[HR_OP_dropout][0] && calibrated[HR_OP_dropout][1]);

@@ -48,6 +48,9 @@ static void a_resumed_run_has_the_bytes_of_one_that_was_never_stopped(void **sta
         "train.state.moments=int8",
         "train.dtype=bf16 train.state.master=none model.family=gpt2 model.tie_embeddings=true "
         "memory.micro_batch=1",
+        "train.optimizer.kind=muon train.optimizer.muon.scale=original",
+        "train.optimizer.kind=muon train.dtype=bf16 train.state.moments=int8 "
+        "train.state.master=residual16 memory.micro_batch=1",
     };
     (void)state;
     prepare();

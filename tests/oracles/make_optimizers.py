@@ -34,6 +34,14 @@ ADAFACTOR = {"eps1": 1e-30, "eps2": 1e-3, "clip_threshold": 1.0, "decay_rate": -
                                  "relative_step": False, "weight_decay": {"w": 0.1, "v": 0.0}}},
              "source": "transformers.optimization.Adafactor; Shazeer and Stern 2018, arXiv:1804.04235"}
 
+# Shapes are [outputs, inputs], as torch has them.
+MUON_TENSORS = {"wide": (12, 25), "tall": (25, 12)}
+MUON = {"momentum": 0.95, "weight_decay": 0.1, "steps": 5, "lr": FALLING,
+        "sets": {"original": {"adjust_lr_fn": "original", "nesterov": True},
+                 "match_rms": {"adjust_lr_fn": "match_rms_adamw", "nesterov": True},
+                 "plain": {"adjust_lr_fn": "original", "nesterov": False}},
+        "source": "torch.optim.Muon; Jordan et al. 2024, kellerjordan.github.io/posts/muon"}
+
 
 def given():
     """Initial weights and the gradients of each step; a tenth of the elements has none."""
@@ -151,8 +159,53 @@ def make_adafactor():
         "versions": versions() | {"transformers": transformers.__version__}})
 
 
+def muon(start, gradients, of, dtype):
+    """Weights after every step of one set, and the momentum after the last."""
+    values = {}
+    for name, value in start.items():
+        weight = torch.nn.Parameter(value.to(dtype).clone())
+        optimizer = torch.optim.Muon([weight], lr=1.0, weight_decay=MUON["weight_decay"],
+                                     momentum=MUON["momentum"], ns_steps=MUON["steps"], **of)
+        after = []
+        for step in range(STEPS):
+            weight.grad = gradients[name][step].to(dtype)
+            optimizer.param_groups[0]["lr"] = MUON["lr"][step]
+            optimizer.step()
+            after.append(weight.detach().clone())
+        values |= {f"after.{name}": torch.stack(after),
+                   f"momentum.{name}": optimizer.state[weight]["momentum_buffer"].clone()}
+    return values
+
+
+def make_muon():
+    """torch computes the iteration in bf16. The golden values are of its code in float64."""
+    generator = torch.Generator().manual_seed(78)
+    start = {name: torch.randn(shape, generator=generator) for name, shape in MUON_TENSORS.items()}
+    gradients = {name: torch.randn(STEPS, *shape, generator=generator) * 0.05
+                 for name, shape in MUON_TENSORS.items()}
+    golden = {f"start.{name}": value for name, value in start.items()}
+    golden |= {f"gradients.{name}": value for name, value in gradients.items()}
+    worst = {}
+    to_bf16 = torch.Tensor.bfloat16
+    for kind, of in MUON["sets"].items():
+        rounded = muon(start, gradients, of, torch.float32)
+        torch.Tensor.bfloat16 = lambda tensor: tensor.clone()
+        values = muon(start, gradients, of, torch.float64)
+        single = muon(start, gradients, of, torch.float32)
+        torch.Tensor.bfloat16 = to_bf16
+        worst[kind] = {name: {"fp32": difference(value, single[name]),
+                              "bf16": difference(value, rounded[name])}
+                       for name, value in values.items()}
+        golden |= {f"{kind}.{name}": value.float() for name, value in values.items()}
+    folder = empty_folder("optimizers", "muon")
+    save_tensors(folder / "golden.safetensors", golden)
+    save_json(folder / "golden.json", MUON | {
+        "max_abs_difference_from_float64": three_digits(worst), "versions": versions()})
+
+
 if __name__ == "__main__":
     deterministic()
     make_lion()
     make_adafactor()
-    print("lion, adafactor")
+    make_muon()
+    print("lion, adafactor, muon")

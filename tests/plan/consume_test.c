@@ -61,7 +61,8 @@ static hr_strategy some_strategy(const hr_config *config, uint64_t turn,
 static bool updates(const hr_program *program, int32_t s)
 {
     const int32_t op = program->steps[s].op;
-    return op == HR_OP_adamw || op == HR_OP_sgd || op == HR_OP_lion || op == HR_OP_adafactor;
+    return op == HR_OP_adamw || op == HR_OP_sgd || op == HR_OP_lion || op == HR_OP_adafactor ||
+           op == HR_OP_muon;
 }
 
 static bool averages(const hr_program *program, int32_t s)
@@ -387,8 +388,8 @@ static void build_by_hand(compiled *c, double clip)
     step->in[0] = loss;
     step->in[1] = norm_scale;
     for (int32_t p = 0; p < program->param_count; p++)
-        hr_build_update(&b, p, HR_OP_sgd, (hr_update_attr){ 0 }, 1, clip > 0 ? norm_scale : HR_NONE,
-                        lr);
+        hr_build_update(&b, p, HR_OP_sgd, (hr_update_attr){ 0 }, 1, 1,
+                        clip > 0 ? norm_scale : HR_NONE, lr);
     hr_build_loop_close(&b);
     must(hr_build_status(&b), &err);
 }

@@ -208,7 +208,7 @@ static inline void rig_watch(void *context, const hr_executor *executor, int32_t
     const hr_program *program = executor->program;
     const hr_step *step = &program->steps[s];
     if (step->op == HR_OP_adamw || step->op == HR_OP_sgd || step->op == HR_OP_lion ||
-        step->op == HR_OP_adafactor)
+        step->op == HR_OP_adafactor || step->op == HR_OP_muon)
         rig_keep_gradient(r, step);
     const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_EVALUATION)];
     if (step->op != HR_OP_linear || step->block != HR_BLOCK_HEAD) return;

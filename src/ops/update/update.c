@@ -2,6 +2,8 @@
 /* ops/update/update.c - builder functions and properties of gradient norms and weight updates. */
 #include "ops/update/update.h"
 
+#include <stddef.h>
+
 #include "base/assert.h"
 #include "ops/list.h"
 #include "ops/update/update_build.h"
@@ -59,12 +61,12 @@ static hr_master_kind master_of(const hr_program *program, int32_t index)
     return hr_program_residual(program, index) == HR_NONE ? HR_MASTER_ROUNDED : HR_MASTER_RESIDUAL;
 }
 
-void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_attr attr,
-                     int32_t states, int32_t norm_scale, int32_t lr)
+hr_step *hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_attr attr,
+                         int32_t states, int32_t scales, int32_t norm_scale, int32_t lr)
 {
     const hr_param *param = &builder->program->params[index];
     int32_t out = 0;
-    if (hr_build_status(builder) != HR_OK || param->gradient == HR_NONE) return;
+    if (hr_build_status(builder) != HR_OK || param->gradient == HR_NONE) return NULL;
     attr.elements = elements_of(builder->program, param->gradient);
     attr.decay = param->rule.decay;
     attr.lr_scale = param->rule.lr_scale;
@@ -80,8 +82,9 @@ void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_a
     for (int32_t i = 0; i < states; i++) step->out[out++] = param->states[i];
     if (param->weight != param->master) step->out[out] = param->weight;
     for (int32_t i = 0; i < states && scaled; i++)
-        step->out[1 + out + i] = param->states[states + i];
+        step->out[1 + out + i] = param->states[scales + i];
     step->out[1 + out + states] = hr_program_residual(builder->program, index);
+    return step;
 }
 
 void hr_build_average(hr_builder *builder, int32_t index, int32_t state, double decay)

@@ -14,13 +14,14 @@ void hr_build_merges(hr_builder *builder);
 int32_t hr_build_norm_scale(hr_builder *builder, double limit);
 
 /* Adds the update of parameter `index`, unless it is frozen, by HR_OP_adamw, HR_OP_sgd or
- * HR_OP_lion. It reads the gradient, the norm and the learning rate, updates the master and the
- * first `states` states in place, with their scales if they are coded (the next states), and writes
- * the weight.
+ * HR_OP_lion, or another operation with the operands of one of them. It reads the gradient, the
+ * norm and the learning rate, updates the master and the first `states` states in place, with their
+ * scales if they are coded (the states from `scales` on), and writes the weight. Returns the step;
+ * null: none.
  *   attr        elements, decay and lr_scale are set here
  *   norm_scale  tensor of hr_build_norm_scale; HR_NONE: no scaling */
-void hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_attr attr,
-                     int32_t states, int32_t norm_scale, int32_t lr);
+hr_step *hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_attr attr,
+                         int32_t states, int32_t scales, int32_t norm_scale, int32_t lr);
 
 /* Updates the average of parameter `index`, its state `state`, with `decay`, unless it is frozen.
  * Call it after all updates. */

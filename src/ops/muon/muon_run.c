@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/muon/muon_run.c - the phases of the update: the momentum, the norm, six phases for each step
+ * of the iteration, the weights. */
+#include <math.h>
+
+#include "ops/cpu_run.h"
+#include "ops/muon/muon_scratch.h"
+#include "ops/update/update_blocks.h"
+
+/* The phases of a step come between BEGIN and the weights. */
+enum { MOMENTUM, NORM, BEGIN };
+enum { PACK, GRAM, PACK_GRAM, SCALE_GRAM, SQUARE, APPLY, PHASES };
+enum { BLOCK = HR_MUON_BLOCK, WIDTH = HR_PANEL_WIDTH };
+
+_Static_assert((int)BLOCK == (int)HR_MOMENT_BLOCK, "a block of moments");
+
+static const double A = 3.4445, B = -4.775, C = 2.0315, EPS = 1e-7;
+
+/* One call: its shape and its scratch. */
+typedef struct {
+    const hr_call *call;
+    const hr_muon_attr *attr;
+    hr_muon_scratch at;
+    hr_dtype dtype;
+    double *sums;
+    void *rows, *panels, *gram, *gram_panels, *change;
+} update;
+
+static update update_of(const hr_call *call)
+{
+    const hr_muon_attr *attr = call->attr;
+    char *scratch = call->scratch;
+    update u = { .call = call,
+                 .attr = attr,
+                 .at = hr_muon_scratch_of(attr, call->threads),
+                 .dtype = hr_muon_dtype(attr) };
+    u.sums = (double *)(scratch + u.at.sums);
+    u.rows = scratch + u.at.rows;
+    u.panels = scratch + u.at.panels;
+    u.gram = scratch + u.at.gram;
+    u.gram_panels = scratch + u.at.gram_panels;
+    u.change = scratch + u.at.change;
+    return u;
+}
+
+/* ---- between X and blocks of the layout of the weight */
+
+/* Copies an element of 4 or 2 bytes. */
+static inline void copy(void *to, int64_t to_index, const void *from, int64_t from_index, bool wide)
+{
+    if (wide) ((uint32_t *)to)[to_index] = ((const uint32_t *)from)[from_index];
+    else ((uint16_t *)to)[to_index] = ((const uint16_t *)from)[from_index];
+}
+
+/* Copies the elements of a block that are not padding to X, or from it. */
+static inline void exchange_of(const update *u, int64_t first, int64_t count, void *block, bool out,
+                               bool wide)
+{
+    const int64_t K = u->attr->K, N = u->attr->N, lines = wide ? 1 : 2;
+    const int64_t group = lines * WIDTH, groups = (K + lines - 1) / lines; /* of a panel */
+    const int64_t next = u->at.transposed ? K : 1;                         /* column */
+    for (int64_t at = 0; at < count; at += group) {
+        const int64_t index = (first + at) / group, n = index / groups * WIDTH;
+        const int64_t columns = hr_min(WIDTH, N - n);
+        for (int64_t i = 0; i < lines; i++) {
+            const int64_t k = index % groups * lines + i;
+            const int64_t place = u->at.transposed ? n * K + k : k * N + n;
+            if (k >= K) break;
+            if (out)
+                for (int64_t c = 0; c < columns; c++)
+                    copy(u->rows, place + c * next, block, at + c * lines + i, wide);
+            else
+                for (int64_t c = 0; c < columns; c++)
+                    copy(block, at + c * lines + i, u->rows, place + c * next, wide);
+        }
+    }
+}
+
+static void put_block(const update *u, int64_t first, int64_t count, const float *values)
+{
+    hr_bf16 halves[BLOCK];
+    if (u->dtype == HR_F32) {
+        exchange_of(u, first, count, (void *)values, true, true);
+        return;
+    }
+    u->call->kernels->update.pack_bf16(values, NULL, 0, halves, count);
+    exchange_of(u, first, count, halves, true, false);
+}
+
+/* Padding is zero. */
+static void get_block(const update *u, int64_t first, int64_t count, float *values)
+{
+    hr_bf16 halves[BLOCK] = { 0 };
+    if (u->dtype == HR_F32) {
+        memset(values, 0, (size_t)count * sizeof *values);
+        exchange_of(u, first, count, values, false, true);
+        return;
+    }
+    exchange_of(u, first, count, halves, false, false);
+    u->call->kernels->update.unpack_bf16(halves, values, count);
+}
+
+/* ---- the momentum */
+
+static void move_block(float *m, const float *gradient, float *direction, int64_t count,
+                       const hr_lion_factors *f, bool nesterov)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const float g = f->scale * gradient[i];
+        m[i] = f->keep1 * m[i] + f->take1 * g;
+        direction[i] = nesterov ? f->keep1 * m[i] + f->take1 * g : m[i];
+    }
+}
+
+static void momentum(const update *u)
+{
+    const hr_call *call = u->call;
+    const hr_moment moment = hr_update_moment(call, 0, 3);
+    const hr_lion_factors factors = { .scale = (float)hr_update_scale(call),
+                                      .keep1 = (float)u->attr->update.beta1,
+                                      .take1 = (float)(1 - u->attr->update.beta1) };
+    const float *gradient = call->in[0];
+    float stored[BLOCK], direction[BLOCK];
+    int64_t first, last;
+    hr_update_share(call, u->attr->update.elements, &first, &last);
+    for (int64_t at = first; at < last; at += BLOCK) {
+        const int64_t count = hr_min(BLOCK, last - at);
+        float *m = hr_update_unpack(call, &moment, at, count, stored);
+        move_block(m, gradient + at, direction, count, &factors, u->attr->nesterov);
+        hr_update_pack(call, &moment, at, count, m);
+        call->kernels->update.sumsq(direction, count, &u->sums[at / BLOCK]);
+        put_block(u, at, count, direction);
+    }
+}
+
+/* ---- the iteration */
+
+/* to = factor * from; they may be one array. */
+static void scale(const update *u, const void *from, void *to, int64_t elements, float factor)
+{
+    const hr_update_kernels *kernels = &u->call->kernels->update;
+    float values[BLOCK];
+    int64_t first, last;
+    hr_update_share(u->call, elements, &first, &last);
+    for (int64_t at = first; at < last; at += BLOCK) {
+        const int64_t count = hr_min(BLOCK, last - at);
+        const float *x = (const float *)from + at;
+        if (u->dtype == HR_BF16) kernels->unpack_bf16((const hr_bf16 *)from + at, values, count);
+        float *y = u->dtype == HR_BF16 ? values : (float *)to + at;
+        if (u->dtype == HR_BF16) x = values;
+        for (int64_t i = 0; i < count; i++) y[i] = factor * x[i];
+        if (u->dtype == HR_BF16) kernels->pack_bf16(y, NULL, 0, (hr_bf16 *)to + at, count);
+    }
+}
+
+static void normalise(const update *u)
+{
+    const int64_t blocks = (u->attr->update.elements + BLOCK - 1) / BLOCK;
+    double sum = 0;
+    for (int64_t b = 0; b < blocks; b++) sum += u->sums[b];
+    const double norm = sqrt(sum);
+    /* not fmax, which would lose a NaN */
+    scale(u, u->rows, u->rows, u->at.M * u->at.L, (float)(1 / (norm < EPS ? EPS : norm)));
+}
+
+/* A line of a panel: from a row, or of bf16 from two. Columns from `count` on are zero, as is a row
+ * that is null. */
+static void pack_wide(const uint32_t *row, int64_t count, uint32_t *line)
+{
+    if (count == WIDTH) memcpy(line, row, WIDTH * sizeof *line);
+    else
+        for (int64_t c = 0; c < WIDTH; c++) line[c] = c < count ? row[c] : 0;
+}
+
+static void pack_pair(const uint16_t *row, const uint16_t *next, int64_t count, uint32_t *line)
+{
+    if (count == WIDTH && next)
+        for (int64_t c = 0; c < WIDTH; c++) line[c] = row[c] | (uint32_t)next[c] << 16;
+    else
+        for (int64_t c = 0; c < WIDTH; c++) {
+            line[c] = c < count ? row[c] : 0;
+            if (c < count && next) line[c] |= (uint32_t)next[c] << 16;
+        }
+}
+
+/* Copies a row-major [M, columns] to the layout of weights. */
+static void pack(const update *u, const void *from, int64_t columns, void *to)
+{
+    const int64_t M = u->at.M, rows = u->dtype == HR_F32 ? 1 : 2;
+    int64_t first, last;
+    hr_share((columns + WIDTH - 1) / WIDTH, u->call->thread, u->call->threads, &first, &last);
+    for (int64_t panel = first; panel < last; panel++) {
+        const int64_t n = panel * WIDTH, count = hr_min(WIDTH, columns - n);
+        uint32_t *line = (uint32_t *)to + panel * ((M + rows - 1) / rows) * WIDTH;
+        for (int64_t k = 0; k < M; k += rows, line += WIDTH) {
+            const int64_t at = k * columns + n;
+            const uint16_t *row = (const uint16_t *)from + at;
+            if (rows == 1) pack_wide((const uint32_t *)from + at, count, line);
+            else pack_pair(row, k + 1 < M ? row + columns : NULL, count, line);
+        }
+    }
+}
+
+/* `out` = x times a matrix in panels, + residual. */
+static void multiply(const update *u, const void *x, const void *panels, int64_t columns,
+                     void *residual)
+{
+    const hr_linear_attr attr = { .K = u->at.M, .N = columns };
+    hr_call call = *u->call;
+    call.in[0] = (void *)x;
+    call.in[1] = (void *)panels;
+    call.in[2] = NULL;
+    call.in[3] = call.out[0] = residual;
+    call.out[1] = NULL;
+    call.attr = &attr;
+    call.rows = u->at.M;
+    call.dtype = u->dtype;
+    call.scratch = (char *)u->call->scratch + u->at.product;
+    hr_linear_run(&call);
+}
+
+/* gram = X X^T */
+static void multiply_transposed(const update *u)
+{
+    const hr_linear_attr attr = { .K = u->at.M, .N = u->at.L };
+    hr_call call = *u->call;
+    for (int32_t i = 0; i < HR_IN_MAX; i++) call.in[i] = NULL;
+    call.in[0] = u->rows;
+    call.in[1] = u->panels;
+    call.out[0] = u->gram;
+    call.out[1] = NULL;
+    call.attr = &attr;
+    call.rows = u->at.M;
+    call.dtype = u->dtype;
+    call.scratch = (char *)u->call->scratch + u->at.product;
+    hr_linear_dx_run(&call);
+}
+
+/* X = a^i x before step i, where x is in scratch:  x += (b / a G a^2i + c / a G G a^4i) x */
+static void iterate(const update *u, int32_t step, int32_t phase)
+{
+    const double size = pow(A, 2 * step);
+    if (phase == PACK) pack(u, u->rows, u->at.L, u->panels);
+    if (phase == GRAM) multiply_transposed(u);
+    if (phase == PACK_GRAM) {
+        pack(u, u->gram, u->at.M, u->gram_panels);
+        scale(u, u->gram, u->change, u->at.M * u->at.M, (float)(B / A * size));
+    }
+    if (phase == SCALE_GRAM)
+        scale(u, u->gram, u->gram, u->at.M * u->at.M, (float)(C / A * size * size));
+    if (phase == SQUARE) multiply(u, u->gram, u->gram_panels, u->at.M, u->change);
+    if (phase == APPLY) multiply(u, u->change, u->panels, u->at.L, u->rows);
+}
+
+/* ---- weights */
+
+static void apply_block(float *w, const float *x, hr_bf16 *weight, int64_t count, float shrink,
+                        float rate)
+{
+    for (int64_t i = 0; i < count; i++) w[i] -= shrink * w[i] + rate * x[i];
+    if (weight)
+        for (int64_t i = 0; i < count; i++) weight[i] = hr_bf16_from_f32(w[i]);
+}
+
+static void apply(const update *u)
+{
+    const hr_call *call = u->call;
+    const hr_update_attr *attr = &u->attr->update;
+    const double lr = attr->lr_scale * *(const double *)call->in[2];
+    const hr_master master = hr_update_master(call, 4);
+    const float rate = (float)(lr * u->attr->shape * pow(A, u->attr->steps));
+    hr_bf16 *weight = call->out[2];
+    float stored[BLOCK], x[BLOCK];
+    int64_t first, last;
+    hr_update_share(call, attr->elements, &first, &last);
+    for (int64_t at = first; at < last; at += BLOCK) {
+        const int64_t count = hr_min(BLOCK, last - at);
+        float *w = hr_master_unpack(&call->kernels->update, &master, at, count, stored);
+        get_block(u, at, count, x);
+        apply_block(w, x, weight ? weight + at : NULL, count, (float)(lr * attr->decay), rate);
+        hr_master_pack(&call->kernels->update, &master, at, count, w);
+    }
+}
+
+static int32_t phases_of(const hr_call *call)
+{
+    return BEGIN + PHASES * ((const hr_muon_attr *)call->attr)->steps + 1;
+}
+
+void hr_muon_run(const hr_call *call)
+{
+    const update u = update_of(call);
+    const int32_t phase = call->phase - BEGIN;
+    if (call->phase == MOMENTUM) momentum(&u);
+    else if (call->phase == NORM) normalise(&u);
+    else if (call->phase + 1 == phases_of(call)) apply(&u);
+    else iterate(&u, phase / PHASES, phase % PHASES);
+}
+
+const hr_op_run hr_muon_cpu_run = { hr_muon_run, BEGIN + PHASES, phases_of };
