@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/words.h"
 
 const hr_foreign *hr_foreign_of(hr_audit_kind kind)
 {
@@ -22,35 +23,51 @@ const hr_foreign *hr_foreign_of(hr_audit_kind kind)
     }
 }
 
-bool hr_foreign_matches(const hr_foreign_key *row, const char *key)
+static bool matches(const char *name, size_t length, const char *key)
 {
-    const char *star = strchr(row->key, '*');
-    if (!star) return !strcmp(row->key, key);
-    const size_t begin = (size_t)(star - row->key), end = strlen(star + 1), length = strlen(key);
-    return length >= begin + end && !strncmp(key, row->key, begin) &&
-           !strcmp(key + length - end, star + 1);
+    const char *star = memchr(name, '*', length);
+    const size_t begin = star ? (size_t)(star - name) : length, bytes = strlen(key);
+    const size_t end = star ? length - begin - 1 : 0;
+    return (star ? bytes >= begin + end : bytes == length) && !memcmp(key, name, begin) &&
+           !memcmp(key + bytes - end, name + length - end, end);
 }
 
-static const hr_foreign_key *find(const hr_foreign *foreign, const char *key)
+static bool has_name(const char *names, const char *key)
 {
-    for (const hr_foreign_key *row = foreign->keys; row->key; row++)
-        if (hr_foreign_matches(row, key)) return row;
+    for (const char *at = names; *at; at += strspn(at, " ")) {
+        const size_t length = strcspn(at, " ");
+        if (matches(at, length, key)) return true;
+        at += length;
+    }
+    return false;
+}
+
+static const hr_foreign_keys *find(const hr_foreign *foreign, const char *key)
+{
+    for (int32_t t = 0; t < HR_FOREIGN_TABLES && foreign->tables[t]; t++)
+        for (const hr_foreign_keys *row = foreign->tables[t]; row->names; row++)
+            if (has_name(row->names, key)) return row;
     return NULL;
 }
 
-/* A key that is known and differs in a letter or two: likely a slip. */
-static const char *near_key(const hr_foreign *foreign, const char *key)
+/* Notes a key that is known and differs in a letter or two: likely a slip. */
+static void find_near(const hr_foreign *foreign, const char *key, hr_audit_key *to)
 {
     enum { LETTERS_LEAST = 5 };
-    if (strlen(key) < LETTERS_LEAST || strlen(key) > HR_WORD_LETTERS_MAX) return "";
-    for (const hr_foreign_key *row = foreign->keys; row->key; row++)
-        if (row->meaning != HR_MEANS_NOTHING && hr_word_distance(key, row->key) <= 2)
-            return row->key;
-    return "";
+    if (strlen(key) < LETTERS_LEAST || strlen(key) > HR_WORD_LETTERS_MAX) return;
+    for (int32_t t = 0; t < HR_FOREIGN_TABLES && foreign->tables[t]; t++)
+        for (const hr_foreign_keys *row = foreign->tables[t]; row->names; row++) {
+            hr_words words = { .at = row->names };
+            while (row->meaning != HR_MEANS_NOTHING && hr_words_next(&words)) {
+                if (hr_word_distance(key, words.text) > 2) continue;
+                snprintf(to->near, sizeof to->near, "%.47s", words.text);
+                return;
+            }
+        }
 }
 
 static void record(hr_reading *r, const hr_foreign *foreign, const hr_entry *entry,
-                   const char *prefix, const hr_foreign_key *row)
+                   const char *prefix, const hr_foreign_keys *row)
 {
     hr_audit_report *report = r->report;
     report->doubt_count += !row && !entry->is_null;
@@ -68,9 +85,10 @@ static void record(hr_reading *r, const hr_foreign *foreign, const hr_entry *ent
     snprintf(to->key, sizeof to->key, "%s%.80s", prefix, entry->key);
     const bool cut = strlen(entry->value) >= sizeof to->value;
     snprintf(to->value, sizeof to->value, cut ? "%.60s..." : "%s", entry->value);
-    snprintf(to->near, sizeof to->near, "%.47s",
-             to->state == HR_AUDIT_UNREAD ? near_key(foreign, entry->key) : "");
-    snprintf(to->ours, sizeof to->ours, "%s", row && row->ours ? row->ours : "");
+    const char *ours = row ? hr_meaning_key(row->meaning) : NULL;
+    snprintf(to->ours, sizeof to->ours, "%s", ours ? ours : "");
+    *to->near = 0;
+    if (to->state == HR_AUDIT_UNREAD) find_near(foreign, entry->key, to);
 }
 
 /* Reads all entries with a table. `prefix` is the name of another file, for the report. */
@@ -81,7 +99,7 @@ static hr_status take_all(hr_reading *r, const hr_entries *entries, const hr_for
     r->elsewhere = *prefix != 0;
     for (int32_t i = 0; i < entries->count; i++) {
         hr_entry entry = entries->list[i];
-        const hr_foreign_key *row = find(foreign, entry.key);
+        const hr_foreign_keys *row = find(foreign, entry.key);
         /* Settings of DeepSpeed inside of another file. */
         const bool nested = row && row->meaning == HR_MEANS_DEEPSPEED &&
                             !strncmp(entry.key, inside, sizeof inside - 1);
@@ -208,11 +226,11 @@ hr_status hr_audit_training_file(const char *path, hr_audit_kind kind,
 {
     hr_reading r = { .path = path, .report = report, .err = err, .dtype = HR_AUDIT_UNSET };
     hr_audit_training *t = &report->training;
+    const hr_foreign *foreign = hr_foreign_of(kind);
     hr_status status = check_trains(path, kind, entries, err);
     if (status != HR_OK) return status;
-    r.foreign = hr_foreign_of(kind);
-    *t = (hr_audit_training){ .micro_batch = r.foreign->micro_batch,
-                              .seq_len = r.foreign->seq_len,
+    *t = (hr_audit_training){ .micro_batch = foreign->micro_batch,
+                              .seq_len = foreign->seq_len,
                               .accumulation = 1,
                               .world = 1,
                               .published = HR_AUDIT_BF16,
@@ -223,10 +241,10 @@ hr_status hr_audit_training_file(const char *path, hr_audit_kind kind,
                               .double_quant = has_double_quant(kind),
                               .lacks_bf16 = request->lacks_bf16,
                               .frozen = HR_AUDIT_UNSET,
-                              .checkpointing = r.foreign->checkpointing };
+                              .checkpointing = foreign->checkpointing };
     hr_config_default(&report->config);
     report->config.train.optimizer.weight_decay = 0; /* SGD takes a temporary for it */
-    status = take_all(&r, entries, r.foreign, "");
+    status = take_all(&r, entries, foreign, "");
     if (status == HR_OK) status = take_deepspeed(&r, entries->region);
     return status == HR_OK ? hr_reading_finish(&r, request) : status;
 }

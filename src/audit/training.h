@@ -85,56 +85,20 @@ typedef enum {
     HR_MEANS_REWARDS      /* true: a model that rates answers is trained */
 } hr_meaning;
 
-/* A key of a program. `key` may have one "*", which stands for any text. */
+/* Keys of a program with one meaning: names with blanks between, each with one "*" at most, which
+ * stands for any text. */
 typedef struct {
-    const char *key;
     hr_meaning meaning;
-    const char *ours; /* the key of headroom; null: none */
-} hr_foreign_key;
+    const char *names; /* null: the end of a table */
+} hr_foreign_keys;
 
-/* Rows of tables. */
-#define HR_NO_EFFECT(key) \
-    { \
-        key, HR_MEANS_NOTHING, NULL \
-    }
-#define HR_UNMODELED(key) \
-    { \
-        key, HR_MEANS_UNMODELED, NULL \
-    }
+enum { HR_FOREIGN_TABLES = 6 };
 
-/* Keys of FSDP that change what is in memory, those that do not, and those that are not modelled.
- * Any other is not read. */
-#define HR_FSDP_KEYS \
-    { "fsdp", HR_MEANS_FSDP, NULL }, { "fsdp[*", HR_MEANS_FSDP, NULL }, \
-        { "fsdp_version", HR_MEANS_FSDP, NULL }, { "fsdp_config.*version", HR_MEANS_FSDP, NULL }, \
-        { "fsdp_config.*sharding_strategy", HR_MEANS_FSDP, NULL }, \
-        { "fsdp_config.*reshard_after_forward", HR_MEANS_FSDP, NULL }, \
-        { "fsdp_config.*offload_params", HR_MEANS_FSDP, NULL }, \
-        { "fsdp_config.*activation_checkpointing", HR_MEANS_FSDP_CHECKPOINTING, \
-          "memory.recompute" }, \
-        HR_NO_EFFECT("fsdp_config.*state_dict_type"), \
-        HR_NO_EFFECT("fsdp_config.*auto_wrap_policy"), \
-        HR_NO_EFFECT("fsdp_config.*transformer_layer_cls_to_wrap"), \
-        HR_NO_EFFECT("fsdp_config.transformer_layer_cls_to_wrap[*"), \
-        HR_NO_EFFECT("fsdp_config.*cpu_ram_efficient_loading"), \
-        HR_NO_EFFECT("fsdp_config.*sync_module_states"), \
-        HR_NO_EFFECT("fsdp_config.*use_orig_params"), \
-        HR_NO_EFFECT("fsdp_config.*limit_all_gathers"), \
-        HR_NO_EFFECT("fsdp_config.*min_num_params"), \
-        HR_NO_EFFECT("fsdp_config.*backward_prefetch"), \
-        HR_NO_EFFECT("fsdp_config.*backward_prefetch_policy"), \
-        HR_NO_EFFECT("fsdp_final_state_dict_type"), \
-        HR_NO_EFFECT("fsdp_transformer_layer_cls_to_wrap"), \
-        HR_UNMODELED("fsdp_config.*forward_prefetch"), \
-        HR_UNMODELED("fsdp_config.*mixed_precision_policy"), \
-        HR_UNMODELED("fsdp_config.*cpu_offload")
-
-/* The keys and defaults of a program. */
+/* The keys and defaults of a program. The first row that has a key decides. */
 typedef struct {
-    const hr_foreign_key *keys; /* up to key null */
+    const hr_foreign_keys *tables[HR_FOREIGN_TABLES]; /* null: no further one */
     int64_t micro_batch, seq_len;
     bool checkpointing;
-    const char *adapter_on; /* the first line of the patch that trains an adapter */
 } hr_foreign;
 
 extern const hr_foreign hr_foreign_hf, hr_foreign_trl, hr_foreign_axolotl, hr_foreign_llama_factory,
@@ -143,8 +107,8 @@ extern const hr_foreign hr_foreign_hf, hr_foreign_trl, hr_foreign_axolotl, hr_fo
 /* The table of a kind; null: it is no training file of others. Pure. */
 const hr_foreign *hr_foreign_of(hr_audit_kind kind);
 
-/* Whether a key of a file is one of a table's. Pure. */
-bool hr_foreign_matches(const hr_foreign_key *row, const char *key);
+/* The key of headroom for a meaning; null: there is none. Pure. */
+const char *hr_meaning_key(hr_meaning meaning);
 
 /* A value "auto". */
 typedef struct {
@@ -159,7 +123,6 @@ enum { HR_AUDIT_AUTOS_MOST = 24 };
 typedef struct {
     const char *path;
     hr_audit_report *report;
-    const hr_foreign *foreign;
     hr_error *err;
     /* Values as given; lines 0: not given. */
     hr_audit_dtype dtype;

@@ -260,11 +260,12 @@ static hr_status take_switch(hr_reading *r, const hr_entry *entry, bool *to)
     return status;
 }
 
-static hr_status set_key(hr_reading *r, const hr_entry *entry, const char *key)
+static hr_status set_key(hr_reading *r, const hr_entry *entry)
 {
     hr_error inner;
     char sentence[HR_ERROR_BYTES + 64];
     if (is_auto(r, entry)) return HR_OK;
+    const char *key = hr_meaning_key(r->meaning);
     if (hr_config_set(&r->report->config, key, entry->value, &inner) == HR_OK) return HR_OK;
     snprintf(sentence, sizeof sentence, "%.60s: %s", entry->key, inner.message);
     return hr_yaml_fail(r->path, entry->line, sentence, r->err);
@@ -294,7 +295,7 @@ static hr_status take_steps(hr_reading *r, const hr_entry *entry)
 {
     double steps = -1;
     hr_status status = take_real(r, entry, &steps);
-    return status != HR_OK || steps <= 0 ? status : set_key(r, entry, "train.steps");
+    return status != HR_OK || steps <= 0 ? status : set_key(r, entry);
 }
 
 /* -1: all of them. */
@@ -375,12 +376,6 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_OPTIMIZER:
         if (is_auto(r, entry)) return HR_OK;
         return take_text(r, entry, r->optimizer, sizeof r->optimizer, &r->optimizer_line);
-    case HR_MEANS_RATE: return set_key(r, entry, "train.optimizer.lr");
-    case HR_MEANS_DECAY: return set_key(r, entry, "train.optimizer.weight_decay");
-    case HR_MEANS_BETA1: return set_key(r, entry, "train.optimizer.beta1");
-    case HR_MEANS_BETA2: return set_key(r, entry, "train.optimizer.beta2");
-    case HR_MEANS_EPS: return set_key(r, entry, "train.optimizer.eps");
-    case HR_MEANS_CLIP: return set_key(r, entry, "train.optimizer.clip");
     case HR_MEANS_SCHEDULE: return take_text(r, entry, r->schedule, sizeof r->schedule, &ignored);
     case HR_MEANS_WARMUP: return take_warmup(r, entry);
     case HR_MEANS_WARMUP_RATIO:
@@ -390,7 +385,13 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
                    : status;
     case HR_MEANS_EPOCHS: return take_epochs(r, entry);
     case HR_MEANS_STEPS: return take_steps(r, entry);
-    case HR_MEANS_SEED: return set_key(r, entry, "train.seed");
+    case HR_MEANS_RATE:
+    case HR_MEANS_DECAY:
+    case HR_MEANS_BETA1:
+    case HR_MEANS_BETA2:
+    case HR_MEANS_EPS:
+    case HR_MEANS_CLIP:
+    case HR_MEANS_SEED: return set_key(r, entry);
     case HR_MEANS_4BIT: return take_bool(r, entry, &r->four_bit);
     case HR_MEANS_8BIT: return take_bool(r, entry, &r->eight_bit);
     case HR_MEANS_BITS: return take_bits(r, entry);
