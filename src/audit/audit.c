@@ -8,6 +8,7 @@
 #include "audit/training.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/words.h"
 
 static bool begins(const char *text, int64_t bytes, const char *with)
 {
@@ -91,27 +92,21 @@ static hr_status read_file(const char *path, hr_region *region, char **text, int
     return status;
 }
 
-static bool has_ending(const char *path, const char *ending)
-{
-    const size_t length = strlen(path), part = strlen(ending);
-    return length >= part && !strcmp(path + length - part, ending);
-}
-
 /* Whether a file is prose: by its name, or by content that is no mapping. */
 static bool is_prose(const char *path, const char *text)
 {
     static const char *const prose[] = { ".md", ".markdown", ".txt", ".rst" };
     static const char *const structured[] = { ".yaml", ".yml", ".json" };
     for (size_t i = 0; i < sizeof prose / sizeof *prose; i++)
-        if (has_ending(path, prose[i])) return true;
+        if (hr_ends_with(path, prose[i])) return true;
     for (size_t i = 0; i < sizeof structured / sizeof *structured; i++)
-        if (has_ending(path, structured[i])) return false;
+        if (hr_ends_with(path, structured[i])) return false;
     return *text == '#' && text[1] != '!' && strstr(text, "\n#") && strchr(text, '|');
 }
 
 static bool is_json(const char *path, const char *text)
 {
-    return text[strspn(text, " \t\r\n")] == '{' || has_ending(path, ".json");
+    return text[strspn(text, " \t\r\n")] == '{' || hr_ends_with(path, ".json");
 }
 
 static hr_status read_entries(const char *path, const char *text, int64_t bytes, hr_region *region,
@@ -216,7 +211,7 @@ hr_status hr_audit_file(const char *path, const hr_audit_request *request, hr_au
         hr_audit_markdown(text, bytes, report);
         return HR_OK;
     }
-    if (has_ending(path, ".toml"))
+    if (hr_ends_with(path, ".toml"))
         return hr_fail(err, HR_USAGE, "%s is TOML, as of torchtitan, which an audit does not read",
                        path);
     status = read_entries(path, text, bytes, &region, &entries, err);

@@ -273,25 +273,11 @@ static bool has_our_key(const hr_entries *entries)
 hr_audit_kind hr_training_kind(const hr_entries *entries, bool is_json)
 {
     /* Keys that no script of transformers has. */
-    static const char *const trl[] = { "max_length",
-                                       "max_seq_length",
-                                       "packing",
-                                       "loss_type",
-                                       "use_peft",
-                                       "lora_r",
-                                       "lora_target_modules",
-                                       "dataset_text_field",
-                                       "completion_only_loss",
-                                       "assistant_only_loss",
-                                       "beta",
-                                       "max_prompt_length",
-                                       "max_completion_length",
-                                       "precompute_ref_log_probs",
-                                       "num_generations",
-                                       "reward_model_path",
-                                       "teacher_model_name_or_path",
-                                       "model_init_kwargs.dtype",
-                                       "model_init_kwargs.torch_dtype" };
+    static const char trl[] =
+        "max_length max_seq_length packing loss_type use_peft lora_r lora_target_modules "
+        "dataset_text_field completion_only_loss assistant_only_loss beta max_prompt_length "
+        "max_completion_length precompute_ref_log_probs num_generations reward_model_path "
+        "teacher_model_name_or_path model_init_kwargs.dtype model_init_kwargs.torch_dtype";
     if (has(entries, "zero_optimization") || has(entries, "train_micro_batch_size_per_gpu"))
         return HR_AUDIT_DEEPSPEED;
     if (has_component(entries)) return HR_AUDIT_TORCHTUNE;
@@ -303,8 +289,8 @@ hr_audit_kind hr_training_kind(const hr_entries *entries, bool is_json)
         (hr_entries_find(entries, "model") && has(entries, "iters")))
         return HR_AUDIT_MLX;
     if (has_our_key(entries)) return HR_AUDIT_RECIPE;
-    for (size_t i = 0; i < sizeof trl / sizeof *trl; i++)
-        if (has(entries, trl[i])) return HR_AUDIT_TRL;
+    for (hr_words w = { trl }; hr_words_next(&w);)
+        if (has(entries, w.text)) return HR_AUDIT_TRL;
     /* Both have these; scripts of transformers read them from JSON, those of TRL from YAML. */
     if (!is_json && !has(entries, "block_size") &&
         (has(entries, "model_name_or_path") || has(entries, "dataset_name")))

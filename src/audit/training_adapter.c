@@ -9,11 +9,12 @@
 
 #include "audit/training.h"
 #include "base/checked.h"
+#include "base/words.h"
 #include "model/family.h"
 
 static const struct {
-    const char *builder, *model;
-} builders[] = {
+    const char *builders, *model;
+} models[] = {
     { "llama2_7b", "meta-llama/Llama-2-7b-hf" },
     { "llama2_13b", "meta-llama/Llama-2-13b-hf" },
     { "llama2_70b", "meta-llama/Llama-2-70b-hf" },
@@ -31,30 +32,20 @@ static const struct {
     { "qwen2_1_5b", "Qwen/Qwen2-1.5B" },
     { "qwen2_7b", "Qwen/Qwen2-7B" },
     { "qwen2_5_0_5b", "Qwen/Qwen2.5-0.5B" },
-    { "qwen2_5_1_5b_base", "Qwen/Qwen2.5-1.5B" },
-    { "qwen2_5_1_5b_instruct", "Qwen/Qwen2.5-1.5B" },
+    { "qwen2_5_1_5b_base qwen2_5_1_5b_instruct", "Qwen/Qwen2.5-1.5B" },
     { "qwen2_5_3b", "Qwen/Qwen2.5-3B" },
-    { "qwen2_5_7b_base", "Qwen/Qwen2.5-7B" },
-    { "qwen2_5_7b_instruct", "Qwen/Qwen2.5-7B" },
-    { "qwen2_5_14b_base", "Qwen/Qwen2.5-14B" },
-    { "qwen2_5_14b_instruct", "Qwen/Qwen2.5-14B" },
-    { "qwen2_5_32b_base", "Qwen/Qwen2.5-32B" },
-    { "qwen2_5_32b_instruct", "Qwen/Qwen2.5-32B" },
-    { "qwen3_0_6b_base", "Qwen/Qwen3-0.6B" },
-    { "qwen3_0_6b_instruct", "Qwen/Qwen3-0.6B" },
-    { "qwen3_1_7b_base", "Qwen/Qwen3-1.7B" },
-    { "qwen3_1_7b_instruct", "Qwen/Qwen3-1.7B" },
-    { "qwen3_4b_base", "Qwen/Qwen3-4B" },
-    { "qwen3_4b_instruct", "Qwen/Qwen3-4B" },
-    { "qwen3_8b_base", "Qwen/Qwen3-8B" },
-    { "qwen3_8b_instruct", "Qwen/Qwen3-8B" },
-    { "qwen3_14b_base", "Qwen/Qwen3-14B" },
-    { "qwen3_14b_instruct", "Qwen/Qwen3-14B" },
+    { "qwen2_5_7b_base qwen2_5_7b_instruct", "Qwen/Qwen2.5-7B" },
+    { "qwen2_5_14b_base qwen2_5_14b_instruct", "Qwen/Qwen2.5-14B" },
+    { "qwen2_5_32b_base qwen2_5_32b_instruct", "Qwen/Qwen2.5-32B" },
+    { "qwen3_0_6b_base qwen3_0_6b_instruct", "Qwen/Qwen3-0.6B" },
+    { "qwen3_1_7b_base qwen3_1_7b_instruct", "Qwen/Qwen3-1.7B" },
+    { "qwen3_4b_base qwen3_4b_instruct", "Qwen/Qwen3-4B" },
+    { "qwen3_8b_base qwen3_8b_instruct", "Qwen/Qwen3-8B" },
+    { "qwen3_14b_base qwen3_14b_instruct", "Qwen/Qwen3-14B" },
     { "qwen3_32b", "Qwen/Qwen3-32B" },
-    { "qwen2_5_72b_base", "Qwen/Qwen2.5-72B" },
-    { "qwen2_5_72b_instruct", "Qwen/Qwen2.5-72B" },
+    { "qwen2_5_72b_base qwen2_5_72b_instruct", "Qwen/Qwen2.5-72B" },
 };
-enum { BUILDERS = sizeof builders / sizeof *builders };
+enum { MODELS = sizeof models / sizeof *models };
 
 /* "torchtune.models.llama3_1.qlora_llama3_1_8b" */
 static hr_status take_component(hr_reading *r, const hr_entry *entry)
@@ -70,9 +61,11 @@ static hr_status take_component(hr_reading *r, const hr_entry *entry)
                        "%.80s: the magnitudes of DoRA are not in the estimate", entry->value);
     r->four_bit = quantized;
     if (r->peft) name = strchr(name, '_') + 1;
-    for (int32_t i = 0; i < BUILDERS; i++)
-        if (!strcmp(builders[i].builder, name)) name = builders[i].model;
-    snprintf(t->model, sizeof t->model, "%s", name);
+    const char *model = name;
+    for (int32_t i = 0; i < MODELS; i++)
+        for (hr_words w = { models[i].builders }; hr_words_next(&w);)
+            if (!strcmp(w.text, name)) model = models[i].model;
+    snprintf(t->model, sizeof t->model, "%s", model);
     return HR_OK;
 }
 

@@ -403,10 +403,7 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_ADAPTER_DROPOUT: return take_real(r, entry, &t->lora_dropout);
     case HR_MEANS_ALL_LINEAR: return take_bool(r, entry, &r->linear);
     case HR_MEANS_MLP_TARGETS: return take_bool(r, entry, &r->mlp);
-    case HR_MEANS_PACKING:
-        status = take_bool(r, entry, &truth);
-        t->packing |= truth;
-        return status;
+    case HR_MEANS_PACKING: return take_switch(r, entry, &t->packing);
     case HR_MEANS_FUSED_LOSS:
         status = take_bool(r, entry, &truth);
         if (truth) t->loss = HR_AUDIT_LOSS_FUSED, r->loss_switch_line = entry->line;
