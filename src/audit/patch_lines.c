@@ -9,92 +9,84 @@
 
 enum { OF_FULL = HR_CHANGES }; /* adapters over 4 bits for a file that trains all weights */
 
+/* Sets of programs. */
+#define OF(kind) (1U << HR_AUDIT_##kind)
+#define TRAINERS (OF(HF) | OF(TRL) | OF(LLAMA_FACTORY)) /* with the keys of TrainingArguments */
+
 typedef struct {
-    hr_audit_kind kind;
-    int32_t which;
+    uint32_t kinds;
+    int32_t which;     /* a change; half of the length stands for a quarter too */
     const char *lines; /* %lld: the number of the change */
 } row;
 
+#define TRL_ADAPTER \
+    "use_peft: true\nlora_r: 16\nlora_alpha: 32\nlora_target_modules: all-linear\n" \
+    "dtype: bfloat16"
+#define FACTORY_ADAPTER "finetuning_type: lora\nlora_rank: 16\nlora_target: all"
+
 static const row rows[] = {
-    { HR_AUDIT_HF, HR_CHANGE_FORMAT, "bf16: false\nfp16: true" },
-    { HR_AUDIT_TRL, HR_CHANGE_FORMAT, "bf16: false\nfp16: true" },
-    { HR_AUDIT_AXOLOTL, HR_CHANGE_FORMAT, "bf16: false\nfp16: true" },
-    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_FORMAT, "bf16: false\nfp16: true" },
-    { HR_AUDIT_TORCHTUNE, HR_CHANGE_FORMAT, "dtype: fp32" },
-    { HR_AUDIT_HF, HR_CHANGE_FUSED, "optim: adamw_torch_fused" },
-    { HR_AUDIT_TRL, HR_CHANGE_FUSED, "optim: adamw_torch_fused" },
-    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_FUSED, "optim: adamw_torch_fused" },
-    { HR_AUDIT_AXOLOTL, HR_CHANGE_FUSED, "optimizer: adamw_torch_fused" },
-    { HR_AUDIT_TORCHTUNE, HR_CHANGE_FUSED, "optimizer:\n  fused: True" },
-    { HR_AUDIT_TRL, OF_FULL,
-      "use_peft: true\nlora_r: 16\nlora_alpha: 32\nlora_target_modules: all-linear\n"
-      "dtype: bfloat16\nload_in_4bit: true" },
-    { HR_AUDIT_AXOLOTL, OF_FULL,
+    { TRAINERS | OF(AXOLOTL), HR_CHANGE_FORMAT, "bf16: false\nfp16: true" },
+    { OF(TORCHTUNE), HR_CHANGE_FORMAT, "dtype: fp32" },
+
+    { TRAINERS, HR_CHANGE_FUSED, "optim: adamw_torch_fused" },
+    { OF(AXOLOTL), HR_CHANGE_FUSED, "optimizer: adamw_torch_fused" },
+    { OF(TORCHTUNE), HR_CHANGE_FUSED, "optimizer:\n  fused: True" },
+
+    { OF(HF), HR_CHANGE_LOSS, "use_liger_kernel: true" },
+    { OF(LLAMA_FACTORY), HR_CHANGE_LOSS, "enable_liger_kernel: true" },
+
+    { TRAINERS, HR_CHANGE_MICRO,
+      "per_device_train_batch_size: 1\ngradient_accumulation_steps: %lld" },
+    { OF(AXOLOTL), HR_CHANGE_MICRO, "micro_batch_size: 1\ngradient_accumulation_steps: %lld" },
+    { OF(TORCHTUNE), HR_CHANGE_MICRO, "batch_size: 1\ngradient_accumulation_steps: %lld" },
+    { OF(MLX), HR_CHANGE_MICRO, "batch_size: 1\ngrad_accumulation_steps: %lld" },
+    { OF(DEEPSPEED), HR_CHANGE_MICRO,
+      "train_micro_batch_size_per_gpu: 1\ngradient_accumulation_steps: %lld" },
+
+    { OF(HF) | OF(TRL) | OF(AXOLOTL), HR_CHANGE_CHECKPOINTING, "gradient_checkpointing: true" },
+    { OF(LLAMA_FACTORY), HR_CHANGE_CHECKPOINTING, "disable_gradient_checkpointing: false" },
+    { OF(TORCHTUNE), HR_CHANGE_CHECKPOINTING, "enable_activation_checkpointing: True" },
+    { OF(MLX), HR_CHANGE_CHECKPOINTING, "grad_checkpoint: true" },
+
+    { TRAINERS, HR_CHANGE_EIGHT_BIT, "optim: paged_adamw_8bit" },
+    { OF(AXOLOTL), HR_CHANGE_EIGHT_BIT, "optimizer: paged_adamw_8bit" },
+    { OF(TORCHTUNE), HR_CHANGE_EIGHT_BIT,
+      "optimizer:\n  _component_: bitsandbytes.optim.PagedAdamW8bit" },
+
+    { OF(TRL), HR_CHANGE_BF16, "dtype: bfloat16" },
+    { OF(AXOLOTL), HR_CHANGE_BF16, "bf16: true" },
+    { OF(LLAMA_FACTORY), HR_CHANGE_BF16, "pure_bf16: true" },
+    { OF(TORCHTUNE), HR_CHANGE_BF16, "dtype: bf16" },
+
+    { OF(TRL), HR_CHANGE_LORA, TRL_ADAPTER },
+    { OF(AXOLOTL), HR_CHANGE_LORA,
+      "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true" },
+    { OF(LLAMA_FACTORY), HR_CHANGE_LORA, FACTORY_ADAPTER },
+    { OF(MLX), HR_CHANGE_LORA,
+      "fine_tune_type: lora\nlora_parameters:\n  rank: 16\n  scale: 20.0\n  dropout: 0.0" },
+
+    { OF(TRL), HR_CHANGE_QLORA, "load_in_4bit: true" },
+    { OF(AXOLOTL), HR_CHANGE_QLORA, "adapter: qlora\nload_in_4bit: true\nload_in_8bit: false" },
+    { OF(LLAMA_FACTORY), HR_CHANGE_QLORA, "quantization_bit: 4" },
+    { OF(TRL), OF_FULL, TRL_ADAPTER "\nload_in_4bit: true" },
+    { OF(AXOLOTL), OF_FULL,
       "adapter: qlora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
       "load_in_4bit: true" },
-    { HR_AUDIT_LLAMA_FACTORY, OF_FULL,
-      "finetuning_type: lora\nlora_rank: 16\nlora_target: all\nquantization_bit: 4" },
-    { HR_AUDIT_HF, HR_CHANGE_LOSS, "use_liger_kernel: true" },
-    { HR_AUDIT_HF, HR_CHANGE_MICRO,
-      "per_device_train_batch_size: 1\ngradient_accumulation_steps: %lld" },
-    { HR_AUDIT_HF, HR_CHANGE_CHECKPOINTING, "gradient_checkpointing: true" },
-    { HR_AUDIT_HF, HR_CHANGE_EIGHT_BIT, "optim: paged_adamw_8bit" },
-    { HR_AUDIT_TRL, HR_CHANGE_LOSS, "use_liger_kernel: true" },
-    { HR_AUDIT_TRL, HR_CHANGE_MICRO,
-      "per_device_train_batch_size: 1\ngradient_accumulation_steps: %lld" },
-    { HR_AUDIT_TRL, HR_CHANGE_CHECKPOINTING, "gradient_checkpointing: true" },
-    { HR_AUDIT_TRL, HR_CHANGE_EIGHT_BIT, "optim: paged_adamw_8bit" },
-    { HR_AUDIT_TRL, HR_CHANGE_BF16, "dtype: bfloat16" },
-    { HR_AUDIT_TRL, HR_CHANGE_LORA,
-      "use_peft: true\nlora_r: 16\nlora_alpha: 32\nlora_target_modules: all-linear\n"
-      "dtype: bfloat16" },
-    { HR_AUDIT_TRL, HR_CHANGE_QLORA, "load_in_4bit: true" },
-    { HR_AUDIT_TRL, HR_CHANGE_HALF_LENGTH, "max_length: %lld" },
-    { HR_AUDIT_TRL, HR_CHANGE_QUARTER_LENGTH, "max_length: %lld" },
-    { HR_AUDIT_AXOLOTL, HR_CHANGE_MICRO, "micro_batch_size: 1\ngradient_accumulation_steps: %lld" },
-    { HR_AUDIT_AXOLOTL, HR_CHANGE_CHECKPOINTING, "gradient_checkpointing: true" },
-    { HR_AUDIT_AXOLOTL, HR_CHANGE_EIGHT_BIT, "optimizer: paged_adamw_8bit" },
-    { HR_AUDIT_AXOLOTL, HR_CHANGE_BF16, "bf16: true" },
-    { HR_AUDIT_AXOLOTL, HR_CHANGE_LORA,
-      "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true" },
-    { HR_AUDIT_AXOLOTL, HR_CHANGE_QLORA,
-      "adapter: qlora\nload_in_4bit: true\nload_in_8bit: false" },
-    { HR_AUDIT_AXOLOTL, HR_CHANGE_HALF_LENGTH, "sequence_len: %lld" },
-    { HR_AUDIT_AXOLOTL, HR_CHANGE_QUARTER_LENGTH, "sequence_len: %lld" },
-    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_LOSS, "enable_liger_kernel: true" },
-    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_MICRO,
-      "per_device_train_batch_size: 1\ngradient_accumulation_steps: %lld" },
-    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_CHECKPOINTING, "disable_gradient_checkpointing: false" },
-    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_EIGHT_BIT, "optim: paged_adamw_8bit" },
-    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_BF16, "pure_bf16: true" },
-    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_LORA,
-      "finetuning_type: lora\nlora_rank: 16\nlora_target: all" },
-    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_QLORA, "quantization_bit: 4" },
-    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_HALF_LENGTH, "cutoff_len: %lld" },
-    { HR_AUDIT_LLAMA_FACTORY, HR_CHANGE_QUARTER_LENGTH, "cutoff_len: %lld" },
+    { OF(LLAMA_FACTORY), OF_FULL, FACTORY_ADAPTER "\nquantization_bit: 4" },
 
-    { HR_AUDIT_TORCHTUNE, HR_CHANGE_MICRO, "batch_size: 1\ngradient_accumulation_steps: %lld" },
-    { HR_AUDIT_TORCHTUNE, HR_CHANGE_CHECKPOINTING, "enable_activation_checkpointing: True" },
-    { HR_AUDIT_TORCHTUNE, HR_CHANGE_EIGHT_BIT,
-      "optimizer:\n  _component_: bitsandbytes.optim.PagedAdamW8bit" },
-    { HR_AUDIT_TORCHTUNE, HR_CHANGE_BF16, "dtype: bf16" },
-    { HR_AUDIT_TORCHTUNE, HR_CHANGE_HALF_LENGTH, "tokenizer:\n  max_seq_len: %lld" },
-    { HR_AUDIT_TORCHTUNE, HR_CHANGE_QUARTER_LENGTH, "tokenizer:\n  max_seq_len: %lld" },
-    { HR_AUDIT_MLX, HR_CHANGE_MICRO, "batch_size: 1\ngrad_accumulation_steps: %lld" },
-    { HR_AUDIT_MLX, HR_CHANGE_CHECKPOINTING, "grad_checkpoint: true" },
-    { HR_AUDIT_MLX, HR_CHANGE_LORA,
-      "fine_tune_type: lora\nlora_parameters:\n  rank: 16\n  scale: 20.0\n  dropout: 0.0" },
-    { HR_AUDIT_MLX, HR_CHANGE_HALF_LENGTH, "max_seq_length: %lld" },
-    { HR_AUDIT_MLX, HR_CHANGE_QUARTER_LENGTH, "max_seq_length: %lld" },
-    { HR_AUDIT_DEEPSPEED, HR_CHANGE_MICRO,
-      "train_micro_batch_size_per_gpu: 1\ngradient_accumulation_steps: %lld" },
+    { OF(TRL), HR_CHANGE_HALF_LENGTH, "max_length: %lld" },
+    { OF(AXOLOTL), HR_CHANGE_HALF_LENGTH, "sequence_len: %lld" },
+    { OF(LLAMA_FACTORY), HR_CHANGE_HALF_LENGTH, "cutoff_len: %lld" },
+    { OF(TORCHTUNE), HR_CHANGE_HALF_LENGTH, "tokenizer:\n  max_seq_len: %lld" },
+    { OF(MLX), HR_CHANGE_HALF_LENGTH, "max_seq_length: %lld" },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
 static const char *row_of(hr_audit_kind kind, int32_t which)
 {
+    if (which == HR_CHANGE_QUARTER_LENGTH) which = HR_CHANGE_HALF_LENGTH;
     for (int32_t i = 0; i < ROWS; i++)
-        if (rows[i].kind == kind && rows[i].which == which) return rows[i].lines;
+        if (rows[i].kinds >> kind & 1 && rows[i].which == which) return rows[i].lines;
     return NULL;
 }
 
