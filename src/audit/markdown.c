@@ -4,10 +4,8 @@
 #include "audit/markdown.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 /* ---- products */
 
@@ -22,21 +20,13 @@ static bool is_mark(const hr_prose_line *line, int32_t i, char mark)
            line->tokens[i].mark == mark;
 }
 
-static bool is_word_like(const hr_prose_line *line, int32_t i, const char *begin)
-{
-    const size_t length = strlen(begin);
-    return i < line->token_count && line->tokens[i].kind == HR_PROSE_WORD &&
-           line->tokens[i].length >= (int32_t)length &&
-           !strncasecmp(line->text + line->tokens[i].at, begin, length);
-}
-
 /* "/param" of "2 bytes/param": of each element that another factor counts. */
 static bool is_each(const hr_prose_line *line, int32_t i)
 {
     static const char *const words[] = { "param", "weight", "elem", "value", "float", "token" };
     if (!is_mark(line, i, '/') || i + 1 >= line->token_count) return false;
     for (size_t w = 0; w < sizeof words / sizeof *words; w++)
-        if (is_word_like(line, i + 1, words[w])) return true;
+        if (hr_prose_begins(line, i + 1, words[w])) return true;
     return false;
 }
 
@@ -92,14 +82,6 @@ static product read_product(const hr_prose_line *line, int32_t i)
     return p;
 }
 
-static bool is_true(const hr_stated *stated, double bytes, double slack)
-{
-    hr_audit_claim claim = { 0 };
-    hr_claim_judge(stated, hr_quantity_of_real(bytes, HR_AUDIT_BYTES), &claim);
-    return claim.verdict == HR_VERDICT_TRUE ||
-           fabs(stated->value - bytes) <= slack * bytes + stated->step / 2;
-}
-
 /* The size of an element that makes a product a stated size: 1 if the product is it already, as in
  * "2 (bf16 bytes) x 8B = 16 GB"; without a dtype the first of 4, 2 and 1 for which the claim is
  * true; that of the line's dtype if it is true, or if it can be nothing else; 0: not known. */
@@ -107,10 +89,10 @@ static double element_bytes(const hr_prose_line *line, const hr_stated *stated, 
 {
     static const double sizes[] = { 4, 2, 1 };
     const double named = hr_prose_dtype(line), count = p->value.value;
-    if (p->factors > 1 && is_true(stated, count, p->slack)) return 1;
+    if (p->factors > 1 && hr_prose_is_true(stated, count, p->slack)) return 1;
     for (int32_t i = 0; named == 0 && i < 3; i++)
-        if (is_true(stated, count * sizes[i], p->slack)) return sizes[i];
-    if (named == 0 || is_true(stated, count * named, p->slack)) return named;
+        if (hr_prose_is_true(stated, count * sizes[i], p->slack)) return sizes[i];
+    if (named == 0 || hr_prose_is_true(stated, count * named, p->slack)) return named;
     return p->has_element || !hr_prose_is_of_weights(line) ? 0 : named;
 }
 
@@ -202,7 +184,7 @@ static int32_t check_products(const hr_prose_line *line, hr_audit_report *report
             continue;
         }
         product p = read_product(line, i);
-        const bool counted = p.factors == 1 && is_word_like(line, i + 1, "param") &&
+        const bool counted = p.factors == 1 && hr_prose_begins(line, i + 1, "param") &&
                              p.value.dimension == HR_AUDIT_PLAIN;
         const bool part = is_part(line, i);
         const bool after = i && line->tokens[i - 1].kind == HR_PROSE_TIMES;
@@ -222,7 +204,7 @@ static bool has_size(const hr_prose_line *line)
     for (int32_t i = 0; i < line->token_count; i++) {
         const hr_stated *n = &line->tokens[i].number;
         if (line->tokens[i].kind != HR_PROSE_NUMBER) continue;
-        if (n->power || (n->scale >= 1e6 && is_word_like(line, i + 1, "param"))) return true;
+        if (n->power || (n->scale >= 1e6 && hr_prose_begins(line, i + 1, "param"))) return true;
     }
     return false;
 }

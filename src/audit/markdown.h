@@ -83,6 +83,9 @@ double hr_prose_dtype_of(const hr_prose_line *line, int32_t first, int32_t last)
 /* Returns whether a word is the name of a dtype. Pure. */
 bool hr_prose_is_dtype(const hr_prose_line *line, const hr_prose_token *token);
 
+/* Whether token i is a word that begins so, in letters of any case. Pure. */
+bool hr_prose_begins(const hr_prose_line *line, int32_t i, const char *begin);
+
 /* Whether nothing but weights or elements can have the size that the line states: it names them,
  * and no gradients, optimizer or other memory. Pure. */
 bool hr_prose_is_of_weights(const hr_prose_line *line);
@@ -93,6 +96,9 @@ bool hr_prose_is_unclear(const hr_prose_line *line, int32_t i);
 
 /* The relative uncertainty of a rounded factor, "~5" or "11M"; 0: it is exact. Pure. */
 double hr_prose_slack(const hr_stated *number);
+
+/* Whether a stated size is that of so many bytes, within the uncertainty of its factors. Pure. */
+bool hr_prose_is_true(const hr_stated *stated, double bytes, double slack);
 
 /* Compares text [at, at + length) of the line, judged against `right`, and adds the claim.
  * `slack` is the relative uncertainty of rounded factors: a claim within it is true. */

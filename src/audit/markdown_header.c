@@ -157,15 +157,9 @@ int32_t hr_prose_weights_row(const hr_prose_line *line, const hr_prose_token *co
     double bytes = element;
     if (!size->number.power || count->number.dimension != HR_AUDIT_PLAIN || count->number.percent)
         return 0;
-    for (int32_t i = 0; bytes == 0 && i < 3; i++) {
-        hr_audit_claim claim = { 0 };
-        const double right = count->number.value * sizes[i];
-        hr_claim_judge(&size->number, hr_quantity_of_real(right, HR_AUDIT_BYTES), &claim);
-        const double apart = size->number.value - right;
-        if (claim.verdict == HR_VERDICT_TRUE ||
-            (apart < 0 ? -apart : apart) <= slack * right + size->number.step / 2)
+    for (int32_t i = 0; bytes == 0 && i < 3; i++)
+        if (hr_prose_is_true(&size->number, count->number.value * sizes[i], slack))
             bytes = sizes[i];
-    }
     if (bytes == 0) return 0;
     snprintf(formula, sizeof formula, "%.*s%s parameters x %.0f bytes", (int)count->length,
              line->text + count->at, count->of_column ? count->number.unit : "", bytes);

@@ -12,6 +12,14 @@ double hr_prose_slack(const hr_stated *number)
     return rounded && number->value > 0 ? number->step / 2 / number->value : 0;
 }
 
+bool hr_prose_is_true(const hr_stated *stated, double bytes, double slack)
+{
+    hr_audit_claim claim = { 0 };
+    hr_claim_judge(stated, hr_quantity_of_real(bytes, HR_AUDIT_BYTES), &claim);
+    return claim.verdict == HR_VERDICT_TRUE ||
+           fabs(stated->value - bytes) <= slack * bytes + stated->step / 2;
+}
+
 void hr_prose_judge(const hr_prose_line *line, const hr_prose_token *stated, hr_quantity right,
                     double slack, const char *formula, hr_audit_report *report)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* audit/markdown_line.c - splits a line into words, numbers and signs. */
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -194,10 +193,11 @@ double hr_prose_dtype(const hr_prose_line *line)
     return hr_prose_dtype_of(line, 0, line->token_count);
 }
 
-static bool begins_with(const hr_prose_line *line, const hr_prose_token *t, const char *begin)
+bool hr_prose_begins(const hr_prose_line *line, int32_t i, const char *begin)
 {
+    const hr_prose_token *t = &line->tokens[i];
     const size_t length = strlen(begin);
-    return t->kind == HR_PROSE_WORD && t->length >= (int32_t)length &&
+    return i < line->token_count && t->kind == HR_PROSE_WORD && t->length >= (int32_t)length &&
            !strncasecmp(line->text + t->at, begin, length);
 }
 
@@ -210,9 +210,9 @@ bool hr_prose_is_of_weights(const hr_prose_line *line)
     bool found = false;
     for (int32_t i = 0; i < line->token_count; i++) {
         for (size_t w = 0; w < sizeof weights / sizeof *weights; w++)
-            found |= begins_with(line, &line->tokens[i], weights[w]);
+            found |= hr_prose_begins(line, i, weights[w]);
         for (size_t w = 0; w < sizeof others / sizeof *others; w++)
-            if (begins_with(line, &line->tokens[i], others[w])) return false;
+            if (hr_prose_begins(line, i, others[w])) return false;
     }
     return found;
 }
@@ -255,8 +255,7 @@ void hr_prose_learn(const hr_prose_line *line, hr_prose_facts *facts)
         const hr_prose_token *token = &line->tokens[i];
         const int32_t dtype = dtype_of(line, token);
         if (dtype >= 0) facts->dtypes[dtype] = true;
-        const bool vocabulary = token->kind == HR_PROSE_WORD && token->length >= 5 &&
-                                !strncasecmp(line->text + token->at, "vocab", 5);
+        const bool vocabulary = hr_prose_begins(line, i, "vocab");
         /* "vocab size of 151,936": a number without a suffix within four words. */
         for (int32_t j = i + 1; vocabulary && j <= i + 4 && j < line->token_count; j++) {
             const hr_prose_token *next = &line->tokens[j];

@@ -5,7 +5,6 @@
  * of the card" are no sums. A total that does not agree is wrong only if it is clear what it sums:
  * a rule is above it, it has no dtype, all lines are equally indented, and none is a size of
  * several, such as "2 x 28 GB" or "0.5 GB per layer". */
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* audit/markdown_table.c - tables whose columns follow from each other: tokens of a batch, samples
  * and hours from tokens per second, logits, and the size of a number of parameters. */
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -178,9 +177,7 @@ static bool is_of_weights(const hr_prose_line *line)
     static const char *const words[] = { "model", "weights", "parameters", "params" };
     for (int32_t i = 0; i < line->token_count && i < 4; i++)
         for (size_t w = 0; w < sizeof words / sizeof *words; w++)
-            if (line->tokens[i].kind == HR_PROSE_WORD &&
-                !strncasecmp(line->text + line->tokens[i].at, words[w], strlen(words[w])))
-                return true;
+            if (hr_prose_begins(line, i, words[w])) return true;
     return false;
 }
 
@@ -190,10 +187,9 @@ static int32_t check_parameters(const hr_prose_line *line, hr_audit_report *repo
     const double bytes = hr_prose_dtype(line);
     const hr_prose_token *size = NULL, *count = NULL;
     for (int32_t i = 0; i < line->token_count; i++) {
-        const hr_prose_token *t = &line->tokens[i], *next = t + 1;
+        const hr_prose_token *t = &line->tokens[i];
         if (t->kind != HR_PROSE_NUMBER) continue;
-        const bool params = i + 1 < line->token_count && next->kind == HR_PROSE_WORD &&
-                            !strncasecmp(line->text + next->at, "param", 5);
+        const bool params = hr_prose_begins(line, i + 1, "param");
         if (params && count) return 0;
         if (params) count = t;
         else if (t->number.power && size) return 0;
