@@ -2,7 +2,6 @@
 /* audit/audit.c - finds out what a file is, and has it read. */
 #include "audit/findings.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "audit/training.h"

@@ -2,7 +2,6 @@
 /* audit/claim_judge.c - a stated number beside the right one. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "audit/quantity.h"
 

@@ -2,7 +2,6 @@
 /* audit/known_models.c - shapes of published models, from their config.json files, and the numbers
  * of parameters that their repositories show. A test compares the two. */
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "audit/models.h"

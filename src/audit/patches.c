@@ -4,7 +4,6 @@
  * A change is applied to a copy of the settings, and the estimate is made again. Changes come in
  * the order of what they cost: first those that compute the same, then those that compute it twice,
  * then those that train something else. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

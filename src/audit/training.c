@@ -3,7 +3,6 @@
 #include "audit/training.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"

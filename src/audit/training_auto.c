@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* audit/training_auto.c - values "auto" of a training file: what was taken for each, and why. */
 #include <stdio.h>
-#include <string.h>
 
 #include "audit/training.h"
 

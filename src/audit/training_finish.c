@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* audit/training_finish.c - from what a training file says to the settings of its program and the
  * config of headroom, with a finding for each trap. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "audit/models.h"
 #include "audit/training.h"

@@ -2,7 +2,6 @@
 /* audit/training_take.c - one entry of a training file. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

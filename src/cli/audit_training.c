@@ -424,11 +424,7 @@ static void print_json(const audit *a)
 static hr_status make_estimate(audit *a, hr_error *err)
 {
     const int64_t bytes = hr_estimate_bytes(&a->report->config);
-    /* The estimate has the context of a card, which is part of the reserve of a plan. */
-    const int64_t budget = !a->device ? 0
-                           : a->device->device->kind == HR_DEVICE_GPU
-                               ? a->device->device->usable_bytes
-                               : hr_device_budget(a->device);
+    const int64_t budget = a->device ? hr_cli_estimate_memory(a->device) : 0;
     void *memory = malloc((size_t)bytes);
     if (!memory) return hr_fail(err, HR_FAILURE, "out of memory for an estimate");
     const hr_status status = hr_audit_estimate_make(a->report, budget, memory, bytes, &a->estimate,
