@@ -271,33 +271,39 @@ static bool apply(hr_audit_kind kind, hr_change which, hr_audit_training *t)
     return false;
 }
 
-/* The file with some of the changes, in their order. */
-static hr_audit_training with_changes(const hr_audit_report *report, const hr_change *all,
-                                      int32_t count, uint32_t chosen)
+/* The changes that are tried, in their order, and what their estimates need. */
+typedef struct {
+    const hr_audit_report *report;
+    hr_change all[HR_CHANGES];
+    int32_t count;
+    void *memory;
+    int64_t bytes;
+    hr_error *err;
+} trials;
+
+/* The file with some of the changes. */
+static hr_audit_training with_changes(const trials *t, uint32_t chosen)
 {
-    hr_audit_training with = report->training;
-    for (int32_t i = 0; i < count; i++)
-        if (chosen >> i & 1) (void)apply(report->kind, all[i], &with);
+    hr_audit_training with = t->report->training;
+    for (int32_t i = 0; i < t->count; i++)
+        if (chosen >> i & 1) (void)apply(t->report->kind, t->all[i], &with);
     return with;
 }
 
-static bool trains_with(const hr_audit_report *report, const hr_change *all, int32_t count,
-                        uint32_t chosen)
+static bool trains_with(const trials *t, uint32_t chosen)
 {
-    const hr_audit_training with = with_changes(report, all, count, chosen);
-    return refusal_of(report->kind, &with) == HR_AUDIT_TRAINS;
+    const hr_audit_training with = with_changes(t, chosen);
+    return refusal_of(t->report->kind, &with) == HR_AUDIT_TRAINS;
 }
 
-static hr_status estimate_with(const hr_audit_report *report, const hr_change *all, int32_t count,
-                               uint32_t chosen, void *memory, int64_t bytes,
-                               hr_estimate_answer *answer, hr_error *err)
+static hr_status estimate_with(const trials *t, uint32_t chosen, hr_estimate_answer *answer)
 {
-    const hr_audit_training with = with_changes(report, all, count, chosen);
-    return estimate(report, &with, memory, bytes, answer, err);
+    const hr_audit_training with = with_changes(t, chosen);
+    return estimate(t->report, &with, t->memory, t->bytes, answer, t->err);
 }
 
-/* Earlier changes that a later one replaces: they set the same keys. */
-static uint32_t without_replaced(const hr_change *all, int32_t count, uint32_t chosen)
+/* All changes but those that a later one replaces: they set the same keys. */
+static uint32_t without_replaced(const trials *t)
 {
     static const hr_change pairs[][2] = { { HR_CHANGE_EIGHT_BIT, HR_CHANGE_FUSED },
                                           { HR_CHANGE_OFFLOAD_WEIGHTS, HR_CHANGE_OFFLOAD },
@@ -306,27 +312,24 @@ static uint32_t without_replaced(const hr_change *all, int32_t count, uint32_t c
                                           { HR_CHANGE_QLORA, HR_CHANGE_LORA },
                                           { HR_CHANGE_QUARTER_LENGTH, HR_CHANGE_HALF_LENGTH } };
     uint32_t replaced = 0;
-    for (int32_t later = 0; later < count; later++)
-        for (int32_t i = 0; chosen >> later & 1 && i < later; i++)
+    for (int32_t later = 0; later < t->count; later++)
+        for (int32_t i = 0; i < later; i++)
             for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
-                if (all[later] == pairs[p][0] && all[i] == pairs[p][1]) replaced |= 1U << i;
-    return chosen & ~replaced;
+                if (t->all[later] == pairs[p][0] && t->all[i] == pairs[p][1]) replaced |= 1U << i;
+    return ((1U << t->count) - 1) & ~replaced;
 }
 
 /* Leaves out what the patch does not need, the most expensive first: what it fits without, or, if
  * it does not fit, what lowers nothing. */
-static hr_status prune(const hr_audit_report *report, const hr_change *all, void *memory,
-                       int64_t bytes, hr_audit_estimate *answer, uint32_t *chosen, hr_error *err)
+static hr_status prune(const trials *t, hr_audit_estimate *answer, uint32_t *chosen)
 {
-    const int32_t count = answer->change_count;
     hr_estimate_answer now, less;
-    hr_status status = estimate_with(report, all, count, *chosen, memory, bytes, &now, err);
-    for (int32_t i = count - 1; status == HR_OK && i >= 0; i--) {
+    hr_status status = estimate_with(t, *chosen, &now);
+    for (int32_t i = t->count - 1; status == HR_OK && i >= 0; i--) {
         const uint32_t fewer = *chosen & ~(1U << i);
         if (fewer == *chosen) continue;
-        if (trains_with(report, all, count, *chosen) && !trains_with(report, all, count, fewer))
-            continue;
-        status = estimate_with(report, all, count, fewer, memory, bytes, &less, err);
+        if (trains_with(t, *chosen) && !trains_with(t, fewer)) continue;
+        status = estimate_with(t, fewer, &less);
         const int64_t most = answer->patch_fits ? answer->budget_bytes : now.high_bytes;
         if (status != HR_OK || less.high_bytes > most) continue;
         *chosen = fewer;
@@ -373,34 +376,33 @@ static void drop_all_repeated(hr_audit_estimate *answer)
 }
 
 /* The changes that are needed, and those that alone lower the estimate. */
-static void describe(const hr_audit_report *report, const hr_change *all, uint32_t chosen,
-                     hr_audit_estimate *answer)
+static void describe(const trials *t, uint32_t chosen, hr_audit_estimate *answer)
 {
-    const hr_audit_training *t = &report->training;
-    const int32_t count = answer->change_count;
     answer->change_count = 0;
-    for (int32_t i = 0; i < count; i++) {
+    for (int32_t i = 0; i < t->count; i++) {
+        const hr_change which = t->all[i];
         const bool needed = chosen >> i & 1;
         if (!needed &&
-            (all[i] == HR_CHANGE_FORMAT || answer->changes[i].high_bytes >= answer->now.high_bytes))
+            (which == HR_CHANGE_FORMAT || answer->changes[i].high_bytes >= answer->now.high_bytes))
             continue;
         hr_audit_change *to = &answer->changes[answer->change_count++];
         *to = answer->changes[i];
         to->needed = needed;
         answer->needed_count += needed;
-        (void)hr_patch_lines(report, all[i], to->lines);
-        hr_patch_file(report, all[i], to->file);
-        const bool half = all[i] == HR_CHANGE_EIGHT_BIT && t->weights != HR_AUDIT_FP32;
+        (void)hr_patch_lines(t->report, which, to->lines);
+        hr_patch_file(t->report, which, to->file);
+        const bool half = which == HR_CHANGE_EIGHT_BIT &&
+                          t->report->training.weights != HR_AUDIT_FP32;
         snprintf(to->price, sizeof to->price, "%s",
-                 half ? "moments in 8 bits instead of 16" : prices[all[i]]);
+                 half ? "moments in 8 bits instead of 16" : prices[which]);
     }
     drop_all_repeated(answer);
 }
 
 /* Adds changes until the file fits. */
-static hr_status try_all(const hr_audit_report *report, hr_change tried[HR_CHANGES], void *memory,
-                         int64_t bytes, hr_audit_estimate *answer, hr_error *err)
+static hr_status try_all(trials *t, hr_audit_estimate *answer)
 {
+    const hr_audit_report *report = t->report;
     char lines[HR_AUDIT_PATCH_BYTES];
     hr_estimate_answer now;
     hr_status status = HR_OK;
@@ -408,14 +410,13 @@ static hr_status try_all(const hr_audit_report *report, hr_change tried[HR_CHANG
          which++) {
         hr_audit_training with = report->training;
         if (!apply(report->kind, which, &with) || !hr_patch_lines(report, which, lines)) continue;
-        const int32_t count = answer->change_count + 1;
-        hr_audit_change *to = &answer->changes[answer->change_count];
-        tried[answer->change_count++] = which;
-        const uint32_t chosen = without_replaced(tried, count, (1U << count) - 1);
-        status = estimate_with(report, tried, count, chosen, memory, bytes, &now, err);
+        hr_audit_change *to = &answer->changes[answer->change_count++];
+        t->all[t->count++] = which;
+        const uint32_t chosen = without_replaced(t);
+        status = estimate_with(t, chosen, &now);
         answer->patch_fits = status == HR_OK && now.high_bytes <= answer->budget_bytes &&
-                             trains_with(report, tried, count, chosen);
-        if (status == HR_OK) status = estimate(report, &with, memory, bytes, &now, err);
+                             trains_with(t, chosen);
+        if (status == HR_OK) status = estimate(report, &with, t->memory, t->bytes, &now, t->err);
         to->low_bytes = now.low_bytes;
         to->high_bytes = now.high_bytes;
         to->fits = now.high_bytes <= answer->budget_bytes &&
@@ -427,26 +428,24 @@ static hr_status try_all(const hr_audit_report *report, hr_change tried[HR_CHANG
 hr_status hr_audit_estimate_make(const hr_audit_report *report, int64_t budget_bytes, void *memory,
                                  int64_t bytes, hr_audit_estimate *answer, hr_error *err)
 {
-    hr_change tried[HR_CHANGES];
-    uint32_t chosen;
+    trials t = { .report = report, .memory = memory, .bytes = bytes, .err = err };
     memset(answer, 0, sizeof *answer);
     answer->budget_bytes = budget_bytes;
-    hr_status status = estimate(report, &report->training, memory, bytes, &answer->now, err);
+    hr_status status = estimate_with(&t, 0, &answer->now);
     if (status != HR_OK || budget_bytes <= 0) return status;
     answer->refusal = refusal_of(report->kind, &report->training);
     const bool trains = answer->refusal == HR_AUDIT_TRAINS;
     answer->fits = trains && answer->now.high_bytes <= budget_bytes;
     answer->may_fit = trains && !answer->fits && answer->now.low_bytes <= budget_bytes;
-    if (!answer->fits) status = try_all(report, tried, memory, bytes, answer, err);
-    if (status != HR_OK || !answer->change_count) return status;
-    chosen = without_replaced(tried, answer->change_count, (1U << answer->change_count) - 1);
-    status = prune(report, tried, memory, bytes, answer, &chosen, err);
+    if (!answer->fits) status = try_all(&t, answer);
+    if (status != HR_OK || !t.count) return status;
+    uint32_t chosen = without_replaced(&t);
+    status = prune(&t, answer, &chosen);
     /* Without a change that took more beside the others it may fit after all. */
     const bool now = status == HR_OK && !answer->patch_fits &&
-                     answer->patch_high_bytes <= budget_bytes &&
-                     trains_with(report, tried, answer->change_count, chosen);
+                     answer->patch_high_bytes <= budget_bytes && trains_with(&t, chosen);
     answer->patch_fits |= now;
-    if (now) status = prune(report, tried, memory, bytes, answer, &chosen, err);
-    if (status == HR_OK) describe(report, tried, chosen, answer);
+    if (now) status = prune(&t, answer, &chosen);
+    if (status == HR_OK) describe(&t, chosen, answer);
     return status;
 }
