@@ -15,7 +15,6 @@ static bool begins(const char *text, int64_t bytes, const char *with)
     return bytes >= (int64_t)length && !memcmp(text, with, length);
 }
 
-/* What cannot be audited, by its first bytes. */
 /* Bytes of the UTF-8 character at `b`; 0: it is none. Overlong forms and surrogates pass. */
 static int64_t character_bytes(const unsigned char *b, int64_t left)
 {
@@ -46,6 +45,7 @@ static hr_status check_encoding(const char *path, const unsigned char *b, int64_
     return HR_OK;
 }
 
+/* What cannot be audited, by its first bytes. */
 static hr_status check_content(const char *path, const char *text, int64_t bytes, hr_error *err)
 {
     const unsigned char *b = (const unsigned char *)text;

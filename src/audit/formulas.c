@@ -11,17 +11,17 @@
 enum { TAKES_MOST = 8 };
 
 static const hr_formula formulas[] = {
-    { "tensor", "... dtype=fp32", "bytes of a tensor with these sizes" },
-    { "matrix", "a b dtype=fp32", "bytes of a matrix" },
-    { "logits", "T V B=1 dtype=fp32", "B x T x V" },
-    { "hidden", "T d B=1 dtype=fp32", "the rows of one layer: B x T x d" },
-    { "scores", "T H B=1 dtype=fp32", "attention weights of one layer: B x H x T x T" },
-    { "kv_cache", "T L G K B=1 dtype=bf16", "keys and values: 2 x L x B x T x G x K" },
-    { "params", "model*", "elements of a model's parameters" },
-    { "weights", "model* dtype=fp32", "bytes of the weights" },
-    { "gradients", "model* dtype=fp32", "bytes of the gradients" },
-    { "adam", "model* dtype=fp32", "bytes of the two moments of Adam" },
-    { "lora", "rank inputs outputs", "elements of an adapter: rank x (inputs + outputs)" },
+    { "tensor", "... dtype=fp32" },           /* bytes of a tensor with these sizes */
+    { "matrix", "a b dtype=fp32" },           /* bytes of a matrix */
+    { "logits", "T V B=1 dtype=fp32" },       /* B x T x V */
+    { "hidden", "T d B=1 dtype=fp32" },       /* the rows of one layer: B x T x d */
+    { "scores", "T H B=1 dtype=fp32" },       /* attention weights of one layer: B x H x T x T */
+    { "kv_cache", "T L G K B=1 dtype=bf16" }, /* keys and values: 2 x L x B x T x G x K */
+    { "params", "model*" },                   /* elements of a model's parameters */
+    { "weights", "model* dtype=fp32" },       /* bytes of the weights */
+    { "gradients", "model* dtype=fp32" },     /* bytes of the gradients */
+    { "adam", "model* dtype=fp32" },          /* bytes of the two moments of Adam */
+    { "lora", "rank inputs outputs" }, /* elements of an adapter: rank x (inputs + outputs) */
 };
 enum { FORMULAS = sizeof formulas / sizeof *formulas };
 
@@ -49,7 +49,8 @@ static const struct {
 };
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
-double hr_dtype_size(const char *name)
+/* Bytes of an element of a dtype; 0: unknown. */
+static double dtype_size(const char *name)
 {
     for (int32_t i = 0; i < DTYPES; i++)
         if (!strcmp(dtypes[i].name, name)) return dtypes[i].bytes;
@@ -120,7 +121,7 @@ static hr_status bind(const hr_formula *formula, const hr_argument *arguments, i
             while (next < b->count && b->given[next]) next++;
             at = next;
             if (argument->value.is_text && find_name(b, "dtype") >= 0 && at != 0 &&
-                hr_dtype_size(argument->value.text))
+                dtype_size(argument->value.text))
                 at = find_name(b, "dtype");
         }
         if (at >= b->count || b->given[at])
@@ -154,7 +155,7 @@ static hr_status times_dtype(const binding *b, hr_quantity *product, hr_error *e
     if (given && !given->value.is_text)
         return hr_fail(err, HR_USAGE, "dtype takes a name such as bf16");
     const char *name = given ? given->value.text : b->defaults[at];
-    const double bytes = hr_dtype_size(name);
+    const double bytes = dtype_size(name);
     if (bytes == 0) return fail_dtype(name, err);
     product->dimension = HR_AUDIT_PLAIN;
     return hr_quantity_apply('*', hr_quantity_of_real(bytes, HR_AUDIT_BYTES), *product, product,

@@ -12,7 +12,6 @@ typedef struct {
     /* its parameters in order, with defaults: "T V B=1 dtype=fp32"; a name with * is the model or
      * a number of parameters; "..." takes any number of sizes */
     const char *takes;
-    const char *text; /* one line of help */
 } hr_formula;
 
 /* The row of that name, or null; and the most similar one. Pure. */
@@ -23,9 +22,5 @@ const hr_formula *hr_formula_nearest(const char *name);
 HR_MUST_CHECK hr_status hr_formula_apply(const hr_formula *formula, const hr_argument *arguments,
                                          int32_t count, const char *folder, hr_quantity *out,
                                          hr_error *err);
-
-/* Bytes of an element of a dtype by its name ("fp32", "bfloat16", "nf4" is half a byte); 0:
- * unknown. Pure. */
-double hr_dtype_size(const char *name);
 
 #endif

@@ -132,8 +132,7 @@ typedef struct {
         auto_dtype, bf16_given, micro_given, accumulation_given,
         world_fixed; /* by the batch sizes of DeepSpeed */
     int64_t dtype_line, bf16_line, fp16_line, checkpointing_line, length_line, micro_line,
-        optimizer_line, world_line, global_batch, warmup_line, scale_line, deepspeed_line,
-        loss_line;
+        optimizer_line, global_batch, warmup_line, scale_line, deepspeed_line, loss_line;
     bool deepspeed_inside, fsdp, fsdp_two, fsdp_keeps, cut_plugin, cut_given;
     int64_t layers, layers_line, freeze_layers, freeze_line;
     char freeze_modules[HR_AUDIT_TARGETS_BYTES], freeze_extra[HR_AUDIT_TARGETS_BYTES];
@@ -142,7 +141,7 @@ typedef struct {
     char optimizer[64], schedule[48], deepspeed[HR_PATH_BYTES];
     bool fused_preference, no_reference, kto; /* of the preference loss */
     int64_t loss_switch_line;                 /* of a key that fuses the loss of plain training */
-    int32_t autos, autos_left_out;
+    int32_t autos;
     hr_audit_auto auto_list[HR_AUDIT_AUTOS_MOST];
 } hr_reading;
 

@@ -263,11 +263,37 @@ hr_audit_dtype hr_adapter_half(const hr_audit_training *t)
     return fp16 ? HR_AUDIT_FP16 : HR_AUDIT_BF16;
 }
 
+/* The dtype of the adapters, and what is trained beside them. */
+static void find_adapter(hr_reading *r)
+{
+    const hr_audit_training *t = &r->report->training;
+    const hr_audit_kind kind = r->report->kind;
+    char text[HR_AUDIT_VALUE_BYTES];
+    char count[HR_COUNT_BYTES];
+    if (t->adapters == HR_AUDIT_FP32)
+        hr_audit_find(
+            r->report, 0,
+            "%s keeps adapters in fp32, whatever dtype the base has: %s parameters x %d "
+            "bytes with their gradient and states = %s",
+            kind == HR_AUDIT_MLX ? "mlx-lm" : "PEFT", hr_count_print(t->adapter_parameters, count),
+            trained_bytes(t->optimizer),
+            hr_audit_size((double)t->adapter_parameters * trained_bytes(t->optimizer), text));
+    if (kind == HR_AUDIT_TRL && t->adapters == HR_AUDIT_BF16)
+        hr_audit_find(r->report, 0,
+                      "TRL casts adapters to bf16 %s: %s parameters, with no fp32 copy",
+                      t->base != HR_AUDIT_UNSET ? "over quantized weights" : "for ZeRO stage 3",
+                      hr_count_print(t->adapter_parameters, count));
+    if (*t->lora_saved)
+        hr_audit_find(
+            r->report, 0,
+            "%.100s: trained as a whole beside the frozen original, which stays in memory",
+            t->lora_saved);
+}
+
 hr_status hr_adapter_set(hr_reading *r)
 {
     hr_audit_training *t = &r->report->training;
     const hr_audit_kind kind = r->report->kind;
-    char text[HR_AUDIT_VALUE_BYTES];
     const bool factory = kind == HR_AUDIT_LLAMA_FACTORY, mlx = kind == HR_AUDIT_MLX;
     /* Published weights that are quantized already. */
     r->four_bit |= hr_audit_contains(t->model, "-4bit");
@@ -301,7 +327,6 @@ hr_status hr_adapter_set(hr_reading *r)
             "to lora_alpha %g at rank %lld",
             r->scale, r->scale * (double)t->lora_rank, (long long)t->lora_rank);
     if (r->scale_line) t->lora_alpha = r->scale * (double)t->lora_rank;
-    const bool quantized = r->four_bit || r->eight_bit;
     t->saved = factory && !r->pure ? HR_AUDIT_FP32 : t->weights;
     t->adapters = hr_adapter_dtype(kind, t);
     t->adapter_parameters = hr_estimate_adapter_parameters(&r->report->config, t->lora_rank,
@@ -320,24 +345,6 @@ hr_status hr_adapter_set(hr_reading *r)
                       (long long)r->layers, (long long)layers,
                       r->layers_line ? "" : ", the default of mlx-lm");
     }
-    char count[HR_COUNT_BYTES];
-    if (t->adapters == HR_AUDIT_FP32)
-        hr_audit_find(
-            r->report, 0,
-            "%s keeps adapters in fp32, whatever dtype the base has: %s parameters x %d "
-            "bytes with their gradient and states = %s",
-            mlx ? "mlx-lm" : "PEFT", hr_count_print(t->adapter_parameters, count),
-            trained_bytes(t->optimizer),
-            hr_audit_size((double)t->adapter_parameters * trained_bytes(t->optimizer), text));
-    if (kind == HR_AUDIT_TRL && t->adapters == HR_AUDIT_BF16)
-        hr_audit_find(r->report, 0,
-                      "TRL casts adapters to bf16 %s: %s parameters, with no fp32 copy",
-                      quantized ? "over quantized weights" : "for ZeRO stage 3",
-                      hr_count_print(t->adapter_parameters, count));
-    if (*t->lora_saved)
-        hr_audit_find(
-            r->report, 0,
-            "%.100s: trained as a whole beside the frozen original, which stays in memory",
-            t->lora_saved);
+    find_adapter(r);
     return HR_OK;
 }

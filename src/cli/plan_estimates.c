@@ -54,11 +54,6 @@ static const char *verdict_of(const asking *a, int32_t device, const estimated *
     return e->legal ? hr_cli_estimate_verdict(e->low, e->high, memory_of(a, device)) : "invalid";
 }
 
-static void begin(asking *a)
-{
-    a->config = *a->recipe;
-}
-
 /* Estimates a->config, the recipe with some values. */
 static void estimate(asking *a, int32_t device, estimated *e)
 {
@@ -109,7 +104,7 @@ static int64_t legal_from(asking *a, const char *key, int64_t value, int64_t mos
 {
     char text[HR_COUNT_BYTES];
     for (int64_t at = value; at <= most && at - value <= GAP_MOST; at++) {
-        begin(a);
+        a->config = *a->recipe;
         snprintf(text, sizeof text, "%lld", (long long)at);
         e->legal = hr_config_set(&a->config, key, text, &e->why) == HR_OK;
         if (e->legal) estimate(a, device, e);
@@ -237,7 +232,7 @@ static hr_status set_row(asking *a, int64_t row, char *label, int64_t label_byte
 {
     hr_status status = HR_OK;
     int64_t used = 0, points = 1;
-    begin(a);
+    a->config = *a->recipe;
     for (int32_t i = 0; i < a->axis_count; i++) points *= a->axes[i].count;
     for (int32_t i = 0; i < a->axis_count; i++) {
         const hr_grid_axis *axis = &a->axes[i];
