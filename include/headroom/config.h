@@ -273,6 +273,7 @@ typedef struct {
         int32_t recompute;            /* hr_recompute_kind */
         char strategy[HR_PATH_BYTES]; /* file that sets the three above; empty: none */
         bool recompute_again;         /* once more for the backward pass of each block */
+        bool product_norm;            /* gradient norm without gradients: ops/product_norm */
         int32_t moments;              /* hr_place of the optimizer's states */
         int32_t weights;              /* hr_place of the frozen weights of model.from */
         int32_t spill;                /* hr_spill_choice: whether layer inputs may be in a file */

@@ -104,6 +104,7 @@ typedef struct {
     double step_seconds; /* predicted time of a training step */
     /* its operations alone; its transfers to and from a file alone. They overlap */
     double compute_seconds, file_seconds;
+    bool norm_pass;      /* the norm of released gradients takes a pass of its own */
     double stop_seconds; /* upper limit from a signal to the exit */
     double disk_rate;    /* bytes per second that disk times assume */
     /* proven: no plan is faster within the available bytes; 0: unknown; -1: no other plans were

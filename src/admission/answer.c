@@ -22,14 +22,14 @@ static const char *const packing_words
  * products that remain. */
 static int64_t flops_per_token(const hr_config *config, const hr_program *program)
 {
-    const hr_loop *section = &program->loops[hr_program_loop(program, HR_LOOP_STEP)];
     const int64_t T = config->train.seq_len;
     const bool freezes = hr_config_freezes(config);
     int64_t whole = 0, rest = 0; /* quotients and remainders by T, so that no sum overflows */
-    for (int32_t s = section->step_first; s <= section->step_last; s++) {
+    for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
         const hr_op *op = hr_step_op(program, step);
-        if (!op->flops) continue;
+        const hr_loop_id section = hr_step_section(program, s);
+        if (!op->flops || (section != HR_LOOP_STEP && section != HR_LOOP_UPDATE)) continue;
         const bool forward = step->direction == HR_DIR_FORWARD;
         const bool counted = forward || (step->direction == HR_DIR_BACKWARD && freezes);
         const int64_t flops = counted ? op->flops(step->attr, T) : 0;
@@ -82,6 +82,7 @@ void hr_answer_describe(hr_admission *a)
     answer->step_seconds = hr_cost_seconds(&a->rates, times.step);
     answer->compute_seconds = hr_cost_seconds(&a->rates, times.compute);
     answer->file_seconds = hr_cost_seconds(&a->rates, times.file);
+    answer->norm_pass = hr_program_loop(&a->compiled.program, HR_LOOP_NORM) != HR_NONE;
     answer->away_bytes = a->compiled.plan.spaces[HR_SPACE_BASE].bytes;
     answer->read_bytes = times.read_bytes;
     answer->read_rate = hr_rates_file_read(&a->rates);

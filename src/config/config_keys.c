@@ -303,6 +303,8 @@ static const hr_config_row rows[] = {
          "YAML file with a full strategy; replaces the three keys above"),
     BOOL(memory.recompute_again, "false",
          "recompute for each block's backward pass, not once for a layer's: fewest bytes"),
+    BOOL(memory.product_norm, "false",
+         "norm from products of tokens where they are few: other rounding, one pass"),
     CHOICE(memory.moments, "host", "host file",
            "optimizer moments: in memory, or in a file, read and written during the update"),
     CHOICE(memory.weights, "resident", "resident file auto",

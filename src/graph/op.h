@@ -70,6 +70,10 @@ typedef struct hr_op {
      * is its last output then; 0: it has none. */
     int64_t (*into_parts)(hr_step *step);
 
+    /* Of a term of the gradient norm that reads inputs 0 and 1 of the step that computes a
+     * gradient, and not the gradient: the parameter. Null: it is none. */
+    int32_t (*measures)(const void *attr);
+
     /* Floating-point operations of the matrix products for `rows` rows; null: none. */
     int64_t (*flops)(const void *attr, int64_t rows);
 } hr_op;

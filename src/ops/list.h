@@ -51,6 +51,7 @@
     X(last_row) \
     X(merge) \
     X(sumsq) \
+    X(product_norm) \
     X(clip) \
     X(adamw) \
     X(sgd) \

@@ -10,6 +10,7 @@
 #include "model/family.h"
 #include "model/layer_schema.h"
 #include "plan/consume.h"
+#include "plan/defer.h"
 #include "plan/dequantize.h"
 #include "plan/order.h"
 #include "plan/recompute.h"
@@ -276,7 +277,9 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
                     strategy->attention_tile % T != 0);
     status = hr_tile(program, c.cuts, c.count, scratch, err);
     scratch->used = kept;
-    if (status == HR_OK && strategy->consume) status = hr_consume(program, scratch, err);
+    if (status == HR_OK && strategy->consume)
+        status = hr_defers(program) ? hr_defer(program, scratch, err)
+                                    : hr_consume(program, scratch, err);
     if (status == HR_OK && strategy->consume) status = hr_strips_cut(program, scratch, err);
     if (status == HR_OK) status = hr_spill(program, strategy->recompute_set, scratch, err);
     if (status == HR_OK) hr_tile_sort_loops(program);

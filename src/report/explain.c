@@ -203,6 +203,11 @@ static void put_time(hr_writer *writer, const hr_style *style, const hr_config *
                answer->read_rate_measured ? "as measured" : "a guess",
                disk ? "the disk is" : "compute is");
     }
+    if (answer->norm_pass &&
+        config->train.batch * config->train.seq_len <= config->model.d_model / 2)
+        hr_put(writer,
+               "  the gradient norm takes a pass of its own: memory.product_norm=true spares "
+               "it\n");
     if (!*answer->device.name && !strncmp(answer->times, "estimated", 9))
         hr_put(writer, "  headroom calibrate measures this machine for better estimates\n");
     const double digits = answer->stop_seconds < 10 ? 10 : 1; /* 8.5 s, 12 s: an upper limit */

@@ -169,7 +169,8 @@ static void build_update(hr_assembly *a)
     hr_build_late_steps(&a->builder);
     hr_build_merges(&a->builder);
     build_penalties(a);
-    const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip);
+    const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip,
+                                                   a->config->memory.product_norm);
     /* The report precedes the first update, so that a loss that is not finite changes no weight. */
     hr_step *step = hr_assembly_host(a, HR_OP_report, a->teaching.count ? HR_REPORT_TERMS : HR_NONE,
                                      0);

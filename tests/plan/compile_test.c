@@ -296,6 +296,7 @@ static void random_plans_pass_the_verifier_and_are_reproducible(void **state)
         if (turn % 2) draw_nsa(&config, SEED, turn);
         if (turn % 3 == 0) config.memory.spill = HR_SPILL_AUTO;
         config.memory.recompute_again = turn % 2;
+        config.memory.product_norm = turn % 3 == 1;
         while (config.train.batch % micro) micro--;
         config.memory.loss_chunk = between(SEED, turn, 21, 0, 300);
         random_freeze(&config, (int32_t)(turn % FREEZES), SEED, turn);

@@ -40,6 +40,7 @@ static bool draw_config(int32_t family, uint64_t turn, hr_config *config)
     if (family != HR_FAMILY_WIDE && !nsa) config->model.dropout = turn / 2 % 2 ? 0.1 : 0;
     config->memory.spill = turn / 8 % 2 ? HR_SPILL_AUTO : HR_SPILL_NO;
     config->memory.recompute_again = turn % 3 == 0;
+    config->memory.product_norm = turn % 5 < 2;
     return hr_config_check(config, NULL) == HR_OK;
 }
 

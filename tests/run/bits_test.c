@@ -300,6 +300,7 @@ static void strips_keep_every_bit_of_stored_moments(void **state)
             config.train.optimizer.kind = i == 3 ? HR_OPTIMIZER_LION : HR_OPTIMIZER_ADAMW;
             config.train.optimizer.clip = rung % 2;
             config.train.state.moments = i % 2 ? HR_MOMENTS_INT8 : HR_MOMENTS_BF16;
+            config.memory.product_norm = i / 2;
             trace whole = run(&config, (cut){ 2, 128, 1 }, mask);
             hr_intermediates recompute_set[2] = { 0 };
             const hr_strategy strategy = {

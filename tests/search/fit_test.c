@@ -236,6 +236,7 @@ static void pose(scene *s, uint64_t turn)
     move_moments(config, turn);
     if (turn % 5 == 1) config->memory.spill = HR_SPILL_AUTO;
     config->memory.recompute_again = turn % 4 == 1;
+    config->memory.product_norm = turn % 4 == 2;
     const int32_t left = many ? (HR_COUNT > 1 ? 64 : 32) : config->model.n_layers > 2 ? 3 : 6;
     open_search(s, turn, left);
 }
@@ -281,6 +282,7 @@ static void pose_odd(scene *s, uint64_t turn)
     move_moments(config, turn);
     if (turn % 2) config->memory.spill = HR_SPILL_AUTO;
     config->memory.recompute_again = turn % 3 == 1;
+    config->memory.product_norm = turn % 3 == 2;
     open_search(s, turn, 4);
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ops/cpu_run.h"
+#include "ops/linear/linear_pack.h"
 #include "ops/muon/muon_scratch.h"
 #include "ops/update/update_blocks.h"
 
@@ -163,44 +164,6 @@ static void normalise(const update *u)
     scale(u, u->rows, u->rows, u->at.M * u->at.L, (float)(1 / (norm < EPS ? EPS : norm)));
 }
 
-/* A line of a panel: from a row, or of bf16 from two. Columns from `count` on are zero, as is a row
- * that is null. */
-static void pack_wide(const uint32_t *row, int64_t count, uint32_t *line)
-{
-    if (count == WIDTH) memcpy(line, row, WIDTH * sizeof *line);
-    else
-        for (int64_t c = 0; c < WIDTH; c++) line[c] = c < count ? row[c] : 0;
-}
-
-static void pack_pair(const uint16_t *row, const uint16_t *next, int64_t count, uint32_t *line)
-{
-    if (count == WIDTH && next)
-        for (int64_t c = 0; c < WIDTH; c++) line[c] = row[c] | (uint32_t)next[c] << 16;
-    else
-        for (int64_t c = 0; c < WIDTH; c++) {
-            line[c] = c < count ? row[c] : 0;
-            if (c < count && next) line[c] |= (uint32_t)next[c] << 16;
-        }
-}
-
-/* Copies a row-major [M, columns] to the layout of weights. */
-static void pack(const update *u, const void *from, int64_t columns, void *to)
-{
-    const int64_t M = u->at.M, rows = u->dtype == HR_F32 ? 1 : 2;
-    int64_t first, last;
-    hr_share((columns + WIDTH - 1) / WIDTH, u->call->thread, u->call->threads, &first, &last);
-    for (int64_t panel = first; panel < last; panel++) {
-        const int64_t n = panel * WIDTH, count = hr_min(WIDTH, columns - n);
-        uint32_t *line = (uint32_t *)to + panel * ((M + rows - 1) / rows) * WIDTH;
-        for (int64_t k = 0; k < M; k += rows, line += WIDTH) {
-            const int64_t at = k * columns + n;
-            const uint16_t *row = (const uint16_t *)from + at;
-            if (rows == 1) pack_wide((const uint32_t *)from + at, count, line);
-            else pack_pair(row, k + 1 < M ? row + columns : NULL, count, line);
-        }
-    }
-}
-
 /* `out` = x times a matrix in panels, + residual. */
 static void multiply(const update *u, const void *x, const void *panels, int64_t columns,
                      void *residual)
@@ -240,10 +203,11 @@ static void multiply_transposed(const update *u)
 static void iterate(const update *u, int32_t step, int32_t phase)
 {
     const double size = pow(A, 2 * step);
-    if (phase == PACK) pack(u, u->rows, u->at.L, u->panels);
+    if (phase == PACK)
+        hr_linear_pack(u->call, u->dtype, u->rows, u->at.L, u->at.M, u->at.L, u->panels);
     if (phase == GRAM) multiply_transposed(u);
     if (phase == PACK_GRAM) {
-        pack(u, u->gram, u->at.M, u->gram_panels);
+        hr_linear_pack(u->call, u->dtype, u->gram, u->at.M, u->at.M, u->at.M, u->gram_panels);
         scale(u, u->gram, u->change, u->at.M * u->at.M, (float)(B / A * size));
     }
     if (phase == SCALE_GRAM)

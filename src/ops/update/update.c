@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "ops/list.h"
+#include "ops/product_norm/product_norm_build.h"
 #include "ops/update/update_build.h"
 #include "ops/update/update_scratch.h"
 
@@ -28,7 +29,7 @@ void hr_build_merges(hr_builder *builder)
     }
 }
 
-int32_t hr_build_norm_scale(hr_builder *builder, double limit)
+int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products)
 {
     const hr_program *program = builder->program;
     const int32_t run = 0;
@@ -43,6 +44,7 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit)
         const hr_sumsq_attr attr = { elements_of(program, program->params[p].gradient) };
         const int32_t part = hr_build_view(builder, "gradient norm part", parts,
                                            count++ * (int64_t)sizeof(double), 1);
+        if (of_products && hr_build_product_norm(builder, p, part)) continue;
         hr_step *step = hr_build_step(builder, HR_OP_sumsq, &attr, sizeof attr);
         step->in[0] = program->params[p].gradient;
         step->out[0] = part;
