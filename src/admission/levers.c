@@ -148,8 +148,7 @@ static double write_attention(const hr_config *config, const hr_lever_names *nam
 /* Whether the masters of bf16 weights can be taken away. */
 static bool has_masters(const hr_config *config)
 {
-    return config->train.dtype == HR_FORMAT_BF16 && config->train.state.master != HR_MASTERS_NONE &&
-           hr_optimizers[config->train.optimizer.kind].scales;
+    return config->train.dtype == HR_FORMAT_BF16 && config->train.state.master != HR_MASTERS_NONE;
 }
 
 static bool has_fp32_masters(const hr_config *config)

@@ -302,17 +302,11 @@ static hr_status check_moments(const hr_config *config, hr_error *err)
 
 static hr_status check_masters(const hr_config *config, hr_error *err)
 {
-    const hr_optimizer *optimizer = &hr_optimizers[config->train.optimizer.kind];
     if (config->train.state.master == HR_MASTERS_FP32) return HR_OK;
     if (config->train.dtype != HR_FORMAT_BF16)
         return hr_fail(err, HR_USAGE,
                        "train.state.master is for bf16 weights, and train.dtype is fp32: use "
                        "train.dtype=bf16, or train.state.master=fp32");
-    if (!optimizer->scales)
-        return hr_fail(err, HR_USAGE,
-                       "train.optimizer.kind %s updates fp32 masters: use "
-                       "train.state.master=fp32",
-                       optimizer->name);
     return HR_OK;
 }
 

@@ -110,11 +110,11 @@ static void adafactor(hr_builder *builder, const hr_config *config, int32_t para
                       int32_t norm_scale, int32_t lr)
 {
     const hr_adafactor_attr attr = {
+        .update.beta1 = config->train.optimizer.adafactor.beta1,
         .eps1 = config->train.optimizer.adafactor.eps1,
         .eps2 = config->train.optimizer.adafactor.eps2,
         .clip_threshold = config->train.optimizer.adafactor.clip_threshold,
         .decay_rate = config->train.optimizer.adafactor.decay_rate,
-        .beta1 = config->train.optimizer.adafactor.beta1,
         .scale_parameter = config->train.optimizer.adafactor.scale_parameter,
         .relative_step = config->train.optimizer.adafactor.relative_step,
     };

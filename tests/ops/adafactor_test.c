@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adafactor follows transformers, and its definition in double in every layout; padding stays zero,
  * threads change no bit, and a broken gradient stays visible. */
+#include "base/residual.h"
 #include "ops/adafactor/adafactor.h"
 #include "ops/adafactor/adafactor_scratch.h"
 #include "ops/cpu.h"
@@ -40,7 +41,7 @@ static arrays_of take_matrix(const hr_adafactor_attr *attr, bool copy)
                         .master = zeros(count),
                         .R = zeros(attr->K),
                         .C = zeros(attr->N),
-                        .m = attr->beta1 > 0 ? zeros(count) : NULL,
+                        .m = attr->update.beta1 > 0 ? zeros(count) : NULL,
                         .weight = copy ? take_poisoned(count * 2) : NULL };
 }
 
@@ -53,6 +54,24 @@ static void step(const hr_kernels *kernels, const hr_adafactor_attr *attr, array
     hr_call call = { .in = { a.gradient, scale == 1 ? NULL : norm_scale, &lr },
                      .out = { a.master, a.R, a.C, a.m, a.weight },
                      .attr = attr,
+                     .kernels = kernels,
+                     .clock = clock };
+    call.scratch = memset(hr_guard_open(&guard, hr_round_up(bytes, 64)), 0xff, (size_t)bytes);
+    run_threads(&call, hr_adafactor_run, PHASES, threads);
+    hr_guard_close(&guard);
+}
+
+/* The same with a bf16 master; residual may be null. */
+static void step_stored(const hr_kernels *kernels, hr_adafactor_attr attr, arrays_of a,
+                        hr_bf16 *weight, uint16_t *residual, int64_t clock, int32_t threads)
+{
+    double norm_scale[2] = { 0, 0.75 }, lr = 0.1;
+    hr_guard guard;
+    attr.update.master = residual ? HR_MASTER_RESIDUAL : HR_MASTER_ROUNDED;
+    const int64_t bytes = hr_adafactor_cpu.scratch_bytes(&attr, 0, threads);
+    hr_call call = { .in = { a.gradient, norm_scale, &lr },
+                     .out = { weight, a.R, a.C, a.m, NULL, residual },
+                     .attr = &attr,
                      .kernels = kernels,
                      .clock = clock };
     call.scratch = memset(hr_guard_open(&guard, hr_round_up(bytes, 64)), 0xff, (size_t)bytes);
@@ -134,21 +153,24 @@ static void weights_and_states_follow_transformers(uint32_t mask)
             .eps2 = json_number_value(json_object_get(json, "eps2")),
             .clip_threshold = json_number_value(json_object_get(json, "clip_threshold")),
             .decay_rate = json_number_value(json_object_get(json, "decay_rate")),
-            .beta1 = json_number_value(json_object_get(set, "beta1")),
-            .decay = json_number_value(json_object_get(json_object_get(set, "weight_decay"), "w")),
-            .lr_scale = 1,
+            .update = { .beta1 = json_number_value(json_object_get(set, "beta1")),
+                        .decay = json_number_value(
+                            json_object_get(json_object_get(set, "weight_decay"), "w")),
+                        .lr_scale = 1 },
             .scale_parameter = json_is_true(json_object_get(set, "scale_parameter")),
             .relative_step = json_is_true(json_object_get(set, "relative_step")),
         };
         for (int32_t l = 0; l < LAYOUTS; l++) {
             attr.layout = (uint8_t)layouts[l];
+            attr.update.elements = stored(&attr);
             follow(&kernels, &golden, rates, sets[s], "w", attr);
             release_all();
         }
         attr.K = 1;
         attr.N = 37;
         attr.layout = HR_ROWS;
-        attr.decay = 0;
+        attr.update.decay = 0;
+        attr.update.elements = stored(&attr);
         follow(&kernels, &golden, rates, sets[s], "v", attr);
         release_all();
     }
@@ -195,12 +217,12 @@ static void step_in_double(const hr_adafactor_attr *attr, arrays_of a, exact e, 
         e.u[i] = scale * a.gradient[place(attr, i)] / sqrt(e.R[i / N] * e.C[i % N] / mean);
         moved += e.u[i] * e.u[i] / (double)(K * N);
     }
-    double rate = attr->lr_scale * (attr->relative_step ? fmin(lr, 1 / sqrt(t)) : lr);
+    double rate = attr->update.lr_scale * (attr->relative_step ? fmin(lr, 1 / sqrt(t)) : lr);
     if (attr->scale_parameter) rate *= fmax(attr->eps2, sqrt(size));
     for (int64_t i = 0; i < K * N; i++) {
         const double u = rate * e.u[i] / fmax(1, sqrt(moved) / attr->clip_threshold);
-        e.m[i] = attr->beta1 * e.m[i] + (1 - attr->beta1) * u;
-        e.w[i] = e.w[i] * (1 - rate * attr->decay) - e.m[i];
+        e.m[i] = attr->update.beta1 * e.m[i] + (1 - attr->update.beta1) * u;
+        e.w[i] = e.w[i] * (1 - rate * attr->update.decay) - e.m[i];
     }
 }
 
@@ -239,8 +261,7 @@ static const hr_adafactor_attr plain = { .eps1 = 1e-30,
                                          .eps2 = 1e-3,
                                          .clip_threshold = 0.9,
                                          .decay_rate = -0.8,
-                                         .decay = 0.1,
-                                         .lr_scale = 0.5 };
+                                         .update = { .decay = 0.1, .lr_scale = 0.5 } };
 
 static hr_adafactor_attr attr_of(int32_t shape, int32_t layout)
 {
@@ -248,6 +269,7 @@ static hr_adafactor_attr attr_of(int32_t shape, int32_t layout)
     attr.K = shapes[shape][0];
     attr.N = shapes[shape][1];
     attr.layout = (uint8_t)layouts[layout];
+    attr.update.elements = stored(&attr);
     return attr;
 }
 
@@ -261,10 +283,10 @@ static void updates_follow_their_definition(uint32_t mask)
             hr_adafactor_attr attr = attr_of(s, l);
             compare(&kernels, attr, false, 1, &state);
             attr.relative_step = true;
-            attr.beta1 = 0.8;
+            attr.update.beta1 = 0.8;
             compare(&kernels, attr, true, 3, &state);
             attr.scale_parameter = true;
-            attr.beta1 = 0;
+            attr.update.beta1 = 0;
             compare(&kernels, attr, true, 2, &state);
         }
 }
@@ -277,7 +299,7 @@ static void threads_change_no_bit(uint32_t mask)
         for (int32_t l = 0; l < LAYOUTS; l++) {
             hr_adafactor_attr attr = attr_of(s, l);
             attr.scale_parameter = attr.relative_step = true;
-            attr.beta1 = 0.9;
+            attr.update.beta1 = 0.9;
             arrays_of kept = { 0 };
             for (int32_t threads = 1; threads <= THREADS_MOST; threads++) {
                 const arrays_of a = take_matrix(&attr, true);
@@ -299,6 +321,53 @@ static void threads_change_no_bit(uint32_t mask)
         }
 }
 
+/* With residuals a bf16 master has the bits of an fp32 one; alone it is near. */
+static void stored_masters_are_updated_as_fp32(uint32_t mask)
+{
+    hr_kernels kernels;
+    uint64_t state = start(SEED);
+    hr_kernels_fill(&kernels, mask);
+    for (int32_t i = 0; i < 4 * SHAPES; i++) {
+        hr_adafactor_attr attr = attr_of(i / 4, 2);
+        attr.update.beta1 = i & 1 ? 0.8 : 0;
+        attr.scale_parameter = i & 2;
+        const arrays_of whole = take_matrix(&attr, true), kept = take_matrix(&attr, false);
+        float *before = zeros(stored(&attr));
+        hr_bf16 *weight = memset(take(stored(&attr) * 2), 0, (size_t)stored(&attr) * 2);
+        const int64_t halves = hr_residual_halves(stored(&attr));
+        uint16_t *residual = memset(take(halves * 2), 0, (size_t)halves * 2);
+        for (int64_t e = 0; e < attr.K * attr.N; e++) {
+            const int64_t at = place(&attr, e);
+            whole.master[at] = (float)draw(&state);
+            whole.gradient[at] = kept.gradient[at] = (float)draw(&state);
+            hr_residual_put(weight, residual, at, whole.master[at]);
+        }
+        hr_residual_finish(weight, residual, stored(&attr));
+        for (int64_t t = 0; t < 2; t++) {
+            step(&kernels, &attr, whole, 0.75, 0.1, t, 1);
+            step_stored(&kernels, attr, kept, weight, residual, t, 3);
+        }
+        for (int64_t e = 0; e < attr.K * attr.N; e++) {
+            const int64_t at = place(&attr, e);
+            const float value = hr_residual_value(weight, residual, at),
+                        whole_value = whole.master[at];
+            assert_same_bits(&value, &whole_value, 4);
+            assert_int_equal(weight[at], whole.weight[at]);
+            weight[at] = whole.weight[at];
+            before[at] = whole.master[at];
+        }
+        step(&kernels, &attr, whole, 0.75, 0.1, 2, 2);
+        step_stored(&kernels, attr, kept, weight, NULL, 2, 2);
+        for (int64_t e = 0; e < attr.K * attr.N; e++) {
+            const int64_t at = place(&attr, e);
+            const double got = (double)hr_bf16_to_f32(weight[at]), whole_value = whole.master[at];
+            const double size = fabs(whole_value) + fabs((double)before[at]);
+            assert_true(fabs(got - whole_value) <= size / 100);
+        }
+        release_all();
+    }
+}
+
 /* Whatever the size of a gradient, the root mean square of a first step is the rate; NaN and
  * infinity stay visible. */
 static void extreme_gradients_move_weights_by_the_rate(uint32_t mask)
@@ -312,7 +381,7 @@ static void extreme_gradients_move_weights_by_the_rate(uint32_t mask)
                                .eps1 = 1e-30,
                                .clip_threshold = 1e-3,
                                .decay_rate = -0.8,
-                               .lr_scale = 1 };
+                               .update.lr_scale = 1 };
     for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
         const arrays_of a = take_matrix(&attr, false);
         uint64_t state = start(SEED);
@@ -333,6 +402,7 @@ static void extreme_gradients_move_weights_by_the_rate(uint32_t mask)
 ON_RUNGS(weights_and_states_follow_transformers)
 ON_RUNGS(updates_follow_their_definition)
 ON_RUNGS(threads_change_no_bit)
+ON_RUNGS(stored_masters_are_updated_as_fp32)
 ON_RUNGS(extreme_gradients_move_weights_by_the_rate)
 
 int main(void)
@@ -342,6 +412,7 @@ int main(void)
         TEST_RUNGS(weights_and_states_follow_transformers),
         TEST_RUNGS(updates_follow_their_definition),
         TEST_RUNGS(threads_change_no_bit),
+        TEST_RUNGS(stored_masters_are_updated_as_fp32),
         TEST_RUNGS(extreme_gradients_move_weights_by_the_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

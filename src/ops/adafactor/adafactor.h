@@ -14,17 +14,21 @@
  * A vector is a matrix with one row: its C is the second moment of each element, and R / mean(R)
  * is 1.
  *
- * Operands. in  gradient w, norm_scale W, lr w  out  master u, R u, C u, m U, weight W
+ * Operands. in  gradient w, norm_scale W, lr w  out  master u, R u, C u, m U, weight W, residual u
  *
  *   gradient, master, m  [K, N] fp32, all in `layout`, padding included (zeros stay zero)
  *   R, C                 [K], [N] fp32
- *   weight               bf16 copy of the new master, rounded once; omitted in fp32
+ *   master               bf16, in HR_PANEL_PAIR, where the attribute says so (ops/update/masters.h)
+ *   weight               bf16 copy of the new master, rounded once; omitted in fp32 and where the
+ *                        master is bf16
+ *   residual             as in ops/update/update.h
  *   norm_scale           [2] double: norm, scale; omitted without clipping
  *   lr                   [1] double
  *
  * Numerics elements in fp32. Squares are added in fp32 in 16 lanes over at most HR_ADAFACTOR_TILE
- *          lines, or over a row; lanes, tiles and blocks of lines in double. Coefficients in
- *          double, rounded once.
+ *          lines, or over a row; lanes, tiles and blocks of lines in double. Squares of the
+ *          master in double, over runs of elements, so that they do not depend on how it is
+ *          stored. Coefficients in double, rounded once.
  * Repeat   the blocks of lines depend on the shape alone, and are added in order.
  * Cost     reads the gradient three times and, with scale_parameter, the master twice.
  * Phases   4: squares and R (by blocks), C and factors (by rows and columns), rms (by blocks),
@@ -37,12 +41,12 @@
 
 #include <stdbool.h>
 
-#include "ops/call.h"
+#include "ops/update/update.h"
 
 typedef struct {
+    hr_update_attr update; /* first: ops/update/update_blocks.h. moments is that of m */
     int64_t K, N;
-    double eps1, eps2, clip_threshold, decay_rate, beta1, decay;
-    double lr_scale;
+    double eps1, eps2, clip_threshold, decay_rate;
     bool scale_parameter, relative_step;
     uint8_t layout; /* hr_layout */
 } hr_adafactor_attr;

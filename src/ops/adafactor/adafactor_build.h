@@ -10,7 +10,7 @@
 enum { HR_ADAFACTOR_ROWS, HR_ADAFACTOR_COLUMNS, HR_ADAFACTOR_MOMENT };
 
 /* Adds the update of parameter `index`, unless it is frozen.
- *   attr        shape, layout, decay and lr_scale are set here
+ *   attr        update.beta1 and the settings are given; the rest is set here
  *   norm_scale  tensor of hr_build_norm_scale; HR_NONE: no scaling */
 void hr_build_adafactor(hr_builder *builder, int32_t index, hr_adafactor_attr attr,
                         int32_t norm_scale, int32_t lr);

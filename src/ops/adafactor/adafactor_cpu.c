@@ -15,7 +15,7 @@ static int64_t scratch_bytes(const void *attributes, int64_t rows, int32_t threa
     const hr_adafactor_grid grid = grid_of(attributes);
     (void)rows;
     (void)threads;
-    return hr_adafactor_scratch_of(&grid).bytes;
+    return hr_adafactor_scratch_of(attributes, &grid).bytes;
 }
 
 static int64_t pieces(const void *attributes, int64_t rows)
@@ -24,6 +24,6 @@ static int64_t pieces(const void *attributes, int64_t rows)
     return grid_of(attributes).blocks;
 }
 
-const hr_op_facts hr_adafactor_cpu = { .dtypes = HR_CPU_FLOATS_SUMS,
+const hr_op_facts hr_adafactor_cpu = { .dtypes = HR_CPU_FLOATS_SUMS | 1 << HR_U16,
                                        .scratch_bytes = scratch_bytes,
                                        .pieces = pieces };

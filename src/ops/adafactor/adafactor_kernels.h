@@ -23,11 +23,9 @@ typedef struct {
 typedef void hr_adafactor_squares_fn(const float *gradient, hr_adafactor_strip strip, float scale,
                                      float *of_lines, float *of_strip);
 
-/* With u = gradient * columns[lane] * rows[line][lane % 2]: adds u^2 to sums[0], and master^2, if
- * it is not null, to sums[1]. */
-typedef void hr_adafactor_measure_fn(const float *gradient, const float *master,
-                                     hr_adafactor_strip strip, const float *rows,
-                                     const float *columns, double sums[2]);
+/* Returns the sum of u^2 with u = gradient * columns[lane] * rows[line][lane % 2]. */
+typedef double hr_adafactor_measure_fn(const float *gradient, hr_adafactor_strip strip,
+                                       const float *rows, const float *columns);
 
 /* Updates the master, and m and the weight, if they are not null, with rate * u. */
 typedef void hr_adafactor_apply_fn(const float *gradient, float *master, float *m, hr_bf16 *weight,

@@ -15,16 +15,16 @@ static void squares(const float *gradient, hr_adafactor_strip strip, float scale
         }
 }
 
-static void measure(const float *gradient, const float *master, hr_adafactor_strip strip,
-                    const float *rows, const float *columns, double sums[2])
+static double measure(const float *gradient, hr_adafactor_strip strip, const float *rows,
+                      const float *columns)
 {
+    double sum = 0;
     for (int64_t i = 0; i < strip.lines; i++)
         for (int64_t l = 0; l < strip.lanes; l++) {
-            const int64_t at = i * strip.stride + l;
-            const double u = gradient[at] * columns[l] * rows[2 * i + l % 2];
-            sums[0] += u * u;
-            if (master) sums[1] += (double)master[at] * master[at];
+            const double u = gradient[i * strip.stride + l] * columns[l] * rows[2 * i + l % 2];
+            sum += u * u;
         }
+    return sum;
 }
 
 static void apply(const float *gradient, float *master, float *m, hr_bf16 *weight,

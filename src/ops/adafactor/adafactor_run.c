@@ -7,8 +7,10 @@
 #include "ops/adafactor/adafactor.h"
 #include "ops/cpu_run.h"
 #include "ops/kernels.h"
+#include "ops/update/update_blocks.h"
 
-enum { LANES = HR_ADAFACTOR_LANES, SUM_R = 0, SUM_U, SUM_W };
+enum { LANES = HR_ADAFACTOR_LANES, SUM_R = 0, SUM_U };
+enum { BLOCK = HR_MOMENT_BLOCK, RUN = HR_UPDATE_RUN_ELEMENTS };
 
 /* One call: its shape, its scratch and its coefficients. */
 typedef struct {
@@ -16,7 +18,7 @@ typedef struct {
     const hr_adafactor_attr *attr;
     hr_layout layout;
     hr_adafactor_grid grid;
-    double *sums;
+    double *sums, *runs;
     float *squares, *lanes, *rows, *columns;
     double keep, scale;
 } update;
@@ -27,9 +29,10 @@ static update update_of(const hr_call *call)
     const double *norm_scale = call->in[1];
     update u = { .call = call, .attr = attr, .layout = (hr_layout)attr->layout };
     u.grid = hr_adafactor_grid_of(attr->K, attr->N, u.layout);
-    const hr_adafactor_scratch at = hr_adafactor_scratch_of(&u.grid);
+    const hr_adafactor_scratch at = hr_adafactor_scratch_of(attr, &u.grid);
     char *scratch = call->scratch;
     u.sums = (double *)(scratch + at.sums);
+    u.runs = (double *)(scratch + at.runs);
     u.squares = (float *)(scratch + at.squares);
     u.lanes = (float *)(scratch + at.lanes);
     u.rows = (float *)(scratch + at.rows);
@@ -144,20 +147,34 @@ static void factors_of_thread(const update *u)
 
 /* ---- phase 2: sums of u^2 and w^2 */
 
+/* The squares of a run of the master, however it is stored. */
+static void measure_run(const update *u, int64_t run)
+{
+    const hr_update_kernels *kernels = &u->call->kernels->update;
+    const hr_master master = hr_update_master(u->call, 5);
+    const int64_t end = hr_min((run + 1) * RUN, u->attr->update.elements);
+    float values[BLOCK];
+    double squares;
+    u->runs[run] = 0;
+    for (int64_t at = run * RUN; at < end; at += BLOCK) {
+        const int64_t count = hr_min(BLOCK, end - at);
+        kernels->sumsq(hr_master_unpack(kernels, &master, at, count, values), count, &squares);
+        u->runs[run] += squares;
+    }
+}
+
 static void measure_block(const update *u, int64_t b)
 {
-    const float *gradient = u->call->in[0], *master = u->call->out[0];
-    double sums[2] = { 0, 0 };
+    const float *gradient = u->call->in[0];
+    double sum = 0;
     for (int64_t line = b * u->grid.block_lines, count; (count = tile_at(u, b, line)) > 0;
          line += count)
         for (int64_t s = 0; s < u->grid.strips; s++) {
             const int64_t at = hr_adafactor_at(&u->grid, u->layout, s, line);
-            u->call->kernels->adafactor.measure(
-                gradient + at, u->attr->scale_parameter ? master + at : NULL, strip_of(u, s, count),
-                u->rows + 2 * line, u->columns + s * LANES, sums);
+            sum += u->call->kernels->adafactor.measure(gradient + at, strip_of(u, s, count),
+                                                       u->rows + 2 * line, u->columns + s * LANES);
         }
-    u->sums[SUM_U * u->grid.blocks + b] = sums[0];
-    u->sums[SUM_W * u->grid.blocks + b] = sums[1];
+    u->sums[SUM_U * u->grid.blocks + b] = sum;
 }
 
 /* ---- phase 3: weights */
@@ -166,14 +183,19 @@ static hr_adafactor_factors factors_of(const update *u)
 {
     const hr_adafactor_attr *attr = u->attr;
     const double count = (double)attr->K * (double)attr->N, t = (double)u->call->clock + 1;
-    const double moved = sqrt(sum_of(u, SUM_U) / count), w = sqrt(sum_of(u, SUM_W) / count);
+    double squares = 0;
+    for (int64_t i = 0; i < (attr->scale_parameter ? hr_update_runs(attr->update.elements) : 0);
+         i++)
+        squares += u->runs[i];
+    const double moved = sqrt(sum_of(u, SUM_U) / count), w = sqrt(squares / count);
     const double excess = moved / attr->clip_threshold, lr = *(const double *)u->call->in[2];
-    double rate = attr->lr_scale * (attr->relative_step && lr * sqrt(t) > 1 ? 1 / sqrt(t) : lr);
+    double rate = attr->update.lr_scale *
+                  (attr->relative_step && lr * sqrt(t) > 1 ? 1 / sqrt(t) : lr);
     if (attr->scale_parameter) rate *= w < attr->eps2 ? attr->eps2 : w;
     return (hr_adafactor_factors){ .rate = (float)(excess < 1 ? rate : rate / excess),
-                                   .keep = (float)attr->beta1,
-                                   .take = (float)(1 - attr->beta1),
-                                   .shrink = (float)(rate * attr->decay) };
+                                   .keep = (float)attr->update.beta1,
+                                   .take = (float)(1 - attr->update.beta1),
+                                   .shrink = (float)(rate * attr->update.decay) };
 }
 
 static void apply_block(const update *u, int64_t b, const hr_adafactor_factors *factors)
@@ -191,6 +213,42 @@ static void apply_block(const update *u, int64_t b, const hr_adafactor_factors *
         }
 }
 
+/* A block of a stored master: lines of both strips of one panel, or the end of a panel and the
+ * begin of the next. */
+static void apply_stored(const update *u, int64_t first, int64_t count, float *w,
+                         const hr_adafactor_factors *factors)
+{
+    enum { WIDTH = 2 * LANES }; /* of a line of a panel */
+    const float *gradient = u->call->in[0];
+    float *m = u->call->out[3];
+    for (int64_t i = 0, lines; i < count; i += lines * WIDTH) {
+        const int64_t index = (first + i) / WIDTH, line = index % u->grid.lines;
+        lines = hr_min((count - i) / WIDTH, u->grid.lines - line);
+        for (int64_t half = 0; half < 2; half++) {
+            const int64_t at = i + half * LANES, strip = 2 * (index / u->grid.lines) + half;
+            u->call->kernels->adafactor.apply(
+                gradient + first + at, w + at, m ? m + first + at : NULL, NULL,
+                (hr_adafactor_strip){ lines, WIDTH, LANES }, u->rows + 2 * line,
+                u->columns + strip * LANES, factors);
+        }
+    }
+}
+
+static void apply_runs(const update *u, const hr_adafactor_factors *factors)
+{
+    const hr_update_kernels *kernels = &u->call->kernels->update;
+    const hr_master master = hr_update_master(u->call, 5);
+    float values[BLOCK];
+    int64_t first, last;
+    hr_update_share(u->call, u->attr->update.elements, &first, &last);
+    for (int64_t at = first; at < last; at += BLOCK) {
+        const int64_t count = hr_min(BLOCK, last - at);
+        hr_master_unpack(kernels, &master, at, count, values);
+        apply_stored(u, at, count, values, factors);
+        hr_master_pack(kernels, &master, at, count, values);
+    }
+}
+
 void hr_adafactor_run(const hr_call *call)
 {
     const update u = update_of(call);
@@ -202,11 +260,18 @@ void hr_adafactor_run(const hr_call *call)
     hr_share(u.grid.blocks, call->thread, call->threads, &first, &last);
     if (call->phase == 0)
         for (int64_t b = first; b < last; b++) square_block(&u, b);
-    if (call->phase == 2)
+    if (call->phase == 2) {
         for (int64_t b = first; b < last; b++) measure_block(&u, b);
+        if (!u.attr->scale_parameter) return;
+        hr_share(hr_update_runs(u.attr->update.elements), call->thread, call->threads, &first,
+                 &last);
+        for (int64_t run = first; run < last; run++) measure_run(&u, run);
+    }
     if (call->phase != 3) return;
     const hr_adafactor_factors factors = factors_of(&u);
-    for (int64_t b = first; b < last; b++) apply_block(&u, b, &factors);
+    if (u.attr->update.master != HR_MASTER_F32) apply_runs(&u, &factors);
+    else
+        for (int64_t b = first; b < last; b++) apply_block(&u, b, &factors);
 }
 
 const hr_op_run hr_adafactor_cpu_run = { hr_adafactor_run, 4 };

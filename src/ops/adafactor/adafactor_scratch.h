@@ -10,6 +10,8 @@
 
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "ops/adafactor/adafactor.h"
+#include "ops/update/update_scratch.h"
 
 enum {
     HR_ADAFACTOR_LANES = 16,  /* HR_PANEL_WIDTH: lanes of a strip */
@@ -58,23 +60,27 @@ static inline int64_t hr_adafactor_at(const hr_adafactor_grid *grid, hr_layout l
 
 /* Offsets in bytes, all multiples of 64. */
 typedef struct {
-    int64_t sums;    /* double [3][blocks]: of R, of u^2, of w^2 */
+    int64_t sums;    /* double [2][blocks]: of R, of u^2 */
     int64_t squares; /* float [blocks][strips][16]: of each lane */
     int64_t lanes;   /* float [blocks][tile_lines][16]: of the lines of a tile */
     int64_t rows;    /* float [lines][2]: factors of the rows of a line; one row: twice */
     int64_t columns; /* float [strips][16]: factors of lanes, with the scale of gradients */
+    int64_t runs;    /* double: squares of each run of the master, with scale_parameter */
     int64_t bytes;
 } hr_adafactor_scratch;
 
-static inline hr_adafactor_scratch hr_adafactor_scratch_of(const hr_adafactor_grid *grid)
+static inline hr_adafactor_scratch hr_adafactor_scratch_of(const hr_adafactor_attr *attr,
+                                                           const hr_adafactor_grid *grid)
 {
+    const int64_t runs = attr->scale_parameter ? hr_update_runs(attr->update.elements) : 0;
     const int64_t strip = HR_ADAFACTOR_LANES * (int64_t)sizeof(float);
     hr_adafactor_scratch s = { 0 };
-    s.squares = s.sums + hr_round_up(3 * grid->blocks * (int64_t)sizeof(double), 64);
+    s.squares = s.sums + hr_round_up(2 * grid->blocks * (int64_t)sizeof(double), 64);
     s.lanes = s.squares + grid->blocks * grid->strips * strip;
     s.rows = s.lanes + grid->blocks * grid->tile_lines * strip;
     s.columns = s.rows + hr_round_up(2 * grid->lines * (int64_t)sizeof(float), 64);
-    s.bytes = s.columns + grid->strips * strip;
+    s.runs = s.columns + grid->strips * strip;
+    s.bytes = s.runs + runs * (int64_t)sizeof(double);
     return s;
 }
 

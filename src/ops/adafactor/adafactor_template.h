@@ -42,40 +42,34 @@ static void squares(const float *gradient, hr_adafactor_strip strip, float scale
     else squares_of(gradient, strip, strip.lanes, scale, of_lines, of_strip);
 }
 
-VEC_INLINE void measure_of(const float *gradient, const float *master, hr_adafactor_strip strip,
-                           int64_t lanes, const float *rows, const float *columns, double sums[2])
+VEC_INLINE double measure_of(const float *gradient, hr_adafactor_strip strip, int64_t lanes,
+                             const float *rows, const float *columns)
 {
-    vec moved[PARTS], weights[PARTS], column[PARTS];
+    vec moved[PARTS], column[PARTS];
+    double sum = 0;
     UNROLL for (int p = 0; p < PARTS; p++)
     {
-        moved[p] = weights[p] = vec_set(0);
+        moved[p] = vec_set(0);
         column[p] = vec_load_f32(columns + p * VEC_LANES, VEC_LANES);
     }
     for (int64_t i = 0; i < strip.lines; i++) {
         const vec row = vec_set_pair(rows + 2 * i);
         UNROLL for (int p = 0; p < PARTS; p++)
         {
-            const int64_t at = i * strip.stride + p * VEC_LANES, some = lanes_of(lanes, p);
-            const vec u = vec_mul(vec_mul(vec_load_f32(gradient + at, some), column[p]), row);
+            const float *at = gradient + i * strip.stride + p * VEC_LANES;
+            const vec g = vec_load_f32(at, lanes_of(lanes, p));
+            const vec u = vec_mul(vec_mul(g, column[p]), row);
             moved[p] = vec_fma(u, u, moved[p]);
-            if (!master) continue;
-            const vec w = vec_load_f32(master + at, some);
-            weights[p] = vec_fma(w, w, weights[p]);
         }
     }
-    UNROLL for (int p = 0; p < PARTS; p++)
-    {
-        sums[0] += (double)vec_reduce_add(moved[p]);
-        sums[1] += (double)vec_reduce_add(weights[p]);
-    }
+    UNROLL for (int p = 0; p < PARTS; p++) sum += (double)vec_reduce_add(moved[p]);
+    return sum;
 }
 
-static void measure(const float *gradient, const float *master, hr_adafactor_strip strip,
-                    const float *rows, const float *columns, double sums[2])
+static double measure(const float *gradient, hr_adafactor_strip strip, const float *rows,
+                      const float *columns)
 {
-    if (strip.lanes < LANES) measure_of(gradient, master, strip, strip.lanes, rows, columns, sums);
-    else if (master) measure_of(gradient, master, strip, LANES, rows, columns, sums);
-    else measure_of(gradient, NULL, strip, LANES, rows, columns, sums);
+    return measure_of(gradient, strip, strip.lanes == LANES ? LANES : strip.lanes, rows, columns);
 }
 
 VEC_INLINE void apply_of(const float *gradient, float *master, float *m, hr_bf16 *weight,
