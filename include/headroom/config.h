@@ -123,7 +123,12 @@ typedef enum { HR_NPT_MSE, HR_NPT_COSINE } hr_npt_measure;
 
 /* What a bf16 weight is updated from: an fp32 copy, itself and the 16 bits that it lacks of one, or
  * itself alone. */
-typedef enum { HR_MASTERS_FP32, HR_MASTERS_RESIDUAL16, HR_MASTERS_NONE } hr_masters_format;
+typedef enum {
+    HR_MASTERS_FP32,
+    HR_MASTERS_RESIDUAL16,
+    HR_MASTERS_RESIDUAL8,
+    HR_MASTERS_NONE
+} hr_masters_format;
 
 enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_IDS_BYTES = 256 };
 enum { HR_LAYER_TYPES_BYTES = 256, HR_TARGETS_BYTES = 512, HR_ADAPTER_GROUPS_BYTES = 256 };

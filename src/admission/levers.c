@@ -216,6 +216,8 @@ static const hr_lever levers[] = {
       .applies = is_all_fp32 },
     { "train.dtype", HR_LOSS_ROUNDING, "bf16 weights, stochastic rounding, moments as 8-bit codes",
       "bf16", .with = "train.state.master=none train.state.moments=int8", .applies = is_all_fp32 },
+    { "train.state.master", HR_LOSS_ROUNDING, "8 bits beside a bf16 weight, not 32", "residual8",
+      .applies = has_fp32_masters },
     { "train.state.master", HR_LOSS_ROUNDING, "no master weights, stochastic rounding", "none",
       .applies = has_masters },
     { "train.state.master", HR_LOSS_ROUNDING,

@@ -352,9 +352,9 @@ static void write_checkpoint(void *context)
     checkpoint_writer->made = status == HR_OK;
     if (!checkpoint_writer->made) hr_checkpoint_writer_abort(checkpoint_writer);
     if (status == HR_OK)
-        status = hr_checkpoint_writer_publish(
-            checkpoint_writer->place, checkpoint_writer->config, checkpoint_writer->buffer,
-            HR_CHECKPOINT_WRITER_BUFFER, err);
+        status = hr_checkpoint_writer_publish(checkpoint_writer->place, checkpoint_writer->config,
+                                              checkpoint_writer->buffer,
+                                              HR_CHECKPOINT_WRITER_BUFFER, err);
     checkpoint_writer->status = status;
     checkpoint_writer->pruned = HR_OK;
     /* Older checkpoints are removed only after the new one was renamed and read back. */

@@ -53,13 +53,10 @@ int64_t hr_checkpoint_writer_bytes(void);
  *   checkpoint_bytes  as in hr_plan_disk
  *
  * Errors   FAILURE; USAGE  the path is too long. */
-HR_MUST_CHECK hr_status hr_checkpoint_writer_open(hr_checkpoint_writer **checkpoint_writer,
-                                                  hr_checkpoint_flush_fn *flush,
-                                                  const void *context, const hr_config *config,
-                                                  const hr_program *program, const char *strategy,
-                                                  const hr_base_files *base,
-                                                  int64_t checkpoint_bytes, hr_region *region,
-                                                  hr_error *err);
+HR_MUST_CHECK hr_status hr_checkpoint_writer_open(
+    hr_checkpoint_writer **checkpoint_writer, hr_checkpoint_flush_fn *flush, const void *context,
+    const hr_config *config, const hr_program *program, const char *strategy,
+    const hr_base_files *base, int64_t checkpoint_bytes, hr_region *region, hr_error *err);
 void hr_checkpoint_writer_close(hr_checkpoint_writer *checkpoint_writer); /* null is accepted */
 
 /* Begins a checkpoint in a temporary directory; waits for the previous checkpoint.

@@ -9,8 +9,8 @@ hr_status hr_convert(const hr_convert_request *request, hr_convert_report *repor
     hr_region region;
     hr_status status = hr_memory_open(&memory, err);
     if (status == HR_OK)
-        status = hr_memory_region_open(&memory, "converting", hr_convert_bytes(request),
-                                       &region, err);
+        status = hr_memory_region_open(&memory, "converting", hr_convert_bytes(request), &region,
+                                       err);
     if (status == HR_OK) status = hr_convert_in(request, &region, report, err);
     hr_memory_close(&memory);
     return status;

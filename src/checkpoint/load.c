@@ -69,7 +69,7 @@ hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, hr_weig
     else hr_pool_run(pool, read_pieces, &l);
     const int64_t failed = atomic_load(&l.failed);
     if (failed == INT64_MAX) {
-        if (place.residual)
+        if (place.residual.codes)
             hr_residual_finish(place.weight, place.residual, elements_of(in->program, param));
         return is_interrupted(&l) ? HR_INTERRUPTED : HR_OK;
     }

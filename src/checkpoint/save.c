@@ -16,7 +16,7 @@ typedef struct {
     hr_weights_out *out;
     int32_t param;
     const void *values;
-    const uint16_t *residual;
+    hr_residual residual;
     int64_t width, row_bytes;
     part gathered, next; /* count 0: none */
     hr_status status;
@@ -72,8 +72,8 @@ static void save_serially(saving *s, int64_t rows, int64_t capacity, uint8_t *st
 }
 
 hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool, const void *values,
-                  const uint16_t *residual, const float *scales, void *staging,
-                  int64_t staging_bytes, hr_error *err)
+                  hr_residual residual, const float *scales, void *staging, int64_t staging_bytes,
+                  hr_error *err)
 {
     enum { PANEL = HR_PANEL_WIDTH };
     const hr_kept_shape shape = hr_kept_shape_of(out->program, param, out->kept);

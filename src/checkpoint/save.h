@@ -16,7 +16,7 @@
  *
  * Errors as hr_weights_append. */
 HR_MUST_CHECK hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool,
-                                const void *values, const uint16_t *residual, const float *scales,
+                                const void *values, hr_residual residual, const float *scales,
                                 void *staging, int64_t staging_bytes, hr_error *err);
 
 #endif

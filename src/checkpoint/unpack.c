@@ -38,7 +38,7 @@ static void put(const hr_unpack *u, int64_t to, uint32_t bits)
     float value;
     memcpy(&value, &bits, sizeof value);
     if (u->master) memcpy(u->master + to, &bits, sizeof bits);
-    if (u->residual) hr_residual_put(u->weight, u->residual, to, value);
+    if (u->residual.codes) hr_residual_put(u->weight, u->residual, to, value);
     else if (u->weight) u->weight[to] = hr_bf16_from_f32(value);
 }
 
@@ -98,7 +98,7 @@ bool hr_unpack_is_flat(const hr_unpack *u)
 bool hr_unpack_take(const hr_unpack *u, int64_t first, int64_t count, const void *source)
 {
     if (u->groups > 1) return take_groups(u, first, count, source);
-    const bool quick = !u->residual && u->cpu_mask & HR_CPU_AVX2 &&
+    const bool quick = !u->residual.codes && u->cpu_mask & HR_CPU_AVX2 &&
                        hr_unpack_can_avx2(u, first, count);
     return quick ? hr_unpack_take_avx2(u, first, count, source)
                  : take_portable(u, first, count, source);

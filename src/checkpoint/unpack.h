@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "base/residual.h"
 #include "checkpoint/safetensors.h"
 
 /* The largest bit patterns, without the sign, of an fp32 element that is finite in fp32 and in
@@ -21,11 +22,11 @@ typedef struct {
     hr_layout layout;    /* of master and weight */
     int64_t K, N;
     bool transposed;
-    float *master;       /* may be null */
-    uint16_t *weight;    /* bf16; may be null */
-    uint32_t cpu_mask;   /* base/cpu.h: allowed instruction sets */
-    const float *scales; /* E4M3: [ceil(width / 128)] factors of the rows; otherwise null */
-    uint16_t *residual;  /* of weight, without master (base/residual.h); may be null */
+    float *master;        /* may be null */
+    uint16_t *weight;     /* bf16; may be null */
+    uint32_t cpu_mask;    /* base/cpu.h: allowed instruction sets */
+    const float *scales;  /* E4M3: [ceil(width / 128)] factors of the rows; otherwise null */
+    hr_residual residual; /* of weight, without master (base/residual.h); may be null */
     int64_t groups; /* of columns, which the file has one after another as matrices; 0: one group */
 } hr_unpack;
 

@@ -303,7 +303,7 @@ hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, hr_ke
 
 /* Gathers any layout and dtype, one element at a time. */
 static void gather_any(hr_kept_shape shape, const hr_tensor *tensor, const void *values,
-                       const uint16_t *residual, int64_t row, float *to)
+                       hr_residual residual, int64_t row, float *to)
 {
     const int64_t width = hr_weights_width(shape);
     for (int64_t i = 0; i < width; i++) {
@@ -311,7 +311,7 @@ static void gather_any(hr_kept_shape shape, const hr_tensor *tensor, const void 
         const int64_t n = shape.transposed ? row : row / shape.K * width + i;
         const int64_t at = hr_layout_index((hr_layout)tensor->layout, shape.K, shape.N, k, n);
         to[i] = tensor->dtype == HR_F32 ? ((const float *)values)[at]
-                : residual              ? hr_residual_value(values, residual, at)
+                : residual.codes        ? hr_residual_value(values, residual, at)
                                         : hr_bf16_to_f32(((const hr_bf16 *)values)[at]);
     }
 }
@@ -361,7 +361,7 @@ static void gather_lines(hr_kept_shape shape, hr_layout layout, const float *val
 }
 
 static void gather_values(hr_kept_shape shape, const hr_tensor *tensor, const void *values,
-                          const uint16_t *residual, int64_t first, int64_t count, float *to)
+                          hr_residual residual, int64_t first, int64_t count, float *to)
 {
     const hr_layout layout = (hr_layout)tensor->layout;
     const int64_t width = hr_weights_width(shape);
@@ -377,7 +377,7 @@ static void gather_values(hr_kept_shape shape, const hr_tensor *tensor, const vo
 }
 
 void hr_weights_gather(const hr_program *program, int32_t index, hr_kept kept, const void *values,
-                       const uint16_t *residual, int64_t first, int64_t count, void *to)
+                       hr_residual residual, int64_t first, int64_t count, void *to)
 {
     const hr_kept_shape shape = hr_kept_shape_of(program, index, kept);
     const hr_tensor *tensor = &program->tensors[hr_kept_tensor(program, index, kept)];
@@ -453,7 +453,8 @@ hr_status hr_weights_add(hr_weights_out *out, int32_t index, const void *values,
     HR_ASSERT(held > 0 && out->program->params[index].scales == HR_NONE);
     for (int64_t row = 0; row < rows; row += held) {
         const int64_t count = hr_min(held, rows - row);
-        hr_weights_gather(out->program, index, out->kept, values, NULL, row, count, staging);
+        hr_weights_gather(out->program, index, out->kept, values, (hr_residual){ 0 }, row, count,
+                          staging);
         const hr_status status = hr_weights_append(out, index, staging, count * width, err);
         if (status != HR_OK) return status;
     }

@@ -99,7 +99,7 @@ int64_t hr_weights_width(hr_kept_shape shape);
  *   to        [count, width] elements of hr_kept_element_bytes, out
  * Threads  any. */
 void hr_weights_gather(const hr_program *program, int32_t param, hr_kept kept, const void *values,
-                       const uint16_t *residual, int64_t first, int64_t count, void *to);
+                       hr_residual residual, int64_t first, int64_t count, void *to);
 
 /* Appends the next elements of a parameter, as hr_weights_gather gives them.
  * Errors   DIVERGED  an element is not finite

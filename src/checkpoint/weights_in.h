@@ -27,7 +27,7 @@ typedef struct {
     void *weight;            /* the same; null if it is the master */
     float *scales;           /* of a stored weight */
     uint8_t zero;            /* every byte of the padding of codes */
-    uint16_t *residual;      /* of a bf16 weight; hr_load completes it (base/residual.h) */
+    hr_residual residual;    /* of a bf16 weight; hr_load completes it (base/residual.h) */
     int64_t first_row, rows; /* rows 0: all */
 } hr_weights_place;
 

@@ -274,8 +274,8 @@ static const hr_config_row rows[] = {
             "muon: Newton-Schulz steps that make an update orthogonal"),
     CHOICE(train.optimizer.muon.scale, "match_rms", "match_rms original",
            "muon: 0.2 sqrt(max(in, out)), or sqrt(max(1, out / in)), times the rate"),
-    CHOICE(train.state.master, "fp32", "fp32 residual16 none",
-           "of bf16 weights: fp32 copies, the 16 bits that they lack, or neither"),
+    CHOICE(train.state.master, "fp32", "fp32 residual16 residual8 none",
+           "of bf16 weights: fp32 copies, 16 or 8 bits that they lack, or neither"),
     CHOICE(train.state.moments, "fp32", "fp32 bf16 int8",
            "format of the optimizer's moments; int8: 8-bit codes in blocks of 256"),
 

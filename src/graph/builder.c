@@ -393,7 +393,8 @@ static int64_t rows_of_state(const hr_program *program, const hr_param *param,
     enum { BLOCK = HR_STATE_BLOCK_ELEMENTS };
     const hr_tensor *weight = &program->tensors[param->weight];
     const int64_t elements = hr_tensor_bytes(weight) / hr_dtype_bytes((hr_dtype)weight->dtype);
-    if (state->shape == HR_STATE_RESIDUAL) return hr_residual_halves(elements);
+    if (hr_state_is_residual(state))
+        return hr_residual_halves(elements, state->shape == HR_STATE_RESIDUAL_BYTES);
     if (state->shape == HR_STATE_BLOCKS) return (elements + BLOCK - 1) / BLOCK;
     return state->shape == HR_STATE_COLUMNS ? hr_max(param->dims[1], 1) : param->dims[0];
 }
@@ -413,7 +414,7 @@ void hr_build_states(hr_builder *builder, int32_t index)
         }
         if (state->outside && hr_program_is_matrix(program, index)) continue;
         if (state->shape == HR_STATE_BLOCKS && !is_coded(param)) continue; /* it has no scales */
-        if (state->shape == HR_STATE_RESIDUAL && !has_residual(program, param)) continue;
+        if (hr_state_is_residual(state) && !has_residual(program, param)) continue;
         const bool wide = state->dtype == HR_U8 && !is_coded(param);
         const int32_t made = build_for(
             builder, index, state->name, HR_ROLE_STATE, wide ? HR_F32 : (hr_dtype)state->dtype,

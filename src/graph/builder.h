@@ -35,14 +35,14 @@ typedef struct {
     const struct hr_teaching *teaching; /* of layers (model/blocks.h); null: none */
     bool reveals;                       /* the host gets what modulates each product */
     bool alone; /* a derivative needs no more of the lowest layer than reaches its parameters */
-    bool short_tables;          /* lookup tables have the dtype of activations too */
-    int32_t stored_weights;     /* hr_weights_choice of the frozen matrices of layers */
-    int32_t position;           /* decoding: int32 [1], position of the next row; ... */
+    bool short_tables;      /* lookup tables have the dtype of activations too */
+    int32_t stored_weights; /* hr_weights_choice of the frozen matrices of layers */
+    int32_t position;       /* decoding: int32 [1], position of the next row; ... */
     /* ... and the caches of each layer: keys, values, and what else a family has; null: rows are
      * whole sequences */
     const int32_t (*caches)[HR_CACHES_MAX];
-    bool separate;              /* document mask: packed documents do not attend to each other */
-    int32_t begins;             /* int32 [rows], position where the document of each row begins */
+    bool separate;  /* document mask: packed documents do not attend to each other */
+    int32_t begins; /* int32 [rows], position where the document of each row begins */
     hr_step late[HR_LATE_MAX];
     int32_t late_count;
     hr_status status;

@@ -63,11 +63,17 @@ int32_t hr_program_average(const hr_program *program)
     return HR_NONE;
 }
 
-int32_t hr_program_residual(const hr_program *program, int32_t param)
+int32_t hr_program_residual_state(const hr_program *program)
 {
     for (int32_t i = 0; i < program->state_count; i++)
-        if (program->states[i].shape == HR_STATE_RESIDUAL) return program->params[param].states[i];
+        if (hr_state_is_residual(&program->states[i])) return i;
     return HR_NONE;
+}
+
+int32_t hr_program_residual(const hr_program *program, int32_t param)
+{
+    const int32_t state = hr_program_residual_state(program);
+    return state == HR_NONE ? HR_NONE : program->params[param].states[state];
 }
 
 int64_t hr_tensor_bytes(const hr_tensor *tensor)

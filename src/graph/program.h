@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/region.h"
+#include "base/residual.h"
 #include "headroom/status.h"
 
 /* What PEFT puts before the names of adapters. */
@@ -223,7 +224,9 @@ typedef enum {
     HR_STATE_ELEMENTS, /* one for each element, in the layout of the master */
     HR_STATE_ROWS,     /* [K] */
     HR_STATE_COLUMNS,  /* [N] */
-    HR_STATE_RESIDUAL, /* of a bf16 weight (base/residual.h); a weight in fp32 has none */
+    /* of a bf16 weight, of 16 or 8 bits (base/residual.h); a weight in fp32 has none */
+    HR_STATE_RESIDUAL,
+    HR_STATE_RESIDUAL_BYTES,
     HR_STATE_BLOCKS /* one for each HR_STATE_BLOCK_ELEMENTS elements in memory, padding included */
 } hr_state_shape;
 
@@ -323,8 +326,25 @@ bool hr_program_is_matrix(const hr_program *program, int32_t param);
 /* Index of the state that is an average of the weights; HR_NONE if there is none. */
 int32_t hr_program_average(const hr_program *program);
 
+/* Whether a state is the residual of bf16 weights. */
+static inline bool hr_state_is_residual(const hr_state *state)
+{
+    return state->shape == HR_STATE_RESIDUAL || state->shape == HR_STATE_RESIDUAL_BYTES;
+}
+
+/* Index of the state that is the residual of bf16 weights; HR_NONE: there is none. */
+int32_t hr_program_residual_state(const hr_program *program);
+
 /* The residual of a bf16 weight; HR_NONE: it has none. */
 int32_t hr_program_residual(const hr_program *program, int32_t param);
+
+/* The residual of a bf16 weight whose codes are there; null: it has none. */
+static inline hr_residual hr_program_residual_at(const hr_program *program, void *codes)
+{
+    const int32_t state = hr_program_residual_state(program);
+    return (hr_residual){ codes, state != HR_NONE &&
+                                     program->states[state].shape == HR_STATE_RESIDUAL_BYTES };
+}
 
 /* Whether an operand is a tensor outside of the arena. */
 static inline bool hr_tensor_is_away(const hr_program *program, int32_t tensor)

@@ -44,6 +44,9 @@ const hr_state hr_average_state = { .name = "average",
 static const hr_state residual = { .name = "residual",
                                    .shape = HR_STATE_RESIDUAL,
                                    .dtype = HR_U16 };
+static const hr_state residual_bytes = { .name = "residual",
+                                         .shape = HR_STATE_RESIDUAL_BYTES,
+                                         .dtype = HR_U16 };
 
 static const hr_state factored[] = {
     [HR_ADAFACTOR_ROWS] = FACTOR("rows", "adafactor_rows.safetensors", HR_STATE_ROWS),
@@ -162,5 +165,6 @@ int32_t hr_config_states(const hr_config *config, hr_state states[HR_STATES_MAX]
         states[count++] = optimizer->scales[i];
     if (config->train.ema_decay > 0) states[count++] = hr_average_state;
     if (config->train.state.master == HR_MASTERS_RESIDUAL16) states[count++] = residual;
+    if (config->train.state.master == HR_MASTERS_RESIDUAL8) states[count++] = residual_bytes;
     return count;
 }

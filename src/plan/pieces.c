@@ -12,8 +12,8 @@ int64_t hr_piece_own_elements(const hr_tensor *tensor, int64_t all, int64_t elem
     const int64_t own = hr_tensor_bytes(tensor) / hr_dtype_bytes((hr_dtype)tensor->dtype);
     if (!hr_piece_is_array(tensor)) return HR_NONE;
     if (own == all) return elements;
-    if (tensor->dtype == HR_U16 && own == hr_residual_halves(all))
-        return hr_residual_halves(elements);
+    for (int32_t bytes = 0; bytes < 2 && tensor->dtype == HR_U16; bytes++)
+        if (own == hr_residual_halves(all, bytes)) return hr_residual_halves(elements, bytes);
     return own == (all + BLOCK - 1) / BLOCK ? (elements + BLOCK - 1) / BLOCK : HR_NONE;
 }
 

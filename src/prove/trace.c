@@ -78,7 +78,7 @@ static int32_t kept_tensor(const hr_param *param, int32_t kept)
 int32_t hr_trace_states(const hr_program *program)
 {
     const int32_t count = program->state_count;
-    return count - (count && program->states[count - 1].shape == HR_STATE_RESIDUAL);
+    return count - (count && hr_state_is_residual(&program->states[count - 1]));
 }
 
 /* A bf16 weight with a residual is the fp32 number that it is the half of. */

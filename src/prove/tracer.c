@@ -237,8 +237,7 @@ static void take_gradient(hr_tracer *w, const hr_executor *executor, int32_t s)
 }
 
 /* Takes the fp32 numbers of a bf16 weight with a residual, in chunks on the stack. */
-static void take_joined(hr_tracer *w, const piece *all, const hr_bf16 *weight,
-                        const uint16_t *residual)
+static void take_joined(hr_tracer *w, const piece *all, const hr_bf16 *weight, hr_residual residual)
 {
     enum { CHUNK = 2048 };
     float values[CHUNK];
@@ -274,7 +273,7 @@ static void take_values(hr_tracer *w, const hr_executor *executor, int32_t s)
                           .bytes = traced->kept[i].bytes };
         if (i == 0 && residual != HR_NONE)
             take_joined(w, &p, hr_executor_address(executor, step->in[0]),
-                        hr_executor_address(executor, residual));
+                        hr_program_residual_at(program, hr_executor_address(executor, residual)));
         else take(w, &p);
     }
 }

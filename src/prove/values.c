@@ -101,8 +101,8 @@ hr_status hr_values_append(hr_values *values, int64_t K, int64_t N, const float 
 typedef struct {
     const hr_param *param;
     const void *memory;
-    const float *scales; /* null: none */
-    uint16_t *residual;  /* of bf16; null: none */
+    const float *scales;  /* null: none */
+    hr_residual residual; /* of bf16 */
     hr_dtype dtype;
     hr_layout layout;
     int64_t K, N;
@@ -119,7 +119,8 @@ static weight weight_of(const hr_executor *executor, int32_t index)
         .param = param,
         .memory = hr_executor_address(executor, tensor),
         .scales = param->scales == HR_NONE ? NULL : hr_executor_address(executor, param->scales),
-        .residual = residual == HR_NONE ? NULL : hr_executor_address(executor, residual),
+        .residual = hr_program_residual_at(
+            program, residual == HR_NONE ? NULL : hr_executor_address(executor, residual)),
         .dtype = (hr_dtype)program->tensors[tensor].dtype,
         .layout = (hr_layout)program->tensors[tensor].layout,
         .K = param->dims[0],
@@ -147,7 +148,7 @@ static float element(const weight *w, int64_t k, int64_t n)
     switch (w->dtype) {
     case HR_F32: return ((const float *)w->memory)[at];
     case HR_BF16:
-        if (w->residual) return hr_residual_value(w->memory, w->residual, at);
+        if (w->residual.codes) return hr_residual_value(w->memory, w->residual, at);
         return hr_bf16_to_f32(((const hr_bf16 *)w->memory)[at]);
     case HR_F16: return hr_f16_to_f32(((const uint16_t *)w->memory)[at]);
     default: return hr_e4m3_to_f32(((const uint8_t *)w->memory)[at]) * scale_of(w, k, n);
@@ -191,7 +192,7 @@ static void put(const weight *w, float *master, hr_bf16 *narrow, int64_t k, int6
 {
     const int64_t at = hr_layout_index(w->layout, w->K, w->N, k, n);
     if (master) master[at] = value;
-    if (w->residual) hr_residual_put(narrow, w->residual, at, value);
+    if (w->residual.codes) hr_residual_put(narrow, w->residual, at, value);
     else if (narrow) narrow[at] = hr_bf16_from_f32(value);
 }
 
@@ -207,9 +208,10 @@ static hr_status load_weight(const hr_values *values, const hr_executor *executo
                        w.param->external_name);
     const int64_t bytes = hr_tensor_bytes(&executor->program->tensors[w.param->master]);
     const bool is_narrow = w.dtype == HR_BF16;
-    if (w.residual)
-        memset(w.residual, 0,
-               (size_t)hr_residual_halves(bytes / (int64_t)sizeof(hr_bf16)) * sizeof *w.residual);
+    if (w.residual.codes)
+        memset(w.residual.codes, 0,
+               (size_t)hr_residual_halves(bytes / (int64_t)sizeof(hr_bf16), w.residual.bytes) *
+                   sizeof *w.residual.codes);
     memset(is_narrow ? call->out[1] : call->out[0], 0, (size_t)bytes);
     if (!is_narrow && call->out[1]) memset(call->out[1], 0, (size_t)bytes / 2);
     for (int64_t first = 0, count; first < w.K * w.N && status == HR_OK; first += count) {
@@ -221,7 +223,8 @@ static hr_status load_weight(const hr_values *values, const hr_executor *executo
             put(&w, is_narrow ? NULL : call->out[0], call->out[1], (first + i) / w.N,
                 (first + i) % w.N, buffer[i]);
     }
-    if (w.residual) hr_residual_finish(call->out[1], w.residual, bytes / (int64_t)sizeof(hr_bf16));
+    if (w.residual.codes)
+        hr_residual_finish(call->out[1], w.residual, bytes / (int64_t)sizeof(hr_bf16));
     return status;
 }
 

@@ -118,6 +118,7 @@ static const char *weights_of(const hr_config *config)
     static const char *const masters[] = {
         [HR_MASTERS_FP32] = "bf16 with fp32 master weights",
         [HR_MASTERS_RESIDUAL16] = "bf16 with 16 more bits of each weight",
+        [HR_MASTERS_RESIDUAL8] = "bf16 with 8 more bits of each weight",
         [HR_MASTERS_NONE] = "bf16 without master weights",
     };
     return config->train.dtype == HR_FORMAT_BF16 ? masters[config->train.state.master] : "fp32";

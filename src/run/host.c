@@ -15,25 +15,18 @@
 #include "run/reporting.h"
 #include "run/trainer.h"
 
-/* The index of the state that is the residual of bf16 weights; HR_NONE: there is none. */
-static int32_t residual_state(const hr_program *program)
-{
-    for (int32_t i = 0; i < program->state_count; i++)
-        if (program->states[i].shape == HR_STATE_RESIDUAL) return i;
-    return HR_NONE;
-}
-
 static hr_weights_place place_of(const hr_program *program, const hr_call *call)
 {
     const hr_host_attr *attr = call->attr;
     const bool scaled = program->params[attr->param].scales != HR_NONE;
-    const int32_t residual = residual_state(program);
-    return (hr_weights_place){ .master = call->out[0],
-                               .weight = call->out[1],
-                               .scales = scaled ? call->out[HR_LOAD_SCALES] : NULL,
-                               .residual = residual == HR_NONE || scaled
-                                               ? NULL
-                                               : call->out[2 + residual] };
+    const int32_t residual = hr_program_residual_state(program);
+    return (hr_weights_place){
+        .master = call->out[0],
+        .weight = call->out[1],
+        .scales = scaled ? call->out[HR_LOAD_SCALES] : NULL,
+        .residual = hr_program_residual_at(
+            program, residual == HR_NONE || scaled ? NULL : call->out[2 + residual])
+    };
 }
 
 /* States that a step of loading may have: a weight with scales is frozen, and has none. */
@@ -135,7 +128,7 @@ static hr_status save(void *context, hr_executor *executor, int32_t step, const 
     (void)step;
     const hr_host_attr *attr = call->attr;
     const hr_program *program = executor->program;
-    const int32_t residual = residual_state(program);
+    const int32_t residual = hr_program_residual_state(program);
     hr_status status = HR_OK;
     hr_trainer_report_progress(trainer, "saving", attr->param, program->param_count);
     for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
@@ -143,8 +136,9 @@ static hr_status save(void *context, hr_executor *executor, int32_t step, const 
         if (!file || !call->in[kept]) continue;
         status = hr_save(
             file, attr->param, executor->pool, call->in[kept],
-            residual == HR_NONE || kept != HR_KEPT_WEIGHTS ? NULL
-                                                           : call->in[HR_KEPT_STATES + residual],
+            hr_program_residual_at(program, residual == HR_NONE || kept != HR_KEPT_WEIGHTS
+                                                ? NULL
+                                                : call->in[HR_KEPT_STATES + residual]),
             program->params[attr->param].scales == HR_NONE ? NULL : call->in[HR_SAVE_SCALES],
             call->scratch, attr->staging_bytes, err);
     }

@@ -76,8 +76,8 @@ void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, hr_w
     const float scale = place.scales ? scale_of(param) : 1;
     memset(master ? master : place.weight, 0, (size_t)hr_tensor_bytes(tensor));
     if (place.scales) fill_scales(program, param, place.scales);
-    if (place.residual)
-        memset(place.residual, 0,
+    if (place.residual.codes)
+        memset(place.residual.codes, 0,
                (size_t)hr_tensor_bytes(&program->tensors[hr_program_residual(program, index)]));
     const hr_random_stream stream = stream_of(program, index, seed);
     double draws[4] = { 1, 1, 1, 1 };
@@ -91,12 +91,12 @@ void hr_initialize(const hr_program *program, int32_t index, uint64_t seed, hr_w
             if (param->init_uniform) draws[n % 4] = draw_uniform(&row, (uint32_t)n);
             const float value = (float)(param->init_scale * draws[n % 4]);
             if (master) master[at] = value;
-            else if (place.residual) hr_residual_put(place.weight, place.residual, at, value);
+            else if (place.residual.codes) hr_residual_put(place.weight, place.residual, at, value);
             else put(place.weight, at, (hr_dtype)tensor->dtype, value, scale);
         }
     }
     const int64_t elements = hr_tensor_bytes(tensor) / hr_dtype_bytes((hr_dtype)tensor->dtype);
-    if (place.residual) hr_residual_finish(place.weight, place.residual, elements);
+    if (place.residual.codes) hr_residual_finish(place.weight, place.residual, elements);
     if (!master || !place.weight) return;
     for (int64_t i = 0; i < elements; i++)
         ((hr_bf16 *)place.weight)[i] = hr_bf16_from_f32(master[i]);
@@ -111,8 +111,8 @@ static void init_average(const hr_weights_place *weights, float *average, int64_
         return;
     }
     for (int64_t i = 0; i < elements; i++)
-        average[i] = weights->residual ? hr_residual_value(halves, weights->residual, i)
-                                       : hr_bf16_to_f32(halves[i]);
+        average[i] = weights->residual.codes ? hr_residual_value(halves, weights->residual, i)
+                                             : hr_bf16_to_f32(halves[i]);
 }
 
 void hr_initialize_state(const hr_program *program, int32_t index, int32_t state,
@@ -121,7 +121,7 @@ void hr_initialize_state(const hr_program *program, int32_t index, int32_t state
     const hr_state *kind = &program->states[state];
     const hr_tensor *tensor = &program->tensors[program->params[index].states[state]];
     const int64_t bytes = hr_tensor_bytes(tensor);
-    if (kind->shape == HR_STATE_RESIDUAL) return;
+    if (hr_state_is_residual(kind)) return;
     if (kind->average) init_average(&weights, to, bytes / (int64_t)sizeof(float));
     else memset(to, tensor->dtype == HR_U8 ? kind->zero : 0, (size_t)bytes);
 }

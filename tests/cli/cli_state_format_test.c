@@ -44,6 +44,8 @@ static void a_resumed_run_has_the_bytes_of_one_that_was_never_stopped(void **sta
         "train.dtype=bf16 train.state.master=residual16 train.ema_decay=0.9",
         "train.dtype=bf16 train.state.master=none train.ema_decay=0.9",
         "train.dtype=bf16 train.state.master=residual16 train.state.moments=int8",
+        "train.dtype=bf16 train.state.master=residual8 train.state.moments=int8 "
+        "train.ema_decay=0.9",
         "train.dtype=bf16 train.state.master=none train.optimizer.kind=lion "
         "train.state.moments=int8",
         "train.dtype=bf16 train.state.master=none model.family=gpt2 model.tie_embeddings=true "

@@ -334,8 +334,8 @@ static void stored_masters_are_updated_as_fp32(uint32_t mask)
         const arrays_of whole = take_matrix(&attr, true), kept = take_matrix(&attr, false);
         float *before = zeros(stored(&attr));
         hr_bf16 *weight = memset(take(stored(&attr) * 2), 0, (size_t)stored(&attr) * 2);
-        const int64_t halves = hr_residual_halves(stored(&attr));
-        uint16_t *residual = memset(take(halves * 2), 0, (size_t)halves * 2);
+        const int64_t halves = hr_residual_halves(stored(&attr), false);
+        const hr_residual residual = { .codes = memset(take(halves * 2), 0, (size_t)halves * 2) };
         for (int64_t e = 0; e < attr.K * attr.N; e++) {
             const int64_t at = place(&attr, e);
             whole.master[at] = (float)draw(&state);
@@ -345,7 +345,7 @@ static void stored_masters_are_updated_as_fp32(uint32_t mask)
         hr_residual_finish(weight, residual, stored(&attr));
         for (int64_t t = 0; t < 2; t++) {
             step(&kernels, &attr, whole, 0.75, 0.1, t, 1);
-            step_stored(&kernels, attr, kept, weight, residual, t, 3);
+            step_stored(&kernels, attr, kept, weight, residual.codes, t, 3);
         }
         for (int64_t e = 0; e < attr.K * attr.N; e++) {
             const int64_t at = place(&attr, e);

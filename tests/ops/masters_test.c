@@ -94,24 +94,58 @@ static void weights_that_are_loaded_one_at_a_time_have_the_bits_of_an_update(voi
     static float values[COUNT];
     static hr_bf16 one[COUNT], two[COUNT];
     static uint16_t first[COUNT + 3 * HR_RESIDUAL_HEAD], second[COUNT + 3 * HR_RESIDUAL_HEAD];
+    const hr_residual residual = { .codes = first };
     hr_update_kernels kernels;
     uint64_t random = start(SEED);
     (void)state;
     hr_update_kernels_fill(&kernels, 0);
-    assert_int_equal(hr_residual_halves(COUNT), COUNT + 3 * HR_RESIDUAL_HEAD);
+    assert_int_equal(hr_residual_halves(COUNT, false), COUNT + 3 * HR_RESIDUAL_HEAD);
     for (int64_t i = 0; i < COUNT; i++) {
         const uint32_t bits = (uint32_t)(hr_random_mix(random += 1) >> 32) & 0xbfffffff;
         values[i] = number(i % 3 ? bits : (bits & 0xffff0000) | 0x8000);
     }
-    for (int64_t i = COUNT - 1; i >= 0; i--) hr_residual_put(one, first, i, values[i]);
-    hr_residual_finish(one, first, COUNT);
+    for (int64_t i = COUNT - 1; i >= 0; i--) hr_residual_put(one, residual, i, values[i]);
+    hr_residual_finish(one, residual, COUNT);
     const hr_master master = { .kind = HR_MASTER_RESIDUAL, .stored = two, .residual = second };
     for (int64_t at = 0; at < COUNT; at += BLOCK)
         hr_master_pack(&kernels, &master, at, hr_min(BLOCK, COUNT - at), values + at);
     assert_memory_equal(one, two, sizeof one);
     assert_memory_equal(first, second, sizeof first);
     for (int64_t i = 0; i < COUNT; i++)
-        assert_int_equal(bits_of(hr_residual_value(one, first, i)), bits_of(values[i]));
+        assert_int_equal(bits_of(hr_residual_value(one, residual, i)), bits_of(values[i]));
+}
+
+/* Every number of 24 bits is restored, and the weight is the nearest of bf16; of other numbers the
+ * nearest of 24 bits is stored, when they are loaded. */
+static void eight_bits_restore_every_number_of_24(uint32_t mask)
+{
+    hr_update_kernels kernels;
+    hr_update_kernels_fill(&kernels, mask);
+    for (uint32_t block = 0; block < 1u << 16; block += mask ? 1 : 251) {
+        float values[BLOCK], back[BLOCK];
+        hr_bf16 weight[BLOCK], other[BLOCK];
+        uint16_t codes[BLOCK / 2], loaded[BLOCK / 2];
+        const hr_residual residual = { loaded, true };
+        const hr_master master = { .kind = HR_MASTER_RESIDUAL_BYTES,
+                                   .stored = weight,
+                                   .residual = codes,
+                                   .stream = hr_random_stream_of(7, block, HR_SITE_MASTERS, 2) };
+        const int64_t count = BLOCK - block % 3;
+        for (uint32_t i = 0; i < BLOCK; i++) values[i] = number((block << 16) + (i << 8));
+        hr_master_pack(&kernels, &master, 0, count, values);
+        hr_master_unpack(&kernels, &master, 0, count, back);
+        for (int64_t i = 0; i < count; i++) {
+            if (isnan(values[i])) assert_true(isnan(back[i]) && isnan(hr_bf16_to_f32(weight[i])));
+            else assert_int_equal(bits_of(back[i]), bits_of(values[i]));
+            const float nearest = hr_bf16_to_f32(weight[i]), size = fabsf(values[i]);
+            assert_true(!isfinite(nearest) || fabsf(nearest - values[i]) <= size / 256 + 1e-38f);
+            hr_residual_put(other, residual, i, number(bits_of(values[i]) + 0x7f - i % 256));
+            assert_true(isnan(values[i]) || weight[i] == other[i] || !isfinite(values[i]));
+            if (isfinite(values[i]))
+                assert_int_equal(bits_of(hr_residual_value(other, residual, i)),
+                                 bits_of(values[i]));
+        }
+    }
 }
 
 /* ---- updates */
@@ -133,7 +167,7 @@ enum { ELEMENTS = 5 * RUN + 300, STEPS = 3 };
 
 /* The operands of the piece from element `at` on. */
 static hr_call call_of(const update *u, uint8_t *const moments[2], float *const scales[2],
-                       float *master, hr_bf16 *weight, uint16_t *residual, int64_t at)
+                       float *master, hr_bf16 *weight, hr_residual residual, int64_t at)
 {
     const bool adamw = u->run == hr_adamw_run, coded = u->moments == HR_U8;
     const int64_t width = hr_dtype_bytes(u->moments);
@@ -145,7 +179,7 @@ static hr_call call_of(const update *u, uint8_t *const moments[2], float *const 
     call.out[k++] = copied ? weight + at : NULL;
     call.out[k++] = coded ? scales[0] + at / BLOCK : NULL;
     if (adamw) call.out[k++] = coded ? scales[1] + at / BLOCK : NULL;
-    call.out[k] = residual ? residual + hr_residual_halves(at) : NULL;
+    call.out[k] = residual.codes ? residual.codes + hr_residual_halves(at, residual.bytes) : NULL;
     return call;
 }
 
@@ -156,7 +190,9 @@ static updated run_update(const hr_kernels *kernels, const update *u)
     float *gradient = take_random(ELEMENTS, HR_F32, 1e-2, &random);
     float *master = take_random(ELEMENTS, HR_F32, 1, &random);
     hr_bf16 *weight = take(ELEMENTS * 2);
-    uint16_t *residual = take(hr_residual_halves(ELEMENTS) * 2);
+    const bool bytes = u->kind == HR_MASTER_RESIDUAL_BYTES;
+    const bool lone = u->kind == HR_MASTER_F32 || u->kind == HR_MASTER_ROUNDED;
+    const hr_residual residual = { take(hr_residual_halves(ELEMENTS, bytes) * 2), bytes };
     uint8_t *moments[2] = { take(ELEMENTS * 4), take(ELEMENTS * 4) };
     float *scales[2] = { take(ELEMENTS), take(ELEMENTS) };
     for (int64_t i = 0; i < ELEMENTS; i++) hr_residual_put(weight, residual, i, master[i]);
@@ -175,7 +211,7 @@ static updated run_update(const hr_kernels *kernels, const update *u)
                                           .first = at,
                                           .master = (uint8_t)u->kind };
             hr_call call = call_of(u, moments, scales, master, weight,
-                                   u->kind == HR_MASTER_RESIDUAL ? residual : NULL, at);
+                                   lone ? (hr_residual){ 0 } : residual, at);
             call.in[0] = gradient + at;
             call.in[2] = &lr;
             call.attr = &attr;
@@ -184,7 +220,7 @@ static updated run_update(const hr_kernels *kernels, const update *u)
             call.seed = 5;
             run_threads(&call, u->run, 1, u->threads);
         }
-    for (int64_t i = 0; i < ELEMENTS && u->kind == HR_MASTER_RESIDUAL; i++)
+    for (int64_t i = 0; i < ELEMENTS && !lone; i++)
         master[i] = hr_residual_value(weight, residual, i);
     return (updated){ master, weight };
 }
@@ -216,54 +252,67 @@ static void rounded_updates_do_not_depend_on_pieces_threads_or_kernels(uint32_t 
     hr_kernels kernels, reference;
     hr_update_kernels_fill(&kernels.update, mask);
     hr_update_kernels_fill(&reference.update, 0);
-    for (int32_t r = 0; r < 3; r++)
+    for (int32_t r = 0; r < 6; r++)
         for (int32_t f = 0; f < 3; f++) {
-            const update whole = { runs[r], HR_MASTER_ROUNDED, formats[f], ELEMENTS, 1 };
-            const bool lion = runs[r] == hr_lion_run;
+            const hr_master_kind kind = r / 3 ? HR_MASTER_RESIDUAL_BYTES : HR_MASTER_ROUNDED;
+            const update whole = { runs[r % 3], kind, formats[f], ELEMENTS, 1 };
+            const bool lion = runs[r % 3] == hr_lion_run;
             const updated expected = run_update(lion ? &reference : &kernels, &whole);
             for (int32_t threads = 1; threads <= THREADS_MOST; threads++) {
-                const update parts = { runs[r], HR_MASTER_ROUNDED, formats[f], 2 * RUN, threads };
+                const update parts = { runs[r % 3], kind, formats[f], 2 * RUN, threads };
                 const updated found = run_update(&kernels, &parts);
                 assert_same_bits(found.weight, expected.weight, ELEMENTS * 2);
+                if (r / 3) assert_same_bits(found.fp32, expected.fp32, ELEMENTS * 4);
             }
             release_all();
         }
 }
 
-/* A change of 1/10 of the last place, 1,000 times: nearest rounding would keep the weight. The
- * number of steps up of an element is binomial with variance 1000 * 0.1 * 0.9 = 90, so the mean of
- * 4,096 elements has a standard deviation of sqrt(90 / 4096) = 0.15 steps. */
-static void small_changes_of_rounded_weights_count_in_the_mean(uint32_t mask)
+/* A change of 26/256 of the last place, 1,000 times: nearest rounding would keep the weight. The
+ * number of steps up of an element is binomial with mean 101.6 and variance 91, so the mean of
+ * 4,096 elements has a standard deviation of sqrt(91 / 4096) = 0.15 steps. */
+static void add_small_changes(uint32_t mask, hr_master_kind kind)
 {
-    enum { TIMES = 1000, FROM = 256, PLACE = 2 };
+    enum { TIMES = 1000, FROM = 256 };
     static hr_bf16 weight[RUN];
+    static uint16_t codes[RUN / 2];
+    const float place = kind == HR_MASTER_ROUNDED ? 2 : 0x1p-7f;
     float values[BLOCK];
     double sum = 0, squares = 0;
     hr_update_kernels kernels;
     hr_update_kernels_fill(&kernels, mask);
+    memset(codes, 0, sizeof codes);
     for (int64_t i = 0; i < RUN; i++) weight[i] = hr_bf16_from_f32(FROM);
-    for (uint64_t step = 0; step < TIMES; step++) {
-        const hr_master master = { .kind = HR_MASTER_ROUNDED,
+    for (uint64_t step = 0; step <= TIMES; step++) {
+        const hr_master master = { .kind = kind,
                                    .stored = weight,
+                                   .residual = codes,
                                    .stream = hr_random_stream_of(7, step, HR_SITE_MASTERS, 2) };
         for (int64_t at = 0; at < RUN; at += BLOCK) {
             hr_master_unpack(&kernels, &master, at, BLOCK, values);
-            for (int64_t i = 0; i < BLOCK; i++) values[i] += 0.1f * PLACE;
+            for (int64_t i = 0; i < BLOCK && step == TIMES; i++) {
+                const double steps = ((double)values[i] - FROM) / (double)place;
+                sum += steps;
+                squares += steps * steps;
+            }
+            for (int64_t i = 0; i < BLOCK; i++) values[i] += 0.1015625f * place;
             hr_master_pack(&kernels, &master, at, BLOCK, values);
         }
     }
-    for (int64_t i = 0; i < RUN; i++) {
-        const double steps = ((double)hr_bf16_to_f32(weight[i]) - FROM) / PLACE;
-        sum += steps;
-        squares += steps * steps;
-    }
     const double mean = sum / RUN, variance = squares / RUN - mean * mean;
-    print_message("mean %.2f of 100, variance %.1f of 90\n", mean, variance);
-    assert_true(fabs(mean - 100) < 0.6);  /* four standard deviations */
-    assert_true(fabs(variance - 90) < 8); /* and of the variance: 90 sqrt(2 / 4096) = 2 */
+    print_message("mean %.2f of 101.56, variance %.1f of 91\n", mean, variance);
+    assert_true(fabs(mean - 101.5625) < 0.6); /* four standard deviations */
+    assert_true(fabs(variance - 91) < 8);     /* and of the variance: 91 sqrt(2 / 4096) = 2 */
+}
+
+static void small_changes_of_rounded_weights_count_in_the_mean(uint32_t mask)
+{
+    add_small_changes(mask, HR_MASTER_ROUNDED);
+    add_small_changes(mask, HR_MASTER_RESIDUAL_BYTES);
 }
 
 ON_RUNGS(a_residual_restores_numbers)
+ON_RUNGS(eight_bits_restore_every_number_of_24)
 ON_RUNGS(updates_with_residuals_have_the_bits_of_fp32_masters)
 ON_RUNGS(rounded_updates_do_not_depend_on_pieces_threads_or_kernels)
 ON_RUNGS(small_changes_of_rounded_weights_count_in_the_mean)
@@ -274,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_residual_restores_every_number_of_32_bits),
         TEST_RUNGS(a_residual_restores_numbers),
+        TEST_RUNGS(eight_bits_restore_every_number_of_24),
         cmocka_unit_test(weights_that_are_loaded_one_at_a_time_have_the_bits_of_an_update),
         TEST_RUNGS(updates_with_residuals_have_the_bits_of_fp32_masters),
         TEST_RUNGS(rounded_updates_do_not_depend_on_pieces_threads_or_kernels),

@@ -14,6 +14,8 @@ float *hr_master_unpack(const hr_update_kernels *kernels, const hr_master *maste
     if (master->kind == HR_MASTER_RESIDUAL)
         kernels->join(weight, master->residual + hr_residual_index(first),
                       master->residual[hr_residual_tie_index(first)], values, count);
+    else if (master->kind == HR_MASTER_RESIDUAL_BYTES)
+        kernels->join_bytes(weight, (const uint8_t *)master->residual + first, values, count);
     else kernels->unpack_bf16(weight, values, count);
     return values;
 }
@@ -38,9 +40,14 @@ void hr_master_pack(const hr_update_kernels *kernels, const hr_master *master, i
         uint16_t *codes = master->residual + hr_residual_index(first);
         const bool up = kernels->part(values, weight, codes, count);
         master->residual[hr_residual_tie_index(first)] = up ? mark_ties(values, codes, count) : 0;
-    } else if (master->kind == HR_MASTER_ROUNDED) {
+    } else if (master->kind != HR_MASTER_F32) {
         const int64_t element = master->element_first + first;
         const hr_random_row row = hr_random_row_of(master->stream, 0, (uint32_t)(element / ROW));
-        kernels->pack_bf16(values, &row, (uint32_t)(element % ROW), weight, count);
+        const uint32_t of_row = (uint32_t)(element % ROW);
+        if (master->kind == HR_MASTER_ROUNDED)
+            kernels->pack_bf16(values, &row, of_row, weight, count);
+        else
+            kernels->part_bytes(values, &row, of_row, weight, (uint8_t *)master->residual + first,
+                                count);
     }
 }

@@ -60,7 +60,10 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products)
 static hr_master_kind master_of(const hr_program *program, int32_t index)
 {
     if (program->tensors[program->params[index].master].dtype == HR_F32) return HR_MASTER_F32;
-    return hr_program_residual(program, index) == HR_NONE ? HR_MASTER_ROUNDED : HR_MASTER_RESIDUAL;
+    if (hr_program_residual(program, index) == HR_NONE) return HR_MASTER_ROUNDED;
+    const int32_t state = hr_program_residual_state(program);
+    return program->states[state].shape == HR_STATE_RESIDUAL ? HR_MASTER_RESIDUAL
+                                                             : HR_MASTER_RESIDUAL_BYTES;
 }
 
 hr_step *hr_build_update(hr_builder *builder, int32_t index, int32_t op, hr_update_attr attr,

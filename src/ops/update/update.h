@@ -34,7 +34,7 @@
  *   master                  [elements] bf16 where the attribute says so (masters.h): the weight
  *   weight                  [elements] bf16 copy of the new master, rounded once; omitted in fp32
  *                           and where the master is bf16
- *   residual                [hr_residual_halves(elements)] of a bf16 master; omitted without one
+ *   residual                halves of a bf16 master (base/residual.h); omitted without one
  *   parts                   [count] double
  *   norm_scale              [2] double: norm, scale; omitted without clipping
  *   lr                      [1] double
@@ -59,7 +59,12 @@
 #include "ops/call.h"
 
 /* What an update changes (masters.h). F32: an fp32 weight, or the fp32 copy of a bf16 weight. */
-typedef enum { HR_MASTER_F32, HR_MASTER_RESIDUAL, HR_MASTER_ROUNDED } hr_master_kind;
+typedef enum {
+    HR_MASTER_F32,
+    HR_MASTER_RESIDUAL,
+    HR_MASTER_RESIDUAL_BYTES,
+    HR_MASTER_ROUNDED
+} hr_master_kind;
 
 typedef struct {
     int64_t elements;

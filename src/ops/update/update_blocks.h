@@ -36,7 +36,7 @@ static inline hr_master hr_update_master(const hr_call *call, int32_t residual)
     const hr_update_attr *attr = call->attr;
     return (hr_master){ .kind = (hr_master_kind)attr->master,
                         .stored = call->out[0],
-                        .residual = attr->master == HR_MASTER_RESIDUAL ? call->out[residual] : NULL,
+                        .residual = call->out[residual],
                         .stream = hr_random_stream_of(call->seed, (uint64_t)call->clock,
                                                       HR_SITE_MASTERS, (uint32_t)attr->param),
                         .element_first = attr->first + call->turn * attr->elements };

@@ -79,6 +79,13 @@ typedef void hr_join_fn(const hr_bf16 *weight, const uint16_t *codes, uint16_t t
 /* The inverse, with HR_RESIDUAL_TIE as the code of every tie. Returns whether any is rounded up. */
 typedef bool hr_part_fn(const float *from, hr_bf16 *weight, uint16_t *codes, int64_t count);
 
+/* The same with 8 bits; rounds up with the lower 8 bits of the elements of `row` from `first` on, a
+ * multiple of 4. */
+typedef void hr_join_bytes_fn(const hr_bf16 *weight, const uint8_t *codes, float *to,
+                              int64_t count);
+typedef void hr_part_bytes_fn(const float *from, const hr_random_row *row, uint32_t first,
+                              hr_bf16 *weight, uint8_t *codes, int64_t count);
+
 typedef struct {
     hr_sumsq_fn *sumsq;
     hr_adamw_fn *adamw;
@@ -90,6 +97,8 @@ typedef struct {
     hr_pack_bf16_fn *pack_bf16;
     hr_join_fn *join;
     hr_part_fn *part;
+    hr_join_bytes_fn *join_bytes;
+    hr_part_bytes_fn *part_bytes;
 } hr_update_kernels;
 
 void hr_update_kernels_fill(hr_update_kernels *kernels, uint32_t cpu_mask);

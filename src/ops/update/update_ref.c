@@ -134,8 +134,27 @@ static bool part(const float *from, hr_bf16 *weight, uint16_t *codes, int64_t co
     return up;
 }
 
+static void join_bytes(const hr_bf16 *weight, const uint8_t *codes, float *to, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t bits = hr_residual_join_byte(weight[i], codes[i]);
+        memcpy(to + i, &bits, sizeof bits);
+    }
+}
+
+static void part_bytes(const float *from, const hr_random_row *row, uint32_t first, hr_bf16 *weight,
+                       uint8_t *codes, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, from + i, sizeof bits);
+        hr_residual_part_byte(bits, hr_random_element(row, first + (uint64_t)i) & 0xff, weight + i,
+                              codes + i);
+    }
+}
+
 void hr_update_fill_ref(hr_update_kernels *kernels)
 {
-    *kernels = (hr_update_kernels){ sumsq,      adamw,       sgd,       lion, unpack_codes,
-                                    pack_codes, unpack_bf16, pack_bf16, join, part };
+    *kernels = (hr_update_kernels){ sumsq,       adamw,     sgd,  lion, unpack_codes, pack_codes,
+                                    unpack_bf16, pack_bf16, join, part, join_bytes,   part_bytes };
 }

@@ -303,8 +303,51 @@ static bool part(const float *from, hr_bf16 *weight, uint16_t *codes, int64_t co
     return any != 0;
 }
 
+VEC_INLINE vec joined_bytes(const hr_bf16 *weight, const uint8_t *codes, int64_t lanes)
+{
+    const vec_lanes upper = (vec_lanes)vec_load_bf16(weight, lanes);
+    const vec_lanes code = (vec_lanes)vec_load_u8(codes, lanes);
+    return (vec)(upper - (code >> 7 << 16) + (code << 8));
+}
+
+static void join_bytes(const hr_bf16 *weight, const uint8_t *codes, float *to, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + VEC_LANES <= count; i += VEC_LANES)
+        vec_store_f32(to + i, joined_bytes(weight + i, codes + i, VEC_LANES), VEC_LANES);
+    if (i < count) vec_store_f32(to + i, joined_bytes(weight + i, codes + i, count - i), count - i);
+}
+
+VEC_INLINE void parted_bytes(const float *from, vec_lanes random, hr_bf16 *weight, uint8_t *codes,
+                             int64_t lanes)
+{
+    const vec_lanes bits = (vec_lanes)vec_load_f32(from, lanes), exponent = bits & 0x7f800000;
+    const vec_lanes broken = (vec_lanes)(exponent == 0x7f800000);
+    const vec_lanes rounded = (bits + (random & 0xff)) >> 8;
+    const vec_lanes quiet = (vec_lanes)((bits & 0x7fffff) != 0) & 0x40;
+    const vec_lanes half = (((rounded + 0x80) >> 8) & ~broken) | (((bits >> 16) | quiet) & broken);
+    vec_store_u16(weight, (vec_bits)half, lanes);
+    vec_store_u8(codes, (vec_bits)(rounded & 0xff & ~broken), lanes);
+}
+
+static void part_bytes(const float *from, const hr_random_row *row, uint32_t first, hr_bf16 *weight,
+                       uint8_t *codes, int64_t count)
+{
+    enum { TAKEN = 2 * VEC_LANES };
+    for (int64_t i = 0; i < count; i += TAKEN) {
+        vec_bits random[2] = { 0 };
+        vec_random_elements(row, first + (uint32_t)i, random);
+        for (int h = 0; h < 2; h++) {
+            const int64_t at = i + h * VEC_LANES, left = count - at;
+            const int64_t lanes = left < VEC_LANES ? left : VEC_LANES;
+            if (left > 0)
+                parted_bytes(from + at, (vec_lanes)random[h], weight + at, codes + at, lanes);
+        }
+    }
+}
+
 void FILL(hr_update_kernels *kernels)
 {
-    *kernels = (hr_update_kernels){ sumsq,      adamw,       sgd,       lion, unpack_codes,
-                                    pack_codes, unpack_bf16, pack_bf16, join, part };
+    *kernels = (hr_update_kernels){ sumsq,       adamw,     sgd,  lion, unpack_codes, pack_codes,
+                                    unpack_bf16, pack_bf16, join, part, join_bytes,   part_bytes };
 }
