@@ -51,6 +51,8 @@ typedef enum { HR_FAMILY_LIST(HR_FAMILY_ID) HR_FAMILIES } hr_family;
 typedef enum { HR_OPTIMIZER_LIST(HR_OPTIMIZER_ID) HR_OPTIMIZERS } hr_optimizer_kind;
 #undef HR_OPTIMIZER_ID
 
+typedef enum { HR_TRUNK_GATED, HR_TRUNK_LIF } hr_trunk;
+
 /* auto: the default of the family */
 typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie;
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
@@ -171,6 +173,10 @@ typedef struct {
         int64_t embedding_rank; /* yxanul: rank of the factorised embedding; 0: d_model / 4 */
         int64_t expansion;      /* wide: input width of the decoder; 0: 4 d_model */
         int64_t decoder_rank;   /* wide: rank of the factorised decoder; 0: one full matrix */
+        int32_t trunk;          /* hr_trunk: the layers of wide */
+        struct {
+            int64_t block, winners, synapses; /* ops/lif/lif.h */
+        } lif;
         int32_t tie_embeddings; /* hr_tie: the head shares the embedding table */
         int32_t weights;        /* hr_weights_choice: storage of frozen matrices of layers */
         double dropout;

@@ -242,6 +242,9 @@ static hr_status check(const hr_config *config, const hr_estimate_settings *s, h
                        "train.adapter.kind=none --assume npt=materialized:%lld estimates those of "
                        "their document",
                        (long long)config->train.adapter.rank);
+    if (config->model.trunk == HR_TRUNK_LIF)
+        return hr_fail(err, HR_USAGE,
+                       "model.trunk lif: no software that is estimated has such layers");
     if (s->optimizer == HR_ESTIMATE_UNKNOWN_OPTIMIZER)
         return hr_fail(err, HR_USAGE,
                        "optimizer: what muon allocates in a framework is not known; "

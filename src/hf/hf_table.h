@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HR_HF_ARCHITECTURES = 11, HR_HF_OPTIONS = 96, HR_HF_WRITTEN = 82 };
+enum { HR_HF_ARCHITECTURES = 11, HR_HF_OPTIONS = 100, HR_HF_WRITTEN = 86 };
 
 typedef struct {
     char letter;

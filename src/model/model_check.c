@@ -18,6 +18,7 @@
 #include "model/optimizer.h"
 #include "model/rules.h"
 #include "ops/attention/attention.h"
+#include "ops/lif/lif.h"
 
 enum { STATE_BYTES = 16 }; /* fp32 weight, gradient and two moments: the maximum per parameter */
 
@@ -54,7 +55,8 @@ static hr_status check_family(const hr_config *config, hr_error *err)
           "model.positions" },
         { config->model.embedding_rank, HR_READS_RANK, "model.embedding_rank" },
         { config->model.expansion, HR_READS_EXPANSION, "model.expansion" },
-        { config->model.decoder_rank, HR_READS_EXPANSION, "model.decoder_rank" }
+        { config->model.decoder_rank, HR_READS_EXPANSION, "model.decoder_rank" },
+        { config->model.trunk, HR_READS_EXPANSION, "model.trunk" }
     };
     const hr_family_spec *family = hr_family_of(config);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -73,6 +75,32 @@ static hr_status check_family(const hr_config *config, hr_error *err)
         return hr_fail(err, HR_USAGE, "model.family %s has no dropout", family->name);
     if (hr_family_ties(config) && !(family->traits & HR_MAY_TIE))
         return hr_fail(err, HR_USAGE, "model.family %s cannot tie its embeddings", family->name);
+    return HR_OK;
+}
+
+/* Spiking neurons: whole blocks, and in a block enough neurons to hear and to win. */
+static hr_status check_neurons(const hr_config *config, hr_error *err)
+{
+    const int64_t D = config->model.d_model, block = config->model.lif.block;
+    int64_t nearest = block / HR_LIF_UNIT * HR_LIF_UNIT;
+    if (config->model.trunk != HR_TRUNK_LIF) return HR_OK;
+    while (nearest > HR_LIF_UNIT && D % nearest) nearest -= HR_LIF_UNIT;
+    if (D % HR_LIF_UNIT)
+        return hr_fail(err, HR_USAGE,
+                       "model.trunk lif has blocks of 16 neurons or a multiple: model.d_model %lld "
+                       "is not a multiple of 16",
+                       (long long)D);
+    if (block % HR_LIF_UNIT || D % block)
+        return hr_fail(err, HR_USAGE,
+                       "model.lif.block %lld is no multiple of 16 that divides model.d_model %lld; "
+                       "the nearest below that is one is %lld",
+                       (long long)block, (long long)D, (long long)nearest);
+    if (config->model.lif.winners > block || config->model.lif.synapses >= block)
+        return hr_fail(err, HR_USAGE,
+                       "model.lif.winners %lld and model.lif.synapses %lld are of a block of %lld "
+                       "neurons: at most %lld and %lld",
+                       (long long)config->model.lif.winners, (long long)config->model.lif.synapses,
+                       (long long)block, (long long)block, (long long)block - 1);
     return HR_OK;
 }
 
@@ -313,6 +341,7 @@ static hr_status check_masters(const hr_config *config, hr_error *err)
 hr_status hr_config_check_model(const hr_config *config, hr_error *err)
 {
     hr_status status = check_family(config, err);
+    if (status == HR_OK) status = check_neurons(config, err);
     if (status == HR_OK) status = check_heads(config, err);
     if (status == HR_OK) status = check_scaling(config, err);
     return status == HR_OK ? check_window(config, err) : status;

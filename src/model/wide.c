@@ -4,6 +4,7 @@
  *
  *     x = tok_emb[ids];   for each layer: s[t] = a s[t-1] + (1 - a) x[t] w_in,
  *                         a = 1 / (1 + exp(-alpha)),   x = x + max(s, 0)
+ *     with model.trunk=lif: x = x + spikes of neurons with input x w_in (ops/lif/lif.h)
  *     logits = max(x w_expand + b_expand, 0) decoder,  or ... decoder.a decoder.b
  *
  * The expansion is a step of the head. Of its output, tokens by D_out, only the rows of a loss
@@ -12,10 +13,11 @@
 #include <stddef.h>
 
 #include "model/blocks.h"
+#include "ops/lif/lif_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/recurrence/recurrence_build.h"
 
-enum { W_IN, ALPHA, WEIGHTS };
+enum { W_IN, MIXING, WEIGHTS }; /* alpha, or the synapses w_rec */
 
 #define LAYER "layers.%lld."
 
@@ -33,10 +35,17 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
     const double std = 1 / sqrt((double)D), std_wide = 1 / sqrt((double)X);
     const hr_layer_weight weights[] = {
         [W_IN] = { LAYER "w_in", { HR_PARAM_MATRIX, D, D, std, false, false } },
-        [ALPHA] = { LAYER "alpha", { HR_PARAM_VECTOR, D, 0, ALPHA_STD, false, false } },
+        [MIXING] = { LAYER "alpha", { HR_PARAM_VECTOR, D, 0, ALPHA_STD, false, false } },
+    };
+    const int64_t S = config->model.lif.synapses;
+    const hr_layer_weight neurons[] = {
+        [W_IN] = weights[W_IN],
+        [MIXING] = { LAYER "w_rec",
+                     { HR_PARAM_VECTOR, S * D, 0, 1 / sqrt((double)S), false, false } },
     };
     hr_block_table(builder, config, model, 1, "tok_emb");
-    hr_block_layers(builder, model, weights, WEIGHTS);
+    hr_block_layers(builder, model, config->model.trunk == HR_TRUNK_LIF ? neurons : weights,
+                    WEIGHTS);
     model->final_gain = model->final_bias = HR_NONE;
     model->expansion = hr_build_param(
         builder, (hr_param_shape){ HR_PARAM_MATRIX, D, X, std, false, false }, "w_expand");
@@ -59,9 +68,13 @@ static int32_t mix(hr_builder *builder, const hr_config *config, const hr_model 
     const int32_t *w = layer->weights;
     const int32_t u = hr_block_project(builder, "u", rows.input, w[W_IN], HR_NONE,
                                        HR_INTERMEDIATE_UP);
-    (void)config;
+    const hr_lif_attr neurons = { .block = (int32_t)config->model.lif.block,
+                                  .winners = (int32_t)config->model.lif.winners,
+                                  .synapses = (int32_t)config->model.lif.synapses };
     (void)model;
-    return hr_build_recurrence(builder, "layer_out", u, rows.residual, w[ALPHA]);
+    if (config->model.trunk == HR_TRUNK_LIF)
+        return hr_build_lif(builder, "layer_out", u, rows.residual, w[MIXING], neurons);
+    return hr_build_recurrence(builder, "layer_out", u, rows.residual, w[MIXING]);
 }
 
 static int32_t forward(hr_builder *builder, const hr_config *config, const hr_model *model,
@@ -85,7 +98,8 @@ const hr_family_spec hr_family_wide = {
     .name = "wide",
     .traits = HR_READS_EXPANSION | HR_HAS_STATES | HR_STORES_INPUTS_FIRST,
     .initialization = "matrices normal(1 / sqrt(rows)), the output matrix a quarter of that; "
-                      "embedding normal(1), alpha normal(2); b_expand 0",
+                      "embedding normal(1), alpha normal(2), w_rec normal(1 / sqrt(synapses)); "
+                      "b_expand 0",
     .params = params,
     .forward = forward,
     .expand = expand

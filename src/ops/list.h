@@ -31,6 +31,8 @@
     X(recurrence) \
     X(recurrence_bwd) \
     X(recurrence_clear) \
+    X(lif) \
+    X(lif_bwd) \
     X(rope_table) \
     X(rope) \
     X(attention) \

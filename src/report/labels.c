@@ -66,6 +66,8 @@ static const struct {
                   { "recurrence", "recurrence", false },
                   { "recurrence_bwd", "recurrence", false },
                   { "recurrence_clear", "clearing recurrent states", false },
+                  { "lif", "spiking neurons", false },
+                  { "lif_bwd", "spiking neurons", false },
                   { "rope", "RoPE", false },
                   { "rope_table", "RoPE table", false },
                   { "last_row", "last token", false },

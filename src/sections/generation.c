@@ -44,7 +44,8 @@ static void build_states(hr_assembly *a, int32_t (*caches)[HR_CACHES_MAX])
     hr_assembly_section(a, HR_LOOP_CACHES, 0, false);
     for (int32_t l = 0; l < a->config->model.n_layers; l++) {
         a->builder.layer = (int16_t)l;
-        caches[l][0] = hr_build_recurrence_state(&a->builder, a->config->model.d_model, 0);
+        const int64_t states = a->config->model.trunk == HR_TRUNK_LIF ? 3 : 1; /* of a channel */
+        caches[l][0] = hr_build_recurrence_state(&a->builder, states * a->config->model.d_model, 0);
         caches[l][1] = HR_NONE;
     }
     a->builder.layer = HR_NONE;

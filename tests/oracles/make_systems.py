@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes systems/<name>/: golden values of the model families that transformers does not have.
 
-    python make_systems.py [needle] [yxanul] [wide]        # default: all of them
+    python make_systems.py [needle] [yxanul] [wide] [lif]        # default: all of them
 
 Each family is written in plain PyTorch from the equations that its config.json states. Weights are
 [in, out], y = x W + b. Gradients are compared with central differences in float64. Needs torch,
@@ -54,14 +54,14 @@ def gradients(forward, params, inputs, dtype):
     return {name: tensor.detach() for name, tensor in outputs.items()}, grads
 
 
-def finite_difference_error(forward, params, inputs, seed, count=16, step=1e-5):
+def finite_difference_error(forward, params, inputs, seed, smooth=None, count=16, step=1e-5):
     """The largest |central difference - gradient| over random elements, relative to the largest
-    gradient, in float64."""
+    gradient, in float64. smooth: the parameters in which the loss is smooth; None: all."""
     random = Random(seed)
     leaves, fixed = cast(params, torch.float64), cast(inputs, torch.float64)
     _, grads = gradients(forward, leaves, fixed, torch.float64)
     largest = max(grad.abs().max().item() for grad in grads.values())
-    names, worst = list(leaves), 0.0
+    names, worst = list(smooth or leaves), 0.0
     for k in range(count):
         name = names[random.integer(len(names))] if k >= len(names) else names[k]
         index = random.integer(leaves[name].numel())
@@ -110,7 +110,7 @@ def checksum(tensor):
             for value in (flat.sum(), flat.norm(), (flat * r).sum(), flat.abs().max())]
 
 
-def evaluate(forward, params, inputs, seed):
+def evaluate(forward, params, inputs, seed, smooth=None):
     """fp32 outputs, gradients, trained parameters; and the record of their distance from float64."""
     narrow, grads = gradients(forward, params, inputs, torch.float32)
     wide, wide_grads = gradients(forward, params, inputs, torch.float64)
@@ -121,7 +121,7 @@ def evaluate(forward, params, inputs, seed):
     record = {
         "loss": narrow["loss"].item(), "loss_float64": wide["loss"].item(),
         "finite_difference_worst_relative":
-            three_digits(finite_difference_error(forward, params, inputs, seed)),
+            three_digits(finite_difference_error(forward, params, inputs, seed, smooth)),
         "max_abs": {"grad": max(grad.abs().max().item() for grad in grads.values())},
         "max_abs_difference_fp32_float64": three_digits({
             **{name: difference(narrow[name], wide[name]) for name in narrow},
@@ -300,11 +300,11 @@ def make_needle():
 
 # ---------------------------------------------------------------- families with one pattern
 
-def write_family(name, sizes, params, forward, seed, text):
+def write_family(name, sizes, params, forward, seed, text, smooth=None):
     folder = empty_folder("systems", name)
     ids, labels = make_batch(seed, sizes["B"], sizes["T"], sizes["V"])
     inputs = {"input_ids": ids, "labels": labels}
-    outputs, grads, final, record = evaluate(forward, params, inputs, seed + 1)
+    outputs, grads, final, record = evaluate(forward, params, inputs, seed + 1, smooth)
     assert outputs["logits"].std() > 0.2
     assert_causal(forward, params, inputs, outputs["logits"], (1, 9, sizes["T"] - 1))
     golden = inputs | {key: tensor for key, tensor in outputs.items() if key != "loss"}
@@ -415,9 +415,105 @@ def make_wide():
     write_family("wide", c, params, wide_forward, 41, WIDE_TEXT)
 
 
+# ---------------------------------------------------------------- wide with spiking neurons
+
+LIF = {"E": 48, "L": 2, "D_out": 97, "V": 131, "B": 3, "T": 23, "block": 16, "winners": 5,
+       "synapses": 7}
+LIF_TEXT = {
+    "weights": "as of wide; w_rec [synapses E]: element j E + c is of neuron c and its j-th source",
+    "equations": [
+        "x = tok_emb[id]",
+        "for each layer: u_t = x_t w_in; I_t = u_t + sum over j of w_rec[j] s_(t-1) of the neuron "
+        "1 + 101 j further, modulo its block; states are 0 before the first token",
+        "V_t = 0.95 R_(t-1) + I_t - A_(t-1); s_t = 1 if V_t >= 1 and V_t is one of the `winners` "
+        "largest of its block, else 0",
+        "R_t = V_t (1 - s_t), where s_t has no gradient; A_t = 0.90 A_(t-1) + s_t; x_t = x_t + s_t",
+        "gradient of s_t in V_t: 1 / (1 + 5 |V_t - 1|)^2 for winners, else 0",
+        "z = relu(x w_expand + b_expand); logits = z decoder"]}
+LIF_MARGIN = [1.0]  # the least distance of any potential from another decision so far
+
+
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, potential, wins):
+        ctx.save_for_backward(potential, wins)
+        return ((potential >= 1) & wins).to(potential.dtype)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        potential, wins = ctx.saved_tensors
+        return gradient * wins / (1 + 5 * (potential - 1).abs()) ** 2, None
+
+
+def winners_of(potential):
+    """Which neurons are among the largest of their block; notes how clear the decisions are."""
+    c = LIF
+    blocks = potential.detach().reshape(potential.shape[0], -1, c["block"])
+    ordered = blocks.sort(dim=-1, descending=True).values
+    last, next_one = ordered[..., c["winners"] - 1], ordered[..., c["winners"]]
+    # Which of two neurons below the threshold wins changes gradients.
+    LIF_MARGIN[0] = min(LIF_MARGIN[0], (last - next_one).min().item(),
+                        (potential.detach() - 1).abs().min().item())
+    return (blocks >= last[..., None]).reshape(potential.shape)
+
+
+def lif_forward(p, x):
+    c = LIF
+    neurons = torch.arange(c["E"])
+    first = neurons // c["block"] * c["block"]
+    h = p["tok_emb"][x["input_ids"]]
+    outputs = {"hidden.0": h}
+    for i in range(c["L"]):
+        u, w = h @ p[f"layers.{i}.w_in"], p[f"layers.{i}.w_rec"].view(c["synapses"], c["E"])
+        rest = fatigue = spikes = torch.zeros_like(u[:, 0])
+        all_spikes = []
+        for t in range(u.shape[1]):
+            heard = u[:, t]
+            for j in range(c["synapses"]):
+                source = first + (neurons - first + 1 + 101 * j) % c["block"]
+                heard = heard + w[j] * spikes[:, source]
+            potential = 0.95 * rest + heard - fatigue
+            spikes = Spike.apply(potential, winners_of(potential))
+            rest = potential * (1 - spikes.detach())
+            fatigue = 0.90 * fatigue + spikes
+            all_spikes.append(spikes)
+        h = h + torch.stack(all_spikes, dim=1)
+        outputs[f"hidden.{i + 1}"] = h
+    outputs["expanded"] = torch.relu(h @ p["w_expand"] + p["b_expand"])
+    outputs["logits"] = outputs["expanded"] @ p["decoder"]
+    outputs["loss"] = cross_entropy(outputs["logits"], x["labels"])
+    return outputs
+
+
+def lif_params(seed):
+    c, random = LIF, Random(seed)
+    params = {"tok_emb": random.normal(c["V"], c["E"], std=1.0)}
+    for i in range(c["L"]):
+        params[f"layers.{i}.w_in"] = random.normal(c["E"], c["E"], std=0.2)
+        params[f"layers.{i}.w_rec"] = random.normal(c["synapses"] * c["E"], std=0.4)
+    params["w_expand"] = random.normal(c["E"], c["D_out"])
+    params["b_expand"] = random.bias(c["D_out"])
+    params["decoder"] = random.normal(c["D_out"], c["V"])
+    return params
+
+
+def make_lif():
+    """Weights for which no decision of the ten training steps depends on rounding."""
+    for seed in range(50, 1000):
+        LIF_MARGIN[0] = 1.0
+        params = lif_params(seed)
+        ids, labels = make_batch(51, LIF["B"], LIF["T"], LIF["V"])
+        train(lif_forward, params, {"input_ids": ids, "labels": labels}, torch.float64)
+        if LIF_MARGIN[0] > 2e-5:
+            break
+    print(f"seed {seed}, every decision is clear by {LIF_MARGIN[0]:.1e}")
+    write_family("lif", LIF, params, lif_forward, 51, LIF_TEXT,
+                 smooth=("w_expand", "b_expand", "decoder"))
+
+
 def main():
     deterministic()
-    makers = {"needle": make_needle, "yxanul": make_yxanul, "wide": make_wide}
+    makers = {"needle": make_needle, "yxanul": make_yxanul, "wide": make_wide, "lif": make_lif}
     for name in sys.argv[1:] or makers:
         makers[name]()
         print(name)

@@ -121,6 +121,8 @@ static void tables_have_room_for_strips(void **state)
             config.model.n_kv_heads = 0;
             config.model.head_dim = 0;
             config.model.d_model = 1280;
+            config.model.lif.block = 64; /* divides it */
+            config.model.lif.winners = config.model.lif.synapses = 16;
             config.model.d_ff = 2 * 1280;
             if (family == HR_FAMILY_WIDE) config.model.expansion = 2 * 1280;
             config.model.decoder_rank = 0;

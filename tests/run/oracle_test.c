@@ -458,6 +458,20 @@ static void wide_matches_pytorch(void **state)
     on_every_rung(&c, &config);
 }
 
+static void spiking_neurons_match_pytorch(void **state)
+{
+    (void)state;
+    const oracle_case c = { "systems/lif/weights.safetensors", "systems/lif/golden.safetensors",
+                            "systems/lif/golden.json", 0, 1e-6 };
+    hr_config config = wide_config();
+    config.model.d_model = 48;
+    config.model.trunk = HR_TRUNK_LIF;
+    config.model.lif.block = 16;
+    config.model.lif.winners = 5;
+    config.model.lif.synapses = 7;
+    on_every_rung(&c, &config);
+}
+
 /* The decoder of the oracle as the product of two factors. */
 static float *factor_of(void *context, const char *name)
 {
@@ -581,6 +595,7 @@ int main(void)
         cmocka_unit_test(qwen2_with_two_kinds_of_layers_matches_transformers),
         cmocka_unit_test(yxanul_matches_pytorch),
         cmocka_unit_test(wide_matches_pytorch),
+        cmocka_unit_test(spiking_neurons_match_pytorch),
         cmocka_unit_test(two_decoder_factors_equal_their_product),
         cmocka_unit_test(needle_matches_pytorch_with_every_pattern),
         cmocka_unit_test(bf16_is_within_rounding_of_the_oracle),

@@ -88,6 +88,13 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
         config.model.expansion = between(seed, turn, 25, 1, 300);
         config.model.decoder_rank = draw(seed, turn, 26) % 2 ? between(seed, turn, 27, 1, 40) : 0;
     }
+    if (traits & HR_HAS_STATES && draw(seed, turn, 93) % 2) {
+        config.model.trunk = HR_TRUNK_LIF;
+        config.model.lif.block = 16 * between(seed, turn, 94, 1, 3);
+        config.model.d_model = config.model.lif.block * between(seed, turn, 95, 1, 3);
+        config.model.lif.winners = between(seed, turn, 96, 1, config.model.lif.block);
+        config.model.lif.synapses = between(seed, turn, 97, 1, config.model.lif.block - 1);
+    }
     if (traits & HR_HAS_STATES) {
         config.model.dropout = 0;
         config.model.attention.pattern = 0;
