@@ -186,10 +186,11 @@ typedef struct {
     /* Texts of recipes with names of their own, such as presets; null: `model` or the path is a
      * file. */
     const char *model_recipe, *recipe;
-    int64_t world;   /* processes that train; 0: one, or as the file says */
-    int64_t seq_len; /* tokens of a sequence, whatever the file says; 0: as it says */
-    bool lacks_bf16; /* the device of the training has no bf16 */
-    void *memory;    /* [memory_bytes] scratch, at least HR_AUDIT_MEMORY_BYTES */
+    int64_t world;             /* processes that train; 0: one, or as the file says */
+    int64_t seq_len;           /* tokens of a sequence, whatever the file says; 0: as it says */
+    const char *checkpointing; /* "on" or "off": of activations; null: as the file says */
+    bool lacks_bf16;           /* the device of the training has no bf16 */
+    void *memory;              /* [memory_bytes] scratch, at least HR_AUDIT_MEMORY_BYTES */
     int64_t memory_bytes;
 } hr_audit_request;
 

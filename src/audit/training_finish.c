@@ -199,6 +199,22 @@ static void find_length(hr_reading *r)
                        (long long)t->seq_len);
 }
 
+/* A file of DeepSpeed leaves it to the program. Without it, what autograd saved of gathered weights
+ * may live until the backward pass: their published run has 14 GB more. */
+static void find_checkpointing(hr_reading *r)
+{
+    const hr_audit_training *t = &r->report->training;
+    if (r->report->kind != HR_AUDIT_DEEPSPEED) return;
+    if (!r->checkpointing_line)
+        hr_audit_doubt(r->report, 0,
+                       "the file does not say whether activations are checkpointed: taken as not; "
+                       "--checkpointing on or off sets it");
+    else if (!t->checkpointing && t->zero_stage == 3)
+        hr_audit_doubt(r->report, 0,
+                       "without checkpointing, weights that ZeRO stage 3 has gathered may stay "
+                       "until the backward pass");
+}
+
 static void find_batch(hr_reading *r)
 {
     hr_audit_training *t = &r->report->training;
@@ -208,6 +224,7 @@ static void find_batch(hr_reading *r)
         hr_audit_find(r->report, 0, "no batch size is given: the default of %s is %lld",
                       hr_audit_kind_text(kind), (long long)t->micro_batch);
     find_length(r);
+    find_checkpointing(r);
     if (!r->checkpointing_line && t->checkpointing)
         hr_audit_find(r->report, 0, "activation checkpointing is on, the default of %s",
                       hr_audit_kind_text(kind));
@@ -433,6 +450,10 @@ hr_status hr_reading_finish(hr_reading *r, const hr_audit_request *request)
     hr_status status = read_model(r, request);
     if (status != HR_OK) return status;
     if (request->seq_len > 0) t->seq_len = r->length_line = request->seq_len;
+    if (request->checkpointing) {
+        t->checkpointing = !strcmp(request->checkpointing, "on");
+        r->checkpointing_line = 1;
+    }
     status = set_processes(r, request);
     if (status != HR_OK) return status;
     int64_t tokens = 2; /* rows of a preference pair */

@@ -139,7 +139,8 @@ static hr_status refuse_options(const hr_cli_arguments *arguments, const hr_audi
                                 hr_error *err)
 {
     static const hr_cli_option_id of_training[] = { HR_OPTION_MODEL, HR_OPTION_PROCESSES,
-                                                    HR_OPTION_LENGTH, HR_OPTION_DEVICE };
+                                                    HR_OPTION_LENGTH, HR_OPTION_CHECKPOINTING,
+                                                    HR_OPTION_DEVICE };
     enum { OF_TRAINING = sizeof of_training / sizeof *of_training };
     const bool recipe = report->kind == HR_AUDIT_RECIPE;
     for (int32_t i = 0; i < OF_TRAINING - recipe; i++)
@@ -188,6 +189,10 @@ static hr_status read_report(const hr_cli_arguments *arguments, const hr_device_
                            : hr_fail(err, HR_FAILURE, "out of memory for an audit");
     if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_PROCESSES, &request.world, err);
     if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_LENGTH, &request.seq_len, err);
+    request.checkpointing = arguments->values[HR_OPTION_CHECKPOINTING];
+    if (status == HR_OK && request.checkpointing && strcmp(request.checkpointing, "on") != 0 &&
+        strcmp(request.checkpointing, "off") != 0)
+        status = hr_fail(err, HR_USAGE, "--checkpointing takes on or off");
     if (status == HR_OK && request.seq_len > 1000000000)
         status = hr_fail(err, HR_USAGE, "--length takes 1 to 1,000,000,000");
     if (status == HR_OK && request.world > 65536)

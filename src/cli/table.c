@@ -202,6 +202,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_PROCESSES] = { "processes", "N", "number of processes that train (default 1)" },
     [HR_OPTION_LENGTH] = { "length", "N",
                            "tokens of a sequence, for a training file that does not say it" },
+    [HR_OPTION_CHECKPOINTING] = { "checkpointing", "on|off",
+                                  "whether the training checkpoints activations, for a file that "
+                                  "does not say it" },
     [HR_OPTION_KEEP_SPECIAL] = { "keep-special", NULL, "print special tokens" },
     [HR_OPTION_LIMIT] = { "limit", "SIZE",
                           "size limit of the cache, or none (default: $HEADROOM_CACHE_LIMIT, or "
@@ -415,8 +418,8 @@ static const hr_cli_command commands[] = {
       "it cannot be read. Of prose, numbers with words that it knows are checked; the exact way\n"
       "is a list of claims with their formulas, such as tests/audit/documents.yaml.\n"
       "docs/audit.md has the formats.",
-      TAKES(KIND) | TAKES(MODEL) | TAKES(PROCESSES) | TAKES(LENGTH) | TAKES(DEVICE) |
-          TAKES(DEVICE_FILE) | TAKES(JSON) | TAKES(HELP),
+      TAKES(KIND) | TAKES(MODEL) | TAKES(PROCESSES) | TAKES(LENGTH) | TAKES(CHECKPOINTING) |
+          TAKES(DEVICE) | TAKES(DEVICE_FILE) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_audit },
     { "profile", "RECIPE", "measure the operations of some training steps",
       "RECIPE is a preset or a YAML file (headroom keys lists what it can contain).\n"

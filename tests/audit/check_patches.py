@@ -98,6 +98,7 @@ def write(rng, kind, folder):
     keys = make(rng, kind, model)
     arguments = ["--kind", kind, "--processes", "4" if rng.random() < 0.3 else "1"]
     arguments += ["--length", "1024"] if kind in ("hf", "deepspeed") else []
+    arguments += ["--checkpointing", "on"] if kind == "deepspeed" else []
     sharded = kind in ("hf", "trl", "axolotl", "llama-factory") and rng.random() < 0.4
     if sharded:
         stage = rng.choice([2, 3])
