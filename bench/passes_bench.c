@@ -324,7 +324,7 @@ static int32_t add_updates(pass *passes, const arrays *a)
                                                  .eps2 = 1e-3,
                                                  .clip_threshold = 1,
                                                  .decay_rate = -0.8,
-                                                 .lr_scale = 1,
+                                                 .update = { .elements = ELEMENTS, .lr_scale = 1 },
                                                  .scale_parameter = true,
                                                  .layout = HR_PANEL_PAIR };
     static double lr = 1e-6, norm_scale[2] = { 1, 1 }, part;

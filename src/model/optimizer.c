@@ -29,7 +29,7 @@ static const hr_state moments[MOMENTS] = {
 };
 static const hr_state moment_scales[MOMENTS] = {
     SCALES("scales 1", "moment_1_scales.safetensors"),
-    SCALES("scales 2", "moment_2_scales.safetensors"),
+    SCALES("scales 2", "moment_2_root_scales.safetensors"),
 };
 static const hr_state momentum = ELEMENTS("momentum", "momentum.safetensors");
 static const hr_state momentum_scales = SCALES("scales", "momentum_scales.safetensors");
@@ -65,7 +65,7 @@ static const hr_state muon_states[MOMENTS] = {
 static const hr_state muon_scales[MOMENTS] = {
     SCALES("scales 1", "muon_moment_1_scales.safetensors"),
     { .name = "scales 2",
-      .file = "muon_moment_2_scales.safetensors",
+      .file = "muon_moment_2_root_scales.safetensors",
       .shape = HR_STATE_BLOCKS,
       .outside = true },
 };

@@ -4,7 +4,10 @@
  *
  *     codes   8 bits: element = values[code] * scale, with scale = the largest magnitude of the
  *             block. packed: the code whose value is nearest to element * (1 / scale), the lower
- *             one of two. A largest magnitude below 2^-126 is stored as zeros
+ *             one of two. A largest magnitude below 2^-126 is stored as zeros. The codes of the
+ *             second moment are those of its square root: it has twice as many decades as the map,
+ *             and an element far below the largest of its block would become zero, which makes the
+ *             next steps of its weight several times too large
  *     bf16    the first moment, and the momentum of sgd and lion: rounded to nearest even. The
  *             second moment: rounded up with the probability of the bits that are lost. With
  *             beta2 = 0.999 its changes are less than half of its last place, and nearest rounding
@@ -34,7 +37,7 @@ typedef struct {
     float *scales;            /* [blocks]; null: bf16 */
     const hr_moment_map *map; /* of codes */
     hr_random_stream stream;  /* of the bits that round bf16 */
-    bool stochastic;
+    bool second;
     int64_t element_first; /* of `stored` in the parameter */
 } hr_moment;
 

@@ -27,7 +27,7 @@ static inline hr_moment hr_update_moment(const hr_call *call, int32_t index, int
                         .map = hr_moment_map_of(index == 0),
                         .stream = hr_random_stream_of(call->seed, (uint64_t)call->clock,
                                                       HR_SITE_MOMENTS, (uint32_t)attr->param),
-                        .stochastic = index == 1,
+                        .second = index == 1,
                         .element_first = attr->first + call->turn * attr->elements };
 }
 
