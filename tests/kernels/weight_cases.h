@@ -106,15 +106,17 @@ static inline void make_adafactor(kernel_case *c, kernel_sizes s, int32_t option
     const int64_t K = hr_max(s.rows, 1), N = s.a; /* no weight is empty */
     const hr_layout layout = (hr_layout)(option & 3);
     const int64_t count = hr_layout_elements(layout, K, N);
-    c->attr.adafactor = (hr_adafactor_attr){ .K = K,
+    c->attr.adafactor = (hr_adafactor_attr){ .update = { .elements = count,
+                                                         .beta1 = option & ADAFACTOR_MOMENT ? 0.9
+                                                                                            : 0,
+                                                         .decay = 0.1,
+                                                         .lr_scale = 1 },
+                                             .K = K,
                                              .N = N,
                                              .eps1 = 1e-30,
                                              .eps2 = 1e-3,
                                              .clip_threshold = 0.5,
                                              .decay_rate = -0.8,
-                                             .beta1 = option & ADAFACTOR_MOMENT ? 0.9 : 0,
-                                             .decay = 0.1,
-                                             .lr_scale = 1,
                                              .scale_parameter = true,
                                              .layout = (uint8_t)layout };
     c->run = hr_adafactor_run;
