@@ -204,6 +204,9 @@ static void put_time(hr_writer *writer, const hr_style *style, const hr_config *
                answer->read_rate_measured ? "as measured" : "a guess",
                disk ? "the disk is" : "compute is");
     }
+    if (config->memory.product_norm && config->train.optimizer.clip > 0)
+        hr_put(writer, "  the gradient norm is that of products of tokens where they are few, "
+                       "rounded in another order\n");
     if (answer->norm_pass &&
         config->train.batch * config->train.seq_len <= config->model.d_model / 2)
         hr_put(writer,

@@ -252,10 +252,10 @@ static void a_share_that_is_too_small_is_named_by_its_key(void **state)
     (void)state;
     require_program();
     put_tiny_and_text();
-    assert_int_equal(run("train tiny.yaml data.train=text.txt data.valid=0.01%% --out run"),
+    assert_int_equal(run("train tiny.yaml data.train=text.txt data.valid=0.006%% --out run"),
                      HR_CORRUPT);
     assert_non_null(strstr(out, "\nvalid  1 token, 100.00 % in the vocabulary\n"));
-    assert_string_equal(err, "headroom: data.valid=0.01%: has 1 token, but one window of "
+    assert_string_equal(err, "headroom: data.valid=0.006%: has 1 token, but one window of "
                              "train.seq_len=16 needs 17: give a longer text\n");
 }
 
