@@ -2,10 +2,8 @@
 /* base/residual.h - the bits that a bf16 weight lacks of the number it was rounded from: 16 of an
  * fp32 number, or 8 of one that has 24 bits.
  *
- * With 16 bits:
- *
- * The code of an element is the lower half of the fp32 bits. As a signed integer it is their
- * distance from the bits of the weight, since nearest rounding moves them by less than half a
+ * With 16 bits the code of an element is the lower half of the fp32 bits. As a signed integer it is
+ * their distance from the bits of the weight, since nearest rounding moves them by less than half a
  * unit of the upper half, or by exactly half: a tie. Ties round to an even weight from both sides,
  * so a weight can have 2^16 + 1 origins, one more than there are codes. Therefore each block of 256
  * elements has a tie code, which no other element of the block has: it stands for a tie that was
@@ -21,8 +19,8 @@
  * While elements are stored one at a time, no tie code can be chosen. A tie then has the upper half
  * of its bits as the weight, not rounded; hr_residual_finish rounds it.
  *
- * With 8 bits: the number is one of fp32 whose lower 8 bits are zero. The code is the 8 bits above
- * them, without runs. Ties round away from zero, so
+ * With 8 bits the lower 8 bits of the fp32 number are zero, and the code is the 8 bits above them.
+ * Codes are stored one after the other, without runs. Ties round away from zero, so
  *
  *     fp32 bits = (weight << 16) + (code << 8), minus 2^16 for code 0x80 and above
  */

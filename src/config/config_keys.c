@@ -312,7 +312,7 @@ static const hr_config_row rows[] = {
     BOOL(memory.recompute_again, "false",
          "recompute for each block's backward pass, not once for a layer's: fewest bytes"),
     BOOL(memory.product_norm, "false",
-         "norm from products of tokens where they are few: other rounding, one pass"),
+         "clip by a norm from activations, not weight gradients: no second backward pass"),
     CHOICE(memory.moments, "host", "host file",
            "optimizer moments: in memory, or in a file, read and written during the update"),
     CHOICE(memory.weights, "resident", "resident file auto",

@@ -76,6 +76,18 @@ static inline const hr_op *hr_step_op(const hr_program *program, const hr_step *
     return program->backend->ops[step->op];
 }
 
+/* Leaves the other outputs to a step whose first output is computed elsewhere. Returns whether
+ * there are any. */
+static inline bool hr_step_drop_first(const hr_program *program, hr_step *step)
+{
+    const hr_op *op = hr_step_op(program, step);
+    bool any = false;
+    for (int32_t k = 1; k < HR_OUT_MAX; k++) any |= step->out[k] != HR_NONE;
+    step->out[0] = HR_NONE;
+    if (any && op->without_first) op->without_first(step);
+    return any;
+}
+
 static inline const hr_op_facts *hr_step_facts(const hr_program *program, const hr_step *step)
 {
     return program->backend->facts[step->op];

@@ -70,18 +70,6 @@ static void append(deferring *d, hr_step step)
     else d->steps[d->count++] = step;
 }
 
-/* What remains of a step whose first output is computed later. */
-static void append_rest(deferring *d, hr_step step)
-{
-    const hr_op *op = hr_step_op(d->program, &step);
-    bool any = false;
-    for (int32_t k = 1; k < HR_OUT_MAX; k++) any |= step.out[k] != HR_NONE;
-    if (!any) return;
-    step.out[0] = HR_NONE;
-    if (op->without_first) op->without_first(&step);
-    append(d, step);
-}
-
 static void append_late(deferring *d, hr_step step)
 {
     for (int32_t k = 1; k < HR_OUT_MAX; k++) step.out[k] = HR_NONE;
@@ -93,13 +81,14 @@ static void rebuild(deferring *d)
 {
     const hr_program *program = d->program;
     for (int32_t s = 0; s < program->step_count; s++) {
+        hr_step step = program->steps[s];
         if (d->reader[s] != HR_NONE) {
-            append_rest(d, program->steps[s]);
+            if (hr_step_drop_first(program, &step)) append(d, step);
             continue;
         }
         for (int32_t w = 0; w < s && program->steps[s].loop == d->update; w++)
             if (d->reader[w] == s) append_late(d, program->steps[w]);
-        append(d, program->steps[s]);
+        append(d, step);
     }
 }
 

@@ -299,26 +299,16 @@ static void append_all_strips(cutting *c, const use *u)
                                .all = all });
 }
 
-/* What remains of a step whose first output is computed in strips: its other outputs. */
-static void append_rest(cutting *c, hr_step step)
-{
-    const hr_op *op = hr_step_op(c->program, &step);
-    bool any = false;
-    for (int32_t k = 1; k < HR_OUT_MAX; k++) any |= step.out[k] != HR_NONE;
-    if (!any) return;
-    step.out[0] = HR_NONE;
-    if (op->without_first) op->without_first(&step);
-    append(c, step);
-}
-
 static void rebuild(cutting *c)
 {
     const hr_program *program = c->program;
     for (int32_t s = 0; s < program->step_count && !c->full; s++) {
         const use *written = use_of(c, program->steps[s].out[0]);
         const use *read = use_of(c, program->steps[s].in[0]);
-        if (written && !written->whole) append_rest(c, program->steps[s]);
-        else if (!read || read->whole) append(c, program->steps[s]);
+        hr_step step = program->steps[s];
+        if (written && !written->whole) {
+            if (hr_step_drop_first(program, &step)) append(c, step);
+        } else if (!read || read->whole) append(c, step);
         else if (read->last == s) append_all_strips(c, read);
     }
 }

@@ -205,13 +205,12 @@ static void put_time(hr_writer *writer, const hr_style *style, const hr_config *
                disk ? "the disk is" : "compute is");
     }
     if (config->memory.product_norm && config->train.optimizer.clip > 0)
-        hr_put(writer, "  the gradient norm is that of products of tokens where they are few, "
-                       "rounded in another order\n");
+        hr_put(writer, "  clipping takes the gradient norm from activations and their gradients, "
+                       "where tokens are few\n");
     if (answer->norm_pass &&
         config->train.batch * config->train.seq_len <= config->model.d_model / 2)
-        hr_put(writer,
-               "  the gradient norm takes a pass of its own: memory.product_norm=true spares "
-               "it\n");
+        hr_put(writer, "  clipping takes a second backward pass; memory.product_norm=true avoids "
+                       "it\n");
     if (!*answer->device.name && !strncmp(answer->times, "estimated", 9))
         hr_put(writer, "  headroom calibrate measures this machine for better estimates\n");
     const double digits = answer->stop_seconds < 10 ? 10 : 1; /* 8.5 s, 12 s: an upper limit */

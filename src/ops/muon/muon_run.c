@@ -164,39 +164,22 @@ static void normalise(const update *u)
     scale(u, u->rows, u->rows, u->at.M * u->at.L, (float)(1 / (norm < EPS ? EPS : norm)));
 }
 
-/* `out` = x times a matrix in panels, + residual. */
-static void multiply(const update *u, const void *x, const void *panels, int64_t columns,
-                     void *residual)
+/* A product of ops/linear with [M, columns] in panels: forward or, transposed, of the input's
+ * gradient. `residual` may be null or `out`. */
+static void multiply(const update *u, hr_run_fn *run, const void *x, const void *panels,
+                     int64_t columns, void *residual, void *out)
 {
     const hr_linear_attr attr = { .K = u->at.M, .N = columns };
-    hr_call call = *u->call;
-    call.in[0] = (void *)x;
-    call.in[1] = (void *)panels;
-    call.in[2] = NULL;
-    call.in[3] = call.out[0] = residual;
-    call.out[1] = NULL;
-    call.attr = &attr;
-    call.rows = u->at.M;
-    call.dtype = u->dtype;
-    call.scratch = (char *)u->call->scratch + u->at.product;
-    hr_linear_run(&call);
-}
-
-/* gram = X X^T */
-static void multiply_transposed(const update *u)
-{
-    const hr_linear_attr attr = { .K = u->at.M, .N = u->at.L };
-    hr_call call = *u->call;
-    for (int32_t i = 0; i < HR_IN_MAX; i++) call.in[i] = NULL;
-    call.in[0] = u->rows;
-    call.in[1] = u->panels;
-    call.out[0] = u->gram;
-    call.out[1] = NULL;
-    call.attr = &attr;
-    call.rows = u->at.M;
-    call.dtype = u->dtype;
-    call.scratch = (char *)u->call->scratch + u->at.product;
-    hr_linear_dx_run(&call);
+    hr_call call = { .in = { (void *)x, (void *)panels, NULL, residual },
+                     .out = { out },
+                     .scratch = (char *)u->call->scratch + u->at.product,
+                     .attr = &attr,
+                     .kernels = u->call->kernels,
+                     .rows = u->at.M,
+                     .dtype = u->dtype,
+                     .thread = u->call->thread,
+                     .threads = u->call->threads };
+    run(&call);
 }
 
 /* X = a^i x before step i, where x is in scratch:  x += (b / a G a^2i + c / a G G a^4i) x */
@@ -205,15 +188,16 @@ static void iterate(const update *u, int32_t step, int32_t phase)
     const double size = pow(A, 2 * step);
     if (phase == PACK)
         hr_linear_pack(u->call, u->dtype, u->rows, u->at.L, u->at.M, u->at.L, u->panels);
-    if (phase == GRAM) multiply_transposed(u);
+    if (phase == GRAM) multiply(u, hr_linear_dx_run, u->rows, u->panels, u->at.L, NULL, u->gram);
     if (phase == PACK_GRAM) {
         hr_linear_pack(u->call, u->dtype, u->gram, u->at.M, u->at.M, u->at.M, u->gram_panels);
         scale(u, u->gram, u->change, u->at.M * u->at.M, (float)(B / A * size));
     }
     if (phase == SCALE_GRAM)
         scale(u, u->gram, u->gram, u->at.M * u->at.M, (float)(C / A * size * size));
-    if (phase == SQUARE) multiply(u, u->gram, u->gram_panels, u->at.M, u->change);
-    if (phase == APPLY) multiply(u, u->change, u->panels, u->at.L, u->rows);
+    if (phase == SQUARE)
+        multiply(u, hr_linear_run, u->gram, u->gram_panels, u->at.M, u->change, u->change);
+    if (phase == APPLY) multiply(u, hr_linear_run, u->change, u->panels, u->at.L, u->rows, u->rows);
 }
 
 /* ---- weights */

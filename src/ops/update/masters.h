@@ -4,8 +4,9 @@
  *
  *     residual  a bf16 weight and the 16 bits that it lacks (base/residual.h): exact. The weight is
  *               rounded to nearest even, as a copy of an fp32 master is
- *     residual  8 bits of it: the number has 24. The new value is rounded to them, up with the
- *     bytes     probability of the bits that are lost; the weight is rounded to nearest
+ *     residual bytes
+ *               a bf16 weight and 8 more bits, a number of 24. The new value is rounded to it, up
+ *               with the probability of the bits that are lost; the weight is rounded to nearest
  *     rounded   a bf16 weight alone: the new value is rounded up with the probability of the bits
  *               that are lost, so that changes of less than its last place count in the mean. Zeros
  *               and numbers of bf16 stay as they are
