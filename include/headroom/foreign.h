@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 typedef struct {
-    const char *name;   /* lower case, words joined by "_": "max_grad_norm" */
+    const char *names;  /* "max_grad_norm clip_grad": lower case, words joined by "_" */
     const char *key;    /* "train.optimizer.clip"; null: no key replaces it */
     const char *values; /* "true=bf16 false=fp32"; null: values have the same meaning */
     const char *form;   /* value here, with "{}" for the given one; null: the value itself */

@@ -202,6 +202,19 @@ static hr_audit_refusal refusal_of(hr_audit_kind kind, const hr_audit_training *
                : HR_AUDIT_TRAINS;
 }
 
+/* TRL trains adapters over 4 bits in bf16. */
+static bool apply_qlora(hr_audit_kind kind, hr_audit_training *t)
+{
+    if ((t->base == HR_AUDIT_NF4 && !is_full(t)) || t->zero_stage == 3 ||
+        (kind == HR_AUDIT_TRL && t->lacks_bf16))
+        return false;
+    t->base = HR_AUDIT_NF4;
+    if (is_full(t)) add_adapter(kind, t);
+    load_half(kind, t);
+    t->adapters = hr_adapter_dtype(kind, t);
+    return true;
+}
+
 /* Whether a change makes a difference to settings, and what it sets. */
 static bool apply(hr_audit_kind kind, hr_change which, hr_audit_training *t)
 {
@@ -248,16 +261,7 @@ static bool apply(hr_audit_kind kind, hr_change which, hr_audit_training *t)
         if (!is_full(t)) return false;
         add_adapter(kind, t);
         return true;
-    case HR_CHANGE_QLORA:
-        /* TRL trains adapters over 4 bits in bf16. */
-        if ((t->base == HR_AUDIT_NF4 && !is_full(t)) || t->zero_stage == 3 ||
-            (kind == HR_AUDIT_TRL && t->lacks_bf16))
-            return false;
-        t->base = HR_AUDIT_NF4;
-        if (is_full(t)) add_adapter(kind, t);
-        load_half(kind, t);
-        t->adapters = hr_adapter_dtype(kind, t);
-        return true;
+    case HR_CHANGE_QLORA: return apply_qlora(kind, t);
     case HR_CHANGE_HALF_LENGTH:
         if (t->seq_len < 256) return false;
         t->seq_len /= 2;

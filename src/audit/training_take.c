@@ -345,43 +345,117 @@ static hr_status take_blocks(hr_reading *r, const hr_entry *entry)
     return HR_OK;
 }
 
-hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meaning)
+/* The field of a switch, of a count from 1, or of a number that needs nothing else; null: another
+ * kind of key. */
+static bool *switch_of(hr_reading *r, hr_meaning meaning)
 {
     hr_audit_training *t = &r->report->training;
-    bool truth = false;
-    int64_t ignored;
-    hr_status status = HR_OK;
-    r->meaning = meaning;
     switch (meaning) {
-    case HR_MEANS_MODEL: return take_text(r, entry, t->model, sizeof t->model, &ignored);
+    case HR_MEANS_PURE_BF16: return &r->pure;
+    case HR_MEANS_4BIT: return &r->four_bit;
+    case HR_MEANS_8BIT: return &r->eight_bit;
+    case HR_MEANS_DOUBLE_QUANT: return &t->double_quant;
+    case HR_MEANS_PEFT: return &r->peft;
+    case HR_MEANS_ALL_LINEAR: return &r->linear;
+    case HR_MEANS_MLP_TARGETS: return &r->mlp;
+    case HR_MEANS_FUSED_UPDATE: return &t->fused_update;
+    case HR_MEANS_PREFERENCE_LOSS: return &r->fused_preference;
+    case HR_MEANS_HALF_MASTERS: return &t->half_masters;
+    case HR_MEANS_HALF_STATES: return &t->half_states;
+    case HR_MEANS_IN_BACKWARD: return &t->in_backward;
+    default: return NULL;
+    }
+}
+
+static int64_t *count_of(hr_reading *r, const hr_entry *entry, hr_meaning meaning)
+{
+    hr_audit_training *t = &r->report->training;
+    switch (meaning) {
     case HR_MEANS_MICRO_BATCH:
         r->micro_line = entry->line;
         r->micro_given = strcmp(entry->value, "auto") != 0;
-        return take_count(r, entry, 1, &t->micro_batch);
+        return &t->micro_batch;
     case HR_MEANS_ACCUMULATION:
         r->accumulation_given = strcmp(entry->value, "auto") != 0;
-        return take_count(r, entry, 1, &t->accumulation);
-    case HR_MEANS_GLOBAL_BATCH: return take_count(r, entry, 1, &r->global_batch);
-    case HR_MEANS_LENGTH: r->length_line = entry->line; return take_count(r, entry, 1, &t->seq_len);
+        return &t->accumulation;
+    case HR_MEANS_GLOBAL_BATCH: return &r->global_batch;
+    case HR_MEANS_LENGTH: r->length_line = entry->line; return &t->seq_len;
+    case HR_MEANS_RANK: return &t->lora_rank;
+    default: return NULL;
+    }
+}
+
+static double *real_of(hr_reading *r, const hr_entry *entry, hr_meaning meaning)
+{
+    switch (meaning) {
+    case HR_MEANS_ALPHA: return &r->report->training.lora_alpha;
+    case HR_MEANS_SCALE: r->scale_line = entry->line; return &r->scale;
+    case HR_MEANS_ADAPTER_DROPOUT: return &r->report->training.lora_dropout;
+    default: return NULL;
+    }
+}
+
+/* Keys that are true or false, and then mean more than one field. */
+static hr_status take_truth(hr_reading *r, const hr_entry *entry, hr_meaning meaning)
+{
+    hr_audit_training *t = &r->report->training;
+    bool truth = false;
+    const hr_status status = take_bool(r, entry, &truth);
+    if (meaning == HR_MEANS_NO_CHECKPOINTING) t->checkpointing = !truth;
+    if (status != HR_OK || !truth) return status;
+    switch (meaning) {
+    case HR_MEANS_FUSED_LOSS:
+    case HR_MEANS_CHUNKED_LOSS:
+        r->loss_switch_line = entry->line;
+        if (meaning == HR_MEANS_FUSED_LOSS) t->loss = HR_AUDIT_LOSS_FUSED;
+        else if (t->loss == HR_AUDIT_LOSS_WHOLE) t->loss = HR_AUDIT_LOSS_LOOP;
+        return HR_OK;
+    case HR_MEANS_CPU_OFFLOAD: t->offload_optimizer = t->offload_weights = true; return HR_OK;
+    case HR_MEANS_REWARDS: return refuse(r, entry, "trains a model that rates answers, which");
+    default: return HR_OK;
+    }
+}
+
+static hr_status take_optimizer(hr_reading *r, const hr_entry *entry)
+{
+    if (is_auto(r, entry)) return HR_OK;
+    return take_text(r, entry, r->optimizer, sizeof r->optimizer, &r->optimizer_line);
+}
+
+static hr_status take_warmup_ratio(hr_reading *r, const hr_entry *entry)
+{
+    const hr_status status = take_real(r, entry, &r->warmup_ratio);
+    if (status != HR_OK || (r->warmup_ratio >= 0 && r->warmup_ratio <= 1)) return status;
+    return hr_reading_fail(r, entry, "a number from 0 to 1");
+}
+
+static hr_status take_fsdp_checkpointing(hr_reading *r, const hr_entry *entry)
+{
+    r->checkpointing_line = entry->line;
+    r->fsdp = true;
+    return take_switch(r, entry, &r->report->training.checkpointing);
+}
+
+hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meaning)
+{
+    hr_audit_training *t = &r->report->training;
+    bool *truth = switch_of(r, meaning);
+    int64_t *count = count_of(r, entry, meaning), ignored;
+    double *real = real_of(r, entry, meaning);
+    r->meaning = meaning;
+    if (truth) return take_bool(r, entry, truth);
+    if (count) return take_count(r, entry, 1, count);
+    if (real) return take_real(r, entry, real);
+    switch (meaning) {
+    case HR_MEANS_MODEL: return take_text(r, entry, t->model, sizeof t->model, &ignored);
     case HR_MEANS_CHECKPOINTING: return take_checkpointing(r, entry);
-    case HR_MEANS_NO_CHECKPOINTING:
-        status = take_bool(r, entry, &truth);
-        t->checkpointing = !truth;
-        return status;
     case HR_MEANS_BF16: return take_bf16(r, entry);
     case HR_MEANS_FP16: return take_fp16(r, entry);
-    case HR_MEANS_PURE_BF16: return take_bool(r, entry, &r->pure);
     case HR_MEANS_DTYPE: return take_dtype(r, entry);
-    case HR_MEANS_OPTIMIZER:
-        if (is_auto(r, entry)) return HR_OK;
-        return take_text(r, entry, r->optimizer, sizeof r->optimizer, &r->optimizer_line);
+    case HR_MEANS_OPTIMIZER: return take_optimizer(r, entry);
     case HR_MEANS_SCHEDULE: return take_text(r, entry, r->schedule, sizeof r->schedule, &ignored);
     case HR_MEANS_WARMUP: return take_warmup(r, entry);
-    case HR_MEANS_WARMUP_RATIO:
-        status = take_real(r, entry, &r->warmup_ratio);
-        return status == HR_OK && (r->warmup_ratio < 0 || r->warmup_ratio > 1)
-                   ? hr_reading_fail(r, entry, "a number from 0 to 1")
-                   : status;
+    case HR_MEANS_WARMUP_RATIO: return take_warmup_ratio(r, entry);
     case HR_MEANS_EPOCHS: return take_epochs(r, entry);
     case HR_MEANS_STEPS: return take_steps(r, entry);
     case HR_MEANS_RATE:
@@ -391,40 +465,16 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_EPS:
     case HR_MEANS_CLIP:
     case HR_MEANS_SEED: return set_key(r, entry);
-    case HR_MEANS_4BIT: return take_bool(r, entry, &r->four_bit);
-    case HR_MEANS_8BIT: return take_bool(r, entry, &r->eight_bit);
     case HR_MEANS_BITS: return take_bits(r, entry);
-    case HR_MEANS_DOUBLE_QUANT: return take_bool(r, entry, &t->double_quant);
-    case HR_MEANS_PEFT: return take_bool(r, entry, &r->peft);
-    case HR_MEANS_RANK: return take_count(r, entry, 1, &t->lora_rank);
-    case HR_MEANS_ALPHA: return take_real(r, entry, &t->lora_alpha);
-    case HR_MEANS_SCALE: r->scale_line = entry->line; return take_real(r, entry, &r->scale);
-    case HR_MEANS_ADAPTER_DROPOUT: return take_real(r, entry, &t->lora_dropout);
-    case HR_MEANS_ALL_LINEAR: return take_bool(r, entry, &r->linear);
-    case HR_MEANS_MLP_TARGETS: return take_bool(r, entry, &r->mlp);
     case HR_MEANS_PACKING: return take_switch(r, entry, &t->packing);
-    case HR_MEANS_FUSED_LOSS:
-        status = take_bool(r, entry, &truth);
-        if (truth) t->loss = HR_AUDIT_LOSS_FUSED, r->loss_switch_line = entry->line;
-        return status;
-    case HR_MEANS_CHUNKED_LOSS:
-        status = take_bool(r, entry, &truth);
-        if (truth) r->loss_switch_line = entry->line;
-        if (truth && t->loss == HR_AUDIT_LOSS_WHOLE) t->loss = HR_AUDIT_LOSS_LOOP;
-        return status;
     case HR_MEANS_CUT_LOSS: return take_cut_loss(r, entry);
     case HR_MEANS_PLUGIN: return take_plugin(r, entry);
-    case HR_MEANS_FUSED_UPDATE: return take_bool(r, entry, &t->fused_update);
     case HR_MEANS_LOSS: return take_loss(r, entry);
     case HR_MEANS_STAGE: return take_stage(r, entry);
     case HR_MEANS_PREFERENCE: return take_preference(r, entry);
-    case HR_MEANS_PREFERENCE_LOSS: return take_bool(r, entry, &r->fused_preference);
     case HR_MEANS_DEEPSPEED: return take_deepspeed(r, entry);
     case HR_MEANS_FSDP: return take_fsdp(r, entry);
-    case HR_MEANS_FSDP_CHECKPOINTING:
-        r->checkpointing_line = entry->line;
-        r->fsdp = true;
-        return take_switch(r, entry, &t->checkpointing);
+    case HR_MEANS_FSDP_CHECKPOINTING: return take_fsdp_checkpointing(r, entry);
     case HR_MEANS_ZERO: return take_zero(r, entry);
     case HR_MEANS_OFFLOAD_OPTIMIZER:
         t->offload_optimizer = strcmp(entry->value, "none") != 0;
@@ -439,30 +489,17 @@ hr_status hr_reading_take(hr_reading *r, const hr_entry *entry, hr_meaning meani
     case HR_MEANS_BUFFER: return take_buffer(r, entry);
     case HR_MEANS_FINDS_BATCH: return take_finds_batch(r, entry);
     case HR_MEANS_BLOCKS: return take_blocks(r, entry);
-    case HR_MEANS_CPU_OFFLOAD:
-        status = take_bool(r, entry, &truth);
-        if (truth) t->offload_optimizer = t->offload_weights = true;
-        return status;
     case HR_MEANS_GENERATES:
         return refuse(r, entry, "trains with answers that it generates, which");
-    case HR_MEANS_REWARDS:
-        status = take_bool(r, entry, &truth);
-        if (status != HR_OK || !truth) return status;
-        return refuse(r, entry, "trains a model that rates answers, which");
     case HR_MEANS_TEACHER: return refuse(r, entry, "distills a second model, which");
-    case HR_MEANS_FLASH: return take_bool(r, entry, &truth);
-    case HR_MEANS_HALF_MASTERS: return take_bool(r, entry, &t->half_masters);
-    case HR_MEANS_HALF_STATES: return take_bool(r, entry, &t->half_states);
-    case HR_MEANS_IN_BACKWARD: return take_bool(r, entry, &t->in_backward);
     case HR_MEANS_LAYERS: return take_layers(r, entry);
-    case HR_MEANS_COMPONENT:
-    case HR_MEANS_ADAPTER:
-    case HR_MEANS_TARGETS:
-    case HR_MEANS_SAVED:
-    case HR_MEANS_FREEZE_LAYERS:
-    case HR_MEANS_FREEZE_MODULES:
-    case HR_MEANS_FREEZE_EXTRA: return hr_adapter_take(r, entry, meaning);
-    case HR_MEANS_NOTHING: break;
+    case HR_MEANS_NO_CHECKPOINTING:
+    case HR_MEANS_FUSED_LOSS:
+    case HR_MEANS_CHUNKED_LOSS:
+    case HR_MEANS_CPU_OFFLOAD:
+    case HR_MEANS_REWARDS:
+    case HR_MEANS_FLASH: return take_truth(r, entry, meaning);
+    case HR_MEANS_NOTHING: return HR_OK;
+    default: return hr_adapter_take(r, entry, meaning);
     }
-    return HR_OK;
 }
