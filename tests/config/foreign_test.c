@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "audit/training.h"
 #include "headroom/config.h"
 #include "headroom/foreign.h"
 
@@ -309,6 +310,42 @@ static void the_page_has_every_row(void **state)
     }
 }
 
+/* Names whose key depends on what is asked, a recipe that is written or bytes that are counted: the
+ * batch of a device is one of several in train.batch, and accumulation sets both. */
+static bool differs_by_question(hr_meaning meaning)
+{
+    return meaning == HR_MEANS_MICRO_BATCH || meaning == HR_MEANS_ACCUMULATION ||
+           meaning == HR_MEANS_LAYERS;
+}
+
+/* The audit of a training file and the advice for a recipe name the same key. */
+static void an_audit_means_the_same_keys(void **state)
+{
+    (void)state;
+    static const hr_foreign *const programs[] = {
+        &hr_foreign_hf,        &hr_foreign_trl,
+        &hr_foreign_axolotl,   &hr_foreign_llama_factory,
+        &hr_foreign_torchtune, &hr_foreign_deepspeed,
+        &hr_foreign_mlx,
+    };
+    int32_t shared = 0;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        for (int32_t t = 0; t < HR_FOREIGN_TABLES && programs[i]->tables[t]; t++)
+            for (const hr_foreign_keys *keys = programs[i]->tables[t]; keys->names; keys++) {
+                const char *key = hr_meaning_key(keys->meaning);
+                char name[HR_FOREIGN_VALUE_BYTES];
+                if (!key || differs_by_question(keys->meaning)) continue;
+                for (const char *at = keys->names; (at = next_name(at, name));) {
+                    const hr_foreign_row *row = hr_foreign_find(name);
+                    if (!row || !row->key) continue;
+                    if (strcmp(row->key, key) != 0)
+                        fail_msg("%s: %s in the audit, %s in advice", name, key, row->key);
+                    shared++;
+                }
+            }
+    assert_true(shared > 100);
+}
+
 static void an_unknown_word_has_no_advice(void **state)
 {
     (void)state;
@@ -335,6 +372,7 @@ int main(void)
         cmocka_unit_test(the_keys_of_the_documents_are_answered),
         cmocka_unit_test(a_word_of_another_trainer_for_a_key_is_translated),
         cmocka_unit_test(the_page_has_every_row),
+        cmocka_unit_test(an_audit_means_the_same_keys),
         cmocka_unit_test(an_unknown_word_has_no_advice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
