@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admission/format_loss.h"
 #include "admission/levers.h"
 #include "admission/savings.h"
 #include "base/account.h"
@@ -75,6 +76,19 @@ typedef struct {
 
 /* ---- one change */
 
+/* Adds to a price what other formats of states cost in loss, where that is known. */
+static void put_loss(hr_writer *price, const hr_config *before, const hr_config *after)
+{
+    const hr_format_loss *loss = hr_format_loss_of(after);
+    if (before->train.state.master == after->train.state.master &&
+        before->train.state.moments == after->train.state.moments)
+        return;
+    if (loss && loss->interval > 0)
+        hr_put(price, ", loss %+.2f +- %.2f %% measured in bf16", loss->percent, loss->interval);
+    else if (!loss && after->train.state.master != HR_MASTERS_RESIDUAL16)
+        hr_put(price, ", its loss was not measured");
+}
+
 /* Applies levers and writes them as command-line settings. Returns false if the recipe is not valid
  * with them. */
 static bool apply_all(refusing *r, const pick *picks, int32_t count, offer *made)
@@ -96,6 +110,7 @@ static bool apply_all(refusing *r, const pick *picks, int32_t count, offer *made
         made->rank.loss = (hr_loss)hr_max(made->rank.loss, lever->loss);
         made->rank.kept *= kept;
     }
+    put_loss(&price, r->config, &r->tried);
     return !writer.cut;
 }
 

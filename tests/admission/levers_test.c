@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "admission/format_loss.h"
 #include "admission/levers.h"
 #include "model/family.h"
 #include "model/rules.h"
@@ -215,6 +216,41 @@ static void the_vocabulary_of_a_tokenizer_file_is_no_lever(void **state)
     }
 }
 
+/* The table of losses is that of docs/low-byte-formats.md. */
+static void losses_of_formats_are_those_of_the_page(void **state)
+{
+    (void)state;
+    static const char *const masters[] = { "", "residual16", "residual8", "none" };
+    static const char *const moments[] = { "", "bf16", "int8" };
+    static char page[1 << 14];
+    FILE *file = fopen(HR_SOURCE "/docs/low-byte-formats.md", "r");
+    assert_non_null(file);
+    page[fread(page, 1, sizeof page - 1, file)] = 0;
+    fclose(file);
+    const hr_format_loss *row;
+    for (int32_t i = 0; (row = hr_format_loss_at(i)); i++) {
+        char what[128], difference[64];
+        hr_config_default(&config);
+        config.train.optimizer.kind = row->optimizer;
+        config.train.state.master = row->master;
+        config.train.state.moments = row->moments;
+        assert_ptr_equal(hr_format_loss_of(&config), row);
+        hr_error err;
+        char optimizer[32];
+        assert_int_equal(
+            hr_config_get(&config, "train.optimizer.kind", optimizer, sizeof optimizer, &err),
+            HR_OK);
+        snprintf(what, sizeof what, "| %s, bf16%s%s%s%s | ", optimizer,
+                 *masters[row->master] ? ", master " : "", masters[row->master],
+                 *moments[row->moments] ? ", moments " : "", moments[row->moments]);
+        snprintf(difference, sizeof difference, "| %+.2f \xc2\xb1 %.2f %% |", row->percent,
+                 row->interval);
+        const char *line = strstr(page, what), *end = line ? strchr(line, '\n') : NULL;
+        const char *found = line ? strstr(line, difference) : NULL;
+        if (!found || found > end) fail_msg("%s%s", what, difference);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_rank_begins_below_the_full_matrix),
         cmocka_unit_test(a_smaller_rank_gives_up_less_than_a_smaller_vocabulary),
         cmocka_unit_test(the_vocabulary_of_a_tokenizer_file_is_no_lever),
+        cmocka_unit_test(losses_of_formats_are_those_of_the_page),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

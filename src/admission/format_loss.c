@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admission/format_loss.c - the table. A test compares it with the page. */
+#include "admission/format_loss.h"
+
+#include <stddef.h>
+
+#define ROW(optimizer, master, moments, percent, interval) \
+    { \
+        HR_OPTIMIZER_##optimizer, HR_MASTERS_##master, HR_MOMENTS_##moments, percent, interval \
+    }
+
+static const hr_format_loss rows[] = {
+    ROW(ADAMW, FP32, BF16, 0.04, 0.46),      ROW(ADAMW, FP32, INT8, 0.05, 0.33),
+    ROW(ADAMW, RESIDUAL16, FP32, 0, 0),      ROW(ADAMW, RESIDUAL8, FP32, 0.04, 0.19),
+    ROW(ADAMW, RESIDUAL8, INT8, 0.05, 0.45), ROW(ADAMW, NONE, FP32, 0, 0.22),
+    ROW(ADAMW, NONE, INT8, 0.08, 0.14),      ROW(LION, FP32, INT8, -1.11, 1.79),
+    ROW(MUON, FP32, INT8, 0.10, 0.15),       ROW(MUON, NONE, INT8, 0.06, 0.20),
+    ROW(ADAFACTOR, NONE, FP32, -0.04, 0.17), ROW(SGD, FP32, INT8, -0.10, 0.69),
+    ROW(SGD, NONE, INT8, -0.21, 1.62),
+};
+
+const hr_format_loss *hr_format_loss_at(int32_t index)
+{
+    return index >= 0 && index < (int32_t)(sizeof rows / sizeof *rows) ? &rows[index] : NULL;
+}
+
+/* A residual of 16 bits is an fp32 master in two places, and moments are the same beside fp32
+ * weights. */
+const hr_format_loss *hr_format_loss_of(const hr_config *config)
+{
+    const hr_format_loss *row;
+    for (int32_t i = 0; (row = hr_format_loss_at(i)); i++) {
+        const int32_t master = config->train.state.master;
+        const bool halves = master == HR_MASTERS_RESIDUAL16 && row->master == HR_MASTERS_FP32;
+        if (row->optimizer == config->train.optimizer.kind &&
+            row->moments == config->train.state.moments && (row->master == master || halves))
+            return row;
+    }
+    return NULL;
+}
