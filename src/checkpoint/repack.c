@@ -13,7 +13,7 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-enum { PANEL = HR_PANEL_WIDTH, LINES = 64, ELEMENT_MOST = 2 };
+enum { PANEL = HR_PANEL_WIDTH, LINES = 64, ELEMENT_MOST = 4 };
 
 /* Lines [k, k + lines) of columns [n, n + columns) of a panel. Of these, the file has the first
  * `rows` rows with `width` elements; the others are padding. */
@@ -47,7 +47,8 @@ static void turn_block(const hr_repack *r, const part *p, uint8_t *block, uint8_
     const int64_t lines = pairs ? (p->lines + 1) / 2 : p->lines;
     if (unit == 1) turn(block, row_bytes, panel, lines, p->columns, take, 1);
     else if (unit == 2) turn(block, row_bytes, panel, lines, p->columns, take, 2);
-    else turn(block, row_bytes, panel, lines, p->columns, take, 4);
+    else if (unit == 4) turn(block, row_bytes, panel, lines, p->columns, take, 4);
+    else turn(block, row_bytes, panel, lines, p->columns, take, 8);
 }
 
 /* Rows of the block are lines. */
@@ -76,7 +77,8 @@ static void move_part(const hr_repack *r, const part *p, uint8_t *rows, uint8_t 
     uint8_t *panel = weight + hr_layout_index(r->layout, r->K, r->N, p->k, p->n) * size;
     if (r->transposed) turn_block(r, p, block, panel, take);
     else if (size == 1) copy_lines(r, p, block, panel, take, 1);
-    else copy_lines(r, p, block, panel, take, 2);
+    else if (size == 2) copy_lines(r, p, block, panel, take, 2);
+    else copy_lines(r, p, block, panel, take, 4);
     for (int64_t i = 0; i < p->rows && !take; i++)
         memcpy(rows + i * stride, block + i * row_bytes, (size_t)(p->width * size));
 }

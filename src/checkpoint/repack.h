@@ -14,7 +14,7 @@ typedef struct {
     hr_layout layout; /* in memory */
     int64_t K, N;
     bool transposed;
-    int64_t element_bytes; /* 1 or 2 */
+    int64_t element_bytes; /* 1, 2 or 4 */
     uint8_t pad;           /* every byte of the padding */
 } hr_repack;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "checkpoint/recipe.h"
+#include "checkpoint/reformat.h"
 #include "checkpoint/weights.h"
 #include "config/config_keys.h"
 #include "corpus/spec.h"
@@ -71,79 +72,109 @@ static bool is_fewer_steps(const hr_resume *resume, const hr_config *now,
            now->train.steps <= resume->manifest.state.step;
 }
 
-/* Hashes of the names, sizes and formats of the parameters in each file of a checkpoint. */
+/* The programs of the recipe of a checkpoint and of the run. */
 typedef struct {
-    int32_t count;
-    const char *names[HR_KEPT_MAX];
-    char hashes[HR_KEPT_MAX][HR_HASH_BYTES];
-} file_hashes;
-
-static bool is_codes(const hr_program *program, int32_t param, hr_kept kept)
-{
-    return hr_kept_format(program, param, kept)->dtype == HR_U8;
-}
-
-/* Adds the elements in memory, on which the blocks of codes depend. A block is 16 inputs of 16
- * outputs in both orders of panels, which differ in the padding of odd numbers of inputs. */
-static void add_blocks(hr_hash *hash, const hr_program *program, int32_t param, hr_kept kept)
-{
-    const hr_tensor *state =
-        &program->tensors[program->params[param].states[kept - HR_KEPT_STATES]];
-    const bool in_rows = state->layout == HR_ROWS;
-    hr_hash_add(hash, &in_rows, sizeof in_rows);
-    hr_hash_add(hash, &state->fixed_bytes, sizeof state->fixed_bytes);
-}
-
-static void hash_file(const hr_program *program, hr_kept kept, file_hashes *files)
-{
-    hr_hash hash;
-    if (!hr_kept_any(program, kept)) return;
-    hr_hash_begin(&hash);
-    for (int32_t p = 0; p < program->param_count; p++) {
-        const hr_param *param = &program->params[p];
-        if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
-        hr_hash_add(&hash, param->external_name, (int64_t)strlen(param->external_name) + 1);
-        hr_hash_add(&hash, param->dims, (int64_t)sizeof param->dims);
-        const char *format = hr_kept_format(program, p, kept)->name;
-        hr_hash_add(&hash, format, (int64_t)strlen(format) + 1);
-        if (is_codes(program, p, kept)) add_blocks(&hash, program, p, kept);
-    }
-    files->names[files->count] = hr_kept_name(program, kept);
-    hr_hash_print(&hash, files->hashes[files->count++]);
-}
-
-static hr_status hash_files(hr_memory *memory, const hr_config *config, file_hashes *files)
-{
     hr_region region;
-    hr_program program;
-    files->count = 0;
-    hr_status status = hr_config_check(config, NULL);
+    hr_program was, now;
+} two_models;
+
+static hr_status open_models(two_models *models, hr_memory *memory, const hr_config *before,
+                             const hr_config *now, hr_error *err)
+{
+    const hr_backend *backend = hr_backend_find(HR_BACKEND_DEFAULT);
+    hr_status status = hr_config_check(before, err);
+    if (status == HR_OK) status = hr_config_check(now, err);
     if (status == HR_OK)
         status = hr_memory_region_open(memory, "comparing the models",
-                                       hr_compile_unpacked_bytes(config), &region, NULL);
+                                       hr_compile_unpacked_bytes(before) +
+                                           hr_compile_unpacked_bytes(now),
+                                       &models->region, err);
     if (status != HR_OK) return status;
-    status = hr_model_assemble(config, hr_backend_find(HR_BACKEND_DEFAULT), 1, &region, &program,
-                               NULL);
-    for (hr_kept kept = 0; status == HR_OK && kept < hr_kept_count(&program); kept++)
-        hash_file(&program, kept, files);
-    hr_memory_region_close(memory, &region);
+    status = hr_model_assemble(before, backend, 1, &models->region, &models->was, err);
+    if (status == HR_OK)
+        status = hr_model_assemble(now, backend, 1, &models->region, &models->now, err);
+    if (status != HR_OK) hr_memory_region_close(memory, &models->region);
     return status;
 }
 
-/* Returns why no --allow-change makes a checkpoint of one recipe readable for another; null if
- * nothing is known against it. States that the checkpoint does not have start anew. */
-static const char *find_obstacle(hr_memory *memory, const hr_config *before, const hr_config *now)
+/* The next parameter from `param` on that has a tensor in a file; param_count: none. */
+static int32_t next_param(const hr_program *program, hr_kept kept, int32_t param)
 {
-    file_hashes has, needs;
-    if (hash_files(memory, before, &has) != HR_OK || hash_files(memory, now, &needs) != HR_OK)
-        return NULL;
-    for (int32_t n = 0; n < needs.count; n++)
-        for (int32_t h = 0; h < has.count; h++)
-            if (!strcmp(needs.names[n], has.names[h]) && strcmp(needs.hashes[n], has.hashes[h]))
-                return strcmp(needs.names[n], hr_weights_name(now))
-                           ? "its optimizer states are of other parameters, or in another format"
-                           : "its weights have another shape or format";
-    return NULL;
+    while (param < program->param_count && hr_kept_tensor(program, param, kept) == HR_NONE) param++;
+    return param;
+}
+
+/* Whether a file has the same parameters in both models; `same_places` if they have the same
+ * numbers in the programs, too. */
+static bool has_same_params(const two_models *m, hr_kept was, hr_kept now, bool *same_places)
+{
+    int32_t a = next_param(&m->was, was, 0), b = next_param(&m->now, now, 0);
+    for (*same_places = true; a < m->was.param_count && b < m->now.param_count;
+         a = next_param(&m->was, was, a + 1), b = next_param(&m->now, now, b + 1)) {
+        const hr_param *before = &m->was.params[a], *after = &m->now.params[b];
+        *same_places &= a == b;
+        if (strcmp(before->external_name, after->external_name) ||
+            memcmp(before->dims, after->dims, sizeof before->dims))
+            return false;
+    }
+    return a == m->was.param_count && b == m->now.param_count;
+}
+
+/* Returns why no --allow-change makes a checkpoint of one recipe readable for another; null if
+ * nothing is known against it. States that the checkpoint does not have start anew.
+ *   differs  out; files have other formats, in which they can be written again */
+static const char *find_obstacle(hr_memory *memory, const hr_config *before, const hr_config *now,
+                                 bool *differs)
+{
+    two_models models;
+    const char *obstacle = NULL;
+    *differs = false;
+    if (open_models(&models, memory, before, now, NULL) != HR_OK) return NULL;
+    for (hr_kept kept = 0; kept < hr_kept_count(&models.now) && !obstacle; kept++) {
+        const hr_kept source = hr_reformat_source(&models.was, &models.now, kept);
+        bool same_places, other = false;
+        if (source == HR_NONE || !hr_kept_any(&models.was, source) ||
+            !hr_kept_any(&models.now, kept))
+            continue;
+        const bool same = has_same_params(&models, source, kept, &same_places);
+        const bool can = same && hr_reformat_can(&models.was, &models.now, source, kept, &other);
+        *differs |= other;
+        if (same && (!other || (can && same_places))) continue;
+        obstacle = kept == HR_KEPT_WEIGHTS ? "its weights have another shape or format"
+                   : same                  ? "its optimizer states are in another format"
+                                           : "its optimizer states are of other parameters";
+    }
+    hr_memory_region_close(memory, &models.region);
+    return obstacle;
+}
+
+static void report_line(void *context, const char *line)
+{
+    const hr_train_options *options = context;
+    if (options->events.trouble) options->events.trouble(options->events.context, line);
+}
+
+hr_status hr_recipe_change_reformat(hr_memory *memory, const hr_config *before,
+                                    const hr_config *now, const hr_train_options *options,
+                                    const hr_resume *resume, hr_error *err)
+{
+    two_models models;
+    hr_region region = { 0 };
+    hr_status status = open_models(&models, memory, before, now, err);
+    if (status != HR_OK) return status;
+    const hr_reformat reformat = { .was = &models.was,
+                                   .now = &models.now,
+                                   .from = resume->place,
+                                   .to = resume->reformatted,
+                                   .interrupts = options->interrupts,
+                                   .report = report_line,
+                                   .context = (void *)options };
+    status = hr_memory_region_open(memory, "writing states in another format",
+                                   hr_reformat_bytes(&models.was, &models.now), &region, err);
+    if (status == HR_OK) status = hr_reformat_write(&reformat, &region, err);
+    hr_memory_region_close(memory, &region);
+    hr_memory_region_close(memory, &models.region);
+    return status;
 }
 
 void hr_recipe_change_refuse(const hr_train_options *options, const char *key)
@@ -199,7 +230,7 @@ hr_status hr_recipe_change_check(hr_memory *memory, const hr_config *before, con
     int32_t refused = 0;
     const char *obstacle = NULL;
     for (int32_t index = 0; hr_recipe_differs(before, now, &index, &change);) {
-        if (!resume->changed) obstacle = find_obstacle(memory, before, now);
+        if (!resume->changed) obstacle = find_obstacle(memory, before, now, &resume->reformats);
         const bool fewer_steps = is_fewer_steps(resume, now, &change);
         resume->only_fewer_steps = fewer_steps && (resume->only_fewer_steps || !resume->changed);
         resume->changed = true;

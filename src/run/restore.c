@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run/restore.c - saves the state of a run, and restores it on resume and rewind. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,6 +31,9 @@ hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait, hr_error
         trainer->files.resume.manifest = checkpoint_writer->manifest;
         memcpy(trainer->files.resume.place, checkpoint_writer->place,
                sizeof checkpoint_writer->place);
+        hr_error left;
+        if (hr_resume_remove_reformatted(trainer->config, &trainer->files.resume, &left) != HR_OK)
+            hr_trainer_trouble(trainer, left.message);
     }
     if (status != HR_OK) {
         trainer->files.is_saved = false;
@@ -141,21 +145,34 @@ static bool starts_anew(hr_trainer *trainer, hr_kept kept)
     return true;
 }
 
+/* The folder of a file of the checkpoint: that of the files in other formats has precedence. */
+static const char *place_of(const hr_resume *resume, const char *name, bool *there)
+{
+    char path[PATH_MAX];
+    hr_error ignored;
+    *there = *resume->reformatted &&
+             hr_path_join(resume->reformatted, name, path, sizeof path, &ignored) == HR_OK &&
+             hr_file_exists(path);
+    if (*there) return resume->reformatted;
+    *there = hr_manifest_find(&resume->manifest, name);
+    return resume->place;
+}
+
 static hr_status open_kept(hr_trainer *trainer, hr_error *err)
 {
     const hr_program *program = trainer->executor.program;
+    const hr_resume *resume = &trainer->files.resume;
     hr_status status = HR_OK;
     for (hr_kept kept = 0; kept < hr_kept_count(program) && status == HR_OK; kept++) {
         if (!hr_kept_any(program, kept)) continue;
-        const bool there = hr_manifest_find(&trainer->files.resume.manifest,
-                                            hr_kept_name(program, kept));
+        bool there;
+        const char *place = place_of(resume, hr_kept_name(program, kept), &there);
         if (!there && starts_anew(trainer, kept)) continue;
         if (!there)
-            return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s",
-                           trainer->files.resume.place, hr_kept_name(program, kept));
-        status = hr_weights_in_open_kept(&trainer->files.kept[kept], program, kept,
-                                         trainer->files.resume.place, trainer->files.cpu_mask,
-                                         trainer->files.weights_text,
+            return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", place,
+                           hr_kept_name(program, kept));
+        status = hr_weights_in_open_kept(&trainer->files.kept[kept], program, kept, place,
+                                         trainer->files.cpu_mask, trainer->files.weights_text,
                                          hr_weights_text_bytes(program), err);
     }
     return status;

@@ -146,6 +146,47 @@ static __attribute__((noinline)) hr_status check_recipe(hr_memory *memory, const
     return hr_fail(err, status == HR_USAGE && opened ? HR_CORRUPT : status, "%s", why.message);
 }
 
+/* Not inlined, as above. */
+static __attribute__((noinline)) hr_status reformat(hr_memory *memory, const hr_config *config,
+                                                    const hr_train_options *options,
+                                                    hr_resume *resume, hr_error *err)
+{
+    hr_config before;
+    bool opened;
+    const hr_status status = read_recipe(resume->place, &before, &opened, err);
+    return status == HR_OK
+               ? hr_recipe_change_reformat(memory, &before, config, options, resume, err)
+               : status;
+}
+
+hr_status hr_resume_reformat(hr_memory *memory, const hr_config *config,
+                             const hr_train_options *options, hr_resume *resume, hr_error *err)
+{
+    char store[HR_CHECKPOINT_STORE_PATH_BYTES], name[HR_STEP_NAME_BYTES];
+    if (!resume->found || !resume->reformats) return HR_OK;
+    hr_status status = hr_checkpoint_store_path(config->train.out, store, err);
+    if (status == HR_OK)
+        status = hr_path_join(store, hr_step_partial(resume->manifest.state.step, name),
+                              resume->reformatted, sizeof resume->reformatted, err);
+    if (status == HR_OK) status = hr_directory_make(resume->reformatted, err);
+    if (status == HR_OK) status = reformat(memory, config, options, resume, err);
+    if (status != HR_OK) {
+        hr_error left;
+        if (hr_resume_remove_reformatted(config, resume, &left) != HR_OK)
+            warn(options, left.message);
+    }
+    return status;
+}
+
+hr_status hr_resume_remove_reformatted(const hr_config *config, hr_resume *resume, hr_error *err)
+{
+    char store[HR_CHECKPOINT_STORE_PATH_BYTES];
+    if (!*resume->reformatted) return HR_OK;
+    *resume->reformatted = 0;
+    const hr_status status = hr_checkpoint_store_path(config->train.out, store, err);
+    return status == HR_OK ? hr_checkpoint_store_remove_partial(store, err) : status;
+}
+
 static hr_status check_allowed_keys(const hr_train_options *options, hr_error *err)
 {
     hr_config config;

@@ -11,10 +11,12 @@
 /* The checkpoint that was found. Initialize with { 0 }. */
 typedef struct {
     bool found;
-    bool changed;                   /* the recipe differs in an allowed way */
-    bool only_fewer_steps;          /* ... namely in nothing but fewer steps than are done */
-    char place[HR_STEP_PATH_BYTES]; /* path of the checkpoint */
-    hr_manifest manifest;           /* of the checkpoint */
+    bool changed;                         /* the recipe differs in an allowed way */
+    bool only_fewer_steps;                /* ... namely in nothing but fewer steps than are done */
+    bool reformats;                       /* ... with weights or states in another format */
+    char place[HR_STEP_PATH_BYTES];       /* path of the checkpoint */
+    char reformatted[HR_STEP_PATH_BYTES]; /* of its files in other formats; empty: none */
+    hr_manifest manifest;                 /* of the checkpoint */
 } hr_resume;
 
 /* If train.out has checkpoints: locks it, removes incomplete checkpoints of a killed run, and finds
@@ -33,6 +35,16 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_resume_enter(hr_memory *memory, const hr_config *config,
                                         const hr_train_options *options, int *lock,
                                         hr_resume *resume, hr_error *err);
+
+/* If the recipe has other formats of weights or states: writes those files of the checkpoint again,
+ * beside it, as an incomplete checkpoint. Errors as hr_recipe_change_reformat. */
+HR_MUST_CHECK hr_status hr_resume_reformat(hr_memory *memory, const hr_config *config,
+                                           const hr_train_options *options, hr_resume *resume,
+                                           hr_error *err);
+
+/* Removes what hr_resume_reformat wrote. */
+HR_MUST_CHECK hr_status hr_resume_remove_reformatted(const hr_config *config, hr_resume *resume,
+                                                     hr_error *err);
 
 /* Checks that train.out is writable for checkpoints, as hr_directory_check: a run that could not
  * save is refused before it starts. */

@@ -3,7 +3,7 @@
 #include "run/run_files.h"
 
 hr_status hr_run_files_place(hr_region *region, const hr_program *program, hr_run_files *files,
-                         hr_error *err)
+                             hr_error *err)
 {
     files->weights_text = hr_region_take(region, hr_weights_text_bytes(program), 1);
     bool placed = files->weights_text;

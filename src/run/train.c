@@ -485,6 +485,9 @@ static hr_status run_phases(run *r, hr_error *err)
     if (status == HR_OK) status = check_disk(r, err);
     if (status == HR_OK && r->trainer.moments) status = open_moments(r, err);
     if (status == HR_OK && !r->trainer.moments) hr_file_space_clear(r->config);
+    if (status == HR_OK)
+        status = hr_resume_reformat(r->memory, r->config, r->options, &r->trainer.files.resume,
+                                    err);
     if (status == HR_OK) status = enter_folder(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status == HR_OK) status = remove_earlier_run(r, err);
@@ -528,7 +531,10 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
                                       .valid_loss = NAN,
                                       .best_loss = NAN },
                            .inputs = { .train_rows.file = -1, .valid_rows.file = -1 } } };
+    hr_error left;
     const hr_status status = run_phases(&r, err);
+    if (hr_resume_remove_reformatted(config, &r.trainer.files.resume, &left) != HR_OK)
+        hr_trainer_trouble(&r.trainer, left.message);
     hr_transfer_file_close(r.trainer.moments);
     hr_checkpoint_writer_close(r.trainer.files.writer);
     hr_log_close(&r.trainer.log);
