@@ -151,13 +151,15 @@ VEC_INLINE int64_t seen_end(const backward *b, const key_tile *t, int64_t key)
     return queries <= 0 ? 0 : hr_min(t->columns, hr_round_up(queries, PANELS));
 }
 
+/* All strips of keys use two packed panels of queries before the next two, which then fit in L1. */
 static void find_gradients(const backward *b, const key_tile *t)
 {
     const attention_bwd_scratch *room = &b->room;
-    for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
-        const int64_t end = seen_end(b, t, t->base + row);
-        for (int64_t at = unseen(b, t, t->base + row, PANELS); at < end; at += PANELS) {
-            const int64_t packed = (t->column + at) * b->words;
+    for (int64_t at = 0; at < t->columns; at += PANELS) {
+        const int64_t packed = (t->column + at) * b->words;
+        for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
+            const int64_t key = t->base + row;
+            if (at < unseen(b, t, key, PANELS) || at >= seen_end(b, t, key)) continue;
             multiply_block(b->words, room->k_strip + row * STRIP_ROW, room->q_columns + packed,
                            room->score);
             multiply_block(b->words, room->v_strip + row * STRIP_ROW, room->g_columns + packed,
@@ -168,29 +170,25 @@ static void find_gradients(const backward *b, const key_tile *t)
     }
 }
 
-static void add_to_keys(const backward *b, const key_tile *t)
+/* dK (+)= dS' Q or dV (+)= P' dO: `a` of the tile, `sums` of the document. One after the other: the
+ * packed rows of a block of queries fit in L1, those of both do not. */
+static void add_to_keys(const backward *b, const key_tile *t, const uint32_t *a,
+                        const uint32_t *rows, float *sums)
 {
-    const attention_bwd_scratch *room = &b->room;
-    const int64_t panel = b->panel, width = b->width, sum_row = b->sum_row;
     for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
         const int64_t key = t->base + row, at = unseen(b, t, key, REDUCE_STEP);
         const int64_t words = (seen_end(b, t, key) - at) / PAIR;
-        const int64_t packed = (t->column + at) / PAIR * VEC_LANES;
         const int64_t there = b->task->key_end - key;
-        const uint32_t *p = room->p + row * GRADIENT_ROW + at / PAIR;
-        const uint32_t *ds = room->ds + row * GRADIENT_ROW + at / PAIR;
-        float *dk = b->task->dk_sum + key * sum_row, *dv = b->task->dv_sum + key * sum_row;
+        const uint32_t *strip_a = a + row * GRADIENT_ROW + at / PAIR;
+        const uint32_t *lines = rows + (t->column + at) / PAIR * VEC_LANES;
+        float *c = sums + key * b->sum_row;
         if (words <= 0) continue;
         /* The first to see a strip are its own queries. */
         const bool add = !b->task->first || key < t->first ||
                          attention_seen_from(&b->task->mask, key) < t->query;
-        if (there >= ROWS) {
-            add_by_keys(add, words, p, room->g_rows + packed, panel, dv, sum_row, width);
-            add_by_keys(add, words, ds, room->q_rows + packed, panel, dk, sum_row, width);
-        } else {
-            add_by_some_keys(b, there, add, words, p, room->g_rows + packed, dv);
-            add_by_some_keys(b, there, add, words, ds, room->q_rows + packed, dk);
-        }
+        if (there >= ROWS)
+            add_by_keys(add, words, strip_a, lines, b->panel, c, b->sum_row, b->width);
+        else add_by_some_keys(b, there, add, words, strip_a, lines, c);
     }
 }
 
@@ -240,7 +238,8 @@ static void backward_tile(const backward *b, int64_t first, int64_t last)
         if (t.query + t.columns <= attention_seen_from(&task->mask, first)) continue;
         if (t.query >= t.query_last) continue;
         find_gradients(b, &t);
-        add_to_keys(b, &t);
+        add_to_keys(b, &t, b->room.p, b->room.g_rows, task->dv_sum);
+        add_to_keys(b, &t, b->room.ds, b->room.q_rows, task->dk_sum);
         add_to_queries(b, &t);
     }
 }
