@@ -2,11 +2,12 @@
 /* ops/attention/attention_bwd_run.c - splits the chunks of queries of attention_bwd over threads.
  *
  * A lane is a group of heads of a sequence. It has one sum of dk and dv, to which its chunks of
- * queries add in ascending order, each to ascending ranges of keys. With as many lanes as threads,
- * a thread has whole lanes. With fewer, threads share them: the chunks of all lanes are dealt to
- * the threads in turn, and a phase is the time for one range. A chunk begins a range when the chunk
- * before it has left that, so in no phase do two threads add to the same sums, and the order of the
- * additions is the same with any number of threads. */
+ * queries add in ascending order, the heads of a chunk one after the other, each to ascending keys.
+ * With as many lanes as threads, a thread has whole lanes. With fewer, threads share them: the
+ * *turns* of all lanes, one head of a chunk each, are dealt to the threads, and a phase is the time
+ * for one part of the keys. A turn begins a part when the turn before it has left those keys, so in
+ * no phase do two threads add to the same sums, and the order of the additions is the same with any
+ * number of threads. */
 #include <string.h>
 
 #include "base/threads.h"
@@ -21,6 +22,8 @@ typedef struct {
     int64_t sum_count;           /* floats of a lane */
     int64_t chunk;               /* queries */
     bool shared;                 /* threads share lanes */
+    int64_t turns;               /* of a chunk: its heads, or 1 for all of them */
+    int64_t step;                /* keys of which a part has a multiple */
     float *dq_sums;              /* of this thread */
     attention_gathered gathered; /* if blocks are selected */
 } backward;
@@ -32,8 +35,10 @@ static backward backward_of(const hr_call *call)
     backward b = { .share = attention_share_of(call, selects ? NULL : call->in[6], NULL),
                    .lanes = attention_lanes(attr, call->rows),
                    .sum_row = attention_padded(attr->head_width),
-                   .chunk = attention_chunk(attr->head_width) };
-    const int64_t heads = attention_bwd_heads(attr, b.lanes, call->threads);
+                   .chunk = attention_chunk(attr->head_width),
+                   .turns = selects ? 1 : attr->H / attr->G,
+                   .step = selects ? ATTENTION_KEY_RANGE : ATTENTION_KEY_TILE };
+    const int64_t heads = attention_bwd_heads(attr);
     b.sum_count = hr_attention_sum_count(attr, call->out[3] ? attr->T : call->rows);
     const int64_t sums = call->out[3] ? 0 : hr_min(b.lanes, call->threads) * b.sum_count;
     HR_ASSERT(!call->out[3] == !attr->in_parts && (!call->out[3] || b.share.sequences <= 1));
@@ -65,12 +70,12 @@ static int64_t sequence_of(const backward *b, int64_t lane)
     return lane / b->share.attr->G;
 }
 
-/* ---- a chunk of queries and a range of keys */
+/* ---- a chunk of queries and a part of its keys */
 
-/* Positions [first, last) of a chunk of queries, which sees keys of ranges [range_first,
- * range_last). */
+/* Positions [first, last) of a chunk of queries, which sees keys [key_first, key_last), the `own`
+ * last of them not from its first query on. The keys are split into parts of about equal work. */
 typedef struct {
-    int64_t first, last, range_first, range_last;
+    int64_t first, last, key_first, key_last, own, parts;
 } chunk;
 
 static int64_t chunks_of(const backward *b, int64_t lane)
@@ -79,25 +84,38 @@ static int64_t chunks_of(const backward *b, int64_t lane)
     return (end + b->chunk - 1) / b->chunk - b->share.position / b->chunk;
 }
 
+/* Threads that share a lane are up to one part apart for each turn: with twice as many parts as
+ * threads, a thread rarely waits for the turn before its own. */
 static chunk chunk_at(const backward *b, int64_t lane, int64_t index)
 {
     const attention_share *s = &b->share;
     const hr_attention_mask mask = attention_mask_of(s->attr);
     const int64_t at = (s->position / b->chunk + index) * b->chunk;
     const bool near = mask.kind == HR_PATTERN_LOCAL || mask.kind == HR_PATTERN_SLIDING;
-    chunk c = { hr_max(at, s->position),
-                hr_min(at + b->chunk, attention_end(s, sequence_of(b, lane))), 0, 0 };
-    if (near && !s->begins) c.range_first = attention_near(&mask, at) / ATTENTION_KEY_RANGE;
-    const int64_t keys = hr_max(hr_attention_keys_seen(&mask, c.last - 1), 1);
-    c.range_last = (keys + ATTENTION_KEY_RANGE - 1) / ATTENTION_KEY_RANGE;
+    chunk c = { .first = hr_max(at, s->position),
+                .last = hr_min(at + b->chunk, attention_end(s, sequence_of(b, lane))),
+                .parts = 1 };
+    if (near && !s->begins) c.key_first = attention_near(&mask, at) / b->step * b->step;
+    c.key_last = hr_max(hr_attention_keys_seen(&mask, c.last - 1), 1);
+    c.own = c.key_last - hr_attention_keys_seen(&mask, c.first - 1);
+    if (b->shared)
+        c.parts = hr_min(2 * s->call->threads, (c.key_last - c.key_first + b->step - 1) / b->step);
     return c;
 }
 
-/* The first key of a document that belongs to a range. Ranges of a document that begins elsewhere
- * move with it, by less than a tile of keys. */
-static int64_t range_start(int64_t range, int64_t document)
+/* The first key of a part. Own keys are seen by half of the queries, on average. */
+static int64_t part_start(const backward *b, const chunk *c, int64_t part)
 {
-    const int64_t key = range * ATTENTION_KEY_RANGE - document;
+    const int64_t others = c->key_last - c->own - c->key_first;
+    const int64_t work = (2 * others + c->own) * part / c->parts;
+    const int64_t keys = work < 2 * others ? work / 2 : work - others;
+    return part == c->parts ? c->key_last : (c->key_first + keys) / b->step * b->step;
+}
+
+/* The same in a document, which may begin anywhere: less by less than a tile of keys. */
+static int64_t part_start_in(const backward *b, const chunk *c, int64_t part, int64_t document)
+{
+    const int64_t key = part_start(b, c, part) - document;
     return hr_max(key, 0) / ATTENTION_KEY_TILE * ATTENTION_KEY_TILE;
 }
 
@@ -147,39 +165,38 @@ static void begin_with_addend(const attention_share *s, const attention_piece *p
                                       attr->scale;
 }
 
-static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_t range,
-                         int64_t range_end);
+static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_t part,
+                         int64_t part_end);
 
-/* Runs ranges [range, range_end) of a chunk. */
-static void run_ranges(const backward *b, int64_t lane, const chunk *c, int64_t range,
-                       int64_t range_end)
+/* Runs parts [part, part_end) of heads [head, head_end) of the group. */
+static void run_parts(const backward *b, int64_t lane, const chunk *c, int64_t head,
+                      int64_t head_end, int64_t part, int64_t part_end)
 {
     const attention_share *s = &b->share;
     const hr_attention_attr *attr = s->attr;
     const hr_call *call = s->call;
     const int64_t sequence = sequence_of(b, lane), group = lane % attr->G;
     const int64_t heads = attr->H / attr->G;
-    const int64_t dq_count = attention_dq_count(attr, call->rows);
     float *dk = sum_of(b, lane), *dv = dk + b->sum_count / 2;
     if (attr->mask.kind == HR_PATTERN_SELECTED) {
-        run_selected(b, lane, c, range, range_end);
+        run_selected(b, lane, c, part, part_end);
         return;
     }
     for (int64_t at = c->first; at < c->last;) {
         const attention_piece piece = attention_piece_at(s, sequence, at, c->last);
-        for (int64_t i = 0; i < heads; i++) {
+        for (int64_t i = head; i < head_end; i++) {
             hr_attention_task task = task_of(s, &piece, group * heads + i);
             task.first = i == 0;
-            task.opens = range == c->range_first;
-            task.closes = range_end == c->range_last;
+            task.opens = part == 0;
+            task.closes = part_end == c->parts;
             const int64_t end = hr_attention_keys_seen(&task.mask, task.query + task.length - 1);
-            task.key_first = hr_min(range_start(range, piece.start), end);
-            task.key_last = task.closes ? end : hr_min(range_start(range_end, piece.start), end);
+            task.key_first = hr_min(part_start_in(b, c, part, piece.start), end);
+            task.key_last = task.closes ? end
+                                        : hr_min(part_start_in(b, c, part_end, piece.start), end);
             task.key_end = keys_end(s, &piece) - piece.start;
             task.dk_sum = dk + piece.start * b->sum_row;
             task.dv_sum = dv + piece.start * b->sum_row;
-            task.dq_sum = b->dq_sums + (b->shared ? i * dq_count : 0) +
-                          (piece.first - c->first) * b->sum_row;
+            task.dq_sum = b->dq_sums + (piece.first - c->first) * b->sum_row;
             task.begun = call->in[7] != NULL;
             if (task.opens && task.begun)
                 begin_with_addend(s, &piece, group * heads + i, task.dq_sum);
@@ -324,17 +341,16 @@ static void run_own(const selecting *w, int64_t key)
     }
 }
 
-/* Runs ranges [range, range_end) of a chunk. Its own keys have no sums before it. */
-static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_t range,
-                         int64_t range_end)
+/* Runs parts [part, part_end) of a chunk. Its own keys have no sums before it. */
+static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_t part,
+                         int64_t part_end)
 {
     const selecting w = select_of(b, lane, c);
     const hr_attention_attr *attr = b->share.attr;
     const int64_t block = attr->mask.block,
                   dq_count = attention_dq_count(attr, b->share.call->rows);
-    const int64_t key_first = range * ATTENTION_KEY_RANGE;
-    const int64_t key_last = hr_min(range_end * ATTENTION_KEY_RANGE, c->last);
-    const bool opens = range == c->range_first;
+    const int64_t key_first = part_start(b, c, part), key_last = part_start(b, c, part_end);
+    const bool opens = part == 0;
     for (int64_t i = 0; opens && i < w.heads * dq_count; i++) b->dq_sums[i] = 0;
     for (int64_t h = 0; opens && b->share.call->in[7] && h < w.heads; h++)
         begin_with_addend(&b->share, &w.piece, lane % attr->G * w.heads + h,
@@ -357,7 +373,7 @@ static void run_selected(const backward *b, int64_t lane, const chunk *c, int64_
         if (from < found[1])
             run_gathered(&w, j * block, b->gathered.entries + from, found[1] - from);
     }
-    for (int64_t h = 0; range_end == c->range_last && h < w.heads; h++) {
+    for (int64_t h = 0; part_end == c->parts && h < w.heads; h++) {
         hr_attention_task task = task_of_head(&w, h);
         task.dk = task.dq;
         task.dk_sum = task.dq_sum;
@@ -441,7 +457,7 @@ static void run_lanes(const backward *b)
         const int64_t sequence = sequence_of(b, lane), end = attention_end(&b->share, sequence);
         for (int64_t i = 0; i < chunks_of(b, lane); i++) {
             const chunk c = chunk_at(b, lane, i);
-            run_ranges(b, lane, &c, c.range_first, c.range_last);
+            run_parts(b, lane, &c, 0, b->share.attr->H / b->share.attr->G, 0, c.parts);
         }
         const int64_t keys = hr_attention_keys_seen(&b->share.attr->mask, end - 1);
         if (is_last(b)) store_sums(b, lane, 0, keys);
@@ -451,66 +467,82 @@ static void run_lanes(const backward *b)
 
 /* ---- lanes of several threads */
 
-/* Walks through the chunks in the order in which they are dealt: the first of each lane, the second
+/* Walks through the turns in the order in which they are dealt: the first of each lane, the second
  * of each, and so on. */
 typedef struct {
     const backward *b;
-    int64_t unit;                   /* the next one: index of the chunk x lanes + lane */
-    int64_t start[HR_THREADS_MOST]; /* the phase in which the last chunk of each lane begins */
+    int64_t unit;                   /* the next one: index of the turn x lanes + lane */
+    int64_t start[HR_THREADS_MOST]; /* the phase in which the last turn of each lane begins */
     int64_t free[HR_THREADS_MOST];  /* in which threads are free again */
     chunk before[HR_THREADS_MOST];  /* the last chunk of each lane */
     chunk now;
-    int64_t lane, begin; /* of the chunk */
+    int64_t lane, head, begin; /* of the turn */
 } walk;
 
-/* Advances to the next chunk; false: no more. */
-static bool next_chunk(walk *w)
+/* The phases from the beginning of chunk `before` on, after which the next one adds to no keys to
+ * which that still adds. */
+static int64_t lag_of(const backward *b, const chunk *before, const chunk *now)
+{
+    int64_t lag = 1, begun = 0;
+    for (int64_t part = 0; part < now->parts; part++) {
+        const int64_t end = part_start(b, now, part + 1);
+        while (begun < before->parts && part_start(b, before, begun) < end) begun++;
+        lag = hr_max(lag, begun - part);
+    }
+    return lag;
+}
+
+/* Advances to the next turn; false: no more. */
+static bool next_turn(walk *w)
 {
     const backward *b = w->b;
     const int32_t threads = b->share.call->threads;
     int64_t most = 0;
     for (int64_t lane = 0; lane < b->lanes; lane++) most = hr_max(most, chunks_of(b, lane));
-    for (; w->unit < most * b->lanes; w->unit++) {
-        const int64_t lane = w->unit % b->lanes, index = w->unit / b->lanes;
-        const int64_t thread = w->unit % threads;
+    for (; w->unit < most * b->turns * b->lanes; w->unit++) {
+        const int64_t lane = w->unit % b->lanes, turn = w->unit / b->lanes;
+        const int64_t thread = w->unit % threads, index = turn / b->turns;
         if (index >= chunks_of(b, lane)) continue;
         w->now = chunk_at(b, lane, index);
         w->lane = lane;
+        w->head = turn % b->turns;
         w->begin = w->free[thread];
-        if (index > 0)
-            w->begin = hr_max(w->begin, w->start[lane] + 1 + w->now.range_first -
-                                            w->before[lane].range_first);
+        if (turn > 0) {
+            const int64_t lag = w->head > 0 ? 1 : lag_of(b, &w->before[lane], &w->now);
+            w->begin = hr_max(w->begin, w->start[lane] + lag);
+        }
         w->start[lane] = w->begin;
         w->before[lane] = w->now;
-        w->free[thread] = w->begin + w->now.range_last - w->now.range_first;
+        w->free[thread] = w->begin + w->now.parts;
         w->unit++;
         return true;
     }
     return false;
 }
 
-/* The phases: those of the chunks, and one to store the sums. */
+/* The phases: those of the turns, and one to store the sums. */
 int32_t hr_attention_bwd_phases(const hr_call *call)
 {
     const backward b = backward_of(call);
     walk w = { .b = &b };
     int64_t last = 0;
     if (!b.shared) return 1;
-    while (next_chunk(&w)) last = hr_max(last, w.begin + w.now.range_last - w.now.range_first);
+    while (next_turn(&w)) last = hr_max(last, w.begin + w.now.parts);
     return (int32_t)(last + 1);
 }
 
-/* The range that this thread has in a phase. */
+/* The part that this thread has in a phase. */
 static void run_turn(const backward *b, int64_t phase)
 {
     const hr_call *call = b->share.call;
     walk w = { .b = b };
-    while (next_chunk(&w)) {
-        const int64_t range = w.now.range_first + phase - w.begin;
+    while (next_turn(&w)) {
+        const int64_t part = phase - w.begin;
         if ((w.unit - 1) % call->threads != call->thread) continue;
-        if (w.begin > phase) return;
-        if (range < w.now.range_last) {
-            run_ranges(b, w.lane, &w.now, range, range + 1);
+        if (part < 0) return;
+        if (part < w.now.parts) {
+            const int64_t heads = b->share.attr->H / b->share.attr->G / b->turns;
+            run_parts(b, w.lane, &w.now, w.head, w.head + heads, part, part + 1);
             return;
         }
     }

@@ -32,7 +32,14 @@ static void run_heads(const attention_share *s)
     }
 }
 
-/* Threads take turns: later chunks have more keys. */
+/* Threads take turns, in reverse order every other round: later chunks have more keys, so the last
+ * thread of a round would always have the most. */
+static bool has_turn(const hr_call *call, int64_t unit)
+{
+    const int64_t turn = unit % call->threads, round = unit / call->threads;
+    return (round % 2 == 0 ? turn : call->threads - 1 - turn) == call->thread;
+}
+
 static void run_chunks(const attention_share *s)
 {
     const hr_call *call = s->call;
@@ -42,7 +49,7 @@ static void run_chunks(const attention_share *s)
         const int64_t sequence = u / attr->H, end = attention_end(s, sequence);
         for (int64_t at = s->position, next; at < end; at = next) {
             next = hr_min(end, (at / ATTENTION_LONG_TILE + 1) * ATTENTION_LONG_TILE);
-            if (unit++ % call->threads != call->thread) continue;
+            if (!has_turn(call, unit++)) continue;
             for (int64_t first = at; first < next;) {
                 const attention_piece piece = attention_piece_at(s, sequence, first, next);
                 const hr_attention_task task = attention_task_of(s, &piece, u % attr->H,

@@ -21,7 +21,7 @@ enum {
     ATTENTION_KEY_TILE = 64,       /* backward: keys per tile */
     ATTENTION_QUERY_BLOCK = 128,   /* backward: queries whose gradients of scores exist at a time */
     ATTENTION_CHUNK_WORDS = 32768, /* backward: a packed operand of a chunk of queries */
-    ATTENTION_KEY_RANGE = 512,     /* backward: keys that a thread has at a time, if they share */
+    ATTENTION_KEY_RANGE = 512,     /* backward: whole blocks of any selection */
     ATTENTION_WHOLE = 4096,        /* forward: keys of a document, up to which all are packed */
     ATTENTION_PAD = 16             /* words of padding per row, to avoid cache set conflicts */
 };
@@ -172,13 +172,11 @@ static inline int64_t attention_gathered_place(uint8_t *base, const hr_attention
     return at;
 }
 
-/* The heads whose sums of dq a thread has at a time: all of a group if it shares a lane, or gathers
- * their rows together. */
-static inline int64_t attention_bwd_heads(const hr_attention_attr *attr, int64_t lanes,
-                                          int32_t threads)
+/* The heads whose sums of dq a thread has at a time: all of a group if it gathers their rows
+ * together. */
+static inline int64_t attention_bwd_heads(const hr_attention_attr *attr)
 {
-    const bool all = lanes < threads || attr->mask.kind == HR_PATTERN_SELECTED;
-    return all ? attr->H / attr->G : 1;
+    return attr->mask.kind == HR_PATTERN_SELECTED ? attr->H / attr->G : 1;
 }
 
 /* Bytes of one thread of the backward pass, without sums of keys: sums of dq of `heads` heads come
@@ -196,12 +194,11 @@ static inline int64_t attention_bwd_thread_bytes(const hr_attention_attr *attr, 
                                        attr->head_width, &room);
 }
 
-/* Bytes of a call with so many lanes. Each lane in work has its sums; a thread that shares lanes
- * has those of dq for all heads. */
+/* Bytes of a call with so many lanes. Each lane in work has its sums. */
 static inline int64_t attention_bwd_bytes_of(const hr_attention_attr *attr, int64_t rows,
                                              int64_t lanes, int32_t threads)
 {
-    const int64_t heads = attention_bwd_heads(attr, lanes, threads);
+    const int64_t heads = attention_bwd_heads(attr);
     const int64_t sums = attr->in_parts ? 0 : hr_min(lanes, threads);
     return sums * hr_attention_sum_count(attr, rows) * (int64_t)sizeof(float) +
            threads * attention_bwd_thread_bytes(attr, rows, heads);
