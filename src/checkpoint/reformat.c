@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoint/reformat.c - parameter by parameter, in chunks of rows of the file: to fp32 in the order
- * of the file, and from there to the other format.
+/* checkpoint/reformat.c - parameter by parameter, in chunks of rows of the file: to fp32 in the
+ * order of the file, and from there to the other format.
  *
  * Codes lie in blocks of 256 elements in the order of memory. A chunk has whole blocks: 256 rows of
- * a file whose rows are outputs are 16 panels, and 256 rows of memory are 256 blocks at least. Where
- * rows of the file cross the order of memory, a chunk is a whole matrix. */
+ * a file whose rows are outputs are 16 panels, and 256 rows of memory are 256 blocks at least.
+ * Where rows of the file cross the order of memory, a chunk is a whole matrix. */
 #include "checkpoint/reformat.h"
 
 #include <stdio.h>
