@@ -112,8 +112,13 @@ typedef enum { HR_PLACE_HOST, HR_PLACE_FILE, HR_PLACE_AUTO } hr_place;
 /* AUTO: the inputs of layers are in a file where that is faster or fits. */
 typedef enum { HR_SPILL_NO, HR_SPILL_AUTO } hr_spill_choice;
 
-/* How the optimizer's states are stored. */
-typedef enum { HR_MOMENTS_FP32, HR_MOMENTS_BF16, HR_MOMENTS_INT8 } hr_moments_format;
+/* How the optimizer's states are stored. AUTO: hr_plan_choose_states chooses (headroom/plan.h). */
+typedef enum {
+    HR_MOMENTS_FP32,
+    HR_MOMENTS_BF16,
+    HR_MOMENTS_INT8,
+    HR_MOMENTS_AUTO
+} hr_moments_format;
 
 /* What trains beside a frozen model. */
 typedef enum { HR_ADAPTER_NONE, HR_ADAPTER_LORA, HR_ADAPTER_NPT } hr_adapter_kind;
@@ -129,7 +134,8 @@ typedef enum {
     HR_MASTERS_FP32,
     HR_MASTERS_RESIDUAL16,
     HR_MASTERS_RESIDUAL8,
-    HR_MASTERS_NONE
+    HR_MASTERS_NONE,
+    HR_MASTERS_AUTO
 } hr_masters_format;
 
 enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_IDS_BYTES = 256 };
@@ -288,6 +294,7 @@ typedef struct {
         int32_t moments;              /* hr_place of the optimizer's states */
         int32_t weights;              /* hr_place of the frozen weights of model.from */
         int32_t spill;                /* hr_spill_choice: whether layer inputs may be in a file */
+        char allow[HR_FIELD_BYTES];   /* formats that AUTO of train.state may choose */
         int64_t file_budget;          /* limit of the file for them in bytes; 0: none */
         char file_dir[HR_PATH_BYTES]; /* directory of that file; empty: train.out */
     } memory;
@@ -424,6 +431,13 @@ HR_MUST_CHECK hr_status hr_config_set(hr_config *config, const char *key, const 
 
 /* The same from one argument, "key=value". Errors USAGE. */
 HR_MUST_CHECK hr_status hr_config_set_word(hr_config *config, const char *word, hr_error *err);
+
+/* Whether a format of train.state is left to hr_plan_choose_states. Pure. */
+static inline bool hr_config_chooses_states(const hr_config *config)
+{
+    return config->train.state.master == HR_MASTERS_AUTO ||
+           config->train.state.moments == HR_MOMENTS_AUTO;
+}
 
 /* Writes the value of a key in a form that hr_config_set accepts. `text` [bytes] out. */
 HR_MUST_CHECK hr_status hr_config_get(const hr_config *config, const char *key, char *text,

@@ -234,6 +234,20 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
                                      hr_plan_answer *answer, hr_error *err);
 
+/* Replaces train.state.master=auto and train.state.moments=auto by formats: those of the checkpoint
+ * that a run would resume from, otherwise the first with which the recipe fits. Formats that change
+ * no bit come first, then those that memory.allow names, the most bytes first; if nothing fits, the
+ * last of these is left. Does nothing without auto.
+ *
+ *   outputs  its device, calibrations and progress; may be null
+ *   fresh    a run would not resume
+ *   said     out: what was chosen, and why
+ *
+ * Errors   USAGE  memory.allow has another word; contradictory keys. Others as hr_plan_make.
+ * Threads  as hr_plan_make. */
+HR_MUST_CHECK hr_status hr_plan_choose_states(hr_config *config, const hr_plan_outputs *outputs,
+                                              bool fresh, char said[HR_ERROR_BYTES], hr_error *err);
+
 /* Draws the learning rate over the steps of a run, with its stages, to an SVG file.
  * Errors   USAGE  train.steps is not given; the file cannot be written there, or is another one. */
 HR_MUST_CHECK hr_status hr_plan_schedule(const hr_config *config, const char *svg, hr_error *err);

@@ -248,6 +248,10 @@ HR_MUST_CHECK hr_status hr_cli_grid(const hr_cli_arguments *arguments, const hr_
 /* Reads the devices of a file; *own is null without a path, else to be freed. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_own_devices(const char *path, hr_device_list **own, hr_error *err);
 
+/* The device of --device, if it is given, with those of --device-file, as above. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_cli_device(const hr_cli_arguments *arguments, hr_device_list **own,
+                                      hr_device_choice *choice, hr_error *err);
+
 /* plan --as: computes and prints an estimate beside the plan. */
 HR_MUST_CHECK hr_status hr_cli_estimate(const hr_cli_arguments *arguments, const hr_config *config,
                                         const char *calibrations, const hr_device_choice *device,

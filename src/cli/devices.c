@@ -159,6 +159,19 @@ hr_status hr_cli_own_devices(const char *path, hr_device_list **own, hr_error *e
     return status;
 }
 
+hr_status hr_cli_device(const hr_cli_arguments *arguments, hr_device_list **own,
+                        hr_device_choice *choice, hr_error *err)
+{
+    const char *const *values = arguments->values;
+    int32_t count;
+    *own = NULL;
+    if (values[HR_OPTION_DEVICE_FILE] && !values[HR_OPTION_DEVICE] && !values[HR_OPTION_DEVICES])
+        return hr_fail(err, HR_USAGE, "--device-file needs --device or --devices");
+    const hr_status status = hr_cli_own_devices(values[HR_OPTION_DEVICE_FILE], own, err);
+    if (status != HR_OK || !values[HR_OPTION_DEVICE]) return status;
+    return hr_devices_choose(values[HR_OPTION_DEVICE], *own, 1, choice, &count, err);
+}
+
 int hr_cli_devices(const hr_cli_arguments *arguments)
 {
     hr_error err;

@@ -327,20 +327,6 @@ static hr_status check_options(const hr_cli_arguments *arguments, hr_error *err)
     return HR_OK;
 }
 
-/* The device of --device, with those of --device-file. */
-static hr_status choose_device(const hr_cli_arguments *arguments, hr_device_list **own,
-                               hr_device_choice *choice, hr_error *err)
-{
-    const char *const *values = arguments->values;
-    int32_t count;
-    *own = NULL;
-    if (values[HR_OPTION_DEVICE_FILE] && !values[HR_OPTION_DEVICE] && !values[HR_OPTION_DEVICES])
-        return hr_fail(err, HR_USAGE, "--device-file needs --device or --devices");
-    const hr_status status = hr_cli_own_devices(values[HR_OPTION_DEVICE_FILE], own, err);
-    if (status != HR_OK || !values[HR_OPTION_DEVICE]) return status;
-    return hr_devices_choose(values[HR_OPTION_DEVICE], *own, 1, choice, &count, err);
-}
-
 int hr_cli_plan(const hr_cli_arguments *arguments)
 {
     hr_config config;
@@ -358,7 +344,7 @@ int hr_cli_plan(const hr_cli_arguments *arguments)
     hr_device_choice choice;
     hr_device_list *own = NULL;
     const hr_device_choice *device = arguments->values[HR_OPTION_DEVICE] ? &choice : NULL;
-    status = choose_device(arguments, &own, &choice, &err);
+    status = hr_cli_device(arguments, &own, &choice, &err);
     if (status != HR_OK) return hr_cli_fail(&err);
     const char *schedule = arguments->values[HR_OPTION_SCHEDULE];
     if (schedule) status = hr_plan_schedule(&config, schedule, &err);

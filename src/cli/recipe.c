@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "headroom/data.h"
+#include "headroom/plan.h"
 #include "headroom/stages.h"
 
 /* Warns about deprecated key names in the recipe or on the command line. */
@@ -132,10 +133,31 @@ hr_status hr_cli_recipe_keys(const hr_cli_arguments *arguments, hr_config *confi
     return status;
 }
 
+/* Chooses formats that the recipe leaves open. Not inlined: rare, and the stack is planned. */
+static __attribute__((noinline)) hr_status choose_states(const hr_cli_arguments *arguments,
+                                                         hr_config *config, hr_error *err)
+{
+    char said[HR_ERROR_BYTES], directory[HR_PATH_BYTES];
+    hr_device_choice choice;
+    hr_device_list *own = NULL;
+    hr_status status = hr_cli_device(arguments, &own, &choice, err);
+    if (status != HR_OK) return status;
+    const hr_plan_outputs outputs = {
+        .device = arguments->values[HR_OPTION_DEVICE] ? &choice : NULL,
+        .calibrations = hr_cli_calibrations(directory, sizeof directory),
+    };
+    status = hr_plan_choose_states(config, &outputs, arguments->values[HR_OPTION_FRESH], said, err);
+    free(own);
+    if (status == HR_OK) fprintf(stderr, "headroom: %s\n", said);
+    return status;
+}
+
 hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
 {
     hr_status status = hr_cli_recipe_keys(arguments, config, err);
     if (status == HR_OK) status = adopt(config, err);
     if (status == HR_OK) status = adopt_data(config, err);
+    if (status == HR_OK && hr_config_chooses_states(config))
+        status = choose_states(arguments, config, err);
     return status == HR_OK ? hr_config_check(config, err) : status;
 }

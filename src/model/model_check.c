@@ -320,6 +320,11 @@ static hr_status check_moments(const hr_config *config, hr_error *err)
                        "train.optimizer.kind %s updates whole matrices, so its states stay in "
                        "memory: use memory.moments=host",
                        optimizer->name);
+    if (hr_config_chooses_states(config))
+        return hr_fail(err, HR_USAGE,
+                       "train.state.%s=auto is chosen by headroom plan and train for one recipe: "
+                       "give a format",
+                       config->train.state.master == HR_MASTERS_AUTO ? "master" : "moments");
     if (config->train.state.moments != HR_MOMENTS_FP32 && !optimizer->scales)
         return hr_fail(err, HR_USAGE,
                        "train.optimizer.kind %s keeps its states in fp32: use "

@@ -151,7 +151,7 @@ int32_t hr_config_states(const hr_config *config, hr_state states[HR_STATES_MAX]
 {
     const hr_optimizer *optimizer = &hr_optimizers[config->train.optimizer.kind];
     const bool last = !optimizer->has_last || optimizer->has_last(config);
-    static const hr_dtype dtypes[] = { HR_F32, HR_BF16, HR_U8 };
+    static const hr_dtype dtypes[] = { HR_F32, HR_BF16, HR_U8, HR_F32 /* not chosen yet */ };
     const hr_dtype dtype = dtypes[config->train.state.moments];
     int32_t count = 0;
     for (; count < optimizer->state_count - !last; count++) {

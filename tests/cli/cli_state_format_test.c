@@ -121,6 +121,54 @@ static void weights_go_on_with_other_masters_if_that_is_allowed(void **state)
     }
 }
 
+/* The formats that give up least are chosen, and a resumed run keeps them. */
+static void formats_are_chosen_by_what_fits(void **state)
+{
+    static const char recipe_auto[] = "recipe.yaml train.dtype=bf16 train.state.master=auto "
+                                      "train.state.moments=auto model.d_ff=1600";
+    static const struct {
+        const char *allow, *chosen;
+    } cases[] = {
+        { "''", "train.state.master=residual16 train.state.moments=fp32: the smallest of 2" },
+        { "bf16", "train.state.master=residual16 train.state.moments=bf16: the smallest of 4" },
+        { "'int8 none'", "train.state.master=none train.state.moments=int8: the smallest of 6" },
+        { "'residual8, int8'", "train.state.master=residual8 train.state.moments=int8: the small" },
+    };
+    long long whole, half;
+    (void)state;
+    prepare();
+    assert_int_equal(run("plan %s", recipe_auto), HR_OK);
+    assert_non_null(strstr(err, "train.state.master=fp32 train.state.moments=fp32: fits, and "
+                                "changes no bit\n"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(run("plan %s memory.allow=%s --budget 1MiB", recipe_auto, cases[i].allow),
+                         HR_NO_FIT);
+        assert_non_null(strstr(err, cases[i].chosen));
+    }
+    assert_int_equal(run("plan %s memory.allow=int9", recipe_auto), HR_USAGE);
+    assert_non_null(strstr(err, "memory.allow takes formats of train.state: "));
+    assert_int_equal(run("plan %s --grid train.batch=2,4", recipe_auto), HR_USAGE);
+    assert_non_null(strstr(err, "train.state.master=auto is chosen by headroom plan and train"));
+
+    /* Between the least bytes of fp32 states and of others: the first that fits in the middle. */
+    static const char words[] = "plan recipe.yaml train.dtype=bf16 model.d_ff=1600 "
+                                "train.state.master=%s --json";
+    assert_int_equal(run(words, "fp32"), HR_OK);
+    sscanf(strstr(out, "\"minimum_bytes\":"), "\"minimum_bytes\": %lld", &whole);
+    assert_int_equal(run(words, "residual16"), HR_OK);
+    sscanf(strstr(out, "\"minimum_bytes\":"), "\"minimum_bytes\": %lld", &half);
+    assert_true(half < whole);
+    assert_int_equal(run("train %s data.train=text.txt train.steps=2 --out run --budget %lld",
+                         recipe_auto, (whole + half) / 2),
+                     HR_OK);
+    assert_non_null(strstr(err, "train.state.master=residual16 train.state.moments=fp32: number 2 "
+                                "of 2 allowed, the first that fits; it changes no bit\n"));
+    assert_int_equal(run("train %s data.train=text.txt train.steps=3 --out run", recipe_auto),
+                     HR_OK);
+    assert_non_null(strstr(err, "train.state.master=residual16 train.state.moments=fp32: the "
+                                "formats of the checkpoint\n"));
+}
+
 /* With an odd number of inputs the blocks are others. */
 static void codes_go_on_in_another_dtype(void **state)
 {
@@ -247,6 +295,7 @@ int main(void)
         IN_A_FOLDER(a_resumed_run_has_the_bytes_of_one_that_was_never_stopped),
         IN_A_FOLDER(a_run_goes_on_with_moments_in_another_format_if_that_is_allowed),
         IN_A_FOLDER(weights_go_on_with_other_masters_if_that_is_allowed),
+        IN_A_FOLDER(formats_are_chosen_by_what_fits),
         IN_A_FOLDER(codes_go_on_in_another_dtype),
         IN_A_FOLDER(residuals_train_the_weights_of_fp32_masters),
         IN_A_FOLDER(released_strips_keep_every_bit_without_masters),
