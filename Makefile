@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # Names in front of CMakePresets.json. The program is build/headroom, the library build/libheadroom.a.
-.PHONY: build check check-full full soak fuzz dev tsan bench bench-check tidy clean
+.PHONY: build install uninstall check check-full full soak fuzz dev tsan bench bench-check tidy clean
 
 TEST = ctest --output-on-failure --no-tests=error --parallel $$(nproc) --timeout 7200
 
 build:
 	cmake --preset release
 	cmake --build build
+
+# make install PREFIX=$HOME/.local, or DESTDIR=DIR for packages.
+PREFIX ?= /usr/local
+install:
+	cmake --preset install -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
+	cmake --build build/install --target headroom headroom_library headroom_shared pages
+	cmake --install build/install
+
+uninstall:
+	packaging/uninstall build/install/install_manifest.txt
 
 check:
 	./check

@@ -398,7 +398,8 @@ void hr_cli_print_terms(void);
 void hr_cli_print_help(const hr_cli_command *command);
 void hr_cli_print_group(const char *group);
 void hr_cli_print_manual(void);
-void hr_cli_print_completion(void);
+void hr_cli_print_command_manual(const hr_cli_command *command);
+bool hr_cli_print_completion(const char *shell);
 
 int hr_cli_plan(const hr_cli_arguments *arguments);
 int hr_cli_audit(const hr_cli_arguments *arguments);

@@ -160,11 +160,12 @@ int hr_cli_help(const hr_cli_arguments *arguments)
     }
     const hr_cli_command *command = name ? hr_cli_command_find(words) : NULL;
     const bool group = name && !second && hr_cli_is_group(name);
-    if (shell && strcmp(shell, "bash")) {
+    if (shell && !hr_cli_print_completion(shell)) {
         hr_error err;
-        (void)hr_fail(&err, HR_USAGE, "--completion takes bash; got \"%.40s\"", shell);
+        (void)hr_fail(&err, HR_USAGE, "--completion takes bash, zsh or fish; got \"%.40s\"", shell);
         return hr_cli_fail(&err);
     }
+    if (shell) return HR_OK;
     if (name && !strcmp(words, "terms")) {
         hr_cli_print_terms();
         return HR_OK;
@@ -177,8 +178,9 @@ int hr_cli_help(const hr_cli_arguments *arguments)
     if (name && hr_cli_is_group(name) && !command && !group)
         return hr_cli_fail_command(name, second);
     if (name && !command && !group) return fail_word(words);
-    if (shell) hr_cli_print_completion();
-    else if (arguments->values[HR_OPTION_MAN]) hr_cli_print_manual();
+    const bool manual = arguments->values[HR_OPTION_MAN];
+    if (manual && command) hr_cli_print_command_manual(command);
+    else if (manual) hr_cli_print_manual();
     else if (group) hr_cli_print_group(name);
     else hr_cli_print_help(command);
     return HR_OK;

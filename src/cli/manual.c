@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/manual.c - prints the manual page and the shell completion from the tables of the parser. */
+/* cli/manual.c - prints manual pages from the tables of the parser. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,33 @@ static void paragraph(const char *bold, const char *plain, const char *text, con
     printf("\n");
 }
 
-static void manual_command(const hr_cli_command *command)
+static void put_options(const hr_cli_command *command)
+{
+    for (int32_t id = 0; hr_cli_option_at(id); id++) {
+        const hr_cli_option *option = hr_cli_option_at(id);
+        char name[32], times[32];
+        if (!hr_cli_takes(command, id)) continue;
+        snprintf(name, sizeof name, "--%s", option->name);
+        paragraph(name, option->argument ? option->argument : "", option->text,
+                  hr_cli_repeat_note(option, times));
+    }
+}
+
+static void put_statuses(void)
+{
+    static const hr_status statuses[] = { HR_OK,       HR_FAILURE,   HR_USAGE,
+                                          HR_NO_FIT,   HR_BROKEN,    HR_CORRUPT,
+                                          HR_DIVERGED, HR_UNDECIDED, HR_INTERRUPTED };
+    printf(".SH EXIT STATUS\n");
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        char code[16];
+        snprintf(code, sizeof code, "%d", statuses[i]);
+        paragraph(code, "", hr_status_name(statuses[i]), "");
+    }
+    paragraph("130, 143", "", "interrupted, no new checkpoint", "");
+}
+
+static void put_command(const hr_cli_command *command)
 {
     char operands[HR_CLI_OPERANDS_BYTES];
     printf(".SS ");
@@ -42,21 +68,35 @@ static void manual_command(const hr_cli_command *command)
     printf(".\n");
     roff(command->more);
     printf("\n");
-    for (int32_t id = 0; hr_cli_option_at(id); id++) {
-        const hr_cli_option *option = hr_cli_option_at(id);
-        char name[32], times[32];
-        if (!hr_cli_takes(command, id)) continue;
-        snprintf(name, sizeof name, "--%s", option->name);
-        paragraph(name, option->argument ? option->argument : "", option->text,
-                  hr_cli_repeat_note(option, times));
+    put_options(command);
+}
+
+void hr_cli_print_command_manual(const hr_cli_command *command)
+{
+    char operands[HR_CLI_OPERANDS_BYTES];
+    printf(".TH HEADROOM\\-");
+    for (const char *at = command->name; *at; at++) {
+        if (*at == ' ') printf("\\-");
+        else putchar(toupper(*at));
     }
+    printf(" 1\n.SH NAME\nheadroom\\-");
+    for (const char *at = command->name; *at; at++) printf(*at == ' ' ? "\\-" : "%c", *at);
+    printf(" \\- ");
+    roff(command->text);
+    printf("\n.SH SYNOPSIS\n.B headroom ");
+    roff(command->name);
+    printf("\n");
+    roff(hr_cli_operands(command, operands));
+    printf("\n[\\fIoption\\fR ...]\n.SH DESCRIPTION\n");
+    roff(command->more);
+    printf("\n.SH OPTIONS\n");
+    put_options(command);
+    put_statuses();
+    printf(".SH SEE ALSO\n.BR headroom (1),\nwhich has the keys of recipes and the glossary.\n");
 }
 
 void hr_cli_print_manual(void)
 {
-    static const hr_status statuses[] = { HR_OK,       HR_FAILURE,   HR_USAGE,
-                                          HR_NO_FIT,   HR_BROKEN,    HR_CORRUPT,
-                                          HR_DIVERGED, HR_UNDECIDED, HR_INTERRUPTED };
     printf(".TH HEADROOM 1\n"
            ".SH NAME\n"
            "headroom \\- train language models within a memory budget\n"
@@ -68,7 +108,7 @@ void hr_cli_print_manual(void)
            "headroom plans all memory of a run before it starts. It refuses a run\n"
            "that does not fit and lists changes that make it fit. It allocates the "
            "memory once and\nnever allocates again.\n.SH COMMANDS\n");
-    for (int32_t i = 0; hr_cli_command_at(i); i++) manual_command(hr_cli_command_at(i));
+    for (int32_t i = 0; hr_cli_command_at(i); i++) put_command(hr_cli_command_at(i));
     printf(".SH KEYS OF A RECIPE\n");
     for (int32_t i = 0; hr_config_key(i); i++) {
         const hr_key *key = hr_config_key(i);
@@ -80,82 +120,5 @@ void hr_cli_print_manual(void)
     printf(".SH GLOSSARY\n");
     for (int32_t i = 0; hr_cli_term_at(i); i++)
         paragraph(hr_cli_term_at(i)->name, "", hr_cli_term_at(i)->text, "");
-    printf(".SH EXIT STATUS\n");
-    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
-        char code[16];
-        snprintf(code, sizeof code, "%d", statuses[i]);
-        paragraph(code, "", hr_status_name(statuses[i]), "");
-    }
-    paragraph("130, 143", "", "interrupted, no new checkpoint", "");
-}
-
-static void completion_options(const hr_cli_command *command)
-{
-    /* The second word of a command is a pattern of its own. */
-    const char *space = strchr(command->name, ' ');
-    if (space) printf("    '%s') options='", command->name);
-    else printf("    %s' '*) options='", command->name);
-    for (int32_t id = 0; hr_cli_option_at(id); id++)
-        if (hr_cli_takes(command, id)) printf("--%s ", hr_cli_option_at(id)->name);
-    printf("' keys=%s;;\n", command->keys ? "yes" : "");
-}
-
-/* Prints "checkpoint) subcommands='list verify prune ';;" per group: commands of a group are
- * neighbors in the table. */
-static void completion_subcommands(void)
-{
-    for (int32_t i = 0; hr_cli_command_at(i);) {
-        const char *name = hr_cli_command_at(i)->name, *space = strchr(name, ' ');
-        const size_t first = space ? (size_t)(space - name) + 1 : 0;
-        if (!space) i++;
-        if (!space) continue;
-        printf("    %.*s) subcommands='", (int)first - 1, name);
-        for (; hr_cli_command_at(i) && !strncmp(hr_cli_command_at(i)->name, name, first); i++)
-            printf("%s ", hr_cli_command_at(i)->name + first);
-        printf("';;\n");
-    }
-}
-
-void hr_cli_print_completion(void)
-{
-    printf("# bash completion for headroom: source this file\n"
-           "_headroom()\n{\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} options= keys= subcommands=\n"
-           "    local commands='");
-    const char *last = "";
-    for (int32_t i = 0; hr_cli_command_at(i); i++) {
-        const char *name = hr_cli_command_at(i)->name;
-        const int length = (int)strcspn(name, " ");
-        if (strncmp(name, last, (size_t)length + 1) != 0) printf("%.*s ", length, name);
-        last = name;
-    }
-    printf("'\n    local all_keys='");
-    for (int32_t i = 0; hr_config_key(i); i++) printf("%s= ", hr_config_key(i)->name);
-    printf("'\n    local presets='");
-    for (const hr_cli_preset *preset = hr_cli_preset_rows; preset->name; preset++)
-        printf("%s ", preset->name);
-    printf("'\n    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n");
-    for (int32_t i = 0; hr_cli_command_at(i); i++) completion_options(hr_cli_command_at(i));
-    printf("    esac\n    case \"${COMP_WORDS[1]}\" in\n");
-    completion_subcommands();
-    printf("    esac\n"
-           "    if [[ $COMP_CWORD -eq 1 || ${COMP_WORDS[1]} == help && $word != -* ]]; then\n"
-           "        COMPREPLY=($(compgen -W \"$commands\" -- \"$word\"))\n"
-           "        return\n"
-           "    fi\n"
-           "    if [[ $COMP_CWORD -eq 2 && $subcommands && $word != -* ]]; then\n"
-           "        COMPREPLY=($(compgen -W \"$subcommands\" -- \"$word\"))\n"
-           "        return\n"
-           "    fi\n"
-           "    if [[ $word == -* ]]; then\n"
-           "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
-           "        return\n"
-           "    fi\n"
-           "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
-           "    [[ ${COMP_WORDS[1]} == presets ]] && all_keys=$presets keys=yes || "
-           "all_keys+=$presets\n"
-           "    [[ $keys ]] && COMPREPLY+=($(compgen -W \"$all_keys\" -- \"$word\"))\n"
-           "    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n"
-           "}\n"
-           "complete -o filenames -F _headroom headroom\n");
+    put_statuses();
 }

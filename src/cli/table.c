@@ -216,8 +216,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                                   "counted" },
     [HR_OPTION_DIR] = { "dir", "DIR",
                         "directory for temporary files (default $TMPDIR, or /var/tmp)" },
-    [HR_OPTION_MAN] = { "man", NULL, "print the manual page (roff)" },
-    [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the shell completion: bash" },
+    [HR_OPTION_MAN] = { "man", NULL, "print the manual page, or that of a command (roff)" },
+    [HR_OPTION_COMPLETION] = { "completion", "SHELL",
+                               "print the shell completion: bash, zsh or fish" },
     [HR_OPTION_HELP] = { "help", NULL, "print this help" },
 };
 

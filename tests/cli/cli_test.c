@@ -206,8 +206,8 @@ static void the_completion_is_valid_bash(void **state)
     require_program();
     assert_int_equal(run("help --completion bash | bash -n"), HR_OK);
     assert_string_equal(err, "");
-    assert_int_equal(run("help --completion fish"), HR_USAGE);
-    assert_string_equal(err, "headroom: --completion takes bash; got \"fish\"\n");
+    assert_int_equal(run("help --completion tcsh"), HR_USAGE);
+    assert_string_equal(err, "headroom: --completion takes bash, zsh or fish; got \"tcsh\"\n");
 }
 
 /* Sets `out` to the completions of the last of these words, one per line. */
