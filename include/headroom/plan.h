@@ -199,6 +199,10 @@ typedef struct {
     int64_t curve[HR_PLAN_CURVE_MOST];
     int32_t curve_count, curve_peak; /* curve_peak: the part with the largest value */
     int32_t curve_first, curve_last; /* operations that the curve shows */
+    /* the components of each part at its largest operation, by curve_names; they sum to curve[i] */
+    int64_t curve_parts[HR_PLAN_CURVE_MOST][HR_PLAN_PARTS_MOST];
+    const char *curve_names[HR_PLAN_PARTS_MOST];            /* constants; null: none */
+    char shapes[HR_PLAN_LARGEST_MOST][HR_PLAN_SHAPE_BYTES]; /* of `largest`, as hr_plan_tensor */
 } hr_plan_details;
 
 /* Called a few times a second while plans are searched. It must return soon. */
@@ -219,6 +223,7 @@ typedef struct {
     bool blocks;              /* text may use UTF-8 block characters */
     hr_plan_stage *stages;    /* [HR_STAGES_MAX] out: those of the answer, which points here */
     hr_plan_details *details; /* out: the same content as data */
+    const char *page;         /* path for the plan as an HTML page; null: none */
     const char *calibrations; /* directory of calibrations; null: step times are estimated */
     const hr_device_choice *device; /* that the plan is for; null: this machine */
     hr_plan_progress progress;

@@ -239,6 +239,7 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
                                 .blocks = has_blocks(),
                                 .stages = stages,
                                 .details = details,
+                                .page = arguments->values[HR_OPTION_HTML],
                                 .calibrations = calibrations,
                                 .device = device };
     hr_status status;
@@ -315,6 +316,10 @@ static hr_status check_options(const hr_cli_arguments *arguments, hr_error *err)
         return hr_fail(err, HR_USAGE, "--program and --json exclude each other; give one");
     if (values[HR_OPTION_SLOWDOWN] && !values[HR_OPTION_SMALLEST])
         return hr_fail(err, HR_USAGE, "--slowdown needs --smallest");
+    if (values[HR_OPTION_HTML] &&
+        (values[HR_OPTION_AS] || hr_cli_is_query(arguments) || hr_cli_is_grid(arguments)))
+        return hr_fail(err, HR_USAGE,
+                       "--html is the page of one plan: leave the other question out");
     if (values[HR_OPTION_ASSUME] && !values[HR_OPTION_AS])
         return hr_fail(err, HR_USAGE, "--assume needs --as");
     if (hr_cli_is_grid(arguments)) return check_grid_options(arguments, err);

@@ -53,6 +53,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_SVG] = { "svg", "FILE.svg",
                         "write the plot of --frontier, or the heat map of --grid, to an SVG file" },
     [HR_OPTION_STAGE] = { "stage", "N", "take stage N of train.stages as a recipe of its own" },
+    [HR_OPTION_HTML] = { "html", "FILE.html",
+                         "write the plan as a page: its bytes over the step, its tables" },
     [HR_OPTION_SCHEDULE] = { "schedule", "FILE.svg",
                              "write a plot of the learning rate over the run to an SVG file" },
     [HR_OPTION_AS] = { "as", "FRAMEWORK",
@@ -235,7 +237,8 @@ static const hr_cli_command commands[] = {
       TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(LARGEST) |
           TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(AS) |
           TAKES(ASSUME) | TAKES(DEVICE) | TAKES(DEVICE_FILE) | TAKES(DEVICES) | TAKES(GRID) |
-          TAKES(GRID_TOKENS) | TAKES(CSV) | TAKES(STAGE) | TAKES(SCHEDULE) | TAKES(HELP),
+          TAKES(GRID_TOKENS) | TAKES(CSV) | TAKES(STAGE) | TAKES(SCHEDULE) | TAKES(HTML) |
+          TAKES(HELP),
       1, 1, hr_cli_plan, true },
     { "train", "RECIPE", "train within the planned memory",
       "RECIPE is a preset (headroom presets lists them) or a YAML file (headroom keys lists\n"

@@ -10,6 +10,7 @@
 #include "admission/refuse.h"
 #include "admission/remove.h"
 #include "admission/stages.h"
+#include "base/file.h"
 #include "plan/plan_file.h"
 #include "planning/disk.h"
 #include "planning/larger.h"
@@ -18,12 +19,13 @@
 #include "report/details.h"
 #include "report/explain.h"
 #include "report/listing.h"
+#include "report/page.h"
 
 /* Finds what to report: how to make a plan smaller that fits, or what would fit instead. */
 static hr_status find_reasons(const hr_config *config, const hr_admission_machine *machine,
                               hr_admission *admission, hr_plan_details *details, hr_error *err)
 {
-    const hr_status status = hr_details(&admission->compiled, admission->config.model.from[0],
+    const hr_status status = hr_details(&admission->config, &admission->compiled,
                                         &admission->region, details, err);
     if (status != HR_OK) return status;
     if (admission->answer.fits) return hr_remove(machine, admission, details, err);
@@ -98,7 +100,7 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
     }
     if (!outputs->device)
         hr_stopping_describe(&compiled->program, &admission->rates, &admission->answer);
-    const bool table = outputs->text && !outputs->program;
+    const bool table = (outputs->text && !outputs->program) || outputs->page;
     hr_error other;
     /* First, because what follows overwrites a refused program. */
     if (outputs->text && outputs->program)
@@ -108,7 +110,10 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
         if (found != HR_OK) return hr_fail(err, found, "%s", other.message);
         if (is_refused) hr_larger_find(outputs->device, config, memory, admission);
     }
-    if (table) print(config, outputs, &admission->answer, details);
+    if (outputs->text && !outputs->program) print(config, outputs, &admission->answer, details);
+    if (outputs->page && hr_page_write(outputs->page, &admission->config, &admission->answer,
+                                       details, &other) != HR_OK)
+        return hr_fail(err, other.status, "%s", other.message);
     if (set && outputs->stages)
         memcpy(outputs->stages, set->plans, (size_t)set->list.count * sizeof *outputs->stages);
     if (!outputs->file || status != HR_OK) return status;
@@ -135,6 +140,8 @@ hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
     if (!outputs) outputs = &nothing;
     admission.progress = outputs->progress;
     hr_status status = outputs->file ? hr_plan_file_check(outputs->file, err) : HR_OK;
+    if (status == HR_OK && outputs->page)
+        status = hr_file_check_kind(outputs->page, hr_page_begin, "page", err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);
     if (status == HR_OK && outputs->details)
         status = plan_into(config, outputs, &memory, &admission, outputs->details, err);

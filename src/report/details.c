@@ -13,6 +13,7 @@
 #include "plan/lifetimes.h"
 #include "plan/strips.h"
 #include "report/labels.h"
+#include "report/shape.h"
 
 /* Components: persistent values and sums by role, activations by kind. */
 enum {
@@ -63,9 +64,10 @@ static const struct {
 enum { USE_FORWARD = 1, USE_LATER = 2 }; /* written in forward; read after forward */
 
 typedef struct {
+    const hr_config *config;
     const hr_compiled *compiled;
     int64_t *alive; /* [step_count] live bytes */
-    int32_t *owner; /* [storage_count] buffer that uses it at the peak, or HR_NONE */
+    int32_t *owner; /* [storage_count] buffer that uses it in a step, or HR_NONE */
     uint8_t *uses;  /* [buffer_count] for buffers of root tensors */
 } counting;
 
@@ -95,14 +97,14 @@ static void find_uses(const counting *c)
     }
 }
 
-static void find_owners(const counting *c)
+/* In a step. */
+static void find_owners(const counting *c, int32_t step)
 {
     const hr_plan *plan = &c->compiled->plan;
     for (int32_t i = 0; i < plan->storage_count; i++) c->owner[i] = HR_NONE;
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_buffer *buffer = &plan->buffers[b];
-        const bool there = buffer->step_first <= plan->peak_step &&
-                           plan->peak_step <= buffer->step_last;
+        const bool there = buffer->step_first <= step && step <= buffer->step_last;
         if (buffer->view_of != HR_NONE || !there) continue;
         if (buffer->storage >= plan->spaces[HR_SPACE_HOST].storage_count) continue;
         const int32_t other = c->owner[buffer->storage];
@@ -207,12 +209,19 @@ static void add_phases(const counting *c, bool reads, hr_plan_details *details)
     }
 }
 
-static void add_parts(const counting *c, hr_plan_details *details)
+/* The bytes of each component in the step whose owners were found. */
+static void sum_parts(const counting *c, int64_t sums[PARTS])
 {
     const hr_plan *plan = &c->compiled->plan;
-    int64_t sums[PARTS] = { 0 };
+    for (int32_t n = 0; n < PARTS; n++) sums[n] = 0;
     for (int32_t i = 0; i < plan->storage_count; i++)
         if (c->owner[i] != HR_NONE) sums[part_of(c, c->owner[i])] += plan->storages[i].bytes;
+}
+
+static void add_parts(const counting *c, hr_plan_details *details)
+{
+    int64_t sums[PARTS];
+    sum_parts(c, sums);
     for (int32_t n = 0; n < PARTS; n++) {
         int32_t best = 0;
         for (int32_t k = 1; k < PARTS; k++)
@@ -291,8 +300,13 @@ static void add_largest(const counting *c, hr_plan_details *details)
         bytes[at] = all;
         found = (int32_t)hr_min(found + 1, HR_PLAN_LARGEST_MOST);
     }
-    for (int32_t i = 0; i < found; i++)
+    for (int32_t i = 0; i < found; i++) {
         describe_tensor(c, first[i], counts[i], &details->largest[i]);
+        const hr_buffer *buffer = &c->compiled->plan.buffers[first[i]];
+        if (buffer->tensor != HR_NONE)
+            hr_shape_print(c->config, &c->compiled->program.tensors[buffer->tensor], buffer->bytes,
+                           details->shapes[i]);
+    }
     details->largest_count = found;
 }
 
@@ -310,22 +324,28 @@ static void add_curve(const counting *c, hr_plan_details *details)
     const int32_t count = (int32_t)hr_min(steps, HR_PLAN_CURVE_MOST);
     for (int32_t i = 0; i < count; i++) {
         const int64_t end = first + (i + 1) * steps / count;
-        for (int64_t s = first + i * steps / count; s < end; s++)
-            details->curve[i] = hr_max(details->curve[i], c->alive[s]);
+        int64_t most = first + i * steps / count;
+        for (int64_t s = most; s < end; s++)
+            if (c->alive[s] > c->alive[most]) most = s;
+        details->curve[i] = c->alive[most];
+        find_owners(c, (int32_t)most);
+        sum_parts(c, details->curve_parts[i]);
         if (details->curve[i] > details->curve[details->curve_peak]) details->curve_peak = i;
     }
+    for (int32_t n = 0; n < PARTS; n++) details->curve_names[n] = parts[n].name;
     details->curve_count = count;
     details->curve_first = first;
     details->curve_last = last;
 }
 
-hr_status hr_details(const hr_compiled *compiled, bool reads, hr_region *scratch,
+hr_status hr_details(const hr_config *config, const hr_compiled *compiled, hr_region *scratch,
                      hr_plan_details *details, hr_error *err)
 {
     const hr_program *program = &compiled->program;
     const hr_plan *plan = &compiled->plan;
     const int64_t kept = scratch->used;
-    const counting c = { .compiled = compiled,
+    const counting c = { .config = config,
+                         .compiled = compiled,
                          .alive = hr_region_take(scratch, program->step_count, sizeof *c.alive),
                          .owner = hr_region_take(scratch, plan->storage_count, sizeof *c.owner),
                          .uses = hr_region_take(scratch, plan->buffer_count, sizeof *c.uses) };
@@ -335,15 +355,15 @@ hr_status hr_details(const hr_compiled *compiled, bool reads, hr_region *scratch
                        program->step_count);
     hr_lifetimes_alive(program, plan, c.alive);
     find_uses(&c);
-    find_owners(&c);
     memset(details, 0, sizeof *details);
     details->step_count = program->step_count;
     details->peak_step = plan->peak_step;
     hr_label_step(program, plan->peak_step, details->peak);
     add_lines(plan, details);
-    add_phases(&c, reads, details);
-    add_parts(&c, details);
+    add_phases(&c, *config->model.from, details);
     add_curve(&c, details);
+    find_owners(&c, plan->peak_step);
+    add_parts(&c, details);
     add_largest(&c, details); /* last: reorders c.owner */
     return HR_OK;
 }

@@ -9,11 +9,10 @@
 
 /* Fills in all fields; `alone`, removals and changes become empty.
  *
- *   reads    weights come from files
  *   scratch  a few bytes per step and buffer; restored
  *
  * Errors   FAILURE  scratch is too small. */
-HR_MUST_CHECK hr_status hr_details(const hr_compiled *compiled, bool reads, hr_region *scratch,
-                                   hr_plan_details *details, hr_error *err);
+HR_MUST_CHECK hr_status hr_details(const hr_config *config, const hr_compiled *compiled,
+                                   hr_region *scratch, hr_plan_details *details, hr_error *err);
 
 #endif

@@ -17,4 +17,8 @@ void hr_explain_plan(const hr_config *config, const hr_plan_answer *answer,
 void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
                         const hr_plan_details *details, bool colour, hr_writer *writer);
 
+/* What a change costs: time, or what its price says. Returns text. */
+enum { HR_CHANGE_COST_BYTES = HR_PLAN_CHANGE_BYTES + 64 };
+const char *hr_change_cost_print(const hr_plan_change *change, char text[HR_CHANGE_COST_BYTES]);
+
 #endif

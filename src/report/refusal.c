@@ -30,28 +30,34 @@ static const hr_plan_part *largest_of(const hr_plan_part *parts, int32_t count)
 /* A row of a table. */
 typedef struct {
     char what[HR_PLAN_CHANGE_BYTES], needs[HR_COUNT_BYTES], size[HR_COUNT_BYTES],
-        gained[HR_COUNT_BYTES], price[HR_PLAN_CHANGE_BYTES + 64];
+        gained[HR_COUNT_BYTES], price[HR_CHANGE_COST_BYTES];
 } change_row;
+
+const char *hr_change_cost_print(const hr_plan_change *change, char text[HR_CHANGE_COST_BYTES])
+{
+    enum { BYTES = HR_CHANGE_COST_BYTES };
+    char time[HR_COUNT_BYTES];
+    if (change->gained_bytes <= 0) snprintf(text, BYTES, "%s", change->price);
+    else if (change->changes_mathematics)
+        snprintf(text, BYTES, "%s; a different training result", change->price);
+    else if (change->untimed)
+        snprintf(text, BYTES, "%s", *change->price ? change->price : "its time was not computed");
+    else
+        snprintf(text, BYTES, "%s per step %s than the fastest plan%s%s",
+                 hr_duration_print(fabs(change->seconds_lost), time),
+                 change->seconds_lost < 0 ? "less" : "more", *change->price ? ", " : "",
+                 change->price);
+    return text;
+}
 
 static change_row row_of(const hr_plan_change *change)
 {
     change_row row;
-    char time[HR_COUNT_BYTES];
     snprintf(row.what, sizeof row.what, "%s", change->what);
     hr_count_print(change->bytes, row.needs);
     hr_size_print(change->bytes, row.size);
     hr_count_print(change->gained_bytes, row.gained);
-    if (change->gained_bytes <= 0) snprintf(row.price, sizeof row.price, "%s", change->price);
-    else if (change->changes_mathematics)
-        snprintf(row.price, sizeof row.price, "%s; a different training result", change->price);
-    else if (change->untimed)
-        snprintf(row.price, sizeof row.price, "%s",
-                 *change->price ? change->price : "its time was not computed");
-    else
-        snprintf(row.price, sizeof row.price, "%s per step %s than the fastest plan%s%s",
-                 hr_duration_print(fabs(change->seconds_lost), time),
-                 change->seconds_lost < 0 ? "less" : "more", *change->price ? ", " : "",
-                 change->price);
+    hr_change_cost_print(change, row.price);
     return row;
 }
 

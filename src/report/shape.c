@@ -52,12 +52,12 @@ static void name_rows(const hr_config *config, int64_t rows, char letters[LETTER
     const int64_t B = config->train.batch, T = config->train.seq_len;
     if (rows == B * T) snprintf(letters, LETTERS_BYTES, B > 1 ? "B x T" : "T");
     else if (rows == T) snprintf(letters, LETTERS_BYTES, "T");
+    else if (rows % T == 0) snprintf(letters, LETTERS_BYTES, "%lld x T", (long long)(rows / T));
     else snprintf(letters, LETTERS_BYTES, "%lld", (long long)rows);
 }
 
-/* Writes the shape, and the product of its dimensions if that is all that the tensor holds. */
-static void describe(const hr_config *config, const hr_tensor *tensor, int64_t bytes,
-                     char text[HR_PLAN_SHAPE_BYTES])
+void hr_shape_print(const hr_config *config, const hr_tensor *tensor, int64_t bytes,
+                    char text[HR_PLAN_SHAPE_BYTES])
 {
     hr_writer writer = { text, HR_PLAN_SHAPE_BYTES };
     char rows[LETTERS_BYTES], columns[LETTERS_BYTES], first[HR_COUNT_BYTES], second[HR_COUNT_BYTES];
@@ -90,5 +90,5 @@ void hr_shape_largest(const hr_config *config, const hr_compiled *compiled, hr_p
     }
     if (!most) return;
     hr_label_tensor(most, largest->name);
-    describe(config, most, largest->bytes, largest->shape);
+    hr_shape_print(config, most, largest->bytes, largest->shape);
 }

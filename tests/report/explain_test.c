@@ -54,7 +54,7 @@ static void explain(const hr_config *config, const hr_strategy *strategy, explai
     plan->process.lines[0] = (hr_account_line){ "arena", plan->arena_bytes };
     plan->process.line_count = 1;
     plan->process.bytes = plan->arena_bytes;
-    must(hr_details(&e->compiled, false, &e->region, &e->details, &err), &err);
+    must(hr_details(config, &e->compiled, &e->region, &e->details, &err), &err);
     e->answer = (hr_plan_answer){ .fits = true,
                                   .process_bytes = plan->process.bytes,
                                   .minimum_bytes = plan->process.bytes,
