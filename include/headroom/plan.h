@@ -224,6 +224,7 @@ typedef struct {
     hr_plan_stage *stages;    /* [HR_STAGES_MAX] out: those of the answer, which points here */
     hr_plan_details *details; /* out: the same content as data */
     const char *page;         /* path for the plan as an HTML page; null: none */
+    const char *snapshot;     /* path for a memory snapshot of PyTorch; null: none */
     const char *calibrations; /* directory of calibrations; null: step times are estimated */
     const hr_device_choice *device; /* that the plan is for; null: this machine */
     hr_plan_progress progress;

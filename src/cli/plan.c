@@ -240,6 +240,7 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
                                 .stages = stages,
                                 .details = details,
                                 .page = arguments->values[HR_OPTION_HTML],
+                                .snapshot = arguments->values[HR_OPTION_SNAPSHOT],
                                 .calibrations = calibrations,
                                 .device = device };
     hr_status status;
@@ -316,10 +317,10 @@ static hr_status check_options(const hr_cli_arguments *arguments, hr_error *err)
         return hr_fail(err, HR_USAGE, "--program and --json exclude each other; give one");
     if (values[HR_OPTION_SLOWDOWN] && !values[HR_OPTION_SMALLEST])
         return hr_fail(err, HR_USAGE, "--slowdown needs --smallest");
-    if (values[HR_OPTION_HTML] &&
-        (values[HR_OPTION_AS] || hr_cli_is_query(arguments) || hr_cli_is_grid(arguments)))
-        return hr_fail(err, HR_USAGE,
-                       "--html is the page of one plan: leave the other question out");
+    const bool draws = values[HR_OPTION_HTML] || values[HR_OPTION_SNAPSHOT];
+    if (draws && (values[HR_OPTION_AS] || hr_cli_is_query(arguments) || hr_cli_is_grid(arguments)))
+        return hr_fail(err, HR_USAGE, "--%s is of one plan: leave the other question out",
+                       values[HR_OPTION_HTML] ? "html" : "snapshot");
     if (values[HR_OPTION_ASSUME] && !values[HR_OPTION_AS])
         return hr_fail(err, HR_USAGE, "--assume needs --as");
     if (hr_cli_is_grid(arguments)) return check_grid_options(arguments, err);

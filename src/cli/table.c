@@ -55,6 +55,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_STAGE] = { "stage", "N", "take stage N of train.stages as a recipe of its own" },
     [HR_OPTION_HTML] = { "html", "FILE.html",
                          "write the plan as a page: its bytes over the step, its tables" },
+    [HR_OPTION_SNAPSHOT] = { "snapshot", "FILE.pickle",
+                             "write the plan as a memory snapshot for the viewer of PyTorch" },
     [HR_OPTION_SCHEDULE] = { "schedule", "FILE.svg",
                              "write a plot of the learning rate over the run to an SVG file" },
     [HR_OPTION_AS] = { "as", "FRAMEWORK",
@@ -238,7 +240,7 @@ static const hr_cli_command commands[] = {
           TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(AS) |
           TAKES(ASSUME) | TAKES(DEVICE) | TAKES(DEVICE_FILE) | TAKES(DEVICES) | TAKES(GRID) |
           TAKES(GRID_TOKENS) | TAKES(CSV) | TAKES(STAGE) | TAKES(SCHEDULE) | TAKES(HTML) |
-          TAKES(HELP),
+          TAKES(SNAPSHOT) | TAKES(HELP),
       1, 1, hr_cli_plan, true },
     { "train", "RECIPE", "train within the planned memory",
       "RECIPE is a preset (headroom presets lists them) or a YAML file (headroom keys lists\n"

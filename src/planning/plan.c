@@ -20,6 +20,7 @@
 #include "report/explain.h"
 #include "report/listing.h"
 #include "report/page.h"
+#include "report/snapshot.h"
 
 /* Finds what to report: how to make a plan smaller that fits, or what would fit instead. */
 static hr_status find_reasons(const hr_config *config, const hr_admission_machine *machine,
@@ -116,6 +117,8 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
         return hr_fail(err, other.status, "%s", other.message);
     if (set && outputs->stages)
         memcpy(outputs->stages, set->plans, (size_t)set->list.count * sizeof *outputs->stages);
+    if (outputs->snapshot && status == HR_OK)
+        status = hr_snapshot_write(outputs->snapshot, compiled, &admission->region, err);
     if (!outputs->file || status != HR_OK) return status;
     if (set) return write_stages(&machine, set, outputs->file, admission, err);
     return hr_plan_file_write(outputs->file, &compiled->program, &compiled->plan, err);
@@ -140,6 +143,8 @@ hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
     if (!outputs) outputs = &nothing;
     admission.progress = outputs->progress;
     hr_status status = outputs->file ? hr_plan_file_check(outputs->file, err) : HR_OK;
+    if (status == HR_OK && outputs->snapshot)
+        status = hr_file_check_kind(outputs->snapshot, hr_snapshot_begin, "snapshot", err);
     if (status == HR_OK && outputs->page)
         status = hr_file_check_kind(outputs->page, hr_page_begin, "page", err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);
