@@ -35,15 +35,24 @@ typedef struct {
     hr_profile_row rows[HR_PROFILE_ROWS_MOST]; /* [row_count], slowest first */
 } hr_profile_report;
 
+/* A file for the operations of the last step, as a trace of Perfetto. */
+enum { HR_PROFILE_TRACE_BYTES = 384 << 10 };
+typedef struct {
+    const char *path;
+    void *memory; /* [HR_PROFILE_TRACE_BYTES], aligned to 8 */
+} hr_profile_trace;
+
 /* Trains `steps` steps, fewer if the recipe has fewer. Of several the first is not counted: it is
  * the first to touch buffers and files.
  *
  *   options  as hr_train. events.working also gets the operations done in each step
+ *   trace    null: none
  *   report   out; valid if the result is OK
  *
  * Errors   as hr_train; USAGE  a recipe with train.stages. */
 HR_MUST_CHECK hr_status hr_profile(const hr_config *config, const hr_train_options *options,
-                                   int64_t steps, hr_profile_report *report, hr_error *err);
+                                   int64_t steps, const hr_profile_trace *trace,
+                                   hr_profile_report *report, hr_error *err);
 
 #ifdef __cplusplus
 }

@@ -166,6 +166,7 @@ static void print_json(const hr_profile_report *report)
 typedef struct {
     hr_config config;
     hr_profile_report report;
+    int64_t trace[]; /* of HR_PROFILE_TRACE_BYTES with --trace */
 } profiling;
 
 static int profile(const hr_cli_arguments *arguments, profiling *p)
@@ -190,7 +191,9 @@ static int profile(const hr_cli_arguments *arguments, profiling *p)
     }
     options.calibrations = hr_cli_calibrations(calibrations, sizeof calibrations);
     options.interrupts = hr_cli_catch_signals(NULL);
-    const hr_status status = hr_profile(&p->config, &options, steps, &p->report, &err);
+    const hr_profile_trace trace = { arguments->values[HR_OPTION_TRACE], p->trace };
+    const hr_status status = hr_profile(&p->config, &options, steps, trace.path ? &trace : NULL,
+                                        &p->report, &err);
     hr_progress_end(&s.progress);
     if (status != HR_OK) {
         const int code = hr_cli_fail(&err);
@@ -204,7 +207,8 @@ static int profile(const hr_cli_arguments *arguments, profiling *p)
 int hr_cli_profile(const hr_cli_arguments *arguments)
 {
     hr_error err;
-    profiling *p = malloc(sizeof *p);
+    const bool traces = arguments->values[HR_OPTION_TRACE];
+    profiling *p = malloc(sizeof *p + (traces ? HR_PROFILE_TRACE_BYTES : 0));
     if (!p) {
         (void)hr_fail(&err, HR_FAILURE, "out of memory for the report");
         return hr_cli_fail(&err);

@@ -57,6 +57,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                          "write the plan as a page: its bytes over the step, its tables" },
     [HR_OPTION_SNAPSHOT] = { "snapshot", "FILE.pickle",
                              "write the plan as a memory snapshot for the viewer of PyTorch" },
+    [HR_OPTION_TRACE] = { "trace", "FILE.json",
+                          "write the operations of the last step as a trace for ui.perfetto.dev" },
     [HR_OPTION_SCHEDULE] = { "schedule", "FILE.svg",
                              "write a plot of the learning rate over the run to an SVG file" },
     [HR_OPTION_AS] = { "as", "FRAMEWORK",
@@ -432,8 +434,9 @@ static const hr_cli_command commands[] = {
       "Trains a few steps within the plan, saves nothing, and prints the time of a step by part\n"
       "of the model and by operation, beside the predicted time and what the operations compute\n"
       "per second.",
-      TAKES(PROFILE_STEPS) | TAKES(BUDGET) | TAKES(JSON) | TAKES(STAGE) | TAKES(HELP), 1, 1,
-      hr_cli_profile, true },
+      TAKES(PROFILE_STEPS) | TAKES(BUDGET) | TAKES(JSON) | TAKES(TRACE) | TAKES(STAGE) |
+          TAKES(HELP),
+      1, 1, hr_cli_profile, true },
     { "prove", "RECIPE", "prove that the choices of a plan do not change results",
       "RECIPE is a preset or a YAML file (headroom keys lists what it can contain).\n"
       "Trains the recipe for a few steps in pairs of runs, one of which keeps everything, and\n"

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/checked.h"
 #include "base/clock.h"
 #include "headroom/stages.h"
 #include "ops/list.h"
 #include "plan/cost.h"
+#include "profile/timeline.h"
 #include "run/observer.h"
 
 enum { PARTS = HR_BLOCK_HEAD + 1, DIRECTIONS = HR_DIR_RECOMPUTED + 1 };
@@ -27,7 +29,8 @@ typedef struct {
     hr_profile_report *report;
     const hr_backend *backend;
     cell cells[HR_RATE_OPS_MOST][PARTS][DIRECTIONS];
-    int64_t steps_seen;
+    hr_timeline *trace; /* null: none */
+    int64_t steps_seen, last_step;
     int64_t step_ns;      /* wall time of the measured steps */
     int64_t begun_ns;     /* of the current step; 0: it has not begun */
     int64_t operation_ns; /* when the current operation began */
@@ -53,6 +56,7 @@ static hr_status placed(void *context, const hr_executor *executor, const hr_rat
     const int64_t unit_as = rates->op[HR_OP_linear][program->dtype].unit_as[HR_TERM_FLOPS];
     (void)err;
     p->backend = program->backend;
+    if (p->trace) hr_timeline_place(p->trace, program, executor->plan, rates);
     if (rates->pace_us[0] && unit_as) p->report->ceiling_flops = 1e18 / (double)unit_as;
     for (int32_t s = 0; s < program->step_count; s++) {
         if (!is_of_a_step(hr_step_section(program, s))) continue;
@@ -89,6 +93,8 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
     cell *c = cell_of(p, executor->program, step);
     c->calls++;
     c->ns += now_ns - p->operation_ns;
+    if (p->trace && p->steps_seen + 1 == p->last_step)
+        hr_timeline_add(p->trace, step, p->operation_ns, now_ns);
     tell(p, executor->program, step);
 }
 
@@ -106,8 +112,10 @@ static hr_status stepped(void *context, const hr_run_state *state, const hr_meas
 {
     profiler *p = context;
     hr_profile_report *report = p->report;
-    (void)state, (void)measures, (void)err;
+    (void)measures, (void)err;
     p->step_ns += hr_clock_ns() - p->begun_ns;
+    p->last_step = hr_min(p->last_step, state->steps);
+    if (p->trace) hr_timeline_flush(p->trace);
     p->begun_ns = 0;
     p->steps_seen++;
     if (p->steps_seen > report->warm_up_steps) return HR_OK;
@@ -163,11 +171,11 @@ static void conclude(const profiler *p)
 }
 
 hr_status hr_profile(const hr_config *config, const hr_train_options *options, int64_t steps,
-                     hr_profile_report *report, hr_error *err)
+                     const hr_profile_trace *trace, hr_profile_report *report, hr_error *err)
 {
     HR_ASSERT(!*config->train.out && steps >= 1 && steps <= HR_PROFILE_STEPS_MOST);
     *report = (hr_profile_report){ .warm_up_steps = steps > 1 };
-    profiler p = { .events = &options->events, .report = report };
+    profiler p = { .events = &options->events, .report = report, .last_step = steps };
     const hr_observer observer = { .context = &p,
                                    .last_step = steps,
                                    .placed = placed,
@@ -176,11 +184,16 @@ hr_status hr_profile(const hr_config *config, const hr_train_options *options, i
                                    .stepped = stepped };
     if (hr_config_has_stages(config))
         return hr_fail(err, HR_USAGE, "train.stages has several programs: profile one, --stage N");
-    const hr_status status = hr_train_observed(config, options, &observer, &report->run, err);
+    hr_status status = trace ? hr_timeline_open(&p.trace, trace, err) : HR_OK;
     if (status != HR_OK) return status;
-    if (p.steps_seen <= report->warm_up_steps)
-        return hr_fail(err, HR_USAGE, "the run ended after %lld step%s: nothing was measured",
-                       (long long)p.steps_seen, p.steps_seen == 1 ? "" : "s");
-    conclude(&p);
-    return HR_OK;
+    status = hr_train_observed(config, options, &observer, &report->run, err);
+    if (status == HR_OK && p.steps_seen <= report->warm_up_steps)
+        status = hr_fail(err, HR_USAGE, "the run ended after %lld step%s: nothing was measured",
+                         (long long)p.steps_seen, p.steps_seen == 1 ? "" : "s");
+    if (status == HR_OK) conclude(&p);
+    if (status == HR_OK && trace)
+        status = hr_timeline_finish(p.trace, report->run.process_bytes_planned,
+                                    report->run.process_bytes_measured, config->memory.budget, err);
+    hr_timeline_close(p.trace);
+    return status;
 }

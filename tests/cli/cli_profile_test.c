@@ -124,10 +124,51 @@ static void what_cannot_be_is_refused(void **state)
     }
 }
 
+/* Slices follow one another, fill the step, and are the calls of the report; the arena's counter
+ * has the peak of the plan. */
+static void a_trace_has_every_call_of_the_last_step(void **state)
+{
+    (void)state;
+    put_recipe();
+    json_t *report = profile("memory.micro_batch=2 --trace trace.json");
+    double calls = 0, ends = 0, sum = 0, most = 0, count = 0, processes = 0;
+    json_error_t why;
+    json_t *trace = json_load_file("trace.json", 0, &why);
+    if (!trace) fail_msg("%s", why.text);
+    for (size_t i = 0; i < json_array_size(json_object_get(report, "operations")); i++)
+        calls += number(json_array_get(json_object_get(report, "operations"), i), "calls");
+    const json_t *events = json_object_get(trace, "traceEvents");
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i), *args = json_object_get(event, "args");
+        const char *kind = json_string_value(json_object_get(event, "ph"));
+        assert_non_null(kind);
+        if (*kind == 'C' && json_object_get(args, "live")) most = fmax(most, number(args, "live"));
+        if (*kind == 'C' && json_object_get(args, "planned")) {
+            assert_true(number(args, "planned") == number(report, "process_bytes_planned"));
+            assert_true(number(args, "measured") == number(report, "process_bytes_measured"));
+            processes++;
+        }
+        if (*kind != 'X') continue;
+        assert_true(number(event, "ts") >= ends - 0.01);
+        ends = number(event, "ts") + number(event, "dur");
+        sum += number(event, "dur");
+        count++;
+    }
+    assert_true(count == calls && processes == 2);
+    assert_true(sum <= ends && sum > 0.5 * ends);
+    assert_true(most > 0 && most <= number(report, "arena_bytes_planned"));
+    json_decref(trace);
+    json_decref(report);
+    assert_int_equal(run("profile recipe.yaml --trace text.txt"), HR_USAGE);
+    assert_non_null(strstr(err, "text.txt: exists and is not a trace"));
+    assert_int_equal(run("profile recipe.yaml --trace none/t.json"), HR_USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(operations_fill_the_step),
+        IN_A_FOLDER(a_trace_has_every_call_of_the_last_step),
         IN_A_FOLDER(rows_are_of_one_step),
         IN_A_FOLDER(text_names_parts),
         IN_A_FOLDER(what_cannot_be_is_refused),
