@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Names in front of CMakePresets.json. The program is build/headroom, the library build/libheadroom.a.
-.PHONY: build install uninstall check check-full full soak fuzz dev tsan bench bench-check tidy clean
+.PHONY: build install uninstall deb check check-full full soak fuzz dev tsan bench bench-check tidy clean
 
 TEST = ctest --output-on-failure --no-tests=error --parallel $$(nproc) --timeout 7200
 
@@ -18,11 +18,15 @@ install:
 uninstall:
 	packaging/uninstall build/install/install_manifest.txt
 
+# Debian packages of HEAD, built, read by lintian and used from a bare tree.
+deb:
+	packaging/check-deb
+
 check:
 	./check
 
 # The same tests with larger counts, and then under the sanitizers.
-check-full: full dev tsan
+check-full: full dev tsan deb
 
 full soak dev tsan:
 	cmake --preset $@
