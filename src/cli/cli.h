@@ -37,6 +37,7 @@ typedef enum {
     HR_OPTION_HTML,
     HR_OPTION_SNAPSHOT,
     HR_OPTION_TRACE,
+    HR_OPTION_RUNS_CSV,
     HR_OPTION_AS,
     HR_OPTION_ASSUME,
     HR_OPTION_DEVICE,
@@ -404,6 +405,8 @@ void hr_cli_print_manual(void);
 void hr_cli_print_command_manual(const hr_cli_command *command);
 bool hr_cli_print_completion(const char *shell);
 
+enum { HR_CLI_RUNS_MOST = 32 };
+int hr_cli_runs(const hr_cli_arguments *arguments);
 int hr_cli_plan(const hr_cli_arguments *arguments);
 int hr_cli_audit(const hr_cli_arguments *arguments);
 int hr_cli_verify(const hr_cli_arguments *arguments);

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/runs.c - headroom runs: compares the logs and the recipes of runs. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "headroom/checkpoint.h"
+
+/* A line of a log is shorter (docs/log.md). */
+enum { LINE_BYTES = 32 << 10, NAME_COLUMNS = 32 };
+
+typedef struct {
+    const char *folder;
+    int64_t steps, tokens, planned, measured; /* bytes; 0: the log has no last line */
+    int64_t newest;                           /* step of the newest checkpoint; -1: none */
+    double seconds, loss, valid, best;        /* NaN: not known */
+    double common;                            /* loss after the tokens that all runs have */
+    hr_config recipe;
+    bool has_recipe;
+} summary;
+
+/* What a log is read for. */
+typedef struct {
+    summary *run;
+    int64_t tokens; /* those that all runs have; 0: not known yet */
+    bool csv;
+} reading;
+
+static double number(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static void print_csv(const reading *r, const json_t *line)
+{
+    printf("\"");
+    for (const char *at = r->run->folder; *at; at++) printf(*at == '"' ? "\"\"" : "%c", *at);
+    printf("\",%lld,%lld", (long long)r->run->steps, (long long)r->run->tokens);
+    const double values[] = { r->run->seconds, number(line, "loss"), number(line, "valid_loss"),
+                              number(line, "lr") };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (isnan(values[i])) printf(",");
+        else printf(",%.9g", values[i]);
+    printf("\n");
+}
+
+static void take_line(const reading *r, const json_t *line)
+{
+    summary *run = r->run;
+    const double valid = number(line, "valid_loss");
+    if (!isnan(number(line, "process_bytes_planned"))) {
+        run->planned = (int64_t)number(line, "process_bytes_planned");
+        run->measured = (int64_t)number(line, "process_bytes_measured");
+        return;
+    }
+    const char *event = json_string_value(json_object_get(line, "event"));
+    if (event && strcmp(event, "evaluation")) return;
+    if (isnan(number(line, "step"))) return;
+    run->steps = (int64_t)number(line, "step");
+    if (event) {
+        run->valid = valid;
+        run->best = isnan(run->best) || valid < run->best ? valid : run->best;
+    } else {
+        run->tokens = (int64_t)number(line, "tokens");
+        run->seconds = number(json_object_get(line, "clock"), "seconds");
+        if (!isnan(number(line, "loss"))) run->loss = number(line, "loss");
+        if (run->tokens <= r->tokens) run->common = run->loss;
+    }
+    if (r->csv) print_csv(r, line);
+}
+
+/* The last line may be incomplete: the run may go on at this moment. */
+static hr_status read_log(const reading *r, hr_error *err)
+{
+    char path[HR_PATH_BYTES + 32], *text = malloc(LINE_BYTES);
+    hr_status status = HR_OK;
+    snprintf(path, sizeof path, "%s/metrics.jsonl", r->run->folder);
+    FILE *file = text ? fopen(path, "r") : NULL;
+    if (!file)
+        status = hr_fail(err, HR_USAGE,
+                         "%.900s: cannot be read; give folders of runs, the --out "
+                         "of headroom train",
+                         path);
+    for (int64_t number = 1; status == HR_OK && fgets(text, LINE_BYTES, file); number++) {
+        if (!strchr(text, '\n')) break;
+        json_t *line = json_loads(text, JSON_ALLOW_NUL, NULL);
+        if (json_is_object(line)) take_line(r, line);
+        else
+            status = hr_fail(err, HR_CORRUPT, "%.900s: line %lld is no JSON object", path,
+                             (long long)number);
+        json_decref(line);
+    }
+    if (file) fclose(file);
+    free(text);
+    return status;
+}
+
+static void take_newest(void *context, const hr_checkpoint *checkpoint)
+{
+    summary *run = context;
+    if (run->newest < 0 && !checkpoint->problem) run->newest = checkpoint->step;
+}
+
+/* The recipe of the newest checkpoint. A run may have none. */
+static void read_recipe(summary *run)
+{
+    char path[HR_PATH_BYTES + 64];
+    const hr_checkpoint_events events = { .context = run, .found = take_newest };
+    run->newest = -1;
+    hr_config_default(&run->recipe);
+    if (hr_checkpoint_list(run->folder, false, &events, NULL, NULL) != HR_OK || run->newest < 0)
+        return;
+    snprintf(path, sizeof path, "%s/checkpoints/step-%012lld/recipe.yaml", run->folder,
+             (long long)run->newest);
+    run->has_recipe = hr_config_read(&run->recipe, path, NULL) == HR_OK;
+}
+
+/* ---- text */
+
+static int columns_of(const summary *runs, int32_t count)
+{
+    size_t most = 4;
+    for (int32_t i = 0; i < count; i++) {
+        const size_t length = strlen(runs[i].folder);
+        most = length > most ? length : most;
+    }
+    return most > NAME_COLUMNS ? NAME_COLUMNS : (int)most;
+}
+
+static void print_real(double value)
+{
+    if (isnan(value)) printf(" %9s", "-");
+    else printf(" %9.4f", value);
+}
+
+static void print_count(int64_t value, int columns)
+{
+    printf(" %*s", columns, value ? hr_cli_count(value) : "-");
+}
+
+static void print_runs(const summary *runs, int32_t count, int64_t tokens)
+{
+    const int columns = columns_of(runs, count);
+    printf("%-*s %9s %15s %9s %9s %9s %9s %9s %9s %15s %15s\n", columns, "run", "steps", "tokens",
+           "seconds", "tokens/s", "loss", "at equal", "valid", "best", "planned", "measured");
+    for (int32_t i = 0; i < count; i++) {
+        const summary *r = &runs[i];
+        const size_t length = strlen(r->folder);
+        printf("%-*s", columns,
+               r->folder + (length > (size_t)columns ? length - (size_t)columns : 0));
+        print_count(r->steps, 9);
+        print_count(r->tokens, 15);
+        printf(" %9.1f", r->seconds);
+        print_count(r->seconds > 0 ? (int64_t)((double)r->tokens / r->seconds + 0.5) : 0, 9);
+        print_real(r->loss);
+        print_real(r->common);
+        print_real(r->valid);
+        print_real(r->best);
+        print_count(r->planned, 15);
+        print_count(r->measured, 15);
+        printf("\n");
+    }
+    printf(
+        "\nat equal: the loss after at most %s tokens, which all have; planned, measured: bytes\n",
+        hr_cli_count(tokens));
+}
+
+/* The value of a key in a run. */
+static const char *value_of(const summary *run, const char *key, char text[HR_VALUE_BYTES])
+{
+    if (!run->has_recipe || hr_config_get(&run->recipe, key, text, HR_VALUE_BYTES, NULL) != HR_OK)
+        return "-";
+    return *text ? text : "unset";
+}
+
+/* The keys whose values are not the same in all runs. */
+static void print_differences(const summary *runs, int32_t count)
+{
+    const hr_key *key;
+    int32_t found = 0;
+    for (int32_t k = 0; (key = hr_config_key(k)); k++) {
+        char first[HR_VALUE_BYTES], other[HR_VALUE_BYTES];
+        bool same = true;
+        if (!strcmp(key->name, "train.out")) continue;
+        value_of(&runs[0], key->name, first);
+        for (int32_t i = 1; i < count; i++)
+            same &= !runs[0].has_recipe || !runs[i].has_recipe ||
+                    !strcmp(value_of(&runs[0], key->name, first),
+                            value_of(&runs[i], key->name, other));
+        if (same) continue;
+        if (!found++) printf("\nwhat differs in their recipes\n");
+        printf("  %-32s", key->name);
+        for (int32_t i = 0; i < count; i++) printf("  %s", value_of(&runs[i], key->name, other));
+        printf("\n");
+    }
+    for (int32_t i = 0; i < count; i++)
+        if (!runs[i].has_recipe)
+            printf("\n%s has no checkpoint, so its recipe is not known\n", runs[i].folder);
+}
+
+static hr_status compare(const hr_cli_arguments *arguments, summary *runs, hr_error *err)
+{
+    const int32_t count = arguments->operand_count;
+    const bool csv = arguments->values[HR_OPTION_RUNS_CSV];
+    hr_status status = HR_OK;
+    int64_t tokens = INT64_MAX;
+    if (csv) printf("run,step,tokens,seconds,loss,valid_loss,lr\n");
+    for (int32_t i = 0; i < count && status == HR_OK; i++) {
+        runs[i] = (summary){
+            .folder = arguments->operands[i], .loss = NAN, .valid = NAN, .best = NAN, .common = NAN
+        };
+        status = read_log(&(reading){ .run = &runs[i], .csv = csv }, err);
+        if (runs[i].tokens < tokens) tokens = runs[i].tokens;
+    }
+    if (status != HR_OK || csv) return status;
+    for (int32_t i = 0; i < count && status == HR_OK; i++) {
+        runs[i].best = NAN;
+        status = read_log(&(reading){ .run = &runs[i], .tokens = tokens }, err);
+        read_recipe(&runs[i]);
+    }
+    if (status != HR_OK) return status;
+    print_runs(runs, count, tokens);
+    if (count > 1) print_differences(runs, count);
+    return HR_OK;
+}
+
+int hr_cli_runs(const hr_cli_arguments *arguments)
+{
+    hr_error err;
+    summary *runs = calloc((size_t)arguments->operand_count, sizeof *runs);
+    hr_status status = runs ? compare(arguments, runs, &err)
+                            : hr_fail(&err, HR_FAILURE, "out of memory for the runs");
+    free(runs);
+    if (status == HR_OK) return HR_OK;
+    fflush(stdout);
+    return hr_cli_fail(&err);
+}
