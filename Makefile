@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Names in front of CMakePresets.json. The program is build/headroom, the library build/libheadroom.a.
-.PHONY: build install uninstall deb check check-full full soak fuzz dev tsan bench bench-check tidy clean
+.PHONY: build install uninstall deb wheel check check-full full soak fuzz dev tsan bench bench-check tidy clean
 
 TEST = ctest --output-on-failure --no-tests=error --parallel $$(nproc) --timeout 7200
 
@@ -22,11 +22,15 @@ uninstall:
 deb:
 	packaging/check-deb
 
+# A wheel of Python, built, installed into a virtual environment, and used.
+wheel:
+	packaging/check-wheel
+
 check:
 	./check
 
 # The same tests with larger counts, and then under the sanitizers.
-check-full: full dev tsan deb
+check-full: full dev tsan deb wheel
 
 full soak dev tsan:
 	cmake --preset $@
