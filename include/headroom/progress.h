@@ -26,14 +26,28 @@ typedef struct {
     double seconds_left; /* negative: not known */
     int64_t used_bytes, planned_bytes;
     bool no_targets; /* the step had no target tokens, hence no loss */
+    /* Left out if 0 or null: */
+    double fraction_of_ceiling, valid; /* the last validation loss */
+    int64_t saved;                     /* step of the last checkpoint */
+    const struct hr_progress_curve *curve;
 } hr_progress_line;
 
-enum { HR_PROGRESS_BYTES = 192 };
+enum { HR_PROGRESS_BYTES = 320, HR_PROGRESS_CURVE = 24 };
+
+/* The losses of a run, as few means. Initialize with { 0 }. */
+typedef struct hr_progress_curve {
+    double means[HR_PROGRESS_CURVE], sum;
+    int64_t each, added; /* losses of a mean; of the next one so far */
+    int32_t count;
+} hr_progress_curve;
+
+void hr_progress_curve_add(hr_progress_curve *curve, double loss);
 
 /* Determines whether `fd` is a terminal, once. */
 hr_progress hr_progress_begin(int fd);
 
-/* Formats the line without control characters. Returns its length. Pure. */
+/* Formats the line without control characters, the curve as UTF-8 blocks. Returns its length.
+ * Pure. */
 int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BYTES]);
 
 /* Formats "evaluating: 45 %, 23 s left" for work that started `seconds` ago; with total 0

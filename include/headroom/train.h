@@ -23,7 +23,9 @@ typedef struct {
     double tokens_per_second; /* of this step */
     /* estimated to the end of the run, with evaluations, samples and saves */
     double seconds_left;
-    int64_t targets; /* target tokens of this step; 0: none, and loss is NaN */
+    int64_t targets;            /* target tokens of this step; 0: none, and loss is NaN */
+    double fraction_of_ceiling; /* of the calibrated rate of large products; 0: not calibrated */
+    int64_t saved_step;         /* of the newest complete checkpoint; below 1: none */
 } hr_train_step;
 
 typedef struct {

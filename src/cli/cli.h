@@ -38,6 +38,7 @@ typedef enum {
     HR_OPTION_SNAPSHOT,
     HR_OPTION_TRACE,
     HR_OPTION_RUNS_CSV,
+    HR_OPTION_QUIET,
     HR_OPTION_AS,
     HR_OPTION_ASSUME,
     HR_OPTION_DEVICE,
@@ -363,6 +364,9 @@ void hr_cli_put_reads(FILE *file, int64_t bytes, double seconds, double waited);
 
 /* Prints "headroom: sentence" to standard error and returns the exit code. */
 int hr_cli_fail(const hr_error *err);
+
+/* Whether the locale has UTF-8, and with it block characters. */
+bool hr_cli_has_blocks(void);
 
 /* Same for an unknown command: a group's name alone, a group with an unknown word, or an unknown
  * word. `second` is the next word, or null. Suggests a similar command. */

@@ -210,16 +210,6 @@ static bool wants_colour(void)
     return isatty(STDOUT_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
-static bool has_blocks(void)
-{
-    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = getenv(names[i]);
-        if (value && *value) return strstr(value, "UTF-8") || strstr(value, "utf8");
-    }
-    return false;
-}
-
 /* Uses the heap, which is a fixed part of the plan. */
 static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config,
                       const char *calibrations, const hr_device_choice *device, hr_error *err)
@@ -236,7 +226,7 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
                                 .text_bytes = text_bytes,
                                 .program = program,
                                 .colour = wants_colour(),
-                                .blocks = has_blocks(),
+                                .blocks = hr_cli_has_blocks(),
                                 .stages = stages,
                                 .details = details,
                                 .page = arguments->values[HR_OPTION_HTML],

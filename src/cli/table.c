@@ -31,6 +31,7 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_SECONDS] = { "seconds", "N", "time limit in seconds (default 10)" },
     [HR_OPTION_METRICS] = { "metrics", "FILE.jsonl",
                             "write the metrics of each step, one JSON object per line" },
+    [HR_OPTION_QUIET] = { "quiet", NULL, "print no steps and no progress" },
     [HR_OPTION_FRESH] = { "fresh", NULL,
                           "start over: delete the checkpoints in --out and replace its model" },
     [HR_OPTION_ALLOW_CHANGE] = { "allow-change", "KEY",
@@ -253,8 +254,8 @@ static const hr_cli_command commands[] = {
       "code 75; the same command resumes. A second one exits at once. SIGUSR1 saves a\n"
       "checkpoint, SIGUSR2 prints memory use. Without --out no weights and no checkpoints are\n"
       "saved.",
-      TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(FRESH) | TAKES(ALLOW_CHANGE) |
-          TAKES(STAGE) | TAKES(HELP),
+      TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(QUIET) | TAKES(FRESH) |
+          TAKES(ALLOW_CHANGE) | TAKES(STAGE) | TAKES(HELP),
       1, 1, hr_cli_train, true },
     { "generate", "MODEL_DIR", "generate text from a model",
       "MODEL_DIR has config.json and safetensors: the --out of a run, or a Hugging Face\n"

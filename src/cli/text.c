@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/text.c - prints model output and texts of files as valid UTF-8. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -97,4 +98,14 @@ void hr_cli_progress_text(const char *work, int64_t bytes_done, int64_t bytes_to
     else
         snprintf(text, HR_PROGRESS_BYTES, "%s: %s of %s", work, hr_size_print(bytes_done, done),
                  hr_size_print(bytes_total, total));
+}
+
+bool hr_cli_has_blocks(void)
+{
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value) return strstr(value, "UTF-8") || strstr(value, "utf8");
+    }
+    return false;
 }

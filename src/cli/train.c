@@ -33,6 +33,9 @@ typedef struct {
     hr_progress progress;
     hr_cli_work work;
     int64_t process_bytes;
+    bool quiet, blocks;
+    hr_progress_curve curve;
+    double valid;                            /* of the last evaluation; 0: none */
     bool saves;                              /* the run has an output directory */
     char trouble[HR_ERROR_BYTES];            /* last reported problem */
     const char *refused[HR_CLI_REPEATS_MAX]; /* [refused_count] keys; they must outlive the run */
@@ -44,13 +47,13 @@ enum { LINES_A_RUN = 10 };
 static void show_preparing(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
 {
     screen *s = context;
-    hr_cli_show_bytes(&s->progress, work, bytes_done, bytes_total);
+    if (!s->quiet) hr_cli_show_bytes(&s->progress, work, bytes_done, bytes_total);
 }
 
 static void show_working(void *context, const char *work, int64_t done, int64_t total)
 {
     screen *s = context;
-    hr_cli_show_work(&s->progress, &s->work, work, done, total);
+    if (!s->quiet) hr_cli_show_work(&s->progress, &s->work, work, done, total);
 }
 
 static void show_plan(void *context, const hr_plan_answer *plan)
@@ -90,17 +93,23 @@ static void show_text(void *context, const char *line)
 static void show_step(void *context, const hr_train_step *step)
 {
     screen *s = context;
-    const hr_progress_line line = { .step = step->step,
-                                    .steps = step->steps,
-                                    .loss = step->loss,
-                                    .no_targets = step->targets == 0,
-                                    .tokens_per_second = step->tokens_per_second,
-                                    .seconds_left = step->seconds_left,
-                                    .used_bytes = hr_progress_resident_bytes(),
-                                    .planned_bytes = s->process_bytes };
+    hr_progress_line line = { .step = step->step,
+                              .steps = step->steps,
+                              .loss = step->loss,
+                              .no_targets = step->targets == 0,
+                              .tokens_per_second = step->tokens_per_second,
+                              .seconds_left = step->seconds_left,
+                              .used_bytes = hr_progress_resident_bytes(),
+                              .planned_bytes = s->process_bytes,
+                              .fraction_of_ceiling = step->fraction_of_ceiling };
+    if (s->quiet) return;
+    hr_progress_curve_add(&s->curve, step->loss);
     const int64_t every = step->steps > LINES_A_RUN ? step->steps / LINES_A_RUN : 1;
     const bool kept = step->step == 1 || step->step % every == 0 || step->step == step->steps;
-    if (!kept) {
+    if (!kept) { /* what else is known, in the line that is rewritten */
+        line.valid = s->valid;
+        line.saved = step->saved_step;
+        line.curve = s->blocks ? &s->curve : NULL;
         hr_progress_show(&s->progress, &line, hr_cli_now_ns());
         return;
     }
@@ -112,6 +121,8 @@ static void show_step(void *context, const hr_train_step *step)
 static void show_evaluated(void *context, int64_t step, double loss, int64_t tokens)
 {
     char line[128];
+    screen *s = context;
+    s->valid = tokens ? loss : 0;
     if (tokens)
         snprintf(line, sizeof line, "step %lld  validation loss %.4f over %s tokens",
                  (long long)step, loss, hr_cli_count(tokens));
@@ -205,6 +216,8 @@ int hr_cli_train(const hr_cli_arguments *arguments)
         hr_cli_take_cache(&config, &cache_limit_bytes, &err) != HR_OK)
         return hr_cli_fail(&err);
     s.saves = config.train.out[0];
+    s.quiet = arguments->values[HR_OPTION_QUIET];
+    s.blocks = hr_cli_has_blocks();
     for (int32_t i = 0; i < arguments->repeated_count; i++)
         (void)hr_cli_key_name(arguments->repeated[i]); /* warns if the name is deprecated */
     const hr_cli_signals *signals = hr_cli_received_signals();

@@ -244,7 +244,9 @@ static void count_step(hr_trainer *trainer, int64_t before_ns)
                                   .seconds = result->seconds,
                                   .tokens_per_second = rate,
                                   .seconds_left = seconds_left(trainer),
-                                  .targets = trainer->measures.targets };
+                                  .targets = trainer->measures.targets,
+                                  .fraction_of_ceiling = rate * trainer->ceiling_seconds,
+                                  .saved_step = trainer->files.saved_step };
     if (events->step) events->step(events->context, &event);
     log_step(trainer, rate);
 }

@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "base/small_file.h"
+#include "base/writer.h"
 #include "headroom/config.h"
 
 static const int64_t period_ns = 200000000;
@@ -20,21 +21,58 @@ hr_progress hr_progress_begin(int fd)
     return (hr_progress){ .fd = fd, .terminal = isatty(fd) == 1 };
 }
 
+/* A mean of all losses so far: when there is no room, two means become one of twice as many. */
+void hr_progress_curve_add(hr_progress_curve *c, double loss)
+{
+    if (!isfinite(loss)) return;
+    if (c->count == HR_PROGRESS_CURVE) {
+        for (int32_t i = 0; i < HR_PROGRESS_CURVE / 2; i++)
+            c->means[i] = (c->means[2 * i] + c->means[2 * i + 1]) / 2;
+        c->count /= 2;
+        c->each *= 2;
+    }
+    if (!c->each) c->each = 1;
+    c->sum += loss;
+    if (++c->added < c->each) return;
+    c->means[c->count++] = c->sum / (double)c->added;
+    c->sum = 0;
+    c->added = 0;
+}
+
+static void put_curve(const hr_progress_curve *c, hr_writer *writer)
+{
+    enum { LEVELS = 8 };
+    double low = c->means[0], high = c->means[0];
+    for (int32_t i = 1; i < c->count; i++) {
+        low = fmin(low, c->means[i]);
+        high = fmax(high, c->means[i]);
+    }
+    hr_put(writer, " ");
+    for (int32_t i = 0; i < c->count; i++) {
+        const double share = high > low ? (c->means[i] - low) / (high - low) : 0;
+        /* U+2581 and above: one eighth to a full block */
+        hr_put(writer, "\xe2\x96%c", (char)(0x81 + (int)fmin(share * LEVELS, LEVELS - 1)));
+    }
+}
+
 int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BYTES])
 {
-    char left[HR_COUNT_BYTES], used[HR_COUNT_BYTES], planned[HR_COUNT_BYTES],
-        loss[48] = "no targets", rate[HR_COUNT_BYTES];
-    hr_duration_print(floor(line->seconds_left), left);
-    if (!line->no_targets)
-        snprintf(loss, sizeof loss, fabs(line->loss) < 1e9 ? "loss %.4f" : "loss %.4g", line->loss);
+    char left[HR_COUNT_BYTES], used[HR_COUNT_BYTES], planned[HR_COUNT_BYTES], rate[HR_COUNT_BYTES];
+    hr_writer w = { text, HR_PROGRESS_BYTES };
     const double tokens = line->tokens_per_second;
     const bool counted = tokens >= 0 && tokens < 1e15;
-    hr_count_print(counted ? (int64_t)(tokens + 0.5) : 0, rate);
-    const int32_t length = snprintf(
-        text, HR_PROGRESS_BYTES, "step %lld/%lld  %s  %s tokens/s  %s left  memory %s of %s",
-        (long long)line->step, (long long)line->steps, loss, rate, left,
-        hr_size_print(line->used_bytes, used), hr_size_print(line->planned_bytes, planned));
-    return (int32_t)hr_min(length, HR_PROGRESS_BYTES - 1);
+    hr_put(&w, "step %lld/%lld  ", (long long)line->step, (long long)line->steps);
+    if (line->no_targets) hr_put(&w, "no targets");
+    else hr_put(&w, fabs(line->loss) < 1e9 ? "loss %.4f" : "loss %.4g", line->loss);
+    if (line->curve && line->curve->count > 1) put_curve(line->curve, &w);
+    hr_put(&w, "  %s tokens/s", hr_count_print(counted ? (int64_t)(tokens + 0.5) : 0, rate));
+    if (line->fraction_of_ceiling > 0)
+        hr_put(&w, " (%.0f %% of the ceiling)", 100 * line->fraction_of_ceiling);
+    hr_put(&w, "  %s left  memory %s of %s", hr_duration_print(floor(line->seconds_left), left),
+           hr_size_print(line->used_bytes, used), hr_size_print(line->planned_bytes, planned));
+    if (line->valid > 0) hr_put(&w, "  validation %.4f", line->valid);
+    if (line->saved > 0) hr_put(&w, "  saved at %lld", (long long)line->saved);
+    return (int32_t)w.used;
 }
 
 int32_t hr_progress_work_print(const char *work, int64_t done, int64_t total, double seconds,
@@ -63,13 +101,28 @@ static int32_t terminal_columns(int fd)
     return known ? size.ws_col : 80;
 }
 
+/* The bytes of a text that fit in so many columns, and their columns: a character of UTF-8 is one
+ * column. */
+static int32_t cut(const char *text, int64_t columns, int32_t *shown)
+{
+    int32_t bytes = 0;
+    for (*shown = 0; text[bytes]; bytes++) {
+        const bool begins = ((uint8_t)text[bytes] & 0xc0) != 0x80;
+        if (begins && *shown == columns) break;
+        *shown += begins;
+    }
+    return bytes;
+}
+
 /* Writes `\r`, the text, enough blanks to cover the previous line, and then `behind`. */
-static void rewrite(hr_progress *progress, const char *text, int32_t length, const char *behind)
+static void rewrite(hr_progress *progress, const char *text, int64_t columns, const char *behind)
 {
     char out[2 * HR_PROGRESS_BYTES + 4];
-    const int32_t blanks = (int32_t)hr_max(progress->columns_shown - length, 0);
+    int32_t shown;
+    const int32_t length = cut(text, columns, &shown);
+    const int32_t blanks = (int32_t)hr_max(progress->columns_shown - shown, 0);
     const int count = snprintf(out, sizeof out, "\r%.*s%*s%s", length, text, blanks, "", behind);
-    progress->columns_shown = length;
+    progress->columns_shown = shown;
     if (write(progress->fd, out, (size_t)count) != count) progress->terminal = false;
 }
 
@@ -83,7 +136,7 @@ static bool is_due(const hr_progress *progress, int64_t now_ns)
 static void show(hr_progress *progress, const char *text, int64_t now_ns)
 {
     const int64_t columns = hr_min(terminal_columns(progress->fd) - 1, HR_PROGRESS_BYTES - 1);
-    rewrite(progress, text, (int32_t)hr_min((int64_t)strlen(text), columns), "");
+    rewrite(progress, text, columns, "");
     progress->shown_ns = now_ns;
 }
 

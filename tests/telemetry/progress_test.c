@@ -47,6 +47,56 @@ static int64_t drain(int fd, char *text, size_t bytes)
     return count;
 }
 
+/* Means of equal numbers of losses, whatever their number. */
+static void a_curve_keeps_the_shape_of_a_run(void **state)
+{
+    (void)state;
+    hr_progress_curve curve = { 0 };
+    for (int32_t i = 0; i < 1000; i++) {
+        hr_progress_curve_add(&curve, i == 3 ? NAN : 1000 - i);
+        assert_true(curve.count <= HR_PROGRESS_CURVE);
+    }
+    assert_true(curve.count > HR_PROGRESS_CURVE / 2);
+    for (int32_t i = 1; i < curve.count; i++) {
+        const double fall = curve.means[i - 1] - curve.means[i];
+        assert_true(fabs(fall - (double)curve.each) < 1.01); /* one is missing */
+    }
+    hr_progress_line line = middle;
+    char text[HR_PROGRESS_BYTES];
+    line.curve = &(hr_progress_curve){ .means = { 4, 3, 2, 0 }, .count = 4 };
+    line.fraction_of_ceiling = 0.812;
+    line.valid = 3.5;
+    line.saved = 30;
+    const int32_t length = hr_progress_print(&line, text);
+    assert_int_equal(length, strlen(text));
+    assert_string_equal(
+        text, "step 40/300  loss 3.2500 \xe2\x96\x88\xe2\x96\x87\xe2\x96\x85\xe2\x96\x81  "
+              "18,401 tokens/s (81 % of the ceiling)  83 s left  memory 59.1 MiB of "
+              "60.0 MiB  validation 3.5000  saved at 30");
+}
+
+/* Never in the middle of a character. */
+static void a_curve_is_cut_at_characters(void **state)
+{
+    (void)state;
+    char text[4 * HR_PROGRESS_BYTES];
+    hr_progress_line line = middle;
+    line.curve = &(hr_progress_curve){ .means = { 4, 3, 2, 0 }, .count = 4 };
+    for (unsigned short columns = 26; columns < 32; columns++) {
+        int terminal;
+        const int master = open_terminal(&terminal, columns);
+        hr_progress progress = hr_progress_begin(terminal);
+        hr_progress_show(&progress, &line, 1);
+        const int64_t bytes = drain(master, text, sizeof text);
+        const int32_t blocks = (int32_t)columns - 1 - 25 < 4 ? columns - 1 - 25 : 4;
+        const int32_t others = columns - 1 - blocks;
+        assert_int_equal(bytes, 1 + others + 3 * blocks);
+        assert_int_equal(progress.columns_shown, columns - 1);
+        close(master);
+        close(terminal);
+    }
+}
+
 static void the_line_has_every_figure(void **state)
 {
     (void)state;
@@ -223,6 +273,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_line_has_every_figure),
+        cmocka_unit_test(a_curve_keeps_the_shape_of_a_run),
+        cmocka_unit_test(a_curve_is_cut_at_characters),
         cmocka_unit_test(extreme_figures_fit_the_line),
         cmocka_unit_test(nothing_is_written_to_a_pipe),
         cmocka_unit_test(a_terminal_shows_one_line_that_is_cleared_at_the_end),
