@@ -38,10 +38,7 @@ static int print_json(const hr_adapter_report *report)
                                    adapter->rslora, "dora", adapter->dora);
     json_object_update(all, more);
     json_decref(more);
-    const int failed = !all || json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(all);
-    return failed ? HR_FAILURE : HR_OK;
+    return hr_cli_print_json(all, JSON_REAL_PRECISION(9));
 }
 
 static void print_module(const hr_adapter_module *m)

@@ -127,10 +127,7 @@ static int print_json(const hr_audit_report *report)
         "wrong", report->verdicts[HR_VERDICT_WRONG], "claims", json_of_claims(report),
         "claims_left_out", report->claims_left_out, "not_checked", unread, "not_checked_left_out",
         report->unread_left_out);
-    const int failed = json_dumpf(object, stdout, JSON_INDENT(2));
-    json_decref(object);
-    printf("\n");
-    return failed;
+    return hr_cli_print_json(object, 0);
 }
 
 /* ---- the command */

@@ -414,9 +414,7 @@ static void print_json(const audit *a)
     if (is_foreign(a)) json_object_set_new(object, "settings", json_of_training(a->report));
     if (a->estimate.refusal == HR_AUDIT_REFUSED_NO_BF16)
         json_object_set_new(object, "missing_format", json_string("bf16"));
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    json_decref(object);
-    printf("\n");
+    (void)hr_cli_print_json(object, 0);
 }
 
 /* ---- the command */

@@ -71,10 +71,7 @@ static hr_status find_directory(char *path, int64_t bytes, hr_error *err)
 
 static int print_object(json_t *object)
 {
-    const int failed = json_dumpf(object, stdout, JSON_INDENT(2));
-    json_decref(object);
-    printf("\n");
-    return failed ? HR_FAILURE : HR_OK;
+    return hr_cli_print_json(object, 0);
 }
 
 int hr_cli_cache_path(const hr_cli_arguments *arguments)

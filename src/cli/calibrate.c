@@ -75,9 +75,7 @@ static void show_row(void *context, const hr_calibrate_row *row)
 
 static void print_json(json_t *object)
 {
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    json_decref(object);
-    printf("\n");
+    (void)hr_cli_print_json(object, 0);
 }
 
 static int calibrate(const hr_calibrate_request *request, bool json)

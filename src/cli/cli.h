@@ -365,6 +365,11 @@ void hr_cli_put_reads(FILE *file, int64_t bytes, double seconds, double waited);
 /* Prints "headroom: sentence" to standard error and returns the exit code. */
 int hr_cli_fail(const hr_error *err);
 
+/* Prints an object, which may be null without memory, and a line end, and releases it.
+ *   flags  of jansson, beside indentation; 0: none */
+struct json_t;
+hr_status hr_cli_print_json(struct json_t *object, size_t flags);
+
 /* Whether the locale has UTF-8, and with it block characters. */
 bool hr_cli_has_blocks(void);
 

@@ -127,9 +127,7 @@ static void show_sample(void *context, const hr_data_sample *sample)
 static void print_json(screen *s)
 {
     json_t *all = json_pack("{s:o, s:o}", "texts", s->texts, "samples", s->samples);
-    json_dumpf(all, stdout, JSON_INDENT(2));
-    json_decref(all);
-    printf("\n");
+    (void)hr_cli_print_json(all, 0);
 }
 
 int hr_cli_data(const hr_cli_arguments *arguments)

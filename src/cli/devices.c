@@ -130,10 +130,7 @@ static json_t *json_of(const hr_device_facts *device)
 
 static int print_json(json_t *value)
 {
-    const int failed = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    json_decref(value);
-    printf("\n");
-    return failed ? HR_FAILURE : HR_OK;
+    return hr_cli_print_json(value, JSON_REAL_PRECISION(12));
 }
 
 static json_t *json_of_all(const hr_device_list *own)

@@ -53,10 +53,7 @@ static int print_json(const hr_machine *machine)
         (json_int_t)machine->limit_address_bytes, "limit_locked_bytes",
         (json_int_t)machine->limit_locked_bytes, "limit_stack_bytes",
         (json_int_t)machine->limit_stack_bytes, "page_bytes", (json_int_t)machine->page_bytes);
-    const int failed = json_dumpf(object, stdout, JSON_INDENT(2));
-    json_decref(object);
-    printf("\n");
-    return failed ? HR_FAILURE : HR_OK;
+    return hr_cli_print_json(object, 0);
 }
 
 int hr_cli_doctor(const hr_cli_arguments *arguments)

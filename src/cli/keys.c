@@ -46,10 +46,7 @@ static int print_json(void)
                             "low", key->low, "high", key->high, "below_high", key->below_high,
                             "takes", hr_key_takes(key, takes), "text", key->text));
     }
-    const int failed = json_dumpf(list, stdout, JSON_INDENT(2));
-    json_decref(list);
-    printf("\n");
-    return failed ? HR_FAILURE : HR_OK;
+    return hr_cli_print_json(list, 0);
 }
 
 int hr_cli_keys(const hr_cli_arguments *arguments)

@@ -36,9 +36,7 @@ static void print_json(const hr_pack_request *request, const hr_pack_report *rep
         (json_int_t)report->bound_bytes, "peak_time", (json_int_t)report->peak_time, "proof",
         report->proof, "seconds", report->seconds, "nodes", (json_int_t)report->nodes, "out",
         request->out);
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    json_decref(object);
-    printf("\n");
+    (void)hr_cli_print_json(object, 0);
 }
 
 static hr_status read_seconds(const char *text, double *seconds, hr_error *err)

@@ -196,9 +196,7 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
     add_spaces(object, answer);
     add_disk(object, &answer->disk);
     add_details(object, details);
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    json_decref(object);
-    printf("\n");
+    (void)hr_cli_print_json(object, 0);
 }
 
 /* ---- text */

@@ -209,9 +209,7 @@ static void print_json(const answers *all)
     json_t *object = json_pack("{s:o, s:o, s:I, s:s}", "estimate", estimate, "plan",
                                json_of_plan(all), "available_bytes", (json_int_t)all->memory,
                                "device", p->device.name);
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    json_decref(object);
-    printf("\n");
+    (void)hr_cli_print_json(object, 0);
 }
 
 /* ---- the answer */

@@ -72,9 +72,7 @@ static void estimate(asking *a, int32_t device, estimated *e)
 
 static void print_json(json_t *object)
 {
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    json_decref(object);
-    printf("\n");
+    (void)hr_cli_print_json(object, 0);
 }
 
 static void print_places(const asking *a)

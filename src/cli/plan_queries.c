@@ -43,9 +43,7 @@ static json_t *json_of_point(const hr_plan_point *point)
 
 static void print_json(json_t *object)
 {
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    json_decref(object);
-    printf("\n");
+    (void)hr_cli_print_json(object, 0);
 }
 
 /* ---- --largest */

@@ -192,10 +192,7 @@ static int print_json(void)
                                 preset->text);
         json_array_append_new(list, row);
     }
-    const int failed = json_dumpf(list, stdout, JSON_INDENT(2));
-    json_decref(list);
-    printf("\n");
-    return failed ? HR_FAILURE : HR_OK;
+    return hr_cli_print_json(list, 0);
 }
 
 int hr_cli_presets(const hr_cli_arguments *arguments)

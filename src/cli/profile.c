@@ -157,9 +157,7 @@ static void print_json(const hr_profile_report *report)
         (json_int_t)report->run.process_bytes_measured, "arena_bytes_planned",
         (json_int_t)report->run.arena_bytes_planned, "arena_bytes_used",
         (json_int_t)report->run.arena_bytes_used, "operations", rows);
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    printf("\n");
-    json_decref(object);
+    (void)hr_cli_print_json(object, 0);
 }
 
 /* What is larger than a frame should be, for the deepest calls are those of a run. */

@@ -111,9 +111,7 @@ static void print_json(const hr_prove_report *report)
         (json_int_t)report->steps, "runs", report->runs, "predicted_seconds",
         report->predicted_seconds, "passed", report->passed, "failed", report->failed,
         "not_applicable", report->not_applicable, "not_run", report->not_run, "proofs", proofs);
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    printf("\n");
-    json_decref(object);
+    (void)hr_cli_print_json(object, 0);
 }
 
 static void print_end(const hr_prove_report *report)

@@ -59,10 +59,7 @@ static int print_json(const hr_verify_report *report)
         (json_int_t)report->floor_bytes, "gap_bytes", (json_int_t)report->gap_bytes, "peak_step",
         report->peak_step, "peak_op", report->peak_op, "alive_count", report->alive_count, "alive",
         alive, "spaces", spaces);
-    const int failed = json_dumpf(object, stdout, JSON_INDENT(2));
-    json_decref(object);
-    printf("\n");
-    return failed ? HR_FAILURE : HR_OK;
+    return hr_cli_print_json(object, 0);
 }
 
 /* Answers for a recipe: verify judges the file of a plan, prove the training of a recipe. */
