@@ -25,6 +25,7 @@ static const hr_foreign_keys trainer[] = {
     { HR_MEANS_SEED, "seed" },
     { HR_MEANS_DEEPSPEED, "deepspeed*" },
     { HR_MEANS_ATTENTION, "attn_implementation" },
+    { HR_MEANS_FINDS_BATCH, "auto_find_batch_size" },
     { HR_MEANS_NOTHING, NULL },
 };
 
@@ -36,7 +37,6 @@ static const hr_foreign_keys arguments[] = {
     { HR_MEANS_EPOCHS, "num_train_epochs" },
     { HR_MEANS_FUSED_LOSS, "use_liger_kernel" },
     { HR_MEANS_ATTENTION, "model_init_kwargs.attn_implementation" },
-    { HR_MEANS_FINDS_BATCH, "auto_find_batch_size" },
     { HR_MEANS_UNMODELED,
       "torch_compile_* torchdynamo torch_compile torch_empty_cache_steps label_smoothing_factor "
       "neftune_noise_alpha optim_args optim_target_modules* liger_kernel_config* "
@@ -215,7 +215,7 @@ static const hr_foreign_keys axolotl[] = {
       "selective_checkpointing layer_offloading fp8* qat* quantize_moe_experts moe_* unsloth_* "
       "shrink_embeddings embeddings_skip_upcast flash_optimum flash_attn_* "
       "overrides_of_model_config* overrides_of_model_kwargs* gptq* model_quantization_config* "
-      "auto_find_batch_size gpu_memory_limit max_memory* device_map low_rank_* mixture_* "
+      "gpu_memory_limit max_memory* device_map low_rank_* mixture_* "
       "tiled_mlp* scaling_softmax reference_free precompute_ref_log_probs dpo_* rl_*" },
     { HR_MEANS_NOTHING,
       "kto_* orpo_alpha use_wandb pretraining_dataset* pad_to_sequence_len eval_batch_size "
