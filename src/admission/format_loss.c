@@ -3,6 +3,7 @@
 #include "admission/format_loss.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 #define ROW(optimizer, master, moments, percent, interval) \
     { \
@@ -22,6 +23,15 @@ static const hr_format_loss rows[] = {
 const hr_format_loss *hr_format_loss_at(int32_t index)
 {
     return index >= 0 && index < (int32_t)(sizeof rows / sizeof *rows) ? &rows[index] : NULL;
+}
+
+const char *hr_format_loss_print(const hr_format_loss *loss, char text[HR_FORMAT_LOSS_BYTES])
+{
+    *text = 0;
+    if (loss && loss->interval > 0)
+        snprintf(text, HR_FORMAT_LOSS_BYTES, "loss %+.2f +- %.2f %% in a small bf16 model",
+                 loss->percent, loss->interval);
+    return text;
 }
 
 /* A residual of 16 bits is an fp32 master in two places, and moments are the same beside fp32

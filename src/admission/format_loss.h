@@ -16,6 +16,11 @@ typedef struct {
 /* The measured row of a recipe's formats; null: fp32 states, or not measured. Pure. */
 const hr_format_loss *hr_format_loss_of(const hr_config *config);
 
+/* "loss +0.08 +- 0.14 % in a small bf16 model"; empty for null, and for a row without a difference.
+ * Returns text. */
+enum { HR_FORMAT_LOSS_BYTES = 64 };
+const char *hr_format_loss_print(const hr_format_loss *loss, char text[HR_FORMAT_LOSS_BYTES]);
+
 /* Row `index`; null past the last. Pure. */
 const hr_format_loss *hr_format_loss_at(int32_t index);
 

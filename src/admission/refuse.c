@@ -83,8 +83,8 @@ static void put_loss(hr_writer *price, const hr_config *before, const hr_config 
     if (before->train.state.master == after->train.state.master &&
         before->train.state.moments == after->train.state.moments)
         return;
-    if (loss && loss->interval > 0)
-        hr_put(price, ", loss %+.2f +- %.2f %% measured in bf16", loss->percent, loss->interval);
+    char text[HR_FORMAT_LOSS_BYTES];
+    if (*hr_format_loss_print(loss, text)) hr_put(price, ", %s", text);
     else if (!loss && after->train.state.master != HR_MASTERS_RESIDUAL16)
         hr_put(price, ", its loss was not measured");
 }

@@ -230,7 +230,9 @@ static hr_status write_param(writing *w, int32_t param, hr_error *err)
     hr_status status = HR_OK;
     for (int64_t first = 0; first < rows && status == HR_OK; first += most) {
         const int64_t count = hr_min(most, rows - first);
-        if (reformat->interrupts && *reformat->interrupts > 0) return HR_INTERRUPTED;
+        if (reformat->interrupts && *reformat->interrupts > 0)
+            return hr_fail(err, HR_INTERRUPTED,
+                           "interrupted before the first step; nothing was saved");
         status = take_rows(w, param, first, count, width, err);
         if (status == HR_OK) status = put_rows(w, param, count, width, err);
     }
@@ -295,7 +297,7 @@ static const char *loss_of(hr_dtype before, hr_dtype after)
     if (before == after) return "in other blocks";
     if (after == HR_F32) return "which loses nothing";
     if (after == HR_U8) return "which rounds to 8 bits, with one scale for 256 elements";
-    return before == HR_F32 ? "which keeps 8 of 24 bits" : "which rounds again";
+    return before == HR_F32 ? "which keeps 8 of 24 significant bits" : "which rounds again";
 }
 
 /* The formats of a parameter that has another one now. */
@@ -345,13 +347,13 @@ hr_status hr_reformat_write(const hr_reformat *reformat, hr_region *region, hr_e
         if (!hr_reformat_can(was, now, w.kept_was, kept, &differs) || !differs) continue;
         w.second = moment_of(now, kept) == 1;
         report(&w);
+        files[0] = files[1] = -1;
         w.in.files = &files[0];
         w.in_scales.files = &files[1];
-        w.in.file_count = w.in_scales.file_count = 0;
         w.out.file = w.out_scales.file = (hr_file_out){ .directory = -1, .file = -1 };
         status = write_file(&w, text, text_bytes, err);
-        for (int32_t i = 0; i < w.in.file_count; i++) hr_file_close(&files[0]);
-        for (int32_t i = 0; i < w.in_scales.file_count; i++) hr_file_close(&files[1]);
+        hr_file_close(&files[0]);
+        hr_file_close(&files[1]);
         hr_weights_abort(&w.out);
         hr_weights_abort(&w.out_scales);
     }

@@ -157,14 +157,11 @@ static __attribute__((noinline)) bool take_from_checkpoint(hr_config *config)
 
 static void say(const hr_config *config, const char *why, char said[HR_ERROR_BYTES])
 {
-    const hr_format_loss *loss = hr_format_loss_of(config);
-    char cost[96] = "";
-    if (loss && loss->interval > 0)
-        snprintf(cost, sizeof cost, "; loss %+.2f +- %.2f %% measured in bf16", loss->percent,
-                 loss->interval);
-    snprintf(said, HR_ERROR_BYTES, "train.state.master=%s train.state.moments=%s: %s%s",
+    char cost[HR_FORMAT_LOSS_BYTES];
+    hr_format_loss_print(hr_format_loss_of(config), cost);
+    snprintf(said, HR_ERROR_BYTES, "train.state.master=%s train.state.moments=%s: %s%s%s",
              masters[config->train.state.master].name, moments[config->train.state.moments].name,
-             why, cost);
+             why, *cost ? "; " : "", cost);
 }
 
 hr_status hr_plan_choose_states(hr_config *config, const hr_plan_outputs *outputs, bool fresh,
@@ -186,8 +183,11 @@ hr_status hr_plan_choose_states(hr_config *config, const hr_plan_outputs *output
     hr_config tried;
     const int32_t count = list(config, &tried, found);
     int32_t at = 0;
-    if (!count) { /* no format is the reason: say what is */
-        take(config, HR_MASTERS_FP32, HR_MOMENTS_FP32);
+    if (!count) { /* no choice is the reason: say what is */
+        if (config->train.state.master == HR_MASTERS_AUTO)
+            config->train.state.master = HR_MASTERS_FP32;
+        if (config->train.state.moments == HR_MOMENTS_AUTO)
+            config->train.state.moments = HR_MOMENTS_FP32;
         return hr_config_check(config, err);
     }
     for (; at < count && !fits; at += !fits) {
@@ -196,10 +196,9 @@ hr_status hr_plan_choose_states(hr_config *config, const hr_plan_outputs *output
         if (status != HR_OK) return status;
     }
     if (!fits) snprintf(why, sizeof why, "the smallest of %d allowed, none of which fits", count);
-    else if (at == 0) snprintf(why, sizeof why, "fits, and changes no bit");
     else
         snprintf(why, sizeof why, "number %d of %d allowed, the first that fits%s", at + 1, count,
-                 found[at].exact ? "; it changes no bit" : "");
+                 found[at].exact ? "; it trains as with fp32 states" : "");
     say(config, why, said);
     return HR_OK;
 }

@@ -14,6 +14,7 @@
 #include "headroom/stages.h"
 #include "ops/list.h"
 #include "plan/cost.h"
+#include "profile/names.h"
 #include "profile/timeline.h"
 #include "run/observer.h"
 
@@ -132,22 +133,14 @@ static int slowest_first(const void *a, const void *b)
 
 static void take_row(const profiler *p, int32_t op, int32_t part, int32_t direction)
 {
-    static const char *const parts[] = { [HR_BLOCK_NONE] = "run",
-                                         [HR_BLOCK_EMBED] = "embedding",
-                                         [HR_BLOCK_ATTENTION] = "attention",
-                                         [HR_BLOCK_MLP] = "MLP",
-                                         [HR_BLOCK_HEAD] = "output head" };
-    static const char *const directions[] = { [HR_DIR_NONE] = "",
-                                              [HR_DIR_FORWARD] = "forward",
-                                              [HR_DIR_BACKWARD] = "backward",
-                                              [HR_DIR_RECOMPUTED] = "recompute" };
     hr_profile_report *report = p->report;
     const cell *c = &p->cells[op][part][direction];
     const double steps = (double)report->steps;
     if (!c->calls || report->row_count == HR_PROFILE_ROWS_MOST) return;
     report->rows[report->row_count++] = (hr_profile_row){ .operation = p->backend->ops[op]->name,
-                                                          .part = parts[part],
-                                                          .direction = directions[direction],
+                                                          .part = hr_profile_part(part),
+                                                          .direction = hr_profile_direction(
+                                                              direction),
                                                           .calls = (double)c->calls / steps,
                                                           .seconds = 1e-9 * (double)c->ns / steps,
                                                           .planned_seconds = c->planned_seconds,

@@ -11,6 +11,7 @@
 #include "graph/backend.h"
 #include "plan/cost.h"
 #include "plan/lifetimes.h"
+#include "profile/names.h"
 
 const char hr_timeline_begin[] = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
 
@@ -76,25 +77,17 @@ static double micros(const hr_timeline *t, int64_t ns)
 /* Names consist of letters of this program, which JSON takes as they are. */
 static void put_call(const hr_timeline *t, const call *c, hr_writer *w)
 {
-    static const char *const parts[] = { [HR_BLOCK_NONE] = "",
-                                         [HR_BLOCK_EMBED] = ", embedding",
-                                         [HR_BLOCK_ATTENTION] = ", attention",
-                                         [HR_BLOCK_MLP] = ", MLP",
-                                         [HR_BLOCK_HEAD] = ", output head" };
-    static const char *const directions[] = { [HR_DIR_NONE] = "run",
-                                              [HR_DIR_FORWARD] = "forward",
-                                              [HR_DIR_BACKWARD] = "backward",
-                                              [HR_DIR_RECOMPUTED] = "recompute" };
     const hr_program *program = t->program;
     const hr_step *step = &program->steps[c->step];
     const int32_t out = step->out[0];
     const int32_t layer = out == HR_NONE ? HR_NONE : program->tensors[out].layer;
-    hr_put(w, ",\n{\"name\":\"%s%s", program->backend->ops[step->op]->name, parts[step->block]);
+    hr_put(w, ",\n{\"name\":\"%s, %s", program->backend->ops[step->op]->name,
+           hr_profile_part(step->block));
     if (layer != HR_NONE) hr_put(w, " of layer %d", layer);
     hr_put(w,
            "\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":%.3f,\"dur\":%.3f,\"args\":{"
            "\"operation\":%d,\"flops\":%.0f}}",
-           directions[step->direction], micros(t, c->begun_ns),
+           hr_profile_direction(step->direction), micros(t, c->begun_ns),
            1e-3 * (double)(c->ended_ns - c->begun_ns), c->step, hr_cost_flops(program, c->step));
     if (program->step_count <= STEPS_MOST)
         hr_put(

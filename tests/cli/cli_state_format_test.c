@@ -115,7 +115,7 @@ static void weights_go_on_with_other_masters_if_that_is_allowed(void **state)
         assert_int_equal(run(command, masters[i], 2 * i + 2, "--allow-change train.state.master"),
                          HR_OK);
         assert_non_null(strstr(err, narrower ? "model.safetensors of the checkpoint: from fp32 to "
-                                               "bf16, which keeps 8 of 24 bits"
+                                               "bf16, which keeps 8 of 24 significant bits"
                                              : "model.safetensors of the checkpoint: from bf16 to "
                                                "fp32, which loses nothing"));
     }
@@ -138,8 +138,16 @@ static void formats_are_chosen_by_what_fits(void **state)
     (void)state;
     prepare();
     assert_int_equal(run("plan %s", recipe_auto), HR_OK);
-    assert_non_null(strstr(err, "train.state.master=fp32 train.state.moments=fp32: fits, and "
-                                "changes no bit\n"));
+    assert_non_null(strstr(err, "train.state.master=fp32 train.state.moments=fp32: number 1 "
+                                "of 2 allowed, the first that fits; it trains as with fp32 "
+                                "states\n"));
+    /* What is given is not changed. */
+    assert_int_equal(run("plan recipe.yaml train.state.master=residual16 train.state.moments=auto"),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "train.state.master is for bf16 weights"));
+    assert_int_equal(run("plan %s train.state.moments=int8", recipe_auto), HR_OK);
+    assert_non_null(strstr(err, "train.state.master=fp32 train.state.moments=int8: number 1 of 2 "
+                                "allowed, the first that fits; loss "));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(run("plan %s memory.allow=%s --budget 1MiB", recipe_auto, cases[i].allow),
                          HR_NO_FIT);
@@ -161,8 +169,9 @@ static void formats_are_chosen_by_what_fits(void **state)
     assert_int_equal(run("train %s data.train=text.txt train.steps=2 --out run --budget %lld",
                          recipe_auto, (whole + half) / 2),
                      HR_OK);
-    assert_non_null(strstr(err, "train.state.master=residual16 train.state.moments=fp32: number 2 "
-                                "of 2 allowed, the first that fits; it changes no bit\n"));
+    assert_non_null(strstr(err,
+                           "train.state.master=residual16 train.state.moments=fp32: number 2 "
+                           "of 2 allowed, the first that fits; it trains as with fp32 states\n"));
     assert_int_equal(run("train %s data.train=text.txt train.steps=3 --out run", recipe_auto),
                      HR_OK);
     assert_non_null(strstr(err, "train.state.master=residual16 train.state.moments=fp32: the "
