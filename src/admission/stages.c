@@ -82,6 +82,7 @@ static void keep_choice(hr_stage_set *set, int32_t index, const hr_admission *a)
            (size_t)choice->strategy.layer_count * sizeof *recompute_set);
     choice->pack_work = a->pack_work;
     choice->arena_bytes = a->compiled.plan.arena_bytes;
+    choice->file_bytes = a->compiled.plan.spaces[HR_SPACE_FILE].bytes;
     choice->weights = a->config.memory.weights;
 }
 
@@ -132,7 +133,7 @@ static hr_status admit_all(const hr_admission_machine *machine, hr_stage_set *se
     hr_status found = HR_OK;
     hr_error why;
     int64_t needed = 0;
-    set->arena_bytes = 0;
+    set->arena_bytes = set->file_bytes = 0;
     *worst = 0;
     for (int32_t i = 0; i < set->list.count; i++) {
         const hr_status status = admit_one(machine, set, i, weights, room, a, &why);
@@ -144,6 +145,7 @@ static hr_status admit_all(const hr_admission_machine *machine, hr_stage_set *se
         const bool larger = status == HR_OK ? found == HR_OK && arena > set->arena_bytes
                                             : a->answer.minimum_bytes > needed;
         set->arena_bytes = hr_max(set->arena_bytes, arena);
+        set->file_bytes = hr_max(set->file_bytes, set->choices[i].file_bytes);
         if (status == HR_NO_FIT) found = HR_NO_FIT;
         if (!larger) continue;
         *worst = i;
@@ -229,6 +231,7 @@ hr_status hr_admit_stages(const hr_admission_machine *machine, const hr_config *
         status = hr_stage_set_compile(set, worst, a, err);
         if (status == HR_OK) status = hr_stage_set_account(machine, set, false, a, err);
         a->answer = set->answer;
+        a->answer.file_bytes = set->file_bytes;
     }
     a->answer.stages = set->plans;
     a->answer.stage_count = set->list.count;

@@ -14,7 +14,7 @@
 
 typedef struct {
     hr_strategy strategy; /* recompute_set in the region of the set */
-    int64_t pack_work, arena_bytes;
+    int64_t pack_work, arena_bytes, file_bytes;
     int32_t weights; /* hr_place of the recipe's frozen weights */
 } hr_stage_choice;
 
@@ -26,8 +26,8 @@ typedef struct {
     const hr_config *recipe; /* borrowed */
     hr_config config;        /* of the stage that is compiled, with its memory keys chosen */
     int32_t current;
-    int64_t arena_bytes;   /* the largest */
-    hr_plan_answer answer; /* of the stage that decides whether the run fits */
+    int64_t arena_bytes, file_bytes; /* the largest of each */
+    hr_plan_answer answer;           /* of the stage that decides whether the run fits */
 } hr_stage_set;
 
 /* Admits all stages of a recipe, as hr_admit does one. The set is in a region of its own, opened

@@ -360,10 +360,6 @@ static __attribute__((noinline)) hr_status check_stages(const hr_config *config,
     hr_stages stages;
     hr_error why;
     hr_status status = hr_config_stages(config, &stages, err);
-    if (status == HR_OK && config->memory.spill != HR_SPILL_NO)
-        return hr_fail(err, HR_USAGE,
-                       "memory.spill=auto does not go with train.stages: the file of a run has one "
-                       "size");
     for (int32_t i = 0; i < stages.count && status == HR_OK; i++) {
         const int64_t first = stages.at[i].first_step, steps = config->train.steps;
         status = hr_config_at_stage(config, i, &stage, err);

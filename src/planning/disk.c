@@ -79,20 +79,6 @@ static int64_t moments_bytes(const hr_program *program)
     return sum;
 }
 
-/* The inputs of layers in a file, in one pass of a step. */
-static int64_t spilled_bytes(const hr_program *program)
-{
-    const int32_t section = hr_program_loop(program, HR_LOOP_STEP);
-    int64_t sum = 0;
-    for (int32_t t = 0; t < program->tensor_count; t++) {
-        const hr_tensor *tensor = &program->tensors[t];
-        if (tensor->space == HR_SPACE_FILE && tensor->role == HR_ROLE_ACTIVATION &&
-            hr_loop_section(program, tensor->home) == section)
-            sum += blocks(hr_tensor_bytes(tensor));
-    }
-    return sum;
-}
-
 /* ---- logs */
 
 static int64_t log_bytes(const hr_config *config, int64_t steps)
@@ -169,7 +155,7 @@ static int64_t base_bytes(const hr_program *program)
 }
 
 __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_program *program,
-                                          int64_t steps, hr_plan_disk *disk)
+                                          int64_t file_bytes, int64_t steps, hr_plan_disk *disk)
 {
     disk->steps = steps ? steps : config->train.steps;
     size_checkpoint(config, program, disk);
@@ -178,7 +164,7 @@ __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_prog
     disk->log_bytes = log_bytes(config, disk->steps);
     disk->shard_bytes = shard_bytes(config);
     disk->moments_bytes = moments_bytes(program);
-    disk->spilled_bytes = spilled_bytes(program);
+    disk->spilled_bytes = file_bytes - disk->moments_bytes;
     disk->base_bytes = base_bytes(program);
     int64_t all;
     if (!hr_checked_mul(disk->checkpoints, disk->checkpoint_bytes, &all)) all = INT64_MAX / 2;

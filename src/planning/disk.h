@@ -10,9 +10,11 @@
 #include "headroom/plan.h"
 
 /* Fills disk for a run of `steps` steps; 0: as in the recipe, or unknown. Reads the sizes of the
- * text files, and nothing else. */
-void hr_disk_of(const hr_config *config, const hr_program *program, int64_t steps,
-                hr_plan_disk *disk);
+ * text files, and nothing else.
+ *
+ *   file_bytes  of the file of moments and layer inputs; 0: there is none */
+void hr_disk_of(const hr_config *config, const hr_program *program, int64_t file_bytes,
+                int64_t steps, hr_plan_disk *disk);
 
 /* Checks before the first step that the file system of the existing folder train.out has room for
  * the checkpoints and the moments of the run. Existing checkpoints count as free space, since the

@@ -92,7 +92,8 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *given,
     const bool is_refused = status == HR_NO_FIT && compiled->program.step_count &&
                             !hr_admit_exceeds_file(admission);
     if (status != HR_OK && !is_refused) return status;
-    hr_disk_of(config, &compiled->program, 0, &admission->answer.disk);
+    hr_disk_of(config, &compiled->program, admission->answer.file_bytes, 0,
+               &admission->answer.disk);
     if (status == HR_OK && outputs->device) {
         status = hr_target_check_disk(config, &admission->answer.disk, &admission->answer.device,
                                       err);

@@ -350,10 +350,10 @@ static hr_status remove_earlier_run(run *r, hr_error *err)
                : HR_OK;
 }
 
-/* Data of the file of moments; 0: there is none. */
+/* Data of the file of moments and layer inputs; 0: there is none. */
 static int64_t file_bytes(const run *r)
 {
-    return r->admission.compiled.plan.spaces[HR_SPACE_FILE].bytes;
+    return r->admission.answer.file_bytes;
 }
 
 /* Checks the disk space; the number of steps is known now, even if the recipe gives epochs. */
@@ -365,7 +365,8 @@ static hr_status check_disk(run *r, hr_error *err)
     const hr_resume *resume = &r->trainer.files.resume;
     const int64_t done = resume->found ? resume->manifest.state.step : 0;
     hr_plan_disk *disk = &r->trainer.result->plan.disk;
-    hr_disk_of(r->config, &r->admission.compiled.program, r->trainer.state.steps, disk);
+    hr_disk_of(r->config, &r->admission.compiled.program, file_bytes(r), r->trainer.state.steps,
+               disk);
     const int64_t moments_bytes = hr_file_space_out_bytes(r->config, file_bytes(r));
     const hr_status status = hr_disk_check_run(r->config, disk, done, moments_bytes, &free_bytes,
                                                err);
@@ -433,7 +434,7 @@ static hr_status admit(run *r, hr_error *err)
                                  ? admit_stages(r, &machine, err)
                                  : hr_admit(&machine, r->config, false, NULL, a, err);
     if (!a->compiled.program.step_count) return status;
-    hr_disk_of(r->config, &a->compiled.program, 0, &a->answer.disk);
+    hr_disk_of(r->config, &a->compiled.program, a->answer.file_bytes, 0, &a->answer.disk);
     hr_stopping_describe(&a->compiled.program, &a->rates, &a->answer);
     return status;
 }

@@ -13,11 +13,12 @@
 #include "run/stages.h"
 #include "sections/assemble.h"
 
-/* Places the file of moments (memory.moments=file). */
+/* Places the file of moments and layer inputs. */
 static hr_status place_moments(hr_region *region, hr_trainer *trainer, hr_error *err)
 {
     const hr_config *config = trainer->config;
-    const int64_t bytes = trainer->executor.plan->spaces[HR_SPACE_FILE].bytes;
+    const int64_t bytes = trainer->stages ? trainer->stages->file_bytes
+                                          : trainer->executor.plan->spaces[HR_SPACE_FILE].bytes;
     if (bytes == 0) return HR_OK;
     hr_file_space_name(config, trainer->moments_name);
     const hr_block_file_options of = { hr_file_space_directory(config), trainer->moments_name,

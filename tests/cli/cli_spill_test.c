@@ -94,6 +94,18 @@ static void inputs_in_a_file_change_no_bit(void **state)
         }
 }
 
+/* The bytes that the refusal of the last command names. */
+static long long needed_bytes(void)
+{
+    char digits[32] = "";
+    const char *least = strstr(out, "needs at least");
+    assert_non_null(least);
+    least += strcspn(least, "0123456789");
+    for (char *to = digits; strchr("0123456789,", *least); least++)
+        if (*least != ',') *to++ = *least;
+    return atoll(digits);
+}
+
 /* A larger budget for each plan that does not fit, and a smaller one than any other key allows. */
 static void the_search_spills_where_nothing_else_fits(void **state)
 {
@@ -103,13 +115,7 @@ static void the_search_spills_where_nothing_else_fits(void **state)
     put_recipe("no");
     assert_int_equal(run("plan recipe.yaml %s --budget 1MiB", sizes), HR_NO_FIT);
     assert_non_null(strstr(out, "memory.spill=auto"));
-    const char *least = strstr(out, "needs at least");
-    assert_non_null(least);
-    char digits[32] = "";
-    least += strcspn(least, "0123456789");
-    for (char *to = digits; strchr("0123456789,", *least); least++)
-        if (*least != ',') *to++ = *least;
-    const long long bytes = atoll(digits);
+    const long long bytes = needed_bytes();
     assert_int_equal(run("plan recipe.yaml %s --budget %lld", sizes, bytes), HR_OK);
     const long long less = bytes - 300000;
     assert_int_equal(run("plan recipe.yaml %s --budget %lld", sizes, less), HR_NO_FIT);
@@ -133,12 +139,41 @@ static void what_a_file_cannot_hold_is_refused(void **state)
                          "memory.file_budget=64KiB"),
                      HR_NO_FIT);
     assert_says("the layer inputs need a file of");
-    put("staged.yaml",
-        "model: {family: llama}\ndata: {train: long.txt}\nmemory: {spill: auto}\n"
-        "train: {steps: 4, batch: 2, stages: [{at_step: 0, seq_len: 8}, {at_step: 2, seq_len: "
-        "16}]}\n");
-    assert_int_equal(run("plan staged.yaml"), HR_USAGE);
-    assert_says("memory.spill=auto does not go with train.stages");
+}
+
+/* The middle stage fits only with layer inputs in the file, and the run resumes in it. */
+static void one_file_serves_all_stages(void **state)
+{
+    static const char *const ways[] = { "model.family=llama memory.moments=file",
+                                        "model.family=qwen3 train.dtype=bf16" };
+    static const char sizes[] =
+        "train.batch=1 train.seq_len=512 train.threads=1 train.checkpoint_every=1 "
+        "train.keep_last=9 train.steps=6 "
+        "'train.stages=seq_len=512; at_step=2 seq_len=4096; at_step=4 seq_len=1024'";
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        assert_int_equal(system("rm -rf kept spilled"), 0);
+        put_recipe("auto");
+        assert_int_equal(run("plan recipe.yaml %s %s --budget 1MiB", sizes, ways[i]), HR_NO_FIT);
+        const long long budget = needed_bytes();
+        if (run("plan recipe.yaml %s %s --budget %lld --out plan.json", sizes, ways[i], budget))
+            fail_msg("%s: %s", ways[i], err);
+        assert_non_null(strstr(out, "layer inputs"));
+        if (run("verify plan-1.json") || run("verify plan-2.json") || run("verify plan-3.json"))
+            fail_msg("%s: %s", ways[i], err);
+        assert_int_equal(system("grep -q spilled plan-2.json"), 0);
+        for (int32_t again = 0; again < 2; again++) {
+            if (run("train recipe.yaml %s %s --budget %lld --out spilled", sizes, ways[i], budget))
+                fail_msg("%s: %s", ways[i], err);
+            assert_arena_as_planned(ways[i]);
+            assert_int_equal(system("rm -r spilled/checkpoints/step-*[456]"), 0);
+        }
+        put_recipe("no");
+        assert_int_equal(run("plan recipe.yaml %s %s --budget %lld", sizes, ways[i], budget),
+                         HR_NO_FIT);
+        if (run("train recipe.yaml %s %s --out kept", sizes, ways[i])) fail_msg("%s", err);
+        assert_same_file("kept/model.safetensors", "spilled/model.safetensors");
+    }
 }
 
 /* Changes a plan: a member of every value in the file, or of every step of an operation. */
@@ -184,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(inputs_in_a_file_change_no_bit),
         IN_A_FOLDER(the_search_spills_where_nothing_else_fits),
+        IN_A_FOLDER(one_file_serves_all_stages),
         IN_A_FOLDER(what_a_file_cannot_hold_is_refused),
         IN_A_FOLDER(the_judge_finds_wrong_spills),
     };
