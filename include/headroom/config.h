@@ -55,7 +55,7 @@ typedef enum { HR_TRUNK_GATED, HR_TRUNK_LIF } hr_trunk;
 
 /* auto: the default of the family */
 typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie;
-typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
+typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16, HR_FORMAT_FP16 } hr_format;
 
 /* How frozen weights are stored in memory: enumerator, choice of model.weights. compute: in the
  * dtype that products read. docs/adding.md says what a new one needs. */
@@ -437,6 +437,13 @@ static inline bool hr_config_chooses_states(const hr_config *config)
 {
     return config->train.state.master == HR_MASTERS_AUTO ||
            config->train.state.moments == HR_MOMENTS_AUTO;
+}
+
+/* Whether updates read the norm of the gradient: it limits them, or its overflow with a scaled loss
+ * skips them. Pure. */
+static inline bool hr_config_needs_norm(const hr_config *config)
+{
+    return config->train.optimizer.clip > 0 || config->train.dtype == HR_FORMAT_FP16;
 }
 
 /* Writes the value of a key in a form that hr_config_set accepts. `text` [bytes] out. */

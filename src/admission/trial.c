@@ -77,7 +77,7 @@ static hr_status load_rates(hr_trial *t, hr_error *err)
         status = t->machine->rates(t->machine->context, a->backend, a->cpu_mask, t->threads,
                                    &a->rates, a->answer.times, err);
     if (status != HR_OK) return status;
-    const hr_dtype dtype = hr_config_dtype(&a->config);
+    const hr_dtype dtype = hr_product_dtype(hr_config_dtype(&a->config));
     const int64_t product_as = a->rates.op[HR_OP_linear][dtype].unit_as[HR_TERM_FLOPS];
     const int64_t attention_as = a->rates.op[HR_OP_attention][dtype].unit_as[HR_TERM_FLOPS];
     a->rates.in_nanoseconds = hr_cost_needs_nanoseconds(&a->config,

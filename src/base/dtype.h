@@ -5,27 +5,37 @@
 
 #include <stdint.h>
 
-/* F16 and F8_E4M3 are only stored: no operation computes with them (graph/weight_format.h). U8 are
- * the codes of optimizer states (ops/update/moments.h), U16 residuals (base/residual.h). */
-typedef enum { HR_F32, HR_BF16, HR_F64, HR_I32, HR_F16, HR_F8_E4M3, HR_U8, HR_U16 } hr_dtype;
+/* F16 are activations and their gradients, or weights in files; F8_E4M3 only the latter
+ * (graph/weight_format.h). U8 are the codes of optimizer states (ops/update/moments.h), U16
+ * residuals (base/residual.h). */
+typedef enum { HR_F32, HR_BF16, HR_F16, HR_F64, HR_I32, HR_F8_E4M3, HR_U8, HR_U16 } hr_dtype;
 
 static inline int64_t hr_dtype_bytes(hr_dtype dtype)
 {
-    static const int8_t bytes[] = { 4, 2, 8, 4, 2, 1, 1, 2 };
+    static const int8_t bytes[] = { 4, 2, 2, 8, 4, 1, 1, 2 };
     return bytes[dtype];
 }
 
 static inline const char *hr_dtype_name(hr_dtype dtype)
 {
     static const char *const names[] = {
-        "f32", "bf16", "f64", "i32", "f16", "f8_e4m3", "u8", "u16"
+        "f32", "bf16", "f16", "f64", "i32", "f8_e4m3", "u8", "u16"
     };
     return names[dtype];
 }
 
-/* The dtypes that operations compute with, and the number of them: tables of kernels and of rates
- * are indexed by these dtypes of activations. */
+/* The dtypes of activations, and their number: tables of kernels are indexed by them. */
+enum { HR_ACTIVATIONS = HR_F16 + 1 };
+
+/* The dtypes that products multiply in, and their number: tables of rates are indexed by them. */
 typedef enum { HR_COMPUTE_F32 = HR_F32, HR_COMPUTE_BF16 = HR_BF16, HR_COMPUTES } hr_compute;
+
+/* The dtype that products with these activations multiply in, which is that of their weights: f16
+ * activations are widened to fp32. */
+static inline hr_dtype hr_product_dtype(hr_dtype activations)
+{
+    return activations == HR_BF16 ? HR_BF16 : HR_F32;
+}
 
 /* The element order of a [K, N] matrix.
  *

@@ -54,7 +54,7 @@ static const void *convert_elements(const hr_tensor_conversion *c, const hr_conv
         return narrow_merged(c, to, rows * width);
     if (to == HR_STORED_F32) return c->wide;
     for (int64_t i = 0; i < rows * width; i++)
-        if (to == HR_STORED_F16) held &= hr_f16_from_f32(c->wide[i], &c->half[i]);
+        if (to == HR_STORED_F16) held &= hr_narrow_to_f16(c->wide[i], &c->half[i]);
         else
             ((uint8_t *)c->half)[i] = hr_e4m3_from_f32(c->wide[i] /
                                                        scales[i % width / HR_SCALE_BLOCK]);

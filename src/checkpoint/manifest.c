@@ -79,6 +79,12 @@ static void put_state(hr_writer *w, const hr_run_state *state)
         put_real(w, state->levels[i]);
     }
     hr_put(w, "]");
+    if (state->loss_scale.factor > 0) {
+        hr_put(w, ",\"loss_scale\":");
+        put_real(w, state->loss_scale.factor);
+        hr_put(w, ",\"loss_scale_steps\":%lld,\"overflows\":%lld",
+               (long long)state->loss_scale.good_steps, (long long)state->loss_scale.overflows);
+    }
     if (state->stage.number)
         hr_put(w, ",\"stage\":%lld,\"stage_batch_shift\":%lld,\"cursors\":[",
                (long long)state->stage.number, (long long)state->stage.batch_shift);
@@ -180,10 +186,15 @@ static bool read_cursors(reading *r)
     }
 }
 
-/* Members that only runs of stages have. */
-static bool read_stage(reading *r)
+/* Members that only runs of stages or with a scaled loss have. */
+static bool read_other(reading *r)
 {
     hr_run_state *state = &r->manifest->state;
+    if (hr_json_is(&r->json, "loss_scale"))
+        return take_real(r, hr_json_next(&r->json), &state->loss_scale.factor);
+    if (hr_json_is(&r->json, "loss_scale_steps"))
+        return read_integer(r, &state->loss_scale.good_steps);
+    if (hr_json_is(&r->json, "overflows")) return read_integer(r, &state->loss_scale.overflows);
     if (hr_json_is(&r->json, "stage")) return read_integer(r, &state->stage.number);
     if (hr_json_is(&r->json, "stage_batch_shift"))
         return read_integer(r, &state->stage.batch_shift);
@@ -201,7 +212,7 @@ static bool read_row(reading *r)
         return read_integer(r, (int64_t *)(void *)member);
     }
     if (hr_json_is(&r->json, "levels")) return read_levels(r);
-    return read_stage(r);
+    return read_other(r);
 }
 
 static bool read_state(reading *r)
@@ -288,6 +299,10 @@ static bool is_in_range(const hr_run_state *state)
     if (state->stage.number < 0 || state->stage.batch_shift < 0 ||
         state->stage.batch_shift > state->batch_shift || state->stage.number > most ||
         !state->stage.number != !state->stage.cursor_count)
+        return false;
+    const hr_loss_scale *scale = &state->loss_scale;
+    if (!(scale->factor >= 0 && scale->factor <= 0x1p64) || scale->good_steps < 0 ||
+        scale->overflows < 0)
         return false;
     return state->step <= state->steps && state->steps <= most && state->batch_shift <= most &&
            state->bad_steps <= most && state->waited <= most && state->tokens <= most << 20;

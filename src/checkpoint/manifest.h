@@ -23,6 +23,13 @@ enum {
     HR_STATE_CURSORS = 16
 };
 
+/* Of train.dtype=fp16 (run/loss_scale.h). */
+typedef struct {
+    double factor;      /* of the loss; 0: it is not scaled */
+    int64_t good_steps; /* since the factor last changed */
+    int64_t overflows;  /* in a row */
+} hr_loss_scale;
+
 /* The state of a run between two updates, except its tensors. Random numbers and the data order are
  * functions of seed and step, so they need no state here. */
 typedef struct {
@@ -42,6 +49,7 @@ typedef struct {
     double seconds;                 /* training time so far */
     double levels[HR_STATE_LEVELS]; /* statistics of the guard */
     int64_t level_count;
+    hr_loss_scale loss_scale;
     /* Of a run of stages: the one whose data the next step reads, or an earlier one if that step
      * is the first of a stage. */
     struct {

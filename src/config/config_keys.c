@@ -168,8 +168,8 @@ static const hr_config_row rows[] = {
     TEXT(data.cache, "", NULL,
          "directory for tokenized data; unset: train.out or ~/.cache/headroom"),
 
-    CHOICE(train.dtype, "fp32", "fp32 bf16",
-           "dtype of weights and activations; bf16 has masters (train.state.master)"),
+    CHOICE(train.dtype, "fp32", "fp32 bf16 fp16",
+           "dtype of activations and weights; fp16: of activations, with a scaled loss"),
     INTEGER(train.batch, "16", "sequences", NULL, 1, TOKENS_MAX,
             "global batch size, in sequences per optimizer step"),
     INTEGER(train.seq_len, "128", "tokens", NULL, 1, TOKENS_MAX, "sequence length"),

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bf16.h"
 #include "base/checked.h"
 #include "base/number.h"
 #include "base/words.h"
 #include "base/writer.h"
 #include "checkpoint/names.h"
+#include "ops/element.h"
 
 enum { LENGTH_BYTES = 8, HEADER_ALIGN = 64, ENTRY_BYTES = 200, PIECE = 1024 };
 
@@ -116,8 +116,7 @@ static float element(const hr_program *program, int32_t param, const void *weigh
     const hr_param *of = &program->params[param];
     const hr_tensor *tensor = &program->tensors[of->weight];
     const int64_t at = hr_layout_index((hr_layout)tensor->layout, of->dims[0], of->dims[1], k, n);
-    return tensor->dtype == HR_F32 ? ((const float *)weight)[at]
-                                   : hr_bf16_to_f32(((const hr_bf16 *)weight)[at]);
+    return hr_element_get(weight, at, (hr_dtype)tensor->dtype);
 }
 
 /* The part that projects x: A of the diagonal form, else Wa. */
@@ -182,9 +181,7 @@ static double norm_of(const hr_program *program, const hr_modulated *of, const f
 
 static void widen(const void *row, hr_dtype dtype, int64_t count, float *to)
 {
-    for (int64_t c = 0; c < count; c++)
-        to[c] = dtype == HR_F32 ? ((const float *)row)[c]
-                                : hr_bf16_to_f32(((const hr_bf16 *)row)[c]);
+    for (int64_t c = 0; c < count; c++) to[c] = hr_element_get(row, c, dtype);
 }
 
 void hr_modulation_take(hr_modulation *m, int32_t param, const void *rows, hr_dtype dtype,

@@ -3,9 +3,9 @@
 #include "evaluate/output.h"
 
 #include "base/assert.h"
-#include "base/bf16.h"
 #include "base/checked.h"
 #include "base/writer.h"
+#include "ops/element.h"
 
 enum { LENGTH_BYTES = 8 };
 
@@ -55,8 +55,7 @@ hr_status hr_logits_add(hr_file_out *out, const void *logits, hr_dtype dtype, in
     if (dtype == HR_F32) return hr_file_append(out, logits, count * (int64_t)sizeof(float), err);
     for (int64_t first = 0; first < count; first += held) {
         const int64_t here = hr_min(held, count - first);
-        for (int64_t i = 0; i < here; i++)
-            staging[i] = hr_bf16_to_f32(((const hr_bf16 *)logits)[first + i]);
+        for (int64_t i = 0; i < here; i++) staging[i] = hr_element_get(logits, first + i, dtype);
         const hr_status status = hr_file_append(out, staging, here * (int64_t)sizeof *staging, err);
         if (status != HR_OK) return status;
     }

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/bf16.h"
 #include "base/checked.h"
 #include "base/number.h"
 #include "base/random.h"
@@ -235,7 +234,7 @@ int32_t hr_sampler_sample(const hr_sampling *s, const void *logits, hr_dtype dty
     float *w = scratch;
     if (dtype == HR_F32) memcpy(w, logits, (size_t)V * sizeof *w);
     else
-        for (int64_t v = 0; v < V; v++) w[v] = hr_bf16_to_f32(((const hr_bf16 *)logits)[v]);
+        for (int64_t v = 0; v < V; v++) w[v] = hr_element_get(logits, v, dtype);
     float top = largest_logit(w, V);
     if (!isfinite(top)) return -1;
     if (s->repetition_penalty != 1) {

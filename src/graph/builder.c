@@ -153,7 +153,7 @@ static int32_t build_param(hr_builder *builder, const hr_param_shape *shape, hr_
     const bool matrix = shape->kind == HR_PARAM_MATRIX;
     const bool short_table = (builder->short_tables || frozen) && shape->kind == HR_PARAM_TABLE;
     const hr_layout layout = matrix ? program->backend->matrix_layout(builder->dtype) : HR_ROWS;
-    hr_dtype dtype = matrix || short_table ? builder->dtype : HR_F32;
+    hr_dtype dtype = matrix || short_table ? hr_product_dtype(builder->dtype) : HR_F32;
     if (matrix && frozen && builder->layer != HR_NONE && param->adapts == HR_NONE)
         param->format = (uint8_t)builder->stored_weights;
     if (param->format != HR_WEIGHTS_COMPUTE) dtype = hr_weight_format_of(param->format)->dtype;

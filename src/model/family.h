@@ -85,10 +85,13 @@ HR_FAMILY_LIST(HR_FAMILY_SPEC)
 /* The family of a config. Never null. */
 const hr_family_spec *hr_family_of(const hr_config *config);
 
-/* The dtype of activations, and of weights in products. */
+/* The dtype of activations. */
 static inline hr_dtype hr_config_dtype(const hr_config *config)
 {
-    return config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
+    static const hr_dtype dtypes[] = {
+        [HR_FORMAT_FP32] = HR_F32, [HR_FORMAT_BF16] = HR_BF16, [HR_FORMAT_FP16] = HR_F16
+    };
+    return dtypes[config->train.dtype];
 }
 
 /* The kind of a layer. */

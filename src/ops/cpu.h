@@ -16,7 +16,7 @@ HR_OP_LIST(HR_OP_CPU)
 /* Operands of most operations: activations and weights; with a double: sums and learning rates;
  * with int32: token ids, positions and starts of documents. */
 enum {
-    HR_CPU_FLOATS = 1 << HR_F32 | 1 << HR_BF16,
+    HR_CPU_FLOATS = 1 << HR_F32 | 1 << HR_BF16 | 1 << HR_F16,
     HR_CPU_FLOATS_SUMS = HR_CPU_FLOATS | 1 << HR_F64,
     HR_CPU_FLOATS_IDS = HR_CPU_FLOATS | 1 << HR_I32,
     HR_CPU_ALL = HR_CPU_FLOATS_SUMS | 1 << HR_I32

@@ -32,13 +32,11 @@ static void find_params(dequantizing *d)
             d->param[program->params[p].weight] = p;
 }
 
-/* The parameter of an operand that the step's operation cannot read; HR_NONE: it can. */
+/* The parameter of an operand that is stored otherwise than products read; HR_NONE: none is. */
 static int32_t unreadable(const dequantizing *d, const hr_step *step, int32_t operand)
 {
-    if (operand == HR_NONE || d->param[operand] == HR_NONE) return HR_NONE;
-    if (hr_step_op(d->program, step)->host) return HR_NONE;
-    const uint32_t dtypes = hr_step_facts(d->program, step)->dtypes;
-    return dtypes >> d->program->tensors[operand].dtype & 1 ? HR_NONE : d->param[operand];
+    if (operand == HR_NONE || hr_step_op(d->program, step)->host) return HR_NONE;
+    return d->param[operand];
 }
 
 /* Declares the dequantized copy of a weight for `step`. Returns HR_NONE if there is no room. */
@@ -49,11 +47,11 @@ static int32_t copy_tensor(hr_program *program, const hr_param *param, const hr_
     hr_tensor *made = &program->tensors[program->tensor_count];
     *made = *weight;
     snprintf(made->name, sizeof made->name, "dequantized %.51s", param->external_name);
-    made->dtype = program->dtype;
+    made->dtype = (uint8_t)hr_product_dtype((hr_dtype)program->dtype);
     made->role = HR_ROLE_ACTIVATION;
     made->space = HR_SPACE_HOST;
     made->fixed_bytes = weight->fixed_bytes / hr_dtype_bytes((hr_dtype)weight->dtype) *
-                        hr_dtype_bytes((hr_dtype)program->dtype);
+                        hr_dtype_bytes((hr_dtype)made->dtype);
     made->home = step->loop;
     return program->tensor_count++;
 }

@@ -84,7 +84,8 @@ static int64_t moments_bytes(const hr_program *program)
 static int64_t log_bytes(const hr_config *config, int64_t steps)
 {
     const int64_t stage = config->train.stages[0] ? HR_METRICS_STAGE_BYTES : 0;
-    const int64_t step = HR_METRICS_STEP_BYTES + stage + HR_TENSORBOARD_RECORD_BYTES;
+    const int64_t scale = config->train.dtype == HR_FORMAT_FP16 ? HR_METRICS_SCALE_BYTES : 0;
+    const int64_t step = HR_METRICS_STEP_BYTES + stage + scale + HR_TENSORBOARD_RECORD_BYTES;
     const int64_t event = HR_METRICS_EVENT_BYTES + HR_TENSORBOARD_RECORD_BYTES;
     if (!steps) return step;
     int64_t bytes = steps * step + event_count(steps, config->train.checkpoint_every) * event +

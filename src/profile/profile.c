@@ -54,7 +54,8 @@ static hr_status placed(void *context, const hr_executor *executor, const hr_rat
 {
     profiler *p = context;
     const hr_program *program = executor->program;
-    const int64_t unit_as = rates->op[HR_OP_linear][program->dtype].unit_as[HR_TERM_FLOPS];
+    const int64_t unit_as =
+        rates->op[HR_OP_linear][hr_product_dtype((hr_dtype)program->dtype)].unit_as[HR_TERM_FLOPS];
     (void)err;
     p->backend = program->backend;
     if (p->trace) hr_timeline_place(p->trace, program, executor->plan, rates);

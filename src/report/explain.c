@@ -204,7 +204,7 @@ static void put_time(hr_writer *writer, const hr_style *style, const hr_config *
                answer->read_rate_measured ? "as measured" : "a guess",
                disk ? "the disk is" : "compute is");
     }
-    if (config->memory.product_norm && config->train.optimizer.clip > 0)
+    if (config->memory.product_norm && hr_config_needs_norm(config))
         hr_put(writer, "  clipping takes the gradient norm from activations and their gradients, "
                        "where tokens are few\n");
     if (answer->norm_pass &&

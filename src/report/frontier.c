@@ -75,8 +75,7 @@ void hr_frontier_words(const hr_config *config, const hr_strategy *strategy,
     put_spilled(&w, strategy);
     if (strategy->consume)
         hr_put(&w, "%sgradient release%s", w.used ? "; " : "",
-               config->train.optimizer.clip > 0 ? " (backward runs twice, for the gradient norm)"
-                                                : "");
+               hr_config_needs_norm(config) ? " (backward runs twice, for the gradient norm)" : "");
     if (!w.used) hr_put(&w, "nothing, all activations are saved");
 }
 

@@ -4,14 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bf16.h"
 #include "base/checked.h"
 #include "base/random.h"
 #include "checkpoint/load.h"
 #include "checkpoint/save.h"
 #include "config/schedule.h"
+#include "ops/element.h"
 #include "ops/host/host.h"
 #include "run/initialize.h"
+#include "run/loss_scale.h"
 #include "run/reporting.h"
 #include "run/trainer.h"
 
@@ -164,7 +165,10 @@ static hr_status fetch(void *context, hr_executor *executor, int32_t step, const
     trainer->measures.lr = hr_schedule_lr(trainer->config,
                                           trainer->stages ? &trainer->stages->list : NULL,
                                           state->step, state->steps);
-    *(double *)call->out[2] = 1.0 / (double)hr_max(trainer->measures.targets, 1);
+    double *scale = call->out[2];
+    scale[1] = hr_loss_scale_of(trainer->config, &trainer->state.loss_scale);
+    trainer->measures.loss_scale = trainer->state.loss_scale.factor;
+    scale[0] = scale[1] / (double)hr_max(trainer->measures.targets, 1);
     *(double *)call->out[3] = trainer->measures.lr;
     return HR_OK;
 }
@@ -219,8 +223,7 @@ static hr_status prompt(void *context, hr_executor *executor, int32_t step, cons
 
 static float logit(const hr_call *call, int64_t v)
 {
-    if (call->dtype == HR_F32) return ((const float *)call->in[0])[v];
-    return hr_bf16_to_f32(((const hr_bf16 *)call->in[0])[v]);
+    return hr_element_get(call->in[0], v, call->dtype);
 }
 
 /* Appends the most likely token, or one sampled from the softmax of logits / temperature. An end
@@ -272,6 +275,11 @@ static hr_status report_bad(hr_trainer *trainer, hr_guard_verdict verdict, hr_er
 {
     char what[192];
     trainer->measures.is_bad = true;
+    if (hr_loss_scale_overflows(&trainer->state.loss_scale, trainer->measures.loss,
+                                trainer->measures.grad_norm)) {
+        trainer->measures.overflowed = true;
+        return HR_DIVERGED;
+    }
     if (verdict == HR_GUARD_NOT_FINITE) {
         snprintf(what, sizeof what, "step %lld: the loss is %g and the gradient norm %g",
                  (long long)trainer->state.step + 1, trainer->measures.loss,

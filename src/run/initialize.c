@@ -61,7 +61,7 @@ static void put(void *weight, int64_t at, hr_dtype dtype, float value, float sca
 {
     if (dtype == HR_BF16) ((hr_bf16 *)weight)[at] = hr_bf16_from_f32(value);
     else if (dtype == HR_F8_E4M3) ((uint8_t *)weight)[at] = hr_e4m3_from_f32(value / scale);
-    else if (!hr_f16_from_f32(value, (uint16_t *)weight + at))
+    else if (!hr_narrow_to_f16(value, (uint16_t *)weight + at))
         ((uint16_t *)weight)[at] = value < 0 ? 0xfbff : 0x7bff; /* the largest magnitude */
 }
 

@@ -10,8 +10,10 @@ typedef struct {
     /* Of the current step. */
     int64_t targets; /* target tokens of its batch */
     double lr, loss, grad_norm;
-    double z_loss; /* not included in loss */
-    bool is_bad;   /* it gets no update */
+    double z_loss;     /* not included in loss */
+    double loss_scale; /* factor of its gradients; 0: none */
+    bool is_bad;       /* it gets no update */
+    bool overflowed;   /* because its gradient overflowed f16, which is no fault of the recipe */
 
     /* Of the last evaluation. */
     int64_t evaluated_tokens;

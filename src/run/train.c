@@ -221,7 +221,7 @@ static hr_status enter_folder(run *r, hr_error *err)
 /* Seconds per token at the calibrated rate of matrix products alone; 0: not calibrated. */
 static double ceiling_seconds(const hr_admission *admission)
 {
-    const hr_dtype dtype = hr_config_dtype(&admission->config);
+    const hr_dtype dtype = hr_product_dtype(hr_config_dtype(&admission->config));
     const hr_rates *rates = &admission->rates;
     if (!rates->pace_us[0]) return 0;
     return (double)admission->answer.flops_per_token * 1e-18 *

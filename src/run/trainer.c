@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "ops/list.h"
+#include "run/loss_scale.h"
 #include "run/reporting.h"
 #include "run/stages.h"
 #include "sections/assemble.h"
@@ -122,7 +123,7 @@ static hr_status run_step_sections(hr_trainer *trainer, hr_error *err)
     hr_executor *executor = &trainer->executor;
     executor->clock = trainer->state.step;
     executor->committed = false;
-    trainer->measures.is_bad = false;
+    trainer->measures.is_bad = trainer->measures.overflowed = false;
     hr_status status = run_section(trainer, HR_LOOP_FETCH, err);
     if (status == HR_OK && has_section(trainer, HR_LOOP_NORM))
         status = run_section(trainer, HR_LOOP_NORM, err);
@@ -153,6 +154,7 @@ static void log_step(hr_trainer *trainer, double rate)
                                    .no_targets = trainer->measures.targets == 0,
                                    .pulls = trainer->config->train.z_loss > 0,
                                    .z_loss = trainer->measures.z_loss,
+                                   .loss_scale = trainer->measures.loss_scale,
                                    .fraction_of_ceiling = rate * trainer->ceiling_seconds,
                                    .stage = trainer->stages ? trainer->stages->current + 1 : 0,
                                    .padding = padding(trainer) };
@@ -271,6 +273,29 @@ static hr_status skip_or_rewind(hr_trainer *trainer, int64_t before_ns, hr_error
     return HR_OK;
 }
 
+/* A step whose gradient overflowed f16 gets no update, and counts: the next has a smaller factor. */
+static hr_status skip_overflow(hr_trainer *trainer, int64_t before_ns, hr_error *err)
+{
+    char line[HR_ERROR_BYTES];
+    const hr_train_events *events = &trainer->options->events;
+    hr_loss_scale *scale = &trainer->state.loss_scale;
+    const double before = scale->factor;
+    hr_loss_scale_count(scale, true);
+    trainer->measures.grad_norm = (double)NAN;
+    if (scale->overflows > trainer->config->train.bad_steps_max)
+        return hr_fail(err, HR_DIVERGED,
+                       "step %lld: the gradient overflows fp16 for %lld steps in a row, now at a "
+                       "loss scale of %g; use train.dtype=bf16, or a lower train.optimizer.lr",
+                       (long long)trainer->state.step + 1, (long long)scale->overflows, before);
+    snprintf(line, sizeof line,
+             "step %lld: the gradient overflows fp16 at a loss scale of %g; the update is skipped, "
+             "the loss scale is %g",
+             (long long)trainer->state.step + 1, before, scale->factor);
+    count_step(trainer, before_ns);
+    if (events->text) events->text(events->context, line);
+    return HR_OK;
+}
+
 /* Waits for a small pending checkpoint to reach the disk before the step counts, so that a kill
  * loses at most one interval. A large one completes during later steps. Returns nanoseconds, which
  * are not part of the step time. */
@@ -285,8 +310,11 @@ static hr_status train_step(hr_trainer *trainer, hr_error *err)
 {
     const int64_t before_ns = hr_clock_ns();
     hr_status status = run_step_sections(trainer, err);
+    if (status == HR_DIVERGED && trainer->measures.overflowed)
+        return skip_overflow(trainer, before_ns, err);
     if (status == HR_DIVERGED && trainer->measures.is_bad)
         return skip_or_rewind(trainer, before_ns, err);
+    if (status == HR_OK) hr_loss_scale_count(&trainer->state.loss_scale, false);
     if (status == HR_OK) count_step(trainer, before_ns + wait_for_disk(trainer));
     if (status == HR_OK && trainer->observer && trainer->observer->stepped)
         status = trainer->observer->stepped(trainer->observer->context, &trainer->state,

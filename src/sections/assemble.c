@@ -80,7 +80,8 @@ static void build_grams(hr_assembly *a)
 static void build_fetch(hr_assembly *a)
 {
     hr_assembly_section(a, HR_LOOP_FETCH, 0, false);
-    a->loss_scale = scalar(a, "1 / real tokens", HR_ROLE_INPUT);
+    a->loss_scale = hr_build_fixed(&a->builder, "loss scale", HR_ROLE_INPUT, HR_F64, HR_ROWS, 2, 0,
+                                   a->builder.loop);
     a->lr = scalar(a, "learning rate", HR_ROLE_INPUT);
     hr_step *step = hr_assembly_host(a, HR_OP_batch, HR_NONE, 0);
     step->out[2] = a->loss_scale;
@@ -169,15 +170,17 @@ static void build_update(hr_assembly *a)
     hr_build_late_steps(&a->builder);
     hr_build_merges(&a->builder);
     build_penalties(a);
+    const bool scaled = a->builder.dtype == HR_F16;
     const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip,
-                                                   a->config->memory.product_norm);
+                                                   a->config->memory.product_norm,
+                                                   scaled ? a->loss_scale : HR_NONE);
     /* The report precedes the first update, so that a loss that is not finite changes no weight. */
     hr_step *step = hr_assembly_host(a, HR_OP_report, a->teaching.count ? HR_REPORT_TERMS : HR_NONE,
                                      0);
     step->in[0] = a->loss_sum;
     step->in[1] = norm_scale;
-    /* Without clipping, no update depends on the norm. */
-    const int32_t scale = a->config->train.optimizer.clip > 0 ? norm_scale : HR_NONE;
+    /* With neither clipping nor a scaled loss, no update depends on the norm. */
+    const int32_t scale = hr_config_needs_norm(a->config) ? norm_scale : HR_NONE;
     for (int32_t p = 0; p < program->param_count; p++)
         optimizer->update(&a->builder, a->config, p, scale, a->lr);
     hr_build_lengths(&a->builder, false);

@@ -280,6 +280,8 @@ hr_status hr_metrics_write_step(hr_metrics *metrics, const hr_metrics_step *step
     if (step->pulls)
         hr_put(&w, "\"z_loss\":%s,",
                print_json(step->no_targets ? (double)NAN : step->z_loss, z_loss));
+    if (step->loss_scale > 0)
+        hr_put(&w, "\"loss_scale\":%s,", print_json(step->loss_scale, z_loss));
     if (step->stage)
         hr_put(&w, "\"stage\":%lld,\"padding\":%s,", (long long)step->stage,
                print_json(step->padding, z_loss));
@@ -291,7 +293,8 @@ hr_status hr_metrics_write_step(hr_metrics *metrics, const hr_metrics_step *step
            print_json(step->fraction_of_ceiling > 0 ? step->fraction_of_ceiling : (double)NAN,
                       fraction),
            print_json(step->seconds, seconds));
-    HR_ASSERT(w.used <= HR_METRICS_STEP_BYTES + (step->stage ? HR_METRICS_STAGE_BYTES : 0));
+    HR_ASSERT(w.used <= HR_METRICS_STEP_BYTES + (step->stage ? HR_METRICS_STAGE_BYTES : 0) +
+                            (step->loss_scale > 0 ? HR_METRICS_SCALE_BYTES : 0));
     return end(metrics, &w, err);
 }
 

@@ -26,8 +26,14 @@ typedef struct {
 /* Room for the longest line: a sample with 16 KiB of text, escaped. */
 enum { HR_METRICS_BYTES = 24 << 10 };
 
-/* Room for the longest line of a step; and of an evaluation, a save or the end of a run. */
-enum { HR_METRICS_STEP_BYTES = 416, HR_METRICS_STAGE_BYTES = 64, HR_METRICS_EVENT_BYTES = 320 };
+/* Room for the longest line of a step, without and with a stage and a loss scale; and of an
+ * evaluation, a save or the end of a run. */
+enum {
+    HR_METRICS_STEP_BYTES = 416,
+    HR_METRICS_STAGE_BYTES = 64,
+    HR_METRICS_SCALE_BYTES = 48,
+    HR_METRICS_EVENT_BYTES = 320
+};
 
 typedef struct {
     int64_t step; /* from 1 */
@@ -38,6 +44,7 @@ typedef struct {
     double tokens_per_second, seconds; /* differ between identical runs */
     bool pulls;                        /* z_loss is part of the loss, and also written separately */
     double z_loss;
+    double loss_scale;          /* with which the gradient was computed; 0: it is not scaled */
     double fraction_of_ceiling; /* of the measured peak throughput; 0: unknown */
     int64_t stage;              /* from 1; 0: the run has no stages, and no padding is written */
     double padding;             /* share of the batch without targets */

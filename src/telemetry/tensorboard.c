@@ -27,7 +27,7 @@ enum { VARINT = 0, EIGHT_BYTES = 1, WITH_LENGTH = 2, FOUR_BYTES = 5 };
 enum {
     RECORD_BYTES = HR_TENSORBOARD_RECORD_BYTES,
     EVENT_BYTES = RECORD_BYTES - 16,
-    SCALARS_MAX = 8,
+    SCALARS_MAX = 9,
     TAG_BYTES = 24
 };
 
@@ -187,6 +187,7 @@ hr_status hr_tensorboard_write_step(hr_tensorboard *board, double wall_seconds,
         scalars[count++] = (scalar){ "stage", (double)step->stage };
         scalars[count++] = (scalar){ "padding", step->padding };
     }
+    if (step->loss_scale > 0) scalars[count++] = (scalar){ "loss_scale", step->loss_scale };
     if (step->pulls && !step->no_targets) scalars[count++] = (scalar){ "z_loss", step->z_loss };
     return write_scalars(board, wall_seconds, step->step, scalars, count, err);
 }

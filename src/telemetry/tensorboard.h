@@ -16,7 +16,7 @@
 enum {
     HR_TENSORBOARD_BYTES = 16 << 10, /* about 80 steps */
     HR_TENSORBOARD_SECONDS = 5,
-    HR_TENSORBOARD_RECORD_BYTES = 528, /* maximum of one event */
+    HR_TENSORBOARD_RECORD_BYTES = 592, /* maximum of one event */
     HR_TENSORBOARD_NAME_BYTES = 128
 };
 

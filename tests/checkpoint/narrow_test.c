@@ -22,7 +22,7 @@ static void is_f16(float value, uint32_t expected)
 {
     for (uint32_t sign = 0; sign < 2; sign++) {
         uint16_t half = 7;
-        assert_true(hr_f16_from_f32(sign ? -value : value, &half));
+        assert_true(hr_narrow_to_f16(sign ? -value : value, &half));
         assert_int_equal(half, expected | sign << 15);
     }
 }
@@ -40,8 +40,8 @@ static void f16_is_the_nearest(void **state)
         is_f16(middle, i + i % 2);
         is_f16(nextafterf(middle, INFINITY), i + 1);
     }
-    assert_false(hr_f16_from_f32(65520, &half));
-    assert_false(hr_f16_from_f32(-65520, &half));
+    assert_false(hr_narrow_to_f16(65520, &half));
+    assert_false(hr_narrow_to_f16(-65520, &half));
     is_f16(1e-40f, 0);
 }
 

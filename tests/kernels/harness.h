@@ -133,7 +133,7 @@ static inline void kernel_set(void *array, int64_t i, hr_dtype dtype, double val
 {
     if (dtype == HR_F64) ((double *)array)[i] = value;
     else if (dtype == HR_I32) ((int32_t *)array)[i] = (int32_t)value;
-    else if (dtype == HR_F16) ((uint16_t *)array)[i] = (uint16_t)value; /* the code */
+    else if (dtype == HR_U16) ((uint16_t *)array)[i] = (uint16_t)value;
     else if (dtype == HR_F8_E4M3 || dtype == HR_U8) ((uint8_t *)array)[i] = (uint8_t)value;
     else hr_element_set(array, i, dtype, (float)value);
 }
@@ -208,7 +208,8 @@ static inline void kernel_weight(kernel_case *c, int32_t slot, int64_t K, int64_
 {
     const hr_layout layout = hr_linear_layout(c->call.dtype);
     const int64_t count = hr_layout_elements(layout, K, N);
-    kernel_operand *o = kernel_add(c, false, slot, c->call.dtype, count, KERNEL_CONSTANT, 0, 0);
+    kernel_operand *o = kernel_add(c, false, slot, hr_product_dtype(c->call.dtype), count,
+                                   KERNEL_CONSTANT, 0, 0);
     for (int64_t k = 0; k < K; k++)
         for (int64_t n = 0; n < N; n++)
             kernel_set(o->at, hr_layout_index(layout, K, N, k, n), o->dtype, kernel_draw(c));

@@ -28,7 +28,8 @@ typedef struct {
 /* One rounding to the dtype, after fp32 arithmetic on numbers of magnitude `size`. */
 static inline kernel_bound kernel_rounded(hr_dtype dtype, double size)
 {
-    return (kernel_bound){ .tolerance = dtype == HR_BF16 ? 1.0 / 128 : 4e-6, .size = size };
+    const double tolerance = dtype == HR_BF16 ? 1.0 / 128 : dtype == HR_F16 ? 1.0 / 1024 : 4e-6;
+    return (kernel_bound){ .tolerance = tolerance, .size = size };
 }
 
 static const kernel_bound kernel_same_bits = { .tolerance = 0 };

@@ -108,7 +108,7 @@ static inline hr_attention_mask kernel_mask(int32_t option, int64_t T)
  * of one bf16 number may be off by its last place. */
 static inline kernel_bound kernel_attended(hr_dtype dtype, double size)
 {
-    return (kernel_bound){ true, dtype == HR_BF16 ? 8e-3 : 1e-5, size };
+    return (kernel_bound){ true, dtype == HR_BF16 ? 8e-3 : dtype == HR_F16 ? 1e-3 : 1e-5, size };
 }
 
 static inline hr_attention_attr kernel_attention(kernel_sizes s, int32_t option)

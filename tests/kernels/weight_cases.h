@@ -145,14 +145,14 @@ static inline void make_dequantize(kernel_case *c, kernel_sizes s, int32_t optio
     const int64_t count = hr_layout_elements(layout, s.a, s.b);
     const int64_t down = (s.a + BLOCK - 1) / BLOCK, across = (s.b + BLOCK - 1) / BLOCK;
     const int64_t block = scaled * BLOCK;
-    c->attr.dequantize = (hr_dequantize_attr){ s.a,           s.b,    { block, block },
-                                               { across, 1 }, option, c->call.dtype,
-                                               layout };
+    const hr_dtype to = hr_product_dtype(c->call.dtype);
+    c->attr.dequantize = (hr_dequantize_attr){ s.a, s.b,   { block, block }, { across, 1 }, option,
+                                               to,  layout };
     c->run = hr_dequantize_run;
     c->kernel_offset = KERNEL_AT(dequantize.span);
-    kernel_in(c, 0, (hr_dtype)option, count, KERNEL_INDEX, codes);
+    kernel_in(c, 0, scaled ? HR_F8_E4M3 : HR_U16, count, KERNEL_INDEX, codes);
     if (scaled) kernel_in(c, 1, HR_F32, down * across, KERNEL_POSITIVE, 0.01);
-    kernel_out(c, 0, c->call.dtype, count, kernel_same_bits);
+    kernel_out(c, 0, to, count, kernel_same_bits);
 }
 
 /* ---- unpacking a stored matrix [a, b] into the layout of products. option: hr_stored_kind */

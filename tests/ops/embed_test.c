@@ -4,6 +4,7 @@
 #include "ops/embed/embed.h"
 #include "ops/linear/linear.h"
 #include "ops/passes.h"
+#include "support/half.h"
 
 enum { SEED = 202, V = 7 };
 
@@ -43,9 +44,9 @@ static void forward_has_the_bits_of_the_reference(uint32_t mask)
     hr_embed_kernels_fill(&fast.embed, mask);
     hr_embed_kernels_fill(&ref.embed, 0);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
-        for (int32_t k = 0; k < 4; k++)
+        for (int32_t k = 0; k < 6; k++)
             for (int64_t rows = 0; rows < 16; rows += 5)
-                compare_forward(&fast, &ref, rows, odd_sizes[s], activations[k & 1], k & 2);
+                compare_forward(&fast, &ref, rows, odd_sizes[s], activations[k % 3], k & 2);
 }
 
 /* Reference with one thread and one call, against the variant with more threads and calls. */
@@ -261,6 +262,38 @@ static void bf16_conversions_match_the_reference_for_every_value(uint32_t mask)
     release_all();
 }
 
+/* Every f16 number with the bits behind it at and next to ties, as they are and 2^16 times larger,
+ * where they overflow, and 2^-16 times smaller, where they are subnormal. */
+static void f16_conversions_match_the_reference_for_every_value(uint32_t mask)
+{
+    enum { HALVES = 65536 };
+    static const uint32_t lower[] = { 0, 1, 0xfff, 0x1000, 0x1001, 0x1fff };
+    static const float factors[] = { 1, 0x1p16f, 0x1p-16f };
+    hr_kernels fast, ref;
+    hr_embed_kernels_fill(&fast.embed, mask);
+    hr_embed_kernels_fill(&ref.embed, 0);
+    uint32_t *bits = take(HALVES * 4);
+    float *word = take(HALVES * 4), *sum = take(HALVES * 4);
+    uint16_t *expected = take_poisoned(HALVES * 2), *got = take_poisoned(HALVES * 2);
+    for (int32_t k = 0; k < 18; k++) {
+        for (uint32_t i = 0; i < HALVES; i++)
+            bits[i] = hr_f16_to_f32_bits((uint16_t)i) + lower[k % 6];
+        memcpy(word, bits, HALVES * sizeof *word);
+        for (uint32_t i = 0; i < HALVES; i++) word[i] *= factors[k / 6];
+        ref.embed.fwd(word, NULL, expected, HALVES, HR_F16);
+        fast.embed.fwd(word, NULL, got, HALVES, HR_F16);
+        assert_same_bits(got, expected, HALVES * 2);
+    }
+    for (uint32_t i = 0; i < HALVES; i++) got[i] = (uint16_t)i;
+    memset(sum, 0, HALVES * sizeof *sum);
+    fast.embed.bwd(sum, got, HALVES, HR_F16);
+    for (int64_t i = 0; i < HALVES; i++) {
+        const float value = half_value(got[i]);
+        assert_true(sum[i] == value || (isnan(sum[i]) && isnan(value)));
+    }
+    release_all();
+}
+
 /* <dy, y(E, P)> = <dE, E> + <dP, P>, since y is linear in the tables. */
 static void adjoint(const int32_t *begins)
 {
@@ -332,6 +365,7 @@ static void a_document_starts_at_position_0(void **unused)
 }
 
 ON_RUNGS(bf16_conversions_match_the_reference_for_every_value)
+ON_RUNGS(f16_conversions_match_the_reference_for_every_value)
 ON_RUNGS(a_table_in_panel_layout_gives_the_same_bits_as_in_rows)
 ON_RUNGS(a_short_table_gives_the_bits_of_a_long_one)
 ON_RUNGS(forward_has_the_bits_of_the_reference)
@@ -344,6 +378,7 @@ int main(void)
         TEST_RUNGS(forward_has_the_bits_of_the_reference),
         TEST_RUNGS(backward_has_the_bits_of_the_reference_for_any_split),
         TEST_RUNGS(bf16_conversions_match_the_reference_for_every_value),
+        TEST_RUNGS(f16_conversions_match_the_reference_for_every_value),
         TEST_RUNGS(a_table_in_panel_layout_gives_the_same_bits_as_in_rows),
         TEST_RUNGS(a_short_table_gives_the_bits_of_a_long_one),
         cmocka_unit_test(rows_that_start_later_have_their_positions),

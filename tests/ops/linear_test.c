@@ -78,7 +78,7 @@ static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, produ
     hr_call call = call_of(ref, &at, &attr);
     void *residual = take_random(rows * N, at.dtype, 1, &state);
     call.in[0] = take_random(rows * K, at.dtype, 1, &state);
-    call.in[1] = take_weight(K, N, at.dtype, &state);
+    call.in[1] = take_weight(K, N, hr_product_dtype(at.dtype), &state);
     call.in[2] = at.options & WITH_BIAS ? take_random(N, HR_F32, 1, &state) : NULL;
     call.in[3] = at.options & (WITH_OTHER | OVER_OTHER) ? residual : NULL;
     void *y = call.out[0] = take_poisoned(bytes), *pre = call.out[1] = take_poisoned(bytes);
@@ -103,7 +103,7 @@ static void compare_dx(const hr_kernels *fast, const hr_kernels *ref, product_ca
     void *addend = take_random(rows * K, at.dtype, 1, &state);
     void *aux = take_random(rows * K, at.dtype, 6, &state);
     call.in[0] = take_random(rows * N, at.dtype, 1, &state);
-    call.in[1] = take_weight(K, N, at.dtype, &state);
+    call.in[1] = take_weight(K, N, hr_product_dtype(at.dtype), &state);
     call.in[2] = at.options & (WITH_OTHER | OVER_OTHER) ? addend : NULL;
     call.in[3] = at.act != HR_ACT_NONE ? aux : NULL;
     void *dx = call.out[0] = take_poisoned(bytes);
@@ -171,11 +171,11 @@ static product_case case_at(int64_t index, uint64_t *state)
     static const int64_t sizes[3] = { 20, 50, 600 };
     product_case at = { .options = hr_random_mix(++*state) };
     const uint64_t bits = hr_random_mix(++*state), longest = bits % 9;
-    at.dtype = index % 2 ? HR_BF16 : HR_F32;
+    at.dtype = activations[index % 3];
     at.act = (hr_act)((bits >> 8) % 4);
     at.threads = 1 + (int32_t)((bits >> 16) % 4);
-    if (index < 2 * SHAPE_COUNT) {
-        at.size = odd_shapes[index / 2];
+    if (index < 3 * SHAPE_COUNT) {
+        at.size = odd_shapes[index / 3];
         return at;
     }
     at.size.rows = (int64_t)(bits >> 20) % sizes[longest == 0 ? 2 : 1];
@@ -192,7 +192,7 @@ static void compare_cases(uint32_t mask, compare_fn *compare)
     uint64_t state = SEED;
     hr_linear_kernels_fill(&fast.linear, mask);
     hr_linear_kernels_fill(&ref.linear, 0);
-    for (int64_t i = 0; i < 2 * SHAPE_COUNT + RANDOM_CASES * HR_COUNT; i++)
+    for (int64_t i = 0; i < 3 * SHAPE_COUNT + RANDOM_CASES * HR_COUNT; i++)
         compare(&fast, &ref, case_at(i, &state));
 }
 

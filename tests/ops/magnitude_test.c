@@ -158,7 +158,7 @@ static void passes_agree_with_the_equations(uint32_t mask)
     for (int32_t s = 0; s < SIZE_COUNT; s++)
         for (int32_t k = 0; k < 4; k++)
             for (int32_t over = 0; over < 4; over++)
-                for (int32_t d = 0; d < 2; d++)
+                for (int32_t d = 0; d < 3; d++)
                     compare(&kernels, rows[k], odd_sizes[s], activations[d], over);
 }
 

@@ -120,7 +120,7 @@ static void backward_agrees_with_the_reference(uint32_t mask)
         for (int32_t shape = 0; shape < SHAPE_COUNT; shape++)
             for (int32_t k = 0; k < 4; k++)
                 for (int32_t over = 0; over < 5; over++)
-                    for (int32_t d = 0; d < 2; d++)
+                    for (int32_t d = 0; d < 3; d++)
                         compare_backward(&fast, &ref, rows[k], odd_sizes[s], shape, activations[d],
                                          over);
 }

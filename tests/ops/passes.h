@@ -25,7 +25,7 @@
 enum { SIZE_COUNT = 10, THREADS_MOST = 4, ARRAYS_MOST = 64 };
 
 static const int64_t odd_sizes[SIZE_COUNT] = { 1, 2, 15, 16, 17, 31, 33, 100, 512, 513 };
-static const hr_dtype activations[2] = { HR_F32, HR_BF16 };
+static const hr_dtype activations[3] = { HR_F32, HR_BF16, HR_F16 };
 
 /* Arrays of one case; freed together. */
 static hr_guard arrays[ARRAYS_MOST];
@@ -105,7 +105,7 @@ static inline void assert_same_bits(const void *got, const void *expected, int64
 /* Relative error of rounding to the type. */
 static inline double rounding(hr_dtype dtype)
 {
-    return dtype == HR_BF16 ? 1.0 / 128 : 4e-6;
+    return dtype == HR_BF16 ? 1.0 / 128 : dtype == HR_F16 ? 1.0 / 1024 : 4e-6;
 }
 
 /* Defines a test per instruction set: `NAME_on_avx2` and so on call NAME with its CPU feature mask,

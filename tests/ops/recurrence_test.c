@@ -187,7 +187,7 @@ static void rungs_agree_with_the_reference(uint32_t mask)
     hr_recurrence_kernels_fill(&ref.recurrence, 0);
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-            for (int32_t d = 0; d < 2; d++) {
+            for (int32_t d = 0; d < 3; d++) {
                 const hr_recurrence_attr attr = { widths[w], shapes[s].T };
                 compare(&fast, &ref, &attr, shapes[s].rows, activations[d], APART, APART);
                 compare(&fast, &ref, &attr, shapes[s].rows, activations[d], U, U);
@@ -204,7 +204,7 @@ static void extreme_gates_are_correct_and_nan_stays_in_its_channel(uint32_t mask
     const hr_recurrence_attr attr = { C, TOKENS };
     hr_kernels kernels;
     hr_recurrence_kernels_fill(&kernels.recurrence, mask);
-    for (int32_t d = 0; d < 2; d++) {
+    for (int32_t d = 0; d < 3; d++) {
         const hr_dtype dtype = activations[d];
         const int64_t bytes = ROWS * C * hr_dtype_bytes(dtype);
         uint64_t state = start(SEED);
@@ -291,7 +291,7 @@ static void threads_and_micro_batches_change_no_bit(uint32_t mask)
     hr_kernels kernels;
     hr_recurrence_kernels_fill(&kernels.recurrence, mask);
     for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
-        for (int32_t d = 0; d < 2; d++) {
+        for (int32_t d = 0; d < 3; d++) {
             compare_splits(&kernels, 128, 4, 4, activations[d], threads);
             compare_splits(&kernels, 128, 4, 1, activations[d], threads);
             compare_splits(&kernels, 70, 5, 2, activations[d], threads);
@@ -309,7 +309,7 @@ static void a_state_continues_a_sequence_across_calls(uint32_t mask)
     const hr_recurrence_attr whole_attr = { C, TOKENS };
     hr_kernels kernels;
     hr_recurrence_kernels_fill(&kernels.recurrence, mask);
-    for (int32_t d = 0; d < 2; d++) {
+    for (int32_t d = 0; d < 3; d++) {
         const hr_dtype dtype = activations[d];
         const int64_t bytes = TOKENS * C * hr_dtype_bytes(dtype);
         uint64_t state = start(SEED);

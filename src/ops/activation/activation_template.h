@@ -19,11 +19,8 @@ VEC_INLINE void all(const void *pre, void *y, int64_t count, hr_act act, hr_dtyp
 
 static void stretch(const void *pre, void *y, int64_t count, hr_act act, hr_dtype dtype)
 {
-    const bool half = dtype == HR_BF16;
-    if (act == HR_ACT_GELU && half) all(pre, y, count, HR_ACT_GELU, HR_BF16);
-    else if (act == HR_ACT_GELU) all(pre, y, count, HR_ACT_GELU, HR_F32);
-    else if (act == HR_ACT_GELU_TANH && half) all(pre, y, count, HR_ACT_GELU_TANH, HR_BF16);
-    else if (act == HR_ACT_GELU_TANH) all(pre, y, count, HR_ACT_GELU_TANH, HR_F32);
+    if (act == HR_ACT_GELU) VEC_WITH_DTYPE(dtype, all, pre, y, count, HR_ACT_GELU);
+    else if (act == HR_ACT_GELU_TANH) VEC_WITH_DTYPE(dtype, all, pre, y, count, HR_ACT_GELU_TANH);
     else if (act == HR_ACT_RELU) all(pre, y, count, HR_ACT_RELU, dtype);
     else all(pre, y, count, HR_ACT_NONE, dtype);
 }

@@ -124,6 +124,7 @@ VEC_INLINE vec hr_gelu_tanh_slope(vec x)
 VEC_INLINE vec hr_as_stored(hr_dtype dtype, vec value)
 {
     if (dtype == HR_F32) return value;
+    if (dtype == HR_F16) return vec_rounded_f16(value);
 #ifdef ACTIVATION_AVX512BF16
     return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(hr_to_bf16x16(value)), 16);
 #else

@@ -99,10 +99,10 @@ typedef void hr_attention_selected_fn(const hr_attention_selected_task *task);
 typedef void hr_attention_scores_fn(const hr_attention_scores_task *task);
 
 typedef struct {
-    hr_attention_fn *fwd[HR_COMPUTES], *bwd[HR_COMPUTES], *store[HR_COMPUTES];
-    hr_attention_cached_fn *cached[HR_COMPUTES];
-    hr_attention_selected_fn *selected[HR_COMPUTES];
-    hr_attention_scores_fn *scores[HR_COMPUTES];
+    hr_attention_fn *fwd[HR_ACTIVATIONS], *bwd[HR_ACTIVATIONS], *store[HR_ACTIVATIONS];
+    hr_attention_cached_fn *cached[HR_ACTIVATIONS];
+    hr_attention_selected_fn *selected[HR_ACTIVATIONS];
+    hr_attention_scores_fn *scores[HR_ACTIVATIONS];
 } hr_attention_kernels;
 
 /* Fills the table for a CPU feature mask (base/cpu.h). Any thread. */

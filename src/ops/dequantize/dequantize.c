@@ -25,7 +25,7 @@ void hr_dequantize_step(const hr_program *program, int32_t index, hr_step *step)
                                       .scale_stride = { turned ? 1 : shape[1],
                                                         turned ? shape[1] : 1 },
                                       .from = weight->dtype,
-                                      .to = program->dtype,
+                                      .to = (uint8_t)hr_product_dtype((hr_dtype)program->dtype),
                                       .layout = weight->layout };
     step->op = HR_OP_dequantize;
     memcpy(step->attr, &attr, sizeof attr);

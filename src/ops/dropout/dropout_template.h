@@ -40,8 +40,7 @@ VEC_INLINE void drop_row(const void *x, const void *residual, void *y, int64_t D
 static void row(const void *x, const void *residual, void *y, int64_t D,
                 const hr_random_row *random, uint32_t threshold, float scale, hr_dtype dtype)
 {
-    if (dtype == HR_BF16) drop_row(x, residual, y, D, random, threshold, scale, HR_BF16);
-    else drop_row(x, residual, y, D, random, threshold, scale, HR_F32);
+    VEC_WITH_DTYPE(dtype, drop_row, x, residual, y, D, random, threshold, scale);
 }
 
 void FILL(hr_dropout_kernels *kernels)

@@ -24,8 +24,7 @@ VEC_INLINE void fwd_row(const float *word, const float *position, void *y, int64
 
 static void fwd(const float *word, const float *position, void *y, int64_t count, hr_dtype dtype)
 {
-    if (dtype == HR_BF16) fwd_row(word, position, y, count, HR_BF16);
-    else fwd_row(word, position, y, count, HR_F32);
+    VEC_WITH_DTYPE(dtype, fwd_row, word, position, y, count);
 }
 
 VEC_INLINE void bwd_step(float *sum, const void *dy, int64_t c, int64_t lanes, hr_dtype dtype)
@@ -43,8 +42,7 @@ VEC_INLINE void bwd_row(float *sum, const void *dy, int64_t count, hr_dtype dtyp
 
 static void bwd(float *sum, const void *dy, int64_t count, hr_dtype dtype)
 {
-    if (dtype == HR_BF16) bwd_row(sum, dy, count, HR_BF16);
-    else bwd_row(sum, dy, count, HR_F32);
+    VEC_WITH_DTYPE(dtype, bwd_row, sum, dy, count);
 }
 
 void FILL(hr_embed_kernels *kernels)

@@ -75,15 +75,13 @@ VEC_INLINE void bwd_all(const void *dy, const void *gate, const void *up, void *
 
 static void fwd(const void *gate, const void *up, void *y, int64_t count, hr_dtype dtype)
 {
-    if (dtype == HR_BF16) fwd_all(gate, up, y, count, HR_BF16);
-    else fwd_all(gate, up, y, count, HR_F32);
+    VEC_WITH_DTYPE(dtype, fwd_all, gate, up, y, count);
 }
 
 static void bwd(const void *dy, const void *gate, const void *up, void *dgate, void *dup,
                 int64_t count, hr_dtype dtype)
 {
-    if (dtype == HR_BF16) bwd_all(dy, gate, up, dgate, dup, count, HR_BF16);
-    else bwd_all(dy, gate, up, dgate, dup, count, HR_F32);
+    VEC_WITH_DTYPE(dtype, bwd_all, dy, gate, up, dgate, dup, count);
 }
 
 void FILL(hr_glu_kernels *kernels)

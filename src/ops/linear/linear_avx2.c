@@ -147,7 +147,11 @@ ALWAYS_INLINE void pack_line(words_kind kind, const void *even, const void *odd,
                              int64_t width, uint32_t *to)
 {
     (void)odd;
-    for (int64_t j = 0; j < columns; j++)
+    for (int64_t j = 0; kind == WORDS_HALVES && j < columns; j += VEC_LANES) {
+        const int64_t lanes = hr_min(VEC_LANES, columns - j);
+        vec_store_f32((float *)to + j, vec_load(even, j, lanes, HR_F16), lanes);
+    }
+    for (int64_t j = 0; kind != WORDS_HALVES && j < columns; j++)
         to[j] = kind == WORDS_F32 ? ((const uint32_t *)even)[j]
                                   : (uint32_t)((const uint16_t *)even)[j] << 16;
     for (int64_t j = columns; j < width; j++) to[j] = 0;
@@ -204,4 +208,19 @@ void hr_linear_db_f32_avx2(const hr_linear_db *db)
 void hr_linear_db_bf16_avx2(const hr_linear_db *db)
 {
     sum_rows(HR_BF16, db);
+}
+
+void hr_linear_mm_f16_avx2(const hr_linear_mm *mm)
+{
+    multiply_rows(WORDS_HALVES, mm);
+}
+
+void hr_linear_dw_f16_avx2(const hr_linear_dw *dw)
+{
+    accumulate(WORDS_HALVES, dw);
+}
+
+void hr_linear_db_f16_avx2(const hr_linear_db *db)
+{
+    sum_rows(HR_F16, db);
 }

@@ -37,3 +37,18 @@ void hr_linear_db_bf16_avx512(const hr_linear_db *db)
 {
     sum_rows(HR_BF16, db);
 }
+
+void hr_linear_mm_f16_avx512(const hr_linear_mm *mm)
+{
+    multiply_rows(WORDS_HALVES, mm);
+}
+
+void hr_linear_dw_f16_avx512(const hr_linear_dw *dw)
+{
+    accumulate(WORDS_HALVES, dw);
+}
+
+void hr_linear_db_f16_avx512(const hr_linear_db *db)
+{
+    sum_rows(HR_F16, db);
+}

@@ -44,9 +44,14 @@ ALWAYS_INLINE int few_panels(words_kind kind, int rows)
 }
 
 /* Broadcasts word `k` of a row, or its lower half. Rows may start at any address. */
-ALWAYS_INLINE few_lanes spread_word(const char *row, int64_t k, bool half)
+ALWAYS_INLINE few_lanes spread_word(words_kind kind, const char *row, int64_t k, bool half)
 {
     uint32_t word = 0;
+    if (kind == WORDS_HALVES) {
+        uint16_t value;
+        memcpy(&value, row + k * 2, sizeof value);
+        return (few_lanes)vec_set_f16(value);
+    }
     if (half) {
         uint16_t low;
         memcpy(&low, row + k * 4, sizeof low);
@@ -66,7 +71,8 @@ ALWAYS_INLINE vec multiply_halves(vec sum, few_lanes a, few_lanes b, bool upper)
 ALWAYS_INLINE void few_multiply(words_kind kind, vec *sum, few_lanes a, few_lanes b, bool half)
 {
     switch (kind) {
-    case WORDS_F32: *sum = vec_fma((vec)a, (vec)b, *sum); break;
+    case WORDS_F32:
+    case WORDS_HALVES: *sum = vec_fma((vec)a, (vec)b, *sum); break;
     case WORDS_PAIRS:
 #ifdef LINEAR_AVX512BF16
         *sum = hr_dpbf16(*sum, (vec_bits)b, (vec_bits)a);
@@ -95,7 +101,7 @@ ALWAYS_INLINE void few_word(words_kind kind, int rows, int panels, vec *sum, con
                sizeof *b);
     UNROLL
     for (int i = 0; i < rows; i++) {
-        const few_lanes a = spread_word(row[i], k, half);
+        const few_lanes a = spread_word(kind, row[i], k, half);
         UNROLL
         for (int v = 0; v < vectors; v++)
             few_multiply(kind, sum + (i * vectors + v) * chains, a, b[v], half);
@@ -191,7 +197,7 @@ ALWAYS_INLINE void multiply_block(words_kind kind, const few_block *block, int64
 /* The product of up to FEW_ROWS rows. A weight that is not transposed is one block. */
 ALWAYS_INLINE void multiply_few_rows(words_kind kind, const hr_linear_mm *mm)
 {
-    const words_kind stored = kind == WORDS_F32 ? WORDS_F32 : WORDS_PAIRS;
+    const words_kind stored = has_wide_weights(kind) ? kind : WORDS_PAIRS;
     const int64_t tokens = tokens_of(stored), words = divide_up(mm->K, tokens);
     const int64_t most = mm->transposed ? equal_blocks(words, HR_LINEAR_WORDS, LINE) : words;
     float sums[FEW_ROWS * FEW_COLUMNS] __attribute__((aligned(64)));
@@ -207,7 +213,7 @@ ALWAYS_INLINE void multiply_few_rows(words_kind kind, const hr_linear_mm *mm)
             place_block(stored, mm, &block);
             const bool half = (word + block.words) * tokens > mm->K;
             const few_block few = { .a = element(stored, mm->a, word * tokens),
-                                    .row_bytes = mm->K * (stored == WORDS_F32 ? 4 : 2),
+                                    .row_bytes = mm->K * element_bytes(stored),
                                     .rows = mm->rows,
                                     .b = block.panels,
                                     .panel_step = block.panel_step,

@@ -79,7 +79,7 @@ typedef struct {
 } hr_linear_typed;
 
 typedef struct {
-    hr_linear_typed of[HR_COMPUTES];
+    hr_linear_typed of[HR_ACTIVATIONS];
 } hr_linear_kernels;
 
 /* Fills the table for a CPU feature mask (base/cpu.h). Any thread. */
@@ -97,17 +97,17 @@ static inline int64_t hr_linear_next_group(int64_t group, int64_t rows, int64_t 
     return tokens;
 }
 
-hr_linear_mm_fn hr_linear_mm_f32_ref, hr_linear_mm_bf16_ref;
-hr_linear_dw_fn hr_linear_dw_f32_ref, hr_linear_dw_bf16_ref;
-hr_linear_db_fn hr_linear_db_f32_ref, hr_linear_db_bf16_ref;
+hr_linear_mm_fn hr_linear_mm_f32_ref, hr_linear_mm_bf16_ref, hr_linear_mm_f16_ref;
+hr_linear_dw_fn hr_linear_dw_f32_ref, hr_linear_dw_bf16_ref, hr_linear_dw_f16_ref;
+hr_linear_db_fn hr_linear_db_f32_ref, hr_linear_db_bf16_ref, hr_linear_db_f16_ref;
 
-hr_linear_mm_fn hr_linear_mm_f32_avx2, hr_linear_mm_bf16_avx2;
-hr_linear_dw_fn hr_linear_dw_f32_avx2, hr_linear_dw_bf16_avx2;
-hr_linear_db_fn hr_linear_db_f32_avx2, hr_linear_db_bf16_avx2;
+hr_linear_mm_fn hr_linear_mm_f32_avx2, hr_linear_mm_bf16_avx2, hr_linear_mm_f16_avx2;
+hr_linear_dw_fn hr_linear_dw_f32_avx2, hr_linear_dw_bf16_avx2, hr_linear_dw_f16_avx2;
+hr_linear_db_fn hr_linear_db_f32_avx2, hr_linear_db_bf16_avx2, hr_linear_db_f16_avx2;
 
-hr_linear_mm_fn hr_linear_mm_f32_avx512, hr_linear_mm_bf16_avx512;
-hr_linear_dw_fn hr_linear_dw_f32_avx512, hr_linear_dw_bf16_avx512;
-hr_linear_db_fn hr_linear_db_f32_avx512, hr_linear_db_bf16_avx512;
+hr_linear_mm_fn hr_linear_mm_f32_avx512, hr_linear_mm_bf16_avx512, hr_linear_mm_f16_avx512;
+hr_linear_dw_fn hr_linear_dw_f32_avx512, hr_linear_dw_bf16_avx512, hr_linear_dw_f16_avx512;
+hr_linear_db_fn hr_linear_db_f32_avx512, hr_linear_db_bf16_avx512, hr_linear_db_f16_avx512;
 
 hr_linear_mm_fn hr_linear_mm_bf16_avx512bf16;
 hr_linear_dw_fn hr_linear_dw_bf16_avx512bf16;

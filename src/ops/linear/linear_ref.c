@@ -14,7 +14,9 @@ enum { BLOCK_TOKENS = 64, COLUMNS = HR_PANEL_WIDTH, ROWS = 16, DEPTH = 64, STRIP
 /* The activation reads the stored precision, so that recompute gives the same bits. */
 static double as_stored(hr_dtype dtype, double z)
 {
-    return dtype == HR_BF16 ? hr_bf16_to_f32(hr_bf16_from_f32((float)z)) : (float)z;
+    float stored;
+    hr_element_set(&stored, 0, dtype, (float)z);
+    return hr_element_get(&stored, 0, dtype);
 }
 
 /* Sums of `columns` columns from `n` on, of `rows` rows. */
@@ -31,7 +33,7 @@ static void multiply(hr_dtype dtype, const hr_linear_mm *mm, int64_t row, int64_
                     mm->w,
                     mm->transposed ? hr_layout_index(layout, mm->N, mm->K, n + c, first + k)
                                    : hr_layout_index(layout, mm->K, mm->N, first + k, n + c),
-                    dtype);
+                    hr_product_dtype(dtype));
         for (int64_t r = 0; r < rows; r++)
             for (int64_t k = 0; k < depth; k++) {
                 const double a = hr_element_get(mm->a, (row + r) * mm->K + first + k, dtype);
@@ -166,4 +168,19 @@ void hr_linear_db_f32_ref(const hr_linear_db *db)
 void hr_linear_db_bf16_ref(const hr_linear_db *db)
 {
     db_any(HR_BF16, db);
+}
+
+void hr_linear_mm_f16_ref(const hr_linear_mm *mm)
+{
+    mm_any(HR_F16, mm);
+}
+
+void hr_linear_dw_f16_ref(const hr_linear_dw *dw)
+{
+    dw_any(HR_F16, dw);
+}
+
+void hr_linear_db_f16_ref(const hr_linear_db *db)
+{
+    db_any(HR_F16, db);
 }

@@ -41,7 +41,12 @@ enum {
 
 ALWAYS_INLINE hr_dtype dtype_of(words_kind kind)
 {
-    return kind == WORDS_F32 ? HR_F32 : HR_BF16;
+    return kind == WORDS_F32 ? HR_F32 : kind == WORDS_HALVES ? HR_F16 : HR_BF16;
+}
+
+ALWAYS_INLINE bool has_wide_weights(words_kind kind)
+{
+    return kind == WORDS_F32 || kind == WORDS_HALVES;
 }
 
 ALWAYS_INLINE int64_t tokens_of(words_kind kind) /* elements of the reduction in a word */
@@ -49,9 +54,14 @@ ALWAYS_INLINE int64_t tokens_of(words_kind kind) /* elements of the reduction in
     return kind == WORDS_PAIRS ? 2 : 1;
 }
 
+ALWAYS_INLINE int64_t element_bytes(words_kind kind) /* of activations */
+{
+    return kind == WORDS_F32 ? 4 : 2;
+}
+
 ALWAYS_INLINE const void *element(words_kind kind, const void *array, int64_t index)
 {
-    return (const char *)array + index * (kind == WORDS_F32 ? 4 : 2);
+    return (const char *)array + index * element_bytes(kind);
 }
 
 ALWAYS_INLINE int64_t divide_up(int64_t value, int64_t unit)
@@ -101,8 +111,8 @@ static void pack_widened(const hr_linear_mm *mm, const linear_block *block, uint
 ALWAYS_INLINE void pack_transposed(words_kind kind, const hr_linear_mm *mm,
                                    const linear_block *block, uint32_t *to)
 {
-    const int64_t per_line = kind == WORDS_F32 ? 1 : 2; /* rows of W in a stored line */
-    const int64_t step = LINE / tokens_of(kind);        /* words of B from 16 columns of W */
+    const int64_t per_line = has_wide_weights(kind) ? 1 : 2; /* rows of W in a stored line */
+    const int64_t step = LINE / tokens_of(kind);             /* words of B from 16 columns of W */
     const int64_t lines = divide_up(mm->N, per_line);
     for (int64_t word = 0; word < block->words; word += step) {
         const int64_t panel = (block->word_first + word) / step;
@@ -111,7 +121,7 @@ ALWAYS_INLINE void pack_transposed(words_kind kind, const hr_linear_mm *mm,
             const int64_t line = n / per_line;
             uint32_t *piece = to + (n - block->n_first) / LINE * block->panel_step + word * LINE;
             uint32_t pairs[8 * LINE];
-            if (kind == WORDS_F32)
+            if (has_wide_weights(kind))
                 transpose_words(from + line * LINE, hr_min(LINE, lines - line), piece);
             else
                 transpose_pairs(from + line * LINE, hr_min(LINE / 2, lines - line),
@@ -154,8 +164,15 @@ ALWAYS_INLINE void copy_strip(words_kind kind, const hr_linear_mm *mm, const lin
                 strip[j] = (uint32_t)((const hr_bf16 *)from)[j] << 16;
             continue;
         }
+        if (kind == WORDS_HALVES) {
+            for (int64_t j = 0; j < count; j += VEC_LANES) {
+                const int64_t lanes = hr_min(VEC_LANES, count - j);
+                vec_store_f32((float *)strip + j, vec_load(from, j, lanes, HR_F16), lanes);
+            }
+            continue;
+        }
         strip[block->words - 1] = 0; /* the second half of an odd last pair */
-        memcpy(strip, from, (size_t)count * (kind == WORDS_F32 ? 4 : 2));
+        memcpy(strip, from, (size_t)(count * element_bytes(kind)));
     }
 }
 
@@ -164,7 +181,7 @@ ALWAYS_INLINE void queue_operands(words_kind kind, const hr_linear_mm *mm, int64
                                   int64_t rows, int64_t n, linear_prefetch *ahead)
 {
     const void *const operands[2] = { mm->residual, mm->aux };
-    const int64_t row_bytes = mm->N * (kind == WORDS_F32 ? 4 : 2);
+    const int64_t row_bytes = mm->N * element_bytes(kind);
     for (int k = 0; k < 2; k++) {
         if (!operands[k]) continue;
         const char *at = element(kind, operands[k], row * mm->N + n);
@@ -179,8 +196,7 @@ ALWAYS_INLINE void multiply_strip(words_kind kind, const hr_linear_mm *mm,
 {
     const int64_t rows = hr_min(TILE_ROWS, mm->rows - row_first);
     const int64_t next_rows = hr_max(0, hr_min(TILE_ROWS, mm->rows - row_first - TILE_ROWS));
-    const int64_t element_bytes = kind == WORDS_F32 ? 4 : 2;
-    const int64_t strip_bytes = block->words * tokens_of(kind) * element_bytes;
+    const int64_t strip_bytes = block->words * tokens_of(kind) * element_bytes(kind);
     const char *next = element(
         kind, mm->a, (row_first + TILE_ROWS) * mm->K + block->word_first * tokens_of(kind));
     const bool carried = !(block->first && block->last);
@@ -197,7 +213,8 @@ ALWAYS_INLINE void multiply_strip(words_kind kind, const hr_linear_mm *mm,
         linear_prefetch ahead = { .count = 0 };
         if (block->last) queue_operands(kind, mm, row_first, rows, n, &ahead);
         if (!block->first) queue_lines(&ahead, sums + TILE_ROWS * TILE_COLUMNS, 64, 2 * TILE_ROWS);
-        if (done < strip_bytes) queue_lines(&ahead, next + done, mm->K * element_bytes, next_rows);
+        if (done < strip_bytes)
+            queue_lines(&ahead, next + done, mm->K * element_bytes(kind), next_rows);
         if (block->first && mm->before) take_sums(mm, &place, tile);
         /* A single last panel is read twice; the second result is not stored. */
         tile_of_strip(block->words, strip, panels, columns > LINE ? block->panel_step : 0, fresh,
@@ -252,7 +269,7 @@ ALWAYS_INLINE int64_t pack_tokens(words_kind kind, const hr_linear_dw *dw, const
                                   int64_t row_elements, int64_t first, int64_t end, int64_t width,
                                   int64_t step, linear_cursor *cursor, uint32_t *to)
 {
-    const int64_t row_bytes = row_elements * (kind == WORDS_F32 ? 4 : 2);
+    const int64_t row_bytes = row_elements * element_bytes(kind);
     int64_t line = 0;
     for (; line < HR_LINEAR_WORDS && cursor->row < dw->rows; line++) {
         const char *even = element(kind, array, cursor->row * row_elements + first);
@@ -261,7 +278,7 @@ ALWAYS_INLINE int64_t pack_tokens(words_kind kind, const hr_linear_dw *dw, const
         const char *odd = tokens == 2 ? even + row_bytes : NULL;
         uint32_t *piece = to + line * width;
         for (int64_t column = first; column < end; column += width, piece += step) {
-            const int64_t at = (column - first) * (kind == WORDS_F32 ? 4 : 2);
+            const int64_t at = (column - first) * element_bytes(kind);
             /* Rows are short: the hardware prefetcher alone would start late. */
             __builtin_prefetch(even + at + 8 * row_bytes);
             if (odd) __builtin_prefetch(odd + at + 8 * row_bytes);
@@ -279,7 +296,7 @@ typedef struct {
 
 ALWAYS_INLINE float *dw_line(words_kind kind, const hr_linear_dw *dw, int64_t k, int64_t n)
 {
-    const hr_layout layout = kind == WORDS_F32 ? HR_PANEL : HR_PANEL_PAIR;
+    const hr_layout layout = has_wide_weights(kind) ? HR_PANEL : HR_PANEL_PAIR;
     return dw->dw + hr_layout_index(layout, dw->K, dw->N, k, n);
 }
 
@@ -288,10 +305,10 @@ ALWAYS_INLINE void load_tile(words_kind kind, const hr_linear_dw *dw, const line
                              float *sums)
 {
     for (int64_t column = 0; column < tile->columns; column += LINE)
-        for (int64_t i = 0; i < tile->rows; i += kind == WORDS_F32 ? 1 : 2) {
+        for (int64_t i = 0; i < tile->rows; i += has_wide_weights(kind) ? 1 : 2) {
             const float *from = dw_line(kind, dw, tile->k + i, tile->n + column);
             float *row = sums + i * TILE_COLUMNS + column;
-            if (kind == WORDS_F32) memcpy(row, from, LINE * sizeof *row);
+            if (has_wide_weights(kind)) memcpy(row, from, LINE * sizeof *row);
             else split_pairs(from, row, row + TILE_COLUMNS);
         }
 }
@@ -300,10 +317,10 @@ ALWAYS_INLINE void store_tile(words_kind kind, const hr_linear_dw *dw, const lin
                               const float *sums)
 {
     for (int64_t column = 0; column < tile->columns; column += LINE)
-        for (int64_t i = 0; i < tile->rows; i += kind == WORDS_F32 ? 1 : 2) {
+        for (int64_t i = 0; i < tile->rows; i += has_wide_weights(kind) ? 1 : 2) {
             float *to = dw_line(kind, dw, tile->k + i, tile->n + column);
             const float *row = sums + i * TILE_COLUMNS + column;
-            if (kind == WORDS_F32) memcpy(to, row, LINE * sizeof *to);
+            if (has_wide_weights(kind)) memcpy(to, row, LINE * sizeof *to);
             else join_pairs(row, row + TILE_COLUMNS, to);
         }
 }
@@ -328,7 +345,7 @@ ALWAYS_INLINE linear_next_rows upcoming_rows(words_kind kind, const hr_linear_dw
                                              int64_t first, int64_t end)
 {
     const int64_t rows = hr_min(HR_LINEAR_WORDS * tokens_of(kind), dw->rows - row);
-    const int64_t bytes = kind == WORDS_F32 ? 4 : 2;
+    const int64_t bytes = element_bytes(kind);
     return (linear_next_rows){ element(kind, array, row * row_elements + first),
                                row_elements * bytes, rows, (end - first) * bytes, 0 };
 }
@@ -441,10 +458,11 @@ ALWAYS_INLINE void sum_columns(hr_dtype dtype, const hr_linear_db *db, int64_t n
     float block[DB_COLUMNS] = { 0 };
     int64_t position = db->position;
     for (int64_t row = 0; row < db->rows; row++) {
-        for (int64_t j = 0; j < columns; j++)
-            block[j] += dtype == HR_BF16
-                            ? hr_bf16_to_f32(((const hr_bf16 *)db->dy)[row * db->N + n + j])
-                            : ((const float *)db->dy)[row * db->N + n + j];
+        for (int64_t j = 0; j < columns; j += VEC_LANES) {
+            const int64_t lanes = hr_min(VEC_LANES, columns - j);
+            const vec dy = vec_load(db->dy, row * db->N + n + j, lanes, dtype);
+            vec_store_f32(block + j, vec_add(vec_load_f32(block + j, lanes), dy), lanes);
+        }
         position = position + 1 == db->T ? 0 : position + 1;
         if (position % DB_TOKENS && row + 1 < db->rows) continue;
         for (int64_t j = 0; j < columns; j++) db->db[n + j] += block[j];

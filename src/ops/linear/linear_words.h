@@ -8,6 +8,7 @@
 typedef enum {
     WORDS_F32,     /* fp32 operands, fused multiply-adds */
     WORDS_WIDENED, /* bf16 operands, converted to fp32 during packing */
+    WORDS_HALVES,  /* f16 activations, converted to fp32 likewise, and fp32 weights */
     WORDS_PAIRS,   /* bf16 operands, two products per lane */
     WORDS_STEPS    /* bf16 pairs, added in the order of an AMX tile (linear_few.h) */
 } words_kind;

@@ -161,6 +161,8 @@ ALWAYS_INLINE void pack_line(words_kind kind, const void *even, const void *odd,
         words = _mm512_maskz_loadu_epi32(there, even);
     } else if (kind == WORDS_WIDENED) {
         words = _mm512_slli_epi32(load_halves(there, even), 16);
+    } else if (kind == WORDS_HALVES) {
+        words = _mm512_castps_si512(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(there, even)));
     } else {
         words = load_halves(there, even);
         if (odd) words = _mm512_or_si512(words, _mm512_slli_epi32(load_halves(there, odd), 16));

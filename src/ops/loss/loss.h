@@ -17,7 +17,8 @@
  *   logits, dlogits  [rows, V] activations, fp32 or bf16; dlogits may be exactly logits; omitted in
  *                    evaluation
  *   targets          [rows] int32; negative: ignored; whoever reads them checks that they are < V
- *   scale            [1] double: 1 / counted tokens of the whole batch; omitted: 1
+ *   scale            [1] double: 1 / counted tokens of the whole batch, times the loss scale with
+ *                    f16; omitted: 1
  *   loss_sum         [1] double, not scaled; with z above 0 [2]: cross-entropy, and z_sum
  *   before, part     [rows, 4] fp32: hr_loss_part of the columns before and with these; part may be
  *                    exactly before. The last strip adds to loss_sum, and its part is that of the

@@ -113,8 +113,8 @@ VEC_INLINE void block_gradient(const hr_loss_columns *columns, int64_t first, in
     else write_gradient(logits, to, last - first, columns->V, max_logits, factors, NULL, dtype);
 }
 
-VEC_INLINE void loss_columns(const hr_loss_columns *columns, hr_dtype dtype, hr_loss_part *part,
-                             bool adds, hr_loss_factors factors, void *dlogits)
+VEC_INLINE void loss_columns(const hr_loss_columns *columns, hr_loss_part *part, bool adds,
+                             hr_loss_factors factors, void *dlogits, hr_dtype dtype)
 {
     const int64_t V = columns->V, target = columns->target - columns->first;
     const bool reuses = adds && dlogits;
@@ -147,8 +147,7 @@ VEC_INLINE void loss_columns(const hr_loss_columns *columns, hr_dtype dtype, hr_
 static void row(const hr_loss_columns *columns, hr_loss_part *part, hr_loss_factors factors,
                 void *dlogits)
 {
-    if (columns->dtype == HR_BF16) loss_columns(columns, HR_BF16, part, true, factors, dlogits);
-    else loss_columns(columns, HR_F32, part, true, factors, dlogits);
+    VEC_WITH_DTYPE(columns->dtype, loss_columns, columns, part, true, factors, dlogits);
 }
 
 static void add(const hr_loss_columns *columns, hr_loss_part *part)
@@ -160,8 +159,7 @@ static void gradient(const hr_loss_columns *columns, const hr_loss_part *part,
                      hr_loss_factors factors, void *dlogits)
 {
     hr_loss_part whole = *part;
-    if (columns->dtype == HR_BF16) loss_columns(columns, HR_BF16, &whole, false, factors, dlogits);
-    else loss_columns(columns, HR_F32, &whole, false, factors, dlogits);
+    VEC_WITH_DTYPE(columns->dtype, loss_columns, columns, &whole, false, factors, dlogits);
 }
 
 void FILL(hr_loss_kernels *kernels)

@@ -23,7 +23,7 @@ static void copy_part(const hr_call *call, const void *matrix, int64_t K, int64_
             to[i * columns + j] = n + j < N
                                       ? hr_element_get(matrix,
                                                        hr_layout_index(layout, K, N, k + i, n + j),
-                                                       call->dtype)
+                                                       hr_product_dtype(call->dtype))
                                       : 0;
 }
 

@@ -63,8 +63,7 @@ VEC_INLINE void fwd_as(const void *x, const float *m, const float *c, const floa
 static void fwd(const void *x, const float *m, const float *c, const float *bias,
                 const void *residual, void *y, int64_t rows, int64_t N, hr_dtype dtype)
 {
-    if (dtype == HR_BF16) fwd_as(x, m, c, bias, residual, y, rows, N, HR_BF16);
-    else fwd_as(x, m, c, bias, residual, y, rows, N, HR_F32);
+    VEC_WITH_DTYPE(dtype, fwd_as, x, m, c, bias, residual, y, rows, N);
 }
 
 VEC_INLINE void bwd_step(const void *dy, const void *x, const float *m, const float *c,
@@ -95,8 +94,7 @@ VEC_INLINE void bwd_as(const void *dy, const void *x, const float *m, const floa
 static void bwd(const void *dy, const void *x, const float *m, const float *c, const void *addend,
                 void *dx, float *partial, int64_t rows, int64_t N, hr_dtype dtype)
 {
-    if (dtype == HR_BF16) bwd_as(dy, x, m, c, addend, dx, partial, rows, N, HR_BF16);
-    else bwd_as(dy, x, m, c, addend, dx, partial, rows, N, HR_F32);
+    VEC_WITH_DTYPE(dtype, bwd_as, dy, x, m, c, addend, dx, partial, rows, N);
 }
 
 void FILL(hr_magnitude_kernels *kernels)

@@ -71,8 +71,7 @@ VEC_INLINE double row_as(const void *y, const void *t, void *dy, int64_t D, int3
 static double row(const void *y, const void *t, void *dy, int64_t D, int32_t measure, double scale,
                   hr_dtype dtype)
 {
-    return dtype == HR_BF16 ? row_as(y, t, dy, D, measure, scale, HR_BF16)
-                            : row_as(y, t, dy, D, measure, scale, HR_F32);
+    return VEC_WITH_DTYPE(dtype, row_as, y, t, dy, D, measure, scale);
 }
 
 void FILL(hr_match_kernels *kernels)

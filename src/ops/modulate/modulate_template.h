@@ -119,15 +119,13 @@ VEC_INLINE void bwd_as(const void *dy, const void *u, const void *p, void *du, v
 static void fwd(const void *u, const void *p, void *y, int64_t rows, const hr_modulate_attr *attr,
                 hr_dtype dtype)
 {
-    if (dtype == HR_BF16) fwd_as(u, p, y, rows, attr, HR_BF16);
-    else fwd_as(u, p, y, rows, attr, HR_F32);
+    VEC_WITH_DTYPE(dtype, fwd_as, u, p, y, rows, attr);
 }
 
 static void bwd(const void *dy, const void *u, const void *p, void *du, void *dp, int64_t rows,
                 const hr_modulate_attr *attr, hr_dtype dtype)
 {
-    if (dtype == HR_BF16) bwd_as(dy, u, p, du, dp, rows, attr, HR_BF16);
-    else bwd_as(dy, u, p, du, dp, rows, attr, HR_F32);
+    VEC_WITH_DTYPE(dtype, bwd_as, dy, u, p, du, dp, rows, attr);
 }
 
 void FILL(hr_modulate_kernels *kernels)

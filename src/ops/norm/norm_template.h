@@ -111,8 +111,7 @@ VEC_INLINE void fwd_as(const void *x, const float *gain, const float *bias, void
 static void fwd(const void *x, const float *gain, const float *bias, void *y, float *stat,
                 int64_t rows, const hr_norm_attr *attr, hr_dtype dtype)
 {
-    if (dtype == HR_BF16) fwd_as(x, gain, bias, y, stat, rows, attr, HR_BF16);
-    else fwd_as(x, gain, bias, y, stat, rows, attr, HR_F32);
+    VEC_WITH_DTYPE(dtype, fwd_as, x, gain, bias, y, stat, rows, attr);
 }
 
 /* Sums of the first backward pass over a row, with t = dy * gain: t (only LayerNorm) and t * h. */
@@ -188,8 +187,7 @@ static void bwd(const void *dy, const void *x, const float *stat, const float *g
                 const void *addend, void *dx, float *partial, int64_t rows,
                 const hr_norm_attr *attr, hr_dtype dtype)
 {
-    if (dtype == HR_BF16) bwd_as(dy, x, stat, gain, addend, dx, partial, rows, attr, HR_BF16);
-    else bwd_as(dy, x, stat, gain, addend, dx, partial, rows, attr, HR_F32);
+    VEC_WITH_DTYPE(dtype, bwd_as, dy, x, stat, gain, addend, dx, partial, rows, attr);
 }
 
 void FILL(hr_norm_kernels *kernels)

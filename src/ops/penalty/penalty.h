@@ -3,7 +3,7 @@
  * gradient.
  *
  * Of a parameter W, its length:
- *     penalty       sums[slot] = weight |W| / scale,   dW += weight W / |W|;  0 for W = 0
+ *     penalty       sums[slot] = weight |W| s / scale,   dW += weight s W / |W|;  0 for W = 0
  *
  * Of outer products, the squared lengths of both vectors, va = i Wa and vb = i Wb, for rows u whose
  * columns are the i of triples j, R columns each. With G[j] = Wa[j]' Wa[j] + Wb[j] Wb[j]', which is
@@ -23,7 +23,8 @@
  *   G, dG     [N, R] fp32
  *   u, du     [rows, N] fp32 or bf16; du and dG are omitted in evaluation, and scale may be
  *   labels    [rows] int32
- *   scale     [1] double: 1 / counted tokens of the whole batch
+ *   scale     [2] double: s / counted tokens of the whole batch, and s, which the gradients of the
+ *             loss are multiplied with
  *   sums      [slots] double, the terms of the loss (ops/match/match.h)
  *
  * Numerics sums in double, of W in blocks of 4,096 elements; G and du rounded once to fp32 or bf16;

@@ -41,11 +41,12 @@ void hr_penalty_run(const hr_call *call)
         return;
     }
     for (int64_t b = 0; b < blocks; b++) square += squares[b];
-    const double length = sqrt(square), scale = *(const double *)call->in[1];
-    const float factor = length > 0 ? (float)(attr->weight / length) : 0;
+    const double *scale = call->in[1], length = sqrt(square);
+    const float factor = length > 0 ? (float)(attr->weight * scale[1] / length) : 0;
     hr_share(attr->elements, call->thread, call->threads, &first, &last);
     for (int64_t i = first; i < last; i++) dw[i] += factor * w[i];
-    if (call->thread == 0) ((double *)call->out[1])[attr->slot] = attr->weight * length / scale;
+    if (call->thread == 0)
+        ((double *)call->out[1])[attr->slot] = attr->weight * length * scale[1] / scale[0];
 }
 
 /* ---- lengths of outer products */
@@ -61,10 +62,11 @@ static double product(const hr_call *call, int32_t of, int64_t a, int64_t b)
 {
     const hr_gram_attr *attr = call->attr;
     const bool rows = of == 1;
+    const hr_dtype dtype = hr_product_dtype(call->dtype);
     double sum = 0;
     for (int64_t i = 0; i < (rows ? attr->M : attr->K); i++)
-        sum += (double)hr_element_get(call->in[of], place(attr, rows, a, i), call->dtype) *
-               (double)hr_element_get(call->in[of], place(attr, rows, b, i), call->dtype);
+        sum += (double)hr_element_get(call->in[of], place(attr, rows, a, i), dtype) *
+               (double)hr_element_get(call->in[of], place(attr, rows, b, i), dtype);
     return sum;
 }
 
@@ -85,6 +87,7 @@ void hr_gram_bwd_run(const hr_call *call)
 {
     const hr_gram_attr *attr = call->attr;
     const int64_t R = attr->R, length = attr->of_rows ? attr->M : attr->K;
+    const hr_dtype dtype = hr_product_dtype(call->dtype);
     const float *dgram = call->in[1];
     float *dw = call->out[0];
     int64_t first, last;
@@ -94,8 +97,8 @@ void hr_gram_bwd_run(const hr_call *call)
             double sum = 0;
             for (int64_t c = 0; c < R; c++)
                 sum += (double)dgram[a * R + c] *
-                       (double)hr_element_get(
-                           call->in[0], place(attr, attr->of_rows, a / R * R + c, i), call->dtype);
+                       (double)hr_element_get(call->in[0],
+                                              place(attr, attr->of_rows, a / R * R + c, i), dtype);
             dw[place(attr, attr->of_rows, a, i)] += (float)(2 * sum);
         }
 }

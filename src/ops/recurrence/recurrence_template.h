@@ -152,15 +152,13 @@ VEC_INLINE void bwd_all(const hr_recurrence_part *part, const void *dy, const vo
 
 static void fwd(const hr_recurrence_part *part, const void *u, const void *x, void *y, float *state)
 {
-    if (part->dtype == HR_BF16) fwd_all(part, u, x, y, state, HR_BF16);
-    else fwd_all(part, u, x, y, state, HR_F32);
+    VEC_WITH_DTYPE(part->dtype, fwd_all, part, u, x, y, state);
 }
 
 static void bwd(const hr_recurrence_part *part, const void *dy, const void *u, void *du,
                 float *sums, float *states)
 {
-    if (part->dtype == HR_BF16) bwd_all(part, dy, u, du, sums, states, HR_BF16);
-    else bwd_all(part, dy, u, du, sums, states, HR_F32);
+    VEC_WITH_DTYPE(part->dtype, bwd_all, part, dy, u, du, sums, states);
 }
 
 void FILL(hr_recurrence_kernels *kernels)

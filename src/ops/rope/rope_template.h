@@ -59,8 +59,7 @@ VEC_INLINE void rotate_row(void *row, const float *table, const hr_rope_attr *at
 
 static void rotate(void *row, const float *table, const hr_rope_attr *attr, hr_dtype dtype)
 {
-    if (dtype == HR_BF16) rotate_row(row, table, attr, HR_BF16);
-    else rotate_row(row, table, attr, HR_F32);
+    VEC_WITH_DTYPE(dtype, rotate_row, row, table, attr);
 }
 
 void FILL(hr_rope_kernels *kernels)

@@ -131,6 +131,32 @@ VEC_INLINE vec vec_load_f16(const uint16_t *at, int64_t lanes)
     return _mm256_cvtph_ps(_mm_loadu_si128((const void *)at));
 }
 
+VEC_INLINE vec vec_set_f16(uint16_t value)
+{
+    return _mm256_cvtph_ps(_mm_set1_epi16((short)value));
+}
+
+VEC_INLINE __m128i vec_bits_f16(vec value)
+{
+    return _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+VEC_INLINE vec vec_rounded_f16(vec value)
+{
+    return _mm256_cvtph_ps(vec_bits_f16(value));
+}
+
+VEC_INLINE void vec_store_f16(uint16_t *at, vec value, int64_t lanes)
+{
+    uint16_t copy[VEC_LANES];
+    if (lanes == VEC_LANES) {
+        _mm_storeu_si128((void *)at, vec_bits_f16(value));
+        return;
+    }
+    _mm_storeu_si128((void *)copy, vec_bits_f16(value));
+    for (int64_t i = 0; i < lanes; i++) at[i] = copy[i];
+}
+
 /* The bits of an E4M3 value are those of an f16 value that is 2^8 times smaller, except of NaN. */
 VEC_INLINE vec vec_load_e4m3(const uint8_t *at, int64_t lanes)
 {

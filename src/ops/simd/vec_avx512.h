@@ -146,6 +146,27 @@ VEC_INLINE vec vec_load_f16(const uint16_t *at, int64_t lanes)
                                               : _mm256_maskz_loadu_epi16(vec_mask(lanes), at));
 }
 
+VEC_INLINE vec vec_set_f16(uint16_t value)
+{
+    return _mm512_cvtph_ps(_mm256_set1_epi16((short)value));
+}
+
+VEC_INLINE __m256i vec_bits_f16(vec value)
+{
+    return _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+VEC_INLINE vec vec_rounded_f16(vec value)
+{
+    return _mm512_cvtph_ps(vec_bits_f16(value));
+}
+
+VEC_INLINE void vec_store_f16(uint16_t *at, vec value, int64_t lanes)
+{
+    if (lanes == VEC_LANES) _mm256_storeu_si256((void *)at, vec_bits_f16(value));
+    else _mm256_mask_storeu_epi16(at, vec_mask(lanes), vec_bits_f16(value));
+}
+
 /* The bits of an E4M3 value are those of an f16 value that is 2^8 times smaller, except of NaN. */
 VEC_INLINE vec vec_load_e4m3(const uint8_t *at, int64_t lanes)
 {

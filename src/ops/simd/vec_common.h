@@ -9,15 +9,23 @@
 /* Loads `lanes` activations from base[index]. A constant dtype makes the branch free. */
 VEC_INLINE vec vec_load(const void *base, int64_t index, int64_t lanes, hr_dtype dtype)
 {
-    return dtype == HR_BF16 ? vec_load_bf16((const uint16_t *)base + index, lanes)
-                            : vec_load_f32((const float *)base + index, lanes);
+    return dtype == HR_BF16  ? vec_load_bf16((const uint16_t *)base + index, lanes)
+           : dtype == HR_F16 ? vec_load_f16((const uint16_t *)base + index, lanes)
+                             : vec_load_f32((const float *)base + index, lanes);
 }
 
 VEC_INLINE void vec_store(void *base, int64_t index, vec value, int64_t lanes, hr_dtype dtype)
 {
     if (dtype == HR_BF16) vec_store_bf16((uint16_t *)base + index, value, lanes);
+    else if (dtype == HR_F16) vec_store_f16((uint16_t *)base + index, value, lanes);
     else vec_store_f32((float *)base + index, value, lanes);
 }
+
+/* Calls function(..., dtype) with the dtype of activations as a constant. */
+#define VEC_WITH_DTYPE(dtype, function, ...) \
+    ((dtype) == HR_BF16  ? function(__VA_ARGS__, HR_BF16) \
+     : (dtype) == HR_F16 ? function(__VA_ARGS__, HR_F16) \
+                         : function(__VA_ARGS__, HR_F32))
 
 /* Prefetches the cache line at `at` for use soon; an address past the end of an array is
  * allowed. */

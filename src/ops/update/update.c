@@ -29,7 +29,7 @@ void hr_build_merges(hr_builder *builder)
     }
 }
 
-int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products)
+int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products, int32_t loss_scale)
 {
     const hr_program *program = builder->program;
     const int32_t run = 0;
@@ -52,6 +52,7 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products)
     HR_ASSERT(count == clip.count || hr_build_status(builder) != HR_OK);
     hr_step *step = hr_build_step(builder, HR_OP_clip, &clip, sizeof clip);
     step->in[0] = parts;
+    step->in[1] = loss_scale;
     step->out[0] = scale;
     return scale;
 }
@@ -115,7 +116,7 @@ static void split_sumsq(hr_step *step, int64_t first, int64_t elements)
 
 const hr_op hr_sumsq_op = { .name = "sumsq", .in = "w", .out = "a", .split = split_sumsq };
 
-const hr_op hr_clip_op = { .name = "clip", .in = "w", .out = "w" };
+const hr_op hr_clip_op = { .name = "clip", .in = "wW", .out = "w" };
 
 _Static_assert(HR_PIECE_ELEMENTS % HR_UPDATE_RUN_ELEMENTS == 0, "a piece is whole runs");
 

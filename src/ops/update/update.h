@@ -3,7 +3,8 @@
  *
  *     merge   gradient += gradient of the second use of the weight
  *     sumsq   part  += sum of squares of a gradient, or of a strip of it (double)
- *     clip    norm   = sqrt(sum of parts); scale = min(1, limit / (norm + 1e-6)), 1 without a limit
+ *     clip    norm   = sqrt(sum of parts) / s
+ *             scale  = min(1, limit / (norm + 1e-6)) / s, 1 / s without a limit
  *     adamw   g = scale * gradient
  *             m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
  *             w = w (1 - lr * decay) - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
@@ -18,7 +19,7 @@
  *
  * Operands. merge  in  other w                         out  gradient u
  *           sumsq  in  gradient w                      out  part a
- *           clip   in  parts w                         out  norm_scale w
+ *           clip   in  parts w, loss_scale W           out  norm_scale w
  *           adamw  in  gradient w, norm_scale W, lr w  out  master u, m u, v u, weight W,
  *                                                           scales of m u, scales of v u,
  *                                                           residual u
@@ -36,6 +37,8 @@
  *                           and where the master is bf16
  *   residual                halves of a bf16 master (base/residual.h); omitted without one
  *   parts                   [count] double
+ *   loss_scale              [2] double: of them s, which the gradients are multiplied with, is the
+ *                           second; omitted: 1
  *   norm_scale              [2] double: norm, scale; omitted without clipping
  *   lr                      [1] double
  *

@@ -13,7 +13,8 @@ void hr_build_merges(hr_builder *builder);
  * the tensor [2]: norm, scale.
  *   of_products  where it takes less time, from the operands of the product that computes a
  *                gradient (ops/product_norm) */
-int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products);
+int32_t hr_build_norm_scale(hr_builder *builder, double limit, bool of_products,
+                            int32_t loss_scale);
 
 /* Adds the update of parameter `index`, unless it is frozen, by HR_OP_adamw, HR_OP_sgd or
  * HR_OP_lion, or another operation with the operands of one of them. It reads the gradient, the

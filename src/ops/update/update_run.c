@@ -69,9 +69,10 @@ void hr_clip_run(const hr_call *call)
     double *norm_scale = call->out[0], sum = 0;
     if (call->thread != 0) return;
     for (int64_t i = 0; i < attr->count; i++) sum += parts[i];
-    const double norm = sqrt(sum), ratio = attr->limit / (norm + 1e-6);
+    const double loss_scale = call->in[1] ? ((const double *)call->in[1])[1] : 1;
+    const double norm = sqrt(sum) / loss_scale, ratio = attr->limit / (norm + 1e-6);
     norm_scale[0] = norm;
-    norm_scale[1] = attr->limit <= 0 || ratio > 1 ? 1 : ratio;
+    norm_scale[1] = (attr->limit <= 0 || ratio > 1 ? 1 : ratio) / loss_scale;
 }
 
 /* ---- updates */
