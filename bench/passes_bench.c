@@ -12,11 +12,11 @@
 #include <time.h>
 
 #include "base/cpu.h"
+#include "base/element.h"
 #include "ops/activation/activation.h"
 #include "ops/adafactor/adafactor.h"
 #include "ops/dequantize/dequantize.h"
 #include "ops/dropout/dropout.h"
-#include "ops/element.h"
 #include "ops/embed/embed.h"
 #include "ops/glu/glu.h"
 #include "ops/kernels.h"

@@ -57,6 +57,13 @@ typedef enum { HR_TRUNK_GATED, HR_TRUNK_LIF } hr_trunk;
 typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie;
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16, HR_FORMAT_FP16 } hr_format;
 
+/* The value of train.dtype. `format` is one of hr_format. */
+static inline const char *hr_format_name(int32_t format)
+{
+    static const char *const names[] = { "fp32", "bf16", "fp16" };
+    return names[format];
+}
+
 /* How frozen weights are stored in memory: enumerator, choice of model.weights. compute: in the
  * dtype that products read. docs/adding.md says what a new one needs. */
 #define HR_WEIGHT_FORMAT_LIST(X) \

@@ -392,7 +392,8 @@ static hr_status set_config(hr_reading *r)
     hr_audit_training *t = &r->report->training;
     hr_config *config = &r->report->config;
     const bool half = t->weights != HR_AUDIT_FP32 || t->autocast != HR_AUDIT_UNSET;
-    config->train.dtype = half ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
+    const bool fp16 = t->weights == HR_AUDIT_FP32 && t->autocast == HR_AUDIT_FP16;
+    config->train.dtype = fp16 ? HR_FORMAT_FP16 : half ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
     config->train.seq_len = t->seq_len;
     config->train.batch = t->micro_batch * t->accumulation * t->world * hr_audit_rows(t);
     snprintf(config->data.tokenizer, sizeof config->data.tokenizer, "words");

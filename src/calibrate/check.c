@@ -30,7 +30,7 @@ static void describe_recipe(const hr_recipe *recipe, hr_calibrate_row *row)
     if (recipe->n_kv_heads) snprintf(shared, sizeof shared, "/%lld", (long long)recipe->n_kv_heads);
     snprintf(row->recipe, sizeof row->recipe,
              "%s %s d=%lld L=%lld H=%lld%s ff=%lld V=%lld T=%lld B=%lldx%lld%s",
-             hr_family_of(&config)->name, recipe->format == HR_FORMAT_BF16 ? "bf16" : "fp32",
+             hr_family_of(&config)->name, hr_format_name(recipe->format),
              (long long)recipe->d_model, (long long)recipe->n_layers, (long long)recipe->n_heads,
              shared, (long long)recipe->d_ff, (long long)recipe->vocab_size,
              (long long)recipe->seq_len, (long long)(recipe->batch / recipe->micro_batch),

@@ -31,7 +31,8 @@ static const hr_cli_term terms[] = {
                      "without them they are estimated from the instruction set." },
     { "d_model", "The width of the residual stream (hidden size)." },
     { "dtype", "The number format of weights and activations: fp32 or bf16. With bf16 the "
-               "optimizer updates masters in the format of train.state.master." },
+               "optimizer updates masters in the format of train.state.master. fp16 is that of "
+               "activations alone; weights are fp32." },
     { "EMA", "Exponential moving average of the weights: train.ema_decay." },
     { "estimated from the instruction set", "No calibration is used: step times come from a table "
                                             "of typical speeds per instruction set." },

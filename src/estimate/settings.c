@@ -181,15 +181,15 @@ static int32_t optimizer_of(const hr_config *config)
     }
 }
 
-/* TRL loads fp32 when the file names no dtype; axolotl and DeepSpeed load bf16, and DeepSpeed adds
- * fp32 masters. The others keep fp32 weights and compute under autocast. */
-static void set_framework(hr_estimate_settings *s, bool bf16)
+/* TRL loads fp32 when the file names no dtype; axolotl loads bf16, and DeepSpeed bf16 or fp16, to
+ * which it adds fp32 masters. The others keep fp32 weights and compute under autocast. */
+static void set_framework(hr_estimate_settings *s, int32_t half)
 {
-    const bool halves = s->framework == HR_FRAMEWORK_AXOLOTL ||
-                        s->framework == HR_FRAMEWORK_DEEPSPEED_Z2 ||
-                        s->framework == HR_FRAMEWORK_DEEPSPEED_Z3;
-    if (halves && bf16) {
-        s->weights = HR_ESTIMATE_BF16;
+    const bool deepspeed = s->framework == HR_FRAMEWORK_DEEPSPEED_Z2 ||
+                           s->framework == HR_FRAMEWORK_DEEPSPEED_Z3;
+    if (half != HR_ESTIMATE_NONE &&
+        (deepspeed || (s->framework == HR_FRAMEWORK_AXOLOTL && half == HR_ESTIMATE_BF16))) {
+        s->weights = half;
         s->autocast = HR_ESTIMATE_NONE;
     }
     if (s->framework == HR_FRAMEWORK_PYTORCH) return;
@@ -225,7 +225,8 @@ static void set_adapter(const hr_config *config, hr_estimate_settings *s)
     for (hr_words w = { config->train.adapter.modules_to_save }; hr_words_next(&w);)
         saved += snprintf(s->lora_saved + saved, sizeof s->lora_saved - (size_t)saved, "%s%s",
                           saved ? "," : "", w.text);
-    if (config->train.dtype == HR_FORMAT_BF16) s->base = HR_ESTIMATE_BF16;
+    if (s->autocast != HR_ESTIMATE_NONE) s->base = s->autocast;
+    else if (s->weights != HR_ESTIMATE_FP32) s->base = s->weights;
     snprintf(s->lora_targets, sizeof s->lora_targets, "%s", alike ? HR_ALL_LINEAR : "recipe");
     for (hr_words w = { targets }; alike && hr_words_next(&w);)
         used += snprintf(s->lora_targets + used, sizeof s->lora_targets - (size_t)used, "%s%s",
@@ -236,12 +237,14 @@ void hr_estimate_settings_of(const hr_config *config, int32_t framework,
                              hr_estimate_settings *settings)
 {
     enum { BLOCK = 64, CHUNK = 256 };
-    const bool bf16 = config->train.dtype == HR_FORMAT_BF16;
+    static const int32_t half[] = { [HR_FORMAT_FP32] = HR_ESTIMATE_NONE,
+                                    [HR_FORMAT_BF16] = HR_ESTIMATE_BF16,
+                                    [HR_FORMAT_FP16] = HR_ESTIMATE_FP16 };
     const int64_t micro = config->memory.micro_batch;
     hr_estimate_settings s = { .framework = framework,
                                .device = HR_ESTIMATE_CPU,
                                .weights = HR_ESTIMATE_FP32,
-                               .autocast = bf16 ? HR_ESTIMATE_BF16 : HR_ESTIMATE_NONE,
+                               .autocast = half[config->train.dtype],
                                .base = HR_ESTIMATE_NONE,
                                .base_block = BLOCK,
                                .states = HR_ESTIMATE_NONE,
@@ -262,7 +265,7 @@ void hr_estimate_settings_of(const hr_config *config, int32_t framework,
         s.loss = HR_ESTIMATE_LOSS_CHUNKED;
         s.loss_chunk = config->memory.loss_chunk;
     }
-    set_framework(&s, bf16);
+    set_framework(&s, half[config->train.dtype]);
     if (config->train.adapter.kind != HR_ADAPTER_NONE) set_adapter(config, &s);
     *settings = s;
 }

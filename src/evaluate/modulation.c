@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/element.h"
 #include "base/number.h"
 #include "base/words.h"
 #include "base/writer.h"
 #include "checkpoint/names.h"
-#include "ops/element.h"
 
 enum { LENGTH_BYTES = 8, HEADER_ALIGN = 64, ENTRY_BYTES = 200, PIECE = 1024 };
 

@@ -4,8 +4,8 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/element.h"
 #include "base/writer.h"
-#include "ops/element.h"
 
 enum { LENGTH_BYTES = 8 };
 

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/element.h"
 #include "base/number.h"
 #include "base/random.h"
-#include "ops/element.h"
 
 int64_t hr_sampler_bytes(int64_t V)
 {

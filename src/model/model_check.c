@@ -338,8 +338,9 @@ static hr_status check_masters(const hr_config *config, hr_error *err)
     if (config->train.state.master == HR_MASTERS_FP32) return HR_OK;
     if (config->train.dtype != HR_FORMAT_BF16)
         return hr_fail(err, HR_USAGE,
-                       "train.state.master is for bf16 weights, and train.dtype is fp32: use "
-                       "train.dtype=bf16, or train.state.master=fp32");
+                       "train.state.master is for bf16 weights, and with train.dtype=%s they are "
+                       "fp32: use train.dtype=bf16, or train.state.master=fp32",
+                       hr_format_name(config->train.dtype));
     return HR_OK;
 }
 

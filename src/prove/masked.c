@@ -12,10 +12,10 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "base/element.h"
 #include "model/family.h"
 #include "model/layer_types.h"
 #include "ops/attention/attention.h"
-#include "ops/element.h"
 #include "ops/list.h"
 
 /* A head of a tensor: element c of row i is at i * width + first + c. */

@@ -16,15 +16,18 @@
 #define PRODUCTS_A_SECOND 1e9
 
 /* fp32 kernels against double: rounding of fp32, and exponentials with a relative error of 4e-6.
- * bf16: operands and results of attention are rounded to 8 bits, which turns the sign of some
- * inputs of a ReLU, so that this bound only finds gross errors. A recipe in bf16 is therefore
- * proven in both: its own kernels, and the sharp bound. */
-#define BOUND_FP32 1e-4
-#define BOUND_BF16 0.15
+ * bf16 and fp16: operands and results of attention are rounded to 8 or 11 bits, which turns the
+ * sign of some inputs of a ReLU, so that these bounds only find gross errors. Such a recipe is
+ * therefore proven in both: its own kernels, and the sharp bound. */
+static const double
+    bounds[] = { [HR_FORMAT_FP32] = 1e-4, [HR_FORMAT_BF16] = 0.15, [HR_FORMAT_FP16] = 0.02 };
+static const char *const in_half[] = { [HR_FORMAT_FP32] = "",
+                                       [HR_FORMAT_BF16] = "; in bf16 within 15 %, and in fp32",
+                                       [HR_FORMAT_FP16] = "; in fp16 within 2 %, and in fp32" };
 
 /* See hr_prover_compare: what is left of gradients that cancel is larger in bf16. */
-#define ROUNDING_FP32 1e-3
-#define ROUNDING_BF16 1e-2
+static const double
+    roundings[] = { [HR_FORMAT_FP32] = 1e-3, [HR_FORMAT_BF16] = 1e-2, [HR_FORMAT_FP16] = 2e-3 };
 
 /* Tokens at which a query has seen each kind of pair that the pattern has: a masked one too. */
 static int64_t tokens_needed(const hr_config *config)
@@ -96,7 +99,7 @@ hr_status hr_pattern_prepare(hr_prover *prover, hr_proof *proof, bool *applies, 
 {
     char pattern[64];
     hr_config *config = &prover->variant;
-    const bool is_bf16 = prover->base.train.dtype == HR_FORMAT_BF16;
+    const int32_t dtype = prover->base.train.dtype;
     *config = prover->base;
     *applies = false;
     if (!config->model.attention.pattern && !config->model.attention.sliding_window) {
@@ -113,16 +116,16 @@ hr_status hr_pattern_prepare(hr_prover *prover, hr_proof *proof, bool *applies, 
     shorten(config);
     clear_rest(config);
     *applies = true;
-    proof->bound = BOUND_FP32;
-    if (is_bf16) prover->runs *= 2;
+    proof->bound = bounds[HR_FORMAT_FP32];
+    if (dtype != HR_FORMAT_FP32) prover->runs *= 2;
     describe_pattern(config, pattern);
     snprintf(proof->compared, sizeof proof->compared,
              "sparse = dense attention with an explicit mask in double; %s, %lld x %lld random "
              "tokens, %lld layer%s, no dropout%s",
              pattern, (long long)config->train.batch, (long long)config->train.seq_len,
              (long long)config->model.n_layers, config->model.n_layers == 1 ? "" : "s",
-             is_bf16 ? "; in bf16 within 15 %, and in fp32" : "");
-    proof->seconds = hr_masked_products(config) * (is_bf16 ? 2 : 1) /
+             in_half[dtype]);
+    proof->seconds = hr_masked_products(config) * (dtype != HR_FORMAT_FP32 ? 2 : 1) /
                      (PRODUCTS_A_SECOND * prover->threads);
     hr_status status = hr_config_check(config, err);
     return status == HR_OK ? hr_prover_draw_tokens(prover, config, err) : status;
@@ -136,17 +139,17 @@ static hr_status compare_in(hr_prover *prover, int32_t dtype, hr_error *err)
     hr_status status = hr_prover_trace(prover, &prover->variant, &prover->own, 1, false, NULL, err);
     prover->masks = false;
     if (status != HR_OK) return status;
-    return hr_prover_compare(prover, &prover->variant, &prover->own,
-                             dtype == HR_FORMAT_BF16 ? ROUNDING_BF16 : ROUNDING_FP32, NULL, err);
+    return hr_prover_compare(prover, &prover->variant, &prover->own, roundings[dtype], NULL, err);
 }
 
 hr_status hr_pattern_run(hr_prover *prover, hr_proof *proof, hr_error *err)
 {
     proof->steps = 1;
-    if (prover->variant.train.dtype == HR_FORMAT_BF16) {
-        const hr_status status = compare_in(prover, HR_FORMAT_BF16, err);
-        if (status != HR_OK || prover->tracer.found.relative > BOUND_BF16) {
-            proof->bound = BOUND_BF16;
+    const int32_t dtype = prover->variant.train.dtype;
+    if (dtype != HR_FORMAT_FP32) {
+        const hr_status status = compare_in(prover, dtype, err);
+        if (status != HR_OK || prover->tracer.found.relative > bounds[dtype]) {
+            proof->bound = bounds[dtype];
             return status;
         }
     }
@@ -186,7 +189,7 @@ static void shorten_nsa(hr_config *config)
 hr_status hr_nsa_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_error *err)
 {
     hr_config *config = &prover->variant;
-    const bool is_bf16 = prover->base.train.dtype == HR_FORMAT_BF16;
+    const int32_t dtype = prover->base.train.dtype;
     *config = prover->base;
     *applies = false;
     if (config->model.attention.kind != HR_ATTENTION_NSA) {
@@ -196,16 +199,16 @@ hr_status hr_nsa_prepare(hr_prover *prover, hr_proof *proof, bool *applies, hr_e
     shorten_nsa(config);
     clear_rest(config);
     *applies = true;
-    proof->bound = BOUND_FP32;
-    if (is_bf16) prover->runs *= 2;
+    proof->bound = bounds[HR_FORMAT_FP32];
+    if (dtype != HR_FORMAT_FP32) prover->runs *= 2;
     snprintf(proof->compared, sizeof proof->compared,
              "each branch = dense attention with its mask in double, and with every block selected "
              "= dense attention; %lld of %lld blocks of %lld, %lld x %lld random tokens%s",
              (long long)config->model.attention.nsa.select_count,
              (long long)(config->train.seq_len / config->model.attention.nsa.select_block + 1),
              (long long)config->model.attention.nsa.select_block, (long long)config->train.batch,
-             (long long)config->train.seq_len, is_bf16 ? "; in bf16 within 15 %, and in fp32" : "");
-    proof->seconds = 2 * hr_masked_products(config) * (is_bf16 ? 2 : 1) /
+             (long long)config->train.seq_len, in_half[dtype]);
+    proof->seconds = 2 * hr_masked_products(config) * (dtype != HR_FORMAT_FP32 ? 2 : 1) /
                      (PRODUCTS_A_SECOND * prover->threads);
     hr_status status = hr_config_check(config, err);
     return status == HR_OK ? hr_prover_draw_tokens(prover, config, err) : status;

@@ -113,7 +113,7 @@ static void describe(hr_prover *prover)
              hr_family_of(base)->name, hr_count_print(answer->parameters, parameters),
              (long long)base->model.n_layers, base->model.n_layers == 1 ? "" : "s",
              (long long)base->train.batch, (long long)base->train.seq_len,
-             base->train.dtype == HR_FORMAT_BF16 ? "bf16" : "fp32", answer->rung, answer->threads,
+             hr_format_name(base->train.dtype), answer->rung, answer->threads,
              answer->threads == 1 ? "" : "s");
 }
 

@@ -145,7 +145,7 @@ static double bound_of_chunk(const hr_config *config, int64_t chunk)
 {
     const int64_t T = config->train.seq_len, unit = T % BLOCK_TOKENS ? T : BLOCK_TOKENS;
     if (chunk % unit == 0 || chunk >= config->train.batch * T) return 0;
-    return config->train.dtype == HR_FORMAT_BF16 ? 1e-3 : 1e-6;
+    return config->train.dtype == HR_FORMAT_FP32 ? 1e-6 : 1e-3;
 }
 
 /* The plan that `headroom plan` prints for the recipe. A strategy file is for the layers of the

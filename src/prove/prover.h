@@ -53,11 +53,11 @@ typedef struct {
     bool has_reference;
 } hr_prover;
 
-/* Sets the dtype of a config. The masters of fp32 weights are the weights. */
+/* Sets the dtype of a config. Only bf16 weights have masters that are not they themselves. */
 static inline void hr_prover_set_dtype(hr_config *config, int32_t dtype)
 {
     config->train.dtype = dtype;
-    if (dtype == HR_FORMAT_FP32) config->train.state.master = HR_MASTERS_FP32;
+    if (dtype != HR_FORMAT_BF16) config->train.state.master = HR_MASTERS_FP32;
 }
 
 /* Says why a proof does not apply. Returns false. */

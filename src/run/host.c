@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/element.h"
 #include "base/random.h"
 #include "checkpoint/load.h"
 #include "checkpoint/save.h"
 #include "config/schedule.h"
-#include "ops/element.h"
 #include "ops/host/host.h"
 #include "run/initialize.h"
 #include "run/loss_scale.h"

@@ -273,7 +273,7 @@ static hr_status skip_or_rewind(hr_trainer *trainer, int64_t before_ns, hr_error
     return HR_OK;
 }
 
-/* A step whose gradient overflowed f16 gets no update, and counts: the next has a smaller factor. */
+/* A step whose gradient overflowed f16 counts, without an update; the next has a smaller factor. */
 static hr_status skip_overflow(hr_trainer *trainer, int64_t before_ns, hr_error *err)
 {
     char line[HR_ERROR_BYTES];

@@ -81,7 +81,7 @@ static void build_fetch(hr_assembly *a)
 {
     hr_assembly_section(a, HR_LOOP_FETCH, 0, false);
     a->loss_scale = hr_build_fixed(&a->builder, "loss scale", HR_ROLE_INPUT, HR_F64, HR_ROWS, 2, 0,
-                                   a->builder.loop);
+                                   0);
     a->lr = scalar(a, "learning rate", HR_ROLE_INPUT);
     hr_step *step = hr_assembly_host(a, HR_OP_batch, HR_NONE, 0);
     step->out[2] = a->loss_scale;

@@ -294,8 +294,9 @@ static void masters_are_refused_where_there_are_none(void **state)
     (void)state;
     prepare();
     assert_int_equal(run("plan recipe.yaml train.state.master=none"), HR_USAGE);
-    assert_non_null(strstr(err, "train.state.master is for bf16 weights, and train.dtype is fp32: "
-                                "use train.dtype=bf16, or train.state.master=fp32\n"));
+    assert_non_null(strstr(
+        err, "train.state.master is for bf16 weights, and with train.dtype=fp32 they are fp32: "
+             "use train.dtype=bf16, or train.state.master=fp32\n"));
 }
 
 int main(void)

@@ -114,14 +114,14 @@ static const answer answers[] = {
       "use memory.micro_batch: train.batch counts the sequences of one update, over all its "
       "micro-batches" },
     { "fp16", "true",
-      "use train.dtype=bf16: fp16 and fp8 arithmetic are not supported, and bf16 needs no loss "
-      "scaling" },
+      "use train.dtype=fp16: fp16 keeps fp32 weights and scales the loss; bf16 needs no scaling, "
+      "and is faster here" },
     { "mixed_precision", "fp16",
-      "use train.dtype=bf16: fp16 and fp8 arithmetic are not supported, and bf16 needs no loss "
-      "scaling" },
+      "use train.dtype=fp16: fp16 keeps fp32 weights and scales the loss; bf16 needs no scaling, "
+      "and is faster here; fp8 arithmetic is not supported" },
     { "mixed_precision", "no",
-      "use train.dtype=fp32: fp16 and fp8 arithmetic are not supported, and bf16 needs no loss "
-      "scaling" },
+      "use train.dtype=fp32: fp16 keeps fp32 weights and scales the loss; bf16 needs no scaling, "
+      "and is faster here; fp8 arithmetic is not supported" },
     { "use_8bit", "true",
       "use train.state.moments=int8: 8-bit codes in blocks of 256 elements; model.weights=f8_e4m3 "
       "is for frozen layers" },
@@ -201,7 +201,7 @@ static const answer answers[] = {
     { "warmup_ratio", "0.03",
       "use train.schedule.warmup_steps = 0.03 x train.steps: a number of steps, not a share" },
     { "warmup_steps", "1.5", "use train.schedule.warmup_steps" },
-    { "tf32", "true", "tf32 changes no bytes; train.dtype is fp32 or bf16" },
+    { "tf32", "true", "tf32 changes no bytes; train.dtype is fp32, bf16 or fp16" },
     { "rope_scaling", "linear",
       "use model.rope_scaling.kind=linear: longrope is not supported; a "
       "section: kind, factor" },
@@ -232,8 +232,8 @@ static const answer answers[] = {
       "use memory.loss_chunk = train.batch x train.seq_len / 8: tokens per chunk of logits and "
       "loss" },
     { "mixed_precision", "fp8",
-      "use train.dtype=bf16: fp16 and fp8 arithmetic are not supported, and bf16 needs no loss "
-      "scaling" },
+      "use train.dtype=bf16: fp16 keeps fp32 weights and scales the loss; bf16 needs no scaling, "
+      "and is faster here; fp8 arithmetic is not supported" },
     { "embd_pdrop", "0.1", "the embedding has no dropout; model.dropout is that of the layers" },
     { "d_model", "64", "use model.d_model=64" },
 };
@@ -263,12 +263,14 @@ static void a_word_of_another_trainer_for_a_key_is_translated(void **state)
     (void)state;
     static const char *const cases[][3] = {
         { "train.dtype", "float16",
-          "train.dtype takes one of fp32, bf16; got \"float16\": use bf16; fp16 and fp8 arithmetic "
-          "are not supported, and bf16 needs no loss scaling" },
+          "train.dtype takes one of fp32, bf16, fp16; got \"float16\": use fp16; fp16 keeps fp32 "
+          "weights and scales the loss; bf16 needs no scaling, and is faster here; fp8 arithmetic "
+          "is not supported" },
         { "train.dtype", "bfloat16",
-          "train.dtype takes one of fp32, bf16; got \"bfloat16\": use bf16; fp16 and fp8 "
-          "arithmetic are not supported, and bf16 needs no loss scaling" },
-        { "train.dtype", "int4", "train.dtype takes one of fp32, bf16; got \"int4\"" },
+          "train.dtype takes one of fp32, bf16, fp16; got \"bfloat16\": use bf16; fp16 keeps fp32 "
+          "weights and scales the loss; bf16 needs no scaling, and is faster here; fp8 arithmetic "
+          "is not supported" },
+        { "train.dtype", "int4", "train.dtype takes one of fp32, bf16, fp16; got \"int4\"" },
         { "train.schedule.kind", "polynomial",
           "train.schedule.kind takes one of constant, linear, cosine, wsd; got \"polynomial\": use "
           "linear; a polynomial of power 1 is linear; train.schedule.final_fraction=0 decays to "

@@ -16,6 +16,7 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/element.h"
 #include "base/random.h"
 #include "checkpoint/unpack.h"
 #include "guard.h"
@@ -24,7 +25,6 @@
 #include "ops/attention/attention.h"
 #include "ops/dequantize/dequantize.h"
 #include "ops/dropout/dropout.h"
-#include "ops/element.h"
 #include "ops/embed/embed.h"
 #include "ops/glu/glu.h"
 #include "ops/kernels.h"

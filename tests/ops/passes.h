@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 #include "base/checked.h"
+#include "base/element.h"
 #include "base/random.h"
 #include "guard.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 #include "require.h"
 

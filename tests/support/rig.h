@@ -112,6 +112,12 @@ static inline void rig_begins(const rig *r, int64_t first, int64_t rows, int32_t
     }
 }
 
+/* The factor of the gradients. */
+static inline double rig_loss_scale(const rig *r)
+{
+    return r->compiled.program.dtype == HR_F16 ? 0x1p16 : 1;
+}
+
 static inline void rig_fetch(rig *r, const hr_executor *executor, int32_t step, const hr_call *call)
 {
     const int32_t evaluation = hr_program_loop(&r->compiled.program, HR_LOOP_EVALUATION_BATCH);
@@ -126,7 +132,9 @@ static inline void rig_fetch(rig *r, const hr_executor *executor, int32_t step, 
     if (call->out[4]) rig_begins(r, first, call->rows, call->out[4]);
     if (!call->out[2]) return;
     for (int64_t i = 0; i < r->rows; i++) real += r->targets[i] >= 0;
-    *(double *)call->out[2] = 1.0 / (double)real;
+    double *scale = call->out[2];
+    scale[1] = rig_loss_scale(r);
+    scale[0] = scale[1] / (double)real;
     *(double *)call->out[3] = hr_schedule_lr(&r->config, NULL, executor->clock,
                                              r->config.train.steps);
 }

@@ -80,6 +80,7 @@ static void every_number_reads_back_to_the_same_bits(void **state)
                                       random_double(&draw),
                                       i % 2,
                                       random_double(&draw),
+                                      i / 2 % 2 * fabs(random_double(&draw)),
                                       fabs(random_double(&draw)) };
         assert_int_equal(hr_metrics_write_step(&metrics, &steps[i], NULL), HR_OK);
     }
@@ -93,7 +94,9 @@ static void every_number_reads_back_to_the_same_bits(void **state)
         json_t *object = json_loads(line, 0, NULL);
         assert_non_null(object);
         const json_t *clock = json_object_get(object, "clock");
-        assert_int_equal(json_object_size(object), 6 + i % 2);
+        assert_int_equal(json_object_size(object), 6 + i % 2 + (steps[i].loss_scale > 0));
+        if (steps[i].loss_scale > 0)
+            assert_true(number(object, "loss_scale") == steps[i].loss_scale);
         if (i % 2) assert_true(number(object, "z_loss") == steps[i].z_loss);
         assert_int_equal(json_integer_value(json_object_get(object, "step")), steps[i].step);
         assert_int_equal(json_integer_value(json_object_get(object, "tokens")), steps[i].tokens);

@@ -252,6 +252,7 @@ static void every_number_of_every_step_is_written(void **state)
                                       .tokens_per_second = values[3],
                                       .pulls = i % 2,
                                       .z_loss = values[4],
+                                      .loss_scale = i % 5 ? 0 : 65536,
                                       .fraction_of_ceiling = i % 3 ? 0 : fabs(values[5]) };
         good(hr_tensorboard_write_step(&board, noon + i * 0.01, &steps[i], &err), &err);
         if (i % 100 == 50)
@@ -274,7 +275,8 @@ static void every_number_of_every_step_is_written(void **state)
         if (i % 2) same(get(e, "z_loss"), steps[i].z_loss);
         const double fraction = steps[i].fraction_of_ceiling;
         if (fraction > 0) same(get(e, "fraction_of_ceiling"), fraction);
-        assert_int_equal(e->count, 4 + i % 2 + (fraction > 0));
+        if (i % 5 == 0) same(get(e, "loss_scale"), 65536);
+        assert_int_equal(e->count, 4 + i % 2 + (fraction > 0) + (i % 5 == 0));
         if (i % 100 != 50) continue;
         e++;
         assert_int_equal(e->step, steps[i].step);

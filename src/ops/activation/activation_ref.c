@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/activation/activation_ref.c - the specification, element by element. */
+#include "base/element.h"
 #include "ops/activation/activation_kernels.h"
 #include "ops/activation/activation_scalar.h"
-#include "ops/element.h"
 
 static void stretch(const void *pre, void *y, int64_t count, hr_act act, hr_dtype dtype)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/activation/activation_run.c - splits the rows over threads. */
+#include "base/element.h"
 #include "ops/activation/activation.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 
 void hr_activation_run(const hr_call *call)

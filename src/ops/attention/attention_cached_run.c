@@ -6,9 +6,9 @@
  * the cache, and smaller if there would be fewer units than threads. The bits of a row do not
  * depend on the split. */
 #include "base/assert.h"
+#include "base/element.h"
 #include "ops/attention/attention_scratch.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 #include "ops/kv_cache/kv_cache.h"
 

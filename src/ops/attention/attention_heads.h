@@ -7,8 +7,8 @@
 #define HR_OPS_ATTENTION_HEADS_H
 
 #include "base/assert.h"
+#include "base/element.h"
 #include "ops/attention/attention_scratch.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 
 /* What a thread knows of a call. */

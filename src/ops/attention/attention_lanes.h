@@ -5,8 +5,8 @@
 #define HR_OPS_ATTENTION_LANES_H
 
 #include "base/checked.h"
+#include "base/element.h"
 #include "ops/attention/attention_kernels.h"
-#include "ops/element.h"
 #include "ops/simd/philox.h"
 #include "ops/simd/unroll.h"
 

@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "base/element.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/attention/attention_pattern.h"
-#include "ops/element.h"
 
 static double element(const hr_attention_task *task, hr_attention_rows rows, int64_t row, int64_t c)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/choose/choose_run.c - probabilities of a tile of queries, scores of blocks, and the best. */
 #include "base/assert.h"
+#include "base/element.h"
 #include "ops/choose/choose_scratch.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 
 /* How often the score of a block has each probability: p[apart j - (overlap - 1) + k] for the pairs

@@ -6,9 +6,9 @@
  * gradients of the small weights and of x; further phases that of w1: each gathers a chunk of rows
  * while the product of the one before is computed. */
 #include "base/assert.h"
+#include "base/element.h"
 #include "ops/compress/compress_scratch.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 
 typedef struct {
@@ -389,6 +389,7 @@ static void find_position(const compressing *c)
 {
     const hr_call *call = c->call;
     const hr_layout layout = hr_linear_layout(call->dtype);
+    const hr_dtype dtype = hr_product_dtype(call->dtype);
     float *sum = call->out[1];
     int64_t first, last;
     hr_share(c->U, call->thread, call->threads, &first, &last);
@@ -398,7 +399,7 @@ static void find_position(const compressing *c)
             float total = 0;
             for (int64_t m = 0; m < c->M; m++) {
                 const int64_t at = hr_layout_index(layout, c->U, c->M, k, m);
-                total += hr_element_get(call->in[2], at, call->dtype) * db1_of(c, q)[m];
+                total += hr_element_get(call->in[2], at, dtype) * db1_of(c, q)[m];
             }
             sum[k] += total;
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/dequantize/dequantize_ref.c - reference implementation of dequantize. */
 #include "base/e4m3.h"
+#include "base/element.h"
 #include "base/f16.h"
 #include "ops/dequantize/dequantize_kernels.h"
-#include "ops/element.h"
 
 static void span(const void *w, void *y, int64_t count, float scale, hr_dtype from, hr_dtype to)
 {

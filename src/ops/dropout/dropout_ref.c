@@ -2,8 +2,8 @@
 /* ops/dropout/dropout_ref.c - reference implementation of one row of dropout. */
 #include <stdbool.h>
 
+#include "base/element.h"
 #include "ops/dropout/dropout_kernels.h"
-#include "ops/element.h"
 
 static void row(const void *x, const void *residual, void *y, int64_t D,
                 const hr_random_row *random, uint32_t threshold, float scale, hr_dtype dtype)

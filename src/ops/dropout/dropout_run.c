@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/dropout/dropout_run.c - splits the rows over threads. */
+#include "base/element.h"
 #include "ops/cpu_run.h"
 #include "ops/dropout/dropout.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 
 void hr_dropout_run(const hr_call *call)

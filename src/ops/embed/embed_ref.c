@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/embed/embed_ref.c - reference implementation of the embedding rows. */
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/embed/embed_kernels.h"
 
 static void fwd(const float *word, const float *position, void *y, int64_t count, hr_dtype dtype)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/embed/embed.h"
 #include "ops/kernels.h"
 

@@ -3,8 +3,8 @@
  * passes once. */
 #include <math.h>
 
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/gates/gates.h"
 
 void hr_gates_run(const hr_call *call)

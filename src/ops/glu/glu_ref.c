@@ -2,7 +2,7 @@
 /* ops/glu/glu_ref.c - reference implementation, element by element. */
 #include <math.h>
 
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/glu/glu_kernels.h"
 
 /* act and its derivative; both use s(x). */

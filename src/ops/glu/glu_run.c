@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/glu/glu_run.c - splits the rows over threads. */
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/glu/glu.h"
 #include "ops/kernels.h"
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/kv_cache/kv_cache.h"
 
 void hr_cache_clear_run(const hr_call *call)

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/lif/lif_scratch.h"
 
 enum { MOST = HR_LIF_BLOCK_MOST, LANES = HR_LIF_UNIT, APART = 101 };

@@ -6,8 +6,8 @@
  * columns is summed at once, because tests spend much of their time here. */
 #include "ops/linear/linear_kernels.h"
 
+#include "base/element.h"
 #include "ops/activation/activation_scalar.h"
-#include "ops/element.h"
 
 enum { BLOCK_TOKENS = 64, COLUMNS = HR_PANEL_WIDTH, ROWS = 16, DEPTH = 64, STRIP = 8 };
 

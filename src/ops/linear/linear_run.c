@@ -3,8 +3,8 @@
  *
  * Threads form a grid over the result. Threads never wait for each other: if two of them need the
  * same packed block, both pack it. */
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 
 enum { TILE_COLUMNS = HR_LINEAR_TILE_COLUMNS, DB_TOKENS = 64 };

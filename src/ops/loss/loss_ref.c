@@ -2,7 +2,7 @@
 /* ops/loss/loss_ref.c - reference implementation of cross-entropy. */
 #include <math.h>
 
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/loss/loss_kernels.h"
 
 static void add(const hr_loss_columns *columns, hr_loss_part *part)

@@ -8,7 +8,7 @@
  * without reuse. */
 #include <math.h>
 
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/loss/loss_kernels.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/magnitude/magnitude_ref.c - reference implementation of lengths and magnitudes. */
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/magnitude/magnitude_kernels.h"
 
 static void strip(float *w, const float *a, int64_t stride, const float *b, int64_t rows, int64_t R,

@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 #include "ops/magnitude/magnitude.h"
 #include "ops/row_blocks_scratch.h"

@@ -3,7 +3,7 @@
  * over rows read and write each operand once; a strip has four rows at a time in registers. */
 #include <stddef.h>
 
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/magnitude/magnitude_kernels.h"
 
 enum { PARTS = HR_PANEL_WIDTH / VEC_LANES, ROWS = 4 };

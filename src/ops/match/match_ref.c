@@ -2,7 +2,7 @@
 /* ops/match/match_ref.c - reference implementation, element by element in double. */
 #include <math.h>
 
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/match/match_kernels.h"
 
 static double mse(const void *y, const void *t, void *dy, int64_t D, double scale, hr_dtype dtype)

@@ -3,8 +3,8 @@
  * order. */
 #include <string.h>
 
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 #include "ops/match/match.h"
 

@@ -2,7 +2,7 @@
 /* ops/modulate/modulate_ref.c - reference implementation, element by element. */
 #include <math.h>
 
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/modulate/modulate_kernels.h"
 
 /* sum of a b over a group. */

@@ -5,7 +5,7 @@
  * time. */
 #include <stdbool.h>
 
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/modulate/modulate_kernels.h"
 
 /* exp(2 x) - 1 for |x| <= 10, relative error 5e-7: exp(2 x) = 2^n (1 + q), and 2^n - 1 is exact.

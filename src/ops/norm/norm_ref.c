@@ -2,7 +2,7 @@
 /* ops/norm/norm_ref.c - reference implementation of LayerNorm, RMSNorm and their gradients. */
 #include <math.h>
 
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/norm/norm_kernels.h"
 
 static void fwd(const void *x, const float *gain, const float *bias, void *y, float *stat,

@@ -3,8 +3,8 @@
  * blocks of 64 tokens with their sums in scratch, then by columns, which add the blocks in
  * order. */
 #include "base/checked.h"
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 #include "ops/norm/norm.h"
 #include "ops/row_blocks_scratch.h"

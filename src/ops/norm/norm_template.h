@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/norm/norm_kernels.h"
 
 /* Prefetch distance. The last pass over a row prefetches the next rows; otherwise their first pass

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/penalty/penalty.h"
 #include "ops/row_blocks_scratch.h"
 

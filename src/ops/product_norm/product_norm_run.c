@@ -3,8 +3,8 @@
  * products of their rows, piece by piece, then the sum of their products. */
 #include <math.h>
 
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/linear/linear_pack.h"
 #include "ops/product_norm/product_norm_scratch.h"
 

@@ -2,7 +2,7 @@
 /* ops/recurrence/recurrence_ref.c - reference implementation, channel by channel. */
 #include <math.h>
 
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/recurrence/recurrence_kernels.h"
 
 enum { BLOCK = HR_RECURRENCE_BLOCK };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/rope/rope_ref.c - reference implementation of a row's rotation. */
-#include "ops/element.h"
+#include "base/element.h"
 #include "ops/rope/rope_kernels.h"
 
 static void rotate_head(void *row, int64_t at, const float *table, int64_t half, double sign,

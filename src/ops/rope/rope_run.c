@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/element.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/kernels.h"
 #include "ops/rope/rope.h"
 

@@ -2,9 +2,9 @@
 /* ops/select/select_run.c - copies of rows, which threads share. */
 #include <string.h>
 
+#include "base/element.h"
 #include "base/random.h"
 #include "ops/cpu_run.h"
-#include "ops/element.h"
 #include "ops/select/select.h"
 
 static double share_at(const hr_select_attr *attr, int64_t step)

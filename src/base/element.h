@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/element.h - address, load and store of one activation element. For reference
+/* base/element.h - address, load and store of one activation element. For reference
  * kernels and code that runs once per row; inner loops use vectors. */
-#ifndef HR_OPS_ELEMENT_H
-#define HR_OPS_ELEMENT_H
+#ifndef HR_BASE_ELEMENT_H
+#define HR_BASE_ELEMENT_H
 
 #include "base/bf16.h"
 #include "base/dtype.h"
