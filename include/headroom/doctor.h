@@ -35,6 +35,10 @@ typedef struct {
  * call it once, before threads start. */
 void hr_machine_read(hr_machine *machine);
 
+/* Returns the name of an instruction set without which this machine has only the reference kernels,
+ * such as "AVX2", which take many times as long; "": it has all. Any thread. */
+const char *hr_machine_lacks(void);
+
 /* Checks that the stack limit of the main thread is large enough for this library. A smaller limit
  * ends in SIGSEGV otherwise: call it first in a program.
  * Errors  NO_FIT  the limit (ulimit -s) is too low. */

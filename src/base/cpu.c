@@ -20,18 +20,25 @@ static uint64_t enabled_state(void)
     return (uint64_t)high << 32 | low;
 }
 
+const char *hr_cpu_lacks(void)
+{
+    uint32_t a, b, c, d;
+    const uint32_t os_xsave = 1u << 27, fma = 1u << 12, f16c = 1u << 29, avx2 = 1u << 5;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return "AVX2";
+    const uint32_t leaf1_c = c;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & avx2)) return "AVX2";
+    if (!(leaf1_c & os_xsave) || (enabled_state() & 0x6) != 0x6)
+        return "AVX2 that its operating system enables";
+    return !(leaf1_c & fma) ? "FMA" : !(leaf1_c & f16c) ? "F16C" : "";
+}
+
 uint32_t hr_cpu_detect(void)
 {
-    uint32_t a, b, c, d, mask = 0;
-    if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
-    const uint32_t os_xsave = 1u << 27, fma = 1u << 12;
-    if (!(c & os_xsave)) return 0;
+    uint32_t a, b, c, d, mask = HR_CPU_AVX2;
+    if (*hr_cpu_lacks() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
     const uint64_t state = enabled_state();
-    const int has_fma = (c & fma) != 0;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
     const uint32_t leaf7_d = d;
     const uint32_t avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F, DQ, BW, VL */
-    if ((b & 1u << 5) && has_fma && (state & 0x6) == 0x6) mask |= HR_CPU_AVX2;
     if ((b & avx512) == avx512 && (state & 0xe6) == 0xe6) mask |= HR_CPU_AVX512;
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5)) mask |= HR_CPU_AVX512BF16;
     const uint32_t amx = 1u << 22 | 1u << 24; /* bf16 products, tiles */

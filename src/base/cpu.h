@@ -12,7 +12,7 @@
 #include "headroom/status.h"
 
 enum {
-    HR_CPU_AVX2 = 1,       /* AVX2 and FMA, with OS support for their state */
+    HR_CPU_AVX2 = 1,       /* AVX2, FMA and F16C, with OS support for their state */
     HR_CPU_AVX512 = 2,     /* AVX-512 F, BW, DQ, VL, with OS support for their state */
     HR_CPU_AVX512BF16 = 4, /* vdpbf16ps and conversions */
     HR_CPU_AMX = 8         /* AMX tiles with bf16 products, with permission from the OS */
@@ -21,6 +21,9 @@ enum {
 /* Returns the mask of this machine. Requests permission to use AMX from the kernel; if it refuses,
  * the AMX bit is cleared. Threads: call once, before threads start. */
 uint32_t hr_cpu_detect(void);
+
+/* Returns the name of an instruction set that HR_CPU_AVX2 needs and this machine lacks; "": none. */
+const char *hr_cpu_lacks(void);
 
 /* Clears every rung of `mask` that has a missing rung below it. */
 uint32_t hr_cpu_ladder(uint32_t mask);

@@ -189,6 +189,9 @@ HR_MUST_CHECK hr_status hr_cli_parse(const hr_cli_command *command, char **words
 /* Prints the command line with shell quotes where needed, without a newline. */
 void hr_cli_put_command(FILE *file, const hr_cli_arguments *arguments);
 
+/* Warns that this processor has only the reference kernels, and why. */
+void hr_cli_warn_processor(void);
+
 /* Applies defaults, the recipe, key=value in order, --budget and --out, and checks the result. */
 HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config,
                                       hr_error *err);

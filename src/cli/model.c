@@ -74,6 +74,7 @@ hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *requ
         .kernels = arguments->values[HR_OPTION_KERNELS],
         .interrupts = hr_cli_catch_signals(NULL)
     };
+    hr_cli_warn_processor();
     request->npt_layers = arguments->values[HR_OPTION_NPT_LAYERS];
     request->adapters = hr_cli_repeated(arguments, HR_OPTION_ADAPTER, &request->adapter_count);
     hr_status status = hr_cli_whole(arguments, HR_OPTION_THREADS, &request->threads, err);

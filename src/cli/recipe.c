@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "headroom/data.h"
+#include "headroom/doctor.h"
 #include "headroom/plan.h"
 #include "headroom/stages.h"
 
@@ -152,6 +153,16 @@ static __attribute__((noinline)) hr_status choose_states(const hr_cli_arguments 
     return status;
 }
 
+void hr_cli_warn_processor(void)
+{
+    const char *lacks = hr_machine_lacks();
+    if (*lacks)
+        fprintf(stderr,
+                "headroom: this processor has no %s: the reference kernels are used, which take "
+                "many times as long\n",
+                lacks);
+}
+
 hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
 {
     hr_status status = hr_cli_recipe_keys(arguments, config, err);
@@ -159,5 +170,6 @@ hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr
     if (status == HR_OK) status = adopt_data(config, err);
     if (status == HR_OK && hr_config_chooses_states(config))
         status = choose_states(arguments, config, err);
+    if (status == HR_OK && !arguments->values[HR_OPTION_DEVICE]) hr_cli_warn_processor();
     return status == HR_OK ? hr_config_check(config, err) : status;
 }

@@ -78,6 +78,11 @@ static void read_instructions(hr_machine *machine)
     copy_word(machine->rung, sizeof machine->rung, rung, strlen(rung));
 }
 
+const char *hr_machine_lacks(void)
+{
+    return hr_cpu_lacks();
+}
+
 void hr_machine_read(hr_machine *machine)
 {
     const hr_cgroup group = hr_cgroup_read("");

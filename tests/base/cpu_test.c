@@ -57,6 +57,7 @@ static void the_detected_mask_has_no_missing_rung_and_is_stable(void **state)
     const uint32_t mask = hr_cpu_detect();
     assert_int_equal(hr_cpu_ladder(mask), mask);
     assert_int_equal(hr_cpu_detect(), mask);
+    assert_int_equal(*hr_cpu_lacks() == 0, mask & HR_CPU_AVX2);
     print_message("this machine: %s\n", hr_cpu_rung_name(mask));
 }
 
