@@ -310,6 +310,16 @@ static void add_largest(const counting *c, hr_plan_details *details)
     details->largest_count = found;
 }
 
+/* Where the backward pass and the update begin. Updates may be in the backward pass. */
+static void add_marks(const hr_program *program, int32_t first, int32_t last,
+                      hr_plan_details *details)
+{
+    for (int32_t s = last; s >= first; s--) {
+        if (program->steps[s].direction == HR_DIR_BACKWARD) details->curve_backward = s;
+        if (hr_step_section(program, s) == HR_LOOP_UPDATE) details->curve_update = s;
+    }
+}
+
 /* A training step: fetch, forward, backward, update. */
 static void add_curve(const counting *c, hr_plan_details *details)
 {
@@ -336,6 +346,7 @@ static void add_curve(const counting *c, hr_plan_details *details)
     details->curve_count = count;
     details->curve_first = first;
     details->curve_last = last;
+    add_marks(program, first, last, details);
 }
 
 hr_status hr_details(const hr_config *config, const hr_compiled *compiled, hr_region *scratch,
