@@ -59,6 +59,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_STAGE] = { "stage", "N", "take stage N of train.stages as a recipe of its own" },
     [HR_OPTION_HTML] = { "html", "FILE.html",
                          "write the plan as a page: its bytes over the step, its tables" },
+    [HR_OPTION_PROFILE_HTML] = { "html", "FILE.html",
+                                 "write the profile as a page: planned bytes over the step, its "
+                                 "tables with bars" },
     [HR_OPTION_SNAPSHOT] = { "snapshot", "FILE.pickle",
                              "write the plan as a memory snapshot for the viewer of PyTorch" },
     [HR_OPTION_TRACE] = { "trace", "FILE.json",
@@ -443,8 +446,8 @@ static const hr_cli_command commands[] = {
       "Trains a few steps within the plan, saves nothing, and prints the time of a step by part\n"
       "of the model and by operation, beside the predicted time and what the operations compute\n"
       "per second.",
-      TAKES(PROFILE_STEPS) | TAKES(BUDGET) | TAKES(JSON) | TAKES(TRACE) | TAKES(STAGE) |
-          TAKES(HELP),
+      TAKES(PROFILE_STEPS) | TAKES(BUDGET) | TAKES(JSON) | TAKES(TRACE) | TAKES(PROFILE_HTML) |
+          TAKES(STAGE) | TAKES(HELP),
       1, 1, hr_cli_profile, true },
     { "prove", "RECIPE", "prove that the choices of a plan do not change results",
       "RECIPE is a preset or a YAML file (headroom keys lists what it can contain).\n"

@@ -27,8 +27,9 @@
 static hr_status find_reasons(const hr_config *config, const hr_admission_machine *machine,
                               hr_admission *admission, hr_plan_details *details, hr_error *err)
 {
-    const hr_status status = hr_details(&admission->config, &admission->compiled,
-                                        &admission->region, details, err);
+    const hr_status status = hr_details(&admission->config, &admission->compiled.program,
+                                        &admission->compiled.plan, &admission->region, details,
+                                        err);
     if (status != HR_OK) return status;
     if (admission->answer.fits) return hr_remove(machine, admission, details, err);
     hr_refuse(machine, config, admission, details);

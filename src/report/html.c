@@ -205,9 +205,10 @@ static const char style[] =
     "td:last-child{min-width:12rem}.n{text-align:right;min-width:0!important;white-space:"
     "nowrap;font-variant-numeric:tabular-nums}"
     "pre{overflow-x:auto}\n"
-    ".bar i{display:block;height:.5rem;margin-top:.2rem;background:hsl(205,65%,var(--s))}"
-    "td.bar:last-child{min-width:18rem}.bar .b,.legend .b{background:var(--k)}"
-    ".key{width:1.75rem;min-width:0;margin-right:.4rem;vertical-align:middle}\n";
+    ".bar i,th i{display:block;height:.5rem;margin-top:.2rem;background:hsl(210,65%,var(--s))}"
+    "th i{display:inline-block;width:.8rem;margin-right:.4rem}"
+    "td.bar:last-child{min-width:18rem}.bar .b,th .b{background:var(--k)}"
+    "svg.key{width:1.75rem;min-width:0;margin-right:.4rem;vertical-align:middle}\n";
 
 hr_status hr_html_open(hr_html *page, const char *path, const char *title, hr_error *err)
 {

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_page.py HEADROOM - pages of plan and runs --html are well formed, ask for nothing from elsewhere, escape
-names, and have the numbers that the commands print: components up to the planned bytes, losses of logs."""
+"""check_page.py HEADROOM - pages of plan, runs and profile --html are well formed, ask for nothing from elsewhere, escape
+names, and have the numbers that the commands print: components up to the planned bytes, losses of logs, times."""
 import csv
 import html.parser
 import io
+import json
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 VOID = {"meta", "br"}
 OPTIONAL = {"th", "td", "tr", "li"}
@@ -205,12 +208,70 @@ def check_many(program, folder):
     assert max(y for _, y in page.charts[0]["lines"][0]) - min(y for _, y in page.charts[0]["lines"][0]) > 90
 
 
+def number(text):
+    return 0 if text == "-" else float(text.replace(",", "").replace(" %", ""))
+
+
+def check_rows(rows, expected, whole):
+    """Rows of a page beside (name, calls, seconds, planned, flops), with bars as shares of the longest time."""
+    most = max(max(e[2], e[3]) for e in expected)
+    for row, (name, calls, seconds, planned, flops) in zip(rows, expected):
+        assert row[0] == name and abs(number(row[1]) - calls) < 0.06, (row, name, calls)
+        assert abs(number(row[2]) - seconds) < 1e-6 and abs(number(row[4]) - planned) < 1e-6, (row, seconds, planned)
+        assert abs(number(row[3]) - 100 * seconds / whole) < 0.06, row
+        assert abs(number(row[5]) - 1e-9 * flops / seconds) < 0.06 if flops else row[5] == "-", (row, flops)
+        assert abs(row[7] - 100 * seconds / most) < 0.06 and abs(row[8] - 100 * planned / most) < 0.06, row
+
+
+def name_of(row):
+    return ", ".join(word for word in (row.get("operation"), row["part"], row["direction"]) if word)
+
+
+def check_profile(program, folder):
+    done = run(program, "profile", "recipe.yaml", "train.steps=5", "--json", "--html", "profile.html", folder=folder)
+    report = json.loads(done.stdout)
+    page, text = read(pathlib.Path(folder, "profile.html"))
+    assert len(text) <= MOST and len(page.charts) == 1 and "backward" in page.text and "update" in page.text
+    keys = ("calls", "seconds", "planned_seconds", "flops")
+    rows = [(name_of(row), *(row[k] for k in keys)) for row in report["operations"]]
+    heads = [i for i, row in enumerate(page.rows) if row[:2] in (["part", "calls"], ["operation", "calls"])]
+    check_rows(page.rows[heads[1] + 1:], rows, report["step_seconds"])
+    parts = {}
+    for row in report["operations"]:
+        sums = parts.setdefault(name_of({"part": row["part"], "direction": row["direction"]}), [0, 0, 0, 0])
+        for i, k in enumerate(keys):
+            sums[i] += row[k]
+    rows = sorted(((name, *sums) for name, sums in parts.items()), key=lambda part: -part[2])
+    check_rows(page.rows[heads[0] + 1:], rows, report["step_seconds"])
+    for at in (heads[1] - 1, len(page.rows) - 1):  # the last row of both tables
+        assert page.rows[at][0] == "step" and page.rows[at - 1][0] == "between operations"
+        assert abs(number(page.rows[at][2]) - report["step_seconds"]) < 1e-6
+        assert abs(number(page.rows[at - 1][2]) - report["between_seconds"]) < 1e-6
+    said = "".join(page.text)
+    for key in ("process_bytes_planned", "process_bytes_measured", "arena_bytes_planned", "arena_bytes_used"):
+        assert f"{report[key]:,} bytes" in said, key
+    planned = [float(y) for y in re.findall(r"path class=limit d='M\d+ ([0-9.]+)H", text)]
+    assert len(planned) == 2 and planned[0] <= planned[1] and top_of(page) >= planned[0] - 0.1
+
+
+def check_interrupted(program, folder):
+    """An interrupted profile leaves nothing, whatever it was doing."""
+    before = sorted(pathlib.Path(folder).rglob("*"))
+    with subprocess.Popen([program, "profile", "recipe.yaml", "train.steps=1000000", "--steps", "1000000", "--html",
+                           "late.html"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        assert child.wait() in (128 + signal.SIGINT, -signal.SIGINT), child.returncode
+    assert sorted(pathlib.Path(folder).rglob("*")) == before
+
+
 def check_refusals(program, folder):
     """What cannot be written is refused before any work, and a file that is no page stays."""
     pathlib.Path(folder, "notes.txt").write_text("notes\n", encoding="utf-8")
     for path, says in (("none/p.html", "none"), ("notes.txt", "exists and is not a page"), (".", "directory")):
-        done = run(program, "runs", "one", "--html", path, code=2, folder=folder)
-        assert says in done.stderr and done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
+        for words in (("runs", "one"), ("profile", "recipe.yaml", "data.train=missing.txt")):
+            done = run(program, *words, "--html", path, code=2, folder=folder)
+            assert says in done.stderr and done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
     assert pathlib.Path(folder, "notes.txt").read_text(encoding="utf-8") == "notes\n"
     done = run(program, "runs", "one", "--html", "p.html", "--csv", code=2, folder=folder)
     assert "--csv and --html exclude each other" in done.stderr
@@ -223,8 +284,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_plans(program, folder)
         check_runs(program, folder)
+        check_profile(program, folder)
+        check_interrupted(program, folder)
         check_refusals(program, folder)
-    print("pages: 8 read")
+    print("pages: 9 read")
 
 
 if __name__ == "__main__":
