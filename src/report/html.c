@@ -208,6 +208,7 @@ static const char style[] =
     ".bar i,th i{display:block;height:.5rem;margin-top:.2rem;background:hsl(210,65%,var(--s))}"
     "th i{display:inline-block;width:.8rem;margin-right:.4rem}"
     "td.bar:last-child{min-width:18rem}.bar .b,th .b{background:var(--k)}"
+    "@media(max-width:40rem){td.bar:last-child{min-width:9rem}}"
     "svg.key{width:1.75rem;min-width:0;margin-right:.4rem;vertical-align:middle}\n";
 
 hr_status hr_html_open(hr_html *page, const char *path, const char *title, hr_error *err)

@@ -89,8 +89,9 @@ static void put_mark(hr_html *page, const curve *c, int32_t operation, const cha
     const double x = hr_html_x(operation, d->curve_first, d->curve_last + 1);
     hr_html_put(page,
                 "<path class=mark d='M%.1f %dV%d'/><text x='%.1f' y='%d' "
-                "text-anchor=middle>%s</text>\n",
-                x, HR_HTML_TOP, HEIGHT - HR_HTML_BOTTOM + 6, x, HEIGHT - 10, name);
+                "text-anchor=%s>%s</text>\n",
+                x, HR_HTML_TOP, HEIGHT - HR_HTML_BOTTOM, x, HR_HTML_TOP - 4,
+                x > HR_HTML_WIDTH - 60 ? "end" : "middle", name);
 }
 
 static void put_limit(hr_html *page, const curve *c, const hr_html_limit *limit)

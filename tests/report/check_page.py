@@ -127,10 +127,15 @@ def scale(marks):
     return lambda place: a + (place - x) * (b - a) / (y - x)
 
 
+def losses_of(figure):
+    """From y of a chart to a loss, by the labels of its axis."""
+    return scale([(float(y) - 4, float(v)) for y, v in
+                  re.findall(r"<text x='70' y='([0-9.]+)' text-anchor=end>([0-9.e-]+)<", figure)])
+
+
 def check_losses(chart, text, column, runs):
     """Every line of a chart beside the CSV, by the labels of its axes."""
-    loss = scale([(float(y) - 4, float(v)) for y, v in
-                  re.findall(r"<text x='70' y='([0-9.]+)' text-anchor=end>([0-9.e-]+)<", text)])
+    loss = losses_of(text)
     place = scale([(float(x), float(v.replace(",", ""))) for x, v in
                    re.findall(r"<text x='([0-9.]+)' y='320'(?: text-anchor=middle)?>([0-9.,e-]+)<", text)])
     assert len(chart["lines"]) == len(runs)
@@ -205,7 +210,12 @@ def check_many(program, folder):
     assert len(text) <= MOST, f"32 runs: {len(text)} bytes"
     assert "is the mean of up to" in text and "has no checkpoint" in text
     assert all(100 < len(line) <= 256 for line in page.charts[0]["lines"])
-    assert max(y for _, y in page.charts[0]["lines"][0]) - min(y for _, y in page.charts[0]["lines"][0]) > 90
+    loss = losses_of(re.search(r"<figure>.*?</figure>", text, re.S)[0])
+    line = page.charts[0]["lines"][0]
+    assert len(line) == 250  # of 1,999 losses, by eight
+    for i, (_, y) in enumerate(line):
+        steps = range(8 * i + 1, min(8 * i + 8, 1999) + 1)
+        assert abs(loss(y) - sum(2 + 8 / step for step in steps) / len(steps)) < 0.02, (i, loss(y))
 
 
 def number(text):
