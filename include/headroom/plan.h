@@ -197,8 +197,9 @@ typedef struct {
     int32_t partial_count, used_count;
     /* largest live bytes in each of curve_count equal parts of a step */
     int64_t curve[HR_PLAN_CURVE_MOST];
-    int32_t curve_count, curve_peak; /* curve_peak: the part with the largest value */
-    int32_t curve_first, curve_last; /* operations that the curve shows */
+    int32_t curve_count, curve_peak;      /* curve_peak: the part with the largest value */
+    int32_t curve_first, curve_last;      /* operations that the curve shows */
+    int32_t curve_backward, curve_update; /* the first of that section or pass; 0: none */
     /* the components of each part at its largest operation, by curve_names; they sum to curve[i] */
     int64_t curve_parts[HR_PLAN_CURVE_MOST][HR_PLAN_PARTS_MOST];
     const char *curve_names[HR_PLAN_PARTS_MOST];            /* constants; null: none */

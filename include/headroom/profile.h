@@ -13,10 +13,11 @@ extern "C" {
 #endif
 
 enum { HR_PROFILE_ROWS_MOST = 512, HR_PROFILE_STEPS_DEFAULT = 3, HR_PROFILE_STEPS_MOST = 1000000 };
+enum { HR_PROFILE_PARTS_MOST = 32 }; /* five parts in four directions */
 
 /* An operation in one part of the model and one direction. All figures are per step. */
 typedef struct {
-    const char *operation; /* "linear", as plan --program names it */
+    const char *operation; /* "linear", as plan --program names it; null: all of a part */
     const char *part;      /* "attention", "MLP", "output head", "embedding", "run" */
     const char *direction; /* "forward", "backward", "recompute"; empty: neither */
     double calls;
@@ -29,29 +30,36 @@ typedef struct {
     int64_t steps, warm_up_steps; /* measured; before them and not counted */
     double step_seconds;          /* wall time of a step, mean */
     double between_seconds;       /* of it, outside of operations */
-    double planned_seconds;       /* of all rows */
     double ceiling_flops;         /* per second, as calibrated; 0: not calibrated */
-    int32_t row_count;
-    hr_profile_row rows[HR_PROFILE_ROWS_MOST]; /* [row_count], slowest first */
+    hr_profile_row step;          /* the sum of all rows, and what is between operations */
+    int32_t row_count, part_count;
+    hr_profile_row rows[HR_PROFILE_ROWS_MOST];   /* [row_count], slowest first */
+    hr_profile_row parts[HR_PROFILE_PARTS_MOST]; /* [part_count] their sums, slowest first */
 } hr_profile_report;
 
-/* A file for the operations of the last step, as a trace of Perfetto. */
-enum { HR_PROFILE_TRACE_BYTES = 384 << 10 };
+/* A file that appears complete, or not at all if the run ends early. */
 typedef struct {
-    const char *path;
-    void *memory; /* [HR_PROFILE_TRACE_BYTES], aligned to 8 */
-} hr_profile_trace;
+    const char *path; /* null: none */
+    void *memory;     /* aligned to 64; with a path as many bytes as the file needs */
+} hr_profile_file;
+
+enum { HR_PROFILE_TRACE_BYTES = 384 << 10, HR_PROFILE_PAGE_BYTES = 1 << 20 };
+typedef struct {
+    hr_profile_file trace; /* [..TRACE_BYTES]: operations of the last step, for Perfetto */
+    hr_profile_file page;  /* [..PAGE_BYTES]: the report and the planned bytes as an HTML page */
+} hr_profile_files;
 
 /* Trains `steps` steps, fewer if the recipe has fewer. Of several the first is not counted: it is
  * the first to touch buffers and files.
  *
  *   options  as hr_train. events.working also gets the operations done in each step
- *   trace    null: none
+ *   files    null: none
  *   report   out; valid if the result is OK
  *
- * Errors   as hr_train; USAGE  a recipe with train.stages. */
+ * Errors   as hr_train; USAGE  a recipe with train.stages; a file cannot be written there, or
+ *          another file is there. */
 HR_MUST_CHECK hr_status hr_profile(const hr_config *config, const hr_train_options *options,
-                                   int64_t steps, const hr_profile_trace *trace,
+                                   int64_t steps, const hr_profile_files *files,
                                    hr_profile_report *report, hr_error *err);
 
 #ifdef __cplusplus

@@ -22,7 +22,8 @@ enum {
  * the AMX bit is cleared. Threads: call once, before threads start. */
 uint32_t hr_cpu_detect(void);
 
-/* Returns the name of an instruction set that HR_CPU_AVX2 needs and this machine lacks; "": none. */
+/* Returns the name of an instruction set that HR_CPU_AVX2 needs and this machine lacks; "": none
+ * is missing. */
 const char *hr_cpu_lacks(void);
 
 /* Clears every rung of `mask` that has a missing rung below it. */

@@ -10,8 +10,8 @@
 
 #include "cli.h"
 
-enum { SHOWN_OPERATIONS = 24, PARTS_MOST = 32 }; /* five parts in four directions */
-#define SHOWN_SHARE 0.99                         /* of the step, in the table of operations */
+enum { SHOWN_OPERATIONS = 24 };
+#define SHOWN_SHARE 0.99 /* of the step, in the table of operations */
 
 typedef struct {
     hr_progress progress;
@@ -64,35 +64,15 @@ static void add(hr_profile_row *to, const hr_profile_row *row)
     to->flops += row->flops;
 }
 
-static bool has_place_of(const hr_profile_row *a, const hr_profile_row *b)
-{
-    return !strcmp(a->part, b->part) && !strcmp(a->direction, b->direction);
-}
-
-static int slowest_first(const void *a, const void *b)
-{
-    const hr_profile_row *left = a, *right = b;
-    return (left->seconds < right->seconds) - (left->seconds > right->seconds);
-}
-
 static void put_parts(const hr_profile_report *report)
 {
-    hr_profile_row parts[PARTS_MOST];
-    int32_t count = 0;
-    for (int32_t i = 0; i < report->row_count; i++) {
-        int32_t k = 0;
-        while (k < count && !has_place_of(&parts[k], &report->rows[i])) k++;
-        if (k == PARTS_MOST) continue;
-        if (k < count) add(&parts[k], &report->rows[i]);
-        else parts[count++] = report->rows[i];
-    }
-    qsort(parts, (size_t)count, sizeof *parts, slowest_first);
     put_head(report, "part of the model");
-    for (int32_t k = 0; k < count; k++) {
+    for (int32_t k = 0; k < report->part_count; k++) {
+        const hr_profile_row *row = &report->parts[k];
         char name[64];
-        snprintf(name, sizeof name, "%s%s%s", parts[k].part, *parts[k].direction ? ", " : "",
-                 parts[k].direction);
-        put_row(report, name, &parts[k]);
+        snprintf(name, sizeof name, "%s%s%s", row->part, *row->direction ? ", " : "",
+                 row->direction);
+        put_row(report, name, row);
     }
 }
 
@@ -115,10 +95,8 @@ static void put_operations(const hr_profile_report *report)
     }
     if (rest.calls > 0) put_row(report, rest.operation, &rest);
     const hr_profile_row between = { .seconds = report->between_seconds };
-    hr_profile_row step = between;
     put_row(report, "between operations", &between);
-    for (int32_t i = 0; i < report->row_count; i++) add(&step, &report->rows[i]);
-    put_row(report, "step", &step);
+    put_row(report, "step", &report->step);
 }
 
 static void print_text(const hr_profile_report *report)
@@ -164,7 +142,7 @@ static void print_json(const hr_profile_report *report)
 typedef struct {
     hr_config config;
     hr_profile_report report;
-    int64_t trace[]; /* of HR_PROFILE_TRACE_BYTES with --trace */
+    hr_profile_files files; /* their memory follows */
 } profiling;
 
 static int profile(const hr_cli_arguments *arguments, profiling *p)
@@ -189,9 +167,7 @@ static int profile(const hr_cli_arguments *arguments, profiling *p)
     }
     options.calibrations = hr_cli_calibrations(calibrations, sizeof calibrations);
     options.interrupts = hr_cli_catch_signals(NULL);
-    const hr_profile_trace trace = { arguments->values[HR_OPTION_TRACE], p->trace };
-    const hr_status status = hr_profile(&p->config, &options, steps, trace.path ? &trace : NULL,
-                                        &p->report, &err);
+    const hr_status status = hr_profile(&p->config, &options, steps, &p->files, &p->report, &err);
     hr_progress_end(&s.progress);
     if (status != HR_OK) {
         const int code = hr_cli_fail(&err);
@@ -205,12 +181,18 @@ static int profile(const hr_cli_arguments *arguments, profiling *p)
 int hr_cli_profile(const hr_cli_arguments *arguments)
 {
     hr_error err;
-    const bool traces = arguments->values[HR_OPTION_TRACE];
-    profiling *p = malloc(sizeof *p + (traces ? HR_PROFILE_TRACE_BYTES : 0));
+    const char *trace = arguments->values[HR_OPTION_TRACE];
+    const char *page = arguments->values[HR_OPTION_PROFILE_HTML];
+    const size_t own = (sizeof(profiling) + 63) / 64 * 64;
+    const size_t trace_bytes = trace ? HR_PROFILE_TRACE_BYTES : 0;
+    const size_t page_bytes = page ? HR_PROFILE_PAGE_BYTES : 0;
+    profiling *p = aligned_alloc(64, own + trace_bytes + page_bytes);
     if (!p) {
         (void)hr_fail(&err, HR_FAILURE, "out of memory for the report");
         return hr_cli_fail(&err);
     }
+    char *memory = (char *)p + own;
+    p->files = (hr_profile_files){ { trace, memory }, { page, memory + trace_bytes } };
     const int code = profile(arguments, p);
     free(p);
     return code;

@@ -8,25 +8,16 @@
 
 #include "cli.h"
 #include "headroom/checkpoint.h"
+#include "headroom/runs.h"
 
 /* A line of a log is shorter (docs/log.md). */
 enum { LINE_BYTES = 32 << 10, NAME_COLUMNS = 32 };
 
-typedef struct {
-    const char *folder;
-    int64_t steps, tokens, planned, measured; /* bytes; 0: the log has no last line */
-    int64_t newest;                           /* step of the newest checkpoint; -1: none */
-    double seconds, loss, valid, best;        /* NaN: not known */
-    double common;                            /* loss after the tokens that all runs have */
-    hr_config recipe;
-    bool has_recipe;
-} summary;
-
 /* What a log is read for. */
 typedef struct {
-    summary *run;
-    int64_t tokens; /* those that all runs have; 0: not known yet */
-    bool csv;
+    hr_run *run;
+    int64_t tokens;  /* those that all runs have; 0: not known yet */
+    bool csv, draws; /* print each line; keep losses for a chart */
 } reading;
 
 static double number(const json_t *object, const char *name)
@@ -50,7 +41,7 @@ static void print_csv(const reading *r, const json_t *line)
 
 static void take_line(const reading *r, const json_t *line)
 {
-    summary *run = r->run;
+    hr_run *run = r->run;
     const double valid = number(line, "valid_loss");
     if (!isnan(number(line, "process_bytes_planned"))) {
         run->planned = (int64_t)number(line, "process_bytes_planned");
@@ -70,6 +61,10 @@ static void take_line(const reading *r, const json_t *line)
         if (!isnan(number(line, "loss"))) run->loss = number(line, "loss");
         if (run->tokens <= r->tokens) run->common = run->loss;
     }
+    if (r->draws)
+        hr_run_losses_add(event ? &run->valid_losses : &run->losses,
+                          (hr_run_loss){ (double)run->steps, (double)run->tokens, run->seconds,
+                                         event ? valid : number(line, "loss") });
     if (r->csv) print_csv(r, line);
 }
 
@@ -101,27 +96,26 @@ static hr_status read_log(const reading *r, hr_error *err)
 
 static void take_newest(void *context, const hr_checkpoint *checkpoint)
 {
-    summary *run = context;
-    if (run->newest < 0 && !checkpoint->problem) run->newest = checkpoint->step;
+    int64_t *newest = context;
+    if (*newest < 0 && !checkpoint->problem) *newest = checkpoint->step;
 }
 
 /* The recipe of the newest checkpoint. A run may have none. */
-static void read_recipe(summary *run)
+static void read_recipe(hr_run *run)
 {
     char path[HR_PATH_BYTES + 64];
-    const hr_checkpoint_events events = { .context = run, .found = take_newest };
-    run->newest = -1;
+    int64_t newest = -1; /* step of the newest checkpoint */
+    const hr_checkpoint_events events = { .context = &newest, .found = take_newest };
     hr_config_default(&run->recipe);
-    if (hr_checkpoint_list(run->folder, false, &events, NULL, NULL) != HR_OK || run->newest < 0)
-        return;
+    if (hr_checkpoint_list(run->folder, false, &events, NULL, NULL) != HR_OK || newest < 0) return;
     snprintf(path, sizeof path, "%s/checkpoints/step-%012lld/recipe.yaml", run->folder,
-             (long long)run->newest);
+             (long long)newest);
     run->has_recipe = hr_config_read(&run->recipe, path, NULL) == HR_OK;
 }
 
 /* ---- text */
 
-static int columns_of(const summary *runs, int32_t count)
+static int columns_of(const hr_run *runs, int32_t count)
 {
     size_t most = 4;
     for (int32_t i = 0; i < count; i++) {
@@ -142,13 +136,13 @@ static void print_count(int64_t value, int columns)
     printf(" %*s", columns, value ? hr_cli_count(value) : "-");
 }
 
-static void print_runs(const summary *runs, int32_t count, int64_t tokens)
+static void print_runs(const hr_run *runs, int32_t count, int64_t tokens)
 {
     const int columns = columns_of(runs, count);
     printf("%-*s %9s %15s %9s %9s %9s %9s %9s %9s %15s %15s\n", columns, "run", "steps", "tokens",
            "seconds", "tokens/s", "loss", "at equal", "valid", "best", "planned", "measured");
     for (int32_t i = 0; i < count; i++) {
-        const summary *r = &runs[i];
+        const hr_run *r = &runs[i];
         const size_t length = strlen(r->folder);
         printf("%-*s", columns,
                r->folder + (length > (size_t)columns ? length - (size_t)columns : 0));
@@ -169,32 +163,18 @@ static void print_runs(const summary *runs, int32_t count, int64_t tokens)
         hr_cli_count(tokens));
 }
 
-/* The value of a key in a run. */
-static const char *value_of(const summary *run, const char *key, char text[HR_VALUE_BYTES])
-{
-    if (!run->has_recipe || hr_config_get(&run->recipe, key, text, HR_VALUE_BYTES, NULL) != HR_OK)
-        return "-";
-    return *text ? text : "unset";
-}
-
 /* The keys whose values are not the same in all runs. */
-static void print_differences(const summary *runs, int32_t count)
+static void print_differences(const hr_run *runs, int32_t count)
 {
+    char text[HR_VALUE_BYTES];
     const hr_key *key;
-    int32_t found = 0;
-    for (int32_t k = 0; (key = hr_config_key(k)); k++) {
-        char first[HR_VALUE_BYTES], other[HR_VALUE_BYTES];
-        bool same = true;
-        if (!strcmp(key->name, "train.out")) continue;
-        value_of(&runs[0], key->name, first);
-        for (int32_t i = 1; i < count; i++)
-            same &= !runs[0].has_recipe || !runs[i].has_recipe ||
-                    !strcmp(value_of(&runs[0], key->name, first),
-                            value_of(&runs[i], key->name, other));
-        if (same) continue;
-        if (!found++) printf("\nwhat differs in their recipes\n");
+    int32_t row = -1;
+    bool found = false;
+    while ((key = hr_runs_next_difference(runs, count, row + 1, &row))) {
+        if (!found) printf("\nwhat differs in their recipes\n");
+        found = true;
         printf("  %-32s", key->name);
-        for (int32_t i = 0; i < count; i++) printf("  %s", value_of(&runs[i], key->name, other));
+        for (int32_t i = 0; i < count; i++) printf("  %s", hr_run_value(&runs[i], key->name, text));
         printf("\n");
     }
     for (int32_t i = 0; i < count; i++)
@@ -202,20 +182,34 @@ static void print_differences(const summary *runs, int32_t count)
             printf("\n%s has no checkpoint, so its recipe is not known\n", runs[i].folder);
 }
 
-static hr_status compare(const hr_cli_arguments *arguments, summary *runs, hr_error *err)
+static hr_status read_all(const hr_cli_arguments *arguments, hr_run *runs, int64_t *tokens,
+                          hr_error *err)
+{
+    const bool csv = arguments->values[HR_OPTION_RUNS_CSV];
+    const bool draws = arguments->values[HR_OPTION_RUNS_HTML];
+    hr_status status = HR_OK;
+    *tokens = INT64_MAX;
+    for (int32_t i = 0; i < arguments->operand_count && status == HR_OK; i++) {
+        runs[i] = (hr_run){
+            .folder = arguments->operands[i], .loss = NAN, .valid = NAN, .best = NAN, .common = NAN
+        };
+        status = read_log(&(reading){ .run = &runs[i], .csv = csv, .draws = draws }, err);
+        if (runs[i].tokens < *tokens) *tokens = runs[i].tokens;
+    }
+    return status;
+}
+
+static hr_status compare(const hr_cli_arguments *arguments, hr_run *runs, hr_error *err)
 {
     const int32_t count = arguments->operand_count;
     const bool csv = arguments->values[HR_OPTION_RUNS_CSV];
-    hr_status status = HR_OK;
-    int64_t tokens = INT64_MAX;
+    const char *page = arguments->values[HR_OPTION_RUNS_HTML];
+    int64_t tokens;
+    if (csv && page) return hr_fail(err, HR_USAGE, "--csv and --html exclude each other; give one");
+    hr_status status = page ? hr_runs_check_page(page, err) : HR_OK;
+    if (status != HR_OK) return status;
     if (csv) printf("run,step,tokens,seconds,loss,valid_loss,lr\n");
-    for (int32_t i = 0; i < count && status == HR_OK; i++) {
-        runs[i] = (summary){
-            .folder = arguments->operands[i], .loss = NAN, .valid = NAN, .best = NAN, .common = NAN
-        };
-        status = read_log(&(reading){ .run = &runs[i], .csv = csv }, err);
-        if (runs[i].tokens < tokens) tokens = runs[i].tokens;
-    }
+    status = read_all(arguments, runs, &tokens, err);
     if (status != HR_OK || csv) return status;
     for (int32_t i = 0; i < count && status == HR_OK; i++) {
         runs[i].best = NAN;
@@ -225,13 +219,13 @@ static hr_status compare(const hr_cli_arguments *arguments, summary *runs, hr_er
     if (status != HR_OK) return status;
     print_runs(runs, count, tokens);
     if (count > 1) print_differences(runs, count);
-    return HR_OK;
+    return page ? hr_runs_write_page(page, runs, count, tokens, err) : HR_OK;
 }
 
 int hr_cli_runs(const hr_cli_arguments *arguments)
 {
     hr_error err;
-    summary *runs = calloc((size_t)arguments->operand_count, sizeof *runs);
+    hr_run *runs = calloc((size_t)arguments->operand_count, sizeof *runs);
     hr_status status = runs ? compare(arguments, runs, &err)
                             : hr_fail(&err, HR_FAILURE, "out of memory for the runs");
     free(runs);

@@ -26,6 +26,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_TRAIN_OUT] = { "out", "DIR",
                               "output directory: weights, checkpoints, logs, tokenized data" },
     [HR_OPTION_RUNS_CSV] = { "csv", NULL, "print every step and evaluation as CSV instead" },
+    [HR_OPTION_RUNS_HTML] = { "html", "FILE.html",
+                              "write the runs as a page: charts of their losses, and the tables" },
     [HR_OPTION_PACK_OUT] = { "out", "FILE.csv", "write the rows and their offsets to a CSV file" },
     [HR_OPTION_CAPACITY] = { "capacity", "SIZE", "stop at the first placement within this size" },
     [HR_OPTION_SECONDS] = { "seconds", "N", "time limit in seconds (default 10)" },
@@ -57,6 +59,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_STAGE] = { "stage", "N", "take stage N of train.stages as a recipe of its own" },
     [HR_OPTION_HTML] = { "html", "FILE.html",
                          "write the plan as a page: its bytes over the step, its tables" },
+    [HR_OPTION_PROFILE_HTML] = { "html", "FILE.html",
+                                 "write the profile as a page: planned bytes over the step, its "
+                                 "tables with bars" },
     [HR_OPTION_SNAPSHOT] = { "snapshot", "FILE.pickle",
                              "write the plan as a memory snapshot for the viewer of PyTorch" },
     [HR_OPTION_TRACE] = { "trace", "FILE.json",
@@ -293,8 +298,8 @@ static const hr_cli_command commands[] = {
     { "runs", "RUN_DIR...", "compare the logs and recipes of runs",
       "Prints for each run its steps, tokens, time, losses, and the bytes that it planned and\n"
       "took; the loss where all have seen as many tokens; and the keys in which the recipes of\n"
-      "their newest checkpoints differ. A run may be going on.",
-      TAKES(RUNS_CSV) | TAKES(HELP), 1, HR_CLI_RUNS_MOST, hr_cli_runs },
+      "their newest checkpoints differ. A run may be going on. --html also draws the losses.",
+      TAKES(RUNS_CSV) | TAKES(RUNS_HTML) | TAKES(HELP), 1, HR_CLI_RUNS_MOST, hr_cli_runs },
     { "data inspect", "RECIPE", "print statistics and samples of the data of a recipe",
       "RECIPE is a preset (headroom presets lists them) or a YAML file (headroom keys lists\n"
       "what it can contain).\n"
@@ -441,8 +446,8 @@ static const hr_cli_command commands[] = {
       "Trains a few steps within the plan, saves nothing, and prints the time of a step by part\n"
       "of the model and by operation, beside the predicted time and what the operations compute\n"
       "per second.",
-      TAKES(PROFILE_STEPS) | TAKES(BUDGET) | TAKES(JSON) | TAKES(TRACE) | TAKES(STAGE) |
-          TAKES(HELP),
+      TAKES(PROFILE_STEPS) | TAKES(BUDGET) | TAKES(JSON) | TAKES(TRACE) | TAKES(PROFILE_HTML) |
+          TAKES(STAGE) | TAKES(HELP),
       1, 1, hr_cli_profile, true },
     { "prove", "RECIPE", "prove that the choices of a plan do not change results",
       "RECIPE is a preset or a YAML file (headroom keys lists what it can contain).\n"

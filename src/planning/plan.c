@@ -18,6 +18,7 @@
 #include "planning/target.h"
 #include "report/details.h"
 #include "report/explain.h"
+#include "report/html.h"
 #include "report/listing.h"
 #include "report/page.h"
 #include "report/snapshot.h"
@@ -26,8 +27,9 @@
 static hr_status find_reasons(const hr_config *config, const hr_admission_machine *machine,
                               hr_admission *admission, hr_plan_details *details, hr_error *err)
 {
-    const hr_status status = hr_details(&admission->config, &admission->compiled,
-                                        &admission->region, details, err);
+    const hr_status status = hr_details(&admission->config, &admission->compiled.program,
+                                        &admission->compiled.plan, &admission->region, details,
+                                        err);
     if (status != HR_OK) return status;
     if (admission->answer.fits) return hr_remove(machine, admission, details, err);
     hr_refuse(machine, config, admission, details);
@@ -146,8 +148,7 @@ hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
     hr_status status = outputs->file ? hr_plan_file_check(outputs->file, err) : HR_OK;
     if (status == HR_OK && outputs->snapshot)
         status = hr_file_check_kind(outputs->snapshot, hr_snapshot_begin, "snapshot", err);
-    if (status == HR_OK && outputs->page)
-        status = hr_file_check_kind(outputs->page, hr_page_begin, "page", err);
+    if (status == HR_OK && outputs->page) status = hr_html_check(outputs->page, err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);
     if (status == HR_OK && outputs->details)
         status = plan_into(config, outputs, &memory, &admission, outputs->details, err);

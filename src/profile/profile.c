@@ -16,6 +16,9 @@
 #include "plan/cost.h"
 #include "profile/names.h"
 #include "profile/timeline.h"
+#include "report/details.h"
+#include "report/html.h"
+#include "report/profile_page.h"
 #include "run/observer.h"
 
 enum { PARTS = HR_BLOCK_HEAD + 1, DIRECTIONS = HR_DIR_RECOMPUTED + 1 };
@@ -31,6 +34,9 @@ typedef struct {
     const hr_backend *backend;
     cell cells[HR_RATE_OPS_MOST][PARTS][DIRECTIONS];
     hr_timeline *trace; /* null: none */
+    const hr_config *config;
+    hr_plan_details *details; /* for a page; null: none */
+    hr_region scratch;
     int64_t steps_seen, last_step;
     int64_t step_ns;      /* wall time of the measured steps */
     int64_t begun_ns;     /* of the current step; 0: it has not begun */
@@ -49,6 +55,14 @@ static cell *cell_of(profiler *p, const hr_program *program, int32_t step)
     return &p->cells[s->op][s->block][s->direction];
 }
 
+/* A program too large for the memory leaves a page without its chart. */
+static void explain(profiler *p, const hr_program *program, const hr_plan *plan)
+{
+    hr_error ignored;
+    if (hr_details(p->config, program, plan, &p->scratch, p->details, &ignored) != HR_OK)
+        p->details->curve_count = 0;
+}
+
 static hr_status placed(void *context, const hr_executor *executor, const hr_rates *rates,
                         hr_error *err)
 {
@@ -59,6 +73,7 @@ static hr_status placed(void *context, const hr_executor *executor, const hr_rat
     (void)err;
     p->backend = program->backend;
     if (p->trace) hr_timeline_place(p->trace, program, executor->plan, rates);
+    if (p->details) explain(p, program, executor->plan);
     if (rates->pace_us[0] && unit_as) p->report->ceiling_flops = 1e18 / (double)unit_as;
     for (int32_t s = 0; s < program->step_count; s++) {
         if (!is_of_a_step(hr_step_section(program, s))) continue;
@@ -148,6 +163,28 @@ static void take_row(const profiler *p, int32_t op, int32_t part, int32_t direct
                                                           .flops = c->flops };
 }
 
+static void add(hr_profile_row *to, const hr_profile_row *row)
+{
+    to->calls += row->calls;
+    to->seconds += row->seconds;
+    to->planned_seconds += row->planned_seconds;
+    to->flops += row->flops;
+}
+
+/* Adds a row to that of its part of the model and direction. */
+static void take_part(hr_profile_report *report, const hr_profile_row *row)
+{
+    int32_t k = 0;
+    while (k < report->part_count && (strcmp(report->parts[k].part, row->part) != 0 ||
+                                      strcmp(report->parts[k].direction, row->direction) != 0))
+        k++;
+    if (k == HR_PROFILE_PARTS_MOST) return;
+    if (k == report->part_count)
+        report->parts[report->part_count++] = (hr_profile_row){ .part = row->part,
+                                                                .direction = row->direction };
+    add(&report->parts[k], row);
+}
+
 static void conclude(const profiler *p)
 {
     hr_profile_report *report = p->report;
@@ -156,20 +193,53 @@ static void conclude(const profiler *p)
         for (int32_t part = 0; part < PARTS; part++)
             for (int32_t d = 0; d < DIRECTIONS; d++) take_row(p, op, part, d);
     qsort(report->rows, (size_t)report->row_count, sizeof *report->rows, slowest_first);
-    report->step_seconds = 1e-9 * (double)p->step_ns / (double)report->steps;
-    report->between_seconds = report->step_seconds;
     for (int32_t i = 0; i < report->row_count; i++) {
-        report->between_seconds -= report->rows[i].seconds;
-        report->planned_seconds += report->rows[i].planned_seconds;
+        take_part(report, &report->rows[i]);
+        add(&report->step, &report->rows[i]);
     }
+    qsort(report->parts, (size_t)report->part_count, sizeof *report->parts, slowest_first);
+    report->step_seconds = 1e-9 * (double)p->step_ns / (double)report->steps;
+    report->between_seconds = report->step_seconds - report->step.seconds;
+    report->step.seconds = report->step_seconds;
+}
+
+/* The memory is touched here, so that it is a part of the process that is planned. */
+static hr_status open_files(const hr_profile_files *files, profiler *p, hr_error *err)
+{
+    const int64_t own = hr_round_up((int64_t)sizeof *p->details, 64);
+    _Static_assert(sizeof *p->details < HR_PROFILE_PAGE_BYTES / 2, "the rest is scratch");
+    hr_status status = files->page.path ? hr_html_check(files->page.path, err) : HR_OK;
+    if (status == HR_OK && files->trace.path)
+        status = hr_timeline_open(&p->trace, &files->trace, err);
+    if (status != HR_OK || !files->page.path) return status;
+    memset(files->page.memory, 0, HR_PROFILE_PAGE_BYTES);
+    p->details = files->page.memory;
+    p->scratch = hr_region_over((char *)files->page.memory + own, HR_PROFILE_PAGE_BYTES - own);
+    return HR_OK;
+}
+
+static hr_status finish_files(const hr_profile_files *files, profiler *p, hr_error *err)
+{
+    const hr_train_result *run = &p->report->run;
+    hr_status status = HR_OK;
+    if (p->trace)
+        status = hr_timeline_finish(p->trace, run->process_bytes_planned,
+                                    run->process_bytes_measured, p->config->memory.budget, err);
+    if (status == HR_OK && p->details)
+        status = hr_profile_page_write(files->page.path, p->config, p->report, p->details, err);
+    return status;
 }
 
 hr_status hr_profile(const hr_config *config, const hr_train_options *options, int64_t steps,
-                     const hr_profile_trace *trace, hr_profile_report *report, hr_error *err)
+                     const hr_profile_files *files, hr_profile_report *report, hr_error *err)
 {
+    static const hr_profile_files none = { 0 };
     HR_ASSERT(!*config->train.out && steps >= 1 && steps <= HR_PROFILE_STEPS_MOST);
+    if (!files) files = &none;
     *report = (hr_profile_report){ .warm_up_steps = steps > 1 };
-    profiler p = { .events = &options->events, .report = report, .last_step = steps };
+    profiler p = {
+        .events = &options->events, .report = report, .config = config, .last_step = steps
+    };
     const hr_observer observer = { .context = &p,
                                    .last_step = steps,
                                    .placed = placed,
@@ -178,16 +248,14 @@ hr_status hr_profile(const hr_config *config, const hr_train_options *options, i
                                    .stepped = stepped };
     if (hr_config_has_stages(config))
         return hr_fail(err, HR_USAGE, "train.stages has several programs: profile one, --stage N");
-    hr_status status = trace ? hr_timeline_open(&p.trace, trace, err) : HR_OK;
+    hr_status status = open_files(files, &p, err);
     if (status != HR_OK) return status;
     status = hr_train_observed(config, options, &observer, &report->run, err);
     if (status == HR_OK && p.steps_seen <= report->warm_up_steps)
         status = hr_fail(err, HR_USAGE, "the run ended after %lld step%s: nothing was measured",
                          (long long)p.steps_seen, p.steps_seen == 1 ? "" : "s");
     if (status == HR_OK) conclude(&p);
-    if (status == HR_OK && trace)
-        status = hr_timeline_finish(p.trace, report->run.process_bytes_planned,
-                                    report->run.process_bytes_measured, config->memory.budget, err);
+    if (status == HR_OK) status = finish_files(files, &p, err);
     hr_timeline_close(p.trace);
     return status;
 }

@@ -37,7 +37,7 @@ struct hr_timeline {
 
 _Static_assert(sizeof(struct hr_timeline) <= HR_PROFILE_TRACE_BYTES, "callers have that much");
 
-hr_status hr_timeline_open(hr_timeline **trace, const hr_profile_trace *where, hr_error *err)
+hr_status hr_timeline_open(hr_timeline **trace, const hr_profile_file *where, hr_error *err)
 {
     hr_timeline *t = where->memory;
     *trace = NULL;

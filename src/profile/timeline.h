@@ -18,7 +18,7 @@ typedef struct hr_timeline hr_timeline;
 extern const char hr_timeline_begin[];
 
 /* Begins the file. Errors as hr_file_begin_path; USAGE also if another file is there. */
-HR_MUST_CHECK hr_status hr_timeline_open(hr_timeline **trace, const hr_profile_trace *where,
+HR_MUST_CHECK hr_status hr_timeline_open(hr_timeline **trace, const hr_profile_file *where,
                                          hr_error *err);
 
 /* Notes the program that runs. */

@@ -65,7 +65,8 @@ enum { USE_FORWARD = 1, USE_LATER = 2 }; /* written in forward; read after forwa
 
 typedef struct {
     const hr_config *config;
-    const hr_compiled *compiled;
+    const hr_program *program;
+    const hr_plan *plan;
     int64_t *alive; /* [step_count] live bytes */
     int32_t *owner; /* [storage_count] buffer that uses it in a step, or HR_NONE */
     uint8_t *uses;  /* [buffer_count] for buffers of root tensors */
@@ -82,8 +83,8 @@ static int32_t root_of(const hr_plan *plan, int32_t buffer)
 /* Finds the values that the backward pass of the training step reads from the forward pass. */
 static void find_uses(const counting *c)
 {
-    const hr_program *program = &c->compiled->program;
-    const hr_plan *plan = &c->compiled->plan;
+    const hr_program *program = c->program;
+    const hr_plan *plan = c->plan;
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
         const bool later = step->direction == HR_DIR_BACKWARD ||
@@ -100,7 +101,7 @@ static void find_uses(const counting *c)
 /* In a step. */
 static void find_owners(const counting *c, int32_t step)
 {
-    const hr_plan *plan = &c->compiled->plan;
+    const hr_plan *plan = c->plan;
     for (int32_t i = 0; i < plan->storage_count; i++) c->owner[i] = HR_NONE;
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_buffer *buffer = &plan->buffers[b];
@@ -126,9 +127,9 @@ static int32_t kind_of(hr_intermediates set)
 
 static int32_t part_of(const counting *c, int32_t b)
 {
-    const hr_buffer *buffer = &c->compiled->plan.buffers[b];
+    const hr_buffer *buffer = &c->plan->buffers[b];
     if (buffer->tensor == HR_NONE) return PART_SCRATCH;
-    const hr_tensor *tensor = &c->compiled->program.tensors[buffer->tensor];
+    const hr_tensor *tensor = &c->program->tensors[buffer->tensor];
     switch (tensor->role) {
     case HR_ROLE_WEIGHT: return PART_WEIGHTS;
     case HR_ROLE_MASTER: return PART_MASTERS;
@@ -199,7 +200,7 @@ static void add_phases(const counting *c, bool reads, hr_plan_details *details)
                                  "on data.valid",
                                  "text generated during training",
                                  "writing a checkpoint" };
-    const hr_program *program = &c->compiled->program;
+    const hr_program *program = c->program;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         int64_t most = 0;
         for (int32_t s = 0; s < program->step_count; s++)
@@ -212,7 +213,7 @@ static void add_phases(const counting *c, bool reads, hr_plan_details *details)
 /* The bytes of each component in the step whose owners were found. */
 static void sum_parts(const counting *c, int64_t sums[PARTS])
 {
-    const hr_plan *plan = &c->compiled->plan;
+    const hr_plan *plan = c->plan;
     for (int32_t n = 0; n < PARTS; n++) sums[n] = 0;
     for (int32_t i = 0; i < plan->storage_count; i++)
         if (c->owner[i] != HR_NONE) sums[part_of(c, c->owner[i])] += plan->storages[i].bytes;
@@ -227,7 +228,7 @@ static void add_parts(const counting *c, hr_plan_details *details)
         for (int32_t k = 1; k < PARTS; k++)
             if (sums[k] > sums[best]) best = k;
         if (sums[best] == 0) return;
-        const bool strips = best == PART_GRADIENTS && hr_strips_largest(&c->compiled->program);
+        const bool strips = best == PART_GRADIENTS && hr_strips_largest(c->program);
         add_part(&details->parts[details->part_count++], parts[best].name,
                  strips ? "large ones in strips, until the update" : parts[best].why, sums[best]);
         sums[best] = 0;
@@ -237,8 +238,8 @@ static void add_parts(const counting *c, hr_plan_details *details)
 /* Compares names and sizes: values of several layers that have both in common share a line. */
 static int compare_values(const counting *c, int32_t a, int32_t b)
 {
-    const hr_buffer *buffers = c->compiled->plan.buffers;
-    const hr_tensor *tensors = c->compiled->program.tensors;
+    const hr_buffer *buffers = c->plan->buffers;
+    const hr_tensor *tensors = c->program->tensors;
     if (buffers[a].bytes != buffers[b].bytes) return buffers[a].bytes < buffers[b].bytes ? -1 : 1;
     if (buffers[a].tensor == HR_NONE || buffers[b].tensor == HR_NONE)
         return buffers[a].tensor == buffers[b].tensor ? a - b
@@ -256,10 +257,9 @@ enum { NAME_SHOWN = 42 };
 
 static void describe_tensor(const counting *c, int32_t b, int32_t count, hr_plan_part *part)
 {
-    const hr_buffer *buffer = &c->compiled->plan.buffers[b];
-    const hr_tensor *tensor = buffer->tensor == HR_NONE
-                                  ? NULL
-                                  : &c->compiled->program.tensors[buffer->tensor];
+    const hr_buffer *buffer = &c->plan->buffers[b];
+    const hr_tensor *tensor = buffer->tensor == HR_NONE ? NULL
+                                                        : &c->program->tensors[buffer->tensor];
     char name[HR_PLAN_NAME_BYTES] = "scratch";
     if (tensor) hr_label_tensor(tensor, name);
     if (count > 1) { /* several layers: omit the layer number of this one */
@@ -281,12 +281,12 @@ static void add_largest(const counting *c, hr_plan_details *details)
 {
     int32_t rows = 0, first[HR_PLAN_LARGEST_MOST], counts[HR_PLAN_LARGEST_MOST], found = 0;
     int64_t bytes[HR_PLAN_LARGEST_MOST];
-    for (int32_t i = 0; i < c->compiled->plan.storage_count; i++)
+    for (int32_t i = 0; i < c->plan->storage_count; i++)
         if (c->owner[i] != HR_NONE) c->owner[rows++] = c->owner[i];
     hr_sort(c, is_before, c->owner, rows);
     for (int32_t i = 0, next; i < rows; i = next) {
         for (next = i + 1; next < rows && !compare_values(c, c->owner[i], c->owner[next]);) next++;
-        const int64_t all = (next - i) * c->compiled->plan.buffers[c->owner[i]].bytes;
+        const int64_t all = (next - i) * c->plan->buffers[c->owner[i]].bytes;
         int32_t at = found;
         for (; at > 0 && bytes[at - 1] < all; at--) {
             if (at == HR_PLAN_LARGEST_MOST) continue;
@@ -302,18 +302,28 @@ static void add_largest(const counting *c, hr_plan_details *details)
     }
     for (int32_t i = 0; i < found; i++) {
         describe_tensor(c, first[i], counts[i], &details->largest[i]);
-        const hr_buffer *buffer = &c->compiled->plan.buffers[first[i]];
+        const hr_buffer *buffer = &c->plan->buffers[first[i]];
         if (buffer->tensor != HR_NONE)
-            hr_shape_print(c->config, &c->compiled->program.tensors[buffer->tensor], buffer->bytes,
+            hr_shape_print(c->config, &c->program->tensors[buffer->tensor], buffer->bytes,
                            details->shapes[i]);
     }
     details->largest_count = found;
 }
 
+/* Where the backward pass and the update begin. Updates may be in the backward pass. */
+static void add_marks(const hr_program *program, int32_t first, int32_t last,
+                      hr_plan_details *details)
+{
+    for (int32_t s = last; s >= first; s--) {
+        if (program->steps[s].direction == HR_DIR_BACKWARD) details->curve_backward = s;
+        if (hr_step_section(program, s) == HR_LOOP_UPDATE) details->curve_update = s;
+    }
+}
+
 /* A training step: fetch, forward, backward, update. */
 static void add_curve(const counting *c, hr_plan_details *details)
 {
-    const hr_program *program = &c->compiled->program;
+    const hr_program *program = c->program;
     int32_t first = program->step_count, last = -1;
     for (int32_t s = 0; s < program->step_count; s++) {
         if (phase_of(hr_step_section(program, s)) != HR_LOOP_STEP) continue;
@@ -336,16 +346,16 @@ static void add_curve(const counting *c, hr_plan_details *details)
     details->curve_count = count;
     details->curve_first = first;
     details->curve_last = last;
+    add_marks(program, first, last, details);
 }
 
-hr_status hr_details(const hr_config *config, const hr_compiled *compiled, hr_region *scratch,
-                     hr_plan_details *details, hr_error *err)
+hr_status hr_details(const hr_config *config, const hr_program *program, const hr_plan *plan,
+                     hr_region *scratch, hr_plan_details *details, hr_error *err)
 {
-    const hr_program *program = &compiled->program;
-    const hr_plan *plan = &compiled->plan;
     const int64_t kept = scratch->used;
     const counting c = { .config = config,
-                         .compiled = compiled,
+                         .program = program,
+                         .plan = plan,
                          .alive = hr_region_take(scratch, program->step_count, sizeof *c.alive),
                          .owner = hr_region_take(scratch, plan->storage_count, sizeof *c.owner),
                          .uses = hr_region_take(scratch, plan->buffer_count, sizeof *c.uses) };

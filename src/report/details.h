@@ -5,14 +5,15 @@
 #define HR_REPORT_DETAILS_H
 
 #include "headroom/plan.h"
-#include "plan/compile.h"
+#include "plan/plan.h"
 
 /* Fills in all fields; `alone`, removals and changes become empty.
  *
  *   scratch  a few bytes per step and buffer; restored
  *
  * Errors   FAILURE  scratch is too small. */
-HR_MUST_CHECK hr_status hr_details(const hr_config *config, const hr_compiled *compiled,
-                                   hr_region *scratch, hr_plan_details *details, hr_error *err);
+HR_MUST_CHECK hr_status hr_details(const hr_config *config, const hr_program *program,
+                                   const hr_plan *plan, hr_region *scratch,
+                                   hr_plan_details *details, hr_error *err);
 
 #endif

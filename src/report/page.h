@@ -6,9 +6,6 @@
 
 #include "headroom/plan.h"
 
-/* How every page begins. */
-extern const char hr_page_begin[];
-
 /* Errors as hr_file_begin_path and hr_file_append. */
 HR_MUST_CHECK hr_status hr_page_write(const char *path, const hr_config *config,
                                       const hr_plan_answer *answer, const hr_plan_details *details,

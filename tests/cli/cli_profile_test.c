@@ -164,11 +164,31 @@ static void a_trace_has_every_call_of_the_last_step(void **state)
     assert_int_equal(run("profile recipe.yaml --trace none/t.json"), HR_USAGE);
 }
 
+/* What is on a page is checked by tests/report/check_page.py. */
+static void a_page_is_whole_or_absent(void **state)
+{
+    static char page[PROGRAM_TEXT_BYTES];
+    (void)state;
+    put_recipe();
+    assert_int_equal(run("profile recipe.yaml --trace trace.json --html page.html"), HR_OK);
+    get("page.html", page);
+    assert_non_null(strstr(page, "<h1>A step takes "));
+    assert_non_null(strstr(page, "</main></html>\n"));
+    assert_int_equal(access("trace.json", F_OK), 0);
+    assert_int_equal(run("profile recipe.yaml --budget 1MiB --html none.html"), HR_NO_FIT);
+    assert_int_equal(run("profile recipe.yaml train.steps=1 --html none.html"), HR_USAGE);
+    assert_int_equal(access("none.html", F_OK), -1);
+    assert_int_equal(run("profile recipe.yaml --html text.txt"), HR_USAGE);
+    assert_says("text.txt: exists and is not a page");
+    assert_int_equal(run("profile recipe.yaml --html no/page.html"), HR_USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(operations_fill_the_step),
         IN_A_FOLDER(a_trace_has_every_call_of_the_last_step),
+        IN_A_FOLDER(a_page_is_whole_or_absent),
         IN_A_FOLDER(rows_are_of_one_step),
         IN_A_FOLDER(text_names_parts),
         IN_A_FOLDER(what_cannot_be_is_refused),

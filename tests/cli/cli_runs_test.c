@@ -74,6 +74,28 @@ static void every_step_is_a_line_of_csv(void **state)
     assert_int_equal(lines, 1 + 4 + 2 + 1); /* with one evaluation */
 }
 
+/* What is on a page is checked by tests/report/check_page.py. */
+static void a_page_is_written_or_refused_first(void **state)
+{
+    static char page[PROGRAM_TEXT_BYTES];
+    (void)state;
+    prepare();
+    assert_int_equal(run("runs one two --html runs.html"), HR_OK);
+    assert_non_null(strstr(out, "what differs in their recipes"));
+    get("runs.html", page);
+    assert_non_null(strstr(page, "<td>train.seed</td><td>0</td><td>7</td>"));
+    assert_int_equal(run("runs one --html runs.html"), HR_OK); /* replaces a page */
+    get("runs.html", page);
+    assert_null(strstr(page, "What differs"));
+    assert_int_equal(run("runs none --html text.txt"), HR_USAGE);
+    assert_non_null(strstr(err, "text.txt: exists and is not a page"));
+    assert_int_equal(run("runs none --html no/runs.html"), HR_USAGE);
+    assert_null(strstr(err, "metrics.jsonl"));
+    assert_int_equal(run("runs one --csv --html runs.html"), HR_USAGE);
+    assert_non_null(strstr(err, "--csv and --html exclude each other; give one"));
+    assert_string_equal(out, "");
+}
+
 static void broken_logs_are_refused(void **state)
 {
     (void)state;
@@ -95,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(runs_are_compared_at_equal_tokens),
         IN_A_FOLDER(every_step_is_a_line_of_csv),
+        IN_A_FOLDER(a_page_is_written_or_refused_first),
         IN_A_FOLDER(broken_logs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

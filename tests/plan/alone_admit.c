@@ -55,7 +55,8 @@ static void print_changes(const hr_admission_machine *machine, const hr_config *
 {
     static hr_plan_details details;
     hr_error err;
-    must(hr_details(&admission->config, &admission->compiled, &admission->region, &details, &err),
+    must(hr_details(&admission->config, &admission->compiled.program, &admission->compiled.plan,
+                    &admission->region, &details, &err),
          &err);
     hr_refuse(machine, config, admission, &details);
     for (int32_t i = 0; i < details.change_count; i++)

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "graph/backend.h"
 #include "ops/cpu.h"
+#include "plan/compile.h"
 #include "plan/lifetimes.h"
 #include "report/details.h"
 #include "report/explain.h"
@@ -54,7 +55,8 @@ static void explain(const hr_config *config, const hr_strategy *strategy, explai
     plan->process.lines[0] = (hr_account_line){ "arena", plan->arena_bytes };
     plan->process.line_count = 1;
     plan->process.bytes = plan->arena_bytes;
-    must(hr_details(config, &e->compiled, &e->region, &e->details, &err), &err);
+    must(hr_details(config, &e->compiled.program, &e->compiled.plan, &e->region, &e->details, &err),
+         &err);
     e->answer = (hr_plan_answer){ .fits = true,
                                   .process_bytes = plan->process.bytes,
                                   .minimum_bytes = plan->process.bytes,
