@@ -69,6 +69,7 @@ static inline const char *hr_format_name(int32_t format)
 #define HR_WEIGHT_FORMAT_LIST(X) \
     X(COMPUTE, compute) \
     X(F16, f16) \
+    X(BF16, bf16) \
     X(F8_E4M3, f8_e4m3)
 
 #define HR_WEIGHT_FORMAT_ID(id, name) HR_WEIGHTS_##id,
@@ -393,7 +394,8 @@ int64_t hr_config_attention_stride(const hr_config *config);
 int64_t hr_config_positions(const hr_config *config);
 int64_t hr_config_embedding_rank(const hr_config *config);
 
-/* Storage of frozen matrices of layers. Without a folder, auto is compute. Pure. */
+/* Storage of frozen matrices of layers. Without a folder, auto is compute, and so is bf16 where
+ * products are bf16. Pure. */
 hr_weights_choice hr_config_weights(const hr_config *config);
 
 /* What the file of a run holds: "moments", "layer inputs" (memory.spill) or both. */

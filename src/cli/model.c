@@ -44,7 +44,7 @@ static hr_status read_weights(const char *given, int32_t *weights, hr_error *err
             *weights = i;
             return HR_OK;
         }
-    return hr_fail(err, HR_USAGE, "--weights takes compute, f16, f8_e4m3 or auto; got %.40s",
+    return hr_fail(err, HR_USAGE, "--weights takes compute, f16, bf16, f8_e4m3 or auto; got %.40s",
                    given);
 }
 

@@ -137,8 +137,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                            "dtype of weights and arithmetic: fp32 or bf16 (default fp32)", 0,
                            "format" },
     [HR_OPTION_WEIGHTS] = { "weights", "NAME",
-                            "storage of the weights of layers: compute, f16, f8_e4m3, or auto: as "
-                            "the model says (default compute: in the dtype of --dtype)" },
+                            "storage of the weights of layers: compute, f16, bf16, f8_e4m3, or "
+                            "auto: as the model says (default compute: in the dtype of --dtype)" },
     [HR_OPTION_WEIGHTS_IN] = { "weights-in", "PLACE",
                                "memory, or file: matrices stay in the files of the model and are "
                                "read for each use (default memory)" },

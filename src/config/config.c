@@ -201,7 +201,8 @@ bool hr_config_freezes(const hr_config *config)
 hr_weights_choice hr_config_weights(const hr_config *config)
 {
     const int32_t choice = config->model.weights;
-    return choice == HR_WEIGHTS_AUTO ? HR_WEIGHTS_COMPUTE : (hr_weights_choice)choice;
+    const bool same = choice == HR_WEIGHTS_BF16 && config->train.dtype == HR_FORMAT_BF16;
+    return choice == HR_WEIGHTS_AUTO || same ? HR_WEIGHTS_COMPUTE : (hr_weights_choice)choice;
 }
 
 int64_t hr_config_expansion(const hr_config *config)

@@ -7,6 +7,7 @@
 static const hr_weight_format formats[] = {
     [HR_WEIGHTS_COMPUTE] = { .name = "compute", .dtype = HR_F32, .trains = true },
     [HR_WEIGHTS_F16] = { .name = "f16", .file_dtype = "F16", .dtype = HR_F16 },
+    [HR_WEIGHTS_BF16] = { .name = "bf16", .file_dtype = "BF16", .dtype = HR_BF16 },
     [HR_WEIGHTS_F8_E4M3] = { .name = "f8_e4m3",
                              .file_dtype = "F8_E4M3",
                              .dtype = HR_F8_E4M3,

@@ -233,9 +233,10 @@ static hr_status read_option(hr_hf_file *r, hr_json *json)
         return HR_OK;
     }
     const bool is_dtype = !strcmp(name, "torch_dtype") || !strcmp(name, "dtype");
-    if (is_dtype && kind == HR_JSON_STRING && hr_json_is(json, "float16") &&
-        r->weights == HR_WEIGHTS_COMPUTE)
-        r->weights = HR_WEIGHTS_F16;
+    if (is_dtype && kind == HR_JSON_STRING && r->weights == HR_WEIGHTS_COMPUTE)
+        r->weights = hr_json_is(json, "float16")    ? HR_WEIGHTS_F16
+                     : hr_json_is(json, "bfloat16") ? HR_WEIGHTS_BF16
+                                                    : HR_WEIGHTS_COMPUTE;
     if (hr_hf_has_no_effect(name)) return hr_json_skip(json, kind) ? HR_OK : not_json(r, json);
     if (kind == HR_JSON_WRONG) return not_json(r, json);
     const bool several = kind == HR_JSON_OBJECT || kind == HR_JSON_ARRAY;

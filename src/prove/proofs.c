@@ -342,7 +342,7 @@ static const hr_proof_kind kinds[] = {
       hr_adapters_run, NULL, 3, true },
     { "npt", "adapters of a token = weights that change with each token", hr_modulated_prepare,
       hr_modulated_run, NULL, 2, true },
-    { "weights", "weights stored as f16 or f8_e4m3 = the same weights dequantized",
+    { "weights", "weights stored as f16, bf16 or f8_e4m3 = the same weights dequantized",
       hr_stored_prepare, hr_stored_run, NULL, 2, true },
 };
 

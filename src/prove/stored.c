@@ -12,8 +12,8 @@ hr_status hr_stored_prepare(hr_prover *prover, hr_proof *proof, bool *applies, h
     *applies = false;
     if (format->trains) {
         (void)hr_proof_declines(proof,
-                                "no weights are stored in another format (model.weights=f16 or "
-                                "f8_e4m3, with train.freeze)");
+                                "no weights are stored in another format (model.weights=f16, "
+                                "bf16 or f8_e4m3, with train.freeze)");
         return HR_OK;
     }
     *applies = true;

@@ -18,9 +18,9 @@ static const char over[] = "train tiny.yaml --fresh data.train=text.txt data.tok
                            "train.seq_len=16 train.batch=2 "
                            "'train.freeze=*.[01].self_attn.* *.mlp.*' ";
 
-/* "f16" and "f8_e4m3" have the weights of "base" in the format; "f16-wide" and "f8_e4m3-wide" the
- * same numbers in fp32. */
-static const char *const formats[] = { "f16", "f8_e4m3" };
+/* The folder of a format has the weights of "base" in it; the one with "-wide" the same numbers in
+ * fp32. */
+static const char *const formats[] = { "f16", "f8_e4m3", "bf16" };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 static void shell(const char *command)
@@ -79,7 +79,7 @@ static void evaluation_and_generation_equal_those_of_the_dequantized_folder(void
                 /* 200 columns are padded to 208. */
                 const int64_t padded = matrices + 3 * 2 * 160 * 8;
                 assert_int_equal(weight_bytes() - stored,
-                                 padded * (d ? 2 : 4) - padded * (f ? 1 : 2));
+                                 padded * (d ? 2 : 4) - padded * (f == 1 ? 1 : 2));
                 assert_int_equal(
                     run("generate %s --weights auto --dtype %s --kernels %s --prompt x "
                         "--tokenizer bytes --max-tokens 12 --print-ids",
@@ -131,7 +131,7 @@ static int32_t compare_folders(const char *trained, const char *source, const ch
 static void training_over_stored_weights_equals_that_over_dequantized_ones(void **state)
 {
     (void)state;
-    static const char *const names[] = { "F16", "F8_E4M3" };
+    static const char *const names[] = { "F16", "F8_E4M3", "BF16" };
     char text[PROGRAM_TEXT_BYTES];
     prepare();
     for (int32_t f = 0; f < FORMATS; f++) {
@@ -142,7 +142,7 @@ static void training_over_stored_weights_equals_that_over_dequantized_ones(void 
             run("%s --out wide model.from=%s-wide train.ema_decay=0.9", over, formats[f]), HR_OK);
         assert_int_equal(compare_folders("stored", formats[f], "wide", names[f]), 3 * 7 - 4);
         get("stored/config.json", text);
-        assert_int_equal(strstr(text, "\"quant_method\": \"fp8\"") != NULL, f);
+        assert_int_equal(strstr(text, "\"quant_method\": \"fp8\"") != NULL, f == 1);
         /* The folder is read again as any other. */
         assert_int_equal(run("eval stored --tokenizer bytes --file text.txt --per-token a"), HR_OK);
         assert_int_equal(run("eval wide --tokenizer bytes --file text.txt --per-token b"), HR_OK);
@@ -177,11 +177,11 @@ static void a_run_over_stored_weights_resumes(void **state)
 static void a_plan_over_stored_weights_is_verified_and_smaller(void **state)
 {
     (void)state;
-    static const char *const weights[] = { "compute", "f16", "f8_e4m3" };
-    int64_t arena[3];
+    static const char *const weights[] = { "compute", "f16", "f8_e4m3", "bf16" };
+    int64_t arena[4];
     require_program();
     put_tiny_and_text();
-    for (int32_t w = 0; w < 3; w++) {
+    for (int32_t w = 0; w < 4; w++) {
         assert_int_equal(
             run("plan tiny.yaml %s model.n_layers=12 train.batch=1 "
                 "'train.freeze=model.layers.*' model.weights=%s --json --out plan.json",
@@ -195,6 +195,7 @@ static void a_plan_over_stored_weights_is_verified_and_smaller(void **state)
     const int64_t matrices = 12 * (4 * 160 * 160 + 3 * 160 * 200);
     assert_true(arena[0] - arena[1] > 19 * matrices / 10 - 160 * 208 * 4);
     assert_true(arena[1] - arena[2] > 9 * matrices / 10);
+    assert_true(arena[3] == arena[1]);
 }
 
 static void what_is_not_stored_so_is_refused_by_name(void **state)
@@ -209,7 +210,7 @@ static void what_is_not_stored_so_is_refused_by_name(void **state)
                      HR_CORRUPT);
     says("is F16, weights stored as f8_e4m3 must be F8_E4M3");
     assert_int_equal(run("eval f16 --weights f8 --tokenizer bytes --file text.txt"), HR_USAGE);
-    says("--weights takes compute, f16, f8_e4m3 or auto; got f8");
+    says("--weights takes compute, f16, bf16, f8_e4m3 or auto; got f8");
     assert_int_equal(run("train tiny.yaml data.train=text.txt model.from=f8_e4m3 "
                          "data.tokenizer=bytes model.weights=f8_e4m3 train.seq_len=16"),
                      HR_USAGE);

@@ -61,6 +61,10 @@ static void every_number_is_exact(uint32_t mask)
                     same_number(y, i, activations[t], value_of(from[f], w, i) * scales[s]);
                 release_all();
             }
+    float *y = take_poisoned(HALVES * 4);
+    kernels.dequantize.span(halves, y, HALVES, 1, HR_BF16, HR_F32);
+    for (int64_t i = 0; i < HALVES; i++) same_number(y, i, HR_F32, hr_bf16_to_f32(halves[i]));
+    release_all();
 }
 
 /* A matrix [K, N] with random elements and scales. `turned`: the file has [N, K]. */

@@ -34,6 +34,7 @@ static float weight_of(const rig *r, int32_t index, int64_t i)
     if (param->format == HR_WEIGHTS_COMPUTE) return rig_weight(r, index, i);
     const void *weight = hr_executor_address(&r->executor, param->weight);
     const int64_t at = rig_place(r, index, i);
+    if (param->format == HR_WEIGHTS_BF16) return hr_bf16_to_f32(((const hr_bf16 *)weight)[at]);
     if (param->scales == HR_NONE) return hr_f16_to_f32(((const uint16_t *)weight)[at]);
     const float *scales = hr_executor_address(&r->executor, param->scales);
     return hr_e4m3_to_f32(((const uint8_t *)weight)[at]) * scales[0]; /* all are equal */

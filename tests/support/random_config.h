@@ -101,7 +101,7 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
     }
     snprintf(config.data.tokenizer, sizeof config.data.tokenizer, "words");
     if (!(traits & HR_HAS_STATES)) config.data.documents = (int32_t)between(seed, turn, 29, 0, 1);
-    config.train.dtype = (int32_t)between(seed, turn, 9, 0, 1);
+    config.train.dtype = (int32_t)between(seed, turn, 9, 0, HR_FORMAT_FP16);
     config.train.optimizer.kind = (int32_t)between(seed, turn, 10, 0, HR_OPTIMIZERS - 1);
     if (config.train.optimizer.kind != HR_OPTIMIZER_ADAFACTOR && draw(seed, turn, 91) % 2)
         config.train.state.moments = (int32_t)between(seed, turn, 92, 1, 2);

@@ -7,7 +7,7 @@
  *
  * Operands. dequantize  in  w w, scales W      out  y w
  *
- *   w       [K, N] f16 or f8_e4m3, in `layout`, with zeros as padding
+ *   w       [K, N] f16, f8_e4m3, or bf16 where y is fp32, in `layout`, with zeros as padding
  *   scales  fp32, not negative, finite: the table that the file has, whose rows are blocks of rows
  *           of the matrix in the file; present if block is not 0
  *   y       [K, N] fp32 or bf16, in `layout`

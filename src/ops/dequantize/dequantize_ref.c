@@ -2,14 +2,13 @@
 /* ops/dequantize/dequantize_ref.c - reference implementation of dequantize. */
 #include "base/e4m3.h"
 #include "base/element.h"
-#include "base/f16.h"
 #include "ops/dequantize/dequantize_kernels.h"
 
 static void span(const void *w, void *y, int64_t count, float scale, hr_dtype from, hr_dtype to)
 {
     for (int64_t i = 0; i < count; i++) {
-        const float value = from == HR_F16 ? hr_f16_to_f32(((const uint16_t *)w)[i])
-                                           : hr_e4m3_to_f32(((const uint8_t *)w)[i]);
+        const float value = from == HR_F8_E4M3 ? hr_e4m3_to_f32(((const uint8_t *)w)[i])
+                                               : hr_element_get(w, i, from);
         hr_element_set(y, i, to, value * scale);
     }
 }

@@ -10,8 +10,8 @@
 VEC_INLINE void span_step(const void *w, void *y, int64_t i, vec scale, int64_t lanes,
                           hr_dtype from, hr_dtype to)
 {
-    const vec value = from == HR_F16 ? vec_load_f16((const uint16_t *)w + i, lanes)
-                                     : vec_load_e4m3((const uint8_t *)w + i, lanes);
+    const vec value = from == HR_F8_E4M3 ? vec_load_e4m3((const uint8_t *)w + i, lanes)
+                                         : vec_load(w, i, lanes, from);
     vec_store(y, i, vec_mul(value, scale), lanes, to);
 }
 
@@ -26,7 +26,8 @@ VEC_INLINE void span_as(const void *w, void *y, int64_t count, float scale, hr_d
 
 static void span(const void *w, void *y, int64_t count, float scale, hr_dtype from, hr_dtype to)
 {
-    if (from == HR_F16 && to == HR_BF16) span_as(w, y, count, scale, HR_F16, HR_BF16);
+    if (from == HR_BF16) span_as(w, y, count, scale, HR_BF16, HR_F32);
+    else if (from == HR_F16 && to == HR_BF16) span_as(w, y, count, scale, HR_F16, HR_BF16);
     else if (from == HR_F16) span_as(w, y, count, scale, HR_F16, HR_F32);
     else if (to == HR_BF16) span_as(w, y, count, scale, HR_F8_E4M3, HR_BF16);
     else span_as(w, y, count, scale, HR_F8_E4M3, HR_F32);
