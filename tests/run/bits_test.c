@@ -153,11 +153,10 @@ static void must_match(const trace *whole, const hr_config *config, cut c, uint3
     if (!same_bits(whole, &t))
         fail_msg("%s %s %s T %lld pattern %d: micro-batch %lld, loss chunk %lld, %d threads "
                  "differ from the uncut run by %.2e",
-                 hr_family_of(config)->name,
-                 config->train.dtype == HR_FORMAT_BF16 ? "bf16" : "fp32", hr_cpu_rung_name(mask),
-                 (long long)config->train.seq_len, config->model.attention.pattern,
-                 (long long)c.micro_batch, (long long)c.loss_chunk, c.threads,
-                 relative_difference(whole, &t));
+                 hr_family_of(config)->name, hr_format_name(config->train.dtype),
+                 hr_cpu_rung_name(mask), (long long)config->train.seq_len,
+                 config->model.attention.pattern, (long long)c.micro_batch, (long long)c.loss_chunk,
+                 c.threads, relative_difference(whole, &t));
     drop(&t);
 }
 
@@ -171,13 +170,12 @@ static void must_match_strategy(const trace *whole, const hr_config *config, hr_
         fail_msg(
             "%s %s %s T %lld pattern %d parallel %d: micro-batch %lld, loss chunk %lld, MLP "
             "tile %lld, attention tile %lld, %s first, gradients %s, %d threads: differ by %.2e",
-            hr_family_of(config)->name, config->train.dtype == HR_FORMAT_BF16 ? "bf16" : "fp32",
-            hr_cpu_rung_name(mask), (long long)config->train.seq_len,
-            config->model.attention.pattern, config->model.parallel_residual,
-            (long long)strategy.micro_batch, (long long)strategy.loss_chunk,
-            (long long)strategy.mlp_tile, (long long)strategy.attention_tile,
-            strategy.dw_first ? "dW" : "dx", strategy.consume ? "consumed" : "kept", threads,
-            relative_difference(whole, &t));
+            hr_family_of(config)->name, hr_format_name(config->train.dtype), hr_cpu_rung_name(mask),
+            (long long)config->train.seq_len, config->model.attention.pattern,
+            config->model.parallel_residual, (long long)strategy.micro_batch,
+            (long long)strategy.loss_chunk, (long long)strategy.mlp_tile,
+            (long long)strategy.attention_tile, strategy.dw_first ? "dW" : "dx",
+            strategy.consume ? "consumed" : "kept", threads, relative_difference(whole, &t));
     }
     drop(&t);
 }
@@ -345,7 +343,7 @@ static void wide_layers_keep_every_bit(void **state)
     (void)state;
     for (int32_t rung = 1; rung < RUNGS; rung++) {
         if (!has_rung(rung)) continue;
-        for (int32_t format = 0; format < 2; format++) {
+        for (int32_t format = 0; format <= HR_FORMAT_FP16; format++) {
             hr_config config = config_of(rung & 1, format, 128, HR_PATTERN_DENSE);
             config.model.n_layers = 1;
             config.model.d_ff = 1100;
@@ -372,8 +370,10 @@ static void one_sequence_of_any_length_is_cut_at_64_tokens(void **state)
         const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
         for (int32_t i = rung ? 0 : 3; i < 2 * HR_FAMILIES; i += rung ? 1 : 8) { /* ref is slow */
             hr_intermediates recompute_set[2];
-            hr_config config = config_of(i % HR_FAMILIES, i / HR_FAMILIES, lengths[(i + rung) % 4],
-                                         i % 4);
+            const int32_t format = i < HR_FAMILIES ? HR_FORMAT_FP32
+                                   : i % 3         ? HR_FORMAT_BF16
+                                                   : HR_FORMAT_FP16;
+            hr_config config = config_of(i % HR_FAMILIES, format, lengths[(i + rung) % 4], i % 4);
             for (config.train.batch = 4; config.train.batch >= 1; config.train.batch -= 3) {
                 const int64_t batch = config.train.batch;
                 trace whole = run(&config, (cut){ batch, batch * config.train.seq_len, 1 }, mask);
