@@ -453,19 +453,25 @@ ALWAYS_INLINE void accumulate(words_kind kind, const hr_linear_dw *dw)
 
 enum { DB_COLUMNS = 256, DB_TOKENS = 64 };
 
+ALWAYS_INLINE void add_elements(hr_dtype dtype, const hr_linear_db *db, int64_t first, int64_t j,
+                                int64_t lanes, float *block)
+{
+    const vec dy = vec_load(db->dy, first + j, lanes, dtype);
+    vec_store_f32(block + j, vec_add(vec_load_f32(block + j, lanes), dy), lanes);
+}
+
 ALWAYS_INLINE void sum_columns(hr_dtype dtype, const hr_linear_db *db, int64_t n, int64_t columns)
 {
     float block[DB_COLUMNS] = { 0 };
     int64_t position = db->position;
     for (int64_t row = 0; row < db->rows; row++) {
-        for (int64_t j = 0; j < columns; j += VEC_LANES) {
-            const int64_t lanes = hr_min(VEC_LANES, columns - j);
-            const vec dy = vec_load(db->dy, row * db->N + n + j, lanes, dtype);
-            vec_store_f32(block + j, vec_add(vec_load_f32(block + j, lanes), dy), lanes);
-        }
+        int64_t j = 0;
+        for (; j + VEC_LANES <= columns; j += VEC_LANES)
+            add_elements(dtype, db, row * db->N + n, j, VEC_LANES, block);
+        if (j < columns) add_elements(dtype, db, row * db->N + n, j, columns - j, block);
         position = position + 1 == db->T ? 0 : position + 1;
         if (position % DB_TOKENS && row + 1 < db->rows) continue;
-        for (int64_t j = 0; j < columns; j++) db->db[n + j] += block[j];
+        for (j = 0; j < columns; j++) db->db[n + j] += block[j];
         memset(block, 0, sizeof block);
     }
 }
