@@ -208,10 +208,12 @@ static hr_status open_files(const hr_profile_files *files, profiler *p, hr_error
 {
     const int64_t own = hr_round_up((int64_t)sizeof *p->details, 64);
     _Static_assert(sizeof *p->details < HR_PROFILE_PAGE_BYTES / 2, "the rest is scratch");
-    hr_status status = files->page.path ? hr_html_check(files->page.path, err) : HR_OK;
-    if (status == HR_OK && files->trace.path)
-        status = hr_timeline_open(&p->trace, &files->trace, err);
-    if (status != HR_OK || !files->page.path) return status;
+    const char *page = files->page.path, *trace = files->trace.path;
+    if (page && trace && !strcmp(page, trace))
+        return hr_fail(err, HR_USAGE, "--trace and --html both write %.1000s", page);
+    hr_status status = page ? hr_html_check(page, err) : HR_OK;
+    if (status == HR_OK && trace) status = hr_timeline_open(&p->trace, &files->trace, err);
+    if (status != HR_OK || !page) return status;
     memset(files->page.memory, 0, HR_PROFILE_PAGE_BYTES);
     p->details = files->page.memory;
     p->scratch = hr_region_over((char *)files->page.memory + own, HR_PROFILE_PAGE_BYTES - own);
