@@ -121,7 +121,8 @@ static const char *weights_of(const hr_config *config)
         [HR_MASTERS_RESIDUAL8] = "bf16 with 8 more bits of each weight",
         [HR_MASTERS_NONE] = "bf16 without master weights",
     };
-    if (config->train.dtype == HR_FORMAT_FP16) return "fp32, with activations in fp16";
+    if (config->train.dtype == HR_FORMAT_FP16)
+        return "fp32, with activations in fp16 and a loss scale from 65,536";
     return config->train.dtype == HR_FORMAT_BF16 ? masters[config->train.state.master] : "fp32";
 }
 
