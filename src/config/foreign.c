@@ -189,6 +189,9 @@ static const hr_foreign_row rows[] = {
         "pure_bf16"),
     MAP("train.dtype", DTYPES, DTYPE, "mixed_precision precision dtype torch_dtype"),
     NONE("tf32 changes no bytes; train.dtype is fp32, bf16 or fp16", "tf32 allow_tf32"),
+    NONE("fp16 begins at 65,536, halves it at an overflow and doubles it after 2,000 good steps",
+        "loss_scale initial_scale_power loss_scale_window hysteresis min_loss_scale "
+        "growth_factor backoff_factor growth_interval grad_scaler"),
     NONE("fp8 arithmetic is not supported yet; train.dtype=bf16 is the smallest", "use_fp8 fp8"),
     SAME("train.batch",
         "batch_size global_batch_size train_batch_size total_batch_size gbs batchsize bs"),
